@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A Sequence describes data: how many batches a pass has, and what batch i is.  keras.utils.Sequence, with the
+ * shape of a batch said beforehand, so that `get` writes straight into the memory that training reads. */
+#ifndef LEAT_SEQUENCE_H
+#define LEAT_SEQUENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "leat/error.h"
+#include "leat/rng.h"
+#include "leat/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LEAT_BATCH_MAX_TENSORS 32
+#define LEAT_NAME_BYTES        64
+
+/** What a tensor of a batch is for. */
+typedef enum leat_batch_part {
+    LEAT_PART_INPUT = 0,
+    LEAT_PART_TARGET = 1,
+    LEAT_PART_SAMPLE_WEIGHT = 2
+} leat_batch_part;
+
+/** One tensor of every batch.  `shape` is that of one sample (no batch dimension); a dimension may be the
+ *  maximum where `get` sets a smaller one.  An empty name is matched by position, any other by the name of the
+ *  model's input or output layer. */
+typedef struct leat_tensor_spec {
+    char name[LEAT_NAME_BYTES];
+    leat_batch_part part;
+    leat_dtype dtype;
+    int32_t rank;
+    int64_t shape[LEAT_MAX_RANK - 1];
+} leat_tensor_spec;
+
+/** The tensors of every batch: inputs first, then targets, then sample weights. */
+typedef struct leat_batch_spec {
+    int64_t batch_size; /* samples of a full batch; any batch may have fewer, none more */
+    int32_t tensor_count;
+    leat_tensor_spec tensors[LEAT_BATCH_MAX_TENSORS];
+} leat_batch_spec;
+
+/** A batch, in memory that the feed owns.  When `get` is called, size is spec->batch_size and each tensor has the
+ *  specified shape with size in front.  `get` writes the data; for a short batch it sets size, and the feed
+ *  shortens the tensors' first dimension to it.  Where samples vary in shape, `get` sets the tensor's own shape
+ *  (dimensions up to the specified ones); data stays row-major for the shape that was set. */
+typedef struct leat_batch {
+    int64_t size; /* samples */
+    int32_t tensor_count;
+    leat_tensor tensors[LEAT_BATCH_MAX_TENSORS];
+} leat_batch;
+
+/** Data by index.  All functions but on_epoch_end run on a worker: a thread, a process, or the caller itself.
+ *  With worker threads `get` is called by several threads at once; with worker processes each has its own copy of
+ *  *user, made when the process was forked. */
+typedef struct leat_sequence {
+    size_t struct_size; /* sizeof(leat_sequence) */
+    void *user;
+    leat_batch_spec spec;
+
+    /** Batches of a pass.  Read at the start of each pass, on the trainer's thread. */
+    int64_t (*length)(void *user);
+
+    /** Makes batch `index` (0 <= index < length).  Random choices are drawn from rng alone, which belongs to
+     *  (seed, pass, index).  On failure return leat_error_set(err, LEAT_EUSER, ...): the message reaches the caller
+     *  of fit with index and pass in front. */
+    leat_status (*get)(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err);
+
+    /** After each pass, on the trainer's thread, before any batch of the next is made.  Optional. */
+    leat_status (*on_epoch_end)(void *user, int64_t pass, leat_error *err);
+
+    /** Once in each worker, before its first batch and after its last.  Optional.  A killed process runs no fini. */
+    leat_status (*worker_init)(void *user, int worker, leat_error *err);
+    void (*worker_fini)(void *user, int worker);
+
+    /** The memory that on_epoch_end may change (inside *user, say).  leat copies it into every worker process
+     *  before the next pass.  NULL where the hook changes nothing; a sequence that has a hook and declares no state
+     *  has its worker processes forked anew after each pass. */
+    void *state;
+    size_t state_bytes;
+
+    /** Frees *user.  Called by leat_sequence_destroy.  Optional. */
+    void (*destroy)(void *user);
+} leat_sequence;
+
+/** A zeroed sequence with struct_size set. */
+LEAT_API leat_sequence leat_sequence_default(void);
+
+/** Appends a tensor to a specification.  name may be NULL; shape (rank numbers) is that of one sample.
+ *  Errors: LEAT_EINVAL too many tensors, a name that is too long, parts out of order; LEAT_ESHAPE a dimension < 1 or a
+ *  rank that is too large; LEAT_EDTYPE unknown type.  Threads: externally synchronised. */
+LEAT_API LEAT_CHECKED leat_status leat_batch_spec_add(leat_batch_spec *spec, leat_batch_part part,
+                                                      const char *name, leat_dtype dtype, int rank,
+                                                      const int64_t *shape, leat_error *err);
+
+/** How many tensors of a part a specification has, and the index of its first. */
+LEAT_API int leat_batch_spec_count(const leat_batch_spec *spec, leat_batch_part part);
+LEAT_API int leat_batch_spec_first(const leat_batch_spec *spec, leat_batch_part part);
+
+/** Calls destroy on *sequence's user and zeroes the struct.  NULL and zeroed structs are fine. */
+LEAT_API void leat_sequence_destroy(leat_sequence *sequence);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

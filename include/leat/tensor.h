@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Data types, shapes and tensor views: a typed, row-major window on memory that somebody else owns. */
+#ifndef LEAT_TENSOR_H
+#define LEAT_TENSOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "leat/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Every data type: enumerator, value, NumPy's name, bytes. */
+#define LEAT_DTYPE_LIST(X)                                                                                   \
+    X(LEAT_F32, 0, "float32", 4)                                                                             \
+    X(LEAT_F64, 1, "float64", 8)                                                                             \
+    X(LEAT_I32, 2, "int32", 4)                                                                               \
+    X(LEAT_I64, 3, "int64", 8)                                                                               \
+    X(LEAT_U8, 4, "uint8", 1)
+
+typedef enum leat_dtype {
+#define LEAT_DTYPE_ENUM(name, value, text, bytes) name = value,
+    LEAT_DTYPE_LIST(LEAT_DTYPE_ENUM)
+#undef LEAT_DTYPE_ENUM
+} leat_dtype;
+
+#define LEAT_MAX_RANK 8
+
+/** A view: it owns nothing.  Row-major, contiguous; a scalar has rank 0. */
+typedef struct leat_tensor {
+    leat_dtype dtype;
+    int32_t rank;
+    int64_t shape[LEAT_MAX_RANK];
+    void *data;
+} leat_tensor;
+
+/** NumPy's name of a data type, "unknown" for any other number.  Threads: any. */
+LEAT_API const char *leat_dtype_name(leat_dtype dtype);
+
+/** Bytes of one element, 0 for an unknown type.  Threads: any. */
+LEAT_API size_t leat_dtype_bytes(leat_dtype dtype);
+
+/** The data type with that NumPy name.  Errors: LEAT_EDTYPE names the known ones.  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_dtype_parse(leat_dtype *out, const char *name, leat_error *err);
+
+/** A view of `data` with the given type and shape (rank numbers).  Threads: any. */
+LEAT_API leat_tensor leat_tensor_view(leat_dtype dtype, int rank, const int64_t *shape, void *data);
+
+/** Number of elements: the product of the shape, 1 for a scalar.  Threads: any. */
+LEAT_API int64_t leat_tensor_count(const leat_tensor *tensor);
+
+/** Bytes of all elements.  Threads: any. */
+LEAT_API size_t leat_tensor_bytes(const leat_tensor *tensor);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

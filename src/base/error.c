@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Error values: texts, formatting, context.  Layer: base. */
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *leat_status_text(leat_status status) {
+    switch (status) {
+#define STATUS_TEXT(name, value, text) case name: return text;
+        LEAT_STATUS_LIST(STATUS_TEXT)
+#undef STATUS_TEXT
+    }
+    return "unknown status";
+}
+
+const char *leat_status_name(leat_status status) {
+    switch (status) {
+#define STATUS_NAME(name, value, text) case name: return #name;
+        LEAT_STATUS_LIST(STATUS_NAME)
+#undef STATUS_NAME
+    }
+    return "unknown status";
+}
+
+static void fill(leat_error *err, leat_status code, leat_origin origin, int64_t origin_code, const char *format,
+                 va_list arguments) {
+    if (!err) return;
+    char text[LEAT_ERROR_MESSAGE_BYTES]; /* the arguments may point into err->message */
+    vsnprintf(text, sizeof text, format, arguments);
+    memcpy(err->message, text, sizeof text);
+    err->code = (int32_t)code;
+    err->origin = (int32_t)origin;
+    err->origin_code = origin_code;
+}
+
+leat_status leat_error_set(leat_error *err, leat_status code, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fill(err, code, LEAT_ORIGIN_LEAT, 0, format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+leat_status leati_fail_origin(leat_error *err, leat_status code, leat_origin origin, int64_t origin_code,
+                              const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fill(err, code, origin, origin_code, format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+leat_status leati_fail_errno(leat_error *err, leat_status code, int number, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fill(err, code, LEAT_ORIGIN_ERRNO, number, format, arguments);
+    va_end(arguments);
+    if (err) {
+        char reason[128] = "";
+        if (strerror_r(number, reason, sizeof reason) != 0) snprintf(reason, sizeof reason, "errno %d", number);
+        size_t used = strlen(err->message);
+        snprintf(err->message + used, sizeof err->message - used, ": %s", reason);
+    }
+    return code;
+}
+
+leat_status leati_fail_memory(leat_error *err, size_t bytes, const char *what) {
+    return leati_fail(err, LEAT_ENOMEM, "no memory for %s (%zu bytes)", what, bytes);
+}
+
+leat_status leati_prefix(leat_status status, leat_error *err, const char *format, ...) {
+    if (status == LEAT_OK || !err) return status;
+    char text[LEAT_ERROR_MESSAGE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    size_t used = length < 0 ? 0 : (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
+    snprintf(text + used, sizeof text - used, ": %s", err->message);
+    memcpy(err->message, text, sizeof text);
+    return status;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How leat's own code makes errors and adds context to them while it unwinds. */
+#ifndef LEATI_BASE_ERROR_H
+#define LEATI_BASE_ERROR_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "leat/error.h"
+
+/* Fills *err (NULL allowed) and returns code: `return leati_fail(err, LEAT_ESHAPE, "expected ..., got ...")`. */
+#define leati_fail leat_error_set
+
+/* The same with a foreign code beside it. */
+leat_status leati_fail_origin(leat_error *err, leat_status code, leat_origin origin, int64_t origin_code,
+                              const char *format, ...) LEAT_PRINTF(5, 6);
+
+/* The same for errno, whose text is appended: "cannot open 'x': No such file or directory". */
+leat_status leati_fail_errno(leat_error *err, leat_status code, int number, const char *format, ...)
+    LEAT_PRINTF(4, 5);
+
+leat_status leati_fail_memory(leat_error *err, size_t bytes, const char *what);
+
+/* Puts "format: " in front of the message and returns err's code given as status (so that it can end a return):
+ * `return leati_prefix(status, err, "layer '%s'", name)`. */
+leat_status leati_prefix(leat_status status, leat_error *err, const char *format, ...) LEAT_PRINTF(3, 4);
+
+/* `LEATI_TRY(call)` inside a function that returns leat_status: passes a failure on as it is. */
+#define LEATI_TRY(call)                                                                                      \
+    do {                                                                                                     \
+        leat_status leati_try_status = (call);                                                               \
+        if (leati_try_status != LEAT_OK) return leati_try_status;                                            \
+    } while (0)
+
+#endif

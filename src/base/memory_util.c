@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be said about memory without asking libc for any.  Layer: base. */
+#include "base/memory.h"
+
+#include <string.h>
+
+void *leati_memdup(const void *memory, size_t bytes) {
+    void *copy = leati_calloc(1, bytes);
+    if (copy && bytes) memcpy(copy, memory, bytes);
+    return copy;
+}
+
+char *leati_strdup(const char *text) {
+    return leati_memdup(text, strlen(text) + 1);
+}
+
+size_t leati_align(size_t bytes) {
+    return bytes > SIZE_MAX - LEATI_ALIGNMENT ? SIZE_MAX
+                                              : (bytes + LEATI_ALIGNMENT - 1) / LEATI_ALIGNMENT * LEATI_ALIGNMENT;
+}
+
+bool leati_mul_size(size_t a, size_t b, size_t *out) {
+    if (b && a > SIZE_MAX / b) return false;
+    *out = a * b;
+    return true;
+}
+
+bool leati_mul_i64(int64_t a, int64_t b, int64_t *out) {
+    if (a < 0 || b < 0 || (b && a > INT64_MAX / b)) return false;
+    *out = a * b;
+    return true;
+}

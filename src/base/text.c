@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Growing strings, shapes in words, nearest names.  Layer: base. */
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static bool reserve(leati_text *text, size_t more) {
+    size_t need = text->length + more + 1;
+    if (need <= text->capacity) return true;
+    size_t capacity = text->capacity ? text->capacity : 64;
+    while (capacity < need) capacity *= 2;
+    char *data = leati_realloc(text->data, capacity, 1);
+    if (!data) {
+        text->failed = true;
+        return false;
+    }
+    text->data = data;
+    text->capacity = capacity;
+    return true;
+}
+
+void leati_text_add(leati_text *text, const char *format, ...) {
+    if (text->failed) return;
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length < 0) text->failed = true;
+    else if (reserve(text, (size_t)length)) {
+        vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
+        text->length += (size_t)length;
+    }
+    va_end(again);
+}
+
+void leati_text_fini(leati_text *text) {
+    leati_free(text->data);
+    *text = (leati_text){0};
+}
+
+/* Levenshtein's distance, cut off at `most` letters per word. */
+static size_t distance(const char *a, const char *b) {
+    enum { most = 48 };
+    size_t row[most + 1], length = strlen(b);
+    if (strlen(a) > most || length > most) return most;
+    for (size_t j = 0; j <= length; ++j) row[j] = j;
+    for (size_t i = 0; a[i]; ++i) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < length; ++j) {
+            size_t cost = diagonal + (a[i] != b[j]);
+            diagonal = row[j + 1];
+            if (row[j] + 1 < cost) cost = row[j] + 1;
+            if (diagonal + 1 < cost) cost = diagonal + 1;
+            row[j + 1] = cost;
+        }
+    }
+    return row[length];
+}
+
+const char *leati_nearest(const char *word, const char *const *names, size_t count) {
+    size_t best = strlen(word) / 2 + 1;
+    const char *nearest = NULL;
+    for (size_t i = 0; i < count; ++i) {
+        size_t d = distance(word, names[i]);
+        if (d < best) {
+            best = d;
+            nearest = names[i];
+        }
+    }
+    return nearest;
+}
+
+const char *leati_shape_text(char *out, size_t bytes, int rank, const int64_t *shape) {
+    size_t used = (size_t)snprintf(out, bytes, "(");
+    for (int i = 0; i < rank && used < bytes; ++i) {
+        const char *comma = i + 1 < rank ? ", " : rank == 1 ? "," : "";
+        int n = shape[i] < 0 ? snprintf(out + used, bytes - used, "None%s", comma)
+                             : snprintf(out + used, bytes - used, "%" PRId64 "%s", shape[i], comma);
+        used += (size_t)n;
+    }
+    if (used < bytes) snprintf(out + used, bytes - used, ")");
+    return out;
+}

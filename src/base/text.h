@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A growing string that keeps its first failure, and the comparison of misspelt names. */
+#ifndef LEATI_BASE_TEXT_H
+#define LEATI_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "leat/version.h"
+
+/* Starts zeroed.  After a failed allocation every further call is ignored and `failed` stays set. */
+typedef struct leati_text {
+    char *data; /* NUL-terminated once anything was added; NULL before */
+    size_t length;
+    size_t capacity;
+    bool failed;
+} leati_text;
+
+void leati_text_add(leati_text *text, const char *format, ...) LEAT_PRINTF(2, 3);
+void leati_text_fini(leati_text *text);
+
+/* The name among `names` (count of them) nearest to `word`, for "did you mean"; NULL when none is near. */
+const char *leati_nearest(const char *word, const char *const *names, size_t count);
+
+/* "(None, 28, 28, 1)": a shape as Keras writes it, negative dimensions as None.  Returns `out`. */
+const char *leati_shape_text(char *out, size_t bytes, int rank, const int64_t *shape);
+
+#endif

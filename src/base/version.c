@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The linked library's version.  Layer: base. */
+#include "leat/version.h"
+
+const char *leat_version(void) {
+    return LEAT_VERSION_STRING;
+}

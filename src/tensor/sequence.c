@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batch specifications and the sequence's plain parts.  Layer: tensor. */
+#include "leat/sequence.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+leat_sequence leat_sequence_default(void) {
+    return (leat_sequence){.struct_size = sizeof(leat_sequence)};
+}
+
+static leat_status check_shape(int rank, const int64_t *shape, leat_error *err) {
+    if (rank < 0 || rank > LEAT_MAX_RANK - 1)
+        return leati_fail(err, LEAT_ESHAPE, "a sample has rank 0 to %d, got %d", LEAT_MAX_RANK - 1, rank);
+    for (int i = 0; i < rank; ++i)
+        if (shape[i] < 1)
+            return leati_fail(err, LEAT_ESHAPE, "dimension %d of a sample is %lld, expected at least 1", i,
+                              (long long)shape[i]);
+    return LEAT_OK;
+}
+
+leat_status leat_batch_spec_add(leat_batch_spec *spec, leat_batch_part part, const char *name, leat_dtype dtype,
+                                int rank, const int64_t *shape, leat_error *err) {
+    if (spec->tensor_count >= LEAT_BATCH_MAX_TENSORS)
+        return leati_fail(err, LEAT_EINVAL, "a batch has at most %d tensors", LEAT_BATCH_MAX_TENSORS);
+    if (spec->tensor_count > 0 && spec->tensors[spec->tensor_count - 1].part > part)
+        return leati_fail(err, LEAT_EINVAL, "a batch lists inputs, then targets, then sample weights");
+    if (name && strlen(name) >= LEAT_NAME_BYTES)
+        return leati_fail(err, LEAT_EINVAL, "a tensor's name has fewer than %d letters, got '%.80s...'",
+                          LEAT_NAME_BYTES, name);
+    if (leat_dtype_bytes(dtype) == 0) return leati_fail(err, LEAT_EDTYPE, "unknown data type %d", (int)dtype);
+    LEATI_TRY(check_shape(rank, shape, err));
+    leat_tensor_spec *tensor = &spec->tensors[spec->tensor_count++];
+    *tensor = (leat_tensor_spec){.part = part, .dtype = dtype, .rank = rank};
+    snprintf(tensor->name, sizeof tensor->name, "%s", name ? name : "");
+    for (int i = 0; i < rank; ++i) tensor->shape[i] = shape[i];
+    return LEAT_OK;
+}
+
+int leat_batch_spec_count(const leat_batch_spec *spec, leat_batch_part part) {
+    int count = 0;
+    for (int i = 0; i < spec->tensor_count; ++i) count += spec->tensors[i].part == part;
+    return count;
+}
+
+int leat_batch_spec_first(const leat_batch_spec *spec, leat_batch_part part) {
+    int first = 0;
+    while (first < spec->tensor_count && spec->tensors[first].part < part) ++first;
+    return first;
+}
+
+void leat_sequence_destroy(leat_sequence *sequence) {
+    if (!sequence) return;
+    if (sequence->destroy) sequence->destroy(sequence->user);
+    *sequence = (leat_sequence){0};
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Data types and tensor views.  Layer: tensor. */
+#include "leat/tensor.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+const char *leat_dtype_name(leat_dtype dtype) {
+    switch (dtype) {
+#define DTYPE_NAME(name, value, text, bytes) case name: return text;
+        LEAT_DTYPE_LIST(DTYPE_NAME)
+#undef DTYPE_NAME
+    }
+    return "unknown";
+}
+
+size_t leat_dtype_bytes(leat_dtype dtype) {
+    switch (dtype) {
+#define DTYPE_BYTES(name, value, text, bytes) case name: return bytes;
+        LEAT_DTYPE_LIST(DTYPE_BYTES)
+#undef DTYPE_BYTES
+    }
+    return 0;
+}
+
+leat_status leat_dtype_parse(leat_dtype *out, const char *name, leat_error *err) {
+#define DTYPE_PARSE(dtype, value, text, bytes)                                                               \
+    if (strcmp(name, text) == 0) {                                                                           \
+        *out = dtype;                                                                                        \
+        return LEAT_OK;                                                                                      \
+    }
+    LEAT_DTYPE_LIST(DTYPE_PARSE)
+#undef DTYPE_PARSE
+#define DTYPE_LISTED(dtype, value, text, bytes) " " text
+    return leati_fail(err, LEAT_EDTYPE, "data type '%s' is not one of" LEAT_DTYPE_LIST(DTYPE_LISTED), name);
+#undef DTYPE_LISTED
+}
+
+leat_tensor leat_tensor_view(leat_dtype dtype, int rank, const int64_t *shape, void *data) {
+    leat_tensor tensor = {.dtype = dtype, .rank = rank, .data = data};
+    if (rank > 0) memcpy(tensor.shape, shape, (size_t)rank * sizeof *shape);
+    return tensor;
+}
+
+int64_t leat_tensor_count(const leat_tensor *tensor) {
+    int64_t count = 1;
+    for (int i = 0; i < tensor->rank; ++i) count *= tensor->shape[i];
+    return count;
+}
+
+size_t leat_tensor_bytes(const leat_tensor *tensor) {
+    return (size_t)leat_tensor_count(tensor) * leat_dtype_bytes(tensor->dtype);
+}
