@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a backend gives: for each op, implementations in the order in which they should be tried.  The plan asks every
+ * backend in turn, `ref` last; the first implementation that accepts a task serves it, and a refusal says why. */
+#ifndef LEATI_ENGINE_BACKEND_H
+#define LEATI_ENGINE_BACKEND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/op.h"
+#include "leat/error.h"
+
+/* What a kernel may know of the run that it is part of. */
+typedef struct leati_run {
+    uint64_t seed; /* of dropout */
+    uint64_t step; /* counts training steps: another step, other masks */
+    void *scratch; /* kernel->scratch_bytes, 64-byte aligned, contents undefined */
+} leati_run;
+
+typedef struct leati_kernel leati_kernel;
+struct leati_kernel {
+    char implementation[64]; /* "ref", "onednn jit:avx2" */
+    /* args: the inputs, then the outputs; NULL for an absent input or an output that nobody reads.
+     * Allocates nothing, takes no lock. */
+    leat_status (*run)(const leati_kernel *kernel, void *const *args, const leati_run *run, leat_error *err);
+    void (*destroy)(void *state); /* may be NULL */
+    void *state;
+    size_t scratch_bytes;
+    size_t output_bytes[LEATI_MAX_OUTPUTS]; /* 0: what the shape says; a workspace is as large as its kernel says */
+};
+
+/* One node, as a backend sees it. */
+typedef struct leati_task {
+    leati_op op;
+    const leati_attrs *attrs;
+    int input_count, output_count;
+    const leati_desc *inputs; /* rank -1: absent */
+    const leati_desc *outputs;
+    uint32_t unused; /* bit i: nobody reads output i */
+    int threads;     /* to compute with, now and at every run */
+    const leati_kernel *forward; /* that of the node whose gradient this is: its workspace is passed; NULL */
+} leati_task;
+
+typedef struct leati_implementation {
+    leati_op op;
+    /* Fills *kernel (zeroed before); or leaves kernel->run NULL and writes into why (reason_bytes long) a few words:
+     * "dilation > 1".  An error is for what should not happen: no memory, a library that failed. */
+    leat_status (*prepare)(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err);
+} leati_implementation;
+
+#define LEATI_REASON_BYTES 96
+
+typedef struct leati_backend {
+    const char *name;
+    const leati_implementation *implementations; /* several for one op: in order of preference */
+    size_t count;
+} leati_backend;
+
+/* The backends in order of preference, NULL at the end.  Defined by the composition root, src/leat.c; a test program
+ * defines its own. */
+extern const leati_backend *const leati_backends[];
+
+#endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The op table: what layers and backends both know.  An op is one row: name, how many inputs and outputs, its shape
+ * rule and its gradient rule (more ops).  Kernels are the backends' (engine/backend.h).
+ *
+ * Layouts: images (N, H, W, C) or (N, spatial..., C), convolution weights (spatial..., C / groups, filters), sequences
+ * (N, T, F), matrices row-major.  All f32 unless said. */
+#ifndef LEATI_ENGINE_OP_H
+#define LEATI_ENGINE_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "leat/error.h"
+#include "leat/tensor.h"
+
+#define LEATI_MAX_INPUTS  34 /* a merge of 32, and two */
+#define LEATI_MAX_OUTPUTS 6
+
+typedef struct leati_graph leati_graph;
+typedef struct leati_node leati_node;
+
+typedef struct leati_desc {
+    leat_dtype dtype;
+    int32_t rank;
+    int64_t shape[LEAT_MAX_RANK];
+} leati_desc;
+
+/*   op                 inputs -> outputs
+ *   MATMUL             a, b, bias? -> a b + bias.  a (M, K) or transposed, b (K, N) or transposed, bias (N)
+ *   CONV               src, weights, bias? -> dst
+ *   CONV_BWD_DATA      diff_dst, weights -> diff_src (attrs.conv.size: its spatial shape)
+ *   CONV_BWD_WEIGHTS   src, diff_dst -> diff_weights, diff_bias (outputs may be unused)
+ *   POOLING            src -> dst, workspace (opaque; of a kernel that needs one)
+ *   POOLING_BWD        src, dst, diff_dst, workspace -> diff_src
+ *   BATCH_NORM         src, gamma?, beta? -> dst, mean, variance (biased).  Over the last axis, statistics of the batch
+ *   BATCH_NORM_APPLY   src, gamma?, beta?, mean, variance -> dst.  Given statistics
+ *   BATCH_NORM_BWD     src, gamma?, mean, variance, diff_dst -> diff_src, diff_gamma, diff_beta
+ *   LSTM               x (N, T, F), kernel (F, 4U), recurrent (U, 4U), bias? (4U), h0? (N, U), c0? (N, U),
+ *                      x_mask? (4, N, F), h_mask? (4, N, U): factors of dropout per gate
+ *                      -> sequence (N, T, U) in time order, c_last (N, U), workspace (T, N, 5U): per step of processing
+ *                         the gates i f c o after activation and the cell state; (0) when not training
+ *   LSTM_BWD           the inputs of LSTM in their order, sequence, workspace, diff_sequence, diff_c_last?
+ *                      -> diff_x, diff_kernel, diff_recurrent, diff_bias, diff_h0, diff_c0 (outputs may be unused)
+ *   ELTWISE            src -> f(src)
+ *   ELTWISE_BWD        src or dst (leati_function_uses_dst), diff_dst -> diff_src
+ *   BINARY             a, b -> a op b, broadcast as NumPy does
+ *   REDUCE             src -> dst over attrs.reduce.axes
+ *   BROADCAST          src -> src repeated to attrs.shape (NumPy's rule)
+ *   SOFTMAX            src -> dst over attrs.softmax.axis, or its logarithm
+ *   SOFTMAX_BWD        dst, diff_dst -> diff_src
+ *   SOFTMAX_XENT       logits (..., C), labels (..., C) -> loss (...), softmax(logits) - labels (..., C)
+ *   CONCAT             2 to 32 tensors -> one, along attrs.concat.axis
+ *   SLICE              src -> src[start : start + size : 1], per axis
+ *   PAD                src -> dst: before and after per axis, filled with attrs.pad.value
+ *   TRANSPOSE          src -> axes permuted: dst.shape[i] = src.shape[perm[i]]
+ *   RESHAPE            src -> the same memory as attrs.shape
+ *   REVERSE            src -> the order along attrs.reverse.axis turned round
+ *   CAST               src -> attrs.cast.dtype, times attrs.cast.scale for f32
+ *   COPY               src -> dst; the op of leati_graph_store
+ *   DROPOUT            src -> src * mask / (1 - rate), the mask a function of (run seed, run step, attrs.dropout.stream,
+ *                      element or, along attrs.dropout.shared axes, one draw for all).  Its gradient is itself
+ *   ONE_HOT            indices (...) of any integer or float type -> (..., depth)
+ *   ARGMAX             src -> i32 over attrs.argmax.axis; the first of equals
+ *   IN_TOP_K           predictions (N, C), targets (N) integer -> f32 (N): TensorFlow's in_top_k (ties count as in)
+ *   MOVING_AVERAGE     state (written), value -> none: state = state * momentum + value * (1 - momentum)
+ *   UPDATE_*           scalars, gradient, weights (written), slots (written) -> none.  nn/optimizers says the formulas
+ */
+#define LEATI_OP_LIST(X)                                                                                     \
+    X(MATMUL, matmul)                                                                                        \
+    X(CONV, conv)                                                                                            \
+    X(CONV_BWD_DATA, conv_bwd_data)                                                                          \
+    X(CONV_BWD_WEIGHTS, conv_bwd_weights)                                                                    \
+    X(POOLING, pooling)                                                                                      \
+    X(POOLING_BWD, pooling_bwd)                                                                              \
+    X(BATCH_NORM, batch_norm)                                                                                \
+    X(BATCH_NORM_APPLY, batch_norm_apply)                                                                    \
+    X(BATCH_NORM_BWD, batch_norm_bwd)                                                                        \
+    X(LSTM, lstm)                                                                                            \
+    X(LSTM_BWD, lstm_bwd)                                                                                    \
+    X(ELTWISE, eltwise)                                                                                      \
+    X(ELTWISE_BWD, eltwise_bwd)                                                                              \
+    X(BINARY, binary)                                                                                        \
+    X(REDUCE, reduce)                                                                                        \
+    X(BROADCAST, broadcast)                                                                                  \
+    X(SOFTMAX, softmax)                                                                                      \
+    X(SOFTMAX_BWD, softmax_bwd)                                                                              \
+    X(SOFTMAX_XENT, softmax_xent)                                                                            \
+    X(CONCAT, concat)                                                                                        \
+    X(SLICE, slice)                                                                                          \
+    X(PAD, pad)                                                                                              \
+    X(TRANSPOSE, transpose)                                                                                  \
+    X(RESHAPE, reshape)                                                                                      \
+    X(REVERSE, reverse)                                                                                      \
+    X(CAST, cast)                                                                                            \
+    X(COPY, copy)                                                                                            \
+    X(DROPOUT, dropout)                                                                                      \
+    X(ONE_HOT, one_hot)                                                                                      \
+    X(ARGMAX, argmax)                                                                                        \
+    X(IN_TOP_K, in_top_k)                                                                                    \
+    X(MOVING_AVERAGE, moving_average)                                                                        \
+    X(UPDATE_SGD, update_sgd)                                                                                \
+    X(UPDATE_RMSPROP, update_rmsprop)                                                                        \
+    X(UPDATE_ADAGRAD, update_adagrad)                                                                        \
+    X(UPDATE_ADADELTA, update_adadelta)                                                                      \
+    X(UPDATE_ADAM, update_adam)                                                                              \
+    X(UPDATE_ADAMAX, update_adamax)                                                                          \
+    X(UPDATE_NADAM, update_nadam)
+
+typedef enum leati_op {
+#define LEATI_OP_ENUM(upper, lower) LEATI_OP_##upper,
+    LEATI_OP_LIST(LEATI_OP_ENUM)
+#undef LEATI_OP_ENUM
+        LEATI_OP_COUNT
+} leati_op;
+
+/* Functions of one number: enumerator, name, formula, whether the derivative is taken from dst.
+ * RELU: x >= c ? min(x, b) : a (x - c), with a the negative slope, b the maximum (INFINITY: none), c the threshold. */
+#define LEATI_FUNCTION_LIST(X)                                                                               \
+    X(RELU, relu, "x >= c ? min(x, b) : a (x - c)", false)                                                   \
+    X(ELU, elu, "x > 0 ? x : a (e^x - 1)", true)                                                             \
+    X(SELU, selu, "1.0507 (x > 0 ? x : 1.6733 (e^x - 1))", true)                                             \
+    X(SOFTPLUS, softplus, "log(1 + e^x)", false)                                                             \
+    X(SOFTSIGN, softsign, "x / (1 + |x|)", false)                                                            \
+    X(TANH, tanh, "tanh x", true)                                                                            \
+    X(SIGMOID, sigmoid, "1 / (1 + e^-x)", true)                                                              \
+    X(HARD_SIGMOID, hard_sigmoid, "clip(a x + b, 0, 1)", true)                                               \
+    X(EXP, exp, "e^x", true)                                                                                 \
+    X(LOG, log, "log x", false)                                                                              \
+    X(SQRT, sqrt, "sqrt x", true)                                                                            \
+    X(SQUARE, square, "x^2", false)                                                                          \
+    X(ABS, abs, "|x|; derivative sign x, 0 at 0", false)                                                     \
+    X(LINEAR, linear, "a x + b", false)                                                                      \
+    X(CLIP, clip, "min(max(x, a), b); derivative 1 where a <= x <= b", false)                                \
+    X(POW, pow, "x^a", false)
+
+typedef enum leati_function {
+#define LEATI_FUNCTION_ENUM(upper, lower, formula, dst) LEATI_FN_##upper,
+    LEATI_FUNCTION_LIST(LEATI_FUNCTION_ENUM)
+#undef LEATI_FUNCTION_ENUM
+        LEATI_FN_COUNT
+} leati_function;
+
+typedef struct leati_eltwise {
+    leati_function function;
+    float a, b, c;
+} leati_eltwise;
+
+/* Comparisons give 1 or 0 and have no gradient; MAX and MIN pass it to the first operand where equal. */
+typedef enum leati_binary {
+    LEATI_ADD,
+    LEATI_SUB,
+    LEATI_MUL,
+    LEATI_DIV,
+    LEATI_MAX,
+    LEATI_MIN,
+    LEATI_EQUAL,
+    LEATI_GREATER,
+    LEATI_GREATER_EQUAL
+} leati_binary;
+
+typedef enum leati_reduce { LEATI_REDUCE_SUM, LEATI_REDUCE_MEAN, LEATI_REDUCE_MAX, LEATI_REDUCE_MIN } leati_reduce;
+
+typedef enum leati_pooling {
+    LEATI_POOL_MAX,
+    LEATI_POOL_AVERAGE /* over the elements that are not padding, as Keras does */
+} leati_pooling;
+
+/* A sliding window over 1 to 3 spatial axes, outermost first. */
+typedef struct leati_window {
+    int32_t spatial;
+    int64_t kernel[3], stride[3], dilation[3] /* 1: none */, pad_before[3], pad_after[3];
+} leati_window;
+
+typedef struct leati_attrs {
+    union {
+        struct {
+            bool transpose_a, transpose_b;
+        } matmul;
+        struct {
+            leati_window window;
+            int64_t groups;
+            int64_t size[3]; /* CONV_BWD_DATA: spatial shape of diff_src */
+        } conv;
+        struct {
+            leati_window window;
+            leati_pooling kind;
+        } pooling;
+        struct {
+            float epsilon;
+        } batch_norm;
+        struct {
+            leati_eltwise activation, recurrent_activation;
+            bool go_backwards; /* process the last step first; outputs stay in time order of processing reversed back */
+            bool training;     /* keep what the backward pass needs */
+        } lstm;
+        leati_eltwise eltwise;
+        struct {
+            leati_binary kind;
+        } binary;
+        struct {
+            leati_reduce kind;
+            uint32_t axes; /* bit i: axis i */
+            bool keep_dims;
+        } reduce;
+        struct {
+            int32_t rank;
+            int64_t dims[LEAT_MAX_RANK];
+        } shape; /* BROADCAST, RESHAPE */
+        struct {
+            int32_t axis;
+            bool log;
+        } softmax;
+        struct {
+            int32_t axis;
+        } concat, reverse, argmax;
+        struct {
+            int64_t start[LEAT_MAX_RANK], size[LEAT_MAX_RANK];
+        } slice;
+        struct {
+            int64_t before[LEAT_MAX_RANK], after[LEAT_MAX_RANK];
+            float value;
+        } pad;
+        struct {
+            int32_t perm[LEAT_MAX_RANK];
+        } transpose;
+        struct {
+            leat_dtype dtype;
+            float scale;
+        } cast;
+        struct {
+            float rate;
+            uint32_t shared; /* bit i: axis i has one draw for all its elements */
+            uint64_t stream;
+        } dropout;
+        struct {
+            int64_t depth;
+        } one_hot;
+        struct {
+            int64_t k;
+        } top_k;
+        struct {
+            float momentum;
+        } moving_average;
+        struct {
+            bool momentum, nesterov; /* SGD */
+            bool amsgrad;            /* ADAM */
+        } update;
+    };
+} leati_attrs;
+
+typedef enum leati_op_flag {
+    LEATI_OP_VIEW = 1,            /* output 0 is input 0's memory */
+    LEATI_OP_IN_PLACE = 2,        /* output 0 may take the memory of input 0, if that dies here and bytes agree */
+    LEATI_OP_OPTIONAL_OUTPUTS = 4 /* an output that nobody reads is passed as NULL; otherwise all are allocated */
+} leati_op_flag;
+
+typedef struct leati_op_row {
+    const char *name;
+    int32_t min_inputs, max_inputs, outputs;
+    uint32_t flags;  /* leati_op_flag */
+    uint32_t writes; /* bit i: input i is a state that the op changes */
+    /* Shapes and types of the outputs from those of the inputs (in[i].rank == -1: absent). */
+    leat_status (*infer)(const leati_attrs *attrs, int input_count, const leati_desc *in, leati_desc *out,
+                         leat_error *err);
+    /* Adds the nodes that compute the gradient by the inputs that are wanted from that by the outputs
+     * (LEATI_NONE where an output does not reach the loss).  NULL: the op has no gradient, it stops there. */
+    void (*gradient)(leati_graph *graph, const leati_node *node, const int32_t *diff_outputs, const bool *wanted,
+                     int32_t *diff_inputs);
+} leati_op_row;
+
+const leati_op_row *leati_op_row_of(leati_op op);
+const char *leati_function_name(leati_function function);
+bool leati_function_uses_dst(leati_function function);
+
+int64_t leati_desc_count(const leati_desc *desc);
+size_t leati_desc_bytes(const leati_desc *desc);
+leati_desc leati_desc_make(leat_dtype dtype, int rank, const int64_t *shape);
+bool leati_desc_same_shape(const leati_desc *a, const leati_desc *b);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan: a graph compiled for one thread count.  Nodes that nobody needs are dropped, kernels chosen, activations
+ * placed in one arena by liveness.  A run allocates nothing.  Externally synchronised. */
+#ifndef LEATI_ENGINE_PLAN_H
+#define LEATI_ENGINE_PLAN_H
+
+#include "base/text.h"
+#include "engine/backend.h"
+#include "engine/graph.h"
+
+/* Memory that several plans of one model share: it grows to the largest, so that the plan of the last short batch
+ * costs none.  Only one of them runs at a time, and outputs are valid until the next run of any. */
+typedef struct leati_arena leati_arena;
+leat_status leati_arena_create(leati_arena **out, leat_error *err);
+void leati_arena_destroy(leati_arena **arena);
+size_t leati_arena_bytes(const leati_arena *arena);
+
+typedef struct leati_plan leati_plan;
+
+typedef struct leati_plan_options {
+    int threads;                           /* >= 1 */
+    const leati_backend *const *backends;  /* NULL-terminated, best first */
+    leati_arena *arena;                    /* borrowed, outlives the plan */
+    void *slabs[LEATI_SLAB_COUNT];         /* base addresses, 64-byte aligned; fixed for the plan's life */
+} leati_plan_options;
+
+/* Compiles a graph; takes it over whether it succeeds or fails (and sets *graph to NULL).
+ * Errors: the graph's own first failure; LEAT_ENOTSUP names an op that no backend serves; LEAT_ENOMEM. */
+leat_status leati_plan_create(leati_plan **out, leati_graph **graph, const leati_plan_options *options,
+                              leat_error *err);
+void leati_plan_destroy(leati_plan **plan);
+
+/* Runs all nodes in program order.  inputs[i] is bound to graph input i, read in place. */
+leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
+                           leat_error *err);
+
+/* An output (leati_graph_keep) after a run: a view into the arena or a slab. */
+leat_tensor leati_plan_output(const leati_plan *plan, leati_value value);
+
+const leati_graph *leati_plan_graph(const leati_plan *plan);
+size_t leati_plan_arena_bytes(const leati_plan *plan);  /* activations and scratch */
+size_t leati_plan_bound_bytes(const leati_plan *plan);  /* the most that is alive at once: no plan can have less */
+
+/* One line per node that runs: op, label, shapes, implementation, and why those before it declined. */
+void leati_plan_describe(const leati_plan *plan, leati_text *text);
+
+#endif
