@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models: a directed acyclic graph of Keras's layers, built in C, or loaded from Keras's files, and compiled with an
+ * optimizer, a loss and metrics.  Training and prediction are in leat/train.h. */
+#ifndef LEAT_MODEL_H
+#define LEAT_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "leat/error.h"
+#include "leat/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Opaque.  Externally synchronised. */
+typedef struct leat_model leat_model;
+
+/** A network under construction; keeps its first error, so that a network reads as a network.  Externally synchronised. */
+typedef struct leat_builder leat_builder;
+
+/** One tensor of a network under construction.  Owned by its builder; valid until leat_model_create or
+ *  leat_builder_destroy.  Functions given NULL return NULL. */
+typedef struct leat_node leat_node;
+
+/* ---- Building ---- */
+
+LEAT_API LEAT_CHECKED leat_status leat_builder_create(leat_builder **out, leat_error *err);
+LEAT_API void leat_builder_destroy(leat_builder **builder);
+
+/** keras.layers.Input: shape is that of one sample (rank numbers; -1: None). */
+LEAT_API leat_node *leat_input(leat_builder *builder, const int64_t *shape, int rank);
+
+/** Any layer by Keras's class name, with the arguments of its constructor as a JSON object (NULL: defaults):
+ *  leat_layer(x, "Conv2D", "{\"filters\": 32, \"kernel_size\": 3, \"padding\": \"same\"}"). */
+LEAT_API leat_node *leat_layer(leat_node *x, const char *class_name, const char *config);
+
+/** The same for a layer that joins several tensors: Add, Concatenate; or a layer with several inputs. */
+LEAT_API leat_node *leat_merge(leat_node *const *x, int count, const char *class_name, const char *config);
+
+/** Calls the layer that made `made` again, on other tensors: its weights are shared. */
+LEAT_API leat_node *leat_call(leat_node *made, leat_node *const *x, int count);
+
+/** Uses a whole model as a layer.  Takes *inner over (and sets it to NULL), whether it succeeds or fails. */
+LEAT_API leat_node *leat_call_model(leat_model **inner, leat_node *const *x, int count);
+
+/** Another output of the layer that made `made`: an LSTM's states (return_state) are outputs 1 and 2. */
+LEAT_API leat_node *leat_output(leat_node *made, int index);
+
+LEAT_API leat_node *leat_dense(leat_node *x, int64_t units, const char *activation);
+LEAT_API leat_node *leat_conv2d(leat_node *x, int64_t filters, int64_t kernel_size, const char *activation);
+LEAT_API leat_node *leat_max_pooling2d(leat_node *x, int64_t pool_size);
+LEAT_API leat_node *leat_average_pooling2d(leat_node *x, int64_t pool_size);
+LEAT_API leat_node *leat_flatten(leat_node *x);
+LEAT_API leat_node *leat_dropout(leat_node *x, double rate);
+LEAT_API leat_node *leat_batch_normalization(leat_node *x);
+LEAT_API leat_node *leat_activation(leat_node *x, const char *activation);
+LEAT_API leat_node *leat_lstm(leat_node *x, int64_t units, bool return_sequences);
+
+/** keras.Model(inputs, outputs): finishes the network and draws its weights (seed 0).  Takes *builder over (and sets it
+ *  to NULL), whether it succeeds or fails.
+ *  Errors: the builder's first error, with the layer's name; LEAT_EINVAL an output that does not follow from the inputs. */
+LEAT_API LEAT_CHECKED leat_status leat_model_create(leat_model **out, leat_builder **builder,
+                                                    leat_node *const *inputs, int input_count,
+                                                    leat_node *const *outputs, int output_count, leat_error *err);
+
+/** keras.models.model_from_json: an architecture, weights drawn with seed 0. */
+LEAT_API LEAT_CHECKED leat_status leat_model_from_json(leat_model **out, const char *json, leat_error *err);
+
+/** model.to_json(): a string for leat_string_free. */
+LEAT_API LEAT_CHECKED leat_status leat_model_to_json(const leat_model *model, char **out, leat_error *err);
+
+/** model.summary(): Keras's table, a string for leat_string_free. */
+LEAT_API LEAT_CHECKED leat_status leat_model_summary(const leat_model *model, char **out, leat_error *err);
+
+LEAT_API void leat_string_free(char *string);
+
+/** NULL is fine; sets *model to NULL. */
+LEAT_API void leat_model_destroy(leat_model **model);
+
+/* ---- Files ---- */
+
+/** keras.models.load_model: a .h5 file (architecture, weights, and compilation with optimizer state where it has them),
+ *  or a .json architecture.  Errors: LEAT_EIO; LEAT_EFORMAT names the object in the file; LEAT_ENOTSUP names the layer. */
+LEAT_API LEAT_CHECKED leat_status leat_model_load(leat_model **out, const char *path, leat_error *err);
+
+/** model.save(path, include_optimizer): replaces the file atomically; on failure the old one is untouched. */
+LEAT_API LEAT_CHECKED leat_status leat_model_save(const leat_model *model, const char *path, bool include_optimizer,
+                                                  leat_error *err);
+
+/** model.load_weights(path, by_name) and model.save_weights(path).  A full model file will do to load from. */
+LEAT_API LEAT_CHECKED leat_status leat_model_load_weights(leat_model *model, const char *path, bool by_name,
+                                                          leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_model_save_weights(const leat_model *model, const char *path, leat_error *err);
+
+/* ---- Compiling ---- */
+
+/** model.compile(...).  Each text is a name, names with commas between them, or JSON as Keras's training_config holds it
+ *  (an optimizer's {"class_name": ..., "config": ...}, a dict by output name, a list by output). */
+typedef struct leat_compile_options {
+    const char *optimizer;        /* "adam", or JSON; default "rmsprop" */
+    const char *loss;             /* required to train and evaluate */
+    const char *metrics;          /* default NULL */
+    const char *weighted_metrics; /* default NULL */
+    const char *loss_weights;     /* default NULL */
+    const char *sample_weight_mode; /* NULL or "temporal" */
+} leat_compile_options;
+
+LEAT_API leat_compile_options leat_compile_options_default(void);
+
+/** Forgets the optimizer's state.  Errors: LEAT_ENOTFOUND an unknown name, with the nearest known one; LEAT_EINVAL a
+ *  value; LEAT_ESHAPE a loss that does not fit its output. */
+LEAT_API LEAT_CHECKED leat_status leat_model_compile(leat_model *model, const leat_compile_options *options,
+                                                     leat_error *err);
+
+LEAT_API bool leat_model_is_compiled(const leat_model *model);
+
+/** The optimizer's learning rate, now. */
+LEAT_API double leat_model_learning_rate(const leat_model *model);
+LEAT_API void leat_model_set_learning_rate(leat_model *model, double learning_rate);
+
+/* ---- Looking inside ---- */
+
+/** Draws every weight anew, as its initializer says, from this seed; training's own random choices follow it too. */
+LEAT_API LEAT_CHECKED leat_status leat_model_initialize(leat_model *model, uint64_t seed, leat_error *err);
+
+/** Weights in the order of Keras's model.get_weights().  The view is borrowed until the model is compiled or destroyed;
+ *  writing through it changes the model. */
+LEAT_API int leat_model_weight_count(const leat_model *model);
+LEAT_API leat_tensor leat_model_weight(const leat_model *model, int index);
+LEAT_API const char *leat_model_weight_name(const leat_model *model, int index); /* "dense_1/kernel:0" */
+
+/** Inputs and outputs: how many, names of their layers, shapes with -1 for None (batch dimension in front). */
+LEAT_API int leat_model_input_count(const leat_model *model);
+LEAT_API int leat_model_output_count(const leat_model *model);
+LEAT_API const char *leat_model_input_name(const leat_model *model, int index);
+LEAT_API const char *leat_model_output_name(const leat_model *model, int index);
+LEAT_API leat_tensor leat_model_input_shape(const leat_model *model, int index); /* data is NULL */
+LEAT_API leat_tensor leat_model_output_shape(const leat_model *model, int index);
+
+/** Freezes or thaws a layer (layer.trainable = ...).  Takes effect at the next compile, as in Keras.
+ *  Errors: LEAT_ENOTFOUND no such layer, with the nearest name. */
+LEAT_API LEAT_CHECKED leat_status leat_model_set_trainable(leat_model *model, const char *layer, bool trainable,
+                                                           leat_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

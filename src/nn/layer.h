@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a layer is.  A layer type is one file in nn/layers/: its configuration (a table of fields), its shapes, its
+ * weights, and its lowering to ops.  Everything else (JSON, saving, summary, conformance tests) follows from the row in
+ * nn/layers/registry.c. */
+#ifndef LEATI_NN_LAYER_H
+#define LEATI_NN_LAYER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/build.h"
+#include "leat/sequence.h"
+#include "nn/constraint.h"
+#include "nn/field.h"
+#include "nn/initializer.h"
+#include "nn/regularizer.h"
+
+typedef struct leati_layer leati_layer;
+typedef struct leati_layer_type leati_layer_type;
+
+#define LEATI_LAYER_MAX_WEIGHTS 8
+#define LEATI_LAYER_MAX_OUTPUTS 4
+
+/* A shape with the batch dimension in front; -1 where it is not known before a batch comes. */
+typedef struct leati_shape {
+    int32_t rank;
+    int64_t dims[LEAT_MAX_RANK];
+} leati_shape;
+
+typedef enum leati_mode { LEATI_TRAIN, LEATI_TEST, LEATI_PREDICT } leati_mode;
+
+/* One weight.  Its place in the slabs is found by the model (nn/weights.h) after all are declared. */
+typedef struct leati_weight {
+    char name[LEAT_NAME_BYTES]; /* "kernel"; the file's name is "<layer>/kernel:0" */
+    leati_desc desc;
+    bool trainable; /* by nature: false for moving statistics */
+    const leati_initializer *initializer; /* borrowed from the layer's configuration, or a constant */
+    leati_regularizer regularizer;
+    leati_constraint constraint;
+    size_t offset_bytes; /* in the slab of weights */
+} leati_weight;
+
+struct leati_layer {
+    const leati_layer_type *type;
+    char name[LEAT_NAME_BYTES];
+    bool trainable;
+    bool built;
+    bool has_batch_input_shape; /* the configuration gave one: first layer of a Sequential */
+    leati_shape batch_input_shape;
+    leat_dtype dtype;
+    void *config; /* type->config_bytes, laid out by type->fields */
+    int32_t weight_count;
+    leati_weight weights[LEATI_LAYER_MAX_WEIGHTS];
+    uint64_t stream; /* names the layer's random numbers: its place in the model */
+};
+
+/* What a lowering has at hand. */
+typedef struct leati_lowering {
+    leati_graph *graph;
+    leati_mode mode;
+    leati_value losses[64]; /* scalars that regularizers and layers add to the loss */
+    int32_t loss_count;
+} leati_lowering;
+
+struct leati_layer_type {
+    const char *class_name;  /* Keras's */
+    const char *name_prefix; /* of automatic names: "conv2d" */
+    size_t config_bytes;
+    const leati_field *fields; /* beside name, trainable, dtype, batch_input_shape, which every layer has */
+    int32_t min_inputs, max_inputs; /* 1, 1 for most */
+    /* Checks what a row cannot say; may be NULL. */
+    leat_status (*check)(const leati_layer *layer, leat_error *err);
+    /* Shapes of the outputs; *output_count is 1 unless set. */
+    leat_status (*infer)(const leati_layer *layer, int input_count, const leati_shape *inputs, leati_shape *outputs,
+                         int *output_count, leat_error *err);
+    /* Declares weights through leati_layer_add_weight; NULL for a layer that has none. */
+    leat_status (*build)(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err);
+    /* Adds the ops.  Failures are kept by the graph. */
+    void (*lower)(const leati_layer *layer, leati_lowering *lowering, int input_count, const leati_value *inputs,
+                  leati_value *outputs);
+};
+
+/* For build: declares the next weight, in Keras's order. */
+typedef struct leati_weight_spec {
+    const char *name;
+    int32_t rank;
+    int64_t dims[LEAT_MAX_RANK];
+    const leati_initializer *initializer;
+    const leati_regularizer *regularizer; /* may be NULL */
+    const leati_constraint *constraint;   /* may be NULL */
+    bool fixed;                           /* not trainable by nature */
+} leati_weight_spec;
+leat_status leati_layer_add_weight(leati_layer *layer, const leati_weight_spec *spec, leat_error *err);
+
+/* For lower: weight i as a value; the mode's flags; a loss to be added. */
+leati_value leati_layer_weight(const leati_layer *layer, const leati_lowering *lowering, int index);
+bool leati_lowering_trains(const leati_lowering *lowering, const leati_layer *layer); /* train mode and trainable */
+void leati_lowering_add_loss(leati_lowering *lowering, leati_value scalar);
+
+/* The type of a Keras class name.  Errors: LEAT_ENOTSUP with the nearest known name. */
+const leati_layer_type *leati_layer_type_find(const char *class_name, leat_error *err);
+/* All types, for tests and help: index from 0, NULL at the end. */
+const leati_layer_type *leati_layer_type_at(int index);
+
+/* A layer from Keras's config object (name, trainable, ... and the type's fields). */
+leat_status leati_layer_create(leati_layer **out, const leati_layer_type *type, const json_t *config, leat_error *err);
+/* Its config object, new reference. */
+leat_status leati_layer_config(const leati_layer *layer, json_t **out, leat_error *err);
+void leati_layer_destroy(leati_layer **layer);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model inside: layers, the calls that join them, weights in slabs, and what compile said. */
+#ifndef LEATI_NN_MODEL_H
+#define LEATI_NN_MODEL_H
+
+#include "leat/model.h"
+#include "nn/layer.h"
+#include "nn/loss.h"
+#include "nn/metric.h"
+#include "nn/optimizer.h"
+
+/* Where a tensor of the model comes from: output `tensor` of call `call` of layer `layer`, as in Keras's
+ * ["dense_1", 0, 0]. */
+typedef struct leati_source {
+    int32_t layer, call, tensor;
+} leati_source;
+
+typedef struct leati_call {
+    int32_t input_count;
+    leati_source *inputs;
+    int32_t output_count;
+    leati_shape outputs[LEATI_LAYER_MAX_OUTPUTS];
+} leati_call;
+
+/* A layer in the model with its calls; an InputLayer has one call without inputs.  A nested model stands in place of a
+ * layer: then `model` is set and `layer` is NULL. */
+typedef struct leati_member {
+    leati_layer *layer;
+    struct leat_model *model;
+    int32_t call_count;
+    leati_call *calls;
+} leati_member;
+
+/* The slabs: trainable weights first, each 64-byte aligned, then the fixed ones.  Only the outermost model owns them;
+ * nested layers' offsets point into the same slabs. */
+typedef struct leati_weights {
+    size_t bytes, trainable_bytes;
+    void *slab[LEATI_SLAB_COUNT];
+    int32_t count;          /* all weights, in Keras's order of model.weights: trainable, then not */
+    leati_weight **entries; /* borrowed from the layers */
+    const char **names;     /* "dense_1/kernel:0", owned */
+    int32_t trainable_count; /* of the first entries */
+} leati_weights;
+
+typedef struct leati_compiled {
+    bool ready;
+    leati_optimizer *optimizer;
+    int32_t output_count;
+    leati_output_loss *losses;   /* one per output */
+    int32_t metric_count;
+    leati_metric *metrics;       /* in Keras's order, each with its output and its name */
+} leati_compiled;
+
+struct leat_model {
+    char name[LEAT_NAME_BYTES];
+    char class_name[16]; /* "Sequential" or "Model": what it is written back as */
+    int32_t member_count;
+    leati_member *members; /* topologically sorted */
+    int32_t input_count, output_count;
+    leati_source *inputs, *outputs;
+    bool trainable;
+    leati_weights weights;
+    leati_compiled compiled;
+    uint64_t seed;
+    int64_t iterations; /* training steps done: the optimizer's counter */
+    uint64_t version;   /* changes when plans made before must not be used: compile, trainable */
+    void *session;      /* the trainer's plans and feeds' caches (train/session.h), made on demand */
+    void (*session_destroy)(void **session);
+};
+
+/* From and to Keras's JSON: {"class_name": "Sequential" | "Model" | "Functional", "config": ...}. */
+leat_status leati_model_from_config(leat_model **out, const json_t *root, leat_error *err);
+leat_status leati_model_config(const leat_model *model, json_t **out, leat_error *err);
+
+/* training_config of a file: {"optimizer_config": ..., "loss": ..., "metrics": ..., ...}. */
+leat_status leati_model_compile_config(leat_model *model, const json_t *training_config, leat_error *err);
+leat_status leati_model_training_config(const leat_model *model, json_t **out, leat_error *err);
+
+/* All layers, nested ones included, in the order of Keras's model.layers flattened; visits until it returns non-zero. */
+const char *leati_model_input_name(const leat_model *model, int index);
+const char *leati_model_output_name(const leat_model *model, int index);
+leati_shape leati_model_input_shape(const leat_model *model, int index);
+leati_shape leati_model_output_shape(const leat_model *model, int index);
+
+/* Adds the model's ops: inputs[i] are values of the graph, outputs receives one per output. */
+leat_status leati_model_lower(const leat_model *model, leati_lowering *lowering, const leati_value *inputs,
+                              leati_value *outputs, leat_error *err);
+
+#endif
