@@ -37,9 +37,11 @@ typedef struct leati_desc {
  *   BATCH_NORM_BWD     src, gamma?, mean, variance, diff_dst -> diff_src, diff_gamma, diff_beta
  *   LSTM               x (N, T, F), kernel (F, 4U), recurrent (U, 4U), bias? (4U), h0? (N, U), c0? (N, U),
  *                      x_mask? (4, N, F), h_mask? (4, N, U): factors of dropout per gate
- *                      -> sequence (N, T, U) in time order, c_last (N, U), workspace (T, N, 5U): per step of processing
- *                         the gates i f c o after activation and the cell state; (0) when not training
- *   LSTM_BWD           the inputs of LSTM in their order, sequence, workspace, diff_sequence, diff_c_last?
+ *                      -> sequence (N, T, U) in the order of processing (so that its last step is h_last, as in Keras
+ *                         with go_backwards too), c_last (N, U), workspace (T, N, 5U): per step of processing the gates
+ *                         i f c o after activation and the cell state; (0) when not training.  x_mask[gate] multiplies
+ *                         x, h_mask[gate] multiplies h, before the product of that gate
+ *   LSTM_BWD           the inputs of LSTM in their order, sequence, workspace, diff_sequence?, diff_c_last?
  *                      -> diff_x, diff_kernel, diff_recurrent, diff_bias, diff_h0, diff_c0 (outputs may be unused)
  *   ELTWISE            src -> f(src)
  *   ELTWISE_BWD        src or dst (leati_function_uses_dst), diff_dst -> diff_src
@@ -190,7 +192,7 @@ typedef struct leati_attrs {
         } batch_norm;
         struct {
             leati_eltwise activation, recurrent_activation;
-            bool go_backwards; /* process the last step first; outputs stay in time order of processing reversed back */
+            bool go_backwards; /* process the last step of x first */
             bool training;     /* keep what the backward pass needs */
         } lstm;
         leati_eltwise eltwise;

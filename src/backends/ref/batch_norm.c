@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batch normalisation over the last axis in plain C, sums in double.  Layer: backends/ref. */
+#include <math.h>
+#include <stdio.h>
+
+#include "backends/ref/compute.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+typedef struct norm_state {
+    int64_t rows, channels;
+    float epsilon;
+    int inputs;
+} norm_state;
+
+static void statistics(const norm_state *s, const float *src, int64_t c, float *mean, float *variance) {
+    double sum = 0, squares = 0;
+    for (int64_t row = 0; row < s->rows; row++)
+        sum += (double)src[row * s->channels + c];
+    double m = sum / (double)s->rows;
+    for (int64_t row = 0; row < s->rows; row++) {
+        double d = (double)src[row * s->channels + c] - m;
+        squares += d * d;
+    }
+    *mean = (float)m;
+    *variance = (float)(squares / (double)s->rows);
+}
+
+static void normalise(const norm_state *s, const float *src, const float *gamma, const float *beta, int64_t c,
+                      float mean, float variance, float *dst) {
+    float scale = (gamma ? gamma[c] : 1.0f) / sqrtf(variance + s->epsilon), shift = beta ? beta[c] : 0.0f;
+    for (int64_t i = c; i < s->rows * s->channels; i += s->channels)
+        dst[i] = (src[i] - mean) * scale + shift;
+}
+
+static leat_status run_batch_norm(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                                  leat_error *err) {
+    const norm_state *s = kernel->state;
+    const float *gamma = s->inputs > 1 ? args[1] : NULL, *beta = s->inputs > 2 ? args[2] : NULL;
+    float *dst = args[s->inputs], *mean = args[s->inputs + 1], *variance = args[s->inputs + 2];
+    (void)run, (void)err;
+    for (int64_t c = 0; c < s->channels; c++) {
+        statistics(s, args[0], c, &mean[c], &variance[c]);
+        normalise(s, args[0], gamma, beta, c, mean[c], variance[c], dst);
+    }
+    return LEAT_OK;
+}
+
+static leat_status run_apply(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                             leat_error *err) {
+    const norm_state *s = kernel->state;
+    const float *mean = args[3], *variance = args[4];
+    (void)run, (void)err;
+    for (int64_t c = 0; c < s->channels; c++)
+        normalise(s, args[0], args[1], args[2], c, mean[c], variance[c], args[5]);
+    return LEAT_OK;
+}
+
+/* With y = (src - mean) / sqrt(variance + epsilon) and n rows, per channel:
+ * diff_beta = sum diff_dst; diff_gamma = sum diff_dst y;
+ * diff_src = gamma / sqrt(variance + epsilon) (diff_dst - diff_beta / n - y diff_gamma / n). */
+static leat_status run_bwd(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                           leat_error *err) {
+    const norm_state *s = kernel->state;
+    const float *src = args[0], *gamma = args[1], *mean = args[2], *variance = args[3], *diff_dst = args[4];
+    float *diff_src = args[5], *diff_gamma = args[6], *diff_beta = args[7];
+    (void)run, (void)err;
+    for (int64_t c = 0; c < s->channels; c++) {
+        double inverse = 1 / sqrt((double)variance[c] + (double)s->epsilon), sum = 0, sum_y = 0;
+        for (int64_t i = c; i < s->rows * s->channels; i += s->channels) {
+            sum += (double)diff_dst[i];
+            sum_y += (double)diff_dst[i] * ((double)src[i] - (double)mean[c]) * inverse;
+        }
+        diff_beta[c] = (float)sum;
+        diff_gamma[c] = (float)sum_y;
+        double scale = (gamma ? (double)gamma[c] : 1) * inverse, n = (double)s->rows;
+        for (int64_t i = c; i < s->rows * s->channels; i += s->channels) {
+            double y = ((double)src[i] - (double)mean[c]) * inverse;
+            diff_src[i] = (float)(scale * ((double)diff_dst[i] - sum / n - y * sum_y / n));
+        }
+    }
+    return LEAT_OK;
+}
+
+static leat_status prepare(const leati_task *task, leati_kernel *kernel, leat_error *err) {
+    norm_state *s = leati_calloc(1, sizeof *s);
+    if (!s) return leati_fail_memory(err, sizeof *s, "batch normalisation");
+    const leati_desc *src = &task->inputs[0];
+    s->channels = src->shape[src->rank - 1];
+    s->rows = s->channels > 0 ? leati_desc_count(src) / s->channels : 0;
+    s->epsilon = task->attrs->batch_norm.epsilon;
+    s->inputs = task->input_count;
+    kernel->state = s;
+    kernel->destroy = leati_free;
+    snprintf(kernel->implementation, sizeof kernel->implementation, "ref");
+    return LEAT_OK;
+}
+
+leat_status leati_ref_batch_norm(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    (void)why;
+    kernel->run = run_batch_norm;
+    return prepare(task, kernel, err);
+}
+
+leat_status leati_ref_batch_norm_apply(const leati_task *task, leati_kernel *kernel, char *why,
+                                       leat_error *err) {
+    (void)why;
+    kernel->run = run_apply;
+    return prepare(task, kernel, err);
+}
+
+leat_status leati_ref_batch_norm_bwd(const leati_task *task, leati_kernel *kernel, char *why,
+                                     leat_error *err) {
+    (void)why;
+    kernel->run = run_bwd;
+    return prepare(task, kernel, err);
+}

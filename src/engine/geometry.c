@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Geometry of windows and recurrent cells, and activations of one number.  Layer: engine. */
+#include "engine/geometry.h"
+
+#include <math.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+/* Copies a window's axes to the inner end of three, so that the outer ones stay 1. */
+static leat_status fill_axis(leati_geometry *g, int to, const leati_window *w, int from, int64_t size,
+                             leat_error *err) {
+    const int64_t numbers[] = {w->kernel[from], w->stride[from], w->dilation[from], w->pad_before[from],
+                               w->pad_after[from]};
+    bool valid = true;
+    for (int i = 0; i < 5; i++)
+        valid = valid && numbers[i] >= (i < 3 ? 1 : 0) && numbers[i] <= INT32_MAX;
+    if (!valid)
+        return leati_fail(
+            err, LEAT_EINVAL,
+            "expected kernel, stride and dilation >= 1 and padding >= 0 (none beyond 2^31), received "
+            "kernel %lld, stride %lld, dilation %lld, padding %lld and %lld on spatial axis %d",
+            (long long)w->kernel[from], (long long)w->stride[from], (long long)w->dilation[from],
+            (long long)w->pad_before[from], (long long)w->pad_after[from], from);
+    int64_t reach = (w->kernel[from] - 1) * w->dilation[from] + 1;
+    int64_t padded = size + w->pad_before[from] + w->pad_after[from];
+    if (padded < reach)
+        return leati_fail(
+            err, LEAT_ESHAPE,
+            "a window that reaches over %lld does not fit spatial axis %d of size %lld with padding",
+            (long long)reach, from, (long long)padded);
+    g->in[to] = size;
+    g->kernel[to] = w->kernel[from];
+    g->stride[to] = w->stride[from];
+    g->dilation[to] = w->dilation[from];
+    g->pad_before[to] = w->pad_before[from];
+    g->pad_after[to] = w->pad_after[from];
+    g->out[to] = (padded - reach) / w->stride[from] + 1;
+    return LEAT_OK;
+}
+
+leat_status leati_geometry_make(leati_geometry *out, const leati_window *window, const leati_desc *src,
+                                leat_error *err) {
+    int spatial = window->spatial;
+    if (spatial < 1 || spatial > 3)
+        return leati_fail(err, LEAT_EINVAL, "expected 1 to 3 spatial axes, received %d", spatial);
+    if (src->rank != spatial + 2)
+        return leati_fail(err, LEAT_ESHAPE, "expected a source of rank %d, received rank %d", spatial + 2,
+                          src->rank);
+    *out = (leati_geometry){.batch = src->shape[0],
+                            .channels = src->shape[src->rank - 1],
+                            .groups = 1,
+                            .in = {1, 1, 1},
+                            .out = {1, 1, 1},
+                            .kernel = {1, 1, 1},
+                            .stride = {1, 1, 1},
+                            .dilation = {1, 1, 1}};
+    out->filters = out->channels;
+    for (int i = 0; i < spatial; i++)
+        LEATI_TRY(fill_axis(out, 3 - spatial + i, window, i, src->shape[1 + i], err));
+    out->out_pixels = out->batch * out->out[0] * out->out[1] * out->out[2];
+    out->taps = out->kernel[0] * out->kernel[1] * out->kernel[2];
+    return LEAT_OK;
+}
+
+leat_status leati_conv_geometry(leati_geometry *out, leati_op op, const leati_attrs *attrs,
+                                const leati_desc *in, leat_error *err) {
+    const leati_window *w = &attrs->conv.window;
+    int64_t groups = attrs->conv.groups;
+    leati_desc src = in[0];
+    if (op == LEATI_OP_CONV_BWD_DATA) {
+        if (in[1].rank < 2) return leati_fail(err, LEAT_ESHAPE, "expected weights of rank >= 3");
+        for (int i = 0; i < w->spatial && i < 3; i++)
+            src.shape[1 + i] = attrs->conv.size[i];
+        if (src.rank >= 1) src.shape[src.rank - 1] = in[1].shape[in[1].rank - 2] * groups;
+    }
+    LEATI_TRY(leati_geometry_make(out, w, &src, err));
+    const leati_desc *last = op == LEATI_OP_CONV_BWD_DATA ? &in[0] : &in[1]; /* its last axis: filters */
+    out->filters = last->rank >= 1 ? last->shape[last->rank - 1] : 0;
+    out->groups = groups;
+    if (groups < 1 || out->channels % groups != 0 || out->filters % groups != 0)
+        return leati_fail(
+            err, LEAT_ESHAPE,
+            "expected groups that divide channels and filters, received %lld groups for %lld channels "
+            "and %lld filters",
+            (long long)groups, (long long)out->channels, (long long)out->filters);
+    return LEAT_OK;
+}
+
+int64_t leati_source_pixel(const leati_geometry *g, int64_t pixel, int64_t tap) {
+    int64_t at[3];
+    for (int i = 2; i >= 0; i--) {
+        at[i] = pixel % g->out[i] * g->stride[i] - g->pad_before[i] + tap % g->kernel[i] * g->dilation[i];
+        if (at[i] < 0 || at[i] >= g->in[i]) return -1;
+        pixel /= g->out[i];
+        tap /= g->kernel[i];
+    }
+    return ((pixel * g->in[0] + at[0]) * g->in[1] + at[1]) * g->in[2] + at[2];
+}
+
+leati_lstm_shape leati_lstm_shape_of(const leati_attrs *attrs, const leati_desc *x,
+                                     const leati_desc *recurrent) {
+    return (leati_lstm_shape){.batch = x->shape[0],
+                              .steps = x->shape[1],
+                              .features = x->shape[2],
+                              .units = recurrent->shape[0],
+                              .activation = attrs->lstm.activation,
+                              .recurrent_activation = attrs->lstm.recurrent_activation,
+                              .go_backwards = attrs->lstm.go_backwards,
+                              .training = attrs->lstm.training};
+}
+
+bool leati_slope_known_from_dst(const leati_eltwise *f) {
+    switch (f->function) {
+    case LEATI_FN_RELU: return f->a >= 0 && f->b > 0 && f->c == 0; /* else two x share one y */
+    case LEATI_FN_ELU: return f->a >= 0;
+    case LEATI_FN_SELU:
+    case LEATI_FN_SOFTPLUS:
+    case LEATI_FN_SOFTSIGN:
+    case LEATI_FN_TANH:
+    case LEATI_FN_SIGMOID:
+    case LEATI_FN_HARD_SIGMOID:
+    case LEATI_FN_EXP:
+    case LEATI_FN_LINEAR: return true;
+    default: return false;
+    }
+}
+
+#define SELU_SCALE 1.0507009873554805f
+#define SELU_ALPHA 1.6732632423543772f
+
+float leati_slope_from_dst(const leati_eltwise *f, float y) {
+    switch (f->function) {
+    case LEATI_FN_RELU: return y <= 0 ? f->a : y < f->b ? 1.0f : 0.0f;
+    case LEATI_FN_ELU: return y > 0 ? 1.0f : y + f->a;
+    case LEATI_FN_SELU: return y > 0 ? SELU_SCALE : y + SELU_SCALE * SELU_ALPHA;
+    case LEATI_FN_SOFTPLUS: return -expm1f(-y);
+    case LEATI_FN_SOFTSIGN: return (1.0f - fabsf(y)) * (1.0f - fabsf(y));
+    case LEATI_FN_TANH: return 1.0f - y * y;
+    case LEATI_FN_SIGMOID: return y * (1.0f - y);
+    case LEATI_FN_HARD_SIGMOID: return y > 0 && y < 1 ? f->a : 0.0f;
+    case LEATI_FN_EXP: return y;
+    default: return f->a;
+    }
+}
+
+float leati_eltwise_at(const leati_eltwise *f, float x) {
+    switch (f->function) {
+    case LEATI_FN_RELU: return x >= f->c ? fminf(x, f->b) : f->a * (x - f->c);
+    case LEATI_FN_ELU: return x > 0 ? x : f->a * expm1f(x);
+    case LEATI_FN_SELU: return SELU_SCALE * (x > 0 ? x : SELU_ALPHA * expm1f(x));
+    case LEATI_FN_SOFTPLUS: return x > 0 ? x + log1pf(expf(-x)) : log1pf(expf(x));
+    case LEATI_FN_SOFTSIGN: return x / (1.0f + fabsf(x));
+    case LEATI_FN_TANH: return tanhf(x);
+    case LEATI_FN_SIGMOID: return 1.0f / (1.0f + expf(-x));
+    case LEATI_FN_HARD_SIGMOID: return fminf(fmaxf(f->a * x + f->b, 0.0f), 1.0f);
+    case LEATI_FN_EXP: return expf(x);
+    case LEATI_FN_LOG: return logf(x);
+    case LEATI_FN_SQRT: return sqrtf(x);
+    case LEATI_FN_SQUARE: return x * x;
+    case LEATI_FN_ABS: return fabsf(x);
+    case LEATI_FN_LINEAR: return f->a * x + f->b;
+    case LEATI_FN_CLIP: return fminf(fmaxf(x, f->a), f->b);
+    case LEATI_FN_POW: return powf(x, f->a);
+    case LEATI_FN_COUNT: break;
+    }
+    return x;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The numbers of a convolution, pooling or recurrent node, read once from its descriptions, for kernels. */
+#ifndef LEATI_ENGINE_GEOMETRY_H
+#define LEATI_ENGINE_GEOMETRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/op.h"
+
+/* A window sliding over three spatial axes; outer ones that the op lacks have size 1. */
+typedef struct leati_geometry {
+    int64_t batch, channels; /* of the source */
+    int64_t filters, groups; /* convolution; pooling: channels and 1 */
+    int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad_before[3], pad_after[3];
+    int64_t out_pixels, taps; /* batch * out[0..2], kernel[0..2] multiplied */
+} leati_geometry;
+
+/* From src (N, spatial..., C) and the window.  Errors: LEAT_EINVAL for a window that cannot be, LEAT_ESHAPE where it
+ * does not fit src; the message starts with the numbers, the caller says whose they are. */
+leat_status leati_geometry_make(leati_geometry *out, const leati_window *window, const leati_desc *src,
+                                leat_error *err);
+
+/* The same of the forward convolution that CONV, CONV_BWD_DATA or CONV_BWD_WEIGHTS belongs to. */
+leat_status leati_conv_geometry(leati_geometry *out, leati_op op, const leati_attrs *attrs,
+                                const leati_desc *in, leat_error *err);
+
+/* The source pixel (n, spatial... flattened) that lies under tap `tap` of output pixel `pixel`; -1 in the padding. */
+int64_t leati_source_pixel(const leati_geometry *g, int64_t pixel, int64_t tap);
+
+/* Positions of LSTM's inputs, which are also LSTM_BWD's first eight. */
+enum {
+    LEATI_LSTM_X,
+    LEATI_LSTM_KERNEL,
+    LEATI_LSTM_RECURRENT,
+    LEATI_LSTM_BIAS,
+    LEATI_LSTM_H0,
+    LEATI_LSTM_C0,
+    LEATI_LSTM_X_MASK,
+    LEATI_LSTM_H_MASK,
+    LEATI_LSTM_INPUTS,
+    LEATI_LSTM_SEQUENCE = LEATI_LSTM_INPUTS,
+    LEATI_LSTM_WORKSPACE,
+    LEATI_LSTM_DIFF_SEQUENCE,
+    LEATI_LSTM_DIFF_C_LAST,
+    LEATI_LSTM_BWD_INPUTS
+};
+
+typedef struct leati_lstm_shape {
+    int64_t batch, steps, features, units;
+    leati_eltwise activation, recurrent_activation;
+    bool go_backwards, training;
+} leati_lstm_shape;
+
+leati_lstm_shape leati_lstm_shape_of(const leati_attrs *attrs, const leati_desc *x,
+                                     const leati_desc *recurrent);
+
+/* Whether f' can be told from f(x) alone, and its value there: what a recurrent cell that keeps only its gates after
+ * activation needs.  Where x is a kink or f is flat, the derivative that Keras on TensorFlow takes, but for
+ * hard_sigmoid at exactly 0 and 1, which counts as flat. */
+bool leati_slope_known_from_dst(const leati_eltwise *f);
+float leati_slope_from_dst(const leati_eltwise *f, float y);
+float leati_eltwise_at(const leati_eltwise *f, float x);
+
+#endif
