@@ -10,4 +10,12 @@
 
 #include <cmocka.h>
 
+/* Ends a test that cannot run here, saying why: tools/test fails on a skip without a reason. */
+#define LEAT_SKIP(...)                                                                                       \
+    do {                                                                                                     \
+        print_message("skipped: " __VA_ARGS__);                                                              \
+        print_message("\n");                                                                                 \
+        skip();                                                                                              \
+    } while (0)
+
 #endif

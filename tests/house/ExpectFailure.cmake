@@ -1,0 +1,23 @@
+# cmake -DMESSAGES=text;text -P ExpectFailure.cmake -- COMMAND...: passes if the command fails and prints exactly those
+# lines, in any order, on stdout.
+set(command "")
+set(after FALSE)
+foreach(i RANGE 1 ${CMAKE_ARGC})
+  if(after AND DEFINED CMAKE_ARGV${i})
+    list(APPEND command "${CMAKE_ARGV${i}}")
+  elseif("${CMAKE_ARGV${i}}" STREQUAL "--")
+    set(after TRUE)
+  endif()
+endforeach()
+
+execute_process(COMMAND ${command} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_QUIET)
+if(status EQUAL 0)
+  message(FATAL_ERROR "expected a failure of: ${command}")
+endif()
+string(STRIP "${output}" output)
+string(REPLACE "\n" ";" lines "${output}")
+list(SORT lines)
+list(SORT MESSAGES)
+if(NOT "${lines}" STREQUAL "${MESSAGES}")
+  message(FATAL_ERROR "expected:\n${MESSAGES}\nreceived:\n${lines}")
+endif()
