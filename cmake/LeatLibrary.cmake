@@ -4,8 +4,7 @@ get_property(layers GLOBAL PROPERTY LEAT_LAYERS)
 add_library(leat_shared SHARED)
 add_library(leat::leat ALIAS leat_shared)
 target_link_libraries(leat_shared PRIVATE ${layers} leat_options Threads::Threads m)
-target_link_options(leat_shared PRIVATE
-  -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/leat.map $<$<NOT:$<BOOL:${LEAT_SANITIZE}>>:-Wl,--no-undefined>)
+target_link_options(leat_shared PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/leat.map)
 target_include_directories(leat_shared INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 set_target_properties(leat_shared PROPERTIES
