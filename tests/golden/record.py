@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records golden vectors from Keras 2.3.1: record.py [--out DIR] [GROUP...].  See README.md."""
+import argparse
+import os
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def groups():
+    """What each group runs; imported late, since TensorFlow takes seconds to load."""
+    from recorder import layers_conv, layers_core, layers_graph, layers_recurrent
+    from recorder import files, initializers, losses, losses_model, metrics, optimizers
+    return {
+        "layers": [layers_core.run, layers_conv.run, layers_recurrent.run, layers_graph.run],
+        "losses": [losses.run, losses_model.run],
+        "optimizers": [optimizers.run],
+        "metrics": [metrics.run],
+        "initializers": [initializers.run],
+        "files": [files.run],
+    }
+
+
+def main():
+    """Parses the command line and records the groups."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", default=os.path.join(HERE, "keras-2.3.1"))
+    parser.add_argument("groups", nargs="*")
+    arguments = parser.parse_args()
+    known = groups()
+    unknown = set(arguments.groups) - set(known)
+    if unknown:
+        parser.error("unknown groups: %s; known: %s" % (" ".join(sorted(unknown)), " ".join(known)))
+    for group in arguments.groups or known:
+        for run in known[group]:
+            run(arguments.out)
+
+
+if __name__ == "__main__":
+    main()
