@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keras.optimizers: each is a row (nn/optimizers/) with its configuration, its slots, its update op and the numbers that
+ * change from step to step.  The update is one node over the whole slab of trainable weights; the host writes the
+ * numbers ("scalars") before each step.  All arithmetic on them is in float, as in Keras's graph. */
+#ifndef LEATI_NN_OPTIMIZER_H
+#define LEATI_NN_OPTIMIZER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "engine/graph.h"
+#include "leat/error.h"
+#include "leat/model.h"
+#include "leat/sequence.h"
+#include "nn/field.h"
+
+#define LEATI_OPTIMIZER_MAX_SLOTS   3
+#define LEATI_OPTIMIZER_MAX_SCALARS 16
+
+/* The configuration of every optimizer: a row's fields say which members count. */
+typedef struct leati_optimizer_config {
+    double learning_rate, decay;
+    double clipnorm, clipvalue; /* NAN: none */
+    double momentum, rho, beta_1, beta_2, epsilon, schedule_decay;
+    bool nesterov, amsgrad;
+} leati_optimizer_config;
+
+typedef struct leati_optimizer leati_optimizer;
+
+typedef struct leati_optimizer_type {
+    const char *class_name; /* "RMSprop"; found whatever the case, as in Keras */
+    const leati_field *fields;
+    leati_op op;
+    int32_t slot_count;
+    const char *slots[LEATI_OPTIMIZER_MAX_SLOTS]; /* names in files: "m" makes "training/Adam/m_0:0" */
+    int32_t scalar_count;
+    bool optional_last_slot; /* the last slot is there with amsgrad only; files hold (1) in its place */
+    bool has_schedule;       /* Nadam: m_schedule, the second weight in files */
+    void (*scalars)(leati_optimizer *optimizer, int64_t iterations, float *out);
+} leati_optimizer_type;
+
+struct leati_optimizer {
+    const leati_optimizer_type *type;
+    leati_optimizer_config config;
+    float m_schedule;       /* Nadam: the product of the momentum schedule before step schedule_at */
+    int64_t schedule_at;
+};
+
+/* From a name ("adam"), or {"class_name": ..., "config": ...}; keys of Keras 3 are ignored where they mean nothing new.
+ * Errors: LEAT_ENOTFOUND with the nearest known name; LEAT_EINVAL, LEAT_ENOTSUP an option. */
+leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, leat_error *err);
+/* {"class_name": ..., "config": ...} as Keras 2.3.1 writes it (new reference). */
+leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out, leat_error *err);
+void leati_optimizer_destroy(leati_optimizer **optimizer);
+
+const leati_optimizer_type *leati_optimizer_type_at(int index); /* NULL at the end */
+
+/* Slots in use: slabs LEATI_SLAB_SLOT0 ... (one less than type->slot_count for Adam without amsgrad). */
+int leati_optimizer_slot_count(const leati_optimizer *optimizer);
+
+/* The numbers of step `iterations` (from 0), to be written to the start of LEATI_SLAB_SCALARS before that step runs:
+ * type->scalar_count floats.  A function of iterations: calling it twice changes nothing. */
+void leati_optimizer_scalars(leati_optimizer *optimizer, int64_t iterations, float *out);
+
+/* Adds clipping and the update of the first `count` floats of the slabs. */
+void leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph, int64_t count);
+
+/* The optimizer's weights as files hold them: iterations, then (Nadam) m_schedule, then all of the first slot, ...
+ * A compiled model's; none before the first step of training in Keras, always there in leat. */
+typedef struct leati_optimizer_weight {
+    char name[2 * LEAT_NAME_BYTES]; /* "training/Adam/m_0:0" */
+    leati_desc desc;                /* i64 for iterations, f32 for all others */
+} leati_optimizer_weight;
+
+int leati_optimizer_weight_count(const leat_model *model);
+leati_optimizer_weight leati_optimizer_weight_at(const leat_model *model, int index);
+/* Copies weight `index` to out, which has room for its desc. */
+void leati_optimizer_weight_copy(const leat_model *model, int index, void *out);
+/* Sets weight `index`.  Any numeric type will do for iterations.  Errors: LEAT_ESHAPE, LEAT_EDTYPE. */
+leat_status leati_optimizer_weight_set(leat_model *model, int index, const leat_tensor *value, leat_error *err);
+
+#endif
