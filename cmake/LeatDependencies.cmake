@@ -2,7 +2,6 @@
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(jansson REQUIRED IMPORTED_TARGET jansson>=2.13)
-pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip>=1.7)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(hdf5 REQUIRED IMPORTED_TARGET hdf5-serial)
 

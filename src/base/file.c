@@ -35,7 +35,8 @@ leat_status leati_map_open(leati_map *out, const char *path, leat_error *err) {
     *out = (leati_map){0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not hang */
     if (fd < 0)
-        return leati_fail_errno(err, errno == ENOENT ? LEAT_ENOTFOUND : LEAT_EIO, errno, "cannot open '%s'", path);
+        return leati_fail_errno(err, errno == ENOENT ? LEAT_ENOTFOUND : LEAT_EIO, errno, "cannot open '%s'",
+                                path);
     leat_status status = map_descriptor(out, fd, path, err);
     close(fd);
     return status;
@@ -68,7 +69,8 @@ static void forget(leati_replacement *file) {
 
 leat_status leati_replace_begin(leati_replacement *out, const char *path, leat_error *err) {
     *out = (leati_replacement){.fd = -1, .path = leati_strdup(path)};
-    leat_status status = out->path ? open_beside(out, err) : leati_fail_memory(err, strlen(path), "a file name");
+    leat_status status =
+        out->path ? open_beside(out, err) : leati_fail_memory(err, strlen(path), "a file name");
     if (status != LEAT_OK) forget(out);
     return status;
 }
@@ -107,9 +109,12 @@ leat_status leati_replace_commit(leati_replacement *file, leat_error *err) {
         status = leati_fail_errno(err, LEAT_EIO, errno, "cannot close '%s'", file->temporary);
     file->fd = -1;
     if (status == LEAT_OK && rename(file->temporary, file->path) != 0)
-        status = leati_fail_errno(err, LEAT_EIO, errno, "cannot rename '%s' to '%s'", file->temporary, file->path);
-    if (status == LEAT_OK) sync_directory(file->path);
-    else unlink(file->temporary);
+        status =
+            leati_fail_errno(err, LEAT_EIO, errno, "cannot rename '%s' to '%s'", file->temporary, file->path);
+    if (status == LEAT_OK)
+        sync_directory(file->path);
+    else
+        unlink(file->temporary);
     forget(file);
     return status;
 }

@@ -106,8 +106,10 @@ static void failures_name_the_file(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_is_replaced_in_one_step), cmocka_unit_test(an_abandoned_file_leaves_nothing),
-        cmocka_unit_test(two_writers_do_not_meet),        cmocka_unit_test(failures_name_the_file),
+        cmocka_unit_test(a_file_is_replaced_in_one_step),
+        cmocka_unit_test(an_abandoned_file_leaves_nothing),
+        cmocka_unit_test(two_writers_do_not_meet),
+        cmocka_unit_test(failures_name_the_file),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

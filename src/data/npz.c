@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* .npz files for reading: a mapped zip whose members are parsed when they are asked for.  Layer: data. */
+#include "data/npz.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "zip/zip.h"
+
+typedef struct array {
+    char *name;
+    const leati_zip_member *member; /* NULL: the whole file is this array */
+    bool parsed;
+    leati_npy npy;
+    void *unpacked; /* the .npy file of a deflated member */
+    void *ordered;  /* the elements in C order */
+    void *native;   /* the elements as a tensor has them */
+} array;
+
+struct leat_npz {
+    leati_map map; /* empty where the bytes are borrowed */
+    const unsigned char *data;
+    size_t size;
+    char *label;
+    leati_zip zip;
+    array *arrays;
+    int count;
+};
+
+/* "x.npy" is the array x; other members are no arrays. */
+static leat_status add_array(leat_npz *npz, const leati_zip_member *member, leat_error *err) {
+    size_t length = strlen(member->name);
+    if (length < 4 || strcmp(member->name + length - 4, ".npy") != 0) return LEAT_OK;
+    if (leati_zip_find(&npz->zip, member->name) != member) return LEAT_OK; /* a later one replaces it */
+    array *added = &npz->arrays[npz->count];
+    added->member = member;
+    added->name = leati_strdup(member->name);
+    if (!added->name) return leati_fail_memory(err, length, "an array's name");
+    added->name[length - 4] = '\0';
+    ++npz->count;
+    return LEAT_OK;
+}
+
+static leat_status list_members(leat_npz *npz, leat_error *err) {
+    LEATI_TRY(leati_zip_open_bytes(&npz->zip, npz->data, npz->size, npz->label, err));
+    if (npz->zip.count > INT32_MAX)
+        return leati_fail(err, LEAT_ENOTSUP, "'%s': too many members", npz->label);
+    npz->arrays = leati_calloc(npz->zip.count, sizeof *npz->arrays);
+    if (!npz->arrays) return leati_fail_memory(err, npz->zip.count * sizeof *npz->arrays, "a list of arrays");
+    for (size_t i = 0; i < npz->zip.count; ++i) LEATI_TRY(add_array(npz, &npz->zip.members[i], err));
+    return LEAT_OK;
+}
+
+static leat_status list_single(leat_npz *npz, leat_error *err) {
+    npz->arrays = leati_calloc(1, sizeof *npz->arrays);
+    if (!npz->arrays) return leati_fail_memory(err, sizeof *npz->arrays, "a list of arrays");
+    npz->arrays[0].name = leati_strdup("");
+    npz->count = 1;
+    return npz->arrays[0].name ? LEAT_OK : leati_fail_memory(err, 1, "an array's name");
+}
+
+static leat_status list_arrays(leat_npz *npz, leat_error *err) {
+    if (npz->size >= 2 && memcmp(npz->data, "PK", 2) == 0) return list_members(npz, err);
+    if (npz->size >= 6 && memcmp(npz->data, "\x93NUMPY", 6) == 0) return list_single(npz, err);
+    return leati_fail(err, LEAT_EFORMAT,
+                      "'%s' is neither an .npz nor an .npy file: it begins with neither PK nor \\x93NUMPY",
+                      npz->label);
+}
+
+/* Takes map over, also on failure. */
+static leat_status open_map(leat_npz **out, leati_map map, const void *data, size_t size, const char *label,
+                            leat_error *err) {
+    leat_npz *npz = leati_calloc(1, sizeof *npz);
+    *out = npz;
+    if (!npz) {
+        leati_map_close(&map);
+        return leati_fail_memory(err, sizeof *npz, "an .npz file");
+    }
+    *npz = (leat_npz){.map = map, .data = data, .size = size, .label = leati_strdup(label)};
+    leat_status status =
+        npz->label ? list_arrays(npz, err) : leati_fail_memory(err, strlen(label), "a file name");
+    if (status != LEAT_OK) leat_npz_close(out);
+    return status;
+}
+
+leat_status leati_npz_open_bytes(leat_npz **out, const void *data, size_t size, const char *label,
+                                 leat_error *err) {
+    return open_map(out, (leati_map){0}, data, size, label, err);
+}
+
+leat_status leat_npz_open(leat_npz **out, const char *path, leat_error *err) {
+    leati_map map;
+    *out = NULL;
+    LEATI_TRY(leati_map_open(&map, path, err));
+    return open_map(out, map, map.data, map.size, path, err);
+}
+
+void leat_npz_close(leat_npz **npz) {
+    leat_npz *old = *npz;
+    *npz = NULL;
+    if (!old) return;
+    for (int i = 0; old->arrays && i < old->count; ++i) {
+        leati_free(old->arrays[i].name);
+        leati_free(old->arrays[i].unpacked);
+        leati_free(old->arrays[i].ordered);
+        leati_free(old->arrays[i].native);
+    }
+    leati_free(old->arrays);
+    leati_zip_close(&old->zip);
+    leati_map_close(&old->map);
+    leati_free(old->label);
+    leati_free(old);
+}
+
+int leat_npz_count(const leat_npz *npz) {
+    return npz->count;
+}
+
+const char *leat_npz_name(const leat_npz *npz, int index) {
+    return index >= 0 && index < npz->count ? npz->arrays[index].name : NULL;
+}
+
+/* The .npy file of an array: in place, or unpacked and kept. */
+static leat_status get_file(leat_npz *npz, array *wanted, const unsigned char **data, size_t *size,
+                            leat_error *err) {
+    const leati_zip_member *member = wanted->member;
+    *data = member ? member->packed : npz->data;
+    *size = member ? (size_t)member->bytes : npz->size;
+    if (!member || member->stored) return LEAT_OK;
+    if (!wanted->unpacked) {
+        wanted->unpacked = leati_calloc_aligned(*size);
+        if (!wanted->unpacked) return leati_fail_memory(err, *size, "an unpacked array");
+        leat_status status = leati_zip_read(&npz->zip, member, wanted->unpacked, err);
+        if (status != LEAT_OK) {
+            leati_free(wanted->unpacked);
+            wanted->unpacked = NULL;
+            return status;
+        }
+    }
+    *data = wanted->unpacked;
+    return LEAT_OK;
+}
+
+static leat_status parse(leat_npz *npz, array *wanted, leat_error *err) {
+    const unsigned char *data;
+    size_t size;
+    if (wanted->parsed) return LEAT_OK;
+    LEATI_TRY(get_file(npz, wanted, &data, &size, err));
+    LEATI_TRY(leati_npy_parse(&wanted->npy, data, size, npz->label, err));
+    if (wanted->npy.fortran) {
+        wanted->ordered = leati_calloc_aligned(wanted->npy.bytes);
+        if (!wanted->ordered) return leati_fail_memory(err, wanted->npy.bytes, "an array in C order");
+        leati_npy_to_c_order(&wanted->npy, wanted->ordered);
+        wanted->npy.data = wanted->ordered;
+        wanted->npy.fortran = false;
+    }
+    wanted->parsed = true;
+    return LEAT_OK;
+}
+
+static leat_status not_found(const leat_npz *npz, const char *name, leat_error *err) {
+    leati_text names = {0};
+    for (int i = 0; i < npz->count && i < 16; ++i)
+        leati_text_add(&names, "%s%s", i ? ", " : "", npz->arrays[i].name);
+    leat_status status = leati_fail(err, LEAT_ENOTFOUND, "'%s' has no array '%s'; it has: %s", npz->label,
+                                    name, npz->count && names.data ? names.data : "none");
+    leati_text_fini(&names);
+    return status;
+}
+
+static leat_status find(leat_npz *npz, const char *name, array **out, leat_error *err) {
+    for (int i = 0; i < npz->count; ++i) {
+        if (strcmp(npz->arrays[i].name, name) != 0) continue;
+        *out = &npz->arrays[i];
+        leat_status status = parse(npz, *out, err);
+        return status == LEAT_OK || name[0] == '\0' ? status : leati_prefix(status, err, "array '%s'", name);
+    }
+    return not_found(npz, name, err);
+}
+
+leat_status leati_npz_array(leat_npz *npz, const char *name, const leati_npy **out, leat_error *err) {
+    array *wanted = NULL;
+    LEATI_TRY(find(npz, name, &wanted, err));
+    *out = &wanted->npy;
+    return LEAT_OK;
+}
+
+/* A view of the elements as this machine has them. */
+static leat_status make_native(array *wanted, leat_error *err) {
+    const leati_npy *npy = &wanted->npy;
+    size_t bytes = (size_t)leati_npy_count(npy) * leat_dtype_bytes(leati_element_dtype(npy->element));
+    wanted->native = leati_calloc_aligned(bytes);
+    if (!wanted->native) return leati_fail_memory(err, bytes, "a converted array");
+    leati_element_convert(npy->element, npy->swapped, npy->data, wanted->native,
+                          (size_t)leati_npy_count(npy));
+    return LEAT_OK;
+}
+
+leat_status leat_npz_get(leat_npz *npz, const char *name, leat_tensor *out, leat_error *err) {
+    array *wanted = NULL;
+    *out = (leat_tensor){0};
+    LEATI_TRY(find(npz, name, &wanted, err));
+    const leati_npy *npy = &wanted->npy;
+    leat_dtype dtype = leati_element_dtype(npy->element);
+    bool in_place = leati_element_is_plain(npy->element) && !npy->swapped &&
+                    (uintptr_t)npy->data % leat_dtype_bytes(dtype) == 0;
+    if (!in_place && !wanted->native) LEATI_TRY(make_native(wanted, err));
+    *out = leat_tensor_view(dtype, npy->rank, npy->shape,
+                            in_place ? (void *)(uintptr_t)npy->data : wanted->native);
+    return LEAT_OK;
+}
