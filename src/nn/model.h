@@ -3,6 +3,8 @@
 #ifndef LEATI_NN_MODEL_H
 #define LEATI_NN_MODEL_H
 
+#include <stdatomic.h>
+
 #include "leat/model.h"
 #include "nn/layer.h"
 #include "nn/loss.h"
@@ -64,6 +66,7 @@ struct leat_model {
     uint64_t seed;
     int64_t iterations; /* training steps done: the optimizer's counter */
     uint64_t version;   /* changes when plans made before must not be used: compile, trainable */
+    atomic_bool stop_requested; /* leat_model_stop_training */
     void *session;      /* the trainer's plans and feeds' caches (train/session.h), made on demand */
     void (*session_destroy)(void **session);
 };

@@ -11,13 +11,13 @@
 #define LEATI_PROGRAM_MAX_OUTPUTS 16
 #define LEATI_PROGRAM_MAX_METRICS 48
 
-/* What the step reads, with concrete shapes (batch dimension in front): inputs, targets, then sample weights (one per
- * output, rank 0: none), then class-weight factors are part of the sample weights already. */
+/* What the step reads, with concrete shapes (batch dimension in front): inputs, targets, then sample weights, into which
+ * class weights have been multiplied already.  Zeroed before it is filled: two are compared as bytes. */
 typedef struct leati_program_spec {
     leati_mode mode;
-    int32_t input_count, target_count;
+    int32_t input_count, target_count; /* of the model: inputs, outputs; predict: no targets, 0 */
     leati_desc inputs[LEATI_PROGRAM_MAX_OUTPUTS];
-    leati_desc targets[LEATI_PROGRAM_MAX_OUTPUTS];
+    leati_desc targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* by output; rank -1: that output has no loss */
     leati_desc weights[LEATI_PROGRAM_MAX_OUTPUTS]; /* rank -1: that output has no sample weights */
 } leati_program_spec;
 
