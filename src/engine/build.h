@@ -40,6 +40,9 @@ leati_value leati_argmax(leati_graph *g, leati_value x, int axis);
 leati_value leati_in_top_k(leati_graph *g, leati_value predictions, leati_value targets, int64_t k);
 leati_value leati_scalar(leati_graph *g, float value); /* a constant of rank 0 */
 leati_value leati_full(leati_graph *g, int rank, const int64_t *dims, float value);
+/* The sum over what NumPy's broadcasting repeated to make x from the shape of `like`: the gradient of an operand. */
+leati_value leati_sum_to(leati_graph *g, leati_value x, const leati_desc *like);
+leati_value leati_eltwise_bwd(leati_graph *g, leati_value src_or_dst, leati_value diff_dst, leati_eltwise f);
 void leati_moving_average(leati_graph *g, leati_value state, leati_value value, float momentum);
 
 #endif

@@ -13,8 +13,7 @@ static leat_status fill_axis(leati_geometry *g, int to, const leati_window *w, i
     const int64_t numbers[] = {w->kernel[from], w->stride[from], w->dilation[from], w->pad_before[from],
                                w->pad_after[from]};
     bool valid = true;
-    for (int i = 0; i < 5; i++)
-        valid = valid && numbers[i] >= (i < 3 ? 1 : 0) && numbers[i] <= INT32_MAX;
+    for (int i = 0; i < 5; i++) valid = valid && numbers[i] >= (i < 3 ? 1 : 0) && numbers[i] <= INT32_MAX;
     if (!valid)
         return leati_fail(
             err, LEAT_EINVAL,
@@ -70,8 +69,7 @@ leat_status leati_conv_geometry(leati_geometry *out, leati_op op, const leati_at
     leati_desc src = in[0];
     if (op == LEATI_OP_CONV_BWD_DATA) {
         if (in[1].rank < 2) return leati_fail(err, LEAT_ESHAPE, "expected weights of rank >= 3");
-        for (int i = 0; i < w->spatial && i < 3; i++)
-            src.shape[1 + i] = attrs->conv.size[i];
+        for (int i = 0; i < w->spatial && i < 3; i++) src.shape[1 + i] = attrs->conv.size[i];
         if (src.rank >= 1) src.shape[src.rank - 1] = in[1].shape[in[1].rank - 2] * groups;
     }
     LEATI_TRY(leati_geometry_make(out, w, &src, err));
@@ -108,61 +106,4 @@ leati_lstm_shape leati_lstm_shape_of(const leati_attrs *attrs, const leati_desc 
                               .recurrent_activation = attrs->lstm.recurrent_activation,
                               .go_backwards = attrs->lstm.go_backwards,
                               .training = attrs->lstm.training};
-}
-
-bool leati_slope_known_from_dst(const leati_eltwise *f) {
-    switch (f->function) {
-    case LEATI_FN_RELU: return f->a >= 0 && f->b > 0 && f->c == 0; /* else two x share one y */
-    case LEATI_FN_ELU: return f->a >= 0;
-    case LEATI_FN_SELU:
-    case LEATI_FN_SOFTPLUS:
-    case LEATI_FN_SOFTSIGN:
-    case LEATI_FN_TANH:
-    case LEATI_FN_SIGMOID:
-    case LEATI_FN_HARD_SIGMOID:
-    case LEATI_FN_EXP:
-    case LEATI_FN_LINEAR: return true;
-    default: return false;
-    }
-}
-
-#define SELU_SCALE 1.0507009873554805f
-#define SELU_ALPHA 1.6732632423543772f
-
-float leati_slope_from_dst(const leati_eltwise *f, float y) {
-    switch (f->function) {
-    case LEATI_FN_RELU: return y <= 0 ? f->a : y < f->b ? 1.0f : 0.0f;
-    case LEATI_FN_ELU: return y > 0 ? 1.0f : y + f->a;
-    case LEATI_FN_SELU: return y > 0 ? SELU_SCALE : y + SELU_SCALE * SELU_ALPHA;
-    case LEATI_FN_SOFTPLUS: return -expm1f(-y);
-    case LEATI_FN_SOFTSIGN: return (1.0f - fabsf(y)) * (1.0f - fabsf(y));
-    case LEATI_FN_TANH: return 1.0f - y * y;
-    case LEATI_FN_SIGMOID: return y * (1.0f - y);
-    case LEATI_FN_HARD_SIGMOID: return y > 0 && y < 1 ? f->a : 0.0f;
-    case LEATI_FN_EXP: return y;
-    default: return f->a;
-    }
-}
-
-float leati_eltwise_at(const leati_eltwise *f, float x) {
-    switch (f->function) {
-    case LEATI_FN_RELU: return x >= f->c ? fminf(x, f->b) : f->a * (x - f->c);
-    case LEATI_FN_ELU: return x > 0 ? x : f->a * expm1f(x);
-    case LEATI_FN_SELU: return SELU_SCALE * (x > 0 ? x : SELU_ALPHA * expm1f(x));
-    case LEATI_FN_SOFTPLUS: return x > 0 ? x + log1pf(expf(-x)) : log1pf(expf(x));
-    case LEATI_FN_SOFTSIGN: return x / (1.0f + fabsf(x));
-    case LEATI_FN_TANH: return tanhf(x);
-    case LEATI_FN_SIGMOID: return 1.0f / (1.0f + expf(-x));
-    case LEATI_FN_HARD_SIGMOID: return fminf(fmaxf(f->a * x + f->b, 0.0f), 1.0f);
-    case LEATI_FN_EXP: return expf(x);
-    case LEATI_FN_LOG: return logf(x);
-    case LEATI_FN_SQRT: return sqrtf(x);
-    case LEATI_FN_SQUARE: return x * x;
-    case LEATI_FN_ABS: return fabsf(x);
-    case LEATI_FN_LINEAR: return f->a * x + f->b;
-    case LEATI_FN_CLIP: return fminf(fmaxf(x, f->a), f->b);
-    case LEATI_FN_POW: return powf(x, f->a);
-    case LEATI_FN_COUNT: break;
-    }
-    return x;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/function.h"
 #include "engine/op.h"
 
 /* A window sliding over three spatial axes; outer ones that the op lacks have size 1. */
@@ -54,12 +55,5 @@ typedef struct leati_lstm_shape {
 
 leati_lstm_shape leati_lstm_shape_of(const leati_attrs *attrs, const leati_desc *x,
                                      const leati_desc *recurrent);
-
-/* Whether f' can be told from f(x) alone, and its value there: what a recurrent cell that keeps only its gates after
- * activation needs.  Where x is a kink or f is flat, the derivative that Keras on TensorFlow takes, but for
- * hard_sigmoid at exactly 0 and 1, which counts as flat. */
-bool leati_slope_known_from_dst(const leati_eltwise *f);
-float leati_slope_from_dst(const leati_eltwise *f, float y);
-float leati_eltwise_at(const leati_eltwise *f, float x);
 
 #endif

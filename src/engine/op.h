@@ -58,7 +58,8 @@ typedef struct leati_desc {
  *   RESHAPE            src -> the same memory as attrs.shape
  *   REVERSE            src -> the order along attrs.reverse.axis turned round
  *   CAST               src -> attrs.cast.dtype, times attrs.cast.scale for f32
- *   COPY               src -> dst; the op of leati_graph_store
+ *   COPY               src -> dst
+ *   STORE              value, state (written) -> none: state = value.  The op of leati_graph_store
  *   DROPOUT            src -> src * mask / (1 - rate), the mask a function of (run seed, run step, attrs.dropout.stream,
  *                      element or, along attrs.dropout.shared axes, one draw for all).  Its gradient is itself
  *   ONE_HOT            indices (...) of any integer or float type -> (..., depth)
@@ -95,6 +96,7 @@ typedef struct leati_desc {
     X(REVERSE, reverse)                                                                                      \
     X(CAST, cast)                                                                                            \
     X(COPY, copy)                                                                                            \
+    X(STORE, store)                                                                                          \
     X(DROPOUT, dropout)                                                                                      \
     X(ONE_HOT, one_hot)                                                                                      \
     X(ARGMAX, argmax)                                                                                        \
@@ -115,7 +117,8 @@ typedef enum leati_op {
         LEATI_OP_COUNT
 } leati_op;
 
-/* Functions of one number: enumerator, name, formula, whether the derivative is taken from dst.
+/* Functions of one number: enumerator, name, formula, whether the derivative is taken from dst (see also
+ * leati_eltwise_uses_dst).
  * RELU: x >= c ? min(x, b) : a (x - c), with a the negative slope, b the maximum (INFINITY: none), c the threshold. */
 #define LEATI_FUNCTION_LIST(X)                                                                               \
     X(RELU, relu, "x >= c ? min(x, b) : a (x - c)", false)                                                   \
@@ -125,7 +128,7 @@ typedef enum leati_op {
     X(SOFTSIGN, softsign, "x / (1 + |x|)", false)                                                            \
     X(TANH, tanh, "tanh x", true)                                                                            \
     X(SIGMOID, sigmoid, "1 / (1 + e^-x)", true)                                                              \
-    X(HARD_SIGMOID, hard_sigmoid, "clip(a x + b, 0, 1)", true)                                               \
+    X(HARD_SIGMOID, hard_sigmoid, "clip(a x + b, 0, 1); derivative a where 0 <= a x + b <= 1", false)        \
     X(EXP, exp, "e^x", true)                                                                                 \
     X(LOG, log, "log x", false)                                                                              \
     X(SQRT, sqrt, "sqrt x", true)                                                                            \
@@ -248,20 +251,29 @@ typedef struct leati_attrs {
             bool amsgrad;            /* ADAM */
         } update;
     };
+    /* MATMUL, CONV: a function applied to dst after the bias.  The plan sets it when it fuses; lowerings do not. */
+    struct {
+        bool present;
+        leati_eltwise function;
+    } post;
 } leati_attrs;
 
 typedef enum leati_op_flag {
     LEATI_OP_VIEW = 1,            /* output 0 is input 0's memory */
-    LEATI_OP_IN_PLACE = 2,        /* output 0 may take the memory of input 0, if that dies here and bytes agree */
+    LEATI_OP_IN_PLACE = 2,        /* output 0 may take the memory of input 0, if that dies here and bytes agree:
+                                     every kernel of the op works with args[output 0] == args[input 0] */
     LEATI_OP_OPTIONAL_OUTPUTS = 4 /* an output that nobody reads is passed as NULL; otherwise all are allocated */
 } leati_op_flag;
 
 typedef struct leati_op_row {
     const char *name;
     int32_t min_inputs, max_inputs, outputs;
-    uint32_t flags;  /* leati_op_flag */
-    uint32_t writes; /* bit i: input i is a state that the op changes */
-    /* Shapes and types of the outputs from those of the inputs (in[i].rank == -1: absent). */
+    uint32_t flags;    /* leati_op_flag */
+    uint32_t writes;   /* bit i: input i is a state that the op changes */
+    uint32_t optional; /* bit i: input i may be absent.  A node of an op that has such inputs always lists max_inputs
+                          of them, LEATI_NONE for what is missing, so that the outputs' place in args is fixed */
+    /* Shapes and types of the outputs from those of the inputs (in[i].rank == -1: absent).  Its errors are prefixed
+     * with the op's name and the node's label. */
     leat_status (*infer)(const leati_attrs *attrs, int input_count, const leati_desc *in, leati_desc *out,
                          leat_error *err);
     /* Adds the nodes that compute the gradient by the inputs that are wanted from that by the outputs
@@ -273,6 +285,9 @@ typedef struct leati_op_row {
 const leati_op_row *leati_op_row_of(leati_op op);
 const char *leati_function_name(leati_function function);
 bool leati_function_uses_dst(leati_function function);
+/* Whether ELTWISE_BWD of it takes dst.  Beside the list's column: RELU without threshold, slope and maximum does (dst > 0
+ * where x > 0), ELU with a negative scale does not. */
+bool leati_eltwise_uses_dst(const leati_eltwise *eltwise);
 
 int64_t leati_desc_count(const leati_desc *desc);
 size_t leati_desc_bytes(const leati_desc *desc);

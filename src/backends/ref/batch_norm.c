@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "backends/ref/compute.h"
+#include "backends/ref/ref.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -15,8 +15,7 @@ typedef struct norm_state {
 
 static void statistics(const norm_state *s, const float *src, int64_t c, float *mean, float *variance) {
     double sum = 0, squares = 0;
-    for (int64_t row = 0; row < s->rows; row++)
-        sum += (double)src[row * s->channels + c];
+    for (int64_t row = 0; row < s->rows; row++) sum += (double)src[row * s->channels + c];
     double m = sum / (double)s->rows;
     for (int64_t row = 0; row < s->rows; row++) {
         double d = (double)src[row * s->channels + c] - m;
@@ -29,8 +28,7 @@ static void statistics(const norm_state *s, const float *src, int64_t c, float *
 static void normalise(const norm_state *s, const float *src, const float *gamma, const float *beta, int64_t c,
                       float mean, float variance, float *dst) {
     float scale = (gamma ? gamma[c] : 1.0f) / sqrtf(variance + s->epsilon), shift = beta ? beta[c] : 0.0f;
-    for (int64_t i = c; i < s->rows * s->channels; i += s->channels)
-        dst[i] = (src[i] - mean) * scale + shift;
+    for (int64_t i = c; i < s->rows * s->channels; i += s->channels) dst[i] = (src[i] - mean) * scale + shift;
 }
 
 static leat_status run_batch_norm(const leati_kernel *kernel, void *const *args, const leati_run *run,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/ref/compute.h"
+#include "backends/ref/ref.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/geometry.h"
@@ -20,8 +20,7 @@ static void add_tap(const conv_state *s, const float *src, const float *weights,
     for (int64_t c = 0; c < s->g.channels; c++) {
         const float *row = weights + c % s->group_channels * s->g.filters;
         int64_t first = c / s->group_channels * s->group_filters;
-        for (int64_t f = first; f < first + s->group_filters; f++)
-            acc[f] += (double)src[c] * (double)row[f];
+        for (int64_t f = first; f < first + s->group_filters; f++) acc[f] += (double)src[c] * (double)row[f];
     }
 }
 
@@ -34,15 +33,13 @@ static leat_status run_conv(const leati_kernel *kernel, void *const *args, const
     double *acc = run->scratch; /* (filters) */
     (void)err;
     for (int64_t pixel = 0; pixel < g->out_pixels; pixel++) {
-        for (int64_t f = 0; f < g->filters; f++)
-            acc[f] = bias ? (double)bias[f] : 0;
+        for (int64_t f = 0; f < g->filters; f++) acc[f] = bias ? (double)bias[f] : 0;
         for (int64_t tap = 0; tap < g->taps; tap++) {
             int64_t from = leati_source_pixel(g, pixel, tap);
             if (from < 0) continue;
             add_tap(s, src + from * g->channels, weights + tap * s->group_channels * g->filters, acc);
         }
-        for (int64_t f = 0; f < g->filters; f++)
-            dst[pixel * g->filters + f] = (float)acc[f];
+        for (int64_t f = 0; f < g->filters; f++) dst[pixel * g->filters + f] = (float)acc[f];
     }
     return LEAT_OK;
 }
@@ -99,15 +96,12 @@ static leat_status run_bwd_weights(const leati_kernel *kernel, void *const *args
     for (int64_t tap = 0; diff_weights && tap < g->taps; tap++) {
         memset(acc, 0, (size_t)count * sizeof *acc);
         tap_gradient(s, tap, src, diff_dst, acc);
-        for (int64_t i = 0; i < count; i++)
-            diff_weights[tap * count + i] = (float)acc[i];
+        for (int64_t i = 0; i < count; i++) diff_weights[tap * count + i] = (float)acc[i];
     }
     if (!diff_bias) return LEAT_OK;
     memset(acc, 0, (size_t)g->filters * sizeof *acc);
-    for (int64_t i = 0; i < g->out_pixels * g->filters; i++)
-        acc[i % g->filters] += (double)diff_dst[i];
-    for (int64_t f = 0; f < g->filters; f++)
-        diff_bias[f] = (float)acc[f];
+    for (int64_t i = 0; i < g->out_pixels * g->filters; i++) acc[i % g->filters] += (double)diff_dst[i];
+    for (int64_t f = 0; f < g->filters; f++) diff_bias[f] = (float)acc[f];
     return LEAT_OK;
 }
 

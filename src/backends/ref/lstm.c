@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/ref/compute.h"
+#include "backends/ref/ref.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/geometry.h"
@@ -30,8 +30,7 @@ typedef struct sample {
 
 static void gather_inputs(const lstm_state *s, void *const *args, sample *p) {
     p->state = s;
-    for (int i = 0; i < LEATI_LSTM_BWD_INPUTS; i++)
-        p->in[i] = i < s->inputs ? args[i] : NULL;
+    for (int i = 0; i < LEATI_LSTM_BWD_INPUTS; i++) p->in[i] = i < s->inputs ? args[i] : NULL;
 }
 
 /* The step of the input that the s-th step of processing reads. */
@@ -77,8 +76,7 @@ static void forward_cell(const sample *p, float *gates) {
 
 static void start_state(const sample *p, float *to, int which) {
     int64_t units = p->state->shape.units;
-    for (int64_t u = 0; u < units; u++)
-        to[u] = p->in[which] ? p->in[which][p->n * units + u] : 0.0f;
+    for (int64_t u = 0; u < units; u++) to[u] = p->in[which] ? p->in[which][p->n * units + u] : 0.0f;
 }
 
 static void forward_sample(const sample *p, float *sequence, float *c_last, float *workspace, float *gates) {
@@ -171,14 +169,12 @@ static void backward_step(const sample *p, int64_t step, const gradients *d) {
     const leati_lstm_shape *shape = &p->state->shape;
     int64_t units = shape->units, features = shape->features, row = p->n * shape->steps;
     const float *by_output = p->in[LEATI_LSTM_DIFF_SEQUENCE];
-    for (int64_t u = 0; by_output && u < units; u++)
-        d->h[u] += (double)by_output[(row + step) * units + u];
+    for (int64_t u = 0; by_output && u < units; u++) d->h[u] += (double)by_output[(row + step) * units + u];
     backward_cell(p, step, d);
     const float *h = step > 0 ? p->in[LEATI_LSTM_SEQUENCE] + (row + step - 1) * units : p->h;
     add_outer(p, x_of(p, step), features, LEATI_LSTM_X_MASK, d->kernel);
     add_outer(p, h, units, LEATI_LSTM_H_MASK, d->recurrent);
-    for (int64_t u = 0; d->bias && u < GATES * units; u++)
-        d->bias[u] += (float)p->z[u];
+    for (int64_t u = 0; d->bias && u < GATES * units; u++) d->bias[u] += (float)p->z[u];
     for (int64_t j = 0; d->x && j < features; j++)
         d->x[(row + input_step(shape, step)) * features + j] =
             (float)by_vector(p, j, features, p->in[LEATI_LSTM_KERNEL], LEATI_LSTM_X_MASK);
@@ -195,8 +191,7 @@ static void backward_sample(const sample *p, const gradients *d) {
         d->h[u] = 0;
         d->c[u] = by_c_last ? (double)by_c_last[p->n * units + u] : 0;
     }
-    for (int64_t step = p->state->shape.steps - 1; step >= 0; step--)
-        backward_step(p, step, d);
+    for (int64_t step = p->state->shape.steps - 1; step >= 0; step--) backward_step(p, step, d);
     for (int64_t u = 0; u < units; u++) {
         if (d->h0) d->h0[p->n * units + u] = (float)d->h[u];
         if (d->c0) d->c0[p->n * units + u] = (float)d->c[u];
@@ -225,8 +220,7 @@ static leat_status run_bwd(const leati_kernel *kernel, void *const *args, const 
     zero(d.kernel, s->shape.features * width);
     zero(d.recurrent, units * width);
     zero(d.bias, width);
-    for (p.n = 0; p.n < s->shape.batch; p.n++)
-        backward_sample(&p, &d);
+    for (p.n = 0; p.n < s->shape.batch; p.n++) backward_sample(&p, &d);
     return LEAT_OK;
 }
 

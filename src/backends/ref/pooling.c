@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/ref/compute.h"
+#include "backends/ref/ref.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/geometry.h"
@@ -27,8 +27,7 @@ static int64_t first_maximum(const leati_geometry *g, const float *src, int64_t 
 /* How many elements of src, not of padding, lie under an output pixel. */
 static int64_t covered(const leati_geometry *g, int64_t pixel) {
     int64_t count = 0;
-    for (int64_t tap = 0; tap < g->taps; tap++)
-        count += leati_source_pixel(g, pixel, tap) >= 0;
+    for (int64_t tap = 0; tap < g->taps; tap++) count += leati_source_pixel(g, pixel, tap) >= 0;
     return count;
 }
 

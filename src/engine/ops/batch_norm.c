@@ -2,6 +2,7 @@
 /* BATCH_NORM, BATCH_NORM_APPLY, BATCH_NORM_BWD: shapes and gradients.  With s = 1 / sqrt(variance + epsilon),
  * dst = (src - mean) s gamma + beta per channel, which is the last axis.  Layer: engine. */
 #include "engine/build.h"
+#include "engine/ops/rows.h"
 #include "base/error.h"
 
 static leat_status expect_channels(const leati_desc *desc, int64_t channels, const char *what,
@@ -38,8 +39,7 @@ static leat_status infer_apply(const leati_attrs *attrs, int input_count, const 
     (void)attrs;
     int64_t channels;
     LEATI_TRY(channels_of(&in[0], &channels, err));
-    for (int i = 1; i < input_count; i++)
-        LEATI_TRY(expect_channels(&in[i], channels, names[i], err));
+    for (int i = 1; i < input_count; i++) LEATI_TRY(expect_channels(&in[i], channels, names[i], err));
     if (in[3].rank < 0 || in[4].rank < 0)
         return leati_fail(err, LEAT_EINVAL, "expected mean and variance, one is absent");
     out[0] = in[0];
@@ -52,8 +52,7 @@ static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const le
     (void)attrs, (void)input_count;
     int64_t channels;
     LEATI_TRY(channels_of(&in[0], &channels, err));
-    for (int i = 1; i < 4; i++)
-        LEATI_TRY(expect_channels(&in[i], channels, names[i], err));
+    for (int i = 1; i < 4; i++) LEATI_TRY(expect_channels(&in[i], channels, names[i], err));
     if (in[2].rank < 0 || in[3].rank < 0 || !leati_desc_same_shape(&in[4], &in[0]))
         return leati_fail(err, LEAT_ESHAPE, "expected mean, variance, and diff_dst of the source's shape");
     out[0] = in[0];
@@ -124,13 +123,19 @@ const leati_op_row leati_op_batch_norm = {.name = "batch_norm",
                                           .min_inputs = 1,
                                           .max_inputs = 3,
                                           .outputs = 3,
+                                          .optional = 1u << 1 | 1u << 2,
                                           .infer = infer_batch_norm,
                                           .gradient = gradient_batch_norm};
 const leati_op_row leati_op_batch_norm_apply = {.name = "batch_norm_apply",
                                                 .min_inputs = 5,
                                                 .max_inputs = 5,
                                                 .outputs = 1,
+                                                .optional = 1u << 1 | 1u << 2,
                                                 .infer = infer_apply,
                                                 .gradient = gradient_apply};
-const leati_op_row leati_op_batch_norm_bwd = {
-    .name = "batch_norm_bwd", .min_inputs = 5, .max_inputs = 5, .outputs = 3, .infer = infer_bwd};
+const leati_op_row leati_op_batch_norm_bwd = {.name = "batch_norm_bwd",
+                                              .min_inputs = 5,
+                                              .max_inputs = 5,
+                                              .outputs = 3,
+                                              .optional = 1u << 1,
+                                              .infer = infer_bwd};

@@ -2,13 +2,13 @@
 /* CONV, CONV_BWD_DATA, CONV_BWD_WEIGHTS: shapes and gradients.  Layer: engine. */
 #include "engine/geometry.h"
 #include "engine/graph.h"
+#include "engine/ops/rows.h"
 #include "base/error.h"
 #include "base/text.h"
 
 static leati_desc weights_desc(const leati_geometry *g, const leati_window *w) {
     leati_desc desc = {.dtype = LEAT_F32, .rank = w->spatial + 2};
-    for (int i = 0; i < w->spatial; i++)
-        desc.shape[i] = w->kernel[i];
+    for (int i = 0; i < w->spatial; i++) desc.shape[i] = w->kernel[i];
     desc.shape[w->spatial] = g->channels / g->groups;
     desc.shape[w->spatial + 1] = g->filters;
     return desc;
@@ -17,8 +17,7 @@ static leati_desc weights_desc(const leati_geometry *g, const leati_window *w) {
 static leati_desc image_desc(const leati_geometry *g, int spatial, const int64_t *size, int64_t channels) {
     leati_desc desc = {.dtype = LEAT_F32, .rank = spatial + 2};
     desc.shape[0] = g->batch;
-    for (int i = 0; i < spatial; i++)
-        desc.shape[1 + i] = size[3 - spatial + i];
+    for (int i = 0; i < spatial; i++) desc.shape[1 + i] = size[3 - spatial + i];
     desc.shape[spatial + 1] = channels;
     return desc;
 }
@@ -81,8 +80,7 @@ static void gradient(leati_graph *graph, const leati_node *node, const int32_t *
     bool has_bias = node->input_count > 2 && node->inputs[2] >= 0;
     if (wanted[0]) {
         const leati_desc *desc = leati_graph_desc(graph, src);
-        for (int i = 0; i < attrs.conv.window.spatial; i++)
-            attrs.conv.size[i] = desc->shape[1 + i];
+        for (int i = 0; i < attrs.conv.window.spatial; i++) attrs.conv.size[i] = desc->shape[1 + i];
         leati_value inputs[] = {diff_outputs[0], weights};
         diff_inputs[0] = leati_graph_node(graph, LEATI_OP_CONV_BWD_DATA, &attrs, 2, inputs, NULL);
     }
@@ -98,6 +96,7 @@ const leati_op_row leati_op_conv = {.name = "conv",
                                     .min_inputs = 2,
                                     .max_inputs = 3,
                                     .outputs = 1,
+                                    .optional = 1u << 2,
                                     .infer = infer_conv,
                                     .gradient = gradient};
 const leati_op_row leati_op_conv_bwd_data = {

@@ -2,6 +2,7 @@
 /* LSTM and LSTM_BWD: shapes and gradients.  The cell's formulas stand in backends/ref/lstm.c.  Layer: engine. */
 #include "engine/geometry.h"
 #include "engine/graph.h"
+#include "engine/ops/rows.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -97,11 +98,15 @@ static void gradient(leati_graph *graph, const leati_node *node, const int32_t *
         if (wanted[i]) diff_inputs[i] = outputs[i];
 }
 
+/* bias, h0, c0, x_mask, h_mask */
+#define OPTIONAL_INPUTS ((1u << LEATI_LSTM_INPUTS) - (1u << LEATI_LSTM_BIAS))
+
 const leati_op_row leati_op_lstm = {.name = "lstm",
                                     .min_inputs = 3,
                                     .max_inputs = LEATI_LSTM_INPUTS,
                                     .outputs = 3,
                                     .flags = LEATI_OP_OPTIONAL_OUTPUTS,
+                                    .optional = OPTIONAL_INPUTS,
                                     .infer = infer_lstm,
                                     .gradient = gradient};
 const leati_op_row leati_op_lstm_bwd = {.name = "lstm_bwd",
@@ -109,4 +114,6 @@ const leati_op_row leati_op_lstm_bwd = {.name = "lstm_bwd",
                                         .max_inputs = LEATI_LSTM_BWD_INPUTS,
                                         .outputs = 6,
                                         .flags = LEATI_OP_OPTIONAL_OUTPUTS,
+                                        .optional = OPTIONAL_INPUTS | 1u << LEATI_LSTM_DIFF_SEQUENCE |
+                                                    1u << LEATI_LSTM_DIFF_C_LAST,
                                         .infer = infer_bwd};

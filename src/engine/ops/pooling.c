@@ -2,6 +2,7 @@
 /* POOLING and POOLING_BWD: shapes and gradients.  Layer: engine. */
 #include "engine/geometry.h"
 #include "engine/graph.h"
+#include "engine/ops/rows.h"
 #include "base/error.h"
 
 static leat_status infer_pooling(const leati_attrs *attrs, int input_count, const leati_desc *in,
@@ -19,8 +20,7 @@ static leat_status infer_pooling(const leati_attrs *attrs, int input_count, cons
                 (long long)g.kernel[i], (long long)g.dilation[i], (long long)g.pad_before[i],
                 (long long)g.pad_after[i]);
     out[0] = in[0];
-    for (int i = 0; i < spatial; i++)
-        out[0].shape[1 + i] = g.out[3 - spatial + i];
+    for (int i = 0; i < spatial; i++) out[0].shape[1 + i] = g.out[3 - spatial + i];
     int64_t none = 0; /* a kernel that needs a workspace says how large */
     out[1] = leati_desc_make(LEAT_U8, 1, &none);
     return LEAT_OK;

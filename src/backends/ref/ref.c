@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ref backend's table.  Layer: backends/ref -> engine, tensor, base. */
+#include "backends/ref/ref.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+static const leati_implementation implementations[] = {
+#define IMPLEMENTATION(upper, lower) {LEATI_OP_##upper, leati_ref_##lower},
+    LEATI_REF_LIST(IMPLEMENTATION)
+#undef IMPLEMENTATION
+};
+
+const leati_backend leati_backend_ref = {.name = "ref",
+                                         .implementations = implementations,
+                                         .count = sizeof implementations / sizeof *implementations};
+
+leat_status leati_ref_accept(const leati_task *task, leati_kernel *kernel, leati_ref_run run,
+                             leat_error *err) {
+    size_t inputs = (size_t)task->input_count, outputs = (size_t)task->output_count;
+    size_t bytes = sizeof(leati_ref) + (inputs + outputs) * sizeof(leati_desc);
+    leati_ref *ref = leati_calloc(1, bytes);
+    if (!ref) return leati_fail_memory(err, bytes, "a kernel");
+    ref->attrs = *task->attrs;
+    ref->input_count = task->input_count;
+    ref->output_count = task->output_count;
+    ref->unused = task->unused;
+    memcpy(ref->descs, task->inputs, inputs * sizeof *ref->descs);
+    if (outputs) memcpy(ref->descs + inputs, task->outputs, outputs * sizeof *ref->descs);
+    kernel->state = ref;
+    kernel->destroy = leati_free;
+    kernel->run = run;
+    snprintf(kernel->implementation, sizeof kernel->implementation, "ref");
+    return LEAT_OK;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ref backend: every op in plain C, one thread, clear before fast.  It is what the others are measured against, what
+ * sanitizers run, and what serves a task that nobody else takes.  One file per family of ops; each op has a prepare
+ * function leati_ref_<op>, listed here once. */
+#ifndef LEATI_BACKENDS_REF_REF_H
+#define LEATI_BACKENDS_REF_REF_H
+
+#include "engine/backend.h"
+
+extern const leati_backend leati_backend_ref;
+
+/* Ops that this backend serves, as in LEATI_OP_LIST. */
+#define LEATI_REF_LIST(X)                                                                                    \
+    X(CONV, conv)                                                                                            \
+    X(CONV_BWD_DATA, conv_bwd_data)                                                                          \
+    X(CONV_BWD_WEIGHTS, conv_bwd_weights)                                                                    \
+    X(POOLING, pooling)                                                                                      \
+    X(POOLING_BWD, pooling_bwd)                                                                              \
+    X(BATCH_NORM, batch_norm)                                                                                \
+    X(BATCH_NORM_APPLY, batch_norm_apply)                                                                    \
+    X(BATCH_NORM_BWD, batch_norm_bwd)                                                                        \
+    X(LSTM, lstm)                                                                                            \
+    X(LSTM_BWD, lstm_bwd)                                                                                    \
+    X(ELTWISE, eltwise)                                                                                      \
+    X(ELTWISE_BWD, eltwise_bwd)                                                                              \
+    X(BINARY, binary)
+
+#define LEATI_REF_DECLARED(upper, lower)                                                                     \
+    leat_status leati_ref_##lower(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err);
+LEATI_REF_LIST(LEATI_REF_DECLARED)
+#undef LEATI_REF_DECLARED
+
+/* The state of a ref kernel: a copy of its task. */
+typedef struct leati_ref {
+    leati_attrs attrs;
+    int input_count, output_count;
+    uint32_t unused;
+    leati_desc descs[]; /* inputs, then outputs: as args */
+} leati_ref;
+
+typedef leat_status (*leati_ref_run)(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                                     leat_error *err);
+
+/* What a prepare function does for an op that needs nothing else: state = a copy of the task, run = run. */
+leat_status leati_ref_accept(const leati_task *task, leati_kernel *kernel, leati_ref_run run,
+                             leat_error *err);
+
+/* In a kernel: its copy of the task, and the description of args[i]. */
+static inline const leati_ref *leati_ref_of(const leati_kernel *kernel) {
+    return kernel->state;
+}
+static inline const leati_desc *leati_ref_in(const leati_ref *ref, int i) {
+    return &ref->descs[i];
+}
+static inline const leati_desc *leati_ref_out(const leati_ref *ref, int i) {
+    return &ref->descs[ref->input_count + i];
+}
+
+/* Defines leati_ref_<op>, which accepts every task and runs `run_function`. */
+#define LEATI_REF_ACCEPTS(op, run_function)                                                                  \
+    leat_status leati_ref_##op(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {   \
+        (void)why;                                                                                           \
+        return leati_ref_accept(task, kernel, run_function, err);                                            \
+    }
+
+#endif
