@@ -33,6 +33,7 @@ typedef struct leat_feed_options {
     leat_shuffle shuffle;     /* default LEAT_SHUFFLE_NONE */
     uint64_t seed;            /* default 0 */
     int64_t limit;            /* batches delivered in all, after which none is made; 0 (default): no limit */
+    int64_t passes;           /* passes delivered in all, after which no batch is made; 0 (default): no limit */
     int spin_us;              /* longest spin before the caller sleeps for a batch; -1 (default): by idle cores */
 } leat_feed_options;
 
