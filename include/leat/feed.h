@@ -33,8 +33,8 @@ typedef struct leat_feed_options {
     leat_shuffle shuffle;     /* default LEAT_SHUFFLE_NONE */
     uint64_t seed;            /* default 0 */
     int64_t limit;            /* batches delivered in all, after which none is made; 0 (default): no limit */
-    int64_t passes;           /* passes delivered in all, after which no batch is made; 0 (default): no limit */
-    int spin_us;              /* longest spin before the caller sleeps for a batch; -1 (default): by idle cores */
+    int64_t passes; /* passes delivered in all, after which no batch is made; 0 (default): no limit */
+    int spin_us;    /* longest spin before the caller sleeps for a batch; -1 (default): by idle cores */
 } leat_feed_options;
 
 /** Where a batch stands in the stream. */
@@ -46,30 +46,36 @@ typedef struct leat_feed_position {
 
 /** What a feed measured since it was opened.  Times in ns. */
 typedef struct leat_feed_stats {
-    int64_t batches;         /* delivered */
-    int64_t bytes;           /* delivered */
-    int64_t starved;         /* calls of leat_feed_get that had to wait */
-    int64_t wait_ns;         /* the caller's waiting, in all */
-    int64_t get_ns;          /* the workers' time inside get, in all */
+    int64_t batches; /* delivered */
+    int64_t bytes;   /* delivered */
+    int64_t starved; /* calls of leat_feed_get that had to wait; with workers = 0, all */
+    int64_t wait_ns; /* the caller's waiting, in all */
+    int64_t get_ns;  /* the workers' time inside get, in all */
     int64_t get_max_ns;
-    int64_t worker_deaths;   /* worker processes lost and replaced */
-    int64_t ring_bytes;      /* the ring's memory */
+    int64_t worker_deaths; /* worker processes lost and replaced */
+    int64_t ring_bytes;    /* the ring's memory */
 } leat_feed_stats;
 
 LEAT_API leat_feed_options leat_feed_options_default(void);
 
 /** Starts workers, which begin at once with pass 0.  Copies *sequence; what it points to must outlive the feed.
- *  With processes, *user is what it was at this call (and `state` is kept current).
+ *  With processes, *user is what it was at this call (and `state` is kept current); they are forked here, so open the
+ *  feed before large memory is filled and, where possible, before threads are made.  A feed belongs to the process that
+ *  opened it.  options may be NULL for the defaults.
  *  @param[out] out  New feed, closed by leat_feed_close; NULL on failure.
  *  Errors: LEAT_EINVAL an option or an empty sequence; LEAT_ESHAPE the specification; LEAT_ENOMEM; LEAT_EIO no process,
- *  thread, mapping or descriptor could be had.  After failure nothing is left. */
+ *  thread, mapping or descriptor could be had.  After failure nothing is left.  What a worker meets while it starts
+ *  (worker_init, a process that cannot be forked) is told by leat_feed_get. */
 LEAT_API LEAT_CHECKED leat_status leat_feed_open(leat_feed **out, const leat_sequence *sequence,
                                                  const leat_feed_options *options, leat_error *err);
 
 /** Waits for the next batch.  *batch is borrowed until leat_feed_release.  Calling it again without release is
  *  LEAT_EINVAL.  At the end of a pass it does what leat_feed_end_pass does, unless that was done.
- *  Errors: the code and message of the sequence's get, prefixed "batch 7 of pass 2: "; LEAT_EWORKER; LEAT_ESTOPPED after
- *  leat_feed_stop; LEAT_ENOTFOUND when `limit` batches have been delivered.  An error ends the stream. */
+ *  Errors: the code and message of the sequence's get, prefixed "batch 7 of pass 2: "; LEAT_ESHAPE the same, where get
+ *  set what the specification does not allow; LEAT_EWORKER three worker processes died making the batch, or the helper
+ *  process was lost; LEAT_ENOMEM no memory for the slot; LEAT_ESTOPPED after leat_feed_stop; LEAT_EINVAL a pass without
+ *  batches.  Each of these ends the stream: workers stop, and further calls return it again.  LEAT_ENOTFOUND when
+ *  `limit` batches or `passes` passes have been delivered. */
 LEAT_API LEAT_CHECKED leat_status leat_feed_get(leat_feed *feed, const leat_batch **batch, leat_error *err);
 
 /** Gives the batch's slot back to the workers. */
@@ -90,7 +96,8 @@ LEAT_API int leat_feed_ready(const leat_feed *feed);
 
 LEAT_API leat_feed_stats leat_feed_stats_get(const leat_feed *feed);
 
-/** Asks for the end: a waiting leat_feed_get returns LEAT_ESTOPPED, and workers make no further batch.  Any thread. */
+/** Asks for the end: a waiting leat_feed_get returns LEAT_ESTOPPED, and workers make no further batch.  Any thread, and
+ *  any signal handler, before leat_feed_close. */
 LEAT_API void leat_feed_stop(leat_feed *feed);
 
 /** Stops, waits for batches in progress, and leaves no thread, process, descriptor or mapping.  Sets *feed to NULL;

@@ -47,7 +47,11 @@ typedef struct leat_batch_spec {
 /** A batch, in memory that the feed owns.  When `get` is called, size is spec->batch_size and each tensor has the
  *  specified shape with size in front.  `get` writes the data; for a short batch it sets size, and the feed
  *  shortens the tensors' first dimension to it.  Where samples vary in shape, `get` sets the tensor's own shape
- *  (dimensions up to the specified ones); data stays row-major for the shape that was set. */
+ *  (dimensions up to the specified ones); data stays row-major for the shape that was set.
+ *
+ *  data is 64-byte aligned and holds an older batch's bytes: every element is to be written.  Instead, `get` may point
+ *  a tensor's data at ready-made memory of its own that stays as it is until the feed is closed: worker threads hand
+ *  it over uncopied, worker processes copy it into the slot. */
 typedef struct leat_batch {
     int64_t size; /* samples */
     int32_t tensor_count;
@@ -62,7 +66,8 @@ typedef struct leat_sequence {
     void *user;
     leat_batch_spec spec;
 
-    /** Batches of a pass.  Read at the start of each pass, on the trainer's thread. */
+    /** Batches of a pass.  Read before the first batch of each pass is made, on the trainer's thread: after
+     *  on_epoch_end where there is one, up to max_queue_size batches before the end of the pass before otherwise. */
     int64_t (*length)(void *user);
 
     /** Makes batch `index` (0 <= index < length).  Random choices are drawn from rng alone, which belongs to

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forking the helper out of whatever process the caller lives in, and getting rid of it again.  Layer: feed. */
+#define _GNU_SOURCE /* dlsym(RTLD_DEFAULT) */
+#include "feed/process.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "feed/ring_map.h"
+
+int leati_pidfd_open(pid_t pid) {
+#ifdef SYS_pidfd_open
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+#else
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+/* A child that inherits a pool of OpenMP threads, which it does not have, waits for them for ever in its first parallel
+ * region.  The runtime, where there is one, is asked to give its threads up; the caller's next region makes new ones. */
+static void rest_openmp(void) {
+    enum { omp_pause_hard = 2 };
+    int (*pause_all)(int) = NULL;
+    void *symbol = dlsym(RTLD_DEFAULT, "omp_pause_resource_all");
+    memcpy(&pause_all, &symbol, sizeof symbol); /* POSIX's way to a function */
+    if (pause_all) pause_all(omp_pause_hard);
+}
+
+/* The caller's handlers would run the caller's code in the wrong process.  What a terminal or a scheduler sends to the
+ * whole group is for the caller to answer: workers end when it says so, or when it is gone.  Handlers of a program's own
+ * faults stay, because they print where it happened. */
+static void reset_signals(void) {
+    static const int for_the_caller[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    for (int number = 1; number < NSIG; ++number) {
+        struct sigaction action;
+        bool keep = sigaction(number, NULL, &action) != 0 || action.sa_handler == SIG_DFL ||
+                    action.sa_handler == SIG_IGN;
+        for (size_t i = 0; i < sizeof faults / sizeof *faults; ++i) keep = keep || number == faults[i];
+        if (!keep) signal(number, SIG_DFL);
+    }
+    for (size_t i = 0; i < sizeof for_the_caller / sizeof *for_the_caller; ++i)
+        signal(for_the_caller[i], SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would swallow how workers end */
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static leat_status fork_helper(leati_helper *helper, leat_error *err) {
+    sigset_t all, before;
+    sigfillset(&all);
+    rest_openmp();
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    leati_ring_inherit(helper->worker.ring, true);
+    pid_t pid = fork();
+    int failed = pid < 0 ? errno : 0;
+    if (pid == 0) {
+        reset_signals();
+        _exit(leati_helper_run(helper));
+    }
+    leati_ring_inherit(helper->worker.ring, false);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed)
+        return leati_fail_errno(err, LEAT_EIO, failed, "cannot fork the helper of the worker processes");
+    helper->pid = pid;
+    return LEAT_OK;
+}
+
+static leat_status allocate(leati_helper *helper, int count, leat_error *err) {
+    if (!helper->children) helper->children = leati_calloc((size_t)count, sizeof *helper->children);
+    if (!helper->watched) helper->watched = leati_calloc((size_t)count + 2, sizeof *helper->watched);
+    if (helper->children && helper->watched) return LEAT_OK;
+    return leati_fail_memory(err, (size_t)count * (sizeof *helper->children + sizeof *helper->watched),
+                             "the helper's table of workers");
+}
+
+static void close_descriptor(int *fd) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+leat_status leati_processes_start(leati_helper *helper, leati_ring *ring, const leat_sequence *sequence,
+                                  uint64_t seed, leat_error *err) {
+    LEATI_TRY(allocate(helper, ring->worker_count, err));
+    for (int i = 0; i < ring->worker_count; ++i) {
+        atomic_store(&ring->workers[i].phase, LEATI_WORKER_STARTING);
+        atomic_store(&ring->workers[i].pid, 0);
+    }
+    helper->worker = (leati_worker){.ring = ring,
+                                    .sequence = sequence,
+                                    .seed = seed,
+                                    .generation = atomic_load(&ring->shared->generation)};
+    helper->caller = getpid();
+    helper->caller_pidfd = leati_pidfd_open(helper->caller);
+    if (helper->caller_pidfd < 0 && errno != ENOSYS && errno != EPERM)
+        return leati_fail_errno(err, LEAT_EIO, errno,
+                                "cannot make a descriptor of this process for its helper");
+    helper->control = eventfd(0, EFD_CLOEXEC);
+    leat_status status = LEAT_OK;
+    if (helper->control < 0)
+        status = leati_fail_errno(err, LEAT_EIO, errno, "cannot make the helper's control descriptor");
+    if (status == LEAT_OK) status = fork_helper(helper, err);
+    close_descriptor(&helper->caller_pidfd);
+    if (status != LEAT_OK) close_descriptor(&helper->control);
+    return status;
+}
+
+leat_status leati_processes_check(leati_helper *helper, leat_error *err) {
+    siginfo_t how = {0};
+    int result = waitid(P_PID, (id_t)helper->pid, &how, WEXITED | WNOHANG | WNOWAIT);
+    bool reaped_by_others = result != 0 && errno == ECHILD && kill(helper->pid, 0) != 0;
+    if (!reaped_by_others && (result != 0 || how.si_pid == 0)) return LEAT_OK;
+    if (reaped_by_others)
+        return leati_fail(err, LEAT_EWORKER, "the helper process %d is gone, and with it the workers",
+                          (int)helper->pid);
+    bool by_signal = how.si_code != CLD_EXITED;
+    return leati_fail(err, LEAT_EWORKER, "the helper process %d %s %d, and with it the workers are gone",
+                      (int)helper->pid, by_signal ? "was killed by signal" : "exited with status",
+                      how.si_status);
+}
+
+/* The workers of a helper that was killed die by its death, but nobody says when. */
+static void await_orphans(const leati_ring *ring) {
+    for (int i = 0; i < ring->worker_count; ++i) {
+        pid_t pid = (pid_t)atomic_load(&ring->workers[i].pid);
+        for (int tries = 0; pid > 0 && tries < 5000 && kill(pid, 0) == 0; ++tries) {
+            if (waitpid(pid, NULL, WNOHANG) == pid) break; /* the caller is init, or wants to reap orphans */
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        }
+    }
+}
+
+void leati_processes_dismiss(leati_helper *helper, leati_ring *ring) {
+    if (helper->pid == 0) return;
+    uint64_t leave = 1;
+    while (write(helper->control, &leave, sizeof leave) < 0 && errno == EINTR) continue;
+    int status = 0;
+    pid_t reaped;
+    do reaped = waitpid(helper->pid, &status, 0);
+    while (reaped < 0 && errno == EINTR);
+    if (reaped != helper->pid || !WIFEXITED(status)) await_orphans(ring);
+    helper->pid = 0;
+    close_descriptor(&helper->control);
+}
+
+void leati_processes_fini(leati_helper *helper) {
+    leati_free(helper->children);
+    leati_free(helper->watched);
+    helper->children = NULL;
+    helper->watched = NULL;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The protocol between one consumer and its workers, all of it.  Layer: feed.
+ *
+ * Both sides sleep by the same rule, which loses no wake-up: the sleeper says that it sleeps, then looks once more, then
+ * waits on a bell's value that it read before it looked; the other side first changes what the sleeper looks for, then
+ * reads whether somebody sleeps, then rings the bell.  These four accesses are sequentially consistent. */
+#include "feed/ring.h"
+
+#include <limits.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+static void ring_bell(const leati_ring *ring, leati_futex *bell, int count) {
+    atomic_fetch_add(bell, 1);
+    leati_futex_wake(bell, count, ring->between_processes);
+}
+
+void leati_ring_open_slot(leati_ring *ring, const leati_job *job) {
+    leati_slot *slot = leati_ring_slot(ring, job->ticket);
+    slot->job = *job;
+    slot->deaths = 0;
+    atomic_store_explicit(&slot->state, LEATI_SLOT_OPEN, memory_order_release);
+}
+
+void leati_ring_announce(leati_ring *ring, uint64_t issued) {
+    uint64_t before = atomic_load_explicit(&ring->shared->issued, memory_order_relaxed);
+    atomic_store(&ring->shared->issued, issued);
+    int wanted = (int)(issued - before), sleepers = 0;
+    for (int i = 0; i < ring->worker_count && sleepers < wanted; ++i)
+        sleepers += atomic_load(&ring->workers[i].sleeping) != 0;
+    if (sleepers) ring_bell(ring, &ring->shared->worker_bell, sleepers);
+}
+
+leati_wait leati_ring_look(leati_ring *ring, uint64_t ticket) {
+    leati_ring_shared *shared = ring->shared;
+    if (atomic_load(&shared->stop)) return LEATI_WAIT_STOPPED;
+    if (atomic_load(&shared->failed) == 2) return LEATI_WAIT_FAILED;
+    return atomic_load(&leati_ring_slot(ring, ticket)->state) == LEATI_SLOT_READY ? LEATI_WAIT_READY
+                                                                                  : LEATI_WAIT_TICK;
+}
+
+leati_wait leati_ring_await(leati_ring *ring, uint64_t ticket, int64_t spin_ns, int64_t sleep_ns) {
+    leati_wait seen = leati_ring_look(ring, ticket);
+    int64_t start = seen == LEATI_WAIT_TICK && spin_ns > 0 ? leati_now_ns() : 0;
+    while (seen == LEATI_WAIT_TICK && start && leati_now_ns() - start < spin_ns)
+        for (int i = 0; i < 32 && seen == LEATI_WAIT_TICK; ++i) {
+            leati_spin_pause();
+            seen = leati_ring_look(ring, ticket);
+        }
+    if (seen != LEATI_WAIT_TICK) return seen;
+    atomic_store(&ring->shared->awaited, ticket + 1);
+    uint32_t bell = atomic_load(&ring->shared->consumer_bell);
+    seen = leati_ring_look(ring, ticket);
+    if (seen == LEATI_WAIT_TICK) {
+        leati_futex_wait(&ring->shared->consumer_bell, bell, sleep_ns, ring->between_processes);
+        seen = leati_ring_look(ring, ticket);
+    }
+    atomic_store_explicit(&ring->shared->awaited, 0, memory_order_relaxed);
+    return seen;
+}
+
+static bool must_leave(const leati_ring *ring, uint32_t generation) {
+    return atomic_load(&ring->shared->stop) || atomic_load(&ring->shared->generation) != generation;
+}
+
+/* A ticket at the hint, or above it, is open or was claimed by somebody who has not said so yet. */
+static bool work_in_sight(const leati_ring *ring) {
+    return atomic_load(&ring->shared->hint) < atomic_load(&ring->shared->issued);
+}
+
+static void worker_sleep(leati_ring *ring, int worker, uint32_t generation) {
+    if (ring->worker_spin_ns > 0) {
+        int64_t start = leati_now_ns();
+        while (leati_now_ns() - start < ring->worker_spin_ns)
+            for (int i = 0; i < 32; ++i) {
+                leati_spin_pause();
+                if (work_in_sight(ring) || must_leave(ring, generation)) return;
+            }
+    }
+    _Atomic uint32_t *sleeping = &ring->workers[worker].sleeping;
+    uint32_t bell = atomic_load(&ring->shared->worker_bell);
+    atomic_store(sleeping, 1);
+    if (!work_in_sight(ring) && !must_leave(ring, generation))
+        leati_futex_wait(&ring->shared->worker_bell, bell, -1, ring->between_processes);
+    atomic_store_explicit(sleeping, 0, memory_order_relaxed);
+}
+
+leati_slot *leati_ring_claim(leati_ring *ring, int worker, uint32_t generation) {
+    leati_ring_shared *shared = ring->shared;
+    while (!must_leave(ring, generation)) {
+        uint64_t ticket = atomic_load(&shared->hint);
+        if (ticket >= atomic_load(&shared->issued)) {
+            worker_sleep(ring, worker, generation);
+            continue;
+        }
+        leati_slot *slot = leati_ring_slot(ring, ticket);
+        uint32_t open = LEATI_SLOT_OPEN;
+        bool mine =
+            atomic_compare_exchange_strong(&slot->state, &open, LEATI_SLOT_CLAIMED + (uint32_t)worker);
+        /* Not open: somebody has this ticket.  Whoever sees it moves the hint on, since that one may have died. */
+        atomic_compare_exchange_strong(&shared->hint, &ticket, ticket + 1);
+        if (mine) return slot;
+    }
+    return NULL;
+}
+
+leati_slot *leati_ring_claimed_by(leati_ring *ring, int worker) {
+    for (uint64_t i = 0; i < ring->slot_count; ++i)
+        if (atomic_load(&ring->slots[i].state) == LEATI_SLOT_CLAIMED + (uint32_t)worker)
+            return &ring->slots[i];
+    return NULL;
+}
+
+void leati_ring_publish(leati_ring *ring, leati_slot *slot) {
+    uint64_t ticket = slot->job.ticket; /* after READY the slot is the consumer's */
+    atomic_store(&slot->state, LEATI_SLOT_READY);
+    if (atomic_load(&ring->shared->awaited) == ticket + 1) ring_bell(ring, &ring->shared->consumer_bell, 1);
+}
+
+void leati_ring_stop(leati_ring *ring) {
+    atomic_store(&ring->shared->stop, 1);
+    ring_bell(ring, &ring->shared->worker_bell, INT_MAX);
+    ring_bell(ring, &ring->shared->consumer_bell, 1);
+}
+
+void leati_ring_fail(leati_ring *ring, const leat_error *failure) {
+    uint32_t none = 0;
+    if (!atomic_compare_exchange_strong(&ring->shared->failed, &none, 1)) return;
+    ring->shared->failure = *failure;
+    atomic_store(&ring->shared->failed, 2);
+    ring_bell(ring, &ring->shared->consumer_bell, 1);
+}
+
+void leati_ring_retire(leati_ring *ring) {
+    atomic_fetch_add(&ring->shared->generation, 1);
+    ring_bell(ring, &ring->shared->worker_bell, INT_MAX);
+}
+
+void leati_ring_nudge_consumer(leati_ring *ring) {
+    if (atomic_load(&ring->shared->awaited)) ring_bell(ring, &ring->shared->consumer_bell, 1);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ring: slots of fixed size in one mapping, and the protocol by which one consumer and many workers share them.
+ *
+ *   FREE --issue (consumer)--> OPEN --claim (worker)--> CLAIMED by w --publish (worker)--> READY --issue--> OPEN ...
+ *
+ * Each change is one store or one compare-and-swap on the slot's state, so that a worker may die between any two
+ * instructions: a slot then stays CLAIMED by its number, and who takes that number over makes the batch again.
+ * Ticket t lies in slot t mod slot_count.  Nobody ever holds a lock. */
+#ifndef LEATI_FEED_RING_H
+#define LEATI_FEED_RING_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "feed/futex.h"
+#include "leat/feed.h"
+
+#define LEATI_MAX_WORKERS 1024
+#define LEATI_CACHE_LINE  64
+
+/* A slot's state; CLAIMED + w says which worker has it. */
+enum { LEATI_SLOT_FREE = 0, LEATI_SLOT_OPEN = 1, LEATI_SLOT_READY = 2, LEATI_SLOT_CLAIMED = 3 };
+
+/* Which batch a slot is for. */
+typedef struct leati_job {
+    uint64_t ticket;
+    int64_t length; /* batches of its pass */
+    leat_feed_position position;
+} leati_job;
+
+typedef struct leati_slot {
+    alignas(LEATI_CACHE_LINE) leati_futex state;
+    uint32_t deaths; /* workers lost on this job; the helper's */
+    leati_job job;   /* written by the consumer before OPEN */
+    uint32_t backed; /* its memory is there: set by the first worker that had it */
+    int32_t status;  /* a leat_status, with `error`: written by the worker before READY */
+    int64_t get_ns;
+    leat_batch batch;
+    leat_error error;
+} leati_slot;
+
+/* What is known of one worker. */
+typedef enum leati_worker_phase {
+    LEATI_WORKER_STARTING,
+    LEATI_WORKER_RUNNING,
+    LEATI_WORKER_REFUSED
+} leati_worker_phase;
+
+typedef struct leati_worker_entry {
+    alignas(LEATI_CACHE_LINE) _Atomic uint32_t phase; /* a leati_worker_phase */
+    _Atomic int32_t pid;                              /* of a worker process */
+    _Atomic uint32_t sleeping; /* on worker_bell; its own flag, so that a death leaves no count wrong */
+    leat_error error;          /* why worker_init failed, with LEATI_WORKER_REFUSED */
+} leati_worker_entry;
+
+/* The part of the mapping that is not slots.  What each side writes often has a cache line of its own. */
+typedef struct leati_ring_shared {
+    alignas(LEATI_CACHE_LINE) _Atomic uint64_t issued; /* tickets below it may be claimed; the consumer's */
+    alignas(LEATI_CACHE_LINE) _Atomic uint64_t hint;   /* all tickets below it are claimed; the workers' */
+    alignas(
+        LEATI_CACHE_LINE) _Atomic uint64_t awaited; /* ticket + 1 that the consumer sleeps for; 0: awake */
+    leati_futex consumer_bell;
+    alignas(LEATI_CACHE_LINE) leati_futex worker_bell;
+    alignas(LEATI_CACHE_LINE) _Atomic uint32_t stop; /* sticky: no further batch is made or delivered */
+    _Atomic uint32_t generation;                     /* workers of an earlier one leave */
+    _Atomic uint32_t failed;                         /* 0, 1 while `failure` is being written, 2 */
+    _Atomic uint64_t state_version;                  /* how often `state` was replaced */
+    _Atomic int64_t deaths;
+    leat_error failure; /* of the feed as a whole, not of one batch */
+} leati_ring_shared;
+
+/* A process's own view of a ring.  The mapping lies at one address in all of them, so that copies made by fork hold. */
+typedef struct leati_ring {
+    leati_ring_shared *shared;
+    leati_worker_entry *workers;
+    leati_slot *slots;
+    unsigned char *state; /* the sequence's state block, as of state_version */
+    unsigned char *data;  /* slot i's tensors: data + i * slot_bytes */
+    size_t slot_bytes;    /* whole pages */
+    size_t bytes;         /* of the mapping */
+    uint64_t slot_count;
+    int worker_count;
+    bool between_processes;
+    bool
+        backed_by_worker; /* slots get their memory when first claimed; otherwise it was there from the start */
+    int64_t worker_spin_ns; /* before a worker sleeps */
+    size_t tensor_offset[LEAT_BATCH_MAX_TENSORS];
+} leati_ring;
+
+/* Maps a ring for batches of sequence->spec.  Errors: LEAT_ENOMEM, LEAT_EIO. */
+leat_status leati_ring_init(leati_ring *ring, const leat_sequence *sequence, int slot_count, int worker_count,
+                            bool between_processes, leat_error *err);
+void leati_ring_fini(leati_ring *ring);
+
+static inline leati_slot *leati_ring_slot(const leati_ring *ring, uint64_t ticket) {
+    return &ring->slots[ticket % ring->slot_count];
+}
+
+/* Consumer: opens a slot that is not in use for job->ticket, then tells the workers of all tickets below `issued`. */
+void leati_ring_open_slot(leati_ring *ring, const leati_job *job);
+void leati_ring_announce(leati_ring *ring, uint64_t issued);
+
+typedef enum leati_wait {
+    LEATI_WAIT_READY,
+    LEATI_WAIT_STOPPED,
+    LEATI_WAIT_FAILED,
+    LEATI_WAIT_TICK
+} leati_wait;
+
+/* Consumer: what holds for a ticket at this moment; LEATI_WAIT_TICK: nothing yet. */
+leati_wait leati_ring_look(leati_ring *ring, uint64_t ticket);
+
+/* Consumer: waits until something holds, spinning at most spin_ns and sleeping at most sleep_ns. */
+leati_wait leati_ring_await(leati_ring *ring, uint64_t ticket, int64_t spin_ns, int64_t sleep_ns);
+
+/* Worker: the next slot to fill, NULL when it is to leave. */
+leati_slot *leati_ring_claim(leati_ring *ring, int worker, uint32_t generation);
+
+/* Whoever takes over a dead worker's number: the slot it had claimed, or NULL. */
+leati_slot *leati_ring_claimed_by(leati_ring *ring, int worker);
+
+/* Worker, or the helper in the place of a dead one: hands the slot, filled or with an error, to the consumer. */
+void leati_ring_publish(leati_ring *ring, leati_slot *slot);
+
+/* Anybody: ends the feed.  stop is async-signal-safe; the first failure is kept. */
+void leati_ring_stop(leati_ring *ring);
+void leati_ring_fail(leati_ring *ring, const leat_error *failure);
+
+/* Sends the workers of this generation home, once they have finished the batch in hand. */
+void leati_ring_retire(leati_ring *ring);
+
+/* Wakes the consumer if it sleeps: a worker may have died between publishing and waking. */
+void leati_ring_nudge_consumer(leati_ring *ring);
+
+#endif

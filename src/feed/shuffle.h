@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A permutation of 0 .. length-1 as a function of (seed, pass, length): any position is computed by itself, and nothing
+ * that grows with the length is stored.
+ *
+ * "Swap or not" (Hoang, Morris and Rogaway, "An enciphering scheme based on a card shuffle", CRYPTO 2012): in each
+ * round a position and its partner key - position (mod length) change places or not, by one random bit of the pair.
+ * It works on any length without cycle walking, and mixes short ones evenly. */
+#ifndef LEATI_FEED_SHUFFLE_H
+#define LEATI_FEED_SHUFFLE_H
+
+#include <stdint.h>
+
+#define LEATI_SHUFFLE_ROUNDS 280 /* the most: 24 + 4 for each bit of a length */
+
+typedef struct leati_shuffle {
+    uint64_t length;
+    uint64_t stream;
+    int rounds;
+    uint64_t keys[LEATI_SHUFFLE_ROUNDS]; /* each below length */
+} leati_shuffle;
+
+void leati_shuffle_init(leati_shuffle *shuffle, uint64_t seed, uint64_t pass, uint64_t length);
+
+/* Where position (< length) goes. */
+uint64_t leati_shuffle_at(const leati_shuffle *shuffle, uint64_t position);
+
+#endif
