@@ -93,7 +93,7 @@ static void gradient_batch_norm(leati_graph *graph, const leati_node *node, cons
         leati_graph_node(graph, LEATI_OP_BATCH_NORM_BWD, &node->attrs, 5, inputs, outputs);
     }
     if (wanted[0]) diff_inputs[0] = through_statistics(graph, node, diff_outputs, outputs[0]);
-    for (int i = 1; i < node->input_count; i++)
+    for (int i = 1; i < node->input_count && i < 3; i++)
         if (wanted[i]) diff_inputs[i] = outputs[i];
 }
 
