@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Times single ops at the shapes that matter, on every implementation that accepts them:
+ *     bench_ops [--threads N] [--ref] [WORD...]        (only cases whose name has a WORD)
+ * One line per implementation: case, implementation, fastest and median microseconds, and for the fastest GFLOP/s or
+ * the GB/s of what must be moved. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "engine/backend.h"
+#include "engine/geometry.h"
+#include "leat/rng.h"
+#include "backends/ref/ref.h"
+#if LEAT_ONEDNN
+#include "backends/onednn/backend.h"
+#endif
+
+const leati_backend *const leati_backends[] = {
+#if LEAT_ONEDNN
+    &leati_backend_onednn,
+#endif
+    &leati_backend_ref, NULL};
+
+#define DIMS(...)                                                                                            \
+    {                                                                                                        \
+        .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .shape = { __VA_ARGS__ }                 \
+    }
+#define ABSENT                                                                                               \
+    { .rank = -1 }
+
+typedef struct bench_case {
+    const char *name;
+    leati_op op;
+    leati_attrs attrs;
+    int input_count;
+    leati_desc inputs[LEATI_LSTM_BWD_INPUTS];
+    double flops; /* 0: count bytes */
+    uint32_t unused;
+} bench_case;
+
+#define WINDOW(k, s)                                                                                         \
+    {                                                                                                        \
+        .spatial = 2, .kernel = {k, k}, .stride = {s, s}, .dilation = { 1, 1 }                               \
+    }
+#define CONV(k)                                                                                              \
+    {                                                                                                        \
+        .conv = {.window = WINDOW(k, 1), .groups = 1 }                                                       \
+    }
+
+#define CONV_CASES(tag, n, side, in, out, filters)                                                           \
+    {"conv " tag " fwd",                                                                                     \
+     LEATI_OP_CONV,                                                                                          \
+     CONV(3),                                                                                                \
+     3,                                                                                                      \
+     {DIMS(n, side, side, in), DIMS(3, 3, in, filters), DIMS(filters)},                                      \
+     2.0 * n * out * out * 9 * in * filters,                                                                 \
+     0},                                                                                                     \
+        {"conv " tag " bwd_data",                                                                            \
+         LEATI_OP_CONV_BWD_DATA,                                                                             \
+         {.conv = {.window = WINDOW(3, 1), .groups = 1, .size = {side, side}}},                              \
+         2,                                                                                                  \
+         {DIMS(n, out, out, filters), DIMS(3, 3, in, filters)},                                              \
+         2.0 * n * out * out * 9 * in * filters,                                                             \
+         0},                                                                                                 \
+    {                                                                                                        \
+        "conv " tag " bwd_weights", LEATI_OP_CONV_BWD_WEIGHTS, CONV(3), 2,                                   \
+            {DIMS(n, side, side, in), DIMS(n, out, out, filters)}, 2.0 * n *out *out * 9 * in *filters, 0    \
+    }
+
+#define DENSE_CASES(tag, n, in, out)                                                                         \
+    {"dense " tag " fwd",                                                                                    \
+     LEATI_OP_MATMUL,                                                                                        \
+     {0},                                                                                                    \
+     3,                                                                                                      \
+     {DIMS(n, in), DIMS(in, out), DIMS(out)},                                                                \
+     2.0 * n * in * out,                                                                                     \
+     0},                                                                                                     \
+        {"dense " tag " bwd_data",                                                                           \
+         LEATI_OP_MATMUL,                                                                                    \
+         {.matmul = {.transpose_b = true}},                                                                  \
+         2,                                                                                                  \
+         {DIMS(n, out), DIMS(in, out)},                                                                      \
+         2.0 * n * in * out,                                                                                 \
+         0},                                                                                                 \
+    {                                                                                                        \
+        "dense " tag " bwd_weights", LEATI_OP_MATMUL, {.matmul = {.transpose_a = true}}, 2,                  \
+            {DIMS(n, in), DIMS(n, out)}, 2.0 * n *in *out, 0                                                 \
+    }
+
+#define POOL                                                                                                 \
+    {                                                                                                        \
+        .pooling = {.window = WINDOW(2, 2), .kind = LEATI_POOL_MAX }                                         \
+    }
+#define LSTM_OF(train)                                                                                       \
+    {                                                                                                        \
+        .lstm =                                                                                              \
+        {.activation = {LEATI_FN_TANH, 0, 0, 0},                                                             \
+         .recurrent_activation = {LEATI_FN_SIGMOID, 0, 0, 0},                                                \
+         .training = train }                                                                                 \
+    }
+#define LSTM_CASES(tag, n)                                                                                   \
+    {"lstm " tag " predict",                                                                                 \
+     LEATI_OP_LSTM,                                                                                          \
+     LSTM_OF(false),                                                                                         \
+     4,                                                                                                      \
+     {DIMS(n, 64, 8), DIMS(8, 256), DIMS(64, 256), DIMS(256)},                                               \
+     2.0 * n * 64 * 256 * 72,                                                                                \
+     6},                                                                                                     \
+        {"lstm " tag " train fwd",                                                                           \
+         LEATI_OP_LSTM,                                                                                      \
+         LSTM_OF(true),                                                                                      \
+         4,                                                                                                  \
+         {DIMS(n, 64, 8), DIMS(8, 256), DIMS(64, 256), DIMS(256)},                                           \
+         2.0 * n * 64 * 256 * 72,                                                                            \
+         2},                                                                                                 \
+    {                                                                                                        \
+        "lstm " tag " train bwd", LEATI_OP_LSTM_BWD, LSTM_OF(true), LEATI_LSTM_BWD_INPUTS,                   \
+            {DIMS(n, 64, 8), DIMS(8, 256), DIMS(64, 256),   DIMS(256),        ABSENT,          ABSENT,       \
+             ABSENT,         ABSENT,       DIMS(n, 64, 64), DIMS(64, n, 320), DIMS(n, 64, 64), ABSENT},      \
+            2.0 * n * 64 * 256 * (64 + 72), 1 | 16 | 32                                                      \
+    }
+
+static const bench_case cases[] = {
+    CONV_CASES("28x28x1 32, n 64", 64, 28, 1, 26, 32),
+    CONV_CASES("26x26x32 64, n 64", 64, 26, 32, 24, 64),
+    CONV_CASES("28x28x1 32, n 128", 128, 28, 1, 26, 32),
+    CONV_CASES("26x26x32 64, n 128", 128, 26, 32, 24, 64),
+    {"pool 24x24x64, n 128 fwd", LEATI_OP_POOLING, POOL, 1, {DIMS(128, 24, 24, 64)}, 0, 0},
+    {"pool 24x24x64, n 128 bwd",
+     LEATI_OP_POOLING_BWD,
+     POOL,
+     4,
+     {DIMS(128, 24, 24, 64), DIMS(128, 12, 12, 64), DIMS(128, 12, 12, 64), DIMS(0)},
+     0,
+     0},
+    {"batch norm 24x24x64, n 128 fwd",
+     LEATI_OP_BATCH_NORM,
+     {.batch_norm = {1e-3f}},
+     3,
+     {DIMS(128, 24, 24, 64), DIMS(64), DIMS(64)},
+     0,
+     0},
+    {"batch norm 24x24x64, n 128 bwd",
+     LEATI_OP_BATCH_NORM_BWD,
+     {.batch_norm = {1e-3f}},
+     5,
+     {DIMS(128, 24, 24, 64), DIMS(64), DIMS(64), DIMS(64), DIMS(128, 24, 24, 64)},
+     0,
+     0},
+    DENSE_CASES("9216 128, n 64", 64, 9216, 128),
+    DENSE_CASES("9216 128, n 128", 128, 9216, 128),
+    DENSE_CASES("128 10, n 128", 128, 128, 10),
+    DENSE_CASES("64 128, n 1", 1, 64, 128),
+    DENSE_CASES("128 128, n 1", 1, 128, 128),
+    DENSE_CASES("128 4, n 1", 1, 128, 4),
+    DENSE_CASES("64 128, n 64", 64, 64, 128),
+    DENSE_CASES("128 128, n 64", 64, 128, 128),
+    DENSE_CASES("128 4, n 64", 64, 128, 4),
+    DENSE_CASES("64 128, n 1024", 1024, 64, 128),
+    DENSE_CASES("128 128, n 1024", 1024, 128, 128),
+    DENSE_CASES("128 4, n 1024", 1024, 128, 4),
+    LSTM_CASES("64x8 64, n 1", 1),
+    LSTM_CASES("64x8 64, n 64", 64),
+    LSTM_CASES("64x8 64, n 1024", 1024),
+    {"relu 128x24x24x64",
+     LEATI_OP_ELTWISE,
+     {.eltwise = {LEATI_FN_RELU, 0, 1e38f, 0}},
+     1,
+     {DIMS(128, 24, 24, 64)},
+     0,
+     0},
+    {"relu_bwd 128x24x24x64",
+     LEATI_OP_ELTWISE_BWD,
+     {.eltwise = {LEATI_FN_RELU, 0, 1e38f, 0}},
+     2,
+     {DIMS(128, 24, 24, 64), DIMS(128, 24, 24, 64)},
+     0,
+     0},
+    {"relu 64x128", LEATI_OP_ELTWISE, {.eltwise = {LEATI_FN_RELU, 0, 1e38f, 0}}, 1, {DIMS(64, 128)}, 0, 0},
+    {"tanh 128x24x24x64",
+     LEATI_OP_ELTWISE,
+     {.eltwise = {LEATI_FN_TANH, 0, 0, 0}},
+     1,
+     {DIMS(128, 24, 24, 64)},
+     0,
+     0},
+    {"tanh 1x128", LEATI_OP_ELTWISE, {.eltwise = {LEATI_FN_TANH, 0, 0, 0}}, 1, {DIMS(1, 128)}, 0, 0},
+    {"add 128x24x24x64",
+     LEATI_OP_BINARY,
+     {.binary = {LEATI_ADD}},
+     2,
+     {DIMS(128, 24, 24, 64), DIMS(128, 24, 24, 64)},
+     0,
+     0},
+    {"bias gradient 1024x128",
+     LEATI_OP_REDUCE,
+     {.reduce = {LEATI_REDUCE_SUM, 1, false}},
+     1,
+     {DIMS(1024, 128)},
+     0,
+     0},
+    {"dropout 128x12x12x64", LEATI_OP_DROPOUT, {.dropout = {0.25f, 0, 7}}, 1, {DIMS(128, 12, 12, 64)}, 0, 0},
+    {"softmax 128x10", LEATI_OP_SOFTMAX, {.softmax = {1, false}}, 1, {DIMS(128, 10)}, 0, 0},
+};
+
+typedef struct buffers {
+    void *args[LEATI_MAX_INPUTS + LEATI_MAX_OUTPUTS];
+    size_t bytes;
+} buffers;
+
+static void die(const char *what, const leat_error *err) {
+    fprintf(stderr, "bench_ops: %s: %s\n", what, err ? err->message : "out of memory");
+    exit(1);
+}
+
+static void *filled(size_t bytes, leat_rng *rng) {
+    float *data = leati_calloc_aligned(bytes > 0 ? bytes : 64);
+    if (!data) die("a buffer", NULL);
+    for (size_t i = 0; i < bytes / sizeof *data; i++)
+        data[i] = (float)leat_rng_uniform(rng) * 0.9f + 0.05f; /* fits gates and variances too */
+    return data;
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Fastest and median nanoseconds of a run, over about a third of a second. */
+static void time_kernel(const leati_kernel *kernel, void *const *args, void *scratch, double *best,
+                        double *median) {
+    leati_run run = {.seed = 1, .step = 1, .scratch = scratch};
+    leat_error err = {0};
+    double samples[101];
+    int count = 0, inner = 1;
+    for (int64_t start = leati_now_ns(); count < 101 && (count < 3 || leati_now_ns() - start < 300000000);) {
+        int64_t before = leati_now_ns();
+        for (int i = 0; i < inner; i++)
+            if (kernel->run(kernel, args, &run, &err) != LEAT_OK) die(kernel->implementation, &err);
+        double spent = (double)(leati_now_ns() - before);
+        if (spent < 20000 && count == 0) {
+            inner *= 2; /* a sample long enough for the clock */
+            continue;
+        }
+        samples[count++] = spent / inner;
+    }
+    qsort(samples, (size_t)count, sizeof samples[0], by_value);
+    *best = samples[0];
+    *median = samples[count / 2];
+}
+
+static buffers make_buffers(const leati_task *task, const leati_kernel *kernel, const leati_kernel *forward) {
+    leat_rng rng = leat_rng_for(1, 2, 3);
+    buffers b = {0};
+    for (int i = 0; i < task->input_count; i++) {
+        if (task->inputs[i].rank < 0) continue;
+        size_t bytes = leati_desc_bytes(&task->inputs[i]);
+        if (task->op == LEATI_OP_POOLING_BWD && i == 3 && forward) bytes = forward->output_bytes[1];
+        b.args[i] = filled(bytes, &rng);
+        if (task->op == LEATI_OP_POOLING_BWD && i == 3 && bytes)
+            memset(b.args[i], 0, bytes); /* winners: the first */
+        b.bytes += bytes;
+    }
+    for (int i = 0; i < task->output_count; i++) {
+        size_t bytes =
+            kernel->output_bytes[i] ? kernel->output_bytes[i] : leati_desc_bytes(&task->outputs[i]);
+        if (task->unused >> i & 1) continue;
+        b.args[task->input_count + i] = filled(bytes, &rng);
+        b.bytes += bytes;
+    }
+    return b;
+}
+
+static void bench_implementation(const bench_case *c, leati_task *task,
+                                 const leati_implementation *implementation,
+                                 const leati_implementation *forward_of) {
+    leati_kernel kernel = {0}, forward = {0};
+    char why[LEATI_REASON_BYTES] = "";
+    leat_error err = {0};
+    leati_desc pooled[2];
+    if (forward_of) {
+        leati_task f = *task;
+        f.op = LEATI_OP_POOLING;
+        f.input_count = 1, f.output_count = 2;
+        pooled[0] = task->inputs[1], pooled[1] = task->inputs[3];
+        f.outputs = pooled;
+        if (forward_of->prepare(&f, &forward, why, &err) != LEAT_OK) die(c->name, &err);
+        if (forward.run) task->forward = &forward;
+    }
+    if (implementation->prepare(task, &kernel, why, &err) != LEAT_OK) die(c->name, &err);
+    if (!kernel.run) {
+        printf("%-36s declined: %s\n", c->name, why);
+    } else {
+        buffers b = make_buffers(task, &kernel, task->forward);
+        void *scratch = leati_calloc_aligned(kernel.scratch_bytes + 64);
+        double ns, median;
+        time_kernel(&kernel, b.args, scratch, &ns, &median);
+        printf("%-36s %-32s %10.2f %10.2f us %8.1f %s\n", c->name, kernel.implementation, ns / 1e3,
+               median / 1e3, (c->flops > 0 ? c->flops : (double)b.bytes) / ns,
+               c->flops > 0 ? "GF/s" : "GB/s");
+        for (int i = 0; i < task->input_count + task->output_count; i++) leati_free(b.args[i]);
+        leati_free(scratch);
+    }
+    fflush(stdout);
+    if (kernel.destroy) kernel.destroy(kernel.state);
+    if (forward.destroy) forward.destroy(forward.state);
+    task->forward = NULL;
+}
+
+static const leati_implementation *find(const leati_backend *backend, leati_op op) {
+    for (size_t i = 0; i < backend->count; i++)
+        if (backend->implementations[i].op == op) return &backend->implementations[i];
+    return NULL;
+}
+
+static void bench(const bench_case *c, int threads, bool with_ref) {
+    leati_desc outputs[LEATI_MAX_OUTPUTS] = {0};
+    const leati_op_row *row = leati_op_row_of(c->op);
+    leat_error err = {0};
+    leati_desc inputs[LEATI_LSTM_BWD_INPUTS];
+    memcpy(inputs, c->inputs, sizeof inputs);
+    if (c->op == LEATI_OP_POOLING_BWD) inputs[3].dtype = LEAT_U8;
+    leati_task task = {.op = c->op,
+                       .attrs = &c->attrs,
+                       .input_count = c->input_count,
+                       .inputs = inputs,
+                       .output_count = row->outputs,
+                       .outputs = outputs,
+                       .threads = threads,
+                       .unused = c->unused};
+    if (row->infer(&c->attrs, c->input_count, inputs, outputs, &err) != LEAT_OK) die(c->name, &err);
+    for (size_t b = 0; leati_backends[b]; b++) {
+        if (strcmp(leati_backends[b]->name, "ref") == 0 && !with_ref) continue;
+        for (size_t i = 0; i < leati_backends[b]->count; i++)
+            if (leati_backends[b]->implementations[i].op == c->op)
+                bench_implementation(c, &task, &leati_backends[b]->implementations[i],
+                                     c->op == LEATI_OP_POOLING_BWD ? find(leati_backends[b], LEATI_OP_POOLING)
+                                                                   : NULL);
+    }
+}
+
+int main(int argc, char **argv) {
+    int threads = leati_core_count(), first = 1;
+    bool with_ref = false;
+    for (; first < argc && argv[first][0] == '-'; first++) {
+        if (strcmp(argv[first], "--ref") == 0)
+            with_ref = true;
+        else if (strcmp(argv[first], "--threads") == 0 && first + 1 < argc)
+            threads = atoi(argv[++first]);
+        else
+            return fprintf(stderr, "usage: bench_ops [--threads N] [--ref] [WORD...]\n"), 2;
+    }
+    if (threads < 1) return fprintf(stderr, "bench_ops: expected --threads >= 1\n"), 2;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool chosen = first == argc;
+        for (int w = first; w < argc; w++) chosen = chosen || strstr(cases[i].name, argv[w]);
+        if (chosen) bench(&cases[i], threads, with_ref);
+    }
+    return 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolution by oneDNN: images stay (N, spatial..., C) in memory, weights are brought into the layout that the
+ * primitive wants and back within the kernel, which costs little beside the convolution.  Layer: backends/onednn. */
+#include <stdio.h>
+
+#include "backends/onednn/ops.h"
+#include "backends/onednn/window.h"
+#include "base/error.h"
+
+enum { SRC, WEIGHTS, WEIGHTS_ANY, BIAS, DST, MDS };
+
+typedef struct conv {
+    leati_geometry g;
+    leati_dnnl_window w;
+    leati_own_md md[MDS];
+    leati_conv_mds any; /* what oneDNN is asked for */
+    bool bias;
+    dnnl_primitive_desc_t hint, pd;
+} conv;
+
+static leat_status make_mds(conv *c, leat_error *err) {
+    static const dnnl_format_tag_t plain[] = {dnnl_wio, dnnl_hwio, dnnl_dhwio};
+    static const dnnl_format_tag_t grouped[] = {dnnl_wigo, dnnl_hwigo, dnnl_dhwigo};
+    const leati_geometry *g = &c->g;
+    int spatial = c->w.spatial, rank = 0;
+    dnnl_dims_t dims, filters = {g->filters};
+    if (g->groups > 1) dims[rank++] = g->groups;
+    dims[rank++] = g->filters / g->groups;
+    dims[rank++] = g->channels / g->groups;
+    for (int i = 0; i < spatial; i++) dims[rank++] = c->w.kernel[i];
+    dnnl_format_tag_t tag = g->groups > 1 ? grouped[spatial - 1] : plain[spatial - 1];
+    LEATI_DNNL_TRY(leati_image_md(&c->md[SRC], spatial, g->batch, g->channels, g->in), "image description");
+    LEATI_DNNL_TRY(leati_image_md(&c->md[DST], spatial, g->batch, g->filters, g->out), "image description");
+    LEATI_DNNL_TRY(leati_md_init(&c->md[WEIGHTS], rank, dims, tag), "weights description");
+    LEATI_DNNL_TRY(leati_md_init(&c->md[WEIGHTS_ANY], rank, dims, dnnl_format_tag_any),
+                   "weights description");
+    LEATI_DNNL_TRY(leati_md_init(&c->md[BIAS], 1, filters, dnnl_a), "bias description");
+    c->any = (leati_conv_mds){.src = leati_md_of(&c->md[SRC]),
+                              .weights = leati_md_of(&c->md[WEIGHTS_ANY]),
+                              .bias = c->bias ? leati_md_of(&c->md[BIAS]) : NULL,
+                              .dst = leati_md_of(&c->md[DST]),
+                              .strides = c->w.strides,
+                              .dilates = c->w.dilates,
+                              .pad_before = c->w.pad_before,
+                              .pad_after = c->w.pad_after};
+    return LEAT_OK;
+}
+
+/* Describes the convolution of one direction; c->pd stays NULL where oneDNN is not the one for it. */
+static leat_status make_pd(conv *c, leati_session *s, const leati_task *task, dnnl_prop_kind_t prop,
+                           char *why, leat_error *err) {
+    LEATI_TRY(leati_conv_geometry(&c->g, task->op, task->attrs, task->inputs, err));
+    c->w = leati_dnnl_window_of(&c->g, task->attrs->conv.window.spatial);
+    LEATI_TRY(make_mds(c, err));
+    dnnl_status_t status = dnnl_success;
+    if (prop == dnnl_backward_data || prop == dnnl_backward_weights)
+        status = leati_pd_conv(&c->hint, s->engine, dnnl_forward_training, &c->any, NULL, s->attr);
+    if (status != dnnl_success) return leati_session_accept(status, &c->hint, why, err);
+    status = leati_pd_conv(&c->pd, s->engine, prop, &c->any, c->hint, s->attr);
+    return leati_session_accept(status, &c->pd, why, err);
+}
+
+static void fini(conv *c) {
+    if (c->pd) dnnl_primitive_desc_destroy(c->pd);
+    if (c->hint) dnnl_primitive_desc_destroy(c->hint);
+    for (int i = 0; i < MDS; i++) leati_md_fini(&c->md[i]);
+}
+
+static leat_status add_forward(conv *c, leati_session *s, const leati_task *task, leati_kernel *kernel,
+                               leat_error *err) {
+    int src, weights, bias = 0, dst, count = 3;
+    LEATI_TRY(leati_session_argument(s, c->any.src, 0, &src, err));
+    LEATI_TRY(leati_session_input(s, kernel, leati_md_of(&c->md[WEIGHTS]),
+                                  leati_pd_md(c->pd, dnnl_query_weights_md), 1, &weights, err));
+    LEATI_TRY(leati_session_argument(s, c->any.dst, task->input_count, &dst, err));
+    if (c->bias) {
+        LEATI_TRY(leati_session_argument(s, c->any.bias, 2, &bias, err));
+        count++;
+    }
+    const leati_dnnl_arg args[] = {{DNNL_ARG_SRC, src},
+                                   {DNNL_ARG_WEIGHTS, weights},
+                                   {DNNL_ARG_DST, dst},
+                                   {DNNL_ARG_BIAS, bias}};
+    return leati_session_call(s, kernel, c->pd, count, args, true, err);
+}
+
+static leat_status forward(leati_session *s, const leati_task *task, leati_kernel *kernel, char *why,
+                           leat_error *err) {
+    conv c = {.bias = task->input_count > 2 && task->inputs[2].rank >= 0};
+    leat_status status = make_pd(&c, s, task, dnnl_forward_inference, why, err);
+    if (status == LEAT_OK && c.pd) status = add_forward(&c, s, task, kernel, err);
+    fini(&c);
+    return status;
+}
+
+static leat_status add_bwd_data(conv *c, leati_session *s, leati_kernel *kernel, leat_error *err) {
+    int diff_dst, weights, diff_src;
+    LEATI_TRY(leati_session_argument(s, c->any.dst, 0, &diff_dst, err));
+    LEATI_TRY(leati_session_input(s, kernel, leati_md_of(&c->md[WEIGHTS]),
+                                  leati_pd_md(c->pd, dnnl_query_weights_md), 1, &weights, err));
+    LEATI_TRY(leati_session_argument(s, c->any.src, 2, &diff_src, err));
+    const leati_dnnl_arg args[] = {{DNNL_ARG_DIFF_DST, diff_dst},
+                                   {DNNL_ARG_WEIGHTS, weights},
+                                   {DNNL_ARG_DIFF_SRC, diff_src}};
+    return leati_session_call(s, kernel, c->pd, 3, args, true, err);
+}
+
+static leat_status bwd_data(leati_session *s, const leati_task *task, leati_kernel *kernel, char *why,
+                            leat_error *err) {
+    conv c = {.bias = false};
+    leat_status status = make_pd(&c, s, task, dnnl_backward_data, why, err);
+    if (status == LEAT_OK && c.pd) status = add_bwd_data(&c, s, kernel, err);
+    fini(&c);
+    return status;
+}
+
+static leat_status add_bwd_weights(conv *c, leati_session *s, const leati_task *task, leati_kernel *kernel,
+                                   leat_error *err) {
+    int src, diff_dst, diff_weights, diff_bias = 0, count = 3;
+    leati_md plain = leati_md_of(&c->md[WEIGHTS]), made = leati_pd_md(c->pd, dnnl_query_diff_weights_md);
+    LEATI_TRY(leati_session_argument(s, c->any.src, 0, &src, err));
+    LEATI_TRY(leati_session_argument(s, c->any.dst, 1, &diff_dst, err));
+    if (task->unused & 1)
+        LEATI_TRY(leati_session_scratch(s, kernel, made, &diff_weights, err));
+    else
+        LEATI_TRY(leati_session_target(s, kernel, plain, made, 2, &diff_weights, err));
+    if (c->bias) {
+        LEATI_TRY(leati_session_argument(s, c->any.bias, 3, &diff_bias, err));
+        count++;
+    }
+    const leati_dnnl_arg args[] = {{DNNL_ARG_SRC, src},
+                                   {DNNL_ARG_DIFF_DST, diff_dst},
+                                   {DNNL_ARG_DIFF_WEIGHTS, diff_weights},
+                                   {DNNL_ARG_DIFF_BIAS, diff_bias}};
+    LEATI_TRY(leati_session_call(s, kernel, c->pd, count, args, true, err));
+    if (task->unused & 1) return LEAT_OK;
+    return leati_session_output(s, kernel, plain, made, diff_weights, 2, err);
+}
+
+static leat_status bwd_weights(leati_session *s, const leati_task *task, leati_kernel *kernel, char *why,
+                               leat_error *err) {
+    conv c = {.bias = !(task->unused & 2)};
+    leat_status status = make_pd(&c, s, task, dnnl_backward_weights, why, err);
+    if (status == LEAT_OK && c.pd) status = add_bwd_weights(&c, s, task, kernel, err);
+    fini(&c);
+    return status;
+}
+
+leat_status leati_onednn_conv(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    return leati_session_prepare(task, kernel, why, err, forward);
+}
+
+leat_status leati_onednn_conv_bwd_data(const leati_task *task, leati_kernel *kernel, char *why,
+                                       leat_error *err) {
+    return leati_session_prepare(task, kernel, why, err, bwd_data);
+}
+
+leat_status leati_onednn_conv_bwd_weights(const leati_task *task, leati_kernel *kernel, char *why,
+                                          leat_error *err) {
+    return leati_session_prepare(task, kernel, why, err, bwd_weights);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products by oneDNN's matmul, which takes transposed operands as they lie and adds the bias.
+ * Layer: backends/onednn. */
+#include "backends/onednn/ops.h"
+#include "backends/onednn/session.h"
+#include "base/error.h"
+
+enum { A, B, BIAS, DST, MDS };
+
+static leat_status make_mds(leati_own_md *md, const leati_task *task, leat_error *err) {
+    const leati_desc *a = &task->inputs[0], *b = &task->inputs[1], *dst = &task->outputs[0];
+    bool ta = task->attrs->matmul.transpose_a, tb = task->attrs->matmul.transpose_b;
+    const dnnl_dims_t a_dims = {a->shape[ta], a->shape[!ta]}, b_dims = {b->shape[tb], b->shape[!tb]};
+    const dnnl_dims_t bias_dims = {1, dst->shape[1]}, dst_dims = {dst->shape[0], dst->shape[1]};
+    LEATI_DNNL_TRY(leati_md_init(&md[A], 2, a_dims, ta ? dnnl_ba : dnnl_ab), "operand description");
+    LEATI_DNNL_TRY(leati_md_init(&md[B], 2, b_dims, tb ? dnnl_ba : dnnl_ab), "operand description");
+    LEATI_DNNL_TRY(leati_md_init(&md[BIAS], 2, bias_dims, dnnl_ab), "bias description");
+    LEATI_DNNL_TRY(leati_md_init(&md[DST], 2, dst_dims, dnnl_ab), "product description");
+    return LEAT_OK;
+}
+
+static leat_status add_call(leati_session *s, const leati_task *task, leati_kernel *kernel, leati_own_md *md,
+                            dnnl_primitive_desc_t pd, bool bias, leat_error *err) {
+    int memory[MDS];
+    for (int i = 0; i < MDS; i++)
+        if (i != BIAS || bias)
+            LEATI_TRY(leati_session_argument(s, leati_md_of(&md[i]), i == DST ? task->input_count : i,
+                                             &memory[i], err));
+    const leati_dnnl_arg args[] = {{DNNL_ARG_SRC, memory[A]},
+                                   {DNNL_ARG_WEIGHTS, memory[B]},
+                                   {DNNL_ARG_DST, memory[DST]},
+                                   {DNNL_ARG_BIAS, bias ? memory[BIAS] : 0}};
+    return leati_session_call(s, kernel, pd, bias ? 4 : 3, args, true, err);
+}
+
+static leat_status describe(leati_session *s, const leati_task *task, leati_kernel *kernel, char *why,
+                            leat_error *err) {
+    leati_own_md md[MDS] = {0};
+    dnnl_primitive_desc_t pd = NULL;
+    bool bias = task->input_count > 2 && task->inputs[2].rank >= 0;
+    leat_status status = make_mds(md, task, err);
+    if (status == LEAT_OK) {
+        dnnl_status_t made =
+            leati_pd_matmul(&pd, s->engine, leati_md_of(&md[A]), leati_md_of(&md[B]),
+                            bias ? leati_md_of(&md[BIAS]) : NULL, leati_md_of(&md[DST]), s->attr);
+        status = leati_session_accept(made, &pd, why, err);
+    }
+    if (status == LEAT_OK && pd) status = add_call(s, task, kernel, md, pd, bias, err);
+    if (pd) dnnl_primitive_desc_destroy(pd);
+    for (int i = 0; i < MDS; i++) leati_md_fini(&md[i]);
+    return status;
+}
+
+leat_status leati_onednn_matmul(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    return leati_session_prepare(task, kernel, why, err, describe);
+}

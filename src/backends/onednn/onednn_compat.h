@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneDNN 2.6 and 3.x behind one face.  In 2.6 an operation descriptor is filled and then made into a primitive
+ * descriptor, and a memory descriptor is a struct; in 3.x one call makes a primitive descriptor, and memory descriptors
+ * are objects.  Chosen when leat is compiled: header and library must be of one major version. */
+#ifndef LEATI_BACKENDS_ONEDNN_COMPAT_H
+#define LEATI_BACKENDS_ONEDNN_COMPAT_H
+
+#include <oneapi/dnnl/dnnl.h>
+
+#if DNNL_VERSION_MAJOR < 2 || (DNNL_VERSION_MAJOR == 2 && DNNL_VERSION_MINOR < 6)
+#error "leat needs oneDNN 2.6 or later"
+#endif
+#define LEATI_DNNL3 (DNNL_VERSION_MAJOR >= 3)
+
+#if LEATI_DNNL3
+typedef const_dnnl_memory_desc_t leati_md; /* borrowed */
+#else
+typedef const dnnl_memory_desc_t *leati_md;
+#endif
+
+/* A memory descriptor that is ours to release. */
+typedef struct leati_own_md {
+    dnnl_memory_desc_t md;
+} leati_own_md;
+
+static inline leati_md leati_md_of(const leati_own_md *own) {
+#if LEATI_DNNL3
+    return own->md;
+#else
+    return &own->md;
+#endif
+}
+
+static inline dnnl_status_t leati_md_init(leati_own_md *own, int rank, const int64_t *dims,
+                                          dnnl_format_tag_t tag) {
+#if LEATI_DNNL3
+    return dnnl_memory_desc_create_with_tag(&own->md, rank, dims, dnnl_f32, tag);
+#else
+    return dnnl_memory_desc_init_by_tag(&own->md, rank, dims, dnnl_f32, tag);
+#endif
+}
+
+static inline void leati_md_fini(leati_own_md *own) {
+#if LEATI_DNNL3
+    if (own->md) dnnl_memory_desc_destroy(own->md);
+    own->md = NULL;
+#else
+    (void)own;
+#endif
+}
+
+/* A convolution, as all three of its directions need it. */
+typedef struct leati_conv_mds {
+    leati_md src, weights, bias /* may be NULL */, dst;
+    const dnnl_dim_t *strides, *dilates /* 0: none */, *pad_before, *pad_after;
+} leati_conv_mds;
+
+static inline dnnl_status_t leati_pd_conv(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
+                                          dnnl_prop_kind_t prop, const leati_conv_mds *c,
+                                          dnnl_primitive_desc_t hint, const_dnnl_primitive_attr_t attr) {
+    const dnnl_alg_kind_t alg = dnnl_convolution_direct;
+#if LEATI_DNNL3
+    if (prop == dnnl_backward_data)
+        return dnnl_convolution_backward_data_primitive_desc_create(pd, engine, alg, c->src, c->weights,
+                                                                    c->dst, c->strides, c->dilates,
+                                                                    c->pad_before, c->pad_after, hint, attr);
+    if (prop == dnnl_backward_weights)
+        return dnnl_convolution_backward_weights_primitive_desc_create(pd, engine, alg, c->src, c->weights,
+                                                                       c->bias, c->dst, c->strides,
+                                                                       c->dilates, c->pad_before,
+                                                                       c->pad_after, hint, attr);
+    return dnnl_convolution_forward_primitive_desc_create(pd, engine, prop, alg, c->src, c->weights, c->bias,
+                                                          c->dst, c->strides, c->dilates, c->pad_before,
+                                                          c->pad_after, attr);
+#else
+    dnnl_convolution_desc_t d;
+    dnnl_status_t status;
+    if (prop == dnnl_backward_data)
+        status =
+            dnnl_dilated_convolution_backward_data_desc_init(&d, alg, c->src, c->weights, c->dst, c->strides,
+                                                             c->dilates, c->pad_before, c->pad_after);
+    else if (prop == dnnl_backward_weights)
+        status = dnnl_dilated_convolution_backward_weights_desc_init(&d, alg, c->src, c->weights, c->bias,
+                                                                     c->dst, c->strides, c->dilates,
+                                                                     c->pad_before, c->pad_after);
+    else
+        status =
+            dnnl_dilated_convolution_forward_desc_init(&d, prop, alg, c->src, c->weights, c->bias, c->dst,
+                                                       c->strides, c->dilates, c->pad_before, c->pad_after);
+    return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : status;
+#endif
+}
+
+/* Pooling: forward where hint is NULL, else backward (src and dst are then their gradients). */
+static inline dnnl_status_t leati_pd_pooling(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
+                                             dnnl_prop_kind_t prop, dnnl_alg_kind_t alg,
+                                             const leati_conv_mds *c, const dnnl_dim_t *kernel,
+                                             dnnl_primitive_desc_t hint, const_dnnl_primitive_attr_t attr) {
+#if LEATI_DNNL3
+    if (hint)
+        return dnnl_pooling_backward_primitive_desc_create(pd, engine, alg, c->src, c->dst, c->strides,
+                                                           kernel, c->dilates, c->pad_before, c->pad_after,
+                                                           hint, attr);
+    return dnnl_pooling_forward_primitive_desc_create(pd, engine, prop, alg, c->src, c->dst, c->strides,
+                                                      kernel, c->dilates, c->pad_before, c->pad_after, attr);
+#else
+    dnnl_pooling_desc_t d;
+    dnnl_status_t status = hint ? dnnl_pooling_backward_desc_init(&d, alg, c->src, c->dst, c->strides, kernel,
+                                                                  c->pad_before, c->pad_after)
+                                : dnnl_pooling_forward_desc_init(&d, prop, alg, c->src, c->dst, c->strides,
+                                                                 kernel, c->pad_before, c->pad_after);
+    return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : status;
+#endif
+}
+
+/* Batch normalisation: forward where hint is NULL, else backward with gradients of the same layout. */
+static inline dnnl_status_t leati_pd_batch_norm(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
+                                                dnnl_prop_kind_t prop, leati_md data, float epsilon,
+                                                unsigned flags, dnnl_primitive_desc_t hint,
+                                                const_dnnl_primitive_attr_t attr) {
+#if LEATI_DNNL3
+    if (hint)
+        return dnnl_batch_normalization_backward_primitive_desc_create(pd, engine, prop, data, data, data,
+                                                                       epsilon, flags, hint, attr);
+    return dnnl_batch_normalization_forward_primitive_desc_create(pd, engine, prop, data, data, epsilon,
+                                                                  flags, attr);
+#else
+    dnnl_batch_normalization_desc_t d;
+    dnnl_status_t status =
+        hint ? dnnl_batch_normalization_backward_desc_init(&d, prop, data, data, epsilon, flags)
+             : dnnl_batch_normalization_forward_desc_init(&d, prop, data, epsilon, flags);
+    return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : status;
+#endif
+}
+
+/* An element-wise function: forward where hint is NULL, else backward (data: src or dst, as alg says). */
+static inline dnnl_status_t leati_pd_eltwise(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
+                                             dnnl_alg_kind_t alg, leati_md data, float alpha, float beta,
+                                             dnnl_primitive_desc_t hint, const_dnnl_primitive_attr_t attr) {
+#if LEATI_DNNL3
+    if (hint)
+        return dnnl_eltwise_backward_primitive_desc_create(pd, engine, alg, data, data, data, alpha, beta,
+                                                           hint, attr);
+    return dnnl_eltwise_forward_primitive_desc_create(pd, engine, dnnl_forward_training, alg, data, data,
+                                                      alpha, beta, attr);
+#else
+    dnnl_eltwise_desc_t d;
+    dnnl_status_t status =
+        hint ? dnnl_eltwise_backward_desc_init(&d, alg, data, data, alpha, beta)
+             : dnnl_eltwise_forward_desc_init(&d, dnnl_forward_training, alg, data, alpha, beta);
+    return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : status;
+#endif
+}
+
+static inline dnnl_status_t leati_pd_matmul(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, leati_md a,
+                                            leati_md b, leati_md bias, leati_md dst,
+                                            const_dnnl_primitive_attr_t attr) {
+#if LEATI_DNNL3
+    return dnnl_matmul_primitive_desc_create(pd, engine, a, b, bias, dst, attr);
+#else
+    dnnl_matmul_desc_t d;
+    dnnl_status_t status = dnnl_matmul_desc_init(&d, a, b, bias, dst);
+    return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : status;
+#endif
+}
+
+#endif

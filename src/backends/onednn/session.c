@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Engine, memories and primitives of one kernel.  Layer: backends/onednn. */
+#include "backends/onednn/session.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+/* oneDNN's thread count is the OpenMP runtime's: set around creation and execution, to one value for both. */
+static int threads_enter(int threads) {
+    int before = omp_get_max_threads();
+    if (before != threads) omp_set_num_threads(threads);
+    return before;
+}
+
+static void threads_leave(int before) {
+    if (omp_get_max_threads() != before) omp_set_num_threads(before);
+}
+
+leat_status leati_dnnl_fail(leat_error *err, dnnl_status_t status, const char *what) {
+    leat_status code = status == dnnl_out_of_memory ? LEAT_ENOMEM : LEAT_EBACKEND;
+    return leati_fail_origin(err, code, LEAT_ORIGIN_ONEDNN, status, "oneDNN failed in %s with status %d",
+                             what, (int)status);
+}
+
+const char *leati_dnnl_name(const_dnnl_primitive_desc_t pd) {
+    const char *name = NULL;
+    if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success || !name)
+        return "?";
+    return name;
+}
+
+static void destroy(void *state) {
+    leati_session *s = state;
+    if (!s) return;
+    for (int i = 0; i < s->call_count; i++) dnnl_primitive_destroy(s->calls[i].primitive);
+    for (int i = 0; i < s->memory_count; i++) dnnl_memory_destroy(s->memories[i].memory);
+    if (s->attr) dnnl_primitive_attr_destroy(s->attr);
+    if (s->stream) dnnl_stream_destroy(s->stream);
+    if (s->engine) dnnl_engine_destroy(s->engine);
+    leati_free(s);
+}
+
+static leat_status begin(leati_session **out, const leati_task *task, leati_kernel *kernel, leat_error *err) {
+    leati_session *s = leati_calloc(1, sizeof *s);
+    if (!s) return leati_fail_memory(err, sizeof *s, "a oneDNN session");
+    kernel->state = s;
+    kernel->destroy = destroy;
+    s->threads = task->threads;
+    LEATI_DNNL_TRY(dnnl_engine_create(&s->engine, dnnl_cpu, 0), "engine creation");
+    LEATI_DNNL_TRY(dnnl_stream_create(&s->stream, s->engine, dnnl_stream_default_flags), "stream creation");
+    LEATI_DNNL_TRY(dnnl_primitive_attr_create(&s->attr), "attribute creation");
+    LEATI_DNNL_TRY(dnnl_primitive_attr_set_scratchpad_mode(s->attr, dnnl_scratchpad_mode_user),
+                   "scratchpad mode");
+    *out = s;
+    return LEAT_OK;
+}
+
+static leat_status add_memory(leati_session *s, leati_md md, int arg, size_t offset, int *out,
+                              leat_error *err) {
+    if (s->memory_count == LEATI_DNNL_MEMORIES)
+        return leati_fail(err, LEAT_EINTERNAL, "a oneDNN session has more than %d memories",
+                          LEATI_DNNL_MEMORIES);
+    leati_dnnl_memory *m = &s->memories[s->memory_count];
+    LEATI_DNNL_TRY(dnnl_memory_create(&m->memory, md, s->engine, DNNL_MEMORY_NONE), "memory creation");
+    m->arg = arg;
+    m->offset = offset;
+    *out = s->memory_count++;
+    return LEAT_OK;
+}
+
+leat_status leati_session_argument(leati_session *s, leati_md md, int arg, int *out, leat_error *err) {
+    return add_memory(s, md, arg, 0, out, err);
+}
+
+leat_status leati_session_scratch(leati_session *s, leati_kernel *kernel, leati_md md, int *out,
+                                  leat_error *err) {
+    size_t offset = kernel->scratch_bytes;
+    kernel->scratch_bytes += leati_align(dnnl_memory_desc_get_size(md));
+    return add_memory(s, md, -1, offset, out, err);
+}
+
+static leat_status add_reorder(leati_session *s, leati_kernel *kernel, leati_md from, int from_memory,
+                               leati_md to, int to_memory, leat_error *err) {
+    dnnl_primitive_desc_t pd = NULL;
+    LEATI_DNNL_TRY(dnnl_reorder_primitive_desc_create(&pd, from, s->engine, to, s->engine, s->attr),
+                   "reorder description");
+    const leati_dnnl_arg args[] = {{DNNL_ARG_FROM, from_memory}, {DNNL_ARG_TO, to_memory}};
+    leat_status status = leati_session_call(s, kernel, pd, 2, args, false, err);
+    dnnl_primitive_desc_destroy(pd);
+    return status;
+}
+
+leat_status leati_session_input(leati_session *s, leati_kernel *kernel, leati_md plain, leati_md wanted,
+                                int arg, int *out, leat_error *err) {
+    int argument;
+    LEATI_TRY(leati_session_argument(s, plain, arg, &argument, err));
+    *out = argument;
+    if (dnnl_memory_desc_equal(plain, wanted)) return LEAT_OK;
+    LEATI_TRY(leati_session_scratch(s, kernel, wanted, out, err));
+    return add_reorder(s, kernel, plain, argument, wanted, *out, err);
+}
+
+leat_status leati_session_target(leati_session *s, leati_kernel *kernel, leati_md plain, leati_md wanted,
+                                 int arg, int *out, leat_error *err) {
+    if (dnnl_memory_desc_equal(plain, wanted)) return leati_session_argument(s, plain, arg, out, err);
+    return leati_session_scratch(s, kernel, wanted, out, err);
+}
+
+leat_status leati_session_output(leati_session *s, leati_kernel *kernel, leati_md plain, leati_md made,
+                                 int memory, int arg, leat_error *err) {
+    int argument;
+    if (dnnl_memory_desc_equal(plain, made)) return LEAT_OK;
+    LEATI_TRY(leati_session_argument(s, plain, arg, &argument, err));
+    return add_reorder(s, kernel, made, memory, plain, argument, err);
+}
+
+leat_status leati_session_call(leati_session *s, leati_kernel *kernel, dnnl_primitive_desc_t pd, int count,
+                               const leati_dnnl_arg *args, bool named, leat_error *err) {
+    if (s->call_count == LEATI_DNNL_CALLS || count >= LEATI_DNNL_ARGS)
+        return leati_fail(err, LEAT_EINTERNAL, "a oneDNN session has too many calls or arguments");
+    leati_dnnl_call *call = &s->calls[s->call_count];
+    LEATI_DNNL_TRY(dnnl_primitive_create(&call->primitive, pd), "primitive creation");
+    s->call_count++;
+    for (int i = 0; i < count; i++)
+        call->args[call->count++] = (dnnl_exec_arg_t){args[i].arg, s->memories[args[i].memory].memory};
+    leati_md pad = leati_pd_md(pd, dnnl_query_scratchpad_md);
+    if (pad && dnnl_memory_desc_get_size(pad) > 0) {
+        int memory;
+        LEATI_TRY(leati_session_scratch(s, kernel, pad, &memory, err));
+        call->args[call->count++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, s->memories[memory].memory};
+    }
+    if (named)
+        snprintf(kernel->implementation, sizeof kernel->implementation, "onednn %s", leati_dnnl_name(pd));
+    kernel->run = leati_session_run;
+    return LEAT_OK;
+}
+
+leat_status leati_session_run(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                              leat_error *err) {
+    leati_session *s = kernel->state;
+    dnnl_status_t status = dnnl_success;
+    int before = threads_enter(s->threads);
+    for (int i = 0; i < s->memory_count && status == dnnl_success; i++) {
+        leati_dnnl_memory *m = &s->memories[i];
+        void *to = m->arg >= 0 ? args[m->arg] : (char *)run->scratch + m->offset;
+        if (to == m->now) continue;
+        status = dnnl_memory_set_data_handle(m->memory, to);
+        m->now = to;
+    }
+    for (int i = 0; i < s->call_count && status == dnnl_success; i++)
+        status =
+            dnnl_primitive_execute(s->calls[i].primitive, s->stream, s->calls[i].count, s->calls[i].args);
+    threads_leave(before);
+    if (status != dnnl_success) return leati_dnnl_fail(err, status, kernel->implementation);
+    return LEAT_OK;
+}
+
+leat_status leati_session_accept(dnnl_status_t status, dnnl_primitive_desc_t *pd, char *why,
+                                 leat_error *err) {
+    if (status == dnnl_out_of_memory) return leati_dnnl_fail(err, status, "primitive description");
+    if (status != dnnl_success) {
+        *pd = NULL; /* unimplemented, or arguments that oneDNN does not take */
+        snprintf(why, LEATI_REASON_BYTES, "oneDNN has none (status %d)", (int)status);
+        return LEAT_OK;
+    }
+    const char *name = leati_dnnl_name(*pd);
+    if (strncmp(name, "ref", 3) != 0 && !strstr(name, ":ref")) return LEAT_OK;
+    snprintf(why, LEATI_REASON_BYTES, "oneDNN has only '%s' for it on this CPU", name);
+    dnnl_primitive_desc_destroy(*pd);
+    *pd = NULL;
+    return LEAT_OK;
+}
+
+leat_status leati_session_prepare(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err,
+                                  leati_session_describe describe) {
+    leati_session *s = NULL;
+    int before = threads_enter(task->threads);
+    leat_status status = begin(&s, task, kernel, err);
+    if (status == LEAT_OK) status = describe(s, task, kernel, why, err);
+    threads_leave(before);
+    if (status == LEAT_OK && s->call_count > 0) return LEAT_OK;
+    destroy(kernel->state);
+    memset(kernel, 0, sizeof *kernel);
+    return status;
+}

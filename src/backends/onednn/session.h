@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One kernel's use of oneDNN: an engine, memories and a short list of primitives, made when the plan is made.  A run
+ * points the memories at the arguments and executes the list; nothing is made or looked up then. */
+#ifndef LEATI_BACKENDS_ONEDNN_SESSION_H
+#define LEATI_BACKENDS_ONEDNN_SESSION_H
+
+#include "backends/onednn/onednn_compat.h"
+#include "engine/backend.h"
+
+#define LEATI_DNNL_MEMORIES 12
+#define LEATI_DNNL_CALLS    4
+#define LEATI_DNNL_ARGS     10
+
+/* Where a memory lies at a run: args[arg], or scratch + offset where arg < 0. */
+typedef struct leati_dnnl_memory {
+    dnnl_memory_t memory;
+    int arg;
+    size_t offset;
+    void *now; /* the handle set last */
+} leati_dnnl_memory;
+
+typedef struct leati_dnnl_call {
+    dnnl_primitive_t primitive;
+    int count;
+    dnnl_exec_arg_t args[LEATI_DNNL_ARGS];
+} leati_dnnl_call;
+
+typedef struct leati_session {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    dnnl_primitive_attr_t attr; /* scratchpad from the user */
+    int threads, memory_count, call_count;
+    leati_dnnl_memory memories[LEATI_DNNL_MEMORIES];
+    leati_dnnl_call calls[LEATI_DNNL_CALLS];
+} leati_session;
+
+/* A memory at an argument of the kernel, or in its scratch (which grows).  Returns through *out a number for
+ * leati_session_call. */
+leat_status leati_session_argument(leati_session *s, leati_md md, int arg, int *out, leat_error *err);
+leat_status leati_session_scratch(leati_session *s, leati_kernel *kernel, leati_md md, int *out,
+                                  leat_error *err);
+
+/* As leati_session_argument; where the primitive wants another layout than `plain`, a scratch memory of that layout
+ * and a reorder from (input) the argument.  For outputs call leati_session_output after the primitive. */
+leat_status leati_session_input(leati_session *s, leati_kernel *kernel, leati_md plain, leati_md wanted,
+                                int arg, int *out, leat_error *err);
+leat_status leati_session_target(leati_session *s, leati_kernel *kernel, leati_md plain, leati_md wanted,
+                                 int arg, int *out, leat_error *err);
+leat_status leati_session_output(leati_session *s, leati_kernel *kernel, leati_md plain, leati_md made,
+                                 int memory, int arg, leat_error *err);
+
+typedef struct leati_dnnl_arg {
+    int arg; /* DNNL_ARG_ */
+    int memory;
+} leati_dnnl_arg;
+
+/* Adds a primitive to the list and its scratchpad to the kernel's scratch; names the kernel after it where `named`. */
+leat_status leati_session_call(leati_session *s, leati_kernel *kernel, dnnl_primitive_desc_t pd, int count,
+                               const leati_dnnl_arg *args, bool named, leat_error *err);
+
+/* kernel->run of every session. */
+leat_status leati_session_run(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                              leat_error *err);
+
+leat_status leati_dnnl_fail(leat_error *err, dnnl_status_t status, const char *what);
+
+/* "jit:avx2": which of oneDNN's implementations a descriptor means. */
+const char *leati_dnnl_name(const_dnnl_primitive_desc_t pd);
+
+static inline leati_md leati_pd_md(const_dnnl_primitive_desc_t pd, dnnl_query_t what) {
+    return dnnl_primitive_desc_query_md(pd, what, 0);
+}
+
+/* What an implementation does inside `leati_session_prepare`: describes, and either adds calls or declines by writing
+ * into why. */
+typedef leat_status (*leati_session_describe)(leati_session *s, const leati_task *task, leati_kernel *kernel,
+                                              char *why, leat_error *err);
+
+/* Begins a session, describes it under the task's thread count, and leaves *kernel zeroed unless it has calls. */
+leat_status leati_session_prepare(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err,
+                                  leati_session_describe describe);
+
+/* Status of making a descriptor: LEAT_OK and *pd NULL, with the reason, where oneDNN has no such implementation, or
+ * only its slow one. */
+leat_status leati_session_accept(dnnl_status_t status, dnnl_primitive_desc_t *pd, char *why, leat_error *err);
+
+#define LEATI_DNNL_TRY(call, what)                                                                           \
+    do {                                                                                                     \
+        dnnl_status_t leati_dnnl_status = (call);                                                            \
+        if (leati_dnnl_status != dnnl_success) return leati_dnnl_fail(err, leati_dnnl_status, what);         \
+    } while (0)
+
+#endif
