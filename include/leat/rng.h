@@ -15,7 +15,7 @@ extern "C" {
 
 /** A stream of random numbers.  Plain data: copy it to fork the stream, compare it to compare positions. */
 typedef struct leat_rng {
-    uint64_t key;
+    uint64_t key;        /* of (seed, pass): all batches of a pass have the same */
     uint64_t counter[2]; /* counter[0] advances with each block of four words, counter[1] names the stream */
     uint32_t block[4];
     uint32_t used; /* words of block already handed out, 4 when it is spent */

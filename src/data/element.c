@@ -119,6 +119,11 @@ static const struct {
 
 enum { element_count = sizeof elements / sizeof *elements };
 
+bool leati_little_endian(void) {
+    const uint16_t one = 1;
+    return *(const unsigned char *)&one == 1;
+}
+
 bool leati_element_parse(leati_element *out, const char *code) {
     for (size_t i = 0; i < element_count; ++i) {
         if (strcmp(elements[i].code, code) != 0) continue;
@@ -164,20 +169,9 @@ void leati_element_convert(leati_element element, bool swapped, const void *src,
         elements[element].convert(src, swapped, dst, count);
 }
 
-/* Bytes have 256 values: pictures are scaled by looking them up. */
-static void scale_bytes(double numerator, double denominator, const unsigned char *src, float *dst,
-                        size_t count) {
-    float values[256];
-    for (int i = 0; i < 256; ++i) values[i] = (float)(i * numerator / denominator);
-    for (size_t i = 0; i < count; ++i) dst[i] = values[src[i]];
-}
-
 void leati_element_scale(leati_element element, bool swapped, double numerator, double denominator,
                          const void *src, float *dst, size_t count) {
-    if (element == LEATI_U8 && count >= 256)
-        scale_bytes(numerator, denominator, src, dst, count);
-    else
-        elements[element].scale(src, swapped, numerator, denominator, dst, count);
+    elements[element].scale(src, swapped, numerator, denominator, dst, count);
 }
 
 int64_t leati_element_integer(leati_element element, bool swapped, const void *src) {

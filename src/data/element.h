@@ -29,6 +29,9 @@ typedef enum leati_element {
 #undef LEATI_ELEMENT_ENUM
 } leati_element;
 
+/* Whether this machine's byte order is little-endian. */
+bool leati_little_endian(void);
+
 /* The element with NumPy's code ("f4"); false for any other text. */
 bool leati_element_parse(leati_element *out, const char *code);
 

@@ -62,7 +62,7 @@ static leat_status read_number(reader *in, int64_t *out, leat_error *err) {
     return LEAT_OK;
 }
 
-static leat_status read_shape(reader *in, leati_npy *array, leat_error *err) {
+static leat_status read_shape(reader *in, leati_array *array, leat_error *err) {
     if (!accept(in, "(")) return damaged(in, "a tuple", err);
     array->rank = 0;
     while (!accept(in, ")")) {
@@ -77,7 +77,7 @@ static leat_status read_shape(reader *in, leati_npy *array, leat_error *err) {
     return LEAT_OK;
 }
 
-static leat_status read_type(reader *in, leati_npy *array, leat_error *err) {
+static leat_status read_type(reader *in, leati_array *array, leat_error *err) {
     char text[descr_bytes];
     skip_space(in);
     if (in->next < in->end && *in->next == '[')
@@ -85,7 +85,7 @@ static leat_status read_type(reader *in, leati_npy *array, leat_error *err) {
                           "'%s': a structured array: save each field as an array of its own", in->label);
     LEATI_TRY(read_string(in, text, sizeof text, err));
     const char *code = text + (text[0] != '\0' && strchr("<>|=", text[0]) != NULL);
-    array->swapped = text[0] == '>';
+    array->swapped = text[0] == (leati_little_endian() ? '>' : '<');
     if (leati_element_parse(&array->element, code)) return LEAT_OK;
     return leati_fail(
         err, LEAT_ENOTSUP,
@@ -93,17 +93,17 @@ static leat_status read_type(reader *in, leati_npy *array, leat_error *err) {
         text, strcmp(code, "u8") == 0 ? ": save it as int64" : "");
 }
 
-static leat_status read_order(reader *in, leati_npy *array, leat_error *err) {
+static leat_status read_order(reader *in, leati_array *array, leat_error *err) {
     array->fortran = accept(in, "True");
     if (!array->fortran && !accept(in, "False")) return damaged(in, "True or False", err);
     return LEAT_OK;
 }
 
 /* {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }: three keys in any order, each once. */
-static leat_status read_dict(reader *in, leati_npy *array, leat_error *err) {
+static leat_status read_dict(reader *in, leati_array *array, leat_error *err) {
     static const struct {
         const char *key;
-        leat_status (*read)(reader *in, leati_npy *array, leat_error *err);
+        leat_status (*read)(reader *in, leati_array *array, leat_error *err);
     } keys[] = {{"descr", read_type}, {"fortran_order", read_order}, {"shape", read_shape}};
     enum { key_count = sizeof keys / sizeof *keys };
     unsigned seen = 0;
@@ -127,14 +127,8 @@ static leat_status read_dict(reader *in, leati_npy *array, leat_error *err) {
     return in->next == in->end ? LEAT_OK : damaged(in, "the end of the header", err);
 }
 
-int64_t leati_npy_count(const leati_npy *array) {
-    int64_t count = 1;
-    for (int i = 0; i < array->rank; ++i) count *= array->shape[i];
-    return count;
-}
-
 /* Fits the shape to the bytes that follow the header. */
-static leat_status check_size(leati_npy *array, size_t have, const char *label, leat_error *err) {
+static leat_status check_size(leati_array *array, size_t have, const char *label, leat_error *err) {
     int64_t count = 1;
     int wide = 0; /* dimensions above 1: with fewer than two, both orders are the same */
     size_t bytes = 0;
@@ -158,10 +152,10 @@ static leat_status check_size(leati_npy *array, size_t have, const char *label, 
     return LEAT_OK;
 }
 
-leat_status leati_npy_parse(leati_npy *out, const void *data, size_t size, const char *label,
+leat_status leati_npy_parse(leati_array *out, const void *data, size_t size, const char *label,
                             leat_error *err) {
     const unsigned char *p = data;
-    *out = (leati_npy){0};
+    *out = (leati_array){0};
     if (size < preamble_bytes || memcmp(p, "\x93NUMPY", 6) != 0)
         return leati_fail(err, LEAT_EFORMAT, "'%s' is not a .npy file: expected it to begin with \\x93NUMPY",
                           label);
@@ -181,39 +175,9 @@ leat_status leati_npy_parse(leati_npy *out, const void *data, size_t size, const
     return check_size(out, size - start - length, label, err);
 }
 
-void leati_npy_to_c_order(const leati_npy *array, void *dst) {
-    size_t bytes = leati_element_bytes(array->element);
-    if (!array->fortran) {
-        if (array->bytes) memcpy(dst, array->data, array->bytes);
-        return;
-    }
-    size_t stride[LEAT_MAX_RANK] = {0}, step = bytes;
-    int64_t index[LEAT_MAX_RANK] = {0};
-    for (int i = 0; i < array->rank; ++i) {
-        stride[i] = step;
-        step *= (size_t)array->shape[i];
-    }
-    unsigned char *to = dst;
-    const unsigned char *from = array->data;
-    for (int64_t left = leati_npy_count(array); left > 0; --left, to += bytes) {
-        memcpy(to, from, bytes);
-        for (int d = array->rank - 1; d >= 0; --d) {
-            from += stride[d];
-            if (++index[d] < array->shape[d]) break;
-            from -= stride[d] * (size_t)index[d];
-            index[d] = 0;
-        }
-    }
-}
-
-static bool little_endian(void) {
-    const uint16_t one = 1;
-    return *(const unsigned char *)&one == 1;
-}
-
 size_t leati_npy_header(char out[LEATI_NPY_HEADER_BYTES], const leat_tensor *tensor) {
     const char *code = leati_element_code(leati_element_of(tensor->dtype));
-    char order = leat_dtype_bytes(tensor->dtype) == 1 ? '|' : little_endian() ? '<' : '>';
+    char order = leat_dtype_bytes(tensor->dtype) == 1 ? '|' : leati_little_endian() ? '<' : '>';
     size_t used = preamble_bytes, room = LEATI_NPY_HEADER_BYTES;
     used += (size_t)snprintf(out + used, room - used, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
                              order, code);

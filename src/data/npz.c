@@ -14,7 +14,7 @@ typedef struct array {
     char *name;
     const leati_zip_member *member; /* NULL: the whole file is this array */
     bool parsed;
-    leati_npy npy;
+    leati_array npy;
     void *unpacked; /* the .npy file of a deflated member */
     void *ordered;  /* the elements in C order */
     void *native;   /* the elements as a tensor has them */
@@ -153,7 +153,7 @@ static leat_status parse(leat_npz *npz, array *wanted, leat_error *err) {
     if (wanted->npy.fortran) {
         wanted->ordered = leati_calloc_aligned(wanted->npy.bytes);
         if (!wanted->ordered) return leati_fail_memory(err, wanted->npy.bytes, "an array in C order");
-        leati_npy_to_c_order(&wanted->npy, wanted->ordered);
+        leati_array_to_c_order(&wanted->npy, wanted->ordered);
         wanted->npy.data = wanted->ordered;
         wanted->npy.fortran = false;
     }
@@ -181,7 +181,7 @@ static leat_status find(leat_npz *npz, const char *name, array **out, leat_error
     return not_found(npz, name, err);
 }
 
-leat_status leati_npz_array(leat_npz *npz, const char *name, const leati_npy **out, leat_error *err) {
+leat_status leati_npz_array(leat_npz *npz, const char *name, const leati_array **out, leat_error *err) {
     array *wanted = NULL;
     LEATI_TRY(find(npz, name, &wanted, err));
     *out = &wanted->npy;
@@ -190,12 +190,12 @@ leat_status leati_npz_array(leat_npz *npz, const char *name, const leati_npy **o
 
 /* A view of the elements as this machine has them. */
 static leat_status make_native(array *wanted, leat_error *err) {
-    const leati_npy *npy = &wanted->npy;
-    size_t bytes = (size_t)leati_npy_count(npy) * leat_dtype_bytes(leati_element_dtype(npy->element));
+    const leati_array *npy = &wanted->npy;
+    size_t bytes = (size_t)leati_array_count(npy) * leat_dtype_bytes(leati_element_dtype(npy->element));
     wanted->native = leati_calloc_aligned(bytes);
     if (!wanted->native) return leati_fail_memory(err, bytes, "a converted array");
     leati_element_convert(npy->element, npy->swapped, npy->data, wanted->native,
-                          (size_t)leati_npy_count(npy));
+                          (size_t)leati_array_count(npy));
     return LEAT_OK;
 }
 
@@ -203,7 +203,7 @@ leat_status leat_npz_get(leat_npz *npz, const char *name, leat_tensor *out, leat
     array *wanted = NULL;
     *out = (leat_tensor){0};
     LEATI_TRY(find(npz, name, &wanted, err));
-    const leati_npy *npy = &wanted->npy;
+    const leati_array *npy = &wanted->npy;
     leat_dtype dtype = leati_element_dtype(npy->element);
     bool in_place = leati_element_is_plain(npy->element) && !npy->swapped &&
                     (uintptr_t)npy->data % leat_dtype_bytes(dtype) == 0;

@@ -8,7 +8,7 @@
 
 /* The array of that name: mapped where it is stored, inflated at the first call where it is deflated.  Never in Fortran
  * order: such an array is transposed at the first call.  Borrowed until leat_npz_close. */
-leat_status leati_npz_array(leat_npz *npz, const char *name, const leati_npy **out, leat_error *err);
+leat_status leati_npz_array(leat_npz *npz, const char *name, const leati_array **out, leat_error *err);
 
 /* leat_npz_open over bytes that stay until leat_npz_close. */
 leat_status leati_npz_open_bytes(leat_npz **out, const void *data, size_t size, const char *label,

@@ -19,11 +19,13 @@ void bytes_add(bytes *out, const void *data, size_t size) {
 }
 
 void bytes_add_le(bytes *out, uint64_t value, int size) {
-    for (int i = 0; i < size; ++i) bytes_add(out, &(unsigned char){(unsigned char)(i < 8 ? value >> 8 * i : 0)}, 1);
+    for (int i = 0; i < size; ++i)
+        bytes_add(out, &(unsigned char){(unsigned char)(i < 8 ? value >> 8 * i : 0)}, 1);
 }
 
 void bytes_add_be(bytes *out, uint64_t value, int size) {
-    for (int i = size; i-- > 0;) bytes_add(out, &(unsigned char){(unsigned char)(i < 8 ? value >> 8 * i : 0)}, 1);
+    for (int i = size; i-- > 0;)
+        bytes_add(out, &(unsigned char){(unsigned char)(i < 8 ? value >> 8 * i : 0)}, 1);
 }
 
 void bytes_add_text(bytes *out, const char *text) {

@@ -60,7 +60,7 @@ static void stored_arrays_are_aligned_and_not_copied(void **state) {
     for (int k = 0; k < 3; ++k) {
         leat_tensor got = test_npz_get(npz, names[k]);
         assert_int_equal((uintptr_t)got.data % 64, 0);
-        const leati_npy *npy;
+        const leati_array *npy;
         assert_int_equal(leati_npz_array(npz, names[k], &npy, &err), LEAT_OK);
         assert_ptr_equal(npy->data, got.data);
         if (base) assert_true((const char *)got.data - base < 1000); /* all in one mapping */
@@ -100,7 +100,7 @@ static void names_must_be_names(void **state) {
 }
 
 /* Parses a hand-made array and gives back its status. */
-static leat_status parse(leati_npy *npy, leat_error *err) {
+static leat_status parse(leati_array *npy, leat_error *err) {
     return leati_npy_parse(npy, file.data, file.size, "x.npy", err);
 }
 
@@ -111,7 +111,7 @@ static void header(int version, const char *dict) {
 
 static void headers_of_all_versions_are_read(void **state) {
     (void)state;
-    leati_npy npy;
+    leati_array npy;
     leat_error err = {0};
     for (int version = 1; version <= 3; ++version) {
         header(version, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }    \n");
@@ -131,7 +131,7 @@ static void headers_of_all_versions_are_read(void **state) {
     assert_int_equal(npy.rank, 0);
     header(1, "{'descr': '<i8', 'fortran_order': False, 'shape': (0, 99999999999999)}");
     assert_int_equal(parse(&npy, &err), LEAT_OK);
-    assert_int_equal(leati_npy_count(&npy), 0);
+    assert_int_equal(leati_array_count(&npy), 0);
 }
 
 static void bad_headers_are_refused(void **state) {
@@ -167,7 +167,7 @@ static void bad_headers_are_refused(void **state) {
         {"", LEAT_EFORMAT, "'{'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
-        leati_npy npy;
+        leati_array npy;
         leat_error err = {0};
         header(1, cases[i].dict);
         bytes_add_le(&file, 0, 8);
@@ -175,7 +175,7 @@ static void bad_headers_are_refused(void **state) {
         if (!strstr(err.message, cases[i].says)) fail_msg("case %zu: '%s'", i, err.message);
         assert_non_null(strstr(err.message, "'x.npy'"));
     }
-    leati_npy npy;
+    leati_array npy;
     header(4, "{}");
     assert_int_equal(parse(&npy, NULL), LEAT_ENOTSUP);
     assert_int_equal(leati_npy_parse(&npy, "PK", 2, "x", NULL), LEAT_EFORMAT);

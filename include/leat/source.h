@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ready-made sequences: arrays in memory, and files named by a SPEC.
+ *
+ *     SPEC = KIND:PATH[,PATH...][?KEY=VALUE[&KEY=VALUE...]]      idx:x.gz,y.gz?scale=1/255&onehot=10
+ *
+ * leat_source_help() has the kinds and options.  Files are mapped, not loaded, and must not be shortened while they are in
+ * use.  What all sources share: samples are the first dimension; a batch is a run of samples, the last one short; float64
+ * becomes float32; an input or target with one number a sample has shape (1,), as in Keras. */
+#ifndef LEAT_SOURCE_H
+#define LEAT_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "leat/error.h"
+#include "leat/sequence.h"
+#include "leat/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct leat_source_options {
+    int64_t batch_size;   /* default 32 */
+    bool shuffle_samples; /* each pass draws its batches from a new permutation of the samples; default false */
+    uint64_t seed;        /* of that permutation, beside the feed's seed and pass; default 0 */
+} leat_source_options;
+
+LEAT_API leat_source_options leat_source_options_default(void);
+
+/** One array of samples. */
+typedef struct leat_array {
+    const char *name;   /* the model's layer it belongs to; NULL or "": by position */
+    leat_tensor tensor; /* (samples, ...) */
+} leat_array;
+
+/** Arrays with the same number of samples. */
+typedef struct leat_arrays {
+    const leat_array *inputs;
+    const leat_array *targets;
+    const leat_array *sample_weights;
+    int32_t input_count;
+    int32_t target_count;
+    int32_t sample_weight_count;
+} leat_arrays;
+
+/** Batches of arrays in memory, as keras.Model.fit makes them.  The tensors' memory is borrowed until
+ *  leat_sequence_destroy; names and structs are copied.  options NULL: the defaults.
+ *  @param[out] out  Owned by the caller (leat_sequence_destroy); zeroed on failure.
+ *  Errors: LEAT_EINVAL no input, a batch size below 1; LEAT_ESHAPE no samples, numbers of samples that differ; LEAT_ENOMEM.
+ *  Threads: get may be called by any number of threads. */
+LEAT_API LEAT_CHECKED leat_status leat_arrays_open(leat_sequence *out, const leat_arrays *arrays,
+                                                   const leat_source_options *options, leat_error *err);
+
+/** The sequence that SPEC names.  options NULL: the defaults.
+ *  @param[out] out  Owned by the caller (leat_sequence_destroy); zeroed on failure.
+ *  Errors: LEAT_EINVAL the SPEC, with the nearest known word; LEAT_ENOTFOUND, LEAT_EIO a file; LEAT_EFORMAT a damaged
+ *  file; LEAT_ESHAPE arrays that do not fit each other; LEAT_ENOMEM; a plugin's own.  Threads: as leat_arrays_open. */
+LEAT_API LEAT_CHECKED leat_status leat_source_open(leat_sequence *out, const char *spec,
+                                                   const leat_source_options *options, leat_error *err);
+
+/** What SPECs can say: kinds, options, examples, as plain text.  Static.  Threads: any. */
+LEAT_API const char *leat_source_help(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

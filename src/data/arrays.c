@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arrays in the caller's memory as a sequence.  Layer: data. */
+#include "leat/source.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "data/columns.h"
+
+leat_source_options leat_source_options_default(void) {
+    return (leat_source_options){.batch_size = 32};
+}
+
+static leat_status check_tensor(const leat_tensor *tensor, const char *origin, leat_error *err) {
+    if (leat_dtype_bytes(tensor->dtype) == 0)
+        return leati_fail(err, LEAT_EDTYPE, "'%s' has the unknown data type %d", origin, (int)tensor->dtype);
+    if (tensor->rank < 0 || tensor->rank > LEAT_MAX_RANK)
+        return leati_fail(err, LEAT_ESHAPE, "'%s' has rank %d, expected 1 to %d", origin, (int)tensor->rank,
+                          LEAT_MAX_RANK);
+    if (!tensor->data) return leati_fail(err, LEAT_EINVAL, "'%s' has no data", origin);
+    return LEAT_OK;
+}
+
+static leat_status add_part(leati_columns *columns, leat_batch_part part, const leat_array *arrays,
+                            int32_t count, leat_error *err) {
+    const leati_column_options plain = leati_column_options_default();
+    for (int32_t i = 0; i < count; ++i) {
+        char origin[LEAT_NAME_BYTES + 16];
+        const char *name = arrays[i].name && arrays[i].name[0] ? arrays[i].name : NULL;
+        const leat_tensor *tensor = &arrays[i].tensor;
+        if (name)
+            snprintf(origin, sizeof origin, "%s", name);
+        else
+            snprintf(origin, sizeof origin, "array %d", (int)i);
+        LEATI_TRY(check_tensor(tensor, origin, err));
+        leati_array array = leati_array_of(tensor);
+        LEATI_TRY(leati_columns_add(columns, part, name, &array, &plain, origin, err));
+    }
+    return LEAT_OK;
+}
+
+leat_status leat_arrays_open(leat_sequence *out, const leat_arrays *arrays,
+                             const leat_source_options *options, leat_error *err) {
+    leati_columns *columns = NULL;
+    *out = (leat_sequence){0};
+    LEATI_TRY(leati_columns_create(&columns, options, NULL, NULL, err));
+    leat_status status = add_part(columns, LEAT_PART_INPUT, arrays->inputs, arrays->input_count, err);
+    if (status == LEAT_OK)
+        status = add_part(columns, LEAT_PART_TARGET, arrays->targets, arrays->target_count, err);
+    if (status == LEAT_OK)
+        status = add_part(columns, LEAT_PART_SAMPLE_WEIGHT, arrays->sample_weights,
+                          arrays->sample_weight_count, err);
+    if (status == LEAT_OK) return leati_columns_finish(out, columns, err);
+    leati_columns_destroy(columns);
+    return status;
+}

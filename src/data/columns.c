@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of arrays, gathered and converted into batches.  The order of samples is a function of (seed, pass), computed row
+ * by row: a worker needs no index array.  Layer: data. */
+#include "data/columns.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/permute.h"
+#include "base/rng.h"
+#include "base/text.h"
+
+typedef struct column column;
+
+struct column {
+    leati_array array;
+    leati_column_options options;
+    /* Converts `rows` rows that follow each other; `first` is the number of the first, for messages. */
+    leat_status (*convert)(const column *c, int64_t first, int64_t rows, unsigned char *dst, leat_error *err);
+    size_t row_count;     /* elements of a row */
+    size_t row_bytes;     /* in the array */
+    size_t row_dst_bytes; /* in a batch */
+    float *table;         /* the 256 scaled values of a byte */
+};
+
+struct leati_columns {
+    leat_batch_spec spec; /* one tensor a column */
+    column columns[LEAT_BATCH_MAX_TENSORS];
+    int64_t samples;
+    bool shuffle;
+    uint64_t seed;
+    void *owner;
+    void (*release)(void *owner);
+};
+
+leati_column_options leati_column_options_default(void) {
+    return (leati_column_options){.shape_rank = -1};
+}
+
+leat_status leati_columns_create(leati_columns **out, const leat_source_options *options, void *owner,
+                                 void (*release)(void *owner), leat_error *err) {
+    leat_source_options all = options ? *options : leat_source_options_default();
+    *out = NULL;
+    if (all.batch_size < 1)
+        return leati_fail(err, LEAT_EINVAL, "batch size %lld, expected at least 1",
+                          (long long)all.batch_size);
+    leati_columns *columns = leati_calloc(1, sizeof *columns);
+    if (!columns) return leati_fail_memory(err, sizeof *columns, "a source");
+    columns->spec.batch_size = all.batch_size;
+    columns->shuffle = all.shuffle_samples;
+    columns->seed = all.seed;
+    columns->owner = owner;
+    columns->release = release;
+    *out = columns;
+    return LEAT_OK;
+}
+
+void leati_columns_destroy(leati_columns *columns) {
+    if (!columns) return;
+    for (int i = 0; i < columns->spec.tensor_count; ++i) leati_free(columns->columns[i].table);
+    if (columns->release) columns->release(columns->owner);
+    leati_free(columns);
+}
+
+/* ---- Conversions ---- */
+
+static leat_status convert_plain(const column *c, int64_t first, int64_t rows, unsigned char *dst,
+                                 leat_error *err) {
+    (void)err;
+    leati_element_convert(c->array.element, c->array.swapped, c->array.data + (size_t)first * c->row_bytes,
+                          dst, (size_t)rows * c->row_count);
+    return LEAT_OK;
+}
+
+static leat_status convert_scaled(const column *c, int64_t first, int64_t rows, unsigned char *dst,
+                                  leat_error *err) {
+    (void)err;
+    leati_element_scale(c->array.element, c->array.swapped, c->options.numerator, c->options.denominator,
+                        c->array.data + (size_t)first * c->row_bytes, (float *)(void *)dst,
+                        (size_t)rows * c->row_count);
+    return LEAT_OK;
+}
+
+static leat_status convert_table(const column *c, int64_t first, int64_t rows, unsigned char *dst,
+                                 leat_error *err) {
+    (void)err;
+    const unsigned char *src = c->array.data + (size_t)first * c->row_bytes;
+    float *to = (float *)(void *)dst;
+    for (size_t i = 0, n = (size_t)rows * c->row_count; i < n; ++i) to[i] = c->table[src[i]];
+    return LEAT_OK;
+}
+
+static leat_status convert_onehot(const column *c, int64_t first, int64_t rows, unsigned char *dst,
+                                  leat_error *err) {
+    memset(dst, 0, (size_t)rows * c->row_dst_bytes);
+    for (int64_t i = 0; i < rows; ++i) {
+        int64_t label = leati_element_integer(c->array.element, c->array.swapped,
+                                              c->array.data + (size_t)(first + i) * c->row_bytes);
+        if (label < 0 || label >= c->options.onehot)
+            return leati_fail(err, LEAT_EINVAL,
+                              "the label of sample %lld is %lld, expected 0 to %lld (onehot=%lld)",
+                              (long long)(first + i), (long long)label, (long long)c->options.onehot - 1,
+                              (long long)c->options.onehot);
+        ((float *)(void *)(dst + (size_t)i * c->row_dst_bytes))[label] = 1;
+    }
+    return LEAT_OK;
+}
+
+/* ---- Adding ---- */
+
+static const char *part_name(leat_batch_part part) {
+    return part == LEAT_PART_INPUT ? "input" : part == LEAT_PART_TARGET ? "target" : "sample weight";
+}
+
+static leat_status check_samples(leati_columns *columns, const leati_array *array, const char *origin,
+                                 leat_error *err) {
+    if (array->rank < 1)
+        return leati_fail(err, LEAT_ESHAPE,
+                          "'%s' is a single number, expected samples in its first dimension", origin);
+    if (array->shape[0] < 1) return leati_fail(err, LEAT_ESHAPE, "'%s' has no samples", origin);
+    if (columns->spec.tensor_count > 0 && array->shape[0] != columns->samples)
+        return leati_fail(err, LEAT_ESHAPE, "'%s' has %lld samples, the arrays before it %lld", origin,
+                          (long long)array->shape[0], (long long)columns->samples);
+    columns->samples = array->shape[0];
+    return LEAT_OK;
+}
+
+/* Gives the samples the shape that the option asks for. */
+static leat_status reshape(column *c, const char *origin, leat_error *err) {
+    int64_t have = leati_array_count(&c->array) / c->array.shape[0], want = 1;
+    bool fits = true;
+    for (int i = 0; i < c->options.shape_rank; ++i)
+        fits = fits && leati_mul_i64(want, c->options.shape[i], &want);
+    if (!fits || want != have) {
+        char from[96], to[96];
+        return leati_fail(err, LEAT_ESHAPE, "'%s': samples of shape %s cannot take the shape %s", origin,
+                          leati_shape_text(from, sizeof from, c->array.rank - 1, c->array.shape + 1),
+                          leati_shape_text(to, sizeof to, c->options.shape_rank, c->options.shape));
+    }
+    c->array.rank = c->options.shape_rank + 1;
+    memcpy(c->array.shape + 1, c->options.shape, (size_t)c->options.shape_rank * sizeof *c->options.shape);
+    return LEAT_OK;
+}
+
+static leat_status choose_onehot(column *c, const char *origin, leat_error *err) {
+    if (!leati_element_is_integer(c->array.element))
+        return leati_fail(err, LEAT_EDTYPE, "'%s': onehot needs whole numbers, the array holds '%s'", origin,
+                          leati_element_code(c->array.element));
+    if (leati_array_count(&c->array) != c->array.shape[0])
+        return leati_fail(err, LEAT_ESHAPE, "'%s': onehot needs one label a sample", origin);
+    c->convert = convert_onehot;
+    c->array.rank = 2;
+    c->array.shape[1] = c->options.onehot;
+    return LEAT_OK;
+}
+
+static leat_status choose_scale(column *c, leat_error *err) {
+    if (c->options.denominator == 0) c->options.numerator = c->options.denominator = 1;
+    c->convert = convert_scaled;
+    if (c->array.element != LEATI_U8) return LEAT_OK;
+    c->table = leati_calloc(256, sizeof *c->table);
+    if (!c->table) return leati_fail_memory(err, 256 * sizeof *c->table, "a table of scaled bytes");
+    for (int i = 0; i < 256; ++i) c->table[i] = (float)(i * c->options.numerator / c->options.denominator);
+    c->convert = convert_table;
+    return LEAT_OK;
+}
+
+/* Chooses the conversion, and with it the data type of the batch's tensor. */
+static leat_status choose(column *c, leat_batch_part part, const char *origin, leat_dtype *dtype,
+                          leat_error *err) {
+    bool scaled = part == LEAT_PART_INPUT && c->options.denominator != 0;
+    *dtype = leati_element_dtype(c->array.element);
+    c->row_count = (size_t)(leati_array_count(&c->array) / c->array.shape[0]);
+    c->row_bytes = c->row_count * leati_element_bytes(c->array.element);
+    if (part == LEAT_PART_INPUT && c->options.shape_rank >= 0) LEATI_TRY(reshape(c, origin, err));
+    if (part == LEAT_PART_TARGET && c->options.onehot > 0) {
+        *dtype = LEAT_F32;
+        return choose_onehot(c, origin, err);
+    }
+    c->convert = convert_plain;
+    if (!scaled && *dtype != LEAT_F64 && (*dtype == LEAT_F32 || part != LEAT_PART_SAMPLE_WEIGHT))
+        return LEAT_OK;
+    if (!scaled) c->options.denominator = 0;
+    *dtype = LEAT_F32;
+    return choose_scale(c, err);
+}
+
+static leat_status add(leati_columns *columns, leat_batch_part part, const char *name, column *c,
+                       const char *origin, leat_error *err) {
+    leat_dtype dtype = LEAT_F32;
+    if (columns->spec.tensor_count == LEAT_BATCH_MAX_TENSORS)
+        return leati_fail(err, LEAT_EINVAL, "more than %d arrays", LEAT_BATCH_MAX_TENSORS);
+    LEATI_TRY(check_samples(columns, &c->array, origin, err));
+    LEATI_TRY(choose(c, part, origin, &dtype, err));
+    if (c->array.rank == 1 && part != LEAT_PART_SAMPLE_WEIGHT) c->array.shape[c->array.rank++] = 1;
+    c->row_dst_bytes = leat_dtype_bytes(dtype);
+    for (int i = 1; i < c->array.rank; ++i) c->row_dst_bytes *= (size_t)c->array.shape[i];
+    return leat_batch_spec_add(&columns->spec, part, name, dtype, c->array.rank - 1, c->array.shape + 1, err);
+}
+
+leat_status leati_columns_add(leati_columns *columns, leat_batch_part part, const char *name,
+                              const leati_array *array, const leati_column_options *options,
+                              const char *origin, leat_error *err) {
+    column c = {.array = *array, .options = *options};
+    leat_status status = add(columns, part, name, &c, origin, err);
+    if (status == LEAT_OK) {
+        columns->columns[columns->spec.tensor_count - 1] = c;
+        return LEAT_OK;
+    }
+    leati_free(c.table);
+    return leati_prefix(status, err, "%s", part_name(part));
+}
+
+/* ---- The sequence ---- */
+
+static int64_t length(void *user) {
+    const leati_columns *columns = user;
+    return (columns->samples - 1) / columns->spec.batch_size + 1;
+}
+
+/* The rows of a batch in the order of the pass: the generator's key belongs to (seed, pass). */
+static leat_status get_shuffled(const leati_columns *columns, int64_t first, int64_t rows, uint64_t key,
+                                leat_batch *batch, leat_error *err) {
+    for (int64_t i = 0; i < rows; ++i) {
+        int64_t row = (int64_t)leati_permute_keyed(key, (uint64_t)(first + i), (uint64_t)columns->samples);
+        for (int k = 0; k < columns->spec.tensor_count; ++k) {
+            const column *c = &columns->columns[k];
+            unsigned char *dst = batch->tensors[k].data;
+            LEATI_TRY(c->convert(c, row, 1, dst + (size_t)i * c->row_dst_bytes, err));
+        }
+    }
+    return LEAT_OK;
+}
+
+static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
+    const leati_columns *columns = user;
+    int64_t first = index * columns->spec.batch_size, left = columns->samples - first;
+    int64_t rows = left < columns->spec.batch_size ? left : columns->spec.batch_size;
+    batch->size = rows;
+    if (columns->shuffle)
+        return get_shuffled(columns, first, rows, leati_mix(rng->key, columns->seed), batch, err);
+    for (int k = 0; k < columns->spec.tensor_count; ++k) {
+        const column *c = &columns->columns[k];
+        LEATI_TRY(c->convert(c, first, rows, batch->tensors[k].data, err));
+    }
+    return LEAT_OK;
+}
+
+static void destroy(void *user) {
+    leati_columns_destroy(user);
+}
+
+leat_status leati_columns_finish(leat_sequence *out, leati_columns *columns, leat_error *err) {
+    *out = (leat_sequence){0};
+    if (leat_batch_spec_count(&columns->spec, LEAT_PART_INPUT) == 0) {
+        leati_columns_destroy(columns);
+        return leati_fail(err, LEAT_EINVAL, "a source needs at least one input");
+    }
+    if (columns->spec.batch_size > columns->samples) columns->spec.batch_size = columns->samples;
+    *out = leat_sequence_default();
+    out->user = columns;
+    out->spec = columns->spec;
+    out->length = length;
+    out->get = get;
+    out->destroy = destroy;
+    return LEAT_OK;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kind plugin: a sequence from a shared object, which stays loaded as long as the sequence lives.  Layer: data. */
+#include "leat/plugin.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "data/kinds.h"
+
+typedef leat_status plugin_open(leat_sequence *out, const char *options, int64_t batch_size, leat_error *err);
+
+/* The user of the outer sequence, whose functions pass on to the inner one. */
+typedef struct plugin {
+    void *object;
+    leat_sequence inner;
+} plugin;
+
+static int64_t length(void *user) {
+    plugin *p = user;
+    return p->inner.length(p->inner.user);
+}
+
+static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
+    plugin *p = user;
+    return p->inner.get(p->inner.user, index, rng, batch, err);
+}
+
+static leat_status on_epoch_end(void *user, int64_t pass, leat_error *err) {
+    plugin *p = user;
+    return p->inner.on_epoch_end(p->inner.user, pass, err);
+}
+
+static leat_status worker_init(void *user, int worker, leat_error *err) {
+    plugin *p = user;
+    return p->inner.worker_init(p->inner.user, worker, err);
+}
+
+static void worker_fini(void *user, int worker) {
+    plugin *p = user;
+    p->inner.worker_fini(p->inner.user, worker);
+}
+
+static void destroy(void *user) {
+    plugin *p = user;
+    leat_sequence_destroy(&p->inner);
+    if (p->object) dlclose(p->object);
+    leati_free(p);
+}
+
+/* A name without a slash would be looked for in the system's folders; here it is a file like any other. */
+static leat_status load(void **out, const char *path, leat_error *err) {
+    size_t bytes = strlen(path) + 3;
+    char *full = leati_calloc(bytes, 1);
+    if (!full) return leati_fail_memory(err, bytes, "a file name");
+    snprintf(full, bytes, "%s%s", strchr(path, '/') ? "" : "./", path);
+    *out = dlopen(full, RTLD_NOW | RTLD_LOCAL);
+    leati_free(full);
+    if (*out) return LEAT_OK;
+    const char *reason = dlerror();
+    return leati_fail(err, LEAT_EIO, "cannot load '%s': %s", path, reason ? reason : "no reason given");
+}
+
+/* Calls the entry function and checks what it made. */
+static leat_status fill(plugin *p, const char *path, const char *query, int64_t batch_size, leat_error *err) {
+    plugin_open *entry = NULL;
+    void *symbol = dlsym(p->object, "leat_plugin_open");
+    if (!symbol) return leati_fail(err, LEAT_ENOTFOUND, "'%s' does not define leat_plugin_open", path);
+    memcpy(&entry, &symbol,
+           sizeof entry); /* ISO C has no conversion from an object's pointer to a function's */
+    leat_sequence made = leat_sequence_default();
+    leat_status status = entry(&made, query, batch_size, err);
+    if (status != LEAT_OK) return leati_prefix(status, err, "plugin '%s'", path);
+    if (made.struct_size != sizeof made)
+        return leati_fail(err, LEAT_EINVAL,
+                          "plugin '%s' was built for another leat: its leat_sequence has %zu bytes, "
+                          "expected %zu",
+                          path, made.struct_size, sizeof made);
+    p->inner = made;
+    if (!made.length || !made.get || made.spec.batch_size < 1 || made.spec.tensor_count < 1)
+        return leati_fail(err, LEAT_EINVAL,
+                          "plugin '%s' left out length, get, spec.batch_size or spec.tensors", path);
+    return LEAT_OK;
+}
+
+leat_status leati_open_plugin(leat_sequence *out, const leati_spec *spec, const char *text,
+                              const leati_settings *settings, const leat_source_options *options,
+                              leat_error *err) {
+    (void)settings;
+    plugin *p = leati_calloc(1, sizeof *p);
+    if (!p) return leati_fail_memory(err, sizeof *p, "a plugin");
+    leat_status status = load(&p->object, spec->paths[0], err);
+    if (status == LEAT_OK) status = fill(p, spec->paths[0], leati_spec_query(text), options->batch_size, err);
+    if (status != LEAT_OK) {
+        destroy(p);
+        return status;
+    }
+    *out = p->inner;
+    out->user = p;
+    out->length = length;
+    out->get = get;
+    out->on_epoch_end = p->inner.on_epoch_end ? on_epoch_end : NULL;
+    out->worker_init = p->inner.worker_init ? worker_init : NULL;
+    out->worker_fini = p->inner.worker_fini ? worker_fini : NULL;
+    out->destroy = destroy;
+    return LEAT_OK;
+}

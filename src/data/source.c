@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens what a SPEC names, by the tables of data/kinds.h.  Layer: data. */
+#include "leat/source.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "data/kinds.h"
+
+/* ---- Values of options ---- */
+
+/* Reads digits, a point, digits, an exponent: at most 15 digits that count, so that the value is exact to the last bit
+ * whatever the locale. */
+static const char *read_decimal(const char *text, double *out) {
+    double value = 0, power = 1;
+    int digits = 0, exponent = 0, seen = 0, given = 0, sign = 1;
+    bool negative = *text == '-', point = false;
+    const char *p = text + negative;
+    for (; (*p >= '0' && *p <= '9') || (*p == '.' && !point); ++p) {
+        if (*p == '.') {
+            point = true;
+            continue;
+        }
+        ++seen;
+        digits += digits > 0 || *p != '0';
+        value = 10 * value + (*p - '0');
+        exponent -= point;
+    }
+    if (seen > 0 && (*p == 'e' || *p == 'E') && (p[1 + (p[1] == '-' || p[1] == '+')] >= '0') &&
+        (p[1 + (p[1] == '-' || p[1] == '+')] <= '9')) {
+        ++p;
+        sign = *p == '-' ? -1 : 1;
+        for (p += *p == '-' || *p == '+'; *p >= '0' && *p <= '9' && given < 1000; ++p)
+            given = 10 * given + (*p - '0');
+    }
+    exponent += sign * given;
+    if (seen == 0 || digits > 15 || exponent > 22 || exponent < -22) return NULL;
+    for (int i = exponent < 0 ? -exponent : exponent; i > 0; --i) power *= 10;
+    *out = (negative ? -1 : 1) * (exponent < 0 ? value / power : value * power);
+    return p;
+}
+
+static leat_status apply_scale(leati_settings *settings, char *value, leat_error *err) {
+    double numerator = 0, denominator = 1;
+    LEATI_TRY(leati_spec_decode(value, err));
+    const char *rest = read_decimal(value, &numerator);
+    if (rest && *rest == '/') rest = read_decimal(rest + 1, &denominator);
+    if (!rest || *rest || numerator == 0 || denominator == 0)
+        return leati_fail(err, LEAT_EINVAL,
+                          "scale=%s: expected a number or a fraction other than 0, such as 1/255", value);
+    settings->columns.numerator = numerator;
+    settings->columns.denominator = denominator;
+    return LEAT_OK;
+}
+
+/* A whole number from 1 to 2^31-1 at *text, which is moved behind it; 0 where there is none. */
+static int64_t read_count(const char **text) {
+    int64_t value = 0;
+    for (; **text >= '0' && **text <= '9' && value <= INT32_MAX; ++*text) value = 10 * value + (**text - '0');
+    return value <= INT32_MAX ? value : 0;
+}
+
+static leat_status apply_shape(leati_settings *settings, char *value, leat_error *err) {
+    LEATI_TRY(leati_spec_decode(value, err));
+    const char *p = value;
+    int rank = 0;
+    for (;; ++p) {
+        int64_t dimension = read_count(&p);
+        if (dimension < 1 || rank == LEAT_MAX_RANK - 1 || (*p && *p != 'x'))
+            return leati_fail(err, LEAT_EINVAL,
+                              "shape=%s: expected 1 to %d dimensions with x between them, such as 28x28x1",
+                              value, LEAT_MAX_RANK - 1);
+        settings->columns.shape[rank++] = dimension;
+        if (!*p) break;
+    }
+    settings->columns.shape_rank = rank;
+    return LEAT_OK;
+}
+
+static leat_status apply_onehot(leati_settings *settings, char *value, leat_error *err) {
+    LEATI_TRY(leati_spec_decode(value, err));
+    const char *p = value;
+    settings->columns.onehot = read_count(&p);
+    if (*p || settings->columns.onehot < 1)
+        return leati_fail(err, LEAT_EINVAL, "onehot=%s: expected the number of classes", value);
+    return LEAT_OK;
+}
+
+static leat_status apply_inputs(leati_settings *settings, char *value, leat_error *err) {
+    (void)err;
+    settings->inputs = value;
+    return LEAT_OK;
+}
+
+static leat_status apply_targets(leati_settings *settings, char *value, leat_error *err) {
+    (void)err;
+    settings->targets = value;
+    return LEAT_OK;
+}
+
+static leat_status apply_sample_weights(leati_settings *settings, char *value, leat_error *err) {
+    (void)err;
+    settings->sample_weights = value;
+    return LEAT_OK;
+}
+
+/* ---- Tables ---- */
+
+typedef struct kind {
+    const char *name, *usage;
+    int path_min, path_max;
+    leati_kind_open *open;
+} kind;
+
+static const kind kinds[] = {
+#define KIND_ROW(name, paths, least, most, text) {#name, #name ":" paths, least, most, leati_open_##name},
+    LEATI_KIND_LIST(KIND_ROW)
+#undef KIND_ROW
+};
+
+static const struct {
+    const char *key, *kinds;
+    leat_status (*apply)(leati_settings *settings, char *value, leat_error *err);
+} option_rows[] = {
+#define OPTION_ROW(key, kinds, value, text) {#key, " " kinds " ", apply_##key},
+    LEATI_OPTION_LIST(OPTION_ROW)
+#undef OPTION_ROW
+};
+
+enum {
+    kind_count = sizeof kinds / sizeof *kinds,
+    option_row_count = sizeof option_rows / sizeof *option_rows
+};
+
+static leat_status find_kind(const kind **out, const char *name, leat_error *err) {
+    const char *names[kind_count];
+    for (size_t i = 0; i < kind_count; ++i) {
+        names[i] = kinds[i].name;
+        if (strcmp(kinds[i].name, name) != 0) continue;
+        *out = &kinds[i];
+        return LEAT_OK;
+    }
+    const char *near = leati_nearest(name, names, kind_count);
+#define KIND_NAME(name, paths, least, most, text) " " #name
+    return leati_fail(err, LEAT_EINVAL, "no kind '%s'%s%s%s; there are" LEATI_KIND_LIST(KIND_NAME), name,
+                      near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+#undef KIND_NAME
+}
+
+/* Whether a kind takes the option in a row. */
+static bool takes(const kind *k, size_t row) {
+    size_t length = strlen(k->name);
+    for (const char *at = option_rows[row].kinds; (at = strstr(at, k->name)); at += length)
+        if (at[-1] == ' ' && at[length] == ' ') return true;
+    return false;
+}
+
+static leat_status apply_option(leati_settings *settings, const kind *k, const char *key, char *value,
+                                leat_error *err) {
+    const char *names[option_row_count];
+    size_t count = 0;
+    for (size_t i = 0; i < option_row_count; ++i) {
+        if (!takes(k, i)) continue;
+        if (strcmp(option_rows[i].key, key) == 0) return option_rows[i].apply(settings, value, err);
+        names[count++] = option_rows[i].key;
+    }
+    const char *near = leati_nearest(key, names, count);
+    return leati_fail(err, LEAT_EINVAL, "%s takes no option '%s'%s%s%s", k->name, key,
+                      near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static leat_status open_spec(leat_sequence *out, const leati_spec *spec, const char *text,
+                             const leat_source_options *options, leat_error *err) {
+    const kind *k = NULL;
+    leati_settings settings = {.columns = leati_column_options_default()};
+    LEATI_TRY(find_kind(&k, spec->kind, err));
+    if (spec->path_count < k->path_min || spec->path_count > k->path_max)
+        return leati_fail(err, LEAT_EINVAL, "%d paths, expected %s (a comma in a path is written %%2C)",
+                          spec->path_count, k->usage);
+    for (int i = 0; i < spec->option_count; ++i)
+        LEATI_TRY(apply_option(&settings, k, spec->keys[i], spec->values[i], err));
+    return k->open(out, spec, text, &settings, options, err);
+}
+
+leat_status leat_source_open(leat_sequence *out, const char *spec, const leat_source_options *options,
+                             leat_error *err) {
+    leati_spec parsed;
+    leat_source_options all = options ? *options : leat_source_options_default();
+    *out = (leat_sequence){0};
+    leat_status status = leati_spec_parse(&parsed, spec, err);
+    if (status == LEAT_OK) {
+        status = open_spec(out, &parsed, spec, &all, err);
+        leati_spec_fini(&parsed);
+    }
+    return status == LEAT_OK ? LEAT_OK : leati_prefix(status, err, "data '%.160s'", spec);
+}
+
+const char *leat_source_help(void) {
+#define KIND_HELP(name, paths, least, most, text) "  " #name ":" paths "\n      " text "\n"
+#define OPTION_HELP(key, kinds, value, text)      "  " #key "=" value "   (" kinds ")\n      " text "\n"
+    return "SPEC names data: KIND:PATH[,PATH...][?KEY=VALUE[&KEY=VALUE...]]\n"
+           "\n"
+           "Kinds:\n" LEATI_KIND_LIST(
+               KIND_HELP) "\n"
+                          "Options:\n" LEATI_OPTION_LIST(
+                              OPTION_HELP) "\n"
+                                           "The first dimension of an array counts samples.  float64 becomes "
+                                           "float32, sample weights become float32, other\n"
+                                           "numbers stay what they are (float16 float32; bool uint8; int8, "
+                                           "int16 and uint16 int32; uint32 int64).  An input\n"
+                                           "or target with one number a sample gets the shape (1,).  "
+                                           "Fortran-ordered arrays are transposed, once, into\n"
+                                           "memory.  A comma, ?, & or % in a path or a name is "
+                                           "percent-escaped: %2C %3F %26 %25.\n"
+                                           "\n"
+                                           "Examples:\n"
+                                           "  'idx:train-images.gz,train-labels.gz?scale=1/255&onehot=10'\n"
+                                           "  npy:x.npy,y.npy\n"
+                                           "  'npz:data.npz?inputs=x0,x1&targets=t0'\n"
+                                           "  'plugin:./frames.so?folder=/data&fps=30'\n";
+#undef KIND_HELP
+#undef OPTION_HELP
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kinds idx, npy and npz: files become columns.  Layer: data. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "data/idx.h"
+#include "data/kinds.h"
+#include "data/npz.h"
+
+/* What columns are read from; it lives as long as they do. */
+typedef struct files {
+    leati_map maps[LEATI_SPEC_MAX_PATHS];
+    void *unpacked[LEATI_SPEC_MAX_PATHS];
+    leat_npz *npz[LEATI_SPEC_MAX_PATHS];
+    int count;
+} files;
+
+static void release(void *owner) {
+    files *f = owner;
+    for (int i = 0; i < f->count; ++i) {
+        leati_map_close(&f->maps[i]);
+        leati_free(f->unpacked[i]);
+        leat_npz_close(&f->npz[i]);
+    }
+    leati_free(f);
+}
+
+/* Columns that own an empty `files`. */
+static leat_status create(leati_columns **out, files **f, const leat_source_options *options,
+                          leat_error *err) {
+    *out = NULL;
+    *f = leati_calloc(1, sizeof **f);
+    if (!*f) return leati_fail_memory(err, sizeof **f, "a source");
+    leat_status status = leati_columns_create(out, options, *f, release, err);
+    if (status != LEAT_OK) release(*f);
+    return status;
+}
+
+static leat_status finish(leat_sequence *out, leati_columns *columns, leat_status status, leat_error *err) {
+    if (status == LEAT_OK) return leati_columns_finish(out, columns, err);
+    leati_columns_destroy(columns);
+    return status;
+}
+
+/* ---- idx ---- */
+
+static leat_status add_idx(leati_columns *columns, files *f, const char *path, leat_batch_part part,
+                           const leati_settings *settings, leat_error *err) {
+    leati_array array;
+    int slot = f->count++;
+    leati_map *map = &f->maps[slot];
+    LEATI_TRY(leati_map_open(map, path, err));
+    LEATI_TRY(leati_idx_parse(&array, &f->unpacked[slot], map->data, map->size, path, err));
+    if (f->unpacked[slot]) leati_map_close(map);
+    if (part == LEAT_PART_INPUT && array.rank == 3)
+        array.shape[array.rank++] = 1; /* pictures of one channel */
+    return leati_columns_add(columns, part, NULL, &array, &settings->columns, path, err);
+}
+
+leat_status leati_open_idx(leat_sequence *out, const leati_spec *spec, const char *text,
+                           const leati_settings *settings, const leat_source_options *options,
+                           leat_error *err) {
+    leati_columns *columns;
+    files *f;
+    (void)text;
+    LEATI_TRY(create(&columns, &f, options, err));
+    leat_status status = add_idx(columns, f, spec->paths[0], LEAT_PART_INPUT, settings, err);
+    if (status == LEAT_OK && spec->path_count > 1)
+        status = add_idx(columns, f, spec->paths[1], LEAT_PART_TARGET, settings, err);
+    return finish(out, columns, status, err);
+}
+
+/* ---- npy ---- */
+
+static leat_status add_npy(leati_columns *columns, files *f, const char *path, leat_batch_part part,
+                           const leati_settings *settings, leat_error *err) {
+    const leati_array *array = NULL;
+    leat_npz **npz = &f->npz[f->count++];
+    LEATI_TRY(leat_npz_open(npz, path, err));
+    if (leat_npz_count(*npz) != 1 || leat_npz_name(*npz, 0)[0] != '\0')
+        return leati_fail(err, LEAT_EFORMAT, "'%s' is an .npz file: write npz:%s", path, path);
+    LEATI_TRY(leati_npz_array(*npz, "", &array, err));
+    return leati_columns_add(columns, part, NULL, array, &settings->columns, path, err);
+}
+
+leat_status leati_open_npy(leat_sequence *out, const leati_spec *spec, const char *text,
+                           const leati_settings *settings, const leat_source_options *options,
+                           leat_error *err) {
+    leati_columns *columns;
+    files *f;
+    (void)text;
+    LEATI_TRY(create(&columns, &f, options, err));
+    leat_status status = LEAT_OK;
+    for (int i = 0; i < spec->path_count && status == LEAT_OK; ++i)
+        status = add_npy(columns, f, spec->paths[i], (leat_batch_part)i, settings, err);
+    return finish(out, columns, status, err);
+}
+
+/* ---- npz ---- */
+
+static leat_status add_member(leati_columns *columns, leat_npz *npz, char *name, leat_batch_part part,
+                              const leati_settings *settings, leat_error *err) {
+    const leati_array *array = NULL;
+    LEATI_TRY(leati_spec_decode(name, err));
+    LEATI_TRY(leati_npz_array(npz, name, &array, err));
+    return leati_columns_add(columns, part, NULL, array, &settings->columns, name, err);
+}
+
+/* Adds the arrays of a list, which is cut into its names; where there is none, the one of the default name. */
+static leat_status add_members(leati_columns *columns, leat_npz *npz, char *list, const char *fallback,
+                               leat_batch_part part, const leati_settings *settings, leat_error *err) {
+    char single[16];
+    if (!list) {
+        bool there = false;
+        for (int i = 0; i < leat_npz_count(npz); ++i)
+            there = there || strcmp(leat_npz_name(npz, i), fallback) == 0;
+        if (!there && part != LEAT_PART_INPUT) return LEAT_OK;
+        snprintf(single, sizeof single, "%s", fallback);
+        return add_member(columns, npz, single, part, settings, err);
+    }
+    for (char *next = list; next;) {
+        char *name = next, *comma = strchr(name, ',');
+        next = comma ? comma + 1 : NULL;
+        if (comma) *comma = '\0';
+        LEATI_TRY(add_member(columns, npz, name, part, settings, err));
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_open_npz(leat_sequence *out, const leati_spec *spec, const char *text,
+                           const leati_settings *settings, const leat_source_options *options,
+                           leat_error *err) {
+    leati_columns *columns;
+    files *f;
+    (void)text;
+    LEATI_TRY(create(&columns, &f, options, err));
+    leat_npz **npz = &f->npz[f->count++];
+    leat_status status = leat_npz_open(npz, spec->paths[0], err);
+    if (status == LEAT_OK)
+        status = add_members(columns, *npz, settings->inputs, "x", LEAT_PART_INPUT, settings, err);
+    if (status == LEAT_OK)
+        status = add_members(columns, *npz, settings->targets, "y", LEAT_PART_TARGET, settings, err);
+    if (status == LEAT_OK)
+        status = add_members(columns, *npz, settings->sample_weights, "sample_weight",
+                             LEAT_PART_SAMPLE_WEIGHT, settings, err);
+    return finish(out, columns, status, err);
+}

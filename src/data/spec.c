@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Splits a SPEC at its separators, then decodes the parts, so that an escaped separator is an ordinary letter.
+ * Layer: data. */
+#include "data/spec.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+static int hex(char c) {
+    const char *digits = "0123456789abcdef",
+               *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c + ('a' - 'A') : c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+leat_status leati_spec_decode(char *text, leat_error *err) {
+    char *to = text;
+    for (const char *from = text; *from; ++from, ++to) {
+        *to = *from;
+        if (*from != '%') continue;
+        int high = hex(from[1]), low = high < 0 ? -1 : hex(from[2]);
+        if (low < 0 || high + low == 0)
+            return leati_fail(err, LEAT_EINVAL,
+                              "expected two hex digits after %% (%%25 is %% itself), got '%.3s'", from);
+        *to = (char)(high << 4 | low);
+        from += 2;
+    }
+    *to = '\0';
+    return LEAT_OK;
+}
+
+/* Ends the word at *at where the separator stands, and moves *at behind it; NULL at the end. */
+static char *split(char **at, char separator) {
+    char *word = *at, *end = strchr(word, separator);
+    *at = end ? end + 1 : NULL;
+    if (end) *end = '\0';
+    return word;
+}
+
+static leat_status parse_paths(leati_spec *spec, char *text, leat_error *err) {
+    while (text) {
+        char *path = split(&text, ',');
+        if (spec->path_count == LEATI_SPEC_MAX_PATHS)
+            return leati_fail(err, LEAT_EINVAL, "more than %d paths", LEATI_SPEC_MAX_PATHS);
+        if (*path == '\0')
+            return leati_fail(err, LEAT_EINVAL, "path %d is empty (a comma in a path is written %%2C)",
+                              spec->path_count + 1);
+        LEATI_TRY(leati_spec_decode(path, err));
+        spec->paths[spec->path_count++] = path;
+    }
+    return LEAT_OK;
+}
+
+static leat_status parse_options(leati_spec *spec, char *text, leat_error *err) {
+    while (text) {
+        char *key = split(&text, '&'), *value = strchr(key, '=');
+        if (!value || value == key)
+            return leati_fail(err, LEAT_EINVAL, "expected KEY=VALUE after ? or &, got '%s'", key);
+        if (spec->option_count == LEATI_SPEC_MAX_OPTIONS)
+            return leati_fail(err, LEAT_EINVAL, "more than %d options", LEATI_SPEC_MAX_OPTIONS);
+        *value++ = '\0';
+        LEATI_TRY(leati_spec_decode(key, err));
+        for (int i = 0; i < spec->option_count; ++i)
+            if (strcmp(spec->keys[i], key) == 0)
+                return leati_fail(err, LEAT_EINVAL, "the option '%s' twice", key);
+        spec->keys[spec->option_count] = key;
+        spec->values[spec->option_count++] = value;
+    }
+    return LEAT_OK;
+}
+
+int leati_spec_kind_length(const char *text) {
+    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+    return text[length] == ':' && length < 32 ? (int)length : 0;
+}
+
+const char *leati_spec_query(const char *text) {
+    const char *mark = strchr(text, '?');
+    return mark ? mark + 1 : "";
+}
+
+leat_status leati_spec_parse(leati_spec *out, const char *text, leat_error *err) {
+    *out = (leati_spec){0};
+    int kind = leati_spec_kind_length(text);
+    if (kind == 0) return leati_fail(err, LEAT_EINVAL, "expected KIND:PATH, such as npy:x.npy,y.npy");
+    out->text = leati_strdup(text);
+    if (!out->text) return leati_fail_memory(err, strlen(text), "a SPEC");
+    out->text[kind] = '\0';
+    out->kind = out->text;
+    char *rest = out->text + kind + 1, *options = strchr(rest, '?');
+    bool plugin = strcmp(out->kind, "plugin") == 0; /* its options are its own business */
+    if (options) *options++ = '\0';
+    leat_status status = parse_paths(out, rest, err);
+    if (status == LEAT_OK && !plugin) status = parse_options(out, options, err);
+    if (status != LEAT_OK) leati_spec_fini(out);
+    return status;
+}
+
+void leati_spec_fini(leati_spec *spec) {
+    leati_free(spec->text);
+    *spec = (leati_spec){0};
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sources: what a SPEC names arrives in batches, converted as documented; what is wrong is said. */
+#include "cmocka_all.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/files.h"
+#include "data/spec.h"
+#include "leat/npz.h"
+#include "leat/source.h"
+
+static bytes file;
+
+/* ---- One batch after the other, as the feed would ask for them ---- */
+
+typedef struct taken {
+    leat_batch batch;
+    void *memory[LEAT_BATCH_MAX_TENSORS];
+} taken;
+
+static leat_status take(leat_sequence *s, int64_t index, uint64_t pass, taken *out, leat_error *err) {
+    leat_rng rng = leat_rng_for(5, pass, (uint64_t)index);
+    *out = (taken){.batch = {.size = s->spec.batch_size, .tensor_count = s->spec.tensor_count}};
+    for (int k = 0; k < s->spec.tensor_count; ++k) {
+        const leat_tensor_spec *spec = &s->spec.tensors[k];
+        leat_tensor *t = &out->batch.tensors[k];
+        *t = (leat_tensor){.dtype = spec->dtype, .rank = spec->rank + 1, .shape = {s->spec.batch_size}};
+        for (int i = 0; i < spec->rank; ++i) t->shape[i + 1] = spec->shape[i];
+        t->data = out->memory[k] =
+            malloc(leat_tensor_bytes(t)); /* exact: a sanitizer sees what goes beyond */
+    }
+    return s->get(s->user, index, &rng, &out->batch, err);
+}
+
+static void give(taken *t) {
+    for (int k = 0; k < t->batch.tensor_count; ++k) free(t->memory[k]);
+}
+
+static leat_sequence open_spec(const char *spec, int64_t batch_size, bool shuffle) {
+    leat_sequence s;
+    leat_error err = {0};
+    leat_source_options options = leat_source_options_default();
+    options.batch_size = batch_size;
+    options.shuffle_samples = shuffle;
+    if (leat_source_open(&s, spec, &options, &err) != LEAT_OK) fail_msg("%s", err.message);
+    return s;
+}
+
+static void refused(const char *spec, leat_status status, const char *says) {
+    leat_sequence s;
+    leat_error err = {0};
+    leat_status got = leat_source_open(&s, spec, NULL, &err);
+    if (got != status || !strstr(err.message, says))
+        fail_msg("%s: %s '%s'", spec, leat_status_name(got), err.message);
+    assert_int_equal(s.struct_size, 0);
+}
+
+/* ---- Arrays ---- */
+
+static void arrays_come_in_batches_with_a_short_last_one(void **state) {
+    (void)state;
+    float x[10][2], w[10];
+    int64_t y[10];
+    for (int i = 0; i < 10; ++i)
+        x[i][0] = (float)i, x[i][1] = (float)-i, y[i] = 10 * i, w[i] = 0.5f * (float)i;
+    leat_array input = {"a", leat_tensor_view(LEAT_F32, 2, (int64_t[]){10, 2}, x)};
+    leat_array target = {NULL, leat_tensor_view(LEAT_I64, 1, (int64_t[]){10}, y)};
+    leat_array weight = {"", leat_tensor_view(LEAT_F32, 1, (int64_t[]){10}, w)};
+    leat_arrays arrays = {&input, &target, &weight, 1, 1, 1};
+    leat_source_options options = leat_source_options_default();
+    options.batch_size = 4;
+    leat_sequence s;
+    leat_error err = {0};
+    assert_int_equal(leat_arrays_open(&s, &arrays, &options, &err), LEAT_OK);
+    assert_int_equal(s.length(s.user), 3);
+    assert_string_equal(s.spec.tensors[0].name, "a");
+    assert_int_equal(s.spec.tensors[1].rank, 1); /* (N,) becomes (N, 1) */
+    assert_int_equal(s.spec.tensors[1].dtype, LEAT_I64);
+    assert_int_equal(s.spec.tensors[2].rank, 0); /* but weights stay (N,) */
+    taken t;
+    assert_int_equal(take(&s, 2, 0, &t, &err), LEAT_OK);
+    assert_int_equal(t.batch.size, 2);
+    assert_memory_equal(t.batch.tensors[0].data, x[8], sizeof x[8] * 2);
+    assert_int_equal(((int64_t *)t.batch.tensors[1].data)[1], 90);
+    assert_true(((float *)t.batch.tensors[2].data)[1] == 4.5f);
+    give(&t);
+    leat_sequence_destroy(&s);
+}
+
+static void arrays_that_do_not_fit_are_refused(void **state) {
+    (void)state;
+    float x[6] = {0};
+    leat_sequence s;
+    leat_error err = {0};
+    leat_array input = {"a", leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 2}, x)};
+    leat_array target = {"b", leat_tensor_view(LEAT_F32, 1, (int64_t[]){4}, x)};
+    leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
+    assert_int_equal(leat_arrays_open(&s, &arrays, NULL, &err), LEAT_ESHAPE);
+    assert_string_equal(err.message, "target: 'b' has 4 samples, the arrays before it 3");
+    arrays.input_count = 0;
+    assert_int_equal(leat_arrays_open(&s, &arrays, NULL, &err), LEAT_EINVAL);
+    arrays = (leat_arrays){.inputs = &input, .input_count = 1};
+    input.tensor.rank = 0;
+    assert_int_equal(leat_arrays_open(&s, &arrays, NULL, &err), LEAT_ESHAPE);
+    input.tensor.rank = 9;
+    assert_int_equal(leat_arrays_open(&s, &arrays, NULL, &err), LEAT_ESHAPE);
+    input.tensor.rank = 2;
+    input.tensor.shape[0] = 0;
+    assert_int_equal(leat_arrays_open(&s, &arrays, NULL, &err), LEAT_ESHAPE);
+    input.tensor.shape[0] = 3;
+    input.tensor.dtype = (leat_dtype)17;
+    assert_int_equal(leat_arrays_open(&s, &arrays, NULL, &err), LEAT_EDTYPE);
+    input.tensor.dtype = LEAT_F32;
+    leat_source_options options = {.batch_size = 0};
+    assert_int_equal(leat_arrays_open(&s, &arrays, &options, &err), LEAT_EINVAL);
+    assert_int_equal(s.struct_size, 0);
+}
+
+/* Every sample once a pass, inputs and targets together, another order each pass, the same for the same pass. */
+static void samples_are_shuffled_anew_each_pass(void **state) {
+    (void)state;
+    enum { n = 103 };
+    int32_t x[n], y[n], first[n], order[n];
+    for (int i = 0; i < n; ++i) x[i] = i, y[i] = -i;
+    leat_array input = {NULL, leat_tensor_view(LEAT_I32, 1, (int64_t[]){n}, x)};
+    leat_array target = {NULL, leat_tensor_view(LEAT_I32, 1, (int64_t[]){n}, y)};
+    leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
+    leat_source_options options = {.batch_size = 10, .shuffle_samples = true};
+    leat_sequence s;
+    assert_int_equal(leat_arrays_open(&s, &arrays, &options, NULL), LEAT_OK);
+    for (uint64_t round = 0; round < 3; ++round) { /* pass 0, pass 1, pass 0 again */
+        bool seen[n] = {false};
+        for (int64_t b = 0; b < s.length(s.user); ++b) {
+            taken t;
+            assert_int_equal(take(&s, b, round % 2, &t, NULL), LEAT_OK);
+            for (int64_t i = 0; i < t.batch.size; ++i) {
+                int32_t value = ((int32_t *)t.batch.tensors[0].data)[i];
+                assert_int_equal(((int32_t *)t.batch.tensors[1].data)[i], -value);
+                assert_false(seen[value]);
+                seen[value] = true;
+                order[10 * b + i] = value;
+            }
+            give(&t);
+        }
+        if (round == 0) memcpy(first, order, sizeof first);
+        if (round == 1) assert_memory_not_equal(first, order, sizeof first);
+        if (round == 2) assert_memory_equal(first, order, sizeof first);
+    }
+    leat_sequence_destroy(&s);
+}
+
+/* ---- idx ---- */
+
+static void make_images(int rank) {
+    file.size = 0;
+    bytes_add_be(&file, 0x0800u | (uint64_t)rank, 4);
+    bytes_add_be(&file, 5, 4);
+    for (int i = 1; i < rank; ++i) bytes_add_be(&file, 3, 4);
+    size_t count = rank == 1 ? 5 : rank == 2 ? 15 : 45;
+    for (size_t i = 0; i < count; ++i) bytes_add_le(&file, rank == 1 ? i : 5 * i, 1);
+}
+
+static void pack(void) {
+    static bytes plain;
+    plain = file;
+    file.size = 0;
+    bytes_add_deflated(&file, plain.data, plain.size / 2,
+                       1); /* two gzip members in a row, as `cat a.gz b.gz` */
+    bytes_add_deflated(&file, plain.data + plain.size / 2, plain.size - plain.size / 2, 1);
+}
+
+static void write_mnist(void) {
+    make_images(3);
+    bytes_write(&file, "images");
+    pack();
+    bytes_write(&file, "images.gz");
+    make_images(1);
+    bytes_write(&file, "labels");
+    pack();
+    bytes_write(&file, "labels.gz");
+}
+
+static void idx_pictures_are_scaled_and_labels_one_hot(void **state) {
+    (void)state;
+    const char *specs[] = {"idx:images,labels?scale=1/255&onehot=10",
+                           "idx:images.gz,labels.gz?onehot=10&scale=1/255"};
+    for (int v = 0; v < 2; ++v) {
+        leat_sequence s = open_spec(specs[v], 2, false);
+        assert_int_equal(s.spec.tensors[0].dtype, LEAT_F32);
+        assert_int_equal(s.spec.tensors[0].rank, 3);
+        assert_int_equal(s.spec.tensors[0].shape[2], 1);
+        assert_int_equal(s.spec.tensors[1].shape[0], 10);
+        taken t;
+        assert_int_equal(take(&s, 2, 0, &t, NULL), LEAT_OK);
+        assert_int_equal(t.batch.size, 1);
+        for (int i = 0; i < 9; ++i) /* exactly what NumPy's float32 division gives */
+            assert_true(((float *)t.batch.tensors[0].data)[i] == (float)(5 * (36 + i)) / 255.0f);
+        for (int i = 0; i < 10; ++i) assert_true(((float *)t.batch.tensors[1].data)[i] == (i == 4));
+        give(&t);
+        leat_sequence_destroy(&s);
+    }
+}
+
+static void bytes_stay_bytes_without_scale(void **state) {
+    (void)state;
+    leat_sequence s = open_spec("idx:images.gz?shape=9", 100, false);
+    assert_int_equal(s.spec.batch_size, 5); /* no more than there are samples */
+    assert_int_equal(s.spec.tensor_count, 1);
+    assert_int_equal(s.spec.tensors[0].dtype, LEAT_U8);
+    assert_int_equal(s.spec.tensors[0].rank, 1);
+    taken t;
+    assert_int_equal(take(&s, 0, 0, &t, NULL), LEAT_OK);
+    assert_int_equal(((uint8_t *)t.batch.tensors[0].data)[44], 220);
+    give(&t);
+    leat_sequence_destroy(&s);
+}
+
+static void idx_numbers_of_all_types_are_big_endian(void **state) {
+    (void)state;
+    static const struct {
+        unsigned type;
+        int size;
+        uint64_t bits;
+        leat_dtype dtype;
+        double value;
+    } cases[] = {{0x08, 1, 200, LEAT_U8, 200},          {0x09, 1, 0xff, LEAT_I32, -1},
+                 {0x0b, 2, 0x0102, LEAT_I32, 258},      {0x0c, 4, 0x01020304, LEAT_I32, 16909060},
+                 {0x0d, 4, 0xbfc00000, LEAT_F32, -1.5}, {0x0e, 8, 0x3ff8000000000000, LEAT_F32, 1.5}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        file.size = 0;
+        bytes_add_be(&file, cases[i].type << 8 | 1u, 4);
+        bytes_add_be(&file, 1, 4);
+        bytes_add_be(&file, cases[i].bits, cases[i].size);
+        bytes_write(&file, "typed");
+        leat_sequence s = open_spec("idx:typed", 1, false);
+        assert_int_equal(s.spec.tensors[0].dtype, cases[i].dtype);
+        taken t;
+        assert_int_equal(take(&s, 0, 0, &t, NULL), LEAT_OK);
+        void *data = t.batch.tensors[0].data;
+        double value = cases[i].dtype == LEAT_F32   ? (double)*(float *)data
+                       : cases[i].dtype == LEAT_I32 ? (double)*(int32_t *)data
+                                                    : *(uint8_t *)data;
+        assert_true(value == cases[i].value);
+        give(&t);
+        leat_sequence_destroy(&s);
+    }
+}
+
+static void every_truncated_idx_is_refused(void **state) {
+    (void)state;
+    static bytes whole;
+    for (int packed = 0; packed < 2; ++packed) {
+        make_images(3);
+        if (packed) pack();
+        whole = file;
+        for (size_t size = 0; size < whole.size; ++size) {
+            file.size = size;
+            bytes_write(&file, "cut");
+            refused("idx:cut", LEAT_EFORMAT, "'cut'");
+        }
+        file.size = whole.size;
+        bytes_add_text(&file, "x");
+        bytes_write(&file, "cut");
+        if (!packed) refused("idx:cut", LEAT_EFORMAT, "promises 45 bytes, 46 follow");
+    }
+}
+
+static void foreign_idx_files_are_refused(void **state) {
+    (void)state;
+    file.size = 0;
+    bytes_add_text(&file, "hello, world");
+    bytes_write(&file, "cut");
+    refused("idx:cut", LEAT_EFORMAT, "not an idx file");
+    file.size = 0;
+    bytes_add_be(&file, 0x0809, 4);
+    for (int i = 0; i < 9; ++i) bytes_add_be(&file, 1, 4);
+    bytes_write(&file, "cut");
+    refused("idx:cut", LEAT_ENOTSUP, "9 dimensions");
+    file.size = 0;
+    bytes_add_be(&file, 0x0808, 4);
+    for (int i = 0; i < 8; ++i) bytes_add_be(&file, UINT32_MAX, 4);
+    bytes_write(&file, "cut");
+    refused("idx:cut", LEAT_EFORMAT, "too large");
+    static bytes plain;
+    plain.size = 0;
+    bytes_add_be(&plain, 0x0802, 4);
+    bytes_add_be(&plain, 1u << 30, 4);
+    bytes_add_be(&plain, 1u << 10, 4);
+    file.size = 0;
+    bytes_add_deflated(&file, plain.data, plain.size, 1);
+    bytes_write(&file, "cut");
+    refused("idx:cut", LEAT_EFORMAT, "packed bytes can hold"); /* and no terabyte was asked for */
+}
+
+static void a_label_beyond_the_classes_is_named(void **state) {
+    (void)state;
+    leat_sequence s = open_spec("idx:images,labels?onehot=4", 5, false);
+    taken t;
+    leat_error err = {0};
+    assert_int_equal(take(&s, 0, 0, &t, &err), LEAT_EINVAL);
+    assert_string_equal(err.message, "the label of sample 4 is 4, expected 0 to 3 (onehot=4)");
+    give(&t);
+    leat_sequence_destroy(&s);
+}
+
+/* ---- npy, npz ---- */
+
+static void write_arrays(void) {
+    double x[6] = {0.1, 1, 2, 3, 4, 5};
+    int32_t y[3] = {2, 0, 1};
+    uint8_t w[3] = {1, 2, 3};
+    leat_tensor tensors[] = {leat_tensor_view(LEAT_F64, 2, (int64_t[]){3, 2}, x),
+                             leat_tensor_view(LEAT_I32, 1, (int64_t[]){3}, y),
+                             leat_tensor_view(LEAT_U8, 1, (int64_t[]){3}, w)};
+    const char *names[] = {"x", "y", "sample_weight"}, *others[] = {"a,b", "t0", "x1"};
+    const char *paths[] = {"x.npy", "y.npy", "a,b?c&d%e.npy"};
+    for (int i = 0; i < 3; ++i) assert_int_equal(leat_npy_write(paths[i], &tensors[i], NULL), LEAT_OK);
+    assert_int_equal(leat_npz_write("d.npz", names, tensors, 3, NULL), LEAT_OK);
+    assert_int_equal(leat_npz_write("e.npz", others, tensors, 3, NULL), LEAT_OK);
+}
+
+static void npy_and_npz_give_inputs_targets_and_weights(void **state) {
+    (void)state;
+    const char *specs[] = {"npy:x.npy,y.npy,a%2Cb%3Fc%26d%25e.npy", "npz:d.npz",
+                           "npz:e.npz?inputs=a%2Cb&targets=t0&sample_weights=x1"};
+    for (int v = 0; v < 3; ++v) {
+        leat_sequence s = open_spec(specs[v], 2, false);
+        assert_int_equal(s.spec.tensor_count, 3);
+        assert_int_equal(s.spec.tensors[0].dtype, LEAT_F32); /* float64 becomes float32 */
+        assert_int_equal(s.spec.tensors[1].dtype, LEAT_I32);
+        assert_int_equal(s.spec.tensors[2].dtype, LEAT_F32); /* weights always are */
+        assert_int_equal(s.spec.tensors[2].part, LEAT_PART_SAMPLE_WEIGHT);
+        taken t;
+        assert_int_equal(take(&s, 0, 0, &t, NULL), LEAT_OK);
+        assert_true(((float *)t.batch.tensors[0].data)[0] == 0.1f);
+        assert_int_equal(((int32_t *)t.batch.tensors[1].data)[0], 2);
+        assert_true(((float *)t.batch.tensors[2].data)[1] == 2);
+        give(&t);
+        leat_sequence_destroy(&s);
+    }
+    leat_sequence s = open_spec("npz:e.npz?inputs=a%2Cb,x1&targets=t0&onehot=3", 2, false);
+    assert_int_equal(leat_batch_spec_count(&s.spec, LEAT_PART_INPUT), 2);
+    assert_int_equal(s.spec.tensors[2].dtype, LEAT_F32);
+    leat_sequence_destroy(&s);
+}
+
+static void wrong_specs_say_what_is_right(void **state) {
+    (void)state;
+    refused("x.npy", LEAT_EINVAL, "expected KIND:PATH");
+    refused("", LEAT_EINVAL, "expected KIND:PATH");
+    refused("pny:x.npy", LEAT_EINVAL, "there are idx npy npz plugin");
+    refused("ndx:x", LEAT_EINVAL, "did you mean 'idx'?");
+    refused("npy:x.npy,,y.npy", LEAT_EINVAL, "path 2 is empty");
+    refused("npy:", LEAT_EINVAL, "path 1 is empty");
+    refused("npy:x.npy,y.npy,x.npy,x.npy", LEAT_EINVAL, "4 paths, expected npy:INPUTS[,TARGETS[,WEIGHTS]]");
+    refused("npz:d.npz,e.npz", LEAT_EINVAL, "2 paths");
+    refused("npy:x%2.npy", LEAT_EINVAL, "two hex digits");
+    refused("npy:x%00.npy", LEAT_EINVAL, "two hex digits");
+    refused("npy:x.npy?", LEAT_EINVAL, "KEY=VALUE");
+    refused("npy:x.npy?=1", LEAT_EINVAL, "KEY=VALUE");
+    refused("npy:x.npy?scale", LEAT_EINVAL, "KEY=VALUE");
+    refused("npy:x.npy?scael=2", LEAT_EINVAL, "did you mean 'scale'?");
+    refused("npy:x.npy?inputs=x", LEAT_EINVAL, "npy takes no option 'inputs'");
+    refused("npy:x.npy?scale=2&scale=3", LEAT_EINVAL, "twice");
+    const char *scales[] = {"",   "1/",    "/255", "1/0",   "0", "x",
+                            "1x", "1/2/3", "1e99", "1.2.3", ".", "1234567890123456"};
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; ++i) {
+        char spec[64];
+        snprintf(spec, sizeof spec, "npy:x.npy?scale=%s", scales[i]);
+        refused(spec, LEAT_EINVAL, "such as 1/255");
+    }
+    refused("npy:x.npy,y.npy?onehot=0", LEAT_EINVAL, "number of classes");
+    refused("npy:x.npy,y.npy?onehot=3x", LEAT_EINVAL, "number of classes");
+    refused("npy:x.npy,y.npy?onehot=99999999999999999999", LEAT_EINVAL, "number of classes");
+    refused("npy:x.npy?shape=2x", LEAT_EINVAL, "28x28x1");
+    refused("npy:x.npy?shape=1x1x1x1x1x1x1x2", LEAT_EINVAL, "28x28x1");
+    refused("npy:x.npy?shape=3", LEAT_ESHAPE, "(2,) cannot take the shape (3,)");
+    refused("npy:y.npy,x.npy?onehot=3", LEAT_EDTYPE, "whole numbers");
+    refused("npy:d.npz", LEAT_EFORMAT, "write npz:d.npz");
+    refused("npy:absent.npy", LEAT_ENOTFOUND, "data 'npy:absent.npy': cannot open 'absent.npy'");
+    refused("npz:e.npz", LEAT_ENOTFOUND, "no array 'x'; it has: a,b, t0, x1");
+    refused("npz:d.npz?inputs=x,z", LEAT_ENOTFOUND, "no array 'z'");
+    refused("idx:.", LEAT_EINVAL, "a directory");
+}
+
+static void scales_are_read_as_numbers(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        double value;
+    } cases[] = {{"2", 2},        {"0.5", 0.5},
+                 {"-.25", -0.25}, {"1e-3", 1e-3},
+                 {"3/4", 0.75},   {"1.5E+2", 150},
+                 {"%31/2", 0.5},  {"0.00392156862745098", 0.00392156862745098}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        char spec[64];
+        snprintf(spec, sizeof spec, "npy:x.npy?scale=%s", cases[i].text);
+        leat_sequence s = open_spec(spec, 3, false);
+        taken t;
+        assert_int_equal(take(&s, 0, 0, &t, NULL), LEAT_OK);
+        assert_true(((float *)t.batch.tensors[0].data)[3] == (float)(3 * cases[i].value));
+        give(&t);
+        leat_sequence_destroy(&s);
+    }
+}
+
+static void the_help_names_every_kind_and_option(void **state) {
+    (void)state;
+    const char *words[] = {"idx:",   "npy:",    "npz:",     "plugin:",         "scale=", "onehot=",
+                           "shape=", "inputs=", "targets=", "sample_weights=", "%2C"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
+        assert_non_null(strstr(leat_source_help(), words[i]));
+}
+
+/* ---- plugin ---- */
+
+static void a_plugin_is_a_sequence(void **state) {
+    (void)state;
+    leat_sequence s = open_spec("plugin:" LEAT_PLUGIN_ROWS "?A=%2C&b", 7, true);
+    assert_int_equal(s.spec.batch_size, 7);
+    assert_int_equal(s.length(s.user), 3);
+    taken t;
+    leat_error err = {0};
+    assert_int_equal(take(&s, 1, 0, &t, &err), LEAT_OK);
+    assert_true(((float *)t.batch.tensors[0].data)[6] == 100 + 'A'); /* options as they were written */
+    give(&t);
+    assert_int_equal(take(&s, 2, 0, &t, &err), LEAT_EUSER);
+    assert_string_equal(err.message, "no third batch");
+    give(&t);
+    leat_sequence_destroy(&s);
+}
+
+static void what_is_no_plugin_is_refused(void **state) {
+    (void)state;
+    refused("plugin:" LEAT_PLUGIN_NONE, LEAT_ENOTFOUND, "does not define leat_plugin_open");
+    refused("plugin:./absent.so", LEAT_EIO, "cannot load './absent.so'");
+    refused("plugin:absent.so", LEAT_EIO, "./absent.so");
+    refused("plugin:" LEAT_PLUGIN_ROWS "?fail", LEAT_EUSER, "asked to fail");
+    refused("plugin:" LEAT_PLUGIN_ROWS "?old", LEAT_EINVAL, "built for another leat");
+    refused("plugin:" LEAT_PLUGIN_ROWS "?empty", LEAT_EINVAL, "left out");
+}
+
+static int enter(void **state) {
+    if (files_enter(state) != 0) return -1;
+    write_mnist();
+    write_arrays();
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrays_come_in_batches_with_a_short_last_one),
+        cmocka_unit_test(arrays_that_do_not_fit_are_refused),
+        cmocka_unit_test(samples_are_shuffled_anew_each_pass),
+        cmocka_unit_test(idx_pictures_are_scaled_and_labels_one_hot),
+        cmocka_unit_test(bytes_stay_bytes_without_scale),
+        cmocka_unit_test(idx_numbers_of_all_types_are_big_endian),
+        cmocka_unit_test(every_truncated_idx_is_refused),
+        cmocka_unit_test(foreign_idx_files_are_refused),
+        cmocka_unit_test(a_label_beyond_the_classes_is_named),
+        cmocka_unit_test(npy_and_npz_give_inputs_targets_and_weights),
+        cmocka_unit_test(wrong_specs_say_what_is_right),
+        cmocka_unit_test(scales_are_read_as_numbers),
+        cmocka_unit_test(the_help_names_every_kind_and_option),
+        cmocka_unit_test(a_plugin_is_a_sequence),
+        cmocka_unit_test(what_is_no_plugin_is_refused),
+    };
+    return cmocka_run_group_tests(tests, enter, files_leave);
+}
