@@ -21,9 +21,36 @@ extern const leati_backend leati_backend_ref;
     X(BATCH_NORM_BWD, batch_norm_bwd)                                                                        \
     X(LSTM, lstm)                                                                                            \
     X(LSTM_BWD, lstm_bwd)                                                                                    \
+    X(MATMUL, matmul)                                                                                        \
     X(ELTWISE, eltwise)                                                                                      \
     X(ELTWISE_BWD, eltwise_bwd)                                                                              \
-    X(BINARY, binary)
+    X(BINARY, binary)                                                                                        \
+    X(REDUCE, reduce)                                                                                        \
+    X(BROADCAST, broadcast)                                                                                  \
+    X(SOFTMAX, softmax)                                                                                      \
+    X(SOFTMAX_BWD, softmax_bwd)                                                                              \
+    X(SOFTMAX_XENT, softmax_xent)                                                                            \
+    X(CONCAT, concat)                                                                                        \
+    X(SLICE, slice)                                                                                          \
+    X(PAD, pad)                                                                                              \
+    X(TRANSPOSE, transpose)                                                                                  \
+    X(RESHAPE, reshape)                                                                                      \
+    X(REVERSE, reverse)                                                                                      \
+    X(CAST, cast)                                                                                            \
+    X(COPY, copy)                                                                                            \
+    X(STORE, store)                                                                                          \
+    X(DROPOUT, dropout)                                                                                      \
+    X(ONE_HOT, one_hot)                                                                                      \
+    X(ARGMAX, argmax)                                                                                        \
+    X(IN_TOP_K, in_top_k)                                                                                    \
+    X(MOVING_AVERAGE, moving_average)                                                                        \
+    X(UPDATE_SGD, update_sgd)                                                                                \
+    X(UPDATE_RMSPROP, update_rmsprop)                                                                        \
+    X(UPDATE_ADAGRAD, update_adagrad)                                                                        \
+    X(UPDATE_ADADELTA, update_adadelta)                                                                      \
+    X(UPDATE_ADAM, update_adam)                                                                              \
+    X(UPDATE_ADAMAX, update_adamax)                                                                          \
+    X(UPDATE_NADAM, update_nadam)
 
 #define LEATI_REF_DECLARED(upper, lower)                                                                     \
     leat_status leati_ref_##lower(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err);

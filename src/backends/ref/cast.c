@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CAST in plain C.  Numbers that the new type cannot hold become its nearest; NaN becomes 0.  Layer: backends/ref. */
+#include <math.h>
+
+#include "backends/ref/ref.h"
+
+static double read_real(leat_dtype dtype, const void *data, int64_t i) {
+    switch (dtype) {
+    case LEAT_F32: return (double)((const float *)data)[i];
+    case LEAT_F64: return ((const double *)data)[i];
+    case LEAT_I32: return (double)((const int32_t *)data)[i];
+    case LEAT_I64: return (double)((const int64_t *)data)[i];
+    case LEAT_U8: return (double)((const uint8_t *)data)[i];
+    }
+    return 0;
+}
+
+static int64_t read_whole(leat_dtype dtype, const void *data, int64_t i) {
+    switch (dtype) {
+    case LEAT_I32: return ((const int32_t *)data)[i];
+    case LEAT_I64: return ((const int64_t *)data)[i];
+    case LEAT_U8: return ((const uint8_t *)data)[i];
+    case LEAT_F32:
+    case LEAT_F64: break;
+    }
+    double x = read_real(dtype, data, i);
+    if (isnan(x)) return 0;
+    return x <= -0x1p63 ? INT64_MIN : x >= 0x1p63 ? INT64_MAX : (int64_t)x;
+}
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high) {
+    return x < low ? low : x > high ? high : x;
+}
+
+static leat_status run_cast(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                            leat_error *err) {
+    (void)run;
+    (void)err;
+    const leati_ref *ref = leati_ref_of(kernel);
+    leat_dtype from = leati_ref_in(ref, 0)->dtype;
+    int64_t count = leati_desc_count(leati_ref_in(ref, 0));
+    for (int64_t i = 0; i < count; ++i) switch (ref->attrs.cast.dtype) {
+        case LEAT_F32:
+            ((float *)args[1])[i] = (float)read_real(from, args[0], i) * ref->attrs.cast.scale;
+            break;
+        case LEAT_F64: ((double *)args[1])[i] = read_real(from, args[0], i); break;
+        case LEAT_I32:
+            ((int32_t *)args[1])[i] = (int32_t)clamp(read_whole(from, args[0], i), INT32_MIN, INT32_MAX);
+            break;
+        case LEAT_I64: ((int64_t *)args[1])[i] = read_whole(from, args[0], i); break;
+        case LEAT_U8:
+            ((uint8_t *)args[1])[i] = (uint8_t)clamp(read_whole(from, args[0], i), 0, UINT8_MAX);
+            break;
+        }
+    return LEAT_OK;
+}
+
+LEATI_REF_ACCEPTS(cast, run_cast)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DROPOUT in plain C.  Layer: backends/ref. */
+#include "engine/dropout.h"
+
+#include "backends/ref/ref.h"
+#include "backends/ref/walk.h"
+
+static leat_status run_dropout(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                               leat_error *err) {
+    (void)err;
+    const leati_ref *ref = leati_ref_of(kernel);
+    const float *src = args[0];
+    float *dst = args[1];
+    leati_desc drawn = *leati_ref_in(ref, 0);
+    leati_walk w = leati_walk_over(&drawn);
+    for (int i = 0; i < drawn.rank; ++i)
+        if (ref->attrs.dropout.shared >> i & 1u) drawn.shape[i] = 1;
+    leati_walk_broadcast(&w, 1, &drawn);
+    uint64_t threshold = leati_dropout_threshold(ref->attrs.dropout.rate), block = UINT64_MAX;
+    float scale = leati_dropout_scale(ref->attrs.dropout.rate);
+    uint32_t words[4] = {0};
+    for (; leati_walk_more(&w); leati_walk_next(&w)) {
+        uint64_t element = (uint64_t)w.offset[1];
+        if (element / 4 != block) {
+            block = element / 4;
+            leati_dropout_words(run, ref->attrs.dropout.stream, block, words);
+        }
+        dst[w.offset[0]] = words[element % 4] >= threshold ? src[w.offset[0]] * scale : 0;
+    }
+    return LEAT_OK;
+}
+
+LEATI_REF_ACCEPTS(dropout, run_dropout)

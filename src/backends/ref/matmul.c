@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MATMUL in plain C, sums in double.  Layer: backends/ref. */
+#include "backends/ref/ref.h"
+#include "engine/function.h"
+
+/* A (M, K), B (K, N) and where their elements lie. */
+typedef struct product {
+    int64_t m, k, n;
+    int64_t a_row, a_column, b_row, b_column;
+} product;
+
+static product product_of(const leati_ref *ref) {
+    bool ta = ref->attrs.matmul.transpose_a, tb = ref->attrs.matmul.transpose_b;
+    const leati_desc *a = leati_ref_in(ref, 0), *b = leati_ref_in(ref, 1), *dst = leati_ref_out(ref, 0);
+    return (product){.m = dst->shape[0],
+                     .k = a->shape[ta ? 0 : 1],
+                     .n = dst->shape[1],
+                     .a_row = ta ? 1 : a->shape[1],
+                     .a_column = ta ? a->shape[1] : 1,
+                     .b_row = tb ? 1 : b->shape[1],
+                     .b_column = tb ? b->shape[1] : 1};
+}
+
+/* sums (N) += a row of A times B, in the order in which B lies. */
+static void row_times_b(const product *p, const float *a, const float *b, double *sums) {
+    if (p->b_column == 1) {
+        for (int64_t k = 0; k < p->k; ++k) {
+            double factor = (double)a[k * p->a_column];
+            const float *row = b + k * p->b_row;
+            for (int64_t j = 0; j < p->n; ++j) sums[j] += factor * (double)row[j];
+        }
+        return;
+    }
+    for (int64_t j = 0; j < p->n; ++j)
+        for (int64_t k = 0; k < p->k; ++k)
+            sums[j] += (double)a[k * p->a_column] * (double)b[j * p->b_column + k * p->b_row];
+}
+
+static leat_status run_matmul(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                              leat_error *err) {
+    (void)err;
+    const leati_ref *ref = leati_ref_of(kernel);
+    product p = product_of(ref);
+    const float *a = args[0], *b = args[1], *bias = args[2];
+    float *dst = args[3];
+    double *sums = run->scratch; /* (N) */
+    for (int64_t i = 0; i < p.m; ++i) {
+        for (int64_t j = 0; j < p.n; ++j) sums[j] = bias ? (double)bias[j] : 0;
+        row_times_b(&p, a + i * p.a_row, b, sums);
+        for (int64_t j = 0; j < p.n; ++j) {
+            float value = (float)sums[j];
+            dst[i * p.n + j] =
+                ref->attrs.post.present ? leati_eltwise_at(&ref->attrs.post.function, value) : value;
+        }
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_ref_matmul(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    (void)why;
+    kernel->scratch_bytes = (size_t)task->outputs[0].shape[1] * sizeof(double);
+    return leati_ref_accept(task, kernel, run_matmul, err);
+}

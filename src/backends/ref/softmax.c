@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SOFTMAX, SOFTMAX_BWD, SOFTMAX_XENT in plain C.  Layer: backends/ref. */
+#include <math.h>
+
+#include "backends/ref/ref.h"
+#include "engine/infer.h"
+
+/* Elements of one line along the axis: line[i * step], i < length. */
+typedef struct line {
+    int64_t length, step;
+} line;
+
+static float largest(const float *x, line l) {
+    float most = x[0];
+    for (int64_t i = 1; i < l.length; ++i)
+        if (x[i * l.step] > most) most = x[i * l.step];
+    return most;
+}
+
+/* log sum exp(x - most) */
+static double log_sum(const float *x, line l, float most) {
+    double sum = 0;
+    for (int64_t i = 0; i < l.length; ++i) sum += (double)expf(x[i * l.step] - most);
+    return log(sum);
+}
+
+static void softmax_line(const float *src, float *dst, line l, bool logarithm) {
+    float most = largest(src, l);
+    double log_of_sum = log_sum(src, l, most);
+    for (int64_t i = 0; i < l.length; ++i) {
+        double log_of_dst = (double)(src[i * l.step] - most) - log_of_sum;
+        dst[i * l.step] = (float)(logarithm ? log_of_dst : exp(log_of_dst));
+    }
+}
+
+static void backward_line(const float *dst, const float *diff_dst, float *diff_src, line l, bool logarithm) {
+    double sum = 0;
+    for (int64_t i = 0; i < l.length; ++i)
+        sum += (double)diff_dst[i * l.step] * (logarithm ? 1 : (double)dst[i * l.step]);
+    for (int64_t i = 0; i < l.length; ++i) {
+        double y = (double)dst[i * l.step], d = (double)diff_dst[i * l.step];
+        diff_src[i * l.step] = (float)(logarithm ? d - exp(y) * sum : y * (d - sum));
+    }
+}
+
+static leat_status run_softmax(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                               leat_error *err) {
+    (void)run;
+    (void)err;
+    const leati_ref *ref = leati_ref_of(kernel);
+    leati_axis_split split = leati_split_at(leati_ref_in(ref, 0), ref->attrs.softmax.axis);
+    line l = {split.length, split.inner};
+    const float *src = args[0];
+    float *dst = args[1];
+    for (int64_t o = 0; split.length > 0 && o < split.outer; ++o)
+        for (int64_t i = 0; i < split.inner; ++i) {
+            int64_t at = o * split.length * split.inner + i;
+            softmax_line(src + at, dst + at, l, ref->attrs.softmax.log);
+        }
+    return LEAT_OK;
+}
+
+LEATI_REF_ACCEPTS(softmax, run_softmax)
+
+static leat_status run_softmax_bwd(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                                   leat_error *err) {
+    (void)run;
+    (void)err;
+    const leati_ref *ref = leati_ref_of(kernel);
+    leati_axis_split split = leati_split_at(leati_ref_in(ref, 0), ref->attrs.softmax.axis);
+    line l = {split.length, split.inner};
+    const float *dst = args[0], *diff_dst = args[1];
+    float *diff_src = args[2];
+    for (int64_t o = 0; o < split.outer; ++o)
+        for (int64_t i = 0; i < split.inner; ++i) {
+            int64_t at = o * split.length * split.inner + i;
+            backward_line(dst + at, diff_dst + at, diff_src + at, l, ref->attrs.softmax.log);
+        }
+    return LEAT_OK;
+}
+
+LEATI_REF_ACCEPTS(softmax_bwd, run_softmax_bwd)
+
+/* loss = sum of labels (log sum exp(logits) - logits), with logits shifted by their maximum, as TensorFlow has it. */
+static leat_status run_xent(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                            leat_error *err) {
+    (void)run;
+    (void)err;
+    const leati_desc *desc = leati_ref_in(leati_ref_of(kernel), 0);
+    leati_axis_split split = leati_split_at(desc, desc->rank - 1);
+    line l = {split.length, 1};
+    const float *logits = args[0], *labels = args[1];
+    float *loss = args[2], *difference = args[3];
+    for (int64_t row = 0; row < split.outer; ++row, logits += split.length, labels += split.length) {
+        float most = split.length ? largest(logits, l) : 0;
+        double log_of_sum = log_sum(logits, l, most), sum = 0;
+        for (int64_t i = 0; i < split.length; ++i) {
+            double log_of_dst = (double)(logits[i] - most) - log_of_sum;
+            sum -= (double)labels[i] * log_of_dst;
+            if (difference) difference[row * split.length + i] = (float)(exp(log_of_dst) - (double)labels[i]);
+        }
+        if (loss) loss[row] = (float)sum;
+    }
+    return LEAT_OK;
+}
+
+LEATI_REF_ACCEPTS(softmax_xent, run_xent)
