@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Callbacks: functions that training calls between its steps, and Keras's ready-made ones. */
+#ifndef LEAT_CALLBACK_H
+#define LEAT_CALLBACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "leat/error.h"
+#include "leat/model.h"
+#include "leat/sequence.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LEAT_MAX_LOGS       64
+#define LEAT_LOG_NAME_BYTES 128
+
+/** Named numbers: loss, metrics, lr.  Plain data, no heap. */
+typedef struct leat_log {
+    char name[LEAT_LOG_NAME_BYTES];
+    double value;
+} leat_log;
+typedef struct leat_logs {
+    int32_t count;
+    leat_log items[LEAT_MAX_LOGS];
+} leat_logs;
+
+/** A value by name; false where there is none.  Threads: any. */
+LEAT_API bool leat_logs_get(const leat_logs *logs, const char *name, double *value);
+/** Sets or adds a value; a name that is too long is cut, a 65th name is dropped. */
+LEAT_API void leat_logs_set(leat_logs *logs, const char *name, double value);
+
+/** The training that a hook is called from.  Valid during the call. */
+typedef struct leat_training leat_training;
+
+/** Keras's callback.params. */
+typedef struct leat_training_params {
+    int64_t epochs;
+    int64_t steps;      /* of the epoch in hand */
+    int64_t samples;    /* in all steps of an epoch, where known (arrays); 0 otherwise */
+    int64_t batch_size; /* of a full batch */
+    int verbose;
+    bool do_validation;
+    int metric_count; /* names that logs will hold: loss, metrics, then val_* of them */
+    const char *const *metrics;
+} leat_training_params;
+
+LEAT_API const leat_training_params *leat_training_params_get(const leat_training *training);
+LEAT_API leat_model *leat_training_model(const leat_training *training);
+/** model.stop_training = True, with the reason in words (kept for on_train_end). */
+LEAT_API void leat_training_stop(leat_training *training, const char *reason);
+/** Why training stops or stopped; NULL where it ran to its end. */
+LEAT_API const char *leat_training_stop_reason(const leat_training *training);
+/** Runs the validation again, now: the loss and metrics of the validation data, without val_ in front.
+ *  Errors: LEAT_EINVAL training has no validation data. */
+LEAT_API LEAT_CHECKED leat_status leat_training_validate(leat_training *training, leat_logs *logs,
+                                                         leat_error *err);
+/** Writes people's text where the progress goes (standard error), nothing when verbose is 0. */
+LEAT_API void leat_training_write(leat_training *training, const char *format, ...) LEAT_PRINTF(2, 3);
+
+/** A hook.  index is the epoch (from 0) or the batch (from 0), 0 elsewhere.  logs of a batch's end: batch, size, loss,
+ *  metrics; of an epoch's end: loss, metrics, val_*, and what callbacks before this one added.  A failure ends training
+ *  with that error, the hook's name and index in front. */
+typedef leat_status (*leat_hook)(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                                 leat_error *err);
+
+/** Every hook that training knows; NULL where a callback has none.  keras.callbacks.LambdaCallback is this struct. */
+#define LEAT_HOOK_LIST(X)                                                                                    \
+    X(on_train_begin)                                                                                        \
+    X(on_train_end)                                                                                          \
+    X(on_epoch_begin)                                                                                        \
+    X(on_epoch_end)                                                                                          \
+    X(on_train_batch_begin)                                                                                  \
+    X(on_train_batch_end)                                                                                    \
+    X(on_test_begin)                                                                                         \
+    X(on_test_end)                                                                                           \
+    X(on_test_batch_begin)                                                                                   \
+    X(on_test_batch_end)                                                                                     \
+    X(on_predict_begin)                                                                                      \
+    X(on_predict_end)                                                                                        \
+    X(on_predict_batch_begin)                                                                                \
+    X(on_predict_batch_end)
+
+typedef struct leat_callback {
+    void *user;
+#define LEAT_HOOK_MEMBER(name) leat_hook name;
+    LEAT_HOOK_LIST(LEAT_HOOK_MEMBER)
+#undef LEAT_HOOK_MEMBER
+    void (*destroy)(void *user); /* called by leat_callback_destroy; may be NULL */
+} leat_callback;
+
+/** Calls destroy and zeroes the struct.  NULL and zeroed structs are fine. */
+LEAT_API void leat_callback_destroy(leat_callback *callback);
+
+/** What "better" means for a monitored value. */
+typedef enum leat_monitor_mode {
+    LEAT_MONITOR_AUTO = 0, /* max where the name holds "acc", min otherwise */
+    LEAT_MONITOR_MIN = 1,
+    LEAT_MONITOR_MAX = 2
+} leat_monitor_mode;
+
+/** keras.callbacks.ModelCheckpoint: writes the model after epochs.  filepath may hold {epoch:02d} (from 1) and any log,
+ *  {val_loss:.2f}.  Files are replaced atomically. */
+typedef struct leat_model_checkpoint_options {
+    const char *filepath; /* required */
+    const char *monitor;  /* default "val_loss" */
+    bool save_best_only, save_weights_only;
+    leat_monitor_mode mode;
+    int64_t period; /* default 1 */
+    int verbose;
+} leat_model_checkpoint_options;
+LEAT_API leat_model_checkpoint_options leat_model_checkpoint_options_default(void);
+LEAT_API LEAT_CHECKED leat_status leat_model_checkpoint_create(leat_callback *out,
+                                                               const leat_model_checkpoint_options *options,
+                                                               leat_error *err);
+
+/** keras.callbacks.EarlyStopping.  baseline NAN: none. */
+typedef struct leat_early_stopping_options {
+    const char *monitor; /* default "val_loss" */
+    double min_delta;
+    int64_t patience;
+    leat_monitor_mode mode;
+    double baseline; /* default NAN */
+    bool restore_best_weights;
+    int verbose;
+} leat_early_stopping_options;
+LEAT_API leat_early_stopping_options leat_early_stopping_options_default(void);
+LEAT_API LEAT_CHECKED leat_status leat_early_stopping_create(leat_callback *out,
+                                                             const leat_early_stopping_options *options,
+                                                             leat_error *err);
+
+/** keras.callbacks.ReduceLROnPlateau. */
+typedef struct leat_reduce_lr_options {
+    const char *monitor; /* default "val_loss" */
+    double factor;       /* default 0.1, below 1 */
+    int64_t patience;    /* default 10 */
+    leat_monitor_mode mode;
+    double min_delta; /* default 1e-4 */
+    int64_t cooldown;
+    double min_lr;
+    int verbose;
+} leat_reduce_lr_options;
+LEAT_API leat_reduce_lr_options leat_reduce_lr_options_default(void);
+LEAT_API LEAT_CHECKED leat_status leat_reduce_lr_on_plateau_create(leat_callback *out,
+                                                                   const leat_reduce_lr_options *options,
+                                                                   leat_error *err);
+
+/** keras.callbacks.LearningRateScheduler: learning rate = schedule(user, epoch, learning rate now). */
+typedef double (*leat_schedule)(void *user, int64_t epoch, double learning_rate);
+LEAT_API LEAT_CHECKED leat_status leat_learning_rate_scheduler_create(leat_callback *out,
+                                                                      leat_schedule schedule, void *user,
+                                                                      int verbose, leat_error *err);
+
+/** keras.callbacks.CSVLogger: one line per epoch; columns are fixed before the first (val_* included where training
+ *  validates, NA in an epoch without). */
+LEAT_API LEAT_CHECKED leat_status leat_csv_logger_create(leat_callback *out, const char *path,
+                                                         const char *separator, bool append, leat_error *err);
+
+/** keras.callbacks.TerminateOnNaN: stops after a batch whose loss is not finite. */
+LEAT_API LEAT_CHECKED leat_status leat_terminate_on_nan_create(leat_callback *out, leat_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

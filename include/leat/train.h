@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Training, evaluation and prediction: Keras 2.3.1's fit_generator, evaluate_generator, predict_generator, their array
+ * forms, and the calls for one batch.  docs/differences-from-keras.md says where leat is right and Keras was not. */
+#ifndef LEAT_TRAIN_H
+#define LEAT_TRAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "leat/callback.h"
+#include "leat/error.h"
+#include "leat/model.h"
+#include "leat/sequence.h"
+#include "leat/source.h"
+#include "leat/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Whether training waited for data or for compute.  Times in ns, over the steps of all epochs. */
+typedef struct leat_verdict {
+    int64_t steps;
+    int64_t wall_ns;      /* of the training steps: data, compute, callbacks; validation is not in it */
+    int64_t data_wait_ns; /* the trainer waited for a batch */
+    int64_t compute_ns;   /* the step itself */
+    int64_t get_mean_ns;  /* a worker's time for one batch */
+    int workers;
+    bool use_multiprocessing;
+    int threads;    /* that computed */
+    int cores;      /* that this process may use */
+    char text[512]; /* the verdict in words, one or two sentences */
+} leat_verdict;
+
+/** What fit returns: keras.callbacks.History.  Opaque, immutable once returned. */
+typedef struct leat_history leat_history;
+
+/** Names of the series ("loss", "accuracy", "val_loss", "lr", ...), in the order of their first appearance. */
+LEAT_API int leat_history_count(const leat_history *history);
+LEAT_API const char *leat_history_name(const leat_history *history, int index);
+
+/** A series by name: *count values, borrowed; NULL and 0 where there is none.  An epoch without validation adds no value
+ *  to val_*, as in Keras. */
+LEAT_API const double *leat_history_values(const leat_history *history, const char *name, int *count);
+
+/** {"epoch": [...], "history": {"loss": [...], ...}, "verdict": {...}}: a string for leat_string_free. */
+LEAT_API LEAT_CHECKED leat_status leat_history_json(const leat_history *history, char **out, leat_error *err);
+
+LEAT_API leat_verdict leat_history_verdict(const leat_history *history);
+
+LEAT_API void leat_history_destroy(leat_history **history);
+
+/** The weight of a class in the training loss. */
+typedef struct leat_class_weight {
+    int64_t class_index;
+    double weight;
+} leat_class_weight;
+
+/** The arguments of fit_generator, with Keras's names and defaults.  What points somewhere is borrowed for the call. */
+typedef struct leat_fit_options {
+    int64_t epochs;                  /* default 1: the number of the last epoch, not how many */
+    int64_t initial_epoch;           /* default 0 */
+    int64_t steps_per_epoch;         /* 0 (default): the sequence's length, read anew after each pass */
+    int verbose;                     /* default 1: 0 silent, 1 progress bar, 2 one line per epoch */
+    leat_callback *const *callbacks; /* called after the progress bar's, in order */
+    int callback_count;
+    const leat_sequence *validation;  /* NULL: none.  Own feed; starts at index 0 at each validation */
+    int64_t validation_steps;         /* 0 (default): the sequence's length */
+    int64_t validation_freq;          /* default 1: every so many epochs */
+    const int64_t *validation_epochs; /* instead of validation_freq: after these epochs (counted from 1) */
+    int validation_epoch_count;
+    const leat_class_weight *class_weight; /* NULL: none.  Needs one output with classes */
+    int class_weight_count;
+    int max_queue_size;       /* default 10 */
+    int workers;              /* default 1; 0: batches are made between the steps */
+    bool use_multiprocessing; /* default false */
+    bool shuffle;             /* default true: batches for a sequence, samples for arrays */
+    uint64_t seed;            /* default 0: of shuffling, of the batches' random numbers, of dropout */
+    int threads; /* to compute with; 0 (default): all cores, since workers sleep while the ring is full */
+} leat_fit_options;
+
+LEAT_API leat_fit_options leat_fit_options_default(void);
+
+/** model.fit_generator.  The model must be compiled.
+ *  @param[out] history  NULL allowed; for leat_history_destroy.  Set whenever an epoch was finished, also on failure.
+ *  Errors: LEAT_EINVAL an option, a model that is not compiled; LEAT_ESHAPE a sequence whose batches do not fit the
+ *  model; what the sequence, a callback or the feed reports, with epoch and batch in front.  After a failure the model
+ *  holds the weights of the last finished step.
+ *  Threads: externally synchronised per model; leat_model_stop_training from any thread. */
+LEAT_API LEAT_CHECKED leat_status leat_model_fit_generator(leat_model *model, const leat_sequence *sequence,
+                                                           const leat_fit_options *options,
+                                                           leat_history **history, leat_error *err);
+
+/** model.fit(x, y, sample_weight, batch_size): arrays in memory, samples shuffled.  batch_size 0: 32. */
+LEAT_API LEAT_CHECKED leat_status leat_model_fit(leat_model *model, const leat_arrays *arrays,
+                                                 int64_t batch_size, const leat_fit_options *options,
+                                                 leat_history **history, leat_error *err);
+
+/** The arguments of evaluate_generator and predict_generator. */
+typedef struct leat_evaluate_options {
+    int64_t steps; /* 0 (default): the sequence's length */
+    int verbose;   /* default 0; 1: progress bar */
+    leat_callback *const *callbacks;
+    int callback_count;
+    int max_queue_size;       /* default 10 */
+    int workers;              /* default 1 */
+    bool use_multiprocessing; /* default false */
+    uint64_t seed;            /* default 0 */
+    int threads;              /* as in leat_fit_options */
+} leat_evaluate_options;
+
+LEAT_API leat_evaluate_options leat_evaluate_options_default(void);
+
+/** model.evaluate_generator: loss and metrics, exact over all samples, in logs (names as in History). */
+LEAT_API LEAT_CHECKED leat_status leat_model_evaluate_generator(leat_model *model,
+                                                                const leat_sequence *sequence,
+                                                                const leat_evaluate_options *options,
+                                                                leat_logs *logs, leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_model_evaluate(leat_model *model, const leat_arrays *arrays,
+                                                      int64_t batch_size,
+                                                      const leat_evaluate_options *options, leat_logs *logs,
+                                                      leat_error *err);
+
+/** Predictions: one tensor per output of the model, samples along the first axis, in the order of the data. */
+typedef struct leat_predictions leat_predictions;
+LEAT_API int leat_predictions_count(const leat_predictions *predictions);
+LEAT_API leat_tensor leat_predictions_get(const leat_predictions *predictions, int output); /* borrowed */
+LEAT_API void leat_predictions_destroy(leat_predictions **predictions);
+
+/** model.predict_generator.  Targets and sample weights of the sequence are ignored. */
+LEAT_API LEAT_CHECKED leat_status leat_model_predict_generator(leat_model *model,
+                                                               const leat_sequence *sequence,
+                                                               const leat_evaluate_options *options,
+                                                               leat_predictions **out, leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_model_predict(leat_model *model, const leat_arrays *arrays,
+                                                     int64_t batch_size, const leat_evaluate_options *options,
+                                                     leat_predictions **out, leat_error *err);
+
+/** One step on one batch: arrays->count samples.  logs (NULL allowed) receives this batch's loss and metrics. */
+LEAT_API LEAT_CHECKED leat_status leat_model_train_on_batch(leat_model *model, const leat_arrays *arrays,
+                                                            leat_logs *logs, leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_model_test_on_batch(leat_model *model, const leat_arrays *arrays,
+                                                           leat_logs *logs, leat_error *err);
+
+/** outputs[i] (one per output of the model) receives a view that is borrowed until the model's next call. */
+LEAT_API LEAT_CHECKED leat_status leat_model_predict_on_batch(leat_model *model, const leat_arrays *arrays,
+                                                              leat_tensor *outputs, leat_error *err);
+
+/** Compute threads of the calls for one batch, from now on; default: all cores. */
+LEAT_API void leat_model_set_threads(leat_model *model, int threads);
+
+/** Asks a running fit, evaluate or predict to end after the batch in hand, with everything in order (on_train_end runs,
+ *  History is kept; evaluate and predict return LEAT_ESTOPPED).  Safe in a signal handler and from any thread. */
+LEAT_API void leat_model_stop_training(leat_model *model);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

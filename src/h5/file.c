@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files, objects, and HDF5's error stack.  Layer: h5. */
+#include "h5/private.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+/* Guards HDF5 itself, whose state is the process's: a build without thread safety must not be entered twice. */
+static pthread_mutex_t hdf5_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void leati_h5_enter(void) {
+    pthread_mutex_lock(&hdf5_lock);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+void leati_h5_leave(void) {
+    pthread_mutex_unlock(&hdf5_lock);
+}
+
+static herr_t keep_message(unsigned depth, const H5E_error2_t *entry, void *user) {
+    (void)depth;
+    char *message = user;
+    if (!message[0] && entry->desc) snprintf(message, 160, ": %s", entry->desc);
+    return 0;
+}
+
+leat_status leati_h5_fail(leati_h5 *file, leat_status code, leat_error *err, const char *object,
+                          const char *what) {
+    char reason[160] = "";
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_message, reason);
+    H5Eclear2(H5E_DEFAULT);
+    return leati_fail_origin(err, code, LEAT_ORIGIN_HDF5, -1, "'%s': '%s': %s%s", file->path, object, what,
+                             reason);
+}
+
+static leat_status make(leati_h5 **out, const char *path, leat_error *err) {
+    *out = NULL;
+    leati_h5 *file = leati_calloc(1, sizeof *file);
+    if (!file) return leati_fail_memory(err, sizeof *file, "a file");
+    file->file = H5I_INVALID_HID;
+    file->path = leati_strdup(path);
+    if (!file->path) {
+        leati_free(file);
+        return leati_fail_memory(err, strlen(path), "a file's name");
+    }
+    *out = file;
+    return LEAT_OK;
+}
+
+static leat_status drop(leati_h5 **file, leat_status status) {
+    leati_free((*file)->path);
+    leati_free(*file);
+    *file = NULL;
+    return status;
+}
+
+leat_status leati_h5_open(leati_h5 **out, const char *path, leat_error *err) {
+    LEATI_TRY(make(out, path, err));
+    if (access(path, R_OK) != 0) {
+        leat_status code = errno == ENOENT ? LEAT_ENOTFOUND : LEAT_EIO;
+        return drop(out, leati_fail_errno(err, code, errno, "cannot open '%s'", path));
+    }
+    leati_h5_enter();
+    leat_status status = LEAT_OK;
+    (*out)->file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    if ((*out)->file < 0)
+        status = leati_h5_fail(*out, LEAT_EFORMAT, err, "/", "not an HDF5 file, or damaged");
+    leati_h5_leave();
+    return status == LEAT_OK ? LEAT_OK : drop(out, status);
+}
+
+leat_status leati_h5_create(leati_h5 **out, const char *path, leat_error *err) {
+    LEATI_TRY(make(out, path, err));
+    leati_h5_enter();
+    leat_status status = LEAT_OK;
+    (*out)->file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    if ((*out)->file < 0) status = leati_h5_fail(*out, LEAT_EIO, err, "/", "cannot create the file");
+    leati_h5_leave();
+    return status == LEAT_OK ? LEAT_OK : drop(out, status);
+}
+
+leat_status leati_h5_close(leati_h5 **file, leat_error *err) {
+    if (!*file) return LEAT_OK;
+    leat_status status = LEAT_OK;
+    leati_h5_enter();
+    if (H5Fflush((*file)->file, H5F_SCOPE_LOCAL) < 0 || H5Fclose((*file)->file) < 0)
+        status = leati_h5_fail(*file, LEAT_EIO, err, "/", "cannot write the file to its end");
+    leati_h5_leave();
+    return drop(file, status);
+}
+
+/* Each link on the way must be a hard one: soft and external links can lead out of the file. */
+static leat_status check_links(leati_h5 *file, const char *object, leat_error *err) {
+    char path[1024];
+    if (strlen(object) >= sizeof path)
+        return leati_h5_fail(file, LEAT_EFORMAT, err, object, "the name is too long");
+    for (const char *end = object; *end;) {
+        end += strspn(end, "/");
+        end += strcspn(end, "/");
+        snprintf(path, sizeof path, "%.*s", (int)(end - object), object);
+        if (path[0] == '\0' || strcmp(path, "/") == 0) break;
+        H5L_info_t info;
+        if (H5Lexists(file->file, path, H5P_DEFAULT) <= 0)
+            return leati_h5_fail(file, LEAT_ENOTFOUND, err, object, "there is no such object");
+        if (H5Lget_info(file->file, path, &info, H5P_DEFAULT) < 0 || info.type != H5L_TYPE_HARD)
+            return leati_h5_fail(file, LEAT_EFORMAT, err, object,
+                                 "a soft or external link, which is not followed");
+        end += strspn(end, "/");
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_h5_open_object(leati_h5 *file, const char *object, hid_t *out, leat_error *err) {
+    LEATI_TRY(check_links(file, object, err));
+    *out = H5Oopen(file->file, object, H5P_DEFAULT);
+    return *out >= 0 ? LEAT_OK : leati_h5_fail(file, LEAT_EFORMAT, err, object, "cannot open the object");
+}
+
+bool leati_h5_has_object(leati_h5 *file, const char *object) {
+    leati_h5_enter();
+    hid_t id = H5I_INVALID_HID;
+    bool found = leati_h5_open_object(file, object, &id, NULL) == LEAT_OK;
+    if (found) H5Oclose(id);
+    H5Eclear2(H5E_DEFAULT);
+    leati_h5_leave();
+    return found;
+}
+
+bool leati_h5_has_attribute(leati_h5 *file, const char *object, const char *name) {
+    leati_h5_enter();
+    bool found = H5Aexists_by_name(file->file, object, name, H5P_DEFAULT) > 0;
+    H5Eclear2(H5E_DEFAULT);
+    leati_h5_leave();
+    return found;
+}
+
+leat_status leati_h5_write_group(leati_h5 *file, const char *object, leat_error *err) {
+    leati_h5_enter();
+    leat_status status = LEAT_OK;
+    hid_t links = H5Pcreate(H5P_LINK_CREATE);
+    H5Pset_create_intermediate_group(links, 1);
+    hid_t group = H5Gcreate2(file->file, object, links, H5P_DEFAULT, H5P_DEFAULT);
+    if (group < 0)
+        status = leati_h5_fail(file, LEAT_EIO, err, object, "cannot create the group");
+    else
+        H5Gclose(group);
+    H5Pclose(links);
+    leati_h5_leave();
+    return status;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HDF5 as far as Keras's files need it.  The one room that includes hdf5.h: every call is made under one lock, HDF5's own
+ * messages are caught and become ours, and what a hostile file could abuse (external and soft links, external and
+ * virtual storage, sizes from nowhere) is refused.  Internally synchronised. */
+#ifndef LEATI_H5_H5_H
+#define LEATI_H5_H5_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "leat/error.h"
+#include "leat/tensor.h"
+
+/* Bytes an object header holds at most, with some room: longer lists of strings are split, as Keras does. */
+#define LEATI_H5_HEADER_LIMIT 64512
+
+typedef struct leati_h5 leati_h5;
+
+/* Strings of an attribute; zeroed before, freed by leati_h5_strings_fini. */
+typedef struct leati_h5_strings {
+    char **items;
+    size_t count;
+} leati_h5_strings;
+
+/* Errors: LEAT_ENOTFOUND, LEAT_EIO; LEAT_EFORMAT not an HDF5 file. */
+leat_status leati_h5_open(leati_h5 **out, const char *path, leat_error *err);
+/* A new, empty file in place of what was there. */
+leat_status leati_h5_create(leati_h5 **out, const char *path, leat_error *err);
+/* Flushes and closes; NULL is fine.  Errors: LEAT_EIO what could not be written. */
+leat_status leati_h5_close(leati_h5 **file, leat_error *err);
+
+/* Reading.  object is a path from the root: "/", "model_weights/dense_1". */
+bool leati_h5_has_object(leati_h5 *file, const char *object);
+bool leati_h5_has_attribute(leati_h5 *file, const char *object, const char *name);
+/* A string, of fixed or variable length; *out is for leati_free. */
+leat_status leati_h5_read_string(leati_h5 *file, const char *object, const char *name, char **out,
+                                 leat_error *err);
+/* A list of strings: the attribute, or name0, name1, ... where it was split; an empty list of any type. */
+leat_status leati_h5_read_strings(leati_h5 *file, const char *object, const char *name, leati_h5_strings *out,
+                                  leat_error *err);
+void leati_h5_strings_fini(leati_h5_strings *strings);
+/* A dataset's shape and type (data NULL).  Errors: LEAT_EDTYPE not numbers; LEAT_ESHAPE more than LEAT_MAX_RANK. */
+leat_status leati_h5_describe(leati_h5 *file, const char *dataset, leat_tensor *out, leat_error *err);
+/* Reads a dataset into tensor->data, converted to tensor->dtype.  Errors: LEAT_ESHAPE another shape than tensor's. */
+leat_status leati_h5_read(leati_h5 *file, const char *dataset, const leat_tensor *tensor, leat_error *err);
+
+/* Writing.  Groups on the way to `object` are made. */
+leat_status leati_h5_write_group(leati_h5 *file, const char *object, leat_error *err);
+/* A string of variable length, UTF-8. */
+leat_status leati_h5_write_string(leati_h5 *file, const char *object, const char *name, const char *value,
+                                  leat_error *err);
+/* A list of strings of fixed length, split where it is too long for one attribute; an empty one as numpy writes it. */
+leat_status leati_h5_write_strings(leati_h5 *file, const char *object, const char *name,
+                                   const char *const *values, size_t count, leat_error *err);
+leat_status leati_h5_write(leati_h5 *file, const char *dataset, const leat_tensor *tensor, leat_error *err);
+
+#endif

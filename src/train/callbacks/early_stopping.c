@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* EarlyStopping: ends training when the monitored value has stopped getting better.  Layer: train. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "nn/model.h"
+#include "train/callbacks/monitor.h"
+
+typedef struct early_stopping {
+    leat_early_stopping_options options;
+    leati_monitor monitor;
+    int64_t waited, stopped_epoch;
+    void *best_weights; /* a copy of the slab, once there is a best */
+    size_t best_bytes;
+} early_stopping;
+
+leat_early_stopping_options leat_early_stopping_options_default(void) {
+    return (leat_early_stopping_options){.monitor = "val_loss", .baseline = NAN};
+}
+
+static leat_status train_begin(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                               leat_error *err) {
+    (void)training, (void)index, (void)logs, (void)err;
+    early_stopping *self = user;
+    self->waited = self->stopped_epoch = 0;
+    leati_monitor_reset(&self->monitor);
+    if (!isnan(self->options.baseline)) self->monitor.best = self->options.baseline;
+    leati_free(self->best_weights);
+    self->best_weights = NULL;
+    return LEAT_OK;
+}
+
+static leat_status keep_weights(early_stopping *self, const leat_model *model, leat_error *err) {
+    if (!self->options.restore_best_weights) return LEAT_OK;
+    if (!self->best_weights) {
+        self->best_bytes = model->weights.bytes;
+        self->best_weights = leati_calloc_aligned(self->best_bytes);
+        if (!self->best_weights) return leati_fail_memory(err, self->best_bytes, "the best weights");
+    }
+    memcpy(self->best_weights, model->weights.slab[LEATI_SLAB_WEIGHTS], self->best_bytes);
+    return LEAT_OK;
+}
+
+/* Where nothing was ever better than a baseline there is nothing to restore, and the weights stay. */
+static void restore_weights(early_stopping *self, leat_training *training) {
+    if (!self->options.restore_best_weights || !self->best_weights) return;
+    if (self->options.verbose)
+        leat_training_write(training, "Restoring model weights from the end of the best epoch\n");
+    memcpy(leat_training_model(training)->weights.slab[LEATI_SLAB_WEIGHTS], self->best_weights,
+           self->best_bytes);
+}
+
+static leat_status epoch_end(void *user, leat_training *training, int64_t epoch, leat_logs *logs,
+                             leat_error *err) {
+    early_stopping *self = user;
+    double value = 0;
+    if (!leati_monitor_get(&self->monitor, training, "EarlyStopping", logs, &value)) return LEAT_OK;
+    if (leati_monitor_better(&self->monitor, value)) {
+        self->monitor.best = value;
+        self->waited = 0;
+        return keep_weights(self, leat_training_model(training), err);
+    }
+    if (++self->waited < self->options.patience) return LEAT_OK;
+    char reason[128];
+    snprintf(reason, sizeof reason, "EarlyStopping: %s did not improve", self->monitor.name);
+    self->stopped_epoch = epoch;
+    leat_training_stop(training, reason);
+    restore_weights(self, training);
+    return LEAT_OK;
+}
+
+static leat_status train_end(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                             leat_error *err) {
+    (void)index, (void)logs, (void)err;
+    early_stopping *self = user;
+    if (self->stopped_epoch > 0 && self->options.verbose)
+        leat_training_write(training, "Epoch %05" PRId64 ": early stopping\n", self->stopped_epoch + 1);
+    return LEAT_OK;
+}
+
+static void destroy(void *user) {
+    early_stopping *self = user;
+    leati_free(self->best_weights);
+    leati_free(self);
+}
+
+leat_status leat_early_stopping_create(leat_callback *out, const leat_early_stopping_options *options,
+                                       leat_error *err) {
+    *out = (leat_callback){0};
+    early_stopping *self = leati_calloc(1, sizeof *self);
+    if (!self) return leati_fail_memory(err, sizeof *self, "EarlyStopping");
+    self->options = *options;
+    leat_status status =
+        leati_monitor_init(&self->monitor, options->monitor, options->mode, options->min_delta, err);
+    if (status != LEAT_OK) {
+        leati_free(self);
+        return leati_prefix(status, err, "EarlyStopping");
+    }
+    *out = (leat_callback){.user = self,
+                           .on_train_begin = train_begin,
+                           .on_epoch_end = epoch_end,
+                           .on_train_end = train_end,
+                           .destroy = destroy};
+    return LEAT_OK;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ModelCheckpoint: writes the model after epochs, under a name made from the epoch and the logs.  Layer: train. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "train/callbacks/monitor.h"
+
+typedef struct checkpoint {
+    leat_model_checkpoint_options options;
+    char *filepath;
+    leati_monitor monitor;
+    int64_t since; /* epochs since the last file */
+} checkpoint;
+
+leat_model_checkpoint_options leat_model_checkpoint_options_default(void) {
+    return (leat_model_checkpoint_options){.monitor = "val_loss", .period = 1};
+}
+
+/* A field's format, ":02d" or ":.2f": letters that printf would take from elsewhere are refused. */
+static bool format_is_safe(const char *format, size_t length) {
+    if (length == 0) return true;
+    if (length > 12 || !strchr("dfeg", format[length - 1])) return false;
+    return strspn(format, "0123456789.") >= length - 1;
+}
+
+static leat_status add_number(leati_text *path, const char *format, size_t length, double value, bool whole,
+                              leat_error *err) {
+    if (!format_is_safe(format, length))
+        return leati_fail(err, LEAT_EINVAL, "format '%.*s' is not one like 02d or .4f", (int)length, format);
+    char conversion[24], type = length ? format[length - 1] : whole ? 'd' : 'g';
+    size_t flags = length ? length - 1 : 0;
+    if (type == 'd') {
+        snprintf(conversion, sizeof conversion, "%%%.*s%s", (int)flags, format, PRId64);
+        char number[64];
+        snprintf(number, sizeof number, conversion, (int64_t)value);
+        leati_text_add(path, "%s", number);
+        return LEAT_OK;
+    }
+    snprintf(conversion, sizeof conversion, "%%%.*s%c", (int)flags, format, type);
+    char number[512];
+    snprintf(number, sizeof number, conversion, value);
+    leati_text_add(path, "%s", number);
+    return LEAT_OK;
+}
+
+static leat_status add_field(leati_text *path, const char *field, size_t length, int64_t epoch,
+                             const leat_logs *logs, leat_error *err) {
+    const char *colon = memchr(field, ':', length);
+    size_t name_length = colon ? (size_t)(colon - field) : length;
+    const char *format = colon ? colon + 1 : "";
+    size_t format_length = colon ? length - name_length - 1 : 0;
+    char name[LEAT_LOG_NAME_BYTES];
+    snprintf(name, sizeof name, "%.*s", (int)name_length, field);
+    double value = 0;
+    if (strcmp(name, "epoch") == 0)
+        return add_number(path, format, format_length, (double)(epoch + 1), true, err);
+    if (!leat_logs_get(logs, name, &value))
+        return leati_fail(err, LEAT_ENOTFOUND,
+                          "'{%s}' in the file's name is neither epoch nor one of the logs", name);
+    return add_number(path, format, format_length, value, false, err);
+}
+
+/* Python's str.format for the fields that Keras gives. */
+static leat_status make_path(const checkpoint *self, int64_t epoch, const leat_logs *logs, leati_text *path,
+                             leat_error *err) {
+    for (const char *at = self->filepath; *at;) {
+        const char *end = *at == '{' ? strchr(at, '}') : NULL;
+        if (end) {
+            LEATI_TRY(add_field(path, at + 1, (size_t)(end - at - 1), epoch, logs, err));
+            at = end + 1;
+        } else
+            leati_text_add(path, "%c", *at++);
+    }
+    return path->failed ? leati_fail_memory(err, strlen(self->filepath), "a file's name") : LEAT_OK;
+}
+
+static leat_status save(checkpoint *self, leat_training *training, int64_t epoch, const leat_logs *logs,
+                        leat_error *err) {
+    leati_text path = {0};
+    leat_status status = make_path(self, epoch, logs, &path, err);
+    const leat_model *model = leat_training_model(training);
+    if (status == LEAT_OK)
+        status = self->options.save_weights_only ? leat_model_save_weights(model, path.data, err)
+                                                 : leat_model_save(model, path.data, true, err);
+    if (status == LEAT_OK && self->options.verbose)
+        leat_training_write(training, "\nEpoch %05" PRId64 ": saving model to %s\n", epoch + 1, path.data);
+    leati_text_fini(&path);
+    return leati_prefix(status, err, "ModelCheckpoint");
+}
+
+static leat_status save_if_better(checkpoint *self, leat_training *training, int64_t epoch,
+                                  const leat_logs *logs, leat_error *err) {
+    double value = 0;
+    if (!leati_monitor_get(&self->monitor, training, "ModelCheckpoint", logs, &value)) return LEAT_OK;
+    if (!leati_monitor_better(&self->monitor, value)) {
+        if (self->options.verbose)
+            leat_training_write(training, "\nEpoch %05" PRId64 ": %s did not improve from %0.5f\n", epoch + 1,
+                                self->monitor.name, self->monitor.best);
+        return LEAT_OK;
+    }
+    if (self->options.verbose)
+        leat_training_write(training, "\nEpoch %05" PRId64 ": %s improved from %0.5f to %0.5f", epoch + 1,
+                            self->monitor.name, self->monitor.best, value);
+    self->monitor.best = value;
+    return save(self, training, epoch, logs, err);
+}
+
+static leat_status epoch_end(void *user, leat_training *training, int64_t epoch, leat_logs *logs,
+                             leat_error *err) {
+    checkpoint *self = user;
+    if (++self->since < self->options.period) return LEAT_OK;
+    self->since = 0;
+    return self->options.save_best_only ? save_if_better(self, training, epoch, logs, err)
+                                        : save(self, training, epoch, logs, err);
+}
+
+static void destroy(void *user) {
+    checkpoint *self = user;
+    leati_free(self->filepath);
+    leati_free(self);
+}
+
+leat_status leat_model_checkpoint_create(leat_callback *out, const leat_model_checkpoint_options *options,
+                                         leat_error *err) {
+    *out = (leat_callback){0};
+    if (!options->filepath || !options->filepath[0])
+        return leati_fail(err, LEAT_EINVAL, "ModelCheckpoint: filepath is required");
+    checkpoint *self = leati_calloc(1, sizeof *self);
+    if (!self) return leati_fail_memory(err, sizeof *self, "ModelCheckpoint");
+    self->options = *options;
+    self->filepath = leati_strdup(options->filepath);
+    leat_status status = self->filepath
+                             ? leati_monitor_init(&self->monitor, options->monitor, options->mode, 0, err)
+                             : leati_fail_memory(err, strlen(options->filepath), "a file's name");
+    if (status != LEAT_OK) {
+        destroy(self);
+        return leati_prefix(status, err, "ModelCheckpoint");
+    }
+    *out = (leat_callback){.user = self, .on_epoch_end = epoch_end, .destroy = destroy};
+    return LEAT_OK;
+}

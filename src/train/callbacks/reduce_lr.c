@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ReduceLROnPlateau and LearningRateScheduler: the callbacks that set the learning rate.  Layer: train. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "train/callbacks/monitor.h"
+
+typedef struct reduce_lr {
+    leat_reduce_lr_options options;
+    leati_monitor monitor;
+    int64_t waited, cooling;
+} reduce_lr;
+
+leat_reduce_lr_options leat_reduce_lr_options_default(void) {
+    return (leat_reduce_lr_options){.monitor = "val_loss", .factor = 0.1, .patience = 10, .min_delta = 1e-4};
+}
+
+static leat_status reduce_begin(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                                leat_error *err) {
+    (void)training, (void)index, (void)logs, (void)err;
+    reduce_lr *self = user;
+    self->waited = self->cooling = 0;
+    leati_monitor_reset(&self->monitor);
+    return LEAT_OK;
+}
+
+static void lower(reduce_lr *self, leat_training *training, int64_t epoch) {
+    leat_model *model = leat_training_model(training);
+    double old = leat_model_learning_rate(model);
+    if (old <= self->options.min_lr) return;
+    double rate = fmax(old * self->options.factor, self->options.min_lr);
+    leat_model_set_learning_rate(model, rate);
+    if (self->options.verbose)
+        leat_training_write(training,
+                            "\nEpoch %05" PRId64 ": ReduceLROnPlateau reducing learning rate to %g.\n",
+                            epoch + 1, rate);
+    self->cooling = self->options.cooldown;
+    self->waited = 0;
+}
+
+static leat_status reduce_end(void *user, leat_training *training, int64_t epoch, leat_logs *logs,
+                              leat_error *err) {
+    (void)err;
+    reduce_lr *self = user;
+    double value = 0;
+    leat_logs_set(logs, "lr", leat_model_learning_rate(leat_training_model(training)));
+    if (!leati_monitor_get(&self->monitor, training, "ReduceLROnPlateau", logs, &value)) return LEAT_OK;
+    if (self->cooling > 0) {
+        --self->cooling;
+        self->waited = 0;
+    }
+    if (leati_monitor_better(&self->monitor, value)) {
+        self->monitor.best = value;
+        self->waited = 0;
+    } else if (self->cooling == 0 && ++self->waited >= self->options.patience)
+        lower(self, training, epoch);
+    return LEAT_OK;
+}
+
+leat_status leat_reduce_lr_on_plateau_create(leat_callback *out, const leat_reduce_lr_options *options,
+                                             leat_error *err) {
+    *out = (leat_callback){0};
+    if (!(options->factor < 1 && options->factor > 0))
+        return leati_fail(err, LEAT_EINVAL, "ReduceLROnPlateau: factor lies between 0 and 1, got %g",
+                          options->factor);
+    reduce_lr *self = leati_calloc(1, sizeof *self);
+    if (!self) return leati_fail_memory(err, sizeof *self, "ReduceLROnPlateau");
+    self->options = *options;
+    leat_status status =
+        leati_monitor_init(&self->monitor, options->monitor, options->mode, options->min_delta, err);
+    if (status != LEAT_OK) {
+        leati_free(self);
+        return leati_prefix(status, err, "ReduceLROnPlateau");
+    }
+    *out = (leat_callback){.user = self,
+                           .on_train_begin = reduce_begin,
+                           .on_epoch_end = reduce_end,
+                           .destroy = leati_free};
+    return LEAT_OK;
+}
+
+typedef struct scheduler {
+    leat_schedule schedule;
+    void *user;
+    int verbose;
+} scheduler;
+
+static leat_status schedule_begin(void *user, leat_training *training, int64_t epoch, leat_logs *logs,
+                                  leat_error *err) {
+    (void)logs;
+    const scheduler *self = user;
+    leat_model *model = leat_training_model(training);
+    double rate = self->schedule(self->user, epoch, leat_model_learning_rate(model));
+    if (!isfinite(rate))
+        return leati_fail(err, LEAT_EINVAL,
+                          "LearningRateScheduler: the schedule returned %g, not a finite number", rate);
+    leat_model_set_learning_rate(model, rate);
+    if (self->verbose)
+        leat_training_write(training,
+                            "\nEpoch %05" PRId64 ": LearningRateScheduler setting learning rate to %g.\n",
+                            epoch + 1, rate);
+    return LEAT_OK;
+}
+
+static leat_status schedule_end(void *user, leat_training *training, int64_t epoch, leat_logs *logs,
+                                leat_error *err) {
+    (void)user, (void)epoch, (void)err;
+    leat_logs_set(logs, "lr", leat_model_learning_rate(leat_training_model(training)));
+    return LEAT_OK;
+}
+
+leat_status leat_learning_rate_scheduler_create(leat_callback *out, leat_schedule schedule, void *user,
+                                                int verbose, leat_error *err) {
+    *out = (leat_callback){0};
+    scheduler *self = leati_calloc(1, sizeof *self);
+    if (!self) return leati_fail_memory(err, sizeof *self, "LearningRateScheduler");
+    *self = (scheduler){schedule, user, verbose};
+    *out = (leat_callback){.user = self,
+                           .on_epoch_begin = schedule_begin,
+                           .on_epoch_end = schedule_end,
+                           .destroy = leati_free};
+    return LEAT_OK;
+}

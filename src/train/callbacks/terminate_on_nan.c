@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TerminateOnNaN: stops after a batch whose loss is not finite.  Layer: train. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "leat/callback.h"
+
+static leat_status batch_end(void *user, leat_training *training, int64_t batch, leat_logs *logs,
+                             leat_error *err) {
+    (void)user, (void)err;
+    double loss = 0;
+    if (!leat_logs_get(logs, "loss", &loss) || isfinite(loss)) return LEAT_OK;
+    char reason[128];
+    snprintf(reason, sizeof reason, "Batch %" PRId64 ": invalid loss, terminating training", batch);
+    leat_training_write(training, "%s\n", reason);
+    leat_training_stop(training, reason);
+    return LEAT_OK;
+}
+
+leat_status leat_terminate_on_nan_create(leat_callback *out, leat_error *err) {
+    (void)err;
+    *out = (leat_callback){.on_train_batch_end = batch_end};
+    return LEAT_OK;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evaluate_generator and predict_generator: one pass through a sequence.  Layer: train. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "leat/train.h"
+#include "train/predictions.h"
+#include "train/progress.h"
+#include "train/runner.h"
+#include "train/training.h"
+
+leat_evaluate_options leat_evaluate_options_default(void) {
+    return (leat_evaluate_options){.max_queue_size = 10, .workers = 1};
+}
+
+/* What evaluating and predicting differ in. */
+typedef struct pass_kind {
+    leati_mode mode;
+    leati_hook begin, end, batch_begin, batch_end;
+    leat_callback (*progress)(leati_progress *progress);
+} pass_kind;
+
+static const pass_kind evaluating = {LEATI_TEST,
+                                     LEATI_HOOK_on_test_begin,
+                                     LEATI_HOOK_on_test_end,
+                                     LEATI_HOOK_on_test_batch_begin,
+                                     LEATI_HOOK_on_test_batch_end,
+                                     leati_progress_test_callback};
+static const pass_kind predicting = {LEATI_PREDICT,
+                                     LEATI_HOOK_on_predict_begin,
+                                     LEATI_HOOK_on_predict_end,
+                                     LEATI_HOOK_on_predict_batch_begin,
+                                     LEATI_HOOK_on_predict_batch_end,
+                                     leati_progress_predict_callback};
+
+typedef struct pass_loop {
+    const pass_kind *kind;
+    leat_training training;
+    leati_runner runner;
+    leati_meter meter;
+    leati_progress *progress;
+    leat_logs *logs;               /* evaluating */
+    leat_predictions *predictions; /* predicting */
+} pass_loop;
+
+static leat_status after_step(pass_loop *loop, const leati_step *ran, leat_logs *batch, leat_error *err) {
+    leat_model *model = loop->training.model;
+    if (loop->kind->mode == LEATI_PREDICT)
+        return leati_predictions_append(loop->predictions, ran, loop->runner.size, err);
+    leati_meter_add(&loop->meter, model, ran, loop->runner.size);
+    leati_meter_logs(&loop->meter, model, "", batch);
+    return LEAT_OK;
+}
+
+static leat_status one_step(pass_loop *loop, int64_t step, leat_error *err) {
+    leat_logs batch = {0};
+    const leati_step *ran = NULL;
+    LEATI_TRY(leati_runner_take(&loop->runner, err));
+    leat_logs_set(&batch, "batch", (double)step);
+    leat_logs_set(&batch, "size", (double)loop->runner.size);
+    LEATI_TRY(leati_training_call(&loop->training, loop->kind->batch_begin, step, &batch, err));
+    leat_status status = leati_runner_run(&loop->runner, &ran, err);
+    if (status == LEAT_OK) status = after_step(loop, ran, &batch, err);
+    if (status != LEAT_OK) return leati_prefix(status, err, "batch %" PRId64, step);
+    return leati_training_call(&loop->training, loop->kind->batch_end, step, &batch, err);
+}
+
+static leat_status run_pass(pass_loop *loop, leat_error *err) {
+    int64_t steps = leat_feed_length(loop->runner.feed);
+    loop->training.params.steps = steps;
+    leat_logs logs = {0};
+    LEATI_TRY(leati_training_call(&loop->training, loop->kind->begin, 0, &logs, err));
+    for (int64_t step = 0; step < steps; ++step) {
+        LEATI_TRY(one_step(loop, step, err));
+        if (leati_training_should_stop(&loop->training))
+            return leati_fail(err, LEAT_ESTOPPED, "%s after batch %" PRId64 " of %" PRId64,
+                              loop->training.stop_reason, step, steps);
+    }
+    if (loop->kind->mode == LEATI_TEST) {
+        leati_meter_logs(&loop->meter, loop->training.model, "", &logs);
+        *loop->logs = logs;
+    }
+    LEATI_TRY(leati_training_call(&loop->training, loop->kind->end, 0, &logs, err));
+    return leat_feed_end_pass(loop->runner.feed, err);
+}
+
+static leat_status open_and_run(pass_loop *loop, const leat_sequence *sequence,
+                                const leat_evaluate_options *options, leat_error *err) {
+    leati_runner_options open = {.mode = loop->kind->mode,
+                                 .steps = options->steps,
+                                 .threads = options->threads,
+                                 .feed = leat_feed_options_default()};
+    open.feed.workers = options->workers;
+    open.feed.use_multiprocessing = options->use_multiprocessing;
+    open.feed.max_queue_size = options->max_queue_size;
+    open.feed.seed = options->seed;
+    open.feed.passes = 1;
+    LEATI_TRY(leati_progress_create(&loop->progress, options->verbose, err));
+    if (options->verbose) loop->training.progress = loop->kind->progress(loop->progress);
+    LEATI_TRY(leati_runner_open(&loop->runner, loop->training.model, sequence, &open, err));
+    loop->training.params.batch_size = sequence->spec.batch_size;
+    return run_pass(loop, err);
+}
+
+static leat_status pass(const pass_kind *kind, leat_model *model, const leat_sequence *sequence,
+                        const leat_evaluate_options *options, leat_logs *logs, leat_predictions *predictions,
+                        leat_error *err) {
+    pass_loop *loop = leati_calloc(1, sizeof *loop);
+    if (!loop) return leati_fail_memory(err, sizeof *loop, "a pass");
+    loop->kind = kind;
+    loop->logs = logs;
+    loop->predictions = predictions;
+    loop->training.model = model;
+    loop->training.params.verbose = options->verbose;
+    loop->training.callbacks = options->callbacks;
+    loop->training.callback_count = options->callback_count;
+    atomic_store(&model->stop_requested, false);
+    if (kind->mode == LEATI_TEST) {
+        leati_training_name(&loop->training, false);
+        leati_meter_reset(&loop->meter);
+    }
+    leat_status status = open_and_run(loop, sequence, options, err);
+    leati_runner_close(&loop->runner);
+    leati_progress_destroy(&loop->progress);
+    leati_free(loop);
+    return status;
+}
+
+leat_status leat_model_evaluate_generator(leat_model *model, const leat_sequence *sequence,
+                                          const leat_evaluate_options *options, leat_logs *logs,
+                                          leat_error *err) {
+    *logs = (leat_logs){0};
+    if (!model->compiled.ready)
+        return leati_fail(err, LEAT_EINVAL,
+                          "the model must be compiled before evaluation: leat_model_compile");
+    return pass(&evaluating, model, sequence, options, logs, NULL, err);
+}
+
+leat_status leat_model_predict_generator(leat_model *model, const leat_sequence *sequence,
+                                         const leat_evaluate_options *options, leat_predictions **out,
+                                         leat_error *err) {
+    *out = NULL;
+    leat_predictions *predictions = NULL;
+    LEATI_TRY(leati_predictions_create(&predictions, model->output_count, err));
+    leat_status status = pass(&predicting, model, sequence, options, NULL, predictions, err);
+    if (status == LEAT_OK)
+        *out = predictions;
+    else
+        leat_predictions_destroy(&predictions);
+    return status;
+}
+
+leat_status leat_model_evaluate(leat_model *model, const leat_arrays *arrays, int64_t batch_size,
+                                const leat_evaluate_options *options, leat_logs *logs, leat_error *err) {
+    leat_sequence sequence = {0};
+    *logs = (leat_logs){0};
+    LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, false, 0, err));
+    leat_status status = leat_model_evaluate_generator(model, &sequence, options, logs, err);
+    leat_sequence_destroy(&sequence);
+    return status;
+}
+
+leat_status leat_model_predict(leat_model *model, const leat_arrays *arrays, int64_t batch_size,
+                               const leat_evaluate_options *options, leat_predictions **out,
+                               leat_error *err) {
+    leat_sequence sequence = {0};
+    *out = NULL;
+    LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, false, 0, err));
+    leat_status status = leat_model_predict_generator(model, &sequence, options, out, err);
+    leat_sequence_destroy(&sequence);
+    return status;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train_on_batch, test_on_batch, predict_on_batch: one step on arrays in the caller's memory.  Layer: train. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "leat/train.h"
+#include "train/binding.h"
+#include "train/meter.h"
+#include "train/trainer.h"
+
+static leat_status add_part(leat_batch_spec *spec, leat_batch *batch, leat_batch_part part,
+                            const leat_array *arrays, int count, leat_error *err) {
+    for (int i = 0; i < count; ++i) {
+        const leat_tensor *tensor = &arrays[i].tensor;
+        if (tensor->rank < 1 || tensor->shape[0] < 1)
+            return leati_fail(err, LEAT_ESHAPE,
+                              "an array of a batch needs samples along its first dimension");
+        if (batch->size == 0) batch->size = tensor->shape[0];
+        if (tensor->shape[0] != batch->size)
+            return leati_fail(err, LEAT_ESHAPE, "arrays of one batch have %lld and %lld samples",
+                              (long long)batch->size, (long long)tensor->shape[0]);
+        LEATI_TRY(leat_batch_spec_add(spec, part, arrays[i].name, tensor->dtype, tensor->rank - 1,
+                                      tensor->shape + 1, err));
+        batch->tensors[batch->tensor_count++] = *tensor;
+    }
+    return LEAT_OK;
+}
+
+static leat_status gather(const leat_arrays *arrays, leat_batch_spec *spec, leat_batch *batch,
+                          leat_error *err) {
+    LEATI_TRY(add_part(spec, batch, LEAT_PART_INPUT, arrays->inputs, arrays->input_count, err));
+    LEATI_TRY(add_part(spec, batch, LEAT_PART_TARGET, arrays->targets, arrays->target_count, err));
+    LEATI_TRY(add_part(spec, batch, LEAT_PART_SAMPLE_WEIGHT, arrays->sample_weights,
+                       arrays->sample_weight_count, err));
+    spec->batch_size = batch->size;
+    return LEAT_OK;
+}
+
+static leat_status run(leat_model *model, leati_mode mode, const leat_arrays *arrays, const leati_step **step,
+                       int64_t *size, leat_error *err) {
+    leat_batch_spec spec = {0};
+    leat_batch batch = {0};
+    leati_binding binding;
+    leati_trainer *trainer = NULL;
+    leati_program_spec shapes;
+    const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
+    LEATI_TRY(gather(arrays, &spec, &batch, err));
+    LEATI_TRY(leati_binding_init(&binding, model, &spec, mode, err));
+    LEATI_TRY(leati_binding_apply(&binding, &batch, &shapes, pointers, err));
+    LEATI_TRY(leati_trainer_of(model, &trainer, err));
+    LEATI_TRY(leati_trainer_step(trainer, &shapes, leati_trainer_threads(trainer), step, err));
+    *size = batch.size;
+    return leati_trainer_run(trainer, *step, pointers, model->seed, err);
+}
+
+static leat_status measure(leat_model *model, leati_mode mode, const leat_arrays *arrays, leat_logs *logs,
+                           leat_error *err) {
+    const leati_step *step = NULL;
+    int64_t size = 0;
+    if (logs) *logs = (leat_logs){0};
+    if (!model->compiled.ready)
+        return leati_fail(err, LEAT_EINVAL, "the model must be compiled before training: leat_model_compile");
+    LEATI_TRY(run(model, mode, arrays, &step, &size, err));
+    if (!logs) return LEAT_OK;
+    leati_meter meter;
+    leati_meter_reset(&meter);
+    leati_meter_add(&meter, model, step, size);
+    leati_meter_logs(&meter, model, "", logs);
+    return LEAT_OK;
+}
+
+leat_status leat_model_train_on_batch(leat_model *model, const leat_arrays *arrays, leat_logs *logs,
+                                      leat_error *err) {
+    return measure(model, LEATI_TRAIN, arrays, logs, err);
+}
+
+leat_status leat_model_test_on_batch(leat_model *model, const leat_arrays *arrays, leat_logs *logs,
+                                     leat_error *err) {
+    return measure(model, LEATI_TEST, arrays, logs, err);
+}
+
+leat_status leat_model_predict_on_batch(leat_model *model, const leat_arrays *arrays, leat_tensor *outputs,
+                                        leat_error *err) {
+    const leati_step *step = NULL;
+    int64_t size = 0;
+    leat_arrays inputs = {.inputs = arrays->inputs, .input_count = arrays->input_count};
+    LEATI_TRY(run(model, LEATI_PREDICT, &inputs, &step, &size, err));
+    for (int i = 0; i < model->output_count; ++i)
+        outputs[i] = leati_plan_output(step->plan, step->program.predictions[i]);
+    return LEAT_OK;
+}

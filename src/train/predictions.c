@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Predictions of many batches as one tensor per output.  Layer: train. */
+#include "train/predictions.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+struct leat_predictions {
+    int count;
+    leat_tensor outputs[LEATI_PROGRAM_MAX_OUTPUTS];
+    size_t capacity[LEATI_PROGRAM_MAX_OUTPUTS]; /* bytes */
+};
+
+leat_status leati_predictions_create(leat_predictions **out, int output_count, leat_error *err) {
+    *out = NULL;
+    if (output_count > LEATI_PROGRAM_MAX_OUTPUTS)
+        return leati_fail(err, LEAT_ENOTSUP, "at most %d outputs can be predicted, the model has %d",
+                          LEATI_PROGRAM_MAX_OUTPUTS, output_count);
+    *out = leati_calloc(1, sizeof **out);
+    if (!*out) return leati_fail_memory(err, sizeof **out, "predictions");
+    (*out)->count = output_count;
+    return LEAT_OK;
+}
+
+static leat_status check_samples(const leat_tensor *old, const leat_tensor *more, leat_error *err) {
+    bool same = old->rank == more->rank;
+    for (int i = 1; same && i < old->rank; ++i) same = old->shape[i] == more->shape[i];
+    if (same) return LEAT_OK;
+    return leati_fail(err, LEAT_ESHAPE,
+                      "predictions of different shapes cannot be joined: use "
+                      "leat_model_predict_on_batch for batches whose samples differ in shape");
+}
+
+static leat_status reserve(leat_predictions *p, int i, size_t bytes, leat_error *err) {
+    if (bytes <= p->capacity[i]) return LEAT_OK;
+    size_t capacity = p->capacity[i] ? p->capacity[i] : bytes;
+    while (capacity < bytes) capacity *= 2;
+    void *data = leati_realloc(p->outputs[i].data, capacity, 1);
+    if (!data) return leati_fail_memory(err, capacity, "predictions");
+    p->outputs[i].data = data;
+    p->capacity[i] = capacity;
+    return LEAT_OK;
+}
+
+static leat_status append(leat_predictions *p, int i, const leat_tensor *more, leat_error *err) {
+    leat_tensor *all = &p->outputs[i];
+    size_t used = 0;
+    if (p->capacity[i]) {
+        LEATI_TRY(check_samples(all, more, err));
+        used = leat_tensor_bytes(all);
+    }
+    LEATI_TRY(reserve(p, i, used + leat_tensor_bytes(more), err));
+    memcpy((char *)all->data + used, more->data, leat_tensor_bytes(more));
+    int64_t samples = used ? all->shape[0] : 0;
+    *all = leat_tensor_view(more->dtype, more->rank, more->shape, all->data);
+    all->shape[0] += samples;
+    return LEAT_OK;
+}
+
+leat_status leati_predictions_append(leat_predictions *predictions, const leati_step *step, int64_t size,
+                                     leat_error *err) {
+    for (int i = 0; i < predictions->count; ++i) {
+        leat_tensor output = leati_plan_output(step->plan, step->program.predictions[i]);
+        if (output.rank < 1 || output.shape[0] != size)
+            return leati_fail(err, LEAT_ESHAPE, "output %d does not have the batch of %lld samples in front",
+                              i, (long long)size);
+        LEATI_TRY(append(predictions, i, &output, err));
+    }
+    return LEAT_OK;
+}
+
+int leat_predictions_count(const leat_predictions *predictions) {
+    return predictions->count;
+}
+
+leat_tensor leat_predictions_get(const leat_predictions *predictions, int output) {
+    return output < 0 || output >= predictions->count ? (leat_tensor){0} : predictions->outputs[output];
+}
+
+void leat_predictions_destroy(leat_predictions **predictions) {
+    if (!predictions || !*predictions) return;
+    for (int i = 0; i < (*predictions)->count; ++i) leati_free((*predictions)->outputs[i].data);
+    leati_free(*predictions);
+    *predictions = NULL;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan cache and the step.  Layer: train. */
+#include "train/trainer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "leat/train.h"
+
+struct leati_trainer {
+    leat_model *model;
+    leati_arena *arena;
+    leati_step *steps; /* last used first */
+    int threads;       /* 0: all cores */
+};
+
+static void step_destroy(leati_step *step) {
+    leati_plan_destroy(&step->plan);
+    leati_graph_destroy(&step->program.graph);
+    leati_free(step);
+}
+
+static void trainer_destroy(void **handle) {
+    leati_trainer *trainer = *handle;
+    if (!trainer) return;
+    while (trainer->steps) {
+        leati_step *step = trainer->steps;
+        trainer->steps = step->next;
+        step_destroy(step);
+    }
+    leati_arena_destroy(&trainer->arena);
+    leati_free(trainer);
+    *handle = NULL;
+}
+
+leat_status leati_trainer_of(leat_model *model, leati_trainer **out, leat_error *err) {
+    if (!model->session) {
+        leati_trainer *trainer = leati_calloc(1, sizeof *trainer);
+        if (!trainer) return leati_fail_memory(err, sizeof *trainer, "a trainer");
+        trainer->model = model;
+        model->session = trainer;
+        model->session_destroy = trainer_destroy;
+        leat_status status = leati_arena_create(&trainer->arena, err);
+        if (status != LEAT_OK) {
+            trainer_destroy(&model->session);
+            return status;
+        }
+    }
+    *out = model->session;
+    return LEAT_OK;
+}
+
+int leati_trainer_threads(const leati_trainer *trainer) {
+    return trainer->threads > 0 ? trainer->threads : leati_core_count();
+}
+
+void leat_model_set_threads(leat_model *model, int threads) {
+    leati_trainer *trainer = NULL;
+    if (leati_trainer_of(model, &trainer, NULL) == LEAT_OK) trainer->threads = threads;
+}
+
+static bool serves(const leati_step *step, const leati_program_spec *spec, int threads, uint64_t version) {
+    return step->threads == threads && step->version == version &&
+           memcmp(&step->spec, spec, sizeof *spec) == 0;
+}
+
+/* What a user who sets LEAT_VERBOSE=1 asked for: the one place where the library prints unasked by its caller. */
+static void explain(const leati_step *step) {
+    const char *verbose = getenv("LEAT_VERBOSE");
+    if (!verbose || strcmp(verbose, "1") != 0) return;
+    leati_text text = {0};
+    leati_plan_describe(step->plan, &text);
+    if (text.data && !text.failed) fputs(text.data, stderr);
+    leati_text_fini(&text);
+}
+
+static leat_status compile(leati_trainer *trainer, leati_step *step, leat_error *err) {
+    leati_plan_options options = {.threads = step->threads,
+                                  .backends = leati_backends,
+                                  .arena = trainer->arena};
+    memcpy(options.slabs, trainer->model->weights.slab, sizeof options.slabs);
+    LEATI_TRY(leati_program_build(trainer->model, &step->spec, &step->program, err));
+    LEATI_TRY(leati_plan_create(&step->plan, &step->program.graph, &options, err));
+    explain(step);
+    return LEAT_OK;
+}
+
+/* Steps compiled before the model changed would use weights that have moved. */
+static void drop_stale(leati_trainer *trainer) {
+    for (leati_step **link = &trainer->steps; *link;) {
+        leati_step *step = *link;
+        if (step->version == trainer->model->version) {
+            link = &step->next;
+            continue;
+        }
+        *link = step->next;
+        step_destroy(step);
+    }
+}
+
+leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec *spec, int threads,
+                               const leati_step **out, leat_error *err) {
+    uint64_t version = trainer->model->version;
+    for (leati_step **link = &trainer->steps; *link; link = &(*link)->next) {
+        leati_step *step = *link;
+        if (!serves(step, spec, threads, version)) continue;
+        *link = step->next;
+        step->next = trainer->steps;
+        trainer->steps = step;
+        *out = step;
+        return LEAT_OK;
+    }
+    drop_stale(trainer);
+    leati_step *step = leati_calloc(1, sizeof *step);
+    if (!step) return leati_fail_memory(err, sizeof *step, "a step");
+    step->spec = *spec;
+    step->threads = threads;
+    step->version = version;
+    leat_status status = compile(trainer, step, err);
+    if (status != LEAT_OK) {
+        step_destroy(step);
+        return leati_prefix(status, err, "model '%s'", trainer->model->name);
+    }
+    step->next = trainer->steps;
+    trainer->steps = step;
+    *out = step;
+    return LEAT_OK;
+}
+
+leat_status leati_trainer_run(leati_trainer *trainer, const leati_step *step, const void *const *pointers,
+                              uint64_t seed, leat_error *err) {
+    leat_model *model = trainer->model;
+    bool trains = step->spec.mode == LEATI_TRAIN;
+    if (trains)
+        leati_optimizer_scalars(model->compiled.optimizer, model->iterations,
+                                model->weights.slab[LEATI_SLAB_SCALARS]);
+    LEATI_TRY(leati_plan_run(step->plan, pointers, seed, (uint64_t)model->iterations, err));
+    if (trains) ++model->iterations;
+    return LEAT_OK;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calling callbacks, and what they may ask.  Layer: train. */
+#include "train/training.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "train/meter.h"
+
+const leat_training_params *leat_training_params_get(const leat_training *training) {
+    return &training->params;
+}
+
+leat_model *leat_training_model(const leat_training *training) {
+    return training->model;
+}
+
+void leat_training_stop(leat_training *training, const char *reason) {
+    if (training->stop) return;
+    training->stop = true;
+    snprintf(training->stop_reason, sizeof training->stop_reason, "%s", reason);
+}
+
+const char *leat_training_stop_reason(const leat_training *training) {
+    return training->stop ? training->stop_reason : NULL;
+}
+
+void leat_model_stop_training(leat_model *model) {
+    atomic_store_explicit(&model->stop_requested, true, memory_order_relaxed);
+}
+
+bool leati_training_should_stop(leat_training *training) {
+    if (atomic_load_explicit(&training->model->stop_requested, memory_order_relaxed))
+        leat_training_stop(training, "stopped on request");
+    return training->stop;
+}
+
+leat_status leat_training_validate(leat_training *training, leat_logs *logs, leat_error *err) {
+    if (!training->validate) return leati_fail(err, LEAT_EINVAL, "training has no validation data");
+    return training->validate(training, logs, err);
+}
+
+void leat_training_write(leat_training *training, const char *format, ...) {
+    if (training->params.verbose == 0) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+}
+
+void leati_training_name(leat_training *training, bool do_validation) {
+    int count = leati_meter_names(training->model, training->names, LEATI_MAX_NAMES / 2);
+    if (count > LEATI_MAX_NAMES / 2) count = LEATI_MAX_NAMES / 2;
+    for (int i = 0; do_validation && i < count; ++i)
+        snprintf(training->names[count + i], LEAT_LOG_NAME_BYTES, "val_%.*s", LEAT_LOG_NAME_BYTES - 5,
+                 training->names[i]);
+    training->params.metric_count = do_validation ? 2 * count : count;
+    for (int i = 0; i < training->params.metric_count; ++i) training->name_list[i] = training->names[i];
+    training->params.metrics = training->name_list;
+    training->params.do_validation = do_validation;
+}
+
+static leat_hook hook_of(const leat_callback *callback, leati_hook hook, const char **name) {
+    switch (hook) {
+#define HOOK_CASE(hook_name)                                                                                 \
+    case LEATI_HOOK_##hook_name: *name = #hook_name; return callback->hook_name;
+        LEAT_HOOK_LIST(HOOK_CASE)
+#undef HOOK_CASE
+    }
+    return NULL;
+}
+
+static leat_status call_one(leat_training *training, const leat_callback *callback, leati_hook hook,
+                            int64_t index, leat_logs *logs, leat_error *err) {
+    const char *name = NULL;
+    leat_hook function = hook_of(callback, hook, &name);
+    if (!function) return LEAT_OK;
+    leat_status status = function(callback->user, training, index, logs, err);
+    return leati_prefix(status, err, "%s %lld", name, (long long)index);
+}
+
+leat_status leati_training_call(leat_training *training, leati_hook hook, int64_t index, leat_logs *logs,
+                                leat_error *err) {
+    LEATI_TRY(call_one(training, &training->progress, hook, index, logs, err));
+    for (int i = 0; i < training->callback_count; ++i)
+        LEATI_TRY(call_one(training, training->callbacks[i], hook, index, logs, err));
+    return call_one(training, &training->history, hook, index, logs, err);
+}
+
+void leat_callback_destroy(leat_callback *callback) {
+    if (!callback) return;
+    if (callback->destroy) callback->destroy(callback->user);
+    *callback = (leat_callback){0};
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run of training, evaluation or prediction has in hand, and how it calls its callbacks. */
+#ifndef LEATI_TRAIN_TRAINING_H
+#define LEATI_TRAIN_TRAINING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "leat/train.h"
+
+typedef enum leati_hook {
+#define LEATI_HOOK_ENUM(name) LEATI_HOOK_##name,
+    LEAT_HOOK_LIST(LEATI_HOOK_ENUM)
+#undef LEATI_HOOK_ENUM
+} leati_hook;
+
+#define LEATI_MAX_NAMES 128
+
+struct leat_training {
+    leat_model *model;
+    leat_training_params params;
+    char names[LEATI_MAX_NAMES][LEAT_LOG_NAME_BYTES]; /* params.metrics points here */
+    const char *name_list[LEATI_MAX_NAMES];
+    bool stop;
+    char stop_reason[128];
+    leat_callback progress, history; /* leat's own, first and last */
+    leat_callback *const *callbacks; /* the caller's, in between */
+    int callback_count;
+    leat_status (*validate)(leat_training *training, leat_logs *logs,
+                            leat_error *err); /* NULL: no validation data */
+    void *loop;                               /* of validate */
+};
+
+/* Names of the logs to come: loss and metrics of the compiled model, and val_* of them. */
+void leati_training_name(leat_training *training, bool do_validation);
+
+/* Calls a hook on all callbacks in order; ends at the first failure. */
+leat_status leati_training_call(leat_training *training, leati_hook hook, int64_t index, leat_logs *logs,
+                                leat_error *err);
+
+/* Whether a callback or leat_model_stop_training asked for the end. */
+bool leati_training_should_stop(leat_training *training);
+
+#endif
