@@ -6,6 +6,7 @@
 #include "leat/feed.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -18,6 +19,7 @@
 #define TICK_NS 50000000 /* how often a waiting caller looks after its helper process */
 
 struct leat_feed {
+    pid_t owner; /* the process that opened it */
     leat_sequence sequence;
     leat_feed_options options;
     leati_ring ring;
@@ -184,6 +186,7 @@ leat_status leat_feed_open(leat_feed **out, const leat_sequence *sequence, const
     *out = NULL;
     leat_feed *feed = leati_calloc(1, sizeof *feed);
     if (!feed) return leati_fail_memory(err, sizeof *feed, "a feed");
+    feed->owner = getpid();
     feed->sequence = *sequence;
     feed->options = options ? *options : leat_feed_options_default();
     leat_status status = open_feed(feed, err);
@@ -199,11 +202,14 @@ void leat_feed_stop(leat_feed *feed) {
 void leat_feed_close(leat_feed **feed) {
     if (!feed || !*feed) return;
     leat_feed *old = *feed;
-    if (old->ring.shared) leati_ring_stop(&old->ring);
-    leati_crew_dismiss(&old->crew);
+    if (old->owner ==
+        getpid()) { /* a child of the caller has neither the workers nor the ring between processes */
+        if (old->ring.shared) leati_ring_stop(&old->ring);
+        leati_crew_dismiss(&old->crew);
+        if (old->inline_begun) leati_worker_end(&old->inline_worker);
+        leati_ring_fini(&old->ring);
+    }
     leati_crew_fini(&old->crew);
-    if (old->inline_begun) leati_worker_end(&old->inline_worker);
-    leati_ring_fini(&old->ring);
     leati_free(old);
     *feed = NULL;
 }

@@ -170,7 +170,9 @@ static bool watch(leati_helper *helper, bool leaving) {
         helper->watched[WATCH_CHILDREN + i] = (struct pollfd){.fd = child->pidfd, .events = POLLIN};
         if (child->pid > 0 && child->pidfd < 0) timeout = NO_PIDFD_MS;
     }
-    poll(helper->watched, (nfds_t)count + WATCH_CHILDREN, timeout);
+    int ready = poll(helper->watched, (nfds_t)count + WATCH_CHILDREN, timeout);
+    if (ready < 0 && errno != EINTR) /* a limit below what poll is to watch: look from time to time instead */
+        nanosleep(&(struct timespec){.tv_nsec = NO_PIDFD_MS * 1000000}, NULL);
     return getppid() == helper->caller;
 }
 
@@ -184,7 +186,7 @@ int leati_helper_run(leati_helper *helper) {
             kill_all(helper);
             return 0;
         }
-        if (helper->watched[WATCH_CONTROL].revents) leaving = true;
+        leaving = leaving || helper->watched[WATCH_CONTROL].revents || told_to_leave(helper);
         reap(helper);
     }
     return 0;

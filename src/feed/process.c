@@ -40,7 +40,7 @@ static void rest_openmp(void) {
  * whole group is for the caller to answer: workers end when it says so, or when it is gone.  Handlers of a program's own
  * faults stay, because they print where it happened. */
 static void reset_signals(void) {
-    static const int for_the_caller[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
+    static const int for_the_caller[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2};
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
     for (int number = 1; number < NSIG; ++number) {
         struct sigaction action;
