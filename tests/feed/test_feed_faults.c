@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes die, stop, and are signalled; the stream stays what it is, or ends with a sentence; nothing stays behind. */
+#define _GNU_SOURCE /* pipe2 */
+#include "cmocka_all.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "feed/source.h"
+
+enum { most_children = 16 };
+
+/* Children of a process, as the kernel lists them by thread. */
+static int children_of(pid_t parent, pid_t *out) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    FILE *file = fopen(path, "r");
+    int count = 0, pid = 0;
+    while (file && count < most_children && fscanf(file, "%d", &pid) == 1) out[count++] = pid;
+    if (file) fclose(file);
+    return count;
+}
+
+static void name_of(pid_t pid, char *out, int bytes) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    FILE *file = fopen(path, "r");
+    if (!file || !fgets(out, bytes, file)) out[0] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+    if (file) fclose(file);
+}
+
+static pid_t helper_of(pid_t parent) {
+    pid_t pids[most_children];
+    for (int tries = 0; tries < 2000; ++tries, sleep_us(1000)) {
+        int count = children_of(parent, pids);
+        for (int i = 0; i < count; ++i) {
+            char name[32];
+            name_of(pids[i], name, sizeof name);
+            if (strcmp(name, "leat-helper") == 0) return pids[i];
+        }
+    }
+    fail_msg("no helper");
+    return 0;
+}
+
+static int workers_of(pid_t helper, int expected, pid_t *out) {
+    int count = 0;
+    for (int tries = 0; tries < 2000 && count < expected; ++tries, sleep_us(1000))
+        count = children_of(helper, out);
+    assert_int_equal(count, expected);
+    return count;
+}
+
+static const feed_mode two_processes = {2, true};
+static const feed_mode in_line = {0, false};
+
+static uint64_t expected_stream(const leat_sequence *sequence, int64_t batches) {
+    leat_feed_options plain = source_options(in_line);
+    plain.shuffle = LEAT_SHUFFLE_BATCHES;
+    return source_stream(sequence, &plain, batches);
+}
+
+static void processes_have_names(void **state) {
+    (void)state;
+    source s;
+    source_init(&s, 5, 2, 3);
+    leat_sequence sequence = source_sequence(&s);
+    leat_feed_options options = source_options(two_processes);
+    leat_feed *feed = source_open(&sequence, &options);
+    pid_t workers[most_children];
+    workers_of(helper_of(getpid()), 2, workers);
+    sleep_us(20000);
+    for (int i = 0; i < 2; ++i) {
+        char name[32], expected[32];
+        name_of(workers[i], name, sizeof name);
+        snprintf(expected, sizeof expected, "leat-worker/%d", i);
+        assert_string_equal(name, expected);
+    }
+    leat_feed_close(&feed);
+    source_fini(&s);
+}
+
+typedef struct killer {
+    source *s;
+    _Atomic int stop, kills;
+    int hit;
+} killer;
+
+static void *kill_workers(void *argument) {
+    killer *k = argument;
+    uint64_t random = 12345;
+    int64_t gets = 0;
+    while (!atomic_load(&k->stop)) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        sleep_us((int64_t)(random >> 33) % 4000);
+        /* Three deaths on one batch would end the stream: no kill before the batch of the one before was delivered, that
+         * is, before more batches were begun than the ring has room for. */
+        if (atomic_load(&k->s->counts->gets) < gets + 12) continue;
+        gets = atomic_load(&k->s->counts->gets);
+        pid_t pid = (pid_t)atomic_load(&k->s->counts->last_pid);
+        char name[32];
+        if (pid > 0) name_of(pid, name, sizeof name);
+        if (pid > 0 && strncmp(name, "leat-worker/", 12) == 0 && kill(pid, k->hit) == 0)
+            atomic_fetch_add(&k->kills, 1);
+    }
+    return NULL;
+}
+
+static void killed_workers_change_no_byte(void **state) {
+    (void)state;
+    static const int64_t batches = 700;
+    source s;
+    source_init(&s, 37, 8, 100);
+    leat_sequence sequence = source_sequence_with_hook(&s, true);
+    source_state fresh = s.state;
+    uint64_t expected = expected_stream(&sequence, batches);
+    s.delay_us = 1000;
+    for (int workers = 1; workers <= 4; workers += 3) {
+        s.state = fresh;
+        atomic_store(&s.counts->hooks, 0);
+        atomic_store(&s.counts->last_pid, 0);
+        leat_feed_options options = source_options((feed_mode){workers, true});
+        options.shuffle = LEAT_SHUFFLE_BATCHES;
+        leat_feed *feed = source_open(&sequence, &options);
+        killer k = {.s = &s, .hit = SIGKILL};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, kill_workers, &k), 0);
+        uint64_t seen = source_digest(feed, batches);
+        atomic_store(&k.stop, 1);
+        pthread_join(thread, NULL);
+        assert_int_equal(seen, expected);
+        assert_true(atomic_load(&k.kills) > 20);
+        assert_true(leat_feed_stats_get(feed).worker_deaths > 20);
+        assert_int_equal(atomic_load(&s.counts->hook_overtaken), 0);
+        leat_feed_close(&feed);
+    }
+    source_fini(&s);
+}
+
+static void any_end_inside_get_is_made_good(void **state) {
+    (void)state;
+    static const int ends[] = {SIGKILL, SIGSEGV, SIGBUS, SIGABRT, SIGTERM, 0};
+    source s;
+    source_init(&s, 6, 2, 3);
+    leat_sequence sequence = source_sequence(&s);
+    uint64_t expected = expected_stream(&sequence, 14);
+    s.kill_at = 3;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; ++i) {
+        s.kill_signal = ends[i];
+        atomic_store(&s.counts->kills_left, 2);
+        leat_feed_options options = source_options(two_processes);
+        options.shuffle = LEAT_SHUFFLE_BATCHES;
+        leat_feed *feed = source_open(&sequence, &options);
+        assert_int_equal(source_digest(feed, 14), expected);
+        assert_int_equal(leat_feed_stats_get(feed).worker_deaths, 2);
+        leat_feed_close(&feed);
+    }
+    source_fini(&s);
+}
+
+static void third_death_on_a_batch_is_an_error(void **state) {
+    (void)state;
+    static const struct {
+        int signal;
+        const char *part;
+    } ends[] = {{SIGKILL, "killed by signal 9 (SIGKILL: where nobody sent it, the kernel's OOM killer"},
+                {SIGSEGV, "killed by signal 11 (SIGSEGV: a bug in get"},
+                {SIGBUS, "killed by signal 7 (SIGBUS: memory"},
+                {0, "exited with status 0: get must return"}};
+    source s;
+    source_init(&s, 6, 2, 3);
+    leat_sequence sequence = source_sequence(&s);
+    s.kill_at = 3;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; ++i) {
+        resources before = resources_now();
+        s.kill_signal = ends[i].signal;
+        atomic_store(&s.counts->kills_left, 100);
+        leat_feed_options options = source_options(two_processes);
+        leat_feed *feed = source_open(&sequence, &options);
+        const leat_batch *batch = NULL;
+        leat_error err = {0};
+        for (int b = 0; b < 3; ++b) {
+            assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_OK);
+            leat_feed_release(feed);
+        }
+        assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_EWORKER);
+        const char *expected = "batch 3 of pass 0: 3 worker processes died making it; the last ";
+        if (strncmp(err.message, expected, strlen(expected)) != 0 || !strstr(err.message, ends[i].part))
+            fail_msg("%s", err.message);
+        leat_feed_close(&feed);
+        resources_check(before);
+    }
+    source_fini(&s);
+}
+
+static leat_status crash(void *user, int worker, leat_error *err) {
+    (void)user;
+    (void)worker;
+    (void)err;
+    abort();
+}
+
+static void worker_that_never_starts_is_an_error(void **state) {
+    (void)state;
+    source s;
+    source_init(&s, 6, 2, 3);
+    leat_sequence sequence = source_sequence(&s);
+    sequence.worker_init = crash;
+    resources before = resources_now();
+    leat_feed_options options = source_options(two_processes);
+    leat_feed *feed = source_open(&sequence, &options);
+    const leat_batch *batch = NULL;
+    leat_error err = {0};
+    assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_EWORKER);
+    assert_non_null(
+        strstr(err.message, "died 10 times before its first batch; the last time it was killed by signal 6"));
+    leat_feed_close(&feed);
+    resources_check(before);
+    source_fini(&s);
+}
+
+static void dead_helper_is_an_error(void **state) {
+    (void)state;
+    source s;
+    source_init(&s, 6, 2, 3);
+    leat_sequence sequence = source_sequence(&s);
+    resources before = resources_now();
+    leat_feed_options options = source_options(two_processes);
+    atomic_store(&s.counts->pause, 1);
+    leat_feed *feed = source_open(&sequence, &options);
+    pid_t helper = helper_of(getpid()), workers[most_children];
+    workers_of(helper, 2, workers);
+    assert_int_equal(kill(helper, SIGKILL), 0);
+    const leat_batch *batch = NULL;
+    leat_error err = {0};
+    assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_EWORKER);
+    assert_non_null(strstr(err.message, "was killed by signal 9"));
+    leat_feed_close(&feed);
+    resources_check(before);
+    for (int i = 0; i < 2; ++i) assert_int_not_equal(kill(workers[i], 0), 0);
+    source_fini(&s);
+}
+
+/* A trainer in a process group of its own, which takes batches for ever. */
+static pid_t fork_trainer(const leat_sequence *sequence, int ready, bool ignores_signals) {
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid > 0) return pid;
+    setpgid(0, 0);
+    if (ignores_signals)
+        for (int number = 1; number < 16; ++number)
+            if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
+                signal(number, SIG_IGN);
+    leat_feed_options options = source_options(two_processes);
+    leat_feed *feed = NULL;
+    leat_error err = {0};
+    if (leat_feed_open(&feed, sequence, &options, &err) != LEAT_OK) _exit(3);
+    for (int i = 0;; ++i) {
+        const leat_batch *batch = NULL;
+        if (leat_feed_get(feed, &batch, &err) != LEAT_OK) _exit(4);
+        leat_feed_release(feed);
+        if (i == 10 && write(ready, "x", 1) != 1) _exit(5);
+        if (leat_feed_stats_get(feed).worker_deaths) _exit(6);
+    }
+}
+
+static void dead_trainer_leaves_no_orphan(void **state) {
+    (void)state;
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans come to this process, where they can be waited for */
+    source s;
+    source_init(&s, 6, 2, 3);
+    s.delay_us = 500;
+    leat_sequence sequence = source_sequence(&s);
+    resources before = resources_now();
+    for (int paused = 0; paused < 2; ++paused) {
+        int ready[2];
+        assert_int_equal(pipe(ready), 0);
+        pid_t trainer = fork_trainer(&sequence, ready[1], false);
+        char byte;
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+        pid_t helper = helper_of(trainer), workers[most_children];
+        workers_of(helper, 2, workers);
+        atomic_store(&s.counts->pause, paused); /* inside get, where no worker looks at the ring */
+        sleep_us(5000);
+        int64_t start = leati_now_ns();
+        assert_int_equal(kill(trainer, SIGKILL), 0);
+        int reaped = 0;
+        while (reaped < 4 && waitpid(-1, NULL, 0) > 0)
+            ++reaped; /* trainer, helper; workers if the helper did not */
+        assert_true(leati_now_ns() - start < 2000000000);
+        for (int i = 0; i < 2; ++i) assert_int_not_equal(kill(workers[i], 0), 0);
+        assert_int_not_equal(kill(helper, 0), 0);
+        atomic_store(&s.counts->pause, 0);
+        close(ready[0]);
+        close(ready[1]);
+    }
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+    resources_check(before);
+    source_fini(&s);
+}
+
+static void signals_to_the_group_are_the_trainers_business(void **state) {
+    (void)state;
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    source s;
+    source_init(&s, 6, 2, 3);
+    s.delay_us = 500;
+    leat_sequence sequence = source_sequence(&s);
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    pid_t trainer = fork_trainer(&sequence, ready[1], true);
+    char byte;
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    pid_t helper = helper_of(trainer), before[most_children], after[most_children];
+    workers_of(helper, 2, before);
+    for (int i = 0; i < 4; ++i) assert_int_equal(kill(-trainer, signals[i]), 0);
+    int64_t gets = atomic_load(&s.counts->gets);
+    sleep_us(100000);
+    workers_of(helper, 2, after);
+    assert_memory_equal(after, before, 2 * sizeof *after);
+    assert_true(atomic_load(&s.counts->gets) > gets + 10);
+    assert_int_equal(kill(trainer, SIGKILL), 0);
+    int status = 0;
+    assert_int_equal(waitpid(trainer, &status, 0), trainer);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    close(ready[0]);
+    close(ready[1]);
+    source_fini(&s);
+}
+
+static void stopped_processes_go_on(void **state) {
+    (void)state;
+    source s;
+    source_init(&s, 6, 2, 3);
+    leat_sequence sequence = source_sequence(&s);
+    uint64_t expected = expected_stream(&sequence, 50);
+    leat_feed_options options = source_options(two_processes);
+    options.shuffle = LEAT_SHUFFLE_BATCHES;
+    options.max_queue_size = 2;
+    leat_feed *feed = source_open(&sequence, &options);
+    pid_t helper = helper_of(getpid()), workers[most_children];
+    workers_of(helper, 2, workers);
+    if (fork() == 0) {
+        kill(helper, SIGSTOP);
+        for (int i = 0; i < 2; ++i) kill(workers[i], SIGSTOP);
+        sleep_us(200000);
+        for (int i = 0; i < 2; ++i) kill(workers[i], SIGCONT);
+        kill(helper, SIGCONT);
+        _exit(0);
+    }
+    sleep_us(20000);
+    assert_int_equal(source_digest(feed, 50), expected);
+    assert_int_equal(leat_feed_stats_get(feed).worker_deaths, 0);
+    leat_feed_close(&feed);
+    wait(NULL);
+    source_fini(&s);
+}
+
+typedef struct opened {
+    const leat_sequence *sequence;
+    leat_feed *feed;
+} opened;
+
+static void *open_in_thread(void *argument) {
+    opened *o = argument;
+    leat_feed_options options = source_options(two_processes);
+    leat_error err = {0};
+    if (leat_feed_open(&o->feed, o->sequence, &options, &err) != LEAT_OK) o->feed = NULL;
+    return NULL;
+}
+
+/* "Death of the parent" means for the kernel the death of the thread that forked. */
+static void thread_that_opened_may_end(void **state) {
+    (void)state;
+    source s;
+    source_init(&s, 6, 2, 3);
+    leat_sequence sequence = source_sequence(&s);
+    opened o = {.sequence = &sequence};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, open_in_thread, &o), 0);
+    pthread_join(thread, NULL);
+    assert_non_null(o.feed);
+    sleep_us(50000);
+    source_digest(o.feed, 30);
+    assert_int_equal(leat_feed_stats_get(o.feed).worker_deaths, 0);
+    leat_feed_close(&o.feed);
+    source_fini(&s);
+}
+
+static void *allocate_for_ever(void *stop) {
+    volatile size_t size = 1;
+    while (!atomic_load((_Atomic int *)stop)) {
+        void *memory = malloc(size = size * 7 % 5003 + 1);
+        free(memory);
+    }
+    return NULL;
+}
+
+static leat_status allocating_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch,
+                                  leat_error *err) {
+    (void)rng;
+    (void)err;
+    source *s = user;
+    char *text = malloc((size_t)index * 100 + 100);
+    if (!text) return LEAT_ENOMEM;
+    snprintf(text, 100, "%lld %s", (long long)index, "x");
+    memset(batch->tensors[0].data, text[0], (size_t)(s->batch_size * s->width) * sizeof(float));
+    for (int64_t i = 0; i < batch->size; ++i) ((int64_t *)batch->tensors[1].data)[i] = index;
+    free(text);
+    return LEAT_OK;
+}
+
+static void fork_beside_allocating_threads_does_not_hang(void **state) {
+    (void)state;
+    source s;
+    source_init(&s, 6, 2, 3);
+    leat_sequence sequence = source_sequence(&s);
+    sequence.get = allocating_get;
+    _Atomic int stop = 0;
+    pthread_t threads[2];
+    for (int i = 0; i < 2; ++i)
+        assert_int_equal(pthread_create(&threads[i], NULL, allocate_for_ever, &stop), 0);
+    for (int i = 0; i < 40; ++i) {
+        leat_feed_options options = source_options(two_processes);
+        source_stream(&sequence, &options, 12);
+    }
+    atomic_store(&stop, 1);
+    for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
+    source_fini(&s);
+}
+
+static void lack_of_descriptors_is_an_error(void **state) {
+    (void)state;
+    source s;
+    source_init(&s, 6, 2, 3);
+    leat_sequence sequence = source_sequence(&s);
+    resources before = resources_now();
+    struct rlimit old, few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    leat_status status = LEAT_EIO;
+    int failures = 0;
+    for (rlim_t limit = 0; status != LEAT_OK && limit < 100; ++limit) {
+        few = (struct rlimit){.rlim_cur = limit, .rlim_max = old.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        leat_feed_options options = source_options(two_processes);
+        leat_feed *feed = NULL;
+        leat_error err = {0};
+        status = leat_feed_open(&feed, &sequence, &options, &err);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+        if (status == LEAT_OK)
+            source_digest(feed, 20);
+        else
+            assert_int_equal(status, LEAT_EIO);
+        failures += status != LEAT_OK;
+        leat_feed_close(&feed);
+        resources_check(before);
+    }
+    assert_int_equal(status, LEAT_OK);
+    assert_true(failures >= 3); /* at least those of the ring, of this process and of the control */
+    source_fini(&s);
+}
+
+static void child_of_the_trainer_may_close_its_copy(void **state) {
+    (void)state;
+    source s;
+    source_init(&s, 6, 2, 3);
+    leat_sequence sequence = source_sequence(&s);
+    for (int m = 0; m < 3; ++m) {
+        leat_feed_options options = source_options((feed_mode){m, m == 2});
+        leat_feed *feed = source_open(&sequence, &options);
+        pid_t child = fork();
+        if (child == 0) {
+            leat_feed_close(&feed);
+            _exit(feed == NULL ? 7 : 1);
+        }
+        int status = 0;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+        source_digest(feed, 20);
+        leat_feed_close(&feed);
+    }
+    source_fini(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(processes_have_names),
+        cmocka_unit_test(killed_workers_change_no_byte),
+        cmocka_unit_test(any_end_inside_get_is_made_good),
+        cmocka_unit_test(third_death_on_a_batch_is_an_error),
+        cmocka_unit_test(worker_that_never_starts_is_an_error),
+        cmocka_unit_test(dead_helper_is_an_error),
+        cmocka_unit_test(dead_trainer_leaves_no_orphan),
+        cmocka_unit_test(signals_to_the_group_are_the_trainers_business),
+        cmocka_unit_test(stopped_processes_go_on),
+        cmocka_unit_test(thread_that_opened_may_end),
+        cmocka_unit_test(fork_beside_allocating_threads_does_not_hang),
+        cmocka_unit_test(lack_of_descriptors_is_an_error),
+        cmocka_unit_test(child_of_the_trainer_may_close_its_copy),
+    };
+    alarm(240); /* a fork that hangs ends the test */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
