@@ -8,7 +8,7 @@ endif()
 add_library(leat_options INTERFACE)
 target_compile_definitions(leat_options INTERFACE _POSIX_C_SOURCE=200809L)
 target_compile_options(leat_options INTERFACE
-  -Wall -Wextra -Wno-format-truncation -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
+  -Wall -Wextra $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation> -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
   $<$<BOOL:${LEAT_WERROR}>:-Werror>)
 if(LEAT_SANITIZE)
   # Instrumented code is not what was written: gcc warns there of conversions that the source does not make.

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPECs: the parser on the whole text, and the options of every kind, up to the file, which is not there. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/spec.h"
+#include "fuzz.h"
+#include "leat/source.h"
+
+static void open_with(const char *kind, const char *options) {
+    char spec[512];
+    leat_sequence sequence;
+    leat_error err = {0};
+    snprintf(spec, sizeof spec, "%s:/nowhere/at/all?%s", kind, options);
+    if (leat_source_open(&sequence, spec, NULL, &err) == LEAT_OK || err.message[0] == '\0') abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    char text[400];
+    leati_spec spec;
+    if (size >= sizeof text) return 0;
+    if (size) memcpy(text, data, size);
+    text[size] = '\0';
+    if (leati_spec_parse(&spec, text, NULL) == LEAT_OK) leati_spec_fini(&spec);
+    open_with("npy", text);
+    open_with("npz", text);
+    open_with("idx", text);
+    return 0;
+}
