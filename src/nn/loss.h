@@ -54,12 +54,18 @@ typedef struct leati_output_loss {
 
 /* All rows: index from 0, NULL at the end. */
 const leati_loss_type *leati_loss_type_at(int index);
+int leati_loss_type_count(void);
 /* The row with that function name, class name or alias; NULL where there is none. */
 const leati_loss_type *leati_loss_type_find(const char *name);
 
 /* Sets type, options and reduction from a name, {"class_name": ..., "config": ...}, or null.
  * Errors: LEAT_ENOTFOUND with the nearest known name; LEAT_EINVAL, LEAT_ENOTSUP an option. */
 leat_status leati_loss_read(leati_output_loss *out, const json_t *value, leat_error *err);
+
+/* Reads a row's options (fields NULL: it has none) from a configuration (NULL: defaults).  Names, types and reductions are
+ * left to the caller. */
+leat_status leati_measure_options_read(leati_measure_options *out, const leati_field *fields, const json_t *config,
+                                       leat_error *err);
 
 /* One number from targets and predictions: sum(weights * values) / number of values (or what the reduction says).
  * weights is (N), (N, T) or LEATI_NONE. */

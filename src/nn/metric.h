@@ -28,7 +28,8 @@ typedef struct leati_metric {
     char name[LEATI_METRIC_NAME_BYTES]; /* as Keras logs it */
     int32_t output;
     bool weighted; /* from weighted_metrics: sample and class weights count */
-    const leati_metric_type *type;
+    bool root;     /* the result is the square root of the mean */
+    leati_measure_lower lower;
     leati_measure_options options;
     double total, count;
 } leati_metric;
@@ -40,12 +41,12 @@ void leati_metric_accumulate(leati_metric *metric, const leat_tensor *values, co
 /* The mean since the last reset; NaN before anything was added. */
 double leati_metric_result(const leati_metric *metric);
 
-/* All rows: index from 0, NULL at the end. */
-const leati_metric_type *leati_metric_type_at(int index);
-/* The row with that function name, class name or alias; NULL where there is none. */
-const leati_metric_type *leati_metric_type_find(const char *name);
+/* All rows, losses included: index from 0; false at the end. */
+bool leati_metric_type_at(int index, leati_metric_type *out);
+/* The row with that function name, class name or alias; false where there is none. */
+bool leati_metric_type_find(const char *name, leati_metric_type *out);
 
-/* Sets name, type and options from a name or {"class_name": ..., "config": ...}.  "accuracy", "acc", "crossentropy" and
+/* Sets name, function and options from a name or {"class_name": ..., "config": ...}.  "accuracy", "acc", "crossentropy" and
  * "ce" depend on the output's last dimension and on its loss (NULL: none), as in Keras.  The name is that of the
  * metric alone; compile adds the output's.
  * Errors: LEAT_ENOTFOUND with the nearest known name; LEAT_EINVAL, LEAT_ENOTSUP an option. */

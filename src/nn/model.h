@@ -51,6 +51,7 @@ typedef struct leati_compiled {
     leati_output_loss *losses;   /* one per output */
     int32_t metric_count;
     leati_metric *metrics;       /* in Keras's order, each with its output and its name */
+    json_t *arguments;           /* what was asked for, as a training_config holds it (without the optimizer) */
 } leati_compiled;
 
 struct leat_model {
@@ -78,6 +79,9 @@ leat_status leati_model_config(const leat_model *model, json_t **out, leat_error
 /* training_config of a file: {"optimizer_config": ..., "loss": ..., "metrics": ..., ...}. */
 leat_status leati_model_compile_config(leat_model *model, const json_t *training_config, leat_error *err);
 leat_status leati_model_training_config(const leat_model *model, json_t **out, leat_error *err);
+
+/* Frees what compile made and zeroes it; zeroed is fine. */
+void leati_compiled_fini(leati_compiled *compiled);
 
 /* All layers, nested ones included, in the order of Keras's model.layers flattened; visits until it returns non-zero. */
 const char *leati_model_input_name(const leat_model *model, int index);

@@ -23,6 +23,7 @@
 typedef struct leati_optimizer_config {
     double learning_rate, decay;
     double clipnorm, clipvalue; /* NAN: none */
+    double lr;                  /* the old name of learning_rate; NAN: not given */
     double momentum, rho, beta_1, beta_2, epsilon, schedule_decay;
     bool nesterov, amsgrad;
 } leati_optimizer_config;
@@ -34,10 +35,13 @@ typedef struct leati_optimizer_type {
     const leati_field *fields;
     leati_op op;
     int32_t slot_count;
-    const char *slots[LEATI_OPTIMIZER_MAX_SLOTS]; /* names in files: "m" makes "training/Adam/m_0:0" */
+    const char *slots[LEATI_OPTIMIZER_MAX_SLOTS]; /* names in files: "m" makes "m_0:0" */
+    /* Whether the last slot is in use; NULL: always.  Where it is not, files hold zeros: of the weight's shape, or one
+     * number (Adam's vhat). */
+    bool (*uses_last_slot)(const leati_optimizer_config *config);
+    bool unused_is_one_number;
+    bool has_schedule; /* Nadam: m_schedule, the second weight in files */
     int32_t scalar_count;
-    bool optional_last_slot; /* the last slot is there with amsgrad only; files hold (1) in its place */
-    bool has_schedule;       /* Nadam: m_schedule, the second weight in files */
     void (*scalars)(leati_optimizer *optimizer, int64_t iterations, float *out);
 } leati_optimizer_type;
 
@@ -70,7 +74,7 @@ void leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,
 /* The optimizer's weights as files hold them: iterations, then (Nadam) m_schedule, then all of the first slot, ...
  * A compiled model's; none before the first step of training in Keras, always there in leat. */
 typedef struct leati_optimizer_weight {
-    char name[2 * LEAT_NAME_BYTES]; /* "training/Adam/m_0:0" */
+    char name[LEAT_NAME_BYTES]; /* "Adam/iterations:0", "m_0:0" */
     leati_desc desc;                /* i64 for iterations, f32 for all others */
 } leati_optimizer_weight;
 

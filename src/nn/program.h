@@ -26,7 +26,7 @@ typedef struct leati_program_spec {
 typedef struct leati_program {
     leati_graph *graph;
     int32_t binding_count;
-    leati_value predictions[LEATI_PROGRAM_MAX_OUTPUTS];
+    leati_value predictions[LEATI_PROGRAM_MAX_OUTPUTS];   /* readable after a run in predict mode only */
     leati_value loss;                                   /* scalar: the total, regularizers included */
     leati_value regularization;                         /* scalar, LEATI_NONE without regularizers */
     leati_value output_losses[LEATI_PROGRAM_MAX_OUTPUTS]; /* scalars: weighted mean over the batch, unscaled */

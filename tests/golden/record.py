@@ -8,6 +8,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def groups():
     """What each group runs; imported late, since TensorFlow takes seconds to load."""
+    import recorder.ordered  # noqa: F401
     from recorder import layers_conv, layers_core, layers_graph, layers_recurrent
     from recorder import files, initializers, losses, losses_model, metrics, optimizers
     return {

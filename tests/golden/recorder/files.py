@@ -30,9 +30,11 @@ def two_inputs():
     """Two inputs through a shared layer and a nested model, two outputs."""
     a, b = L.Input((4,), name="left"), L.Input((4,), name="right")
     shared = L.Dense(3, activation="tanh", name="shared")
-    inner = keras.Sequential([L.Dense(4, input_shape=(3,)), L.BatchNormalization(),
+    inner = keras.Sequential([L.Dense(4, input_shape=(3,), use_bias=False), L.BatchNormalization(),
                               L.Dense(2, activation="tanh")], name="inner")
-    x = L.Concatenate(name="join")([inner(shared(a)), inner(shared(b)), shared(b)])
+    twice = keras.Sequential([L.Dense(3, activation="tanh", input_shape=(3,)), L.Dense(2)], name="twice")
+    left, right = shared(a), shared(b)
+    x = L.Concatenate(name="join")([inner(left), twice(left), twice(right), right])
     return keras.Model([a, b], [L.Dense(3, activation="softmax", name="kind")(x),
                                 L.Dense(1, name="size")(x)], name="pair")
 

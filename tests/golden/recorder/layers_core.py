@@ -11,13 +11,13 @@ ACTIVATIONS = ["softmax", "elu", "selu", "softplus", "softsign", "relu", "tanh",
 
 
 def stack(shape, *layers):
-    """A Sequential model from functions that make its layers (after the session is cleared)."""
+    """A Sequential model from functions that make its layers (after the session is cleared).
+
+    The first layer bears the shape: 2.3.1 forgets an InputLayer when it writes a Sequential."""
     def build():
-        model = keras.Sequential()
-        model.add(L.InputLayer(input_shape=shape))
-        for make in layers:
-            model.add(make())
-        return model
+        made = [make() for make in layers]
+        made[0].batch_input_shape = (None,) + shape
+        return keras.Sequential(made)
     return build
 
 

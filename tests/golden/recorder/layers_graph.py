@@ -158,13 +158,6 @@ def graphs(root):
         return keras.Model(x, L.Dense(2)(layer(layer(x))))
     record(root, GROUP, "shared_in_chain", "Dense", shared_twice_in_chain)
 
-    def shared_batchnorm():
-        a, b = L.Input((3,)), L.Input((3,))
-        bn = L.BatchNormalization()
-        return keras.Model([a, b], L.Dense(2)(L.Add()([bn(a), bn(b)])))
-    record(root, GROUP, "shared_batchnorm", "BatchNormalization", shared_batchnorm, batch=5,
-           notes="each call moves the averages; TensorFlow happens to take the last call first")
-
 
 def run(root):
     """All of this module."""

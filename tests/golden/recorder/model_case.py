@@ -213,8 +213,7 @@ def _train(members, model, x, t, sw, spec):
     outputs = []
     for _ in range(spec["steps"]):
         outputs.append(
-            listed(model.train_on_batch(x, t, sample_weight=sw, class_weight=spec["class_weight"]))
-        )
+            listed(model.train_on_batch(x, t, sample_weight=sw, class_weight=spec["class_weight"])))
     members["train_loss"] = [o[0] for o in outputs]
     members["train_outputs"] = outputs
     put(members, "wt", model.get_weights())

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments of compile: parsing, checking, dealing out to outputs. */
+#include "nn/arguments.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+#define MAX_OUTPUTS 64
+
+static leat_status append(json_t *list, const char *from, size_t length, const char *what, leat_error *err) {
+    while (length > 0 && isspace((unsigned char)from[0])) {
+        from += 1;
+        length -= 1;
+    }
+    while (length > 0 && isspace((unsigned char)from[length - 1])) {
+        length -= 1;
+    }
+    if (length == 0) return leati_fail(err, LEAT_EINVAL, "%s: expected a name between commas", what);
+    if (json_array_append_new(list, json_stringn(from, length)) != 0) {
+        return leati_fail(err, LEAT_ENOMEM, "no memory for %s (or no UTF-8)", what);
+    }
+    return LEAT_OK;
+}
+
+static leat_status parse_names(const char *text, const char *what, json_t **out, leat_error *err) {
+    json_t *list = json_array();
+    leat_status status = list ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for %s", what);
+    for (const char *from = text; status == LEAT_OK;) {
+        size_t length = strcspn(from, ",");
+        status = append(list, from, length, what, err);
+        if (from[length] == '\0') break;
+        from += length + 1;
+    }
+    if (status == LEAT_OK) {
+        *out = json_array_size(list) == 1 ? json_incref(json_array_get(list, 0)) : json_incref(list);
+    }
+    json_decref(list);
+    return status;
+}
+
+static leat_status parse_json(const char *text, const char *what, json_t **out, leat_error *err) {
+    json_error_t error;
+    *out = json_loads(text, JSON_DECODE_ANY, &error);
+    if (*out) return LEAT_OK;
+    if (json_error_code(&error) == json_error_out_of_memory) {
+        return leati_fail(err, LEAT_ENOMEM, "no memory for %s", what);
+    }
+    return leati_fail(err, LEAT_EINVAL, "%s: expected a name or JSON; at character %d: %s", what,
+                      error.position, error.text);
+}
+
+/* "1, 0.5" */
+static leat_status parse_numbers(const char *text, const char *what, json_t **out, leat_error *err) {
+    leati_text list = {0};
+    leati_text_add(&list, "[%s]", text);
+    leat_status status = list.failed ? leati_fail(err, LEAT_ENOMEM, "no memory for %s", what)
+                                     : parse_json(list.data, what, out, err);
+    leati_text_fini(&list);
+    return status;
+}
+
+leat_status leati_argument_parse(const char *text, const char *what, json_t **out, leat_error *err) {
+    *out = NULL;
+    const char *start = text ? text + strspn(text, " \t\r\n") : "";
+    if (*start == '\0') {
+        *out = json_null();
+        return LEAT_OK;
+    }
+    if (!strchr("{[\"-0123456789", *start) && strcmp(start, "null") != 0) {
+        return parse_names(start, what, out, err);
+    }
+    bool numbers = strchr("-0123456789", *start) && strchr(start, ',');
+    return numbers ? parse_numbers(start, what, out, err) : parse_json(start, what, out, err);
+}
+
+bool leati_argument_is_dict(const json_t *value) {
+    return json_is_object(value) && !json_object_get(value, "class_name");
+}
+
+static leat_status check_key(const char *key, const char *what, const leat_model *model, leat_error *err) {
+    const char *names[MAX_OUTPUTS];
+    size_t count = 0;
+    for (int i = 0; i < model->output_count && count < MAX_OUTPUTS; ++i) {
+        names[count++] = leati_model_output_name(model, i);
+        if (strcmp(names[i], key) == 0) return LEAT_OK;
+    }
+    const char *nearest = leati_nearest(key, names, count);
+    if (!nearest && count > 0) nearest = names[0];
+    return leati_fail(err, LEAT_ENOTFOUND, "%s: the model has no output '%s'; did you mean '%s'?", what, key,
+                      nearest ? nearest : "");
+}
+
+leat_status leati_argument_check(const json_t *value, const char *what, const leat_model *model,
+                                 bool list_by_output, leat_error *err) {
+    if (leati_argument_is_dict(value)) {
+        const char *key;
+        json_t *item;
+        json_object_foreach((json_t *)(uintptr_t)value, key, item) {
+            LEATI_TRY(check_key(key, what, model, err));
+        }
+    }
+    if (json_is_array(value) && list_by_output && json_array_size(value) != (size_t)model->output_count) {
+        return leati_fail(err, LEAT_EINVAL, "%s: expected one item for each of %d outputs, found %zu", what,
+                          (int)model->output_count, json_array_size(value));
+    }
+    return LEAT_OK;
+}
+
+const json_t *leati_argument_of(const json_t *value, const leat_model *model, int index,
+                                bool list_by_output) {
+    const json_t *item = value;
+    if (leati_argument_is_dict(value)) item = json_object_get(value, leati_model_output_name(model, index));
+    if (json_is_array(value) && list_by_output) item = json_array_get(value, (size_t)index);
+    return json_is_null(item) ? NULL : item;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Initializers that draw nothing: Zeros, Ones, Constant, Identity. */
+#include "nn/initializers/types.h"
+
+#include "base/error.h"
+
+typedef struct constant_config {
+    double value;
+} constant_config;
+
+static const leati_field constant_fields[] = {
+    {.key = "value", .kind = LEATI_FIELD_FLOAT, .offset = offsetof(constant_config, value), .preset = "0"},
+    {.key = NULL},
+};
+
+typedef struct identity_config {
+    double gain;
+} identity_config;
+
+static const leati_field identity_fields[] = {
+    {.key = "gain", .kind = LEATI_FIELD_FLOAT, .offset = offsetof(identity_config, gain), .preset = "1.0"},
+    {.key = NULL},
+};
+
+int64_t leati_shape_elements(int rank, const int64_t *dims) {
+    int64_t count = 1;
+    for (int i = 0; i < rank; ++i) {
+        count *= dims[i];
+    }
+    return count;
+}
+
+static void fill(float value, int rank, const int64_t *dims, float *out) {
+    int64_t count = leati_shape_elements(rank, dims);
+    for (int64_t i = 0; i < count; ++i) {
+        out[i] = value;
+    }
+}
+
+static leat_status draw_zeros(const void *config, int rank, const int64_t *dims, leat_rng *rng, float *out,
+                              leat_error *err) {
+    (void)config, (void)rng, (void)err;
+    fill(0.0f, rank, dims, out);
+    return LEAT_OK;
+}
+
+static leat_status draw_ones(const void *config, int rank, const int64_t *dims, leat_rng *rng, float *out,
+                             leat_error *err) {
+    (void)config, (void)rng, (void)err;
+    fill(1.0f, rank, dims, out);
+    return LEAT_OK;
+}
+
+static leat_status draw_constant(const void *config, int rank, const int64_t *dims, leat_rng *rng, float *out,
+                                 leat_error *err) {
+    (void)rng, (void)err;
+    fill((float)((const constant_config *)config)->value, rank, dims, out);
+    return LEAT_OK;
+}
+
+static leat_status draw_identity(const void *config, int rank, const int64_t *dims, leat_rng *rng, float *out,
+                                 leat_error *err) {
+    (void)rng;
+    if (rank != 2) {
+        return leati_fail(err, LEAT_ESHAPE,
+                          "initializer 'Identity': expected a matrix, found a weight of rank %d", rank);
+    }
+    fill(0.0f, rank, dims, out);
+    for (int64_t i = 0; i < dims[0] && i < dims[1]; ++i) {
+        out[i * dims[1] + i] = (float)((const identity_config *)config)->gain;
+    }
+    return LEAT_OK;
+}
+
+const leati_initializer_type leati_initializer_type_zeros = {.class_name = "Zeros",
+                                                             .seed_offset = SIZE_MAX,
+                                                             .draw = draw_zeros};
+const leati_initializer_type leati_initializer_type_ones = {.class_name = "Ones",
+                                                            .seed_offset = SIZE_MAX,
+                                                            .draw = draw_ones};
+const leati_initializer_type leati_initializer_type_constant = {.class_name = "Constant",
+                                                                .config_bytes = sizeof(constant_config),
+                                                                .fields = constant_fields,
+                                                                .seed_offset = SIZE_MAX,
+                                                                .draw = draw_constant};
+const leati_initializer_type leati_initializer_type_identity = {.class_name = "Identity",
+                                                                .config_bytes = sizeof(identity_config),
+                                                                .fields = identity_fields,
+                                                                .seed_offset = SIZE_MAX,
+                                                                .draw = draw_identity};

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Crossentropies, with the numerics of Keras 2.3.1 on TensorFlow 2.1: straight after a softmax (of rank 2: Keras spells
+ * others as exp / sum) or a sigmoid they are computed from what went into it, unclipped; from any other tensor the
+ * probabilities are clipped. */
+#include "nn/losses/rows.h"
+
+#include "engine/build.h"
+
+/* The op that made x, or LEATI_OP_COUNT. */
+static leati_op made_by(const leati_graph *g, leati_value x, const leati_node **node) {
+    int32_t producer = x >= 0 ? leati_graph_value(g, x)->producer : -1;
+    if (producer < 0) return LEATI_OP_COUNT;
+    *node = leati_graph_node_at(g, producer);
+    return (*node)->op;
+}
+
+/* What went into the softmax that made y_pred; LEATI_NONE where it was none. */
+static leati_value softmax_logits(const leati_graph *g, leati_value y_pred) {
+    const leati_node *node;
+    bool softmax = made_by(g, y_pred, &node) == LEATI_OP_SOFTMAX && leati_graph_desc(g, y_pred)->rank == 2;
+    return softmax && node->attrs.softmax.axis == 1 && !node->attrs.softmax.log ? node->inputs[0]
+                                                                                : LEATI_NONE;
+}
+
+static leati_value sigmoid_logits(const leati_graph *g, leati_value y_pred) {
+    const leati_node *node;
+    bool sigmoid = made_by(g, y_pred, &node) == LEATI_OP_ELTWISE;
+    return sigmoid && node->attrs.eltwise.function == LEATI_FN_SIGMOID ? node->inputs[0] : LEATI_NONE;
+}
+
+static leati_value clipped(leati_graph *g, leati_value p) {
+    return leati_clip(g, p, LEATI_EPSILON, 1.0f - LEATI_EPSILON);
+}
+
+/* t (1 - s) + s / n: n is the size of axis 1, as Keras takes it, whichever axis holds the classes. */
+static leati_value smoothed(leati_graph *g, leati_value y_true, double smoothing, float classes) {
+    if (!(smoothing > 0.0)) return y_true;
+    float s = (float)smoothing;
+    return leati_linear(g, y_true, 1.0f - s, s / classes);
+}
+
+static leati_value last_axis_only(leati_graph *g, const leati_measure_options *options, leati_value x) {
+    int rank = leati_graph_desc(g, x)->rank;
+    if (options->axis == -1 || options->axis == rank - 1) return x;
+    return leati_graph_fail(g, LEAT_ENOTSUP, "crossentropy: expected axis -1, found %d", (int)options->axis);
+}
+
+static leati_value categorical(leati_graph *g, const leati_measure_options *options, leati_value y_true,
+                               leati_value y_pred) {
+    y_pred = last_axis_only(g, options, y_pred);
+    const leati_desc *desc = leati_graph_desc(g, y_true);
+    float classes = desc->rank > 1 ? (float)desc->shape[1] : 1.0f;
+    leati_value labels = smoothed(g, y_true, options->label_smoothing, classes);
+    leati_value logits = options->from_logits ? y_pred : softmax_logits(g, y_pred);
+    if (logits != LEATI_NONE) return leati_softmax_xent(g, logits, labels);
+    leati_value sum = leati_reduce_last(g, LEATI_REDUCE_SUM, y_pred, true);
+    leati_value log = leati_function_of(g, clipped(g, leati_div(g, y_pred, sum)), LEATI_FN_LOG);
+    return leati_linear(g, leati_sum_last(g, leati_mul(g, labels, log)), -1.0f, 0.0f);
+}
+
+/* x with an axis moved to the end. */
+static leati_value axis_last(leati_graph *g, leati_value x, int64_t axis) {
+    int rank = leati_graph_desc(g, x)->rank;
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank) {
+        return leati_graph_fail(g, LEAT_ESHAPE, "crossentropy: no axis %d in a prediction of rank %d",
+                                (int)axis, rank);
+    }
+    if (axis == rank - 1) return x;
+    int32_t perm[LEAT_MAX_RANK];
+    for (int i = 0, next = 0; i < rank; ++i) {
+        if (i != axis) perm[next++] = i;
+    }
+    perm[rank - 1] = (int32_t)axis;
+    return leati_transpose(g, x, perm);
+}
+
+/* Class numbers (..., 1) or (...) become rows of 0 and 1 beside logits (..., C). */
+static leati_value labels_of(leati_graph *g, leati_value y_true, leati_value logits) {
+    leati_desc desc = *leati_graph_desc(g, logits);
+    int64_t classes = desc.rank > 0 ? desc.shape[desc.rank - 1] : 1;
+    leati_value numbers = leati_reshape(g, y_true, desc.rank - 1, desc.shape);
+    return leati_one_hot(g, numbers, classes);
+}
+
+static leati_value sparse(leati_graph *g, const leati_measure_options *options, leati_value y_true,
+                          leati_value y_pred) {
+    leati_value logits = options->from_logits ? y_pred : softmax_logits(g, y_pred);
+    if (logits == LEATI_NONE) logits = leati_function_of(g, clipped(g, y_pred), LEATI_FN_LOG);
+    logits = axis_last(g, logits, options->axis);
+    return leati_softmax_xent(g, logits, labels_of(g, y_true, logits));
+}
+
+/* t softplus(-x) + (1 - t) softplus(x): neither end cancels, and the gradient is sigmoid(x) - t everywhere. */
+static leati_value binary_from_logits(leati_graph *g, leati_value y_true, leati_value x) {
+    leati_value miss = leati_function_of(g, leati_linear(g, x, -1.0f, 0.0f), LEATI_FN_SOFTPLUS);
+    leati_value alarm = leati_function_of(g, x, LEATI_FN_SOFTPLUS);
+    leati_value no = leati_linear(g, y_true, -1.0f, 1.0f);
+    return leati_add(g, leati_mul(g, y_true, miss), leati_mul(g, no, alarm));
+}
+
+/* -t log(p + e) - (1 - t) log(1 - p + e), p clipped to [e, 1 - e] */
+static leati_value binary_from_probabilities(leati_graph *g, leati_value y_true, leati_value y_pred) {
+    leati_value p = clipped(g, y_pred);
+    leati_value yes = leati_function_of(g, leati_linear(g, p, 1.0f, LEATI_EPSILON), LEATI_FN_LOG);
+    leati_value rest = leati_linear(g, leati_linear(g, p, -1.0f, 1.0f), 1.0f, LEATI_EPSILON);
+    leati_value no =
+        leati_mul(g, leati_linear(g, y_true, -1.0f, 1.0f), leati_function_of(g, rest, LEATI_FN_LOG));
+    return leati_linear(g, leati_add(g, leati_mul(g, y_true, yes), no), -1.0f, 0.0f);
+}
+
+static leati_value binary(leati_graph *g, const leati_measure_options *options, leati_value y_true,
+                          leati_value y_pred) {
+    y_pred = last_axis_only(g, options, y_pred);
+    leati_value labels = smoothed(g, y_true, options->label_smoothing, 2.0f);
+    leati_value logits = options->from_logits ? y_pred : sigmoid_logits(g, y_pred);
+    return leati_mean_last(g, logits != LEATI_NONE ? binary_from_logits(g, labels, logits)
+                                                   : binary_from_probabilities(g, labels, y_pred));
+}
+
+#define FROM_LOGITS                                                                                          \
+    {                                                                                                        \
+        .key = "from_logits", .kind = LEATI_FIELD_BOOL,                                                      \
+        .offset = offsetof(leati_measure_options, from_logits), .preset = "false"                            \
+    }
+#define AXIS                                                                                                 \
+    {                                                                                                        \
+        .key = "axis", .kind = LEATI_FIELD_INT, .offset = offsetof(leati_measure_options, axis),             \
+        .preset = "-1"                                                                                       \
+    }
+
+static const leati_field dense_fields[] = {
+    FROM_LOGITS,
+    AXIS,
+    {.key = "label_smoothing",
+     .kind = LEATI_FIELD_FLOAT,
+     .offset = offsetof(leati_measure_options, label_smoothing),
+     .preset = "0"},
+    {.key = NULL},
+};
+
+static const leati_field sparse_fields[] = {FROM_LOGITS, AXIS, {.key = NULL}};
+
+const leati_loss_type leati_loss_categorical_crossentropy = {.name = "categorical_crossentropy",
+                                                             .class_name = "CategoricalCrossentropy",
+                                                             .fields = dense_fields,
+                                                             .lower = categorical};
+const leati_loss_type leati_loss_sparse_categorical_crossentropy = {.name = "sparse_categorical_crossentropy",
+                                                                    .class_name =
+                                                                        "SparseCategoricalCrossentropy",
+                                                                    .fields = sparse_fields,
+                                                                    .sparse = true,
+                                                                    .lower = sparse};
+const leati_loss_type leati_loss_binary_crossentropy = {.name = "binary_crossentropy",
+                                                        .class_name = "BinaryCrossentropy",
+                                                        .fields = dense_fields,
+                                                        .lower = binary};

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Distances that are no losses: the root of the mean square, and the cosine (whose loss is its negative). */
+#include "nn/metrics/rows.h"
+
+#include "engine/build.h"
+#include "nn/losses/rows.h"
+
+static leati_value square(leati_graph *g, const leati_measure_options *options, leati_value y_true,
+                          leati_value y_pred) {
+    (void)options;
+    return leati_function_of(g, leati_sub(g, y_pred, y_true), LEATI_FN_SQUARE);
+}
+
+static leati_value cosine(leati_graph *g, const leati_measure_options *options, leati_value y_true,
+                          leati_value y_pred) {
+    return leati_cosine(g, y_true, y_pred, options->axis);
+}
+
+static const char *const cosine_aliases[] = {"cosine_proximity", "cosine", NULL};
+
+static const leati_field cosine_fields[] = {
+    {.key = "axis", .kind = LEATI_FIELD_INT, .offset = offsetof(leati_measure_options, axis), .preset = "-1"},
+    {.key = NULL},
+};
+
+const leati_metric_type leati_metric_root_mean_squared_error = {.name = "root_mean_squared_error",
+                                                                .class_name = "RootMeanSquaredError",
+                                                                .root = true,
+                                                                .lower = square};
+const leati_metric_type leati_metric_cosine = {.name = "cosine_similarity",
+                                               .class_name = "CosineSimilarity",
+                                               .aliases = cosine_aliases,
+                                               .fields = cosine_fields,
+                                               .lower = cosine};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adam (Kingma, Ba 2014, arXiv:1412.6980), and AMSGrad.  The correction of the moments' bias is in the learning rate, so
+ * that epsilon is added to the uncorrected root. */
+#include "nn/optimizers/rows.h"
+
+#include <math.h>
+
+static const leati_field fields[] = {
+    LEATI_OPTIMIZER_FLOAT(learning_rate, "0.001"),
+    LEATI_OPTIMIZER_FLOAT(beta_1, "0.9"),
+    LEATI_OPTIMIZER_FLOAT(beta_2, "0.999"),
+    LEATI_OPTIMIZER_FLOAT(decay, "0.0"),
+    LEATI_OPTIMIZER_OPTIONAL(epsilon, false),
+    LEATI_OPTIMIZER_BOOL(amsgrad),
+    LEATI_OPTIMIZER_COMMON,
+};
+
+static bool uses_vhat(const leati_optimizer_config *config) {
+    return config->amsgrad;
+}
+
+static void scalars(leati_optimizer *optimizer, int64_t iterations, float *out) {
+    float beta_1 = (float)optimizer->config.beta_1, beta_2 = (float)optimizer->config.beta_2;
+    float t = (float)iterations + 1.0f;
+    float correction = sqrtf(1.0f - powf(beta_2, t)) / (1.0f - powf(beta_1, t));
+    out[0] = leati_optimizer_rate(optimizer, iterations) * correction;
+    out[1] = beta_1;
+    out[2] = beta_2;
+    out[3] = (float)optimizer->config.epsilon;
+}
+
+const leati_optimizer_type leati_optimizer_adam = {.class_name = "Adam",
+                                                   .fields = fields,
+                                                   .op = LEATI_OP_UPDATE_ADAM,
+                                                   .slot_count = 3,
+                                                   .slots = {"m", "v", "vhat"},
+                                                   .uses_last_slot = uses_vhat,
+                                                   .unused_is_one_number = true,
+                                                   .scalar_count = 4,
+                                                   .scalars = scalars};

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes legacy .h5 files with current Keras, and what it predicts: files/keras3_*.h5 and .npz."""
+import collections
+import os
+
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["KERAS_BACKEND"] = "tensorflow"
+
+import keras  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+from recorder import store  # noqa: E402
+
+L = keras.layers
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def sequential():
+    """A small CNN."""
+    model = keras.Sequential([
+        L.Input((8, 8, 1)),
+        L.Conv2D(3, 3, activation="relu"),
+        L.BatchNormalization(),
+        L.MaxPooling2D(2),
+        L.DepthwiseConv2D(2, padding="same"),
+        L.Dropout(0.25),
+        L.Flatten(),
+        L.Dense(4, activation="relu", kernel_regularizer="l2"),
+        L.Dense(3, activation="softmax"),
+    ], name="cnn")
+    model.compile("adam", "categorical_crossentropy", metrics=["accuracy"])
+    return model
+
+
+def functional():
+    """Two inputs through a shared layer and a nested model, two outputs."""
+    a, b = L.Input((4,), name="left"), L.Input((4,), name="right")
+    shared = L.Dense(3, activation="tanh", name="shared")
+    inner = keras.Sequential([L.Input((3,)), L.Dense(4), L.BatchNormalization(),
+                              L.Dense(2, activation="tanh")], name="inner")
+    x = L.Concatenate(name="join")([inner(shared(a)), inner(shared(b)), shared(b)])
+    x = L.Add(name="sum")([x, L.Dense(7, name="side")(a)])
+    model = keras.Model([a, b], [L.Dense(3, activation="softmax", name="kind")(x),
+                                 L.Dense(1, name="size")(x)], name="pair")
+    model.compile("rmsprop", ["categorical_crossentropy", "mse"])
+    return model
+
+
+def lstm():
+    """Two LSTM layers and a head."""
+    model = keras.Sequential([
+        L.Input((5, 2)),
+        L.LSTM(3, return_sequences=True, go_backwards=True),
+        L.LSTM(2, recurrent_activation="hard_sigmoid", use_bias=False, activation="relu"),
+        L.Dense(1),
+    ], name="memory")
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True), "mse")
+    return model
+
+
+def initial(random, variable):
+    """A value by what the variable is."""
+    if variable.name in ("gamma", "moving_variance"):
+        return random.uniform(0.5, 1.5, variable.shape)
+    return random.normal(0.0, 0.4, variable.shape)
+
+
+def arrays(prefix, values):
+    """Numbers the arrays."""
+    values = values if isinstance(values, (list, tuple)) else [values]
+    return collections.OrderedDict(("%s%d" % (prefix, i), v) for i, v in enumerate(values))
+
+
+def case(root, name, build):
+    """A model with fixed weights, trained for three steps, saved."""
+    keras.backend.clear_session()
+    random = store.random_for("files/" + name)
+    model = build()
+    model.set_weights([initial(random, w) for w in model.weights])
+    x = [random.normal(0.0, 1.0, (4,) + tuple(i.shape[1:])).astype("float32") for i in model.inputs]
+    t = [random.uniform(0.0, 1.0, (4,) + tuple(o.shape[1:])).astype("float32") for o in model.outputs]
+    for _ in range(3):
+        model.train_on_batch(x, t)
+    model.save("%s/%s.h5" % (root, name))
+    members = collections.OrderedDict()
+    members["meta"] = store.text({
+        "keras": keras.__version__, "tensorflow": tf.__version__, "group": "files", "case": name,
+        "file": name + ".h5", "weights": [w.path for w in model.weights],
+    })
+    members.update(arrays("x", x))
+    members.update(arrays("w", model.get_weights()))
+    members.update(arrays("y", model.predict_on_batch(x)))
+    store.save("%s/%s.npz" % (root, name), members)
+
+
+def main():
+    """Records the three models."""
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    keras.utils.set_random_seed(3)
+    for build in (sequential, functional, lstm):
+        case(os.path.join(HERE, "files"), "keras3_" + build.__name__, build)
+
+
+if __name__ == "__main__":
+    main()
