@@ -4,6 +4,7 @@
 #ifndef LEATI_ENGINE_BACKEND_H
 #define LEATI_ENGINE_BACKEND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -54,6 +55,7 @@ typedef struct leati_backend {
     const char *name;
     const leati_implementation *implementations; /* several for one op: in order of preference */
     size_t count;
+    bool fuses; /* its MATMUL and CONV look at attrs->post, and serve or refuse it; others are not asked to fuse */
 } leati_backend;
 
 /* The backends in order of preference, NULL at the end.  Defined by the composition root, src/leat.c; a test program

@@ -9,7 +9,7 @@
 #include "engine/graph.h"
 
 /* Memory that several plans of one model share: it grows to the largest, so that the plan of the last short batch
- * costs none.  Only one of them runs at a time, and outputs are valid until the next run of any. */
+ * costs none.  Only one of them runs at a time; outputs are valid until one of them runs again or another is made. */
 typedef struct leati_arena leati_arena;
 leat_status leati_arena_create(leati_arena **out, leat_error *err);
 void leati_arena_destroy(leati_arena **arena);

@@ -13,6 +13,7 @@ typedef struct conv_state {
     leati_geometry g;
     int64_t group_channels, group_filters;
     int inputs;
+    leati_attrs attrs;
 } conv_state;
 
 /* acc[f] += sum over channels of src[c] * weights[c][f], group by group. */
@@ -39,7 +40,11 @@ static leat_status run_conv(const leati_kernel *kernel, void *const *args, const
             if (from < 0) continue;
             add_tap(s, src + from * g->channels, weights + tap * s->group_channels * g->filters, acc);
         }
-        for (int64_t f = 0; f < g->filters; f++) dst[pixel * g->filters + f] = (float)acc[f];
+        for (int64_t f = 0; f < g->filters; f++) {
+            float value = (float)acc[f];
+            dst[pixel * g->filters + f] =
+                s->attrs.post.present ? leati_eltwise_at(&s->attrs.post.function, value) : value;
+        }
     }
     return LEAT_OK;
 }
@@ -115,6 +120,7 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, size_t 
     s->group_channels = s->g.channels / s->g.groups;
     s->group_filters = s->g.filters / s->g.groups;
     s->inputs = task->input_count;
+    s->attrs = *task->attrs;
     kernel->scratch_bytes = accumulators * (size_t)s->g.filters * sizeof(double);
     snprintf(kernel->implementation, sizeof kernel->implementation, "ref");
     return LEAT_OK;

@@ -16,7 +16,8 @@ static const leati_implementation implementations[] = {
 
 const leati_backend leati_backend_ref = {.name = "ref",
                                          .implementations = implementations,
-                                         .count = sizeof implementations / sizeof *implementations};
+                                         .count = sizeof implementations / sizeof *implementations,
+                                         .fuses = true};
 
 leat_status leati_ref_accept(const leati_task *task, leati_kernel *kernel, leati_ref_run run,
                              leat_error *err) {
