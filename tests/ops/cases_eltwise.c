@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ELTWISE: every function, with every parameter that a layer sets; inputs away from corners. */
+#include <math.h>
+
+#include "ops/harness.h"
+
+#define CASE(title, f, pa, pb, pc, how, lo, hi)                                                              \
+    {                                                                                                        \
+        .name = "eltwise " title, .op = LEATI_OP_ELTWISE,                                                    \
+        .attrs = {.eltwise = {.function = LEATI_FN_##f, .a = (pa), .b = (pb), .c = (pc)}}, .input_count = 1, \
+        .inputs = {                                                                                          \
+            OP_FILLED(how, lo, hi, 3, 4, 5)                                                                  \
+        }                                                                                                    \
+    }
+
+const op_case cases_eltwise[] = {CASE("relu", RELU, 0, INFINITY, 0, OP_SIGNED, 0.1, 2),
+                                 CASE("relu, slope", RELU, 0.3f, INFINITY, 0, OP_SIGNED, 0.1, 2),
+                                 CASE("relu, maximum", RELU, 0, 6, 0, OP_DISTINCT, -5.4, 11.6),
+                                 CASE("relu, slope, maximum, threshold", RELU, 0.1f, 4, 1, OP_DISTINCT, -11.1,
+                                      12.9),
+                                 CASE("elu", ELU, 1, 0, 0, OP_SIGNED, 0.1, 2),
+                                 CASE("elu, negative scale", ELU, -0.5f, 0, 0, OP_SIGNED, 0.1, 2),
+                                 CASE("selu", SELU, 0, 0, 0, OP_SIGNED, 0.1, 2),
+                                 CASE("softplus", SOFTPLUS, 0, 0, 0, OP_UNIFORM, -4, 4),
+                                 CASE("softsign", SOFTSIGN, 0, 0, 0, OP_SIGNED, 0.1, 2),
+                                 CASE("tanh", TANH, 0, 0, 0, OP_UNIFORM, -2, 2),
+                                 CASE("sigmoid", SIGMOID, 0, 0, 0, OP_UNIFORM, -4, 4),
+                                 CASE("hard_sigmoid", HARD_SIGMOID, 0.2f, 0.5f, 0, OP_DISTINCT, -5.9, 6.1),
+                                 CASE("exp", EXP, 0, 0, 0, OP_UNIFORM, -1, 1),
+                                 CASE("log", LOG, 0, 0, 0, OP_UNIFORM, 0.5, 3),
+                                 CASE("sqrt", SQRT, 0, 0, 0, OP_UNIFORM, 0.5, 3),
+                                 CASE("square", SQUARE, 0, 0, 0, OP_UNIFORM, -2, 2),
+                                 CASE("abs", ABS, 0, 0, 0, OP_SIGNED, 0.1, 2),
+                                 CASE("linear", LINEAR, -1.5f, 0.25f, 0, OP_UNIFORM, -2, 2),
+                                 CASE("clip", CLIP, -0.5f, 1, 0, OP_DISTINCT, -8.9, 9.1),
+                                 CASE("pow", POW, -0.5f, 0, 0, OP_UNIFORM, 0.7, 3),
+                                 {.name = "eltwise of nothing",
+                                  .op = LEATI_OP_ELTWISE,
+                                  .attrs = {.eltwise = {.function = LEATI_FN_TANH}},
+                                  .input_count = 1,
+                                  .inputs = {OP_F32(0, 3)}},
+                                 {.name = "eltwise of a scalar",
+                                  .op = LEATI_OP_ELTWISE,
+                                  .attrs = {.eltwise = {.function = LEATI_FN_TANH}},
+                                  .input_count = 1,
+                                  .inputs = {OP_SCALAR}},
+                                 {0}};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ONE_HOT, ARGMAX, IN_TOP_K: they have no gradient, and their outputs are exact on every backend. */
+#include "ops/harness.h"
+
+#define LABELS(title, which, attributes, count, ...)                                                         \
+    {                                                                                                        \
+        .name = title, .op = LEATI_OP_##which, .attrs = {attributes}, .input_count = (count), .inputs = {    \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+#define WITH(...) __VA_ARGS__
+
+const op_case cases_labels[] = {
+    LABELS("one_hot, u8", ONE_HOT, WITH(.one_hot = {5}), 1, OP_TYPED(LEAT_U8, 0, 6, 12)),
+    LABELS("one_hot, i64", ONE_HOT, WITH(.one_hot = {5}), 1, OP_TYPED(LEAT_I64, -1, 6, 4, 3)),
+    LABELS("one_hot, f32", ONE_HOT, WITH(.one_hot = {5}), 1, OP_TYPED(LEAT_F32, -1, 6, 12)),
+    LABELS("argmax, last axis", ARGMAX, WITH(.argmax = {.axis = 1}), 1, OP_TYPED(LEAT_F32, 0, 3, 20, 6)),
+    LABELS("argmax, first axis", ARGMAX, WITH(.argmax = {.axis = 0}), 1, OP_TYPED(LEAT_F32, 0, 3, 6, 5)),
+    LABELS("in_top_k", IN_TOP_K, WITH(.top_k = {2}), 2, OP_TYPED(LEAT_F32, 0, 4, 20, 6),
+           OP_TYPED(LEAT_I32, 0, 6, 20)),
+    LABELS("in_top_k, i64", IN_TOP_K, WITH(.top_k = {1}), 2, OP_F32(20, 6), OP_TYPED(LEAT_I64, 0, 5, 20)),
+    {0}};

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* REDUCE over first, last, inner, all and no axes; BROADCAST. */
+#include "ops/harness.h"
+
+#define REDUCE(title, what, mask, keep, ...)                                                                 \
+    {                                                                                                        \
+        .name = "reduce " title, .op = LEATI_OP_REDUCE,                                                      \
+        .attrs = {.reduce = {.kind = LEATI_REDUCE_##what, .axes = (mask), .keep_dims = (keep)}},             \
+        .input_count = 1, .inputs = {                                                                        \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+
+#define BROADCAST(title, r, dims_list, ...)                                                                  \
+    {                                                                                                        \
+        .name = "broadcast " title, .op = LEATI_OP_BROADCAST,                                                \
+        .attrs = {.shape = {.rank = (r), .dims = dims_list}}, .input_count = 1, .inputs = {                  \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+#define DIMS(...)                                                                                            \
+    { __VA_ARGS__ }
+
+#define APART(...) OP_FILLED(OP_DISTINCT, -9, 9, __VA_ARGS__)
+
+const op_case cases_reduce[] = {REDUCE("sum, first axis", SUM, 1, false, OP_F32(6, 5)),
+                                REDUCE("sum, last axis", SUM, 2, false, OP_F32(6, 5)),
+                                REDUCE("sum, inner axes kept", SUM, 6, true, OP_F32(2, 3, 4, 5)),
+                                REDUCE("sum, all", SUM, 7, false, OP_F32(2, 3, 4)),
+                                REDUCE("sum, no axis", SUM, 0, false, OP_F32(2, 3)),
+                                REDUCE("mean, all but the last", MEAN, 7, false, OP_F32(2, 3, 2, 4)),
+                                REDUCE("mean, last kept", MEAN, 4, true, OP_F32(2, 3, 4)),
+                                REDUCE("max, last", MAX, 2, false, APART(4, 5)),
+                                REDUCE("max, all", MAX, 3, false, APART(4, 5)),
+                                REDUCE("min, first kept", MIN, 1, true, APART(4, 5)),
+                                BROADCAST("a row", 2, DIMS(4, 5), OP_F32(5)),
+                                BROADCAST("a column", 3, DIMS(2, 4, 5), OP_F32(4, 1)),
+                                BROADCAST("a scalar", 2, DIMS(3, 2), OP_SCALAR),
+                                BROADCAST("to itself", 2, DIMS(3, 2), OP_F32(3, 2)),
+                                BROADCAST("whole numbers", 2, DIMS(3, 2), OP_TYPED(LEAT_I64, 0, 9, 1, 2)),
+                                {0}};

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SOFTMAX along every axis, its logarithm, and SOFTMAX_XENT, whose second output has no gradient (opaque here, and
+ * compared by the gradient by logits). */
+#include "ops/harness.h"
+
+#define SOFTMAX(title, along, logarithm, ...)                                                                \
+    {                                                                                                        \
+        .name = "softmax " title, .op = LEATI_OP_SOFTMAX,                                                    \
+        .attrs = {.softmax = {.axis = (along), .log = (logarithm)}}, .input_count = 1, .inputs = {           \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+
+#define WIDE(...) OP_FILLED(OP_UNIFORM, -3, 3, __VA_ARGS__)
+
+const op_case cases_softmax[] = {SOFTMAX("last axis", 1, false, WIDE(4, 5)),
+                                 SOFTMAX("first axis", 0, false, WIDE(4, 5)),
+                                 SOFTMAX("inner axis", 1, false, WIDE(2, 4, 3)),
+                                 SOFTMAX("one class", 1, false, WIDE(3, 1)),
+                                 SOFTMAX("log, last axis", 1, true, WIDE(4, 5)),
+                                 SOFTMAX("log, inner axis", 1, true, WIDE(2, 4, 3)),
+                                 SOFTMAX("far apart", 1, false, OP_FILLED(OP_DISTINCT, -90, 90, 3, 3)),
+                                 {.name = "softmax_xent one-hot",
+                                  .op = LEATI_OP_SOFTMAX_XENT,
+                                  .input_count = 2,
+                                  .inputs = {WIDE(4, 5), OP_FILLED(OP_ONE_HOT, 0, 0, 4, 5)},
+                                  .opaque = 2},
+                                 {.name = "softmax_xent, labels that do not sum to 1",
+                                  .op = LEATI_OP_SOFTMAX_XENT,
+                                  .input_count = 2,
+                                  .inputs = {WIDE(3, 4), OP_FILLED(OP_UNIFORM, 0, 1, 3, 4)},
+                                  .opaque = 2,
+                                  .constant = 1},
+                                 {.name = "softmax_xent of sequences",
+                                  .op = LEATI_OP_SOFTMAX_XENT,
+                                  .input_count = 2,
+                                  .inputs = {WIDE(2, 3, 4), OP_FILLED(OP_ONE_HOT, 0, 0, 2, 3, 4)},
+                                  .opaque = 2},
+                                 {0}};

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MOVING_AVERAGE and the optimizers' updates: weights and slots after one step, against ref's. */
+#include "ops/harness.h"
+
+#define N              517 /* no vector width divides it */
+#define SMALL          OP_FILLED(OP_UNIFORM, 0.001, 0.1, N)
+#define SCALARS(count) OP_FILLED(OP_UNIFORM, 0.05, 0.9, count)
+
+#define UPDATE(title, which, attributes, count, ...)                                                         \
+    {                                                                                                        \
+        .name = title, .op = LEATI_OP_##which, .attrs = {.update = {attributes}}, .input_count = (count),    \
+        .inputs = {                                                                                          \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+#define WITH(...) __VA_ARGS__
+
+const op_case cases_update[] = {
+    {.name = "moving_average",
+     .op = LEATI_OP_MOVING_AVERAGE,
+     .attrs = {.moving_average = {0.9f}},
+     .input_count = 2,
+     .inputs = {OP_F32(7), OP_F32(7)}},
+    UPDATE("sgd", UPDATE_SGD, WITH(0), 3, SCALARS(2), OP_F32(N), OP_F32(N)),
+    UPDATE("sgd, momentum", UPDATE_SGD, WITH(.momentum = true), 4, SCALARS(2), OP_F32(N), OP_F32(N),
+           OP_F32(N)),
+    UPDATE("sgd, nesterov", UPDATE_SGD, WITH(.momentum = true, .nesterov = true), 4, SCALARS(2), OP_F32(N),
+           OP_F32(N), OP_F32(N)),
+    UPDATE("rmsprop", UPDATE_RMSPROP, WITH(0), 4, SCALARS(3), OP_F32(N), OP_F32(N), SMALL),
+    UPDATE("adagrad", UPDATE_ADAGRAD, WITH(0), 4, SCALARS(2), OP_F32(N), OP_F32(N), SMALL),
+    UPDATE("adadelta", UPDATE_ADADELTA, WITH(0), 5, SCALARS(3), OP_F32(N), OP_F32(N), SMALL, SMALL),
+    UPDATE("adam", UPDATE_ADAM, WITH(0), 5, SCALARS(4), OP_F32(N), OP_F32(N), OP_F32(N), SMALL),
+    UPDATE("adam, amsgrad", UPDATE_ADAM, WITH(.amsgrad = true), 6, SCALARS(4), OP_F32(N), OP_F32(N),
+           OP_F32(N), SMALL, SMALL),
+    UPDATE("adamax", UPDATE_ADAMAX, WITH(0), 5, SCALARS(4), OP_F32(N), OP_F32(N), OP_F32(N), SMALL),
+    UPDATE("nadam", UPDATE_NADAM, WITH(0), 5, SCALARS(9), OP_F32(N), OP_F32(N), OP_F32(N), SMALL),
+    {0}};

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops, table-driven: a case is an op, its attributes and the shapes of its inputs.  For every backend of the test program
+ * the harness compares outputs and gradients with ref's, and gradients with finite differences of ref.
+ *
+ * How to add cases: a file cases_<family>.c with `const op_case cases_<family>[]`, ended by {0}; its name in
+ * OP_FAMILY_LIST below and in CMakeLists.txt.  Small shapes: each input costs some hundred runs of ref.  Where a function
+ * has corners or ties, choose a fill that keeps away from them: differences step up to 2 * OP_STEP aside.
+ *
+ *     {.name = "conv 3x3 same", .op = LEATI_OP_CONV, .attrs = {.conv = {...}}, .input_count = 3,
+ *      .inputs = {OP_F32(2, 5, 5, 3), OP_F32(3, 3, 3, 4), OP_F32(4)}}, */
+#ifndef LEAT_TESTS_OPS_HARNESS_H
+#define LEAT_TESTS_OPS_HARNESS_H
+
+#include <stddef.h>
+
+#include "engine/backend.h"
+
+#define OP_MAX_INPUTS 16
+#define OP_STEP       0.03125 /* of the finite differences */
+
+#define OP_FAMILY_LIST(X)                                                                                    \
+    X(eltwise)                                                                                               \
+    X(binary)                                                                                                \
+    X(reduce)                                                                                                \
+    X(softmax)                                                                                               \
+    X(matmul)                                                                                                \
+    X(shape)                                                                                                 \
+    X(labels)                                                                                                \
+    X(update)
+
+typedef enum op_fill {
+    OP_UNIFORM = 0, /* in [low, high); -1 and 1 where both are 0 */
+    OP_DISTINCT,    /* all different, evenly spread from low to high, in random order */
+    OP_SIGNED,      /* either sign, of size in [low, high) */
+    OP_WHOLE,       /* whole numbers from low to high, both included, of any type */
+    OP_ONE_HOT,     /* along the last axis */
+    OP_CONSTANT     /* low */
+} op_fill;
+
+typedef struct op_input {
+    leati_desc desc; /* rank -1: absent */
+    op_fill fill;
+    double low, high;
+} op_input;
+
+#define OP_DESC(type, ...)                                                                                   \
+    .desc = {.dtype = (type),                                                                                \
+             .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                                     \
+             .shape = {__VA_ARGS__}}
+#define OP_F32(...)                                                                                          \
+    { OP_DESC(LEAT_F32, __VA_ARGS__) }
+#define OP_FILLED(how, lo, hi, ...)                                                                          \
+    { OP_DESC(LEAT_F32, __VA_ARGS__), .fill = (how), .low = (lo), .high = (hi) }
+#define OP_TYPED(type, lo, hi, ...)                                                                          \
+    { OP_DESC(type, __VA_ARGS__), .fill = OP_WHOLE, .low = (lo), .high = (hi) }
+#define OP_SCALAR                                                                                            \
+    {                                                                                                        \
+        .desc = {.dtype = LEAT_F32, .rank = 0 }                                                              \
+    }
+#define OP_ABSENT                                                                                            \
+    {                                                                                                        \
+        .desc = {.rank = -1 }                                                                                \
+    }
+
+typedef struct op_case {
+    const char *name; /* NULL ends the table */
+    leati_op op;
+    leati_attrs attrs;
+    int input_count;
+    op_input inputs[OP_MAX_INPUTS];
+    uint32_t opaque;           /* bit i: output i is a workspace, not to be compared */
+    uint32_t constant;         /* bit i: no gradient is asked for by input i */
+    double tolerance;          /* of outputs against ref, relative to the largest; 0: 1e-5 */
+    double gradient_tolerance; /* of gradients against differences, likewise; 0: 1e-3 */
+} op_case;
+
+#define OP_FAMILY_DECLARED(family) extern const op_case cases_##family[];
+OP_FAMILY_LIST(OP_FAMILY_DECLARED)
+#undef OP_FAMILY_DECLARED
+
+/* Fails the cmocka test that it is called from where `backend` (tried first, ref serves what it refuses) does not agree
+ * with ref or with differences.  threads: to compute with. */
+void op_check(const op_case *c, const leati_backend *backend, int threads);
+
+#endif
