@@ -15,12 +15,13 @@
 #include "leat/rng.h"
 #include "backends/ref/ref.h"
 #if LEAT_ONEDNN
+#include "backends/native/backend.h"
 #include "backends/onednn/backend.h"
 #endif
 
 const leati_backend *const leati_backends[] = {
 #if LEAT_ONEDNN
-    &leati_backend_onednn,
+    &leati_backend_native, &leati_backend_onednn,
 #endif
     &leati_backend_ref, NULL};
 
@@ -321,17 +322,19 @@ static void bench(const bench_case *c, int threads, bool with_ref) {
     const leati_op_row *row = leati_op_row_of(c->op);
     leat_error err = {0};
     leati_desc inputs[LEATI_LSTM_BWD_INPUTS];
-    memcpy(inputs, c->inputs, sizeof inputs);
+    for (int i = 0; i < LEATI_LSTM_BWD_INPUTS; i++)
+        inputs[i] = i < c->input_count ? c->inputs[i] : (leati_desc)ABSENT;
     if (c->op == LEATI_OP_POOLING_BWD) inputs[3].dtype = LEAT_U8;
+    int input_count = row->optional ? row->max_inputs : c->input_count; /* as the graph does */
     leati_task task = {.op = c->op,
                        .attrs = &c->attrs,
-                       .input_count = c->input_count,
+                       .input_count = input_count,
                        .inputs = inputs,
                        .output_count = row->outputs,
                        .outputs = outputs,
                        .threads = threads,
                        .unused = c->unused};
-    if (row->infer(&c->attrs, c->input_count, inputs, outputs, &err) != LEAT_OK) die(c->name, &err);
+    if (row->infer(&c->attrs, input_count, inputs, outputs, &err) != LEAT_OK) die(c->name, &err);
     for (size_t b = 0; leati_backends[b]; b++) {
         if (strcmp(leati_backends[b]->name, "ref") == 0 && !with_ref) continue;
         for (size_t i = 0; i < leati_backends[b]->count; i++)

@@ -24,6 +24,10 @@
     X(reduce)                                                                                                \
     X(softmax)                                                                                               \
     X(matmul)                                                                                                \
+    X(conv)                                                                                                  \
+    X(pooling)                                                                                               \
+    X(batch_norm)                                                                                            \
+    X(lstm)                                                                                                  \
     X(shape)                                                                                                 \
     X(labels)                                                                                                \
     X(update)

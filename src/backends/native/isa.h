@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is compiled once per instruction set, as a table of functions, and which table this CPU takes. */
+#ifndef LEATI_BACKENDS_NATIVE_ISA_H
+#define LEATI_BACKENDS_NATIVE_ISA_H
+
+#include <stdint.h>
+
+#include "engine/geometry.h"
+
+/* The weights of an LSTM packed into panels: (4 gates, padded units / panel, rows, panel).  Units are padded to whole
+ * panels per gate, with zeros. */
+typedef struct leati_lstm_packed {
+    const float *weights; /* rows: features, then units */
+    const float *bias;    /* (4, padded units) */
+    const float *by_h;    /* recurrent transposed: (padded units / panel, 4 padded units, panel) */
+    const float *by_x;    /* kernel transposed: (padded features / panel, 4 padded units, panel) */
+} leati_lstm_packed;
+
+/* A block of samples through all steps.  Pointers are those of the op's arguments; NULL where absent. */
+typedef struct leati_lstm_job {
+    const leati_lstm_shape *shape;
+    leati_lstm_packed packed;
+    int64_t first, rows; /* samples */
+    float *scratch;      /* as many floats as lstm_scratch says */
+    const float *x, *h0, *c0, *x_mask, *h_mask;
+    float *sequence, *c_last, *workspace; /* inputs of the backward pass but for c_last */
+    const float *diff_sequence, *diff_c_last;
+    float *diff_x, *diff_h0, *diff_c0;
+    float *diff_weights; /* packed like weights, then (4, padded units) of the bias; added to */
+} leati_lstm_job;
+
+typedef struct leati_native_isa {
+    const char *name;
+    int64_t panel; /* columns */
+    int64_t rows;  /* of a block of samples, best a multiple of this */
+    int64_t (*lstm_scratch)(const leati_lstm_shape *shape, int64_t rows, bool backward);
+    void (*lstm_pack)(const leati_lstm_shape *shape, const float *kernel, const float *recurrent,
+                      const float *bias, float *weights, float *packed_bias);
+    /* (rows, 4 units) to (padded rows / panel, 4 padded units, panel) */
+    void (*lstm_pack_transposed)(const leati_lstm_shape *shape, const float *from, int64_t rows, float *to);
+    void (*lstm_unpack)(const leati_lstm_shape *shape, const float *packed, int64_t first_row, int64_t rows,
+                        float *to);
+    void (*lstm_forward)(const leati_lstm_job *job);
+    void (*lstm_backward)(const leati_lstm_job *job);
+} leati_native_isa;
+
+extern const leati_native_isa leati_native_base;
+#if LEATI_NATIVE_X86
+extern const leati_native_isa leati_native_avx2, leati_native_avx512;
+#endif
+
+/* The best that this CPU has. */
+const leati_native_isa *leati_native_isa_of(void);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolution through the graph; test_compute.c has more shapes. */
+#include "ops/harness.h"
+
+#define W2(k, s, d, before, after)                                                                           \
+    .window = {.spatial = 2,                                                                                 \
+               .kernel = {k, k},                                                                             \
+               .stride = {s, s},                                                                             \
+               .dilation = {d, d},                                                                           \
+               .pad_before = {before, before},                                                               \
+               .pad_after = {after, after}}
+
+const op_case cases_conv[] = {
+    {.name = "conv 3x3 valid",
+     .op = LEATI_OP_CONV,
+     .attrs = {.conv = {W2(3, 1, 1, 0, 0), .groups = 1}},
+     .input_count = 3,
+     .inputs = {OP_F32(2, 5, 4, 3), OP_F32(3, 3, 3, 4), OP_F32(4)}},
+    {.name = "conv 3x3 same, stride 2, no bias",
+     .op = LEATI_OP_CONV,
+     .attrs = {.conv = {W2(3, 2, 1, 0, 1), .groups = 1}},
+     .input_count = 2,
+     .inputs = {OP_F32(2, 4, 4, 2), OP_F32(3, 3, 2, 3)}},
+    {.name = "conv dilated",
+     .op = LEATI_OP_CONV,
+     .attrs = {.conv = {W2(2, 1, 2, 0, 0), .groups = 1}},
+     .input_count = 3,
+     .inputs = {OP_F32(1, 5, 5, 2), OP_F32(2, 2, 2, 8), OP_F32(8)}},
+    {.name = "conv depthwise, two filters a channel",
+     .op = LEATI_OP_CONV,
+     .attrs = {.conv = {W2(3, 1, 1, 1, 1), .groups = 3}},
+     .input_count = 3,
+     .inputs = {OP_F32(2, 4, 4, 3), OP_F32(3, 3, 1, 6), OP_F32(6)}},
+    {.name = "conv one axis",
+     .op = LEATI_OP_CONV,
+     .attrs = {.conv = {.window = {.spatial = 1, .kernel = {3}, .stride = {1}, .dilation = {1}},
+                        .groups = 1}},
+     .input_count = 3,
+     .inputs = {OP_F32(2, 6, 3), OP_F32(3, 3, 4), OP_F32(4)}},
+    {0},
+};

@@ -1,0 +1,659 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolution, pooling, batch normalisation, LSTM and products: every implementation against ref, every gradient
+ * against finite differences of ref along random directions.
+ * Tolerances: 2e-5 of the largest value against ref (sums of up to some thousand f32 products in another order, and
+ * activations within 3 units in the last place, through up to 7 steps); 1e-3 for differences taken over 2 * 2e-3. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmocka_all.h"
+
+#include "base/memory.h"
+#include "engine/geometry.h"
+#include "ops/task.h"
+
+#define TOLERANCE       2e-5
+#define STEP            2e-3f
+#define SLOPE_TOLERANCE 1e-3
+
+/* Runs t on all implementations of its op and compares all outputs that are used with ref's. */
+static int compare_all(test_task *t, const char *name, double tolerance) {
+    float *expected[LEATI_MAX_OUTPUTS] = {0};
+    int served = 0;
+    test_run_ref(t);
+    for (int i = 0; i < t->task.output_count; i++)
+        if (test_output(t, i) && t->outputs[i].dtype == LEAT_F32) {
+            expected[i] = leati_memdup(test_output(t, i), leati_desc_bytes(&t->outputs[i]) +
+                                                              (leati_desc_bytes(&t->outputs[i]) == 0));
+            assert_non_null(expected[i]);
+        }
+    for (size_t b = 0; test_backends[b]; b++)
+        for (size_t k = 0; k < test_backends[b]->count; k++) {
+            const leati_implementation *implementation = &test_backends[b]->implementations[k];
+            char why[LEATI_REASON_BYTES] = "";
+            if (implementation->op != t->task.op) continue;
+            for (int i = 0; i < t->task.output_count; i++)
+                if (expected[i]) memset(test_output(t, i), 0xff, leati_desc_bytes(&t->outputs[i]));
+            if (!test_run(t, implementation, why, NULL)) continue;
+            served++;
+            for (int i = 0; i < t->task.output_count; i++) {
+                if (!expected[i]) continue;
+                double distance = test_distance(test_output(t, i), expected[i], test_output_count(t, i));
+                if (!(distance <= tolerance))
+                    fail_msg("%s: output %d of '%s' is %g from ref", name, i, t->implementation, distance);
+            }
+        }
+    for (int i = 0; i < LEATI_MAX_OUTPUTS; i++) leati_free(expected[i]);
+    return served;
+}
+
+/* sum over the outputs of output * weight, on ref; NULL weights count as 0 */
+static double weighted(test_task *t, float *const *weights) {
+    double sum = 0;
+    test_run_ref(t);
+    for (int i = 0; i < t->task.output_count; i++)
+        for (int64_t j = 0; weights[i] && j < test_output_count(t, i); j++)
+            sum += (double)test_output(t, i)[j] * (double)weights[i][j];
+    return sum;
+}
+
+/* The gradient of `weighted` by input i, against differences along a few directions. */
+static void check_slope(test_task *forward, float *const *weights, int input, const float *gradient,
+                        const char *name, const char *implementation, leat_rng *rng) {
+    float *values = forward->args[input];
+    int64_t count = leati_desc_count(&forward->inputs[input]);
+    float *before = leati_memdup(values, (size_t)count * sizeof *values);
+    float *direction = leati_calloc((size_t)count, sizeof *direction);
+    assert_non_null(before);
+    assert_non_null(direction);
+    for (int trial = 0; trial < 3; trial++) {
+        double sums[2], expected, slope = 0, size = 0;
+        test_fill(direction, count, -1, 1, rng);
+        for (int side = 0; side < 2; side++) {
+            for (int64_t j = 0; j < count; j++) values[j] = before[j] + (side ? STEP : -STEP) * direction[j];
+            sums[side] = weighted(forward, weights);
+        }
+        expected = (sums[1] - sums[0]) / (2 * (double)STEP);
+        for (int64_t j = 0; j < count; j++) {
+            slope += (double)gradient[j] * (double)direction[j];
+            size += fabs((double)gradient[j] * (double)direction[j]);
+        }
+        if (!(fabs(slope - expected) <= SLOPE_TOLERANCE * (size + 0.1)))
+            fail_msg("%s: '%s' says that input %d has slope %g, differences say %g", name, implementation,
+                     input, slope, expected);
+    }
+    memcpy(values, before, (size_t)count * sizeof *values);
+    leati_free(before);
+    leati_free(direction);
+}
+
+static float *random_like(const leati_desc *desc, leat_rng *rng) {
+    float *values = leati_calloc((size_t)leati_desc_count(desc) + 1, sizeof *values);
+    assert_non_null(values);
+    test_fill(values, leati_desc_count(desc), -1, 1, rng);
+    return values;
+}
+
+/* --- convolution ------------------------------------------------------------------------------------------------ */
+
+typedef struct conv_case {
+    const char *name;
+    leati_window window;
+    int64_t groups, batch, channels, filters, size[3];
+    bool bias;
+} conv_case;
+
+#define W2(k, s, d, before, after)                                                                           \
+    {                                                                                                        \
+        .spatial = 2, .kernel = {k, k}, .stride = {s, s}, .dilation = {d, d},                                \
+        .pad_before = {before, before}, .pad_after = {                                                       \
+            after,                                                                                           \
+            after                                                                                            \
+        }                                                                                                    \
+    }
+
+static const conv_case conv_cases[] = {
+    {"3x3", W2(3, 1, 1, 0, 0), 1, 2, 3, 4, {7, 6}, true},
+    {"3x3 without bias", W2(3, 1, 1, 0, 0), 1, 2, 16, 32, {6, 7}, false},
+    {"3x3 of one channel", W2(3, 1, 1, 0, 0), 1, 2, 1, 32, {8, 8}, true},
+    {"3x3 same", W2(3, 1, 1, 1, 1), 1, 2, 8, 8, {6, 5}, true},
+    {"2x2 stride 2, a row left over", W2(2, 2, 1, 0, 0), 1, 2, 3, 5, {7, 7}, true},
+    {"3x3 stride 2 same, uneven padding", W2(3, 2, 1, 0, 1), 1, 2, 4, 8, {8, 8}, true},
+    {"3x3 dilation 2", W2(3, 1, 2, 0, 0), 1, 2, 4, 8, {9, 8}, true},
+    {"3x3 dilation 2 same", W2(3, 1, 2, 2, 2), 1, 1, 3, 2, {6, 6}, true},
+    {"1x1", W2(1, 1, 1, 0, 0), 1, 3, 8, 16, {4, 5}, true},
+    {"5x5", W2(5, 1, 1, 2, 2), 1, 1, 8, 8, {7, 7}, true},
+    {"groups 2", W2(3, 1, 1, 1, 1), 2, 2, 4, 6, {5, 5}, true},
+    {"depthwise", W2(3, 1, 1, 1, 1), 8, 2, 8, 8, {6, 6}, true},
+    {"depthwise, 2 filters a channel", W2(3, 2, 1, 0, 1), 3, 2, 3, 6, {6, 6}, true},
+    {"one axis",
+     {.spatial = 1, .kernel = {3}, .stride = {1}, .dilation = {1}, .pad_before = {2}},
+     1,
+     2,
+     3,
+     4,
+     {9},
+     true},
+    {"one axis, causal, dilation 2",
+     {.spatial = 1, .kernel = {3}, .stride = {1}, .dilation = {2}, .pad_before = {4}},
+     1,
+     2,
+     8,
+     8,
+     {9},
+     false},
+    {"three axes",
+     {.spatial = 3,
+      .kernel = {2, 3, 2},
+      .stride = {1, 2, 1},
+      .dilation = {1, 1, 1},
+      .pad_before = {0, 1, 0},
+      .pad_after = {0, 1, 1}},
+     1,
+     2,
+     3,
+     4,
+     {4, 5, 4},
+     true},
+};
+
+static void describe_conv(const conv_case *c, leati_desc inputs[3], leati_attrs *attrs) {
+    int spatial = c->window.spatial;
+    *attrs = (leati_attrs){.conv = {.window = c->window, .groups = c->groups}};
+    inputs[0] = inputs[1] = (leati_desc){.rank = spatial + 2};
+    inputs[0].shape[0] = c->batch;
+    for (int i = 0; i < spatial; i++) {
+        inputs[0].shape[1 + i] = attrs->conv.size[i] = c->size[i];
+        inputs[1].shape[i] = c->window.kernel[i];
+    }
+    inputs[0].shape[spatial + 1] = c->channels;
+    inputs[1].shape[spatial] = c->channels / c->groups;
+    inputs[1].shape[spatial + 1] = c->filters;
+    inputs[2] = leati_desc_make(LEAT_F32, 1, &c->filters);
+}
+
+static void check_conv_gradients(const conv_case *c, test_task *forward, leat_rng *rng) {
+    float *weights[LEATI_MAX_OUTPUTS] = {random_like(&forward->outputs[0], rng)};
+    test_task data, kernel;
+    test_task_init(&data, LEATI_OP_CONV_BWD_DATA, &forward->attrs, 2,
+                   (leati_desc[]){forward->outputs[0], forward->inputs[1]}, 0, 2);
+    test_task_init(&kernel, LEATI_OP_CONV_BWD_WEIGHTS, &forward->attrs, 2,
+                   (leati_desc[]){forward->inputs[0], forward->outputs[0]}, c->bias ? 0 : 2, 2);
+    memcpy(data.args[0], weights[0], leati_desc_bytes(&data.inputs[0]));
+    memcpy(data.args[1], forward->args[1], leati_desc_bytes(&data.inputs[1]));
+    memcpy(kernel.args[0], forward->args[0], leati_desc_bytes(&kernel.inputs[0]));
+    memcpy(kernel.args[1], weights[0], leati_desc_bytes(&kernel.inputs[1]));
+    compare_all(&data, c->name, TOLERANCE); /* all agree with ref, which agrees with differences */
+    compare_all(&kernel, c->name, TOLERANCE);
+    check_slope(forward, weights, 0, test_output(&data, 0), c->name, data.implementation, rng);
+    check_slope(forward, weights, 1, test_output(&kernel, 0), c->name, kernel.implementation, rng);
+    if (c->bias)
+        check_slope(forward, weights, 2, test_output(&kernel, 1), c->name, kernel.implementation, rng);
+    test_task_fini(&data);
+    test_task_fini(&kernel);
+    leati_free(weights[0]);
+}
+
+static void test_conv(void **state) {
+    (void)state;
+    leat_rng rng = leat_rng_for(1, 0, 0);
+    int served = 0;
+    for (size_t i = 0; i < sizeof conv_cases / sizeof conv_cases[0]; i++) {
+        const conv_case *c = &conv_cases[i];
+        leati_desc inputs[3];
+        leati_attrs attrs;
+        test_task t;
+        describe_conv(c, inputs, &attrs);
+        test_task_init(&t, LEATI_OP_CONV, &attrs, c->bias ? 3 : 2, inputs, 0, 2);
+        test_fill_inputs(&t, -1, 1, &rng);
+        served += compare_all(&t, c->name, TOLERANCE);
+        check_conv_gradients(c, &t, &rng);
+        test_task_fini(&t);
+    }
+    assert_true(served >= (int)(sizeof conv_cases / sizeof conv_cases[0]));
+#if LEAT_ONEDNN
+    assert_true(served > (int)(sizeof conv_cases / sizeof conv_cases[0])); /* oneDNN took some */
+#endif
+}
+
+/* By hand: (1, 1, 3) with kernel (2) of 10, 1 is 12, 23; with one more row of padding in front 1, 12, 23. */
+static void test_conv_by_hand(void **state) {
+    (void)state;
+    leati_attrs attrs = {
+        .conv = {.window = {.spatial = 1, .kernel = {2}, .stride = {1}, .dilation = {1}, .pad_before = {1}},
+                 .groups = 1}};
+    leati_desc inputs[] = {DIMS(1, 3, 1), DIMS(2, 1, 1)};
+    test_task t;
+    test_task_init(&t, LEATI_OP_CONV, &attrs, 2, inputs, 0, 1);
+    memcpy(t.args[0], (float[]){1, 2, 3}, 12);
+    memcpy(t.args[1], (float[]){10, 1}, 8);
+    test_run_ref(&t);
+    assert_int_equal(t.outputs[0].shape[1], 3);
+    const float expected[] = {1, 12, 23};
+    for (int i = 0; i < 3; i++) assert_true(test_output(&t, 0)[i] == expected[i]);
+    test_task_fini(&t);
+}
+
+/* --- pooling ---------------------------------------------------------------------------------------------------- */
+
+typedef struct pool_case {
+    const char *name;
+    leati_window window;
+    leati_desc src;
+} pool_case;
+
+static const pool_case pool_cases[] = {
+    {"2x2", W2(2, 2, 1, 0, 0), DIMS(2, 6, 8, 16)},
+    {"2x2 of three channels, a row left over", W2(2, 2, 1, 0, 0), DIMS(2, 7, 5, 3)},
+    {"3x3 stride 2 same", W2(3, 2, 1, 0, 1), DIMS(2, 8, 8, 8)},
+    {"3x3 stride 1 same", W2(3, 1, 1, 1, 1), DIMS(1, 5, 6, 11)},
+    {"2x2 stride 3", W2(2, 3, 1, 0, 0), DIMS(1, 8, 8, 4)},
+    {"one axis",
+     {.spatial = 1, .kernel = {3}, .stride = {2}, .dilation = {1}, .pad_after = {1}},
+     DIMS(2, 9, 6)},
+    {"three axes",
+     {.spatial = 3, .kernel = {2, 2, 2}, .stride = {2, 2, 1}, .dilation = {1, 1, 1}},
+     DIMS(1, 4, 4, 3, 8)},
+};
+
+/* Values that differ by far more than a step of the differences, so that no maximum changes hands. */
+static void fill_apart(float *to, int64_t count, leat_rng *rng) {
+    for (int64_t i = 0; i < count; i++) to[i] = (float)i * 0.05f;
+    for (int64_t i = count - 1; i > 0; i--) {
+        int64_t j = (int64_t)leat_rng_below(rng, (uint64_t)i + 1);
+        float swap = to[i];
+        to[i] = to[j];
+        to[j] = swap;
+    }
+}
+
+/* Each implementation of the backward pass after the forward one of the same backend. */
+static int check_pool_backward(const pool_case *c, test_task *forward, leat_rng *rng) {
+    float *weights[LEATI_MAX_OUTPUTS] = {random_like(&forward->outputs[0], rng)};
+    int served = 0;
+    test_task t;
+    test_task_init(&t, LEATI_OP_POOLING_BWD, &forward->attrs, 4,
+                   (leati_desc[]){forward->inputs[0], forward->outputs[0], forward->outputs[0],
+                                  forward->outputs[1]},
+                   0, 2);
+    for (size_t b = 0; test_backends[b]; b++)
+        for (size_t k = 0; k < test_backends[b]->count; k++) {
+            const leati_implementation *first = &test_backends[b]->implementations[k];
+            leati_kernel kernel = {0};
+            char why[LEATI_REASON_BYTES] = "";
+            if (first->op != LEATI_OP_POOLING || !test_run(forward, first, why, &kernel)) continue;
+            memcpy(t.args[0], forward->args[0], leati_desc_bytes(&t.inputs[0]));
+            memcpy(t.args[1], test_output(forward, 0), leati_desc_bytes(&t.inputs[1]));
+            memcpy(t.args[2], weights[0], leati_desc_bytes(&t.inputs[2]));
+            float *own = t.args[3];
+            t.args[3] = test_output(forward, 1);
+            t.task.forward = &kernel;
+            served += compare_all(&t, c->name, TOLERANCE);
+            t.args[3] = own;
+            check_slope(forward, weights, 0, test_output(&t, 0), c->name, t.implementation, rng);
+            if (kernel.destroy) kernel.destroy(kernel.state);
+        }
+    leati_free(weights[0]);
+    test_task_fini(&t);
+    return served;
+}
+
+static void test_pooling(void **state) {
+    (void)state;
+    leat_rng rng = leat_rng_for(2, 0, 0);
+    for (int kind = 0; kind < 2; kind++)
+        for (size_t i = 0; i < sizeof pool_cases / sizeof pool_cases[0]; i++) {
+            const pool_case *c = &pool_cases[i];
+            leati_attrs attrs = {
+                .pooling = {.window = c->window, .kind = kind ? LEATI_POOL_AVERAGE : LEATI_POOL_MAX}};
+            test_task t;
+            test_task_init(&t, LEATI_OP_POOLING, &attrs, 1, &c->src, 0, 2);
+            fill_apart(t.args[0], leati_desc_count(&c->src), &rng);
+            compare_all(&t, c->name, TOLERANCE);
+            assert_true(check_pool_backward(c, &t, &rng) >= 1);
+            test_task_fini(&t);
+        }
+}
+
+/* Of equal maxima the first one gets it all, whoever computes. */
+static void test_pooling_ties(void **state) {
+    (void)state;
+    leati_attrs attrs = {.pooling = {.window = W2(2, 2, 1, 0, 0), .kind = LEATI_POOL_MAX}};
+    leati_desc src = DIMS(2, 4, 4, 16);
+    test_task forward;
+    test_task_init(&forward, LEATI_OP_POOLING, &attrs, 1, &src, 0, 2);
+    for (int64_t i = 0; i < leati_desc_count(&src); i++)
+        forward.args[0][i] = (float)(i / 16 / 2 % 2); /* pairs of pixels in a row are equal */
+    pool_case c = {.name = "ties"};
+    for (size_t b = 0; test_backends[b]; b++)
+        for (size_t k = 0; k < test_backends[b]->count; k++) {
+            leati_kernel kernel = {0};
+            char why[LEATI_REASON_BYTES] = "";
+            if (test_backends[b]->implementations[k].op != LEATI_OP_POOLING) continue;
+            if (!test_run(&forward, &test_backends[b]->implementations[k], why, &kernel)) continue;
+            test_task t;
+            test_task_init(&t, LEATI_OP_POOLING_BWD, &attrs, 4,
+                           (leati_desc[]){src, forward.outputs[0], forward.outputs[0], forward.outputs[1]}, 0,
+                           2);
+            memcpy(t.args[0], forward.args[0], leati_desc_bytes(&src));
+            memcpy(t.args[1], test_output(&forward, 0), leati_desc_bytes(&t.inputs[1]));
+            for (int64_t i = 0; i < leati_desc_count(&t.inputs[2]); i++) t.args[2][i] = 1;
+            float *own = t.args[3];
+            t.args[3] = test_output(&forward, 1);
+            t.task.forward = &kernel;
+            compare_all(&t, c.name, 0);
+            t.args[3] = own;
+            for (int64_t i = 0; i < leati_desc_count(&src); i++) {
+                int64_t pixel = i / 16, row = pixel / 4 % 4, column = pixel % 4;
+                assert_true(test_output(&t, 0)[i] == (row % 2 == 0 && column % 2 == 0 ? 1.0f : 0.0f));
+            }
+            test_task_fini(&t);
+            if (kernel.destroy) kernel.destroy(kernel.state);
+        }
+    test_task_fini(&forward);
+}
+
+/* --- batch normalisation ---------------------------------------------------------------------------------------- */
+
+static void check_norm(const leati_desc *src, bool gamma, bool beta, leat_rng *rng) {
+    int64_t channels = src->shape[src->rank - 1];
+    leati_desc channel = leati_desc_make(LEAT_F32, 1, &channels), absent = ABSENT;
+    leati_attrs attrs = {.batch_norm = {1e-3f}};
+    test_task t, bwd, apply;
+    test_task_init(&t, LEATI_OP_BATCH_NORM, &attrs, 3,
+                   (leati_desc[]){*src, gamma ? channel : absent, beta ? channel : absent}, 0, 2);
+    test_fill_inputs(&t, -1, 1.5f, rng);
+    compare_all(&t, "batch_norm", TOLERANCE);
+    test_task_init(&apply, LEATI_OP_BATCH_NORM_APPLY, &attrs, 5,
+                   (leati_desc[]){*src, t.inputs[1], t.inputs[2], channel, channel}, 0, 2);
+    test_fill_inputs(&apply, 0.2f, 1.5f, rng);
+    compare_all(&apply, "batch_norm_apply", TOLERANCE);
+    test_task_init(&bwd, LEATI_OP_BATCH_NORM_BWD, &attrs, 5,
+                   (leati_desc[]){*src, t.inputs[1], channel, channel, *src}, 0, 2);
+    float *weights[LEATI_MAX_OUTPUTS] = {random_like(src, rng)};
+    memcpy(bwd.args[0], t.args[0], leati_desc_bytes(src));
+    if (gamma) memcpy(bwd.args[1], t.args[1], leati_desc_bytes(&channel));
+    memcpy(bwd.args[2], test_output(&t, 1), leati_desc_bytes(&channel));
+    memcpy(bwd.args[3], test_output(&t, 2), leati_desc_bytes(&channel));
+    memcpy(bwd.args[4], weights[0], leati_desc_bytes(src));
+    compare_all(&bwd, "batch_norm_bwd", 1e-4); /* differences of sums that nearly cancel */
+    for (int i = 0; i < 3; i++)
+        if (i == 0 || (i == 1 ? gamma : beta))
+            check_slope(&t, weights, i, test_output(&bwd, i), "batch_norm", bwd.implementation, rng);
+    leati_free(weights[0]);
+    test_task_fini(&t);
+    test_task_fini(&apply);
+    test_task_fini(&bwd);
+}
+
+static void test_batch_norm(void **state) {
+    (void)state;
+    leat_rng rng = leat_rng_for(3, 0, 0);
+    const leati_desc shapes[] = {DIMS(3, 4, 5, 8), DIMS(16, 5), DIMS(4, 6, 3), DIMS(2, 7, 7, 32)};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        for (int which = 0; which < 4; which++) check_norm(&shapes[i], which & 1, which & 2, &rng);
+}
+
+/* --- LSTM ------------------------------------------------------------------------------------------------------- */
+
+typedef struct lstm_case {
+    const char *name;
+    int64_t batch, steps, features, units;
+    bool bias, states, masks, go_backwards, only_sequence;
+    leati_eltwise activation, recurrent;
+} lstm_case;
+
+#define TANH                                                                                                 \
+    { LEATI_FN_TANH, 0, 0, 0 }
+#define SIGMOID                                                                                              \
+    { LEATI_FN_SIGMOID, 0, 0, 0 }
+#define HARD_SIGMOID                                                                                         \
+    { LEATI_FN_HARD_SIGMOID, 0.2f, 0.5f, 0 }
+
+static const lstm_case lstm_cases[] = {
+    {"usual", 3, 5, 4, 16, true, false, false, false, true, TANH, SIGMOID},
+    {"one sample", 1, 6, 8, 64, true, false, false, false, true, TANH, SIGMOID},
+    {"units that fill no vector", 5, 4, 3, 7, true, false, false, false, true, TANH, SIGMOID},
+    {"more units than a vector, unevenly", 4, 3, 17, 21, true, true, false, false, false, TANH, SIGMOID},
+    {"several blocks", 70, 3, 5, 8, true, false, false, false, false, TANH, SIGMOID},
+    {"without bias, with states", 4, 4, 4, 8, false, true, false, false, false, TANH, SIGMOID},
+    {"masks", 7, 3, 4, 12, true, true, true, false, false, TANH, SIGMOID},
+    {"backwards", 3, 4, 3, 8, true, false, false, true, false, TANH, SIGMOID},
+    {"backwards with masks", 19, 3, 9, 8, true, false, true, true, true, TANH, SIGMOID},
+    {"hard_sigmoid", 3, 4, 3, 8, true, false, false, false, false, TANH, HARD_SIGMOID},
+    {"relu", 3, 3, 3, 6, true, false, false, false, false, {LEATI_FN_RELU, 0, INFINITY, 0}, SIGMOID},
+    {"elu and softsign",
+     3,
+     3,
+     3,
+     6,
+     true,
+     false,
+     false,
+     false,
+     false,
+     {LEATI_FN_ELU, 1, 0, 0},
+     {LEATI_FN_SOFTSIGN, 0, 0, 0}},
+    {"selu and exponential",
+     3,
+     2,
+     3,
+     6,
+     true,
+     false,
+     false,
+     false,
+     false,
+     {LEATI_FN_SELU, 0, 0, 0},
+     {LEATI_FN_EXP, 0, 0, 0}},
+    {"softplus and linear",
+     3,
+     2,
+     3,
+     6,
+     true,
+     false,
+     false,
+     false,
+     false,
+     {LEATI_FN_SOFTPLUS, 0, 0, 0},
+     {LEATI_FN_LINEAR, 1, 0, 0}},
+    {"sigmoid and softplus",
+     3,
+     2,
+     3,
+     6,
+     true,
+     false,
+     false,
+     false,
+     false,
+     SIGMOID,
+     {LEATI_FN_SOFTPLUS, 0, 0, 0}},
+    {"linear and relu",
+     3,
+     2,
+     3,
+     6,
+     true,
+     false,
+     false,
+     false,
+     false,
+     {LEATI_FN_LINEAR, 1, 0, 0},
+     {LEATI_FN_RELU, 0, INFINITY, 0}},
+};
+
+static void describe_lstm(const lstm_case *c, leati_desc in[LEATI_LSTM_BWD_INPUTS], leati_attrs *attrs) {
+    int64_t n = c->batch, f = c->features, u = c->units;
+    const leati_desc absent = ABSENT, state = DIMS(n, u);
+    *attrs = (leati_attrs){.lstm = {.activation = c->activation,
+                                    .recurrent_activation = c->recurrent,
+                                    .go_backwards = c->go_backwards,
+                                    .training = true}};
+    in[LEATI_LSTM_X] = (leati_desc)DIMS(n, c->steps, f);
+    in[LEATI_LSTM_KERNEL] = (leati_desc)DIMS(f, 4 * u);
+    in[LEATI_LSTM_RECURRENT] = (leati_desc)DIMS(u, 4 * u);
+    in[LEATI_LSTM_BIAS] = c->bias ? (leati_desc)DIMS(4 * u) : absent;
+    in[LEATI_LSTM_H0] = in[LEATI_LSTM_C0] = c->states ? state : absent;
+    in[LEATI_LSTM_X_MASK] = c->masks ? (leati_desc)DIMS(4, n, f) : absent;
+    in[LEATI_LSTM_H_MASK] = c->masks ? (leati_desc)DIMS(4, n, u) : absent;
+    in[LEATI_LSTM_SEQUENCE] = in[LEATI_LSTM_DIFF_SEQUENCE] = (leati_desc)DIMS(n, c->steps, u);
+    in[LEATI_LSTM_WORKSPACE] = (leati_desc)DIMS(c->steps, n, 5 * u);
+    in[LEATI_LSTM_DIFF_C_LAST] = c->only_sequence ? absent : state;
+}
+
+static void check_lstm_gradients(const lstm_case *c, test_task *t, const leati_desc *in, leat_rng *rng) {
+    test_task bwd;
+    test_task_init(&bwd, LEATI_OP_LSTM_BWD, &t->attrs, LEATI_LSTM_BWD_INPUTS, in, 0, 2);
+    test_fill_inputs(&bwd, -1, 1, rng); /* of what stays: the gradients from outside */
+    for (int i = 0; i < LEATI_LSTM_INPUTS; i++)
+        if (t->args[i]) memcpy(bwd.args[i], t->args[i], leati_desc_bytes(&in[i]));
+    memcpy(bwd.args[LEATI_LSTM_SEQUENCE], test_output(t, 0), leati_desc_bytes(&in[LEATI_LSTM_SEQUENCE]));
+    memcpy(bwd.args[LEATI_LSTM_WORKSPACE], test_output(t, 2), leati_desc_bytes(&in[LEATI_LSTM_WORKSPACE]));
+    compare_all(&bwd, c->name, 1e-4);
+    float *weights[LEATI_MAX_OUTPUTS] = {bwd.args[LEATI_LSTM_DIFF_SEQUENCE],
+                                         bwd.args[LEATI_LSTM_DIFF_C_LAST]};
+    for (int i = 0; i < 6; i++)
+        if (in[i].rank >= 0)
+            check_slope(t, weights, i, test_output(&bwd, i), c->name, bwd.implementation, rng);
+    test_task_fini(&bwd);
+}
+
+static void test_lstm(void **state) {
+    (void)state;
+    leat_rng rng = leat_rng_for(4, 0, 0);
+    for (size_t i = 0; i < sizeof lstm_cases / sizeof lstm_cases[0]; i++) {
+        const lstm_case *c = &lstm_cases[i];
+        leati_desc in[LEATI_LSTM_BWD_INPUTS];
+        leati_attrs attrs;
+        test_task t;
+        describe_lstm(c, in, &attrs);
+        test_task_init(&t, LEATI_OP_LSTM, &attrs, LEATI_LSTM_INPUTS, in, 0, 2);
+        test_fill_inputs(&t, -0.4f, 0.4f, &rng);
+        for (int m = LEATI_LSTM_X_MASK; c->masks && m <= LEATI_LSTM_H_MASK; m++)
+            for (int64_t j = 0; j < leati_desc_count(&in[m]); j++)
+                t.args[m][j] = leat_rng_below(&rng, 4) == 0 ? 0.0f : 4.0f / 3.0f;
+        compare_all(&t, c->name, TOLERANCE);
+        check_lstm_gradients(c, &t, in, &rng);
+        test_task_fini(&t);
+    }
+}
+
+/* Nothing kept for a backward pass, and outputs that nobody reads. */
+static void test_lstm_predict(void **state) {
+    (void)state;
+    leat_rng rng = leat_rng_for(5, 0, 0);
+    for (int unused = 0; unused < 3; unused++) {
+        leati_desc in[LEATI_LSTM_BWD_INPUTS];
+        leati_attrs attrs;
+        test_task t;
+        describe_lstm(&lstm_cases[unused], in, &attrs);
+        attrs.lstm.training = false;
+        test_task_init(&t, LEATI_OP_LSTM, &attrs, 4, in, 4u | (uint32_t)unused, 1);
+        test_fill_inputs(&t, -0.5f, 0.5f, &rng);
+        compare_all(&t, "predict", TOLERANCE);
+        test_task_fini(&t);
+    }
+}
+
+/* --- products --------------------------------------------------------------------------------------------------- */
+
+static void test_matmul(void **state) {
+    (void)state;
+    leat_rng rng = leat_rng_for(6, 0, 0);
+    const int64_t sizes[][3] = {{1, 1, 1},     {1, 64, 128},   {3, 5, 7},  {16, 9, 33},
+                                {64, 128, 10}, {130, 300, 70}, {1, 200, 3}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int which = 0; which < 8; which++) {
+            int64_t m = sizes[i][0], k = sizes[i][1], n = sizes[i][2];
+            leati_attrs attrs = {.matmul = {.transpose_a = which & 1, .transpose_b = which & 2}};
+            leati_desc inputs[] = {DIMS(which & 1 ? k : m, which & 1 ? m : k),
+                                   DIMS(which & 2 ? n : k, which & 2 ? k : n), DIMS(n)};
+            test_task t;
+            test_task_init(&t, LEATI_OP_MATMUL, &attrs, which & 4 ? 3 : 2, inputs, 0, 2);
+            test_fill_inputs(&t, -1, 1, &rng);
+            assert_true(compare_all(&t, "matmul", TOLERANCE) >= 1);
+            test_task_fini(&t);
+        }
+}
+
+/* What a window or its weights must not be is told with its numbers. */
+static void test_refusals(void **state) {
+    (void)state;
+    const struct {
+        leati_op op;
+        leati_attrs attrs;
+        leati_desc in[3];
+        leat_status status;
+        const char *says;
+    } cases[] = {
+        {LEATI_OP_CONV,
+         {.conv = {.window = W2(3, 0, 1, 0, 0), .groups = 1}},
+         {DIMS(1, 5, 5, 2), DIMS(3, 3, 2, 4)},
+         LEAT_EINVAL,
+         "stride 0"},
+        {LEATI_OP_CONV,
+         {.conv = {.window = W2(3, 1, 1, 0, 0), .groups = 1}},
+         {DIMS(1, 2, 5, 2), DIMS(3, 3, 2, 4)},
+         LEAT_ESHAPE,
+         "reaches over 3"},
+        {LEATI_OP_CONV,
+         {.conv = {.window = W2(3, 1, 1, 0, 0), .groups = 1}},
+         {DIMS(1, 5, 5, 2), DIMS(3, 3, 3, 4)},
+         LEAT_ESHAPE,
+         "expected weights (3, 3, 2, 4), received (3, 3, 3, 4)"},
+        {LEATI_OP_CONV,
+         {.conv = {.window = W2(3, 1, 1, 0, 0), .groups = 3}},
+         {DIMS(1, 5, 5, 2), DIMS(3, 3, 2, 4)},
+         LEAT_ESHAPE,
+         "3 groups for 2 channels"},
+        {LEATI_OP_CONV,
+         {.conv = {.window = W2(INT64_MAX, 1, 2, 0, 0), .groups = 1}},
+         {DIMS(1, 5, 5, 2), DIMS(3, 3, 2, 4)},
+         LEAT_EINVAL,
+         "kernel 9223372036854775807"},
+        {LEATI_OP_POOLING,
+         {.pooling = {.window = W2(2, 2, 1, 2, 0)}},
+         {DIMS(1, 5, 5, 2)},
+         LEAT_EINVAL,
+         "padding 2"},
+        {LEATI_OP_BATCH_NORM,
+         {.batch_norm = {1e-3f}},
+         {DIMS(4, 5), DIMS(4), DIMS(5)},
+         LEAT_ESHAPE,
+         "gamma (5)"},
+        {LEATI_OP_LSTM,
+         {.lstm = {.activation = TANH, .recurrent_activation = SIGMOID}},
+         {DIMS(2, 3, 4), DIMS(4, 8), DIMS(3, 12)},
+         LEAT_ESHAPE,
+         "expected kernel (4, 12), received (4, 8)"},
+        {LEATI_OP_LSTM,
+         {.lstm = {.activation = {LEATI_FN_SQUARE, 0, 0, 0}, .recurrent_activation = SIGMOID}},
+         {DIMS(2, 3, 4), DIMS(4, 12), DIMS(3, 12)},
+         LEAT_ENOTSUP,
+         "activation 'square'"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        leati_desc out[LEATI_MAX_OUTPUTS];
+        leat_error err = {0};
+        int count = cases[i].op == LEATI_OP_POOLING ? 1 : cases[i].op == LEATI_OP_CONV ? 2 : 3;
+        assert_int_equal(leati_op_row_of(cases[i].op)->infer(&cases[i].attrs, count, cases[i].in, out, &err),
+                         cases[i].status);
+        if (!strstr(err.message, cases[i].says))
+            fail_msg("expected '%s' in '%s'", cases[i].says, err.message);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_conv),         cmocka_unit_test(test_conv_by_hand),
+        cmocka_unit_test(test_pooling),      cmocka_unit_test(test_pooling_ties),
+        cmocka_unit_test(test_batch_norm),   cmocka_unit_test(test_lstm),
+        cmocka_unit_test(test_lstm_predict), cmocka_unit_test(test_matmul),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
