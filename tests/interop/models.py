@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which models go both ways: every trained case of the golden layers, and the golden files."""
+import glob
+import json
+import os
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GOLDEN = os.path.join(os.path.dirname(HERE), "golden")
+
+
+def numbered(archive, prefix):
+    """The arrays prefix0, prefix1, ... of an npz."""
+    arrays = []
+    while "%s%d" % (prefix, len(arrays)) in archive.files:
+        arrays.append(archive["%s%d" % (prefix, len(arrays))])
+    return arrays
+
+
+def meta_of(archive):
+    """The meta member."""
+    return json.loads(bytes(archive["meta"]).decode("utf-8"))
+
+
+def layer_cases(only):
+    """(name, archive, meta) of each golden layer case, the random ones too: predict is not random."""
+    for path in sorted(glob.glob(os.path.join(GOLDEN, "keras-2.3.1", "layers", "*.npz"))):
+        name = os.path.splitext(os.path.basename(path))[0]
+        if only and only not in name:
+            continue
+        archive = np.load(path)
+        yield name, archive, meta_of(archive)
+
+
+def file_cases(only):
+    """(path of the .h5, archive, meta) of each golden file whose training is to be continued."""
+    for path in sorted(glob.glob(os.path.join(GOLDEN, "files", "*.npz"))):
+        name = os.path.splitext(os.path.basename(path))[0]
+        archive = np.load(path)
+        if "train_loss" in archive.files and (not only or only in name):
+            yield path[:-4] + ".h5", archive, meta_of(archive)
+
+
+def foreign_cases(only):
+    """(path of the .h5, archive) of each golden file that current Keras wrote."""
+    for path in sorted(glob.glob(os.path.join(GOLDEN, "files", "keras3_*.npz"))):
+        if not only or only in os.path.basename(path):
+            yield path[:-4] + ".h5", np.load(path)
+
+
+def spec(path, members):
+    """The SPEC of an npz whose arrays are x0, x1, ... and perhaps t0, t1, ..."""
+    for character in "%,?&":
+        path = path.replace(character, "%%%02X" % ord(character))
+    inputs = ",".join(m for m in members if m.startswith("x"))
+    targets = ",".join(m for m in members if m.startswith("t"))
+    return "npz:%s?inputs=%s%s" % (path, inputs, "&targets=" + targets if targets else "")
+
+
+def relative_error(found, wanted, floor):
+    """The largest difference over the largest magnitude that was wanted (but at least floor)."""
+    found, wanted = np.asarray(found), np.asarray(wanted)
+    if found.shape != wanted.shape:
+        return float("inf")
+    if wanted.size == 0:
+        return 0.0
+    error = np.abs(found.astype("float64") - wanted).max() / max(floor, np.abs(wanted).max())
+    return float(error) if np.isfinite(error) else float("inf")
