@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Error values: texts, formatting, context.  Layer: base. */
+#define LEATI_DEFINES_ERRORS
 #include "base/error.h"
 
 #include <stdio.h>

@@ -9,11 +9,7 @@
 #include "leat/error.h"
 
 /* Fills *err (NULL allowed) and returns code: `return leati_fail(err, LEAT_ESHAPE, "expected ..., got ...")`. */
-#ifdef __clang_analyzer__ /* sees one file at a time: tell it that a failure is not LEAT_OK */
-#define leati_fail(err, code, ...) (leat_error_set((err), (code), __VA_ARGS__), (code))
-#else
 #define leati_fail leat_error_set
-#endif
 
 /* The same with a foreign code beside it. */
 leat_status leati_fail_origin(leat_error *err, leat_status code, leat_origin origin, int64_t origin_code,
@@ -35,5 +31,15 @@ leat_status leati_prefix(leat_status status, leat_error *err, const char *format
         leat_status leati_try_status = (call);                                                               \
         if (leati_try_status != LEAT_OK) return leati_try_status;                                            \
     } while (0)
+
+/* clang's analyzer sees one file at a time; without this it takes a failure for LEAT_OK, and out parameters for set. */
+#if defined(__clang_analyzer__) && !defined(LEATI_DEFINES_ERRORS)
+#undef leati_fail
+#define leati_fail(err, code, ...)        (leat_error_set((err), (code), __VA_ARGS__), (code))
+#define leati_fail_origin(err, code, ...) (leati_fail_origin((err), (code), __VA_ARGS__), (code))
+#define leati_fail_errno(err, code, ...)  (leati_fail_errno((err), (code), __VA_ARGS__), (code))
+#define leati_fail_memory(...)            (leati_fail_memory(__VA_ARGS__), LEAT_ENOMEM)
+#define leati_prefix(status, err, ...)    (leati_prefix((status), (err), __VA_ARGS__), (status))
+#endif
 
 #endif

@@ -153,7 +153,7 @@ leat_status leati_h5_read_string(leati_h5 *file, const char *object, const char 
     if (status == LEAT_OK && strings.count != 1)
         status = leati_h5_fail(file, LEAT_EFORMAT, err, object, "expected one string in an attribute");
     leati_h5_leave();
-    if (status == LEAT_OK) {
+    if (status == LEAT_OK && strings.count == 1) {
         *out = strings.items[0];
         strings.items[0] = NULL;
     }
