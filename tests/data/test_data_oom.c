@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The n-th allocation fails, for every n: sources and files answer LEAT_ENOMEM and leave nothing behind. */
+#include "cmocka_all.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/files.h"
+#include "leat/npz.h"
+#include "leat/source.h"
+#include "support/memory_failing.h"
+
+static bytes file;
+
+static void make_idx(void) {
+    file.size = 0;
+    bytes_add_be(&file, 0x0803, 4);
+    for (int i = 0; i < 3; ++i) bytes_add_be(&file, 2, 4);
+    bytes_add_text(&file, "12345678");
+    static bytes packed;
+    packed.size = 0;
+    bytes_add_deflated(&packed, file.data, file.size, 1);
+    bytes_write(&packed, "x.gz");
+    file.size = 0;
+    bytes_add_be(&file, 0x0801, 4);
+    bytes_add_be(&file, 2, 4);
+    bytes_add_text(&file, "\1\2");
+    bytes_write(&file, "y");
+}
+
+static void make_arrays(void) {
+    float x[4] = {1, 2, 3, 4}, y[2] = {0, 1};
+    leat_tensor tensors[] = {leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, 2}, x),
+                             leat_tensor_view(LEAT_F32, 1, (int64_t[]){2}, y)};
+    assert_int_equal(leat_npz_write("d.npz", (const char *[]){"x", "y"}, tensors, 2, NULL), LEAT_OK);
+    static bytes inner;
+    inner.size = file.size = 0;
+    bytes_add_npy_header(&inner, 1, "{'descr': '>f4', 'fortran_order': True, 'shape': (2, 2), }");
+    bytes_add_le(&inner, 0, 16);
+    bytes_add_deflated_zip(&file, "x.npy", inner.data, inner.size);
+    bytes_write(&file, "deflated.npz");
+}
+
+static int enter(void **state) {
+    if (files_enter(state) != 0) return -1;
+    make_idx();
+    make_arrays();
+    return 0;
+}
+
+/* Runs `act` with the first, second, ... allocation failing, until none fails any more. */
+static void sweep(leat_status (*act)(const void *what, leat_error *err), const void *what) {
+    int64_t live = memory_live();
+    int files = files_count();
+    int64_t n = 1;
+    for (;; ++n) {
+        leat_error err = {0};
+        memory_fail_at(n);
+        leat_status status = act(what, &err);
+        bool failed = memory_failed();
+        memory_fail_at(0);
+        assert_int_equal(memory_live(), live);
+        assert_int_equal(files_count(), files);
+        if (!failed) {
+            assert_int_equal(status, LEAT_OK);
+            break;
+        }
+        if (status != LEAT_OK) {
+            assert_int_equal(status, LEAT_ENOMEM);
+            assert_true(err.message[0] != '\0');
+        }
+    }
+    assert_true(n > 2); /* there was something to fail */
+}
+
+static leat_status open_and_get(const void *what, leat_error *err) {
+    leat_sequence s;
+    leat_status status = leat_source_open(&s, what, NULL, err);
+    if (status == LEAT_OK) {
+        char memory[4][4096];
+        leat_batch batch = {.size = s.spec.batch_size, .tensor_count = s.spec.tensor_count};
+        leat_rng rng = leat_rng_for(0, 0, 0);
+        for (int i = 0; i < batch.tensor_count; ++i) batch.tensors[i].data = memory[i];
+        status = s.get(s.user, 0, &rng, &batch, err);
+    }
+    leat_sequence_destroy(&s);
+    return status;
+}
+
+static void opening_survives(void **state) {
+    (void)state;
+    const char *specs[] = {"idx:x.gz,y?scale=1/255&onehot=3", "npz:d.npz?inputs=x&targets=y&shape=2",
+                           "npz:deflated.npz", "npy:d%2Enpz,y"};
+    for (int i = 0; i < 3; ++i) sweep(open_and_get, specs[i]);
+    leat_error err = {0};
+    assert_int_equal(open_and_get(specs[3], &err),
+                     LEAT_EFORMAT); /* a failure that is no lack of memory frees as well */
+}
+
+static leat_status read_all(const void *what, leat_error *err) {
+    leat_npz *npz;
+    leat_status status = leat_npz_open(&npz, what, err);
+    for (int i = 0; status == LEAT_OK && i < leat_npz_count(npz); ++i) {
+        leat_tensor tensor;
+        status = leat_npz_get(npz, leat_npz_name(npz, i), &tensor, err);
+    }
+    leat_npz_close(&npz);
+    return status;
+}
+
+static void reading_survives(void **state) {
+    (void)state;
+    sweep(read_all, "d.npz");
+    sweep(read_all, "deflated.npz");
+}
+
+static leat_status write_npz(const void *what, leat_error *err) {
+    float x[2] = {1, 2};
+    leat_tensor tensors[20];
+    char names[20][4];
+    const char *list[20];
+    for (int i = 0; i < 20; ++i) { /* more than the directory's first size */
+        tensors[i] = leat_tensor_view(LEAT_F32, 1, (int64_t[]){2}, x);
+        names[i][0] = 'a', names[i][1] = (char)('a' + i), names[i][2] = '\0';
+        list[i] = names[i];
+    }
+    return leat_npz_write(what, list, tensors, 20, err);
+}
+
+static void writing_survives_and_keeps_the_old_file(void **state) {
+    (void)state;
+    bytes_write(&file, "w.npz");
+    sweep(write_npz, "w.npz");
+}
+
+static leat_status open_arrays(const void *what, leat_error *err) {
+    (void)what;
+    double x[4] = {1, 2, 3, 4};
+    uint8_t w[4] = {1, 2, 3, 4};
+    leat_array input = {"x", leat_tensor_view(LEAT_F64, 1, (int64_t[]){4}, x)};
+    leat_array weight = {NULL, leat_tensor_view(LEAT_U8, 1, (int64_t[]){4}, w)};
+    leat_arrays arrays = {.inputs = &input,
+                          .input_count = 1,
+                          .sample_weights = &weight,
+                          .sample_weight_count = 1};
+    leat_sequence s;
+    leat_status status = leat_arrays_open(&s, &arrays, NULL, err);
+    leat_sequence_destroy(&s);
+    return status;
+}
+
+static void arrays_survive(void **state) {
+    (void)state;
+    sweep(open_arrays, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(opening_survives),
+        cmocka_unit_test(reading_survives),
+        cmocka_unit_test(writing_survives_and_keeps_the_old_file),
+        cmocka_unit_test(arrays_survive),
+    };
+    return cmocka_run_group_tests(tests, enter, files_leave);
+}
