@@ -91,7 +91,8 @@ LEAT_API leat_feed_position leat_feed_position_get(const leat_feed *feed);
 /** Batches of the pass in hand. */
 LEAT_API int64_t leat_feed_length(const leat_feed *feed);
 
-/** Whether that many more batches are ready now (0 .. max_queue_size): how far the workers are ahead. */
+/** How many more batches are ready now (0 .. max_queue_size): how far the workers are ahead.  Batches that cost less than
+ *  waking a worker may be made in strokes, when half of the queue is free. */
 LEAT_API int leat_feed_ready(const leat_feed *feed);
 
 LEAT_API leat_feed_stats leat_feed_stats_get(const leat_feed *feed);

@@ -31,6 +31,7 @@ struct leat_feed {
     uint64_t issued; /* tickets */
     int64_t pass, ordinal, pass_length;
     int64_t passes_ended; /* by leat_feed_end_pass */
+    uint64_t gather;      /* tickets to collect before workers are woken for them, while enough lies ready */
     leati_shuffle shuffle;
 
     /* what was delivered */
@@ -136,7 +137,6 @@ static bool may_issue(leat_feed *feed) {
 }
 
 static void issue_until(leat_feed *feed, uint64_t end) {
-    uint64_t before = feed->issued;
     while (feed->issued < end && may_issue(feed)) {
         leati_job job = {.ticket = feed->issued++,
                          .length = feed->pass_length,
@@ -144,7 +144,7 @@ static void issue_until(leat_feed *feed, uint64_t end) {
         ++feed->ordinal;
         leati_ring_open_slot(&feed->ring, &job);
     }
-    if (feed->issued > before) leati_ring_announce(&feed->ring, feed->issued);
+    leati_ring_announce(&feed->ring, feed->issued, feed->issued < end ? 1 : feed->gather);
 }
 
 static void issue_ahead(leat_feed *feed) {
@@ -282,6 +282,8 @@ static leat_status await_slot(leat_feed *feed, leat_error *err) {
     leati_wait seen = leati_ring_look(&feed->ring, feed->delivered);
     if (seen == LEATI_WAIT_TICK) {
         int64_t start = leati_now_ns();
+        leati_ring_announce(&feed->ring, feed->issued,
+                            1); /* nobody may sleep over a ticket that is waited for */
         int64_t sleep_ns = feed->ring.between_processes ? TICK_NS : -1;
         int64_t spin_ns = feed->spin_now_ns;
         while ((seen = leati_ring_await(&feed->ring, feed->delivered, spin_ns, sleep_ns)) ==
@@ -337,6 +339,8 @@ static leat_status next_batch(leat_feed *feed, const leat_batch **batch, leat_er
     }
     ++feed->delivered;
     account(feed, slot);
+    bool cheap = slot->get_ns < WAKE_UP_NS;
+    feed->gather = cheap ? (uint64_t)(feed->options.max_queue_size + 1) / 2 : 1;
     issue_ahead(feed);
     feed->in_use = true;
     *batch = &slot->batch;

@@ -7,9 +7,12 @@
 #include "feed/ring.h"
 
 #include <limits.h>
+#include <sched.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+
+#define YIELDS 4
 
 static void ring_bell(const leati_ring *ring, leati_futex *bell, int count) {
     atomic_fetch_add(bell, 1);
@@ -23,13 +26,14 @@ void leati_ring_open_slot(leati_ring *ring, const leati_job *job) {
     atomic_store_explicit(&slot->state, LEATI_SLOT_OPEN, memory_order_release);
 }
 
-void leati_ring_announce(leati_ring *ring, uint64_t issued) {
-    uint64_t before = atomic_load_explicit(&ring->shared->issued, memory_order_relaxed);
+void leati_ring_announce(leati_ring *ring, uint64_t issued, uint64_t gather) {
     atomic_store(&ring->shared->issued, issued);
-    int wanted = (int)(issued - before), sleepers = 0;
-    for (int i = 0; i < ring->worker_count && sleepers < wanted; ++i)
+    uint64_t claimed = atomic_load(&ring->shared->hint);
+    uint64_t open = issued > claimed ? issued - claimed : 0, sleepers = 0;
+    if (open < gather) return;
+    for (int i = 0; i < ring->worker_count && sleepers < open; ++i)
         sleepers += atomic_load(&ring->workers[i].sleeping) != 0;
-    if (sleepers) ring_bell(ring, &ring->shared->worker_bell, sleepers);
+    if (sleepers) ring_bell(ring, &ring->shared->worker_bell, (int)sleepers);
 }
 
 leati_wait leati_ring_look(leati_ring *ring, uint64_t ticket) {
@@ -48,6 +52,11 @@ leati_wait leati_ring_await(leati_ring *ring, uint64_t ticket, int64_t spin_ns, 
             leati_spin_pause();
             seen = leati_ring_look(ring, ticket);
         }
+    /* Where no core is idle, the worker that has the batch in hand may be the one that waits for this core. */
+    for (int i = 0; i < YIELDS && seen == LEATI_WAIT_TICK; ++i) {
+        sched_yield();
+        seen = leati_ring_look(ring, ticket);
+    }
     if (seen != LEATI_WAIT_TICK) return seen;
     atomic_store(&ring->shared->awaited, ticket + 1);
     uint32_t bell = atomic_load(&ring->shared->consumer_bell);

@@ -98,9 +98,12 @@ static inline leati_slot *leati_ring_slot(const leati_ring *ring, uint64_t ticke
     return &ring->slots[ticket % ring->slot_count];
 }
 
-/* Consumer: opens a slot that is not in use for job->ticket, then tells the workers of all tickets below `issued`. */
+/* Consumer: opens a slot that is not in use for job->ticket. */
 void leati_ring_open_slot(leati_ring *ring, const leati_job *job);
-void leati_ring_announce(leati_ring *ring, uint64_t issued);
+
+/* Consumer: all tickets below `issued` may be claimed.  Wakes as many workers as there are unclaimed tickets, if these
+ * are at least `gather`. */
+void leati_ring_announce(leati_ring *ring, uint64_t issued, uint64_t gather);
 
 typedef enum leati_wait {
     LEATI_WAIT_READY,
