@@ -158,7 +158,9 @@ void never_more_than_the_queue_is_made_ahead(void **state) {
     source_init(&s, 7, 2, 3);
     leat_sequence sequence = source_sequence(&s);
     FOR_EACH_MODE(mode) {
-        for (int queue = 1; queue <= 5; queue += 4) {
+        for (int variant = 0; variant < 4; ++variant) {
+            int queue = variant % 2 ? 5 : 1;
+            s.slow_us = variant / 2 * 200;
             atomic_store(&s.counts->gets, 0);
             leat_feed_options options = source_options(mode);
             options.max_queue_size = queue;
@@ -169,7 +171,13 @@ void never_more_than_the_queue_is_made_ahead(void **state) {
                 const leat_batch *batch = NULL;
                 leat_error err = {0};
                 assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_OK);
-                assert_int_equal(settled_gets(&s), i + ahead);
+                int64_t begun = settled_gets(&s);
+                assert_true(begun <= i + ahead);
+                /* Where a batch costs less than a wake-up, workers may sleep until half of the queue is open. */
+                if (s.slow_us)
+                    assert_int_equal(begun, i + ahead);
+                else
+                    assert_true(begun >= i + ahead / 2);
                 leat_feed_release(feed);
             }
             leat_feed_close(&feed);

@@ -75,6 +75,7 @@ static leat_status source_get(void *user, int64_t index, leat_rng *rng, leat_bat
     if (atomic_load(&s->counts->in_hook) || s->state.pass != atomic_load(&s->counts->hooks))
         atomic_fetch_add(&s->counts->hook_overtaken, 1);
     while (atomic_load(&s->counts->pause)) sleep_us(200);
+    if (s->slow_us) sleep_us(s->slow_us);
     if (s->delay_us) {
         uint64_t now = (uint64_t)leati_now_ns();
         sleep_us((int64_t)((now * 0x9E3779B97F4A7C15u >> 33) % (uint64_t)(s->delay_us + 1)));

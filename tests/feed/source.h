@@ -37,6 +37,7 @@ typedef struct source {
     bool short_last;  /* the last batch has fewer samples */
     bool varying;     /* samples vary in width by index */
     bool borrowed;    /* get points at memory of its own */
+    int slow_us;      /* what get takes at least */
     int delay_us;     /* longest random delay of get */
     int64_t fail_at;  /* index whose get fails; -1: none */
     int64_t kill_at;  /* index whose get ends its own process, while kills_left; -1: none */

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Times the feed on ready-made batches: get copies an array of the payload's size, and 64 targets, into the slot.
+ *     bench_feed [--payload BYTES] [--workers N] [--processes | --threads] [--batches N] [--passes N] [--queue N]
+ *                [--work-us N] [--step-us N] [--hook] [--borrow] [--kill] [--json]
+ * Without --payload and --workers: the whole table, 1 KB to 38 MB by 1 and 2 workers by threads and processes.
+ * Figures: us a batch (median over the passes), first batch (ms from before leat_feed_open), turnover (us from the release
+ * of a pass's last batch to the next pass's first, median), median wait and the stretch of a step (--step-us: the caller
+ * computes that long a batch), and with --kill the ms from the SIGKILL of the worker inside get to its batch. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "leat/feed.h"
+
+enum { targets = 64, max_passes = 1000 };
+
+typedef struct shared {
+    _Atomic int64_t victim_pid, victim_index, kill_ns;
+} shared;
+
+typedef struct setup {
+    int64_t payload, batches, passes, work_us, step_us;
+    int workers, queue;
+    bool processes, hook, borrow, kill, json;
+    float *data, *y;
+    shared *shared;
+} setup;
+
+typedef struct figures {
+    double us_batch, first_ms, turnover_us, wait_us, step_us, kill_ms;
+} figures;
+
+static void compute(int64_t us) {
+    for (int64_t end = leati_now_ns() + us * 1000; leati_now_ns() < end;) continue;
+}
+
+static int64_t length_of(void *user) {
+    return ((setup *)user)->batches;
+}
+
+static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
+    setup *s = user;
+    (void)rng;
+    (void)err;
+    if (s->kill && index == atomic_load(&s->shared->victim_index))
+        atomic_store(&s->shared->victim_pid, getpid());
+    if (s->work_us) compute(s->work_us);
+    if (s->borrow)
+        batch->tensors[0].data = s->data;
+    else
+        memcpy(batch->tensors[0].data, s->data, (size_t)s->payload);
+    memcpy(batch->tensors[1].data, s->y, targets * sizeof(float));
+    *(float *)batch->tensors[1].data = (float)(index % 1000);
+    return LEAT_OK;
+}
+
+static leat_status hook(void *user, int64_t pass, leat_error *err) {
+    (void)user;
+    (void)pass;
+    (void)err;
+    return LEAT_OK;
+}
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int64_t count) {
+    if (count == 0) return 0;
+    qsort(values, (size_t)count, sizeof *values, by_size);
+    return values[count / 2];
+}
+
+static void must(leat_status status, const leat_error *err) {
+    if (status == LEAT_OK) return;
+    fprintf(stderr, "bench_feed: %s\n", err->message);
+    exit(1);
+}
+
+/* Takes one batch and gives it back; ns spent in leat_feed_get. */
+static int64_t take(const setup *s, leat_feed *feed) {
+    const leat_batch *batch = NULL;
+    leat_error err = {0};
+    int64_t start = leati_now_ns();
+    must(leat_feed_get(feed, &batch, &err), &err);
+    int64_t waited = leati_now_ns() - start;
+    int64_t index = leat_feed_position_get(feed).index;
+    if (*(const float *)batch->tensors[1].data != (float)(index % 1000)) {
+        fprintf(stderr, "bench_feed: not the batch %lld\n", (long long)index);
+        exit(1);
+    }
+    if (s->step_us) compute(s->step_us);
+    leat_feed_release(feed);
+    return waited;
+}
+
+static void run_passes(const setup *s, leat_feed *feed, figures *f) {
+    static double pass_us[max_passes], turnover_us[max_passes];
+    double *waits = calloc((size_t)(s->passes * s->batches), sizeof *waits);
+    if (!waits) exit(1);
+    int64_t count = 0;
+    for (int64_t pass = 0; pass < s->passes; ++pass) {
+        int64_t start = leati_now_ns();
+        for (int64_t i = pass == 0; i < s->batches; ++i) {
+            int64_t waited = take(s, feed);
+            if (i == 0) turnover_us[pass - 1] = (double)waited / 1000;
+            waits[count++] = (double)waited / 1000;
+        }
+        pass_us[pass] = (double)(leati_now_ns() - start) / 1000 / (double)(s->batches - (pass == 0));
+    }
+    f->us_batch = median(pass_us, s->passes);
+    f->turnover_us = median(turnover_us, s->passes - 1);
+    f->wait_us = median(waits, count);
+    f->step_us = s->step_us ? f->us_batch : 0;
+    free(waits);
+}
+
+/* Kills the worker while it makes a batch, and says after how many ms that batch was there. */
+static double time_kill(const setup *s, leat_feed *feed, int64_t index) {
+    atomic_store(&s->shared->victim_pid, 0);
+    atomic_store(&s->shared->victim_index, index);
+    while (leat_feed_position_get(feed).index != index - 1) take(s, feed);
+    while (atomic_load(&s->shared->victim_pid) == 0) usleep(50);
+    usleep((useconds_t)s->work_us / 2);
+    int64_t start = leati_now_ns();
+    kill((pid_t)atomic_load(&s->shared->victim_pid), SIGKILL);
+    take(s, feed);
+    atomic_store(&s->shared->victim_index, -1);
+    return (double)(leati_now_ns() - start) / 1e6;
+}
+
+static void time_kills(const setup *s, leat_feed *feed, figures *f) {
+    double times[15];
+    for (int i = 0; i < 15; ++i) times[i] = time_kill(s, feed, 1 + (i * 7 + 3) % (s->batches - 1));
+    f->kill_ms = median(times, 15);
+}
+
+static figures measure(setup *s) {
+    leat_sequence sequence = leat_sequence_default();
+    leat_error err = {0};
+    sequence.user = s;
+    sequence.length = length_of;
+    sequence.get = get;
+    sequence.on_epoch_end = s->hook ? hook : NULL;
+    sequence.state = s;
+    sequence.state_bytes = 1;
+    sequence.spec.batch_size = 1;
+    must(leat_batch_spec_add(&sequence.spec, LEAT_PART_INPUT, "x", LEAT_F32, 1, &(int64_t){s->payload / 4},
+                             &err),
+         &err);
+    must(leat_batch_spec_add(&sequence.spec, LEAT_PART_TARGET, "y", LEAT_F32, 1, &(int64_t){targets}, &err),
+         &err);
+    leat_feed_options options = leat_feed_options_default();
+    options.workers = s->workers;
+    options.use_multiprocessing = s->processes;
+    options.max_queue_size = s->kill ? 1 : s->queue;
+    figures f = {0};
+    leat_feed *feed = NULL;
+    int64_t start = leati_now_ns();
+    must(leat_feed_open(&feed, &sequence, &options, &err), &err);
+    take(s, feed);
+    f.first_ms = (double)(leati_now_ns() - start) / 1e6;
+    if (s->kill)
+        time_kills(s, feed, &f);
+    else
+        run_passes(s, feed, &f);
+    leat_feed_close(&feed);
+    return f;
+}
+
+static void print_line(const setup *s, const figures *f) {
+    const char *kind = s->processes ? "processes" : "threads";
+    if (s->json) {
+        printf(
+            "{\"peer\": \"leat\", \"payload\": %lld, \"workers\": %d, \"kind\": \"%s\", \"us_batch\": %.4g, "
+            "\"first_ms\": %.4g, \"turnover_us\": %.4g, \"wait_us\": %.4g, \"step_us\": %.6g, \"kill_ms\": "
+            "%.4g}\n",
+            (long long)s->payload, s->workers, kind, f->us_batch, f->first_ms, f->turnover_us, f->wait_us,
+            f->step_us, f->kill_ms);
+        return;
+    }
+    printf("%10lld  %-9s  %7d  %10.3f  %9.1f  %9.3f  %11.2f  %8.2f", (long long)s->payload, kind, s->workers,
+           f->us_batch, f->us_batch > 0 ? (double)s->payload / f->us_batch : 0, f->first_ms, f->turnover_us,
+           f->wait_us);
+    if (s->kill) printf("  killed: %.2f ms", f->kill_ms);
+    if (s->step_us) printf("  step: %.3f us", f->step_us);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void run(setup s) {
+    if (s.batches < 2)
+        s.batches = s.payload < 100000 ? 20000 : s.payload < 1000000 ? 2000 : s.payload < 10000000 ? 400 : 50;
+    if (s.passes == 0) s.passes = 7;
+    s.data = malloc((size_t)s.payload);
+    s.y = calloc(targets, sizeof *s.y);
+    s.shared = mmap(NULL, sizeof *s.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (!s.data || !s.y || s.shared == MAP_FAILED) exit(1);
+    memset(s.data, 1, (size_t)s.payload);
+    atomic_store(&s.shared->victim_index, -1);
+    figures f = measure(&s);
+    print_line(&s, &f);
+    munmap(s.shared, sizeof *s.shared);
+    free(s.data);
+    free(s.y);
+}
+
+static void run_table(setup s) {
+    static const int64_t payloads[] = {1024, 614400, 4800000, 38535168};
+    for (size_t p = 0; p < sizeof payloads / sizeof *payloads; ++p)
+        for (int workers = 1; workers <= 2; ++workers)
+            for (int processes = 0; processes < 2; ++processes) {
+                s.payload = payloads[p];
+                s.workers = workers;
+                s.processes = processes;
+                run(s);
+            }
+}
+
+static bool read_option(setup *s, const char *name, const char *value) {
+    struct {
+        const char *name;
+        int64_t *number;
+    } numbers[] = {{"--payload", &s->payload},
+                   {"--batches", &s->batches},
+                   {"--passes", &s->passes},
+                   {"--work-us", &s->work_us},
+                   {"--step-us", &s->step_us}};
+    for (size_t i = 0; value && i < sizeof numbers / sizeof *numbers; ++i)
+        if (strcmp(name, numbers[i].name) == 0) {
+            *numbers[i].number = atoll(value);
+            return true;
+        }
+    if (value && strcmp(name, "--workers") == 0)
+        s->workers = atoi(value);
+    else if (value && strcmp(name, "--queue") == 0)
+        s->queue = atoi(value);
+    else
+        return false;
+    return true;
+}
+
+static bool read_flag(setup *s, const char *name) {
+    if (strcmp(name, "--processes") == 0)
+        s->processes = true;
+    else if (strcmp(name, "--threads") == 0)
+        s->processes = false;
+    else if (strcmp(name, "--hook") == 0)
+        s->hook = true;
+    else if (strcmp(name, "--borrow") == 0)
+        s->borrow = true;
+    else if (strcmp(name, "--kill") == 0)
+        s->kill = s->processes = true;
+    else if (strcmp(name, "--json") == 0)
+        s->json = true;
+    else
+        return false;
+    return true;
+}
+
+int main(int count, char **words) {
+    setup s = {.workers = -1, .queue = 10};
+    for (int i = 1; i < count; ++i) {
+        if (read_flag(&s, words[i])) continue;
+        if (i + 1 < count && read_option(&s, words[i], words[i + 1]))
+            ++i;
+        else {
+            fprintf(stderr,
+                    "bench_feed: unknown option '%s'; the options are listed at the top of bench/feed.c\n",
+                    words[i]);
+            return 2;
+        }
+    }
+    if (s.passes > max_passes) s.passes = max_passes;
+    if (!s.json)
+        printf("%10s  %-9s  %7s  %10s  %9s  %9s  %11s  %8s\n", "payload", "kind", "workers", "us/batch",
+               "MB/s", "first ms", "turnover us", "wait us");
+    if (s.payload == 0 && s.workers < 0)
+        run_table(s);
+    else {
+        if (s.payload < 4) s.payload = 1024;
+        if (s.workers < 0) s.workers = 2;
+        run(s);
+    }
+    return 0;
+}
