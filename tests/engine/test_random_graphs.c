@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random programs, with states that overlap, stores, views and ops in place: whatever the plan drops, shares or moves,
+ * outputs and slabs have the bytes of a run in which nothing is shared. */
+#include "cmocka_all.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "engine/interpret.h"
+#include "engine/plan_private.h"
+#include "engine/stand.h"
+#include "leat/rng.h"
+
+enum { most_values = 128, state_floats = 96 };
+
+typedef struct program {
+    stand s;
+    leat_rng rng;
+    leati_value values[most_values];
+    int count;
+} program;
+
+static int pick(program *p, int bound) {
+    return (int)leat_rng_below(&p->rng, (uint64_t)bound);
+}
+
+static leati_value any(program *p) {
+    return p->values[pick(p, p->count)];
+}
+
+/* Any value of `count` elements, or the first value reduced and broadcast to them. */
+static leati_value any_of(program *p, int64_t count) {
+    leati_graph *g = p->s.graph;
+    for (int tries = 0; tries < 20; ++tries) {
+        leati_value value = any(p);
+        if (leati_desc_count(leati_graph_desc(g, value)) == count) return value;
+    }
+    return leati_broadcast(g, leati_reduce_all(g, LEATI_REDUCE_MEAN, any(p)), 1, &count);
+}
+
+static leati_value as(program *p, leati_value value, int rank, const int64_t *dims) {
+    return leati_reshape(p->s.graph, value, rank, dims);
+}
+
+/* Ranges that overlap, of sizes that values have, on 64-byte boundaries and off them. */
+static leati_value any_state(program *p) {
+    static const struct {
+        int64_t offset, count;
+    } ranges[] = {{0, 24}, {16, 24}, {24, 24}, {48, 24}, {64, 24}, {0, 6}, {48, 6}, {18, 6}};
+    int i = pick(p, sizeof ranges / sizeof *ranges);
+    leati_slab slab = pick(p, 2) ? LEATI_SLAB_WEIGHTS : LEATI_SLAB_SLOT0;
+    return stand_state(&p->s, slab, ranges[i].offset, ranges[i].count);
+}
+
+static leati_value random_function(program *p) {
+    static const leati_function functions[] = {LEATI_FN_TANH, LEATI_FN_RELU, LEATI_FN_SIGMOID,
+                                               LEATI_FN_SOFTSIGN};
+    return leati_function_of(p->s.graph, any(p), functions[pick(p, 4)]);
+}
+
+static leati_value random_matmul(program *p) {
+    const int64_t left[2] = {4, 6}, right[2] = {6, 4};
+    leati_value a = as(p, any_of(p, 24), 2, left), b = as(p, any_of(p, 24), 2, right);
+    return leati_matmul(p->s.graph, a, false, b, false, LEATI_NONE);
+}
+
+static leati_value random_softmax_pair(program *p) {
+    const int64_t dims[2] = {4, 6};
+    leati_value outputs[2], inputs[2] = {as(p, any_of(p, 24), 2, dims), as(p, any_of(p, 24), 2, dims)};
+    leati_graph_node(p->s.graph, LEATI_OP_SOFTMAX_XENT, NULL, 2, inputs, outputs);
+    return outputs[pick(p, 2)];
+}
+
+/* Writes a state: by a store, often of a value made just before, or by an op that changes it. */
+static void random_write(program *p) {
+    leati_graph *g = p->s.graph;
+    leati_value state = any_state(p), value = any_of(p, leati_desc_count(leati_graph_desc(g, state)));
+    int64_t count = leati_desc_count(leati_graph_desc(g, state));
+    switch (pick(p, 4)) {
+    case 0: leati_moving_average(g, state, as(p, value, 1, &count), 0.75f); break;
+    case 1: leati_graph_store(g, state, leati_function_of(g, value, LEATI_FN_TANH)); break;
+    case 2: leati_graph_store(g, state, leati_add(g, state, as(p, value, 1, &count))); break;
+    default: leati_graph_store(g, state, value); break;
+    }
+}
+
+static leati_value random_value(program *p) {
+    leati_graph *g = p->s.graph;
+    const int64_t matrix[2] = {4, 6}, line = 24;
+    switch (pick(p, 10)) {
+    case 0: return random_function(p);
+    case 1: return leati_add(g, as(p, any_of(p, 24), 1, &line), as(p, any_of(p, 24), 1, &line));
+    case 2: return leati_mul(g, as(p, any_of(p, 24), 2, matrix), as(p, any_of(p, 6), 1, &(int64_t){6}));
+    case 3: return pick(p, 2) ? as(p, any_of(p, 24), 2, matrix) : as(p, any_of(p, 24), 1, &line);
+    case 4: return leati_reduce_of(g, LEATI_REDUCE_SUM, as(p, any_of(p, 24), 2, matrix), 1, false);
+    case 5: return random_matmul(p);
+    case 6: return leati_dropout(g, any(p), 0.5f, 0, (uint64_t)pick(p, 100));
+    case 7: return random_softmax_pair(p);
+    case 8: return any_state(p);
+    default: return leati_linear(g, any(p), 0.5f, 0.25f);
+    }
+}
+
+static void write_program(program *p) {
+    leati_graph *g = p->s.graph;
+    p->values[p->count++] = stand_input(&p->s, 0, 4, 6);
+    p->values[p->count++] = stand_input(&p->s, 1, 1, 6);
+    int length = 4 + pick(p, 40);
+    for (int i = 0; i < length; ++i) {
+        if (pick(p, 4) == 0) random_write(p);
+        p->values[p->count++] = random_value(p);
+    }
+    for (int i = 0; i < 3; ++i) leati_graph_keep(g, any(p));
+}
+
+static void check_program(uint64_t seed) {
+    static program p;
+    float inputs[2][24], states[LEATI_SLAB_COUNT][state_floats];
+    void *values[2048] = {0};
+    float *slabs[LEATI_SLAB_COUNT];
+    leat_error err = {0};
+    p = (program){.rng = leat_rng_for(seed, 0, 0)};
+    stand_init(&p.s);
+    write_program(&p);
+    if (leati_graph_check(p.s.graph, &err) != LEAT_OK) fail_msg("program %d: %s", (int)seed, err.message);
+    for (int i = 0; i < 48; ++i) inputs[i / 24][i % 24] = (float)(2 * leat_rng_uniform(&p.rng) - 1);
+    for (int k = 0; k < LEATI_SLAB_COUNT; ++k) {
+        for (int i = 0; i < state_floats; ++i) states[k][i] = (float)(2 * leat_rng_uniform(&p.rng) - 1);
+        memcpy(p.s.slab[k], states[k], sizeof states[k]);
+        slabs[k] = states[k];
+    }
+    const void *bound[2] = {inputs[0], inputs[1]};
+    assert_in_range(leati_graph_value_count(p.s.graph), 1, 2047);
+    interpret(p.s.graph, bound, slabs, values);
+    stand_compile(&p.s);
+    stand_run(&p.s, bound);
+    const leati_graph *g = leati_plan_graph(p.s.plan);
+    assert_true(leati_plan_arena_bytes(p.s.plan) >= leati_plan_bound_bytes(p.s.plan));
+    for (int k = 0; k < LEATI_SLAB_COUNT; ++k)
+        if (memcmp(p.s.slab[k], states[k], sizeof states[k]))
+            fail_msg("program %d: slab %d differs", (int)seed, k);
+    for (leati_value v = 0; v < leati_graph_value_count(g); ++v) {
+        const leati_value_info *info = leati_graph_value(g, v);
+        if (info->output && info->storage == LEATI_IN_ARENA &&
+            memcmp(stand_output(&p.s, v), values[v], leati_desc_bytes(&info->desc)))
+            fail_msg("program %d: output %d differs", (int)seed, v);
+        leati_free(values[v]);
+    }
+    stand_fini(&p.s);
+}
+
+static void plans_equal_the_interpreter(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 1500; ++seed) check_program(seed);
+}
+
+/* A hundred random sets of blocks: none of two that live at one moment overlap, and the arena is within a third of the
+ * bound on the whole. */
+static void blocks_never_overlap(void **state) {
+    (void)state;
+    leat_rng rng = leat_rng_for(3, 0, 0);
+    size_t total = 0, total_bound = 0;
+    for (int round = 0; round < 100; ++round) {
+        leati_block blocks[200];
+        size_t arena = 0, bound = 0;
+        for (int i = 0; i < 200; ++i) {
+            int32_t first = (int32_t)leat_rng_below(&rng, 100);
+            blocks[i] = (leati_block){.first = first,
+                                      .last = first + (int32_t)leat_rng_below(&rng, (uint64_t)(100 - first)),
+                                      .bytes = 64 * (size_t)leat_rng_below(&rng, 50)};
+        }
+        assert_int_equal(leati_place_blocks(blocks, 200, 101, &arena, &bound, NULL), LEAT_OK);
+        for (int i = 0; i < 200; ++i)
+            for (int j = 0; j < i; ++j) {
+                const leati_block *a = &blocks[i], *b = &blocks[j];
+                bool together = a->first <= b->last && b->first <= a->last && a->bytes && b->bytes;
+                if (together)
+                    assert_true(a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset);
+                assert_true(a->offset + a->bytes <= arena);
+            }
+        assert_true(arena >= bound);
+        total += arena;
+        total_bound += bound;
+    }
+    assert_true((double)total < 1.33 * (double)total_bound);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plans_equal_the_interpreter),
+        cmocka_unit_test(blocks_never_overlap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
