@@ -2,9 +2,10 @@
 /* The plan: what runs, where values live, and that no rewrite changes what a program computes. */
 #include "cmocka_all.h"
 
-#include <math.h>
 #include <string.h>
 
+#include "backends/ref/ref.h"
+#include "base/error.h"
 #include "engine/stand.h"
 
 static int setup(void **state) {
@@ -62,10 +63,242 @@ static void nodes_that_nobody_needs_do_not_run(void **state) {
     assert_int_equal(steps_of(b, "eltwise"), 1);
 }
 
+/* A value that is only made to be stored is made in the state: the copy does not run. */
+static void a_stored_value_is_made_in_the_state(void **state) {
+    stand *b = *state;
+    leati_value x = stand_input(b, 0, 1, 4), weights = stand_state(b, LEATI_SLAB_GRADIENTS, 16, 4);
+    leati_graph_store(b->graph, weights, stand_step(b, x));
+    stand_compile(b);
+    assert_int_equal(steps_of(b, "store"), 0);
+    assert_int_equal(leati_plan_arena_bytes(b->plan), 0);
+    const float input[4] = {1, 2, 3, 4};
+    stand_run(b, (const void *[]){input});
+    assert_memory_equal(b->slab[LEATI_SLAB_GRADIENTS] + 16, input, sizeof input);
+}
+
+static void a_copy_stays_where_the_old_state_is_read_between(void **state) {
+    stand *b = *state;
+    leati_value x = stand_input(b, 0, 1, 4), kept = stand_state(b, LEATI_SLAB_SLOT0, 0, 4);
+    leati_value made = stand_step(b, x), old = leati_linear(b->graph, kept, 10, 0);
+    leati_graph_store(b->graph, kept, made);
+    leati_graph_keep(b->graph, old);
+    stand_compile(b);
+    assert_int_equal(steps_of(b, "store"), 1);
+    const float input[4] = {1, 2, 3, 4};
+    b->slab[LEATI_SLAB_SLOT0][3] = 7;
+    stand_run(b, (const void *[]){input});
+    assert_float_equal(stand_output(b, old)[3], 70, 0);
+    assert_float_equal(b->slab[LEATI_SLAB_SLOT0][3], 4, 0);
+}
+
+static void inputs_and_constants_are_copied_to_states(void **state) {
+    stand *b = *state;
+    leati_value x = stand_input(b, 0, 1, 4), kept = stand_state(b, LEATI_SLAB_SLOT0, 0, 4);
+    leati_graph_store(b->graph, kept, x);
+    leati_graph_store(b->graph, stand_state(b, LEATI_SLAB_SLOT0, 16, 4),
+                      leati_full(b->graph, 1, (int64_t[]){4}, 5));
+    stand_compile(b);
+    assert_int_equal(steps_of(b, "store"), 2);
+    const float input[4] = {1, 2, 3, 4};
+    stand_run(b, (const void *[]){input});
+    assert_memory_equal(b->slab[LEATI_SLAB_SLOT0], input, sizeof input);
+    assert_float_equal(b->slab[LEATI_SLAB_SLOT0][19], 5, 0);
+}
+
+/* A chain of functions takes one block, whatever its length. */
+static void a_chain_works_in_place(void **state) {
+    stand *b = *state;
+    leati_value x = stand_step(b, stand_input(b, 0, 8, 16));
+    for (int i = 0; i < 20; ++i) x = leati_function_of(b->graph, x, LEATI_FN_TANH);
+    leati_graph_keep(b->graph, x);
+    stand_compile(b);
+    assert_int_equal(leati_plan_arena_bytes(b->plan), 8 * 16 * sizeof(float));
+    assert_int_equal(leati_plan_bound_bytes(b->plan), 8 * 16 * sizeof(float));
+}
+
+static void views_are_free(void **state) {
+    stand *b = *state;
+    leati_value x = stand_input(b, 0, 2, 6);
+    leati_value y = leati_reshape(b->graph, x, 1, (int64_t[]){12});
+    leati_graph_keep(b->graph, leati_reshape(b->graph, y, 2, (int64_t[]){3, 4}));
+    leati_value last = leati_graph_value_count(b->graph) - 1;
+    stand_compile(b);
+    assert_int_equal(steps_of(b, "reshape"), 0);
+    const float input[12] = {0};
+    stand_run(b, (const void *[]){input});
+    leat_tensor view = leati_plan_output(b->plan, last);
+    assert_ptr_equal(view.data, input);
+    assert_int_equal(view.shape[0], 3);
+}
+
+static leati_value dense_relu(stand *b, leati_value x, leati_value *pre_activation) {
+    leati_value w =
+        leati_graph_constant(b->graph, &(leati_desc){LEAT_F32, 2, {2, 2}}, (float[]){1, 0, 0, -1});
+    *pre_activation = leati_matmul(b->graph, x, false, w, false, LEATI_NONE);
+    return leati_function_of(b->graph, *pre_activation, LEATI_FN_RELU);
+}
+
+static void a_function_is_fused_into_the_product_before_it(void **state) {
+    stand *b = *state;
+    leati_value pre, y = dense_relu(b, stand_input(b, 0, 1, 2), &pre);
+    leati_graph_keep(b->graph, y);
+    stand_compile(b);
+    assert_int_equal(steps_of(b, "matmul relu"), 1);
+    assert_int_equal(steps_of(b, "eltwise"), 0);
+    const float input[2] = {3, 4};
+    stand_run(b, (const void *[]){input});
+    assert_float_equal(stand_output(b, y)[0], 3, 0);
+    assert_float_equal(stand_output(b, y)[1], 0, 0);
+}
+
+static void what_others_read_is_not_fused_away(void **state) {
+    stand *b = *state;
+    leati_value pre, y = dense_relu(b, stand_input(b, 0, 1, 2), &pre);
+    leati_graph_keep(b->graph, y);
+    leati_graph_keep(b->graph, pre);
+    stand_compile(b);
+    assert_int_equal(steps_of(b, "eltwise relu"), 1);
+    const float input[2] = {3, 4};
+    stand_run(b, (const void *[]){input});
+    assert_float_equal(stand_output(b, pre)[1], -4, 0);
+    assert_float_equal(stand_output(b, y)[1], 0, 0);
+}
+
+/* Two plans of different size in one arena: the smaller still runs after the arena has moved, and costs nothing. */
+static void plans_share_an_arena_that_grows(void **state) {
+    stand *b = *state;
+    static float input[64 * 64];
+    for (int i = 0; i < 64 * 64; ++i) input[i] = (float)i;
+    leati_value small = stand_step(b, stand_input(b, 0, 2, 2));
+    leati_graph_keep(b->graph, small);
+    stand_compile(b);
+    leati_plan *first = b->plan;
+    stand_run(b, (const void *[]){input});
+    size_t before = leati_arena_bytes(b->arena);
+    leat_error err = {0};
+    assert_int_equal(leati_graph_create(&b->graph, &err), LEAT_OK);
+    leati_value large = stand_step(b, stand_input(b, 0, 64, 64));
+    leati_graph_keep(b->graph, large);
+    stand_compile(b);
+    assert_true(leati_arena_bytes(b->arena) > before);
+    stand_run(b, (const void *[]){input});
+    assert_memory_equal(stand_output(b, large), input, sizeof input);
+    leati_plan *second = b->plan;
+    b->plan = first;
+    stand_run(b, (const void *[]){input + 8});
+    assert_memory_equal(stand_output(b, small), input + 8, 4 * sizeof(float));
+    leati_plan_destroy(&second);
+}
+
+static leat_status refuse(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    (void)task;
+    (void)kernel;
+    (void)err;
+    memcpy(why, "never", 6);
+    return LEAT_OK;
+}
+
+static leat_status break_down(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    (void)task;
+    (void)kernel;
+    (void)why;
+    return leati_fail(err, LEAT_EBACKEND, "the library failed");
+}
+
+static leat_status compile_with(stand *b, const leati_backend *const *backends, leat_error *err) {
+    leati_plan_options options = {.threads = 1, .backends = backends, .arena = b->arena};
+    leat_status status = leati_plan_create(&b->plan, &b->graph, &options, err);
+    assert_null(b->graph);
+    return status;
+}
+
+static void refusals_are_told(void **state) {
+    static const leati_implementation refusing[] = {{LEATI_OP_ELTWISE, refuse}};
+    static const leati_backend nobody = {.name = "nobody", .implementations = refusing, .count = 1};
+    stand *b = *state;
+    leat_error err = {0};
+    leati_graph_label(b->graph, "activation_1");
+    leati_graph_keep(b->graph, stand_step(b, stand_input(b, 0, 1, 2)));
+    assert_int_equal(compile_with(b, (const leati_backend *const[]){&nobody, NULL}, &err), LEAT_ENOTSUP);
+    assert_string_equal(err.message, "'activation_1': no backend serves op eltwise: nobody: never; ");
+
+    assert_int_equal(leati_graph_create(&b->graph, &err), LEAT_OK);
+    leati_graph_keep(b->graph, stand_step(b, stand_input(b, 0, 1, 2)));
+    assert_int_equal(compile_with(b, (const leati_backend *const[]){&nobody, &leati_backend_ref, NULL}, &err),
+                     LEAT_OK);
+    leati_text text = {0};
+    leati_plan_describe(b->plan, &text);
+    assert_non_null(strstr(text.data, "eltwise linear '' (1, 2) -> (1, 2): ref (nobody: never)"));
+    leati_text_fini(&text);
+}
+
+static void a_backend_that_fails_ends_the_compilation(void **state) {
+    static const leati_implementation failing[] = {{LEATI_OP_ELTWISE, break_down}};
+    static const leati_backend broken = {.name = "broken", .implementations = failing, .count = 1};
+    stand *b = *state;
+    leat_error err = {0};
+    leati_graph_keep(b->graph, stand_step(b, stand_input(b, 0, 1, 2)));
+    assert_int_equal(compile_with(b, (const leati_backend *const[]){&broken, &leati_backend_ref, NULL}, &err),
+                     LEAT_EBACKEND);
+    assert_null(b->plan);
+}
+
+static void a_graph_that_failed_makes_no_plan(void **state) {
+    stand *b = *state;
+    leat_error err = {0};
+    leati_add(b->graph, stand_input(b, 0, 1, 2), stand_input(b, 1, 1, 3));
+    assert_int_equal(compile_with(b, (const leati_backend *const[]){&leati_backend_ref, NULL}, &err),
+                     LEAT_ESHAPE);
+    assert_null(b->plan);
+}
+
+static leat_status fail_to_run(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                               leat_error *err) {
+    (void)kernel;
+    (void)args;
+    (void)run;
+    return leati_fail(err, LEAT_EBACKEND, "overheated");
+}
+
+static leat_status accept_failing(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    (void)task;
+    (void)why;
+    (void)err;
+    kernel->run = fail_to_run;
+    return LEAT_OK;
+}
+
+static void a_kernel_that_fails_is_named(void **state) {
+    static const leati_implementation failing[] = {{LEATI_OP_ELTWISE, accept_failing}};
+    static const leati_backend hot = {.name = "hot", .implementations = failing, .count = 1};
+    stand *b = *state;
+    leat_error err = {0};
+    leati_graph_label(b->graph, "act");
+    leati_graph_keep(b->graph, stand_step(b, stand_input(b, 0, 1, 2)));
+    assert_int_equal(compile_with(b, (const leati_backend *const[]){&hot, NULL}, &err), LEAT_OK);
+    const float input[2] = {0};
+    assert_int_equal(leati_plan_run(b->plan, (const void *[]){input}, 0, 0, &err), LEAT_EBACKEND);
+    assert_string_equal(err.message, "'act': op eltwise: overheated");
+}
+
+#define ON_STAND(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_product_and_its_gradients, setup, teardown),
-        cmocka_unit_test_setup_teardown(nodes_that_nobody_needs_do_not_run, setup, teardown),
+        ON_STAND(a_product_and_its_gradients),
+        ON_STAND(nodes_that_nobody_needs_do_not_run),
+        ON_STAND(a_stored_value_is_made_in_the_state),
+        ON_STAND(a_copy_stays_where_the_old_state_is_read_between),
+        ON_STAND(inputs_and_constants_are_copied_to_states),
+        ON_STAND(a_chain_works_in_place),
+        ON_STAND(views_are_free),
+        ON_STAND(a_function_is_fused_into_the_product_before_it),
+        ON_STAND(what_others_read_is_not_fused_away),
+        ON_STAND(plans_share_an_arena_that_grows),
+        ON_STAND(refusals_are_told),
+        ON_STAND(a_backend_that_fails_ends_the_compilation),
+        ON_STAND(a_graph_that_failed_makes_no_plan),
+        ON_STAND(a_kernel_that_fails_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
