@@ -229,6 +229,23 @@ leat_status leati_weights_train(leati_weights *weights, int slot_count, int scal
 
 /* ---- Compiling ---- */
 
+/* Keeps what was asked for, with objects as 2.3.1 writes them. */
+static leat_status keep_arguments(leati_compiled *out, const json_t *arguments, leat_error *err) {
+    out->arguments = json_object();
+    if (!out->arguments) return leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
+    for (size_t i = 0; i < ARGUMENT_COUNT; ++i) {
+        const json_t *value = json_object_get(arguments, argument_keys[i]);
+        json_t *kept = NULL;
+        if (!value) continue;
+        bool loss = strcmp(argument_keys[i], "loss") == 0;
+        LEATI_TRY(leati_argument_map(value, loss ? leati_loss_write : leati_metric_write, &kept, err));
+        if (json_object_set_new(out->arguments, argument_keys[i], kept) != 0) {
+            return leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
+        }
+    }
+    return LEAT_OK;
+}
+
 static leat_status read_all(leati_compiled *out, const leat_model *model, const json_t *optimizer,
                             const json_t *arguments, leat_error *err) {
     if (model->output_count > LEATI_PROGRAM_MAX_OUTPUTS || model->input_count > LEATI_PROGRAM_MAX_OUTPUTS) {
@@ -238,8 +255,7 @@ static leat_status read_all(leati_compiled *out, const leat_model *model, const 
     LEATI_TRY(leati_optimizer_create(&out->optimizer, optimizer, err));
     LEATI_TRY(read_losses(out, model, arguments, err));
     LEATI_TRY(read_metrics(out, model, arguments, err));
-    out->arguments = json_deep_copy(arguments);
-    return out->arguments ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
+    return keep_arguments(out, arguments, err);
 }
 
 /* arguments: an object with the keys of argument_keys. */

@@ -68,21 +68,25 @@ static const char *name_at(int index) {
     return NULL;
 }
 
+/* The first name of a reduction is the one that it is written as. */
+static const struct {
+    const char *name;
+    leati_reduction reduction;
+} reductions[] = {
+    {"sum_over_batch_size", LEATI_REDUCTION_SUM_OVER_BATCH_SIZE},
+    {"sum", LEATI_REDUCTION_SUM},
+    {"none", LEATI_REDUCTION_NONE},
+    {"auto", LEATI_REDUCTION_SUM_OVER_BATCH_SIZE}, /* tf.keras */
+};
+
+#define REDUCTION_COUNT (sizeof(reductions) / sizeof(reductions[0]))
+
 static leat_status read_reduction(leati_reduction *out, const json_t *config, leat_error *err) {
-    static const struct {
-        const char *name;
-        leati_reduction reduction;
-    } names[] = {
-        {"sum_over_batch_size", LEATI_REDUCTION_SUM_OVER_BATCH_SIZE},
-        {"auto", LEATI_REDUCTION_SUM_OVER_BATCH_SIZE}, /* tf.keras */
-        {"sum", LEATI_REDUCTION_SUM},
-        {"none", LEATI_REDUCTION_NONE},
-    };
     const json_t *value = config ? json_object_get(config, "reduction") : NULL;
     if (!value || json_is_null(value)) return LEAT_OK;
-    for (size_t i = 0; json_is_string(value) && i < sizeof(names) / sizeof(names[0]); ++i) {
-        if (strcmp(names[i].name, json_string_value(value)) == 0) {
-            *out = names[i].reduction;
+    for (size_t i = 0; json_is_string(value) && i < REDUCTION_COUNT; ++i) {
+        if (strcmp(reductions[i].name, json_string_value(value)) == 0) {
+            *out = reductions[i].reduction;
             return LEAT_OK;
         }
     }
@@ -115,6 +119,63 @@ leat_status leati_loss_read(leati_output_loss *out, const json_t *value, leat_er
     if (status == LEAT_OK) status = read_reduction(&out->reduction, object.config, err);
     if (status != LEAT_OK) return leati_prefix(status, err, "loss '%s'", object.name);
     out->type = type;
+    return LEAT_OK;
+}
+
+static const char *reduction_name(leati_reduction reduction) {
+    size_t i = 0;
+    while (reductions[i].reduction != reduction) {
+        ++i;
+    }
+    return reductions[i].name;
+}
+
+leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err) {
+    leati_output_loss loss = {0};
+    leati_object object;
+    *out = NULL;
+    LEATI_TRY(leati_object_read(&object, value, "loss", err));
+    LEATI_TRY(leati_loss_read(&loss, value, err));
+    if (strcmp(object.name, loss.type->class_name) != 0 || loss.type == &leati_loss_cosine_proximity) {
+        *out = json_string(loss.type->name);
+        return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a loss's name");
+    }
+    const json_t *given = object.config ? json_object_get(object.config, "name") : NULL;
+    const char *name = json_is_string(given) ? json_string_value(given) : loss.type->name;
+    json_t *config = json_pack("{s:s, s:s}", "reduction", reduction_name(loss.reduction), "name", name);
+    leat_status status = LEAT_OK;
+    if (config && loss.type->fields)
+        status = leati_fields_write(loss.type->fields, &loss.options, config, err);
+    if (status != LEAT_OK) {
+        json_decref(config);
+        return status;
+    }
+    return leati_object_write(loss.type->class_name, config, out, err);
+}
+
+static double number_at(const leat_tensor *tensor, int64_t index) {
+    switch (tensor->dtype) {
+    case LEAT_F32: return (double)((const float *)tensor->data)[index];
+    case LEAT_F64: return ((const double *)tensor->data)[index];
+    case LEAT_I32: return (double)((const int32_t *)tensor->data)[index];
+    case LEAT_I64: return (double)((const int64_t *)tensor->data)[index];
+    case LEAT_U8: return (double)((const uint8_t *)tensor->data)[index];
+    }
+    return -1.0;
+}
+
+leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_tensor *targets,
+                                     int64_t classes, leat_error *err) {
+    if (!loss->type || !loss->type->sparse) return LEAT_OK;
+    int64_t count = leat_tensor_count(targets);
+    int64_t per_sample = targets->rank > 0 && targets->shape[0] > 0 ? count / targets->shape[0] : 1;
+    for (int64_t i = 0; i < count; ++i) {
+        double number = number_at(targets, i);
+        if (number >= 0.0 && number < (double)classes) continue;
+        return leati_fail(err, LEAT_EINVAL,
+                          "%s: expected class numbers from 0 to %lld, found %g in sample %lld",
+                          loss->type->name, (long long)(classes - 1), number, (long long)(i / per_sample));
+    }
     return LEAT_OK;
 }
 

@@ -62,10 +62,19 @@ const leati_loss_type *leati_loss_type_find(const char *name);
  * Errors: LEAT_ENOTFOUND with the nearest known name; LEAT_EINVAL, LEAT_ENOTSUP an option. */
 leat_status leati_loss_read(leati_output_loss *out, const json_t *value, leat_error *err);
 
+/* A loss object as Keras 2.3.1 writes it, from one of any version: {"class_name": ..., "config": {"reduction": ..., "name":
+ * ..., options}}, or the function's name where 2.3.1 has no such class (new reference). */
+leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err);
+
 /* Reads a row's options (fields NULL: it has none) from a configuration (NULL: defaults).  Names, types and reductions are
  * left to the caller. */
 leat_status leati_measure_options_read(leati_measure_options *out, const leati_field *fields, const json_t *config,
                                        leat_error *err);
+
+/* Whether a batch's targets can be what the loss takes: class numbers must be in [0, classes).  Others pass unread.
+ * Errors: LEAT_EINVAL names the first that is not, and its sample. */
+leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_tensor *targets, int64_t classes,
+                                     leat_error *err);
 
 /* One number from targets and predictions: sum(weights * values) / number of values (or what the reduction says).
  * weights is (N), (N, T) or LEATI_NONE. */

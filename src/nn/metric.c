@@ -100,6 +100,10 @@ leat_status leati_metric_read(leati_metric *out, const json_t *value, int64_t la
     *out = (leati_metric){0};
     leati_object object;
     LEATI_TRY(leati_object_read(&object, value, "metric", err));
+    const json_t *function = object.config ? json_object_get(object.config, "fn") : NULL;
+    if (strcmp(object.name, "MeanMetricWrapper") == 0 && json_is_string(function)) {
+        object.name = json_string_value(function); /* tf.keras and Keras 3 */
+    }
     bool text = json_is_string(value); /* {"class_name": "Accuracy"} is never resolved */
     leati_metric_type type;
     if (!leati_metric_type_find(text ? resolve(object.name, last_dimension, loss) : object.name, &type)) {
@@ -110,6 +114,26 @@ leat_status leati_metric_read(leati_metric *out, const json_t *value, int64_t la
     out->lower = type.lower;
     out->root = type.root;
     return set_name(out, value, &object, &type, err);
+}
+
+static bool same_options(const leati_measure_options *a, const leati_measure_options *b) {
+    return a->from_logits == b->from_logits && a->label_smoothing == b->label_smoothing &&
+           a->delta == b->delta && a->threshold == b->threshold && a->axis == b->axis && a->k == b->k;
+}
+
+leat_status leati_metric_write(const json_t *value, json_t **out, leat_error *err) {
+    leati_metric metric, named;
+    *out = NULL;
+    LEATI_TRY(leati_metric_read(&metric, value, 0, NULL, err));
+    json_t *name = json_string(metric.name);
+    if (!name) return leati_fail(err, LEAT_ENOMEM, "no memory for a metric's name");
+    leati_metric_type type;
+    bool says_all = leati_metric_type_find(metric.name, &type) && type.lower == metric.lower && !type.root &&
+                    leati_metric_read(&named, name, 0, NULL, NULL) == LEAT_OK &&
+                    named.lower == metric.lower && same_options(&named.options, &metric.options);
+    *out = says_all ? json_incref(name) : json_deep_copy(value);
+    json_decref(name);
+    return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a metric");
 }
 
 void leati_metric_reset(leati_metric *metric) {

@@ -53,4 +53,8 @@ bool leati_metric_type_find(const char *name, leati_metric_type *out);
 leat_status leati_metric_read(leati_metric *out, const json_t *value, int64_t last_dimension,
                               const leati_output_loss *loss, leat_error *err);
 
+/* A metric object as Keras 2.3.1 can read it back, from one of any version: it knows names only.  The function's name
+ * where that says all; a copy of the object otherwise (new reference). */
+leat_status leati_metric_write(const json_t *value, json_t **out, leat_error *err);
+
 #endif

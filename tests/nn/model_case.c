@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nn/model_case.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cmocka_all.h"
+
+static void compile(model_case *c) {
+    static const char *const keys[] = {"loss", "metrics", "weighted_metrics", "sample_weight_mode",
+                                       "loss_weights"};
+    leat_error err = {0};
+    json_t *config = json_object();
+    assert_int_equal(json_object_set(config, "optimizer_config", json_object_get(c->g.meta, "optimizer")), 0);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; ++i) {
+        json_t *value = json_object_get(c->g.meta, keys[i]);
+        if (value) json_object_set(config, keys[i], value);
+    }
+    assert_ok(leati_model_compile_config(c->model, config, &err), &err);
+    json_decref(config);
+}
+
+static void set_weights(model_case *c) {
+    const json_t *names = json_object_get(c->g.meta, "weights");
+    assert_int_equal(leat_model_weight_count(c->model), json_array_size(names));
+    for (int i = 0; i < leat_model_weight_count(c->model); ++i) {
+        leat_tensor value, weight = leat_model_weight(c->model, i);
+        assert_true(golden_member(&c->g, "w", i, &value));
+        assert_int_equal(leat_tensor_count(&weight), leat_tensor_count(&value));
+        memcpy(weight.data, value.data, leat_tensor_bytes(&value));
+    }
+}
+
+void model_case_open(model_case *c, const char *group, const char *name, const run_backend *backend) {
+    leat_error err = {0};
+    *c = (model_case){.backend = backend};
+    golden_open(&c->g, group, name);
+    json_t *config = golden_json(&c->g, "config");
+    if (leati_model_from_config(&c->model, config, &err) != LEAT_OK)
+        fail_msg("%s: %s", c->g.name, err.message);
+    json_decref(config);
+    if (json_object_get(c->g.meta, "optimizer")) compile(c);
+    set_weights(c);
+    assert_ok(leati_arena_create(&c->arena, &err), &err);
+}
+
+void model_case_close(model_case *c) {
+    leat_model_destroy(&c->model);
+    leati_arena_destroy(&c->arena);
+    golden_close(&c->g);
+}
+
+/* Describes member <prefix><index> and binds it; rank -1 where there is none. */
+static leati_desc bind(model_stage *s, const char *prefix, int index, int *bound) {
+    leat_tensor array;
+    leati_desc desc = {.rank = -1};
+    if (!golden_member(&s->of->g, prefix, index, &array)) return desc;
+    assert_true(*bound < RUN_MAX_INPUTS);
+    s->inputs[(*bound)++] = array.data;
+    return leati_desc_make(array.dtype, array.rank, array.shape);
+}
+
+void model_stage_open(model_stage *s, model_case *c, leati_mode mode) {
+    leat_error err = {0};
+    *s = (model_stage){.of = c, .mode = mode};
+    const leat_model *model = c->model;
+    leati_program_spec spec = {.mode = mode, .input_count = model->input_count};
+    int bound = 0;
+    for (int i = 0; i < model->input_count; ++i) {
+        spec.inputs[i] = bind(s, "x", i, &bound);
+    }
+    if (mode != LEATI_PREDICT) {
+        spec.target_count = model->output_count;
+        for (int i = 0; i < model->output_count; ++i) {
+            spec.targets[i] = bind(s, "t", i, &bound);
+        }
+        for (int i = 0; i < model->output_count; ++i) {
+            spec.weights[i] = bind(s, "sw", i, &bound);
+        }
+    }
+    if (leati_program_build(model, &spec, &s->program, &err) != LEAT_OK)
+        fail_msg("%s: %s", c->g.name, err.message);
+    assert_int_equal(s->program.binding_count, bound);
+    leati_plan_options options = {.threads = 1, .backends = c->backend->list, .arena = c->arena};
+    memcpy(options.slabs, model->weights.slab, sizeof options.slabs);
+    if (leati_plan_create(&s->plan, &s->program.graph, &options, &err) != LEAT_OK) {
+        fail_msg("%s: %s", c->g.name, err.message);
+    }
+}
+
+void model_stage_run(model_stage *s) {
+    leat_error err = {0};
+    leat_model *model = s->of->model;
+    if (s->mode == LEATI_TRAIN) {
+        leati_optimizer_scalars(model->compiled.optimizer, model->iterations,
+                                model->weights.slab[LEATI_SLAB_SCALARS]);
+    }
+    assert_ok(leati_plan_run(s->plan, s->inputs, 0, (uint64_t)model->iterations, &err), &err);
+    if (s->mode == LEATI_TRAIN) model->iterations += 1;
+}
+
+void model_stage_close(model_stage *s) {
+    leati_plan_destroy(&s->plan);
+    leati_graph_destroy(&s->program.graph);
+}
+
+static float scalar_of(const model_stage *s, leati_value value) {
+    leat_tensor tensor = leati_plan_output(s->plan, value);
+    assert_int_equal(leat_tensor_count(&tensor), 1);
+    return *(const float *)tensor.data;
+}
+
+int model_stage_outputs(const model_stage *s, float *out) {
+    const leati_compiled *compiled = &s->of->model->compiled;
+    int count = 0;
+    out[count++] = scalar_of(s, s->program.loss);
+    for (int i = 0; compiled->output_count > 1 && i < compiled->output_count; ++i) {
+        if (compiled->losses[i].type) out[count++] = scalar_of(s, s->program.output_losses[i]);
+    }
+    for (int i = 0; i < compiled->metric_count; ++i) {
+        leati_metric metric = compiled->metrics[i];
+        leat_tensor values = leati_plan_output(s->plan, s->program.metrics[i]), weights = {0};
+        bool weighted = s->program.metric_weights[i] != LEATI_NONE;
+        if (weighted) weights = leati_plan_output(s->plan, s->program.metric_weights[i]);
+        leati_metric_reset(&metric);
+        leati_metric_accumulate(&metric, &values, weighted ? &weights : NULL);
+        assert_true(count < CASE_MAX_OUTPUTS);
+        out[count++] = (float)leati_metric_result(&metric);
+    }
+    return count;
+}
+
+static void compare(const golden *g, const char *prefix, int index, const leat_tensor *got,
+                    double tolerance) {
+    leat_tensor expected;
+    char what[64];
+    snprintf(what, sizeof what, "%s%d", prefix, index);
+    assert_true(golden_member(g, prefix, index, &expected));
+    if (leat_tensor_count(got) != leat_tensor_count(&expected))
+        fail_msg("%s: '%s' has another size", g->name, what);
+    golden_compare(g, what, got->data, expected.data, leat_tensor_count(got), tolerance);
+}
+
+void model_stage_compare_predictions(const model_stage *s, const char *prefix, double tolerance) {
+    for (int i = 0; i < s->of->model->output_count; ++i) {
+        const leat_tensor got = leati_plan_output(s->plan, s->program.predictions[i]);
+        compare(&s->of->g, prefix, i, &got, tolerance);
+    }
+}
+
+void model_case_compare_weights(const model_case *c, const char *prefix, double tolerance) {
+    for (int i = 0; i < leat_model_weight_count(c->model); ++i) {
+        const leat_tensor got = leat_model_weight(c->model, i);
+        compare(&c->g, prefix, i, &got, tolerance);
+    }
+}
+
+/* The trainable entries follow Keras's order, as meta.trainable does. */
+void model_case_compare_gradients(const model_case *c, double tolerance) {
+    const leati_weights *weights = &c->model->weights;
+    assert_int_equal(weights->trainable_count, json_array_size(json_object_get(c->g.meta, "trainable")));
+    for (int i = 0; i < weights->trainable_count; ++i) {
+        const leati_weight *weight = weights->entries[i];
+        char *data = (char *)weights->slab[LEATI_SLAB_GRADIENTS] + weight->offset_bytes;
+        const leat_tensor got = leat_tensor_view(LEAT_F32, weight->desc.rank, weight->desc.shape, data);
+        compare(&c->g, "g", i, &got, tolerance);
+    }
+}

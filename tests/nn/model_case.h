@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A golden case with a model: built from Keras's config, compiled as Keras was, its weights set; and its step as a graph,
+ * compiled for one list of backends and run. */
+#ifndef LEAT_TESTS_NN_MODEL_CASE_H
+#define LEAT_TESTS_NN_MODEL_CASE_H
+
+#include "nn/program.h"
+#include "nn/run.h"
+#include "support/golden.h"
+
+#define CASE_MAX_OUTPUTS 64
+
+typedef struct model_case {
+    golden g;
+    leat_model *model;
+    leati_arena *arena;
+    const run_backend *backend;
+} model_case;
+
+/* The step in one mode, for the arrays x<i>, t<i>, sw<i> of the case. */
+typedef struct model_stage {
+    model_case *of;
+    leati_mode mode;
+    leati_program program;
+    leati_plan *plan;
+    const void *inputs[RUN_MAX_INPUTS];
+} model_stage;
+
+void model_case_open(model_case *c, const char *group, const char *name, const run_backend *backend);
+void model_case_close(model_case *c);
+
+void model_stage_open(model_stage *s, model_case *c, leati_mode mode);
+/* Runs it once; in train mode as step model->iterations, which is then counted up. */
+void model_stage_run(model_stage *s);
+void model_stage_close(model_stage *s);
+
+/* What Keras's *_on_batch returns after the last run: the loss, each output's where there are several, metrics. */
+int model_stage_outputs(const model_stage *s, float *out);
+
+/* Compares with the members <prefix>0, <prefix>1, ...: predictions of the last run, the weights now, the gradients of the
+ * last run (of meta.trainable). */
+void model_stage_compare_predictions(const model_stage *s, const char *prefix, double tolerance);
+void model_case_compare_weights(const model_case *c, const char *prefix, double tolerance);
+void model_case_compare_gradients(const model_case *c, double tolerance);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What tests of nn compute with: a graph over bound arrays, compiled for a list of backends and run once. */
+#ifndef LEAT_TESTS_NN_RUN_H
+#define LEAT_TESTS_NN_RUN_H
+
+#include "engine/build.h"
+#include "engine/plan.h"
+
+#define RUN_MAX_INPUTS 64
+
+typedef struct run_backend {
+    const char *name;
+    const leati_backend *list[4]; /* NULL-terminated */
+} run_backend;
+
+/* oneDNN before ref (where it is built), and ref alone; name NULL at the end. */
+extern const run_backend run_backends[];
+
+typedef struct run {
+    leati_graph *graph;
+    leati_arena *arena;
+    leati_plan *plan;
+    const run_backend *backend;
+    int input_count;
+    const void *inputs[RUN_MAX_INPUTS];
+} run;
+
+void run_begin(run *r, const run_backend *backend);
+/* A graph input bound to the array's memory. */
+leati_value run_input(run *r, const leat_tensor *array);
+/* Compiles and runs; a failure fails the test. */
+void run_compute(run *r);
+void run_end(run *r);
+
+/* assert_int_equal(status, LEAT_OK), with the error's message. */
+#define assert_ok(status, err)                                                                               \
+    do {                                                                                                     \
+        if ((status) != LEAT_OK) fail_msg("%s", (err)->message);                                             \
+    } while (0)
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compile: arguments in all their forms, names of metrics, training_config there and back, errors. */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "nn/model.h"
+#include "nn/run.h"
+#include "nn/small_models.h"
+
+static leat_model *make(const char *json) {
+    leat_error err = {0};
+    leat_model *model = NULL;
+    assert_ok(leat_model_from_json(&model, json, &err), &err);
+    return model;
+}
+
+static leat_status compile(leat_model *model, const char *loss, const char *metrics, const char *weighted,
+                           leat_error *err) {
+    leat_compile_options options = leat_compile_options_default();
+    options.loss = loss;
+    options.metrics = metrics;
+    options.weighted_metrics = weighted;
+    return leat_model_compile(model, &options, err);
+}
+
+/* The names of a compiled model's metrics, with commas between them. */
+static const char *names_of(const leat_model *model, char *out, size_t bytes) {
+    out[0] = '\0';
+    for (int i = 0; i < model->compiled.metric_count; ++i) {
+        if (i > 0) strncat(out, ",", bytes - strlen(out) - 1);
+        strncat(out, model->compiled.metrics[i].name, bytes - strlen(out) - 1);
+    }
+    return out;
+}
+
+static void test_metric_names(void **state) {
+    (void)state;
+    static const struct {
+        const char *model, *metrics, *weighted, *names;
+    } rows[] = {
+        {SMALL_ONE, NULL, NULL, ""},
+        {SMALL_ONE, "accuracy", NULL, "accuracy"},
+        {SMALL_ONE, "acc, mse", NULL, "acc,mse"},
+        {SMALL_ONE, "[\"acc\", \"acc\"]", NULL, "acc"},
+        {SMALL_ONE, "acc", "acc,mae", "acc,acc_1,mae"},
+        {SMALL_ONE, "{\"y\": \"acc\"}", NULL, "acc"},
+        {SMALL_ONE,
+         "[{\"class_name\": \"TopKCategoricalAccuracy\", \"config\": {\"k\": 2, \"name\": \"top2\"}}]", NULL,
+         "top2"},
+        {SMALL_ONE, "[{\"class_name\": \"MeanSquaredError\", \"config\": {\"name\": \"loss\"}}]", NULL,
+         "loss_1"},
+        {SMALL_TWO, "accuracy", NULL, "a_accuracy,b_accuracy"},
+        {SMALL_TWO, "[[\"acc\"], [\"acc\", \"mse\"]]", NULL, "a_acc,b_acc,b_mse"},
+        {SMALL_TWO, "[\"mae\", [\"acc\", \"mse\"]]", NULL, "a_mae,b_acc,b_mse"},
+        {SMALL_TWO, "{\"b\": [\"acc\"]}", "mse", "a_mse,b_acc,b_mse"},
+        {SMALL_TWO, "[{\"class_name\": \"MeanSquaredError\", \"config\": {\"name\": \"loss\"}}]", NULL,
+         "a_loss_1,b_loss_1"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        char names[256];
+        leat_error err = {0};
+        leat_model *model = make(rows[i].model);
+        assert_ok(compile(model, "mse", rows[i].metrics, rows[i].weighted, &err), &err);
+        assert_string_equal(names_of(model, names, sizeof names), rows[i].names);
+        leat_model_destroy(&model);
+    }
+}
+
+/* An output without a loss has no metrics either. */
+static void test_losses_by_output(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *model = make(SMALL_TWO);
+    char names[256];
+    assert_ok(compile(model, "mse, binary_crossentropy", "acc", NULL, &err), &err);
+    assert_string_equal(model->compiled.losses[0].type->name, "mean_squared_error");
+    assert_string_equal(model->compiled.losses[1].type->name, "binary_crossentropy");
+    assert_ok(compile(model, "{\"b\": {\"class_name\": \"Huber\", \"config\": {\"delta\": 2.0}}}", "acc",
+                      NULL, &err),
+              &err);
+    assert_null(model->compiled.losses[0].type);
+    assert_true(model->compiled.losses[1].options.delta == 2.0);
+    assert_string_equal(names_of(model, names, sizeof names), "b_acc");
+    assert_ok(compile(model, "[null, \"mse\"]", NULL, NULL, &err), &err);
+    assert_null(model->compiled.losses[0].type);
+    leat_compile_options options = leat_compile_options_default();
+    options.loss = "mse";
+    options.loss_weights = "0.25, 2";
+    assert_ok(leat_model_compile(model, &options, &err), &err);
+    assert_true(model->compiled.losses[0].weight == 0.25 && model->compiled.losses[1].weight == 2.0);
+    options.loss_weights = "{\"b\": 3}";
+    assert_ok(leat_model_compile(model, &options, &err), &err);
+    assert_true(model->compiled.losses[0].weight == 1.0 && model->compiled.losses[1].weight == 3.0);
+    leat_model_destroy(&model);
+}
+
+static void test_temporal(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *model = make(SMALL_SEQUENCE);
+    leat_compile_options options = leat_compile_options_default();
+    options.loss = "mse";
+    options.sample_weight_mode = "temporal";
+    assert_ok(leat_model_compile(model, &options, &err), &err);
+    assert_true(model->compiled.losses[0].temporal);
+    options.sample_weight_mode = "[null]";
+    assert_ok(leat_model_compile(model, &options, &err), &err);
+    assert_false(model->compiled.losses[0].temporal);
+    options.sample_weight_mode = "daily";
+    assert_int_equal(leat_model_compile(model, &options, &err), LEAT_EINVAL);
+    leat_model_destroy(&model);
+    model = make(SMALL_ONE);
+    options.sample_weight_mode = "temporal";
+    assert_int_equal(leat_model_compile(model, &options, &err), LEAT_ESHAPE);
+    assert_non_null(strstr(err.message, "output 'y'"));
+    leat_model_destroy(&model);
+}
+
+static void test_learning_rate(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *model = make(SMALL_ONE);
+    assert_false(leat_model_is_compiled(model));
+    assert_true(leat_model_learning_rate(model) == 0.0);
+    assert_ok(compile(model, "mse", NULL, NULL, &err), &err);
+    assert_true(leat_model_is_compiled(model));
+    assert_string_equal(model->compiled.optimizer->type->class_name, "RMSprop");
+    assert_true(leat_model_learning_rate(model) == (double)0.001f);
+    leat_model_set_learning_rate(model, 0.5);
+    float scalars[LEATI_OPTIMIZER_MAX_SCALARS];
+    leati_optimizer_scalars(model->compiled.optimizer, 0, scalars);
+    assert_true(scalars[0] == 0.5f);
+    leat_model_destroy(&model);
+}
+
+/* A failed compile leaves the model as it was; a good one starts the optimizer anew. */
+static void test_again(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *model = make(SMALL_ONE);
+    assert_ok(compile(model, "mse", "mae", NULL, &err), &err);
+    uint64_t version = model->version;
+    model->iterations = 7;
+    assert_int_equal(compile(model, "mse", "mea", NULL, &err), LEAT_ENOTFOUND);
+    assert_true(leat_model_is_compiled(model));
+    assert_int_equal(model->iterations, 7);
+    assert_int_equal(model->version, version);
+    assert_int_equal(model->compiled.metric_count, 1);
+    assert_ok(compile(model, "mse", NULL, NULL, &err), &err);
+    assert_int_equal(model->iterations, 0);
+    assert_true(model->version != version);
+    leat_model_destroy(&model);
+}
+
+/* What was compiled, as a training_config, and what that compiles to: the same training_config. */
+static void test_training_config(void **state) {
+    (void)state;
+    static const char *const configs[] = {
+        "{\"optimizer_config\": {\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.5, \"momentum\": "
+        "0.25,"
+        " \"decay\": 0.0, \"nesterov\": false, \"clipvalue\": 0.5}}, \"loss\": \"mse\", \"metrics\": "
+        "[\"acc\"],"
+        " \"weighted_metrics\": null, \"sample_weight_mode\": null, \"loss_weights\": null}",
+        "{\"optimizer_config\": {\"class_name\": \"Adam\", \"config\": {\"learning_rate\": 0.5, \"beta_1\": "
+        "0.5,"
+        " \"beta_2\": 0.75, \"decay\": 0.0, \"epsilon\": 1e-7, \"amsgrad\": true}}, \"loss\": {\"a\": "
+        "{\"class_name\":"
+        " \"CategoricalCrossentropy\", \"config\": {\"reduction\": \"sum\", \"name\": "
+        "\"categorical_crossentropy\","
+        " \"from_logits\": false, \"label_smoothing\": 0.5}}, \"b\": \"mse\"}, \"metrics\": {\"a\": "
+        "[\"acc\"]},"
+        " \"weighted_metrics\": [\"mae\"], \"sample_weight_mode\": [null, null], \"loss_weights\": [1.0, "
+        "0.5]}",
+    };
+    for (size_t i = 0; i < 2; ++i) {
+        leat_error err = {0};
+        leat_model *model = make(i == 0 ? SMALL_ONE : SMALL_TWO);
+        json_t *config = json_loads(configs[i], 0, NULL), *written = NULL;
+        assert_non_null(config);
+        assert_ok(leati_model_compile_config(model, config, &err), &err);
+        assert_ok(leati_model_training_config(model, &written, &err), &err);
+        if (!json_equal(written, config)) fail_msg("%s", json_dumps(written, JSON_SORT_KEYS));
+        json_decref(written);
+        json_decref(config);
+        leat_model_destroy(&model);
+    }
+}
+
+/* Objects of Keras 3 are written as 2.3.1 reads them. */
+static void test_keras3_config(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *model = make(SMALL_ONE);
+    json_t *written = NULL;
+    assert_ok(
+        compile(
+            model,
+            "{\"module\": \"keras.losses\", \"class_name\": \"CategoricalCrossentropy\", \"config\": "
+            "{\"name\":"
+            " \"x\", \"reduction\": \"sum_over_batch_size\", \"from_logits\": false, \"label_smoothing\": "
+            "0.0,"
+            " \"axis\": -1, \"dtype\": null}, \"registered_name\": null}",
+            "[{\"module\": \"keras.metrics\", \"class_name\": \"MeanAbsoluteError\", \"config\": {\"name\":"
+            " \"mean_absolute_error\", \"dtype\": null}, \"registered_name\": null}]",
+            NULL, &err),
+        &err);
+    assert_ok(leati_model_training_config(model, &written, &err), &err);
+    const json_t *loss = json_object_get(written, "loss");
+    assert_int_equal(json_object_size(loss), 2);
+    assert_null(json_object_get(json_object_get(loss, "config"), "axis"));
+    const json_t *metric = json_array_get(json_object_get(written, "metrics"), 0);
+    assert_string_equal(json_string_value(metric), "mean_absolute_error");
+    json_decref(written);
+    leat_model_destroy(&model);
+}
+
+static void test_errors(void **state) {
+    (void)state;
+    static const struct {
+        const char *model, *loss, *metrics;
+        leat_status status;
+        const char *says;
+    } rows[] = {
+        {SMALL_ONE, "msee", NULL, LEAT_ENOTFOUND, "unknown loss 'msee'; did you mean 'mse'?"},
+        {SMALL_ONE, "mse", "acuracy", LEAT_ENOTFOUND, "did you mean 'accuracy'?"},
+        {SMALL_ONE, "mse,mae", NULL, LEAT_EINVAL, "expected one item for each of 1 outputs, found 2"},
+        {SMALL_ONE, "{\"z\": \"mse\"}", NULL, LEAT_ENOTFOUND,
+         "the model has no output 'z'; did you mean 'y'?"},
+        {SMALL_ONE, "{\"z\": ", NULL, LEAT_EINVAL, "expected a name or JSON"},
+        {SMALL_ONE, "mse,,mae", NULL, LEAT_EINVAL, "between commas"},
+        {SMALL_TWO, "mse", "[[\"acc\"]]", LEAT_EINVAL, "metrics: expected one item for each of 2 outputs"},
+        {SMALL_TWO, "mse", "{\"c\": \"acc\"}", LEAT_ENOTFOUND, "metrics: the model has no output 'c'"},
+        {SMALL_TWO, "categorical_crossentropy", NULL, LEAT_ESHAPE, "binary_crossentropy"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        leat_error err = {0};
+        leat_model *model = make(rows[i].model);
+        assert_int_equal(compile(model, rows[i].loss, rows[i].metrics, NULL, &err), rows[i].status);
+        if (!strstr(err.message, rows[i].says)) fail_msg("'%s' does not say '%s'", err.message, rows[i].says);
+        assert_false(leat_model_is_compiled(model));
+        leat_model_destroy(&model);
+    }
+    leat_error err = {0};
+    leat_model *model = make(SMALL_ONE);
+    json_t *config = json_object(), *written = NULL;
+    assert_int_equal(leati_model_compile_config(model, config, &err), LEAT_EFORMAT);
+    assert_int_equal(leati_model_training_config(model, &written, &err), LEAT_EINVAL);
+    json_decref(config);
+    leat_model_destroy(&model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_metric_names),  cmocka_unit_test(test_losses_by_output),
+        cmocka_unit_test(test_temporal),      cmocka_unit_test(test_learning_rate),
+        cmocka_unit_test(test_again),         cmocka_unit_test(test_training_config),
+        cmocka_unit_test(test_keras3_config), cmocka_unit_test(test_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every loss as a function, its gradient and its options, against Keras 2.3.1, on ref alone and with oneDNN before it. */
+#include "cmocka_all.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/build.h"
+#include "nn/loss.h"
+#include "nn/run.h"
+#include "support/golden.h"
+
+typedef struct computed {
+    leati_value values, mean, gradient;
+} computed;
+
+/* The loss of two bound arrays, its mean, and that one's gradient by the second. */
+static void build(run *r, const golden *g, computed *out) {
+    leat_error err = {0};
+    leati_output_loss loss = {.weight = 1.0};
+    leat_tensor t = test_npz_get(g->npz, "y_true"), p = test_npz_get(g->npz, "y_pred");
+    assert_ok(leati_loss_read(&loss, json_object_get(g->meta, "loss"), &err), &err);
+    leati_value y_true = run_input(r, &t), y_pred = run_input(r, &p);
+    out->values = loss.type->lower(r->graph, &loss.options, y_true, y_pred);
+    out->mean = leati_reduce_all(r->graph, LEATI_REDUCE_MEAN, out->values);
+    assert_ok(leati_graph_differentiate(r->graph, out->mean, 1, &y_pred, &out->gradient, &err), &err);
+    leati_graph_keep(r->graph, out->values);
+    leati_graph_keep(r->graph, out->mean);
+    leati_graph_keep(r->graph, out->gradient);
+}
+
+static void compare(const run *r, const golden *g, const char *member, leati_value value, double tolerance) {
+    leat_tensor expected = test_npz_get(g->npz, member), got = leati_plan_output(r->plan, value);
+    assert_int_equal(leat_tensor_count(&got), leat_tensor_count(&expected));
+    golden_compare(g, member, got.data, expected.data, leat_tensor_count(&got), tolerance);
+}
+
+static void check(const char *name, void *user) {
+    golden g;
+    if (strncmp(name, "model_", 6) == 0) return; /* test_golden_models.c */
+    golden_open(&g, "losses", name);
+    for (int i = 0; run_backends[i].name; ++i) {
+        run r;
+        computed c;
+        run_begin(&r, &run_backends[i]);
+        build(&r, &g, &c);
+        run_compute(&r);
+        compare(&r, &g, "values", c.values, GOLDEN_TOLERANCE);
+        compare(&r, &g, "loss", c.mean, GOLDEN_TOLERANCE);
+        compare(&r, &g, "grad", c.gradient, GOLDEN_TOLERANCE);
+        run_end(&r);
+    }
+    golden_close(&g);
+    ++*(int *)user;
+}
+
+static void test_functions(void **state) {
+    (void)state;
+    int cases = 0;
+    golden_each("losses", check, &cases);
+    assert_true(cases >= 60);
+}
+
+/* Aliases are the same row as the function. */
+static void check_aliases(const char *name, void *user) {
+    golden g;
+    (void)user;
+    if (strncmp(name, "model_", 6) == 0) return;
+    golden_open(&g, "losses", name);
+    const leati_loss_type *type = leati_loss_type_find(golden_text(&g, "function"));
+    assert_non_null(type);
+    if (*golden_text(&g, "class_name"))
+        assert_ptr_equal(leati_loss_type_find(golden_text(&g, "class_name")), type);
+    json_t *aliases = json_object_get(g.meta, "aliases");
+    for (size_t i = 0; i < json_array_size(aliases); ++i) {
+        assert_ptr_equal(leati_loss_type_find(json_string_value(json_array_get(aliases, i))), type);
+    }
+    golden_close(&g);
+}
+
+static void test_aliases(void **state) {
+    (void)state;
+    golden_each("losses", check_aliases, NULL);
+}
+
+static leat_status read_text(leati_output_loss *loss, const char *text, leat_error *err) {
+    json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
+    assert_non_null(value);
+    leat_status status = leati_loss_read(loss, value, err);
+    json_decref(value);
+    return status;
+}
+
+static void test_options(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leati_output_loss loss = {0};
+    assert_ok(read_text(&loss,
+                        "{\"class_name\": \"Huber\", \"config\": {\"delta\": 2.5, \"reduction\": \"sum\"}}",
+                        &err),
+              &err);
+    assert_string_equal(loss.type->name, "huber_loss");
+    assert_float_equal(loss.options.delta, 2.5, 0.0);
+    assert_int_equal(loss.reduction, LEATI_REDUCTION_SUM);
+    assert_ok(read_text(&loss, "\"huber_loss\"", &err), &err);
+    assert_float_equal(loss.options.delta, 1.0, 0.0);
+    assert_int_equal(loss.reduction, LEATI_REDUCTION_SUM_OVER_BATCH_SIZE);
+    assert_ok(read_text(&loss, "null", &err), &err);
+    assert_null(loss.type);
+    assert_ok(
+        read_text(
+            &loss,
+            "{\"module\": \"builtins\", \"class_name\": \"function\", \"config\": \"mean_squared_error\","
+            " \"registered_name\": \"function\"}",
+            &err),
+        &err);
+    assert_string_equal(loss.type->name, "mean_squared_error");
+}
+
+static void test_errors(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        leat_status status;
+        const char *says;
+    } rows[] = {
+        {"\"categorical_crossentropi\"", LEAT_ENOTFOUND, "did you mean 'categorical_crossentropy'?"},
+        {"\"msa\"", LEAT_ENOTFOUND, "unknown loss 'msa'"},
+        {"3", LEAT_EINVAL, "expected a name"},
+        {"{\"config\": {}}", LEAT_EINVAL, "class_name"},
+        {"{\"class_name\": \"Huber\", \"config\": {\"delta\": \"x\"}}", LEAT_EINVAL, "delta"},
+        {"{\"class_name\": \"Huber\", \"config\": {\"gamma\": 1}}", LEAT_ENOTSUP, "gamma"},
+        {"{\"class_name\": \"Hinge\", \"config\": {\"reduction\": \"mean\"}}", LEAT_EINVAL, "reduction"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        leat_error err = {0};
+        leati_output_loss loss = {0};
+        assert_int_equal(read_text(&loss, rows[i].text, &err), rows[i].status);
+        assert_non_null(strstr(err.message, rows[i].says));
+        assert_null(loss.type);
+    }
+}
+
+static void test_class_numbers(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leati_output_loss loss = {0};
+    int32_t whole[] = {0, 2, 1, 0};
+    float fractional[] = {0, 2, 1, 3};
+    const int64_t shape[] = {2, 2, 1};
+    const leat_tensor good = leat_tensor_view(LEAT_I32, 3, shape, whole);
+    const leat_tensor bad = leat_tensor_view(LEAT_F32, 3, shape, fractional);
+    assert_ok(read_text(&loss, "\"sparse_categorical_crossentropy\"", &err), &err);
+    assert_ok(leati_loss_check_targets(&loss, &good, 3, &err), &err);
+    assert_int_equal(leati_loss_check_targets(&loss, &bad, 3, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "from 0 to 2, found 3 in sample 1"));
+    whole[3] = -1;
+    assert_int_equal(leati_loss_check_targets(&loss, &good, 3, &err), LEAT_EINVAL);
+    assert_ok(read_text(&loss, "\"mse\"", &err), &err);
+    assert_ok(leati_loss_check_targets(&loss, &bad, 3, &err), &err);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_functions),     cmocka_unit_test(test_aliases), cmocka_unit_test(test_options),
+        cmocka_unit_test(test_class_numbers), cmocka_unit_test(test_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every optimizer with every option: ten steps against Keras 2.3.1, its configuration and its weights as files hold them;
+ * names, keys of other versions, errors. */
+#include "cmocka_all.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nn/model_case.h"
+
+/* Adaptive steps divide by roots of squared gradients: where those are near 0, a last bit of the gradient moves the
+ * whole step, and ten steps add up. */
+#define TRAJECTORY_TOLERANCE 1e-5
+
+static void compare_weights(const model_case *c) {
+    const json_t *names = json_object_get(c->g.meta, "optimizer_weights");
+    int count = leati_optimizer_weight_count(c->model);
+    assert_int_equal(count, json_array_size(names));
+    bool plain = strcmp(golden_text(&c->g, "class_name"), "SGD") == 0 &&
+                 leati_optimizer_slot_count(c->model->compiled.optimizer) == 0;
+    for (int i = 0; i < count; ++i) {
+        const leati_optimizer_weight weight = leati_optimizer_weight_at(c->model, i);
+        leat_tensor expected;
+        float data[64];
+        assert_string_equal(weight.name, json_string_value(json_array_get(names, (size_t)i)));
+        assert_true(golden_member(&c->g, "ow", i, &expected));
+        assert_int_equal(leati_desc_count(&weight.desc), leat_tensor_count(&expected));
+        assert_true(leati_desc_bytes(&weight.desc) <= sizeof data);
+        leati_optimizer_weight_copy(c->model, i, data);
+        if (weight.desc.dtype == LEAT_I64) {
+            int64_t iterations;
+            memcpy(&iterations, data, sizeof iterations);
+            assert_int_equal(iterations, *(const int32_t *)expected.data);
+        } else if (!plain) { /* without momentum leat keeps no slot; Keras's holds the last step */
+            golden_compare(&c->g, weight.name, data, expected.data, leat_tensor_count(&expected),
+                           TRAJECTORY_TOLERANCE);
+        }
+    }
+}
+
+/* Reads the weights back into a second optimizer through leati_optimizer_weight_set. */
+static void copy_state(const model_case *c) {
+    model_case other;
+    leat_error err = {0};
+    const char *name = strchr(c->g.name, '/') + 1;
+    model_case_open(&other, "optimizers", name, c->backend);
+    for (int i = 0; i < leati_optimizer_weight_count(c->model); ++i) {
+        char from[256], to[256];
+        const leati_optimizer_weight weight = leati_optimizer_weight_at(c->model, i);
+        const leat_tensor value =
+            leat_tensor_view(weight.desc.dtype, weight.desc.rank, weight.desc.shape, from);
+        leati_optimizer_weight_copy(c->model, i, from);
+        assert_ok(leati_optimizer_weight_set(other.model, i, &value, &err), &err);
+        leati_optimizer_weight_copy(other.model, i, to);
+        assert_memory_equal(from, to, leati_desc_bytes(&weight.desc));
+    }
+    float a[LEATI_OPTIMIZER_MAX_SCALARS] = {0}, b[LEATI_OPTIMIZER_MAX_SCALARS] = {0};
+    leati_optimizer_scalars(c->model->compiled.optimizer, c->model->iterations, a);
+    leati_optimizer_scalars(other.model->compiled.optimizer, other.model->iterations, b);
+    assert_memory_equal(a, b, sizeof a);
+    model_case_close(&other);
+}
+
+static bool same_number(const json_t *a, const json_t *b) {
+    double x = json_number_value(a), y = json_number_value(b);
+    return fabs(x - y) <= 1e-12 * fabs(y);
+}
+
+/* get_config(), key by key. */
+static void compare_config(const model_case *c) {
+    leat_error err = {0};
+    json_t *written = NULL, *expected = golden_json(&c->g, "opt_config");
+    assert_ok(leati_optimizer_write(c->model->compiled.optimizer, &written, &err), &err);
+    assert_string_equal(json_string_value(json_object_get(written, "class_name")),
+                        golden_text(&c->g, "class_name"));
+    json_t *config = json_object_get(written, "config");
+    assert_int_equal(json_object_size(config), json_object_size(expected));
+    const char *key;
+    json_t *value;
+    json_object_foreach(expected, key, value) {
+        const json_t *got = json_object_get(config, key);
+        bool same =
+            json_is_number(value) ? json_is_number(got) && same_number(got, value) : json_equal(got, value);
+        if (!same) fail_msg("%s: another '%s'", c->g.name, key);
+    }
+    json_decref(written);
+    json_decref(expected);
+}
+
+static void run_steps(model_case *c) {
+    model_stage s;
+    const float *losses = test_npz_get(c->g.npz, "train_loss").data;
+    model_stage_open(&s, c, LEATI_TRAIN);
+    for (int step = 0; step < 10; ++step) {
+        float outputs[CASE_MAX_OUTPUTS];
+        char prefix[16];
+        model_stage_run(&s);
+        model_stage_outputs(&s, outputs);
+        golden_compare(&c->g, "train_loss", outputs, losses + step, 1, TRAJECTORY_TOLERANCE);
+        snprintf(prefix, sizeof prefix, "s%d_w", step + 1);
+        model_case_compare_weights(c, prefix, TRAJECTORY_TOLERANCE);
+    }
+    model_stage_close(&s);
+}
+
+static void check(const char *name, void *user) {
+    for (int i = 0; run_backends[i].name; ++i) {
+        model_case c;
+        model_case_open(&c, "optimizers", name, &run_backends[i]);
+        compare_config(&c);
+        run_steps(&c);
+        compare_weights(&c);
+        copy_state(&c);
+        model_case_close(&c);
+    }
+    ++*(int *)user;
+}
+
+static void test_trajectories(void **state) {
+    (void)state;
+    int cases = 0;
+    golden_each("optimizers", check, &cases);
+    assert_true(cases >= 60);
+}
+
+static leat_status read_text(leati_optimizer **out, const char *text, leat_error *err) {
+    json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
+    assert_non_null(value);
+    leat_status status = leati_optimizer_create(out, value, err);
+    json_decref(value);
+    return status;
+}
+
+static void test_foreign_keys(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leati_optimizer *optimizer = NULL;
+    assert_ok(
+        read_text(
+            &optimizer,
+            "{\"class_name\": \"adam\", \"config\": {\"name\": \"adam\", \"lr\": 0.5, \"weight_decay\":"
+            " null, \"clipnorm\": null, \"global_clipnorm\": null, \"use_ema\": false, \"ema_momentum\":"
+            " 0.99, \"epsilon\": null, \"jit_compile\": true}}",
+            &err),
+        &err);
+    assert_string_equal(optimizer->type->class_name, "Adam");
+    assert_true(optimizer->config.learning_rate == 0.5);
+    assert_true(optimizer->config.epsilon == 1e-7);
+    leati_optimizer_destroy(&optimizer);
+    leati_optimizer_destroy(&optimizer);
+}
+
+static void test_errors(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        leat_status status;
+        const char *says;
+    } rows[] = {
+        {"\"adan\"", LEAT_ENOTFOUND, "unknown optimizer 'adan'; did you mean 'Adam'?"},
+        {"{\"class_name\": \"Adam\", \"config\": {\"weight_decay\": 0.01}}", LEAT_ENOTSUP, "weight_decay"},
+        {"{\"class_name\": \"RMSprop\", \"config\": {\"momentum\": 0.9}}", LEAT_ENOTSUP, "momentum"},
+        {"{\"class_name\": \"Nadam\", \"config\": {\"decay\": 0.1}}", LEAT_ENOTSUP, "decay"},
+        {"{\"class_name\": \"Adam\", \"config\": {\"beta_3\": 0.1}}", LEAT_ENOTSUP, "beta_3"},
+        {"{\"class_name\": \"SGD\", \"config\": {\"clipnorm\": -1}}", LEAT_EINVAL, "clipnorm"},
+        {"{\"class_name\": \"SGD\", \"config\": {\"clipnorm\": 1, \"global_clipnorm\": null}}", LEAT_ENOTSUP,
+         "clipnorm"},
+        {"{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": \"x\"}}", LEAT_EINVAL, "learning_rate"},
+        {"[1]", LEAT_EINVAL, "expected a name"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        leat_error err = {0};
+        leati_optimizer *optimizer = NULL;
+        assert_int_equal(read_text(&optimizer, rows[i].text, &err), rows[i].status);
+        if (!strstr(err.message, rows[i].says)) fail_msg("'%s' does not say '%s'", err.message, rows[i].says);
+        assert_null(optimizer);
+    }
+}
+
+/* The schedule of Nadam is a function of the step, whichever was asked for before. */
+static void test_schedule(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leati_optimizer *optimizer = NULL;
+    float third[LEATI_OPTIMIZER_MAX_SCALARS] = {0}, again[LEATI_OPTIMIZER_MAX_SCALARS] = {0};
+    assert_ok(read_text(&optimizer, "\"nadam\"", &err), &err);
+    for (int64_t step = 0; step <= 3; ++step) {
+        leati_optimizer_scalars(optimizer, step, third);
+    }
+    leati_optimizer_scalars(optimizer, 3, again);
+    assert_memory_equal(third, again, sizeof third);
+    leati_optimizer_scalars(optimizer, 9, again);
+    assert_memory_not_equal(third, again, sizeof third);
+    leati_optimizer_scalars(optimizer, 3, again);
+    assert_memory_equal(third, again, sizeof third);
+    leati_optimizer_destroy(&optimizer);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trajectories),
+        cmocka_unit_test(test_foreign_keys),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_schedule),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

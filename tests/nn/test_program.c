@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs: what is bound, types that are cast, shapes that do not fit, steps that cannot be. */
+#include "cmocka_all.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "nn/program.h"
+#include "nn/run.h"
+#include "nn/small_models.h"
+
+#define BATCH 4
+
+static leat_model *make(const char *json, const char *optimizer, const char *loss) {
+    leat_error err = {0};
+    leat_model *model = NULL;
+    leat_compile_options options = leat_compile_options_default();
+    options.optimizer = optimizer;
+    options.loss = loss;
+    assert_ok(leat_model_from_json(&model, json, &err), &err);
+    if (loss) assert_ok(leat_model_compile(model, &options, &err), &err);
+    return model;
+}
+
+static leati_desc desc(leat_dtype dtype, int rank, int64_t a, int64_t b, int64_t c) {
+    const int64_t shape[] = {a, b, c};
+    return leati_desc_make(dtype, rank, shape);
+}
+
+static leati_program_spec spec_of(leati_mode mode, leati_desc x, leati_desc t) {
+    leati_program_spec spec = {.mode = mode, .input_count = 1};
+    spec.inputs[0] = x;
+    spec.target_count = mode == LEATI_PREDICT ? 0 : 1;
+    for (int i = 0; i < LEATI_PROGRAM_MAX_OUTPUTS; ++i) {
+        spec.targets[i].rank = spec.weights[i].rank = -1;
+    }
+    spec.targets[0] = t;
+    return spec;
+}
+
+/* Runs `steps` steps over bound arrays and returns the last loss. */
+static float run_steps(leat_model *model, const leati_program_spec *spec, const void *const *inputs,
+                       int steps, const run_backend *backend) {
+    leat_error err = {0};
+    leati_program program;
+    leati_arena *arena = NULL;
+    leati_plan *plan = NULL;
+    assert_ok(leati_program_build(model, spec, &program, &err), &err);
+    assert_ok(leati_arena_create(&arena, &err), &err);
+    leati_plan_options options = {.threads = 1, .backends = backend->list, .arena = arena};
+    memcpy(options.slabs, model->weights.slab, sizeof options.slabs);
+    assert_ok(leati_plan_create(&plan, &program.graph, &options, &err), &err);
+    for (int i = 0; i < steps; ++i) {
+        leati_optimizer_scalars(model->compiled.optimizer, model->iterations++,
+                                model->weights.slab[LEATI_SLAB_SCALARS]);
+        assert_ok(leati_plan_run(plan, inputs, 0, 0, &err), &err);
+    }
+    leat_tensor loss = leati_plan_output(plan, program.loss);
+    float value = *(const float *)loss.data;
+    leati_plan_destroy(&plan);
+    leati_arena_destroy(&arena);
+    return value;
+}
+
+static const float xs[BATCH * 4] = {1, 2, 3, 4, 0, 1, 0, 1, 2, 0, 2, 0, 5, 5, 0, 0};
+static const uint8_t bytes[BATCH * 4] = {1, 2, 3, 4, 0, 1, 0, 1, 2, 0, 2, 0, 5, 5, 0, 0};
+static const float rows[BATCH * 3] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0};
+static const double wide_rows[BATCH * 3] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0};
+static const uint8_t byte_rows[BATCH * 3] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0};
+static const int32_t numbers[BATCH] = {0, 1, 2, 0};
+static const int64_t long_numbers[BATCH] = {0, 1, 2, 0};
+static const float float_numbers[BATCH] = {0, 1, 2, 0};
+static const uint8_t byte_numbers[BATCH] = {0, 1, 2, 0};
+
+/* The same step whatever the types of inputs and targets, and whether class numbers are (N) or (N, 1). */
+static void test_types(void **state) {
+    (void)state;
+    const leati_desc x = desc(LEAT_F32, 2, BATCH, 4, 0), bytes_x = desc(LEAT_U8, 2, BATCH, 4, 0);
+    const struct {
+        const char *loss;
+        leati_desc x, t;
+        const void *inputs[2];
+    } cases[] = {
+        {"categorical_crossentropy", x, desc(LEAT_F32, 2, BATCH, 3, 0), {xs, rows}},
+        {"categorical_crossentropy", bytes_x, desc(LEAT_F32, 2, BATCH, 3, 0), {bytes, rows}},
+        {"categorical_crossentropy", x, desc(LEAT_F64, 2, BATCH, 3, 0), {xs, wide_rows}},
+        {"categorical_crossentropy", x, desc(LEAT_U8, 2, BATCH, 3, 0), {xs, byte_rows}},
+        {"sparse_categorical_crossentropy", x, desc(LEAT_I32, 1, BATCH, 0, 0), {xs, numbers}},
+        {"sparse_categorical_crossentropy", x, desc(LEAT_I32, 2, BATCH, 1, 0), {xs, numbers}},
+        {"sparse_categorical_crossentropy", x, desc(LEAT_I64, 1, BATCH, 0, 0), {xs, long_numbers}},
+        {"sparse_categorical_crossentropy", x, desc(LEAT_F32, 1, BATCH, 0, 0), {xs, float_numbers}},
+        {"sparse_categorical_crossentropy", x, desc(LEAT_U8, 1, BATCH, 0, 0), {xs, byte_numbers}},
+    };
+    for (int b = 0; run_backends[b].name; ++b) {
+        float first = 0.0f;
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+            leat_model *model = make(SMALL_ONE, "sgd", cases[i].loss);
+            const leati_program_spec spec = spec_of(LEATI_TRAIN, cases[i].x, cases[i].t);
+            float loss = run_steps(model, &spec, cases[i].inputs, 3, &run_backends[b]);
+            if (i == 0) first = loss;
+            assert_true(isfinite(loss) && loss > 0.0f && loss == first);
+            leat_model_destroy(&model);
+        }
+    }
+}
+
+/* One of these must fail, whichever it is: the message says what and where. */
+static void expect(const char *json, const char *loss, const leati_program_spec *spec, leat_status status,
+                   const char *says) {
+    leat_error err = {0};
+    leati_program program;
+    leat_model *model = make(json, "sgd", loss);
+    assert_int_equal(leati_program_build(model, spec, &program, &err), status);
+    if (!strstr(err.message, says)) fail_msg("'%s' does not say '%s'", err.message, says);
+    assert_null(program.graph);
+    leat_model_destroy(&model);
+}
+
+static void test_shapes(void **state) {
+    (void)state;
+    const leati_desc x = desc(LEAT_F32, 2, BATCH, 4, 0), t = desc(LEAT_F32, 2, BATCH, 3, 0);
+    leati_program_spec spec = spec_of(LEATI_TRAIN, desc(LEAT_F32, 2, BATCH, 5, 0), t);
+    expect(SMALL_ONE, "mse", &spec, LEAT_ESHAPE, "input 'x': expected shape (None, 4), received (4, 5)");
+    spec = spec_of(LEATI_TRAIN, x, desc(LEAT_F32, 2, BATCH, 2, 0));
+    expect(SMALL_ONE, "mse", &spec, LEAT_ESHAPE, "target of output 'y': expected shape (4, 3)");
+    spec = spec_of(LEATI_TRAIN, x, desc(LEAT_I32, 2, BATCH, 1, 0));
+    expect(SMALL_ONE, "categorical_crossentropy", &spec, LEAT_ESHAPE, "sparse_categorical_crossentropy");
+    spec = spec_of(LEATI_TRAIN, x, t);
+    expect(SMALL_ONE, "sparse_categorical_crossentropy", &spec, LEAT_ESHAPE, "expected shape (4, 1)");
+    spec.weights[0] = desc(LEAT_F32, 1, BATCH + 1, 0, 0);
+    expect(SMALL_ONE, "mse", &spec, LEAT_ESHAPE, "sample weights of output 'y': expected one per sample");
+    spec.weights[0] = desc(LEAT_F32, 2, BATCH, 3, 0);
+    expect(SMALL_ONE, "mse", &spec, LEAT_ESHAPE, "temporal");
+    spec = spec_of(LEATI_TRAIN, x, (leati_desc){.rank = -1});
+    expect(SMALL_ONE, "mse", &spec, LEAT_EINVAL, "output 'y' has a loss, but received no target");
+    spec = spec_of(LEATI_TRAIN, x, t);
+    spec.input_count = 0;
+    expect(SMALL_ONE, "mse", &spec, LEAT_ESHAPE, "expected 1 inputs, received 0");
+    spec = spec_of(LEATI_TEST, x, t);
+    spec.target_count = 2;
+    expect(SMALL_ONE, "mse", &spec, LEAT_ESHAPE, "expected targets for 1 outputs, received 2");
+}
+
+static void test_impossible_steps(void **state) {
+    (void)state;
+    const leati_desc x = desc(LEAT_F32, 2, BATCH, 4, 0), t = desc(LEAT_F32, 2, BATCH, 3, 0);
+    leati_program_spec spec = spec_of(LEATI_TRAIN, x, t);
+    expect(SMALL_ONE, NULL, &spec, LEAT_EINVAL, "not compiled");
+    spec.target_count = 2;
+    expect(SMALL_TWO, "{\"a\": \"mse\"}", &spec, LEAT_EINVAL,
+           "weight 'b/kernel:0': the loss does not depend on it");
+    spec.targets[0].rank = -1;
+    expect(SMALL_TWO, "[null, null]", &spec, LEAT_EINVAL, "without a loss");
+    spec.targets[0] = t;
+    expect(SMALL_TWO, "{\"b\": \"mse\"}", &spec, LEAT_EINVAL,
+           "output 'a' has no loss, but received a target");
+}
+
+/* Uncompiled models predict. */
+static void test_predict(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leati_program program;
+    leat_model *model = make(SMALL_TWO, "sgd", NULL);
+    leati_program_spec spec =
+        spec_of(LEATI_PREDICT, desc(LEAT_F32, 2, BATCH, 4, 0), (leati_desc){.rank = -1});
+    assert_ok(leati_program_build(model, &spec, &program, &err), &err);
+    assert_int_equal(program.binding_count, 1);
+    assert_true(leati_graph_value(program.graph, program.predictions[1])->output);
+    leati_graph_destroy(&program.graph);
+    leat_model_destroy(&model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_impossible_steps),
+        cmocka_unit_test(test_predict),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/golden.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmocka_all.h"
+
+static int is_case(const struct dirent *entry) {
+    const char *dot = strrchr(entry->d_name, '.');
+    return dot && strcmp(dot, ".npz") == 0;
+}
+
+int golden_each(const char *group, void (*visit)(const char *name, void *user), void *user) {
+    char folder[512];
+    snprintf(folder, sizeof folder, LEAT_SOURCE_DIR "/tests/golden/keras-2.3.1/%s", group);
+    struct dirent **entries = NULL;
+    int count = scandir(folder, &entries, is_case, alphasort);
+    assert_true(count > 0);
+    for (int i = 0; i < count; ++i) {
+        *strrchr(entries[i]->d_name, '.') = '\0';
+        visit(entries[i]->d_name, user);
+        free(entries[i]);
+    }
+    free(entries);
+    return count;
+}
+
+void golden_open(golden *out, const char *group, const char *name) {
+    char path[512];
+    snprintf(path, sizeof path, "keras-2.3.1/%s/%s.npz", group, name);
+    snprintf(out->name, sizeof out->name, "%s/%s", group, name);
+    out->npz = test_npz_open(path);
+    out->meta = golden_json(out, "meta");
+}
+
+void golden_close(golden *g) {
+    json_decref(g->meta);
+    leat_npz_close(&g->npz);
+}
+
+const char *golden_text(const golden *g, const char *key) {
+    const char *text = json_string_value(json_object_get(g->meta, key));
+    return text ? text : "";
+}
+
+json_t *golden_json(const golden *g, const char *member) {
+    leat_tensor text = test_npz_get(g->npz, member);
+    json_t *value = json_loadb(text.data, leat_tensor_bytes(&text), JSON_DECODE_ANY, NULL);
+    if (!value) fail_msg("%s: '%s' is no JSON", g->name, member);
+    return value;
+}
+
+int golden_member(const golden *g, const char *prefix, int index, leat_tensor *out) {
+    char name[64];
+    snprintf(name, sizeof name, "%s%d", prefix, index);
+    if (!test_npz_has(g->npz, name)) return 0;
+    *out = test_npz_get(g->npz, name);
+    return 1;
+}
+
+double golden_distance(const float *a, const float *b, int64_t count) {
+    double square = 0.0, worst = 0.0;
+    for (int64_t i = 0; i < count; ++i) {
+        if (isfinite(b[i])) square += (double)b[i] * (double)b[i];
+    }
+    double scale = sqrt(square / (double)(count ? count : 1));
+    for (int64_t i = 0; i < count; ++i) {
+        if (a[i] == b[i] || (isnan(a[i]) && isnan(b[i]))) continue;
+        double distance = fabs((double)a[i] - (double)b[i]) / (fabs((double)b[i]) + scale);
+        if (!(distance <= worst)) worst = isnan(distance) ? (double)INFINITY : distance;
+    }
+    return worst;
+}
+
+void golden_compare(const golden *g, const char *what, const float *a, const float *b, int64_t count,
+                    double tolerance) {
+    double distance = golden_distance(a, b, count);
+    if (distance <= tolerance) return;
+    for (int64_t i = 0; i < count && i < 8; ++i) {
+        print_message("  [%lld] %.9g, expected %.9g\n", (long long)i, (double)a[i], (double)b[i]);
+    }
+    fail_msg("%s: '%s' is %g from Keras's, %g is allowed", g->name, what, distance, tolerance);
+}
