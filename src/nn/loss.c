@@ -166,7 +166,7 @@ static double number_at(const leat_tensor *tensor, int64_t index) {
 
 leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_tensor *targets,
                                      int64_t classes, leat_error *err) {
-    if (!loss->type || !loss->type->sparse) return LEAT_OK;
+    if (!loss->type || !loss->type->sparse || classes < 0) return LEAT_OK;
     int64_t count = leat_tensor_count(targets);
     int64_t per_sample = targets->rank > 0 && targets->shape[0] > 0 ? count / targets->shape[0] : 1;
     for (int64_t i = 0; i < count; ++i) {

@@ -71,7 +71,8 @@ leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err)
 leat_status leati_measure_options_read(leati_measure_options *out, const leati_field *fields, const json_t *config,
                                        leat_error *err);
 
-/* Whether a batch's targets can be what the loss takes: class numbers must be in [0, classes).  Others pass unread.
+/* Whether a batch's targets can be what the loss takes: class numbers must be in [0, classes) (-1: any).  Others
+ * pass unread.
  * Errors: LEAT_EINVAL names the first that is not, and its sample. */
 leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_tensor *targets, int64_t classes,
                                      leat_error *err);

@@ -99,7 +99,7 @@ static leat_status bind_targets(leati_binding *binding, const leat_model *model,
 
 leat_status leati_binding_init(leati_binding *binding, const leat_model *model, const leat_batch_spec *spec,
                                leati_mode mode, leat_error *err) {
-    *binding = (leati_binding){.mode = mode, .batch_size = spec->batch_size};
+    *binding = (leati_binding){.mode = mode, .model = model, .batch_size = spec->batch_size};
     for (int i = 0; i < LEATI_PROGRAM_MAX_OUTPUTS; ++i) binding->targets[i] = binding->weights[i] = -1;
     if (model->input_count > LEATI_PROGRAM_MAX_OUTPUTS || model->output_count > LEATI_PROGRAM_MAX_OUTPUTS)
         return leati_fail(err, LEAT_ENOTSUP,
@@ -179,6 +179,14 @@ static leati_desc desc_of(const leat_tensor *tensor) {
     return leati_desc_make(tensor->dtype, tensor->rank, tensor->shape);
 }
 
+static leat_status check_target(const leati_binding *binding, int output, const leat_tensor *target,
+                                leat_error *err) {
+    const leati_shape shape = leati_model_output_shape(binding->model, output);
+    const leati_output_loss *loss = &binding->model->compiled.losses[output];
+    return leati_prefix(leati_loss_check_targets(loss, target, shape.dims[shape.rank - 1], err), err,
+                        "target of output '%s'", leati_model_output_name(binding->model, output));
+}
+
 leat_status leati_binding_apply(leati_binding *binding, const leat_batch *batch, leati_program_spec *spec,
                                 const void **pointers, leat_error *err) {
     memset(spec, 0, sizeof *spec); /* compared as bytes */
@@ -193,6 +201,7 @@ leat_status leati_binding_apply(leati_binding *binding, const leat_batch *batch,
     for (int i = 0; i < LEATI_PROGRAM_MAX_OUTPUTS; ++i) spec->targets[i].rank = spec->weights[i].rank = -1;
     for (int i = 0; i < binding->target_count; ++i) {
         if (binding->targets[i] < 0) continue;
+        LEATI_TRY(check_target(binding, i, &batch->tensors[binding->targets[i]], err));
         spec->targets[i] = desc_of(&batch->tensors[binding->targets[i]]);
         pointers[bound++] = batch->tensors[binding->targets[i]].data;
     }

@@ -9,6 +9,7 @@
 
 typedef struct leati_binding {
     leati_mode mode;
+    const leat_model *model; /* borrowed */
     int32_t input_count, target_count;
     int32_t inputs[LEATI_PROGRAM_MAX_OUTPUTS];  /* tensor of the batch for each input of the model */
     int32_t targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* for each output; -1: it has no loss, or mode is predict */
@@ -29,7 +30,7 @@ leat_status leati_binding_set_class_weight(leati_binding *binding, const leat_cl
 void leati_binding_fini(leati_binding *binding);
 
 /* The step's inputs for this batch, in the order in which a program binds them, and what they look like.
- * Errors: LEAT_EINVAL a class that class_weight does not list. */
+ * Errors: LEAT_EINVAL a class that class_weight does not list, or a class number that the output does not have. */
 leat_status leati_binding_apply(leati_binding *binding, const leat_batch *batch, leati_program_spec *spec,
                                 const void **pointers, leat_error *err);
 
