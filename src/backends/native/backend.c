@@ -13,5 +13,6 @@ static const leati_implementation implementations[] = {
 const leati_backend leati_backend_native = {
     .name = "native",
     .implementations = implementations,
+    .fuses = true,
     .count = sizeof implementations / sizeof implementations[0],
 };

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "engine/geometry.h"
+#include "engine/op.h"
 
 /* The weights of an LSTM packed into panels: (4 gates, padded units / panel, rows, panel).  Units are padded to whole
  * panels per gate, with zeros. */
@@ -29,8 +30,34 @@ typedef struct leati_lstm_job {
     float *diff_weights; /* packed like weights, then (4, padded units) of the bias; added to */
 } leati_lstm_job;
 
+/* A loop over elements (or rows, or images) first to last - 1, which threads share. */
+typedef struct leati_range_job {
+    const leati_attrs *attrs;
+    const float *in[6];
+    float *out[4];
+    bool from_dst;                  /* ELTWISE_BWD */
+    int64_t inner[2], period[2];    /* BINARY: element i of an operand is i / inner % period */
+    uint64_t key;                   /* DROPOUT */
+    const leati_geometry *geometry; /* POOLING, by images */
+    int64_t reduced, columns;       /* REDUCE: (rows, reduced, columns) */
+    double *sums;                   /* REDUCE: (columns) */
+} leati_range_job;
+
+typedef void (*leati_range)(const leati_range_job *job, int64_t first, int64_t last);
+
+/* b (K, N) row-major, or (N, K) where transposed; dst (N) = a (K) times b + bias, through f (may be NULL). */
+typedef struct leati_matvec_job {
+    const float *a, *b, *bias;
+    float *dst;
+    int64_t k, n;
+    bool transposed;
+    const leati_eltwise *f;
+} leati_matvec_job;
+
 typedef struct leati_native_isa {
     const char *name;
+    leati_range ranges[LEATI_OP_COUNT]; /* NULL: none */
+    void (*matvec)(const leati_matvec_job *job);
     int64_t panel; /* columns */
     int64_t rows;  /* of a block of samples, best a multiple of this */
     int64_t (*lstm_scratch)(const leati_lstm_shape *shape, int64_t rows, bool backward);

@@ -1,10 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The body of isa_*.c: all code that exists once per instruction set, and its table.  The includer defines LEATI_ISA
  * (the table), LEATI_ISA_NAME and LEATI_LANES, and CMake gives it the compiler options. */
+#include "backends/native/loops_body.h"
 #include "backends/native/lstm_body.h"
+#include "backends/native/reduce_body.h"
 
 const leati_native_isa LEATI_ISA = {
     .name = LEATI_ISA_NAME,
+    .ranges = {[LEATI_OP_ELTWISE] = eltwise,
+               [LEATI_OP_ELTWISE_BWD] = eltwise_bwd,
+               [LEATI_OP_BINARY] = binary,
+               [LEATI_OP_DROPOUT] = dropout,
+               [LEATI_OP_REDUCE] = reduce,
+               [LEATI_OP_POOLING] = pooling,
+               [LEATI_OP_POOLING_BWD] = pooling_bwd,
+               [LEATI_OP_MOVING_AVERAGE] = moving_average,
+               [LEATI_OP_UPDATE_SGD] = update_sgd,
+               [LEATI_OP_UPDATE_RMSPROP] = update_rmsprop,
+               [LEATI_OP_UPDATE_ADAGRAD] = update_adagrad,
+               [LEATI_OP_UPDATE_ADADELTA] = update_adadelta,
+               [LEATI_OP_UPDATE_ADAM] = update_adam,
+               [LEATI_OP_UPDATE_ADAMAX] = update_adamax,
+               [LEATI_OP_UPDATE_NADAM] = update_nadam},
+    .matvec = matvec,
     .panel = LEATI_PANEL,
     .rows = LEATI_ROWS,
     .lstm_scratch = lstm_scratch,

@@ -5,6 +5,7 @@
 #ifndef LEATI_BACKENDS_NATIVE_LSTM_BODY_H
 #define LEATI_BACKENDS_NATIVE_LSTM_BODY_H
 
+#include "backends/native/function_body.h"
 #include "backends/native/isa.h"
 #include "backends/native/tile.h"
 
@@ -102,27 +103,11 @@ static void lstm_unpack(const leati_lstm_shape *shape, const float *packed, int6
 }
 
 static vf apply(const leati_eltwise *f, vf x) {
-    float lanes[LEATI_LANES];
-    switch (f->function) {
-    case LEATI_FN_TANH: return v_tanh(x);
-    case LEATI_FN_SIGMOID: return v_sigmoid(x);
-    case LEATI_FN_HARD_SIGMOID: return v_max(v_min(f->a * x + f->b, v_all(1)), v_all(0));
-    case LEATI_FN_LINEAR: return f->a * x + f->b;
-    case LEATI_FN_RELU: return v_select((vi)(x >= f->c), v_min(x, v_all(f->b)), f->a * (x - f->c));
-    default: break;
-    }
-    v_store(lanes, x);
-    for (int i = 0; i < LEATI_LANES; i++) lanes[i] = leati_eltwise_at(f, lanes[i]);
-    return v_load(lanes);
+    return f_apply(f, x);
 }
 
 static vf slope(const leati_eltwise *f, vf y) {
-    float lanes[LEATI_LANES];
-    if (f->function == LEATI_FN_TANH) return 1.0f - y * y;
-    if (f->function == LEATI_FN_SIGMOID) return y * (1.0f - y);
-    v_store(lanes, y);
-    for (int i = 0; i < LEATI_LANES; i++) lanes[i] = leati_slope_from_dst(f, lanes[i]);
-    return v_load(lanes);
+    return f_slope_from_dst(f, y);
 }
 
 /* Keras's own activations are compiled apart, so that their code is in line. */

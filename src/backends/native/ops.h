@@ -6,8 +6,24 @@
 #include "engine/backend.h"
 
 #define LEATI_NATIVE_LIST(X)                                                                                 \
+    X(MATMUL, matmul)                                                                                        \
+    X(ELTWISE, eltwise)                                                                                      \
+    X(ELTWISE_BWD, eltwise_bwd)                                                                              \
+    X(BINARY, binary)                                                                                        \
+    X(REDUCE, reduce)                                                                                        \
+    X(DROPOUT, dropout)                                                                                      \
+    X(POOLING, pooling)                                                                                      \
+    X(POOLING_BWD, pooling_bwd)                                                                              \
     X(LSTM, lstm)                                                                                            \
-    X(LSTM_BWD, lstm_bwd)
+    X(LSTM_BWD, lstm_bwd)                                                                                    \
+    X(MOVING_AVERAGE, moving_average)                                                                        \
+    X(UPDATE_SGD, update_sgd)                                                                                \
+    X(UPDATE_RMSPROP, update_rmsprop)                                                                        \
+    X(UPDATE_ADAGRAD, update_adagrad)                                                                        \
+    X(UPDATE_ADADELTA, update_adadelta)                                                                      \
+    X(UPDATE_ADAM, update_adam)                                                                              \
+    X(UPDATE_ADAMAX, update_adamax)                                                                          \
+    X(UPDATE_NADAM, update_nadam)
 
 #define LEATI_NATIVE_DECLARED(upper, lower)                                                                  \
     leat_status leati_native_##lower(const leati_task *task, leati_kernel *kernel, char *why,                \

@@ -78,6 +78,38 @@ LEATI_INLINE vf v_max(vf x, vf y) {
 #endif
 }
 
+typedef uint32_t vu __attribute__((vector_size(LEATI_LANES * 4)));
+
+/* The low and high words of x * y, per lane. */
+LEATI_INLINE void v_multiply_wide(vu x, uint32_t y, vu *low, vu *high) {
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    __m512i factor = _mm512_set1_epi32((int)y);
+    __m512i even = _mm512_mul_epu32((__m512i)x, factor);
+    __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)x, 32), factor);
+    *low = (vu)_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+    *high = (vu)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+#elif defined(__AVX2__) && LEATI_LANES == 8
+    __m256i factor = _mm256_set1_epi32((int)y);
+    __m256i even = _mm256_mul_epu32((__m256i)x, factor);
+    __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)x, 32), factor);
+    *low = (vu)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+    *high = (vu)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+#else
+    uint32_t lows[LEATI_LANES], highs[LEATI_LANES];
+    for (int i = 0; i < LEATI_LANES; i++) {
+        uint64_t product = (uint64_t)x[i] * y;
+        lows[i] = (uint32_t)product;
+        highs[i] = (uint32_t)(product >> 32);
+    }
+    memcpy(low, lows, sizeof lows);
+    memcpy(high, highs, sizeof highs);
+#endif
+}
+
+LEATI_INLINE vf v_abs(vf x) {
+    return (vf)((vi)x & ~(vi)v_all(-0.0f));
+}
+
 LEATI_INLINE float v_sum(vf x) {
     float lanes[LEATI_LANES], sum = 0;
     v_store(lanes, x);
@@ -119,6 +151,24 @@ LEATI_INLINE vf v_tanh(vf x) {
     p = p * z + 1.0f;
     q = q * z + 1.0f;
     return v_max(v_min(x * p / q, v_all(1)), v_all(-1));
+}
+
+/* e^x - 1 for x <= 0, as 2 t / (1 - t) with t = tanh(x / 2): no digits cancel. */
+LEATI_INLINE vf v_expm1_negative(vf x) {
+    vf t = v_tanh(x * 0.5f);
+    return (t + t) / (1.0f - t);
+}
+
+/* log(1 + e^x) = max(x, 0) + log(1 + u), u = e^-|x| in (0, 1]; log(1 + u) = 2 artanh(u / (2 + u)), its series. */
+LEATI_INLINE vf v_softplus(vf x) {
+    vf u = v_exp(-v_abs(x)), s = u / (2.0f + u), z = s * s;
+    vf p = z * (1.0f / 15) + 1.0f / 13;
+    p = p * z + 1.0f / 11;
+    p = p * z + 1.0f / 9;
+    p = p * z + 1.0f / 7;
+    p = p * z + 1.0f / 5;
+    p = p * z + 1.0f / 3;
+    return v_max(x, v_all(0)) + 2.0f * (s + s * z * p);
 }
 
 #endif

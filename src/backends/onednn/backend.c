@@ -19,5 +19,6 @@ static const leati_implementation implementations[] = {
 const leati_backend leati_backend_onednn = {
     .name = "onednn",
     .implementations = implementations,
+    .fuses = true,
     .count = sizeof implementations / sizeof implementations[0],
 };

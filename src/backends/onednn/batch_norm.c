@@ -116,12 +116,12 @@ static leat_status backward(leati_session *s, const leati_task *task, leati_kern
 
 leat_status leati_onednn_batch_norm(const leati_task *task, leati_kernel *kernel, char *why,
                                     leat_error *err) {
-    return leati_session_prepare(task, kernel, why, err, forward);
+    return leati_session_prepare(task, task->threads, kernel, why, err, forward);
 }
 
 leat_status leati_onednn_batch_norm_apply(const leati_task *task, leati_kernel *kernel, char *why,
                                           leat_error *err) {
-    return leati_session_prepare(task, kernel, why, err, apply);
+    return leati_session_prepare(task, task->threads, kernel, why, err, apply);
 }
 
 leat_status leati_onednn_batch_norm_bwd(const leati_task *task, leati_kernel *kernel, char *why,
@@ -130,5 +130,5 @@ leat_status leati_onednn_batch_norm_bwd(const leati_task *task, leati_kernel *ke
         snprintf(why, LEATI_REASON_BYTES, "without gamma");
         return LEAT_OK;
     }
-    return leati_session_prepare(task, kernel, why, err, backward);
+    return leati_session_prepare(task, task->threads, kernel, why, err, backward);
 }

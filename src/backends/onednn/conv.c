@@ -87,7 +87,9 @@ static leat_status add_forward(conv *c, leati_session *s, const leati_task *task
 static leat_status forward(leati_session *s, const leati_task *task, leati_kernel *kernel, char *why,
                            leat_error *err) {
     conv c = {.bias = task->input_count > 2 && task->inputs[2].rank >= 0};
-    leat_status status = make_pd(&c, s, task, dnnl_forward_inference, why, err);
+    bool fused = true;
+    leat_status status = leati_session_fuse(s, task, &fused, why, err);
+    if (status == LEAT_OK && fused) status = make_pd(&c, s, task, dnnl_forward_inference, why, err);
     if (status == LEAT_OK && c.pd) status = add_forward(&c, s, task, kernel, err);
     fini(&c);
     return status;
@@ -146,16 +148,26 @@ static leat_status bwd_weights(leati_session *s, const leati_task *task, leati_k
     return status;
 }
 
+/* of a convolution with these outputs, weights (spatial..., channels / groups, filters) */
+static int threads_for(const leati_task *task, const leati_desc *dst, const leati_desc *weights) {
+    double operations = 2 * (double)leati_desc_count(dst);
+    for (int i = 0; i + 1 < weights->rank; i++) operations *= (double)weights->shape[i];
+    return leati_threads_for(task, operations);
+}
+
 leat_status leati_onednn_conv(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
-    return leati_session_prepare(task, kernel, why, err, forward);
+    int threads = threads_for(task, &task->outputs[0], &task->inputs[1]);
+    return leati_session_prepare(task, threads, kernel, why, err, forward);
 }
 
 leat_status leati_onednn_conv_bwd_data(const leati_task *task, leati_kernel *kernel, char *why,
                                        leat_error *err) {
-    return leati_session_prepare(task, kernel, why, err, bwd_data);
+    int threads = threads_for(task, &task->inputs[0], &task->inputs[1]);
+    return leati_session_prepare(task, threads, kernel, why, err, bwd_data);
 }
 
 leat_status leati_onednn_conv_bwd_weights(const leati_task *task, leati_kernel *kernel, char *why,
                                           leat_error *err) {
-    return leati_session_prepare(task, kernel, why, err, bwd_weights);
+    int threads = threads_for(task, &task->inputs[1], &task->outputs[0]);
+    return leati_session_prepare(task, threads, kernel, why, err, bwd_weights);
 }

@@ -38,8 +38,10 @@ static leat_status describe(leati_session *s, const leati_task *task, leati_kern
     leati_own_md md[MDS] = {0};
     dnnl_primitive_desc_t pd = NULL;
     bool bias = task->input_count > 2 && task->inputs[2].rank >= 0;
-    leat_status status = make_mds(md, task, err);
-    if (status == LEAT_OK) {
+    bool fused = true;
+    leat_status status = leati_session_fuse(s, task, &fused, why, err);
+    if (status == LEAT_OK && fused) status = make_mds(md, task, err);
+    if (status == LEAT_OK && fused) {
         dnnl_status_t made =
             leati_pd_matmul(&pd, s->engine, leati_md_of(&md[A]), leati_md_of(&md[B]),
                             bias ? leati_md_of(&md[BIAS]) : NULL, leati_md_of(&md[DST]), s->attr);
@@ -52,5 +54,8 @@ static leat_status describe(leati_session *s, const leati_task *task, leati_kern
 }
 
 leat_status leati_onednn_matmul(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
-    return leati_session_prepare(task, kernel, why, err, describe);
+    const leati_desc *a = &task->inputs[0], *dst = &task->outputs[0];
+    double depth = (double)a->shape[task->attrs->matmul.transpose_a ? 0 : 1];
+    int threads = leati_threads_for(task, 2 * depth * (double)leati_desc_count(dst));
+    return leati_session_prepare(task, threads, kernel, why, err, describe);
 }

@@ -164,4 +164,13 @@ static inline dnnl_status_t leati_pd_matmul(dnnl_primitive_desc_t *pd, dnnl_engi
 #endif
 }
 
+static inline dnnl_status_t leati_post_eltwise(dnnl_post_ops_t post, dnnl_alg_kind_t alg, float alpha,
+                                               float beta) {
+#if LEATI_DNNL3
+    return dnnl_post_ops_append_eltwise(post, alg, alpha, beta);
+#else
+    return dnnl_post_ops_append_eltwise(post, 1, alg, alpha, beta);
+#endif
+}
+
 #endif

@@ -2,6 +2,7 @@
 /* Engine, memories and primitives of one kernel.  Layer: backends/onednn. */
 #include "backends/onednn/session.h"
 
+#include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,17 +40,18 @@ static void destroy(void *state) {
     for (int i = 0; i < s->call_count; i++) dnnl_primitive_destroy(s->calls[i].primitive);
     for (int i = 0; i < s->memory_count; i++) dnnl_memory_destroy(s->memories[i].memory);
     if (s->attr) dnnl_primitive_attr_destroy(s->attr);
+    if (s->plain) dnnl_primitive_attr_destroy(s->plain);
     if (s->stream) dnnl_stream_destroy(s->stream);
     if (s->engine) dnnl_engine_destroy(s->engine);
     leati_free(s);
 }
 
-static leat_status begin(leati_session **out, const leati_task *task, leati_kernel *kernel, leat_error *err) {
+static leat_status begin(leati_session **out, int threads, leati_kernel *kernel, leat_error *err) {
     leati_session *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a oneDNN session");
     kernel->state = s;
     kernel->destroy = destroy;
-    s->threads = task->threads;
+    s->threads = threads;
     LEATI_DNNL_TRY(dnnl_engine_create(&s->engine, dnnl_cpu, 0), "engine creation");
     LEATI_DNNL_TRY(dnnl_stream_create(&s->stream, s->engine, dnnl_stream_default_flags), "stream creation");
     LEATI_DNNL_TRY(dnnl_primitive_attr_create(&s->attr), "attribute creation");
@@ -86,7 +88,7 @@ leat_status leati_session_scratch(leati_session *s, leati_kernel *kernel, leati_
 static leat_status add_reorder(leati_session *s, leati_kernel *kernel, leati_md from, int from_memory,
                                leati_md to, int to_memory, leat_error *err) {
     dnnl_primitive_desc_t pd = NULL;
-    LEATI_DNNL_TRY(dnnl_reorder_primitive_desc_create(&pd, from, s->engine, to, s->engine, s->attr),
+    LEATI_DNNL_TRY(dnnl_reorder_primitive_desc_create(&pd, from, s->engine, to, s->engine, s->plain),
                    "reorder description");
     const leati_dnnl_arg args[] = {{DNNL_ARG_FROM, from_memory}, {DNNL_ARG_TO, to_memory}};
     leat_status status = leati_session_call(s, kernel, pd, 2, args, false, err);
@@ -175,11 +177,36 @@ leat_status leati_session_accept(dnnl_status_t status, dnnl_primitive_desc_t *pd
     return LEAT_OK;
 }
 
-leat_status leati_session_prepare(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err,
-                                  leati_session_describe describe) {
+int leati_threads_for(const leati_task *task, double operations) {
+    return operations < 3e6 ? 1 : task->threads;
+}
+
+leat_status leati_session_fuse(leati_session *s, const leati_task *task, bool *fused, char *why,
+                               leat_error *err) {
+    const leati_eltwise *f = &task->attrs->post.function;
+    dnnl_post_ops_t post = NULL;
+    dnnl_alg_kind_t alg = f->function == LEATI_FN_TANH ? dnnl_eltwise_tanh : dnnl_eltwise_logistic;
+    *fused = true;
+    if (!task->attrs->post.present) return LEAT_OK;
+    if (f->function == LEATI_FN_RELU && isinf(f->b) && f->c == 0) {
+        alg = dnnl_eltwise_relu;
+    } else if (f->function != LEATI_FN_TANH && f->function != LEATI_FN_SIGMOID) {
+        *fused = false;
+        snprintf(why, LEATI_REASON_BYTES, "not fused");
+        return LEAT_OK;
+    }
+    LEATI_DNNL_TRY(dnnl_post_ops_create(&post), "post-ops creation");
+    dnnl_status_t status = leati_post_eltwise(post, alg, f->a, 0);
+    if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(s->attr, post);
+    dnnl_post_ops_destroy(post);
+    return status == dnnl_success ? LEAT_OK : leati_dnnl_fail(err, status, "post-ops");
+}
+
+leat_status leati_session_prepare(const leati_task *task, int threads, leati_kernel *kernel, char *why,
+                                  leat_error *err, leati_session_describe describe) {
     leati_session *s = NULL;
-    int before = threads_enter(task->threads);
-    leat_status status = begin(&s, task, kernel, err);
+    int before = threads_enter(threads);
+    leat_status status = begin(&s, threads, kernel, err);
     if (status == LEAT_OK) status = describe(s, task, kernel, why, err);
     threads_leave(before);
     if (status == LEAT_OK && s->call_count > 0) return LEAT_OK;

@@ -28,7 +28,7 @@ typedef struct leati_dnnl_call {
 typedef struct leati_session {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    dnnl_primitive_attr_t attr; /* scratchpad from the user */
+    dnnl_primitive_attr_t attr, plain; /* scratchpad from the user; of the primitive, of reorders */
     int threads, memory_count, call_count;
     leati_dnnl_memory memories[LEATI_DNNL_MEMORIES];
     leati_dnnl_call calls[LEATI_DNNL_CALLS];
@@ -76,9 +76,18 @@ static inline leati_md leati_pd_md(const_dnnl_primitive_desc_t pd, dnnl_query_t 
 typedef leat_status (*leati_session_describe)(leati_session *s, const leati_task *task, leati_kernel *kernel,
                                               char *why, leat_error *err);
 
-/* Begins a session, describes it under the task's thread count, and leaves *kernel zeroed unless it has calls. */
-leat_status leati_session_prepare(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err,
-                                  leati_session_describe describe);
+/* How many of the task's threads a product of so many operations is worth: one below 3 million, which take one core
+ * some 30 us.  (On two Zen 3 cores two threads need 10 us for 1 million where one needs 12, 17 for 2 million where one
+ * needs 23, 110 for 17 million where one needs 180; and a sleeping thread takes 50 us to wake.) */
+int leati_threads_for(const leati_task *task, double operations);
+
+/* Puts attrs->post into the session's attributes; false, with the reason, where oneDNN has no such function. */
+leat_status leati_session_fuse(leati_session *s, const leati_task *task, bool *fused, char *why,
+                               leat_error *err);
+
+/* Begins a session, describes it under this thread count, and leaves *kernel zeroed unless it has calls. */
+leat_status leati_session_prepare(const leati_task *task, int threads, leati_kernel *kernel, char *why,
+                                  leat_error *err, leati_session_describe describe);
 
 /* Status of making a descriptor: LEAT_OK and *pd NULL, with the reason, where oneDNN has no such implementation, or
  * only its slow one. */

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of one number and their derivatives by the vector, for the code that is compiled once per instruction set.
+ * What has no vector code here is computed lane by lane as ref computes it. */
+#ifndef LEATI_BACKENDS_NATIVE_FUNCTION_BODY_H
+#define LEATI_BACKENDS_NATIVE_FUNCTION_BODY_H
+
+#include "backends/native/vector.h"
+#include "engine/function.h"
+
+#define SELU_SCALE 1.0507009873554805f
+#define SELU_ALPHA 1.6732632423543772f
+
+static vf lanes_of(const leati_eltwise *f, vf x, float (*function)(const leati_eltwise *f, float x)) {
+    float lanes[LEATI_LANES];
+    v_store(lanes, x);
+    for (int i = 0; i < LEATI_LANES; i++) lanes[i] = function(f, lanes[i]);
+    return v_load(lanes);
+}
+
+LEATI_INLINE vf f_apply(const leati_eltwise *f, vf x) {
+    switch (f->function) {
+    case LEATI_FN_RELU: return v_select((vi)(x >= f->c), v_min(x, v_all(f->b)), f->a * (x - f->c));
+    case LEATI_FN_ELU: return v_select((vi)(x > v_all(0)), x, f->a * v_expm1_negative(v_min(x, v_all(0))));
+    case LEATI_FN_SELU:
+        return SELU_SCALE *
+               v_select((vi)(x > v_all(0)), x, SELU_ALPHA * v_expm1_negative(v_min(x, v_all(0))));
+    case LEATI_FN_SOFTPLUS: return v_softplus(x);
+    case LEATI_FN_SOFTSIGN: return x / (1.0f + v_abs(x));
+    case LEATI_FN_TANH: return v_tanh(x);
+    case LEATI_FN_SIGMOID: return v_sigmoid(x);
+    case LEATI_FN_HARD_SIGMOID: return v_max(v_min(f->a * x + f->b, v_all(1)), v_all(0));
+    case LEATI_FN_SQUARE: return x * x;
+    case LEATI_FN_ABS: return v_abs(x);
+    case LEATI_FN_LINEAR: return f->a * x + f->b;
+    case LEATI_FN_CLIP: return v_max(v_min(x, v_all(f->b)), v_all(f->a));
+    default: return lanes_of(f, x, leati_eltwise_at);
+    }
+}
+
+LEATI_INLINE vf f_slope_from_dst(const leati_eltwise *f, vf y) {
+    const vf one = v_all(1), zero = v_all(0);
+    switch (f->function) {
+    case LEATI_FN_RELU:
+        return v_select((vi)(y <= zero), v_all(f->a), v_select((vi)(y < v_all(f->b)), one, zero));
+    case LEATI_FN_ELU: return v_select((vi)(y > zero), one, y + f->a);
+    case LEATI_FN_SELU: return v_select((vi)(y > zero), v_all(SELU_SCALE), y + SELU_SCALE * SELU_ALPHA);
+    case LEATI_FN_TANH: return 1.0f - y * y;
+    case LEATI_FN_SIGMOID: return y * (1.0f - y);
+    case LEATI_FN_HARD_SIGMOID: return v_select((vi)(y > zero) & (vi)(y < one), v_all(f->a), zero);
+    case LEATI_FN_EXP: return y;
+    case LEATI_FN_LINEAR: return v_all(f->a);
+    default: return lanes_of(f, y, leati_slope_from_dst);
+    }
+}
+
+LEATI_INLINE vf f_slope_at(const leati_eltwise *f, vf x) {
+    const vf one = v_all(1), zero = v_all(0);
+    switch (f->function) {
+    case LEATI_FN_RELU:
+        return v_select((vi)(x > f->c), v_select((vi)(x < v_all(f->b)), one, zero), v_all(f->a));
+    case LEATI_FN_SOFTPLUS: return v_sigmoid(x);
+    case LEATI_FN_SOFTSIGN: return 1.0f / ((1.0f + v_abs(x)) * (1.0f + v_abs(x)));
+    case LEATI_FN_HARD_SIGMOID: {
+        vf y = f->a * x + f->b;
+        return v_select((vi)(y >= zero) & (vi)(y <= one), v_all(f->a), zero);
+    }
+    case LEATI_FN_SQUARE: return x + x;
+    case LEATI_FN_LINEAR: return v_all(f->a);
+    case LEATI_FN_CLIP: return v_select((vi)(x >= f->a) & (vi)(x <= f->b), one, zero);
+    default: return lanes_of(f, x, leati_slope_at);
+    }
+}
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops over elements, for the code that is compiled once per instruction set: functions, binary operators, dropout,
+ * optimizer updates.  Each works where its output is its input. */
+#ifndef LEATI_BACKENDS_NATIVE_LOOPS_BODY_H
+#define LEATI_BACKENDS_NATIVE_LOOPS_BODY_H
+
+#include <math.h>
+
+#include "backends/native/function_body.h"
+#include "backends/native/isa.h"
+#include "engine/dropout.h"
+
+/* Runs EXPRESSION of x = in[0] into out[0]; the switch over functions stands outside of the loop that way. */
+#define MAP(EXPRESSION)                                                                                      \
+    for (int64_t i = first; i < last; i += LEATI_LANES) {                                                    \
+        vf x = v_load_part(src + i, last - i);                                                               \
+        v_store_part(dst + i, (EXPRESSION), last - i);                                                       \
+    }                                                                                                        \
+    return
+
+static void eltwise(const leati_range_job *job, int64_t first, int64_t last) {
+    const leati_eltwise f = job->attrs->eltwise;
+    const float *src = job->in[0];
+    float *dst = job->out[0];
+    switch (f.function) {
+    case LEATI_FN_RELU:
+        if (f.a == 0 && f.c == 0) {
+            MAP(v_min(v_max(x, v_all(0)), v_all(f.b)));
+        }
+        MAP(f_apply(&f, x));
+    case LEATI_FN_TANH: MAP(v_tanh(x));
+    case LEATI_FN_SIGMOID: MAP(v_sigmoid(x));
+    case LEATI_FN_LINEAR: MAP(f.a * x + f.b);
+    case LEATI_FN_SQUARE: MAP(x * x);
+    default: MAP(f_apply(&f, x));
+    }
+}
+#undef MAP
+
+#define MAP(SLOPE)                                                                                           \
+    for (int64_t i = first; i < last; i += LEATI_LANES) {                                                    \
+        vf x = v_load_part(at + i, last - i);                                                                \
+        v_store_part(to + i, v_load_part(diff + i, last - i) * (SLOPE), last - i);                           \
+    }                                                                                                        \
+    return
+
+static void eltwise_bwd(const leati_range_job *job, int64_t first, int64_t last) {
+    const leati_eltwise f = job->attrs->eltwise;
+    const float *at = job->in[0], *diff = job->in[1];
+    float *to = job->out[0];
+    if (job->from_dst && f.function == LEATI_FN_RELU && f.a == 0 && isinf(f.b)) {
+        MAP(v_select((vi)(x > v_all(0)), v_all(1), v_all(0)));
+    }
+    if (job->from_dst) {
+        MAP(f_slope_from_dst(&f, x));
+    }
+    MAP(f_slope_at(&f, x));
+}
+#undef MAP
+
+LEATI_INLINE vf operate(leati_binary kind, vf a, vf b) {
+    const vf one = v_all(1), zero = v_all(0);
+    switch (kind) {
+    case LEATI_ADD: return a + b;
+    case LEATI_SUB: return a - b;
+    case LEATI_MUL: return a * b;
+    case LEATI_DIV: return a / b;
+    case LEATI_MAX: return v_select((vi)(a > b) | (vi)(a != a), a, b);
+    case LEATI_MIN: return v_select((vi)(a < b) | (vi)(a != a), a, b);
+    case LEATI_EQUAL: return v_select((vi)(a == b), one, zero);
+    case LEATI_GREATER: return v_select((vi)(a > b), one, zero);
+    case LEATI_GREATER_EQUAL: return v_select((vi)(a >= b), one, zero);
+    }
+    return zero;
+}
+
+/* A stretch in which each operand is either one number (step 0) or a row (step 1). */
+LEATI_INLINE void operate_row(leati_binary kind, const float *a, int a_step, const float *b, int b_step,
+                              float *dst, int64_t count) {
+    for (int64_t i = 0; i < count; i += LEATI_LANES) {
+        vf x = a_step ? v_load_part(a + i, count - i) : v_all(*a);
+        vf y = b_step ? v_load_part(b + i, count - i) : v_all(*b);
+        v_store_part(dst + i, operate(kind, x, y), count - i);
+    }
+}
+
+#define OPERATE(KIND)                                                                                        \
+    static void operate_##KIND(const float *a, int a_step, const float *b, int b_step, float *dst,           \
+                               int64_t count) {                                                              \
+        if (a_step && b_step)                                                                                \
+            operate_row(KIND, a, 1, b, 1, dst, count);                                                       \
+        else if (a_step)                                                                                     \
+            operate_row(KIND, a, 1, b, 0, dst, count);                                                       \
+        else                                                                                                 \
+            operate_row(KIND, a, 0, b, b_step, dst, count);                                                  \
+    }
+OPERATE(LEATI_ADD)
+OPERATE(LEATI_SUB)
+OPERATE(LEATI_MUL)
+OPERATE(LEATI_DIV)
+OPERATE(LEATI_MAX)
+OPERATE(LEATI_MIN)
+OPERATE(LEATI_EQUAL)
+OPERATE(LEATI_GREATER)
+OPERATE(LEATI_GREATER_EQUAL)
+#undef OPERATE
+
+/* How far from element i on an operand goes on as it does there. */
+LEATI_INLINE int64_t stretch_of(const leati_range_job *job, int operand, int64_t i) {
+    int64_t inner = job->inner[operand], period = job->period[operand];
+    return inner > 1 ? inner - i % inner : period - i % period;
+}
+
+static void binary(const leati_range_job *job, int64_t first, int64_t last) {
+    static void (*const kinds[])(const float *, int, const float *, int, float *,
+                                 int64_t) = {[LEATI_ADD] = operate_LEATI_ADD,
+                                             [LEATI_SUB] = operate_LEATI_SUB,
+                                             [LEATI_MUL] = operate_LEATI_MUL,
+                                             [LEATI_DIV] = operate_LEATI_DIV,
+                                             [LEATI_MAX] = operate_LEATI_MAX,
+                                             [LEATI_MIN] = operate_LEATI_MIN,
+                                             [LEATI_EQUAL] = operate_LEATI_EQUAL,
+                                             [LEATI_GREATER] = operate_LEATI_GREATER,
+                                             [LEATI_GREATER_EQUAL] = operate_LEATI_GREATER_EQUAL};
+    for (int64_t i = first, count; i < last; i += count) {
+        const float *from[2];
+        count = last - i;
+        for (int operand = 0; operand < 2; operand++) {
+            int64_t stretch = stretch_of(job, operand, i);
+            if (stretch < count) count = stretch;
+            from[operand] = job->in[operand] + i / job->inner[operand] % job->period[operand];
+        }
+        kinds[job->attrs->binary.kind](from[0], job->inner[0] == 1, from[1], job->inner[1] == 1,
+                                       job->out[0] + i, count);
+    }
+}
+
+/* LEATI_LANES blocks of leati_philox at once: words[w][i] is word w of block `block` + i. */
+LEATI_INLINE void philox(uint64_t key, uint64_t stream, uint64_t block, vu words[4]) {
+    uint32_t key0 = (uint32_t)key, key1 = (uint32_t)(key >> 32);
+    uint32_t low[LEATI_LANES], high[LEATI_LANES];
+    for (int i = 0; i < LEATI_LANES; i++) {
+        low[i] = (uint32_t)(block + (uint64_t)i);
+        high[i] = (uint32_t)((block + (uint64_t)i) >> 32);
+    }
+    memcpy(&words[0], low, sizeof low);
+    memcpy(&words[1], high, sizeof high);
+    words[2] = (uint32_t)stream - (vu){0};
+    words[3] = (uint32_t)(stream >> 32) - (vu){0};
+    for (int round = 0; round < 10; round++, key0 += 0x9E3779B9u, key1 += 0xBB67AE85u) {
+        vu low0, high0, low1, high1;
+        v_multiply_wide(words[0], 0xD2511F53u, &low0, &high0);
+        v_multiply_wide(words[2], 0xCD9E8D57u, &low1, &high1);
+        words[0] = high1 ^ words[1] ^ key0;
+        words[1] = low1;
+        words[2] = high0 ^ words[3] ^ key1;
+        words[3] = low0;
+    }
+}
+
+/* factor[e] for the 4 LEATI_LANES elements of these blocks, in order: scale where kept, else 0. */
+LEATI_INLINE void draw(const leati_range_job *job, uint64_t block, uint32_t threshold, float scale,
+                       float factor[4 * LEATI_LANES]) {
+    vu words[4];
+    uint32_t by_word[4][LEATI_LANES];
+    philox(job->key, job->attrs->dropout.stream, block, words);
+    for (int w = 0; w < 4; w++) memcpy(by_word[w], &words[w], sizeof by_word[w]);
+    for (int i = 0; i < LEATI_LANES; i++)
+        for (int w = 0; w < 4; w++) factor[4 * i + w] = by_word[w][i] >= threshold ? scale : 0;
+}
+
+/* first is a multiple of 4: of a block */
+static void dropout(const leati_range_job *job, int64_t first, int64_t last) {
+    uint32_t threshold = (uint32_t)leati_dropout_threshold(job->attrs->dropout.rate);
+    float scale = leati_dropout_scale(job->attrs->dropout.rate), factor[4 * LEATI_LANES];
+    const float *src = job->in[0];
+    float *dst = job->out[0];
+    for (int64_t i = first; i < last; i += 4 * LEATI_LANES) {
+        draw(job, (uint64_t)(i / 4), threshold, scale, factor);
+        for (int64_t j = 0; j < 4 * LEATI_LANES && i + j < last; j += LEATI_LANES) {
+            vf f = v_load(factor + j), x = v_load_part(src + i + j, last - i - j);
+            v_store_part(dst + i + j, v_select((vi)(f > v_all(0)), x * f, v_all(0)), last - i - j);
+        }
+    }
+}
+
+/* The formulas stand in engine/ops/update.c.  in: scalars, g; out: p, slots. */
+static void moving_average(const leati_range_job *job, int64_t first, int64_t last) {
+    const float *restrict value = job->in[0];
+    float *restrict state = job->out[0], momentum = job->attrs->moving_average.momentum;
+    for (int64_t i = first; i < last; i++) state[i] = state[i] * momentum + value[i] * (1 - momentum);
+}
+
+static void update_sgd(const leati_range_job *job, int64_t first, int64_t last) {
+    const float *restrict g = job->in[1], lr = job->in[0][0], momentum = job->in[0][1];
+    float *restrict p = job->out[0], *restrict v = job->out[1];
+    bool nesterov = job->attrs->update.nesterov;
+    if (!job->attrs->update.momentum) {
+        for (int64_t i = first; i < last; i++) p[i] -= lr * g[i];
+        return;
+    }
+    for (int64_t i = first; i < last; i++) {
+        v[i] = momentum * v[i] - lr * g[i];
+        p[i] += nesterov ? momentum * v[i] - lr * g[i] : v[i];
+    }
+}
+
+static void update_rmsprop(const leati_range_job *job, int64_t first, int64_t last) {
+    const float *restrict g = job->in[1], lr = job->in[0][0], rho = job->in[0][1], epsilon = job->in[0][2];
+    float *restrict p = job->out[0], *restrict a = job->out[1];
+    for (int64_t i = first; i < last; i++) {
+        a[i] = rho * a[i] + (1 - rho) * (g[i] * g[i]);
+        p[i] -= lr * g[i] / (sqrtf(a[i]) + epsilon);
+    }
+}
+
+static void update_adagrad(const leati_range_job *job, int64_t first, int64_t last) {
+    const float *restrict g = job->in[1], lr = job->in[0][0], epsilon = job->in[0][1];
+    float *restrict p = job->out[0], *restrict a = job->out[1];
+    for (int64_t i = first; i < last; i++) {
+        a[i] += g[i] * g[i];
+        p[i] -= lr * g[i] / (sqrtf(a[i]) + epsilon);
+    }
+}
+
+static void update_adadelta(const leati_range_job *job, int64_t first, int64_t last) {
+    const float *restrict g = job->in[1], lr = job->in[0][0], rho = job->in[0][1], epsilon = job->in[0][2];
+    float *restrict p = job->out[0], *restrict a = job->out[1], *restrict d = job->out[2];
+    for (int64_t i = first; i < last; i++) {
+        a[i] = rho * a[i] + (1 - rho) * (g[i] * g[i]);
+        float step = g[i] * sqrtf(d[i] + epsilon) / sqrtf(a[i] + epsilon);
+        p[i] -= lr * step;
+        d[i] = rho * d[i] + (1 - rho) * (step * step);
+    }
+}
+
+static void update_adam(const leati_range_job *job, int64_t first, int64_t last) {
+    const float *restrict g = job->in[1], lr_t = job->in[0][0], beta_1 = job->in[0][1];
+    const float beta_2 = job->in[0][2], epsilon = job->in[0][3];
+    float *restrict p = job->out[0], *restrict m = job->out[1], *restrict v = job->out[2];
+    float *restrict vhat = job->out[3];
+    if (!job->attrs->update.amsgrad) {
+        for (int64_t i = first; i < last; i++) {
+            m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
+            v[i] = beta_2 * v[i] + (1 - beta_2) * (g[i] * g[i]);
+            p[i] -= lr_t * m[i] / (sqrtf(v[i]) + epsilon);
+        }
+        return;
+    }
+    for (int64_t i = first; i < last; i++) {
+        m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
+        v[i] = beta_2 * v[i] + (1 - beta_2) * (g[i] * g[i]);
+        vhat[i] = vhat[i] > v[i] ? vhat[i] : v[i];
+        p[i] -= lr_t * m[i] / (sqrtf(vhat[i]) + epsilon);
+    }
+}
+
+static void update_adamax(const leati_range_job *job, int64_t first, int64_t last) {
+    const float *restrict g = job->in[1], lr_t = job->in[0][0], beta_1 = job->in[0][1];
+    const float beta_2 = job->in[0][2], epsilon = job->in[0][3];
+    float *restrict p = job->out[0], *restrict m = job->out[1], *restrict norm = job->out[2];
+    for (int64_t i = first; i < last; i++) {
+        float decayed = beta_2 * norm[i], size = fabsf(g[i]);
+        m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
+        norm[i] = decayed >= size ? decayed : size;
+        p[i] -= lr_t * m[i] / (norm[i] + epsilon);
+    }
+}
+
+static void update_nadam(const leati_range_job *job, int64_t first, int64_t last) {
+    const float *restrict g = job->in[1], *restrict s = job->in[0];
+    float *restrict p = job->out[0], *restrict m = job->out[1], *restrict v = job->out[2];
+    float lr = s[0], beta_1 = s[1], beta_2 = s[2], epsilon = s[3], mu = s[4], mu_next = s[5];
+    float schedule = 1 - s[6], schedule_next = 1 - s[7], bias_2 = 1 - s[8];
+    for (int64_t i = first; i < last; i++) {
+        m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
+        v[i] = beta_2 * v[i] + (1 - beta_2) * (g[i] * g[i]);
+        float m_bar = (1 - mu) * (g[i] / schedule) + mu_next * (m[i] / schedule_next);
+        p[i] -= lr * m_bar / (sqrtf(v[i] / bias_2) + epsilon);
+    }
+}
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops that are loops over elements, rows or images: functions, binary operators, dropout, reductions, pooling, optimizer
+ * updates.  Large ones are shared by threads in equal stretches; small ones stay on one, where waking another would
+ * cost more than it brings.  Layer: backends/native. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/native/isa.h"
+#include "backends/native/ops.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/rng.h"
+
+#define THREAD_BYTES 1048576 /* that each thread must have to move, 25 us or more */
+#define POOL_TAPS    128
+
+typedef struct range_state {
+    leati_attrs attrs;
+    leati_geometry geometry;
+    leati_range_job job;
+    leati_range range;
+    int threads;
+    int64_t count, unit; /* elements; stretches are multiples of unit */
+    int inputs, reads;   /* args[0 .. reads - 1] are in, the others from `writes` on out */
+    int writes, written;
+} range_state;
+
+/* Arguments: in[i] = args[i] for i < reads, out[i] = args[writes + i] for i < written. */
+static leat_status run(const leati_kernel *kernel, void *const *args, const leati_run *run, leat_error *err) {
+    const range_state *s = kernel->state;
+    leati_range_job job = s->job;
+    (void)err;
+    for (int i = 0; i < s->reads; i++) job.in[i] = args[i];
+    for (int i = 0; i < s->written; i++) job.out[i] = args[s->writes + i];
+    job.key = leati_mix(run->seed, run->step);
+    job.sums = run->scratch;
+    if (s->threads == 1) {
+        s->range(&job, 0, s->count);
+        return LEAT_OK;
+    }
+    int64_t units = (s->count + s->unit - 1) / s->unit;
+#pragma omp parallel for num_threads(s->threads) schedule(static, 1)
+    for (int t = 0; t < s->threads; t++) {
+        int64_t first = units * t / s->threads * s->unit, last = units * (t + 1) / s->threads * s->unit;
+        s->range(&job, first, last < s->count ? last : s->count);
+    }
+    return LEAT_OK;
+}
+
+static leat_status prepare(range_state **out, const leati_task *task, leati_kernel *kernel, leat_error *err) {
+    range_state *s = leati_calloc(1, sizeof *s);
+    if (!s) return leati_fail_memory(err, sizeof *s, "a loop");
+    const leati_native_isa *isa = leati_native_isa_of();
+    s->attrs = *task->attrs;
+    s->job.attrs = &s->attrs;
+    s->job.geometry = &s->geometry;
+    s->range = isa->ranges[task->op];
+    s->count = task->output_count > 0 ? leati_desc_count(&task->outputs[0]) : 0;
+    s->unit = 64;
+    s->reads = task->input_count;
+    s->writes = task->input_count;
+    s->written = 1;
+    kernel->state = s;
+    kernel->destroy = leati_free;
+    kernel->run = run;
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", isa->name);
+    *out = s;
+    return LEAT_OK;
+}
+
+/* As many threads as have enough to do. */
+static void share(range_state *s, const leati_task *task, int64_t bytes) {
+    int64_t most = bytes / THREAD_BYTES;
+    s->threads = most < 1 ? 1 : most < task->threads ? (int)most : task->threads;
+}
+
+static int64_t bytes_of(const leati_task *task) {
+    int64_t bytes = 0;
+    for (int i = 0; i < task->input_count; i++)
+        if (task->inputs[i].rank >= 0) bytes += (int64_t)leati_desc_bytes(&task->inputs[i]);
+    for (int i = 0; i < task->output_count; i++) bytes += (int64_t)leati_desc_bytes(&task->outputs[i]);
+    return bytes;
+}
+
+/* An error if prepare failed; else shares the work by what must be moved. */
+#define SIMPLE(op)                                                                                           \
+    leat_status leati_native_##op(const leati_task *task, leati_kernel *kernel, char *why,                   \
+                                  leat_error *err) {                                                         \
+        (void)why;                                                                                           \
+        range_state *s;                                                                                      \
+        LEATI_TRY(prepare(&s, task, kernel, err));                                                           \
+        share(s, task, bytes_of(task));                                                                      \
+        return LEAT_OK;                                                                                      \
+    }
+SIMPLE(eltwise)
+
+leat_status leati_native_eltwise_bwd(const leati_task *task, leati_kernel *kernel, char *why,
+                                     leat_error *err) {
+    (void)why;
+    range_state *s;
+    LEATI_TRY(prepare(&s, task, kernel, err));
+    s->job.from_dst = leati_eltwise_uses_dst(&s->attrs.eltwise);
+    share(s, task, bytes_of(task));
+    return LEAT_OK;
+}
+
+leat_status leati_native_dropout(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    if (task->attrs->dropout.shared) {
+        snprintf(why, LEATI_REASON_BYTES, "draws shared along an axis");
+        return LEAT_OK;
+    }
+    range_state *s;
+    LEATI_TRY(prepare(&s, task, kernel, err));
+    share(s, task, 8 * bytes_of(task)); /* the draws cost more than the memory */
+    return LEAT_OK;
+}
+
+/* As i / inner % period, where broadcasting repeats the operand in that way only. */
+static bool repeats(const leati_desc *operand, const leati_desc *dst, int64_t *inner, int64_t *period) {
+    int64_t count = leati_desc_count(operand);
+    int axis = dst->rank - 1, shift = dst->rank - operand->rank;
+    *inner = 1;
+    for (; axis >= 0 && (axis < shift || operand->shape[axis - shift] == 1); axis--)
+        *inner *= dst->shape[axis];
+    for (; axis >= shift && operand->shape[axis - shift] == dst->shape[axis]; axis--) continue;
+    for (; axis >= 0; axis--)
+        if (axis >= shift && operand->shape[axis - shift] != 1) return false;
+    *period = count > 0 ? count : 1;
+    if (*inner < 1) *inner = 1;
+    return true;
+}
+
+leat_status leati_native_binary(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    range_state *s;
+    if (task->inputs[0].dtype != LEAT_F32) {
+        snprintf(why, LEATI_REASON_BYTES, "not f32");
+        return LEAT_OK;
+    }
+    int64_t inner[2], period[2];
+    for (int i = 0; i < 2; i++)
+        if (!repeats(&task->inputs[i], &task->outputs[0], &inner[i], &period[i])) {
+            snprintf(why, LEATI_REASON_BYTES, "broadcast along separate axes");
+            return LEAT_OK;
+        }
+    LEATI_TRY(prepare(&s, task, kernel, err));
+    memcpy(s->job.inner, inner, sizeof inner);
+    memcpy(s->job.period, period, sizeof period);
+    share(s, task, bytes_of(task));
+    return LEAT_OK;
+}
+
+leat_status leati_native_reduce(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    const leati_desc *src = &task->inputs[0];
+    int axis = 0;
+    int64_t rows = 1, reduced = 1, columns = 1;
+    if (task->attrs->reduce.kind != LEATI_REDUCE_SUM && task->attrs->reduce.kind != LEATI_REDUCE_MEAN) {
+        snprintf(why, LEATI_REASON_BYTES, "an extreme");
+        return LEAT_OK;
+    }
+    for (; axis < src->rank && !(task->attrs->reduce.axes >> axis & 1); axis++) rows *= src->shape[axis];
+    for (; axis < src->rank && task->attrs->reduce.axes >> axis & 1; axis++) reduced *= src->shape[axis];
+    for (; axis < src->rank && !(task->attrs->reduce.axes >> axis & 1); axis++) columns *= src->shape[axis];
+    if (axis < src->rank || reduced == 0) {
+        snprintf(why, LEATI_REASON_BYTES,
+                 axis < src->rank ? "axes that are not neighbours" : "nothing to reduce");
+        return LEAT_OK;
+    }
+    range_state *s;
+    LEATI_TRY(prepare(&s, task, kernel, err));
+    s->count = rows;
+    s->unit = 1;
+    s->job.reduced = reduced;
+    s->job.columns = columns;
+    kernel->scratch_bytes = (size_t)columns * sizeof(double);
+    share(s, task, columns == 1 ? bytes_of(task) : 0); /* the sums of columns are one thread's */
+    return LEAT_OK;
+}
+
+static leat_status prepare_pooling(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    leati_geometry g;
+    range_state *s;
+    LEATI_TRY(leati_geometry_make(&g, &task->attrs->pooling.window, &task->inputs[0], err));
+    if (g.taps > POOL_TAPS) {
+        snprintf(why, LEATI_REASON_BYTES, "a window of more than %d elements", POOL_TAPS);
+        return LEAT_OK;
+    }
+    LEATI_TRY(prepare(&s, task, kernel, err));
+    s->geometry = g;
+    s->count = g.batch;
+    s->unit = 1;
+    share(s, task, bytes_of(task));
+    return LEAT_OK;
+}
+
+leat_status leati_native_pooling(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    return prepare_pooling(task, kernel, why, err);
+}
+
+leat_status leati_native_pooling_bwd(const leati_task *task, leati_kernel *kernel, char *why,
+                                     leat_error *err) {
+    return prepare_pooling(task, kernel, why, err);
+}
+
+/* states: the first argument that is written; those after it are slots. */
+static leat_status prepare_update(const leati_task *task, leati_kernel *kernel, int states, leat_error *err) {
+    range_state *s;
+    LEATI_TRY(prepare(&s, task, kernel, err));
+    s->count = leati_desc_count(&task->inputs[states]);
+    s->reads = states;
+    s->writes = states;
+    s->written = task->input_count - states;
+    share(s, task, 2 * bytes_of(task)); /* a root and a quotient beside what is moved */
+    return LEAT_OK;
+}
+
+static leat_status run_moving_average(const leati_kernel *kernel, void *const *args, const leati_run *now,
+                                      leat_error *err) {
+    void *const swapped[] = {args[1], args[0]}; /* in, out */
+    return run(kernel, swapped, now, err);
+}
+
+leat_status leati_native_moving_average(const leati_task *task, leati_kernel *kernel, char *why,
+                                        leat_error *err) {
+    (void)why;
+    LEATI_TRY(prepare_update(task, kernel, 1, err));
+    kernel->run = run_moving_average;
+    return LEAT_OK;
+}
+
+#define UPDATE(op)                                                                                           \
+    leat_status leati_native_update_##op(const leati_task *task, leati_kernel *kernel, char *why,            \
+                                         leat_error *err) {                                                  \
+        (void)why;                                                                                           \
+        return prepare_update(task, kernel, 2, err);                                                         \
+    }
+UPDATE(sgd)
+UPDATE(rmsprop)
+UPDATE(adagrad)
+UPDATE(adadelta)
+UPDATE(adam)
+UPDATE(adamax)
+UPDATE(nadam)

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reductions, pooling and vector times matrix, for the code that is compiled once per instruction set. */
+#ifndef LEATI_BACKENDS_NATIVE_REDUCE_BODY_H
+#define LEATI_BACKENDS_NATIVE_REDUCE_BODY_H
+
+#include "backends/native/function_body.h"
+#include "backends/native/isa.h"
+
+/* The sum of a row: floats in vectors for a stretch, then double, so that a long row loses no more than a short one. */
+static double row_sum(const float *from, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i += 512) {
+        int64_t end = count - i < 512 ? count : i + 512, j = i;
+        vf part[4] = {{0}};
+        for (; j + 4 * LEATI_LANES <= end; j += 4 * LEATI_LANES)
+            for (int k = 0; k < 4; k++) part[k] += v_load(from + j + k * LEATI_LANES);
+        for (; j < end; j += LEATI_LANES) part[0] += v_load_part(from + j, end - j);
+        sum += (double)v_sum((part[0] + part[1]) + (part[2] + part[3]));
+    }
+    return sum;
+}
+
+static void column_sums(const float *from, int64_t rows, int64_t columns, double *restrict sums) {
+    for (int64_t j = 0; j < columns; j++) sums[j] = 0;
+    for (int64_t i = 0; i < rows; i++, from += columns)
+        for (int64_t j = 0; j < columns; j++) sums[j] += (double)from[j];
+}
+
+/* (rows, reduced, columns) to (rows, columns), for rows first to last - 1. */
+static void reduce(const leati_range_job *job, int64_t first, int64_t last) {
+    int64_t reduced = job->reduced, columns = job->columns;
+    double divisor = job->attrs->reduce.kind == LEATI_REDUCE_MEAN ? (double)reduced : 1;
+    for (int64_t row = first; row < last; row++) {
+        const float *from = job->in[0] + row * reduced * columns;
+        float *to = job->out[0] + row * columns;
+        if (columns == 1) {
+            *to = (float)(row_sum(from, reduced) / divisor);
+            continue;
+        }
+        column_sums(from, reduced, columns, job->sums);
+        for (int64_t j = 0; j < columns; j++) to[j] = (float)(job->sums[j] / divisor);
+    }
+}
+
+#define POOL_TAPS 128 /* of a window; larger ones are refused */
+
+/* The elements of an image's channel 0 under output pixel `pixel` of image 0: their number, and where they start. */
+static int taps_of(const leati_geometry *g, int64_t pixel, int64_t starts[POOL_TAPS]) {
+    int count = 0;
+    for (int64_t tap = 0; tap < g->taps; tap++) {
+        int64_t from = leati_source_pixel(g, pixel, tap);
+        if (from >= 0) starts[count++] = from * g->channels;
+    }
+    return count;
+}
+
+LEATI_INLINE int64_t image_floats(const leati_geometry *g) {
+    return g->in[0] * g->in[1] * g->in[2] * g->channels;
+}
+
+LEATI_INLINE vf pool_one(const float *src, const int64_t *starts, int taps, bool maximum, int64_t left) {
+    vf acc = v_load_part(src + starts[0], left);
+    for (int t = 1; t < taps; t++) {
+        vf x = v_load_part(src + starts[t], left);
+        acc = maximum ? v_max(acc, x) : acc + x;
+    }
+    return maximum ? acc : acc / (float)taps;
+}
+
+LEATI_INLINE void pool_images(const leati_range_job *job, int64_t first, int64_t last, bool maximum) {
+    const leati_geometry *g = job->geometry;
+    int64_t pixels = g->out_pixels / g->batch, starts[POOL_TAPS];
+    for (int64_t pixel = 0; pixel < pixels; pixel++) {
+        int taps = taps_of(g, pixel, starts);
+        for (int64_t image = first; image < last; image++) {
+            const float *src = job->in[0] + image * image_floats(g);
+            float *dst = job->out[0] + (image * pixels + pixel) * g->channels;
+            for (int64_t c = 0; c < g->channels; c += LEATI_LANES)
+                v_store_part(dst + c, pool_one(src + c, starts, taps, maximum, g->channels - c),
+                             g->channels - c);
+        }
+    }
+}
+
+static void pooling(const leati_range_job *job, int64_t first, int64_t last) {
+    for (int64_t image = first; image < last; image++)
+        if (job->attrs->pooling.kind == LEATI_POOL_MAX)
+            pool_images(job, image, image + 1, true);
+        else
+            pool_images(job, image, image + 1, false);
+}
+
+/* Whether windows neither overlap nor leave elements out: then each element is written once. */
+static bool tiles_exactly(const leati_geometry *g) {
+    for (int i = 0; i < 3; i++)
+        if (g->kernel[i] != g->stride[i] || g->out[i] * g->stride[i] != g->in[i] || g->pad_before[i] != 0)
+            return false;
+    return true;
+}
+
+LEATI_INLINE void add_to(float *to, vf x, bool once, int64_t left) {
+    v_store_part(to, once ? x : v_load_part(to, left) + x, left);
+}
+
+/* The first element of the window that is dst takes the gradient. */
+LEATI_INLINE void max_bwd(const float *src, vf dst, vf diff, float *to, const int64_t *starts, int taps,
+                          bool once, int64_t left) {
+    vi free = ~(vi){0};
+    for (int t = 0; t < taps; t++) {
+        vi hit = (vi)(v_load_part(src + starts[t], left) == dst) & free;
+        add_to(to + starts[t], (vf)(hit & (vi)diff), once, left);
+        free &= ~hit;
+    }
+}
+
+LEATI_INLINE void average_bwd(vf diff, float *to, const int64_t *starts, int taps, bool once, int64_t left) {
+    vf share = diff / (float)taps;
+    for (int t = 0; t < taps; t++) add_to(to + starts[t], share, once, left);
+}
+
+LEATI_INLINE void pool_image_bwd(const leati_range_job *job, int64_t image, bool maximum, bool once) {
+    const leati_geometry *g = job->geometry;
+    int64_t pixels = g->out_pixels / g->batch, starts[POOL_TAPS];
+    const float *src = job->in[0] + image * image_floats(g);
+    float *to = job->out[0] + image * image_floats(g);
+    if (!once) memset(to, 0, (size_t)image_floats(g) * sizeof *to);
+    for (int64_t pixel = 0; pixel < pixels; pixel++) {
+        int taps = taps_of(g, pixel, starts);
+        int64_t at = (image * pixels + pixel) * g->channels;
+        for (int64_t c = 0; c < g->channels; c += LEATI_LANES) {
+            int64_t left = g->channels - c;
+            vf diff = v_load_part(job->in[2] + at + c, left);
+            if (maximum)
+                max_bwd(src + c, v_load_part(job->in[1] + at + c, left), diff, to + c, starts, taps, once,
+                        left);
+            else
+                average_bwd(diff, to + c, starts, taps, once, left);
+        }
+    }
+}
+
+static void pooling_bwd(const leati_range_job *job, int64_t first, int64_t last) {
+    bool maximum = job->attrs->pooling.kind == LEATI_POOL_MAX, once = tiles_exactly(job->geometry);
+    for (int64_t image = first; image < last; image++) {
+        if (maximum && once)
+            pool_image_bwd(job, image, true, true);
+        else
+            pool_image_bwd(job, image, maximum, once);
+    }
+}
+
+/* Vectors that a row of a product keeps in registers. */
+#define MATVEC_WIDE 8
+
+LEATI_INLINE void matvec_columns(const leati_matvec_job *job, int64_t first, const int vectors) {
+    vf acc[MATVEC_WIDE];
+    int64_t left = job->n - first, beyond = vectors * LEATI_LANES - left, k = 0;
+    for (int v = 0; v < vectors; v++)
+        acc[v] =
+            job->bias ? v_load_part(job->bias + first + v * LEATI_LANES, left - v * LEATI_LANES) : (vf){0};
+    /* What a vector has beyond the row's end is of the next rows and comes to nothing; the last rows have none. */
+    int64_t whole = beyond > 0 ? job->k - (beyond + job->n - 1) / job->n : job->k;
+    const float *row = job->b + first;
+    for (; k < whole; k++, row += job->n)
+        for (int v = 0; v < vectors; v++) acc[v] += job->a[k] * v_load(row + v * LEATI_LANES);
+    for (; k < job->k; k++, row += job->n)
+        for (int v = 0; v < vectors; v++)
+            acc[v] += job->a[k] * v_load_part(row + v * LEATI_LANES, left - v * LEATI_LANES);
+    for (int v = 0; v < vectors; v++)
+        v_store_part(job->dst + first + v * LEATI_LANES, job->f ? f_apply(job->f, acc[v]) : acc[v],
+                     left - v * LEATI_LANES);
+}
+
+/* dst[j] = a . b[j], row by row of b. */
+static void matvec_rows(const leati_matvec_job *job) {
+    for (int64_t j = 0; j < job->n; j++) {
+        const float *row = job->b + j * job->k;
+        float sum = job->bias ? job->bias[j] : 0;
+        vf acc[2] = {{0}};
+        int64_t k = 0;
+        for (; k + 2 * LEATI_LANES <= job->k; k += 2 * LEATI_LANES)
+            for (int v = 0; v < 2; v++)
+                acc[v] += v_load(job->a + k + v * LEATI_LANES) * v_load(row + k + v * LEATI_LANES);
+        if (k > 0) sum += v_sum(acc[0] + acc[1]);
+        for (; k < job->k; k++) sum += job->a[k] * row[k];
+        job->dst[j] = job->f ? leati_eltwise_at(job->f, sum) : sum;
+    }
+}
+
+static void matvec(const leati_matvec_job *job) {
+    if (job->transposed) {
+        matvec_rows(job);
+        return;
+    }
+    int64_t first = 0;
+    for (; first + MATVEC_WIDE * LEATI_LANES <= job->n; first += MATVEC_WIDE * LEATI_LANES)
+        matvec_columns(job, first, MATVEC_WIDE);
+    for (; first + 2 * LEATI_LANES <= job->n; first += 2 * LEATI_LANES) matvec_columns(job, first, 2);
+    for (; first < job->n; first += LEATI_LANES) matvec_columns(job, first, 1);
+}
+
+#endif
