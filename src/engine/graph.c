@@ -131,11 +131,15 @@ leati_value leati_graph_state(leati_graph *graph, leati_slab slab, size_t offset
     return value;
 }
 
+void *leati_graph_own_constant(leati_graph *graph, size_t bytes) {
+    return own(&graph->constants, leati_calloc_aligned(bytes ? bytes : 1));
+}
+
 leati_value leati_graph_constant(leati_graph *graph, const leati_desc *desc, const void *data) {
     leati_value value = add_value(graph, desc, LEATI_IN_CONSTANT, -1);
     if (value < 0) return value;
     size_t bytes = leati_desc_bytes(desc);
-    void *copy = own(&graph->constants, leati_calloc_aligned(bytes ? bytes : 1));
+    void *copy = leati_graph_own_constant(graph, bytes);
     if (!copy) return fail_memory(graph, "a constant");
     if (bytes) memcpy(copy, data, bytes);
     leati_graph_value_mutable(graph, value)->where.constant = copy;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan from inside: what its passes hand to each other.  In order: need.c (which nodes run), choose.c (kernels,
- * fusion), alias.c (whose memory each value has), place.c (where in the arena), plan.c (arguments, running). */
+ * fusion), fold.c (what is constant), alias.c (whose memory each value has), place.c (where in the arena), plan.c (arguments, running). */
 #ifndef LEATI_ENGINE_PLAN_PRIVATE_H
 #define LEATI_ENGINE_PLAN_PRIVATE_H
 
@@ -77,6 +77,9 @@ void leati_plan_count_readers(leati_plan *plan);
 leat_status leati_plan_choose(leati_plan *plan, leat_error *err);
 /* Finds one for the views and stores that remain. */
 leat_status leati_plan_choose_rest(leati_plan *plan, leat_error *err);
+
+/* Computes at once what depends on constants alone, where it is small. */
+leat_status leati_plan_fold(leati_plan *plan, leat_error *err);
 
 /* Decides which values share memory: views, stores made in place of their state, ops that work in place. */
 void leati_plan_alias(leati_plan *plan);

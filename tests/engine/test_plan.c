@@ -190,6 +190,26 @@ static void plans_share_an_arena_that_grows(void **state) {
     leati_plan_destroy(&second);
 }
 
+/* The mean's gradient is known when the plan is made: only the product with x runs. */
+static void what_is_constant_is_computed_once(void **state) {
+    stand *b = *state;
+    leati_graph *g = b->graph;
+    leati_value x = stand_input(b, 0, 2, 2), d = 0;
+    leati_value loss = leati_reduce_all(g, LEATI_REDUCE_MEAN, leati_mul(g, x, x));
+    leat_error err = {0};
+    assert_int_equal(leati_graph_differentiate(g, loss, 1, &x, &d, &err), LEAT_OK);
+    leati_value constant = leati_linear(g, leati_reshape(g, leati_scalar(g, 3), 1, (int64_t[]){1}), 2, 1);
+    leati_graph_keep(g, d);
+    leati_graph_keep(g, constant);
+    stand_compile(b);
+    assert_int_equal(steps_of(b, "broadcast"), 0);
+    assert_int_equal(steps_of(b, "eltwise"), 0);
+    const float input[4] = {1, 2, 3, 4};
+    stand_run(b, (const void *[]){input});
+    for (int i = 0; i < 4; ++i) assert_float_equal(stand_output(b, d)[i], input[i] / 2, 1e-6);
+    assert_float_equal(stand_output(b, constant)[0], 7, 0);
+}
+
 static leat_status refuse(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     (void)task;
     (void)kernel;
@@ -295,6 +315,7 @@ int main(void) {
         ON_STAND(a_function_is_fused_into_the_product_before_it),
         ON_STAND(what_others_read_is_not_fused_away),
         ON_STAND(plans_share_an_arena_that_grows),
+        ON_STAND(what_is_constant_is_computed_once),
         ON_STAND(refusals_are_told),
         ON_STAND(a_backend_that_fails_ends_the_compilation),
         ON_STAND(a_graph_that_failed_makes_no_plan),

@@ -106,6 +106,7 @@ static void write_program(program *p) {
     leati_graph *g = p->s.graph;
     p->values[p->count++] = stand_input(&p->s, 0, 4, 6);
     p->values[p->count++] = stand_input(&p->s, 1, 1, 6);
+    p->values[p->count++] = leati_full(g, 1, (int64_t[]){24}, 0.5f);
     int length = 4 + pick(p, 40);
     for (int i = 0; i < length; ++i) {
         if (pick(p, 4) == 0) random_write(p);
@@ -142,7 +143,7 @@ static void check_program(uint64_t seed) {
             fail_msg("program %d: slab %d differs", (int)seed, k);
     for (leati_value v = 0; v < leati_graph_value_count(g); ++v) {
         const leati_value_info *info = leati_graph_value(g, v);
-        if (info->output && info->storage == LEATI_IN_ARENA &&
+        if (info->output && values[v] &&
             memcmp(stand_output(&p.s, v), values[v], leati_desc_bytes(&info->desc)))
             fail_msg("program %d: output %d differs", (int)seed, v);
         leati_free(values[v]);
