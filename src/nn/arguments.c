@@ -81,7 +81,7 @@ bool leati_argument_is_dict(const json_t *value) {
 }
 
 static leat_status check_key(const char *key, const char *what, const leat_model *model, leat_error *err) {
-    const char *names[MAX_OUTPUTS];
+    const char *names[MAX_OUTPUTS] = {0};
     size_t count = 0;
     for (int i = 0; i < model->output_count && count < MAX_OUTPUTS; ++i) {
         names[count++] = leati_model_output_name(model, i);

@@ -13,22 +13,24 @@
 #include "leat/error.h"
 #include "leat/tensor.h"
 
-/* A list of whole numbers: kernel_size, strides, a target shape.  -1 stands for null or "to be found". */
+/* A list of whole numbers: kernel_size, strides, a target shape.  -1 stands for null or "to be found"; a count of -1 is
+ * null itself. */
 typedef struct leati_ints {
     int32_t count;
     int64_t values[LEAT_MAX_RANK];
 } leati_ints;
 
 typedef enum leati_field_kind {
-    LEATI_FIELD_INT,         /* int64_t */
-    LEATI_FIELD_OPTIONAL_INT, /* int64_t; null is INT64_MIN */
-    LEATI_FIELD_FLOAT,       /* double */
+    LEATI_FIELD_INT,            /* int64_t */
+    LEATI_FIELD_OPTIONAL_INT,   /* int64_t; null is INT64_MIN */
+    LEATI_FIELD_FLOAT,          /* double */
     LEATI_FIELD_OPTIONAL_FLOAT, /* double; null is NAN */
-    LEATI_FIELD_BOOL,        /* bool */
-    LEATI_FIELD_CHOICE,      /* int32_t: place in `choices` */
-    LEATI_FIELD_TUPLE,       /* leati_ints of `arity` numbers; a single number is repeated */
-    LEATI_FIELD_PAIRS,       /* leati_ints of 2 * arity numbers: n, (n, n) or ((n, n), (n, n)) */
-    LEATI_FIELD_LIST,        /* leati_ints of any count; a single number is a list of one; null elements are -1 */
+    LEATI_FIELD_BOOL,           /* bool */
+    LEATI_FIELD_CHOICE,         /* int32_t: place in `choices`; whatever the case, null is the default */
+    LEATI_FIELD_TUPLE, /* leati_ints of `arity` numbers; a single number is repeated; null where it is the default */
+    LEATI_FIELD_PAIRS, /* leati_ints of 2 * arity numbers: n, (n, n) or ((n, n), (n, n)) */
+    LEATI_FIELD_LIST, /* leati_ints of any count; a single number is a list of one; null elements are -1, null
+                                itself where it is the default */
     LEATI_FIELD_ACTIVATION,  /* leati_activation (nn/activation.h) */
     LEATI_FIELD_INITIALIZER, /* leati_initializer * (nn/initializer.h); NULL is null */
     LEATI_FIELD_REGULARIZER, /* leati_regularizer (nn/regularizer.h); kind none is null */
@@ -38,11 +40,11 @@ typedef enum leati_field_kind {
 typedef struct leati_field {
     const char *key;
     leati_field_kind kind;
-    size_t offset;            /* of the member in the configuration's struct */
-    const char *preset;       /* the default, as JSON text: "\"valid\"", "[1, 1]"; NULL: the key is required */
+    size_t offset;      /* of the member in the configuration's struct */
+    const char *preset; /* the default, as JSON text: "\"valid\"", "[1, 1]"; NULL: the key is required */
     const char *const *choices; /* CHOICE: names, NULL-terminated */
-    int32_t arity;            /* TUPLE, PAIRS */
-    double minimum;           /* INT, FLOAT, TUPLE...: smallest value allowed where `limited` */
+    int32_t arity;              /* TUPLE, PAIRS */
+    double minimum;             /* INT, FLOAT, TUPLE...: smallest value allowed where `limited` */
     bool limited;
     bool hidden; /* read, but not written (a legacy key) */
 } leati_field;
@@ -54,7 +56,8 @@ leat_status leati_fields_read(const leati_field *fields, const char *const *igno
                               void *config, leat_error *err);
 
 /* Adds every row that is not hidden to `object`, in the table's order. */
-leat_status leati_fields_write(const leati_field *fields, const void *config, json_t *object, leat_error *err);
+leat_status leati_fields_write(const leati_field *fields, const void *config, json_t *object,
+                               leat_error *err);
 
 /* Frees what the rows own. */
 void leati_fields_fini(const leati_field *fields, void *config);

@@ -33,17 +33,21 @@ typedef enum leati_mode { LEATI_TRAIN, LEATI_TEST, LEATI_PREDICT } leati_mode;
 typedef struct leati_weight {
     char name[LEAT_NAME_BYTES]; /* "kernel"; the file's name is "<layer>/kernel:0" */
     leati_desc desc;
-    bool trainable; /* by nature: false for moving statistics */
+    bool trainable;                       /* by nature: false for moving statistics */
     const leati_initializer *initializer; /* borrowed from the layer's configuration, or a constant */
     leati_regularizer regularizer;
     leati_constraint constraint;
     size_t offset_bytes; /* in the slab of weights */
+    int32_t entry;       /* its place among the model's entries */
+    bool placed;         /* the slab holds its value */
 } leati_weight;
 
 struct leati_layer {
     const leati_layer_type *type;
     char name[LEAT_NAME_BYTES];
     bool trainable;
+    bool
+        trains; /* it is trainable, and all models around it are, since the weights were last laid out (compile) */
     bool built;
     bool has_batch_input_shape; /* the configuration gave one: first layer of a Sequential */
     leati_shape batch_input_shape;
@@ -51,7 +55,6 @@ struct leati_layer {
     void *config; /* type->config_bytes, laid out by type->fields */
     int32_t weight_count;
     leati_weight weights[LEATI_LAYER_MAX_WEIGHTS];
-    uint64_t stream; /* names the layer's random numbers: its place in the model */
 };
 
 /* What a lowering has at hand. */
@@ -60,24 +63,34 @@ typedef struct leati_lowering {
     leati_mode mode;
     leati_value losses[64]; /* scalars that regularizers and layers add to the loss */
     int32_t loss_count;
+    uint64_t
+        stream; /* names the random numbers of the call being lowered: a function of its place in the model */
 } leati_lowering;
+
+/* A default that older versions of Keras had: `preset` for files of versions below major.minor. */
+typedef struct leati_old_preset {
+    const char *key;
+    int32_t major, minor;
+    const char *preset;
+} leati_old_preset;
 
 struct leati_layer_type {
     const char *class_name;  /* Keras's */
     const char *name_prefix; /* of automatic names: "conv2d" */
     size_t config_bytes;
     const leati_field *fields; /* beside name, trainable, dtype, batch_input_shape, which every layer has */
-    int32_t min_inputs, max_inputs; /* 1, 1 for most */
-    /* Checks what a row cannot say; may be NULL. */
-    leat_status (*check)(const leati_layer *layer, leat_error *err);
+    int32_t min_inputs, max_inputs;      /* 1, 1 for most */
+    const leati_old_preset *old_presets; /* ended by key NULL; NULL: none */
+    /* Checks what a row cannot say, and settles what depends on other rows (strides by pool_size); may be NULL. */
+    leat_status (*check)(leati_layer *layer, leat_error *err);
     /* Shapes of the outputs; *output_count is 1 unless set. */
-    leat_status (*infer)(const leati_layer *layer, int input_count, const leati_shape *inputs, leati_shape *outputs,
-                         int *output_count, leat_error *err);
+    leat_status (*infer)(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                         leati_shape *outputs, int *output_count, leat_error *err);
     /* Declares weights through leati_layer_add_weight; NULL for a layer that has none. */
     leat_status (*build)(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err);
-    /* Adds the ops.  Failures are kept by the graph. */
-    void (*lower)(const leati_layer *layer, leati_lowering *lowering, int input_count, const leati_value *inputs,
-                  leati_value *outputs);
+    /* Adds the ops.  Failures are kept by the graph.  An InputLayer's input is what the model is fed. */
+    void (*lower)(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs);
 };
 
 /* For build: declares the next weight, in Keras's order. */
@@ -94,18 +107,38 @@ leat_status leati_layer_add_weight(leati_layer *layer, const leati_weight_spec *
 
 /* For lower: weight i as a value; the mode's flags; a loss to be added. */
 leati_value leati_layer_weight(const leati_layer *layer, const leati_lowering *lowering, int index);
-bool leati_lowering_trains(const leati_lowering *lowering, const leati_layer *layer); /* train mode and trainable */
+bool leati_lowering_trains(const leati_lowering *lowering,
+                           const leati_layer *layer); /* train mode and trainable */
 void leati_lowering_add_loss(leati_lowering *lowering, leati_value scalar);
+/* The penalty of a call's outputs, one by one, as Keras counts it: not divided by the batch size. */
+void leati_lowering_add_activity(leati_lowering *lowering, const leati_regularizer *regularizer,
+                                 int output_count, const leati_value *outputs);
 
 /* The type of a Keras class name.  Errors: LEAT_ENOTSUP with the nearest known name. */
 const leati_layer_type *leati_layer_type_find(const char *class_name, leat_error *err);
 /* All types, for tests and help: index from 0, NULL at the end. */
 const leati_layer_type *leati_layer_type_at(int index);
 
+/* Shapes of the outputs, after a check of how many inputs there are. */
+leat_status leati_layer_infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                              leati_shape *outputs, int *output_count, leat_error *err);
+/* Declares the weights at the first call; at a further one, checks that the same weights fit. */
+leat_status leati_layer_build(leati_layer *layer, int input_count, const leati_shape *inputs,
+                              leat_error *err);
+
 /* A layer from Keras's config object (name, trainable, ... and the type's fields). */
-leat_status leati_layer_create(leati_layer **out, const leati_layer_type *type, const json_t *config, leat_error *err);
+leat_status leati_layer_create(leati_layer **out, const leati_layer_type *type, const json_t *config,
+                               leat_error *err);
 /* Its config object, new reference. */
 leat_status leati_layer_config(const leati_layer *layer, json_t **out, leat_error *err);
 void leati_layer_destroy(leati_layer **layer);
+
+/* Whether it is what a model is fed through. */
+bool leati_layer_is_input(const leati_layer *layer);
+
+/* For infer: the failure "expected <what>, received (None, 784)". */
+leat_status leati_shape_unexpected(const leati_shape *shape, const char *expected, leat_error *err);
+#define LEATI_SHAPE_TEXT_BYTES 128
+const char *leati_shape_show(char out[LEATI_SHAPE_TEXT_BYTES], const leati_shape *shape);
 
 #endif

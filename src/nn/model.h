@@ -22,6 +22,7 @@ typedef struct leati_call {
     leati_source *inputs;
     int32_t output_count;
     leati_shape outputs[LEATI_LAYER_MAX_OUTPUTS];
+    int32_t depth; /* Keras's: 0 for an output, one more than the deepest that reads it */
 } leati_call;
 
 /* A layer in the model with its calls; an InputLayer has one call without inputs.  A nested model stands in place of a
@@ -31,48 +32,61 @@ typedef struct leati_member {
     struct leat_model *model;
     int32_t call_count;
     leati_call *calls;
+    int32_t first_call; /* calls of the members before this one */
+    int32_t first_weight,
+        weight_count; /* its weights in the order of model.get_weights(), which is that of files */
 } leati_member;
+
+/* One call in an order in which each finds its inputs made. */
+typedef struct leati_turn {
+    int32_t member, call;
+} leati_turn;
 
 /* The slabs: trainable weights first, each 64-byte aligned, then the fixed ones.  Only the outermost model owns them;
  * nested layers' offsets point into the same slabs. */
 typedef struct leati_weights {
     size_t bytes, trainable_bytes;
     void *slab[LEATI_SLAB_COUNT];
-    int32_t count;          /* all weights, in Keras's order of model.weights: trainable, then not */
-    leati_weight **entries; /* borrowed from the layers */
-    const char **names;     /* "dense_1/kernel:0", owned */
+    int32_t count;           /* all weights, in Keras's order of model.weights: trainable, then not */
+    leati_weight **entries;  /* borrowed from the layers */
+    const char **names;      /* "dense_1/kernel:0", owned */
     int32_t trainable_count; /* of the first entries */
+    int32_t *order; /* model.get_weights(): places in entries, layer by layer, as `trainable` says now */
 } leati_weights;
 
 typedef struct leati_compiled {
     bool ready;
     leati_optimizer *optimizer;
     int32_t output_count;
-    leati_output_loss *losses;   /* one per output */
+    leati_output_loss *losses; /* one per output */
     int32_t metric_count;
-    leati_metric *metrics;       /* in Keras's order, each with its output and its name */
-    json_t *arguments;           /* what was asked for, as a training_config holds it (without the optimizer) */
+    leati_metric *metrics; /* in Keras's order, each with its output and its name */
+    json_t *arguments;     /* what was asked for, as a training_config holds it (without the optimizer) */
 } leati_compiled;
 
 struct leat_model {
     char name[LEAT_NAME_BYTES];
     char class_name[16]; /* "Sequential" or "Model": what it is written back as */
     int32_t member_count;
-    leati_member *members; /* topologically sorted */
+    leati_member
+        *members; /* in the order of Keras's model.layers; a Sequential has its InputLayer in front */
+    int32_t turn_count;
+    leati_turn *turns; /* all calls */
     int32_t input_count, output_count;
     leati_source *inputs, *outputs;
     bool trainable;
     leati_weights weights;
     leati_compiled compiled;
     uint64_t seed;
-    int64_t iterations; /* training steps done: the optimizer's counter */
-    uint64_t version;   /* changes when plans made before must not be used: compile, trainable */
+    int64_t iterations;         /* training steps done: the optimizer's counter */
+    uint64_t version;           /* changes when plans made before must not be used: compile, trainable */
     atomic_bool stop_requested; /* leat_model_stop_training */
-    void *session;      /* the trainer's plans and feeds' caches (train/session.h), made on demand */
+    void *session;              /* the trainer's plans and feeds' caches (train/session.h), made on demand */
     void (*session_destroy)(void **session);
 };
 
-/* From and to Keras's JSON: {"class_name": "Sequential" | "Model" | "Functional", "config": ...}. */
+/* From and to Keras's JSON: {"class_name": "Sequential" | "Model" | "Functional", "config": ...}.  A "keras_version"
+ * beside them says whose defaults count. */
 leat_status leati_model_from_config(leat_model **out, const json_t *root, leat_error *err);
 leat_status leati_model_config(const leat_model *model, json_t **out, leat_error *err);
 
@@ -83,7 +97,12 @@ leat_status leati_model_training_config(const leat_model *model, json_t **out, l
 /* Frees what compile made and zeroes it; zeroed is fine. */
 void leati_compiled_fini(leati_compiled *compiled);
 
-/* All layers, nested ones included, in the order of Keras's model.layers flattened; visits until it returns non-zero. */
+/* A member by itself: its name, and its weights as a file's group has them (a nested model's all in one group). */
+const char *leati_member_name(const leat_model *model, int member);
+int leati_member_weight_count(const leat_model *model, int member);
+const leati_weight *leati_member_weight(const leat_model *model, int member, int index);
+const char *leati_member_weight_name(const leat_model *model, int member, int index); /* "dense_1/kernel:0" */
+
 const char *leati_model_input_name(const leat_model *model, int index);
 const char *leati_model_output_name(const leat_model *model, int index);
 leati_shape leati_model_input_shape(const leat_model *model, int index);

@@ -7,9 +7,15 @@
 #include "nn/model.h"
 
 /* Lists the model's weights by what is trainable now, gives each its place (64-byte aligned, trainable ones first) and
- * allocates LEATI_SLAB_WEIGHTS; values of weights that had a place are kept.  Frees the other slabs: their offsets are
+ * allocates LEATI_SLAB_WEIGHTS; values of weights that had a place are kept, others are drawn from the model's seed.  Frees the other slabs: their offsets are
  * no longer true.  On failure the model is as before. */
 leat_status leati_weights_layout(leat_model *model, leat_error *err);
+
+/* Finds the order of files anew, after a change of `trainable` that the layout does not know yet. */
+leat_status leati_weights_reorder(leat_model *model, leat_error *err);
+
+/* Frees everything and zeroes it. */
+void leati_weights_fini(leati_weights *weights);
 
 /* Allocates zeroed slabs for gradients, slots and scalars, in place of any that are there (nn/compile.c). */
 leat_status leati_weights_train(leati_weights *weights, int slot_count, int scalar_count, leat_error *err);

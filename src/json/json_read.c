@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading: limits and Python's NaN tokens first, then jansson.  Layer: json. */
+#include "json/json.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "json/marks.h"
+
+const leati_json_mark leati_json_marks[LEATI_JSON_MARK_COUNT] = {{"NaN", "\x7fNaN"},
+                                                                 {"Infinity", "\x7fInfinity"},
+                                                                 {"-Infinity", "\x7f-Infinity"}};
+
+/* What a scan of the text found. */
+typedef struct scan {
+    const char *text;
+    size_t bytes;
+    size_t marks; /* tokens to be replaced */
+    char *out;    /* where the text with replaced tokens goes; NULL: only count */
+    size_t length;
+} scan;
+
+static leat_status fail_at(const char *text, size_t at, leat_error *err, const char *reason) {
+    size_t line = 1, column = 1;
+    for (size_t i = 0; i < at; ++i, ++column) {
+        if (text[i] != '\n') continue;
+        ++line;
+        column = 0;
+    }
+    return leati_fail(err, LEAT_EFORMAT, "JSON, line %zu, column %zu: %s", line, column, reason);
+}
+
+static void emit(scan *s, const char *from, size_t bytes) {
+    if (s->out) memcpy(s->out + s->length, from, bytes);
+    s->length += bytes;
+}
+
+/* The mark whose token stands at `at`, or NULL. */
+static const leati_json_mark *mark_at(const scan *s, size_t at) {
+    for (int i = 0; i < LEATI_JSON_MARK_COUNT; ++i) {
+        size_t length = strlen(leati_json_marks[i].token);
+        if (s->bytes - at >= length && memcmp(s->text + at, leati_json_marks[i].token, length) == 0)
+            return &leati_json_marks[i];
+    }
+    return NULL;
+}
+
+/* The end of the string that starts at `at`, quotes included. */
+static size_t skip_string(const scan *s, size_t at) {
+    for (++at; at < s->bytes && s->text[at] != '"'; ++at)
+        if (s->text[at] == '\\') ++at;
+    return at < s->bytes ? at + 1 : s->bytes;
+}
+
+static leat_status scan_text(scan *s, leat_error *err) {
+    int depth = 0;
+    for (size_t at = 0; at < s->bytes;) {
+        char c = s->text[at];
+        const leati_json_mark *mark = c == 'N' || c == 'I' || c == '-' ? mark_at(s, at) : NULL;
+        size_t next = c == '"' ? skip_string(s, at) : mark ? at + strlen(mark->token) : at + 1;
+        if (c == '[' || c == '{') {
+            if (++depth > LEATI_JSON_MAX_DEPTH)
+                return fail_at(s->text, at, err, "nested more deeply than 256 levels");
+        } else if (c == ']' || c == '}')
+            --depth;
+        if (mark) {
+            ++s->marks;
+            emit(s, "\"\\u007f", 7);
+            emit(s, mark->token, strlen(mark->token));
+            emit(s, "\"", 1);
+        } else
+            emit(s, s->text + at, next - at);
+        at = next;
+    }
+    return LEAT_OK;
+}
+
+/* jansson's place, in the text as it was given: every replaced token before it made the text 8 bytes longer. */
+static size_t original_place(const char *replaced, size_t bytes, size_t at) {
+    size_t before = 0;
+    for (size_t i = 0; i + 7 <= bytes && i < at; ++i)
+        if (memcmp(replaced + i, "\"\\u007f", 7) == 0) ++before;
+    return at >= before * 8 ? at - before * 8 : 0;
+}
+
+static leat_status load(json_t **out, const scan *s, const char *text, size_t bytes, leat_error *err) {
+    json_error_t failure;
+    *out = json_loadb(text, bytes, JSON_DECODE_ANY, &failure);
+    if (*out) return LEAT_OK;
+    enum json_error_code code = json_error_code(&failure);
+    if (code == json_error_out_of_memory) return leati_fail_memory(err, bytes, "JSON");
+    size_t at = failure.position > 0 ? (size_t)failure.position : 0;
+    if (s->marks > 0) at = original_place(text, bytes, at);
+    if (at > 0 && code != json_error_premature_end_of_input) --at;
+    return fail_at(s->text, at < s->bytes ? at : s->bytes, err, failure.text);
+}
+
+leat_status leati_json_parse(json_t **out, const char *text, size_t bytes, leat_error *err) {
+    *out = NULL;
+    if (bytes > LEATI_JSON_MAX_BYTES)
+        return leati_fail(err, LEAT_EFORMAT, "JSON: expected at most %zu bytes, received %zu",
+                          LEATI_JSON_MAX_BYTES, bytes);
+    scan s = {.text = text, .bytes = bytes};
+    LEATI_TRY(scan_text(&s, err));
+    if (s.marks == 0) return load(out, &s, text, bytes, err);
+    scan replace = {.text = text, .bytes = bytes, .out = leati_calloc(s.length + 1, 1)};
+    if (!replace.out) return leati_fail_memory(err, s.length + 1, "JSON");
+    leat_status status = scan_text(&replace, err);
+    if (status == LEAT_OK) status = load(out, &replace, replace.out, replace.length, err);
+    leati_free(replace.out);
+    return status;
+}
+
+bool leati_json_number(const json_t *value, double *out) {
+    static const double numbers[LEATI_JSON_MARK_COUNT] = {(double)NAN, (double)INFINITY, -(double)INFINITY};
+    if (json_is_number(value)) {
+        *out = json_number_value(value);
+        return true;
+    }
+    const char *string = json_string_value(value);
+    for (int i = 0; string && i < LEATI_JSON_MARK_COUNT; ++i) {
+        if (strcmp(string, leati_json_marks[i].string) != 0) continue;
+        *out = numbers[i];
+        return true;
+    }
+    return false;
+}

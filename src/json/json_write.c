@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing as json.dumps does: ", " and ": ", ASCII only, repr of floats.  Layer: json. */
+#include "json/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "json/marks.h"
+
+/* The fewest digits that read back as the same number: "d.ddde+XX". */
+static int shortest(char *out, size_t bytes, double value) {
+    for (int digits = 1; digits < 17; ++digits) {
+        snprintf(out, bytes, "%.*e", digits - 1, value);
+        if (strtod(out, NULL) == value) return digits;
+    }
+    snprintf(out, bytes, "%.16e", value);
+    return 17;
+}
+
+/* A process may have set a locale whose decimal point is none. */
+static void point(char *out) {
+    char *other = strchr(out, ',');
+    if (other) *other = '.';
+}
+
+const char *leati_json_real_text(char out[LEATI_JSON_REAL_BYTES], double value) {
+    if (!isfinite(value)) {
+        int mark = isnan(value) ? LEATI_JSON_MARK_NAN
+                   : value > 0  ? LEATI_JSON_MARK_INFINITY
+                                : LEATI_JSON_MARK_MINUS_INFINITY;
+        snprintf(out, LEATI_JSON_REAL_BYTES, "%s", leati_json_marks[mark].token);
+        return out;
+    }
+    int digits = shortest(out, LEATI_JSON_REAL_BYTES, value);
+    int exponent = atoi(strchr(out, 'e') + 1);
+    int places = digits - 1 - exponent;
+    if (exponent >= -4 && exponent < 16) /* else as it is: Python writes two digits of exponent, as C does */
+        snprintf(out, LEATI_JSON_REAL_BYTES, "%.*f", places > 1 ? places : 1, value);
+    point(out);
+    return out;
+}
+
+static int32_t code_point(const unsigned char **at) {
+    const unsigned char *p = *at;
+    int more = *p < 0x80 ? 0 : *p < 0xe0 ? 1 : *p < 0xf0 ? 2 : 3;
+    int32_t code = more == 0 ? *p : *p & (0x3f >> more);
+    for (int i = 1; i <= more; ++i) code = code << 6 | (p[i] & 0x3f);
+    *at = p + more + 1;
+    return code;
+}
+
+static void write_escaped(leati_text *text, int32_t code) {
+    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+    const char *found = code > 0 && code < 0x80 ? strchr(from, (int)code) : NULL;
+    if (found)
+        leati_text_add(text, "\\%c", to[found - from]);
+    else if (code >= 0x20 && code < 0x7f)
+        leati_text_add(text, "%c", (char)code);
+    else if (code < 0x10000)
+        leati_text_add(text, code == 0x7f ? "\x7f" : "\\u%04x", (unsigned)code);
+    else
+        leati_text_add(text, "\\u%04x\\u%04x", 0xd800u + (unsigned)((code - 0x10000) >> 10),
+                       0xdc00u + (unsigned)((code - 0x10000) & 0x3ff));
+}
+
+/* jansson holds valid UTF-8 only. */
+static void write_string(leati_text *text, const char *string) {
+    leati_text_add(text, "\"");
+    size_t plain = strcspn(string, "\"\\");
+    bool simple = string[plain] == '\0';
+    for (const char *p = string; simple && *p; ++p) simple = *p >= 0x20 && *p < 0x7f;
+    if (simple) leati_text_add(text, "%s", string);
+    for (const unsigned char *p = (const unsigned char *)string; !simple && *p;)
+        write_escaped(text, code_point(&p));
+    leati_text_add(text, "\"");
+}
+
+static void write_value(leati_text *text, const json_t *value);
+
+static void write_object(leati_text *text, const json_t *value) {
+    const char *before = "{", *key;
+    json_t *member;
+    json_object_foreach((json_t *)(uintptr_t)value, key, member) {
+        leati_text_add(text, "%s", before);
+        write_string(text, key);
+        leati_text_add(text, ": ");
+        write_value(text, member);
+        before = ", ";
+    }
+    leati_text_add(text, json_object_size(value) ? "}" : "{}");
+}
+
+static void write_array(leati_text *text, const json_t *value) {
+    leati_text_add(text, "[");
+    for (size_t i = 0; i < json_array_size(value); ++i) {
+        if (i > 0) leati_text_add(text, ", ");
+        write_value(text, json_array_get(value, i));
+    }
+    leati_text_add(text, "]");
+}
+
+static void write_value(leati_text *text, const json_t *value) {
+    char number[LEATI_JSON_REAL_BYTES];
+    double real;
+    switch (json_typeof(value)) {
+    case JSON_OBJECT: write_object(text, value); break;
+    case JSON_ARRAY: write_array(text, value); break;
+    case JSON_STRING:
+        if (leati_json_number(value, &real))
+            leati_text_add(text, "%s", leati_json_real_text(number, real));
+        else
+            write_string(text, json_string_value(value));
+        break;
+    case JSON_INTEGER: leati_text_add(text, "%" PRId64, (int64_t)json_integer_value(value)); break;
+    case JSON_REAL: leati_text_add(text, "%s", leati_json_real_text(number, json_real_value(value))); break;
+    case JSON_TRUE: leati_text_add(text, "true"); break;
+    case JSON_FALSE: leati_text_add(text, "false"); break;
+    case JSON_NULL: leati_text_add(text, "null"); break;
+    }
+}
+
+leat_status leati_json_write(const json_t *value, char **out, leat_error *err) {
+    leati_text text = {0};
+    *out = NULL;
+    write_value(&text, value);
+    if (text.failed) {
+        size_t bytes = text.length;
+        leati_text_fini(&text);
+        return leati_fail_memory(err, bytes, "JSON");
+    }
+    *out = text.data;
+    return LEAT_OK;
+}
+
+json_t *leati_json_real(double value) {
+    if (isfinite(value)) return json_real(value);
+    int mark = isnan(value) ? LEATI_JSON_MARK_NAN
+               : value > 0  ? LEATI_JSON_MARK_INFINITY
+                            : LEATI_JSON_MARK_MINUS_INFINITY;
+    return json_string(leati_json_marks[mark].string);
+}

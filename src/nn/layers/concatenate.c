@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Concatenate: tensors one behind the other along an axis.  Source: keras.layers.Concatenate. */
+#include "base/error.h"
+#include "nn/layers/rows.h"
+#include "nn/layers/types.h"
+
+typedef struct config {
+    int64_t axis; /* negative: from the end */
+} config;
+
+static const leati_field fields[] = {LEATI_ROW(config, axis, LEATI_FIELD_INT, "-1"), {.key = NULL}};
+
+static int64_t axis_of(const leati_layer *layer, int rank) {
+    const config *c = layer->config;
+    return c->axis < 0 ? c->axis + rank : c->axis;
+}
+
+static bool agree(const leati_shape *a, const leati_shape *b, int64_t axis) {
+    if (a->rank != b->rank) return false;
+    for (int i = 0; i < a->rank; ++i)
+        if (i != axis && a->dims[i] >= 0 && b->dims[i] >= 0 && a->dims[i] != b->dims[i]) return false;
+    return true;
+}
+
+static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                         leati_shape *outputs, int *output_count, leat_error *err) {
+    int64_t axis = axis_of(layer, inputs[0].rank);
+    (void)output_count;
+    if (axis < 1 || axis >= inputs[0].rank)
+        return leati_shape_unexpected(&inputs[0], "inputs that have the axis, which is not the batch's", err);
+    outputs[0] = inputs[0];
+    for (int i = 1; i < input_count; ++i) {
+        if (!agree(&inputs[0], &inputs[i], axis)) {
+            char first[LEATI_SHAPE_TEXT_BYTES], second[LEATI_SHAPE_TEXT_BYTES];
+            return leati_fail(err, LEAT_ESHAPE,
+                              "expected shapes that differ along axis %lld only, received %s and %s",
+                              (long long)axis, leati_shape_show(first, &inputs[0]),
+                              leati_shape_show(second, &inputs[i]));
+        }
+        for (int j = 0; j < outputs[0].rank; ++j)
+            if (j != axis && outputs[0].dims[j] < 0) outputs[0].dims[j] = inputs[i].dims[j];
+        int64_t more = inputs[i].dims[axis], *dim = &outputs[0].dims[axis];
+        *dim = *dim < 0 || more < 0 ? -1 : *dim + more;
+        if (*dim > INT32_MAX) return leati_shape_unexpected(&outputs[0], "dimensions below 2147483648", err);
+    }
+    return LEAT_OK;
+}
+
+static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs) {
+    int64_t axis = axis_of(layer, leati_graph_desc(lowering->graph, inputs[0])->rank);
+    outputs[0] = leati_concat(lowering->graph, input_count, inputs, (int)axis);
+}
+
+const leati_layer_type leati_layer_concatenate = {.class_name = "Concatenate",
+                                                  .name_prefix = "concatenate",
+                                                  .config_bytes = sizeof(config),
+                                                  .fields = fields,
+                                                  .min_inputs = 2,
+                                                  .max_inputs = 32,
+                                                  .infer = infer,
+                                                  .lower = lower};

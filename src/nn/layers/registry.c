@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The layers that leat knows.  A new one is a file beside this one, a line in types.h and a line here. */
+#include "base/error.h"
+#include "base/text.h"
+#include "nn/layers/types.h"
+
+#include <string.h>
+
+static const leati_layer_type *const types[] = {
+    &leati_layer_activation,
+    &leati_layer_add,
+    &leati_layer_average_pooling2d,
+    &leati_layer_batch_normalization,
+    &leati_layer_concatenate,
+    &leati_layer_conv2d,
+    &leati_layer_dense,
+    &leati_layer_depthwise_conv2d,
+    &leati_layer_dropout,
+    &leati_layer_flatten,
+    &leati_layer_global_average_pooling2d,
+    &leati_layer_global_max_pooling2d,
+    &leati_layer_input,
+    &leati_layer_lstm,
+    &leati_layer_max_pooling2d,
+    &leati_layer_permute,
+    &leati_layer_reshape,
+    &leati_layer_zero_padding2d,
+};
+
+#define TYPE_COUNT (sizeof types / sizeof types[0])
+
+const leati_layer_type *leati_layer_type_at(int index) {
+    return index >= 0 && (size_t)index < TYPE_COUNT ? types[index] : NULL;
+}
+
+const leati_layer_type *leati_layer_type_find(const char *class_name, leat_error *err) {
+    const char *names[TYPE_COUNT];
+    for (size_t i = 0; i < TYPE_COUNT; ++i) {
+        names[i] = types[i]->class_name;
+        if (strcmp(names[i], class_name) == 0) return types[i];
+    }
+    const char *nearest = leati_nearest(class_name, names, TYPE_COUNT);
+    if (nearest)
+        leat_error_set(err, LEAT_ENOTSUP, "no layer '%s' in leat; did you mean '%s'?", class_name, nearest);
+    else
+        leat_error_set(err, LEAT_ENOTSUP, "no layer '%s' in leat", class_name);
+    return NULL;
+}

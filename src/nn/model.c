@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A finished model: its end, its inputs and outputs, what is frozen.  Layer: nn. */
+#include "nn/model.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "nn/network.h"
+#include "nn/weights.h"
+
+void leat_model_destroy(leat_model **model) {
+    leat_model *m = *model;
+    if (!m) return;
+    *model = NULL;
+    if (m->session && m->session_destroy) m->session_destroy(&m->session);
+    leati_compiled_fini(&m->compiled);
+    leati_weights_fini(&m->weights);
+    leati_network_fini(m);
+    leati_free(m);
+}
+
+void leat_string_free(char *string) {
+    leati_free(string);
+}
+
+const char *leati_member_name(const leat_model *model, int member) {
+    const leati_member *m = &model->members[member];
+    return m->layer ? m->layer->name : m->model->name;
+}
+
+const char *leati_model_input_name(const leat_model *model, int index) {
+    return leati_member_name(model, model->inputs[index].layer);
+}
+
+const char *leati_model_output_name(const leat_model *model, int index) {
+    return leati_member_name(model, model->outputs[index].layer);
+}
+
+leati_shape leati_model_input_shape(const leat_model *model, int index) {
+    return leati_network_shape(model, &model->inputs[index]);
+}
+
+leati_shape leati_model_output_shape(const leat_model *model, int index) {
+    return leati_network_shape(model, &model->outputs[index]);
+}
+
+int leat_model_input_count(const leat_model *model) {
+    return model->input_count;
+}
+
+int leat_model_output_count(const leat_model *model) {
+    return model->output_count;
+}
+
+const char *leat_model_input_name(const leat_model *model, int index) {
+    return index >= 0 && index < model->input_count ? leati_model_input_name(model, index) : NULL;
+}
+
+const char *leat_model_output_name(const leat_model *model, int index) {
+    return index >= 0 && index < model->output_count ? leati_model_output_name(model, index) : NULL;
+}
+
+leat_tensor leat_model_input_shape(const leat_model *model, int index) {
+    if (index < 0 || index >= model->input_count) return (leat_tensor){0};
+    leati_shape shape = leati_model_input_shape(model, index);
+    leat_dtype dtype = model->members[model->inputs[index].layer].layer->dtype;
+    return leat_tensor_view(dtype, shape.rank, shape.dims, NULL);
+}
+
+leat_tensor leat_model_output_shape(const leat_model *model, int index) {
+    if (index < 0 || index >= model->output_count) return (leat_tensor){0};
+    leati_shape shape = leati_model_output_shape(model, index);
+    return leat_tensor_view(LEAT_F32, shape.rank, shape.dims, NULL);
+}
+
+/* ---- Freezing ---- */
+
+/* The flag of the layer, or nested model, of that name; those of this model before those inside nested ones. */
+static bool *trainable_of(leat_model *model, const char *name) {
+    int32_t own = leati_network_find(model, name);
+    if (own >= 0) {
+        leati_member *member = &model->members[own];
+        return member->layer ? &member->layer->trainable : &member->model->trainable;
+    }
+    for (int32_t i = 0; i < model->member_count; ++i) {
+        bool *inner = model->members[i].model ? trainable_of(model->members[i].model, name) : NULL;
+        if (inner) return inner;
+    }
+    return NULL;
+}
+
+static leat_status no_such_layer(const leat_model *model, const char *name, leat_error *err) {
+    const char **names = leati_calloc((size_t)model->member_count, sizeof *names);
+    const char *nearest = NULL;
+    for (int32_t i = 0; names && i < model->member_count; ++i) names[i] = leati_member_name(model, i);
+    if (names) nearest = leati_nearest(name, names, (size_t)model->member_count);
+    leati_free(names);
+    if (nearest)
+        return leati_fail(err, LEAT_ENOTFOUND, "model '%s': no layer '%s'; did you mean '%s'?", model->name,
+                          name, nearest);
+    return leati_fail(err, LEAT_ENOTFOUND, "model '%s': no layer '%s'", model->name, name);
+}
+
+leat_status leat_model_set_trainable(leat_model *model, const char *layer, bool trainable, leat_error *err) {
+    bool *flag = trainable_of(model, layer);
+    if (!flag) return no_such_layer(model, layer, err);
+    bool before = *flag;
+    *flag = trainable;
+    leat_status status = leati_weights_reorder(model, err);
+    if (status != LEAT_OK) *flag = before;
+    return status;
+}

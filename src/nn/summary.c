@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model.summary(): Keras 2.3.1's table.  Source: keras/utils/layer_utils.py, print_summary.  Layer: nn. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "nn/network.h"
+
+enum { LINE_BYTES = 512, FIELD_BYTES = 320 };
+
+/* Where the columns end: of a plain chain of layers, and of a graph with what each layer is connected to. */
+typedef struct style {
+    int length, count;
+    int ends[4];
+} style;
+
+static const style chain = {65, 3, {29, 55, 65}};
+static const style graph = {98, 4, {32, 53, 65, 98}};
+
+static void rule(leati_text *text, const style *s, char c) {
+    char line[LINE_BYTES];
+    memset(line, c, (size_t)s->length);
+    line[s->length] = '\0';
+    leati_text_add(text, "%s\n", line);
+}
+
+/* Fields are cut at their columns' ends, as Keras does: even their last blank gives way. */
+static void row(leati_text *text, const style *s, const char *const *fields) {
+    char line[LINE_BYTES + FIELD_BYTES] = "";
+    for (int i = 0; i < s->count; ++i) {
+        size_t used = strlen(line), end = (size_t)s->ends[i];
+        if (i > 0) line[used - 1] = ' ';
+        snprintf(line + used, sizeof line - used, "%s", fields[i]);
+        used = strlen(line);
+        while (used < end) line[used++] = ' ';
+        line[end] = '\0';
+    }
+    leati_text_add(text, "%s\n", line);
+}
+
+/* "1,234,567" */
+static const char *grouped(char out[32], int64_t number) {
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%" PRId64, number), used = 0;
+    for (int i = 0; i < length; ++i) {
+        if (i > 0 && (length - i) % 3 == 0) out[used++] = ',';
+        out[used++] = digits[i];
+    }
+    out[used] = '\0';
+    return out;
+}
+
+static int64_t count_layer(const leati_layer *layer) {
+    int64_t count = 0;
+    for (int32_t i = 0; i < layer->weight_count; ++i) count += leati_desc_count(&layer->weights[i].desc);
+    return count;
+}
+
+static int64_t count_member(const leati_member *member) {
+    int64_t count = 0;
+    if (member->layer) return count_layer(member->layer);
+    for (int32_t i = 0; i < member->model->member_count; ++i)
+        count += count_member(&member->model->members[i]);
+    return count;
+}
+
+/* "(None, 10)", or "[(None, 10), (None, 4)]" where there are several. */
+static void shapes_text(leati_text *out, int32_t count, const leati_shape *shapes) {
+    char text[LEATI_SHAPE_TEXT_BYTES];
+    for (int32_t i = 0; i < count; ++i)
+        leati_text_add(out, "%s%s%s",
+                       i > 0       ? ", "
+                       : count > 1 ? "["
+                                   : "",
+                       leati_shape_show(text, &shapes[i]), count > 1 && i + 1 == count ? "]" : "");
+}
+
+/* A nested model's own graph counts as a call too. */
+static void own_shapes_text(leati_text *out, const leat_model *model) {
+    leati_shape shapes[LEATI_LAYER_MAX_OUTPUTS] = {{0}};
+    int32_t count =
+        model->output_count < LEATI_LAYER_MAX_OUTPUTS ? model->output_count : LEATI_LAYER_MAX_OUTPUTS;
+    for (int32_t i = 0; i < count; ++i) shapes[i] = leati_model_output_shape(model, i);
+    shapes_text(out, count, shapes);
+}
+
+/* The shape of all calls, or "multiple". */
+static void output_text(char out[FIELD_BYTES], const leati_member *member) {
+    leati_text first = {0};
+    bool same = true;
+    if (member->model) own_shapes_text(&first, member->model);
+    for (int32_t i = 0; i < member->call_count; ++i) {
+        leati_text next = {0};
+        shapes_text(&next, member->calls[i].output_count, member->calls[i].outputs);
+        if (first.data && next.data && strcmp(first.data, next.data) != 0) same = false;
+        if (first.data)
+            leati_text_fini(&next);
+        else
+            first = next;
+    }
+    snprintf(out, FIELD_BYTES, "%s", !same ? "multiple" : first.data ? first.data : "");
+    leati_text_fini(&first);
+}
+
+/* Whether the model is a chain: no two calls at one depth, none with several inputs, no layer called twice. */
+static bool is_chain(const leat_model *model) {
+    if (strcmp(model->class_name, "Sequential") == 0) return true;
+    for (int32_t i = 0; i < model->turn_count; ++i) {
+        const leati_turn *turn = &model->turns[i];
+        const leati_call *call = &model->members[turn->member].calls[turn->call];
+        if (model->members[turn->member].call_count > 1 || call->input_count > 1) return false;
+        for (int32_t j = 0; j < i; ++j) {
+            const leati_turn *other = &model->turns[j];
+            if (model->members[other->member].calls[other->call].depth == call->depth) return false;
+        }
+    }
+    return true;
+}
+
+static void source_text(char out[FIELD_BYTES], const leat_model *model, const leati_source *source) {
+    const leati_member *member = &model->members[source->layer];
+    snprintf(out, FIELD_BYTES, "%s[%d][%d]", leati_member_name(model, source->layer),
+             (int)source->call + (member->model ? 1 : 0), (int)source->tensor);
+}
+
+static void member_rows(leati_text *text, const style *s, const leat_model *model, int32_t index) {
+    const leati_member *member = &model->members[index];
+    char name[FIELD_BYTES], shape[FIELD_BYTES], count[32], connection[FIELD_BYTES] = "";
+    const char *fields[] = {name, shape, count, connection};
+    bool first = true;
+    snprintf(name, sizeof name, "%s (%s)", leati_member_name(model, index),
+             member->layer ? member->layer->type->class_name : member->model->class_name);
+    output_text(shape, member);
+    snprintf(count, sizeof count, "%" PRId64, count_member(member));
+    for (int32_t i = 0; s->count == 4 && i < member->call_count; ++i) {
+        for (int32_t j = 0; j < member->calls[i].input_count; ++j) {
+            source_text(connection, model, &member->calls[i].inputs[j]);
+            row(text, s, fields);
+            name[0] = shape[0] = count[0] = '\0';
+            first = false;
+        }
+    }
+    if (first) row(text, s, fields);
+}
+
+static void totals(leati_text *text, const leat_model *model) {
+    int64_t trainable = 0, all = 0;
+    char number[32];
+    int32_t split = model->weights.trainable_count;
+    for (int32_t i = 0; i < model->member_count; ++i) all += count_member(&model->members[i]);
+    for (int32_t i = 0; i < split; ++i) trainable += leati_desc_count(&model->weights.entries[i]->desc);
+    leati_text_add(text, "Total params: %s\n", grouped(number, all));
+    leati_text_add(text, "Trainable params: %s\n", grouped(number, trainable));
+    leati_text_add(text, "Non-trainable params: %s\n", grouped(number, all - trainable));
+}
+
+leat_status leat_model_summary(const leat_model *model, char **out, leat_error *err) {
+    static const char *const header[] = {"Layer (type)", "Output Shape", "Param #", "Connected to"};
+    const style *s = is_chain(model) ? &chain : &graph;
+    /* Keras does not list a Sequential's own InputLayer. */
+    int32_t first = strcmp(model->class_name, "Sequential") == 0 && model->member_count > 1 ? 1 : 0;
+    leati_text text = {0};
+    leati_text_add(&text, "Model: \"%s\"\n", model->name);
+    rule(&text, s, '_');
+    row(&text, s, header);
+    rule(&text, s, '=');
+    for (int32_t i = first; i < model->member_count; ++i) {
+        member_rows(&text, s, model, i);
+        rule(&text, s, i + 1 == model->member_count ? '=' : '_');
+    }
+    totals(&text, model);
+    rule(&text, s, '_');
+    *out = text.failed ? NULL : text.data;
+    if (!text.failed) return LEAT_OK;
+    leati_text_fini(&text);
+    return leati_fail_memory(err, 0, "a summary");
+}
