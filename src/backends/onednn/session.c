@@ -98,7 +98,7 @@ static leat_status add_reorder(leati_session *s, leati_kernel *kernel, leati_md 
 
 leat_status leati_session_input(leati_session *s, leati_kernel *kernel, leati_md plain, leati_md wanted,
                                 int arg, int *out, leat_error *err) {
-    int argument;
+    int argument = 0;
     LEATI_TRY(leati_session_argument(s, plain, arg, &argument, err));
     *out = argument;
     if (dnnl_memory_desc_equal(plain, wanted)) return LEAT_OK;
@@ -114,7 +114,7 @@ leat_status leati_session_target(leati_session *s, leati_kernel *kernel, leati_m
 
 leat_status leati_session_output(leati_session *s, leati_kernel *kernel, leati_md plain, leati_md made,
                                  int memory, int arg, leat_error *err) {
-    int argument;
+    int argument = 0;
     if (dnnl_memory_desc_equal(plain, made)) return LEAT_OK;
     LEATI_TRY(leati_session_argument(s, plain, arg, &argument, err));
     return add_reorder(s, kernel, made, memory, plain, argument, err);
@@ -131,7 +131,7 @@ leat_status leati_session_call(leati_session *s, leati_kernel *kernel, dnnl_prim
         call->args[call->count++] = (dnnl_exec_arg_t){args[i].arg, s->memories[args[i].memory].memory};
     leati_md pad = leati_pd_md(pd, dnnl_query_scratchpad_md);
     if (pad && dnnl_memory_desc_get_size(pad) > 0) {
-        int memory;
+        int memory = 0;
         LEATI_TRY(leati_session_scratch(s, kernel, pad, &memory, err));
         call->args[call->count++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, s->memories[memory].memory};
     }

@@ -22,7 +22,7 @@ static leat_status channels_of(const leati_desc *src, int64_t *channels, leat_er
 static leat_status infer_batch_norm(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                     leati_desc *out, leat_error *err) {
     (void)attrs;
-    int64_t channels;
+    int64_t channels = 0;
     LEATI_TRY(channels_of(&in[0], &channels, err));
     if (leati_desc_count(&in[0]) == 0)
         return leati_fail(err, LEAT_ESHAPE, "expected at least one sample to take statistics of");
@@ -37,7 +37,7 @@ static leat_status infer_apply(const leati_attrs *attrs, int input_count, const 
                                leati_desc *out, leat_error *err) {
     static const char *const names[] = {"src", "gamma", "beta", "mean", "variance"};
     (void)attrs;
-    int64_t channels;
+    int64_t channels = 0;
     LEATI_TRY(channels_of(&in[0], &channels, err));
     for (int i = 1; i < input_count; i++) LEATI_TRY(expect_channels(&in[i], channels, names[i], err));
     if (in[3].rank < 0 || in[4].rank < 0)
@@ -50,7 +50,7 @@ static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const le
                              leat_error *err) {
     static const char *const names[] = {"src", "gamma", "mean", "variance"};
     (void)attrs, (void)input_count;
-    int64_t channels;
+    int64_t channels = 0;
     LEATI_TRY(channels_of(&in[0], &channels, err));
     for (int i = 1; i < 4; i++) LEATI_TRY(expect_channels(&in[i], channels, names[i], err));
     if (in[2].rank < 0 || in[3].rank < 0 || !leati_desc_same_shape(&in[4], &in[0]))
