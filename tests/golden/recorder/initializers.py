@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases: what each initializer asks of the random generator for a shape; exact values where there is no chance."""
+"""Cases: what each initializer asks of the random generator for a shape, or its exact values."""
 import collections
 
 import numpy as np

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes an optimizer read everything before it writes anything.
 
-On TensorFlow 2.1 the updates of Keras 2.3.1 race: nothing says whether `iterations` is read (for Adam's t, for
-decay) before or after the same step raises it, nor Nadam's m_schedule, and it comes out differently from one run to
-the next.  Keras means the value before the step; here it always is."""
+On TensorFlow 2.1 the updates of Keras 2.3.1 race: nothing says whether `iterations` is read (for Adam's t,
+for decay) before or after the same step raises it, nor Nadam's m_schedule, and it comes out differently from
+one run to the next.  Keras means the value before the step; here it always is."""
 from .session import K, keras, tf
 
 
