@@ -211,7 +211,13 @@ static const bench_case cases[] = {
      {DIMS(4), DIMS(1200000), DIMS(1200000), DIMS(1200000), DIMS(1200000)},
      0,
      0},
-    {"adam 25000", LEATI_OP_UPDATE_ADAM, {0}, 5, {DIMS(4), DIMS(25000), DIMS(25000), DIMS(25000), DIMS(25000)}, 0, 0},
+    {"adam 25000",
+     LEATI_OP_UPDATE_ADAM,
+     {0},
+     5,
+     {DIMS(4), DIMS(25000), DIMS(25000), DIMS(25000), DIMS(25000)},
+     0,
+     0},
     {"softmax 128x10", LEATI_OP_SOFTMAX, {.softmax = {1, false}}, 1, {DIMS(128, 10)}, 0, 0},
 };
 

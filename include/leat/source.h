@@ -21,9 +21,10 @@ extern "C" {
 #endif
 
 typedef struct leat_source_options {
-    int64_t batch_size;   /* default 32 */
-    bool shuffle_samples; /* each pass draws its batches from a new permutation of the samples; default false */
-    uint64_t seed;        /* of that permutation, beside the feed's seed and pass; default 0 */
+    int64_t batch_size; /* default 32 */
+    bool
+        shuffle_samples; /* each pass draws its batches from a new permutation of the samples; default false */
+    uint64_t seed;       /* of that permutation, beside the feed's seed and pass; default 0 */
 } leat_source_options;
 
 LEAT_API leat_source_options leat_source_options_default(void);

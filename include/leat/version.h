@@ -9,9 +9,9 @@
 #define LEAT_VERSION_STRING "0.1.0"
 
 #if defined(__GNUC__)
-#define LEAT_API                     __attribute__((visibility("default")))
-#define LEAT_CHECKED                 __attribute__((warn_unused_result))
-#define LEAT_PRINTF(text, first)     __attribute__((format(printf, text, first)))
+#define LEAT_API                 __attribute__((visibility("default")))
+#define LEAT_CHECKED             __attribute__((warn_unused_result))
+#define LEAT_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #else
 #define LEAT_API
 #define LEAT_CHECKED

@@ -8,7 +8,8 @@
 
 const char *leat_status_text(leat_status status) {
     switch (status) {
-#define STATUS_TEXT(name, value, text) case name: return text;
+#define STATUS_TEXT(name, value, text)                                                                       \
+    case name: return text;
         LEAT_STATUS_LIST(STATUS_TEXT)
 #undef STATUS_TEXT
     }
@@ -17,15 +18,16 @@ const char *leat_status_text(leat_status status) {
 
 const char *leat_status_name(leat_status status) {
     switch (status) {
-#define STATUS_NAME(name, value, text) case name: return #name;
+#define STATUS_NAME(name, value, text)                                                                       \
+    case name: return #name;
         LEAT_STATUS_LIST(STATUS_NAME)
 #undef STATUS_NAME
     }
     return "unknown status";
 }
 
-static void fill(leat_error *err, leat_status code, leat_origin origin, int64_t origin_code, const char *format,
-                 va_list arguments) {
+static void fill(leat_error *err, leat_status code, leat_origin origin, int64_t origin_code,
+                 const char *format, va_list arguments) {
     if (!err) return;
     char text[LEAT_ERROR_MESSAGE_BYTES]; /* the arguments may point into err->message */
     vsnprintf(text, sizeof text, format, arguments);
@@ -59,7 +61,8 @@ leat_status leati_fail_errno(leat_error *err, leat_status code, int number, cons
     va_end(arguments);
     if (err) {
         char reason[128] = "";
-        if (strerror_r(number, reason, sizeof reason) != 0) snprintf(reason, sizeof reason, "errno %d", number);
+        if (strerror_r(number, reason, sizeof reason) != 0)
+            snprintf(reason, sizeof reason, "errno %d", number);
         size_t used = strlen(err->message);
         snprintf(err->message + used, sizeof err->message - used, ": %s", reason);
     }

@@ -15,8 +15,9 @@ char *leati_strdup(const char *text) {
 }
 
 size_t leati_align(size_t bytes) {
-    return bytes > SIZE_MAX - LEATI_ALIGNMENT ? SIZE_MAX
-                                              : (bytes + LEATI_ALIGNMENT - 1) / LEATI_ALIGNMENT * LEATI_ALIGNMENT;
+    return bytes > SIZE_MAX - LEATI_ALIGNMENT
+               ? SIZE_MAX
+               : (bytes + LEATI_ALIGNMENT - 1) / LEATI_ALIGNMENT * LEATI_ALIGNMENT;
 }
 
 bool leati_mul_size(size_t a, size_t b, size_t *out) {

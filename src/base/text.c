@@ -31,7 +31,8 @@ void leati_text_add(leati_text *text, const char *format, ...) {
     va_copy(again, arguments);
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    if (length < 0) text->failed = true;
+    if (length < 0)
+        text->failed = true;
     else if (reserve(text, (size_t)length)) {
         vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
         text->length += (size_t)length;

@@ -27,7 +27,8 @@ struct leati_kernel {
     void (*destroy)(void *state); /* may be NULL */
     void *state;
     size_t scratch_bytes;
-    size_t output_bytes[LEATI_MAX_OUTPUTS]; /* 0: what the shape says; a workspace is as large as its kernel says */
+    size_t output_bytes
+        [LEATI_MAX_OUTPUTS]; /* 0: what the shape says; a workspace is as large as its kernel says */
 };
 
 /* One node, as a backend sees it. */
@@ -37,8 +38,8 @@ typedef struct leati_task {
     int input_count, output_count;
     const leati_desc *inputs; /* rank -1: absent */
     const leati_desc *outputs;
-    uint32_t unused; /* bit i: nobody reads output i */
-    int threads;     /* to compute with, now and at every run */
+    uint32_t unused;             /* bit i: nobody reads output i */
+    int threads;                 /* to compute with, now and at every run */
     const leati_kernel *forward; /* that of the node whose gradient this is: its workspace is passed; NULL */
 } leati_task;
 
@@ -55,7 +56,8 @@ typedef struct leati_backend {
     const char *name;
     const leati_implementation *implementations; /* several for one op: in order of preference */
     size_t count;
-    bool fuses; /* its MATMUL and CONV look at attrs->post, and serve or refuse it; others are not asked to fuse */
+    bool
+        fuses; /* its MATMUL and CONV look at attrs->post, and serve or refuse it; others are not asked to fuse */
 } leati_backend;
 
 /* The backends in order of preference, NULL at the end.  Defined by the composition root, src/leat.c; a test program

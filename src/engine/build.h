@@ -9,8 +9,9 @@
 leati_value leati_matmul(leati_graph *g, leati_value a, bool transpose_a, leati_value b, bool transpose_b,
                          leati_value bias);
 leati_value leati_eltwise_of(leati_graph *g, leati_value x, leati_eltwise f);
-leati_value leati_function_of(leati_graph *g, leati_value x, leati_function f); /* with the function's usual a, b, c */
-leati_value leati_linear(leati_graph *g, leati_value x, float a, float b);      /* a x + b */
+leati_value leati_function_of(leati_graph *g, leati_value x,
+                              leati_function f); /* with the function's usual a, b, c */
+leati_value leati_linear(leati_graph *g, leati_value x, float a, float b); /* a x + b */
 leati_value leati_clip(leati_graph *g, leati_value x, float low, float high);
 leati_value leati_binary_of(leati_graph *g, leati_binary kind, leati_value a, leati_value b);
 leati_value leati_add(leati_graph *g, leati_value a, leati_value b);
@@ -18,8 +19,9 @@ leati_value leati_sub(leati_graph *g, leati_value a, leati_value b);
 leati_value leati_mul(leati_graph *g, leati_value a, leati_value b);
 leati_value leati_div(leati_graph *g, leati_value a, leati_value b);
 leati_value leati_reduce_of(leati_graph *g, leati_reduce kind, leati_value x, uint32_t axes, bool keep_dims);
-leati_value leati_reduce_last(leati_graph *g, leati_reduce kind, leati_value x, bool keep_dims); /* last axis */
-leati_value leati_reduce_all(leati_graph *g, leati_reduce kind, leati_value x);                  /* to a scalar */
+leati_value leati_reduce_last(leati_graph *g, leati_reduce kind, leati_value x,
+                              bool keep_dims);                                  /* last axis */
+leati_value leati_reduce_all(leati_graph *g, leati_reduce kind, leati_value x); /* to a scalar */
 /* The mean over all axes but the first: (N, ...) -> (N); a value of rank 1 stays as it is. */
 leati_value leati_mean_per_sample(leati_graph *g, leati_value x);
 leati_value leati_softmax_of(leati_graph *g, leati_value x, int axis);
@@ -31,7 +33,8 @@ leati_value leati_expand_last(leati_graph *g, leati_value x); /* (...) -> (..., 
 leati_value leati_transpose(leati_graph *g, leati_value x, const int32_t *perm);
 leati_value leati_concat(leati_graph *g, int count, const leati_value *x, int axis);
 leati_value leati_slice_axis(leati_graph *g, leati_value x, int axis, int64_t start, int64_t size);
-leati_value leati_pad(leati_graph *g, leati_value x, const int64_t *before, const int64_t *after, float value);
+leati_value leati_pad(leati_graph *g, leati_value x, const int64_t *before, const int64_t *after,
+                      float value);
 leati_value leati_reverse(leati_graph *g, leati_value x, int axis);
 leati_value leati_cast(leati_graph *g, leati_value x, leat_dtype dtype, float scale);
 leati_value leati_dropout(leati_graph *g, leati_value x, float rate, uint32_t shared, uint64_t stream);

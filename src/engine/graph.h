@@ -55,7 +55,7 @@ struct leati_node {
     int32_t input_count, output_count;
     leati_value inputs[LEATI_MAX_INPUTS]; /* LEATI_NONE where optional and absent */
     leati_value outputs[LEATI_MAX_OUTPUTS];
-    int32_t forward; /* the node whose gradient this one serves, or -1 */
+    int32_t forward;   /* the node whose gradient this one serves, or -1 */
     const char *label; /* of the layer that asked for it; owned by the graph */
 };
 
@@ -72,7 +72,8 @@ void leati_graph_label(leati_graph *graph, const char *label);
 
 leati_value leati_graph_input(leati_graph *graph, int input, const leati_desc *desc);
 /* The same (slab, offset) asked for again with the same shape is the same value. */
-leati_value leati_graph_state(leati_graph *graph, leati_slab slab, size_t offset_bytes, const leati_desc *desc);
+leati_value leati_graph_state(leati_graph *graph, leati_slab slab, size_t offset_bytes,
+                              const leati_desc *desc);
 leati_value leati_graph_constant(leati_graph *graph, const leati_desc *desc, const void *data);
 /* A node.  outputs (may be NULL) receives all of them; returns the first. */
 leati_value leati_graph_node(leati_graph *graph, leati_op op, const leati_attrs *attrs, int input_count,
@@ -81,7 +82,8 @@ leati_value leati_graph_node(leati_graph *graph, leati_op op, const leati_attrs 
 void leati_graph_store(leati_graph *graph, leati_value state, leati_value value);
 void leati_graph_keep(leati_graph *graph, leati_value value); /* makes it an output */
 
-const leati_desc *leati_graph_desc(const leati_graph *graph, leati_value value); /* never NULL: rank 0 if invalid */
+const leati_desc *leati_graph_desc(const leati_graph *graph,
+                                   leati_value value); /* never NULL: rank 0 if invalid */
 const leati_value_info *leati_graph_value(const leati_graph *graph, leati_value value);
 int32_t leati_graph_value_count(const leati_graph *graph);
 const leati_node *leati_graph_node_at(const leati_graph *graph, int32_t node);

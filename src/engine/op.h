@@ -163,7 +163,12 @@ typedef enum leati_binary {
     LEATI_GREATER_EQUAL
 } leati_binary;
 
-typedef enum leati_reduce { LEATI_REDUCE_SUM, LEATI_REDUCE_MEAN, LEATI_REDUCE_MAX, LEATI_REDUCE_MIN } leati_reduce;
+typedef enum leati_reduce {
+    LEATI_REDUCE_SUM,
+    LEATI_REDUCE_MEAN,
+    LEATI_REDUCE_MAX,
+    LEATI_REDUCE_MIN
+} leati_reduce;
 
 typedef enum leati_pooling {
     LEATI_POOL_MAX,
@@ -259,18 +264,20 @@ typedef struct leati_attrs {
 } leati_attrs;
 
 typedef enum leati_op_flag {
-    LEATI_OP_VIEW = 1,            /* output 0 is input 0's memory */
-    LEATI_OP_IN_PLACE = 2,        /* output 0 may take the memory of input 0, if that dies here and bytes agree:
+    LEATI_OP_VIEW = 1,     /* output 0 is input 0's memory */
+    LEATI_OP_IN_PLACE = 2, /* output 0 may take the memory of input 0, if that dies here and bytes agree:
                                      every kernel of the op works with args[output 0] == args[input 0] */
-    LEATI_OP_OPTIONAL_OUTPUTS = 4 /* an output that nobody reads is passed as NULL; otherwise all are allocated */
+    LEATI_OP_OPTIONAL_OUTPUTS =
+        4 /* an output that nobody reads is passed as NULL; otherwise all are allocated */
 } leati_op_flag;
 
 typedef struct leati_op_row {
     const char *name;
     int32_t min_inputs, max_inputs, outputs;
-    uint32_t flags;    /* leati_op_flag */
-    uint32_t writes;   /* bit i: input i is a state that the op changes */
-    uint32_t optional; /* bit i: input i may be absent.  A node of an op that has such inputs always lists max_inputs
+    uint32_t flags;  /* leati_op_flag */
+    uint32_t writes; /* bit i: input i is a state that the op changes */
+    uint32_t
+        optional; /* bit i: input i may be absent.  A node of an op that has such inputs always lists max_inputs
                           of them, LEATI_NONE for what is missing, so that the outputs' place in args is fixed */
     /* Shapes and types of the outputs from those of the inputs (in[i].rank == -1: absent).  Its errors are prefixed
      * with the op's name and the node's label. */
@@ -278,8 +285,8 @@ typedef struct leati_op_row {
                          leat_error *err);
     /* Adds the nodes that compute the gradient by the inputs that are wanted from that by the outputs
      * (LEATI_NONE where an output does not reach the loss).  NULL: the op has no gradient, it stops there. */
-    void (*gradient)(leati_graph *graph, const leati_node *node, const int32_t *diff_outputs, const bool *wanted,
-                     int32_t *diff_inputs);
+    void (*gradient)(leati_graph *graph, const leati_node *node, const int32_t *diff_outputs,
+                     const bool *wanted, int32_t *diff_inputs);
 } leati_op_row;
 
 const leati_op_row *leati_op_row_of(leati_op op);

@@ -18,10 +18,10 @@ size_t leati_arena_bytes(const leati_arena *arena);
 typedef struct leati_plan leati_plan;
 
 typedef struct leati_plan_options {
-    int threads;                           /* >= 1 */
-    const leati_backend *const *backends;  /* NULL-terminated, best first */
-    leati_arena *arena;                    /* borrowed, outlives the plan */
-    void *slabs[LEATI_SLAB_COUNT];         /* base addresses, 64-byte aligned; fixed for the plan's life */
+    int threads;                          /* >= 1 */
+    const leati_backend *const *backends; /* NULL-terminated, best first */
+    leati_arena *arena;                   /* borrowed, outlives the plan */
+    void *slabs[LEATI_SLAB_COUNT];        /* base addresses, 64-byte aligned; fixed for the plan's life */
 } leati_plan_options;
 
 /* Compiles a graph; takes it over whether it succeeds or fails (and sets *graph to NULL).
@@ -38,8 +38,9 @@ leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t
 leat_tensor leati_plan_output(const leati_plan *plan, leati_value value);
 
 const leati_graph *leati_plan_graph(const leati_plan *plan);
-size_t leati_plan_arena_bytes(const leati_plan *plan);  /* activations and scratch */
-size_t leati_plan_bound_bytes(const leati_plan *plan);  /* the most that is alive at once: no plan can have less */
+size_t leati_plan_arena_bytes(const leati_plan *plan); /* activations and scratch */
+size_t
+leati_plan_bound_bytes(const leati_plan *plan); /* the most that is alive at once: no plan can have less */
 
 /* One line per node that runs: op, label, shapes, implementation, and why those before it declined. */
 void leati_plan_describe(const leati_plan *plan, leati_text *text);

@@ -8,7 +8,8 @@
 
 const char *leat_dtype_name(leat_dtype dtype) {
     switch (dtype) {
-#define DTYPE_NAME(name, value, text, bytes) case name: return text;
+#define DTYPE_NAME(name, value, text, bytes)                                                                 \
+    case name: return text;
         LEAT_DTYPE_LIST(DTYPE_NAME)
 #undef DTYPE_NAME
     }
@@ -17,7 +18,8 @@ const char *leat_dtype_name(leat_dtype dtype) {
 
 size_t leat_dtype_bytes(leat_dtype dtype) {
     switch (dtype) {
-#define DTYPE_BYTES(name, value, text, bytes) case name: return bytes;
+#define DTYPE_BYTES(name, value, text, bytes)                                                                \
+    case name: return bytes;
         LEAT_DTYPE_LIST(DTYPE_BYTES)
 #undef DTYPE_BYTES
     }

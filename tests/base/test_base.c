@@ -92,8 +92,10 @@ static void spec_refuses_what_cannot_be(void **state) {
     (void)state;
     leat_batch_spec spec = {.batch_size = 4};
     leat_error err = {0};
-    assert_int_equal(leat_batch_spec_add(&spec, LEAT_PART_INPUT, "x", LEAT_F32, 1, (int64_t[]){0}, &err), LEAT_ESHAPE);
-    assert_int_equal(leat_batch_spec_add(&spec, LEAT_PART_INPUT, "x", LEAT_F32, 1, (int64_t[]){3}, &err), LEAT_OK);
+    assert_int_equal(leat_batch_spec_add(&spec, LEAT_PART_INPUT, "x", LEAT_F32, 1, (int64_t[]){0}, &err),
+                     LEAT_ESHAPE);
+    assert_int_equal(leat_batch_spec_add(&spec, LEAT_PART_INPUT, "x", LEAT_F32, 1, (int64_t[]){3}, &err),
+                     LEAT_OK);
     assert_int_equal(leat_batch_spec_add(&spec, LEAT_PART_TARGET, NULL, LEAT_I32, 0, NULL, &err), LEAT_OK);
     assert_int_equal(leat_batch_spec_add(&spec, LEAT_PART_INPUT, "z", LEAT_F32, 0, NULL, &err), LEAT_EINVAL);
     assert_int_equal(leat_batch_spec_first(&spec, LEAT_PART_TARGET), 1);
