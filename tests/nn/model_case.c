@@ -60,6 +60,35 @@ static leati_desc bind(model_stage *s, const char *prefix, int index, int *bound
     return leati_desc_make(array.dtype, array.rank, array.shape);
 }
 
+/* The class that a target's row stands for: its number, or the place of its 1. */
+static int class_of(const leat_tensor *targets, int64_t sample) {
+    int64_t width = leat_tensor_count(targets) / targets->shape[0];
+    if (targets->dtype == LEAT_I32) return ((const int32_t *)targets->data)[sample * width];
+    const float *row = (const float *)targets->data + sample * width;
+    int best = 0;
+    for (int64_t i = 1; i < width; ++i)
+        if (row[i] > row[best]) best = (int)i;
+    return best;
+}
+
+/* Weights of the samples of output 0 while training, where the case has class weights. */
+static leati_desc bind_class_weights(model_stage *s, int *bound) {
+    const json_t *weights = json_object_get(s->of->g.meta, "class_weight");
+    leat_tensor targets, samples;
+    if (s->mode != LEATI_TRAIN || !json_is_object(weights)) return bind(s, "sw", 0, bound);
+    assert_true(golden_member(&s->of->g, "t", 0, &targets));
+    bool weighted = golden_member(&s->of->g, "sw", 0, &samples);
+    assert_true(targets.shape[0] <= CASE_MAX_SAMPLES);
+    for (int64_t i = 0; i < targets.shape[0]; ++i) {
+        char key[16];
+        snprintf(key, sizeof key, "%d", class_of(&targets, i));
+        s->class_weights[i] = (float)json_number_value(json_object_get(weights, key));
+        if (weighted) s->class_weights[i] *= ((const float *)samples.data)[i];
+    }
+    s->inputs[(*bound)++] = s->class_weights;
+    return leati_desc_make(LEAT_F32, 1, targets.shape);
+}
+
 void model_stage_open(model_stage *s, model_case *c, leati_mode mode) {
     leat_error err = {0};
     *s = (model_stage){.of = c, .mode = mode};
@@ -75,7 +104,7 @@ void model_stage_open(model_stage *s, model_case *c, leati_mode mode) {
             spec.targets[i] = bind(s, "t", i, &bound);
         }
         for (int i = 0; i < model->output_count; ++i) {
-            spec.weights[i] = bind(s, "sw", i, &bound);
+            spec.weights[i] = i == 0 ? bind_class_weights(s, &bound) : bind(s, "sw", i, &bound);
         }
     }
     if (leati_program_build(model, &spec, &s->program, &err) != LEAT_OK)

@@ -9,6 +9,7 @@
 #include "support/golden.h"
 
 #define CASE_MAX_OUTPUTS 64
+#define CASE_MAX_SAMPLES 64
 
 typedef struct model_case {
     golden g;
@@ -24,6 +25,7 @@ typedef struct model_stage {
     leati_program program;
     leati_plan *plan;
     const void *inputs[RUN_MAX_INPUTS];
+    float class_weights[CASE_MAX_SAMPLES]; /* of the case's meta.class_weight, times the sample weights */
 } model_stage;
 
 void model_case_open(model_case *c, const char *group, const char *name, const run_backend *backend);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers and whole models: prediction, loss in test mode, gradients, some steps of training, as Keras 2.3.1 has them, on
+ * every list of backends.  And their configurations, read and written back. */
+#include "cmocka_all.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nn/model_case.h"
+
+/* Gradients that are 0 but for rounding: a bias in front of a BatchNormalization moves nothing.  Such a one is only asked
+ * to be as small as Keras's, beside the other gradients of the model. */
+static const char *const cancelling[] = {"batchnorm", "nested_batchnorm", "nested_functional"};
+#define CANCELLED 1e-6
+
+static bool cancels(const char *name) {
+    for (size_t i = 0; i < sizeof cancelling / sizeof cancelling[0]; ++i)
+        if (strncmp(name, cancelling[i], strlen(cancelling[i])) == 0) return true;
+    return false;
+}
+
+static double largest(const float *values, int64_t count) {
+    double most = 0;
+    for (int64_t i = 0; i < count; ++i)
+        if (fabs((double)values[i]) > most) most = fabs((double)values[i]);
+    return most;
+}
+
+/* The largest gradient that Keras has in the case. */
+static double largest_gradient(const golden *g) {
+    double most = 0;
+    leat_tensor gradient;
+    for (int i = 0; golden_member(g, "g", i, &gradient); ++i) {
+        double own = largest(gradient.data, leat_tensor_count(&gradient));
+        if (own > most) most = own;
+    }
+    return most;
+}
+
+static void compare_gradients(const model_case *c, const char *name) {
+    const leati_weights *weights = &c->model->weights;
+    double negligible = cancels(name) ? CANCELLED * largest_gradient(&c->g) : 0;
+    assert_int_equal(weights->trainable_count, json_array_size(json_object_get(c->g.meta, "trainable")));
+    for (int i = 0; i < weights->trainable_count; ++i) {
+        const leati_weight *weight = weights->entries[i];
+        const float *got = (const float *)(const void *)((const char *)weights->slab[LEATI_SLAB_GRADIENTS] +
+                                                         weight->offset_bytes);
+        int64_t count = leati_desc_count(&weight->desc);
+        char what[64];
+        leat_tensor expected;
+        snprintf(what, sizeof what, "g%d", i);
+        assert_true(golden_member(&c->g, "g", i, &expected));
+        if (largest(got, count) <= negligible && largest(expected.data, count) <= negligible) continue;
+        golden_compare(&c->g, what, got, expected.data, count, GOLDEN_TOLERANCE);
+    }
+}
+
+static void compare_outputs(const model_stage *s, const char *member, int64_t row) {
+    float got[CASE_MAX_OUTPUTS];
+    int count = model_stage_outputs(s, got);
+    leat_tensor all = test_npz_get(s->of->g.npz, member);
+    assert_int_equal(all.shape[all.rank - 1], count);
+    golden_compare(&s->of->g, member, got, (const float *)all.data + row * count, count, GOLDEN_TOLERANCE);
+}
+
+static void predict(model_case *c, const char *prefix) {
+    model_stage s;
+    model_stage_open(&s, c, LEATI_PREDICT);
+    model_stage_run(&s);
+    model_stage_compare_predictions(&s, prefix, GOLDEN_TOLERANCE);
+    model_stage_close(&s);
+}
+
+static void evaluate(model_case *c) {
+    model_stage s;
+    model_stage_open(&s, c, LEATI_TEST);
+    model_stage_run(&s);
+    compare_outputs(&s, "test0", 0);
+    model_stage_close(&s);
+}
+
+static void train(model_case *c, const char *name) {
+    model_stage s;
+    int64_t steps = json_integer_value(json_object_get(c->g.meta, "steps"));
+    assert_true(steps > 0);
+    model_stage_open(&s, c, LEATI_TRAIN);
+    for (int64_t step = 0; step < steps; ++step) {
+        model_stage_run(&s);
+        compare_outputs(&s, "train_outputs", step);
+        if (step == 0 && test_npz_has(c->g.npz, "g0")) compare_gradients(c, name);
+    }
+    model_case_compare_weights(c, "wt", GOLDEN_TOLERANCE);
+    model_stage_close(&s);
+    predict(c, "yt");
+}
+
+static void check(const char *name, void *user) {
+    for (int i = 0; run_backends[i].name; ++i) {
+        model_case c;
+        model_case_open(&c, "layers", name, &run_backends[i]);
+        predict(&c, "y");
+        if (test_npz_has(c.g.npz, "loss0")) {
+            evaluate(&c);
+            train(&c, name);
+        }
+        model_case_close(&c);
+    }
+    ++*(int *)user;
+}
+
+static void test_layers(void **state) {
+    (void)state;
+    int cases = 0;
+    golden_each("layers", check, &cases);
+    assert_true(cases >= 200);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
