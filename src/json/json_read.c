@@ -90,7 +90,9 @@ static leat_status load(json_t **out, const scan *s, const char *text, size_t by
     *out = json_loadb(text, bytes, JSON_DECODE_ANY, &failure);
     if (*out) return LEAT_OK;
     enum json_error_code code = json_error_code(&failure);
-    if (code == json_error_out_of_memory) return leati_fail_memory(err, bytes, "JSON");
+    /* Some of jansson's allocations fail without a word. */
+    if (code == json_error_out_of_memory || failure.text[0] == '\0')
+        return leati_fail_memory(err, bytes, "JSON");
     size_t at = failure.position > 0 ? (size_t)failure.position : 0;
     if (s->marks > 0) at = original_place(text, bytes, at);
     if (at > 0 && code != json_error_premature_end_of_input) --at;

@@ -45,7 +45,8 @@ typedef struct pass_loop {
     leat_predictions *predictions; /* predicting */
 } pass_loop;
 
-static leat_status after_step(pass_loop *loop, const leati_step *ran, leat_logs *batch, leat_error *err) {
+static leat_status after_step(pass_loop *loop, const leati_compiled_step *ran, leat_logs *batch,
+                              leat_error *err) {
     leat_model *model = loop->training.model;
     if (loop->kind->mode == LEATI_PREDICT)
         return leati_predictions_append(loop->predictions, ran, loop->runner.size, err);
@@ -56,7 +57,7 @@ static leat_status after_step(pass_loop *loop, const leati_step *ran, leat_logs 
 
 static leat_status one_step(pass_loop *loop, int64_t step, leat_error *err) {
     leat_logs batch = {0};
-    const leati_step *ran = NULL;
+    const leati_compiled_step *ran = NULL;
     LEATI_TRY(leati_runner_take(&loop->runner, err));
     leat_logs_set(&batch, "batch", (double)step);
     leat_logs_set(&batch, "size", (double)loop->runner.size);

@@ -92,7 +92,7 @@ static leat_status validate(leat_training *training, leat_logs *logs, leat_error
     int64_t steps = leat_feed_length(runner->feed);
     for (int64_t step = 0; step < steps; ++step) {
         leat_logs batch = {0};
-        const leati_step *ran = NULL;
+        const leati_compiled_step *ran = NULL;
         LEATI_TRY(leati_runner_take(runner, err));
         leat_logs_set(&batch, "batch", (double)step);
         leat_logs_set(&batch, "size", (double)runner->size);
@@ -128,7 +128,7 @@ static leat_status validate_epoch(fit_loop *loop, leat_logs *logs, leat_error *e
 
 static leat_status train_step(fit_loop *loop, int64_t step, leat_error *err) {
     leat_logs logs = {0};
-    const leati_step *ran = NULL;
+    const leati_compiled_step *ran = NULL;
     LEATI_TRY(leati_runner_take(&loop->train, err));
     leat_logs_set(&logs, "batch", (double)step);
     leat_logs_set(&logs, "size", (double)loop->train.size);

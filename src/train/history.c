@@ -6,10 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "base/error.h"
 #include "base/memory.h"
+#include "json/json.h"
 
 typedef struct series {
     char name[LEAT_LOG_NAME_BYTES];
@@ -116,28 +115,38 @@ static json_t *verdict_json(const leat_verdict *v) {
                      v->threads, "cores", v->cores, "text", v->text);
 }
 
+static json_t *series_json(const series *s, bool whole) {
+    json_t *values = json_array();
+    bool complete = values != NULL;
+    for (int i = 0; complete && i < s->count; ++i)
+        complete = json_array_append_new(values, whole ? json_integer((json_int_t)s->values[i])
+                                                       : number(s->values[i])) == 0;
+    if (complete) return values;
+    json_decref(values);
+    return NULL;
+}
+
+/* NULL without memory. */
 static json_t *build_json(const leat_history *history) {
-    json_t *root = json_object(), *epochs = json_array(), *all = json_object();
-    for (int i = 0; i < history->epochs.count; ++i)
-        json_array_append_new(epochs, json_integer((json_int_t)history->epochs.values[i]));
-    for (int i = 0; i < history->count; ++i) {
-        json_t *values = json_array();
-        for (int j = 0; j < history->items[i].count; ++j)
-            json_array_append_new(values, number(history->items[i].values[j]));
-        json_object_set_new(all, history->items[i].name, values);
-    }
-    json_object_set_new(root, "epoch", epochs);
-    json_object_set_new(root, "history", all);
-    json_object_set_new(root, "verdict", verdict_json(&history->verdict));
-    return root;
+    json_t *root = json_object(), *all = json_object();
+    bool complete = root && all;
+    for (int i = 0; complete && i < history->count; ++i)
+        complete =
+            json_object_set_new(all, history->items[i].name, series_json(&history->items[i], false)) == 0;
+    complete = complete && json_object_set_new(root, "epoch", series_json(&history->epochs, true)) == 0 &&
+               json_object_set(root, "history", all) == 0 &&
+               json_object_set_new(root, "verdict", verdict_json(&history->verdict)) == 0;
+    json_decref(all);
+    if (complete) return root;
+    json_decref(root);
+    return NULL;
 }
 
 leat_status leat_history_json(const leat_history *history, char **out, leat_error *err) {
     *out = NULL;
     json_t *root = build_json(history);
-    char *text = root ? json_dumps(root, JSON_REAL_PRECISION(9)) : NULL;
+    if (!root) return leati_fail_memory(err, 0, "the history's JSON");
+    leat_status status = leati_json_write(root, out, err);
     json_decref(root);
-    if (text) *out = leati_strdup(text);
-    free(text);
-    return *out ? LEAT_OK : leati_fail_memory(err, 0, "the history's JSON");
+    return status;
 }

@@ -17,12 +17,13 @@ static leati_metric metric_of(const leati_meter *meter, const leat_model *model,
     return metric;
 }
 
-static double scalar(const leati_step *step, leati_value value) {
+static double scalar(const leati_compiled_step *step, leati_value value) {
     leat_tensor tensor = leati_plan_output(step->plan, value);
     return tensor.data ? (double)*(const float *)tensor.data : 0;
 }
 
-static void add_metric(leati_meter *meter, const leat_model *model, const leati_step *step, int index) {
+static void add_metric(leati_meter *meter, const leat_model *model, const leati_compiled_step *step,
+                       int index) {
     leati_value weights = step->program.metric_weights[index];
     leat_tensor values = leati_plan_output(step->plan, step->program.metrics[index]);
     leat_tensor factors = {0};
@@ -33,7 +34,8 @@ static void add_metric(leati_meter *meter, const leat_model *model, const leati_
     meter->counts[index] = metric.count;
 }
 
-void leati_meter_add(leati_meter *meter, const leat_model *model, const leati_step *step, int64_t size) {
+void leati_meter_add(leati_meter *meter, const leat_model *model, const leati_compiled_step *step,
+                     int64_t size) {
     meter->loss += scalar(step, step->program.loss) * (double)size;
     meter->samples += size;
     if (model->output_count > 1)

@@ -15,7 +15,8 @@ typedef struct leati_meter {
 
 void leati_meter_reset(leati_meter *meter);
 /* Adds what the step's last run left. */
-void leati_meter_add(leati_meter *meter, const leat_model *model, const leati_step *step, int64_t size);
+void leati_meter_add(leati_meter *meter, const leat_model *model, const leati_compiled_step *step,
+                     int64_t size);
 /* The means so far, named as Keras names them (model.metrics_names), each with `prefix` in front. */
 void leati_meter_logs(const leati_meter *meter, const leat_model *model, const char *prefix, leat_logs *logs);
 

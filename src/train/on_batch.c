@@ -37,8 +37,8 @@ static leat_status gather(const leat_arrays *arrays, leat_batch_spec *spec, leat
     return LEAT_OK;
 }
 
-static leat_status run(leat_model *model, leati_mode mode, const leat_arrays *arrays, const leati_step **step,
-                       int64_t *size, leat_error *err) {
+static leat_status run(leat_model *model, leati_mode mode, const leat_arrays *arrays,
+                       const leati_compiled_step **step, int64_t *size, leat_error *err) {
     leat_batch_spec spec = {0};
     leat_batch batch = {0};
     leati_binding binding;
@@ -56,7 +56,7 @@ static leat_status run(leat_model *model, leati_mode mode, const leat_arrays *ar
 
 static leat_status measure(leat_model *model, leati_mode mode, const leat_arrays *arrays, leat_logs *logs,
                            leat_error *err) {
-    const leati_step *step = NULL;
+    const leati_compiled_step *step = NULL;
     int64_t size = 0;
     if (logs) *logs = (leat_logs){0};
     if (!model->compiled.ready)
@@ -82,7 +82,7 @@ leat_status leat_model_test_on_batch(leat_model *model, const leat_arrays *array
 
 leat_status leat_model_predict_on_batch(leat_model *model, const leat_arrays *arrays, leat_tensor *outputs,
                                         leat_error *err) {
-    const leati_step *step = NULL;
+    const leati_compiled_step *step = NULL;
     int64_t size = 0;
     leat_arrays inputs = {.inputs = arrays->inputs, .input_count = arrays->input_count};
     LEATI_TRY(run(model, LEATI_PREDICT, &inputs, &step, &size, err));

@@ -59,8 +59,8 @@ static leat_status append(leat_predictions *p, int i, const leat_tensor *more, l
     return LEAT_OK;
 }
 
-leat_status leati_predictions_append(leat_predictions *predictions, const leati_step *step, int64_t size,
-                                     leat_error *err) {
+leat_status leati_predictions_append(leat_predictions *predictions, const leati_compiled_step *step,
+                                     int64_t size, leat_error *err) {
     for (int i = 0; i < predictions->count; ++i) {
         leat_tensor output = leati_plan_output(step->plan, step->program.predictions[i]);
         if (output.rank < 1 || output.shape[0] != size)

@@ -8,7 +8,7 @@
 
 leat_status leati_predictions_create(leat_predictions **out, int output_count, leat_error *err);
 /* Copies what the step's last run left, `size` samples per output. */
-leat_status leati_predictions_append(leat_predictions *predictions, const leati_step *step, int64_t size,
-                                     leat_error *err);
+leat_status leati_predictions_append(leat_predictions *predictions, const leati_compiled_step *step,
+                                     int64_t size, leat_error *err);
 
 #endif

@@ -88,7 +88,7 @@ leat_status leati_runner_take(leati_runner *runner, leat_error *err) {
     return LEAT_OK;
 }
 
-static leat_status run(leati_runner *runner, const leati_step **step, leat_error *err) {
+static leat_status run(leati_runner *runner, const leati_compiled_step **step, leat_error *err) {
     leati_program_spec spec;
     const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
     LEATI_TRY(leati_binding_apply(&runner->binding, runner->batch, &spec, pointers, err));
@@ -96,7 +96,7 @@ static leat_status run(leati_runner *runner, const leati_step **step, leat_error
     return leati_trainer_run(runner->trainer, *step, pointers, runner->seed, err);
 }
 
-leat_status leati_runner_run(leati_runner *runner, const leati_step **step, leat_error *err) {
+leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **step, leat_error *err) {
     int64_t start = leati_now_ns();
     leat_status status = run(runner, step, err);
     leat_feed_release(runner->feed);

@@ -44,7 +44,7 @@ void leati_runner_close(leati_runner *runner);
 /* The next batch: afterwards runner->size says how large it is. */
 leat_status leati_runner_take(leati_runner *runner, leat_error *err);
 /* The step on the batch in hand, whose slot goes back to the workers.  *step: what ran, for its outputs. */
-leat_status leati_runner_run(leati_runner *runner, const leati_step **step, leat_error *err);
+leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **step, leat_error *err);
 
 /* The sequence of arrays in memory; batch_size 0: Keras's 32.  For leat_sequence_destroy. */
 leat_status leati_arrays_sequence(leat_sequence *out, const leat_arrays *arrays, int64_t batch_size,

@@ -14,11 +14,11 @@
 struct leati_trainer {
     leat_model *model;
     leati_arena *arena;
-    leati_step *steps; /* last used first */
-    int threads;       /* 0: all cores */
+    leati_compiled_step *steps; /* last used first */
+    int threads;                /* 0: all cores */
 };
 
-static void step_destroy(leati_step *step) {
+static void step_destroy(leati_compiled_step *step) {
     leati_plan_destroy(&step->plan);
     leati_graph_destroy(&step->program.graph);
     leati_free(step);
@@ -28,7 +28,7 @@ static void trainer_destroy(void **handle) {
     leati_trainer *trainer = *handle;
     if (!trainer) return;
     while (trainer->steps) {
-        leati_step *step = trainer->steps;
+        leati_compiled_step *step = trainer->steps;
         trainer->steps = step->next;
         step_destroy(step);
     }
@@ -63,13 +63,14 @@ void leat_model_set_threads(leat_model *model, int threads) {
     if (leati_trainer_of(model, &trainer, NULL) == LEAT_OK) trainer->threads = threads;
 }
 
-static bool serves(const leati_step *step, const leati_program_spec *spec, int threads, uint64_t version) {
+static bool serves(const leati_compiled_step *step, const leati_program_spec *spec, int threads,
+                   uint64_t version) {
     return step->threads == threads && step->version == version &&
            memcmp(&step->spec, spec, sizeof *spec) == 0;
 }
 
 /* What a user who sets LEAT_VERBOSE=1 asked for: the one place where the library prints unasked by its caller. */
-static void explain(const leati_step *step) {
+static void explain(const leati_compiled_step *step) {
     const char *verbose = getenv("LEAT_VERBOSE");
     if (!verbose || strcmp(verbose, "1") != 0) return;
     leati_text text = {0};
@@ -78,7 +79,7 @@ static void explain(const leati_step *step) {
     leati_text_fini(&text);
 }
 
-static leat_status compile(leati_trainer *trainer, leati_step *step, leat_error *err) {
+static leat_status compile(leati_trainer *trainer, leati_compiled_step *step, leat_error *err) {
     leati_plan_options options = {.threads = step->threads,
                                   .backends = leati_backends,
                                   .arena = trainer->arena};
@@ -91,8 +92,8 @@ static leat_status compile(leati_trainer *trainer, leati_step *step, leat_error 
 
 /* Steps compiled before the model changed would use weights that have moved. */
 static void drop_stale(leati_trainer *trainer) {
-    for (leati_step **link = &trainer->steps; *link;) {
-        leati_step *step = *link;
+    for (leati_compiled_step **link = &trainer->steps; *link;) {
+        leati_compiled_step *step = *link;
         if (step->version == trainer->model->version) {
             link = &step->next;
             continue;
@@ -103,10 +104,10 @@ static void drop_stale(leati_trainer *trainer) {
 }
 
 leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec *spec, int threads,
-                               const leati_step **out, leat_error *err) {
+                               const leati_compiled_step **out, leat_error *err) {
     uint64_t version = trainer->model->version;
-    for (leati_step **link = &trainer->steps; *link; link = &(*link)->next) {
-        leati_step *step = *link;
+    for (leati_compiled_step **link = &trainer->steps; *link; link = &(*link)->next) {
+        leati_compiled_step *step = *link;
         if (!serves(step, spec, threads, version)) continue;
         *link = step->next;
         step->next = trainer->steps;
@@ -115,7 +116,7 @@ leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec 
         return LEAT_OK;
     }
     drop_stale(trainer);
-    leati_step *step = leati_calloc(1, sizeof *step);
+    leati_compiled_step *step = leati_calloc(1, sizeof *step);
     if (!step) return leati_fail_memory(err, sizeof *step, "a step");
     step->spec = *spec;
     step->threads = threads;
@@ -131,8 +132,8 @@ leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec 
     return LEAT_OK;
 }
 
-leat_status leati_trainer_run(leati_trainer *trainer, const leati_step *step, const void *const *pointers,
-                              uint64_t seed, leat_error *err) {
+leat_status leati_trainer_run(leati_trainer *trainer, const leati_compiled_step *step,
+                              const void *const *pointers, uint64_t seed, leat_error *err) {
     leat_model *model = trainer->model;
     bool trains = step->spec.mode == LEATI_TRAIN;
     if (trains)

@@ -10,25 +10,25 @@
 typedef struct leati_trainer leati_trainer;
 
 /* One compiled step. */
-typedef struct leati_step {
+typedef struct leati_compiled_step {
     leati_program_spec spec;
     int threads;
     uint64_t version; /* of the model when it was compiled */
     leati_program program;
     leati_plan *plan;
-    struct leati_step *next;
-} leati_step;
+    struct leati_compiled_step *next;
+} leati_compiled_step;
 
 /* The model's trainer, made at the first call. */
 leat_status leati_trainer_of(leat_model *model, leati_trainer **out, leat_error *err);
 
 /* The step for these shapes: from the cache, or compiled now.  Borrowed until the model is compiled anew. */
 leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec *spec, int threads,
-                               const leati_step **out, leat_error *err);
+                               const leati_compiled_step **out, leat_error *err);
 
 /* Runs it on bound data.  In train mode it writes the optimizer's scalars first and counts the iteration after. */
-leat_status leati_trainer_run(leati_trainer *trainer, const leati_step *step, const void *const *pointers,
-                              uint64_t seed, leat_error *err);
+leat_status leati_trainer_run(leati_trainer *trainer, const leati_compiled_step *step,
+                              const void *const *pointers, uint64_t seed, leat_error *err);
 
 /* Compute threads for calls on one batch: what leat_model_set_threads said, or all cores. */
 int leati_trainer_threads(const leati_trainer *trainer);

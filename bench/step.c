@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The time of one training step or one prediction, through the public interface:
+ *     bench_step MODEL train|predict BATCH [THREADS [SECONDS]]
+ * MODEL is mlp (64-128-128-4), lstm (64 steps of 8 features, 64 units, 4 outputs) or cnn (28x28x1: conv32, conv64, pool,
+ * dense 128, dense 10).  Adam.  Prints one JSON object: median, quartiles and fastest in us, and peak memory.
+ * bench/compare-step runs it beside PyTorch. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "leat/leat.h"
+
+enum { most_samples = 1 << 20 };
+
+static double now_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static leat_node *build(leat_builder *g, const char *name, leat_node **input, int64_t *shape, int *rank) {
+    if (strcmp(name, "mlp") == 0) {
+        *rank = 1;
+        shape[0] = 64;
+        *input = leat_input(g, shape, 1);
+        leat_node *x = leat_dense(leat_dense(*input, 128, "relu"), 128, "relu");
+        return leat_dense(x, 4, NULL);
+    }
+    if (strcmp(name, "lstm") == 0) {
+        *rank = 2;
+        shape[0] = 64;
+        shape[1] = 8;
+        *input = leat_input(g, shape, 2);
+        return leat_dense(leat_lstm(*input, 64, false), 4, NULL);
+    }
+    *rank = 3;
+    shape[0] = shape[1] = 28;
+    shape[2] = 1;
+    *input = leat_input(g, shape, 3);
+    leat_node *x = leat_conv2d(leat_conv2d(*input, 32, 3, "relu"), 64, 3, "relu");
+    x = leat_dense(leat_flatten(leat_max_pooling2d(x, 2)), 128, "relu");
+    return leat_dense(x, 10, "softmax");
+}
+
+static leat_status make_model(leat_model **model, const char *name, int64_t *shape, int *rank,
+                              leat_error *err) {
+    leat_builder *g = NULL;
+    leat_node *input = NULL;
+    leat_status status = leat_builder_create(&g, err);
+    if (status != LEAT_OK) return status;
+    leat_node *output = build(g, name, &input, shape, rank);
+    status = leat_model_create(model, &g, &input, 1, &output, 1, err);
+    if (status != LEAT_OK) return status;
+    leat_compile_options options = leat_compile_options_default();
+    options.optimizer = "adam";
+    options.loss = strcmp(name, "cnn") == 0 ? "categorical_crossentropy" : "mse";
+    return leat_model_compile(*model, &options, err);
+}
+
+static float *random_numbers(size_t count) {
+    float *numbers = malloc(count * sizeof *numbers);
+    leat_rng rng = leat_rng_for(1, 0, 0);
+    for (size_t i = 0; numbers && i < count; ++i) numbers[i] = (float)leat_rng_uniform(&rng);
+    return numbers;
+}
+
+static leat_status once(leat_model *model, bool train, const leat_arrays *arrays, leat_error *err) {
+    leat_tensor output;
+    return train ? leat_model_train_on_batch(model, arrays, NULL, err)
+                 : leat_model_predict_on_batch(model, arrays, &output, err);
+}
+
+static void report(const char *name, const char *mode, long batch, double *samples, int count) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    qsort(samples, (size_t)count, sizeof *samples, by_value);
+    printf("{\"model\": \"%s\", \"mode\": \"%s\", \"batch\": %ld, \"median_us\": %.2f, \"q1_us\": %.2f, "
+           "\"q3_us\": %.2f, "
+           "\"min_us\": %.2f, \"rounds\": %d, \"peak_mib\": %.0f}\n",
+           name, mode, batch, samples[count / 2], samples[count / 4], samples[count * 3 / 4], samples[0],
+           count, (double)usage.ru_maxrss / 1024);
+}
+
+static leat_status measure(leat_model *model, bool train, const leat_arrays *arrays, double seconds,
+                           double *samples, int *count, leat_error *err) {
+    for (int i = 0; i < 3; ++i) {
+        leat_status status = once(model, train, arrays, err);
+        if (status != LEAT_OK) return status;
+    }
+    double end = now_us() + seconds * 1e6;
+    for (*count = 0; *count < most_samples && (*count < 5 || now_us() < end); ++*count) {
+        double start = now_us();
+        leat_status status = once(model, train, arrays, err);
+        samples[*count] = now_us() - start;
+        if (status != LEAT_OK) return status;
+    }
+    return LEAT_OK;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 4) {
+        fprintf(stderr, "usage: bench_step mlp|lstm|cnn train|predict BATCH [THREADS [SECONDS]]\n");
+        return 2;
+    }
+    leat_error err = {0};
+    leat_model *model = NULL;
+    int64_t shape[4] = {0};
+    int rank = 0, count = 0;
+    long batch = strtol(argv[3], NULL, 10);
+    bool train = strcmp(argv[2], "train") == 0;
+    double seconds = argc > 5 ? strtod(argv[5], NULL) : 3;
+    leat_status status = make_model(&model, argv[1], shape, &rank, &err);
+    double *samples = malloc(most_samples * sizeof *samples);
+    if (status == LEAT_OK && samples) {
+        int64_t dims[5] = {batch}, elements = batch, classes = strcmp(argv[1], "cnn") == 0 ? 10 : 4;
+        for (int i = 0; i < rank; ++i) elements *= dims[i + 1] = shape[i];
+        float *x = random_numbers((size_t)elements), *y = random_numbers((size_t)(batch * classes));
+        leat_array inputs = {NULL, leat_tensor_view(LEAT_F32, rank + 1, dims, x)};
+        leat_array targets = {NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){batch, classes}, y)};
+        leat_arrays arrays = {&inputs, &targets, NULL, 1, 1, 0};
+        if (argc > 4) leat_model_set_threads(model, (int)strtol(argv[4], NULL, 10));
+        status = measure(model, train, &arrays, seconds, samples, &count, &err);
+        free(x);
+        free(y);
+    }
+    if (status == LEAT_OK)
+        report(argv[1], argv[2], batch, samples, count);
+    else
+        fprintf(stderr, "bench_step: %s\n", err.message);
+    free(samples);
+    leat_model_destroy(&model);
+    return status == LEAT_OK ? 0 : 1;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All of leat's public interface. */
+#ifndef LEAT_LEAT_H
+#define LEAT_LEAT_H
+
+#include "leat/callback.h"
+#include "leat/error.h"
+#include "leat/feed.h"
+#include "leat/model.h"
+#include "leat/npz.h"
+#include "leat/plugin.h"
+#include "leat/rng.h"
+#include "leat/sequence.h"
+#include "leat/source.h"
+#include "leat/tensor.h"
+#include "leat/train.h"
+#include "leat/version.h"
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers' weights in Keras's HDF5 layout.  Layer: formats. */
+#include "formats/keras_h5.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+enum { path_bytes = 1024 };
+
+leat_status leati_keras_h5_find(leati_h5 *file, const char **group, leat_error *err) {
+    if (leati_h5_has_object(file, "model_weights"))
+        *group = "model_weights";
+    else if (leati_h5_has_attribute(file, "/", "layer_names") ||
+             leati_h5_has_attribute(file, "/", "layer_names0"))
+        *group = "/";
+    else if (leati_h5_has_object(file, "layers") ||
+             leati_h5_has_object(file, "_layer_checkpoint_dependencies"))
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "weights in Keras 3's layout (.weights.h5); save the model as .h5 instead");
+    else
+        return leati_fail(err, LEAT_EFORMAT,
+                          "expected 'model_weights' or 'layer_names', found no Keras model");
+    return LEAT_OK;
+}
+
+static void member_path(char *out, const char *group, const char *name) {
+    snprintf(out, path_bytes, "%s%s%s", group, strcmp(group, "/") == 0 ? "" : "/", name);
+}
+
+/* The weights that a file lists for one layer. */
+typedef struct stored_layer {
+    char path[path_bytes];
+    leati_h5_strings weights;
+} stored_layer;
+
+static leat_status read_stored(leati_h5 *file, const char *group, const char *name, stored_layer *out,
+                               leat_error *err) {
+    *out = (stored_layer){0};
+    member_path(out->path, group, name);
+    return leati_h5_read_strings(file, out->path, "weight_names", &out->weights, err);
+}
+
+static leat_tensor weight_view(const leat_model *model, const leati_weight *weight) {
+    char *slab = model->weights.slab[LEATI_SLAB_WEIGHTS];
+    return leat_tensor_view(weight->desc.dtype, weight->desc.rank, weight->desc.shape,
+                            slab + weight->offset_bytes);
+}
+
+static leat_status read_layer(leati_h5 *file, const leat_model *model, int member, const stored_layer *stored,
+                              leat_error *err) {
+    const char *name = leati_member_name(model, member);
+    int count = leati_member_weight_count(model, member);
+    if (stored->weights.count != (size_t)count)
+        return leati_fail(err, LEAT_EFORMAT, "layer '%s': expected %d weights, '%s' has %zu", name, count,
+                          stored->path, stored->weights.count);
+    for (int i = 0; i < count; ++i) {
+        char path[path_bytes];
+        leat_tensor tensor = weight_view(model, leati_member_weight(model, member, i));
+        member_path(path, stored->path, stored->weights.items[i]);
+        LEATI_TRY(leati_prefix(leati_h5_read(file, path, &tensor, err), err, "layer '%s'", name));
+    }
+    return LEAT_OK;
+}
+
+/* The next member that has weights, from `from` on; model->member_count where there is none. */
+static int next_weighted(const leat_model *model, int from) {
+    while (from < model->member_count && leati_member_weight_count(model, from) == 0) ++from;
+    return from;
+}
+
+static leat_status read_by_order(leati_h5 *file, const char *group, leat_model *model,
+                                 const leati_h5_strings *names, leat_error *err) {
+    int member = next_weighted(model, 0);
+    for (size_t i = 0; i < names->count; ++i) {
+        stored_layer stored;
+        leat_status status = read_stored(file, group, names->items[i], &stored, err);
+        if (status == LEAT_OK && stored.weights.count > 0) {
+            status = member < model->member_count
+                         ? read_layer(file, model, member, &stored, err)
+                         : leati_fail(err, LEAT_EFORMAT,
+                                      "layer '%s' of the file has weights, but the model has no "
+                                      "further layer with weights",
+                                      names->items[i]);
+            member = next_weighted(model, member + 1);
+        }
+        leati_h5_strings_fini(&stored.weights);
+        LEATI_TRY(status);
+    }
+    if (member < model->member_count)
+        return leati_fail(err, LEAT_EFORMAT, "the file has no weights for layer '%s' and those after it",
+                          leati_member_name(model, member));
+    return LEAT_OK;
+}
+
+static leat_status read_by_name(leati_h5 *file, const char *group, leat_model *model,
+                                const leati_h5_strings *names, leat_error *err) {
+    for (int member = next_weighted(model, 0); member < model->member_count;
+         member = next_weighted(model, member + 1)) {
+        for (size_t i = 0; i < names->count; ++i) {
+            if (strcmp(names->items[i], leati_member_name(model, member)) != 0) continue;
+            stored_layer stored;
+            leat_status status = read_stored(file, group, names->items[i], &stored, err);
+            if (status == LEAT_OK) status = read_layer(file, model, member, &stored, err);
+            leati_h5_strings_fini(&stored.weights);
+            LEATI_TRY(status);
+        }
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_keras_h5_read_weights(leati_h5 *file, const char *group, leat_model *model, bool by_name,
+                                        leat_error *err) {
+    leati_h5_strings names;
+    LEATI_TRY(leati_h5_read_strings(file, group, "layer_names", &names, err));
+    leat_status status = by_name ? read_by_name(file, group, model, &names, err)
+                                 : read_by_order(file, group, model, &names, err);
+    leati_h5_strings_fini(&names);
+    return status;
+}
+
+/* "kernel:0" under "dense_1/": the file's name of a weight.  A nested model's weights carry their own layers' names. */
+static leat_status write_layer(leati_h5 *file, const char *path, const leat_model *model, int member,
+                               leat_error *err) {
+    int count = leati_member_weight_count(model, member);
+    const char **names = leati_calloc((size_t)count, sizeof *names);
+    if (!names) return leati_fail_memory(err, (size_t)count * sizeof *names, "names");
+    for (int i = 0; i < count; ++i) names[i] = leati_member_weight_name(model, member, i);
+    leat_status status = leati_h5_write_group(file, path, err);
+    if (status == LEAT_OK)
+        status = leati_h5_write_strings(file, path, "weight_names", names, (size_t)count, err);
+    for (int i = 0; status == LEAT_OK && i < count; ++i) {
+        char dataset[path_bytes];
+        leat_tensor tensor = weight_view(model, leati_member_weight(model, member, i));
+        member_path(dataset, path, names[i]);
+        status = leati_h5_write(file, dataset, &tensor, err);
+    }
+    leati_free(names);
+    return status;
+}
+
+static leat_status write_names(leati_h5 *file, const char *group, const leat_model *model, leat_error *err) {
+    const char **names = leati_calloc((size_t)model->member_count, sizeof *names);
+    if (!names) return leati_fail_memory(err, (size_t)model->member_count * sizeof *names, "names");
+    for (int i = 0; i < model->member_count; ++i) names[i] = leati_member_name(model, i);
+    leat_status status =
+        leati_h5_write_strings(file, group, "layer_names", names, (size_t)model->member_count, err);
+    leati_free(names);
+    return status;
+}
+
+leat_status leati_keras_h5_write_weights(leati_h5 *file, const char *group, const leat_model *model,
+                                         leat_error *err) {
+    if (strcmp(group, "/") != 0) LEATI_TRY(leati_h5_write_group(file, group, err));
+    LEATI_TRY(write_names(file, group, model, err));
+    LEATI_TRY(leati_h5_write_string(file, group, "backend", "tensorflow", err));
+    LEATI_TRY(leati_h5_write_string(file, group, "keras_version", "2.3.1", err));
+    for (int i = 0; i < model->member_count; ++i) {
+        char path[path_bytes];
+        member_path(path, group, leati_member_name(model, i));
+        LEATI_TRY(write_layer(file, path, model, i, err));
+    }
+    return LEAT_OK;
+}

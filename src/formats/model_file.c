@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* leat_model_load, leat_model_save and their like: which format a file has, and what goes into it.  Layer: formats. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "formats/keras_h5.h"
+#include "json/json.h"
+
+/* An HDF5 file starts with this, at least when Keras wrote it. */
+static const unsigned char h5_signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+
+typedef enum file_kind { FILE_H5, FILE_JSON, FILE_KERAS_ZIP, FILE_UNKNOWN } file_kind;
+
+static leat_status kind_of(const char *path, file_kind *kind, leat_error *err) {
+    leati_map map;
+    LEATI_TRY(leati_map_open(&map, path, err));
+    size_t start = 0;
+    while (start < map.size && strchr(" \t\r\n", map.data[start]) && map.data[start]) ++start;
+    if (map.size >= sizeof h5_signature && memcmp(map.data, h5_signature, sizeof h5_signature) == 0)
+        *kind = FILE_H5;
+    else if (map.size >= 4 && memcmp(map.data, "PK\3\4", 4) == 0)
+        *kind = FILE_KERAS_ZIP;
+    else if (start < map.size && map.data[start] == '{')
+        *kind = FILE_JSON;
+    else
+        *kind = FILE_UNKNOWN;
+    leati_map_close(&map);
+    return LEAT_OK;
+}
+
+static leat_status load_json(leat_model **out, const char *path, leat_error *err) {
+    leati_map map;
+    LEATI_TRY(leati_map_open(&map, path, err));
+    char *text = leati_calloc(map.size + 1, 1);
+    leat_status status = LEAT_OK;
+    if (!text)
+        status = leati_fail_memory(err, map.size, "an architecture");
+    else
+        memcpy(text, map.data, map.size);
+    if (status == LEAT_OK) status = leat_model_from_json(out, text, err);
+    leati_free(text);
+    leati_map_close(&map);
+    return status;
+}
+
+/* A JSON attribute of the root. */
+static leat_status read_json(leati_h5 *file, const char *name, json_t **out, leat_error *err) {
+    char *text = NULL;
+    *out = NULL;
+    LEATI_TRY(leati_h5_read_string(file, "/", name, &text, err));
+    leat_status status = leati_json_parse(out, text, strlen(text), err);
+    leati_free(text);
+    return leati_prefix(status, err, "attribute '%s'", name);
+}
+
+/* Defaults of layers are those of the version that wrote the file, which only the root knows. */
+static void add_version(leati_h5 *file, json_t *config) {
+    char *version = NULL;
+    if (json_is_object(config) && !json_object_get(config, "keras_version") &&
+        leati_h5_read_string(file, "/", "keras_version", &version, NULL) == LEAT_OK)
+        json_object_set_new(config, "keras_version", json_string(version));
+    leati_free(version);
+}
+
+static leat_status read_architecture(leati_h5 *file, leat_model **out, leat_error *err) {
+    if (!leati_h5_has_attribute(file, "/", "model_config"))
+        return leati_fail(err, LEAT_EFORMAT,
+                          "no 'model_config': a file of weights; load the architecture first, then "
+                          "these with leat_model_load_weights");
+    json_t *config = NULL;
+    LEATI_TRY(read_json(file, "model_config", &config, err));
+    add_version(file, config);
+    leat_status status = leati_model_from_config(out, config, err);
+    json_decref(config);
+    return status;
+}
+
+static leat_status read_training(leati_h5 *file, leat_model *model, leat_error *err) {
+    if (!leati_h5_has_attribute(file, "/", "training_config")) return LEAT_OK;
+    json_t *config = NULL;
+    LEATI_TRY(read_json(file, "training_config", &config, err));
+    leat_status status = leati_model_compile_config(model, config, err);
+    json_decref(config);
+    LEATI_TRY(leati_prefix(status, err, "training_config"));
+    return leati_keras_h5_read_optimizer(file, model, err);
+}
+
+static leat_status read_model(leati_h5 *file, leat_model **out, leat_error *err) {
+    const char *group = NULL;
+    LEATI_TRY(read_architecture(file, out, err));
+    LEATI_TRY(leati_keras_h5_find(file, &group, err));
+    LEATI_TRY(leati_keras_h5_read_weights(file, group, *out, false, err));
+    return read_training(file, *out, err);
+}
+
+static leat_status load_h5(leat_model **out, const char *path, leat_error *err) {
+    leati_h5 *file = NULL;
+    LEATI_TRY(leati_h5_open(&file, path, err));
+    leat_status status = leati_prefix(read_model(file, out, err), err, "'%s'", path);
+    leati_h5_close(&file, NULL);
+    if (status != LEAT_OK) leat_model_destroy(out);
+    return status;
+}
+
+leat_status leat_model_load(leat_model **out, const char *path, leat_error *err) {
+    file_kind kind = FILE_UNKNOWN;
+    *out = NULL;
+    LEATI_TRY(kind_of(path, &kind, err));
+    switch (kind) {
+    case FILE_H5: return load_h5(out, path, err);
+    case FILE_JSON: return leati_prefix(load_json(out, path, err), err, "'%s'", path);
+    case FILE_KERAS_ZIP:
+        return leati_fail(err, LEAT_ENOTSUP, "'%s': a .keras archive; save the model as .h5 in Keras instead",
+                          path);
+    case FILE_UNKNOWN: break;
+    }
+    return leati_fail(err, LEAT_EFORMAT, "'%s': expected a Keras .h5 file or a JSON architecture", path);
+}
+
+leat_status leat_model_load_weights(leat_model *model, const char *path, bool by_name, leat_error *err) {
+    leati_h5 *file = NULL;
+    const char *group = NULL;
+    LEATI_TRY(leati_h5_open(&file, path, err));
+    leat_status status = leati_keras_h5_find(file, &group, err);
+    if (status == LEAT_OK) status = leati_keras_h5_read_weights(file, group, model, by_name, err);
+    leati_h5_close(&file, NULL);
+    return leati_prefix(status, err, "'%s'", path);
+}
+
+static leat_status write_json(leati_h5 *file, const char *name, const json_t *value, leat_error *err) {
+    char *text = NULL;
+    LEATI_TRY(leati_json_write(value, &text, err));
+    leat_status status = leati_h5_write_string(file, "/", name, text, err);
+    leati_free(text);
+    return status;
+}
+
+static leat_status write_training(leati_h5 *file, const leat_model *model, leat_error *err) {
+    json_t *config = NULL;
+    LEATI_TRY(leati_model_training_config(model, &config, err));
+    leat_status status = write_json(file, "training_config", config, err);
+    json_decref(config);
+    LEATI_TRY(status);
+    return leati_keras_h5_write_optimizer(file, model, err);
+}
+
+static leat_status write_model(leati_h5 *file, const leat_model *model, bool include_optimizer,
+                               leat_error *err) {
+    json_t *config = NULL;
+    LEATI_TRY(leati_model_config(model, &config, err));
+    leat_status status = write_json(file, "model_config", config, err);
+    json_decref(config);
+    LEATI_TRY(status);
+    LEATI_TRY(leati_h5_write_string(file, "/", "keras_version", "2.3.1", err));
+    LEATI_TRY(leati_h5_write_string(file, "/", "backend", "tensorflow", err));
+    LEATI_TRY(leati_keras_h5_write_weights(file, "model_weights", model, err));
+    return include_optimizer && model->compiled.ready ? write_training(file, model, err) : LEAT_OK;
+}
+
+/* Writes beside the file and renames: a failure at any point leaves the old file as it was. */
+typedef leat_status (*write_content)(leati_h5 *file, const leat_model *model, bool include_optimizer,
+                                     leat_error *err);
+
+static leat_status replace(const char *path, write_content content, const leat_model *model,
+                           bool include_optimizer, leat_error *err) {
+    leati_replacement replacement;
+    leati_h5 *file = NULL;
+    LEATI_TRY(leati_replace_begin(&replacement, path, err));
+    leat_status status = leati_h5_create(&file, replacement.temporary, err);
+    if (status == LEAT_OK) status = content(file, model, include_optimizer, err);
+    leat_status closed = leati_h5_close(&file, status == LEAT_OK ? err : NULL);
+    if (status == LEAT_OK) status = closed;
+    if (status == LEAT_OK) return leati_replace_commit(&replacement, err);
+    leati_replace_abandon(&replacement);
+    return leati_prefix(status, err, "'%s' was not written", path);
+}
+
+leat_status leat_model_save(const leat_model *model, const char *path, bool include_optimizer,
+                            leat_error *err) {
+    return replace(path, write_model, model, include_optimizer, err);
+}
+
+static leat_status write_weights(leati_h5 *file, const leat_model *model, bool include_optimizer,
+                                 leat_error *err) {
+    (void)include_optimizer;
+    return leati_keras_h5_write_weights(file, "/", model, err);
+}
+
+leat_status leat_model_save_weights(const leat_model *model, const char *path, leat_error *err) {
+    return replace(path, write_weights, model, false, err);
+}

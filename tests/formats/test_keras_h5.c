@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keras's own .h5 files: read, predicted, trained on as Keras went on, written and read again; and damaged ones. */
+#include "cmocka_all.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "leat/train.h"
+#include "support/npz.h"
+
+#define FILES LEAT_SOURCE_DIR "/tests/golden/files/"
+
+static void must(leat_status status, const leat_error *err) {
+    if (status != LEAT_OK) fail_msg("%s", err->message);
+}
+
+static leat_model *load(const char *path) {
+    leat_error err = {0};
+    leat_model *model = NULL;
+    must(leat_model_load(&model, path, &err), &err);
+    return model;
+}
+
+/* Largest difference relative to the scale of what is expected. */
+static double distance(const leat_tensor *got, const leat_tensor *want) {
+    assert_int_equal(leat_tensor_count(got), leat_tensor_count(want));
+    double difference = 0, scale = 1e-30;
+    const float *a = got->data, *b = want->data;
+    for (int64_t i = 0; i < leat_tensor_count(want); ++i) {
+        difference = fmax(difference, fabs((double)a[i] - (double)b[i]));
+        scale = fmax(scale, fabs((double)b[i]));
+    }
+    return difference / scale;
+}
+
+typedef struct vectors {
+    leat_npz *npz;
+    leat_array inputs[8], targets[8], weights[8];
+    leat_arrays arrays;
+} vectors;
+
+static int32_t gather(leat_npz *npz, const char *prefix, leat_array *out) {
+    int32_t count = 0;
+    char name[16];
+    while (snprintf(name, sizeof name, "%s%d", prefix, (int)count), test_npz_has(npz, name))
+        out[count++] = (leat_array){NULL, test_npz_get(npz, name)};
+    return count;
+}
+
+static void open_vectors(vectors *v, const char *name) {
+    char path[128];
+    snprintf(path, sizeof path, "files/%s.npz", name);
+    *v = (vectors){.npz = test_npz_open(path)};
+    v->arrays = (leat_arrays){v->inputs, v->targets, v->weights, 0, 0, 0};
+    v->arrays.input_count = gather(v->npz, "x", v->inputs);
+    v->arrays.target_count = gather(v->npz, "t", v->targets);
+    v->arrays.sample_weight_count = gather(v->npz, "sw", v->weights);
+}
+
+static void check_predictions(leat_model *model, const vectors *v, double tolerance) {
+    leat_error err = {0};
+    leat_tensor outputs[8];
+    char name[16];
+    must(leat_model_predict_on_batch(model, &v->arrays, outputs, &err), &err);
+    for (int i = 0; i < leat_model_output_count(model); ++i) {
+        snprintf(name, sizeof name, "y%d", i);
+        leat_tensor want = test_npz_get(v->npz, name);
+        double d = distance(&outputs[i], &want);
+        if (d > tolerance) fail_msg("%s: off by %g of the scale", name, d);
+    }
+}
+
+/* Ten steps of training, weights compared after each. */
+static void check_continuation(leat_model *model, const vectors *v, double tolerance) {
+    leat_error err = {0};
+    char name[32];
+    for (int step = 1; step <= 10; ++step) {
+        must(leat_model_train_on_batch(model, &v->arrays, NULL, &err), &err);
+        for (int i = 0; i < leat_model_weight_count(model); ++i) {
+            snprintf(name, sizeof name, "s%d_w%d", step, i);
+            leat_tensor want = test_npz_get(v->npz, name), got = leat_model_weight(model, i);
+            double d = distance(&got, &want);
+            if (d > tolerance) fail_msg("step %d, %s: off by %g", step, leat_model_weight_name(model, i), d);
+        }
+    }
+}
+
+static void copy_file(const char *from, const char *to, long bytes) {
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    assert_true(in && out);
+    for (int c = fgetc(in); c != EOF && bytes != 0; c = fgetc(in), --bytes) fputc(c, out);
+    fclose(in);
+    assert_int_equal(fclose(out), 0);
+}
+
+static const struct {
+    const char *name;
+    double predict, train; /* tolerances */
+} trained[] = {
+    {"cnn_adam", 1e-5, 1e-5},     {"cnn_adam_amsgrad", 1e-5, 1e-5},   {"lstm_sgd", 1e-5, 1e-5},
+    {"lstm_adagrad", 1e-5, 1e-5}, {"lstm_adadelta", 1e-5, 1e-5},      {"lstm_adamax", 1e-5, 1e-5},
+    {"lstm_nadam", 1e-5, 1e-5},   {"two_inputs_rmsprop", 1e-5, 1e-5},
+};
+
+static void keras_files_go_on_as_in_keras(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof trained / sizeof *trained; ++i) {
+        char path[256];
+        vectors v;
+        snprintf(path, sizeof path, FILES "%s.h5", trained[i].name);
+        print_message("  %s\n", trained[i].name);
+        leat_model *model = load(path);
+        open_vectors(&v, trained[i].name);
+        check_predictions(model, &v, trained[i].predict);
+        check_continuation(model, &v, trained[i].train);
+        leat_npz_close(&v.npz);
+        leat_model_destroy(&model);
+    }
+}
+
+static void what_leat_writes_goes_on_just_the_same(void **state) {
+    (void)state;
+    leat_error err = {0};
+    char copy[] = "/tmp/leat-h5-XXXXXX";
+    close(mkstemp(copy));
+    for (size_t i = 0; i < sizeof trained / sizeof *trained; ++i) {
+        char path[256];
+        vectors v;
+        snprintf(path, sizeof path, FILES "%s.h5", trained[i].name);
+        leat_model *model = load(path);
+        must(leat_model_save(model, copy, true, &err), &err);
+        leat_model_destroy(&model);
+        model = load(copy);
+        open_vectors(&v, trained[i].name);
+        check_predictions(model, &v, trained[i].predict);
+        check_continuation(model, &v, trained[i].train);
+        leat_npz_close(&v.npz);
+        leat_model_destroy(&model);
+    }
+    unlink(copy);
+}
+
+static void other_files_predict_as_in_keras(void **state) {
+    (void)state;
+    const char *names[] = {"cnn_uncompiled", "split_attributes"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        char path[256];
+        vectors v;
+        snprintf(path, sizeof path, FILES "%s.h5", names[i]);
+        print_message("  %s\n", names[i]);
+        leat_model *model = load(path);
+        open_vectors(&v, names[i]);
+        check_predictions(model, &v, 1e-5);
+        leat_npz_close(&v.npz);
+        leat_model_destroy(&model);
+    }
+}
+
+static void weights_files_fit_an_architecture(void **state) {
+    (void)state;
+    const char *names[] = {"cnn_weights", "two_inputs_weights"};
+    leat_error err = {0};
+    for (int by_name = 0; by_name < 2; ++by_name)
+        for (size_t i = 0; i < 2; ++i) {
+            char path[256];
+            vectors v;
+            snprintf(path, sizeof path, FILES "%s.json", names[i]);
+            leat_model *model = load(path);
+            snprintf(path, sizeof path, FILES "%s.h5", names[i]);
+            must(leat_model_load_weights(model, path, by_name, &err), &err);
+            open_vectors(&v, names[i]);
+            check_predictions(model, &v, 1e-5);
+            leat_npz_close(&v.npz);
+            leat_model_destroy(&model);
+        }
+}
+
+static void weights_files_are_written_and_read(void **state) {
+    (void)state;
+    leat_error err = {0};
+    char copy[] = "/tmp/leat-h5-XXXXXX";
+    vectors v;
+    close(mkstemp(copy));
+    leat_model *model = load(FILES "cnn_adam.h5");
+    must(leat_model_save_weights(model, copy, &err), &err);
+    must(leat_model_initialize(model, 5, &err), &err);
+    must(leat_model_load_weights(model, copy, false, &err), &err);
+    open_vectors(&v, "cnn_adam");
+    check_predictions(model, &v, 1e-5);
+    leat_npz_close(&v.npz);
+    leat_model *none = NULL;
+    assert_int_equal(leat_model_load(&none, copy, &err), LEAT_EFORMAT);
+    assert_non_null(strstr(err.message, "leat_model_load_weights"));
+    leat_model *other = load(FILES "lstm_sgd.h5");
+    assert_int_equal(leat_model_load_weights(other, copy, false, &err), LEAT_EFORMAT);
+    leat_model_destroy(&other);
+    leat_model_destroy(&model);
+    unlink(copy);
+}
+
+static void a_failed_save_leaves_the_old_file(void **state) {
+    (void)state;
+    leat_error err = {0};
+    char folder[] = "/tmp/leat-h5-XXXXXX", path[64];
+    struct stat before, after;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/m.h5", folder);
+    leat_model *model = load(FILES "cnn_adam.h5");
+    must(leat_model_save(model, path, true, &err), &err);
+    assert_int_equal(stat(path, &before), 0);
+    assert_int_equal(leat_model_save(model, "/no/such/folder/m.h5", true, &err), LEAT_EIO);
+    if (geteuid() != 0) {
+        assert_int_equal(chmod(folder, 0500), 0);
+        assert_int_equal(leat_model_save(model, path, true, &err), LEAT_EIO);
+        assert_int_equal(chmod(folder, 0700), 0);
+    }
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(before.st_ino, after.st_ino);
+    unlink(path);
+    assert_int_equal(rmdir(folder), 0);
+    leat_model_destroy(&model);
+}
+
+static void truncated_files_are_refused(void **state) {
+    (void)state;
+    char copy[] = "/tmp/leat-h5-XXXXXX";
+    struct stat whole;
+    close(mkstemp(copy));
+    assert_int_equal(stat(FILES "cnn_adam.h5", &whole), 0);
+    for (long bytes = 0; bytes < whole.st_size; bytes += whole.st_size / 97 + 1) {
+        leat_error err = {0};
+        leat_model *model = NULL;
+        copy_file(FILES "cnn_adam.h5", copy, bytes);
+        leat_status status = leat_model_load(&model, copy, &err);
+        if (status == LEAT_OK) fail_msg("%ld bytes of %ld were loaded", bytes, (long)whole.st_size);
+        assert_null(model);
+        assert_non_null(strstr(err.message, copy));
+    }
+    unlink(copy);
+}
+
+static void foreign_files_are_named_as_such(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *model = NULL;
+    assert_int_equal(leat_model_load(&model, "/no/such/file.h5", &err), LEAT_ENOTFOUND);
+    assert_int_equal(leat_model_load(&model, LEAT_SOURCE_DIR "/LICENSE", &err), LEAT_EFORMAT);
+    assert_non_null(strstr(err.message, "expected a Keras .h5 file or a JSON architecture"));
+    assert_null(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keras_files_go_on_as_in_keras),
+        cmocka_unit_test(what_leat_writes_goes_on_just_the_same),
+        cmocka_unit_test(other_files_predict_as_in_keras),
+        cmocka_unit_test(weights_files_fit_an_architecture),
+        cmocka_unit_test(weights_files_are_written_and_read),
+        cmocka_unit_test(a_failed_save_leaves_the_old_file),
+        cmocka_unit_test(truncated_files_are_refused),
+        cmocka_unit_test(foreign_files_are_named_as_such),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory: the n-th allocation fails, for every n, from making a model to loading it again; and a steady step has none.
+ * leat's own allocations: jansson 2.14 drops letters of a text when its buffer cannot grow, and libraries like HDF5 have
+ * no door of ours. */
+#include "cmocka_all.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/memory_failing.h"
+#include "train/support.h"
+
+static const char architecture[] =
+    "{\"class_name\": \"Model\", \"config\": {\"name\": \"small\", \"layers\": ["
+    "{\"class_name\": \"InputLayer\", \"name\": \"in\", \"inbound_nodes\": [],"
+    " \"config\": {\"name\": \"in\", \"batch_input_shape\": [null, 4]}},"
+    "{\"class_name\": \"Dense\", \"name\": \"hidden\", \"inbound_nodes\": [[[\"in\", 0, 0, {}]]],"
+    " \"config\": {\"name\": \"hidden\", \"units\": 3, \"activation\": \"relu\","
+    " \"kernel_regularizer\": {\"class_name\": \"L1L2\", \"config\": {\"l1\": 0.0, \"l2\": 0.01}}}},"
+    "{\"class_name\": \"BatchNormalization\", \"name\": \"norm\", \"inbound_nodes\": [[[\"hidden\", 0, 0, "
+    "{}]]],"
+    " \"config\": {\"name\": \"norm\"}},"
+    "{\"class_name\": \"Dense\", \"name\": \"out\", \"inbound_nodes\": [[[\"norm\", 0, 0, {}]]],"
+    " \"config\": {\"name\": \"out\", \"units\": 3, \"activation\": \"softmax\"}}],"
+    " \"input_layers\": [[\"in\", 0, 0]], \"output_layers\": [[\"out\", 0, 0]]}}";
+
+static leat_status make(leat_model **model, leat_error *err) {
+    leat_compile_options options = leat_compile_options_default();
+    options.optimizer = "adam";
+    options.loss = "categorical_crossentropy";
+    options.metrics = "accuracy";
+    leat_status status = leat_model_from_json(model, architecture, err);
+    return status == LEAT_OK ? leat_model_compile(*model, &options, err) : status;
+}
+
+static leat_status train(leat_model *model, int workers, leat_error *err) {
+    clusters data = clusters_of(20, 8);
+    leat_sequence sequence = clusters_sequence(&data);
+    leat_fit_options options = leat_fit_options_default();
+    leat_history *history = NULL;
+    options.verbose = 0;
+    options.threads = 1;
+    options.workers = workers;
+    options.validation = &sequence;
+    leat_status status = leat_model_fit_generator(model, &sequence, &options, &history, err);
+    char *json = NULL;
+    if (status == LEAT_OK) status = leat_history_json(history, &json, err);
+    leat_string_free(json);
+    leat_history_destroy(&history);
+    return status;
+}
+
+static leat_status predict(leat_model *model, leat_error *err) {
+    clusters data = clusters_of(20, 8);
+    leat_sequence sequence = clusters_sequence(&data);
+    leat_evaluate_options options = leat_evaluate_options_default();
+    leat_predictions *predictions = NULL;
+    options.workers = 0;
+    options.threads = 1;
+    leat_status status = leat_model_predict_generator(model, &sequence, &options, &predictions, err);
+    leat_predictions_destroy(&predictions);
+    return status;
+}
+
+typedef leat_status (*life)(const char *path, leat_error *err);
+
+static leat_status create_and_fit(const char *path, leat_error *err) {
+    (void)path;
+    leat_model *model = NULL;
+    leat_status status = make(&model, err);
+    if (status == LEAT_OK) status = train(model, 0, err);
+    if (status == LEAT_OK) status = predict(model, err);
+    leat_model_destroy(&model);
+    return status;
+}
+
+static leat_status fit_with_a_worker(const char *path, leat_error *err) {
+    (void)path;
+    leat_model *model = NULL;
+    leat_status status = make(&model, err);
+    if (status == LEAT_OK) status = train(model, 1, err);
+    leat_model_destroy(&model);
+    return status;
+}
+
+static leat_status save_and_load(const char *path, leat_error *err) {
+    leat_model *model = NULL, *again = NULL;
+    leat_status status = make(&model, err);
+    if (status == LEAT_OK) status = leat_model_save(model, path, true, err);
+    if (status == LEAT_OK) status = leat_model_load(&again, path, err);
+    leat_model_destroy(&model);
+    leat_model_destroy(&again);
+    return status;
+}
+
+static leat_status words(const char *path, leat_error *err) {
+    (void)path;
+    leat_model *model = NULL;
+    char *json = NULL, *table = NULL;
+    leat_status status = make(&model, err);
+    if (status == LEAT_OK) status = leat_model_to_json(model, &json, err);
+    if (status == LEAT_OK) status = leat_model_summary(model, &table, err);
+    leat_string_free(json);
+    leat_string_free(table);
+    leat_model_destroy(&model);
+    return status;
+}
+
+/* Fails each allocation in turn: every run ends in success or LEAT_ENOMEM with a sentence, and leaves nothing. */
+static void sweep(life run) {
+    char path[] = "/tmp/leat-memory-XXXXXX";
+    close(mkstemp(path));
+    leat_error first = {0};
+    if (run(path, &first) != LEAT_OK) fail_msg("%s", first.message); /* libraries keep what they make once */
+    int64_t live = memory_live(), n = 1;
+    for (bool more = true; more; ++n) {
+        leat_error err = {0};
+        memory_fail_at(n);
+        leat_status status = run(path, &err);
+        more = memory_failed();
+        if (more && status != LEAT_OK && status != LEAT_ENOMEM)
+            fail_msg("allocation %lld failed as %s: %s", (long long)n, leat_status_name(status), err.message);
+        if (status != LEAT_OK) assert_true(err.message[0] != '\0');
+        if (!more) assert_int_equal(status, LEAT_OK);
+        if (memory_live() != live)
+            fail_msg("allocation %lld failed and left %lld blocks", (long long)n,
+                     (long long)(memory_live() - live));
+    }
+    memory_fail_at(0);
+    unlink(path);
+    print_message("  %lld allocations failed in turn\n", (long long)n - 2);
+}
+
+static void create_and_fit_survive(void **state) {
+    (void)state;
+    sweep(create_and_fit);
+}
+
+static void fit_with_a_worker_survives(void **state) {
+    (void)state;
+    sweep(fit_with_a_worker);
+}
+
+static void save_and_load_survive(void **state) {
+    (void)state;
+    sweep(save_and_load);
+}
+
+static void words_survive(void **state) {
+    (void)state;
+    sweep(words);
+}
+
+static leat_status watch(void *user, leat_training *training, int64_t batch, leat_logs *logs,
+                         leat_error *err) {
+    (void)training, (void)logs, (void)err;
+    if (batch == 5) memory_fail_at(0); /* counts from here */
+    if (batch == 40) *(int64_t *)user = memory_calls();
+    return LEAT_OK;
+}
+
+static void a_steady_step_allocates_nothing(void **state) {
+    (void)state;
+    leat_error err = {0};
+    for (int workers = 0; workers < 3; ++workers) {
+        int64_t calls = -1;
+        leat_model *model = make_classifier(1);
+        clusters data = clusters_of(400, 8);
+        leat_sequence sequence = clusters_sequence(&data);
+        leat_callback callback = {.user = &calls, .on_train_batch_end = watch};
+        leat_fit_options options = leat_fit_options_default();
+        options.verbose = 0;
+        options.workers = workers;
+        options.callbacks = (leat_callback *[]){&callback};
+        options.callback_count = 1;
+        if (leat_model_fit_generator(model, &sequence, &options, NULL, &err) != LEAT_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(calls, 0);
+        leat_model_destroy(&model);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(create_and_fit_survive),          cmocka_unit_test(fit_with_a_worker_survives),
+        cmocka_unit_test(save_and_load_survive),           cmocka_unit_test(words_survive),
+        cmocka_unit_test(a_steady_step_allocates_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
