@@ -14,8 +14,6 @@
 #include "feed/crew.h"
 #include "feed/shuffle.h"
 
-#define WAKE_UP_NS                                                                                           \
-    50000 /* about what waking a sleeper on another core takes: the longest spin that can pay */
 #define TICK_NS 50000000 /* how often a waiting caller looks after its helper process */
 
 struct leat_feed {
@@ -31,7 +29,6 @@ struct leat_feed {
     uint64_t issued; /* tickets */
     int64_t pass, ordinal, pass_length;
     int64_t passes_ended; /* by leat_feed_end_pass */
-    uint64_t gather;      /* tickets to collect before workers are woken for them, while enough lies ready */
     leati_shuffle shuffle;
 
     /* what was delivered */
@@ -41,8 +38,7 @@ struct leat_feed {
     bool in_use;
     bool pass_due; /* the pass in hand was delivered whole, and is yet to be ended */
 
-    int64_t spin_ns;     /* the longest spin */
-    int64_t spin_now_ns; /* shorter while spinning does not pay */
+    leati_spin spin;
     leat_feed_stats stats;
     leat_status pending; /* found while issuing, due when the tickets before it are delivered */
     leat_error pending_error;
@@ -136,7 +132,7 @@ static bool may_issue(leat_feed *feed) {
     return feed->pending == LEAT_OK;
 }
 
-static void issue_until(leat_feed *feed, uint64_t end) {
+static void issue_until(leat_feed *feed, uint64_t end, bool urgent) {
     while (feed->issued < end && may_issue(feed)) {
         leati_job job = {.ticket = feed->issued++,
                          .length = feed->pass_length,
@@ -144,12 +140,12 @@ static void issue_until(leat_feed *feed, uint64_t end) {
         ++feed->ordinal;
         leati_ring_open_slot(&feed->ring, &job);
     }
-    leati_ring_announce(&feed->ring, feed->issued, feed->issued < end ? 1 : feed->gather);
+    leati_ring_announce(&feed->ring, feed->issued, urgent || feed->issued < end);
 }
 
-static void issue_ahead(leat_feed *feed) {
+static void issue_ahead(leat_feed *feed, bool urgent) {
     if (feed->options.workers > 0)
-        issue_until(feed, feed->delivered + (uint64_t)feed->options.max_queue_size);
+        issue_until(feed, feed->delivered + (uint64_t)feed->options.max_queue_size, urgent);
 }
 
 /* ---- opening and closing ---- */
@@ -159,10 +155,10 @@ static leat_status open_ring(leat_feed *feed, leat_error *err) {
     bool processes = options->use_multiprocessing && options->workers > 0;
     int slots = options->workers > 0 ? options->max_queue_size + 1 : 1;
     LEATI_TRY(leati_ring_init(&feed->ring, &feed->sequence, slots, options->workers, processes, err));
-    bool idle_core = options->workers + 1 <= leati_core_count();
-    feed->spin_ns = options->spin_us >= 0 ? (int64_t)options->spin_us * 1000 : idle_core ? WAKE_UP_NS : 0;
-    feed->spin_now_ns = feed->spin_ns;
-    feed->ring.worker_spin_ns = idle_core ? WAKE_UP_NS / 2 : 0;
+    feed->spin.longest_ns = options->spin_us < 0 ? LEATI_WAKE_UP_NS : (int64_t)options->spin_us * 1000;
+    feed->ring.cores = leati_core_count();
+    feed->ring.batch_ns = LEATI_WAKE_UP_NS; /* until one was seen */
+    for (int i = 0; i < options->workers; ++i) feed->ring.workers[i].spin.longest_ns = LEATI_WAKE_UP_NS / 2;
     feed->stats.ring_bytes = (int64_t)feed->ring.bytes;
     feed->inline_worker =
         (leati_worker){.ring = &feed->ring, .sequence = &feed->sequence, .seed = options->seed};
@@ -177,7 +173,7 @@ static leat_status open_feed(leat_feed *feed, leat_error *err) {
     feed->length = feed->pass_length;
     feed->position.index = index_at(feed, 0);
     LEATI_TRY(open_ring(feed, err));
-    issue_ahead(feed);
+    issue_ahead(feed, true);
     return leati_crew_start(&feed->crew, err);
 }
 
@@ -248,7 +244,7 @@ static leat_status end_pass(leat_feed *feed, leat_error *err) {
         LEATI_TRY(leati_crew_start(&feed->crew, err));
     }
     if (feed->options.workers > 0)
-        issue_ahead(feed);
+        issue_ahead(feed, true);
     else if (may_issue(feed))
         feed->length = feed->pass_length;
     if (feed->issued > feed->delivered)
@@ -270,14 +266,6 @@ leat_status leat_feed_end_pass(leat_feed *feed, leat_error *err) {
 
 /* ---- delivery ---- */
 
-/* Spins less while batches take longer than spinning can bridge, more again as soon as it pays. */
-static void adapt_spin(leat_feed *feed, int64_t waited_ns) {
-    if (waited_ns <= feed->spin_ns)
-        feed->spin_now_ns = feed->spin_ns;
-    else if (feed->spin_now_ns > 1000)
-        feed->spin_now_ns /= 2;
-}
-
 static leat_status await_slot(leat_feed *feed, leat_error *err) {
     leati_wait seen = leati_ring_look(&feed->ring, feed->delivered);
     if (seen == LEATI_WAIT_TICK) {
@@ -285,8 +273,9 @@ static leat_status await_slot(leat_feed *feed, leat_error *err) {
         leati_ring_announce(&feed->ring, feed->issued,
                             1); /* nobody may sleep over a ticket that is waited for */
         int64_t sleep_ns = feed->ring.between_processes ? TICK_NS : -1;
-        int64_t spin_ns = feed->spin_now_ns;
-        while ((seen = leati_ring_await(&feed->ring, feed->delivered, spin_ns, sleep_ns)) ==
+        int64_t spin_ns = leati_spin_length(&feed->spin);
+        bool only_idle_cores = feed->options.spin_us < 0;
+        while ((seen = leati_ring_await(&feed->ring, feed->delivered, spin_ns, only_idle_cores, sleep_ns)) ==
                LEATI_WAIT_TICK) {
             spin_ns = 0;
             LEATI_TRY(leati_crew_check(&feed->crew, err));
@@ -294,7 +283,7 @@ static leat_status await_slot(leat_feed *feed, leat_error *err) {
         int64_t waited_ns = leati_now_ns() - start;
         ++feed->stats.starved;
         feed->stats.wait_ns += waited_ns;
-        adapt_spin(feed, waited_ns);
+        leati_spin_learn(&feed->spin, waited_ns);
     }
     if (seen == LEATI_WAIT_STOPPED) return leati_fail(err, LEAT_ESTOPPED, "the feed was stopped");
     if (seen == LEATI_WAIT_READY) return LEAT_OK;
@@ -339,9 +328,8 @@ static leat_status next_batch(leat_feed *feed, const leat_batch **batch, leat_er
     }
     ++feed->delivered;
     account(feed, slot);
-    bool cheap = slot->get_ns < WAKE_UP_NS;
-    feed->gather = cheap ? (uint64_t)(feed->options.max_queue_size + 1) / 2 : 1;
-    issue_ahead(feed);
+    feed->ring.batch_ns = slot->get_ns;
+    issue_ahead(feed, false);
     feed->in_use = true;
     *batch = &slot->batch;
     return LEAT_OK;
@@ -359,7 +347,7 @@ leat_status leat_feed_get(leat_feed *feed, const leat_batch **batch, leat_error 
         return end_stream(feed, LEAT_ESTOPPED, &why, err);
     }
     LEATI_TRY(leat_feed_end_pass(feed, err));
-    if (feed->options.workers == 0) issue_until(feed, feed->delivered + 1);
+    if (feed->options.workers == 0) issue_until(feed, feed->delivered + 1, true);
     if (feed->issued == feed->delivered && feed->pending != LEAT_OK)
         return end_stream(feed, feed->pending, &feed->pending_error, err);
     if (feed->issued == feed->delivered)

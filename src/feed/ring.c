@@ -13,6 +13,19 @@
 #include "base/error.h"
 
 #define YIELDS 4
+#define SPINS  64 /* looks between two of them */
+
+int64_t leati_spin_length(const leati_spin *spin) {
+    int64_t length = spin->longest_ns >> spin->failures;
+    return length < LEATI_WAKE_UP_NS / 64 ? 0 : length;
+}
+
+void leati_spin_learn(leati_spin *spin, int64_t waited_ns) {
+    if (waited_ns <= spin->longest_ns)
+        spin->failures = 0;
+    else if (spin->failures < 32)
+        ++spin->failures;
+}
 
 static void ring_bell(const leati_ring *ring, leati_futex *bell, int count) {
     atomic_fetch_add(bell, 1);
@@ -26,14 +39,35 @@ void leati_ring_open_slot(leati_ring *ring, const leati_job *job) {
     atomic_store_explicit(&slot->state, LEATI_SLOT_OPEN, memory_order_release);
 }
 
-void leati_ring_announce(leati_ring *ring, uint64_t issued, uint64_t gather) {
-    atomic_store(&ring->shared->issued, issued);
-    uint64_t claimed = atomic_load(&ring->shared->hint);
-    uint64_t open = issued > claimed ? issued - claimed : 0, sleepers = 0;
-    if (open < gather) return;
-    for (int i = 0; i < ring->worker_count && sleepers < open; ++i)
+static uint64_t open_tickets(const leati_ring *ring) {
+    uint64_t claimed = atomic_load(&ring->shared->hint), issued = atomic_load(&ring->shared->issued);
+    return issued > claimed ? issued - claimed : 0;
+}
+
+static void wake_workers(const leati_ring *ring, uint64_t most) {
+    uint64_t sleepers = 0;
+    for (int i = 0; i < ring->worker_count && sleepers < most; ++i)
         sleepers += atomic_load(&ring->workers[i].sleeping) != 0;
     if (sleepers) ring_bell(ring, &ring->shared->worker_bell, (int)sleepers);
+}
+
+void leati_ring_announce(leati_ring *ring, uint64_t issued, bool urgent) {
+    atomic_store(&ring->shared->issued, issued);
+    uint64_t open = open_tickets(ring);
+    bool cheap = ring->batch_ns < LEATI_WAKE_UP_NS;
+    uint64_t gather = cheap && !urgent ? ring->slot_count / 2 : 1;
+    if (open < gather) return;
+    /* Work that a worker does before another would be awake needs no other. */
+    uint64_t workers = cheap ? 1 + open * (uint64_t)ring->batch_ns / LEATI_WAKE_UP_NS : open;
+    wake_workers(ring, workers < open ? workers : open);
+}
+
+/* Whether the caller of this, the consumer and the workers that are awake leave no core to share. */
+static bool core_is_idle(const leati_ring *ring) {
+    int awake = 1;
+    for (int i = 0; i < ring->worker_count && awake <= ring->cores; ++i)
+        awake += atomic_load_explicit(&ring->workers[i].sleeping, memory_order_relaxed) == 0;
+    return awake <= ring->cores;
 }
 
 leati_wait leati_ring_look(leati_ring *ring, uint64_t ticket) {
@@ -44,29 +78,43 @@ leati_wait leati_ring_look(leati_ring *ring, uint64_t ticket) {
                                                                                   : LEATI_WAIT_TICK;
 }
 
-leati_wait leati_ring_await(leati_ring *ring, uint64_t ticket, int64_t spin_ns, int64_t sleep_ns) {
-    leati_wait seen = leati_ring_look(ring, ticket);
-    int64_t start = seen == LEATI_WAIT_TICK && spin_ns > 0 ? leati_now_ns() : 0;
-    while (seen == LEATI_WAIT_TICK && start && leati_now_ns() - start < spin_ns)
-        for (int i = 0; i < 32 && seen == LEATI_WAIT_TICK; ++i) {
+/* Somebody unknown may want this core all the same, and it may be the very one that is waited for: a spin gives way every
+ * few microseconds. */
+static leati_wait spin_for(leati_ring *ring, uint64_t ticket, int64_t spin_ns) {
+    leati_wait seen = LEATI_WAIT_TICK;
+    for (int64_t end = leati_now_ns() + spin_ns; seen == LEATI_WAIT_TICK && leati_now_ns() < end;
+         sched_yield())
+        for (int i = 0; i < SPINS && seen == LEATI_WAIT_TICK; ++i) {
             leati_spin_pause();
             seen = leati_ring_look(ring, ticket);
         }
-    /* Where no core is idle, the worker that has the batch in hand may be the one that waits for this core. */
-    for (int i = 0; i < YIELDS && seen == LEATI_WAIT_TICK; ++i) {
-        sched_yield();
-        seen = leati_ring_look(ring, ticket);
-    }
-    if (seen != LEATI_WAIT_TICK) return seen;
+    return seen;
+}
+
+static leati_wait sleep_for(leati_ring *ring, uint64_t ticket, int64_t sleep_ns) {
+    wake_workers(ring, open_tickets(ring));
     atomic_store(&ring->shared->awaited, ticket + 1);
     uint32_t bell = atomic_load(&ring->shared->consumer_bell);
-    seen = leati_ring_look(ring, ticket);
+    leati_wait seen = leati_ring_look(ring, ticket);
     if (seen == LEATI_WAIT_TICK) {
         leati_futex_wait(&ring->shared->consumer_bell, bell, sleep_ns, ring->between_processes);
         seen = leati_ring_look(ring, ticket);
     }
     atomic_store_explicit(&ring->shared->awaited, 0, memory_order_relaxed);
     return seen;
+}
+
+leati_wait leati_ring_await(leati_ring *ring, uint64_t ticket, int64_t spin_ns, bool only_idle_cores,
+                            int64_t sleep_ns) {
+    leati_wait seen = leati_ring_look(ring, ticket);
+    if (seen == LEATI_WAIT_TICK && spin_ns > 0 && (!only_idle_cores || core_is_idle(ring)))
+        seen = spin_for(ring, ticket, spin_ns);
+    /* Where no core is idle, the worker that has the batch in hand may be the one that waits for this core. */
+    for (int i = 0; i < YIELDS && seen == LEATI_WAIT_TICK; ++i) {
+        sched_yield();
+        seen = leati_ring_look(ring, ticket);
+    }
+    return seen == LEATI_WAIT_TICK ? sleep_for(ring, ticket, sleep_ns) : seen;
 }
 
 static bool must_leave(const leati_ring *ring, uint32_t generation) {
@@ -78,21 +126,31 @@ static bool work_in_sight(const leati_ring *ring) {
     return atomic_load(&ring->shared->hint) < atomic_load(&ring->shared->issued);
 }
 
+static bool nothing_to_do(const leati_ring *ring, uint32_t generation) {
+    return !work_in_sight(ring) && !must_leave(ring, generation);
+}
+
+static void worker_spin(leati_ring *ring, int64_t spin_ns, uint32_t generation) {
+    for (int64_t end = leati_now_ns() + spin_ns; leati_now_ns() < end; sched_yield())
+        for (int i = 0; i < SPINS; ++i) {
+            leati_spin_pause();
+            if (!nothing_to_do(ring, generation)) return;
+        }
+}
+
 static void worker_sleep(leati_ring *ring, int worker, uint32_t generation) {
-    if (ring->worker_spin_ns > 0) {
-        int64_t start = leati_now_ns();
-        while (leati_now_ns() - start < ring->worker_spin_ns)
-            for (int i = 0; i < 32; ++i) {
-                leati_spin_pause();
-                if (work_in_sight(ring) || must_leave(ring, generation)) return;
-            }
+    leati_worker_entry *entry = &ring->workers[worker];
+    int64_t start = leati_now_ns();
+    int64_t spin_ns = leati_spin_length(&entry->spin);
+    if (spin_ns > 0 && core_is_idle(ring)) worker_spin(ring, spin_ns, generation);
+    if (nothing_to_do(ring, generation)) {
+        uint32_t bell = atomic_load(&ring->shared->worker_bell);
+        atomic_store(&entry->sleeping, 1);
+        if (nothing_to_do(ring, generation))
+            leati_futex_wait(&ring->shared->worker_bell, bell, -1, ring->between_processes);
+        atomic_store_explicit(&entry->sleeping, 0, memory_order_relaxed);
     }
-    _Atomic uint32_t *sleeping = &ring->workers[worker].sleeping;
-    uint32_t bell = atomic_load(&ring->shared->worker_bell);
-    atomic_store(sleeping, 1);
-    if (!work_in_sight(ring) && !must_leave(ring, generation))
-        leati_futex_wait(&ring->shared->worker_bell, bell, -1, ring->between_processes);
-    atomic_store_explicit(sleeping, 0, memory_order_relaxed);
+    leati_spin_learn(&entry->spin, leati_now_ns() - start);
 }
 
 leati_slot *leati_ring_claim(leati_ring *ring, int worker, uint32_t generation) {

@@ -23,6 +23,19 @@
 /* A slot's state; CLAIMED + w says which worker has it. */
 enum { LEATI_SLOT_FREE = 0, LEATI_SLOT_OPEN = 1, LEATI_SLOT_READY = 2, LEATI_SLOT_CLAIMED = 3 };
 
+/* About what waking a sleeper on another core takes: the longest spin that can pay. */
+#define LEATI_WAKE_UP_NS 50000
+
+/* How long one side spins before it sleeps: less and less while the waits are longer than spinning can bridge, all of it
+ * again as soon as one was not. */
+typedef struct leati_spin {
+    int64_t longest_ns;
+    int failures; /* in a row */
+} leati_spin;
+
+int64_t leati_spin_length(const leati_spin *spin);
+void leati_spin_learn(leati_spin *spin, int64_t waited_ns);
+
 /* Which batch a slot is for. */
 typedef struct leati_job {
     uint64_t ticket;
@@ -52,6 +65,7 @@ typedef struct leati_worker_entry {
     alignas(LEATI_CACHE_LINE) _Atomic uint32_t phase; /* a leati_worker_phase */
     _Atomic int32_t pid;                              /* of a worker process */
     _Atomic uint32_t sleeping; /* on worker_bell; its own flag, so that a death leaves no count wrong */
+    leati_spin spin;           /* the worker's own */
     leat_error error;          /* why worker_init failed, with LEATI_WORKER_REFUSED */
 } leati_worker_entry;
 
@@ -85,7 +99,8 @@ typedef struct leati_ring {
     bool between_processes;
     bool
         backed_by_worker; /* slots get their memory when first claimed; otherwise it was there from the start */
-    int64_t worker_spin_ns; /* before a worker sleeps */
+    int cores;            /* that this process may use */
+    int64_t batch_ns;     /* the consumer's: what making the batch took that was delivered last */
     size_t tensor_offset[LEAT_BATCH_MAX_TENSORS];
 } leati_ring;
 
@@ -101,9 +116,9 @@ static inline leati_slot *leati_ring_slot(const leati_ring *ring, uint64_t ticke
 /* Consumer: opens a slot that is not in use for job->ticket. */
 void leati_ring_open_slot(leati_ring *ring, const leati_job *job);
 
-/* Consumer: all tickets below `issued` may be claimed.  Wakes as many workers as there are unclaimed tickets, if these
- * are at least `gather`. */
-void leati_ring_announce(leati_ring *ring, uint64_t issued, uint64_t gather);
+/* Consumer: all tickets below `issued` may be claimed.  Wakes workers for them; where making a batch costs less than
+ * waking somebody, not before half of the slots are open, unless it is urgent: somebody waits, or no more tickets come. */
+void leati_ring_announce(leati_ring *ring, uint64_t issued, bool urgent);
 
 typedef enum leati_wait {
     LEATI_WAIT_READY,
@@ -115,8 +130,10 @@ typedef enum leati_wait {
 /* Consumer: what holds for a ticket at this moment; LEATI_WAIT_TICK: nothing yet. */
 leati_wait leati_ring_look(leati_ring *ring, uint64_t ticket);
 
-/* Consumer: waits until something holds, spinning at most spin_ns and sleeping at most sleep_ns. */
-leati_wait leati_ring_await(leati_ring *ring, uint64_t ticket, int64_t spin_ns, int64_t sleep_ns);
+/* Consumer: waits until something holds, spinning at most spin_ns (on a core that is idle, or on any) and sleeping at
+ * most sleep_ns (< 0: as long as it takes). */
+leati_wait leati_ring_await(leati_ring *ring, uint64_t ticket, int64_t spin_ns, bool only_idle_cores,
+                            int64_t sleep_ns);
 
 /* Worker: the next slot to fill, NULL when it is to leave. */
 leati_slot *leati_ring_claim(leati_ring *ring, int worker, uint32_t generation);

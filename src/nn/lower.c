@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "engine/build.h"
 #include "nn/network.h"
 
 uint64_t leati_stream(uint64_t parent, const char *name) {
@@ -75,6 +76,17 @@ leat_status leati_network_infer(const leat_model *model, const leati_shape *inpu
 
 /* ---- Ops ---- */
 
+/* A layer that hands its input on unchanged makes a value of its own, as Keras's identity op does: a crossentropy after
+ * it must not see the softmax before it. */
+static leati_value own_value(leati_graph *graph, leati_value output, int count, const leati_value *inputs) {
+    for (int i = 0; i < count; ++i) {
+        if (output != inputs[i]) continue;
+        const leati_desc desc = *leati_graph_desc(graph, output);
+        return leati_reshape(graph, output, desc.rank, desc.shape);
+    }
+    return output;
+}
+
 static leat_status lower_calls(const leat_model *model, leati_lowering *lowering, uint64_t stream,
                                const leati_value *inputs, leati_value *outputs, leat_error *err);
 
@@ -96,6 +108,8 @@ static leat_status lower_turn(const leat_model *model, leati_lowering *lowering,
     lowering->stream = own;
     member->layer->type->lower(member->layer, lowering, input >= 0 ? 1 : call->input_count,
                                input >= 0 ? &fed[input] : inputs, outputs);
+    for (int32_t i = 0; i < call->output_count; ++i)
+        outputs[i] = own_value(lowering->graph, outputs[i], call->input_count, inputs);
     return leati_prefix(leati_graph_check(lowering->graph, err), err, "layer '%s'", name);
 }
 

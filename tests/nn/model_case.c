@@ -35,6 +35,7 @@ void model_case_open(model_case *c, const char *group, const char *name, const r
     leat_error err = {0};
     *c = (model_case){.backend = backend};
     golden_open(&c->g, group, name);
+    snprintf(c->g.name, sizeof c->g.name, "%s/%s on %s", group, name, backend->name);
     json_t *config = golden_json(&c->g, "config");
     if (leati_model_from_config(&c->model, config, &err) != LEAT_OK)
         fail_msg("%s: %s", c->g.name, err.message);

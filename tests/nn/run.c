@@ -4,6 +4,7 @@
 #include "backends/ref/ref.h"
 #include "cmocka_all.h"
 #ifdef LEAT_TEST_ONEDNN
+#include "backends/native/backend.h"
 #include "backends/onednn/backend.h"
 #endif
 
@@ -11,6 +12,7 @@ const run_backend run_backends[] = {
     {"ref", {&leati_backend_ref, NULL}},
 #ifdef LEAT_TEST_ONEDNN
     {"onednn", {&leati_backend_onednn, &leati_backend_ref, NULL}},
+    {"native", {&leati_backend_native, &leati_backend_onednn, &leati_backend_ref, NULL}},
 #endif
     {NULL, {NULL}},
 };

@@ -13,7 +13,7 @@ typedef struct run_backend {
     const leati_backend *list[4]; /* NULL-terminated */
 } run_backend;
 
-/* oneDNN before ref (where it is built), and ref alone; name NULL at the end. */
+/* ref alone, and, where they are built, oneDNN before it and native before that; name NULL at the end. */
 extern const run_backend run_backends[];
 
 typedef struct run {

@@ -44,8 +44,7 @@ static void compare_weights(const model_case *c) {
 static void copy_state(const model_case *c) {
     model_case other;
     leat_error err = {0};
-    const char *name = strchr(c->g.name, '/') + 1;
-    model_case_open(&other, "optimizers", name, c->backend);
+    model_case_open(&other, "optimizers", golden_text(&c->g, "case"), c->backend);
     for (int i = 0; i < leati_optimizer_weight_count(c->model); ++i) {
         char from[256], to[256];
         const leati_optimizer_weight weight = leati_optimizer_weight_at(c->model, i);

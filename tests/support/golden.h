@@ -32,8 +32,8 @@ json_t *golden_json(const golden *g, const char *member);
 /* The member "<prefix><index>"; false where there is none. */
 int golden_member(const golden *g, const char *prefix, int index, leat_tensor *out);
 
-/* How far apart two arrays are: the largest |a - b| over (|b| + root mean square of b); 0 for equal ones, infinity where
- * one is not finite and the other not the same. */
+/* How far apart two arrays are: the largest |a - b| over (|b| + root mean square of b, at least 1e-3: what float leaves of
+ * terms near 1 where they cancel); 0 for equal ones, infinity where one is not finite and the other not the same. */
 double golden_distance(const float *a, const float *b, int64_t count);
 
 /* Fails the test, naming case and array, where the distance is larger than tolerance. */

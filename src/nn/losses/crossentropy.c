@@ -99,12 +99,13 @@ static leati_value binary_from_logits(leati_graph *g, leati_value y_true, leati_
     return leati_add(g, leati_mul(g, y_true, miss), leati_mul(g, no, alarm));
 }
 
-/* -t log(p + e) - (1 - t) log((1 + e) - p), p clipped to [e, 1 - e].  The second is how TensorFlow's graph optimizer
- * orders 1 - p + e, which matters at the end: 2.4e-7, not 2.2e-7. */
+/* -t log(p + e) - (1 - t) log(1 - p + e), p clipped to [e, 1 - e]: 1 - p is rounded before e is added, as in Keras's
+ * training step.  (Where no gradient is taken, TensorFlow's optimizer makes it (1 + e) - p: 2.4e-7 at the end, not 2.2e-7.) */
 static leati_value binary_from_probabilities(leati_graph *g, leati_value y_true, leati_value y_pred) {
     leati_value p = clipped(g, y_pred);
     leati_value yes = leati_function_of(g, leati_linear(g, p, 1.0f, LEATI_EPSILON), LEATI_FN_LOG);
-    leati_value no = leati_function_of(g, leati_linear(g, p, -1.0f, 1.0f + LEATI_EPSILON), LEATI_FN_LOG);
+    leati_value rest = leati_linear(g, leati_linear(g, p, -1.0f, 1.0f), 1.0f, LEATI_EPSILON);
+    leati_value no = leati_function_of(g, rest, LEATI_FN_LOG);
     leati_value misses = leati_mul(g, leati_linear(g, y_true, -1.0f, 1.0f), no);
     return leati_linear(g, leati_add(g, leati_mul(g, y_true, yes), misses), -1.0f, 0.0f);
 }

@@ -7,19 +7,30 @@
 
 #include "nn/model_case.h"
 
-/* Cases that need more than GOLDEN_TOLERANCE, and why. */
-static const struct {
-    const char *name;
-    double tolerance;
-} looser[] = {
-    {"", GOLDEN_TOLERANCE},
+/* Cases that need more than GOLDEN_TOLERANCE, by the start of their names. */
+typedef struct looser {
+    const char *start;
+    double all, gradients;
+} looser;
+
+static const looser exceptions[] = {
+    /* Predictions saturate, and the clipped binary crossentropy is log(1 - p + 1e-7) of p = 1 - 1.2e-7.  Where it takes no
+     * gradient (evaluation, metrics), TensorFlow's graph optimizer computes (1 + 1e-7) - p instead, which there is 9 %
+     * more; leat does what Keras's training step does.  And a sigmoid or softmax that is one last bit off moves 1 - p, by
+     * which the gradient divides, by up to a half. */
+    {"model_binary_crossentropy_hard_sigmoid_extreme", 3e-3, GOLDEN_TOLERANCE},
+    {"model_binary_crossentropy_sigmoid_linear_extreme", 3e-3, 5e-2},
+    {"model_binary_crossentropy_sigmoid_reshape_extreme", 3e-3, 5e-2},
+    {"model_binary_crossentropy_softmax_extreme", 5e-3, 5e-2},
 };
 
-static double tolerance_of(const char *name) {
-    for (size_t i = 0; i < sizeof looser / sizeof looser[0]; ++i) {
-        if (strcmp(looser[i].name, name) == 0) return looser[i].tolerance;
+static const looser usual = {"", GOLDEN_TOLERANCE, GOLDEN_TOLERANCE};
+
+static const looser *tolerance_of(const char *name) {
+    for (size_t i = 0; i < sizeof exceptions / sizeof exceptions[0]; ++i) {
+        if (strncmp(exceptions[i].start, name, strlen(exceptions[i].start)) == 0) return &exceptions[i];
     }
-    return GOLDEN_TOLERANCE;
+    return &usual;
 }
 
 static void compare_outputs(const model_stage *s, const char *member, int64_t row, double tolerance) {
@@ -46,29 +57,29 @@ static void evaluate(model_case *c, double tolerance) {
     model_stage_close(&s);
 }
 
-static void train(model_case *c, double tolerance) {
+static void train(model_case *c, const looser *tolerance) {
     model_stage s;
     int64_t steps = json_integer_value(json_object_get(c->g.meta, "steps"));
     assert_true(steps > 0);
     model_stage_open(&s, c, LEATI_TRAIN);
     for (int64_t step = 0; step < steps; ++step) {
         model_stage_run(&s);
-        compare_outputs(&s, "train_outputs", step, tolerance);
-        if (step == 0) model_case_compare_gradients(c, tolerance);
+        compare_outputs(&s, "train_outputs", step, tolerance->all);
+        if (step == 0) model_case_compare_gradients(c, tolerance->gradients);
     }
-    model_case_compare_weights(c, "wt", tolerance);
+    model_case_compare_weights(c, "wt", tolerance->all);
     model_stage_close(&s);
-    predict(c, "yt", tolerance);
+    predict(c, "yt", tolerance->all);
 }
 
 static void check(const char *name, void *user) {
     if (strncmp(name, "model_", 6) != 0) return; /* test_losses.c */
     for (int i = 0; run_backends[i].name; ++i) {
         model_case c;
-        double tolerance = tolerance_of(name);
+        const looser *tolerance = tolerance_of(name);
         model_case_open(&c, "losses", name, &run_backends[i]);
-        predict(&c, "y", tolerance);
-        evaluate(&c, tolerance);
+        predict(&c, "y", tolerance->all);
+        evaluate(&c, tolerance->all);
         train(&c, tolerance);
         model_case_close(&c);
     }
