@@ -105,7 +105,10 @@ LEATI_INLINE void tile_row_block(leati_tile t, int64_t rows, int64_t panels) {
         now.b += p * t.b_panel;
         now.c += p * t.c_panel;
         if (t.start) now.start += p * LEATI_PANEL;
-        (step > 1 ? many : one)[rows - 1](&now);
+        if (step > 1)
+            many[rows - 1](&now);
+        else
+            one[rows - 1](&now);
     }
 }
 
