@@ -146,12 +146,30 @@ static void member_rows(leati_text *text, const style *s, const leat_model *mode
     if (first) row(text, s, fields);
 }
 
+static int64_t count_trainable(const leat_model *model) {
+    int64_t count = 0;
+    for (int32_t i = 0; model->trainable && i < model->member_count; ++i) {
+        const leati_layer *layer = model->members[i].layer;
+        if (!layer) count += count_trainable(model->members[i].model);
+        for (int32_t j = 0; layer && layer->trainable && j < layer->weight_count; ++j)
+            if (layer->weights[j].trainable) count += leati_desc_count(&layer->weights[j].desc);
+    }
+    return count;
+}
+
+/* A compiled model trains what it did when it was compiled, as in Keras. */
+static int64_t count_trained(const leat_model *model) {
+    int64_t count = 0;
+    if (!model->compiled.ready) return count_trainable(model);
+    for (int32_t i = 0; i < model->weights.trainable_count; ++i)
+        count += leati_desc_count(&model->weights.entries[i]->desc);
+    return count;
+}
+
 static void totals(leati_text *text, const leat_model *model) {
-    int64_t trainable = 0, all = 0;
+    int64_t trainable = count_trained(model), all = 0;
     char number[32];
-    int32_t split = model->weights.trainable_count;
     for (int32_t i = 0; i < model->member_count; ++i) all += count_member(&model->members[i]);
-    for (int32_t i = 0; i < split; ++i) trainable += leati_desc_count(&model->weights.entries[i]->desc);
     leati_text_add(text, "Total params: %s\n", grouped(number, all));
     leati_text_add(text, "Trainable params: %s\n", grouped(number, trainable));
     leati_text_add(text, "Non-trainable params: %s\n", grouped(number, all - trainable));

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models as a user makes and looks at them: JSON both ways, the builder, weights and their orders, summaries. */
+#include "cmocka_all.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "json/json.h"
+#include "nn/model.h"
+#include "nn/run.h"
+#include "nn/small_models.h"
+#include "support/golden.h"
+
+static leat_model *model_of(const char *json) {
+    leat_error err = {0};
+    leat_model *model = NULL;
+    assert_ok(leat_model_from_json(&model, json, &err), &err);
+    return model;
+}
+
+static float *weight_data(const leat_model *model, int index) {
+    return leat_model_weight(model, index).data;
+}
+
+/* ---- JSON ---- */
+
+/* A Sequential as Keras 2.3.1 writes it: its own InputLayer and its build_input_shape are left out. */
+static void normalise(json_t *value) {
+    const char *key;
+    json_t *item;
+    size_t index;
+    json_t *config = json_object_get(value, "config");
+    const char *class_name = json_string_value(json_object_get(value, "class_name"));
+    if (class_name && strcmp(class_name, "Sequential") == 0) {
+        json_t *layers = json_object_get(config, "layers");
+        const char *first = json_string_value(json_object_get(json_array_get(layers, 0), "class_name"));
+        if (first && strcmp(first, "InputLayer") == 0) json_array_remove(layers, 0);
+        json_object_del(config, "build_input_shape");
+    }
+    if (json_is_object(value)) json_object_foreach(value, key, item) normalise(item);
+    if (json_is_array(value)) json_array_foreach(value, index, item) normalise(item);
+}
+
+/* Fails where two values differ; 1 and 1.0 are the same. */
+static void compare(const char *where, const json_t *a, const json_t *b) {
+    const char *key;
+    json_t *item;
+    if (json_is_number(a) && json_is_number(b) && json_number_value(a) == json_number_value(b)) return;
+    if (!a || !b || json_typeof(a) != json_typeof(b)) fail_msg("%s: another type, or missing", where);
+    if (json_is_object(a)) {
+        json_object_foreach((json_t *)(uintptr_t)a, key, item) {
+            char inner[256];
+            snprintf(inner, sizeof inner, "%.180s.%s", where, key);
+            compare(inner, item, json_object_get(b, key));
+        }
+        if (json_object_size(a) != json_object_size(b)) fail_msg("%s: another number of keys", where);
+    } else if (json_is_array(a)) {
+        if (json_array_size(a) != json_array_size(b)) fail_msg("%s: another length", where);
+        for (size_t i = 0; i < json_array_size(a); ++i) {
+            char inner[256];
+            snprintf(inner, sizeof inner, "%.200s[%zu]", where, i);
+            compare(inner, json_array_get(a, i), json_array_get(b, i));
+        }
+    } else if (!json_equal(a, b))
+        fail_msg("%s: another value", where);
+}
+
+static void check_config(const char *name, void *user) {
+    leat_error err = {0};
+    golden g;
+    leat_model *model = NULL, *again = NULL;
+    char *text = NULL, *text_again = NULL;
+    golden_open(&g, "layers", name);
+    json_t *keras = golden_json(&g, "config"), *ours = NULL;
+    assert_ok(leati_model_from_config(&model, keras, &err), &err);
+    assert_ok(leat_model_to_json(model, &text, &err), &err);
+    again = model_of(text);
+    assert_ok(leat_model_to_json(again, &text_again, &err), &err);
+    assert_string_equal(text, text_again);
+    assert_ok(leati_json_parse(&ours, text, strlen(text), &err), &err);
+    normalise(keras);
+    normalise(ours);
+    compare(name, keras, ours);
+    json_decref(ours);
+    json_decref(keras);
+    leat_string_free(text);
+    leat_string_free(text_again);
+    leat_model_destroy(&again);
+    leat_model_destroy(&model);
+    golden_close(&g);
+    ++*(int *)user;
+}
+
+/* Every configuration that Keras wrote is written back as it was. */
+static void test_configs(void **state) {
+    (void)state;
+    int cases = 0;
+    golden_each("layers", check_config, &cases);
+    assert_true(cases >= 200);
+}
+
+static void test_sequential_forms(void **state) {
+    (void)state;
+    static const char *const forms[] = {
+        /* a bare list, as before 2.2.3 */
+        "{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"Dense\", \"config\": {\"units\": "
+        "3, "
+        "\"batch_input_shape\": [null, 4]}}, {\"class_name\": \"Dense\", \"config\": {\"units\": 2}}]}",
+        /* build_input_shape */
+        "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"build_input_shape\": [null, 4], "
+        "\"layers\": "
+        "[{\"class_name\": \"Dense\", \"config\": {\"units\": 3}}, {\"class_name\": \"Dense\", \"config\": "
+        "{\"units\": "
+        "2}}]}}",
+        /* an InputLayer, and an inner model that learns its shape from the outer one */
+        "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": [{\"class_name\": "
+        "\"InputLayer\", "
+        "\"config\": {\"batch_input_shape\": [null, 4]}}, {\"class_name\": \"Sequential\", \"config\": "
+        "{\"name\": "
+        "\"inner\", \"layers\": [{\"class_name\": \"Dense\", \"config\": {\"units\": 3}}]}}, "
+        "{\"class_name\": "
+        "\"Dense\", \"config\": {\"units\": 2}}]}}",
+        /* an inner model in front, whose first layer knows the shape */
+        "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": [{\"class_name\": "
+        "\"Sequential\", "
+        "\"config\": {\"name\": \"inner\", \"layers\": [{\"class_name\": \"Dense\", \"config\": {\"units\": "
+        "3, "
+        "\"input_shape\": [4]}}]}}, {\"class_name\": \"Dense\", \"config\": {\"units\": 2}}]}}"};
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; ++i) {
+        leat_model *model = model_of(forms[i]);
+        leat_tensor in = leat_model_input_shape(model, 0), out = leat_model_output_shape(model, 0);
+        assert_int_equal(in.rank, 2);
+        assert_int_equal(in.shape[0], -1);
+        assert_int_equal(in.shape[1], 4);
+        assert_int_equal(out.shape[1], 2);
+        assert_int_equal(leat_model_weight_count(model), 4);
+        leat_model_destroy(&model);
+    }
+}
+
+static void test_old_presets(void **state) {
+    (void)state;
+#define LSTM_MODEL(version)                                                                                  \
+    "{\"class_name\": \"Sequential\", \"keras_version\": \"" version                                         \
+    "\", \"config\": [{\"class_name\": \"LSTM\", \"config\": {\"units\": 3, \"input_shape\": [5, 2]}}]}"
+    static const char *const models[] = {LSTM_MODEL("2.2.4"), LSTM_MODEL("2.3.1")};
+    static const char *const expected[] = {"\"recurrent_activation\": \"hard_sigmoid\"",
+                                           "\"recurrent_activation\": \"sigmoid\""};
+    for (int i = 0; i < 2; ++i) {
+        leat_error err = {0};
+        char *text = NULL;
+        leat_model *model = model_of(models[i]);
+        assert_ok(leat_model_to_json(model, &text, &err), &err);
+        if (!strstr(text, expected[i])) fail_msg("%s: not in %s", expected[i], text);
+        leat_string_free(text);
+        leat_model_destroy(&model);
+    }
+}
+
+/* ---- The builder ---- */
+
+/* The network of include/leat/model.h, by functions and by JSON, is the same. */
+static void test_builder(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_builder *b = NULL;
+    leat_model *model = NULL;
+    char *text = NULL;
+    assert_ok(leat_builder_create(&b, &err), &err);
+    leat_node *in = leat_input(b, (const int64_t[]){28, 28, 1}, 3), *x = leat_conv2d(in, 8, 3, "relu");
+    x = leat_layer(x, "Conv2D",
+                   "{\"filters\": 4, \"kernel_size\": [3, 5], \"padding\": \"same\", \"name\": \"mine\"}");
+    x = leat_batch_normalization(leat_max_pooling2d(x, 2));
+    x = leat_average_pooling2d(leat_dropout(x, 0.25), 2);
+    x = leat_dense(leat_flatten(x), 16, NULL);
+    leat_node *y = leat_dense(leat_activation(x, "tanh"), 10, "softmax");
+    assert_ok(leat_model_create(&model, &b, &in, 1, &y, 1, &err), &err);
+    assert_null(b);
+    assert_string_equal(leat_model_input_name(model, 0), "input_1");
+    assert_string_equal(leat_model_output_name(model, 0), "dense_2");
+    assert_int_equal(leat_model_output_shape(model, 0).shape[1], 10);
+    assert_string_equal(leat_model_weight_name(model, 2), "mine/kernel:0");
+    assert_ok(leat_model_to_json(model, &text, &err), &err);
+    leat_model *again = model_of(text);
+    assert_int_equal(leat_model_weight_count(again), 12);
+    for (int i = 0; i < 12; ++i) {
+        leat_tensor a = leat_model_weight(model, i), c = leat_model_weight(again, i);
+        assert_int_equal(leat_tensor_bytes(&a), leat_tensor_bytes(&c));
+        assert_memory_equal(a.data, c.data, leat_tensor_bytes(&a)); /* same names, same seed, same values */
+    }
+    leat_string_free(text);
+    leat_model_destroy(&again);
+    leat_model_destroy(&model);
+}
+
+static void test_builder_joins(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_builder *b = NULL, *inner_b = NULL;
+    leat_model *model = NULL, *inner = NULL;
+    assert_ok(leat_builder_create(&inner_b, &err), &err);
+    leat_node *i = leat_input(inner_b, (const int64_t[]){6}, 1), *o = leat_dense(i, 3, "relu");
+    assert_ok(leat_model_create(&inner, &inner_b, &i, 1, &o, 1, &err), &err);
+    weight_data(inner, 0)[0] = 42.0f;
+    assert_ok(leat_builder_create(&b, &err), &err);
+    leat_node *a = leat_input(b, (const int64_t[]){4}, 1), *s = leat_input(b, (const int64_t[]){-1, 5}, 2);
+    leat_node *shared = leat_dense(a, 6, NULL), *twice = leat_call(shared, &a, 1);
+    leat_node *lstm = leat_layer(s, "LSTM", "{\"units\": 6, \"return_state\": true}");
+    leat_node *sum = leat_merge((leat_node *[]){shared, twice, lstm, leat_output(lstm, 2)}, 4, "Add", NULL);
+    leat_node *nested = leat_call_model(&inner, &sum, 1);
+    assert_null(inner);
+    leat_node *inputs[] = {a, s}, *outputs[] = {nested, leat_lstm(s, 2, true)};
+    assert_ok(leat_model_create(&model, &b, inputs, 2, outputs, 2, &err), &err);
+    assert_int_equal(leat_model_weight_count(model), 10);
+    assert_string_equal(leat_model_output_name(model, 0), "model_1");
+    /* The nested model kept what it had learnt. */
+    int found = 0;
+    for (int w = 0; w < 10; ++w)
+        if (strcmp(leat_model_weight_name(model, w), "model_1/dense_1/kernel:0") == 0)
+            found = weight_data(model, w)[0] == 42.0f;
+    assert_true(found);
+    assert_int_equal(leat_model_output_shape(model, 1).shape[1], -1);
+    leat_model_destroy(&model);
+}
+
+static void check_build_error(leat_builder *b, leat_node *in, leat_node *out, leat_status code,
+                              const char *says) {
+    leat_error err = {0};
+    leat_model *model = NULL;
+    assert_int_equal(leat_model_create(&model, &b, &in, 1, &out, 1, &err), code);
+    assert_null(model);
+    assert_null(b);
+    if (!strstr(err.message, says)) fail_msg("\"%s\" does not say \"%s\"", err.message, says);
+}
+
+static leat_node *start(leat_builder **b) {
+    leat_error err = {0};
+    assert_ok(leat_builder_create(b, &err), &err);
+    return leat_input(*b, (const int64_t[]){8, 8, 2}, 3);
+}
+
+static void test_builder_errors(void **state) {
+    (void)state;
+    leat_builder *b, *other;
+    leat_node *in = start(&b);
+    leat_node *bad = leat_conv2d(in, 4, 9, "relu");
+    assert_null(bad);
+    check_build_error(b, in, leat_dense(bad, 3, NULL), LEAT_ESHAPE,
+                      "layer 'conv2d_1' (Conv2D): expected at least 9 rows");
+    in = start(&b);
+    check_build_error(b, in, leat_layer(in, "Dense", "{\"unit\": 3}"), LEAT_ENOTSUP, "did you mean 'units'?");
+    in = start(&b);
+    check_build_error(b, in, leat_layer(in, "Dens", "{\"units\": 3}"), LEAT_ENOTSUP, "did you mean 'Dense'?");
+    in = start(&b);
+    check_build_error(b, in, leat_layer(in, "Dense", "{\"units\": "), LEAT_EFORMAT,
+                      "layer 1 (Dense): JSON, line 1");
+    in = start(&b);
+    check_build_error(b, in, NULL, LEAT_EINVAL, "output 0 is NULL");
+    in = start(&b);
+    check_build_error(b, leat_flatten(in), leat_flatten(in), LEAT_EINVAL, "InputLayer");
+    in = start(&b);
+    leat_node *stranger = start(&other);
+    check_build_error(b, in, leat_merge((leat_node *[]){in, stranger}, 2, "Add", NULL), LEAT_EINVAL,
+                      "another builder");
+    leat_builder_destroy(&other);
+    in = start(&b);
+    check_build_error(b, in, leat_output(leat_flatten(in), 1), LEAT_EINVAL,
+                      "layer 'flatten_1' has no output 1");
+    in = start(&b);
+    leat_node *second = leat_input(b, (const int64_t[]){8, 8, 2}, 3);
+    check_build_error(b, in, leat_merge((leat_node *[]){in, second}, 2, "Add", NULL), LEAT_EINVAL,
+                      "'input_2'");
+    in = start(&b);
+    check_build_error(b, in, leat_layer(in, "Flatten", "{\"name\": \"input_1\"}"), LEAT_EINVAL,
+                      "'input_1' twice");
+}
+
+/* ---- Weights ---- */
+
+static void test_initialize(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *model = model_of(SMALL_ONE);
+    float first = weight_data(model, 0)[0];
+    assert_ok(leat_model_initialize(model, 7, &err), &err);
+    assert_true(weight_data(model, 0)[0] != first);
+    assert_true(weight_data(model, 1)[0] == 0.0f);
+    assert_ok(leat_model_initialize(model, 0, &err), &err);
+    assert_true(weight_data(model, 0)[0] == first);
+    for (int i = 0; i < leat_model_weight_count(model); ++i)
+        assert_int_equal((uintptr_t)leat_model_weight(model, i).data % LEATI_ALIGNMENT, 0);
+    leat_model_destroy(&model);
+}
+
+static void check_names(const leat_model *model, const char *const *names) {
+    int count = 0;
+    while (names[count]) ++count;
+    assert_int_equal(leat_model_weight_count(model), count);
+    for (int i = 0; i < count; ++i) assert_string_equal(leat_model_weight_name(model, i), names[i]);
+}
+
+/* Freezing changes the order of files at once, what is trained with the next compile, and no value. */
+static void test_trainable(void **state) {
+    (void)state;
+    static const char *const before[] = {
+        "a/kernel:0",  "a/bias:0",           "in/d/kernel:0",          "in/d/bias:0", "in/b/gamma:0",
+        "in/b/beta:0", "in/b/moving_mean:0", "in/b/moving_variance:0", NULL};
+    static const char *const after[] = {
+        "a/kernel:0",  "a/bias:0",           "in/b/gamma:0",           "in/b/beta:0", "in/d/kernel:0",
+        "in/d/bias:0", "in/b/moving_mean:0", "in/b/moving_variance:0", NULL};
+    leat_error err = {0};
+    leat_model *model = model_of("{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"Dense\", "
+                                 "\"config\": {\"name\": \"a\", "
+                                 "\"units\": 3, \"input_shape\": [4]}}, {\"class_name\": \"Sequential\", "
+                                 "\"config\": {\"name\": \"in\", "
+                                 "\"layers\": [{\"class_name\": \"Dense\", \"config\": {\"name\": \"d\", "
+                                 "\"units\": 2}}, {\"class_name\": "
+                                 "\"BatchNormalization\", \"config\": {\"name\": \"b\"}}]}}]}");
+    leat_compile_options options = leat_compile_options_default();
+    options.loss = "mse";
+    check_names(model, before);
+    weight_data(model, 2)[0] = 5.0f;
+    assert_ok(leat_model_compile(model, &options, &err), &err);
+    assert_int_equal(model->weights.trainable_count, 6);
+    assert_ok(leat_model_set_trainable(model, "d", false, &err), &err);
+    check_names(model, after);
+    assert_int_equal(model->weights.trainable_count, 6);
+    assert_ok(leat_model_compile(model, &options, &err), &err);
+    assert_int_equal(model->weights.trainable_count, 4);
+    assert_true(weight_data(model, 4)[0] == 5.0f);
+    assert_int_equal(leati_member_weight_count(model, 2), 6);
+    assert_string_equal(leati_member_weight_name(model, 2, 0), "in/b/gamma:0");
+    assert_int_equal(leat_model_set_trainable(model, "dd", false, &err), LEAT_ENOTFOUND);
+    assert_non_null(strstr(err.message, "no layer 'dd'"));
+    leat_model_destroy(&model);
+}
+
+/* ---- Summaries ---- */
+
+static char *text_of(const char *name, const char *suffix) {
+    char path[512];
+    snprintf(path, sizeof path, LEAT_SOURCE_DIR "/tests/golden/keras-2.3.1/summaries/%s.%s", name, suffix);
+    FILE *file = fopen(path, "rb");
+    if (!file) fail_msg("cannot open %s", path);
+    char *text = calloc(1, 1 << 16);
+    size_t bytes = fread(text, 1, (1 << 16) - 1, file);
+    assert_true(bytes > 0);
+    fclose(file);
+    return text;
+}
+
+static void test_summaries(void **state) {
+    (void)state;
+    static const char *const names[] = {"chain", "cnn", "frozen", "joins", "nested", "sequence", "varying"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
+        leat_error err = {0};
+        char *json = text_of(names[i], "json"), *keras = text_of(names[i], "txt"), *ours = NULL;
+        leat_model *model = model_of(json);
+        assert_ok(leat_model_summary(model, &ours, &err), &err);
+        assert_string_equal(ours, keras);
+        leat_string_free(ours);
+        leat_model_destroy(&model);
+        free(json);
+        free(keras);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_configs),       cmocka_unit_test(test_sequential_forms),
+        cmocka_unit_test(test_old_presets),   cmocka_unit_test(test_builder),
+        cmocka_unit_test(test_builder_joins), cmocka_unit_test(test_builder_errors),
+        cmocka_unit_test(test_initialize),    cmocka_unit_test(test_trainable),
+        cmocka_unit_test(test_summaries),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
