@@ -87,7 +87,7 @@ static leat_status set_name(leati_metric *out, const json_t *value, const leati_
                             const leati_metric_type *type, leat_error *err) {
     const json_t *given = object->config ? json_object_get(object->config, "name") : NULL;
     const char *name = json_is_string(value) ? object->name : type->name;
-    if (given && json_is_string(given)) name = json_string_value(given);
+    if (json_is_string(given)) name = json_string_value(given);
     if (snprintf(out->name, sizeof(out->name), "%s", name) >= (int)sizeof(out->name)) {
         return leati_fail(err, LEAT_EINVAL, "metric '%.40s...': expected a name shorter than %d bytes", name,
                           LEATI_METRIC_NAME_BYTES);

@@ -192,6 +192,8 @@ static void test_schedule(void **state) {
     assert_memory_equal(third, again, sizeof third);
     leati_optimizer_scalars(optimizer, 9, again);
     assert_memory_not_equal(third, again, sizeof third);
+    leati_optimizer_scalars(optimizer, INT64_MAX, again); /* from a damaged file: at once, not step by step */
+    assert_true(again[6] == 0.0f);
     leati_optimizer_scalars(optimizer, 3, again);
     assert_memory_equal(third, again, sizeof third);
     leati_optimizer_destroy(&optimizer);

@@ -23,10 +23,13 @@ static void scalars(leati_optimizer *optimizer, int64_t iterations, float *out) 
         optimizer->schedule_at = 0;
         optimizer->m_schedule = 1.0f;
     }
-    while (optimizer->schedule_at < iterations) {
+    for (; optimizer->schedule_at < iterations; ++optimizer->schedule_at) {
+        float before = optimizer->m_schedule;
         optimizer->m_schedule *= momentum_at(optimizer, (float)optimizer->schedule_at + 1.0f);
-        optimizer->schedule_at += 1;
+        if (optimizer->m_schedule == before)
+            break; /* 0, or infinite: so it stays, however many steps there were */
     }
+    optimizer->schedule_at = iterations;
     float t = (float)iterations + 1.0f;
     float now = momentum_at(optimizer, t), next = momentum_at(optimizer, t + 1.0f);
     out[0] = (float)optimizer->config.learning_rate;
