@@ -76,7 +76,8 @@ extern const leati_native_isa leati_native_base;
 extern const leati_native_isa leati_native_avx2, leati_native_avx512;
 #endif
 
-/* The best that this CPU has. */
+/* The best that this CPU has, but none above the one that the environment's LEAT_MAX_ISA names (base, avx2, avx512): for
+ * tests, and to have the same rounding on several machines. */
 const leati_native_isa *leati_native_isa_of(void);
 
 #endif

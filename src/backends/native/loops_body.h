@@ -162,11 +162,13 @@ LEATI_INLINE void philox(uint64_t key, uint64_t stream, uint64_t block, vu words
 LEATI_INLINE void draw(const leati_range_job *job, uint64_t block, uint32_t threshold, float scale,
                        float factor[4 * LEATI_LANES]) {
     vu words[4];
-    uint32_t by_word[4][LEATI_LANES];
+    float by_word[4][LEATI_LANES];
     philox(job->key, job->attrs->dropout.stream, block, words);
-    for (int w = 0; w < 4; w++) memcpy(by_word[w], &words[w], sizeof by_word[w]);
+    for (int w = 0; w < 4; w++)
+        v_store(by_word[w], v_select((vi)(words[w] >= threshold), v_all(scale), v_all(0)));
     for (int i = 0; i < LEATI_LANES; i++)
-        for (int w = 0; w < 4; w++) factor[4 * i + w] = by_word[w][i] >= threshold ? scale : 0;
+        for (int w = 0; w < 4; w++)
+            factor[4 * i + w] = by_word[w][i];
 }
 
 /* first is a multiple of 4: of a block */
