@@ -93,11 +93,12 @@ static void tile_6x1(const leati_tile *t) {
 
 /* `rows` rows (at most LEATI_ROWS) of all `panels`. */
 LEATI_INLINE void tile_row_block(leati_tile t, int64_t rows, int64_t panels) {
-    static void (*const one[])(const leati_tile *) = {tile_1x1, tile_2x1, tile_3x1,
-                                                      tile_4x1, tile_5x1, tile_6x1};
-    static void (*const many[])(const leati_tile *) = {tile_1x4, tile_2x2, tile_3x2};
-    static const int wide[] = {4, 2, 2, 1, 1, 1};
-    int step = wide[rows - 1];
+    static const struct {
+        int wide; /* panels at a time */
+        void (*one)(const leati_tile *), (*many)(const leati_tile *);
+    } ways[LEATI_ROWS] = {{4, tile_1x1, tile_1x4}, {2, tile_2x1, tile_2x2}, {2, tile_3x1, tile_3x2},
+                          {1, tile_4x1, NULL},     {1, tile_5x1, NULL},     {1, tile_6x1, NULL}};
+    int step = ways[rows - 1].wide;
     for (int64_t done = 0; done < panels; done += step) {
         if (panels - done < step) step = 1;
         leati_tile now = t;
@@ -105,17 +106,14 @@ LEATI_INLINE void tile_row_block(leati_tile t, int64_t rows, int64_t panels) {
         now.b += p * t.b_panel;
         now.c += p * t.c_panel;
         if (t.start) now.start += p * LEATI_PANEL;
-        if (step > 1)
-            many[rows - 1](&now);
-        else
-            one[rows - 1](&now);
+        (step > 1 ? ways[rows - 1].many : ways[rows - 1].one)(&now);
     }
 }
 
 /* All of c, panel by panel: it stays in the first cache while the rows go by. */
 LEATI_INLINE void tile_all(leati_tile t, int64_t rows, int64_t panels) {
     if (rows <= LEATI_ROWS) {
-        tile_row_block(t, rows, panels);
+        if (rows > 0) tile_row_block(t, rows, panels);
         return;
     }
     int64_t blocks = (rows + LEATI_ROWS - 1) / LEATI_ROWS;
