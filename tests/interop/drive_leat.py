@@ -94,7 +94,9 @@ def layer_case(leat, folder, archive, meta):
         out.write(bytes(archive["config"]))
     data = data_file(folder, archive)
     batch = len(archive["x0"])
-    loss = ["--loss", "mean_squared_error", "--optimizer", json.dumps(OPTIMIZER)]
+    # Current Keras opens no file in which a loss is called mse; what leat writes for it is part of the test.
+    loss = "mse" if meta["class_name"] == "Dense" else "mean_squared_error"
+    loss = ["--loss", loss, "--optimizer", json.dumps(OPTIMIZER)]
     random = "dropout" in meta["case"] and "zero" not in meta["case"]
     first = fit(leat, architecture, data, os.path.join(folder, "first"), batch, 2, *loss)
     outputs = predict(leat, first, data, batch, os.path.join(folder, "predicted"))
