@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the man pages and the bash completion into a folder, at build time: leat_docgen FOLDER.  Layer: cli. */
+#include <stdio.h>
+
+#include "cli/manual.h"
+
+static FILE *begin(const char *folder, const char *name) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    if (!file) perror(path);
+    return file;
+}
+
+static int end(FILE *file) {
+    int failed = ferror(file);
+    return fclose(file) != 0 || failed;
+}
+
+static int write_one(const char *folder, const char *name, void (*write)(FILE *out)) {
+    FILE *file = begin(folder, name);
+    if (!file) return 1;
+    write(file);
+    return end(file);
+}
+
+static int write_command(const char *folder, const cli_command *command) {
+    char name[64];
+    snprintf(name, sizeof name, "leat-%s.1", command->name);
+    FILE *file = begin(folder, name);
+    if (!file) return 1;
+    cli_man_command(file, command);
+    return end(file);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2) {
+        fputs("usage: leat_docgen FOLDER\n", stderr);
+        return 2;
+    }
+    int failed = write_one(argv[1], "leat.1", cli_man_overview);
+    failed += write_one(argv[1], "leat-specs.7", cli_man_specs);
+    failed += write_one(argv[1], "leat.bash", cli_bash_completion);
+    for (int i = 0; i < cli_command_count; ++i) failed += write_command(argv[1], &cli_commands[i]);
+    return failed ? 1 : 0;
+}

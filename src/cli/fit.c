@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `leat fit`.  Layer: cli. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/session.h"
+
+enum { path_bytes = 4096, callback_max = 3 };
+
+/* The folder of --out, and the callbacks that write to it. */
+typedef struct output {
+    const char *folder; /* NULL: nothing is saved */
+    leat_callback callbacks[callback_max];
+    leat_callback *list[callback_max];
+    int count;
+} output;
+
+static void in_folder(char out[path_bytes], const output *to, const char *name) {
+    snprintf(out, path_bytes, "%s/%s", to->folder, name);
+}
+
+/* Makes a folder and those above it. */
+static int make_folder(const cli_session *session, const char *folder) {
+    char path[path_bytes];
+    if (!*folder || snprintf(path, sizeof path, "%s", folder) >= path_bytes - 64) {
+        fprintf(stderr, "leat fit: --out '%.100s': not a folder's name\n", folder);
+        return CLI_USAGE;
+    }
+    for (char *slash = path + 1; (slash = strchr(slash, '/')); ++slash) {
+        *slash = '\0';
+        (void)mkdir(path, 0777); /* what is missing in the end is told below */
+        *slash = '/';
+    }
+    struct stat about;
+    if ((mkdir(path, 0777) == 0 || errno == EEXIST) && stat(path, &about) == 0 && S_ISDIR(about.st_mode))
+        return CLI_SUCCESS;
+    fprintf(stderr, "leat %s: cannot make the folder '%s': %s\n", session->command, folder,
+            strerror(errno == EEXIST ? ENOTDIR : errno));
+    return CLI_FAILURE;
+}
+
+static leat_status add_checkpoint(output *to, const char *name, bool best, leat_error *err) {
+    char path[path_bytes];
+    leat_model_checkpoint_options options = leat_model_checkpoint_options_default();
+    in_folder(path, to, name);
+    options.filepath = path;
+    options.save_best_only = best;
+    return leat_model_checkpoint_create(&to->callbacks[to->count++], &options, err);
+}
+
+static leat_status add_log(output *to, bool append, leat_error *err) {
+    char path[path_bytes];
+    in_folder(path, to, "log.csv");
+    return leat_csv_logger_create(&to->callbacks[to->count++], path, ",", append, err);
+}
+
+static int open_output(cli_session *session, output *to) {
+    const cli_arguments *a = session->arguments;
+    leat_error err = {0};
+    to->folder = a->text[CLI_OUT];
+    if (!to->folder) return CLI_SUCCESS;
+    int code = make_folder(session, to->folder);
+    if (code != CLI_SUCCESS) return code;
+    leat_status status = add_log(to, cli_number(a, CLI_INITIAL_EPOCH, 0) > 0, &err);
+    if (status == LEAT_OK) status = add_checkpoint(to, "checkpoint.h5", false, &err);
+    if (status == LEAT_OK && a->text[CLI_VALIDATION]) status = add_checkpoint(to, "best.h5", true, &err);
+    for (int i = 0; i < to->count; ++i) to->list[i] = &to->callbacks[i];
+    return status == LEAT_OK ? CLI_SUCCESS : cli_fail(session, &err);
+}
+
+static void close_output(output *to) {
+    for (int i = 0; i < to->count; ++i) leat_callback_destroy(&to->callbacks[i]);
+}
+
+static leat_fit_options fit_options(const cli_session *session, const output *to) {
+    const cli_arguments *a = session->arguments;
+    leat_fit_options options = leat_fit_options_default();
+    options.epochs = cli_number(a, CLI_EPOCHS, options.epochs);
+    options.initial_epoch = cli_number(a, CLI_INITIAL_EPOCH, 0);
+    options.steps_per_epoch = cli_number(a, CLI_STEPS_PER_EPOCH, 0);
+    options.validation_steps = cli_number(a, CLI_VALIDATION_STEPS, 0);
+    options.validation_freq = cli_number(a, CLI_VALIDATION_FREQ, options.validation_freq);
+    options.verbose = (int)cli_number(a, CLI_VERBOSE, 1);
+    options.workers = (int)cli_number(a, CLI_WORKERS, options.workers);
+    options.max_queue_size = (int)cli_number(a, CLI_MAX_QUEUE_SIZE, options.max_queue_size);
+    options.use_multiprocessing = a->text[CLI_MULTIPROCESSING] != NULL;
+    options.seed = (uint64_t)cli_number(a, CLI_SEED, 0);
+    options.threads = (int)cli_number(a, CLI_THREADS, 0);
+    /* Files are shuffled by samples, as Keras shuffles arrays; a plugin's batches are all that can be shuffled. */
+    options.shuffle = !a->text[CLI_NO_SHUFFLE] && strncmp(a->text[CLI_TRAIN], "plugin:", 7) == 0;
+    options.callbacks = to->list;
+    options.callback_count = to->count;
+    options.validation = a->text[CLI_VALIDATION] ? &session->validation : NULL;
+    return options;
+}
+
+/* Replaces DIR/history.json. */
+static int write_history(const output *to, const char *json) {
+    char path[path_bytes], temporary[path_bytes];
+    in_folder(path, to, "history.json");
+    in_folder(temporary, to, "history.json.tmp");
+    FILE *file = fopen(temporary, "w");
+    bool written = file && fprintf(file, "%s\n", json) > 0 && fflush(file) == 0 && fsync(fileno(file)) == 0;
+    if (file && fclose(file) != 0) written = false;
+    if (written && rename(temporary, path) == 0) return CLI_SUCCESS;
+    fprintf(stderr, "leat fit: cannot write '%s': %s\n", path, strerror(errno));
+    (void)unlink(temporary);
+    return CLI_FAILURE;
+}
+
+static int save_model(const cli_session *session, const output *to) {
+    char path[path_bytes];
+    leat_error err = {0};
+    in_folder(path, to, "model.h5");
+    if (leat_model_save(session->model, path, true, &err) != LEAT_OK) return cli_fail(session, &err);
+    if (cli_number(session->arguments, CLI_VERBOSE, 1) > 0) fprintf(stderr, "saved %s\n", path);
+    return CLI_SUCCESS;
+}
+
+/* Writes what a fit leaves: history.json, model.h5 unless the fit failed, the JSON object. */
+static int report(const cli_session *session, const output *to, const leat_history *history, bool failed) {
+    leat_error err = {0};
+    char *json = NULL;
+    int code = CLI_SUCCESS;
+    if (!history) return CLI_SUCCESS;
+    if (leat_history_json(history, &json, &err) != LEAT_OK) return cli_fail(session, &err);
+    if (to->folder) code = write_history(to, json);
+    if (to->folder && !failed && code == CLI_SUCCESS) code = save_model(session, to);
+    if (session->arguments->text[CLI_JSON] && !failed) puts(json);
+    leat_string_free(json);
+    return code;
+}
+
+static int train(cli_session *session, output *to) {
+    leat_fit_options options = fit_options(session, to);
+    leat_history *history = NULL;
+    leat_error err = {0};
+    if (!to->folder && options.verbose > 0)
+        fputs("nothing will be saved: give --out DIR to keep the model\n", stderr);
+    cli_catch_signals(session);
+    leat_status status = leat_model_fit_generator(session->model, &session->data, &options, &history, &err);
+    bool failed = status != LEAT_OK && !(status == LEAT_ESTOPPED && cli_signal_code());
+    int code = failed ? cli_fail(session, &err) : CLI_SUCCESS;
+    int reported = report(session, to, history, failed);
+    leat_history_destroy(&history);
+    if (code == CLI_SUCCESS) code = reported;
+    return code == CLI_SUCCESS && cli_signal_code() ? cli_signal_code() : code;
+}
+
+static int prepare(cli_session *session, output *to) {
+    const cli_arguments *a = session->arguments;
+    if (cli_number(a, CLI_EPOCHS, 1) <= cli_number(a, CLI_INITIAL_EPOCH, 0)) {
+        fputs("leat fit: --epochs is the number of the last epoch and must lie beyond --initial-epoch\n",
+              stderr);
+        return CLI_USAGE;
+    }
+    int code = cli_load(session);
+    if (code == CLI_SUCCESS) code = cli_compile(session);
+    if (code == CLI_SUCCESS) code = cli_open(session, &session->data, CLI_TRAIN, !a->text[CLI_NO_SHUFFLE]);
+    if (code == CLI_SUCCESS && a->text[CLI_VALIDATION])
+        code = cli_open(session, &session->validation, CLI_VALIDATION, false);
+    return code == CLI_SUCCESS ? open_output(session, to) : code;
+}
+
+int cli_fit(const cli_arguments *arguments) {
+    cli_session session = {.command = "fit", .arguments = arguments};
+    output to = {0};
+    int code = prepare(&session, &to);
+    if (code == CLI_SUCCESS) code = train(&session, &to);
+    close_output(&to);
+    cli_close(&session);
+    return code;
+}

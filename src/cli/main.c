@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The `leat` command: finds the subcommand, reads its arguments, runs it.  Layer: cli. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/manual.h"
+#include "cli/parse.h"
+
+/* What was printed must have arrived: a full disk is a failure. */
+static int flushed(int code) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    perror("leat: cannot write to standard output");
+    return code == CLI_SUCCESS ? CLI_FAILURE : code;
+}
+
+static int unknown_command(const char *name) {
+    const char *near = cli_nearest_command(name);
+    fprintf(stderr, "leat: no command '%s'", name);
+    if (near) fprintf(stderr, ": did you mean '%s'?", near);
+    fputs("\ntry: leat --help\n", stderr);
+    return CLI_USAGE;
+}
+
+static int run(int argc, char **argv) {
+    if (argc < 2) {
+        cli_help_overview(stderr);
+        return CLI_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
+    if (strcmp(name, "--version") == 0) name = "version";
+    const cli_command *command = cli_command_find(name);
+    cli_arguments arguments;
+    if (!command) return unknown_command(name);
+    int code = cli_parse(command, argc - 2, argv + 2, &arguments);
+    if (code != CLI_SUCCESS) return code;
+    if (arguments.text[CLI_HELP]) {
+        cli_help_command(stdout, command);
+        return CLI_SUCCESS;
+    }
+    return command->run(&arguments);
+}
+
+int main(int argc, char **argv) {
+    return flushed(run(argc, argv));
+}

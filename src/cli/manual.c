@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Man pages (roff, man(7)) and bash completion from the table.  Layer: cli. */
+#include "cli/manual.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "leat/source.h"
+#include "leat/version.h"
+
+/* ---- roff ---- */
+
+/* Text with what roff reads as its own escaped.  keep_lines: a line stays a line. */
+static void roff(FILE *out, const char *text, bool keep_lines) {
+    bool start = true;
+    for (const char *p = text; *p; ++p) {
+        if (start && (*p == '.' || *p == '\'')) fputs("\\&", out);
+        start = *p == '\n';
+        if (*p == '\\')
+            fputs("\\e", out);
+        else if (*p == '-')
+            fputs("\\-", out);
+        else if (*p == '\'')
+            fputs("\\(aq", out);
+        else if (*p == '\n' && !keep_lines && p[1] == '\n') {
+            fputs("\n.PP", out);
+        } else
+            fputc(*p, out);
+    }
+}
+
+static void roff_head(FILE *out, const char *name, int section, const char *summary) {
+    fputs(".TH ", out);
+    for (const char *p = name; *p; ++p) fputc(toupper((unsigned char)*p), out);
+    fprintf(out, " %d \"\" \"leat %s\" \"leat\"\n.SH NAME\n", section, leat_version());
+    roff(out, name, false);
+    fputs(" \\- ", out);
+    roff(out, summary, false);
+    fputc('\n', out);
+}
+
+static void roff_option(FILE *out, const cli_use *use) {
+    const cli_option *option = &cli_options[use->id];
+    fputs(".TP\n.B ", out);
+    roff(out, option->name, false);
+    if (option->metavar) {
+        fputs(" \\fI", out);
+        roff(out, option->metavar, false);
+        fputs("\\fR", out);
+    }
+    fputc('\n', out);
+    roff(out, option->help, false);
+    if (use->required) fputs(" (required)", out);
+    if (option->fallback) {
+        fputs(" (default: ", out);
+        roff(out, option->fallback, false);
+        fputc(')', out);
+    }
+    fputc('\n', out);
+}
+
+static void roff_exit_codes(FILE *out) {
+    fputs(".SH EXIT STATUS\n0 success, 1 failure, 2 wrong usage, 130 and 143 on SIGINT and SIGTERM.\n", out);
+}
+
+void cli_man_overview(FILE *out) {
+    roff_head(out, "leat", 1, "train Keras models, and use them");
+    fputs(".SH SYNOPSIS\n.B leat\n.I COMMAND\n[\\fIARGUMENT\\fR...]\n.SH COMMANDS\n", out);
+    for (int i = 0; i < cli_command_count; ++i) {
+        fprintf(out, ".TP\n.BR leat\\-%s (1)\n", cli_commands[i].name);
+        roff(out, cli_commands[i].summary, false);
+        fputc('\n', out);
+    }
+    roff_exit_codes(out);
+    fputs(".SH SEE ALSO\n.BR leat\\-specs (7)\n", out);
+}
+
+void cli_man_command(FILE *out, const cli_command *command) {
+    char name[64];
+    snprintf(name, sizeof name, "leat-%s", command->name);
+    roff_head(out, name, 1, command->summary);
+    fprintf(out, ".SH SYNOPSIS\n.B leat %s\n", command->name);
+    if (command->operand)
+        fprintf(out, command->operand_optional ? "[\\fI%s\\fR]\n" : "\\fI%s\\fR\n", command->operand);
+    for (int i = 0; i < command->use_count; ++i) {
+        const cli_option *option = &cli_options[command->uses[i].id];
+        if (!command->uses[i].required) continue;
+        fputs("\\fB", out);
+        roff(out, option->name, false);
+        fprintf(out, "\\fR \\fI%s\\fR\n", option->metavar);
+    }
+    fputs("[\\fIOPTION\\fR...]\n.SH DESCRIPTION\n", out);
+    roff(out, command->description, false);
+    fputs("\n.SH OPTIONS\n", out);
+    for (int i = 0; i < command->use_count; ++i) roff_option(out, &command->uses[i]);
+    fputs(".SH EXAMPLES\n.nf\n", out);
+    roff(out, command->examples, true);
+    fputs("\n.fi\n", out);
+    roff_exit_codes(out);
+    fputs(".SH SEE ALSO\n.BR leat (1),\n.BR leat\\-specs (7)\n", out);
+}
+
+void cli_man_specs(FILE *out) {
+    roff_head(out, "leat-specs", 7, "how leat names data");
+    fputs(".SH DESCRIPTION\n.nf\n", out);
+    roff(out, leat_source_help(), true);
+    fputs(".fi\n.SH SEE ALSO\n.BR leat (1)\n", out);
+}
+
+/* ---- bash ---- */
+
+/* What completion offers after an option. */
+static void bash_value(FILE *out, const cli_option *option) {
+    fprintf(out, "    %s) ", option->name);
+    switch (option->value) {
+    case CLI_SPEC: fputs("_leat_spec \"$cur\"; return", out); break;
+    case CLI_FILE: fputs("COMPREPLY=($(compgen -f -- \"$cur\")); return", out); break;
+    case CLI_FOLDER: fputs("COMPREPLY=($(compgen -d -- \"$cur\")); return", out); break;
+    case CLI_FLAG: fputs(";", out); break;
+    case CLI_TEXT:
+    case CLI_NUMBER: fputs("return", out); break;
+    }
+    fputs(" ;;\n", out);
+}
+
+void cli_bash_completion(FILE *out) {
+    fputs(
+        "# bash completion of leat, made from its table of commands and options\n"
+        "_leat_spec() {\n"
+        "    case $1 in\n"
+        "    *:*) compopt -o nospace; COMPREPLY=($(compgen -f -- \"${1##*[:,]}\")) ;;\n"
+        "    *) compopt -o nospace; COMPREPLY=($(compgen -W 'idx: npy: npz: plugin:' -- \"$1\")) ;;\n"
+        "    esac\n"
+        "}\n"
+        "_leat() {\n"
+        "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}\n"
+        "    COMPREPLY=()\n"
+        "    # readline cuts words at colons: npz:file is three words\n"
+        "    if [ \"$prev\" = : ] || [ \"$cur\" = : ]; then\n"
+        "        [ \"$cur\" = : ] && cur=\n"
+        "        compopt -o filenames; COMPREPLY=($(compgen -f -- \"${cur##*,}\")); return\n"
+        "    fi\n"
+        "    if [ \"$COMP_CWORD\" = 1 ]; then\n"
+        "        COMPREPLY=($(compgen -W '",
+        out);
+    for (int i = 0; i < cli_command_count; ++i) fprintf(out, "%s ", cli_commands[i].name);
+    fputs("--help --version' -- \"$cur\")); return\n    fi\n    case $prev in\n", out);
+    for (int i = 0; i < CLI_OPTION_COUNT; ++i)
+        if (cli_options[i].value != CLI_FLAG) bash_value(out, &cli_options[i]);
+    fputs("    esac\n    case $cur in\n    -*) ;;\n"
+          "    *) [ \"$command\" = help ] || { compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")); "
+          "return; } ;;\n"
+          "    esac\n    case $command in\n",
+          out);
+    for (int i = 0; i < cli_command_count; ++i) {
+        fprintf(out, "    %s) COMPREPLY=($(compgen -W '", cli_commands[i].name);
+        if (strcmp(cli_commands[i].name, "help") == 0) {
+            for (int k = 0; k < cli_command_count; ++k) fprintf(out, "%s ", cli_commands[k].name);
+            fputs("specs ", out);
+        }
+        for (int k = 0; k < cli_commands[i].use_count; ++k)
+            fprintf(out, "%s ", cli_options[cli_commands[i].uses[k].id].name);
+        fputs("' -- \"$cur\")) ;;\n", out);
+    }
+    fputs("    esac\n}\ncomplete -F _leat leat\n", out);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts made from the table: --help, man pages, bash completion. */
+#ifndef LEAT_CLI_MANUAL_H
+#define LEAT_CLI_MANUAL_H
+
+#include <stdio.h>
+
+#include "cli/table.h"
+
+void cli_help_overview(FILE *out);
+void cli_help_command(FILE *out, const cli_command *command);
+
+/* roff: leat.1, leat-COMMAND.1, leat-specs.7. */
+void cli_man_overview(FILE *out);
+void cli_man_command(FILE *out, const cli_command *command);
+void cli_man_specs(FILE *out);
+
+void cli_bash_completion(FILE *out);
+
+#endif

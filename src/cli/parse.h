@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a command line against the table. */
+#ifndef LEAT_CLI_PARSE_H
+#define LEAT_CLI_PARSE_H
+
+#include "cli/table.h"
+
+/* Fills *out from argv (after the command's name).  --name VALUE and --name=VALUE; operands anywhere; -- ends the options.
+ * On a mistake it says so on standard error and returns CLI_USAGE.  What is required is not asked for beside --help. */
+int cli_parse(const cli_command *command, int argc, char **argv, cli_arguments *out);
+
+/* The name nearest to a misspelt one; NULL where none is near. */
+const char *cli_nearest(const char *word, const char *const *names, int count);
+
+/* The nearest command, for a word that is none. */
+const char *cli_nearest_command(const char *word);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shared steps of the commands that run a model.  Layer: cli. */
+#include "cli/session.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "leat/source.h"
+
+/* What a signal handler may touch: set while the handlers are installed. */
+static leat_model *volatile running;
+static volatile sig_atomic_t received;
+
+static void on_signal(int number) {
+    received = number;
+    if (running) leat_model_stop_training(running);
+}
+
+static void handle(int number, void (*handler)(int)) {
+    struct sigaction action = {.sa_handler = handler};
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = (int)SA_RESETHAND; /* the second one ends the process */
+    sigaction(number, &action, NULL);
+}
+
+int cli_catch_signals(cli_session *session) {
+    running = session->model;
+    handle(SIGINT, on_signal);
+    handle(SIGTERM, on_signal);
+    return CLI_SUCCESS;
+}
+
+int cli_signal_code(void) {
+    return received ? 128 + (int)received : 0;
+}
+
+int cli_fail(const cli_session *session, const leat_error *err) {
+    fprintf(stderr, "leat %s: %s\n", session->command, err->message);
+    return CLI_FAILURE;
+}
+
+int64_t cli_number(const cli_arguments *arguments, cli_option_id id, int64_t otherwise) {
+    return arguments->text[id] ? arguments->number[id] : otherwise;
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+int cli_load(cli_session *session) {
+    leat_error err = {0};
+    const char *path = session->arguments->operands[0];
+    leat_status status = leat_model_load(&session->model, path, &err);
+    if (status == LEAT_OK && ends_with(path, ".json"))
+        status = leat_model_initialize(session->model, (uint64_t)cli_number(session->arguments, CLI_SEED, 0),
+                                       &err);
+    return status == LEAT_OK ? CLI_SUCCESS : cli_fail(session, &err);
+}
+
+int cli_compile(cli_session *session) {
+    const char *const *text = session->arguments->text;
+    leat_compile_options options = leat_compile_options_default();
+    leat_error err = {0};
+    bool asked = text[CLI_OPTIMIZER] || text[CLI_LOSS] || text[CLI_METRICS];
+    if (!asked && leat_model_is_compiled(session->model)) return CLI_SUCCESS;
+    if (!text[CLI_LOSS]) {
+        fprintf(stderr, "leat %s: %s: give --loss\n", session->command,
+                asked ? "the model is compiled anew" : "the model has no compilation");
+        return CLI_USAGE;
+    }
+    if (text[CLI_OPTIMIZER]) options.optimizer = text[CLI_OPTIMIZER];
+    options.loss = text[CLI_LOSS];
+    options.metrics = text[CLI_METRICS];
+    return leat_model_compile(session->model, &options, &err) == LEAT_OK ? CLI_SUCCESS
+                                                                         : cli_fail(session, &err);
+}
+
+int cli_open(cli_session *session, leat_sequence *out, cli_option_id option, bool shuffle) {
+    leat_source_options options = leat_source_options_default();
+    leat_error err = {0};
+    options.batch_size = cli_number(session->arguments, CLI_BATCH_SIZE, options.batch_size);
+    options.shuffle_samples = shuffle;
+    leat_status status = leat_source_open(out, session->arguments->text[option], &options, &err);
+    if (status == LEAT_OK) return CLI_SUCCESS;
+    cli_fail(session, &err);
+    if (status != LEAT_EINVAL) return CLI_FAILURE;
+    fputs("try: leat help specs\n", stderr);
+    return CLI_USAGE;
+}
+
+void cli_close(cli_session *session) {
+    handle(SIGINT, SIG_DFL);
+    handle(SIGTERM, SIG_DFL);
+    running = NULL;
+    leat_sequence_destroy(&session->data);
+    leat_sequence_destroy(&session->validation);
+    leat_model_destroy(&session->model);
+}
+
+leat_evaluate_options cli_evaluate_options(const cli_arguments *arguments) {
+    leat_evaluate_options options = leat_evaluate_options_default();
+    options.steps = cli_number(arguments, CLI_STEPS, 0);
+    options.verbose = (int)cli_number(arguments, CLI_VERBOSE, 1);
+    options.workers = (int)cli_number(arguments, CLI_WORKERS, options.workers);
+    options.max_queue_size = (int)cli_number(arguments, CLI_MAX_QUEUE_SIZE, options.max_queue_size);
+    options.use_multiprocessing = arguments->text[CLI_MULTIPROCESSING] != NULL;
+    options.seed = (uint64_t)cli_number(arguments, CLI_SEED, 0);
+    options.threads = (int)cli_number(arguments, CLI_THREADS, 0);
+    return options;
+}
+
+void cli_json_string(FILE *out, const char *text) {
+    fputc('"', out);
+    for (const unsigned char *p = (const unsigned char *)text; *p; ++p) {
+        if (*p == '"' || *p == '\\')
+            fprintf(out, "\\%c", *p);
+        else if (*p < 0x20)
+            fprintf(out, "\\u%04x", *p);
+        else
+            fputc(*p, out);
+    }
+    fputc('"', out);
+}
+
+void cli_json_number(FILE *out, double value) {
+    char text[40];
+    if (!isfinite(value)) {
+        fputs("null", out);
+        return;
+    }
+    for (int digits = 6; digits <= 17; ++digits) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    fputs(text, out);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What fit, evaluate and predict share: a model, its compilation, data, signals, messages. */
+#ifndef LEAT_CLI_SESSION_H
+#define LEAT_CLI_SESSION_H
+
+#include <stdio.h>
+
+#include "cli/table.h"
+#include "leat/error.h"
+#include "leat/model.h"
+#include "leat/sequence.h"
+#include "leat/train.h"
+
+typedef struct cli_session {
+    const char *command;
+    const cli_arguments *arguments;
+    leat_model *model;
+    leat_sequence data;
+    leat_sequence validation;
+} cli_session;
+
+/* Loads the model that is the operand.  Like all below: says what went wrong and returns an exit code. */
+int cli_load(cli_session *session);
+
+/* Compiles the model where --optimizer, --loss or --metrics ask for it; otherwise it must be compiled. */
+int cli_compile(cli_session *session);
+
+/* Opens the data that an option names. */
+int cli_open(cli_session *session, leat_sequence *out, cli_option_id option, bool shuffle);
+
+/* From here on SIGINT and SIGTERM ask the model to stop after the batch in hand; a second one ends the process. */
+int cli_catch_signals(cli_session *session);
+
+/* 130 or 143 when a signal came, otherwise 0. */
+int cli_signal_code(void);
+
+/* Frees everything.  Signals have their default effect again. */
+void cli_close(cli_session *session);
+
+/* Says err's message and returns CLI_FAILURE. */
+int cli_fail(const cli_session *session, const leat_error *err);
+
+/* The number of an option, or `otherwise` where it was not given. */
+int64_t cli_number(const cli_arguments *arguments, cli_option_id id, int64_t otherwise);
+
+leat_evaluate_options cli_evaluate_options(const cli_arguments *arguments);
+
+/* "..." with what JSON wants escaped, and a number that reads back as the same double (null: not finite). */
+void cli_json_string(FILE *out, const char *text);
+void cli_json_number(FILE *out, double value);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of the command's table.  Layer: cli. */
+#include "cli/table.h"
+
+#include <string.h>
+
+const cli_option cli_options[CLI_OPTION_COUNT] = {
+#define CLI_OPTION_ROW(id, name, value, metavar, low, high, fallback, help)                                  \
+    [CLI_##id] = {name, value, metavar, low, high, fallback, help},
+    CLI_OPTION_LIST(CLI_OPTION_ROW)
+#undef CLI_OPTION_ROW
+};
+
+static const cli_use fit_uses[] = {
+    {CLI_TRAIN, true},
+    {CLI_VALIDATION, false},
+    {CLI_EPOCHS, false},
+    {CLI_BATCH_SIZE, false},
+    {CLI_STEPS_PER_EPOCH, false},
+    {CLI_OPTIMIZER, false},
+    {CLI_LOSS, false},
+    {CLI_METRICS, false},
+    {CLI_WORKERS, false},
+    {CLI_MULTIPROCESSING, false},
+    {CLI_MAX_QUEUE_SIZE, false},
+    {CLI_NO_SHUFFLE, false},
+    {CLI_SEED, false},
+    {CLI_THREADS, false},
+    {CLI_INITIAL_EPOCH, false},
+    {CLI_VALIDATION_STEPS, false},
+    {CLI_VALIDATION_FREQ, false},
+    {CLI_VERBOSE, false},
+    {CLI_OUT, false},
+    {CLI_JSON, false},
+    {CLI_HELP, false},
+};
+
+static const cli_use evaluate_uses[] = {
+    {CLI_DATA, true},     {CLI_BATCH_SIZE, false}, {CLI_STEPS, false},           {CLI_LOSS, false},
+    {CLI_METRICS, false}, {CLI_WORKERS, false},    {CLI_MULTIPROCESSING, false}, {CLI_MAX_QUEUE_SIZE, false},
+    {CLI_SEED, false},    {CLI_THREADS, false},    {CLI_VERBOSE, false},         {CLI_JSON, false},
+    {CLI_HELP, false},
+};
+
+static const cli_use predict_uses[] = {
+    {CLI_DATA, true},     {CLI_OUTPUT, true},           {CLI_BATCH_SIZE, false},     {CLI_STEPS, false},
+    {CLI_WORKERS, false}, {CLI_MULTIPROCESSING, false}, {CLI_MAX_QUEUE_SIZE, false}, {CLI_SEED, false},
+    {CLI_THREADS, false}, {CLI_VERBOSE, false},         {CLI_JSON, false},           {CLI_HELP, false},
+};
+
+static const cli_use help_uses[] = {{CLI_HELP, false}};
+
+#define USES(array) array, sizeof array / sizeof *array
+
+const cli_command cli_commands[] = {
+    {"fit", "MODEL", false, "train a model",
+     "MODEL is a Keras .h5 file, or a .json architecture, whose weights are then drawn anew.  A model "
+     "without a "
+     "compilation needs --loss.  With --optimizer, --loss or --metrics the model is compiled anew.\n"
+     "\n"
+     "The folder of --out receives model.h5 (the final model, with the optimizer's state), checkpoint.h5 "
+     "(after each "
+     "epoch), best.h5 (the lowest val_loss, with --validation), history.json and log.csv.  Without --out "
+     "nothing is "
+     "saved.\n"
+     "\n"
+     "At an interrupt (Ctrl-C, SIGTERM) training stops after the batch in hand, and everything is saved; a "
+     "second one "
+     "ends the command at once.  To go on later, give model.h5, --initial-epoch and the same --out.",
+     "leat fit cnn.json --train 'idx:x.gz,y.gz?scale=1/255&onehot=10' \\\n"
+     "    --loss categorical_crossentropy --optimizer adam --metrics accuracy \\\n"
+     "    --epochs 6 --batch-size 128 --workers 2 --use-multiprocessing --out run\n"
+     "leat fit run/model.h5 --train npz:more.npz --validation npz:test.npz \\\n"
+     "    --initial-epoch 6 --epochs 8 --out run\n"
+     "leat fit model.h5 --train plugin:./frames.so --loss mse \\\n"
+     "    --optimizer '{\"class_name\": \"SGD\", \"config\": {\"lr\": 0.01}}'",
+     USES(fit_uses), cli_fit},
+    {"evaluate", "MODEL", false, "loss and metrics of a model on data",
+     "Loss and metrics are exact over all samples.  MODEL must have a compilation, or --loss be given.",
+     "leat evaluate run/model.h5 --data 'idx:t10k-images.gz,t10k-labels.gz?scale=1/255&onehot=10' --json",
+     USES(evaluate_uses), cli_evaluate},
+    {"predict", "MODEL", false, "a model's predictions for data",
+     "One array per output of the model, samples along the first axis, in the order of the data.  In an .npz "
+     "file the "
+     "arrays have the names of the output layers.  Targets in the data are ignored.",
+     "leat predict run/model.h5 --data npy:x.npy --output y.npy\n"
+     "leat predict two_heads.h5 --data npz:x.npz --output y.npz --workers 2",
+     USES(predict_uses), cli_predict},
+    {"summary", "MODEL", false, "a model's layers, shapes and numbers of parameters",
+     "Keras's table, on standard output.", "leat summary model.h5", USES(help_uses), cli_summary},
+    {"help", "TOPIC", true, "help on a command, or on specs: how data is named",
+     "TOPIC is a command or `specs`.", "leat help specs\nleat help fit", USES(help_uses), cli_help},
+    {"version", NULL, false, "the version", "The library's version, on standard output.", "leat version",
+     USES(help_uses), cli_version},
+};
+
+const int cli_command_count = sizeof cli_commands / sizeof *cli_commands;
+
+const cli_command *cli_command_find(const char *name) {
+    for (int i = 0; i < cli_command_count; ++i)
+        if (strcmp(cli_commands[i].name, name) == 0) return &cli_commands[i];
+    return NULL;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command's table: subcommands and their options.  The parser, --help, the man pages and the bash completion all
+ * read it. */
+#ifndef LEAT_CLI_TABLE_H
+#define LEAT_CLI_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a value is: how it is checked, and what completion offers for it. */
+typedef enum cli_value {
+    CLI_FLAG, /* none */
+    CLI_TEXT,
+    CLI_NUMBER, /* from minimum to maximum */
+    CLI_SPEC,   /* data */
+    CLI_FILE,
+    CLI_FOLDER
+} cli_value;
+
+/* Every option: identifier, name, value's kind, value's name, minimum, maximum, default (as text), help. */
+#define CLI_OPTION_LIST(X)                                                                                   \
+    X(TRAIN, "--train", CLI_SPEC, "SPEC", 0, 0, NULL, "the training data (see: leat help specs)")            \
+    X(VALIDATION, "--validation", CLI_SPEC, "SPEC", 0, 0, NULL, "data to validate on after each epoch")      \
+    X(DATA, "--data", CLI_SPEC, "SPEC", 0, 0, NULL, "the data (see: leat help specs)")                       \
+    X(OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, NULL,                                                      \
+      "where the predictions go: a .npy file, or an .npz file with one array per output")                    \
+    X(EPOCHS, "--epochs", CLI_NUMBER, "N", 1, INT32_MAX, "1", "train up to this epoch")                      \
+    X(INITIAL_EPOCH, "--initial-epoch", CLI_NUMBER, "N", 0, INT32_MAX, "0",                                  \
+      "epochs that an earlier run has done")                                                                 \
+    X(BATCH_SIZE, "--batch-size", CLI_NUMBER, "N", 1, INT32_MAX, "32", "samples per batch")                  \
+    X(STEPS_PER_EPOCH, "--steps-per-epoch", CLI_NUMBER, "N", 1, INT32_MAX, "all", "batches per epoch")       \
+    X(VALIDATION_STEPS, "--validation-steps", CLI_NUMBER, "N", 1, INT32_MAX, "all",                          \
+      "batches per validation")                                                                              \
+    X(VALIDATION_FREQ, "--validation-freq", CLI_NUMBER, "N", 1, INT32_MAX, "1",                              \
+      "validate after every so many epochs")                                                                 \
+    X(STEPS, "--steps", CLI_NUMBER, "N", 1, INT32_MAX, "all", "batches to use")                              \
+    X(OPTIMIZER, "--optimizer", CLI_TEXT, "NAME|JSON", 0, 0, "the model's, or rmsprop",                      \
+      "compile with this optimizer, such as adam; anew, without the state that the file has")                \
+    X(LOSS, "--loss", CLI_TEXT, "NAME", 0, 0, "the model's",                                                 \
+      "compile with this loss, such as categorical_crossentropy")                                            \
+    X(METRICS, "--metrics", CLI_TEXT, "A,B", 0, 0, "the model's", "compile with these metrics")              \
+    X(WORKERS, "--workers", CLI_NUMBER, "N", 0, 1024, "1",                                                   \
+      "workers that make batches; 0: batches are made between the steps")                                    \
+    X(MULTIPROCESSING, "--use-multiprocessing", CLI_FLAG, NULL, 0, 0, NULL,                                  \
+      "worker processes instead of threads")                                                                 \
+    X(MAX_QUEUE_SIZE, "--max-queue-size", CLI_NUMBER, "N", 1, 65536, "10", "batches made ahead")             \
+    X(NO_SHUFFLE, "--no-shuffle", CLI_FLAG, NULL, 0, 0, NULL, "take the samples in their order")             \
+    X(SEED, "--seed", CLI_NUMBER, "N", 0, INT64_MAX, "0",                                                    \
+      "of everything random: a new model's weights, shuffling, dropout")                                     \
+    X(THREADS, "--threads", CLI_NUMBER, "N", 1, 1024, "all cores", "threads to compute with")                \
+    X(VERBOSE, "--verbose", CLI_NUMBER, "0|1|2", 0, 2, "1",                                                  \
+      "0: silent, 1: a progress bar, 2: one line per epoch")                                                 \
+    X(OUT, "--out", CLI_FOLDER, "DIR", 0, 0, NULL,                                                           \
+      "folder for model.h5, checkpoint.h5, best.h5, history.json and log.csv")                               \
+    X(JSON, "--json", CLI_FLAG, NULL, 0, 0, NULL, "print the result on standard output as one JSON object")  \
+    X(HELP, "--help", CLI_FLAG, NULL, 0, 0, NULL, "say all this")
+
+typedef enum cli_option_id {
+#define CLI_OPTION_ID(id, name, value, metavar, low, high, fallback, help) CLI_##id,
+    CLI_OPTION_LIST(CLI_OPTION_ID)
+#undef CLI_OPTION_ID
+        CLI_OPTION_COUNT
+} cli_option_id;
+
+typedef struct cli_option {
+    const char *name;
+    cli_value value;
+    const char *metavar;
+    int64_t minimum, maximum;
+    const char *fallback; /* the default in words, NULL: none */
+    const char *help;
+} cli_option;
+
+extern const cli_option cli_options[CLI_OPTION_COUNT];
+
+/* What the user said: texts as given, numbers read. */
+typedef struct cli_arguments {
+    const char *operands[1];
+    int operand_count;
+    const char *text[CLI_OPTION_COUNT]; /* NULL: not given */
+    int64_t number[CLI_OPTION_COUNT];
+} cli_arguments;
+
+enum { CLI_SUCCESS = 0, CLI_FAILURE = 1, CLI_USAGE = 2 };
+
+/* A command's option, and whether it must be given. */
+typedef struct cli_use {
+    cli_option_id id;
+    bool required;
+} cli_use;
+
+typedef struct cli_command {
+    const char *name;
+    const char *operand; /* its name; NULL: none */
+    bool operand_optional;
+    const char *summary;
+    const char *description; /* paragraphs, with an empty line between them */
+    const char *examples;    /* one a line */
+    const cli_use *uses;
+    int use_count;
+    int (*run)(const cli_arguments *arguments); /* an exit code */
+} cli_command;
+
+extern const cli_command cli_commands[];
+extern const int cli_command_count;
+
+/* The command of that name, NULL where there is none. */
+const cli_command *cli_command_find(const char *name);
+
+/* The commands themselves, a file each. */
+int cli_fit(const cli_arguments *arguments);
+int cli_evaluate(const cli_arguments *arguments);
+int cli_predict(const cli_arguments *arguments);
+int cli_summary(const cli_arguments *arguments);
+int cli_help(const cli_arguments *arguments);
+int cli_version(const cli_arguments *arguments);
+
+#endif

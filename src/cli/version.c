@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `leat version`.  Layer: cli. */
+#include "leat/version.h"
+
+#include <stdio.h>
+
+#include "cli/table.h"
+
+int cli_version(const cli_arguments *arguments) {
+    (void)arguments;
+    printf("leat %s\n", leat_version());
+    return CLI_SUCCESS;
+}

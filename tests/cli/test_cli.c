@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The `leat` command as its users run it: what it prints where, what it leaves, how it exits. */
+#include "cmocka_all.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "data/files.h"
+#include "leat/npz.h"
+
+/* ---- Running ---- */
+
+enum { argument_max = 40, text_bytes = 1 << 16 };
+
+static char out[text_bytes], err[text_bytes];
+
+static void slurp(const char *path, char *text) {
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, text_bytes - 1, file)] = '\0';
+    fclose(file);
+    unlink(path);
+}
+
+/* Starts `leat ARGUMENTS`, blanks between them; its outputs go to the files .out and .err. */
+static pid_t start(const char *line) {
+    char copy[4096], *argv[argument_max] = {LEAT_COMMAND};
+    int argc = 1;
+    snprintf(copy, sizeof copy, "%s", line);
+    for (char *word = strtok(copy, " "); word; word = strtok(NULL, " ")) {
+        assert_true(argc < argument_max - 1);
+        argv[argc++] = word;
+    }
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child > 0) return child;
+    if (!freopen(".out", "w", stdout) || !freopen(".err", "w", stderr)) _exit(99);
+    execv(LEAT_COMMAND, argv);
+    _exit(99);
+}
+
+static int finish(pid_t child) {
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    slurp(".out", out);
+    slurp(".err", err);
+    if (WIFSIGNALED(status)) fail_msg("killed by signal %d: %s", WTERMSIG(status), err);
+    return WEXITSTATUS(status);
+}
+
+static int run(const char *line) {
+    return finish(start(line));
+}
+
+static void runs(const char *line) {
+    int code = run(line);
+    if (code != 0) fail_msg("leat %s: exit code %d: %s", line, code, err);
+}
+
+/* The command is refused as wrong usage, with these words. */
+static void refused(const char *line, const char *says) {
+    int code = run(line);
+    if (code != 2 || !strstr(err, says)) fail_msg("leat %s: exit code %d: %s", line, code, err);
+    assert_string_equal(out, "");
+}
+
+static void fails(const char *line, const char *says) {
+    int code = run(line);
+    if (code != 1 || !strstr(err, says)) fail_msg("leat %s: exit code %d: %s", line, code, err);
+    assert_string_equal(out, "");
+}
+
+static bool exists(const char *path) {
+    return access(path, F_OK) == 0;
+}
+
+/* ---- A small model and its data ---- */
+
+static const char network[] =
+    "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"small\", \"layers\": ["
+    "{\"class_name\": \"Dense\", \"config\": {\"name\": \"hidden\", \"batch_input_shape\": [null, 4], "
+    "\"units\": 8, "
+    "\"activation\": \"tanh\"}},"
+    "{\"class_name\": \"Dense\", \"config\": {\"name\": \"scores\", \"units\": 3, \"activation\": "
+    "\"softmax\"}}]}}";
+
+static void write_text(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static int enter(void **state) {
+    enum { samples = 90 };
+    static float x[samples][4], y[samples][3];
+    if (files_enter(state) != 0) return -1;
+    for (int i = 0; i < samples; ++i) {
+        for (int k = 0; k < 4; ++k) x[i][k] = (float)((i * 7 + k * 13) % 11) / 11 + (float)(i % 3 == k);
+        y[i][i % 3] = 1;
+    }
+    leat_tensor tensors[] = {leat_tensor_view(LEAT_F32, 2, (int64_t[]){samples, 4}, x),
+                             leat_tensor_view(LEAT_F32, 2, (int64_t[]){samples, 3}, y)};
+    write_text("small.json", network);
+    return leat_npz_write("d.npz", (const char *[]){"x", "y"}, tensors, 2, NULL) == LEAT_OK ? 0 : -1;
+}
+
+#define FIT                                                                                                  \
+    "fit small.json --train npz:d.npz --loss categorical_crossentropy --optimizer adam --metrics accuracy "
+
+static int leave(void **state) {
+    if (system("rm -rf run deep") != 0) return -1;
+    return files_leave(state);
+}
+
+/* ---- Usage ---- */
+
+static void help_is_the_table(void **state) {
+    (void)state;
+    runs("--help");
+    assert_non_null(strstr(out, "usage: leat COMMAND"));
+    const char *commands[] = {"fit", "evaluate", "predict", "summary", "help", "version"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; ++i) {
+        char line[64];
+        snprintf(line, sizeof line, "%s --help", commands[i]);
+        runs(line);
+        assert_non_null(strstr(out, "examples:"));
+        assert_string_equal(err, "");
+        char first[text_bytes];
+        memcpy(first, out, sizeof first);
+        snprintf(line, sizeof line, "help %s", commands[i]);
+        runs(line);
+        assert_string_equal(out, first);
+    }
+    runs("help specs");
+    assert_non_null(strstr(out, "idx:INPUTS[,TARGETS]"));
+    runs("--version");
+    assert_string_equal(out, "leat " LEAT_VERSION_STRING "\n");
+}
+
+static void wrong_usage_is_told_and_exits_with_2(void **state) {
+    (void)state;
+    refused("", "usage: leat COMMAND");
+    refused("fitt", "no command 'fitt': did you mean 'fit'?");
+    refused("fit", "MODEL is missing");
+    refused("fit m.h5", "--train SPEC is missing");
+    refused("fit m.h5 --train", "--train needs a value");
+    refused("fit m.h5 --epoch 3", "unknown option '--epoch': did you mean '--epochs'?");
+    refused("fit m.h5 --epoch=3", "did you mean '--epochs'?");
+    refused("fit m.h5 n.h5", "unexpected argument 'n.h5'");
+    refused("fit m.h5 --epochs 0", "expected a whole number of at least 1");
+    refused("fit m.h5 --epochs x", "--epochs 'x'");
+    refused("fit m.h5 --epochs 99999999999999999999", "--epochs");
+    refused("fit m.h5 --verbose 3", "from 0 to 2");
+    refused("fit m.h5 --epochs 1 --epochs 2", "--epochs is given twice");
+    refused("fit m.h5 --no-shuffle=1", "takes no value");
+    refused("fit m.h5 --train x --initial-epoch 3 --epochs 3", "beyond --initial-epoch");
+    refused("predict m.h5 --data x", "--output FILE is missing");
+    refused("predict m.h5 --train x", "unknown option '--train'");
+    refused("version x", "unexpected argument");
+    refused("help spec", "did you mean 'specs'?");
+    refused("evaluate -- --data", "--data SPEC is missing");
+}
+
+static void a_manual_page_and_a_completion_for_each_command(void **state) {
+    (void)state;
+    const char *pages[] = {"leat.1",         "leat-fit.1",     "leat-evaluate.1",
+                           "leat-predict.1", "leat-summary.1", "leat-specs.7"};
+    char path[512];
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; ++i) {
+        snprintf(path, sizeof path, LEAT_BINARY_DIR "/manual/%s", pages[i]);
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        out[fread(out, 1, sizeof out - 1, file)] = '\0';
+        fclose(file);
+        assert_memory_equal(out, ".TH LEAT", 8);
+        assert_non_null(strstr(out, ".SH NAME"));
+    }
+    assert_int_equal(system("bash -n " LEAT_BINARY_DIR "/manual/leat.bash"), 0);
+}
+
+/* ---- Training and using ---- */
+
+static void fit_trains_saves_and_reports(void **state) {
+    (void)state;
+    runs(FIT "--validation npz:d.npz --epochs 3 --out deep/er/run --json --verbose 2");
+    json_error_t why;
+    json_t *root = json_loads(out, 0, &why), *history = json_object_get(root, "history");
+    assert_non_null(root);
+    const char *series[] = {"loss", "accuracy", "val_loss", "val_accuracy"};
+    for (int i = 0; i < 4; ++i) assert_int_equal(json_array_size(json_object_get(history, series[i])), 3);
+    json_t *loss = json_object_get(history, "loss");
+    assert_true(json_number_value(json_array_get(loss, 2)) < json_number_value(json_array_get(loss, 0)));
+    assert_true(json_is_object(json_object_get(root, "verdict")));
+    json_decref(root);
+    const char *files[] = {"model.h5", "checkpoint.h5", "best.h5", "history.json", "log.csv"};
+    for (int i = 0; i < 5; ++i) {
+        char path[64];
+        snprintf(path, sizeof path, "deep/er/run/%s", files[i]);
+        if (!exists(path)) fail_msg("%s is missing", path);
+    }
+    json_t *saved = json_load_file("deep/er/run/history.json", 0, &why);
+    assert_int_equal(json_array_size(json_object_get(json_object_get(saved, "history"), "loss")), 3);
+    json_decref(saved);
+}
+
+static double evaluate(const char *model) {
+    char line[256];
+    snprintf(line, sizeof line, "evaluate %s --data npz:d.npz --json", model);
+    runs(line);
+    json_error_t why;
+    json_t *root = json_loads(out, 0, &why);
+    assert_non_null(root);
+    assert_true(json_is_number(json_object_get(root, "accuracy")));
+    double loss = json_number_value(json_object_get(root, "loss"));
+    json_decref(root);
+    return loss;
+}
+
+static void training_goes_on_where_it_ended(void **state) {
+    (void)state;
+    runs(FIT "--epochs 2 --out run --verbose 0");
+    assert_string_equal(err, "");
+    double before = evaluate("run/model.h5");
+    runs("fit run/model.h5 --train npz:d.npz --initial-epoch 2 --epochs 6 --out run --verbose 0");
+    assert_true(evaluate("run/model.h5") < before);
+    FILE *log = fopen("run/log.csv", "r");
+    assert_non_null(log);
+    int lines = 0;
+    for (int c; (c = fgetc(log)) != EOF;) lines += c == '\n';
+    fclose(log);
+    assert_int_equal(lines, 7); /* a heading and six epochs */
+}
+
+static void predictions_have_the_shape_and_sum_of_a_softmax(void **state) {
+    (void)state;
+    runs(FIT "--epochs 1 --out run --verbose 0");
+    runs("predict run/model.h5 --data npz:d.npz --output p.npy --batch-size 7 --json");
+    assert_string_equal(out, "{\"output\": \"p.npy\", \"shapes\": {\"scores\": [90, 3]}}\n");
+    runs(
+        "predict run/model.h5 --data npz:d.npz --output p.npz --workers 2 --use-multiprocessing --verbose 0");
+    assert_string_equal(err, "");
+    leat_npz *one = NULL, *named = NULL;
+    leat_tensor p, q;
+    assert_int_equal(leat_npz_open(&one, "p.npy", NULL), LEAT_OK);
+    assert_int_equal(leat_npz_open(&named, "p.npz", NULL), LEAT_OK);
+    assert_int_equal(leat_npz_get(one, "", &p, NULL), LEAT_OK);
+    assert_int_equal(leat_npz_get(named, "scores", &q, NULL), LEAT_OK);
+    assert_int_equal(p.shape[0], 90);
+    for (int i = 0; i < 90; ++i) {
+        const float *row = (const float *)p.data + 3 * i, *other = (const float *)q.data + 3 * i;
+        assert_true(fabsf(row[0] + row[1] + row[2] - 1) < 1e-5f);
+        for (int k = 0; k < 3; ++k) assert_true(fabsf(row[k] - other[k]) < 1e-6f);
+    }
+    leat_npz_close(&one);
+    leat_npz_close(&named);
+}
+
+static void the_same_seed_gives_the_same_model_with_any_workers(void **state) {
+    (void)state;
+    const char *ways[] = {"--workers 0",
+                          "--workers 1",
+                          "--workers 2",
+                          "--workers 4",
+                          "--workers 1 --use-multiprocessing",
+                          "--workers 4 --use-multiprocessing"};
+    static unsigned char first[text_bytes], now[text_bytes];
+    size_t size = 0;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; ++i) {
+        char line[512];
+        snprintf(line, sizeof line, FIT "--epochs 2 --seed 5 --threads 1 --out run --verbose 0 %s", ways[i]);
+        runs(line);
+        runs("predict run/model.h5 --data npz:d.npz --output p.npy --verbose 0");
+        FILE *file = fopen("p.npy", "rb");
+        size = fread(now, 1, sizeof now, file);
+        fclose(file);
+        if (i == 0) memcpy(first, now, size);
+        assert_memory_equal(first, now, size);
+    }
+    runs(FIT "--epochs 2 --seed 6 --threads 1 --out run --verbose 0");
+    runs("predict run/model.h5 --data npz:d.npz --output p.npy --verbose 0");
+    FILE *file = fopen("p.npy", "rb");
+    assert_int_equal(fread(now, 1, sizeof now, file), size);
+    fclose(file);
+    assert_memory_not_equal(first, now, size);
+}
+
+static void summary_is_keras_table(void **state) {
+    (void)state;
+    runs("summary small.json");
+    assert_non_null(strstr(out, "hidden (Dense)"));
+    assert_non_null(strstr(out, "Total params: 67"));
+    assert_string_equal(err, "");
+}
+
+static void failures_exit_with_1_and_a_sentence(void **state) {
+    (void)state;
+    fails("fit absent.h5 --train npz:d.npz", "absent.h5");
+    fails("summary d.npz", "d.npz");
+    fails(FIT "--validation npz:absent.npz", "absent.npz");
+    fails("fit small.json --train npz:d.npz --loss nonsense", "nonsense");
+    fails(FIT "--out small.json", "small.json");
+    fails("fit small.json --train npz:d.npz?inputs=y --loss mse", "3");
+    refused("fit small.json --train npz:d.npz", "give --loss");
+    refused("fit small.json --train npz:d.npz --loss mse --train x", "twice");
+    refused("fit small.json --train nzp:d.npz --loss mse", "leat help specs");
+    refused("predict small.json --data npz:d.npz --output p.txt", ".npy or .npz");
+    runs(FIT "--epochs 1 --out run --verbose 0");
+    fails("predict run/model.h5 --data npz:d.npz --output no/folder/p.npy --verbose 0", "no/folder/p.npy");
+}
+
+/* Starts a long fit, sends a signal once epochs have passed. */
+static void interrupt(int number, const char *workers) {
+    char line[512];
+    snprintf(line, sizeof line, FIT "--epochs 1000000 --out run --verbose 0 %s", workers);
+    (void)!system("rm -rf run");
+    pid_t child = start(line);
+    for (int i = 0; i < 3000 && !exists("run/checkpoint.h5"); ++i)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    kill(child, number);
+    assert_int_equal(finish(child), 128 + number);
+    assert_true(exists("run/model.h5"));
+    assert_true(exists("run/history.json"));
+    evaluate("run/model.h5");
+}
+
+static void signals_end_training_with_everything_saved(void **state) {
+    (void)state;
+    interrupt(SIGINT, "--workers 0");
+    interrupt(SIGTERM, "--workers 2");
+    interrupt(SIGINT, "--workers 2 --use-multiprocessing");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(help_is_the_table),
+        cmocka_unit_test(wrong_usage_is_told_and_exits_with_2),
+        cmocka_unit_test(a_manual_page_and_a_completion_for_each_command),
+        cmocka_unit_test(fit_trains_saves_and_reports),
+        cmocka_unit_test(training_goes_on_where_it_ended),
+        cmocka_unit_test(predictions_have_the_shape_and_sum_of_a_softmax),
+        cmocka_unit_test(the_same_seed_gives_the_same_model_with_any_workers),
+        cmocka_unit_test(summary_is_keras_table),
+        cmocka_unit_test(failures_exit_with_1_and_a_sentence),
+        cmocka_unit_test(signals_end_training_with_everything_saved),
+    };
+    return cmocka_run_group_tests(tests, enter, leave);
+}
