@@ -3,20 +3,22 @@
  * that grows with the length is stored.
  *
  * "Swap or not" (Hoang, Morris and Rogaway, "An enciphering scheme based on a card shuffle", CRYPTO 2012): in each
- * round a position and its partner key - position (mod length) change places or not, by one random bit of the pair.
+ * round a position and its partner, key - position (mod length) change places or not, by one random bit of the pair.
  * It works on any length without cycle walking, and mixes short ones evenly. */
 #ifndef LEATI_FEED_SHUFFLE_H
 #define LEATI_FEED_SHUFFLE_H
 
 #include <stdint.h>
 
-#define LEATI_SHUFFLE_ROUNDS 280 /* the most: 24 + 4 for each bit of a length */
+#define LEATI_SHUFFLE_ROUNDS 152 /* the most: 24 + 2 for each bit of a length */
 
 typedef struct leati_shuffle {
     uint64_t length;
-    uint64_t stream;
     int rounds;
-    uint64_t keys[LEATI_SHUFFLE_ROUNDS]; /* each below length */
+    struct {
+        uint64_t partner; /* position and partner add up to it (mod length) */
+        uint64_t coin;    /* key of the bit that says whether they change places */
+    } round[LEATI_SHUFFLE_ROUNDS];
 } leati_shuffle;
 
 void leati_shuffle_init(leati_shuffle *shuffle, uint64_t seed, uint64_t pass, uint64_t length);
