@@ -29,11 +29,11 @@ typedef leati_value (*leati_measure_lower)(leati_graph *graph, const leati_measu
                                            leati_value y_true, leati_value y_pred);
 
 typedef struct leati_loss_type {
-    const char *name;               /* the function's: "mean_squared_error" */
-    const char *class_name;         /* the class's, NULL where 2.3.1 has none */
-    const char *const *aliases;     /* NULL-terminated; NULL: none */
-    const leati_field *fields;      /* of leati_measure_options; NULL: none */
-    bool sparse;                    /* targets are class numbers: (..., 1) for an output (..., C) */
+    const char *name;           /* the function's: "mean_squared_error" */
+    const char *class_name;     /* the class's, NULL where 2.3.1 has none */
+    const char *const *aliases; /* NULL-terminated; NULL: none */
+    const leati_field *fields;  /* of leati_measure_options; NULL: none */
+    bool sparse;                /* targets are class numbers: (..., 1) for an output (..., C) */
     leati_measure_lower lower;
 } leati_loss_type;
 
@@ -48,8 +48,8 @@ typedef struct leati_output_loss {
     const leati_loss_type *type; /* NULL: the output has none, and no target */
     leati_measure_options options;
     leati_reduction reduction;
-    double weight;               /* from loss_weights */
-    bool temporal;               /* sample weights are (N, T), not (N) */
+    double weight; /* from loss_weights */
+    bool temporal; /* sample weights are (N, T), not (N) */
 } leati_output_loss;
 
 /* All rows: index from 0, NULL at the end. */
@@ -63,19 +63,20 @@ const leati_loss_type *leati_loss_type_find(const char *name);
 leat_status leati_loss_read(leati_output_loss *out, const json_t *value, leat_error *err);
 
 /* A loss object as Keras 2.3.1 writes it, from one of any version: {"class_name": ..., "config": {"reduction": ..., "name":
- * ..., options}}, or the function's name where 2.3.1 has no such class (new reference). */
+ * ..., options}}, or the function's name where 2.3.1 has no such class.  A function's name stays one where current Keras knows it
+ * too, and is written as the object otherwise, which means the same (new reference). */
 leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err);
 
 /* Reads a row's options (fields NULL: it has none) from a configuration (NULL: defaults).  Names, types and reductions are
  * left to the caller. */
-leat_status leati_measure_options_read(leati_measure_options *out, const leati_field *fields, const json_t *config,
-                                       leat_error *err);
+leat_status leati_measure_options_read(leati_measure_options *out, const leati_field *fields,
+                                       const json_t *config, leat_error *err);
 
 /* Whether a batch's targets can be what the loss takes: class numbers must be in [0, classes) (-1: any).  Others
  * pass unread.
  * Errors: LEAT_EINVAL names the first that is not, and its sample. */
-leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_tensor *targets, int64_t classes,
-                                     leat_error *err);
+leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_tensor *targets,
+                                     int64_t classes, leat_error *err);
 
 /* One number from targets and predictions: sum(weights * values) / number of values (or what the reduction says).
  * weights is (N), (N, T) or LEATI_NONE. */

@@ -123,6 +123,34 @@ static void test_options(void **state) {
     assert_string_equal(loss.type->name, "mean_squared_error");
 }
 
+/* What both 2.3.1 and current Keras read: some functions only as objects. */
+static void test_written(void **state) {
+    (void)state;
+    static const struct {
+        const char *given, *written;
+    } rows[] = {
+        {"\"mse\"", "\"mean_squared_error\""},
+        {"\"cosine_proximity\"", "\"cosine_proximity\""},
+        {"\"logcosh\"", "{\"class_name\": \"LogCosh\", \"config\": {\"reduction\": \"sum_over_batch_size\", "
+                        "\"name\": \"logcosh\"}}"},
+        {"\"huber_loss\"", "{\"class_name\": \"Huber\", \"config\": {\"reduction\": \"sum_over_batch_size\", "
+                           "\"name\": \"huber_loss\", \"delta\": 1.0}}"},
+        {"\"kld\"", "{\"class_name\": \"KLDivergence\", \"config\": {\"reduction\": \"sum_over_batch_size\", "
+                    "\"name\": \"kullback_leibler_divergence\"}}"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        leat_error err = {0};
+        json_t *given = json_loads(rows[i].given, JSON_DECODE_ANY, NULL);
+        json_t *expected = json_loads(rows[i].written, JSON_DECODE_ANY, NULL), *written = NULL;
+        assert_non_null(expected);
+        assert_ok(leati_loss_write(given, &written, &err), &err);
+        assert_true(json_equal(written, expected));
+        json_decref(written);
+        json_decref(expected);
+        json_decref(given);
+    }
+}
+
 static void test_errors(void **state) {
     (void)state;
     static const struct {
@@ -168,7 +196,8 @@ static void test_class_numbers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_functions),     cmocka_unit_test(test_aliases), cmocka_unit_test(test_options),
+        cmocka_unit_test(test_functions),     cmocka_unit_test(test_aliases),
+        cmocka_unit_test(test_options),       cmocka_unit_test(test_written),
         cmocka_unit_test(test_class_numbers), cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
