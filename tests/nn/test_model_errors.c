@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Configurations that are wrong: each failure has its code, and says which layer, what was expected and what was there. */
+#include "cmocka_all.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "nn/model.h"
+
+typedef struct wrong {
+    const char *json;
+    leat_status code;
+    const char *says[4]; /* each must be in the message; NULL at the end */
+} wrong;
+
+static void check(const wrong *w, const char *json) {
+    leat_error err = {0};
+    leat_model *model = NULL;
+    leat_status status = leat_model_from_json(&model, json, &err);
+    if (status != w->code) fail_msg("%s: expected code %d, received %d: %s", json, w->code, status, err.message);
+    assert_null(model);
+    for (int i = 0; i < 4 && w->says[i]; ++i)
+        if (!strstr(err.message, w->says[i])) fail_msg("\"%s\" does not say \"%s\"", err.message, w->says[i]);
+    assert_int_equal(leat_model_from_json(&model, json, NULL), w->code);
+}
+
+static void check_all(const wrong *cases, size_t count, const char *before, const char *after) {
+    for (size_t i = 0; i < count; ++i) {
+        char json[4096];
+        snprintf(json, sizeof json, "%s%s%s", before, cases[i].json, after);
+        check(&cases[i], json);
+    }
+}
+
+#define CHECK_ALL(cases, before, after) check_all(cases, sizeof cases / sizeof cases[0], before, after)
+
+/* ---- One layer behind an image (6, 6, 2) ---- */
+
+#define LAYER(class, config) "{\"class_name\": \"" class "\", \"config\": {\"name\": \"it\", " config "}}"
+
+static const wrong image_layers[] = {
+    {LAYER("Dense", "\"units\": 0"), LEAT_EINVAL, {"layer 1 'it' (Dense)", "units", "at least 1", "received 0"}},
+    {LAYER("Dense", "\"units\": 2.5"), LEAT_EINVAL, {"'it'", "units", "whole number", "2.5"}},
+    {LAYER("Dense", "\"units\": \"x\""), LEAT_EINVAL, {"'it'", "units", "whole number", "\"x\""}},
+    {LAYER("Dense", "\"units\": 1e30"), LEAT_EINVAL, {"'it'", "units", "whole number", "1e+30"}},
+    {LAYER("Dense", "\"units\": NaN"), LEAT_EINVAL, {"'it'", "units", "whole number", "NaN"}},
+    {LAYER("Dense", "\"use_bias\": true"), LEAT_EINVAL, {"'it'", "'units' is missing"}},
+    {LAYER("Dense", "\"units\": 3, \"use_bias\": 2"), LEAT_EINVAL, {"'it'", "use_bias", "true or false", "2"}},
+    {LAYER("Dense", "\"units\": 3, \"use_bais\": true"), LEAT_ENOTSUP, {"'it'", "unknown key 'use_bais'", "'use_bias'"}},
+    {LAYER("Dense", "\"units\": 3, \"activation\": \"rely\""), LEAT_ENOTFOUND, {"'it'", "activation", "'relu'"}},
+    {LAYER("Dense", "\"units\": 3, \"dtype\": \"float64\""), LEAT_ENOTSUP, {"'it'", "dtype", "float32", "float64"}},
+    {LAYER("Dense", "\"units\": 3, \"trainable\": 1"), LEAT_EINVAL, {"'it'", "trainable", "true or false"}},
+    {LAYER("Dense", "\"units\": 3, \"kernel_initializer\": null"), LEAT_EINVAL, {"'it'", "kernel", "initializer"}},
+    {LAYER("Dense", "\"units\": 3, \"kernel_initializer\": \"identiti\""), LEAT_ENOTFOUND, {"'it'", "'identity'"}},
+    {LAYER("Conv2D", "\"filters\": 3, \"kernel_size\": [3]"), LEAT_EINVAL, {"'it'", "kernel_size", "2 whole", "[3]"}},
+    {LAYER("Conv2D", "\"filters\": 3, \"kernel_size\": [3, null]"), LEAT_EINVAL, {"'it'", "kernel_size", "null"}},
+    {LAYER("Conv2D", "\"filters\": 3, \"kernel_size\": 7"), LEAT_ESHAPE, {"'it'", "at least 7 rows", "(None, 6, 6, 2)"}},
+    {LAYER("Conv2D", "\"filters\": 3, \"kernel_size\": 3, \"padding\": \"full\""),
+     LEAT_EINVAL,
+     {"'it'", "padding", "\"valid\" or \"same\"", "\"full\""}},
+    {LAYER("Conv2D", "\"filters\": 3, \"kernel_size\": 3, \"strides\": 2, \"dilation_rate\": 2"),
+     LEAT_EINVAL,
+     {"'it'", "strides", "dilation_rate"}},
+    {LAYER("Conv2D", "\"filters\": 2147483647, \"kernel_size\": 2147483647, \"padding\": \"same\""),
+     LEAT_ESHAPE,
+     {"'it'", "known sizes", "'kernel'"}},
+    {LAYER("DepthwiseConv2D", "\"kernel_size\": 0"), LEAT_EINVAL, {"'it'", "kernel_size", "at least 1", "0"}},
+    {LAYER("MaxPooling2D", "\"pool_size\": [7, 1]"), LEAT_ESHAPE, {"'it'", "at least 7 rows", "(None, 6, 6, 2)"}},
+    {LAYER("ZeroPadding2D", "\"padding\": [[1, 2, 3], 1]"), LEAT_EINVAL, {"'it'", "padding", "pairs", "[[1, 2, 3], 1]"}},
+    {LAYER("ZeroPadding2D", "\"padding\": -1"), LEAT_EINVAL, {"'it'", "padding", "at least 0", "-1"}},
+    {LAYER("Reshape", "\"target_shape\": [5, -1]"), LEAT_ESHAPE, {"'it'", "72 elements", "(5, None)"}},
+    {LAYER("Reshape", "\"target_shape\": [-1, -1]"), LEAT_EINVAL, {"'it'", "at most one -1", "2"}},
+    {LAYER("Permute", "\"dims\": [1, 2, 2]"), LEAT_EINVAL, {"'it'", "dims", "1 to 3"}},
+    {LAYER("Permute", "\"dims\": [2, 1]"), LEAT_ESHAPE, {"'it'", "as many axes", "(None, 6, 6, 2)"}},
+    {LAYER("Dropout", "\"rate\": NaN"), LEAT_EINVAL, {"'it'", "rate", "0 to 1", "NaN"}},
+    {LAYER("Dropout", "\"rate\": 0.5, \"noise_shape\": [null, 5, 1, 1]"), LEAT_ESHAPE, {"'it'", "noise_shape"}},
+    {LAYER("BatchNormalization", "\"axis\": 4"), LEAT_ESHAPE, {"'it'", "has the axis", "(None, 6, 6, 2)"}},
+    {LAYER("LSTM", "\"units\": 3"), LEAT_ESHAPE, {"'it'", "a sequence", "(None, 6, 6, 2)"}},
+    {LAYER("LSTM", "\"units\": 3, \"stateful\": true"), LEAT_ENOTSUP, {"'it'", "stateful", "return_state"}},
+    {LAYER("LSTM", "\"units\": 3, \"activation\": \"softmax\""), LEAT_ENOTSUP, {"'it'", "softmax"}},
+    {LAYER("Add", "\"dtype\": \"float32\""), LEAT_EINVAL, {"'it' (Add)", "2 to 32 inputs", "received 1"}},
+    {LAYER("InputLayer", "\"batch_input_shape\": [null, 3]"), LEAT_EINVAL, {"'it'", "no inputs"}},
+    {LAYER("Embedding", "\"units\": 3"), LEAT_ENOTSUP, {"layer 1 'it' (Embedding)", "no layer 'Embedding'"}},
+    {"{\"class_name\": \"Dense\", \"config\": {\"name\": \"in\", \"units\": 3}}", LEAT_EINVAL, {"'in' twice"}},
+    {"{\"class_name\": \"Dense\", \"config\": {\"name\": 3, \"units\": 3}}", LEAT_EINVAL, {"layer 1", "name"}},
+    {"{\"class_name\": \"Dense\"}", LEAT_EINVAL, {"layer 1", "configuration"}},
+    {"{\"config\": {}}", LEAT_EFORMAT, {"layer 1", "class_name"}},
+    {"[]", LEAT_EFORMAT, {"layer 1", "class_name"}},
+};
+
+static void test_layers(void **state) {
+    (void)state;
+    CHECK_ALL(image_layers,
+              "{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"InputLayer\", \"config\": {\"name\": "
+              "\"in\", \"batch_input_shape\": [null, 6, 6, 2]}}, ",
+              "]}");
+}
+
+/* ---- Graphs ---- */
+
+#define INPUT                                                                                                \
+    "{\"class_name\": \"InputLayer\", \"name\": \"in\", \"config\": {\"name\": \"in\", \"batch_input_shape\": [null, 4]},"  \
+    " \"inbound_nodes\": []}, "
+#define DENSE(name, from)                                                                                    \
+    "{\"class_name\": \"Dense\", \"name\": \"" name "\", \"config\": {\"name\": \"" name                     \
+    "\", \"units\": 4}, \"inbound_nodes\": [[" from "]]}"
+#define ENDS(inputs, outputs) "], \"input_layers\": [" inputs "], \"output_layers\": [" outputs "]"
+
+static const wrong graphs[] = {
+    {INPUT DENSE("a", "[\"b\", 0, 0, {}]") ENDS("[\"in\", 0, 0]", "[\"a\", 0, 0]"), LEAT_EFORMAT, {"no layer 'b'"}},
+    {INPUT DENSE("a", "[\"a\", 0, 0, {}]") ENDS("[\"in\", 0, 0]", "[\"a\", 0, 0]"),
+     LEAT_EFORMAT,
+     {"'a'", "never made"}},
+    {INPUT DENSE("a", "[\"in\", 0, 1, {}]") ENDS("[\"in\", 0, 0]", "[\"a\", 0, 0]"),
+     LEAT_EFORMAT,
+     {"'in' has no output 1"}},
+    {INPUT DENSE("a", "[\"in\", 0, 0, {\"mask\": 1}]") ENDS("[\"in\", 0, 0]", "[\"a\", 0, 0]"),
+     LEAT_ENOTSUP,
+     {"argument 'mask'"}},
+    {INPUT DENSE("a", "\"in\"") ENDS("[\"in\", 0, 0]", "[\"a\", 0, 0]"), LEAT_EFORMAT, {"[\"layer\", call, output]"}},
+    {INPUT DENSE("a", "[\"in\", 0, 0, {}]") ENDS("[\"a\", 0, 0]", "[\"a\", 0, 0]"), LEAT_EINVAL, {"InputLayer", "'a'"}},
+    {INPUT DENSE("a", "[\"in\", 0, 0, {}]") ENDS("", "[\"a\", 0, 0]"), LEAT_EINVAL, {"at least one input"}},
+    {INPUT DENSE("a", "[\"in\", 0, 0, {}]") ENDS("[\"in\", 0, 0]", ""), LEAT_EINVAL, {"at least one output"}},
+    {INPUT DENSE("a", "[\"in\", 0, 0, {}]") ENDS("[\"in\", 0, 0]", "[\"a\", 1, 0]"), LEAT_EFORMAT, {"output_layers"}},
+    {INPUT DENSE("a", "[\"in\", 0, 0, {}]") ENDS("[\"in\", 0, 0], [\"in\", 0, 0]", "[\"a\", 0, 0]"),
+     LEAT_EINVAL,
+     {"'in' is listed twice"}},
+    {INPUT DENSE("a", "[\"in\", 0, 0, {}], [\"in\", 0, 0, {}]") ENDS("[\"in\", 0, 0]", "[\"a\", 0, 0]"),
+     LEAT_EINVAL,
+     {"layer 'a' (Dense)", "expected 1 input, received 2"}},
+};
+
+static void test_graphs(void **state) {
+    (void)state;
+    CHECK_ALL(graphs, "{\"class_name\": \"Model\", \"config\": {\"name\": \"m\", \"layers\": [", "}}");
+}
+
+/* ---- Whole texts ---- */
+
+static const wrong texts[] = {
+    {"", LEAT_EFORMAT, {"JSON, line 1"}},
+    {"[]", LEAT_EFORMAT, {"Sequential, Model or Functional", "none"}},
+    {"{\"class_name\": \"Dense\"}", LEAT_EFORMAT, {"Sequential, Model or Functional", "Dense"}},
+    {"{\"class_name\": \"Model\"}", LEAT_EFORMAT, {"Model", "configuration"}},
+    {"{\"class_name\": \"Sequential\", \"config\": []}", LEAT_EINVAL, {"build_input_shape"}},
+    {"{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"Dense\", \"config\": {\"units\": 3}}]}",
+     LEAT_EINVAL,
+     {"model 'sequential_1'", "shape of its input is missing", "batch_input_shape"}},
+    {"{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"build_input_shape\": [0], \"layers\": "
+     "[{\"class_name\": \"Dense\", \"config\": {\"units\": 3}}]}}",
+     LEAT_EINVAL,
+     {"build_input_shape"}},
+    {"{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"LSTM\", \"config\": {\"units\": 3, "
+     "\"return_state\": true, \"input_shape\": [4, 2]}}]}",
+     LEAT_EINVAL,
+     {"'lstm_1'", "one output in a Sequential", "3"}},
+    {"{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"Dense\", \"config\": {\"units\": 3, "
+     "\"input_shape\": [1, 2, 3, 4, 5, 6, 7, 8]}}]}",
+     LEAT_EINVAL,
+     {"input_shape", "8 dimensions"}},
+};
+
+static void test_texts(void **state) {
+    (void)state;
+    CHECK_ALL(texts, "", "");
+}
+
+/* A layer that is called on two widths needs two kernels. */
+static void test_second_call(void **state) {
+    (void)state;
+    static const wrong other_width = {
+        "{\"class_name\": \"Model\", \"config\": {\"name\": \"m\", \"layers\": [" INPUT
+        "{\"class_name\": \"InputLayer\", \"name\": \"wide\", \"config\": {\"name\": \"wide\", \"batch_input_shape\": "
+        "[null, 9]}, \"inbound_nodes\": []}, {\"class_name\": \"Dense\", \"name\": \"a\", \"config\": {\"name\": \"a\", "
+        "\"units\": 4}, \"inbound_nodes\": [[[\"in\", 0, 0, {}]], [[\"wide\", 0, 0, {}]]]}], \"input_layers\": "
+        "[[\"in\", 0, 0], [\"wide\", 0, 0]], \"output_layers\": [[\"a\", 0, 0], [\"a\", 1, 0]]}}",
+        LEAT_ESHAPE,
+        {"layer 'a' (Dense)", "needs a kernel of (9, 4)", "one of (4, 4)"}};
+    check(&other_width, other_width.json);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_graphs),
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_second_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
