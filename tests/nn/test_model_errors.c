@@ -17,7 +17,8 @@ static void check(const wrong *w, const char *json) {
     leat_error err = {0};
     leat_model *model = NULL;
     leat_status status = leat_model_from_json(&model, json, &err);
-    if (status != w->code) fail_msg("%s: expected code %d, received %d: %s", json, w->code, status, err.message);
+    if (status != w->code)
+        fail_msg("%s: expected code %d, received %d: %s", json, w->code, status, err.message);
     assert_null(model);
     for (int i = 0; i < 4 && w->says[i]; ++i)
         if (!strstr(err.message, w->says[i])) fail_msg("\"%s\" does not say \"%s\"", err.message, w->says[i]);
@@ -39,22 +40,42 @@ static void check_all(const wrong *cases, size_t count, const char *before, cons
 #define LAYER(class, config) "{\"class_name\": \"" class "\", \"config\": {\"name\": \"it\", " config "}}"
 
 static const wrong image_layers[] = {
-    {LAYER("Dense", "\"units\": 0"), LEAT_EINVAL, {"layer 1 'it' (Dense)", "units", "at least 1", "received 0"}},
+    {LAYER("Dense", "\"units\": 0"),
+     LEAT_EINVAL,
+     {"layer 1 'it' (Dense)", "units", "at least 1", "received 0"}},
     {LAYER("Dense", "\"units\": 2.5"), LEAT_EINVAL, {"'it'", "units", "whole number", "2.5"}},
     {LAYER("Dense", "\"units\": \"x\""), LEAT_EINVAL, {"'it'", "units", "whole number", "\"x\""}},
     {LAYER("Dense", "\"units\": 1e30"), LEAT_EINVAL, {"'it'", "units", "whole number", "1e+30"}},
     {LAYER("Dense", "\"units\": NaN"), LEAT_EINVAL, {"'it'", "units", "whole number", "NaN"}},
     {LAYER("Dense", "\"use_bias\": true"), LEAT_EINVAL, {"'it'", "'units' is missing"}},
-    {LAYER("Dense", "\"units\": 3, \"use_bias\": 2"), LEAT_EINVAL, {"'it'", "use_bias", "true or false", "2"}},
-    {LAYER("Dense", "\"units\": 3, \"use_bais\": true"), LEAT_ENOTSUP, {"'it'", "unknown key 'use_bais'", "'use_bias'"}},
-    {LAYER("Dense", "\"units\": 3, \"activation\": \"rely\""), LEAT_ENOTFOUND, {"'it'", "activation", "'relu'"}},
-    {LAYER("Dense", "\"units\": 3, \"dtype\": \"float64\""), LEAT_ENOTSUP, {"'it'", "dtype", "float32", "float64"}},
+    {LAYER("Dense", "\"units\": 3, \"use_bias\": 2"),
+     LEAT_EINVAL,
+     {"'it'", "use_bias", "true or false", "2"}},
+    {LAYER("Dense", "\"units\": 3, \"use_bais\": true"),
+     LEAT_ENOTSUP,
+     {"'it'", "unknown key 'use_bais'", "'use_bias'"}},
+    {LAYER("Dense", "\"units\": 3, \"activation\": \"rely\""),
+     LEAT_ENOTFOUND,
+     {"'it'", "activation", "'relu'"}},
+    {LAYER("Dense", "\"units\": 3, \"dtype\": \"float64\""),
+     LEAT_ENOTSUP,
+     {"'it'", "dtype", "float32", "float64"}},
     {LAYER("Dense", "\"units\": 3, \"trainable\": 1"), LEAT_EINVAL, {"'it'", "trainable", "true or false"}},
-    {LAYER("Dense", "\"units\": 3, \"kernel_initializer\": null"), LEAT_EINVAL, {"'it'", "kernel", "initializer"}},
-    {LAYER("Dense", "\"units\": 3, \"kernel_initializer\": \"identiti\""), LEAT_ENOTFOUND, {"'it'", "'identity'"}},
-    {LAYER("Conv2D", "\"filters\": 3, \"kernel_size\": [3]"), LEAT_EINVAL, {"'it'", "kernel_size", "2 whole", "[3]"}},
-    {LAYER("Conv2D", "\"filters\": 3, \"kernel_size\": [3, null]"), LEAT_EINVAL, {"'it'", "kernel_size", "null"}},
-    {LAYER("Conv2D", "\"filters\": 3, \"kernel_size\": 7"), LEAT_ESHAPE, {"'it'", "at least 7 rows", "(None, 6, 6, 2)"}},
+    {LAYER("Dense", "\"units\": 3, \"kernel_initializer\": null"),
+     LEAT_EINVAL,
+     {"'it'", "kernel", "initializer"}},
+    {LAYER("Dense", "\"units\": 3, \"kernel_initializer\": \"identiti\""),
+     LEAT_ENOTFOUND,
+     {"'it'", "'identity'"}},
+    {LAYER("Conv2D", "\"filters\": 3, \"kernel_size\": [3]"),
+     LEAT_EINVAL,
+     {"'it'", "kernel_size", "2 whole", "[3]"}},
+    {LAYER("Conv2D", "\"filters\": 3, \"kernel_size\": [3, null]"),
+     LEAT_EINVAL,
+     {"'it'", "kernel_size", "null"}},
+    {LAYER("Conv2D", "\"filters\": 3, \"kernel_size\": 7"),
+     LEAT_ESHAPE,
+     {"'it'", "at least 7 rows", "(None, 6, 6, 2)"}},
     {LAYER("Conv2D", "\"filters\": 3, \"kernel_size\": 3, \"padding\": \"full\""),
      LEAT_EINVAL,
      {"'it'", "padding", "\"valid\" or \"same\"", "\"full\""}},
@@ -65,15 +86,21 @@ static const wrong image_layers[] = {
      LEAT_ESHAPE,
      {"'it'", "known sizes", "'kernel'"}},
     {LAYER("DepthwiseConv2D", "\"kernel_size\": 0"), LEAT_EINVAL, {"'it'", "kernel_size", "at least 1", "0"}},
-    {LAYER("MaxPooling2D", "\"pool_size\": [7, 1]"), LEAT_ESHAPE, {"'it'", "at least 7 rows", "(None, 6, 6, 2)"}},
-    {LAYER("ZeroPadding2D", "\"padding\": [[1, 2, 3], 1]"), LEAT_EINVAL, {"'it'", "padding", "pairs", "[[1, 2, 3], 1]"}},
+    {LAYER("MaxPooling2D", "\"pool_size\": [7, 1]"),
+     LEAT_ESHAPE,
+     {"'it'", "at least 7 rows", "(None, 6, 6, 2)"}},
+    {LAYER("ZeroPadding2D", "\"padding\": [[1, 2, 3], 1]"),
+     LEAT_EINVAL,
+     {"'it'", "padding", "pairs", "[[1, 2, 3], 1]"}},
     {LAYER("ZeroPadding2D", "\"padding\": -1"), LEAT_EINVAL, {"'it'", "padding", "at least 0", "-1"}},
     {LAYER("Reshape", "\"target_shape\": [5, -1]"), LEAT_ESHAPE, {"'it'", "72 elements", "(5, None)"}},
     {LAYER("Reshape", "\"target_shape\": [-1, -1]"), LEAT_EINVAL, {"'it'", "at most one -1", "2"}},
     {LAYER("Permute", "\"dims\": [1, 2, 2]"), LEAT_EINVAL, {"'it'", "dims", "1 to 3"}},
     {LAYER("Permute", "\"dims\": [2, 1]"), LEAT_ESHAPE, {"'it'", "as many axes", "(None, 6, 6, 2)"}},
     {LAYER("Dropout", "\"rate\": NaN"), LEAT_EINVAL, {"'it'", "rate", "0 to 1", "NaN"}},
-    {LAYER("Dropout", "\"rate\": 0.5, \"noise_shape\": [null, 5, 1, 1]"), LEAT_ESHAPE, {"'it'", "noise_shape"}},
+    {LAYER("Dropout", "\"rate\": 0.5, \"noise_shape\": [null, 5, 1, 1]"),
+     LEAT_ESHAPE,
+     {"'it'", "noise_shape"}},
     {LAYER("BatchNormalization", "\"axis\": 4"), LEAT_ESHAPE, {"'it'", "has the axis", "(None, 6, 6, 2)"}},
     {LAYER("LSTM", "\"units\": 3"), LEAT_ESHAPE, {"'it'", "a sequence", "(None, 6, 6, 2)"}},
     {LAYER("LSTM", "\"units\": 3, \"stateful\": true"), LEAT_ENOTSUP, {"'it'", "stateful", "return_state"}},
@@ -81,8 +108,12 @@ static const wrong image_layers[] = {
     {LAYER("Add", "\"dtype\": \"float32\""), LEAT_EINVAL, {"'it' (Add)", "2 to 32 inputs", "received 1"}},
     {LAYER("InputLayer", "\"batch_input_shape\": [null, 3]"), LEAT_EINVAL, {"'it'", "no inputs"}},
     {LAYER("Embedding", "\"units\": 3"), LEAT_ENOTSUP, {"layer 1 'it' (Embedding)", "no layer 'Embedding'"}},
-    {"{\"class_name\": \"Dense\", \"config\": {\"name\": \"in\", \"units\": 3}}", LEAT_EINVAL, {"'in' twice"}},
-    {"{\"class_name\": \"Dense\", \"config\": {\"name\": 3, \"units\": 3}}", LEAT_EINVAL, {"layer 1", "name"}},
+    {"{\"class_name\": \"Dense\", \"config\": {\"name\": \"in\", \"units\": 3}}",
+     LEAT_EINVAL,
+     {"'in' twice"}},
+    {"{\"class_name\": \"Dense\", \"config\": {\"name\": 3, \"units\": 3}}",
+     LEAT_EINVAL,
+     {"layer 1", "name"}},
     {"{\"class_name\": \"Dense\"}", LEAT_EINVAL, {"layer 1", "configuration"}},
     {"{\"config\": {}}", LEAT_EFORMAT, {"layer 1", "class_name"}},
     {"[]", LEAT_EFORMAT, {"layer 1", "class_name"}},
@@ -91,7 +122,8 @@ static const wrong image_layers[] = {
 static void test_layers(void **state) {
     (void)state;
     CHECK_ALL(image_layers,
-              "{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"InputLayer\", \"config\": {\"name\": "
+              "{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"InputLayer\", \"config\": "
+              "{\"name\": "
               "\"in\", \"batch_input_shape\": [null, 6, 6, 2]}}, ",
               "]}");
 }
@@ -99,7 +131,8 @@ static void test_layers(void **state) {
 /* ---- Graphs ---- */
 
 #define INPUT                                                                                                \
-    "{\"class_name\": \"InputLayer\", \"name\": \"in\", \"config\": {\"name\": \"in\", \"batch_input_shape\": [null, 4]},"  \
+    "{\"class_name\": \"InputLayer\", \"name\": \"in\", \"config\": {\"name\": \"in\", "                     \
+    "\"batch_input_shape\": [null, 4]},"                                                                     \
     " \"inbound_nodes\": []}, "
 #define DENSE(name, from)                                                                                    \
     "{\"class_name\": \"Dense\", \"name\": \"" name "\", \"config\": {\"name\": \"" name                     \
@@ -107,7 +140,9 @@ static void test_layers(void **state) {
 #define ENDS(inputs, outputs) "], \"input_layers\": [" inputs "], \"output_layers\": [" outputs "]"
 
 static const wrong graphs[] = {
-    {INPUT DENSE("a", "[\"b\", 0, 0, {}]") ENDS("[\"in\", 0, 0]", "[\"a\", 0, 0]"), LEAT_EFORMAT, {"no layer 'b'"}},
+    {INPUT DENSE("a", "[\"b\", 0, 0, {}]") ENDS("[\"in\", 0, 0]", "[\"a\", 0, 0]"),
+     LEAT_EFORMAT,
+     {"no layer 'b'"}},
     {INPUT DENSE("a", "[\"a\", 0, 0, {}]") ENDS("[\"in\", 0, 0]", "[\"a\", 0, 0]"),
      LEAT_EFORMAT,
      {"'a'", "never made"}},
@@ -117,11 +152,17 @@ static const wrong graphs[] = {
     {INPUT DENSE("a", "[\"in\", 0, 0, {\"mask\": 1}]") ENDS("[\"in\", 0, 0]", "[\"a\", 0, 0]"),
      LEAT_ENOTSUP,
      {"argument 'mask'"}},
-    {INPUT DENSE("a", "\"in\"") ENDS("[\"in\", 0, 0]", "[\"a\", 0, 0]"), LEAT_EFORMAT, {"[\"layer\", call, output]"}},
-    {INPUT DENSE("a", "[\"in\", 0, 0, {}]") ENDS("[\"a\", 0, 0]", "[\"a\", 0, 0]"), LEAT_EINVAL, {"InputLayer", "'a'"}},
+    {INPUT DENSE("a", "\"in\"") ENDS("[\"in\", 0, 0]", "[\"a\", 0, 0]"),
+     LEAT_EFORMAT,
+     {"[\"layer\", call, output]"}},
+    {INPUT DENSE("a", "[\"in\", 0, 0, {}]") ENDS("[\"a\", 0, 0]", "[\"a\", 0, 0]"),
+     LEAT_EINVAL,
+     {"InputLayer", "'a'"}},
     {INPUT DENSE("a", "[\"in\", 0, 0, {}]") ENDS("", "[\"a\", 0, 0]"), LEAT_EINVAL, {"at least one input"}},
     {INPUT DENSE("a", "[\"in\", 0, 0, {}]") ENDS("[\"in\", 0, 0]", ""), LEAT_EINVAL, {"at least one output"}},
-    {INPUT DENSE("a", "[\"in\", 0, 0, {}]") ENDS("[\"in\", 0, 0]", "[\"a\", 1, 0]"), LEAT_EFORMAT, {"output_layers"}},
+    {INPUT DENSE("a", "[\"in\", 0, 0, {}]") ENDS("[\"in\", 0, 0]", "[\"a\", 1, 0]"),
+     LEAT_EFORMAT,
+     {"output_layers"}},
     {INPUT DENSE("a", "[\"in\", 0, 0, {}]") ENDS("[\"in\", 0, 0], [\"in\", 0, 0]", "[\"a\", 0, 0]"),
      LEAT_EINVAL,
      {"'in' is listed twice"}},
@@ -143,7 +184,8 @@ static const wrong texts[] = {
     {"{\"class_name\": \"Dense\"}", LEAT_EFORMAT, {"Sequential, Model or Functional", "Dense"}},
     {"{\"class_name\": \"Model\"}", LEAT_EFORMAT, {"Model", "configuration"}},
     {"{\"class_name\": \"Sequential\", \"config\": []}", LEAT_EINVAL, {"build_input_shape"}},
-    {"{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"Dense\", \"config\": {\"units\": 3}}]}",
+    {"{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"Dense\", \"config\": {\"units\": "
+     "3}}]}",
      LEAT_EINVAL,
      {"model 'sequential_1'", "shape of its input is missing", "batch_input_shape"}},
     {"{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"build_input_shape\": [0], \"layers\": "
@@ -170,9 +212,12 @@ static void test_second_call(void **state) {
     (void)state;
     static const wrong other_width = {
         "{\"class_name\": \"Model\", \"config\": {\"name\": \"m\", \"layers\": [" INPUT
-        "{\"class_name\": \"InputLayer\", \"name\": \"wide\", \"config\": {\"name\": \"wide\", \"batch_input_shape\": "
-        "[null, 9]}, \"inbound_nodes\": []}, {\"class_name\": \"Dense\", \"name\": \"a\", \"config\": {\"name\": \"a\", "
-        "\"units\": 4}, \"inbound_nodes\": [[[\"in\", 0, 0, {}]], [[\"wide\", 0, 0, {}]]]}], \"input_layers\": "
+        "{\"class_name\": \"InputLayer\", \"name\": \"wide\", \"config\": {\"name\": \"wide\", "
+        "\"batch_input_shape\": "
+        "[null, 9]}, \"inbound_nodes\": []}, {\"class_name\": \"Dense\", \"name\": \"a\", \"config\": "
+        "{\"name\": \"a\", "
+        "\"units\": 4}, \"inbound_nodes\": [[[\"in\", 0, 0, {}]], [[\"wide\", 0, 0, {}]]]}], "
+        "\"input_layers\": "
         "[[\"in\", 0, 0], [\"wide\", 0, 0]], \"output_layers\": [[\"a\", 0, 0], [\"a\", 1, 0]]}}",
         LEAT_ESHAPE,
         {"layer 'a' (Dense)", "needs a kernel of (9, 4)", "one of (4, 4)"}};

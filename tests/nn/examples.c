@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nn/examples.h"
+
+#include <stddef.h>
+
+#define VECTOR                                                                                               \
+    {                                                                                                        \
+        1, {                                                                                                 \
+            5                                                                                                \
+        }                                                                                                    \
+    }
+#define MATRIX                                                                                               \
+    {                                                                                                        \
+        2, {                                                                                                 \
+            4, 5                                                                                             \
+        }                                                                                                    \
+    }
+#define IMAGE                                                                                                \
+    {                                                                                                        \
+        3, {                                                                                                 \
+            6, 7, 2                                                                                          \
+        }                                                                                                    \
+    }
+#define SEQUENCE                                                                                             \
+    {                                                                                                        \
+        2, {                                                                                                 \
+            4, 3                                                                                             \
+        }                                                                                                    \
+    }
+#define STATE                                                                                                \
+    {                                                                                                        \
+        1, {                                                                                                 \
+            3                                                                                                \
+        }                                                                                                    \
+    }
+#define ACTIVATION(name)                                                                                     \
+    {                                                                                                        \
+        "Activation", "\"activation\": \"" name "\"", {                                                      \
+            MATRIX                                                                                           \
+        }                                                                                                    \
+    }
+#define EVERYTHING                                                                                           \
+    "\"kernel_regularizer\": {\"class_name\": \"L1L2\", \"config\": {\"l1\": 0.001, \"l2\": 0.01}}, "        \
+    "\"bias_regularizer\": \"l2\", \"activity_regularizer\": \"l1\", \"kernel_constraint\": \"max_norm\", "  \
+    "\"bias_constraint\": {\"class_name\": \"MinMaxNorm\", \"config\": {\"min_value\": 0.0, \"max_value\": " \
+    "2.0, "                                                                                                  \
+    "\"rate\": 0.5, \"axis\": 0}}, \"bias_initializer\": \"random_uniform\""
+
+const example examples[] = {
+    ACTIVATION("linear"),
+    ACTIVATION("softmax"),
+    ACTIVATION("elu"),
+    ACTIVATION("selu"),
+    ACTIVATION("softplus"),
+    ACTIVATION("softsign"),
+    ACTIVATION("relu"),
+    ACTIVATION("tanh"),
+    ACTIVATION("sigmoid"),
+    ACTIVATION("hard_sigmoid"),
+    ACTIVATION("exponential"),
+    {"Add", "", {MATRIX, MATRIX}},
+    {"Add", "", {MATRIX, {1, {5}}, {2, {1, 5}}}},
+    {"AveragePooling2D", "", {IMAGE}},
+    {"AveragePooling2D", "\"pool_size\": [3, 2], \"strides\": 2, \"padding\": \"same\"", {IMAGE}},
+    {"AveragePooling2D", "\"data_format\": \"channels_first\"", {IMAGE}},
+    {"BatchNormalization", "", {VECTOR}},
+    {"BatchNormalization", "\"axis\": 1, \"momentum\": 0.5, \"epsilon\": 0.01, \"scale\": false", {IMAGE}},
+    {"BatchNormalization", "\"axis\": -1, \"center\": false, \"gamma_regularizer\": \"l2\"", {IMAGE}},
+    {"Concatenate", "", {MATRIX, {2, {4, 2}}}},
+    {"Concatenate", "\"axis\": 1", {MATRIX, {2, {1, 5}}, MATRIX}},
+    {"Conv2D", "\"filters\": 3, \"kernel_size\": 3", {IMAGE}},
+    {"Conv2D",
+     "\"filters\": 3, \"kernel_size\": [2, 3], \"strides\": [2, 1], \"padding\": \"same\", " EVERYTHING,
+     {IMAGE}},
+    {"Conv2D",
+     "\"filters\": 3, \"kernel_size\": 2, \"dilation_rate\": [2, 3], \"activation\": \"tanh\", \"use_bias\": "
+     "false",
+     {IMAGE}},
+    {"Conv2D",
+     "\"filters\": 3, \"kernel_size\": [3, 1], \"data_format\": \"channels_first\", \"activation\": "
+     "\"softmax\"",
+     {{3, {2, 6, 7}}}},
+    {"Dense", "\"units\": 3", {VECTOR}},
+    {"Dense", "\"units\": 3, \"activation\": \"sigmoid\", " EVERYTHING, {MATRIX}},
+    {"Dense", "\"units\": 1, \"use_bias\": false, \"kernel_initializer\": \"he_normal\"", {IMAGE}},
+    {"DepthwiseConv2D", "\"kernel_size\": 3", {IMAGE}},
+    {"DepthwiseConv2D",
+     "\"kernel_size\": 2, \"depth_multiplier\": 3, \"padding\": \"same\", \"strides\": 2, \"activation\": "
+     "\"tanh\", "
+     "\"depthwise_regularizer\": \"l2\", \"depthwise_constraint\": \"unit_norm\"",
+     {IMAGE}},
+    {"DepthwiseConv2D", "\"kernel_size\": 2, \"data_format\": \"channels_first\"", {{3, {2, 6, 7}}}},
+    {"Dropout", "\"rate\": 0.5", {MATRIX}},
+    {"Dropout", "\"rate\": 0.25, \"noise_shape\": [null, 1, 5], \"seed\": 3", {MATRIX}},
+    {"Flatten", "", {IMAGE}},
+    {"Flatten", "\"data_format\": \"channels_first\"", {IMAGE}},
+    {"GlobalAveragePooling2D", "", {IMAGE}},
+    {"GlobalAveragePooling2D", "\"data_format\": \"channels_first\"", {IMAGE}},
+    {"GlobalMaxPooling2D", "", {IMAGE}},
+    {"GlobalMaxPooling2D", "\"data_format\": \"channels_first\"", {IMAGE}},
+    {"InputLayer", "\"batch_input_shape\": [null, 5]", {VECTOR}},
+    {"LSTM", "\"units\": 3", {SEQUENCE}},
+    {"LSTM",
+     "\"units\": 3, \"return_sequences\": true, \"go_backwards\": true, \"use_bias\": false",
+     {SEQUENCE}},
+    {"LSTM", "\"units\": 3, \"return_state\": true", {SEQUENCE, STATE, STATE}},
+    {"LSTM",
+     "\"units\": 3, \"return_state\": true, \"return_sequences\": true, \"dropout\": 0.3, "
+     "\"recurrent_dropout\": 0.2, "
+     "\"implementation\": 1, \"unroll\": true, \"recurrent_initializer\": \"identity\", "
+     "\"unit_forget_bias\": false, "
+     "\"activation\": \"softsign\", \"recurrent_activation\": \"hard_sigmoid\", \"recurrent_regularizer\": "
+     "\"l2\", "
+     "\"recurrent_constraint\": \"max_norm\", " EVERYTHING,
+     {SEQUENCE}},
+    {"LSTM", "\"units\": 3, \"dropout\": 0.5, \"recurrent_dropout\": 0.5", {SEQUENCE}},
+    {"MaxPooling2D", "", {IMAGE}},
+    {"MaxPooling2D", "\"pool_size\": 3, \"strides\": [1, 2], \"padding\": \"same\"", {IMAGE}},
+    {"MaxPooling2D", "\"data_format\": \"channels_first\", \"pool_size\": [2, 1]", {IMAGE}},
+    {"Permute", "\"dims\": [2, 1]", {MATRIX}},
+    {"Permute", "\"dims\": [3, 1, 2]", {IMAGE}},
+    {"Reshape", "\"target_shape\": [5, 4]", {MATRIX}},
+    {"Reshape", "\"target_shape\": [2, -1, 2]", {MATRIX}},
+    {"ZeroPadding2D", "", {IMAGE}},
+    {"ZeroPadding2D", "\"padding\": [[1, 0], [2, 3]], \"data_format\": \"channels_first\"", {IMAGE}},
+    {NULL, NULL, {{0}}},
+};

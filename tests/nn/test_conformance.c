@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One check that every layer passes, on every list of backends: its configuration comes back, its shapes are those it
+ * promised, a step of training changes all that is trainable and nothing that is frozen, and leaves finite numbers. */
+#include "cmocka_all.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json/json.h"
+#include "leat/rng.h"
+#include "nn/examples.h"
+#include "nn/program.h"
+#include "nn/run.h"
+
+enum { BATCH = 3, MOST_ELEMENTS = 4096, MOST_WEIGHTS = 16 };
+
+/* The example's model, and what is bound to its step. */
+typedef struct bench {
+    const example *e;
+    leat_model *model;
+    leati_program_spec spec;
+    float *arrays[2 * LEATI_PROGRAM_MAX_OUTPUTS];
+    int array_count;
+} bench;
+
+/* ---- The model: every input, behind a Dense that gives it weights in front, into the layer ---- */
+
+static void add_text(char *json, const char *text) {
+    size_t used = strlen(json);
+    assert_true(used + strlen(text) < 8000);
+    memcpy(json + used, text, strlen(text) + 1);
+}
+
+static void add_input(char *json, const example_input *input, int index) {
+    char text[1024], dims[128] = "null";
+    for (int i = 0; i < input->rank; ++i)
+        snprintf(dims + strlen(dims), sizeof dims - strlen(dims), ", %d", (int)input->dims[i]);
+    snprintf(text, sizeof text,
+             "{\"class_name\": \"InputLayer\", \"name\": \"x%d\", \"config\": {\"name\": \"x%d\", "
+             "\"batch_input_shape\": [%s]}, \"inbound_nodes\": []}, {\"class_name\": \"Dense\", \"name\": "
+             "\"before%d\", "
+             "\"config\": {\"name\": \"before%d\", \"units\": %d, \"use_bias\": false}, \"inbound_nodes\": "
+             "[[[\"x%d\", 0, 0]]]}, ",
+             index, index, dims, index, index, (int)input->dims[input->rank - 1], index);
+    add_text(json, text);
+}
+
+static int input_count(const example *e) {
+    int count = 0;
+    while (count < EXAMPLE_MAX_INPUTS && e->inputs[count].rank > 0) ++count;
+    return count;
+}
+
+static void model_text(char *json, const example *e, bool trainable, int outputs) {
+    char text[4096];
+    strcpy(json, "{\"class_name\": \"Model\", \"config\": {\"name\": \"m\", \"layers\": [");
+    for (int i = 0; i < input_count(e); ++i) add_input(json, &e->inputs[i], i);
+    snprintf(
+        text, sizeof text,
+        "{\"class_name\": \"%s\", \"name\": \"it\", \"config\": {\"name\": \"it\", \"trainable\": %s%s%s}, "
+        "\"inbound_nodes\": [[",
+        e->class_name, trainable ? "true" : "false", e->config[0] ? ", " : "", e->config);
+    add_text(json, text);
+    for (int i = 0; i < input_count(e); ++i) {
+        snprintf(text, sizeof text, "%s[\"before%d\", 0, 0]", i ? ", " : "", i);
+        add_text(json, text);
+    }
+    add_text(json, "]]}], \"input_layers\": [");
+    for (int i = 0; i < input_count(e); ++i) {
+        snprintf(text, sizeof text, "%s[\"x%d\", 0, 0]", i ? ", " : "", i);
+        add_text(json, text);
+    }
+    add_text(json, "], \"output_layers\": [");
+    for (int i = 0; i < outputs; ++i) {
+        snprintf(text, sizeof text, "%s[\"it\", 0, %d]", i ? ", " : "", i);
+        add_text(json, text);
+    }
+    add_text(json, "]}}");
+}
+
+static bool is_input_layer(const example *e) {
+    return strcmp(e->class_name, "InputLayer") == 0;
+}
+
+static int output_count(const example *e) {
+    return strstr(e->config, "\"return_state\": true") ? 3 : 1;
+}
+
+/* ---- Configurations ---- */
+
+/* A layer of the example's configuration, with a name. */
+static leati_layer *layer_of(const char *class_name, const char *config) {
+    leat_error err = {0};
+    leati_layer *layer = NULL;
+    json_t *value = NULL;
+    char text[4096];
+    snprintf(text, sizeof text, "{\"name\": \"it\"%s%s}", config[0] ? ", " : "", config);
+    const leati_layer_type *type = leati_layer_type_find(class_name, &err);
+    if (!type) fail_msg("%s", err.message);
+    assert_ok(leati_json_parse(&value, text, strlen(text), &err), &err);
+    assert_ok(leati_layer_create(&layer, type, value, &err), &err);
+    json_decref(value);
+    return layer;
+}
+
+static json_t *config_of(const leati_layer *layer) {
+    leat_error err = {0};
+    json_t *config = NULL;
+    assert_ok(leati_layer_config(layer, &config, &err), &err);
+    return config;
+}
+
+static void check_config(const example *e) {
+    leat_error err = {0};
+    leati_layer *layer = layer_of(e->class_name, e->config), *again = NULL;
+    json_t *config = config_of(layer);
+    assert_ok(leati_layer_create(&again, layer->type, config, &err), &err);
+    json_t *config_again = config_of(again);
+    if (!json_equal(config, config_again))
+        fail_msg("%s {%s}: another configuration comes back", e->class_name, e->config);
+    for (const leati_field *field = layer->type->fields; field->key; ++field)
+        if (!field->hidden && !json_object_get(config, field->key))
+            fail_msg("%s: '%s' is not written", e->class_name, field->key);
+    json_decref(config);
+    json_decref(config_again);
+    leati_layer_destroy(&layer);
+    leati_layer_destroy(&again);
+}
+
+/* ---- Training ---- */
+
+static leati_desc describe(const leati_shape *shape) {
+    leati_desc desc = leati_desc_make(LEAT_F32, shape->rank, shape->dims);
+    desc.shape[0] = BATCH;
+    return desc;
+}
+
+static void bind(bench *b, const leati_desc *desc, uint64_t stream) {
+    leat_rng rng = leat_rng_for(1, 2, stream);
+    int64_t count = leati_desc_count(desc);
+    assert_true(count <= MOST_ELEMENTS);
+    float *array = calloc((size_t)count, sizeof *array);
+    for (int64_t i = 0; i < count; ++i) array[i] = (float)leat_rng_normal(&rng);
+    b->arrays[b->array_count++] = array;
+}
+
+static void open_bench(bench *b, const example *e, bool trainable) {
+    leat_error err = {0};
+    leat_compile_options options = leat_compile_options_default();
+    char json[8192];
+    *b = (bench){.e = e};
+    model_text(json, e, trainable, output_count(e));
+    assert_ok(leat_model_from_json(&b->model, json, &err), &err);
+    options.optimizer = "{\"class_name\": \"SGD\", \"config\": {\"lr\": 0.125}}";
+    options.loss = "mse";
+    assert_ok(leat_model_compile(b->model, &options, &err), &err);
+    b->spec.input_count = b->model->input_count;
+    for (int i = 0; i < b->model->input_count; ++i) {
+        leati_shape shape = leati_model_input_shape(b->model, i);
+        b->spec.inputs[i] = describe(&shape);
+        bind(b, &b->spec.inputs[i], (uint64_t)i);
+    }
+    for (int i = 0; i < b->model->output_count; ++i) {
+        leati_shape shape = leati_model_output_shape(b->model, i);
+        b->spec.targets[i] = describe(&shape);
+        b->spec.weights[i].rank = -1;
+        bind(b, &b->spec.targets[i], (uint64_t)i + 100);
+    }
+}
+
+static void close_bench(bench *b) {
+    for (int i = 0; i < b->array_count; ++i) free(b->arrays[i]);
+    leat_model_destroy(&b->model);
+}
+
+static void check_predictions(const bench *b, const leati_plan *plan, const leati_program *program) {
+    for (int i = 0; i < b->model->output_count; ++i) {
+        leat_tensor y = leati_plan_output(plan, program->predictions[i]);
+        const leati_desc *promised = &b->spec.targets[i];
+        assert_int_equal(y.rank, promised->rank);
+        for (int j = 0; j < y.rank; ++j)
+            if (y.shape[j] != promised->shape[j])
+                fail_msg("%s {%s}: axis %d of output %d is %d, %d was promised", b->e->class_name,
+                         b->e->config, j, i, (int)y.shape[j], (int)promised->shape[j]);
+        for (int64_t j = 0; j < leat_tensor_count(&y); ++j) assert_true(isfinite(((const float *)y.data)[j]));
+    }
+}
+
+static void run_once(bench *b, const run_backend *backend, leati_mode mode) {
+    leat_error err = {0};
+    leati_program program = {0};
+    leati_arena *arena = NULL;
+    leati_plan *plan = NULL;
+    leati_program_spec spec = b->spec;
+    spec.mode = mode;
+    spec.target_count = mode == LEATI_PREDICT ? 0 : b->model->output_count;
+    if (leati_program_build(b->model, &spec, &program, &err) != LEAT_OK)
+        fail_msg("%s {%s}: %s", b->e->class_name, b->e->config, err.message);
+    assert_ok(leati_arena_create(&arena, &err), &err);
+    leati_plan_options options = {.threads = 1, .backends = backend->list, .arena = arena};
+    memcpy(options.slabs, b->model->weights.slab, sizeof options.slabs);
+    if (leati_plan_create(&plan, &program.graph, &options, &err) != LEAT_OK)
+        fail_msg("%s {%s}: %s", b->e->class_name, b->e->config, err.message);
+    leati_optimizer_scalars(b->model->compiled.optimizer, 0, b->model->weights.slab[LEATI_SLAB_SCALARS]);
+    const void *inputs[2 * LEATI_PROGRAM_MAX_OUTPUTS] = {0};
+    for (int i = 0; i < b->array_count; ++i) inputs[i] = b->arrays[i];
+    assert_ok(leati_plan_run(plan, inputs, 1, 0, &err), &err);
+    check_predictions(b, plan, &program);
+    leati_plan_destroy(&plan);
+    leati_arena_destroy(&arena);
+}
+
+static bool is_finite_weight(const leat_tensor *w) {
+    for (int64_t i = 0; i < leat_tensor_count(w); ++i)
+        if (!isfinite(((const float *)w->data)[i])) return false;
+    return true;
+}
+
+/* What a step of training does to each weight: it changes just those that train, and moving averages that do. */
+static void check_step(const example *e, const run_backend *backend, bool trainable) {
+    bench b;
+    float *before[MOST_WEIGHTS];
+    open_bench(&b, e, trainable);
+    int count = leat_model_weight_count(b.model);
+    assert_in_range(count, 1, MOST_WEIGHTS);
+    for (int i = 0; i < count; ++i) {
+        leat_tensor w = leat_model_weight(b.model, i);
+        before[i] = malloc(leat_tensor_bytes(&w));
+        memcpy(before[i], w.data, leat_tensor_bytes(&w));
+    }
+    run_once(&b, backend, LEATI_TRAIN);
+    for (int i = 0; i < count; ++i) {
+        leat_tensor w = leat_model_weight(b.model, i);
+        const char *name = leat_model_weight_name(b.model, i);
+        bool own = strncmp(name, "it/", 3) == 0,
+             changed = memcmp(before[i], w.data, leat_tensor_bytes(&w)) != 0;
+        if (!is_finite_weight(&w)) fail_msg("%s {%s}: '%s' is not finite", e->class_name, e->config, name);
+        if (changed != (!own || trainable))
+            fail_msg("%s {%s}, %s, %s: '%s' has %schanged", e->class_name, e->config, backend->name,
+                     trainable ? "trainable" : "frozen", name, changed ? "" : "not ");
+        free(before[i]);
+    }
+    run_once(&b, backend, LEATI_TEST);
+    run_once(&b, backend, LEATI_PREDICT);
+    close_bench(&b);
+}
+
+static void test_layers(void **state) {
+    (void)state;
+    for (const example *e = examples; e->class_name; ++e) {
+        check_config(e);
+        if (is_input_layer(e)) continue; /* in front of all others */
+        for (int i = 0; run_backends[i].name; ++i) {
+            check_step(e, &run_backends[i], true);
+            check_step(e, &run_backends[i], false);
+        }
+    }
+}
+
+static void test_every_type_has_an_example(void **state) {
+    (void)state;
+    for (int i = 0; leati_layer_type_at(i); ++i) {
+        const char *class_name = leati_layer_type_at(i)->class_name;
+        const example *e = examples;
+        while (e->class_name && strcmp(e->class_name, class_name) != 0) ++e;
+        if (!e->class_name) fail_msg("no example of %s in tests/nn/examples.c", class_name);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_type_has_an_example),
+        cmocka_unit_test(test_layers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
