@@ -57,6 +57,7 @@ static int32_t fusable_function(const leati_plan *plan, int32_t n) {
 /* Asks one backend.  kernel->run stays NULL where all of its implementations refuse. */
 static leat_status ask(const leati_backend *backend, const leati_task *task, leati_kernel *kernel,
                        leati_text *declined, leat_error *err) {
+    if (task->attrs->post.present && !backend->fuses) return LEAT_OK;
     for (size_t i = 0; i < backend->count; ++i) {
         const leati_implementation *implementation = &backend->implementations[i];
         if (implementation->op != task->op) continue;
@@ -107,7 +108,7 @@ static leat_status choose(leati_plan *plan, int32_t n, leat_error *err) {
     }
     for (const leati_backend *const *backend = plan->options.backends; *backend && !work->kernel.run;
          ++backend) {
-        if (function >= 0 && (*backend)->fuses) {
+        if (function >= 0) {
             LEATI_TRY(ask(*backend, &fused.task, &work->kernel, &work->declined, err));
             if (work->kernel.run) fuse(plan, n, function, &fused.attrs);
         }

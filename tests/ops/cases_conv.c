@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution through the graph; test_compute.c has more shapes. */
+#include <math.h>
+
 #include "ops/harness.h"
 
 #define W2(k, s, d, before, after)                                                                           \
@@ -9,6 +11,15 @@
                .dilation = {d, d},                                                                           \
                .pad_before = {before, before},                                                               \
                .pad_after = {after, after}}
+
+/* With a function after it: by fusion, where the backend does that. */
+#define FUSED(title, corners, f, pa, pb)                                                                     \
+    {                                                                                                        \
+        .name = "conv, then " title, .op = LEATI_OP_CONV,                                                    \
+        .attrs = {.conv = {W2(3, 1, 1, 1, 1), .groups = 1}}, .input_count = 3,                               \
+        .inputs = {OP_F32(2, 4, 4, 3), OP_F32(3, 3, 3, 9), OP_F32(9)},                                       \
+        .then = &(const leati_eltwise){.function = (f), .a = (pa), .b = (pb)}, .bends = (corners)            \
+    }
 
 const op_case cases_conv[] = {
     {.name = "conv 3x3 valid",
@@ -37,5 +48,10 @@ const op_case cases_conv[] = {
                         .groups = 1}},
      .input_count = 3,
      .inputs = {OP_F32(2, 6, 3), OP_F32(3, 3, 4), OP_F32(4)}},
+    FUSED("relu", true, LEATI_FN_RELU, 0, INFINITY),
+    FUSED("elu", true, LEATI_FN_ELU, 0.5f, 0),
+    FUSED("selu", true, LEATI_FN_SELU, 0, 0),
+    FUSED("tanh", false, LEATI_FN_TANH, 0, 0),
+    FUSED("sigmoid", false, LEATI_FN_SIGMOID, 0, 0),
     {0},
 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MATMUL in all four layouts, with and without bias, and sizes that no vector width divides. */
+#include <math.h>
+
 #include "ops/harness.h"
 
 #define MATMUL(title, ta, tb, count, ...)                                                                    \
@@ -8,6 +10,13 @@
         .attrs = {.matmul = {.transpose_a = (ta), .transpose_b = (tb)}}, .input_count = (count), .inputs = { \
             __VA_ARGS__                                                                                      \
         }                                                                                                    \
+    }
+
+#define FUSED(title, corners, f, pa, pb)                                                                     \
+    {                                                                                                        \
+        .name = "matmul, then " title, .op = LEATI_OP_MATMUL, .input_count = 3,                              \
+        .inputs = {OP_F32(5, 7), OP_F32(7, 19), OP_F32(19)},                                                 \
+        .then = &(const leati_eltwise){.function = (f), .a = (pa), .b = (pb)}, .bends = (corners)            \
     }
 
 const op_case cases_matmul[] = {MATMUL("nn", false, false, 2, OP_F32(3, 4), OP_F32(4, 5)),
@@ -25,4 +34,11 @@ const op_case cases_matmul[] = {MATMUL("nn", false, false, 2, OP_F32(3, 4), OP_F
                                        OP_F32(45)),
                                 MATMUL("odd sizes, tn", true, false, 2, OP_F32(67, 31), OP_F32(67, 45)),
                                 MATMUL("odd sizes, nt", false, true, 2, OP_F32(31, 67), OP_F32(45, 67)),
+                                /* With a function after it: by fusion, where the backend does that.  */
+                                FUSED("relu", true, LEATI_FN_RELU, 0, INFINITY),
+                                FUSED("elu", true, LEATI_FN_ELU, 0.5f, 0),
+                                FUSED("selu", true, LEATI_FN_SELU, 0, 0),
+                                FUSED("tanh", false, LEATI_FN_TANH, 0, 0),
+                                FUSED("sigmoid", false, LEATI_FN_SIGMOID, 0, 0),
+                                FUSED("exp", false, LEATI_FN_EXP, 0, 0),
                                 {0}};

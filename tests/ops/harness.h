@@ -72,6 +72,8 @@ typedef struct op_case {
     leati_attrs attrs;
     int input_count;
     op_input inputs[OP_MAX_INPUTS];
+    const leati_eltwise *then; /* a function of output 0, which a plan may fuse into the op; NULL: none */
+    bool bends;                /* corners may lie anywhere: no differences are taken */
     uint32_t opaque;           /* bit i: output i is a workspace, not to be compared */
     uint32_t constant;         /* bit i: no gradient is asked for by input i */
     double tolerance;          /* of outputs against ref, relative to the largest; 0: 1e-5 */
