@@ -63,7 +63,8 @@ LEAT_API leat_node *leat_lstm(leat_node *x, int64_t units, bool return_sequences
  *  Errors: the builder's first error, with the layer's name; LEAT_EINVAL an output that does not follow from the inputs. */
 LEAT_API LEAT_CHECKED leat_status leat_model_create(leat_model **out, leat_builder **builder,
                                                     leat_node *const *inputs, int input_count,
-                                                    leat_node *const *outputs, int output_count, leat_error *err);
+                                                    leat_node *const *outputs, int output_count,
+                                                    leat_error *err);
 
 /** keras.models.model_from_json: an architecture, weights drawn with seed 0. */
 LEAT_API LEAT_CHECKED leat_status leat_model_from_json(leat_model **out, const char *json, leat_error *err);
@@ -86,24 +87,25 @@ LEAT_API void leat_model_destroy(leat_model **model);
 LEAT_API LEAT_CHECKED leat_status leat_model_load(leat_model **out, const char *path, leat_error *err);
 
 /** model.save(path, include_optimizer): replaces the file atomically; on failure the old one is untouched. */
-LEAT_API LEAT_CHECKED leat_status leat_model_save(const leat_model *model, const char *path, bool include_optimizer,
-                                                  leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_model_save(const leat_model *model, const char *path,
+                                                  bool include_optimizer, leat_error *err);
 
 /** model.load_weights(path, by_name) and model.save_weights(path).  A full model file will do to load from. */
 LEAT_API LEAT_CHECKED leat_status leat_model_load_weights(leat_model *model, const char *path, bool by_name,
                                                           leat_error *err);
-LEAT_API LEAT_CHECKED leat_status leat_model_save_weights(const leat_model *model, const char *path, leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_model_save_weights(const leat_model *model, const char *path,
+                                                          leat_error *err);
 
 /* ---- Compiling ---- */
 
 /** model.compile(...).  Each text is a name, names with commas between them, or JSON as Keras's training_config holds it
  *  (an optimizer's {"class_name": ..., "config": ...}, a dict by output name, a list by output). */
 typedef struct leat_compile_options {
-    const char *optimizer;        /* "adam", or JSON; default "rmsprop" */
-    const char *loss;             /* required to train and evaluate */
-    const char *metrics;          /* default NULL */
-    const char *weighted_metrics; /* default NULL */
-    const char *loss_weights;     /* default NULL */
+    const char *optimizer;          /* "adam", or JSON; default "rmsprop" */
+    const char *loss;               /* required to train and evaluate */
+    const char *metrics;            /* default NULL */
+    const char *weighted_metrics;   /* default NULL */
+    const char *loss_weights;       /* default NULL */
     const char *sample_weight_mode; /* NULL or "temporal" */
 } leat_compile_options;
 
@@ -141,8 +143,8 @@ LEAT_API leat_tensor leat_model_output_shape(const leat_model *model, int index)
 
 /** Freezes or thaws a layer (layer.trainable = ...).  Takes effect at the next compile, as in Keras.
  *  Errors: LEAT_ENOTFOUND no such layer, with the nearest name. */
-LEAT_API LEAT_CHECKED leat_status leat_model_set_trainable(leat_model *model, const char *layer, bool trainable,
-                                                           leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_model_set_trainable(leat_model *model, const char *layer,
+                                                           bool trainable, leat_error *err);
 
 #ifdef __cplusplus
 }

@@ -18,8 +18,9 @@ leat_status leati_argument_check(const json_t *value, const char *what, const le
 const json_t *leati_argument_of(const json_t *value, const leat_model *model, int index, bool list_by_output);
 
 /* A copy in which `write` has replaced every {"class_name": ...}, at whatever depth of lists and dicts. */
-leat_status leati_argument_map(const json_t *value, leat_status (*write)(const json_t *, json_t **, leat_error *),
-                               json_t **out, leat_error *err);
+leat_status leati_argument_map(const json_t *value,
+                               leat_status (*write)(const json_t *, json_t **, leat_error *), json_t **out,
+                               leat_error *err);
 
 /* Whether a JSON value is an object by output name, not a {"class_name": ...}. */
 bool leati_argument_is_dict(const json_t *value);

@@ -15,8 +15,8 @@
 #define LEATI_METRIC_NAME_BYTES 160
 
 typedef struct leati_metric_type {
-    const char *name;           /* the function's: "binary_accuracy"; the default name of the class's objects */
-    const char *class_name;     /* NULL: a function only */
+    const char *name;       /* the function's: "binary_accuracy"; the default name of the class's objects */
+    const char *class_name; /* NULL: a function only */
     const char *const *aliases; /* NULL-terminated; NULL: none */
     const leati_field *fields;  /* of leati_measure_options; NULL: none */
     bool root;                  /* the result is the square root of the mean */

@@ -48,7 +48,7 @@ typedef struct leati_optimizer_type {
 struct leati_optimizer {
     const leati_optimizer_type *type;
     leati_optimizer_config config;
-    float m_schedule;       /* Nadam: the product of the momentum schedule before step schedule_at */
+    float m_schedule; /* Nadam: the product of the momentum schedule before step schedule_at */
     int64_t schedule_at;
 };
 
@@ -75,7 +75,7 @@ void leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,
  * A compiled model's; none before the first step of training in Keras, always there in leat. */
 typedef struct leati_optimizer_weight {
     char name[LEAT_NAME_BYTES]; /* "Adam/iterations:0", "m_0:0" */
-    leati_desc desc;                /* i64 for iterations, f32 for all others */
+    leati_desc desc;            /* i64 for iterations, f32 for all others */
 } leati_optimizer_weight;
 
 int leati_optimizer_weight_count(const leat_model *model);
@@ -83,6 +83,7 @@ leati_optimizer_weight leati_optimizer_weight_at(const leat_model *model, int in
 /* Copies weight `index` to out, which has room for its desc. */
 void leati_optimizer_weight_copy(const leat_model *model, int index, void *out);
 /* Sets weight `index`.  Any numeric type will do for iterations.  Errors: LEAT_ESHAPE, LEAT_EDTYPE. */
-leat_status leati_optimizer_weight_set(leat_model *model, int index, const leat_tensor *value, leat_error *err);
+leat_status leati_optimizer_weight_set(leat_model *model, int index, const leat_tensor *value,
+                                       leat_error *err);
 
 #endif

@@ -26,10 +26,11 @@ typedef struct leati_program_spec {
 typedef struct leati_program {
     leati_graph *graph;
     int32_t binding_count;
-    leati_value predictions[LEATI_PROGRAM_MAX_OUTPUTS];   /* readable after a run in predict mode only */
+    leati_value predictions[LEATI_PROGRAM_MAX_OUTPUTS]; /* readable after a run in predict mode only */
     leati_value loss;                                   /* scalar: the total, regularizers included */
     leati_value regularization;                         /* scalar, LEATI_NONE without regularizers */
-    leati_value output_losses[LEATI_PROGRAM_MAX_OUTPUTS]; /* scalars: weighted mean over the batch, unscaled */
+    leati_value
+        output_losses[LEATI_PROGRAM_MAX_OUTPUTS]; /* scalars: weighted mean over the batch, unscaled */
     /* Per metric of model->compiled.metrics: the value to be accumulated (any shape), and its weights or LEATI_NONE. */
     leati_value metrics[LEATI_PROGRAM_MAX_METRICS];
     leati_value metric_weights[LEATI_PROGRAM_MAX_METRICS];
@@ -37,7 +38,7 @@ typedef struct leati_program {
 
 /* Builds it for a compiled model (predict: any model).  The caller owns program->graph.
  * Errors: LEAT_ESHAPE a target or weight that does not fit its output, naming both. */
-leat_status leati_program_build(const leat_model *model, const leati_program_spec *spec, leati_program *program,
-                                leat_error *err);
+leat_status leati_program_build(const leat_model *model, const leati_program_spec *spec,
+                                leati_program *program, leat_error *err);
 
 #endif

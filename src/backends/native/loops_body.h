@@ -167,8 +167,7 @@ LEATI_INLINE void draw(const leati_range_job *job, uint64_t block, uint32_t thre
     for (int w = 0; w < 4; w++)
         v_store(by_word[w], v_select((vi)(words[w] >= threshold), v_all(scale), v_all(0)));
     for (int i = 0; i < LEATI_LANES; i++)
-        for (int w = 0; w < 4; w++)
-            factor[4 * i + w] = by_word[w][i];
+        for (int w = 0; w < 4; w++) factor[4 * i + w] = by_word[w][i];
 }
 
 /* first is a multiple of 4: of a block */
