@@ -20,6 +20,7 @@ struct leati_progress {
     bool terminal;
     int64_t start_ns, drawn_ns;
     int64_t target; /* steps */
+    int64_t done;   /* of them */
     int width;      /* columns drawn last, to be blanked */
     size_t used;
     char line[line_bytes];
@@ -106,6 +107,7 @@ static void flush_line(leati_progress *p, bool last) {
 
 static void begin(leati_progress *p, int64_t target) {
     p->target = target > 0 ? target : 1;
+    p->done = 0;
     p->start_ns = leati_now_ns();
     p->drawn_ns = 0;
     p->width = 0;
@@ -145,8 +147,9 @@ static leat_status batch_end(void *user, leat_training *training, int64_t batch,
                              leat_error *err) {
     (void)err;
     leati_progress *p = user;
-    if (p->verbose && batch + 1 < p->target)
-        update(p, batch + 1, leat_training_params_get(training), logs, false);
+    p->done = batch + 1;
+    if (p->verbose && p->done < p->target)
+        update(p, p->done, leat_training_params_get(training), logs, false);
     return LEAT_OK;
 }
 
@@ -154,7 +157,7 @@ static leat_status epoch_end(void *user, leat_training *training, int64_t epoch,
                              leat_error *err) {
     (void)epoch, (void)err;
     leati_progress *p = user;
-    if (p->verbose) update(p, p->target, leat_training_params_get(training), logs, true);
+    if (p->verbose) update(p, p->done, leat_training_params_get(training), logs, true);
     return LEAT_OK;
 }
 
