@@ -59,7 +59,7 @@ static void help_option(FILE *out, const cli_use *use) {
 
 void cli_help_command(FILE *out, const cli_command *command) {
     fprintf(out, "usage: leat %s", command->name);
-    if (command->operand) fprintf(out, command->operand_optional ? " [%s]" : " %s", command->operand);
+    if (command->operand) fprintf(out, " %s", command->operand);
     for (int i = 0; i < command->use_count; ++i) {
         const cli_option *option = &cli_options[command->uses[i].id];
         if (command->uses[i].required) fprintf(out, " %s %s", option->name, option->metavar);

@@ -80,8 +80,7 @@ void cli_man_command(FILE *out, const cli_command *command) {
     snprintf(name, sizeof name, "leat-%s", command->name);
     roff_head(out, name, 1, command->summary);
     fprintf(out, ".SH SYNOPSIS\n.B leat %s\n", command->name);
-    if (command->operand)
-        fprintf(out, command->operand_optional ? "[\\fI%s\\fR]\n" : "\\fI%s\\fR\n", command->operand);
+    if (command->operand) fprintf(out, "\\fI%s\\fR\n", command->operand);
     for (int i = 0; i < command->use_count; ++i) {
         const cli_option *option = &cli_options[command->uses[i].id];
         if (!command->uses[i].required) continue;

@@ -132,7 +132,7 @@ static int read_operand(const cli_command *command, const char *word, cli_argume
 }
 
 static int check_required(const cli_command *command, const cli_arguments *arguments) {
-    if (command->operand && !command->operand_optional && arguments->operand_count == 0) {
+    if (command->operand && command->operand[0] != '[' && arguments->operand_count == 0) {
         fprintf(stderr, "leat %s: %s is missing\n", command->name, command->operand);
         return wrong(command);
     }

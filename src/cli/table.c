@@ -53,7 +53,7 @@ static const cli_use help_uses[] = {{CLI_HELP, false}};
 #define USES(array) array, sizeof array / sizeof *array
 
 const cli_command cli_commands[] = {
-    {"fit", "MODEL", false, "train a model",
+    {"fit", "MODEL", "train a model",
      "MODEL is a Keras .h5 file, or a .json architecture, whose weights are then drawn anew.  A model "
      "without a "
      "compilation needs --loss.  With --optimizer, --loss or --metrics the model is compiled anew.\n"
@@ -75,22 +75,22 @@ const cli_command cli_commands[] = {
      "leat fit model.h5 --train plugin:./frames.so --loss mse \\\n"
      "    --optimizer '{\"class_name\": \"SGD\", \"config\": {\"lr\": 0.01}}'",
      USES(fit_uses), cli_fit},
-    {"evaluate", "MODEL", false, "loss and metrics of a model on data",
+    {"evaluate", "MODEL", "loss and metrics of a model on data",
      "Loss and metrics are exact over all samples.  MODEL must have a compilation, or --loss be given.",
      "leat evaluate run/model.h5 --data 'idx:t10k-images.gz,t10k-labels.gz?scale=1/255&onehot=10' --json",
      USES(evaluate_uses), cli_evaluate},
-    {"predict", "MODEL", false, "a model's predictions for data",
+    {"predict", "MODEL", "a model's predictions for data",
      "One array per output of the model, samples along the first axis, in the order of the data.  In an .npz "
      "file the "
      "arrays have the names of the output layers.  Targets in the data are ignored.",
      "leat predict run/model.h5 --data npy:x.npy --output y.npy\n"
      "leat predict two_heads.h5 --data npz:x.npz --output y.npz --workers 2",
      USES(predict_uses), cli_predict},
-    {"summary", "MODEL", false, "a model's layers, shapes and numbers of parameters",
+    {"summary", "MODEL", "a model's layers, shapes and numbers of parameters",
      "Keras's table, on standard output.", "leat summary model.h5", USES(help_uses), cli_summary},
-    {"help", "TOPIC", true, "help on a command, or on specs: how data is named",
-     "TOPIC is a command or `specs`.", "leat help specs\nleat help fit", USES(help_uses), cli_help},
-    {"version", NULL, false, "the version", "The library's version, on standard output.", "leat version",
+    {"help", "[TOPIC]", "help on a command, or on specs: how data is named", "TOPIC is a command or `specs`.",
+     "leat help specs\nleat help fit", USES(help_uses), cli_help},
+    {"version", NULL, "the version", "The library's version, on standard output.", "leat version",
      USES(help_uses), cli_version},
 };
 

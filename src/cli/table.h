@@ -91,8 +91,7 @@ typedef struct cli_use {
 
 typedef struct cli_command {
     const char *name;
-    const char *operand; /* its name; NULL: none */
-    bool operand_optional;
+    const char *operand; /* its name, in brackets where it may be left out; NULL: none */
     const char *summary;
     const char *description; /* paragraphs, with an empty line between them */
     const char *examples;    /* one a line */
