@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { data_bound_percent = 10 }; /* of the time, from where on data is what to mend first */
+enum { advice_percent = 10 }; /* of the time spent waiting for data, from where on advice is worth its line */
 
 /* Workers that would make batches as fast as the steps take them. */
 static int workers_needed(const leat_verdict *v) {
@@ -36,13 +36,12 @@ void leati_verdict_explain(leat_verdict *v) {
     }
     double wall = (double)v->wall_ns, steps = (double)v->steps;
     double data = 100 * (double)v->data_wait_ns / wall, compute = 100 * (double)v->compute_ns / wall;
-    bool data_bound = data >= data_bound_percent;
     int used =
         snprintf(v->text, sizeof v->text,
                  "Training waited %.0f %% of the time for data and %.0f %% for compute: it is bound by %s. "
                  "A step takes %.2f ms, a batch takes a worker %.2f ms.",
-                 data, compute, data_bound ? "data" : "compute", (double)v->compute_ns / steps / 1e6,
+                 data, compute, data > compute ? "data" : "compute", (double)v->compute_ns / steps / 1e6,
                  (double)v->get_mean_ns / 1e6);
-    if (data_bound && used > 0 && (size_t)used < sizeof v->text)
+    if (data >= advice_percent && used > 0 && (size_t)used < sizeof v->text)
         advise(v, v->text + used, sizeof v->text - (size_t)used);
 }
