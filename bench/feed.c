@@ -26,8 +26,7 @@ typedef struct shared {
 } shared;
 
 typedef struct setup {
-    int64_t payload, batches, passes, work_us, step_us;
-    int workers, queue;
+    int64_t payload, batches, passes, work_us, step_us, workers, queue;
     bool processes, hook, borrow, kill, json;
     float *data, *y;
     shared *shared;
@@ -159,9 +158,9 @@ static figures measure(setup *s) {
     must(leat_batch_spec_add(&sequence.spec, LEAT_PART_TARGET, "y", LEAT_F32, 1, &(int64_t){targets}, &err),
          &err);
     leat_feed_options options = leat_feed_options_default();
-    options.workers = s->workers;
+    options.workers = (int)s->workers;
     options.use_multiprocessing = s->processes;
-    options.max_queue_size = s->kill ? 1 : s->queue;
+    options.max_queue_size = s->kill ? 1 : (int)s->queue;
     figures f = {0};
     leat_feed *feed = NULL;
     int64_t start = leati_now_ns();
@@ -183,13 +182,13 @@ static void print_line(const setup *s, const figures *f) {
             "{\"peer\": \"leat\", \"payload\": %lld, \"workers\": %d, \"kind\": \"%s\", \"us_batch\": %.4g, "
             "\"first_ms\": %.4g, \"turnover_us\": %.4g, \"wait_us\": %.4g, \"step_us\": %.6g, \"kill_ms\": "
             "%.4g}\n",
-            (long long)s->payload, s->workers, kind, f->us_batch, f->first_ms, f->turnover_us, f->wait_us,
-            f->step_us, f->kill_ms);
+            (long long)s->payload, (int)s->workers, kind, f->us_batch, f->first_ms, f->turnover_us,
+            f->wait_us, f->step_us, f->kill_ms);
         return;
     }
-    printf("%10lld  %-9s  %7d  %10.3f  %9.1f  %9.3f  %11.2f  %8.2f", (long long)s->payload, kind, s->workers,
-           f->us_batch, f->us_batch > 0 ? (double)s->payload / f->us_batch : 0, f->first_ms, f->turnover_us,
-           f->wait_us);
+    printf("%10lld  %-9s  %7d  %10.3f  %9.1f  %9.3f  %11.2f  %8.2f", (long long)s->payload, kind,
+           (int)s->workers, f->us_batch, f->us_batch > 0 ? (double)s->payload / f->us_batch : 0, f->first_ms,
+           f->turnover_us, f->wait_us);
     if (s->kill) printf("  killed: %.2f ms", f->kill_ms);
     if (s->step_us) printf("  step: %.3f us", f->step_us);
     printf("\n");
@@ -225,27 +224,26 @@ static void run_table(setup s) {
             }
 }
 
+/* A whole number >= 0, or -1. */
+static int64_t number_of(const char *text) {
+    char *end = NULL;
+    long long number = strtoll(text, &end, 10);
+    return end == text || *end || number < 0 ? -1 : number;
+}
+
 static bool read_option(setup *s, const char *name, const char *value) {
     struct {
         const char *name;
         int64_t *number;
-    } numbers[] = {{"--payload", &s->payload},
-                   {"--batches", &s->batches},
-                   {"--passes", &s->passes},
-                   {"--work-us", &s->work_us},
-                   {"--step-us", &s->step_us}};
+    } numbers[] = {{"--payload", &s->payload}, {"--batches", &s->batches}, {"--passes", &s->passes},
+                   {"--work-us", &s->work_us}, {"--step-us", &s->step_us}, {"--workers", &s->workers},
+                   {"--queue", &s->queue}};
     for (size_t i = 0; value && i < sizeof numbers / sizeof *numbers; ++i)
         if (strcmp(name, numbers[i].name) == 0) {
-            *numbers[i].number = atoll(value);
-            return true;
+            *numbers[i].number = number_of(value);
+            return *numbers[i].number >= 0;
         }
-    if (value && strcmp(name, "--workers") == 0)
-        s->workers = atoi(value);
-    else if (value && strcmp(name, "--queue") == 0)
-        s->queue = atoi(value);
-    else
-        return false;
-    return true;
+    return false;
 }
 
 static bool read_flag(setup *s, const char *name) {
@@ -274,7 +272,8 @@ int main(int count, char **words) {
             ++i;
         else {
             fprintf(stderr,
-                    "bench_feed: unknown option '%s'; the options are listed at the top of bench/feed.c\n",
+                    "bench_feed: unknown option '%s', or not a number after it; the options are listed at "
+                    "the top of bench/feed.c\n",
                     words[i]);
             return 2;
         }
