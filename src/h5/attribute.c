@@ -175,12 +175,13 @@ static leat_status write_attribute(leati_h5 *file, const char *object, const cha
     return status;
 }
 
+/* Marked as ASCII whatever it holds, as h5py marks bytes: Keras 2.3.1 calls decode() on it, which it can do with bytes only. */
 leat_status leati_h5_write_string(leati_h5 *file, const char *object, const char *name, const char *value,
                                   leat_error *err) {
     leati_h5_enter();
     hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
     H5Tset_size(type, H5T_VARIABLE);
-    H5Tset_cset(type, H5T_CSET_UTF8);
+    H5Tset_cset(type, H5T_CSET_ASCII);
     leat_status status = write_attribute(file, object, name, type, space, &value, err);
     H5Sclose(space);
     H5Tclose(type);
