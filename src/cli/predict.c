@@ -31,33 +31,60 @@ static int check_output(const cli_session *session) {
     return CLI_USAGE;
 }
 
-static leat_status write_npz(const leat_model *model, const leat_predictions *predictions, const char *path,
+static void free_names(char **names) {
+    for (int i = 0; names && names[i]; ++i) free(names[i]);
+    free(names);
+}
+
+static bool is_taken(char *const *names, int count, const char *name) {
+    for (int i = 0; i < count; ++i)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+/* The name of the output layer, with "_1", "_2" after it where a layer has several outputs, as Keras names metrics. */
+static char *unique_name(char *const *names, int count, const char *layer) {
+    size_t bytes = strlen(layer) + sizeof "_2147483647";
+    char *name = malloc(bytes);
+    if (!name) return NULL;
+    snprintf(name, bytes, "%s", layer);
+    for (int i = 1; is_taken(names, count, name); ++i) snprintf(name, bytes, "%s_%d", layer, i);
+    return name;
+}
+
+/* One name per output, all different, NULL at the end; NULL: no memory.  For free_names. */
+static char **output_names(const leat_model *model) {
+    int count = leat_model_output_count(model);
+    char **names = calloc((size_t)count + 1, sizeof *names);
+    for (int i = 0; names && i < count; ++i) {
+        names[i] = unique_name(names, i, leat_model_output_name(model, i));
+        if (!names[i]) {
+            free_names(names);
+            names = NULL;
+        }
+    }
+    return names;
+}
+
+static leat_status write_npz(char *const *names, const leat_predictions *predictions, const char *path,
                              leat_error *err) {
     int count = leat_predictions_count(predictions);
-    const char **names = calloc((size_t)count + 1, sizeof *names);
     leat_tensor *tensors = calloc((size_t)count + 1, sizeof *tensors);
-    leat_status status = LEAT_ENOMEM;
-    if (names && tensors) {
-        for (int i = 0; i < count; ++i) {
-            names[i] = leat_model_output_name(model, i);
-            tensors[i] = leat_predictions_get(predictions, i);
-        }
-        status = leat_npz_write(path, names, tensors, count, err);
-    } else
-        leat_error_set(err, status, "no memory for a list of %d outputs", count);
-    free(names);
+    if (!tensors) return leat_error_set(err, LEAT_ENOMEM, "no memory for a list of %d outputs", count);
+    for (int i = 0; i < count; ++i) tensors[i] = leat_predictions_get(predictions, i);
+    leat_status status = leat_npz_write(path, (const char *const *)names, tensors, count, err);
     free(tensors);
     return status;
 }
 
-static void print_json(const leat_model *model, const leat_predictions *predictions, const char *path) {
+static void print_json(char *const *names, const leat_predictions *predictions, const char *path) {
     fputs("{\"output\": ", stdout);
     cli_json_string(stdout, path);
     fputs(", \"shapes\": {", stdout);
     for (int i = 0; i < leat_predictions_count(predictions); ++i) {
         leat_tensor tensor = leat_predictions_get(predictions, i);
         if (i) fputs(", ", stdout);
-        cli_json_string(stdout, leat_model_output_name(model, i));
+        cli_json_string(stdout, names[i]);
         fputs(": [", stdout);
         for (int d = 0; d < tensor.rank; ++d) printf("%s%" PRId64, d ? ", " : "", tensor.shape[d]);
         putchar(']');
@@ -69,10 +96,15 @@ static int save(const cli_session *session, const leat_predictions *predictions)
     const char *path = session->arguments->text[CLI_OUTPUT];
     leat_error err = {0};
     leat_tensor first = leat_predictions_get(predictions, 0);
-    leat_status status = is_npz(path) ? write_npz(session->model, predictions, path, &err)
-                                      : leat_npy_write(path, &first, &err);
+    char **names = output_names(session->model);
+    leat_status status =
+        names ? LEAT_OK : leat_error_set(&err, LEAT_ENOMEM, "no memory for names of outputs");
+    if (status == LEAT_OK)
+        status =
+            is_npz(path) ? write_npz(names, predictions, path, &err) : leat_npy_write(path, &first, &err);
+    if (status == LEAT_OK && session->arguments->text[CLI_JSON]) print_json(names, predictions, path);
+    free_names(names);
     if (status != LEAT_OK) return cli_fail(session, &err);
-    if (session->arguments->text[CLI_JSON]) print_json(session->model, predictions, path);
     if (cli_number(session->arguments, CLI_VERBOSE, 1) > 0)
         fprintf(stderr, "saved %s: %" PRId64 " samples\n", path, first.shape[0]);
     return CLI_SUCCESS;

@@ -82,7 +82,8 @@ const cli_command cli_commands[] = {
     {"predict", "MODEL", "a model's predictions for data",
      "One array per output of the model, samples along the first axis, in the order of the data.  In an .npz "
      "file the "
-     "arrays have the names of the output layers.  Targets in the data are ignored.",
+     "arrays have the names of the output layers, with _1, _2 for further outputs of one layer.  Targets in "
+     "the data are ignored.",
      "leat predict run/model.h5 --data npy:x.npy --output y.npy\n"
      "leat predict two_heads.h5 --data npz:x.npz --output y.npz --workers 2",
      USES(predict_uses), cli_predict},

@@ -266,6 +266,28 @@ static void predictions_have_the_shape_and_sum_of_a_softmax(void **state) {
     leat_npz_close(&named);
 }
 
+static void several_outputs_of_one_layer_have_names_of_their_own(void **state) {
+    (void)state;
+    write_text("states.json",
+               "{\"class_name\": \"Model\", \"config\": {\"name\": \"states\", \"layers\": ["
+               "{\"class_name\": \"InputLayer\", \"name\": \"x\", \"inbound_nodes\": [], "
+               "\"config\": {\"name\": \"x\", \"batch_input_shape\": [null, 4]}},"
+               "{\"class_name\": \"Reshape\", \"name\": \"steps\", \"inbound_nodes\": [[[\"x\", 0, 0, {}]]], "
+               "\"config\": {\"name\": \"steps\", \"target_shape\": [2, 2]}},"
+               "{\"class_name\": \"LSTM\", \"name\": \"cell\", \"inbound_nodes\": [[[\"steps\", 0, 0, {}]]], "
+               "\"config\": {\"name\": \"cell\", \"units\": 3, \"return_state\": true}}],"
+               "\"input_layers\": [[\"x\", 0, 0]], "
+               "\"output_layers\": [[\"cell\", 0, 0], [\"cell\", 0, 1], [\"cell\", 0, 2]]}}");
+    runs("predict states.json --data npz:d.npz?inputs=x --output p.npz --verbose 0 --json");
+    assert_string_equal(out, "{\"output\": \"p.npz\", \"shapes\": {\"cell\": [90, 3], \"cell_1\": [90, 3], "
+                             "\"cell_2\": [90, 3]}}\n");
+    leat_npz *npz = NULL;
+    assert_int_equal(leat_npz_open(&npz, "p.npz", NULL), LEAT_OK);
+    assert_int_equal(leat_npz_count(npz), 3);
+    assert_string_equal(leat_npz_name(npz, 2), "cell_2");
+    leat_npz_close(&npz);
+}
+
 static void the_same_seed_gives_the_same_model_with_any_workers(void **state) {
     (void)state;
     const char *ways[] = {"--workers 0",
@@ -349,6 +371,7 @@ int main(void) {
         cmocka_unit_test(fit_trains_saves_and_reports),
         cmocka_unit_test(training_goes_on_where_it_ended),
         cmocka_unit_test(predictions_have_the_shape_and_sum_of_a_softmax),
+        cmocka_unit_test(several_outputs_of_one_layer_have_names_of_their_own),
         cmocka_unit_test(the_same_seed_gives_the_same_model_with_any_workers),
         cmocka_unit_test(summary_is_keras_table),
         cmocka_unit_test(failures_exit_with_1_and_a_sentence),
