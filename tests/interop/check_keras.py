@@ -101,7 +101,7 @@ def main():
             wrong = "%s: %s" % (type(error).__name__, str(error).replace("\n", " ")[:300])
         if wrong:
             failures += 1
-            print("FAIL %s: %s" % (case, wrong))
+            print("FAIL %s: %s" % (case, wrong), flush=True)
     print("Keras %s: %d of %d files as expected, %d beyond it" % (
         keras.__version__, checked - failures, checked, len(records) - checked))
     sys.exit(1 if failures else 0)

@@ -75,12 +75,12 @@ def compare(what, found, wanted, floor):
             raise Failed("%s %d: differs by %.3g of its scale" % (what, i, error))
 
 
-def data_file(folder, archive, copies=1):
-    """The inputs and targets of a case (several times over) as an npz; returns its SPEC."""
+def data_file(folder, archive):
+    """The inputs and targets of a case as an npz; returns its SPEC."""
     members = {}
     for prefix in "xt":
         for i, array in enumerate(models.numbered(archive, prefix)):
-            members["%s%d" % (prefix, i)] = np.concatenate([array] * copies)
+            members["%s%d" % (prefix, i)] = array
     path = os.path.join(folder, "data.npz")
     np.savez(path, **members)
     return models.spec(path, sorted(members))
@@ -136,7 +136,7 @@ def attempt(label, failures, action, *arguments):
         return action(*arguments)
     except (Failed, KeyError, OSError, ValueError, subprocess.TimeoutExpired) as error:
         failures.append("%s: %s" % (label, error))
-        print("FAIL " + failures[-1])
+        print("FAIL " + failures[-1], flush=True)
         return None
 
 
@@ -147,6 +147,8 @@ def main():
     failures, manifest = [], []
     done = 0
     for name, archive, meta in models.layer_cases(only):
+        if "sparse" in name:  # class numbers do not go with the loss used here
+            continue
         done += 1
         manifest.append(attempt("layers/" + name, failures, layer_case, leat,
                                 os.path.join(work, "layers", name), archive, meta))
@@ -162,7 +164,7 @@ def main():
                 archive)
     with open(os.path.join(work, "manifest.json"), "w") as out:
         json.dump([record for record in manifest if record], out, indent=1)
-    print("leat: %d of %d cases as expected" % (done - len(failures), done))
+    print("leat: %d of %d cases as expected" % (done - len(failures), done), flush=True)
     sys.exit(1 if failures or not done else 0)
 
 
