@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The time of one training step or one prediction, through the public interface:
- *     bench_step MODEL train|predict BATCH [THREADS [SECONDS]]
+ *     bench_step MODEL train|predict|first BATCH [THREADS [SECONDS]]
  * MODEL is mlp (64-128-128-4), lstm (64 steps of 8 features, 64 units, 4 outputs) or cnn (28x28x1: conv32, conv64, pool,
  * dense 128, dense 10).  Adam.  Prints one JSON object: median, quartiles and fastest in us, and peak memory.
- * bench/compare-step runs it beside PyTorch. */
+ * bench/compare-step runs it beside PyTorch; first makes one training step and ends (bench/compare-startup). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +106,7 @@ static leat_status measure(leat_model *model, bool train, const leat_arrays *arr
 
 int main(int argc, char **argv) {
     if (argc < 4) {
-        fprintf(stderr, "usage: bench_step mlp|lstm|cnn train|predict BATCH [THREADS [SECONDS]]\n");
+        fprintf(stderr, "usage: bench_step mlp|lstm|cnn train|predict|first BATCH [THREADS [SECONDS]]\n");
         return 2;
     }
     leat_error err = {0};
@@ -114,7 +114,7 @@ int main(int argc, char **argv) {
     int64_t shape[4] = {0};
     int rank = 0, count = 0;
     long batch = strtol(argv[3], NULL, 10);
-    bool train = strcmp(argv[2], "train") == 0;
+    bool first = strcmp(argv[2], "first") == 0, train = first || strcmp(argv[2], "train") == 0;
     double seconds = argc > 5 ? strtod(argv[5], NULL) : 3;
     leat_status status = make_model(&model, argv[1], shape, &rank, &err);
     double *samples = malloc(most_samples * sizeof *samples);
@@ -126,14 +126,13 @@ int main(int argc, char **argv) {
         leat_array targets = {NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){batch, classes}, y)};
         leat_arrays arrays = {&inputs, &targets, NULL, 1, 1, 0};
         if (argc > 4) leat_model_set_threads(model, (int)strtol(argv[4], NULL, 10));
-        status = measure(model, train, &arrays, seconds, samples, &count, &err);
+        status = first ? once(model, true, &arrays, &err)
+                       : measure(model, train, &arrays, seconds, samples, &count, &err);
         free(x);
         free(y);
     }
-    if (status == LEAT_OK)
-        report(argv[1], argv[2], batch, samples, count);
-    else
-        fprintf(stderr, "bench_step: %s\n", err.message);
+    if (status == LEAT_OK && !first) report(argv[1], argv[2], batch, samples, count);
+    if (status != LEAT_OK) fprintf(stderr, "bench_step: %s\n", err.message);
     free(samples);
     leat_model_destroy(&model);
     return status == LEAT_OK ? 0 : 1;

@@ -111,11 +111,9 @@ static json_t *axis_json(const leati_constraint *constraint) {
     return list;
 }
 
-/* Takes over value; 0 where it is stored. */
-static int put(json_t *config, bool has, const char *key, json_t *value) {
-    if (has) return json_object_set_new(config, key, value);
-    json_decref(value);
-    return 0;
+/* 0 where it is stored, or need not be. */
+static int put(json_t *config, bool has, const char *key, double value) {
+    return has ? json_object_set_new(config, key, json_real(value)) : 0;
 }
 
 leat_status leati_constraint_write(const leati_constraint *constraint, json_t **out, leat_error *err) {
@@ -128,10 +126,10 @@ leat_status leati_constraint_write(const leati_constraint *constraint, json_t **
         return LEAT_OK;
     }
     json_t *config = json_object();
-    if (config && (put(config, found->has_min, "min_value", json_real(constraint->min_value)) != 0 ||
-                   put(config, found->has_max, "max_value", json_real(constraint->max_value)) != 0 ||
-                   put(config, found->has_rate, "rate", json_real(constraint->rate)) != 0 ||
-                   put(config, found->has_axis, "axis", axis_json(constraint)) != 0)) {
+    if (config && (put(config, found->has_min, "min_value", constraint->min_value) != 0 ||
+                   put(config, found->has_max, "max_value", constraint->max_value) != 0 ||
+                   put(config, found->has_rate, "rate", constraint->rate) != 0 ||
+                   (found->has_axis && json_object_set_new(config, "axis", axis_json(constraint)) != 0))) {
         json_decref(config);
         config = NULL;
     }

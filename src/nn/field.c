@@ -92,20 +92,23 @@ static leat_status read_bool(const leati_field *field, const json_t *value, void
     return LEAT_OK;
 }
 
-static leat_status read_choice(const leati_field *field, const json_t *value, void *member, leat_error *err) {
-    const char *name = json_string_value(value);
+static leat_status no_choice(const leati_field *field, const json_t *value, leat_error *err) {
     leati_text known = {0};
-    for (int32_t i = 0; field->choices[i]; ++i) {
-        if (name && strcasecmp(name, field->choices[i]) == 0) {
-            *(int32_t *)member = i;
-            leati_text_fini(&known);
-            return LEAT_OK;
-        }
+    for (int32_t i = 0; field->choices[i]; ++i)
         leati_text_add(&known, "%s\"%s\"", i > 0 ? " or " : "", field->choices[i]);
-    }
-    leat_status status = unexpected(field, value, known.data ? known.data : "another name", err);
+    leat_status status = unexpected(field, value, known.failed ? "another name" : known.data, err);
     leati_text_fini(&known);
     return status;
+}
+
+static leat_status read_choice(const leati_field *field, const json_t *value, void *member, leat_error *err) {
+    const char *name = json_string_value(value);
+    for (int32_t i = 0; field->choices[i]; ++i) {
+        if (!name || strcasecmp(name, field->choices[i]) != 0) continue;
+        *(int32_t *)member = i;
+        return LEAT_OK;
+    }
+    return no_choice(field, value, err);
 }
 
 /* ---- Lists of whole numbers ---- */

@@ -87,14 +87,16 @@ static void own_shapes_text(leati_text *out, const leat_model *model) {
     shapes_text(out, count, shapes);
 }
 
-/* The shape of all calls, or "multiple". */
-static void output_text(char out[FIELD_BYTES], const leati_member *member) {
+/* The shape of all calls, or "multiple"; false without memory. */
+static bool output_text(char out[FIELD_BYTES], const leati_member *member) {
     leati_text first = {0};
     bool same = true;
     if (member->model) own_shapes_text(&first, member->model);
+    bool complete = !first.failed;
     for (int32_t i = 0; i < member->call_count; ++i) {
         leati_text next = {0};
         shapes_text(&next, member->calls[i].output_count, member->calls[i].outputs);
+        if (next.failed) complete = false;
         if (first.data && next.data && strcmp(first.data, next.data) != 0) same = false;
         if (first.data)
             leati_text_fini(&next);
@@ -103,6 +105,7 @@ static void output_text(char out[FIELD_BYTES], const leati_member *member) {
     }
     snprintf(out, FIELD_BYTES, "%s", !same ? "multiple" : first.data ? first.data : "");
     leati_text_fini(&first);
+    return complete;
 }
 
 /* Whether the model is a chain: no two calls at one depth, none with several inputs, no layer called twice. */
@@ -133,7 +136,7 @@ static void member_rows(leati_text *text, const style *s, const leat_model *mode
     bool first = true;
     snprintf(name, sizeof name, "%s (%s)", leati_member_name(model, index),
              member->layer ? member->layer->type->class_name : member->model->class_name);
-    output_text(shape, member);
+    if (!output_text(shape, member)) text->failed = true;
     snprintf(count, sizeof count, "%" PRId64, count_member(member));
     for (int32_t i = 0; s->count == 4 && i < member->call_count; ++i) {
         for (int32_t j = 0; j < member->calls[i].input_count; ++j) {

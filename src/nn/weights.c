@@ -114,7 +114,7 @@ static leat_status order_weights(leat_model *model, int32_t *order, leat_error *
         find_in_member(&f, member, FIXED, NULL, 0);
         member->weight_count = f.count - member->first_weight;
     }
-    for (int32_t i = 0; i < f.count; ++i) order[i] = f.items[i].weight->entry;
+    for (int32_t i = 0; !f.failed && i < f.count; ++i) order[i] = f.items[i].weight->entry;
     bool failed = f.failed;
     finder_fini(&f);
     return failed ? leati_fail_memory(err, 0, "weights") : LEAT_OK;

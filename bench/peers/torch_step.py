@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's time for the steps that bench/step.c measures: step_torch.py MODEL train|predict BATCH THREADS SECONDS.
+"""PyTorch's time for the steps that bench/step.c measures: torch_step.py MODEL train|predict|first BATCH THREADS SECONDS.
 
 Each model in PyTorch's own best form: fused Adam, channels_last for the convolutions, inference_mode to predict.
 """
@@ -50,8 +50,10 @@ def main():
         with torch.inference_mode():
             model(x)
 
+    if mode == "first":
+        return train()
     once = train if mode == "train" else predict
-    if mode != "train":
+    if mode == "predict":
         model.eval()
     for _ in range(3):
         once()

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The n-th allocation fails, for every n, while a model is read, built, written, summarised, initialised or frozen:
+ * LEAT_ENOMEM, and nothing is left behind.  What jansson allocates for values counts too; what its parser does is left out,
+ * because jansson 2.14 does not survive it. */
+#include "cmocka_all.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/memory.h"
+#include "nn/model.h"
+#include "nn/run.h"
+#include "support/memory_failing.h"
+
+/* Every kind of layer that owns something, a nested model, a shared layer, an old version's defaults, a NaN. */
+static const char network[] =
+    "{\"class_name\": \"Model\", \"keras_version\": \"2.2.4\", \"config\": {\"name\": \"m\", \"layers\": ["
+    "{\"class_name\": \"InputLayer\", \"name\": \"x\", \"config\": {\"name\": \"x\", \"batch_input_shape\": "
+    "[null, 4, 3]}, \"inbound_nodes\": []},"
+    "{\"class_name\": \"LSTM\", \"name\": \"lstm\", \"config\": {\"name\": \"lstm\", \"units\": 3, "
+    "\"dropout\": NaN, "
+    "\"recurrent_initializer\": \"orthogonal\", \"kernel_regularizer\": \"l2\", \"bias_constraint\": "
+    "\"max_norm\"}, "
+    "\"inbound_nodes\": [[[\"x\", 0, 0, {}]]]},"
+    "{\"class_name\": \"Sequential\", \"name\": \"s\", \"config\": {\"name\": \"s\", \"layers\": "
+    "[{\"class_name\": "
+    "\"Dense\", \"config\": {\"name\": \"d\", \"units\": 3}}, {\"class_name\": \"BatchNormalization\", "
+    "\"config\": {}}]}, "
+    "\"inbound_nodes\": [[[\"lstm\", 0, 0, {}]], [[\"s\", 1, 0, {}]]]}],"
+    "\"input_layers\": [[\"x\", 0, 0]], \"output_layers\": [[\"s\", 2, 0], [\"lstm\", 0, 0]]}}";
+
+/* Runs `step` with the n-th allocation failing until none fails; its model, if it made one, is destroyed. */
+static void sweep(leat_status (*step)(leat_model **model, leat_error *err), bool with_model,
+                  int64_t at_least) {
+    int64_t n = 0;
+    for (bool more = true; more;) {
+        leat_error err = {0};
+        leat_model *model = NULL;
+        int64_t before = memory_live();
+        if (with_model) assert_ok(leat_model_from_json(&model, network, &err), &err);
+        memory_fail_at(++n);
+        leat_status status = step(&model, &err);
+        more = memory_failed();
+        memory_fail_at(0);
+        if (status != (more ? LEAT_ENOMEM : LEAT_OK))
+            fail_msg("allocation %d: status %d: %s", (int)n, status, err.message);
+        if (more) assert_true(err.message[0] != '\0');
+        leat_model_destroy(&model);
+        assert_int_equal(memory_live(), before);
+    }
+    if (n < at_least) fail_msg("only %d allocations", (int)n);
+}
+
+static leat_status read_json(leat_model **model, leat_error *err) {
+    return leat_model_from_json(model, network, err);
+}
+
+static leat_status write_json(leat_model **model, leat_error *err) {
+    char *text = NULL;
+    leat_status status = leat_model_to_json(*model, &text, err);
+    assert_int_equal(text != NULL, status == LEAT_OK);
+    leat_string_free(text);
+    return status;
+}
+
+static leat_status summarise(leat_model **model, leat_error *err) {
+    char *text = NULL;
+    leat_status status = leat_model_summary(*model, &text, err);
+    assert_int_equal(text != NULL, status == LEAT_OK);
+    leat_string_free(text);
+    return status;
+}
+
+static leat_status initialise(leat_model **model, leat_error *err) {
+    return leat_model_initialize(*model, 5, err);
+}
+
+/* A failure leaves the order of weights as it was. */
+static leat_status freeze(leat_model **model, leat_error *err) {
+    leat_status status = leat_model_set_trainable(*model, "d", false, err);
+    bool frozen = strcmp(leat_model_weight_name(*model, 3), "s/batch_normalization_1/gamma:0") == 0;
+    assert_int_equal(frozen, status == LEAT_OK);
+    return status;
+}
+
+static leat_status build(leat_model **model, leat_error *err) {
+    leat_builder *b = NULL, *inner_b = NULL;
+    leat_model *inner = NULL;
+    leat_status status = leat_builder_create(&inner_b, err);
+    if (status != LEAT_OK) return status;
+    leat_node *i = leat_input(inner_b, (const int64_t[]){6}, 1), *o = leat_dense(i, 3, "relu");
+    status = leat_model_create(&inner, &inner_b, &i, 1, &o, 1, err);
+    if (status != LEAT_OK) return status;
+    status = leat_builder_create(&b, err);
+    if (status != LEAT_OK) {
+        leat_model_destroy(&inner);
+        return status;
+    }
+    leat_node *in = leat_input(b, (const int64_t[]){6}, 1);
+    leat_node *x = leat_dropout(leat_layer(in, "Dense", "{\"units\": 6}"), 0.5),
+              *y = leat_call_model(&inner, &x, 1);
+    leat_node *both = leat_merge((leat_node *[]){x, y}, 2, "Concatenate", NULL);
+    assert_null(inner);
+    return leat_model_create(model, &b, &in, 1, &both, 1, err);
+}
+
+static void test_read(void **state) {
+    (void)state;
+    sweep(read_json, false, 80);
+}
+
+static void *allocate(size_t bytes) {
+    return leati_calloc(bytes, 1);
+}
+
+static void test_use(void **state) {
+    (void)state;
+    json_set_alloc_funcs(allocate, leati_free);
+    sweep(write_json, true, 50);
+    sweep(summarise, true, 10);
+    sweep(initialise, true, 10);
+    sweep(freeze, true, 5);
+    json_set_alloc_funcs(malloc, free);
+}
+
+static void test_build(void **state) {
+    (void)state;
+    sweep(build, false, 100);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_use),
+        cmocka_unit_test(test_build),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
