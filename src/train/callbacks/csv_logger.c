@@ -28,6 +28,7 @@ static leat_status train_begin(void *user, leat_training *training, int64_t inde
                                leat_error *err) {
     (void)training, (void)index, (void)logs;
     csv_logger *self = user;
+    if (self->file) fclose(self->file); /* a fit that failed calls no on_train_end */
     self->file = fopen(self->path, self->append ? "a" : "w");
     if (!self->file) return failed(self, err);
     self->has_header = self->append && fseek(self->file, 0, SEEK_END) == 0 && ftell(self->file) > 0;
@@ -76,7 +77,7 @@ static leat_status epoch_end(void *user, leat_training *training, int64_t epoch,
             fprintf(self->file, "%sNA", self->separator);
     }
     fputs("\r\n", self->file);
-    return fflush(self->file) == 0 ? LEAT_OK : failed(self, err);
+    return fflush(self->file) == 0 && !ferror(self->file) ? LEAT_OK : failed(self, err);
 }
 
 static leat_status train_end(void *user, leat_training *training, int64_t index, leat_logs *logs,

@@ -24,7 +24,7 @@ leat_model_checkpoint_options leat_model_checkpoint_options_default(void) {
 /* A field's format, ":02d" or ":.2f": letters that printf would take from elsewhere are refused. */
 static bool format_is_safe(const char *format, size_t length) {
     if (length == 0) return true;
-    if (length > 12 || !strchr("dfeg", format[length - 1])) return false;
+    if (length > 6 || !strchr("dfeg", format[length - 1])) return false;
     return strspn(format, "0123456789.") >= length - 1;
 }
 
@@ -32,18 +32,18 @@ static leat_status add_number(leati_text *path, const char *format, size_t lengt
                               leat_error *err) {
     if (!format_is_safe(format, length))
         return leati_fail(err, LEAT_EINVAL, "format '%.*s' is not one like 02d or .4f", (int)length, format);
-    char conversion[24], type = length ? format[length - 1] : whole ? 'd' : 'g';
+    char conversion[24], number[512], type = length ? format[length - 1] : whole ? 'd' : 'g';
     size_t flags = length ? length - 1 : 0;
-    if (type == 'd') {
-        snprintf(conversion, sizeof conversion, "%%%.*s%s", (int)flags, format, PRId64);
-        char number[64];
-        snprintf(number, sizeof number, conversion, (int64_t)value);
-        leati_text_add(path, "%s", number);
-        return LEAT_OK;
-    }
-    snprintf(conversion, sizeof conversion, "%%%.*s%c", (int)flags, format, type);
-    char number[512];
-    snprintf(number, sizeof number, conversion, value);
+    if (type == 'd' && !whole)
+        return leati_fail(err, LEAT_EINVAL, "format '%.*s' is for whole numbers; use one like .4f",
+                          (int)length, format);
+    snprintf(conversion, sizeof conversion, "%%%.*s%s", (int)flags, format,
+             type == 'd' ? PRId64 : (const char[2]){type});
+    int used = type == 'd' ? snprintf(number, sizeof number, conversion, (int64_t)value)
+                           : snprintf(number, sizeof number, conversion, value);
+    if (used < 0 || used >= (int)sizeof number)
+        return leati_fail(err, LEAT_EINVAL, "format '%.*s' makes a number too long for a file's name",
+                          (int)length, format);
     leati_text_add(path, "%s", number);
     return LEAT_OK;
 }
