@@ -11,6 +11,9 @@
 #include "base/memory.h"
 #include "leat/train.h"
 
+/* Samples of many shapes make many plans; beyond this, the one unused for longest goes. */
+enum { most_steps = 64 };
+
 struct leati_trainer {
     leat_model *model;
     leati_arena *arena;
@@ -90,11 +93,12 @@ static leat_status compile(leati_trainer *trainer, leati_compiled_step *step, le
     return LEAT_OK;
 }
 
-/* Steps compiled before the model changed would use weights that have moved. */
+/* Makes place for one more.  Steps compiled before the model changed would use weights that have moved. */
 static void drop_stale(leati_trainer *trainer) {
+    int kept = 0;
     for (leati_compiled_step **link = &trainer->steps; *link;) {
         leati_compiled_step *step = *link;
-        if (step->version == trainer->model->version) {
+        if (step->version == trainer->model->version && ++kept < most_steps) {
             link = &step->next;
             continue;
         }

@@ -22,7 +22,7 @@ typedef struct leati_compiled_step {
 /* The model's trainer, made at the first call. */
 leat_status leati_trainer_of(leat_model *model, leati_trainer **out, leat_error *err);
 
-/* The step for these shapes: from the cache, or compiled now.  Borrowed until the model is compiled anew. */
+/* The step for these shapes: from the cache, or compiled now.  Borrowed until the next call. */
 leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec *spec, int threads,
                                const leati_compiled_step **out, leat_error *err);
 

@@ -10,7 +10,7 @@ enum { advice_percent = 10 }; /* of the time spent waiting for data, from where 
 /* Workers that would make batches as fast as the steps take them. */
 static int workers_needed(const leat_verdict *v) {
     double step_ns = (double)v->compute_ns / (double)v->steps;
-    return step_ns > 0 ? (int)ceil((double)v->get_mean_ns / step_ns) : 1;
+    return step_ns > 0 ? (int)fmin(ceil((double)v->get_mean_ns / step_ns), 1e6) : 1;
 }
 
 static int advise(const leat_verdict *v, char *out, size_t bytes) {
