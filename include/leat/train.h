@@ -81,7 +81,7 @@ typedef struct leat_fit_options {
 
 LEAT_API leat_fit_options leat_fit_options_default(void);
 
-/** model.fit_generator.  The model must be compiled.
+/** model.fit_generator.  The model must be compiled.  options NULL: the defaults.
  *  @param[out] history  NULL allowed; for leat_history_destroy.  Set whenever an epoch was finished, also on failure.
  *  Errors: LEAT_EINVAL an option, a model that is not compiled; LEAT_ESHAPE a sequence whose batches do not fit the
  *  model; what the sequence, a callback or the feed reports, with epoch and batch in front.  After a failure the model
@@ -91,7 +91,8 @@ LEAT_API LEAT_CHECKED leat_status leat_model_fit_generator(leat_model *model, co
                                                            const leat_fit_options *options,
                                                            leat_history **history, leat_error *err);
 
-/** model.fit(x, y, sample_weight, batch_size): arrays in memory, samples shuffled.  batch_size 0: 32. */
+/** model.fit(x, y, sample_weight, batch_size): arrays in memory, samples shuffled.  batch_size 0: 32.  options NULL: the
+ *  defaults.  Errors, history, threads: as leat_model_fit_generator. */
 LEAT_API LEAT_CHECKED leat_status leat_model_fit(leat_model *model, const leat_arrays *arrays,
                                                  int64_t batch_size, const leat_fit_options *options,
                                                  leat_history **history, leat_error *err);
@@ -111,7 +112,8 @@ typedef struct leat_evaluate_options {
 
 LEAT_API leat_evaluate_options leat_evaluate_options_default(void);
 
-/** model.evaluate_generator: loss and metrics, exact over all samples, in logs (names as in History). */
+/** model.evaluate_generator: loss and metrics, exact over all samples, in logs (names as in History; empty on failure).
+ *  options NULL: the defaults.  Errors: as leat_model_fit_generator; LEAT_ESTOPPED after leat_model_stop_training. */
 LEAT_API LEAT_CHECKED leat_status leat_model_evaluate_generator(leat_model *model,
                                                                 const leat_sequence *sequence,
                                                                 const leat_evaluate_options *options,
@@ -127,7 +129,9 @@ LEAT_API int leat_predictions_count(const leat_predictions *predictions);
 LEAT_API leat_tensor leat_predictions_get(const leat_predictions *predictions, int output); /* borrowed */
 LEAT_API void leat_predictions_destroy(leat_predictions **predictions);
 
-/** model.predict_generator.  Targets and sample weights of the sequence are ignored. */
+/** model.predict_generator.  Targets and sample weights of the sequence are ignored.  options NULL: the defaults.
+ *  @param[out] out  For leat_predictions_destroy; NULL on failure.  Errors: as leat_model_evaluate_generator; LEAT_ESHAPE
+ *  batches whose predictions differ in shape. */
 LEAT_API LEAT_CHECKED leat_status leat_model_predict_generator(leat_model *model,
                                                                const leat_sequence *sequence,
                                                                const leat_evaluate_options *options,
@@ -150,7 +154,8 @@ LEAT_API LEAT_CHECKED leat_status leat_model_predict_on_batch(leat_model *model,
 LEAT_API void leat_model_set_threads(leat_model *model, int threads);
 
 /** Asks a running fit, evaluate or predict to end after the batch in hand, with everything in order (on_train_end runs,
- *  History is kept; evaluate and predict return LEAT_ESTOPPED).  Safe in a signal handler and from any thread. */
+ *  History is kept, an epoch whose validation it ends has no val_*; evaluate and predict return LEAT_ESTOPPED).  Without
+ *  one running it does nothing.  Safe in a signal handler and from any thread. */
 LEAT_API void leat_model_stop_training(leat_model *model);
 
 #ifdef __cplusplus

@@ -81,6 +81,7 @@ struct leat_model {
     int64_t iterations;         /* training steps done: the optimizer's counter */
     uint64_t version;           /* changes when plans made before must not be used: compile, trainable */
     atomic_bool stop_requested; /* leat_model_stop_training */
+    int32_t runs;               /* fits, evaluations and predictions in progress, one inside another's hook */
     void *session;              /* the trainer's plans and feeds' caches (train/session.h), made on demand */
     void (*session_destroy)(void **session);
 };

@@ -30,27 +30,32 @@ static side outputs_of(const leat_model *model, leat_batch_part part) {
     return s;
 }
 
-static bool all_named(const leat_batch_spec *spec, int first, int count) {
-    for (int i = 0; i < count; ++i)
-        if (!spec->tensors[first + i].name[0]) return false;
-    return count > 0;
-}
-
 static int find_named(const leat_batch_spec *spec, int first, int count, const char *name) {
     for (int i = 0; i < count; ++i)
         if (strcmp(spec->tensors[first + i].name, name) == 0) return first + i;
     return -1;
 }
 
-/* By name if every name is one of the model's; else by position. */
-static void match(const leat_model *model, const side *s, const leat_batch_spec *spec, int32_t *tensors) {
-    int first = leat_batch_spec_first(spec, s->part), count = leat_batch_spec_count(spec, s->part);
-    bool by_name = all_named(spec, first, count);
-    for (int i = 0; by_name && i < s->count; ++i)
-        by_name = find_named(spec, first, count, s->name(model, s->places[i])) >= 0;
-    for (int i = 0; i < s->count; ++i)
-        tensors[s->places[i]] =
-            by_name ? find_named(spec, first, count, s->name(model, s->places[i])) : first + i;
+/* By name if the data bears the model's names, by position if it bears none of them.  Some of them: an error, since
+ * either rule could mix tensors up. */
+static leat_status match(const leat_model *model, const side *s, const leat_batch_spec *spec,
+                         int32_t *tensors, leat_error *err) {
+    int first = leat_batch_spec_first(spec, s->part), count = leat_batch_spec_count(spec, s->part), found = 0;
+    const char *missing = NULL;
+    for (int i = 0; i < s->count; ++i) {
+        const char *name = s->name(model, s->places[i]);
+        int at = find_named(spec, first, count, name);
+        tensors[s->places[i]] = at >= 0 ? at : first + i;
+        if (at >= 0)
+            ++found;
+        else if (!missing)
+            missing = name;
+    }
+    if (found == 0 || found == s->count) return LEAT_OK;
+    return leati_fail(
+        err, LEAT_EINVAL,
+        "the data names %d of %d as the model does, but none '%s': name all of them so, or none", found,
+        (int)s->count, missing);
 }
 
 static leat_status check_count(const side *s, const leat_batch_spec *spec, leat_error *err) {
@@ -78,7 +83,7 @@ static leat_status bind_inputs(leati_binding *binding, const leat_model *model, 
                                leat_error *err) {
     side inputs = inputs_of(model);
     LEATI_TRY(check_count(&inputs, spec, err));
-    match(model, &inputs, spec, binding->inputs);
+    LEATI_TRY(leati_prefix(match(model, &inputs, spec, binding->inputs, err), err, "inputs"));
     for (int i = 0; i < model->input_count; ++i)
         LEATI_TRY(check_input(model, i, &spec->tensors[binding->inputs[i]], err));
     binding->input_count = model->input_count;
@@ -89,12 +94,11 @@ static leat_status bind_targets(leati_binding *binding, const leat_model *model,
                                 leat_error *err) {
     side targets = outputs_of(model, LEAT_PART_TARGET), weights = outputs_of(model, LEAT_PART_SAMPLE_WEIGHT);
     LEATI_TRY(leati_prefix(check_count(&targets, spec, err), err, "targets"));
-    match(model, &targets, spec, binding->targets);
+    LEATI_TRY(leati_prefix(match(model, &targets, spec, binding->targets, err), err, "targets"));
     binding->target_count = model->output_count;
     if (leat_batch_spec_count(spec, LEAT_PART_SAMPLE_WEIGHT) == 0) return LEAT_OK;
     LEATI_TRY(leati_prefix(check_count(&weights, spec, err), err, "sample weights"));
-    match(model, &weights, spec, binding->weights);
-    return LEAT_OK;
+    return leati_prefix(match(model, &weights, spec, binding->weights, err), err, "sample weights");
 }
 
 leat_status leati_binding_init(leati_binding *binding, const leat_model *model, const leat_batch_spec *spec,
@@ -140,24 +144,23 @@ static double element(const leat_tensor *tensor, int64_t i) {
 }
 
 /* Keras's rule: the argmax of a row of several columns, the number itself where there is one. */
-static int64_t class_of(const leat_tensor *target, int64_t sample, int64_t columns) {
-    if (columns == 1) return (int64_t)element(target, sample);
+static double class_of(const leat_tensor *target, int64_t sample, int64_t columns) {
+    if (columns == 1) return element(target, sample);
     int64_t best = 0;
     for (int64_t c = 1; c < columns; ++c)
         if (element(target, sample * columns + c) > element(target, sample * columns + best)) best = c;
-    return best;
+    return (double)best;
 }
 
-static leat_status weight_of(const leati_binding *binding, int64_t class_index, double *weight,
+static leat_status weight_of(const leati_binding *binding, double class_index, double *weight,
                              leat_error *err) {
     for (int i = 0; i < binding->class_weight_count; ++i)
-        if (binding->class_weight[i].class_index == class_index) {
+        if ((double)binding->class_weight[i].class_index == class_index) {
             *weight = binding->class_weight[i].weight;
             return LEAT_OK;
         }
-    return leati_fail(err, LEAT_EINVAL,
-                      "class_weight must list all classes of the data: class %lld is missing",
-                      (long long)class_index);
+    return leati_fail(err, LEAT_EINVAL, "class_weight must list all classes of the data: class %g is missing",
+                      class_index);
 }
 
 static leat_status fill_class_factors(leati_binding *binding, const leat_batch *batch, leat_error *err) {

@@ -75,7 +75,7 @@ static leat_status run_pass(pass_loop *loop, leat_error *err) {
     LEATI_TRY(leati_training_call(&loop->training, loop->kind->begin, 0, &logs, err));
     for (int64_t step = 0; step < steps; ++step) {
         LEATI_TRY(one_step(loop, step, err));
-        if (leati_training_should_stop(&loop->training))
+        if (step + 1 < steps && leati_training_should_stop(&loop->training))
             return leati_fail(err, LEAT_ESTOPPED, "%s after batch %" PRId64 " of %" PRId64,
                               loop->training.stop_reason, step, steps);
     }
@@ -105,52 +105,75 @@ static leat_status open_and_run(pass_loop *loop, const leat_sequence *sequence,
     return run_pass(loop, err);
 }
 
-static leat_status pass(const pass_kind *kind, leat_model *model, const leat_sequence *sequence,
-                        const leat_evaluate_options *options, leat_logs *logs, leat_predictions *predictions,
-                        leat_error *err) {
+/* What is passed through, and where the results go. */
+typedef struct pass_task {
+    const leat_sequence *sequence;
+    int64_t samples; /* 0: unknown */
+    leat_logs *logs;
+    leat_predictions *predictions;
+} pass_task;
+
+static leat_status pass(const pass_kind *kind, leat_model *model, const pass_task *task,
+                        const leat_evaluate_options *options, leat_error *err) {
+    leat_evaluate_options preset = leat_evaluate_options_default();
     pass_loop *loop = leati_calloc(1, sizeof *loop);
     if (!loop) return leati_fail_memory(err, sizeof *loop, "a pass");
+    if (!options) options = &preset;
     loop->kind = kind;
-    loop->logs = logs;
-    loop->predictions = predictions;
+    loop->logs = task->logs;
+    loop->predictions = task->predictions;
     loop->training.model = model;
     loop->training.params.verbose = options->verbose;
+    loop->training.params.samples = task->samples;
     loop->training.callbacks = options->callbacks;
     loop->training.callback_count = options->callback_count;
-    atomic_store(&model->stop_requested, false);
-    if (kind->mode == LEATI_TEST) {
-        leati_training_name(&loop->training, false);
-        leati_meter_reset(&loop->meter);
+    leati_meter_reset(&loop->meter);
+    leat_status status =
+        kind->mode == LEATI_TEST ? leati_training_name(&loop->training, false, err) : LEAT_OK;
+    if (status == LEAT_OK) {
+        leati_training_enter(&loop->training);
+        status = open_and_run(loop, task->sequence, options, err);
+        leati_training_leave(&loop->training);
     }
-    leat_status status = open_and_run(loop, sequence, options, err);
     leati_runner_close(&loop->runner);
     leati_progress_destroy(&loop->progress);
     leati_free(loop);
     return status;
 }
 
-leat_status leat_model_evaluate_generator(leat_model *model, const leat_sequence *sequence,
-                                          const leat_evaluate_options *options, leat_logs *logs,
-                                          leat_error *err) {
-    *logs = (leat_logs){0};
+static leat_status evaluate(leat_model *model, const pass_task *task, const leat_evaluate_options *options,
+                            leat_error *err) {
+    *task->logs = (leat_logs){0};
     if (!model->compiled.ready)
         return leati_fail(err, LEAT_EINVAL,
                           "the model must be compiled before evaluation: leat_model_compile");
-    return pass(&evaluating, model, sequence, options, logs, NULL, err);
+    return pass(&evaluating, model, task, options, err);
+}
+
+static leat_status predict(leat_model *model, pass_task *task, const leat_evaluate_options *options,
+                           leat_predictions **out, leat_error *err) {
+    *out = NULL;
+    LEATI_TRY(leati_predictions_create(&task->predictions, model->output_count, err));
+    leat_status status = pass(&predicting, model, task, options, err);
+    if (status == LEAT_OK)
+        *out = task->predictions;
+    else
+        leat_predictions_destroy(&task->predictions);
+    return status;
+}
+
+leat_status leat_model_evaluate_generator(leat_model *model, const leat_sequence *sequence,
+                                          const leat_evaluate_options *options, leat_logs *logs,
+                                          leat_error *err) {
+    pass_task task = {.sequence = sequence, .logs = logs};
+    return evaluate(model, &task, options, err);
 }
 
 leat_status leat_model_predict_generator(leat_model *model, const leat_sequence *sequence,
                                          const leat_evaluate_options *options, leat_predictions **out,
                                          leat_error *err) {
-    *out = NULL;
-    leat_predictions *predictions = NULL;
-    LEATI_TRY(leati_predictions_create(&predictions, model->output_count, err));
-    leat_status status = pass(&predicting, model, sequence, options, NULL, predictions, err);
-    if (status == LEAT_OK)
-        *out = predictions;
-    else
-        leat_predictions_destroy(&predictions);
-    return status;
+    pass_task task = {.sequence = sequence};
+    return predict(model, &task, options, out, err);
 }
 
 leat_status leat_model_evaluate(leat_model *model, const leat_arrays *arrays, int64_t batch_size,
@@ -158,7 +181,8 @@ leat_status leat_model_evaluate(leat_model *model, const leat_arrays *arrays, in
     leat_sequence sequence = {0};
     *logs = (leat_logs){0};
     LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, false, 0, err));
-    leat_status status = leat_model_evaluate_generator(model, &sequence, options, logs, err);
+    pass_task task = {&sequence, arrays->inputs[0].tensor.shape[0], logs, NULL};
+    leat_status status = evaluate(model, &task, options, err);
     leat_sequence_destroy(&sequence);
     return status;
 }
@@ -169,7 +193,8 @@ leat_status leat_model_predict(leat_model *model, const leat_arrays *arrays, int
     leat_sequence sequence = {0};
     *out = NULL;
     LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, false, 0, err));
-    leat_status status = leat_model_predict_generator(model, &sequence, options, out, err);
+    pass_task task = {&sequence, arrays->inputs[0].tensor.shape[0], NULL, NULL};
+    leat_status status = predict(model, &task, options, out, err);
     leat_sequence_destroy(&sequence);
     return status;
 }

@@ -30,6 +30,8 @@ typedef struct fit_loop {
     leati_progress *progress;
     int64_t steps; /* of the epoch in hand */
     int64_t wall_ns;
+    bool validating;
+    bool validation_cut; /* a request to stop ended a validation early: its feed is in the middle of a pass */
 } fit_loop;
 
 static leat_status check_options(const leat_model *model, const leat_fit_options *options, leat_error *err) {
@@ -64,10 +66,10 @@ static leat_status open_training(fit_loop *loop, const leat_sequence *sequence, 
                                  .feed = feed_options(options)};
     int64_t epochs = options->epochs - options->initial_epoch;
     open.feed.shuffle = options->shuffle ? LEAT_SHUFFLE_BATCHES : LEAT_SHUFFLE_NONE;
-    if (options->steps_per_epoch > 0)
-        open.feed.limit = options->steps_per_epoch * epochs;
-    else
+    if (options->steps_per_epoch == 0)
         open.feed.passes = epochs;
+    else if (!leati_mul_i64(options->steps_per_epoch, epochs, &open.feed.limit))
+        open.feed.limit = 0; /* more than there will ever be */
     return leati_runner_open(&loop->train, loop->model, sequence, &open, err);
 }
 
@@ -82,29 +84,48 @@ static leat_status open_validation(fit_loop *loop, leat_error *err) {
     return leati_prefix(status, err, "validation data");
 }
 
-/* One validation: one pass of its feed, from index 0. */
-static leat_status validate(leat_training *training, leat_logs *logs, leat_error *err) {
-    fit_loop *loop = training->loop;
+static leat_status validate_step(fit_loop *loop, leati_meter *meter, int64_t step, leat_error *err) {
     leati_runner *runner = &loop->validation;
+    leat_logs logs = {0};
+    const leati_compiled_step *ran = NULL;
+    LEATI_TRY(leati_runner_take(runner, err));
+    leat_logs_set(&logs, "batch", (double)step);
+    leat_logs_set(&logs, "size", (double)runner->size);
+    LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_test_batch_begin, step, &logs, err));
+    LEATI_TRY(leati_prefix(leati_runner_run(runner, &ran, err), err, "batch %" PRId64, step));
+    leati_meter_add(meter, loop->model, ran, runner->size);
+    leati_meter_logs(meter, loop->model, "", &logs);
+    return leati_training_call(&loop->training, LEATI_HOOK_on_test_batch_end, step, &logs, err);
+}
+
+/* One pass of the validation's feed, from index 0. */
+static leat_status validate_pass(fit_loop *loop, leat_logs *logs, leat_error *err) {
+    leat_training *training = &loop->training;
+    bool requested = leati_training_is_requested(training);
     leati_meter meter;
     leati_meter_reset(&meter);
     LEATI_TRY(leati_training_call(training, LEATI_HOOK_on_test_begin, 0, logs, err));
-    int64_t steps = leat_feed_length(runner->feed);
+    int64_t steps = leat_feed_length(loop->validation.feed);
     for (int64_t step = 0; step < steps; ++step) {
-        leat_logs batch = {0};
-        const leati_compiled_step *ran = NULL;
-        LEATI_TRY(leati_runner_take(runner, err));
-        leat_logs_set(&batch, "batch", (double)step);
-        leat_logs_set(&batch, "size", (double)runner->size);
-        LEATI_TRY(leati_training_call(training, LEATI_HOOK_on_test_batch_begin, step, &batch, err));
-        LEATI_TRY(leati_prefix(leati_runner_run(runner, &ran, err), err, "batch %" PRId64, step));
-        leati_meter_add(&meter, loop->model, ran, runner->size);
-        leati_meter_logs(&meter, loop->model, "", &batch);
-        LEATI_TRY(leati_training_call(training, LEATI_HOOK_on_test_batch_end, step, &batch, err));
+        loop->validation_cut = step > 0 && !requested && leati_training_is_requested(training);
+        if (loop->validation_cut)
+            return leati_fail(err, LEAT_ESTOPPED, "stopped on request after batch %" PRId64 " of %" PRId64,
+                              step - 1, steps);
+        LEATI_TRY(validate_step(loop, &meter, step, err));
     }
     leati_meter_logs(&meter, loop->model, "", logs);
     LEATI_TRY(leati_training_call(training, LEATI_HOOK_on_test_end, 0, logs, err));
-    return leat_feed_end_pass(runner->feed, err);
+    return leat_feed_end_pass(loop->validation.feed, err);
+}
+
+static leat_status validate(leat_training *training, leat_logs *logs, leat_error *err) {
+    fit_loop *loop = training->loop;
+    if (loop->validating) return leati_fail(err, LEAT_EINVAL, "a hook of validation cannot validate");
+    if (loop->validation_cut) return leati_fail(err, LEAT_ESTOPPED, "validation was stopped on request");
+    loop->validating = true;
+    leat_status status = validate_pass(loop, logs, err);
+    loop->validating = false;
+    return status;
 }
 
 static bool validates_after(const leat_fit_options *options, int64_t epoch) {
@@ -115,9 +136,16 @@ static bool validates_after(const leat_fit_options *options, int64_t epoch) {
     return false;
 }
 
+/* A request to stop ends it, and the epoch then has no val_*: those of some batches would pass for those of all. */
 static leat_status validate_epoch(fit_loop *loop, leat_logs *logs, leat_error *err) {
     leat_logs results = {0};
-    LEATI_TRY(leati_prefix(validate(&loop->training, &results, err), err, "validation"));
+    if (leati_training_is_requested(&loop->training)) return LEAT_OK;
+    leat_status status = validate(&loop->training, &results, err);
+    if (loop->validation_cut) {
+        if (err) *err = (leat_error){0};
+        return LEAT_OK;
+    }
+    LEATI_TRY(leati_prefix(status, err, "validation"));
     for (int i = 0; i < results.count; ++i) {
         char name[LEAT_LOG_NAME_BYTES];
         snprintf(name, sizeof name, "val_%.*s", LEAT_LOG_NAME_BYTES - 5, results.items[i].name);
@@ -194,30 +222,35 @@ static void finish(fit_loop *loop) {
     if (verdict.steps > 0) leat_training_write(&loop->training, "%s\n", verdict.text);
 }
 
-static void prepare(fit_loop *loop, leat_model *model, const leat_fit_options *options) {
+static leat_status prepare(fit_loop *loop, leat_model *model, const leat_fit_options *options,
+                           int64_t samples, leat_error *err) {
     loop->model = model;
     loop->options = options;
     leat_training *training = &loop->training;
     training->model = model;
     training->loop = loop;
     training->params.epochs = options->epochs;
+    training->params.samples = samples;
     training->params.verbose = options->verbose;
     training->callbacks = options->callbacks;
     training->callback_count = options->callback_count;
     training->history = leati_history_callback(loop->history);
     training->validate = options->validation ? validate : NULL;
-    leati_training_name(training, options->validation != NULL);
-    atomic_store(&model->stop_requested, false);
+    return leati_training_name(training, options->validation != NULL, err);
 }
 
 static void announce(fit_loop *loop) {
     const leat_fit_options *options = loop->options;
     leat_feed_stats stats = leat_feed_stats_get(loop->train.feed);
-    leat_training_write(&loop->training,
-                        "leat: %d worker %s, %d compute thread%s, %d core%s; the feed's ring holds %.1f MB\n",
-                        options->workers, options->use_multiprocessing ? "processes" : "threads",
-                        loop->train.threads, loop->train.threads == 1 ? "" : "s", leati_core_count(),
-                        leati_core_count() == 1 ? "" : "s", (double)stats.ring_bytes / 1e6);
+    leat_training_write(
+        &loop->training,
+        "leat: %d worker %s%s, %d compute thread%s, %d core%s; the feed's ring holds %.1f MB\n",
+        options->workers, options->use_multiprocessing ? "process" : "thread",
+        options->workers == 1          ? ""
+        : options->use_multiprocessing ? "es"
+                                       : "s",
+        loop->train.threads, loop->train.threads == 1 ? "" : "s", leati_core_count(),
+        leati_core_count() == 1 ? "" : "s", (double)stats.ring_bytes / 1e6);
 }
 
 static leat_status fit(fit_loop *loop, const leat_sequence *sequence, leat_error *err) {
@@ -232,17 +265,18 @@ static leat_status fit(fit_loop *loop, const leat_sequence *sequence, leat_error
     return run_epochs(loop, err);
 }
 
-leat_status leat_model_fit_generator(leat_model *model, const leat_sequence *sequence,
-                                     const leat_fit_options *options, leat_history **history,
-                                     leat_error *err) {
+static leat_status run_fit(leat_model *model, const leat_sequence *sequence, const leat_fit_options *options,
+                           int64_t samples, leat_history **history, leat_error *err) {
     if (history) *history = NULL;
     LEATI_TRY(check_options(model, options, err));
     fit_loop *loop = leati_calloc(1, sizeof *loop);
     if (!loop) return leati_fail_memory(err, sizeof *loop, "training");
     leat_status status = leati_history_create(&loop->history, err);
+    if (status == LEAT_OK) status = prepare(loop, model, options, samples, err);
     if (status == LEAT_OK) {
-        prepare(loop, model, options);
+        leati_training_enter(&loop->training);
         status = fit(loop, sequence, err);
+        leati_training_leave(&loop->training);
         finish(loop);
     }
     leati_runner_close(&loop->validation);
@@ -256,14 +290,23 @@ leat_status leat_model_fit_generator(leat_model *model, const leat_sequence *seq
     return status;
 }
 
+leat_status leat_model_fit_generator(leat_model *model, const leat_sequence *sequence,
+                                     const leat_fit_options *options, leat_history **history,
+                                     leat_error *err) {
+    leat_fit_options preset = leat_fit_options_default();
+    return run_fit(model, sequence, options ? options : &preset, 0, history, err);
+}
+
 leat_status leat_model_fit(leat_model *model, const leat_arrays *arrays, int64_t batch_size,
                            const leat_fit_options *options, leat_history **history, leat_error *err) {
-    if (history) *history = NULL;
     leat_sequence sequence = {0};
-    leat_fit_options by_samples = *options;
+    leat_fit_options by_samples = options ? *options : leat_fit_options_default();
+    bool shuffle = by_samples.shuffle;
     by_samples.shuffle = false; /* the sequence of the arrays shuffles samples */
-    LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, options->shuffle, options->seed, err));
-    leat_status status = leat_model_fit_generator(model, &sequence, &by_samples, history, err);
+    if (history) *history = NULL;
+    LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, shuffle, by_samples.seed, err));
+    leat_status status =
+        run_fit(model, &sequence, &by_samples, arrays->inputs[0].tensor.shape[0], history, err);
     leat_sequence_destroy(&sequence);
     return status;
 }

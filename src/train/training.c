@@ -20,7 +20,7 @@ leat_model *leat_training_model(const leat_training *training) {
 void leat_training_stop(leat_training *training, const char *reason) {
     if (training->stop) return;
     training->stop = true;
-    snprintf(training->stop_reason, sizeof training->stop_reason, "%s", reason);
+    snprintf(training->stop_reason, sizeof training->stop_reason, "%s", reason ? reason : "stopped");
 }
 
 const char *leat_training_stop_reason(const leat_training *training) {
@@ -31,9 +31,20 @@ void leat_model_stop_training(leat_model *model) {
     atomic_store_explicit(&model->stop_requested, true, memory_order_relaxed);
 }
 
+void leati_training_enter(leat_training *training) {
+    if (training->model->runs++ == 0) atomic_store(&training->model->stop_requested, false);
+}
+
+void leati_training_leave(leat_training *training) {
+    --training->model->runs;
+}
+
+bool leati_training_is_requested(const leat_training *training) {
+    return atomic_load_explicit(&training->model->stop_requested, memory_order_relaxed);
+}
+
 bool leati_training_should_stop(leat_training *training) {
-    if (atomic_load_explicit(&training->model->stop_requested, memory_order_relaxed))
-        leat_training_stop(training, "stopped on request");
+    if (leati_training_is_requested(training)) leat_training_stop(training, "stopped on request");
     return training->stop;
 }
 
@@ -50,16 +61,22 @@ void leat_training_write(leat_training *training, const char *format, ...) {
     va_end(arguments);
 }
 
-void leati_training_name(leat_training *training, bool do_validation) {
-    int count = leati_meter_names(training->model, training->names, LEATI_MAX_NAMES / 2);
-    if (count > LEATI_MAX_NAMES / 2) count = LEATI_MAX_NAMES / 2;
-    for (int i = 0; do_validation && i < count; ++i)
-        snprintf(training->names[count + i], LEAT_LOG_NAME_BYTES, "val_%.*s", LEAT_LOG_NAME_BYTES - 5,
-                 training->names[i]);
-    training->params.metric_count = do_validation ? 2 * count : count;
-    for (int i = 0; i < training->params.metric_count; ++i) training->name_list[i] = training->names[i];
+leat_status leati_training_name(leat_training *training, bool do_validation, leat_error *err) {
+    int count = leati_meter_names(training->model, training->names, LEATI_MAX_NAMES);
+    int all = do_validation ? 2 * count : count;
+    if (all > LEATI_MAX_NAMES)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "loss and metrics%s have %d values, at most %d can be logged: compile with fewer metrics",
+            do_validation ? ", with those of validation," : "", all, LEATI_MAX_NAMES);
+    for (int i = count; i < all; ++i)
+        snprintf(training->names[i], LEAT_LOG_NAME_BYTES, "val_%.*s", LEAT_LOG_NAME_BYTES - 5,
+                 training->names[i - count]);
+    for (int i = 0; i < all; ++i) training->name_list[i] = training->names[i];
+    training->params.metric_count = all;
     training->params.metrics = training->name_list;
     training->params.do_validation = do_validation;
+    return LEAT_OK;
 }
 
 static leat_hook hook_of(const leat_callback *callback, leati_hook hook, const char **name) {

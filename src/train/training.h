@@ -14,7 +14,8 @@ typedef enum leati_hook {
 #undef LEATI_HOOK_ENUM
 } leati_hook;
 
-#define LEATI_MAX_NAMES 128
+/* batch, size and lr need places too. */
+#define LEATI_MAX_NAMES (LEAT_MAX_LOGS - 3)
 
 struct leat_training {
     leat_model *model;
@@ -31,8 +32,13 @@ struct leat_training {
     void *loop;                               /* of validate */
 };
 
-/* Names of the logs to come: loss and metrics of the compiled model, and val_* of them. */
-void leati_training_name(leat_training *training, bool do_validation);
+/* A run begins and ends.  A request to stop is for the outermost: an evaluation in a hook does not forget it. */
+void leati_training_enter(leat_training *training);
+void leati_training_leave(leat_training *training);
+
+/* Names of the logs to come: loss and metrics of the compiled model, and val_* of them.
+ * Errors: LEAT_ENOTSUP more than leat_logs holds. */
+leat_status leati_training_name(leat_training *training, bool do_validation, leat_error *err);
 
 /* Calls a hook on all callbacks in order; ends at the first failure. */
 leat_status leati_training_call(leat_training *training, leati_hook hook, int64_t index, leat_logs *logs,
@@ -40,5 +46,7 @@ leat_status leati_training_call(leat_training *training, leati_hook hook, int64_
 
 /* Whether a callback or leat_model_stop_training asked for the end. */
 bool leati_training_should_stop(leat_training *training);
+/* Whether leat_model_stop_training did. */
+bool leati_training_is_requested(const leat_training *training);
 
 #endif
