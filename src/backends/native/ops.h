@@ -12,6 +12,11 @@
     X(BINARY, binary)                                                                                        \
     X(REDUCE, reduce)                                                                                        \
     X(DROPOUT, dropout)                                                                                      \
+    X(SLICE, slice)                                                                                          \
+    X(PAD, pad)                                                                                              \
+    X(TRANSPOSE, transpose)                                                                                  \
+    X(BROADCAST, broadcast)                                                                                  \
+    X(REVERSE, reverse)                                                                                      \
     X(POOLING, pooling)                                                                                      \
     X(POOLING_BWD, pooling_bwd)                                                                              \
     X(LSTM, lstm)                                                                                            \

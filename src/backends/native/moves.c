@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops that move elements of four bytes without computing: SLICE, PAD, TRANSPOSE, BROADCAST, REVERSE.  Each is one copy
+ * between strided arrays; axes that lie together in both are made one, so that the innermost is long.
+ * Layer: backends/native. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/native/ops.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+#define THREAD_BYTES 2097152 /* that each thread must have to move */
+
+/* dst[sum of index * to] = src[first_from + sum of index * from], in elements. */
+typedef struct moves_state {
+    int axes; /* at least 1 */
+    int64_t dim[LEAT_MAX_RANK + 1], to[LEAT_MAX_RANK + 1], from[LEAT_MAX_RANK + 1];
+    int64_t first_to, first_from;
+    int64_t rows; /* product of all dimensions but the last */
+    bool fill;    /* PAD: all of dst with value before */
+    float value;
+    int64_t fill_count;
+    int threads;
+} moves_state;
+
+static void copy_row(const moves_state *s, float *to, const float *from) {
+    int last = s->axes - 1;
+    int64_t count = s->dim[last], to_step = s->to[last], from_step = s->from[last];
+    if (to_step == 1 && from_step == 1) {
+        memcpy(to, from, (size_t)count * sizeof *to);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        memcpy(to + i * to_step, from + i * from_step,
+               sizeof *to); /* of any type: not to be read as a float */
+}
+
+static void copy_rows(const moves_state *s, float *dst, const float *src, int64_t first, int64_t last) {
+    int64_t index[LEAT_MAX_RANK + 1];
+    int64_t to = s->first_to, from = s->first_from, rest = first;
+    for (int i = s->axes - 2; i >= 0; i--) {
+        index[i] = rest % s->dim[i];
+        rest /= s->dim[i];
+        to += index[i] * s->to[i];
+        from += index[i] * s->from[i];
+    }
+    for (int64_t row = first; row < last; row++) {
+        copy_row(s, dst + to, src + from);
+        for (int i = s->axes - 2; i >= 0; i--) {
+            to += s->to[i];
+            from += s->from[i];
+            if (++index[i] < s->dim[i]) break;
+            to -= s->dim[i] * s->to[i];
+            from -= s->dim[i] * s->from[i];
+            index[i] = 0;
+        }
+    }
+}
+
+static void fill(const moves_state *s, float *dst, int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; i++) dst[i] = s->value;
+}
+
+static leat_status run_moves(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                             leat_error *err) {
+    const moves_state *s = kernel->state;
+    (void)run, (void)err;
+    if (s->threads == 1) {
+        if (s->fill) fill(s, args[1], 0, s->fill_count);
+        copy_rows(s, args[1], args[0], 0, s->rows);
+        return LEAT_OK;
+    }
+#pragma omp parallel num_threads(s->threads)
+    {
+        if (s->fill) {
+#pragma omp for schedule(static, 1)
+            for (int t = 0; t < s->threads; t++)
+                fill(s, args[1], s->fill_count * t / s->threads, s->fill_count * (t + 1) / s->threads);
+        }
+#pragma omp for schedule(static, 1)
+        for (int t = 0; t < s->threads; t++)
+            copy_rows(s, args[1], args[0], s->rows * t / s->threads, s->rows * (t + 1) / s->threads);
+    }
+    return LEAT_OK;
+}
+
+/* Row-major strides. */
+static void strides_of(const leati_desc *desc, int64_t *strides) {
+    int64_t stride = 1;
+    for (int i = desc->rank - 1; i >= 0; i--) {
+        strides[i] = stride;
+        stride *= desc->shape[i];
+    }
+}
+
+/* Adds an axis inside of those so far; one that goes on where the last one would is made part of it. */
+static void add_axis(moves_state *s, int64_t dim, int64_t to, int64_t from) {
+    int last = s->axes - 1;
+    if (dim == 1) return;
+    if (s->axes > 0 && s->to[last] == to * dim && s->from[last] == from * dim) {
+        s->dim[last] *= dim;
+        s->to[last] = to;
+        s->from[last] = from;
+        return;
+    }
+    s->dim[s->axes] = dim;
+    s->to[s->axes] = to;
+    s->from[s->axes++] = from;
+}
+
+static void describe(moves_state *s, const leati_task *task) {
+    const leati_desc *src = &task->inputs[0], *dst = &task->outputs[0];
+    const leati_attrs *a = task->attrs;
+    int64_t from[LEAT_MAX_RANK] = {0}, to[LEAT_MAX_RANK] = {0};
+    int shift = dst->rank - src->rank; /* BROADCAST: axes that src lacks */
+    strides_of(src, from);
+    strides_of(dst, to);
+    const leati_desc *walked = task->op == LEATI_OP_PAD ? src : dst;
+    for (int i = 0; i < walked->rank; i++) {
+        int64_t step = i >= shift ? from[i - shift] : 0;
+        if (task->op == LEATI_OP_TRANSPOSE) step = from[a->transpose.perm[i]];
+        if (task->op == LEATI_OP_BROADCAST && i >= shift && src->shape[i - shift] == 1) step = 0;
+        if (task->op == LEATI_OP_SLICE) s->first_from += a->slice.start[i] * step;
+        if (task->op == LEATI_OP_PAD) s->first_to += a->pad.before[i] * to[i];
+        if (task->op == LEATI_OP_REVERSE && i == a->reverse.axis) {
+            s->first_from += (src->shape[i] - 1) * step;
+            step = -step;
+        }
+        add_axis(s, walked->shape[i], to[i], step);
+    }
+    if (s->axes == 0) { /* one element */
+        s->dim[0] = s->to[0] = s->from[0] = 1;
+        s->axes = 1;
+    }
+    s->rows = 1;
+    for (int i = 0; i + 1 < s->axes; i++) s->rows *= s->dim[i];
+    s->fill = task->op == LEATI_OP_PAD;
+    s->value = a->pad.value;
+    s->fill_count = leati_desc_count(dst);
+}
+
+static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    leat_dtype dtype = task->inputs[0].dtype;
+    if (leat_dtype_bytes(dtype) != sizeof(float) || (task->op == LEATI_OP_PAD && dtype != LEAT_F32)) {
+        snprintf(why, LEATI_REASON_BYTES, "elements of %s", leat_dtype_name(dtype));
+        return LEAT_OK;
+    }
+    if (leati_desc_count(&task->inputs[0]) == 0 || leati_desc_count(&task->outputs[0]) == 0) {
+        snprintf(why, LEATI_REASON_BYTES, "no elements");
+        return LEAT_OK;
+    }
+    moves_state *s = leati_calloc(1, sizeof *s);
+    if (!s) return leati_fail_memory(err, sizeof *s, "a copy");
+    describe(s, task);
+    int64_t most = (int64_t)leati_desc_bytes(&task->outputs[0]) / THREAD_BYTES;
+    s->threads = most < 1 ? 1 : most < task->threads ? (int)most : task->threads;
+    kernel->state = s;
+    kernel->destroy = leati_free;
+    kernel->run = run_moves;
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native copy");
+    return LEAT_OK;
+}
+
+#define MOVE(op)                                                                                             \
+    leat_status leati_native_##op(const leati_task *task, leati_kernel *kernel, char *why,                   \
+                                  leat_error *err) {                                                         \
+        return prepare(task, kernel, why, err);                                                              \
+    }
+MOVE(slice)
+MOVE(pad)
+MOVE(transpose)
+MOVE(broadcast)
+MOVE(reverse)
