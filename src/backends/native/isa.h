@@ -54,10 +54,22 @@ typedef struct leati_matvec_job {
     const leati_eltwise *f;
 } leati_matvec_job;
 
+/* c (m, n) = a' b for a (k, m), b (k, n), the rows `first` to `last` - 1 of c, through a buffer of its own. */
+typedef struct leati_outer_job {
+    const float *a;
+    const float *packed; /* b in panels: (n / panel, k, panel) */
+    float *c;
+    int64_t m, n, k, first, last;
+    float *buffer; /* (k, LEATI_OUTER_ROWS) */
+} leati_outer_job;
+#define LEATI_OUTER_ROWS 96
+
 typedef struct leati_native_isa {
     const char *name;
     leati_range ranges[LEATI_OP_COUNT]; /* NULL: none */
     void (*matvec)(const leati_matvec_job *job);
+    void (*pack_panels)(const float *b, int64_t k, int64_t n, float *packed);
+    void (*outer)(const leati_outer_job *job);
     int64_t panel; /* columns */
     int64_t rows;  /* of a block of samples, best a multiple of this */
     int64_t (*lstm_scratch)(const leati_lstm_shape *shape, int64_t rows, bool backward);

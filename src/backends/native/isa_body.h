@@ -3,6 +3,7 @@
  * (the table), LEATI_ISA_NAME and LEATI_LANES, and CMake gives it the compiler options. */
 #include "backends/native/loops_body.h"
 #include "backends/native/lstm_body.h"
+#include "backends/native/outer_body.h"
 #include "backends/native/reduce_body.h"
 
 const leati_native_isa LEATI_ISA = {
@@ -23,6 +24,8 @@ const leati_native_isa LEATI_ISA = {
                [LEATI_OP_UPDATE_ADAMAX] = update_adamax,
                [LEATI_OP_UPDATE_NADAM] = update_nadam},
     .matvec = matvec,
+    .pack_panels = pack_panels,
+    .outer = outer,
     .panel = LEATI_PANEL,
     .rows = LEATI_ROWS,
     .lstm_scratch = lstm_scratch,

@@ -2,12 +2,13 @@
 /* Convolution by oneDNN: images stay (N, spatial..., C) in memory, weights are brought into the layout that the
  * primitive wants and back within the kernel, which costs little beside the convolution.  Layer: backends/onednn. */
 #include <stdio.h>
+#include <string.h>
 
 #include "backends/onednn/ops.h"
 #include "backends/onednn/window.h"
 #include "base/error.h"
 
-enum { SRC, WEIGHTS, WEIGHTS_ANY, BIAS, DST, MDS };
+enum { SRC, WEIGHTS, WEIGHTS_ANY, BIAS, DST, SRC_BLOCKED, DST_BLOCKED, MDS };
 
 typedef struct conv {
     leati_geometry g;
@@ -46,23 +47,53 @@ static leat_status make_mds(conv *c, leat_error *err) {
     return LEAT_OK;
 }
 
+static dnnl_status_t describe(conv *c, leati_session *s, dnnl_prop_kind_t prop) {
+    dnnl_status_t status = dnnl_success;
+    if (prop == dnnl_backward_data || prop == dnnl_backward_weights)
+        status = leati_pd_conv(&c->hint, s->engine, dnnl_forward_training, &c->any, NULL, s->attr);
+    return status == dnnl_success ? leati_pd_conv(&c->pd, s->engine, prop, &c->any, c->hint, s->attr)
+                                  : status;
+}
+
+static void undescribe(conv *c) {
+    if (c->pd) dnnl_primitive_desc_destroy(c->pd);
+    if (c->hint) dnnl_primitive_desc_destroy(c->hint);
+    c->pd = c->hint = NULL;
+}
+
 /* Describes the convolution of one direction; c->pd stays NULL where oneDNN is not the one for it. */
 static leat_status make_pd(conv *c, leati_session *s, const leati_task *task, dnnl_prop_kind_t prop,
                            char *why, leat_error *err) {
     LEATI_TRY(leati_conv_geometry(&c->g, task->op, task->attrs, task->inputs, err));
     c->w = leati_dnnl_window_of(&c->g, task->attrs->conv.window.spatial);
     LEATI_TRY(make_mds(c, err));
-    dnnl_status_t status = dnnl_success;
-    if (prop == dnnl_backward_data || prop == dnnl_backward_weights)
-        status = leati_pd_conv(&c->hint, s->engine, dnnl_forward_training, &c->any, NULL, s->attr);
-    if (status != dnnl_success) return leati_session_accept(status, &c->hint, why, err);
-    status = leati_pd_conv(&c->pd, s->engine, prop, &c->any, c->hint, s->attr);
-    return leati_session_accept(status, &c->pd, why, err);
+    return leati_session_accept(describe(c, s, prop), &c->pd, why, err);
+}
+
+/* On a CPU with AVX2 alone the gradient by the source takes 20.3 ms from plain images and 17.2 from blocks of eight
+ * channels, with the time for bringing them there and back (26x26x32 to 24x24x64, 64 images, one Zen 3 core).  With few
+ * products per element it does not pay; nor does it for the gradient by the weights (24.5 and 23.5 ms). */
+static bool blocks_pay(const conv *c) {
+    const leati_geometry *g = &c->g;
+    return strcmp(leati_dnnl_name(c->pd), "jit:avx2") == 0 && g->groups == 1 && g->channels % 8 == 0 &&
+           g->filters % 8 == 0 && g->taps * g->filters >= 128 && g->taps * g->channels >= 128;
+}
+
+static leat_status use_blocks(conv *c, leati_session *s, char *why, leat_error *err) {
+    const leati_geometry *g = &c->g;
+    int spatial = c->w.spatial;
+    LEATI_DNNL_TRY(leati_blocked_image_md(&c->md[SRC_BLOCKED], spatial, g->batch, g->channels, g->in),
+                   "blocks");
+    LEATI_DNNL_TRY(leati_blocked_image_md(&c->md[DST_BLOCKED], spatial, g->batch, g->filters, g->out),
+                   "blocks");
+    c->any.src = leati_md_of(&c->md[SRC_BLOCKED]);
+    c->any.dst = leati_md_of(&c->md[DST_BLOCKED]);
+    undescribe(c);
+    return leati_session_accept(describe(c, s, dnnl_backward_data), &c->pd, why, err);
 }
 
 static void fini(conv *c) {
-    if (c->pd) dnnl_primitive_desc_destroy(c->pd);
-    if (c->hint) dnnl_primitive_desc_destroy(c->hint);
+    undescribe(c);
     for (int i = 0; i < MDS; i++) leati_md_fini(&c->md[i]);
 }
 
@@ -97,20 +128,23 @@ static leat_status forward(leati_session *s, const leati_task *task, leati_kerne
 
 static leat_status add_bwd_data(conv *c, leati_session *s, leati_kernel *kernel, leat_error *err) {
     int diff_dst, weights, diff_src;
-    LEATI_TRY(leati_session_argument(s, c->any.dst, 0, &diff_dst, err));
+    leati_md plain_src = leati_md_of(&c->md[SRC]), plain_dst = leati_md_of(&c->md[DST]);
+    LEATI_TRY(leati_session_input(s, kernel, plain_dst, c->any.dst, 0, &diff_dst, err));
     LEATI_TRY(leati_session_input(s, kernel, leati_md_of(&c->md[WEIGHTS]),
                                   leati_pd_md(c->pd, dnnl_query_weights_md), 1, &weights, err));
-    LEATI_TRY(leati_session_argument(s, c->any.src, 2, &diff_src, err));
+    LEATI_TRY(leati_session_target(s, kernel, plain_src, c->any.src, 2, &diff_src, err));
     const leati_dnnl_arg args[] = {{DNNL_ARG_DIFF_DST, diff_dst},
                                    {DNNL_ARG_WEIGHTS, weights},
                                    {DNNL_ARG_DIFF_SRC, diff_src}};
-    return leati_session_call(s, kernel, c->pd, 3, args, true, err);
+    LEATI_TRY(leati_session_call(s, kernel, c->pd, 3, args, true, err));
+    return leati_session_output(s, kernel, plain_src, c->any.src, diff_src, 2, err);
 }
 
 static leat_status bwd_data(leati_session *s, const leati_task *task, leati_kernel *kernel, char *why,
                             leat_error *err) {
     conv c = {.bias = false};
     leat_status status = make_pd(&c, s, task, dnnl_backward_data, why, err);
+    if (status == LEAT_OK && c.pd && blocks_pay(&c)) status = use_blocks(&c, s, why, err);
     if (status == LEAT_OK && c.pd) status = add_bwd_data(&c, s, kernel, err);
     fini(&c);
     return status;
