@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 
-import h5py
 import numpy as np
 
 import models
@@ -45,24 +44,6 @@ def predict(leat, model, data, batch, path):
     run(leat, "predict", model, "--data", data, "--batch-size", str(batch), "--output", path + ".npz")
     archive = np.load(path + ".npz")
     return [archive[name] for name in archive.files]
-
-
-def stored_weights(path):
-    """The weights of a model file in Keras's order."""
-    def names(attributes, key):
-        if key in attributes:
-            return list(attributes[key])
-        chunks = []
-        while "%s%d" % (key, len(chunks)) in attributes:
-            chunks.append(attributes["%s%d" % (key, len(chunks))])
-        return [name for chunk in chunks for name in chunk]
-
-    def plain(name):
-        return name.decode("utf-8") if isinstance(name, bytes) else str(name)
-    with h5py.File(path, "r") as file:
-        root = file["model_weights"]
-        layers = [root[plain(n)] for n in names(root.attrs, "layer_names")]
-        return [np.array(layer[plain(n)]) for layer in layers for n in names(layer.attrs, "weight_names")]
 
 
 def compare(what, found, wanted, floor):
@@ -119,7 +100,7 @@ def file_case(leat, folder, path, archive, meta):
     for step in range(1, meta["steps"] + 1):
         out = fit(leat, path, data, os.path.join(folder, "step%d" % step), batch, step)
         wanted = models.numbered(archive, "s%d_w" % step)
-        compare("weight after step %d," % step, stored_weights(out), wanted, 0.1)
+        compare("weight after step %d," % step, models.stored_weights(out), wanted, 0.1)
 
 
 def foreign_case(leat, folder, path, archive):

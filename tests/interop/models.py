@@ -4,6 +4,7 @@ import glob
 import json
 import os
 
+import h5py
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -47,6 +48,24 @@ def foreign_cases(only):
     for path in sorted(glob.glob(os.path.join(GOLDEN, "files", "keras3_*.npz"))):
         if not only or only in os.path.basename(path):
             yield path[:-4] + ".h5", np.load(path)
+
+
+def stored_weights(path):
+    """The weights of a model file in Keras's order."""
+    def names(attributes, key):
+        if key in attributes:
+            return list(attributes[key])
+        chunks = []
+        while "%s%d" % (key, len(chunks)) in attributes:
+            chunks.append(attributes["%s%d" % (key, len(chunks))])
+        return [name for chunk in chunks for name in chunk]
+
+    def plain(name):
+        return name.decode("utf-8") if isinstance(name, bytes) else str(name)
+    with h5py.File(path, "r") as file:
+        root = file["model_weights"]
+        layers = [root[plain(n)] for n in names(root.attrs, "layer_names")]
+        return [np.array(layer[plain(n)]) for layer in layers for n in names(layer.attrs, "weight_names")]
 
 
 def spec(path, members):
