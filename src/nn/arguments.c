@@ -146,7 +146,7 @@ leat_status leati_argument_map(const json_t *value,
                                leat_error *err) {
     *out = NULL;
     bool dict = leati_argument_is_dict(value);
-    if (json_is_object(value) && !dict) return write(value, out, err);
+    if ((json_is_object(value) && !dict) || json_is_string(value)) return write(value, out, err);
     json_t *made = dict ? json_object() : json_is_array(value) ? json_array() : json_deep_copy(value);
     leat_status status = made ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for arguments");
     if (made && dict) status = map_dict(value, write, made, err);

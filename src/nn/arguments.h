@@ -17,7 +17,7 @@ leat_status leati_argument_check(const json_t *value, const char *what, const le
 /* The part of a checked argument that output `index` gets, NULL for null or a key that is not there. */
 const json_t *leati_argument_of(const json_t *value, const leat_model *model, int index, bool list_by_output);
 
-/* A copy in which `write` has replaced every {"class_name": ...}, at whatever depth of lists and dicts. */
+/* A copy in which `write` has replaced every name and {"class_name": ...}, at whatever depth of lists and dicts. */
 leat_status leati_argument_map(const json_t *value,
                                leat_status (*write)(const json_t *, json_t **, leat_error *), json_t **out,
                                leat_error *err);

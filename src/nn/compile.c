@@ -229,7 +229,14 @@ leat_status leati_weights_train(leati_weights *weights, int slot_count, int scal
 
 /* ---- Compiling ---- */
 
-/* Keeps what was asked for, with objects as 2.3.1 writes them. */
+/* The name of a metric names its values too, so it stays as it is; so do "temporal" and the like. */
+static leat_status write_metric(const json_t *value, json_t **out, leat_error *err) {
+    if (!json_is_string(value)) return leati_metric_write(value, out, err);
+    *out = json_deep_copy(value);
+    return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a name");
+}
+
+/* Keeps what was asked for, with objects as 2.3.1 writes them, and losses under names that every Keras reads. */
 static leat_status keep_arguments(leati_compiled *out, const json_t *arguments, leat_error *err) {
     out->arguments = json_object();
     if (!out->arguments) return leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
@@ -238,7 +245,7 @@ static leat_status keep_arguments(leati_compiled *out, const json_t *arguments, 
         json_t *kept = NULL;
         if (!value) continue;
         bool loss = strcmp(argument_keys[i], "loss") == 0;
-        LEATI_TRY(leati_argument_map(value, loss ? leati_loss_write : leati_metric_write, &kept, err));
+        LEATI_TRY(leati_argument_map(value, loss ? leati_loss_write : write_metric, &kept, err));
         if (json_object_set_new(out->arguments, argument_keys[i], kept) != 0) {
             return leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
         }
