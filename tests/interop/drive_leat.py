@@ -103,14 +103,6 @@ def file_case(leat, folder, path, archive, meta):
         compare("weight after step %d," % step, models.stored_weights(out), wanted, 0.1)
 
 
-def foreign_case(leat, folder, path, archive):
-    """Predicts from a file of current Keras."""
-    os.makedirs(folder, exist_ok=True)
-    data = data_file(folder, archive)
-    compare("predict", predict(leat, path, data, len(archive["x0"]), os.path.join(folder, "predicted")),
-            models.numbered(archive, "y"), 1.0)
-
-
 def attempt(label, failures, action, *arguments):
     """Runs one case; a failure is noted and the rest goes on."""
     try:
@@ -138,11 +130,6 @@ def main():
         name = os.path.basename(path)
         attempt("files/" + name, failures, file_case, leat, os.path.join(work, "files", name), path,
                 archive, meta)
-    for path, archive in models.foreign_cases(only):
-        done += 1
-        name = os.path.basename(path)
-        attempt("files/" + name, failures, foreign_case, leat, os.path.join(work, "files", name), path,
-                archive)
     with open(os.path.join(work, "manifest.json"), "w") as out:
         json.dump([record for record in manifest if record], out, indent=1)
     print("leat: %d of %d cases as expected" % (done - len(failures), done), flush=True)

@@ -43,13 +43,6 @@ def file_cases(only):
             yield path[:-4] + ".h5", archive, meta_of(archive)
 
 
-def foreign_cases(only):
-    """(path of the .h5, archive) of each golden file that current Keras wrote."""
-    for path in sorted(glob.glob(os.path.join(GOLDEN, "files", "keras3_*.npz"))):
-        if not only or only in os.path.basename(path):
-            yield path[:-4] + ".h5", np.load(path)
-
-
 def stored_weights(path):
     """The weights of a model file in Keras's order."""
     def names(attributes, key):
