@@ -38,7 +38,7 @@ const char *leati_json_real_text(char out[LEATI_JSON_REAL_BYTES], double value) 
         return out;
     }
     int digits = shortest(out, LEATI_JSON_REAL_BYTES, value);
-    int exponent = atoi(strchr(out, 'e') + 1);
+    int exponent = (int)strtol(strchr(out, 'e') + 1, NULL, 10);
     int places = digits - 1 - exponent;
     if (exponent >= -4 && exponent < 16) /* else as it is: Python writes two digits of exponent, as C does */
         snprintf(out, LEATI_JSON_REAL_BYTES, "%.*f", places > 1 ? places : 1, value);

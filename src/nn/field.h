@@ -40,10 +40,10 @@ typedef enum leati_field_kind {
 typedef struct leati_field {
     const char *key;
     leati_field_kind kind;
+    int32_t arity;      /* TUPLE, PAIRS */
     size_t offset;      /* of the member in the configuration's struct */
     const char *preset; /* the default, as JSON text: "\"valid\"", "[1, 1]"; NULL: the key is required */
     const char *const *choices; /* CHOICE: names, NULL-terminated */
-    int32_t arity;              /* TUPLE, PAIRS */
     double minimum;             /* INT, FLOAT, TUPLE...: smallest value allowed where `limited` */
     bool limited;
     bool hidden; /* read, but not written (a legacy key) */

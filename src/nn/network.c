@@ -178,7 +178,7 @@ static const leati_shape *asked_shape(const leat_model *model) {
     const leati_member *first = &model->members[0];
     if (model->member_count == 0) return NULL;
     if (first->model) return asked_shape(first->model);
-    return first->layer->has_batch_input_shape ? &first->layer->batch_input_shape : NULL;
+    return first->layer && first->layer->has_batch_input_shape ? &first->layer->batch_input_shape : NULL;
 }
 
 static leat_status add_input(leat_model *model, const char *after, const leati_shape *shape,

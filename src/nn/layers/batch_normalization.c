@@ -80,7 +80,8 @@ static void update_averages(const leati_layer *layer, leati_graph *g, const weig
     const config *c = layer->config;
     const leati_desc *desc = leati_graph_desc(g, x);
     int64_t channels = desc->rank > 0 ? desc->shape[desc->rank - 1] : 1;
-    float n = channels ? (float)(leati_desc_count(desc) / channels) : 0.0f;
+    int64_t per_channel = channels ? leati_desc_count(desc) / channels : 0;
+    float n = (float)per_channel;
     float correction = n / (n - (1.0f + (float)c->epsilon));
     leati_moving_average(g, w->mean, statistics[1], (float)c->momentum);
     leati_moving_average(g, w->variance, leati_linear(g, statistics[2], correction, 0.0f),
