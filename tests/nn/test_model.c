@@ -159,6 +159,33 @@ static void test_old_presets(void **state) {
     }
 }
 
+/* What Keras 2.3.1 loses on the way through JSON: an input that no output needs, a frozen nested model. */
+static void test_kept(void **state) {
+    (void)state;
+    leat_error err = {0};
+    char *text = NULL;
+    leat_model *model = model_of(
+        SMALL_MODEL(SMALL_INPUT("x", "[null, 4]") ", " SMALL_INPUT(
+                        "unused", "[null, 7]") ", "
+                                               "{\"class_name\": \"Sequential\", \"name\": \"s\", "
+                                               "\"inbound_nodes\": [[[\"x\", 0, 0, {}]]], \"config\": "
+                                               "{\"name\": \"s\", \"layers\": [{\"class_name\": \"Dense\", "
+                                               "\"config\": {\"units\": 3}}]}}, " SMALL_DENSE("dropped", "x",
+                                                                                              "9", ""),
+                    "[\"unused\", 0, 0], [\"x\", 0, 0]", "[\"s\", 1, 0]"));
+    assert_int_equal(leat_model_weight_count(model), 2); /* nothing of the layer that no output needs */
+    assert_ok(leat_model_set_trainable(model, "s", false, &err), &err);
+    assert_ok(leat_model_to_json(model, &text, &err), &err);
+    leat_model *again = model_of(text);
+    assert_int_equal(again->weights.trainable_count, 0);
+    assert_int_equal(leat_model_input_count(again), 2);
+    assert_string_equal(leat_model_input_name(again, 0), "unused");
+    assert_int_equal(leat_model_input_shape(again, 0).shape[1], 7);
+    leat_string_free(text);
+    leat_model_destroy(&again);
+    leat_model_destroy(&model);
+}
+
 /* ---- The builder ---- */
 
 /* The network of include/leat/model.h, by functions and by JSON, is the same. */
@@ -369,11 +396,11 @@ static void test_summaries(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_configs),       cmocka_unit_test(test_sequential_forms),
-        cmocka_unit_test(test_old_presets),   cmocka_unit_test(test_builder),
-        cmocka_unit_test(test_builder_joins), cmocka_unit_test(test_builder_errors),
-        cmocka_unit_test(test_initialize),    cmocka_unit_test(test_trainable),
-        cmocka_unit_test(test_summaries),
+        cmocka_unit_test(test_configs),          cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_sequential_forms), cmocka_unit_test(test_old_presets),
+        cmocka_unit_test(test_builder),          cmocka_unit_test(test_builder_joins),
+        cmocka_unit_test(test_builder_errors),   cmocka_unit_test(test_initialize),
+        cmocka_unit_test(test_trainable),        cmocka_unit_test(test_summaries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
