@@ -65,8 +65,8 @@ LEATI_INLINE vf operate(leati_binary kind, vf a, vf b) {
     case LEATI_SUB: return a - b;
     case LEATI_MUL: return a * b;
     case LEATI_DIV: return a / b;
-    case LEATI_MAX: return v_select((vi)(a > b) | (vi)(a != a), a, b);
-    case LEATI_MIN: return v_select((vi)(a < b) | (vi)(a != a), a, b);
+    case LEATI_MAX: return v_select((vi)(a > b) | v_nan(a), a, b);
+    case LEATI_MIN: return v_select((vi)(a < b) | v_nan(a), a, b);
     case LEATI_EQUAL: return v_select((vi)(a == b), one, zero);
     case LEATI_GREATER: return v_select((vi)(a > b), one, zero);
     case LEATI_GREATER_EQUAL: return v_select((vi)(a >= b), one, zero);

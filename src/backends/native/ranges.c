@@ -216,7 +216,7 @@ static leat_status prepare_update(const leati_task *task, leati_kernel *kernel, 
 
 static leat_status run_moving_average(const leati_kernel *kernel, void *const *args, const leati_run *now,
                                       leat_error *err) {
-    void *const swapped[] = {args[1], args[0]}; /* in, out */
+    void *const swapped[LEATI_MAX_INPUTS] = {args[1], args[0]}; /* in, out; no more are looked at */
     return run(kernel, swapped, now, err);
 }
 

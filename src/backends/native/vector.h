@@ -57,6 +57,12 @@ LEATI_INLINE vf v_select(vi mask, vf a, vf b) {
     return (vf)((mask & (vi)a) | (~mask & (vi)b));
 }
 
+/* Lanes that are not a number. */
+LEATI_INLINE vi v_nan(vf x) {
+    const vf same = x;
+    return (vi)(x != same);
+}
+
 /* NaN in x stays. */
 LEATI_INLINE vf v_min(vf x, vf y) {
 #if defined(__AVX512F__) && LEATI_LANES == 16
