@@ -133,7 +133,7 @@ static const char *reduction_name(leati_reduction reduction) {
 /* Current Keras has no function of this name, or another, and refuses the file; the class it has.  cosine_proximity is the
  * other way round: 2.3.1 has no class. */
 static bool written_as_object(const leati_loss_type *type, const char *given) {
-    if (type == &leati_loss_cosine_proximity) return false;
+    if (!type || !type->class_name || type == &leati_loss_cosine_proximity) return false;
     return type == &leati_loss_logcosh || type == &leati_loss_huber ||
            type == &leati_loss_kullback_leibler_divergence || strcmp(given, type->class_name) == 0;
 }
