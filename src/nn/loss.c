@@ -133,7 +133,7 @@ static const char *reduction_name(leati_reduction reduction) {
 /* Current Keras has no function of this name, or another, and refuses the file; the class it has.  cosine_proximity is the
  * other way round: 2.3.1 has no class. */
 static bool written_as_object(const leati_loss_type *type, const char *given) {
-    if (!type || !type->class_name || type == &leati_loss_cosine_proximity) return false;
+    if (!type->class_name || type == &leati_loss_cosine_proximity) return false;
     return type == &leati_loss_logcosh || type == &leati_loss_huber ||
            type == &leati_loss_kullback_leibler_divergence || strcmp(given, type->class_name) == 0;
 }
@@ -144,6 +144,10 @@ leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err)
     *out = NULL;
     LEATI_TRY(leati_object_read(&object, value, "loss", err));
     LEATI_TRY(leati_loss_read(&loss, value, err));
+    if (!loss.type) {
+        *out = json_null();
+        return LEAT_OK;
+    }
     if (!written_as_object(loss.type, object.name)) {
         *out = json_string(loss.type->name);
         return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a loss's name");
