@@ -44,6 +44,11 @@ typedef struct leat_feed_position {
     int64_t index;   /* the index that get received: the ordinal, permuted */
 } leat_feed_position;
 
+/** The spread of a duration in ns, to 6 %; max is exact. */
+typedef struct leat_percentiles {
+    int64_t p50, p90, p99, max;
+} leat_percentiles;
+
 /** What a feed measured since it was opened.  Times in ns. */
 typedef struct leat_feed_stats {
     int64_t batches; /* delivered */
