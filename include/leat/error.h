@@ -27,7 +27,9 @@ extern "C" {
     X(LEAT_EWORKER, 10, "a worker was lost")                                                                 \
     X(LEAT_ESTOPPED, 11, "stopped on request")                                                               \
     X(LEAT_EBACKEND, 12, "a compute library failed")                                                         \
-    X(LEAT_EINTERNAL, 13, "leat's own mistake")
+    X(LEAT_EINTERNAL, 13, "leat's own mistake")                                                              \
+    X(LEAT_ETIMEOUT, 14, "too late")                                                                         \
+    X(LEAT_ESKIPPED, 15, "passed over")
 
 typedef enum leat_status {
 #define LEAT_STATUS_ENUM(name, value, text) name = value,

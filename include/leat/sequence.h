@@ -58,22 +58,42 @@ typedef struct leat_batch {
     leat_tensor tensors[LEAT_BATCH_MAX_TENSORS];
 } leat_batch;
 
-/** Data by index.  All functions but on_epoch_end run on a worker: a thread, a process, or the caller itself.
- *  With worker threads `get` is called by several threads at once; with worker processes each has its own copy of
- *  *user, made when the process was forked. */
+/** A length without end: indices go on from 0, in one pass. */
+#define LEAT_LENGTH_INFINITE INT64_MAX
+
+/** Data by index, or one after the other.  All functions but length, samples and on_epoch_end run on a worker: a thread, a
+ *  process, or the caller itself.  With worker threads `get` is called by several threads at once; with worker processes
+ *  each has its own copy of *user, made when the process was forked.  A sequence has length and get (and may have samples
+ *  and get_samples besides), a generator has next. */
 typedef struct leat_sequence {
     size_t struct_size; /* sizeof(leat_sequence) */
     void *user;
     leat_batch_spec spec;
 
     /** Batches of a pass.  Read before the first batch of each pass is made, on the trainer's thread: after
-     *  on_epoch_end where there is one, up to max_queue_size batches before the end of the pass before otherwise. */
+     *  on_epoch_end where there is one, up to max_queue_size batches before the end of the pass before otherwise.
+     *  LEAT_LENGTH_INFINITE: no pass ends. */
     int64_t (*length)(void *user);
 
     /** Makes batch `index` (0 <= index < length).  Random choices are drawn from rng alone, which belongs to
      *  (seed, pass, index).  On failure return leat_error_set(err, LEAT_EUSER, ...): the message reaches the caller
-     *  of fit with index and pass in front. */
+     *  of fit with index and pass in front.  LEAT_ESKIPPED instead: there is no such batch; it is passed over and counted,
+     *  and the pass is shorter by it. */
     leat_status (*get)(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err);
+
+    /** Samples of a pass, read with the length; and a batch of `count` samples by their numbers (0 <= number < samples;
+     *  count is spec.batch_size but for the last batch, and batch->size is already set to it).  Both or neither: with
+     *  them a pass can be shuffled by samples; get is used otherwise.  Batch i without shuffling must be the samples
+     *  from i * batch_size on, and length the samples by batch_size, rounded up. */
+    int64_t (*samples)(void *user);
+    leat_status (*get_samples)(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
+                               leat_batch *batch, leat_error *err);
+
+    /** A generator instead: makes the batch that follows, or sets batch->size = 0 when there is none.  One worker owns it:
+     *  calls come one after the other, in order, always from the same thread or process.  rng belongs to (seed, 0, how
+     *  many batches came before).  After a failure that is passed over it is called again, for the next.  length, get
+     *  and on_epoch_end are NULL then. */
+    leat_status (*next)(void *user, leat_rng *rng, leat_batch *batch, leat_error *err);
 
     /** After each pass, on the trainer's thread, before any batch of the next is made.  Optional. */
     leat_status (*on_epoch_end)(void *user, int64_t pass, leat_error *err);

@@ -9,6 +9,7 @@
 
 #include "leat/callback.h"
 #include "leat/error.h"
+#include "leat/feed.h"
 #include "leat/model.h"
 #include "leat/sequence.h"
 #include "leat/source.h"
@@ -72,10 +73,14 @@ typedef struct leat_fit_options {
     const leat_class_weight *class_weight; /* NULL: none.  Needs one output with classes */
     int class_weight_count;
     int max_queue_size;       /* default 10 */
+    size_t feed_memory;       /* bytes for each feed's batches, instead of max_queue_size; 0 (default): not limited so */
     int workers;              /* default 1; 0: batches are made between the steps */
     bool use_multiprocessing; /* default false */
-    bool shuffle;             /* default true: batches for a sequence, samples for arrays */
+    leat_shuffle shuffle;     /* default LEAT_SHUFFLE_AUTO; validation is never shuffled */
+    int64_t shuffle_window;   /* of LEAT_SHUFFLE_WINDOW */
     uint64_t seed;            /* default 0: of shuffling, of the batches' random numbers, of dropout */
+    leat_faults faults;       /* default: a bad batch ends training */
+    leat_trace *trace;        /* default NULL: none */
     int threads; /* to compute with; 0 (default): all cores, since workers sleep while the ring is full */
 } leat_fit_options;
 
