@@ -30,12 +30,10 @@ static leat_status build(leat_model **out, leat_error *err) {
     return leat_model_compile(*out, &compile, err);
 }
 
-static leat_status open_data(leat_sequence *out, const char *folder, const char *name, bool shuffle,
-                             leat_error *err) {
+static leat_status open_data(leat_sequence *out, const char *folder, const char *name, leat_error *err) {
     char spec[1024];
     leat_source_options options = leat_source_options_default();
     options.batch_size = 128;
-    options.shuffle_samples = shuffle;
     snprintf(spec, sizeof spec,
              "idx:%s/%s-images-idx3-ubyte.gz,%s/%s-labels-idx1-ubyte.gz?scale=1/255&onehot=10", folder, name,
              folder, name);
@@ -51,11 +49,10 @@ int main(int argc, char **argv) {
     fit.epochs = argc > 1 ? atoi(argv[1]) : 6;
     fit.workers = 2;
     fit.use_multiprocessing = true;
-    fit.shuffle = false; /* the source shuffles samples, which is better than shuffling batches */
     fit.validation = &test;
     leat_status status = build(&model, &err);
-    if (status == LEAT_OK) status = open_data(&train, folder, "train", true, &err);
-    if (status == LEAT_OK) status = open_data(&test, folder, "t10k", false, &err);
+    if (status == LEAT_OK) status = open_data(&train, folder, "train", &err);
+    if (status == LEAT_OK) status = open_data(&test, folder, "t10k", &err);
     if (status == LEAT_OK) status = leat_model_fit_generator(model, &train, &fit, NULL, &err);
     if (status == LEAT_OK) status = leat_model_save(model, "fashion_mnist.h5", true, &err);
     if (status != LEAT_OK) fprintf(stderr, "fashion_mnist: %s\n", err.message);

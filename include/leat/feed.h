@@ -27,9 +27,11 @@ typedef enum leat_shuffle {
     LEAT_SHUFFLE_NONE = 0,
     LEAT_SHUFFLE_BATCHES = 1, /* a permutation of the batches: Keras's */
     LEAT_SHUFFLE_SAMPLES = 2, /* a permutation of the samples; for sequences that have get_samples */
-    LEAT_SHUFFLE_WINDOW = 3,  /* a permutation of each run of shuffle_window samples (of batches, where the sequence has no
+    LEAT_SHUFFLE_WINDOW =
+        3, /* a permutation of each run of shuffle_window samples (of batches, where the sequence has no
                                * get_samples): data is read nearly in order.  The runs lie elsewhere in each pass */
-    LEAT_SHUFFLE_AUTO = 4     /* samples where the sequence has get_samples, otherwise batches; a generator or an infinite
+    LEAT_SHUFFLE_AUTO =
+        4 /* samples where the sequence has get_samples, otherwise batches; a generator or an infinite
                                * sequence as it comes.  Keras's shuffle=True */
 } leat_shuffle;
 
@@ -50,30 +52,32 @@ typedef enum leat_bad_batch {
 /** How much goes wrong before it counts. */
 typedef struct leat_faults {
     leat_bad_batch bad_batch; /* default LEAT_BAD_BATCH_FAIL */
-    int retries;              /* further calls of get after a failed one, before the batch is bad; default 0 */
-    int max_deaths;           /* worker processes that may die on one batch before it is bad, >= 1; default 3 */
-    int64_t deadline_ms; /* longest time of a batch in a worker.  A process that is late is killed and its batch made
+    int retries;    /* further calls of get after a failed one, before the batch is bad; default 0 */
+    int max_deaths; /* worker processes that may die on one batch before it is bad, >= 1; default 3 */
+    int64_t
+        deadline_ms; /* longest time of a batch in a worker.  A process that is late is killed and its batch made
                           * once more; after that the batch is bad.  A thread cannot be killed: the stream ends with
                           * LEAT_ETIMEOUT.  0 (default): a living worker is never given up */
-    bool check_finite;   /* a batch with NaN or Inf in its floating-point tensors is bad; default false */
+    bool check_finite; /* a batch with NaN or Inf in its floating-point tensors is bad; default false */
 } leat_faults;
 
 typedef struct leat_feed_options {
     int workers;              /* 0: batches are made in leat_feed_get, by the caller; default 1 */
     bool use_multiprocessing; /* worker processes instead of threads; default false */
     int max_queue_size;       /* batches made ahead of the one in use, >= 1; default 10 */
-    size_t memory;            /* bytes that batches may take, instead of max_queue_size; 0 (default): not limited so */
-    leat_shuffle shuffle;     /* default LEAT_SHUFFLE_NONE */
-    int64_t shuffle_window;   /* of LEAT_SHUFFLE_WINDOW, >= 1 */
-    uint64_t seed;            /* default 0 */
-    int rank, world;          /* this feed delivers every world-th batch of a pass, from the rank-th on; default 0, 1 */
+    size_t memory; /* bytes that batches may take, instead of max_queue_size; 0 (default): not limited so */
+    leat_shuffle shuffle;   /* default LEAT_SHUFFLE_NONE */
+    int64_t shuffle_window; /* of LEAT_SHUFFLE_WINDOW, >= 1 */
+    uint64_t seed;          /* default 0 */
+    int rank,
+        world; /* this feed delivers every world-th batch of a pass, from the rank-th on; default 0, 1 */
     leat_remainder remainder; /* default LEAT_REMAINDER_UNEVEN */
     int64_t limit;            /* batches delivered in all, after which none is made; 0 (default): no limit */
     int64_t passes;           /* the stream ends before this pass; 0 (default): it does not end */
     leat_faults faults;
-    leat_trace *trace;        /* what happened is written there; outlives the feed; NULL (default): nowhere */
-    const char *name;         /* of the feed in traces; default "feed" */
-    int spin_us;              /* longest spin before the caller sleeps for a batch; -1 (default): by idle cores */
+    leat_trace *trace; /* what happened is written there; outlives the feed; NULL (default): nowhere */
+    const char *name;  /* of the feed in traces; default "feed" */
+    int spin_us;       /* longest spin before the caller sleeps for a batch; -1 (default): by idle cores */
 } leat_feed_options;
 
 /** Where a batch stands in the stream. */
@@ -112,6 +116,12 @@ typedef struct leat_feed_depth {
     int32_t ready;   /* batches */
 } leat_feed_depth;
 
+/** Who made a batch, and when: ns since the feed was opened. */
+typedef struct leat_feed_making {
+    int worker; /* 0 with workers = 0 */
+    int64_t start_ns, end_ns;
+} leat_feed_making;
+
 LEAT_API leat_feed_options leat_feed_options_default(void);
 
 /** Starts workers, which begin at once with pass 0.  Copies *sequence; what it points to must outlive the feed.
@@ -146,8 +156,8 @@ typedef struct leat_feed_plan {
  *  must agree in use_multiprocessing.  Feeds are used and closed one by one, in any order and by one thread at a time;
  *  what their sequences point to must live until the last is closed, and the workers and all memory go with it.
  *  @param[out] out  count feeds; all NULL on failure.  Errors: as leat_feed_open_at. */
-LEAT_API LEAT_CHECKED leat_status leat_feed_open_together(leat_feed **out, const leat_feed_plan *plans, int count,
-                                                          leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_feed_open_together(leat_feed **out, const leat_feed_plan *plans,
+                                                          int count, leat_error *err);
 
 /** Waits for the next batch.  *batch is borrowed until leat_feed_release.  Calling it again without release is
  *  LEAT_EINVAL.  At the end of a pass it does what leat_feed_end_pass does, unless that was done.
@@ -186,6 +196,9 @@ LEAT_API int64_t leat_feed_length(const leat_feed *feed);
 LEAT_API int leat_feed_ready(const leat_feed *feed);
 
 LEAT_API leat_feed_stats leat_feed_stats_get(const leat_feed *feed);
+
+/** How the batch was made that leat_feed_get delivered last; all zero before any. */
+LEAT_API leat_feed_making leat_feed_making_get(const leat_feed *feed);
 
 /** The share of the time since the feed was opened that a worker spent in `get` of any feed that it serves, 0 to 1;
  *  worker < stats.workers. */

@@ -4,8 +4,8 @@
  *     SPEC = KIND:PATH[,PATH...][?KEY=VALUE[&KEY=VALUE...]]      idx:x.gz,y.gz?scale=1/255&onehot=10
  *
  * leat_source_help() has the kinds and options.  Files are mapped, not loaded, and must not be shortened while they are in
- * use.  What all sources share: samples are the first dimension; a batch is a run of samples, the last one short; float64
- * becomes float32; an input or target with one number a sample has shape (1,), as in Keras. */
+ * use.  What all sources share: samples are the first dimension; a batch is a run of samples, the last one short; a pass
+ * can be shuffled by samples (LEAT_SHUFFLE_SAMPLES of the feed); float64 becomes float32; an input or target with one number a sample has shape (1,), as in Keras. */
 #ifndef LEAT_SOURCE_H
 #define LEAT_SOURCE_H
 
@@ -22,9 +22,6 @@ extern "C" {
 
 typedef struct leat_source_options {
     int64_t batch_size; /* default 32 */
-    bool
-        shuffle_samples; /* each pass draws its batches from a new permutation of the samples; default false */
-    uint64_t seed;       /* of that permutation, beside the feed's seed and pass; default 0 */
 } leat_source_options;
 
 LEAT_API leat_source_options leat_source_options_default(void);

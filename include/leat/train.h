@@ -72,9 +72,10 @@ typedef struct leat_fit_options {
     int validation_epoch_count;
     const leat_class_weight *class_weight; /* NULL: none.  Needs one output with classes */
     int class_weight_count;
-    int max_queue_size;       /* default 10 */
-    size_t feed_memory;       /* bytes for each feed's batches, instead of max_queue_size; 0 (default): not limited so */
-    int workers;              /* default 1; 0: batches are made between the steps */
+    int max_queue_size; /* default 10 */
+    size_t
+        feed_memory; /* bytes for each feed's batches, instead of max_queue_size; 0 (default): not limited so */
+    int workers;     /* default 1; 0: batches are made between the steps */
     bool use_multiprocessing; /* default false */
     leat_shuffle shuffle;     /* default LEAT_SHUFFLE_AUTO; validation is never shuffled */
     int64_t shuffle_window;   /* of LEAT_SHUFFLE_WINDOW */

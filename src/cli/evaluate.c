@@ -40,7 +40,7 @@ int cli_evaluate(const cli_arguments *arguments) {
     cli_session session = {.command = "evaluate", .arguments = arguments};
     int code = cli_load(&session);
     if (code == CLI_SUCCESS) code = cli_compile(&session);
-    if (code == CLI_SUCCESS) code = cli_open(&session, &session.data, CLI_DATA, false);
+    if (code == CLI_SUCCESS) code = cli_open(&session, &session.data, CLI_DATA);
     if (code == CLI_SUCCESS) code = evaluate(&session);
     cli_close(&session);
     return code;

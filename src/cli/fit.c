@@ -90,8 +90,7 @@ static leat_fit_options fit_options(const cli_session *session, const output *to
     options.use_multiprocessing = a->text[CLI_MULTIPROCESSING] != NULL;
     options.seed = (uint64_t)cli_number(a, CLI_SEED, 0);
     options.threads = (int)cli_number(a, CLI_THREADS, 0);
-    /* Files are shuffled by samples, as Keras shuffles arrays; a plugin's batches are all that can be shuffled. */
-    options.shuffle = !a->text[CLI_NO_SHUFFLE] && strncmp(a->text[CLI_TRAIN], "plugin:", 7) == 0;
+    if (a->text[CLI_NO_SHUFFLE]) options.shuffle = LEAT_SHUFFLE_NONE;
     options.callbacks = to->list;
     options.callback_count = to->count;
     options.validation = a->text[CLI_VALIDATION] ? &session->validation : NULL;
@@ -160,9 +159,9 @@ static int prepare(cli_session *session, output *to) {
     }
     int code = cli_load(session);
     if (code == CLI_SUCCESS) code = cli_compile(session);
-    if (code == CLI_SUCCESS) code = cli_open(session, &session->data, CLI_TRAIN, !a->text[CLI_NO_SHUFFLE]);
+    if (code == CLI_SUCCESS) code = cli_open(session, &session->data, CLI_TRAIN);
     if (code == CLI_SUCCESS && a->text[CLI_VALIDATION])
-        code = cli_open(session, &session->validation, CLI_VALIDATION, false);
+        code = cli_open(session, &session->validation, CLI_VALIDATION);
     return code == CLI_SUCCESS ? open_output(session, to) : code;
 }
 

@@ -127,7 +127,7 @@ int cli_predict(const cli_arguments *arguments) {
     cli_session session = {.command = "predict", .arguments = arguments};
     int code = cli_load(&session);
     if (code == CLI_SUCCESS) code = check_output(&session);
-    if (code == CLI_SUCCESS) code = cli_open(&session, &session.data, CLI_DATA, false);
+    if (code == CLI_SUCCESS) code = cli_open(&session, &session.data, CLI_DATA);
     if (code == CLI_SUCCESS) code = predict(&session);
     cli_close(&session);
     return code;

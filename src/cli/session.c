@@ -80,11 +80,10 @@ int cli_compile(cli_session *session) {
                                                                          : cli_fail(session, &err);
 }
 
-int cli_open(cli_session *session, leat_sequence *out, cli_option_id option, bool shuffle) {
+int cli_open(cli_session *session, leat_sequence *out, cli_option_id option) {
     leat_source_options options = leat_source_options_default();
     leat_error err = {0};
     options.batch_size = cli_number(session->arguments, CLI_BATCH_SIZE, options.batch_size);
-    options.shuffle_samples = shuffle;
     leat_status status = leat_source_open(out, session->arguments->text[option], &options, &err);
     if (status == LEAT_OK) return CLI_SUCCESS;
     cli_fail(session, &err);

@@ -26,7 +26,7 @@ int cli_load(cli_session *session);
 int cli_compile(cli_session *session);
 
 /* Opens the data that an option names. */
-int cli_open(cli_session *session, leat_sequence *out, cli_option_id option, bool shuffle);
+int cli_open(cli_session *session, leat_sequence *out, cli_option_id option);
 
 /* From here on SIGINT and SIGTERM ask the model to stop after the batch in hand; a second one ends the process. */
 int cli_catch_signals(cli_session *session);

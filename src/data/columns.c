@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of arrays, gathered and converted into batches.  The order of samples is a function of (seed, pass), computed row
- * by row: a worker needs no index array.  Layer: data. */
+/* Rows of arrays, gathered and converted into batches.  Layer: data. */
 #include "data/columns.h"
 
 #include <stdio.h>
@@ -8,8 +7,6 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/permute.h"
-#include "base/rng.h"
 #include "base/text.h"
 
 typedef struct column column;
@@ -29,8 +26,6 @@ struct leati_columns {
     leat_batch_spec spec; /* one tensor a column */
     column columns[LEAT_BATCH_MAX_TENSORS];
     int64_t samples;
-    bool shuffle;
-    uint64_t seed;
     void *owner;
     void (*release)(void *owner);
 };
@@ -49,8 +44,6 @@ leat_status leati_columns_create(leati_columns **out, const leat_source_options 
     leati_columns *columns = leati_calloc(1, sizeof *columns);
     if (!columns) return leati_fail_memory(err, sizeof *columns, "a source");
     columns->spec.batch_size = all.batch_size;
-    columns->shuffle = all.shuffle_samples;
-    columns->seed = all.seed;
     columns->owner = owner;
     columns->release = release;
     *out = columns;
@@ -220,17 +213,20 @@ static int64_t length(void *user) {
     return (columns->samples - 1) / columns->spec.batch_size + 1;
 }
 
-/* The rows of a batch in the order of the pass: the generator's key belongs to (seed, pass). */
-static leat_status get_shuffled(const leati_columns *columns, int64_t first, int64_t rows, uint64_t key,
-                                leat_batch *batch, leat_error *err) {
-    for (int64_t i = 0; i < rows; ++i) {
-        int64_t row = (int64_t)leati_permute_keyed(key, (uint64_t)(first + i), (uint64_t)columns->samples);
+static int64_t samples(void *user) {
+    return ((const leati_columns *)user)->samples;
+}
+
+static leat_status get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
+                               leat_batch *batch, leat_error *err) {
+    const leati_columns *columns = user;
+    (void)rng;
+    for (int64_t i = 0; i < count; ++i)
         for (int k = 0; k < columns->spec.tensor_count; ++k) {
             const column *c = &columns->columns[k];
             unsigned char *dst = batch->tensors[k].data;
-            LEATI_TRY(c->convert(c, row, 1, dst + (size_t)i * c->row_dst_bytes, err));
+            LEATI_TRY(c->convert(c, numbers[i], 1, dst + (size_t)i * c->row_dst_bytes, err));
         }
-    }
     return LEAT_OK;
 }
 
@@ -238,9 +234,8 @@ static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *bat
     const leati_columns *columns = user;
     int64_t first = index * columns->spec.batch_size, left = columns->samples - first;
     int64_t rows = left < columns->spec.batch_size ? left : columns->spec.batch_size;
+    (void)rng;
     batch->size = rows;
-    if (columns->shuffle)
-        return get_shuffled(columns, first, rows, leati_mix(rng->key, columns->seed), batch, err);
     for (int k = 0; k < columns->spec.tensor_count; ++k) {
         const column *c = &columns->columns[k];
         LEATI_TRY(c->convert(c, first, rows, batch->tensors[k].data, err));
@@ -264,6 +259,8 @@ leat_status leati_columns_finish(leat_sequence *out, leati_columns *columns, lea
     out->spec = columns->spec;
     out->length = length;
     out->get = get;
+    out->samples = samples;
+    out->get_samples = get_samples;
     out->destroy = destroy;
     return LEAT_OK;
 }

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/types.h>
 
+#include "feed/patience.h"
 #include "feed/worker.h"
 
 /* What the helper knows of a worker. */
@@ -14,14 +15,19 @@ typedef struct leati_child {
     pid_t pid;        /* 0: none runs */
     int pidfd;        /* -1: none, or the kernel has none to give */
     int early_deaths; /* in a row, before worker_init was through */
+    bool late;        /* killed for it */
 } leati_child;
 
 typedef struct leati_helper {
-    pid_t pid;           /* 0: none runs */
-    pid_t caller;        /* who forked it */
-    int control;         /* an eventfd that says: leave */
-    int caller_pidfd;    /* in the helper alone; -1 when the kernel has none to give */
-    leati_worker worker; /* what each worker starts from, but for its number */
+    pid_t pid;        /* 0: none runs */
+    pid_t caller;     /* who forked it */
+    int control;      /* an eventfd that says: leave */
+    int caller_pidfd; /* in the helper alone; -1 when the kernel has none to give */
+    leati_works *works;
+    uint32_t generation; /* of the workers */
+    leati_patience patience;
+    leati_worker *workers; /* as each begins: a worker process never allocates before get is called */
+    int worker_count;
     leati_child *children;
     struct pollfd *watched; /* control, caller, children */
 } leati_helper;

@@ -15,7 +15,6 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "feed/ring_map.h"
 
 int leati_pidfd_open(pid_t pid) {
 #ifdef SYS_pidfd_open
@@ -57,19 +56,24 @@ static void reset_signals(void) {
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+static void share_mappings(const leati_works *works, bool share) {
+    leati_roster_inherit(&works->roster, share);
+    for (int i = 0; i < works->count; ++i) leati_service_inherit(works->services[i], share);
+}
+
 static leat_status fork_helper(leati_helper *helper, leat_error *err) {
     sigset_t all, before;
     sigfillset(&all);
     rest_openmp();
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    leati_ring_inherit(helper->worker.ring, true);
+    share_mappings(helper->works, true);
     pid_t pid = fork();
     int failed = pid < 0 ? errno : 0;
     if (pid == 0) {
         reset_signals();
         _exit(leati_helper_run(helper));
     }
-    leati_ring_inherit(helper->worker.ring, false);
+    share_mappings(helper->works, false);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed)
         return leati_fail_errno(err, LEAT_EIO, failed, "cannot fork the helper of the worker processes");
@@ -77,12 +81,19 @@ static leat_status fork_helper(leati_helper *helper, leat_error *err) {
     return LEAT_OK;
 }
 
-static leat_status allocate(leati_helper *helper, int count, leat_error *err) {
-    if (!helper->children) helper->children = leati_calloc((size_t)count, sizeof *helper->children);
-    if (!helper->watched) helper->watched = leati_calloc((size_t)count + 2, sizeof *helper->watched);
-    if (helper->children && helper->watched) return LEAT_OK;
-    return leati_fail_memory(err, (size_t)count * (sizeof *helper->children + sizeof *helper->watched),
-                             "the helper's table of workers");
+static leat_status allocate(leati_helper *helper, leati_works *works, leat_error *err) {
+    size_t count = (size_t)works->roster.count;
+    if (helper->workers) return LEAT_OK; /* from before */
+    helper->children = leati_calloc(count, sizeof *helper->children);
+    helper->watched = leati_calloc(count + 2, sizeof *helper->watched);
+    helper->workers = leati_calloc(count, sizeof *helper->workers);
+    helper->worker_count = (int)count;
+    if (!helper->children || !helper->watched || !helper->workers)
+        return leati_fail_memory(err, count * (sizeof *helper->children + sizeof *helper->watched),
+                                 "the helper's table of workers");
+    for (int i = 0; i < helper->worker_count; ++i)
+        LEATI_TRY(leati_worker_init(&helper->workers[i], works, i, err));
+    return LEAT_OK;
 }
 
 static void close_descriptor(int *fd) {
@@ -90,17 +101,14 @@ static void close_descriptor(int *fd) {
     *fd = -1;
 }
 
-leat_status leati_processes_start(leati_helper *helper, leati_ring *ring, const leat_sequence *sequence,
-                                  uint64_t seed, leat_error *err) {
-    LEATI_TRY(allocate(helper, ring->worker_count, err));
-    for (int i = 0; i < ring->worker_count; ++i) {
-        atomic_store(&ring->workers[i].phase, LEATI_WORKER_STARTING);
-        atomic_store(&ring->workers[i].pid, 0);
+leat_status leati_processes_start(leati_helper *helper, leati_works *works, leat_error *err) {
+    LEATI_TRY(allocate(helper, works, err));
+    for (int i = 0; i < works->roster.count; ++i) {
+        atomic_store(&works->roster.workers[i].phase, LEATI_WORKER_STARTING);
+        atomic_store(&works->roster.workers[i].pid, 0);
     }
-    helper->worker = (leati_worker){.ring = ring,
-                                    .sequence = sequence,
-                                    .seed = seed,
-                                    .generation = atomic_load(&ring->shared->generation)};
+    helper->works = works;
+    helper->generation = atomic_load(&works->roster.shared->generation);
     helper->caller = getpid();
     helper->caller_pidfd = leati_pidfd_open(helper->caller);
     if (helper->caller_pidfd < 0 && errno != ENOSYS && errno != EPERM)
@@ -131,9 +139,9 @@ leat_status leati_processes_check(leati_helper *helper, leat_error *err) {
 }
 
 /* The workers of a helper that was killed die by its death, but nobody says when. */
-static void await_orphans(const leati_ring *ring) {
-    for (int i = 0; i < ring->worker_count; ++i) {
-        pid_t pid = (pid_t)atomic_load(&ring->workers[i].pid);
+static void await_orphans(const leati_roster *roster) {
+    for (int i = 0; i < roster->count; ++i) {
+        pid_t pid = (pid_t)atomic_load(&roster->workers[i].pid);
         for (int tries = 0; pid > 0 && tries < 5000 && kill(pid, 0) == 0; ++tries) {
             if (waitpid(pid, NULL, WNOHANG) == pid) break; /* the caller is init, or wants to reap orphans */
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -141,7 +149,7 @@ static void await_orphans(const leati_ring *ring) {
     }
 }
 
-void leati_processes_dismiss(leati_helper *helper, leati_ring *ring) {
+void leati_processes_dismiss(leati_helper *helper, const leati_roster *roster) {
     if (helper->pid == 0) return;
     uint64_t leave = 1;
     while (write(helper->control, &leave, sizeof leave) < 0 && errno == EINTR) continue;
@@ -149,14 +157,15 @@ void leati_processes_dismiss(leati_helper *helper, leati_ring *ring) {
     pid_t reaped;
     do reaped = waitpid(helper->pid, &status, 0);
     while (reaped < 0 && errno == EINTR);
-    if (reaped != helper->pid || !WIFEXITED(status)) await_orphans(ring);
+    if (reaped != helper->pid || !WIFEXITED(status)) await_orphans(roster);
     helper->pid = 0;
     close_descriptor(&helper->control);
 }
 
 void leati_processes_fini(leati_helper *helper) {
+    for (int i = 0; helper->workers && i < helper->worker_count; ++i) leati_worker_fini(&helper->workers[i]);
+    leati_free(helper->workers);
     leati_free(helper->children);
     leati_free(helper->watched);
-    helper->children = NULL;
-    helper->watched = NULL;
+    *helper = (leati_helper){0};
 }

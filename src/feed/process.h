@@ -6,14 +6,13 @@
 #include "feed/helper.h"
 
 /* Forks the helper, which forks the workers.  *helper is zeroed, or was dismissed.  Errors: LEAT_EIO, LEAT_ENOMEM. */
-leat_status leati_processes_start(leati_helper *helper, leati_ring *ring, const leat_sequence *sequence,
-                                  uint64_t seed, leat_error *err);
+leat_status leati_processes_start(leati_helper *helper, leati_works *works, leat_error *err);
 
 /* Errors: LEAT_EWORKER when the helper died, with the workers that descend from it. */
 leat_status leati_processes_check(leati_helper *helper, leat_error *err);
 
-/* Waits until the helper and all workers, which the ring has been told to send home, are gone. */
-void leati_processes_dismiss(leati_helper *helper, leati_ring *ring);
+/* Waits until the helper and all workers, which have been told to leave, are gone. */
+void leati_processes_dismiss(leati_helper *helper, const leati_roster *roster);
 
 void leati_processes_fini(leati_helper *helper);
 

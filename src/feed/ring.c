@@ -15,40 +15,18 @@
 #define YIELDS 4
 #define SPINS  64 /* looks between two of them */
 
-int64_t leati_spin_length(const leati_spin *spin) {
-    int64_t length = spin->longest_ns >> spin->failures;
-    return length < LEATI_WAKE_UP_NS / 64 ? 0 : length;
-}
-
-void leati_spin_learn(leati_spin *spin, int64_t waited_ns) {
-    if (waited_ns <= spin->longest_ns)
-        spin->failures = 0;
-    else if (spin->failures < 32)
-        ++spin->failures;
-}
-
-static void ring_bell(const leati_ring *ring, leati_futex *bell, int count) {
-    atomic_fetch_add(bell, 1);
-    leati_futex_wake(bell, count, ring->between_processes);
-}
-
 void leati_ring_open_slot(leati_ring *ring, const leati_job *job) {
     leati_slot *slot = leati_ring_slot(ring, job->ticket);
     slot->job = *job;
     slot->deaths = 0;
+    slot->timeouts = 0;
+    atomic_store_explicit(&slot->started_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->state, LEATI_SLOT_OPEN, memory_order_release);
 }
 
 static uint64_t open_tickets(const leati_ring *ring) {
     uint64_t claimed = atomic_load(&ring->shared->hint), issued = atomic_load(&ring->shared->issued);
     return issued > claimed ? issued - claimed : 0;
-}
-
-static void wake_workers(const leati_ring *ring, uint64_t most) {
-    uint64_t sleepers = 0;
-    for (int i = 0; i < ring->worker_count && sleepers < most; ++i)
-        sleepers += atomic_load(&ring->workers[i].sleeping) != 0;
-    if (sleepers) ring_bell(ring, &ring->shared->worker_bell, (int)sleepers);
 }
 
 void leati_ring_announce(leati_ring *ring, uint64_t issued, bool urgent) {
@@ -59,15 +37,7 @@ void leati_ring_announce(leati_ring *ring, uint64_t issued, bool urgent) {
     if (open < gather) return;
     /* Work that a worker does before another would be awake needs no other. */
     uint64_t workers = cheap ? 1 + open * (uint64_t)ring->batch_ns / LEATI_WAKE_UP_NS : open;
-    wake_workers(ring, workers < open ? workers : open);
-}
-
-/* Whether the caller of this, the consumer and the workers that are awake leave no core to share. */
-static bool core_is_idle(const leati_ring *ring) {
-    int awake = 1;
-    for (int i = 0; i < ring->worker_count && awake <= ring->cores; ++i)
-        awake += atomic_load_explicit(&ring->workers[i].sleeping, memory_order_relaxed) == 0;
-    return awake <= ring->cores;
+    leati_roster_wake(ring->roster, workers < open ? workers : open);
 }
 
 leati_wait leati_ring_look(leati_ring *ring, uint64_t ticket) {
@@ -92,12 +62,12 @@ static leati_wait spin_for(leati_ring *ring, uint64_t ticket, int64_t spin_ns) {
 }
 
 static leati_wait sleep_for(leati_ring *ring, uint64_t ticket, int64_t sleep_ns) {
-    wake_workers(ring, open_tickets(ring));
+    leati_roster_wake(ring->roster, open_tickets(ring));
     atomic_store(&ring->shared->awaited, ticket + 1);
     uint32_t bell = atomic_load(&ring->shared->consumer_bell);
     leati_wait seen = leati_ring_look(ring, ticket);
     if (seen == LEATI_WAIT_TICK) {
-        leati_futex_wait(&ring->shared->consumer_bell, bell, sleep_ns, ring->between_processes);
+        leati_futex_wait(&ring->shared->consumer_bell, bell, sleep_ns, ring->roster->between_processes);
         seen = leati_ring_look(ring, ticket);
     }
     atomic_store_explicit(&ring->shared->awaited, 0, memory_order_relaxed);
@@ -107,7 +77,8 @@ static leati_wait sleep_for(leati_ring *ring, uint64_t ticket, int64_t sleep_ns)
 leati_wait leati_ring_await(leati_ring *ring, uint64_t ticket, int64_t spin_ns, bool only_idle_cores,
                             int64_t sleep_ns) {
     leati_wait seen = leati_ring_look(ring, ticket);
-    if (seen == LEATI_WAIT_TICK && spin_ns > 0 && (!only_idle_cores || core_is_idle(ring)))
+    if (seen == LEATI_WAIT_TICK && spin_ns > 0 &&
+        (!only_idle_cores || leati_roster_core_is_idle(ring->roster)))
         seen = spin_for(ring, ticket, spin_ns);
     /* Where no core is idle, the worker that has the batch in hand may be the one that waits for this core. */
     for (int i = 0; i < YIELDS && seen == LEATI_WAIT_TICK; ++i) {
@@ -117,50 +88,21 @@ leati_wait leati_ring_await(leati_ring *ring, uint64_t ticket, int64_t spin_ns, 
     return seen == LEATI_WAIT_TICK ? sleep_for(ring, ticket, sleep_ns) : seen;
 }
 
-static bool must_leave(const leati_ring *ring, uint32_t generation) {
-    return atomic_load(&ring->shared->stop) || atomic_load(&ring->shared->generation) != generation;
+bool leati_ring_is_live(const leati_ring *ring) {
+    return !atomic_load(&ring->shared->stop) && !atomic_load(&ring->shared->failed);
 }
 
 /* A ticket at the hint, or above it, is open or was claimed by somebody who has not said so yet. */
-static bool work_in_sight(const leati_ring *ring) {
-    return atomic_load(&ring->shared->hint) < atomic_load(&ring->shared->issued);
+bool leati_ring_has_work(const leati_ring *ring, int worker) {
+    return (ring->owner < 0 || ring->owner == worker) &&
+           atomic_load(&ring->shared->hint) < atomic_load(&ring->shared->issued) && leati_ring_is_live(ring);
 }
 
-static bool nothing_to_do(const leati_ring *ring, uint32_t generation) {
-    return !work_in_sight(ring) && !must_leave(ring, generation);
-}
-
-static void worker_spin(leati_ring *ring, int64_t spin_ns, uint32_t generation) {
-    for (int64_t end = leati_now_ns() + spin_ns; leati_now_ns() < end; sched_yield())
-        for (int i = 0; i < SPINS; ++i) {
-            leati_spin_pause();
-            if (!nothing_to_do(ring, generation)) return;
-        }
-}
-
-static void worker_sleep(leati_ring *ring, int worker, uint32_t generation) {
-    leati_worker_entry *entry = &ring->workers[worker];
-    int64_t start = leati_now_ns();
-    int64_t spin_ns = leati_spin_length(&entry->spin);
-    if (spin_ns > 0 && core_is_idle(ring)) worker_spin(ring, spin_ns, generation);
-    if (nothing_to_do(ring, generation)) {
-        uint32_t bell = atomic_load(&ring->shared->worker_bell);
-        atomic_store(&entry->sleeping, 1);
-        if (nothing_to_do(ring, generation))
-            leati_futex_wait(&ring->shared->worker_bell, bell, -1, ring->between_processes);
-        atomic_store_explicit(&entry->sleeping, 0, memory_order_relaxed);
-    }
-    leati_spin_learn(&entry->spin, leati_now_ns() - start);
-}
-
-leati_slot *leati_ring_claim(leati_ring *ring, int worker, uint32_t generation) {
+leati_slot *leati_ring_claim(leati_ring *ring, int worker) {
     leati_ring_shared *shared = ring->shared;
-    while (!must_leave(ring, generation)) {
+    while (leati_ring_has_work(ring, worker)) {
         uint64_t ticket = atomic_load(&shared->hint);
-        if (ticket >= atomic_load(&shared->issued)) {
-            worker_sleep(ring, worker, generation);
-            continue;
-        }
+        if (ticket >= atomic_load(&shared->issued)) return NULL;
         leati_slot *slot = leati_ring_slot(ring, ticket);
         uint32_t open = LEATI_SLOT_OPEN;
         bool mine =
@@ -172,23 +114,27 @@ leati_slot *leati_ring_claim(leati_ring *ring, int worker, uint32_t generation) 
     return NULL;
 }
 
-leati_slot *leati_ring_claimed_by(leati_ring *ring, int worker) {
+leati_slot *leati_ring_claimed_by(const leati_ring *ring, int worker) {
     for (uint64_t i = 0; i < ring->slot_count; ++i)
         if (atomic_load(&ring->slots[i].state) == LEATI_SLOT_CLAIMED + (uint32_t)worker)
             return &ring->slots[i];
     return NULL;
 }
 
+static void ring_consumer(const leati_ring *ring) {
+    leati_bell_ring(&ring->shared->consumer_bell, 1, ring->roster->between_processes);
+}
+
 void leati_ring_publish(leati_ring *ring, leati_slot *slot) {
     uint64_t ticket = slot->job.ticket; /* after READY the slot is the consumer's */
     atomic_store(&slot->state, LEATI_SLOT_READY);
-    if (atomic_load(&ring->shared->awaited) == ticket + 1) ring_bell(ring, &ring->shared->consumer_bell, 1);
+    if (atomic_load(&ring->shared->awaited) == ticket + 1) ring_consumer(ring);
 }
 
 void leati_ring_stop(leati_ring *ring) {
     atomic_store(&ring->shared->stop, 1);
-    ring_bell(ring, &ring->shared->worker_bell, INT_MAX);
-    ring_bell(ring, &ring->shared->consumer_bell, 1);
+    leati_roster_alarm(ring->roster);
+    ring_consumer(ring);
 }
 
 void leati_ring_fail(leati_ring *ring, const leat_error *failure) {
@@ -196,14 +142,9 @@ void leati_ring_fail(leati_ring *ring, const leat_error *failure) {
     if (!atomic_compare_exchange_strong(&ring->shared->failed, &none, 1)) return;
     ring->shared->failure = *failure;
     atomic_store(&ring->shared->failed, 2);
-    ring_bell(ring, &ring->shared->consumer_bell, 1);
-}
-
-void leati_ring_retire(leati_ring *ring) {
-    atomic_fetch_add(&ring->shared->generation, 1);
-    ring_bell(ring, &ring->shared->worker_bell, INT_MAX);
+    ring_consumer(ring);
 }
 
 void leati_ring_nudge_consumer(leati_ring *ring) {
-    if (atomic_load(&ring->shared->awaited)) ring_bell(ring, &ring->shared->consumer_bell, 1);
+    if (atomic_load(&ring->shared->awaited)) ring_consumer(ring);
 }

@@ -14,60 +14,34 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "feed/futex.h"
+#include "feed/roster.h"
 #include "leat/feed.h"
-
-#define LEATI_MAX_WORKERS 1024
-#define LEATI_CACHE_LINE  64
 
 /* A slot's state; CLAIMED + w says which worker has it. */
 enum { LEATI_SLOT_FREE = 0, LEATI_SLOT_OPEN = 1, LEATI_SLOT_READY = 2, LEATI_SLOT_CLAIMED = 3 };
 
-/* About what waking a sleeper on another core takes: the longest spin that can pay. */
-#define LEATI_WAKE_UP_NS 50000
-
-/* How long one side spins before it sleeps: less and less while the waits are longer than spinning can bridge, all of it
- * again as soon as one was not. */
-typedef struct leati_spin {
-    int64_t longest_ns;
-    int failures; /* in a row */
-} leati_spin;
-
-int64_t leati_spin_length(const leati_spin *spin);
-void leati_spin_learn(leati_spin *spin, int64_t waited_ns);
-
 /* Which batch a slot is for. */
 typedef struct leati_job {
     uint64_t ticket;
-    int64_t length; /* batches of its pass */
+    int64_t length;  /* batches of its pass that this rank gets */
+    int64_t samples; /* of its pass; 0 where they are not shuffled */
     leat_feed_position position;
 } leati_job;
 
 typedef struct leati_slot {
-    alignas(LEATI_CACHE_LINE) leati_futex state;
-    uint32_t deaths; /* workers lost on this job; the helper's */
-    leati_job job;   /* written by the consumer before OPEN */
-    uint32_t backed; /* its memory is there: set by the first worker that had it */
-    int32_t status;  /* a leat_status, with `error`: written by the worker before READY */
-    int64_t get_ns;
+    alignas(LEATI_CACHE_LINE) _Atomic uint32_t state;
+    uint32_t deaths;            /* workers lost on this job; the helper's */
+    uint32_t timeouts;          /* of them, killed for being late */
+    _Atomic uint32_t backed;    /* its memory is there: set by the first worker that had it */
+    _Atomic int64_t started_ns; /* when its worker began; 0 before */
+    leati_job job;              /* written by the consumer before OPEN */
+    int32_t status; /* a leat_status, with `error`: written by the worker before READY, as what follows */
+    int32_t worker;
+    int32_t retries;
+    int64_t get_ns, ended_ns;
     leat_batch batch;
     leat_error error;
 } leati_slot;
-
-/* What is known of one worker. */
-typedef enum leati_worker_phase {
-    LEATI_WORKER_STARTING,
-    LEATI_WORKER_RUNNING,
-    LEATI_WORKER_REFUSED
-} leati_worker_phase;
-
-typedef struct leati_worker_entry {
-    alignas(LEATI_CACHE_LINE) _Atomic uint32_t phase; /* a leati_worker_phase */
-    _Atomic int32_t pid;                              /* of a worker process */
-    _Atomic uint32_t sleeping; /* on worker_bell; its own flag, so that a death leaves no count wrong */
-    leati_spin spin;           /* the worker's own */
-    leat_error error;          /* why worker_init failed, with LEATI_WORKER_REFUSED */
-} leati_worker_entry;
 
 /* The part of the mapping that is not slots.  What each side writes often has a cache line of its own. */
 typedef struct leati_ring_shared {
@@ -76,38 +50,28 @@ typedef struct leati_ring_shared {
     alignas(
         LEATI_CACHE_LINE) _Atomic uint64_t awaited; /* ticket + 1 that the consumer sleeps for; 0: awake */
     leati_futex consumer_bell;
-    alignas(LEATI_CACHE_LINE) leati_futex worker_bell;
     alignas(LEATI_CACHE_LINE) _Atomic uint32_t stop; /* sticky: no further batch is made or delivered */
-    _Atomic uint32_t generation;                     /* workers of an earlier one leave */
     _Atomic uint32_t failed;                         /* 0, 1 while `failure` is being written, 2 */
     _Atomic uint64_t state_version;                  /* how often `state` was replaced */
-    _Atomic int64_t deaths;
-    leat_error failure; /* of the feed as a whole, not of one batch */
+    _Atomic int64_t deaths, timeouts; /* of workers that had one of its batches in hand, or none at all */
+    leat_error failure;               /* of the feed as a whole, not of one batch */
 } leati_ring_shared;
 
 /* A process's own view of a ring.  The mapping lies at one address in all of them, so that copies made by fork hold. */
 typedef struct leati_ring {
     leati_ring_shared *shared;
-    leati_worker_entry *workers;
+    const leati_roster *roster; /* its workers */
     leati_slot *slots;
     unsigned char *state; /* the sequence's state block, as of state_version */
     unsigned char *data;  /* slot i's tensors: data + i * slot_bytes */
     size_t slot_bytes;    /* whole pages */
     size_t bytes;         /* of the mapping */
     uint64_t slot_count;
-    int worker_count;
-    bool between_processes;
-    bool
-        backed_by_worker; /* slots get their memory when first claimed; otherwise it was there from the start */
-    int cores;            /* that this process may use */
-    int64_t batch_ns;     /* the consumer's: what making the batch took that was delivered last */
+    int owner;             /* the one worker that may claim; -1: any */
+    bool backed_by_worker; /* slots get their memory from workers; otherwise it was there from the start */
+    int64_t batch_ns;      /* the consumer's: what making the batch took that was delivered last */
     size_t tensor_offset[LEAT_BATCH_MAX_TENSORS];
 } leati_ring;
-
-/* Maps a ring for batches of sequence->spec.  Errors: LEAT_ENOMEM, LEAT_EIO. */
-leat_status leati_ring_init(leati_ring *ring, const leat_sequence *sequence, int slot_count, int worker_count,
-                            bool between_processes, leat_error *err);
-void leati_ring_fini(leati_ring *ring);
 
 static inline leati_slot *leati_ring_slot(const leati_ring *ring, uint64_t ticket) {
     return &ring->slots[ticket % ring->slot_count];
@@ -135,11 +99,15 @@ leati_wait leati_ring_look(leati_ring *ring, uint64_t ticket);
 leati_wait leati_ring_await(leati_ring *ring, uint64_t ticket, int64_t spin_ns, bool only_idle_cores,
                             int64_t sleep_ns);
 
-/* Worker: the next slot to fill, NULL when it is to leave. */
-leati_slot *leati_ring_claim(leati_ring *ring, int worker, uint32_t generation);
+/* Whether batches are still wanted. */
+bool leati_ring_is_live(const leati_ring *ring);
+
+/* Worker: whether there seems to be a ticket for it; and the slot of the next one, NULL where there is none. */
+bool leati_ring_has_work(const leati_ring *ring, int worker);
+leati_slot *leati_ring_claim(leati_ring *ring, int worker);
 
 /* Whoever takes over a dead worker's number: the slot it had claimed, or NULL. */
-leati_slot *leati_ring_claimed_by(leati_ring *ring, int worker);
+leati_slot *leati_ring_claimed_by(const leati_ring *ring, int worker);
 
 /* Worker, or the helper in the place of a dead one: hands the slot, filled or with an error, to the consumer. */
 void leati_ring_publish(leati_ring *ring, leati_slot *slot);
@@ -147,9 +115,6 @@ void leati_ring_publish(leati_ring *ring, leati_slot *slot);
 /* Anybody: ends the feed.  stop is async-signal-safe; the first failure is kept. */
 void leati_ring_stop(leati_ring *ring);
 void leati_ring_fail(leati_ring *ring, const leat_error *failure);
-
-/* Sends the workers of this generation home, once they have finished the batch in hand. */
-void leati_ring_retire(leati_ring *ring);
 
 /* Wakes the consumer if it sleeps: a worker may have died between publishing and waking. */
 void leati_ring_nudge_consumer(leati_ring *ring);

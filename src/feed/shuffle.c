@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of a shuffled pass.  Layer: feed. */
+/* A permutation that is computed, not stored.  Layer: feed. */
 #include "feed/shuffle.h"
 
 #include "base/rng.h"
@@ -7,11 +7,11 @@
 #define SHUFFLE_STREAM                                                                                       \
     0x73687566666c6521u /* keeps the order apart from the generators that batches draw from */
 
-void leati_shuffle_init(leati_shuffle *shuffle, uint64_t seed, uint64_t pass, uint64_t length) {
+void leati_shuffle_init(leati_shuffle *shuffle, uint64_t key, uint64_t length) {
     shuffle->length = length;
     shuffle->rounds = 24;
     for (uint64_t rest = length; rest; rest >>= 1) shuffle->rounds += 2;
-    leat_rng rng = {.key = leati_mix(leati_mix(seed, pass), SHUFFLE_STREAM), .used = 4};
+    leat_rng rng = {.key = leati_mix(key, SHUFFLE_STREAM), .used = 4};
     for (int i = 0; i < shuffle->rounds; ++i) {
         shuffle->round[i].partner = leat_rng_below(&rng, length);
         shuffle->round[i].coin = leat_rng_u64(&rng);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A permutation of 0 .. length-1 as a function of (seed, pass, length): any position is computed by itself, and nothing
- * that grows with the length is stored.
+/* A permutation of 0 .. length-1 as a function of (key, length): any position is computed by itself, and nothing that
+ * grows with the length is stored.
  *
  * "Swap or not" (Hoang, Morris and Rogaway, "An enciphering scheme based on a card shuffle", CRYPTO 2012): in each
  * round a position and its partner, key - position (mod length) change places or not, by one random bit of the pair.
@@ -21,7 +21,8 @@ typedef struct leati_shuffle {
     } round[LEATI_SHUFFLE_ROUNDS];
 } leati_shuffle;
 
-void leati_shuffle_init(leati_shuffle *shuffle, uint64_t seed, uint64_t pass, uint64_t length);
+/* length >= 1. */
+void leati_shuffle_init(leati_shuffle *shuffle, uint64_t key, uint64_t length);
 
 /* Where position (< length) goes. */
 uint64_t leati_shuffle_at(const leati_shuffle *shuffle, uint64_t position);

@@ -1,148 +1,171 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch, from the slot as it is found to the slot that may be trained from.  Layer: feed. */
+/* A worker's life.  Layer: feed. */
 #include "feed/worker.h"
 
-#include <string.h>
+#include <sched.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/text.h"
-#include "feed/ring_map.h"
+#include "base/memory.h"
 
-static unsigned char *tensor_memory(const leati_ring *ring, const leati_slot *slot, int i) {
-    return ring->data + (size_t)(slot - ring->slots) * ring->slot_bytes + ring->tensor_offset[i];
+#define SPINS 64 /* looks between two yields */
+
+bool leati_works_are_over(const leati_works *works, uint32_t generation) {
+    if (atomic_load(&works->roster.shared->generation) != generation) return true;
+    for (int i = 0; i < works->count; ++i)
+        if (leati_ring_is_live(&works->services[i]->ring)) return false;
+    return true;
 }
 
-/* The full batch, as `get` is promised to find it. */
-static void prepare(const leati_ring *ring, const leat_batch_spec *spec, leati_slot *slot) {
-    slot->batch.size = spec->batch_size;
-    slot->batch.tensor_count = spec->tensor_count;
-    for (int i = 0; i < spec->tensor_count; ++i) {
-        leat_tensor *tensor = &slot->batch.tensors[i];
-        const leat_tensor_spec *wanted = &spec->tensors[i];
-        tensor->dtype = wanted->dtype;
-        tensor->rank = wanted->rank + 1;
-        tensor->shape[0] = spec->batch_size;
-        for (int d = 0; d < wanted->rank; ++d) tensor->shape[d + 1] = wanted->shape[d];
-        tensor->data = tensor_memory(ring, slot, i);
-    }
+void leati_works_fail(const leati_works *works, const leat_error *failure) {
+    for (int i = 0; i < works->count; ++i) leati_ring_fail(&works->services[i]->ring, failure);
 }
 
-static leat_status wrong_shape(const leat_batch_spec *spec, const leat_batch *batch, int i, leat_error *err) {
-    const leat_tensor_spec *wanted = &spec->tensors[i];
-    const leat_tensor *tensor = &batch->tensors[i];
-    int64_t most[LEAT_MAX_RANK] = {batch->size};
-    for (int d = 0; d < wanted->rank; ++d) most[d + 1] = wanted->shape[d];
-    char got[160], expected[160];
-    int rank = tensor->rank < 0 || tensor->rank > LEAT_MAX_RANK ? 0 : tensor->rank;
-    return leati_fail(
-        err, LEAT_ESHAPE,
-        "get set tensor %d ('%s') to shape %s, rank %d, %s; the specification allows at most %s, %s", i,
-        wanted->name, leati_shape_text(got, sizeof got, rank, tensor->shape), (int)tensor->rank,
-        leat_dtype_name(tensor->dtype), leati_shape_text(expected, sizeof expected, wanted->rank + 1, most),
-        leat_dtype_name(wanted->dtype));
-}
-
-/* Shortens the tensors to the batch's size and checks what get has set against the specification. */
-static leat_status settle(const leat_batch_spec *spec, leat_batch *batch, leat_error *err) {
-    if (batch->size < 1 || batch->size > spec->batch_size)
-        return leati_fail(err, LEAT_ESHAPE,
-                          "get set a size of %lld samples, the specification allows 1 to %lld",
-                          (long long)batch->size, (long long)spec->batch_size);
-    if (batch->tensor_count != spec->tensor_count)
-        return leati_fail(err, LEAT_ESHAPE, "get set %d tensors, the specification has %d",
-                          (int)batch->tensor_count, (int)spec->tensor_count);
-    for (int i = 0; i < spec->tensor_count; ++i) {
-        leat_tensor *tensor = &batch->tensors[i];
-        const leat_tensor_spec *wanted = &spec->tensors[i];
-        bool fits = tensor->rank == wanted->rank + 1 && tensor->dtype == wanted->dtype && tensor->data;
-        if (fits && tensor->shape[0] == spec->batch_size) tensor->shape[0] = batch->size;
-        fits = fits && tensor->shape[0] == batch->size;
-        for (int d = 0; fits && d < wanted->rank; ++d)
-            fits = tensor->shape[d + 1] >= 1 && tensor->shape[d + 1] <= wanted->shape[d];
-        if (!fits) return wrong_shape(spec, batch, i, err);
-    }
-    return LEAT_OK;
-}
-
-/* Tensors that get pointed at memory of its own: no other process can see that, so they move into the slot. */
-static void bring_home(const leati_ring *ring, leati_slot *slot) {
-    for (int i = 0; i < slot->batch.tensor_count; ++i) {
-        leat_tensor *tensor = &slot->batch.tensors[i];
-        unsigned char *home = tensor_memory(ring, slot, i);
-        if (tensor->data == home) continue;
-        memmove(home, tensor->data, leat_tensor_bytes(tensor));
-        tensor->data = home;
-    }
-}
-
-static void follow_state(leati_worker *worker) {
-    const leat_sequence *sequence = worker->sequence;
-    uint64_t version = atomic_load(&worker->ring->shared->state_version);
-    if (version == worker->state_version) return;
-    if (sequence->state_bytes) memcpy(sequence->state, worker->ring->state, sequence->state_bytes);
-    worker->state_version = version;
-}
-
-static leat_status call_get(leati_worker *worker, leati_slot *slot, leat_error *err) {
-    const leat_sequence *sequence = worker->sequence;
-    const leat_feed_position *at = &slot->job.position;
-    leat_rng rng = leat_rng_for(worker->seed, (uint64_t)at->pass, (uint64_t)at->index);
-    int64_t start = leati_now_ns();
-    leat_status status = sequence->get(sequence->user, at->index, &rng, &slot->batch, err);
-    slot->get_ns = leati_now_ns() - start;
-    if (status == LEAT_OK) return settle(&sequence->spec, &slot->batch, err);
-    if (!err->message[0])
-        leati_fail(err, status, "get failed without a message: %s", leat_status_text(status));
-    err->message[sizeof err->message - 1] = '\0';
-    err->code = (int32_t)status;
+leat_status leati_worker_init(leati_worker *worker, leati_works *works, int number, leat_error *err) {
+    *worker = (leati_worker){.works = works, .number = number, .maker_count = works->count};
+    worker->makers = leati_calloc((size_t)works->count, sizeof *worker->makers);
+    if (!worker->makers)
+        return leati_fail_memory(err, (size_t)works->count * sizeof *worker->makers, "a worker");
+    leat_status status = LEAT_OK;
+    for (int i = 0; i < works->count && status == LEAT_OK; ++i)
+        status = leati_maker_init(&worker->makers[i], works->services[i], err);
+    if (status != LEAT_OK) leati_worker_fini(worker);
     return status;
 }
 
-void leati_worker_make(leati_worker *worker, leati_slot *slot) {
-    slot->get_ns = 0;
-    slot->error.code =
-        0; /* enough for a fresh error: clearing its 512 bytes would cost more than a small batch */
-    slot->error.origin = 0;
-    slot->error.origin_code = 0;
-    slot->error.message[0] = '\0';
-    leat_status status = leati_ring_back_slot(worker->ring, slot, &slot->error);
-    if (status == LEAT_OK) {
-        prepare(worker->ring, &worker->sequence->spec, slot);
-        status = call_get(worker, slot, &slot->error);
+void leati_worker_fini(leati_worker *worker) {
+    for (int i = 0; worker->makers && i < worker->maker_count; ++i) leati_maker_fini(&worker->makers[i]);
+    leati_free(worker->makers);
+    worker->makers = NULL;
+}
+
+/* ---- worker_init and worker_fini ---- */
+
+static void end_first(const leati_worker *worker, int count) {
+    while (count-- > 0) {
+        const leat_sequence *sequence = &worker->works->services[count]->sequence;
+        if (sequence->worker_fini) sequence->worker_fini(sequence->user, worker->number);
     }
-    if (status == LEAT_OK && worker->ring->between_processes) bring_home(worker->ring, slot);
-    slot->status = (int32_t)status;
 }
 
 leat_status leati_worker_begin(const leati_worker *worker, leat_error *err) {
-    const leat_sequence *sequence = worker->sequence;
-    if (!sequence->worker_init) return LEAT_OK;
-    leat_error why = {0};
-    leat_status status = sequence->worker_init(sequence->user, worker->number, &why);
-    if (status == LEAT_OK) return LEAT_OK;
-    why.message[sizeof why.message - 1] = '\0';
-    leati_fail_origin(err, status, (leat_origin)why.origin, why.origin_code, "worker_init of worker %d: %s",
-                      worker->number, why.message[0] ? why.message : leat_status_text(status));
-    return status;
+    for (int i = 0; i < worker->works->count; ++i) {
+        const leat_sequence *sequence = &worker->works->services[i]->sequence;
+        leat_error why = {0};
+        if (!sequence->worker_init) continue;
+        leat_status status = sequence->worker_init(sequence->user, worker->number, &why);
+        if (status == LEAT_OK) continue;
+        end_first(worker, i);
+        why.message[sizeof why.message - 1] = '\0';
+        leati_fail_origin(err, status, (leat_origin)why.origin, why.origin_code,
+                          "worker_init of worker %d: %s", worker->number,
+                          why.message[0] ? why.message : leat_status_text(status));
+        return status;
+    }
+    return LEAT_OK;
 }
 
 void leati_worker_end(const leati_worker *worker) {
-    if (worker->sequence->worker_fini) worker->sequence->worker_fini(worker->sequence->user, worker->number);
+    end_first(worker, worker->works->count);
+}
+
+/* ---- looking for work ---- */
+
+static bool is_over(const leati_worker *worker) {
+    return leati_works_are_over(worker->works, worker->generation);
+}
+
+static bool nothing_to_do(const leati_worker *worker) {
+    for (int i = 0; i < worker->works->count; ++i)
+        if (leati_ring_has_work(&worker->works->services[i]->ring, worker->number)) return false;
+    return !is_over(worker);
+}
+
+static void spin(const leati_worker *worker, int64_t spin_ns) {
+    for (int64_t end = leati_now_ns() + spin_ns; leati_now_ns() < end; sched_yield())
+        for (int i = 0; i < SPINS; ++i) {
+            leati_spin_pause();
+            if (!nothing_to_do(worker)) return;
+        }
+}
+
+static void rest(const leati_worker *worker) {
+    leati_roster *roster = &worker->works->roster;
+    leati_worker_entry *entry = &roster->workers[worker->number];
+    int64_t start = leati_now_ns();
+    int64_t spin_ns = leati_spin_length(&entry->spin);
+    if (spin_ns > 0 && leati_roster_core_is_idle(roster)) spin(worker, spin_ns);
+    if (nothing_to_do(worker)) {
+        uint32_t bell = atomic_load(&roster->shared->bell);
+        atomic_store(&entry->sleeping, 1);
+        if (nothing_to_do(worker))
+            leati_futex_wait(&roster->shared->bell, bell, -1, roster->between_processes);
+        atomic_store_explicit(&entry->sleeping, 0, memory_order_relaxed);
+    }
+    leati_spin_learn(&entry->spin, leati_now_ns() - start);
+}
+
+/* The next slot to fill: for a feed that is waited for, if there is one, or in the order of the feeds. */
+static leati_slot *claim(const leati_worker *worker, leati_maker **maker) {
+    const leati_works *works = worker->works;
+    for (int waited_for = works->count > 1; waited_for >= 0; --waited_for)
+        for (int i = 0; i < works->count; ++i) {
+            leati_ring *ring = &works->services[i]->ring;
+            if (waited_for && !atomic_load(&ring->shared->awaited)) continue;
+            leati_slot *slot = leati_ring_claim(ring, worker->number);
+            *maker = &worker->makers[i];
+            if (slot) return slot;
+        }
+    return NULL;
+}
+
+/* What the one before this worker had in hand when it died. */
+static leati_slot *inherit(const leati_worker *worker, leati_maker **maker) {
+    for (int i = 0; i < worker->works->count; ++i) {
+        leati_slot *slot = leati_ring_claimed_by(&worker->works->services[i]->ring, worker->number);
+        *maker = &worker->makers[i];
+        if (slot) return slot;
+    }
+    return NULL;
+}
+
+/* ---- the life ---- */
+
+/* Each worker touches its share of the slots that the first pass is going to use. */
+static leat_status back_share(const leati_worker *worker, leat_error *err) {
+    for (int i = 0; i < worker->works->count; ++i) {
+        leati_service *service = worker->works->services[i];
+        uint64_t issued = atomic_load(&service->ring.shared->issued), slots = service->ring.slot_count;
+        for (uint64_t k = (uint64_t)worker->number; k < slots && k <= issued;
+             k += (uint64_t)worker->works->roster.count)
+            LEATI_TRY(leati_service_back(service, &service->ring.slots[k], err));
+    }
+    return LEAT_OK;
+}
+
+static void work(const leati_worker *worker, leati_maker *maker, leati_slot *slot) {
+    leati_worker_entry *entry = &worker->works->roster.workers[worker->number];
+    leati_maker_make(maker, slot, worker->number);
+    int64_t busy = atomic_load_explicit(&entry->busy_ns, memory_order_relaxed) + slot->get_ns;
+    atomic_store_explicit(&entry->busy_ns, busy, memory_order_relaxed);
+    leati_ring_publish(&maker->service->ring, slot);
 }
 
 leat_status leati_worker_run(leati_worker *worker, leat_error *err) {
-    leati_ring *ring = worker->ring;
-    leati_worker_entry *entry = &ring->workers[worker->number];
+    const leati_roster *roster = &worker->works->roster;
+    leati_maker *maker = NULL;
     LEATI_TRY(leati_worker_begin(worker, err));
-    atomic_store(&entry->phase, LEATI_WORKER_RUNNING);
-    leati_slot *slot = ring->between_processes ? leati_ring_claimed_by(ring, worker->number) : NULL;
-    if (!slot) slot = leati_ring_claim(ring, worker->number, worker->generation);
-    for (; slot; slot = leati_ring_claim(ring, worker->number, worker->generation)) {
-        if (ring->between_processes) follow_state(worker);
-        leati_worker_make(worker, slot);
-        leati_ring_publish(ring, slot);
+    leat_status status = back_share(worker, err);
+    atomic_store(&roster->workers[worker->number].phase, LEATI_WORKER_RUNNING);
+    leati_slot *slot = roster->between_processes ? inherit(worker, &maker) : NULL;
+    while (status == LEAT_OK && !is_over(worker)) {
+        if (!slot) slot = claim(worker, &maker);
+        if (slot)
+            work(worker, maker, slot);
+        else
+            rest(worker);
+        slot = NULL;
     }
     leati_worker_end(worker);
-    return LEAT_OK;
+    return status;
 }

@@ -180,7 +180,7 @@ leat_status leat_model_evaluate(leat_model *model, const leat_arrays *arrays, in
                                 const leat_evaluate_options *options, leat_logs *logs, leat_error *err) {
     leat_sequence sequence = {0};
     *logs = (leat_logs){0};
-    LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, false, 0, err));
+    LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, err));
     pass_task task = {&sequence, arrays->inputs[0].tensor.shape[0], logs, NULL};
     leat_status status = evaluate(model, &task, options, err);
     leat_sequence_destroy(&sequence);
@@ -192,7 +192,7 @@ leat_status leat_model_predict(leat_model *model, const leat_arrays *arrays, int
                                leat_error *err) {
     leat_sequence sequence = {0};
     *out = NULL;
-    LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, false, 0, err));
+    LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, err));
     pass_task task = {&sequence, arrays->inputs[0].tensor.shape[0], NULL, NULL};
     leat_status status = predict(model, &task, options, out, err);
     leat_sequence_destroy(&sequence);

@@ -15,8 +15,13 @@
 #include "train/verdict.h"
 
 leat_fit_options leat_fit_options_default(void) {
-    return (leat_fit_options){
-        .epochs = 1, .verbose = 1, .validation_freq = 1, .max_queue_size = 10, .workers = 1, .shuffle = true};
+    return (leat_fit_options){.epochs = 1,
+                              .verbose = 1,
+                              .validation_freq = 1,
+                              .max_queue_size = 10,
+                              .workers = 1,
+                              .shuffle = LEAT_SHUFFLE_AUTO,
+                              .faults = {.max_deaths = 3}};
 }
 
 /* All that one fit holds.  On the heap: the logs' names make it large. */
@@ -54,6 +59,9 @@ static leat_feed_options feed_options(const leat_fit_options *options) {
     feed.use_multiprocessing = options->use_multiprocessing;
     feed.max_queue_size = options->max_queue_size;
     feed.seed = options->seed;
+    feed.memory = options->feed_memory;
+    feed.faults = options->faults;
+    feed.trace = options->trace;
     return feed;
 }
 
@@ -65,7 +73,8 @@ static leat_status open_training(fit_loop *loop, const leat_sequence *sequence, 
                                  .threads = options->threads,
                                  .feed = feed_options(options)};
     int64_t epochs = options->epochs - options->initial_epoch;
-    open.feed.shuffle = options->shuffle ? LEAT_SHUFFLE_BATCHES : LEAT_SHUFFLE_NONE;
+    open.feed.shuffle = options->shuffle;
+    open.feed.shuffle_window = options->shuffle_window;
     if (options->steps_per_epoch == 0)
         open.feed.passes = epochs;
     else if (!leati_mul_i64(options->steps_per_epoch, epochs, &open.feed.limit))
@@ -300,13 +309,11 @@ leat_status leat_model_fit_generator(leat_model *model, const leat_sequence *seq
 leat_status leat_model_fit(leat_model *model, const leat_arrays *arrays, int64_t batch_size,
                            const leat_fit_options *options, leat_history **history, leat_error *err) {
     leat_sequence sequence = {0};
-    leat_fit_options by_samples = options ? *options : leat_fit_options_default();
-    bool shuffle = by_samples.shuffle;
-    by_samples.shuffle = false; /* the sequence of the arrays shuffles samples */
+    leat_fit_options preset = leat_fit_options_default();
     if (history) *history = NULL;
-    LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, shuffle, by_samples.seed, err));
-    leat_status status =
-        run_fit(model, &sequence, &by_samples, arrays->inputs[0].tensor.shape[0], history, err);
+    LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, err));
+    leat_status status = run_fit(model, &sequence, options ? options : &preset,
+                                 arrays->inputs[0].tensor.shape[0], history, err);
     leat_sequence_destroy(&sequence);
     return status;
 }

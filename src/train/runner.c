@@ -10,11 +10,9 @@ int leati_threads_or_default(int threads) {
 }
 
 leat_status leati_arrays_sequence(leat_sequence *out, const leat_arrays *arrays, int64_t batch_size,
-                                  bool shuffle, uint64_t seed, leat_error *err) {
+                                  leat_error *err) {
     leat_source_options options = leat_source_options_default();
     if (batch_size != 0) options.batch_size = batch_size;
-    options.shuffle_samples = shuffle;
-    options.seed = seed;
     return leat_arrays_open(out, arrays, &options, err);
 }
 
@@ -49,6 +47,8 @@ static leat_sequence windowed(leati_window_sequence *window) {
     sequence.user = window;
     sequence.length = window_length;
     sequence.get = window_get;
+    sequence.samples = NULL;
+    sequence.get_samples = NULL;
     if (sequence.on_epoch_end) sequence.on_epoch_end = window_end;
     if (sequence.worker_init) sequence.worker_init = window_init;
     if (sequence.worker_fini) sequence.worker_fini = window_fini;

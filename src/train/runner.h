@@ -48,7 +48,7 @@ leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **s
 
 /* The sequence of arrays in memory; batch_size 0: Keras's 32.  For leat_sequence_destroy. */
 leat_status leati_arrays_sequence(leat_sequence *out, const leat_arrays *arrays, int64_t batch_size,
-                                  bool shuffle, uint64_t seed, leat_error *err);
+                                  leat_error *err);
 
 /* Compute threads when the caller names none: all cores, since workers sleep while the ring is full. */
 int leati_threads_or_default(int threads);

@@ -39,12 +39,11 @@ static void give(taken *t) {
     for (int k = 0; k < t->batch.tensor_count; ++k) free(t->memory[k]);
 }
 
-static leat_sequence open_spec(const char *spec, int64_t batch_size, bool shuffle) {
+static leat_sequence open_spec(const char *spec, int64_t batch_size) {
     leat_sequence s;
     leat_error err = {0};
     leat_source_options options = leat_source_options_default();
     options.batch_size = batch_size;
-    options.shuffle_samples = shuffle;
     if (leat_source_open(&s, spec, &options, &err) != LEAT_OK) fail_msg("%s", err.message);
     return s;
 }
@@ -119,35 +118,28 @@ static void arrays_that_do_not_fit_are_refused(void **state) {
     assert_int_equal(s.struct_size, 0);
 }
 
-/* Every sample once a pass, inputs and targets together, another order each pass, the same for the same pass. */
-static void samples_are_shuffled_anew_each_pass(void **state) {
+/* Samples by their numbers, inputs and targets together. */
+static void samples_come_by_their_numbers(void **state) {
     (void)state;
-    enum { n = 103 };
-    int32_t x[n], y[n], first[n], order[n];
+    enum { n = 103, count = 4 };
+    int32_t x[n], y[n], got_x[count], got_y[count];
     for (int i = 0; i < n; ++i) x[i] = i, y[i] = -i;
     leat_array input = {NULL, leat_tensor_view(LEAT_I32, 1, (int64_t[]){n}, x)};
     leat_array target = {NULL, leat_tensor_view(LEAT_I32, 1, (int64_t[]){n}, y)};
     leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
-    leat_source_options options = {.batch_size = 10, .shuffle_samples = true};
+    leat_source_options options = {.batch_size = 10};
     leat_sequence s;
     assert_int_equal(leat_arrays_open(&s, &arrays, &options, NULL), LEAT_OK);
-    for (uint64_t round = 0; round < 3; ++round) { /* pass 0, pass 1, pass 0 again */
-        bool seen[n] = {false};
-        for (int64_t b = 0; b < s.length(s.user); ++b) {
-            taken t;
-            assert_int_equal(take(&s, b, round % 2, &t, NULL), LEAT_OK);
-            for (int64_t i = 0; i < t.batch.size; ++i) {
-                int32_t value = ((int32_t *)t.batch.tensors[0].data)[i];
-                assert_int_equal(((int32_t *)t.batch.tensors[1].data)[i], -value);
-                assert_false(seen[value]);
-                seen[value] = true;
-                order[10 * b + i] = value;
-            }
-            give(&t);
-        }
-        if (round == 0) memcpy(first, order, sizeof first);
-        if (round == 1) assert_memory_not_equal(first, order, sizeof first);
-        if (round == 2) assert_memory_equal(first, order, sizeof first);
+    assert_int_equal(s.samples(s.user), n);
+    const int64_t numbers[count] = {102, 0, 57, 0};
+    leat_batch batch = {.size = count, .tensor_count = 2};
+    batch.tensors[0] = leat_tensor_view(LEAT_I32, 2, (int64_t[]){count, 1}, got_x);
+    batch.tensors[1] = leat_tensor_view(LEAT_I32, 2, (int64_t[]){count, 1}, got_y);
+    leat_rng rng = leat_rng_for(1, 2, 3);
+    assert_int_equal(s.get_samples(s.user, numbers, count, &rng, &batch, NULL), LEAT_OK);
+    for (int i = 0; i < count; ++i) {
+        assert_int_equal(got_x[i], numbers[i]);
+        assert_int_equal(got_y[i], -numbers[i]);
     }
     leat_sequence_destroy(&s);
 }
@@ -188,7 +180,7 @@ static void idx_pictures_are_scaled_and_labels_one_hot(void **state) {
     const char *specs[] = {"idx:images,labels?scale=1/255&onehot=10",
                            "idx:images.gz,labels.gz?onehot=10&scale=1/255"};
     for (int v = 0; v < 2; ++v) {
-        leat_sequence s = open_spec(specs[v], 2, false);
+        leat_sequence s = open_spec(specs[v], 2);
         assert_int_equal(s.spec.tensors[0].dtype, LEAT_F32);
         assert_int_equal(s.spec.tensors[0].rank, 3);
         assert_int_equal(s.spec.tensors[0].shape[2], 1);
@@ -206,7 +198,7 @@ static void idx_pictures_are_scaled_and_labels_one_hot(void **state) {
 
 static void bytes_stay_bytes_without_scale(void **state) {
     (void)state;
-    leat_sequence s = open_spec("idx:images.gz?shape=9", 100, false);
+    leat_sequence s = open_spec("idx:images.gz?shape=9", 100);
     assert_int_equal(s.spec.batch_size, 5); /* no more than there are samples */
     assert_int_equal(s.spec.tensor_count, 1);
     assert_int_equal(s.spec.tensors[0].dtype, LEAT_U8);
@@ -235,7 +227,7 @@ static void idx_numbers_of_all_types_are_big_endian(void **state) {
         bytes_add_be(&file, 1, 4);
         bytes_add_be(&file, cases[i].bits, cases[i].size);
         bytes_write(&file, "typed");
-        leat_sequence s = open_spec("idx:typed", 1, false);
+        leat_sequence s = open_spec("idx:typed", 1);
         assert_int_equal(s.spec.tensors[0].dtype, cases[i].dtype);
         taken t;
         assert_int_equal(take(&s, 0, 0, &t, NULL), LEAT_OK);
@@ -297,7 +289,7 @@ static void foreign_idx_files_are_refused(void **state) {
 
 static void a_label_beyond_the_classes_is_named(void **state) {
     (void)state;
-    leat_sequence s = open_spec("idx:images,labels?onehot=4", 5, false);
+    leat_sequence s = open_spec("idx:images,labels?onehot=4", 5);
     taken t;
     leat_error err = {0};
     assert_int_equal(take(&s, 0, 0, &t, &err), LEAT_EINVAL);
@@ -327,7 +319,7 @@ static void npy_and_npz_give_inputs_targets_and_weights(void **state) {
     const char *specs[] = {"npy:x.npy,y.npy,a%2Cb%3Fc%26d%25e.npy", "npz:d.npz",
                            "npz:e.npz?inputs=a%2Cb&targets=t0&sample_weights=x1"};
     for (int v = 0; v < 3; ++v) {
-        leat_sequence s = open_spec(specs[v], 2, false);
+        leat_sequence s = open_spec(specs[v], 2);
         assert_int_equal(s.spec.tensor_count, 3);
         assert_int_equal(s.spec.tensors[0].dtype, LEAT_F32); /* float64 becomes float32 */
         assert_int_equal(s.spec.tensors[1].dtype, LEAT_I32);
@@ -341,7 +333,7 @@ static void npy_and_npz_give_inputs_targets_and_weights(void **state) {
         give(&t);
         leat_sequence_destroy(&s);
     }
-    leat_sequence s = open_spec("npz:e.npz?inputs=a%2Cb,x1&targets=t0&onehot=3", 2, false);
+    leat_sequence s = open_spec("npz:e.npz?inputs=a%2Cb,x1&targets=t0&onehot=3", 2);
     assert_int_equal(leat_batch_spec_count(&s.spec, LEAT_PART_INPUT), 2);
     assert_int_equal(s.spec.tensors[2].dtype, LEAT_F32);
     leat_sequence_destroy(&s);
@@ -398,7 +390,7 @@ static void scales_are_read_as_numbers(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         char spec[64];
         snprintf(spec, sizeof spec, "npy:x.npy?scale=%s", cases[i].text);
-        leat_sequence s = open_spec(spec, 3, false);
+        leat_sequence s = open_spec(spec, 3);
         taken t;
         assert_int_equal(take(&s, 0, 0, &t, NULL), LEAT_OK);
         assert_true(((float *)t.batch.tensors[0].data)[3] == (float)(3 * cases[i].value));
@@ -419,7 +411,7 @@ static void the_help_names_every_kind_and_option(void **state) {
 
 static void a_plugin_is_a_sequence(void **state) {
     (void)state;
-    leat_sequence s = open_spec("plugin:" LEAT_PLUGIN_ROWS "?A=%2C&b", 7, true);
+    leat_sequence s = open_spec("plugin:" LEAT_PLUGIN_ROWS "?A=%2C&b", 7);
     assert_int_equal(s.spec.batch_size, 7);
     assert_int_equal(s.length(s.user), 3);
     taken t;
@@ -454,7 +446,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrays_come_in_batches_with_a_short_last_one),
         cmocka_unit_test(arrays_that_do_not_fit_are_refused),
-        cmocka_unit_test(samples_are_shuffled_anew_each_pass),
+        cmocka_unit_test(samples_come_by_their_numbers),
         cmocka_unit_test(idx_pictures_are_scaled_and_labels_one_hot),
         cmocka_unit_test(bytes_stay_bytes_without_scale),
         cmocka_unit_test(idx_numbers_of_all_types_are_big_endian),

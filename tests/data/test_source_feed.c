@@ -30,11 +30,12 @@ static void record(stream *out, int workers, bool processes, uint64_t seed) {
     leat_sequence s;
     leat_feed *feed;
     leat_error err = {0};
-    leat_source_options source = {.batch_size = batch_size, .shuffle_samples = true};
+    leat_source_options source = {.batch_size = batch_size};
     leat_feed_options options = leat_feed_options_default();
     options.workers = workers;
     options.use_multiprocessing = processes;
     options.seed = seed;
+    options.shuffle = LEAT_SHUFFLE_SAMPLES;
     memset(out, 0, sizeof *out);
     if (leat_source_open(&s, "npz:d.npz?onehot=5", &source, &err) != LEAT_OK) fail_msg("%s", err.message);
     if (leat_feed_open(&feed, &s, &options, &err) != LEAT_OK) fail_msg("%s", err.message);

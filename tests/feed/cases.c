@@ -692,8 +692,8 @@ void figures_add_up(void **state) {
         assert_int_equal(stats.bytes, 15 * 2 * (3 * 4 + 8));
         assert_true(stats.starved >= 1 && stats.starved <= 15);
         assert_true(stats.wait_ns > 0);
-        assert_true(stats.get_max_ns > 0 && stats.get_ns >= stats.get_max_ns);
-        assert_true(stats.get_ns <= 15 * stats.get_max_ns);
+        assert_true(stats.get.max > 0 && stats.get_ns >= stats.get.max);
+        assert_true(stats.get_ns <= 15 * stats.get.max);
         assert_int_equal(stats.worker_deaths, 0);
         assert_true(stats.ring_bytes >= 2 * (3 * 4 + 8) * (mode.workers ? 11 : 1));
         leat_feed_close(&feed);

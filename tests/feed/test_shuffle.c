@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "feed/shuffle.h"
 
 static void every_length_is_permuted(void **state) {
@@ -16,7 +17,7 @@ static void every_length_is_permuted(void **state) {
         bool *seen = calloc(length, sizeof *seen);
         assert_non_null(seen);
         leati_shuffle shuffle;
-        leati_shuffle_init(&shuffle, 5, l, length);
+        leati_shuffle_init(&shuffle, leati_mix(5, l), length);
         for (uint64_t i = 0; i < length; ++i) {
             uint64_t at = leati_shuffle_at(&shuffle, i);
             assert_true(at < length);
@@ -33,7 +34,7 @@ static void small_orders_are_equally_likely(void **state) {
     int counts[256] = {0};
     for (uint64_t pass = 0; pass < 24000; ++pass) {
         leati_shuffle shuffle;
-        leati_shuffle_init(&shuffle, 1, pass, 4);
+        leati_shuffle_init(&shuffle, leati_mix(1, pass), 4);
         unsigned code = 0;
         for (uint64_t i = 0; i < 4; ++i) code = code << 2 | (unsigned)leati_shuffle_at(&shuffle, i);
         ++counts[code];
@@ -55,7 +56,7 @@ static void places_are_equally_likely(void **state) {
     int counts[length][length] = {{0}};
     for (uint64_t pass = 0; pass < passes; ++pass) {
         leati_shuffle shuffle;
-        leati_shuffle_init(&shuffle, 9, pass, length);
+        leati_shuffle_init(&shuffle, leati_mix(9, pass), length);
         for (uint64_t i = 0; i < length; ++i) ++counts[i][leati_shuffle_at(&shuffle, i)];
     }
     double expected = (double)passes / length, chi = 0;
@@ -71,7 +72,7 @@ static void neighbours_do_not_stay_neighbours(void **state) {
     int kept = 0;
     for (uint64_t pass = 0; pass < passes; ++pass) {
         leati_shuffle shuffle;
-        leati_shuffle_init(&shuffle, 3, pass, length);
+        leati_shuffle_init(&shuffle, leati_mix(3, pass), length);
         for (uint64_t i = 0; i + 1 < length; ++i)
             kept += leati_shuffle_at(&shuffle, i + 1) == leati_shuffle_at(&shuffle, i) + 1;
     }
@@ -81,10 +82,10 @@ static void neighbours_do_not_stay_neighbours(void **state) {
 static void order_depends_on_seed_and_pass(void **state) {
     (void)state;
     leati_shuffle a, b, c, d;
-    leati_shuffle_init(&a, 1, 2, 1000);
-    leati_shuffle_init(&b, 1, 2, 1000);
-    leati_shuffle_init(&c, 1, 3, 1000);
-    leati_shuffle_init(&d, 2, 2, 1000);
+    leati_shuffle_init(&a, leati_mix(1, 2), 1000);
+    leati_shuffle_init(&b, leati_mix(1, 2), 1000);
+    leati_shuffle_init(&c, leati_mix(1, 3), 1000);
+    leati_shuffle_init(&d, leati_mix(2, 2), 1000);
     int same_pass = 0, same_seed = 0;
     for (uint64_t i = 0; i < 1000; ++i) {
         uint64_t at = leati_shuffle_at(&a, i);

@@ -353,7 +353,7 @@ static void terminate_on_nan_ends_the_epoch(void **state) {
     leat_callback tested;
     must(leat_terminate_on_nan_create(&tested, &err), &err);
     leat_fit_options options = quiet(3, (leat_callback *[]){&tested}, 1);
-    options.shuffle = false;
+    options.shuffle = LEAT_SHUFFLE_NONE;
     leat_history *history = NULL;
     must(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
     assert_int_equal(leat_history_verdict(history).steps, 5);

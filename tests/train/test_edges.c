@@ -209,7 +209,7 @@ static void a_class_is_a_whole_number(void **state) {
     table_init(&t);
     leat_class_weight classes[] = {{0, 3}, {1, 2}};
     leat_fit_options options = quiet(1, NULL, 0);
-    options.shuffle = false;
+    options.shuffle = LEAT_SHUFFLE_NONE;
     options.class_weight = classes;
     options.class_weight_count = 2;
     assert_int_equal(leat_model_fit(model, &t.arrays, 12, &options, NULL, &err), LEAT_EINVAL);

@@ -232,7 +232,7 @@ static void fit_on_arrays_shuffles_samples(void **state) {
     for (int shuffle = 0; shuffle < 2; ++shuffle) {
         leat_model *model = make_line(0.1);
         leat_fit_options options = quiet(30);
-        options.shuffle = shuffle;
+        options.shuffle = shuffle ? LEAT_SHUFFLE_AUTO : LEAT_SHUFFLE_NONE;
         must(leat_model_fit(model, &arrays, 5, &options, NULL, &err), &err);
         slopes[shuffle] = *(float *)leat_model_weight(model, 0).data;
         assert_true(fabsf(slopes[shuffle] - 2) < 0.1f);
@@ -275,7 +275,7 @@ static void failures_say_where(void **state) {
     clusters data = clusters_of(40, 8);
     leat_sequence sequence = clusters_sequence(&data);
     leat_fit_options options = quiet(2);
-    options.shuffle = false;
+    options.shuffle = LEAT_SHUFFLE_NONE;
     data.fail_at = 3;
     leat_history *history = NULL;
     for (int workers = 0; workers < 3; ++workers) {

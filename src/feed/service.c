@@ -4,7 +4,7 @@
  * Between processes it is a memfd: unnamed, so that nothing stays behind whoever is killed, and sealed.  Shared memory
  * that cannot be had is normally told by SIGBUS at the first touch; here the kernel is asked for it beforehand. */
 #define _GNU_SOURCE /* memfd_create, madvise */
-#include "feed/ring_map.h"
+#include "feed/service.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,8 +95,8 @@ static leat_status check_available(const leati_ring *ring, leat_error *err) {
     if (ring->bytes <= available) return LEAT_OK;
     return leati_fail(
         err, LEAT_ENOMEM,
-        "the feed's ring needs %zu MiB (%llu slots of %zu KiB), %zu MiB are available: lower max_queue_size "
-        "or the batch size",
+        "the feed's ring needs %zu MiB (%llu slots of %zu KiB), %zu MiB are available: lower max_queue_size, "
+        "the feed's memory or the batch size",
         ring->bytes >> 20, (unsigned long long)ring->slot_count, ring->slot_bytes >> 10, available >> 20);
 }
 
@@ -133,59 +133,91 @@ static leat_status map_private(const leati_ring *ring, void **out, leat_error *e
     if (memory == MAP_FAILED)
         return leati_fail_errno(err, LEAT_ENOMEM, errno, "cannot map %zu bytes for the feed's ring",
                                 ring->bytes);
-    if (ring->slot_bytes >= HUGE_PAGE_BYTES) madvise(memory, ring->bytes, MADV_HUGEPAGE); /* a bonus */
     *out = memory;
     return LEAT_OK;
 }
 
-leat_status leati_ring_init(leati_ring *ring, const leat_sequence *sequence, int slot_count, int worker_count,
-                            bool between_processes, leat_error *err) {
-    *ring = (leati_ring){.slot_count = (uint64_t)slot_count, .worker_count = worker_count};
-    LEATI_TRY(lay_out_slot(ring, &sequence->spec, err));
-    size_t workers = sizeof(leati_ring_shared);
-    size_t slots = workers + (size_t)worker_count * sizeof(leati_worker_entry);
-    size_t state = slots + (size_t)slot_count * sizeof(leati_slot);
-    size_t control = round_up(state + leati_align(sequence->state_bytes), page_bytes());
-    size_t data = 0;
-    if (!leati_mul_size(ring->slot_bytes, (size_t)slot_count, &data) || data > SIZE_MAX / 4 ||
-        control > SIZE_MAX / 4)
-        return leati_fail(err, LEAT_ENOMEM, "%d slots of %zu bytes do not fit the address space", slot_count,
-                          ring->slot_bytes);
-    ring->bytes = control + data;
-    ring->between_processes = between_processes;
-    LEATI_TRY(check_available(ring, err));
-    void *memory = NULL;
-    bool backed_all = true;
-    LEATI_TRY(between_processes ? map_shared(ring, control, &memory, &backed_all, err)
-                                : map_private(ring, &memory, err));
-    unsigned char *base = memory;
-    ring->shared = memory; /* all zero, as the kernel gives it: every atomic and every slot starts so */
-    ring->workers = (void *)(base + workers);
-    ring->slots = (void *)(base + slots);
-    ring->state = base + state;
-    ring->data = base + control;
-    ring->backed_by_worker = !backed_all;
+static leat_status too_little(const leati_service *service, size_t memory, leat_error *err) {
+    size_t least = 2 * (service->ring.slot_bytes + sizeof(leati_slot));
+    return leati_fail(
+        err, LEAT_EINVAL,
+        "%zu bytes of memory hold less than two batches of %zu bytes, one in use and one ahead: expected "
+        "at least %zu",
+        memory, service->ring.slot_bytes, least);
+}
+
+/* How many batches the ring holds. */
+static leat_status choose_slots(leati_service *service, int workers, size_t memory, leat_error *err) {
+    uint64_t slots = (uint64_t)service->max_queue_size + 1;
+    if (memory) {
+        slots = memory / (service->ring.slot_bytes + sizeof(leati_slot));
+        if (slots < 2) return too_little(service, memory, err);
+        if (slots > LEATI_MAX_QUEUE_SIZE) slots = LEATI_MAX_QUEUE_SIZE;
+        service->max_queue_size = (int)slots - 1;
+    }
+    service->ring.slot_count = workers > 0 ? slots : 1;
     return LEAT_OK;
 }
 
-void leati_ring_fini(leati_ring *ring) {
-    if (ring->shared) munmap(ring->shared, ring->bytes);
-    *ring = (leati_ring){0};
+static leat_status map(leati_ring *ring, size_t control, void **memory, leat_error *err) {
+    bool backed_all = false;
+    LEATI_TRY(check_available(ring, err));
+    LEATI_TRY(ring->roster->between_processes ? map_shared(ring, control, memory, &backed_all, err)
+                                              : map_private(ring, memory, err));
+    ring->backed_by_worker = !backed_all;
+    /* A bonus, where the system gives it. */
+    if (ring->slot_bytes >= HUGE_PAGE_BYTES)
+        madvise((unsigned char *)*memory + control, ring->bytes - control, MADV_HUGEPAGE);
+    return LEAT_OK;
 }
 
-leat_status leati_ring_back_slot(const leati_ring *ring, leati_slot *slot, leat_error *err) {
-    if (!ring->backed_by_worker || slot->backed) return LEAT_OK;
+leat_status leati_service_map(leati_service *service, const leati_roster *roster, size_t memory,
+                              leat_error *err) {
+    leati_ring *ring = &service->ring;
+    const leat_sequence *sequence = &service->sequence;
+    *ring =
+        (leati_ring){.roster = roster, .owner = -1, .batch_ns = LEATI_WAKE_UP_NS /* until one was seen */};
+    LEATI_TRY(lay_out_slot(ring, &sequence->spec, err));
+    LEATI_TRY(choose_slots(service, roster->count, memory, err));
+    size_t slots = sizeof(leati_ring_shared);
+    size_t state = slots + ring->slot_count * sizeof(leati_slot);
+    size_t control = round_up(state + leati_align(sequence->state_bytes), page_bytes());
+    size_t data = 0;
+    if (!leati_mul_size(ring->slot_bytes, ring->slot_count, &data) || data > SIZE_MAX / 4 ||
+        control > SIZE_MAX / 4)
+        return leati_fail(err, LEAT_ENOMEM, "%llu slots of %zu bytes do not fit the address space",
+                          (unsigned long long)ring->slot_count, ring->slot_bytes);
+    ring->bytes = control + data;
+    void *mapped = NULL;
+    LEATI_TRY(map(ring, control, &mapped, err));
+    unsigned char *base = mapped;
+    ring->shared = mapped; /* all zero, as the kernel gives it: every atomic and every slot starts so */
+    ring->slots = (void *)(base + slots);
+    ring->state = base + state;
+    ring->data = base + control;
+    return LEAT_OK;
+}
+
+void leati_service_unmap(leati_service *service) {
+    if (service->ring.shared) munmap(service->ring.shared, service->ring.bytes);
+    service->ring = (leati_ring){0};
+}
+
+leat_status leati_service_back(leati_service *service, leati_slot *slot, leat_error *err) {
+    const leati_ring *ring = &service->ring;
+    if (!ring->backed_by_worker || atomic_load_explicit(&slot->backed, memory_order_relaxed)) return LEAT_OK;
     void *memory = ring->data + (size_t)(slot - ring->slots) * ring->slot_bytes;
     int tries = 0, failed = 0;
     do failed = madvise(memory, ring->slot_bytes, MADV_POPULATE_WRITE) != 0 ? errno : 0;
     while ((failed == EINTR || failed == EAGAIN) && ++tries < 100);
-    if (failed)
+    /* Private memory is there without being asked for, if an older kernel does not know how to ask. */
+    if (failed && (ring->roster->between_processes || failed != EINVAL))
         return leati_fail_errno(err, LEAT_ENOMEM, failed, "no memory for a slot of %zu bytes",
                                 ring->slot_bytes);
-    slot->backed = 1;
+    atomic_store_explicit(&slot->backed, 1, memory_order_relaxed);
     return LEAT_OK;
 }
 
-void leati_ring_inherit(const leati_ring *ring, bool inherit) {
-    madvise(ring->shared, ring->bytes, inherit ? MADV_DOFORK : MADV_DONTFORK);
+void leati_service_inherit(const leati_service *service, bool inherit) {
+    madvise(service->ring.shared, service->ring.bytes, inherit ? MADV_DOFORK : MADV_DONTFORK);
 }

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Delivery: waiting for the next batch in its turn, passing over bad ones, handing good ones out.  Layer: feed. */
+#include "base/clock.h"
+#include "base/error.h"
+#include "feed/stream.h"
+
+#define TICK_NS 50000000 /* how often a waiting caller looks after its helper process */
+
+/* ---- waiting ---- */
+
+/* A batch that a thread has in hand for too long ends the stream: the thread cannot be ended, and its slot not reused. */
+static leat_status check_deadline(leat_feed *feed, leat_error *err) {
+    const leati_slot *slot = leati_ring_slot(&feed->service.ring, feed->delivered);
+    int64_t started_ns = atomic_load_explicit(&slot->started_ns, memory_order_relaxed), now = leati_now_ns();
+    int64_t deadline_ns = feed->options.faults.deadline_ms * 1000000;
+    uint32_t state = atomic_load(&slot->state);
+    if (deadline_ns == 0 || feed->service.ring.roster->between_processes || started_ns == 0 ||
+        state < LEATI_SLOT_CLAIMED || leati_patience_left(&feed->patience, started_ns, deadline_ns, now) > 0)
+        return LEAT_OK;
+    feed->group->patience_ns = deadline_ns;
+    return leati_fail(
+        err, LEAT_ETIMEOUT,
+        "batch %lld of pass %lld: worker thread %d has been making it for %.3g s, its deadline is %.3g s; "
+        "a thread cannot be ended: it and the ring (%.1f MB) stay until it returns.  Worker processes can "
+        "be ended (use_multiprocessing)",
+        (long long)slot->job.position.index, (long long)slot->job.position.pass,
+        (int)(state - LEATI_SLOT_CLAIMED), (double)(now - started_ns) / 1e9, (double)deadline_ns / 1e9,
+        (double)feed->service.ring.bytes / 1e6);
+}
+
+/* How long the caller may sleep without a look around. */
+static int64_t tick_length(const leat_feed *feed) {
+    int64_t deadline_ns = feed->options.faults.deadline_ms * 1000000;
+    if (feed->service.ring.roster->between_processes) return TICK_NS;
+    if (deadline_ns == 0) return -1;
+    return deadline_ns < TICK_NS ? deadline_ns : TICK_NS;
+}
+
+static leat_status wait_for_slot(leat_feed *feed, leati_wait *seen, leat_error *err) {
+    leati_ring *ring = &feed->service.ring;
+    int64_t start = leati_now_ns();
+    leati_ring_announce(ring, feed->issued, true); /* nobody may sleep over a ticket that is waited for */
+    int64_t spin_ns = leati_spin_length(&feed->spin), tick_ns = tick_length(feed);
+    bool only_idle_cores = feed->options.spin_us < 0;
+    leat_status status = LEAT_OK;
+    while (status == LEAT_OK) {
+        leati_patience_sleep(&feed->patience, leati_now_ns(), tick_ns < 0 ? -1 : tick_ns + spin_ns);
+        *seen = leati_ring_await(ring, feed->delivered, spin_ns, only_idle_cores, tick_ns);
+        if (*seen != LEATI_WAIT_TICK) break;
+        leati_patience_wake(&feed->patience, leati_now_ns());
+        spin_ns = 0;
+        status = leati_crew_check(&feed->group->crew, err);
+        if (status == LEAT_OK) status = check_deadline(feed, err);
+    }
+    int64_t waited_ns = leati_now_ns() - start;
+    leati_figures_wait(&feed->figures, start, waited_ns);
+    leati_spin_learn(&feed->spin, waited_ns);
+    return status;
+}
+
+static leat_status await_slot(leat_feed *feed, leat_error *err) {
+    leati_wait seen = leati_ring_look(&feed->service.ring, feed->delivered);
+    if (seen == LEATI_WAIT_READY) {
+        leati_figures_wait(&feed->figures, 0, 0);
+        return LEAT_OK;
+    }
+    if (seen == LEATI_WAIT_TICK) LEATI_TRY(wait_for_slot(feed, &seen, err));
+    if (seen == LEATI_WAIT_READY) return LEAT_OK;
+    if (seen == LEATI_WAIT_STOPPED) return leati_fail(err, LEAT_ESTOPPED, "the feed was stopped");
+    *err = feed->service.ring.shared->failure;
+    return (leat_status)err->code;
+}
+
+/* Without workers the caller is the worker. */
+static leat_status make_inline(leat_feed *feed, leat_error *err) {
+    if (!feed->inline_begun) {
+        LEATI_TRY(leati_worker_begin(&feed->inline_worker, err));
+        feed->inline_begun = true;
+    }
+    leati_slot *slot = leati_ring_slot(&feed->service.ring, feed->delivered);
+    leati_maker_make(&feed->inline_worker.makers[0], slot, 0);
+    leati_figures_wait(&feed->figures, slot->ended_ns - slot->get_ns, slot->get_ns);
+    return LEAT_OK;
+}
+
+/* ---- passing over ---- */
+
+/* A ticket is done with, good or bad. */
+static void pass_ticket(leat_feed *feed, const leati_slot *slot) {
+    const leati_job *job = &slot->job;
+    ++feed->delivered;
+    feed->position = job->position;
+    feed->next = (leat_feed_position){.pass = job->position.pass, .ordinal = job->position.ordinal + 1};
+    feed->length = job->length;
+    feed->pass_due = job->position.ordinal + 1 == job->length;
+}
+
+static leat_status pass_over(leat_feed *feed, const leati_slot *slot, leat_error *err) {
+    leat_error why = slot->error;
+    pass_ticket(feed, slot);
+    ++feed->figures.skips;
+    feed->figures.retries += slot->retries;
+    if (feed->pass_due && feed->good == 0)
+        return leati_fail(err, LEAT_EINVAL, "all %lld batches of pass %lld are bad; the last: %s",
+                          (long long)feed->length, (long long)feed->position.pass, why.message);
+    leati_stream_issue_ahead(feed, false);
+    return LEAT_OK;
+}
+
+static leat_status judge(leat_feed *feed, leati_slot *slot, leat_error *err) {
+    leat_status status = (leat_status)slot->status;
+    if (status == LEAT_OK && slot->batch.size == 0) {
+        feed->generator_ended = true;
+        return LEAT_OK;
+    }
+    if (status == LEAT_OK) {
+        feed->head = slot;
+        return LEAT_OK;
+    }
+    if (status == LEAT_ESKIPPED || feed->options.faults.bad_batch == LEAT_BAD_BATCH_SKIP)
+        return pass_over(feed, slot, err);
+    *err = slot->error;
+    return leati_prefix(status, err, "batch %lld of pass %lld", (long long)slot->job.position.index,
+                        (long long)slot->job.position.pass);
+}
+
+/* Waits for the next good batch of the pass in hand: afterwards it is feed->head, or there is none. */
+static leat_status find_head(leat_feed *feed, leat_error *err) {
+    while (!feed->head && !feed->pass_due && !feed->generator_ended) {
+        if (leati_feed_is_inline(feed)) leati_stream_issue_until(feed, feed->delivered + 1, true);
+        if (feed->issued == feed->delivered && feed->pending != LEAT_OK) {
+            *err = feed->pending_error;
+            return feed->pending;
+        }
+        if (feed->issued == feed->delivered) return LEAT_OK;
+        LEATI_TRY(leati_feed_is_inline(feed) ? make_inline(feed, err) : await_slot(feed, err));
+        LEATI_TRY(judge(feed, leati_ring_slot(&feed->service.ring, feed->delivered), err));
+    }
+    return LEAT_OK;
+}
+
+/* ---- the caller's side ---- */
+
+static leat_status check_ready(leat_feed *feed, leat_error *err) {
+    if (feed->in_use)
+        return leati_fail(err, LEAT_EINVAL,
+                          "the batch in hand must go back by leat_feed_release before the next is taken");
+    if (feed->ended != LEAT_OK) return leati_stream_end(feed, feed->ended, &feed->ended_error, err);
+    if (leati_ring_look(&feed->service.ring, feed->delivered) == LEATI_WAIT_STOPPED) {
+        leat_error why = {0};
+        leati_fail(&why, LEAT_ESTOPPED, "the feed was stopped");
+        return leati_stream_end(feed, LEAT_ESTOPPED, &why, err);
+    }
+    return LEAT_OK;
+}
+
+static leat_status end_unless_ok(leat_feed *feed, leat_status status, const leat_error *why,
+                                 leat_error *err) {
+    return status == LEAT_OK ? LEAT_OK : leati_stream_end(feed, status, why, err);
+}
+
+leat_status leat_feed_await(leat_feed *feed, bool *more, leat_error *err) {
+    leat_error why = {0};
+    *more = false;
+    LEATI_TRY(check_ready(feed, err));
+    LEATI_TRY(end_unless_ok(feed, find_head(feed, &why), &why, err));
+    *more = feed->head != NULL;
+    return LEAT_OK;
+}
+
+static leat_status no_more(const leat_feed *feed, leat_error *err) {
+    if (feed->generator_ended)
+        return leati_fail(err, LEAT_ENOTFOUND, "the generator ended after %lld batches",
+                          (long long)feed->figures.batches);
+    return leati_fail(err, LEAT_ENOTFOUND, "all %lld batches that were asked for have been delivered",
+                      (long long)feed->figures.batches);
+}
+
+static void deliver(leat_feed *feed, const leat_batch **batch) {
+    leati_slot *slot = feed->head;
+    feed->head = NULL;
+    feed->in_use = slot;
+    *batch = &slot->batch;
+    pass_ticket(feed, slot);
+    ++feed->good;
+    leati_figures_take(&feed->figures, &feed->service.ring, slot);
+    feed->service.ring.batch_ns = slot->get_ns;
+    leati_stream_issue_ahead(feed, false);
+    if (leati_figures_wants_depth(&feed->figures)) leati_figures_depth(&feed->figures, leat_feed_ready(feed));
+}
+
+leat_status leat_feed_get(leat_feed *feed, const leat_batch **batch, leat_error *err) {
+    leat_error why = {0};
+    *batch = NULL;
+    LEATI_TRY(check_ready(feed, err));
+    while (!feed->head) { /* a second time round where all that was left of the pass is bad */
+        LEATI_TRY(leati_stream_end_pass(feed, err));
+        LEATI_TRY(end_unless_ok(feed, find_head(feed, &why), &why, err));
+        if (!feed->head && !feed->pass_due) return no_more(feed, err);
+    }
+    deliver(feed, batch);
+    return LEAT_OK;
+}
+
+void leat_feed_release(leat_feed *feed) {
+    if (feed->in_use) leati_figures_release(&feed->figures, &feed->service.ring, feed->in_use);
+    feed->in_use = NULL;
+}
+
+leat_status leat_feed_end_pass(leat_feed *feed, leat_error *err) {
+    return leati_stream_end_pass(feed, err);
+}

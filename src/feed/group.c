@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Feeds opened together.  Layer: feed. */
+#include "feed/group.h"
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "feed/stream.h"
+
+static void unmap_all(leati_group *group) {
+    for (int i = 0; i < group->feed_count; ++i) leati_service_unmap(&group->feeds[i].service);
+    leati_roster_fini(&group->works.roster);
+    leati_roster_fini(&group->no_workers);
+}
+
+static void free_group(void *pointer) {
+    leati_group *group = pointer;
+    for (int i = 0; i < group->feed_count; ++i) leati_worker_fini(&group->feeds[i].inline_worker);
+    leati_crew_fini(&group->crew);
+    if (group->owner == getpid())
+        unmap_all(group); /* its children do not have the mappings, but perhaps others there */
+    leati_free(group->services);
+    leati_free(group->feeds);
+    leati_free(group);
+}
+
+leat_status leati_group_create(leati_group **out, int count, leat_error *err) {
+    *out = NULL;
+    leati_group *group = leati_calloc(1, sizeof *group);
+    if (!group) return leati_fail_memory(err, sizeof *group, "a group of feeds");
+    group->owner = getpid();
+    group->crew.works = &group->works;
+    group->crew.threads.release = free_group;
+    group->crew.threads.owner = group;
+    atomic_store(&group->crew.threads.holders, 1);
+    group->opened_ns = leati_now_ns();
+    group->patience_ns = -1;
+    group->feeds = leati_calloc((size_t)count, sizeof *group->feeds);
+    group->services = leati_calloc((size_t)count, sizeof(leati_service *));
+    group->works.services = group->services;
+    if (!group->feeds || !group->services) {
+        free_group(group);
+        return leati_fail_memory(err, (size_t)count * sizeof *group->feeds, "feeds");
+    }
+    group->feed_count = count;
+    *out = group;
+    return LEAT_OK;
+}
+
+leat_status leati_group_renew(leati_group *group, leat_error *err) {
+    leati_crew_dismiss(&group->crew, -1);
+    return leati_crew_start(&group->crew, err);
+}
+
+int leati_group_destroy(leati_group *group) {
+    if (group->owner != getpid()) { /* a child of the owner: it has no workers */
+        free_group(group);
+        return 0;
+    }
+    for (int i = 0; i < group->feed_count; ++i)
+        if (group->feeds[i].service.ring.shared) leati_ring_stop(&group->feeds[i].service.ring);
+    int left = leati_crew_dismiss(&group->crew, group->patience_ns);
+    for (int i = 0; i < group->feed_count; ++i)
+        if (group->feeds[i].inline_begun) leati_worker_end(&group->feeds[i].inline_worker);
+    if (leati_threads_let_go(&group->crew.threads)) free_group(group);
+    return left;
+}

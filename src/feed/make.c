@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making a batch.  Layer: feed. */
+#include "feed/make.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+leat_status leati_maker_init(leati_maker *maker, leati_service *service, leat_error *err) {
+    *maker = (leati_maker){.service = service};
+    if (!service->rule.by_samples) return LEAT_OK;
+    size_t count = (size_t)service->sequence.spec.batch_size;
+    maker->numbers = leati_calloc(count, sizeof *maker->numbers);
+    return maker->numbers
+               ? LEAT_OK
+               : leati_fail_memory(err, count * sizeof *maker->numbers, "the numbers of a batch's samples");
+}
+
+void leati_maker_fini(leati_maker *maker) {
+    leati_free(maker->numbers);
+    maker->numbers = NULL;
+}
+
+static unsigned char *tensor_memory(const leati_ring *ring, const leati_slot *slot, int i) {
+    return ring->data + (size_t)(slot - ring->slots) * ring->slot_bytes + ring->tensor_offset[i];
+}
+
+/* The full batch, as the sequence is promised to find it. */
+static void prepare(const leati_ring *ring, const leat_batch_spec *spec, leati_slot *slot) {
+    slot->batch.size = spec->batch_size;
+    slot->batch.tensor_count = spec->tensor_count;
+    for (int i = 0; i < spec->tensor_count; ++i) {
+        leat_tensor *tensor = &slot->batch.tensors[i];
+        const leat_tensor_spec *wanted = &spec->tensors[i];
+        tensor->dtype = wanted->dtype;
+        tensor->rank = wanted->rank + 1;
+        tensor->shape[0] = spec->batch_size;
+        for (int d = 0; d < wanted->rank; ++d) tensor->shape[d + 1] = wanted->shape[d];
+        tensor->data = tensor_memory(ring, slot, i);
+    }
+}
+
+/* ---- checking what was made ---- */
+
+static leat_status wrong_shape(const leat_batch_spec *spec, const leat_batch *batch, int i, leat_error *err) {
+    const leat_tensor_spec *wanted = &spec->tensors[i];
+    const leat_tensor *tensor = &batch->tensors[i];
+    int64_t most[LEAT_MAX_RANK] = {batch->size};
+    for (int d = 0; d < wanted->rank; ++d) most[d + 1] = wanted->shape[d];
+    char got[160], expected[160];
+    int rank = tensor->rank < 0 || tensor->rank > LEAT_MAX_RANK ? 0 : tensor->rank;
+    return leati_fail(
+        err, LEAT_ESHAPE,
+        "get set tensor %d ('%s') to shape %s, rank %d, %s; the specification allows at most %s, %s", i,
+        wanted->name, leati_shape_text(got, sizeof got, rank, tensor->shape), (int)tensor->rank,
+        leat_dtype_name(tensor->dtype), leati_shape_text(expected, sizeof expected, wanted->rank + 1, most),
+        leat_dtype_name(wanted->dtype));
+}
+
+/* Shortens the tensors to the batch's size and checks what was set against the specification. */
+static leat_status settle(const leat_batch_spec *spec, leat_batch *batch, leat_error *err) {
+    if (batch->size < 1 || batch->size > spec->batch_size)
+        return leati_fail(err, LEAT_ESHAPE,
+                          "get set a size of %lld samples, the specification allows 1 to %lld",
+                          (long long)batch->size, (long long)spec->batch_size);
+    if (batch->tensor_count != spec->tensor_count)
+        return leati_fail(err, LEAT_ESHAPE, "get set %d tensors, the specification has %d",
+                          (int)batch->tensor_count, (int)spec->tensor_count);
+    for (int i = 0; i < spec->tensor_count; ++i) {
+        leat_tensor *tensor = &batch->tensors[i];
+        const leat_tensor_spec *wanted = &spec->tensors[i];
+        bool fits = tensor->rank == wanted->rank + 1 && tensor->dtype == wanted->dtype && tensor->data;
+        if (fits && tensor->shape[0] == spec->batch_size) tensor->shape[0] = batch->size;
+        fits = fits && tensor->shape[0] == batch->size;
+        for (int d = 0; fits && d < wanted->rank; ++d)
+            fits = tensor->shape[d + 1] >= 1 && tensor->shape[d + 1] <= wanted->shape[d];
+        if (!fits) return wrong_shape(spec, batch, i, err);
+    }
+    return LEAT_OK;
+}
+
+/* The first element that is NaN or infinite, or the count. */
+static int64_t find_not_finite(const leat_tensor *tensor) {
+    int64_t i = 0, count = leat_tensor_count(tensor);
+    if (tensor->dtype == LEAT_F32)
+        for (const float *x = tensor->data; i < count && isfinite(x[i]);) ++i;
+    else if (tensor->dtype == LEAT_F64)
+        for (const double *x = tensor->data; i < count && isfinite(x[i]);) ++i;
+    else
+        return count;
+    return i;
+}
+
+static leat_status check_finite(const leat_batch_spec *spec, const leat_batch *batch, leat_error *err) {
+    for (int i = 0; i < spec->tensor_count; ++i) {
+        const leat_tensor *tensor = &batch->tensors[i];
+        int64_t count = leat_tensor_count(tensor), at = find_not_finite(tensor);
+        if (at == count) continue;
+        double value = tensor->dtype == LEAT_F32 ? (double)((const float *)tensor->data)[at]
+                                                 : ((const double *)tensor->data)[at];
+        return leati_fail(err, LEAT_EUSER, "tensor %d ('%s') holds %s in sample %lld, element %lld of it", i,
+                          spec->tensors[i].name, isnan(value) ? "NaN" : "an infinity",
+                          (long long)(at / (count / batch->size)), (long long)(at % (count / batch->size)));
+    }
+    return LEAT_OK;
+}
+
+/* Tensors that were pointed at memory of the sequence's own: no other process can see that, so they move into the slot. */
+static void bring_home(const leati_ring *ring, leati_slot *slot) {
+    for (int i = 0; i < slot->batch.tensor_count; ++i) {
+        leat_tensor *tensor = &slot->batch.tensors[i];
+        unsigned char *home = tensor_memory(ring, slot, i);
+        if (tensor->data == home) continue;
+        memmove(home, tensor->data, leat_tensor_bytes(tensor));
+        tensor->data = home;
+    }
+}
+
+/* ---- calling the sequence ---- */
+
+static void follow_state(leati_maker *maker) {
+    const leat_sequence *sequence = &maker->service->sequence;
+    const leati_ring *ring = &maker->service->ring;
+    uint64_t version = atomic_load(&ring->shared->state_version);
+    if (version == maker->state_version) return;
+    if (sequence->state_bytes) memcpy(sequence->state, ring->state, sequence->state_bytes);
+    maker->state_version = version;
+}
+
+static leat_status get_samples(leati_maker *maker, leati_slot *slot, leat_rng *rng, leat_error *err) {
+    const leat_sequence *sequence = &maker->service->sequence;
+    const leati_job *job = &slot->job;
+    if (maker->pass != job->position.pass || maker->samples != job->samples) {
+        leati_permutation_init(&maker->permutation, &maker->service->rule, job->position.pass, job->samples);
+        maker->pass = job->position.pass;
+        maker->samples = job->samples;
+    }
+    int64_t most = sequence->spec.batch_size, first = job->position.index * most, left = job->samples - first;
+    slot->batch.size = left < most ? left : most;
+    for (int64_t i = 0; i < slot->batch.size; ++i)
+        maker->numbers[i] = leati_permutation_at(&maker->permutation, first + i);
+    return sequence->get_samples(sequence->user, maker->numbers, slot->batch.size, rng, &slot->batch, err);
+}
+
+static leat_status call(leati_maker *maker, leati_slot *slot, leat_error *err) {
+    const leat_sequence *sequence = &maker->service->sequence;
+    const leat_feed_position *at = &slot->job.position;
+    leat_rng rng = leat_rng_for(maker->service->rule.seed, (uint64_t)at->pass, (uint64_t)at->index);
+    leat_status status = sequence->next ? sequence->next(sequence->user, &rng, &slot->batch, err)
+                         : slot->job.samples
+                             ? get_samples(maker, slot, &rng, err)
+                             : sequence->get(sequence->user, at->index, &rng, &slot->batch, err);
+    if (status == LEAT_OK) return LEAT_OK;
+    if (!err->message[0])
+        leati_fail(err, status, "%s failed without a message: %s", sequence->next ? "next" : "get",
+                   leat_status_text(status));
+    err->message[sizeof err->message - 1] = '\0';
+    err->code = (int32_t)status;
+    return status;
+}
+
+/* One attempt. */
+static leat_status attempt(leati_maker *maker, leati_slot *slot, leat_error *err) {
+    leati_service *service = maker->service;
+    const leat_batch_spec *spec = &service->sequence.spec;
+    err->code = 0; /* enough for a fresh error: clearing its 512 bytes would cost more than a small batch */
+    err->origin = 0;
+    err->origin_code = 0;
+    err->message[0] = '\0';
+    prepare(&service->ring, spec, slot);
+    LEATI_TRY(call(maker, slot, err));
+    if (service->sequence.next && slot->batch.size == 0) {
+        maker->ended = true;
+        return LEAT_OK;
+    }
+    LEATI_TRY(settle(spec, &slot->batch, err));
+    return service->faults.check_finite ? check_finite(spec, &slot->batch, err) : LEAT_OK;
+}
+
+static leat_status make(leati_maker *maker, leati_slot *slot) {
+    leati_service *service = maker->service;
+    if (maker->ended) { /* tickets beyond the end, issued before it was known */
+        slot->batch.size = 0;
+        return LEAT_OK;
+    }
+    LEATI_TRY(leati_service_back(service, slot, &slot->error));
+    if (service->ring.roster->between_processes) follow_state(maker);
+    leat_status status = attempt(maker, slot, &slot->error);
+    while (status != LEAT_OK && status != LEAT_ESKIPPED && slot->retries < service->faults.retries) {
+        ++slot->retries;
+        status = attempt(maker, slot, &slot->error);
+    }
+    if (status == LEAT_OK && !maker->ended && service->ring.roster->between_processes)
+        bring_home(&service->ring, slot);
+    return status;
+}
+
+void leati_maker_make(leati_maker *maker, leati_slot *slot, int worker) {
+    int64_t start = leati_now_ns();
+    atomic_store_explicit(&slot->started_ns, start, memory_order_relaxed);
+    slot->worker = worker;
+    slot->retries = 0;
+    slot->status = (int32_t)make(maker, slot);
+    slot->ended_ns = leati_now_ns();
+    slot->get_ns = slot->ended_ns - start;
+}

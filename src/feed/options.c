@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The feed's options: defaults and limits.  Layer: feed. */
+#include "feed/options.h"
+
+#include "base/error.h"
+#include "feed/roster.h"
+#include "feed/service.h"
+
+leat_feed_options leat_feed_options_default(void) {
+    return (leat_feed_options){.workers = 1,
+                               .max_queue_size = 10,
+                               .world = 1,
+                               .faults = {.max_deaths = 3},
+                               .name = "feed",
+                               .spin_us = -1};
+}
+
+static leat_status check_range(const char *name, int64_t value, int64_t least, int64_t most,
+                               leat_error *err) {
+    if (value >= least && value <= most) return LEAT_OK;
+    if (most == INT64_MAX)
+        return leati_fail(err, LEAT_EINVAL, "%s is %lld, expected at least %lld", name, (long long)value,
+                          (long long)least);
+    return leati_fail(err, LEAT_EINVAL, "%s is %lld, expected %lld to %lld", name, (long long)value,
+                      (long long)least, (long long)most);
+}
+
+static leat_status check_faults(const leat_feed_options *options, leat_error *err) {
+    const leat_faults *faults = &options->faults;
+    LEATI_TRY(check_range("bad_batch", faults->bad_batch, LEAT_BAD_BATCH_FAIL, LEAT_BAD_BATCH_SKIP, err));
+    LEATI_TRY(check_range("retries", faults->retries, 0, INT64_MAX, err));
+    LEATI_TRY(check_range("max_deaths", faults->max_deaths, 1, INT64_MAX, err));
+    LEATI_TRY(check_range("deadline_ms", faults->deadline_ms, 0, INT64_MAX / 1000000, err));
+    if (faults->deadline_ms > 0 && options->workers == 0)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "a deadline needs workers: with workers = 0 the caller makes the batches, and nobody watches");
+    return LEAT_OK;
+}
+
+leat_status leati_feed_options_check(const leat_feed_options *options, leat_error *err) {
+    LEATI_TRY(check_range("workers", options->workers, 0, LEATI_MAX_WORKERS, err));
+    LEATI_TRY(check_range("max_queue_size", options->max_queue_size, 1, LEATI_MAX_QUEUE_SIZE, err));
+    LEATI_TRY(check_range("world", options->world, 1, INT64_MAX, err));
+    LEATI_TRY(check_range("rank", options->rank, 0, options->world - 1, err));
+    LEATI_TRY(check_range("remainder", options->remainder, LEAT_REMAINDER_UNEVEN, LEAT_REMAINDER_PAD, err));
+    LEATI_TRY(check_range("limit", options->limit, 0, INT64_MAX, err));
+    LEATI_TRY(check_range("passes", options->passes, 0, INT64_MAX, err));
+    LEATI_TRY(check_range("spin_us", options->spin_us, -1, INT64_MAX, err));
+    return check_faults(options, err);
+}
+
+static leat_status check_generator(const leat_sequence *sequence, leat_error *err) {
+    if (sequence->length || sequence->get || sequence->samples || sequence->get_samples)
+        return leati_fail(
+            err, LEAT_EINVAL,
+            "a generator has next alone: length, get, samples and get_samples are a sequence's");
+    if (sequence->on_epoch_end)
+        return leati_fail(err, LEAT_EINVAL,
+                          "a generator has no passes, so on_epoch_end would never be called");
+    return LEAT_OK;
+}
+
+leat_status leati_sequence_check(const leat_sequence *sequence, leat_error *err) {
+    if (sequence->struct_size != sizeof *sequence)
+        return leati_fail(err, LEAT_EINVAL,
+                          "the sequence's struct_size is %zu, expected %zu: start from leat_sequence_default",
+                          sequence->struct_size, sizeof *sequence);
+    if (sequence->state_bytes && !sequence->state)
+        return leati_fail(err, LEAT_EINVAL, "the sequence declares %zu bytes of state at NULL",
+                          sequence->state_bytes);
+    if (sequence->next) return check_generator(sequence, err);
+    if (!sequence->length || !sequence->get)
+        return leati_fail(err, LEAT_EINVAL,
+                          "a sequence needs the functions length and get, or next where it is a generator");
+    if (!sequence->samples != !sequence->get_samples)
+        return leati_fail(err, LEAT_EINVAL, "a sequence has samples and get_samples, or neither");
+    return LEAT_OK;
+}

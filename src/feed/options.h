@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checking what a feed is asked for. */
+#ifndef LEATI_FEED_OPTIONS_H
+#define LEATI_FEED_OPTIONS_H
+
+#include "leat/feed.h"
+
+/* Errors: LEAT_EINVAL, LEAT_ENOTSUP. */
+leat_status leati_feed_options_check(const leat_feed_options *options, leat_error *err);
+leat_status leati_sequence_check(const leat_sequence *sequence, leat_error *err);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a feed tells about itself.  Layer: feed. */
+#include "base/clock.h"
+#include "feed/stream.h"
+
+leat_feed_position leat_feed_position_get(const leat_feed *feed) {
+    return feed->position;
+}
+
+leat_feed_position leat_feed_next(const leat_feed *feed) {
+    return feed->next;
+}
+
+int64_t leat_feed_length(const leat_feed *feed) {
+    return feed->length;
+}
+
+leat_feed_making leat_feed_making_get(const leat_feed *feed) {
+    return feed->figures.making;
+}
+
+int leat_feed_ready(const leat_feed *feed) {
+    int ready = 0;
+    if (leati_feed_is_inline(feed)) return 0;
+    for (uint64_t ticket = feed->delivered; ticket < feed->issued; ++ticket, ++ready)
+        if (atomic_load(&leati_ring_slot(&feed->service.ring, ticket)->state) != LEATI_SLOT_READY) break;
+    return ready;
+}
+
+leat_feed_stats leat_feed_stats_get(const leat_feed *feed) {
+    const leati_figures *figures = &feed->figures;
+    const leati_ring *ring = &feed->service.ring;
+    return (leat_feed_stats){.batches = figures->batches,
+                             .bytes = figures->bytes,
+                             .starved = figures->starved,
+                             .wait_ns = figures->wait_ns,
+                             .wait = leati_histogram_percentiles(&figures->wait),
+                             .get_ns = figures->get_ns,
+                             .get = leati_histogram_percentiles(&figures->get),
+                             .worker_deaths = atomic_load(&ring->shared->deaths),
+                             .timeouts = atomic_load(&ring->shared->timeouts),
+                             .retries = figures->retries,
+                             .skips = figures->skips,
+                             .ring_bytes = (int64_t)ring->bytes,
+                             .max_queue_size = feed->service.max_queue_size,
+                             .workers = leati_feed_is_inline(feed) ? 0 : ring->roster->count};
+}
+
+double leat_feed_worker_busy(const leat_feed *feed, int worker) {
+    const leati_roster *roster = feed->service.ring.roster;
+    int64_t open_ns = leati_now_ns() - feed->figures.opened_ns;
+    if (worker < 0 || worker >= roster->count || open_ns <= 0) return 0;
+    double share = (double)atomic_load_explicit(&roster->workers[worker].busy_ns, memory_order_relaxed) /
+                   (double)open_ns;
+    return share < 1 ? share : 1;
+}
+
+int leat_feed_depths(const leat_feed *feed, leat_feed_depth *out, int capacity) {
+    const leati_figures *figures = &feed->figures;
+    int count = figures->depth_count < capacity ? figures->depth_count : capacity;
+    for (int i = 0; i < count; ++i)
+        out[i] = figures->depths[(int64_t)i * figures->depth_count / (count > 0 ? count : 1)];
+    return count;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Passes and tickets.  Layer: feed.
+ *
+ * The consumer issues each ticket with its whole job (pass, ordinal, index), at most max_queue_size ahead of the batches
+ * it has delivered.  Workers know nothing of passes: an end of pass with a hook is merely a ticket not yet issued. */
+#include "feed/stream.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+leat_status leati_stream_end(leat_feed *feed, leat_status status, const leat_error *why, leat_error *err) {
+    if (feed->ended == LEAT_OK) {
+        feed->ended = status;
+        feed->ended_error = *why;
+        leati_ring_stop(&feed->service.ring);
+    }
+    if (err) *err = feed->ended_error;
+    return feed->ended;
+}
+
+/* ---- passes ---- */
+
+static leat_status check_samples(const leat_feed *feed, int64_t pass, int64_t length, int64_t samples,
+                                 leat_error *err) {
+    int64_t batch_size = feed->service.sequence.spec.batch_size;
+    if (samples >= 1 && (samples - 1) / batch_size + 1 == length) return LEAT_OK;
+    return leati_fail(
+        err, LEAT_EINVAL,
+        "pass %lld has %lld samples and %lld batches of %lld: shuffling by samples needs as many "
+        "batches as the samples fill",
+        (long long)pass, (long long)samples, (long long)length, (long long)batch_size);
+}
+
+static leat_status check_length(const leat_feed *feed, int64_t pass, int64_t length, leat_error *err) {
+    if (length < 1)
+        return leati_fail(err, LEAT_EINVAL, "pass %lld has %lld batches: the sequence is empty",
+                          (long long)pass, (long long)length);
+    if (length == LEAT_LENGTH_INFINITE && feed->service.rule.shuffle != LEAT_SHUFFLE_NONE &&
+        feed->options.shuffle != LEAT_SHUFFLE_AUTO)
+        return leati_fail(err, LEAT_ENOTSUP, "a sequence without end cannot be shuffled");
+    return LEAT_OK;
+}
+
+leat_status leati_stream_start_pass(leat_feed *feed, int64_t pass, leat_error *err) {
+    const leat_sequence *sequence = &feed->service.sequence;
+    leati_order_rule *rule = &feed->service.rule;
+    int64_t length = sequence->next ? LEAT_LENGTH_INFINITE : sequence->length(sequence->user);
+    LEATI_TRY(check_length(feed, pass, length, err));
+    if (length == LEAT_LENGTH_INFINITE) rule->shuffle = LEAT_SHUFFLE_NONE;
+    rule->by_samples = rule->by_samples && length != LEAT_LENGTH_INFINITE;
+    feed->samples = rule->by_samples ? sequence->samples(sequence->user) : 0;
+    if (rule->by_samples) LEATI_TRY(check_samples(feed, pass, length, feed->samples, err));
+    feed->pass = pass;
+    feed->ordinal = 0;
+    leati_order_start(&feed->order, rule, pass, length);
+    if (feed->order.length > 0) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL, "pass %lld has %lld batches: none of them is for rank %d of %d",
+                      (long long)pass, (long long)length, feed->order.rank, feed->order.world);
+}
+
+static bool forked_anew(const leat_feed *feed) {
+    return feed->service.ring.roster->between_processes && feed->service.sequence.on_epoch_end &&
+           !feed->service.sequence.state_bytes;
+}
+
+static leat_status run_hook(leat_feed *feed, leat_error *err) {
+    leat_sequence *sequence = &feed->service.sequence;
+    leati_ring *ring = &feed->service.ring;
+    if (!sequence->on_epoch_end) return LEAT_OK;
+    leat_error why = {0};
+    leat_status status = sequence->on_epoch_end(sequence->user, feed->position.pass, &why);
+    why.message[sizeof why.message - 1] = '\0';
+    if (status != LEAT_OK) {
+        leati_fail_origin(err, status, (leat_origin)why.origin, why.origin_code,
+                          "on_epoch_end of pass %lld: %s", (long long)feed->position.pass,
+                          why.message[0] ? why.message : leat_status_text(status));
+        return status;
+    }
+    if (!sequence->state_bytes) return LEAT_OK;
+    /* No batch is being made now, so no worker reads this: the next ticket publishes it. */
+    memcpy(ring->state, sequence->state, sequence->state_bytes);
+    atomic_fetch_add(&ring->shared->state_version, 1);
+    return LEAT_OK;
+}
+
+/* Whether so many batches, the last of them in that pass at its end or not, are all that was asked for. */
+static bool all_asked_for(const leat_feed *feed, uint64_t tickets, int64_t pass, bool at_end) {
+    const leat_feed_options *options = &feed->options;
+    uint64_t batches = tickets - (uint64_t)feed->figures.skips;
+    return (options->limit && batches >= (uint64_t)options->limit) ||
+           (options->passes && (pass >= options->passes || (at_end && pass + 1 >= options->passes)));
+}
+
+static leat_status end_pass(leat_feed *feed, leat_error *err) {
+    bool more = !all_asked_for(feed, feed->delivered, feed->position.pass, true);
+    LEATI_TRY(run_hook(feed, err));
+    feed->passes_ended = feed->position.pass + 1;
+    feed->next = (leat_feed_position){.pass = feed->passes_ended};
+    feed->good = 0;
+    if (more && forked_anew(feed)) LEATI_TRY(leati_group_renew(feed->group, err));
+    if (leati_feed_is_inline(feed))
+        leati_stream_issue_until(feed, feed->delivered + 1, true);
+    else
+        leati_stream_issue_ahead(feed, true);
+    if (feed->issued > feed->delivered)
+        feed->length = leati_ring_slot(&feed->service.ring, feed->delivered)->job.length;
+    else if (feed->pending != LEAT_OK) {
+        *err = feed->pending_error;
+        return feed->pending;
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_stream_end_pass(leat_feed *feed, leat_error *err) {
+    if (!feed->pass_due || feed->in_use) return LEAT_OK;
+    feed->pass_due = false;
+    leat_error why = {0};
+    leat_status status = end_pass(feed, &why);
+    return status == LEAT_OK ? LEAT_OK : leati_stream_end(feed, status, &why, err);
+}
+
+/* ---- tickets ---- */
+
+/* Whether a ticket may be issued; opens the next pass where one is needed and no hook stands before it. */
+static bool may_issue(leat_feed *feed) {
+    bool at_end = feed->ordinal == feed->order.length;
+    if (feed->pending != LEAT_OK || all_asked_for(feed, feed->issued, feed->pass, at_end)) return false;
+    if (!at_end) return true;
+    if (feed->service.sequence.on_epoch_end && feed->passes_ended <= feed->pass) return false;
+    feed->pending = leati_stream_start_pass(feed, feed->pass + 1, &feed->pending_error);
+    return feed->pending == LEAT_OK;
+}
+
+void leati_stream_issue_until(leat_feed *feed, uint64_t end, bool urgent) {
+    while (feed->issued < end && may_issue(feed)) {
+        leati_job job = {.ticket = feed->issued++,
+                         .length = feed->order.length,
+                         .samples = feed->samples,
+                         .position = {feed->pass, feed->ordinal,
+                                      leati_order_index(&feed->order, feed->ordinal)}};
+        ++feed->ordinal;
+        leati_ring_open_slot(&feed->service.ring, &job);
+    }
+    leati_ring_announce(&feed->service.ring, feed->issued, urgent || feed->issued < end);
+}
+
+void leati_stream_issue_ahead(leat_feed *feed, bool urgent) {
+    if (leati_feed_is_inline(feed)) return;
+    leati_stream_issue_until(feed, feed->delivered + (uint64_t)feed->service.max_queue_size, urgent);
+}
