@@ -1,5 +1,8 @@
 # What leat links, each as an imported target.  Debian's package of each: tools/packages.
 find_package(Threads REQUIRED)
+if(LEAT_FEED_ONLY)
+  return()
+endif()
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(jansson REQUIRED IMPORTED_TARGET jansson>=2.13)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
