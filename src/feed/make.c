@@ -83,16 +83,41 @@ static leat_status settle(const leat_batch_spec *spec, leat_batch *batch, leat_e
     return LEAT_OK;
 }
 
+/* Whether a run of numbers has one that is NaN or infinite: all bits of its exponent are set.  No branch, so that the
+ * compiler makes vectors of it. */
+static bool run_is_finite_f32(const float *x, int64_t count) {
+    uint32_t found = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        uint32_t bits = 0;
+        memcpy(&bits, &x[i], sizeof bits);
+        found |= (bits & 0x7f800000u) == 0x7f800000u;
+    }
+    return !found;
+}
+
+static bool run_is_finite_f64(const double *x, int64_t count) {
+    uint64_t found = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        uint64_t bits = 0;
+        memcpy(&bits, &x[i], sizeof bits);
+        found |= (bits & 0x7ff0000000000000u) == 0x7ff0000000000000u;
+    }
+    return !found;
+}
+
+static bool run_is_finite(const leat_tensor *tensor, int64_t first, int64_t count) {
+    if (tensor->dtype == LEAT_F32) return run_is_finite_f32((const float *)tensor->data + first, count);
+    if (tensor->dtype == LEAT_F64) return run_is_finite_f64((const double *)tensor->data + first, count);
+    return true;
+}
+
 /* The first element that is NaN or infinite, or the count. */
 static int64_t find_not_finite(const leat_tensor *tensor) {
-    int64_t i = 0, count = leat_tensor_count(tensor);
-    if (tensor->dtype == LEAT_F32)
-        for (const float *x = tensor->data; i < count && isfinite(x[i]);) ++i;
-    else if (tensor->dtype == LEAT_F64)
-        for (const double *x = tensor->data; i < count && isfinite(x[i]);) ++i;
-    else
-        return count;
-    return i;
+    enum { run = 1024 };
+    int64_t count = leat_tensor_count(tensor), i = 0;
+    while (i < count && run_is_finite(tensor, i, count - i < run ? count - i : run)) i += run;
+    while (i < count && run_is_finite(tensor, i, 1)) ++i;
+    return i < count ? i : count;
 }
 
 static leat_status check_finite(const leat_batch_spec *spec, const leat_batch *batch, leat_error *err) {
