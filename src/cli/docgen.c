@@ -25,8 +25,9 @@ static int write_one(const char *folder, const char *name, void (*write)(FILE *o
 }
 
 static int write_command(const char *folder, const cli_command *command) {
-    char name[64];
-    snprintf(name, sizeof name, "leat-%s.1", command->name);
+    char page[CLI_MAN_NAME_BYTES], name[CLI_MAN_NAME_BYTES + 2];
+    cli_man_name(page, command);
+    snprintf(name, sizeof name, "%s.1", page);
     FILE *file = begin(folder, name);
     if (!file) return 1;
     cli_man_command(file, command);

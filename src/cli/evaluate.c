@@ -2,6 +2,7 @@
 /* `leat evaluate`.  Layer: cli. */
 #include <stdio.h>
 
+#include "cli/feeding.h"
 #include "cli/session.h"
 
 static void print_text(const leat_logs *logs) {
@@ -22,7 +23,7 @@ static void print_json(const leat_logs *logs) {
 }
 
 static int evaluate(cli_session *session) {
-    leat_evaluate_options options = cli_evaluate_options(session->arguments);
+    leat_evaluate_options options = cli_evaluate_options(session);
     leat_error err = {0};
     leat_logs logs = {0};
     cli_catch_signals(session);
@@ -38,9 +39,10 @@ static int evaluate(cli_session *session) {
 
 int cli_evaluate(const cli_arguments *arguments) {
     cli_session session = {.command = "evaluate", .arguments = arguments};
-    int code = cli_load(&session);
+    int code = cli_feeding(session.command, arguments, &session.feeding);
+    if (code == CLI_SUCCESS) code = cli_load(&session, arguments->operands[0]);
     if (code == CLI_SUCCESS) code = cli_compile(&session);
-    if (code == CLI_SUCCESS) code = cli_open(&session, &session.data, CLI_DATA);
+    if (code == CLI_SUCCESS) code = cli_open(&session, &session.data, arguments->text[CLI_DATA]);
     if (code == CLI_SUCCESS) code = evaluate(&session);
     cli_close(&session);
     return code;

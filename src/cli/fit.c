@@ -7,16 +7,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/feeding.h"
 #include "cli/session.h"
 
 enum { path_bytes = 4096, callback_max = 3 };
 
-/* The folder of --out, and the callbacks that write to it. */
+/* The folder of --out, the callbacks that write to it, and the trace. */
 typedef struct output {
     const char *folder; /* NULL: nothing is saved */
     leat_callback callbacks[callback_max];
     leat_callback *list[callback_max];
     int count;
+    leat_trace *trace; /* NULL: none */
 } output;
 
 static void in_folder(char out[path_bytes], const output *to, const char *name) {
@@ -62,6 +64,8 @@ static int open_output(cli_session *session, output *to) {
     const cli_arguments *a = session->arguments;
     leat_error err = {0};
     to->folder = a->text[CLI_OUT];
+    if (a->text[CLI_TRACE] && leat_trace_open(&to->trace, a->text[CLI_TRACE], &err) != LEAT_OK)
+        return cli_fail(session, &err);
     if (!to->folder) return CLI_SUCCESS;
     int code = make_folder(session, to->folder);
     if (code != CLI_SUCCESS) return code;
@@ -72,8 +76,12 @@ static int open_output(cli_session *session, output *to) {
     return status == LEAT_OK ? CLI_SUCCESS : cli_fail(session, &err);
 }
 
-static void close_output(output *to) {
+/* Ends the trace: after the fit, whose feeds write to it. */
+static int close_output(const cli_session *session, output *to, int code) {
+    leat_error err = {0};
     for (int i = 0; i < to->count; ++i) leat_callback_destroy(&to->callbacks[i]);
+    if (leat_trace_close(&to->trace, &err) != LEAT_OK && code != CLI_FAILURE) code = cli_fail(session, &err);
+    return code;
 }
 
 static leat_fit_options fit_options(const cli_session *session, const output *to) {
@@ -85,12 +93,16 @@ static leat_fit_options fit_options(const cli_session *session, const output *to
     options.validation_steps = cli_number(a, CLI_VALIDATION_STEPS, 0);
     options.validation_freq = cli_number(a, CLI_VALIDATION_FREQ, options.validation_freq);
     options.verbose = (int)cli_number(a, CLI_VERBOSE, 1);
-    options.workers = (int)cli_number(a, CLI_WORKERS, options.workers);
-    options.max_queue_size = (int)cli_number(a, CLI_MAX_QUEUE_SIZE, options.max_queue_size);
-    options.use_multiprocessing = a->text[CLI_MULTIPROCESSING] != NULL;
-    options.seed = (uint64_t)cli_number(a, CLI_SEED, 0);
+    options.workers = session->feeding.workers;
+    options.use_multiprocessing = session->feeding.use_multiprocessing;
+    options.max_queue_size = session->feeding.max_queue_size;
+    options.feed_memory = session->feeding.memory;
+    options.shuffle = session->feeding.shuffle;
+    options.shuffle_window = session->feeding.shuffle_window;
+    options.faults = session->feeding.faults;
+    options.trace = to->trace;
+    options.seed = session->feeding.seed;
     options.threads = (int)cli_number(a, CLI_THREADS, 0);
-    if (a->text[CLI_NO_SHUFFLE]) options.shuffle = LEAT_SHUFFLE_NONE;
     options.callbacks = to->list;
     options.callback_count = to->count;
     options.validation = a->text[CLI_VALIDATION] ? &session->validation : NULL;
@@ -157,11 +169,12 @@ static int prepare(cli_session *session, output *to) {
               stderr);
         return CLI_USAGE;
     }
-    int code = cli_load(session);
+    int code = cli_feeding(session->command, a, &session->feeding);
+    if (code == CLI_SUCCESS) code = cli_load(session, a->operands[0]);
     if (code == CLI_SUCCESS) code = cli_compile(session);
-    if (code == CLI_SUCCESS) code = cli_open(session, &session->data, CLI_TRAIN);
+    if (code == CLI_SUCCESS) code = cli_open(session, &session->data, a->text[CLI_TRAIN]);
     if (code == CLI_SUCCESS && a->text[CLI_VALIDATION])
-        code = cli_open(session, &session->validation, CLI_VALIDATION);
+        code = cli_open(session, &session->validation, a->text[CLI_VALIDATION]);
     return code == CLI_SUCCESS ? open_output(session, to) : code;
 }
 
@@ -170,7 +183,7 @@ int cli_fit(const cli_arguments *arguments) {
     output to = {0};
     int code = prepare(&session, &to);
     if (code == CLI_SUCCESS) code = train(&session, &to);
-    close_output(&to);
+    code = close_output(&session, &to, code);
     cli_close(&session);
     return code;
 }

@@ -35,10 +35,16 @@ static void wrap(FILE *out, const char *text, int indent) {
     fputc('\n', out);
 }
 
+/* The commands of a group; of NULL: those of none. */
+static void help_members(FILE *out, const cli_command *group) {
+    for (int i = 0; i < cli_command_count; ++i)
+        if (cli_command_is_in(&cli_commands[i], group))
+            fprintf(out, "  %-10s %s\n", cli_command_last_name(&cli_commands[i]), cli_commands[i].summary);
+}
+
 void cli_help_overview(FILE *out) {
     fputs("usage: leat COMMAND [ARGUMENT...]\n\nTrains Keras models, and uses them.\n\ncommands:\n", out);
-    for (int i = 0; i < cli_command_count; ++i)
-        fprintf(out, "  %-10s %s\n", cli_commands[i].name, cli_commands[i].summary);
+    help_members(out, NULL);
     fputs("\nleat COMMAND --help says more of each; leat help specs says how data is named.\n"
           "\nexit codes: 0 success, 1 failure, 2 wrong usage, 130 and 143 on SIGINT and SIGTERM\n",
           out);
@@ -66,6 +72,10 @@ void cli_help_command(FILE *out, const cli_command *command) {
     }
     fputs(" [OPTION...]\n\n", out);
     wrap(out, command->description, 0);
+    if (!command->run) {
+        fputs("\ncommands:\n", out);
+        help_members(out, command);
+    }
     fputs("\noptions:\n", out);
     for (int i = 0; i < command->use_count; ++i) help_option(out, &command->uses[i]);
     fputs("\nexamples:\n", out);
@@ -81,7 +91,10 @@ int cli_help(const cli_arguments *arguments) {
         cli_help_overview(stdout);
         return CLI_SUCCESS;
     }
-    const char *topic = arguments->operands[0];
+    char topic[64];
+    bool two = arguments->operand_count == 2;
+    snprintf(topic, sizeof topic, "%s%s%s", arguments->operands[0], two ? " " : "",
+             two ? arguments->operands[1] : "");
     const cli_command *command = cli_command_find(topic);
     if (strcmp(topic, "specs") == 0)
         fputs(leat_source_help(), stdout);

@@ -21,18 +21,32 @@ static int unknown_command(const char *name) {
     return CLI_USAGE;
 }
 
+/* Finds the command that argv names with one word, or with two where the first is a group, and takes them off. */
+static int find(int *argc, char ***argv, const cli_command **out) {
+    char joined[64];
+    const char *name = (*argv)[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
+    if (strcmp(name, "--version") == 0) name = "version";
+    *out = cli_command_find(name);
+    *argc -= 2, *argv += 2;
+    if (*out && !(*out)->run && *argc > 0 && (*argv)[0][0] != '-') {
+        snprintf(joined, sizeof joined, "%s %s", name, (*argv)[0]);
+        name = joined;
+        *out = cli_command_find(name);
+        *argc -= 1, *argv += 1;
+    }
+    return *out ? CLI_SUCCESS : unknown_command(name);
+}
+
 static int run(int argc, char **argv) {
     if (argc < 2) {
         cli_help_overview(stderr);
         return CLI_USAGE;
     }
-    const char *name = argv[1];
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
-    if (strcmp(name, "--version") == 0) name = "version";
-    const cli_command *command = cli_command_find(name);
+    const cli_command *command = NULL;
     cli_arguments arguments;
-    if (!command) return unknown_command(name);
-    int code = cli_parse(command, argc - 2, argv + 2, &arguments);
+    int code = find(&argc, &argv, &command);
+    if (code == CLI_SUCCESS) code = cli_parse(command, argc, argv, &arguments);
     if (code != CLI_SUCCESS) return code;
     if (arguments.text[CLI_HELP]) {
         cli_help_command(stdout, command);

@@ -63,21 +63,39 @@ static void roff_exit_codes(FILE *out) {
     fputs(".SH EXIT STATUS\n0 success, 1 failure, 2 wrong usage, 130 and 143 on SIGINT and SIGTERM.\n", out);
 }
 
-void cli_man_overview(FILE *out) {
-    roff_head(out, "leat", 1, "train Keras models, and use them");
-    fputs(".SH SYNOPSIS\n.B leat\n.I COMMAND\n[\\fIARGUMENT\\fR...]\n.SH COMMANDS\n", out);
+/* "leat-feed-bench": the page of a command. */
+void cli_man_name(char out[CLI_MAN_NAME_BYTES], const cli_command *command) {
+    snprintf(out, CLI_MAN_NAME_BYTES, "leat-%s", command->name);
+    for (char *p = out; *p; ++p)
+        if (*p == ' ') *p = '-';
+}
+
+/* The commands of a group; of NULL: those of none. */
+static void roff_members(FILE *out, const cli_command *group) {
+    fputs(".SH COMMANDS\n", out);
     for (int i = 0; i < cli_command_count; ++i) {
-        fprintf(out, ".TP\n.BR leat\\-%s (1)\n", cli_commands[i].name);
+        char name[CLI_MAN_NAME_BYTES];
+        if (!cli_command_is_in(&cli_commands[i], group)) continue;
+        cli_man_name(name, &cli_commands[i]);
+        fputs(".TP\n.BR ", out);
+        roff(out, name, false);
+        fputs(" (1)\n", out);
         roff(out, cli_commands[i].summary, false);
         fputc('\n', out);
     }
+}
+
+void cli_man_overview(FILE *out) {
+    roff_head(out, "leat", 1, "train Keras models, and use them");
+    fputs(".SH SYNOPSIS\n.B leat\n.I COMMAND\n[\\fIARGUMENT\\fR...]\n", out);
+    roff_members(out, NULL);
     roff_exit_codes(out);
     fputs(".SH SEE ALSO\n.BR leat\\-specs (7)\n", out);
 }
 
 void cli_man_command(FILE *out, const cli_command *command) {
-    char name[64];
-    snprintf(name, sizeof name, "leat-%s", command->name);
+    char name[CLI_MAN_NAME_BYTES];
+    cli_man_name(name, command);
     roff_head(out, name, 1, command->summary);
     fprintf(out, ".SH SYNOPSIS\n.B leat %s\n", command->name);
     if (command->operand) fprintf(out, "\\fI%s\\fR\n", command->operand);
@@ -90,7 +108,9 @@ void cli_man_command(FILE *out, const cli_command *command) {
     }
     fputs("[\\fIOPTION\\fR...]\n.SH DESCRIPTION\n", out);
     roff(out, command->description, false);
-    fputs("\n.SH OPTIONS\n", out);
+    fputc('\n', out);
+    if (!command->run) roff_members(out, command);
+    fputs(".SH OPTIONS\n", out);
     for (int i = 0; i < command->use_count; ++i) roff_option(out, &command->uses[i]);
     fputs(".SH EXAMPLES\n.nf\n", out);
     roff(out, command->examples, true);
@@ -117,12 +137,21 @@ static void bash_value(FILE *out, const cli_option *option) {
     case CLI_FOLDER: fputs("COMPREPLY=($(compgen -d -- \"$cur\")); return", out); break;
     case CLI_FLAG: fputs(";", out); break;
     case CLI_TEXT:
-    case CLI_NUMBER: fputs("return", out); break;
+    case CLI_NUMBER:
+    case CLI_SIZE:
+    case CLI_DURATION: fputs("return", out); break;
     }
     fputs(" ;;\n", out);
 }
 
-void cli_bash_completion(FILE *out) {
+/* The names that may stand where a command of this group does; of NULL: of none. */
+static void bash_members(FILE *out, const cli_command *group) {
+    for (int i = 0; i < cli_command_count; ++i)
+        if (cli_command_is_in(&cli_commands[i], group))
+            fprintf(out, "%s ", cli_command_last_name(&cli_commands[i]));
+}
+
+static void bash_head(FILE *out) {
     fputs(
         "# bash completion of leat, made from its table of commands and options\n"
         "_leat_spec() {\n"
@@ -142,8 +171,20 @@ void cli_bash_completion(FILE *out) {
         "    if [ \"$COMP_CWORD\" = 1 ]; then\n"
         "        COMPREPLY=($(compgen -W '",
         out);
-    for (int i = 0; i < cli_command_count; ++i) fprintf(out, "%s ", cli_commands[i].name);
-    fputs("--help --version' -- \"$cur\")); return\n    fi\n    case $prev in\n", out);
+    bash_members(out, NULL);
+    fputs("--help --version' -- \"$cur\")); return\n    fi\n    case $command in\n", out);
+    for (int i = 0; i < cli_command_count; ++i) {
+        if (cli_commands[i].run) continue;
+        fprintf(out, "    %s) [ \"$COMP_CWORD\" != 2 ] || { COMPREPLY=($(compgen -W '", cli_commands[i].name);
+        bash_members(out, &cli_commands[i]);
+        fputs("--help' -- \"$cur\")); return; }\n        command=\"$command ${COMP_WORDS[2]}\" ;;\n", out);
+    }
+    fputs("    esac\n", out);
+}
+
+void cli_bash_completion(FILE *out) {
+    bash_head(out);
+    fputs("    case $prev in\n", out);
     for (int i = 0; i < CLI_OPTION_COUNT; ++i)
         if (cli_options[i].value != CLI_FLAG) bash_value(out, &cli_options[i]);
     fputs("    esac\n    case $cur in\n    -*) ;;\n"
@@ -152,9 +193,10 @@ void cli_bash_completion(FILE *out) {
           "    esac\n    case $command in\n",
           out);
     for (int i = 0; i < cli_command_count; ++i) {
-        fprintf(out, "    %s) COMPREPLY=($(compgen -W '", cli_commands[i].name);
+        if (!cli_commands[i].run) continue;
+        fprintf(out, "    '%s') COMPREPLY=($(compgen -W '", cli_commands[i].name);
         if (strcmp(cli_commands[i].name, "help") == 0) {
-            for (int k = 0; k < cli_command_count; ++k) fprintf(out, "%s ", cli_commands[k].name);
+            bash_members(out, NULL);
             fputs("specs ", out);
         }
         for (int k = 0; k < cli_commands[i].use_count; ++k)

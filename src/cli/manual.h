@@ -10,7 +10,9 @@
 void cli_help_overview(FILE *out);
 void cli_help_command(FILE *out, const cli_command *command);
 
-/* roff: leat.1, leat-COMMAND.1, leat-specs.7. */
+/* roff: leat.1, leat-COMMAND.1, leat-specs.7; and the name of a command's page, "leat-feed-bench". */
+enum { CLI_MAN_NAME_BYTES = 64 };
+void cli_man_name(char out[CLI_MAN_NAME_BYTES], const cli_command *command);
 void cli_man_overview(FILE *out);
 void cli_man_command(FILE *out, const cli_command *command);
 void cli_man_specs(FILE *out);

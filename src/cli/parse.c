@@ -41,10 +41,17 @@ const char *cli_nearest(const char *word, const char *const *names, int count) {
 }
 
 const char *cli_nearest_command(const char *word) {
-    const char *names[16];
+    const char *names[32], *last_names[32];
     int count = 0;
-    for (; count < cli_command_count && count < 16; ++count) names[count] = cli_commands[count].name;
-    return cli_nearest(word, names, count);
+    for (; count < cli_command_count && count < 32; ++count) {
+        names[count] = cli_commands[count].name;
+        last_names[count] = cli_command_last_name(&cli_commands[count]);
+    }
+    const char *near = cli_nearest(word, names, count), *last = NULL;
+    if (!near) last = cli_nearest(word, last_names, count);
+    for (int i = 0; last && i < count; ++i)
+        if (last == last_names[i]) near = names[i];
+    return near;
 }
 
 static int wrong(const cli_command *command) {
@@ -52,31 +59,95 @@ static int wrong(const cli_command *command) {
     return CLI_USAGE;
 }
 
+/* What Keras's users may still write. */
+static const char *const old_words[][2] = {
+    {"--nb-worker", "say --workers"},
+    {"--pickle-safe", "say --use-multiprocessing"},
+    {"--max-q-size", "say --max-queue-size"},
+    {"--nb-epoch", "say --epochs"},
+    {"--samples-per-epoch", "say --steps-per-epoch, which counts batches"},
+    {"--wait-time", "leat never polls: there is nothing to wait between"},
+    {"--random-seed", "say --seed"},
+};
+
+static const char *old_word_hint(const char *word) {
+    char plain[32];
+    size_t length = strlen(word);
+    if (length >= sizeof plain) return NULL;
+    for (size_t i = 0; i <= length; ++i) plain[i] = word[i] == '_' ? '-' : word[i];
+    for (size_t i = 0; i < sizeof old_words / sizeof *old_words; ++i)
+        if (strcmp(plain, old_words[i][0]) == 0) return old_words[i][1];
+    return NULL;
+}
+
 static int unknown_option(const cli_command *command, const char *word) {
-    const char *names[CLI_OPTION_COUNT];
+    const char *names[CLI_OPTION_COUNT], *hint = old_word_hint(word);
     for (int i = 0; i < command->use_count; ++i) names[i] = cli_options[command->uses[i].id].name;
-    const char *near = cli_nearest(word, names, command->use_count);
+    const char *near = hint ? NULL : cli_nearest(word, names, command->use_count);
     fprintf(stderr, "leat %s: unknown option '%s'", command->name, word);
+    if (hint) fprintf(stderr, ": %s", hint);
     if (near) fprintf(stderr, ": did you mean '%s'?", near);
     fputc('\n', stderr);
     return wrong(command);
 }
 
-static int read_number(const cli_command *command, cli_option_id id, cli_arguments *out) {
-    const cli_option *option = &cli_options[id];
-    const char *text = out->text[id];
+static bool read_number(const char *text, int64_t *out) {
     char *end = NULL;
     errno = 0;
     long long value = strtoll(text, &end, 10);
-    if (errno == 0 && *text && !*end && value >= option->minimum && value <= option->maximum) {
+    *out = value;
+    return errno == 0 && *text && !*end;
+}
+
+/* 65536, 512M: digits, and a letter for 1024, 1024^2 or 1024^3. */
+static bool read_size(const char *text, int64_t *out) {
+    static const char units[] = "KMGkmg";
+    size_t digits = strspn(text, "0123456789");
+    const char *unit = text[digits] ? strchr(units, text[digits]) : NULL;
+    int shift = unit ? (int)((unit - units) % 3 + 1) * 10 : 0;
+    if (digits == 0 || digits > 18 || (unit ? text[digits + 1] : text[digits])) return false;
+    int64_t value = strtoll(text, NULL, 10);
+    *out = value << shift;
+    return value <= INT64_MAX >> shift;
+}
+
+/* 30, 0.5: in milliseconds, rounded up. */
+static bool read_seconds(const char *text, int64_t *out) {
+    size_t length = strlen(text);
+    char *end = NULL;
+    double ms = 1000 * strtod(text, &end);
+    if (length == 0 || strspn(text, "0123456789.") != length || *end || ms > 1e15) return false;
+    *out = (int64_t)ms;
+    if ((double)*out < ms) ++*out;
+    return true;
+}
+
+static void say_expected(const cli_option *option) {
+    if (option->value == CLI_SIZE)
+        fputs("expected bytes, such as 65536, 64K, 512M or 2G\n", stderr);
+    else if (option->value == CLI_DURATION)
+        fprintf(stderr, "expected seconds, such as 30 or 0.5, of at least %g\n",
+                (double)option->minimum / 1e3);
+    else if (option->maximum < INT32_MAX - 1)
+        fprintf(stderr, "expected a whole number from %" PRId64 " to %" PRId64 "\n", option->minimum,
+                option->maximum);
+    else
+        fprintf(stderr, "expected a whole number of at least %" PRId64 "\n", option->minimum);
+}
+
+/* The value of an option that has a number. */
+static int read_value(const cli_command *command, cli_option_id id, cli_arguments *out) {
+    const cli_option *option = &cli_options[id];
+    int64_t value = 0;
+    bool is = option->value == CLI_SIZE       ? read_size(out->text[id], &value)
+              : option->value == CLI_DURATION ? read_seconds(out->text[id], &value)
+                                              : read_number(out->text[id], &value);
+    if (is && value >= option->minimum && value <= option->maximum) {
         out->number[id] = value;
         return CLI_SUCCESS;
     }
-    fprintf(stderr, "leat %s: %s '%s': expected a whole number ", command->name, option->name, text);
-    if (option->maximum < INT32_MAX)
-        fprintf(stderr, "from %" PRId64 " to %" PRId64 "\n", option->minimum, option->maximum);
-    else
-        fprintf(stderr, "of at least %" PRId64 "\n", option->minimum);
+    fprintf(stderr, "leat %s: %s '%s': ", command->name, option->name, out->text[id]);
+    say_expected(option);
     return wrong(command);
 }
 
@@ -119,11 +190,13 @@ static int read_option(const cli_command *command, int argc, char **argv, int *a
                 option->metavar);
         return wrong(command);
     }
-    return option->value == CLI_NUMBER ? read_number(command, (cli_option_id)id, out) : CLI_SUCCESS;
+    bool numeric = option->value == CLI_NUMBER || option->value == CLI_SIZE || option->value == CLI_DURATION;
+    return numeric ? read_value(command, (cli_option_id)id, out) : CLI_SUCCESS;
 }
 
 static int read_operand(const cli_command *command, const char *word, cli_arguments *out) {
-    if (!command->operand || out->operand_count == 1) {
+    int most = !command->operand ? 0 : strstr(command->operand, "...") ? 2 : 1;
+    if (out->operand_count == most) {
         fprintf(stderr, "leat %s: unexpected argument '%s'\n", command->name, word);
         return wrong(command);
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/feeding.h"
 #include "cli/session.h"
 #include "leat/npz.h"
 
@@ -111,7 +112,7 @@ static int save(const cli_session *session, const leat_predictions *predictions)
 }
 
 static int predict(cli_session *session) {
-    leat_evaluate_options options = cli_evaluate_options(session->arguments);
+    leat_evaluate_options options = cli_evaluate_options(session);
     leat_predictions *predictions = NULL;
     leat_error err = {0};
     cli_catch_signals(session);
@@ -125,9 +126,10 @@ static int predict(cli_session *session) {
 
 int cli_predict(const cli_arguments *arguments) {
     cli_session session = {.command = "predict", .arguments = arguments};
-    int code = cli_load(&session);
+    int code = cli_feeding(session.command, arguments, &session.feeding);
+    if (code == CLI_SUCCESS) code = cli_load(&session, arguments->operands[0]);
     if (code == CLI_SUCCESS) code = check_output(&session);
-    if (code == CLI_SUCCESS) code = cli_open(&session, &session.data, CLI_DATA);
+    if (code == CLI_SUCCESS) code = cli_open(&session, &session.data, arguments->text[CLI_DATA]);
     if (code == CLI_SUCCESS) code = predict(&session);
     cli_close(&session);
     return code;

@@ -13,11 +13,13 @@
 
 /* What a signal handler may touch: set while the handlers are installed. */
 static leat_model *volatile running;
+static leat_feed *volatile measured;
 static volatile sig_atomic_t received;
 
 static void on_signal(int number) {
     received = number;
     if (running) leat_model_stop_training(running);
+    if (measured) leat_feed_stop(measured);
 }
 
 static void handle(int number, void (*handler)(int)) {
@@ -29,6 +31,7 @@ static void handle(int number, void (*handler)(int)) {
 
 int cli_catch_signals(cli_session *session) {
     running = session->model;
+    measured = session->feed;
     handle(SIGINT, on_signal);
     handle(SIGTERM, on_signal);
     return CLI_SUCCESS;
@@ -52,9 +55,8 @@ static bool ends_with(const char *text, const char *end) {
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-int cli_load(cli_session *session) {
+int cli_load(cli_session *session, const char *path) {
     leat_error err = {0};
-    const char *path = session->arguments->operands[0];
     leat_status status = leat_model_load(&session->model, path, &err);
     if (status == LEAT_OK && ends_with(path, ".json"))
         status = leat_model_initialize(session->model, (uint64_t)cli_number(session->arguments, CLI_SEED, 0),
@@ -80,11 +82,11 @@ int cli_compile(cli_session *session) {
                                                                          : cli_fail(session, &err);
 }
 
-int cli_open(cli_session *session, leat_sequence *out, cli_option_id option) {
+int cli_open(cli_session *session, leat_sequence *out, const char *spec) {
     leat_source_options options = leat_source_options_default();
     leat_error err = {0};
     options.batch_size = cli_number(session->arguments, CLI_BATCH_SIZE, options.batch_size);
-    leat_status status = leat_source_open(out, session->arguments->text[option], &options, &err);
+    leat_status status = leat_source_open(out, spec, &options, &err);
     if (status == LEAT_OK) return CLI_SUCCESS;
     cli_fail(session, &err);
     if (status != LEAT_EINVAL) return CLI_FAILURE;
@@ -96,19 +98,25 @@ void cli_close(cli_session *session) {
     handle(SIGINT, SIG_DFL);
     handle(SIGTERM, SIG_DFL);
     running = NULL;
-    leat_sequence_destroy(&session->data);
-    leat_sequence_destroy(&session->validation);
+    measured = NULL;
+    if (leat_feed_close(&session->feed) ==
+        0) { /* otherwise a thread that cannot be ended still reads the data */
+        leat_sequence_destroy(&session->data);
+        leat_sequence_destroy(&session->validation);
+    }
     leat_model_destroy(&session->model);
 }
 
-leat_evaluate_options cli_evaluate_options(const cli_arguments *arguments) {
+leat_evaluate_options cli_evaluate_options(const cli_session *session) {
+    const cli_arguments *arguments = session->arguments;
+    const leat_feed_options *feeding = &session->feeding;
     leat_evaluate_options options = leat_evaluate_options_default();
     options.steps = cli_number(arguments, CLI_STEPS, 0);
     options.verbose = (int)cli_number(arguments, CLI_VERBOSE, 1);
-    options.workers = (int)cli_number(arguments, CLI_WORKERS, options.workers);
-    options.max_queue_size = (int)cli_number(arguments, CLI_MAX_QUEUE_SIZE, options.max_queue_size);
-    options.use_multiprocessing = arguments->text[CLI_MULTIPROCESSING] != NULL;
-    options.seed = (uint64_t)cli_number(arguments, CLI_SEED, 0);
+    options.workers = feeding->workers;
+    options.use_multiprocessing = feeding->use_multiprocessing;
+    options.max_queue_size = feeding->max_queue_size;
+    options.seed = feeding->seed;
     options.threads = (int)cli_number(arguments, CLI_THREADS, 0);
     return options;
 }

@@ -7,6 +7,7 @@
 
 #include "cli/table.h"
 #include "leat/error.h"
+#include "leat/feed.h"
 #include "leat/model.h"
 #include "leat/sequence.h"
 #include "leat/train.h"
@@ -14,21 +15,24 @@
 typedef struct cli_session {
     const char *command;
     const cli_arguments *arguments;
+    leat_feed_options feeding; /* what the command line says of it: see cli/feeding.h */
     leat_model *model;
+    leat_feed *feed; /* of a command that takes batches itself */
     leat_sequence data;
     leat_sequence validation;
 } cli_session;
 
-/* Loads the model that is the operand.  Like all below: says what went wrong and returns an exit code. */
-int cli_load(cli_session *session);
+/* Loads the model.  Like all below: says what went wrong and returns an exit code. */
+int cli_load(cli_session *session, const char *path);
 
 /* Compiles the model where --optimizer, --loss or --metrics ask for it; otherwise it must be compiled. */
 int cli_compile(cli_session *session);
 
-/* Opens the data that an option names. */
-int cli_open(cli_session *session, leat_sequence *out, cli_option_id option);
+/* Opens the data that a SPEC names. */
+int cli_open(cli_session *session, leat_sequence *out, const char *spec);
 
-/* From here on SIGINT and SIGTERM ask the model to stop after the batch in hand; a second one ends the process. */
+/* From here on SIGINT and SIGTERM ask the model and the feed to stop after the batch in hand; a second one ends the
+ * process. */
 int cli_catch_signals(cli_session *session);
 
 /* 130 or 143 when a signal came, otherwise 0. */
@@ -43,7 +47,7 @@ int cli_fail(const cli_session *session, const leat_error *err);
 /* The number of an option, or `otherwise` where it was not given. */
 int64_t cli_number(const cli_arguments *arguments, cli_option_id id, int64_t otherwise);
 
-leat_evaluate_options cli_evaluate_options(const cli_arguments *arguments);
+leat_evaluate_options cli_evaluate_options(const cli_session *session);
 
 /* "..." with what JSON wants escaped, and a number that reads back as the same double (null: not finite). */
 void cli_json_string(FILE *out, const char *text);

@@ -11,6 +11,12 @@ const cli_option cli_options[CLI_OPTION_COUNT] = {
 #undef CLI_OPTION_ROW
 };
 
+/* What becomes of batches that cannot be made. */
+#define FAULT_USES                                                                                           \
+    {CLI_BAD_BATCH, false}, {CLI_BATCH_TIMEOUT, false}, {CLI_MAX_DEATHS, false}, {                           \
+        CLI_CHECK_FINITE, false                                                                              \
+    }
+
 static const cli_use fit_uses[] = {
     {CLI_TRAIN, true},
     {CLI_VALIDATION, false},
@@ -23,7 +29,10 @@ static const cli_use fit_uses[] = {
     {CLI_WORKERS, false},
     {CLI_MULTIPROCESSING, false},
     {CLI_MAX_QUEUE_SIZE, false},
+    {CLI_FEED_MEMORY, false},
+    {CLI_SHUFFLE, false},
     {CLI_NO_SHUFFLE, false},
+    FAULT_USES,
     {CLI_SEED, false},
     {CLI_THREADS, false},
     {CLI_INITIAL_EPOCH, false},
@@ -31,6 +40,7 @@ static const cli_use fit_uses[] = {
     {CLI_VALIDATION_FREQ, false},
     {CLI_VERBOSE, false},
     {CLI_OUT, false},
+    {CLI_TRACE, false},
     {CLI_JSON, false},
     {CLI_HELP, false},
 };
@@ -89,8 +99,8 @@ const cli_command cli_commands[] = {
      USES(predict_uses), cli_predict},
     {"summary", "MODEL", "a model's layers, shapes and numbers of parameters",
      "Keras's table, on standard output.", "leat summary model.h5", USES(help_uses), cli_summary},
-    {"help", "[TOPIC]", "help on a command, or on specs: how data is named", "TOPIC is a command or `specs`.",
-     "leat help specs\nleat help fit", USES(help_uses), cli_help},
+    {"help", "[TOPIC...]", "help on a command, or on specs: how data is named",
+     "TOPIC is a command or `specs`.", "leat help specs\nleat help fit", USES(help_uses), cli_help},
     {"version", NULL, "the version", "The library's version, on standard output.", "leat version",
      USES(help_uses), cli_version},
 };
@@ -101,4 +111,16 @@ const cli_command *cli_command_find(const char *name) {
     for (int i = 0; i < cli_command_count; ++i)
         if (strcmp(cli_commands[i].name, name) == 0) return &cli_commands[i];
     return NULL;
+}
+
+const char *cli_command_last_name(const cli_command *command) {
+    const char *blank = strchr(command->name, ' ');
+    return blank ? blank + 1 : command->name;
+}
+
+bool cli_command_is_in(const cli_command *command, const cli_command *group) {
+    size_t length = group ? strlen(group->name) : 0;
+    const char *last = cli_command_last_name(command);
+    if (!group) return last == command->name;
+    return last == command->name + length + 1 && memcmp(command->name, group->name, length) == 0;
 }

@@ -11,8 +11,10 @@
 typedef enum cli_value {
     CLI_FLAG, /* none */
     CLI_TEXT,
-    CLI_NUMBER, /* from minimum to maximum */
-    CLI_SPEC,   /* data */
+    CLI_NUMBER,   /* from minimum to maximum */
+    CLI_SIZE,     /* bytes, 512M */
+    CLI_DURATION, /* seconds, with decimals; kept as milliseconds, as are minimum and maximum */
+    CLI_SPEC,     /* data */
     CLI_FILE,
     CLI_FOLDER
 } cli_value;
@@ -44,7 +46,24 @@ typedef enum cli_value {
     X(MULTIPROCESSING, "--use-multiprocessing", CLI_FLAG, NULL, 0, 0, NULL,                                  \
       "worker processes instead of threads")                                                                 \
     X(MAX_QUEUE_SIZE, "--max-queue-size", CLI_NUMBER, "N", 1, 65536, "10", "batches made ahead")             \
-    X(NO_SHUFFLE, "--no-shuffle", CLI_FLAG, NULL, 0, 0, NULL, "take the samples in their order")             \
+    X(FEED_MEMORY, "--feed-memory", CLI_SIZE, "SIZE", 1, INT64_MAX, NULL,                                    \
+      "memory for batches, such as 512M, instead of --max-queue-size; K, M and G count in 1024")             \
+    X(SHUFFLE, "--shuffle", CLI_TEXT, "HOW", 0, 0, "auto",                                                   \
+      "none, batches, samples, window:N (within runs of N samples), or auto: samples where the data "        \
+      "allows it, otherwise batches")                                                                        \
+    X(NO_SHUFFLE, "--no-shuffle", CLI_FLAG, NULL, 0, 0, NULL,                                                \
+      "take the samples in their order: the same as --shuffle none")                                         \
+    X(BAD_BATCH, "--bad-batch", CLI_TEXT, "POLICY", 0, 0, "fail",                                            \
+      "what becomes of a batch that cannot be made: fail, skip, retry:N (N more attempts, then fail), or "   \
+      "retry:N,skip")                                                                                        \
+    X(BATCH_TIMEOUT, "--batch-timeout", CLI_DURATION, "SECONDS", 1, INT64_MAX, "none",                       \
+      "longest time for making one batch; then its worker process is killed and the batch made once more")   \
+    X(MAX_DEATHS, "--max-deaths", CLI_NUMBER, "N", 1, 1000000, "3",                                          \
+      "worker processes that may die making one batch before it counts as bad")                              \
+    X(CHECK_FINITE, "--check-finite", CLI_FLAG, NULL, 0, 0, NULL,                                            \
+      "a batch that holds NaN or infinity is a bad batch")                                                   \
+    X(TRACE, "--trace", CLI_FILE, "FILE", 0, 0, NULL,                                                        \
+      "write what workers and steps did when, for https://ui.perfetto.dev")                                  \
     X(SEED, "--seed", CLI_NUMBER, "N", 0, INT64_MAX, "0",                                                    \
       "of everything random: a new model's weights, shuffling, dropout")                                     \
     X(THREADS, "--threads", CLI_NUMBER, "N", 1, 1024, "all cores", "threads to compute with")                \
@@ -75,10 +94,10 @@ extern const cli_option cli_options[CLI_OPTION_COUNT];
 
 /* What the user said: texts as given, numbers read. */
 typedef struct cli_arguments {
-    const char *operands[1];
+    const char *operands[2];
     int operand_count;
     const char *text[CLI_OPTION_COUNT]; /* NULL: not given */
-    int64_t number[CLI_OPTION_COUNT];
+    int64_t number[CLI_OPTION_COUNT];   /* of numbers, sizes (bytes) and seconds (ms) */
 } cli_arguments;
 
 enum { CLI_SUCCESS = 0, CLI_FAILURE = 1, CLI_USAGE = 2 };
@@ -90,14 +109,16 @@ typedef struct cli_use {
 } cli_use;
 
 typedef struct cli_command {
-    const char *name;
-    const char *operand; /* its name, in brackets where it may be left out; NULL: none */
+    const char *name; /* "fit"; "feed bench": a member of the group "feed" */
+    const char *
+        operand; /* its name, in brackets where it may be left out, with "..." where two may be given; NULL: none */
     const char *summary;
     const char *description; /* paragraphs, with an empty line between them */
     const char *examples;    /* one a line */
     const cli_use *uses;
     int use_count;
-    int (*run)(const cli_arguments *arguments); /* an exit code */
+    int (*run)(const cli_arguments
+                   *arguments); /* an exit code; NULL: a group, whose members have rows of their own */
 } cli_command;
 
 extern const cli_command cli_commands[];
@@ -105,6 +126,12 @@ extern const int cli_command_count;
 
 /* The command of that name, NULL where there is none. */
 const cli_command *cli_command_find(const char *name);
+
+/* Whether a command is a member of a group; of NULL: whether it is of none. */
+bool cli_command_is_in(const cli_command *command, const cli_command *group);
+
+/* A command's name without its group's: "bench". */
+const char *cli_command_last_name(const cli_command *command);
 
 /* The commands themselves, a file each. */
 int cli_fit(const cli_arguments *arguments);
