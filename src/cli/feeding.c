@@ -81,6 +81,16 @@ static void read_faults(const cli_arguments *arguments, leat_faults *out) {
     out->check_finite = arguments->text[CLI_CHECK_FINITE] != NULL;
 }
 
+/* Which share of the batches. */
+static int read_rank(const char *command, const cli_arguments *arguments, leat_feed_options *out) {
+    out->rank = (int)cli_number(arguments, CLI_RANK, out->rank);
+    out->world = (int)cli_number(arguments, CLI_WORLD, out->world);
+    if (out->rank < out->world) return CLI_SUCCESS;
+    fprintf(stderr, "leat %s: --rank %d: expected a rank below --world, which is %d\n", command, out->rank,
+            out->world);
+    return CLI_USAGE;
+}
+
 int cli_feeding(const char *command, const cli_arguments *arguments, leat_feed_options *out) {
     *out = leat_feed_options_default();
     if (arguments->text[CLI_FEED_MEMORY] && arguments->text[CLI_MAX_QUEUE_SIZE])
@@ -94,5 +104,5 @@ int cli_feeding(const char *command, const cli_arguments *arguments, leat_feed_o
     int code = read_shuffle(command, arguments, out);
     if (code == CLI_SUCCESS && arguments->text[CLI_BAD_BATCH])
         code = read_bad_batch(command, arguments->text[CLI_BAD_BATCH], &out->faults);
-    return code;
+    return code == CLI_SUCCESS ? read_rank(command, arguments, out) : code;
 }

@@ -58,6 +58,23 @@ static const cli_use predict_uses[] = {
     {CLI_THREADS, false}, {CLI_VERBOSE, false},         {CLI_JSON, false},           {CLI_HELP, false},
 };
 
+/* What bench and trace share. */
+#define FEED_USES                                                                                            \
+    {CLI_PAYLOAD, false}, {CLI_WORK_US, false}, {CLI_CONSUME_US, false}, {CLI_BATCH_SIZE, false},            \
+        {CLI_BATCHES, false}, {CLI_PASSES, false}, {CLI_WORKERS, false}, {CLI_MULTIPROCESSING, false},       \
+        {CLI_MAX_QUEUE_SIZE, false}, {CLI_FEED_MEMORY, false}, {CLI_SHUFFLE, false}, {CLI_SEED, false},      \
+        {CLI_RANK, false}, {CLI_WORLD, false}, FAULT_USES
+
+static const cli_use feed_bench_uses[] = {FEED_USES,
+                                          {CLI_DIGEST, false},
+                                          {CLI_JSON, false},
+                                          {CLI_HELP, false}};
+
+static const cli_use feed_trace_uses[] = {{CLI_TRACE_OUTPUT, true},
+                                          FEED_USES,
+                                          {CLI_JSON, false},
+                                          {CLI_HELP, false}};
+
 static const cli_use help_uses[] = {{CLI_HELP, false}};
 
 #define USES(array) array, sizeof array / sizeof *array
@@ -99,8 +116,36 @@ const cli_command cli_commands[] = {
      USES(predict_uses), cli_predict},
     {"summary", "MODEL", "a model's layers, shapes and numbers of parameters",
      "Keras's table, on standard output.", "leat summary model.h5", USES(help_uses), cli_summary},
+    {"feed", "COMMAND", "measure how data is fed",
+     "To find out whether data is what training waits for: bench says how fast batches are made and "
+     "delivered, "
+     "trace shows what each worker did when.",
+     "leat feed bench 'npz:train.npz' --workers 2 --use-multiprocessing\n"
+     "leat feed trace 'npz:train.npz' --output feed.json",
+     USES(help_uses), NULL},
+    {"feed bench", "[SPEC]", "how fast batches are made and delivered",
+     "Takes batches from a SPEC, or synthetic ones with --payload, and throws them away.  Reports the time "
+     "of a "
+     "batch, MB/s (millions of bytes), the first batch, the time between two passes, percentiles of the "
+     "workers' "
+     "get and of the waiting for them, and what went wrong.\n"
+     "\n"
+     "A synthetic batch is written as a whole, with one random byte throughout, or with random bytes where "
+     "--digest asks for them; both are a function of seed, pass and index.  The digest is the same for any "
+     "number and kind of workers.",
+     "leat feed bench 'idx:x.gz,y.gz?scale=1/255' --workers 2\n"
+     "leat feed bench --payload 600K --workers 2 --use-multiprocessing --json\n"
+     "leat feed bench --payload 1K --work-us 5000 --workers 2 --digest",
+     USES(feed_bench_uses), cli_feed_bench},
+    {"feed trace", "[SPEC]", "a file that shows what each worker did when",
+     "Takes batches as `leat feed bench` does and writes a trace of workers, waits and the queue, which "
+     "https://ui.perfetto.dev and chrome://tracing open.  `leat fit --trace FILE` does the same for a "
+     "training.",
+     "leat feed trace 'npz:train.npz' --output feed.json --workers 2 --batches 500 --consume-us 2000",
+     USES(feed_trace_uses), cli_feed_trace},
     {"help", "[TOPIC...]", "help on a command, or on specs: how data is named",
-     "TOPIC is a command or `specs`.", "leat help specs\nleat help fit", USES(help_uses), cli_help},
+     "TOPIC is a command or `specs`.", "leat help specs\nleat help fit\nleat help feed bench",
+     USES(help_uses), cli_help},
     {"version", NULL, "the version", "The library's version, on standard output.", "leat version",
      USES(help_uses), cli_version},
 };

@@ -26,6 +26,7 @@ typedef enum cli_value {
     X(DATA, "--data", CLI_SPEC, "SPEC", 0, 0, NULL, "the data (see: leat help specs)")                       \
     X(OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, NULL,                                                      \
       "where the predictions go: a .npy file, or an .npz file with one array per output")                    \
+    X(TRACE_OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, NULL, "where the trace goes")                        \
     X(EPOCHS, "--epochs", CLI_NUMBER, "N", 1, INT32_MAX, "1", "train up to this epoch")                      \
     X(INITIAL_EPOCH, "--initial-epoch", CLI_NUMBER, "N", 0, INT32_MAX, "0",                                  \
       "epochs that an earlier run has done")                                                                 \
@@ -71,6 +72,20 @@ typedef enum cli_value {
       "0: silent, 1: a progress bar, 2: one line per epoch")                                                 \
     X(OUT, "--out", CLI_FOLDER, "DIR", 0, 0, NULL,                                                           \
       "folder for model.h5, checkpoint.h5, best.h5, history.json and log.csv")                               \
+    X(PAYLOAD, "--payload", CLI_SIZE, "BYTES", 1, INT64_C(1) << 40, NULL,                                    \
+      "instead of a SPEC: synthetic batches of so many bytes")                                               \
+    X(WORK_US, "--work-us", CLI_NUMBER, "N", 0, INT32_MAX, "0",                                              \
+      "of --payload: microseconds of CPU time that making a batch costs beside writing it")                  \
+    X(CONSUME_US, "--consume-us", CLI_NUMBER, "N", 0, INT32_MAX, "0",                                        \
+      "microseconds of CPU time that are spent on each delivered batch, as a training step would")           \
+    X(BATCHES, "--batches", CLI_NUMBER, "N", 1, INT32_MAX, "1000 a pass; of a SPEC, all",                    \
+      "of --payload: batches of a pass; of a SPEC: batches to take in all")                                  \
+    X(PASSES, "--passes", CLI_NUMBER, "N", 1, INT32_MAX, "2", "passes to take")                              \
+    X(RANK, "--rank", CLI_NUMBER, "R", 0, INT32_MAX - 1, "0", "with --world: which share of the batches")    \
+    X(WORLD, "--world", CLI_NUMBER, "W", 1, INT32_MAX, "1",                                                  \
+      "take every W-th batch alone, from the R-th on, as one of W processes does")                           \
+    X(DIGEST, "--digest", CLI_FLAG, NULL, 0, 0, NULL,                                                        \
+      "also the SHA-256 of every byte delivered, in order; synthetic batches then are random throughout")    \
     X(JSON, "--json", CLI_FLAG, NULL, 0, 0, NULL, "print the result on standard output as one JSON object")  \
     X(HELP, "--help", CLI_FLAG, NULL, 0, 0, NULL, "say all this")
 
@@ -138,6 +153,8 @@ int cli_fit(const cli_arguments *arguments);
 int cli_evaluate(const cli_arguments *arguments);
 int cli_predict(const cli_arguments *arguments);
 int cli_summary(const cli_arguments *arguments);
+int cli_feed_bench(const cli_arguments *arguments);
+int cli_feed_trace(const cli_arguments *arguments);
 int cli_help(const cli_arguments *arguments);
 int cli_version(const cli_arguments *arguments);
 

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `leat feed`, and the options of the feed: what they refuse, what they print, and that the bytes are the same for any
+ * workers. */
+#include "cmocka_all.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "cli/command.h"
+#include "data/files.h"
+#include "leat/npz.h"
+#include "leat/rng.h"
+
+static int leave(void **state) {
+    if (system("rm -rf run") != 0) return -1;
+    return files_leave(state);
+}
+
+/* Runs a command that prints one JSON object; for json_decref. */
+static json_t *object(const char *line) {
+    json_error_t why;
+    runs(line);
+    json_t *root = json_loads(out, 0, &why);
+    if (!json_is_object(root)) fail_msg("leat %s: not a JSON object: %s: %s", line, why.text, out);
+    return root;
+}
+
+static int64_t whole(const json_t *root, const char *name) {
+    const json_t *value = json_object_get(root, name);
+    if (!json_is_integer(value)) fail_msg("'%s' is not a whole number: %s", name, out);
+    return json_integer_value(value);
+}
+
+static double number(const json_t *root, const char *name) {
+    const json_t *value = json_object_get(root, name);
+    if (!json_is_number(value)) fail_msg("'%s' is not a number: %s", name, out);
+    return json_number_value(value);
+}
+
+/* ---- Usage ---- */
+
+static void a_group_has_commands_and_help(void **state) {
+    (void)state;
+    refused("feed", "leat feed: COMMAND is missing");
+    refused("feed bnech", "no command 'feed bnech': did you mean 'feed bench'?");
+    refused("bench", "did you mean 'feed bench'?");
+    runs("feed --help");
+    const char *members[] = {"bench", "trace"};
+    for (int i = 0; i < 2; ++i) {
+        char line[64];
+        static char first[text_bytes];
+        runs("feed --help");
+        assert_non_null(strstr(out, members[i]));
+        snprintf(line, sizeof line, "feed %s --help", members[i]);
+        runs(line);
+        memcpy(first, out, sizeof first);
+        snprintf(line, sizeof line, "usage: leat feed %s", members[i]);
+        assert_memory_equal(first, line, strlen(line));
+        snprintf(line, sizeof line, "help feed %s", members[i]);
+        runs(line);
+        assert_string_equal(out, first);
+    }
+    runs("--help");
+    assert_null(strstr(out, "bench"));
+}
+
+static void a_group_is_in_the_manual_and_the_completion(void **state) {
+    (void)state;
+    const char *pages[] = {"leat-feed.1", "leat-feed-bench.1", "leat-feed-trace.1"};
+    FILE *file = fopen(LEAT_BINARY_DIR "/manual/leat-feed.1", "r");
+    assert_non_null(file);
+    out[fread(out, 1, text_bytes - 1, file)] = '\0';
+    fclose(file);
+    for (size_t i = 1; i < sizeof pages / sizeof *pages; ++i) {
+        char path[512], name[64];
+        snprintf(path, sizeof path, LEAT_BINARY_DIR "/manual/%s", pages[i]);
+        assert_int_equal(access(path, R_OK), 0);
+        snprintf(name, sizeof name, "leat\\-feed\\-%.*s (1)", (int)strcspn(pages[i] + 10, "."),
+                 pages[i] + 10);
+        assert_non_null(strstr(out, name));
+    }
+    assert_int_equal(system("bash -c '. " LEAT_BINARY_DIR "/manual/leat.bash; "
+                            "complete_one() { COMPREPLY=(); _leat 2>/dev/null; echo ${COMPREPLY[*]}; }; "
+                            "COMP_WORDS=(leat feed \"\"); COMP_CWORD=2; complete_one >c1; "
+                            "COMP_WORDS=(leat feed bench --dig); COMP_CWORD=3; complete_one >c2'"),
+                     0);
+    assert_int_equal(system("grep -q 'bench trace' c1 && grep -qx -e --digest c2; r=$?; rm c1 c2; exit $r"),
+                     0);
+}
+
+static void wrong_feed_usage_is_told(void **state) {
+    (void)state;
+    refused("feed bench", "a SPEC or --payload BYTES is missing");
+    refused("feed bench npz:d.npz --payload 1K", "two sources");
+    refused("feed bench npz:d.npz --work-us 5", "--work-us needs --payload");
+    refused("feed bench --payload 1K --batch-size 5", "--batch-size needs a SPEC");
+    refused("feed bench nzp:d.npz", "leat help specs");
+    const char *sizes[] = {
+        "0", "x", "-1", "1.5M", "12KB", "1T", "K", "9999999999999G", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+        char line[128];
+        snprintf(line, sizeof line, "feed bench --payload 1K --feed-memory %s", sizes[i]);
+        refused(line, "--feed-memory '");
+        snprintf(line, sizeof line, "feed bench --payload %s", sizes[i]);
+        refused(line, "expected bytes, such as");
+    }
+    refused("feed bench --payload 1K --rank 2 --world 2",
+            "--rank 2: expected a rank below --world, which is 2");
+    refused("feed bench --payload 1K --passes 0", "--passes '0'");
+    refused("feed bench --payload 1K --batches 0", "--batches '0'");
+    refused("feed trace --payload 1K", "--output FILE is missing");
+    fails("feed bench npz:absent.npz", "absent.npz");
+    fails("feed trace --payload 1K --output no/folder/t.json", "no/folder/t.json");
+}
+
+static void every_policy_is_checked_before_anything_is_done(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"--shuffle sometimes", "--shuffle 'sometimes': expected none, batches, samples, window:N"},
+        {"--shuffle window:0", "window:N"},
+        {"--shuffle window:", "window:N"},
+        {"--shuffle window:5x", "window:N"},
+        {"--shuffle none --no-shuffle", "--shuffle and --no-shuffle"},
+        {"--bad-batch drop", "--bad-batch 'drop': expected fail, skip, retry:N"},
+        {"--bad-batch retry", "retry:N"},
+        {"--bad-batch retry:0", "retry:N"},
+        {"--bad-batch retry:2,fail", "retry:N"},
+        {"--bad-batch retry:-2", "retry:N"},
+        {"--batch-timeout 0", "--batch-timeout '0': expected seconds"},
+        {"--batch-timeout -1", "expected seconds"},
+        {"--batch-timeout soon", "expected seconds"},
+        {"--batch-timeout nan", "expected seconds"},
+        {"--batch-timeout 1.2.3", "expected seconds"},
+        {"--max-deaths 0", "--max-deaths '0'"},
+        {"--check-finite=1", "takes no value"},
+        {"--feed-memory 1M --max-queue-size 3", "--feed-memory and --max-queue-size"},
+        {"--feed-memory many", "--feed-memory 'many': expected bytes"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        char line[256];
+        snprintf(line, sizeof line, "fit absent.h5 --train x %s", cases[i][0]);
+        refused(line, cases[i][1]);
+        if (strstr(cases[i][0], "shuffle")) continue;
+        snprintf(line, sizeof line, "feed bench --payload 1K %s", cases[i][0]);
+        refused(line, cases[i][1]);
+    }
+}
+
+static void keras_old_words_get_a_hint(void **state) {
+    (void)state;
+    refused("fit m.h5 --nb-worker 2", "say --workers");
+    refused("fit m.h5 --nb_worker=2", "say --workers");
+    refused("fit m.h5 --pickle_safe", "say --use-multiprocessing");
+    refused("fit m.h5 --max-q-size 3", "say --max-queue-size");
+    refused("fit m.h5 --wait-time 0.05", "leat never polls: there is nothing to wait between");
+    refused("fit m.h5 --random-seed 3", "say --seed");
+    refused("fit m.h5 --nb-epoch 3", "say --epochs");
+}
+
+/* ---- bench ---- */
+
+static void bench_reports_what_it_measured(void **state) {
+    (void)state;
+    json_t *root =
+        object("feed bench --payload 10K --batches 40 --passes 3 --workers 2 --max-queue-size 4 --json");
+    assert_string_equal(err, "");
+    assert_true(json_is_null(json_object_get(root, "source")));
+    assert_int_equal(whole(root, "payload"), 10240);
+    assert_int_equal(whole(root, "batches"), 120);
+    assert_int_equal(whole(root, "passes"), 3);
+    assert_int_equal(whole(root, "bytes"), 120 * 10240);
+    assert_int_equal(whole(root, "workers"), 2);
+    assert_int_equal(whole(root, "max_queue_size"), 4);
+    const char *zero[] = {"worker_deaths", "timeouts", "retries", "skips", "seed", "rank"};
+    for (size_t i = 0; i < sizeof zero / sizeof *zero; ++i) assert_int_equal(whole(root, zero[i]), 0);
+    assert_true(whole(root, "ring_bytes") >= 5 * 10240);
+    assert_true(whole(root, "starved") >= 0 && whole(root, "starved") <= 120);
+    const char *positive[] = {"seconds", "us_per_batch", "mb_per_second", "first_batch_ms"};
+    for (size_t i = 0; i < sizeof positive / sizeof *positive; ++i)
+        assert_true(number(root, positive[i]) > 0);
+    const char *spreads[] = {"get_us", "wait_us"};
+    for (int i = 0; i < 2; ++i) {
+        json_t *spread = json_object_get(root, spreads[i]);
+        assert_true(number(spread, "mean") >= 0 && number(spread, "p50") <= number(spread, "p90"));
+        assert_true(number(spread, "p90") <= number(spread, "p99"));
+        assert_true(number(spread, "p99") <= number(spread, "max"));
+    }
+    json_t *turnover = json_object_get(root, "turnover_us"), *busy = json_object_get(root, "busy");
+    assert_true(number(turnover, "p50") <= number(turnover, "max"));
+    assert_int_equal(json_array_size(busy), 2);
+    assert_true(json_number_value(json_array_get(busy, 0)) <= 1);
+    assert_null(json_object_get(root, "sha256"));
+    json_decref(root);
+    runs("feed bench npz:d.npz --workers 1 --use-multiprocessing");
+    assert_string_equal(out, "");
+    assert_non_null(strstr(err, "npz:d.npz, 1 worker process, a queue of 10"));
+    assert_non_null(strstr(err, "6 in 2 passes"));
+}
+
+static void bench_ends_where_it_is_told(void **state) {
+    (void)state;
+    json_t *root = object("feed bench npz:d.npz --json --passes 1");
+    assert_int_equal(whole(root, "batches"), 3);
+    assert_true(json_is_null(json_object_get(root, "turnover_us")));
+    assert_string_equal(json_string_value(json_object_get(root, "source")), "npz:d.npz");
+    json_decref(root);
+    root = object("feed bench npz:d.npz --json --batches 5 --batch-size 30");
+    assert_int_equal(whole(root, "batches"), 5);
+    assert_int_equal(whole(root, "bytes"), 5 * 30 * 7 * 4);
+    json_decref(root);
+    root = object("feed bench --payload 1K --batches 5 --passes 2 --rank 0 --world 2 --json");
+    assert_int_equal(whole(root, "batches"), 6);
+    json_decref(root);
+    root = object("feed bench --payload 1K --batches 5 --passes 2 --rank 1 --world 2 --json");
+    assert_int_equal(whole(root, "batches"), 4);
+    json_decref(root);
+}
+
+static void digest_of(const char *line, char sha[65]) {
+    json_t *root = object(line);
+    const char *text = json_string_value(json_object_get(root, "sha256"));
+    assert_non_null(text);
+    assert_int_equal(strlen(text), 64);
+    memcpy(sha, text, 65);
+    json_decref(root);
+}
+
+/* What the manual says of a synthetic batch, written out again, and hashed by another program. */
+static void a_digest_is_that_of_the_documented_bytes(void **state) {
+    (void)state;
+    enum { payload = 1003, batches = 7, passes = 2, seed = 5 };
+    char line[256], sha[65], other[65] = "";
+    FILE *file = fopen("bytes", "wb");
+    assert_non_null(file);
+    for (uint64_t pass = 0; pass < passes; ++pass)
+        for (uint64_t index = 0; index < batches; ++index) {
+            leat_rng rng = leat_rng_for(seed, pass, index);
+            uint32_t word = 0;
+            for (int i = 0; i < payload; ++i) {
+                if (i % 4 == 0) word = leat_rng_u32(&rng);
+                fputc((int)(word >> 8 * (i % 4) & 0xff), file);
+            }
+        }
+    fclose(file);
+    FILE *pipe = popen("sha256sum bytes", "r");
+    assert_non_null(pipe);
+    assert_non_null(fgets(other, sizeof other, pipe));
+    pclose(pipe);
+    snprintf(line, sizeof line,
+             "feed bench --payload %d --batches %d --passes %d --seed %d --shuffle none --digest --json",
+             payload, batches, passes, seed);
+    digest_of(line, sha);
+    assert_string_equal(sha, other);
+    unlink("bytes");
+}
+
+static void a_digest_is_the_same_for_all_workers(void **state) {
+    (void)state;
+    const char *ways[] = {"--workers 0", "--workers 1", "--workers 2 --max-queue-size 1",
+                          "--workers 1 --use-multiprocessing", "--workers 2 --use-multiprocessing"};
+    const char *sources[] = {"--payload 5001 --batches 50 --seed 3", "npz:d.npz --batch-size 7 --seed 3"};
+    const char *shuffles[] = {"none", "batches", "window:3", "auto"};
+    for (int s = 0; s < 2; ++s)
+        for (size_t k = 0; k < sizeof shuffles / sizeof *shuffles; ++k) {
+            char first[65] = "", now[65];
+            for (size_t i = 0; i < sizeof ways / sizeof *ways; ++i) {
+                char line[256];
+                snprintf(line, sizeof line, "feed bench %s --shuffle %s --passes 3 --digest --json %s",
+                         sources[s], shuffles[k], ways[i]);
+                digest_of(line, now);
+                if (i == 0) memcpy(first, now, sizeof first);
+                assert_string_equal(first, now);
+            }
+        }
+}
+
+static void each_shuffle_is_another_order(void **state) {
+    (void)state;
+    const char *ways[] = {"--shuffle none", "--shuffle batches", "--shuffle samples", "--shuffle window:20",
+                          "--shuffle samples --seed 1"};
+    enum { count = sizeof ways / sizeof *ways };
+    char sha[count][65], line[256], automatic[65];
+    for (int i = 0; i < count; ++i) {
+        snprintf(line, sizeof line, "feed bench npz:d.npz --batch-size 5 --digest --json %s", ways[i]);
+        digest_of(line, sha[i]);
+        for (int k = 0; k < i; ++k) assert_string_not_equal(sha[i], sha[k]);
+    }
+    digest_of("feed bench npz:d.npz --batch-size 5 --digest --json", automatic);
+    assert_string_equal(automatic, sha[2]);
+    fails("feed bench --payload 1K --shuffle samples", "samples");
+}
+
+static void memory_bounds_the_ring(void **state) {
+    (void)state;
+    json_t *root = object("feed bench --payload 100K --batches 20 --passes 1 --feed-memory 1M --json");
+    assert_true(whole(root, "ring_bytes") <= 1 << 20);
+    assert_in_range(whole(root, "max_queue_size"), 5, 10);
+    json_decref(root);
+    fails("feed bench --payload 100K --feed-memory 50K", "less than two batches of 102400 bytes");
+}
+
+/* ---- Policies ---- */
+
+static void a_batch_that_is_late_ends_the_feed(void **state) {
+    (void)state;
+    fails("feed bench --payload 1K --work-us 60000000 --workers 1 --use-multiprocessing --batch-timeout 0.05",
+          "batch");
+}
+
+static void write_nan(void) {
+    enum { samples = 12 };
+    static float x[samples][4], y[samples][3];
+    for (int i = 0; i < samples; ++i) {
+        for (int k = 0; k < 4; ++k) x[i][k] = (float)(i + k);
+        y[i][i % 3] = 1;
+    }
+    x[5][2] = NAN;
+    leat_tensor tensors[] = {leat_tensor_view(LEAT_F32, 2, (int64_t[]){samples, 4}, x),
+                             leat_tensor_view(LEAT_F32, 2, (int64_t[]){samples, 3}, y)};
+    assert_int_equal(leat_npz_write("nan.npz", (const char *[]){"x", "y"}, tensors, 2, NULL), LEAT_OK);
+}
+
+#define FIT_NAN                                                                                              \
+    "fit small.json --train npz:nan.npz --loss categorical_crossentropy --batch-size 4 --verbose 0 "         \
+    "--shuffle none "
+
+static void bad_batches_fail_or_are_skipped(void **state) {
+    (void)state;
+    write_nan();
+    runs(FIT_NAN);
+    fails(FIT_NAN "--check-finite", "batch 1");
+    fails(FIT_NAN "--check-finite --bad-batch retry:2", "batch 1");
+    runs(FIT_NAN "--trace t.json --feed-memory 1M --batch-timeout 30.5 --max-deaths 2");
+    json_t *root =
+        object("feed bench npz:nan.npz --batch-size 4 --check-finite --bad-batch retry:2,skip --shuffle "
+               "none --passes 3 --json");
+    assert_int_equal(whole(root, "batches"), 6);
+    assert_int_equal(whole(root, "skips"), 3);
+    assert_int_equal(whole(root, "retries"), 6);
+    json_decref(root);
+    unlink("nan.npz");
+    unlink("t.json");
+}
+
+/* ---- trace ---- */
+
+static json_t *read_trace(const char *path) {
+    json_error_t why;
+    json_t *root = json_load_file(path, 0, &why);
+    if (!root) fail_msg("%s: %s", path, why.text);
+    json_t *events = json_is_array(root) ? root : json_object_get(root, "traceEvents");
+    assert_true(json_array_size(events) > 20);
+    unlink(path);
+    return root;
+}
+
+static void a_trace_is_json_with_events(void **state) {
+    (void)state;
+    runs("feed trace --payload 1K --batches 50 --workers 2 --use-multiprocessing --output t.json");
+    assert_non_null(strstr(err, "saved t.json"));
+    json_decref(read_trace("t.json"));
+    runs(FIT "--epochs 2 --batch-size 4 --verbose 0 --trace t.json");
+    json_decref(read_trace("t.json"));
+    fails(FIT "--trace no/folder/t.json", "no/folder/t.json");
+}
+
+/* ---- Signals ---- */
+
+/* Whether the process catches SIGINT by now. */
+static bool catches(pid_t child) {
+    char path[64], line[256];
+    unsigned long long caught = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)child);
+    FILE *file = fopen(path, "r");
+    if (!file) return false;
+    while (fgets(line, sizeof line, file))
+        if (strncmp(line, "SigCgt:", 7) == 0) caught = strtoull(line + 7, NULL, 16);
+    fclose(file);
+    return caught >> (SIGINT - 1) & 1;
+}
+
+static void interrupted(const char *line) {
+    json_error_t why;
+    pid_t child = start(line);
+    for (int i = 0; i < 3000 && !catches(child); ++i)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    kill(child, SIGINT);
+    assert_int_equal(finish(child), 128 + SIGINT);
+    json_t *root = json_loads(out, 0, &why);
+    if (*out && !root) fail_msg("leat %s: %s", line, out);
+    json_decref(root);
+}
+
+static void an_interrupt_ends_a_measurement(void **state) {
+    (void)state;
+    interrupted("feed bench --payload 1K --batches 100000000 --consume-us 100 --json");
+    assert_true(*out);
+    interrupted("feed bench --payload 1K --batches 100000000 --consume-us 100 --workers 2 "
+                "--use-multiprocessing --json");
+    assert_true(*out);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_group_has_commands_and_help),
+        cmocka_unit_test(a_group_is_in_the_manual_and_the_completion),
+        cmocka_unit_test(wrong_feed_usage_is_told),
+        cmocka_unit_test(every_policy_is_checked_before_anything_is_done),
+        cmocka_unit_test(keras_old_words_get_a_hint),
+        cmocka_unit_test(bench_reports_what_it_measured),
+        cmocka_unit_test(bench_ends_where_it_is_told),
+        cmocka_unit_test(a_digest_is_that_of_the_documented_bytes),
+        cmocka_unit_test(a_digest_is_the_same_for_all_workers),
+        cmocka_unit_test(each_shuffle_is_another_order),
+        cmocka_unit_test(memory_bounds_the_ring),
+        cmocka_unit_test(a_batch_that_is_late_ends_the_feed),
+        cmocka_unit_test(bad_batches_fail_or_are_skipped),
+        cmocka_unit_test(a_trace_is_json_with_events),
+        cmocka_unit_test(an_interrupt_ends_a_measurement),
+    };
+    return cmocka_run_group_tests(tests, enter, leave);
+}
