@@ -75,6 +75,12 @@ static const cli_use feed_trace_uses[] = {{CLI_TRACE_OUTPUT, true},
                                           {CLI_JSON, false},
                                           {CLI_HELP, false}};
 
+static const cli_use feed_tune_uses[] = {
+    {CLI_MODEL, true},       {CLI_LOSS, false},    {CLI_OPTIMIZER, false},
+    {CLI_BATCH_SIZE, false}, {CLI_SHUFFLE, false}, {CLI_SEED, false},
+    {CLI_SECONDS, false},    {CLI_JSON, false},    {CLI_HELP, false},
+};
+
 static const cli_use help_uses[] = {{CLI_HELP, false}};
 
 #define USES(array) array, sizeof array / sizeof *array
@@ -116,11 +122,12 @@ const cli_command cli_commands[] = {
      USES(predict_uses), cli_predict},
     {"summary", "MODEL", "a model's layers, shapes and numbers of parameters",
      "Keras's table, on standard output.", "leat summary model.h5", USES(help_uses), cli_summary},
-    {"feed", "COMMAND", "measure how data is fed",
+    {"feed", "COMMAND", "measure how data is fed, and find the best setting",
      "To find out whether data is what training waits for: bench says how fast batches are made and "
      "delivered, "
-     "trace shows what each worker did when.",
+     "tune tries settings with the real training step, trace shows what each worker did when.",
      "leat feed bench 'npz:train.npz' --workers 2 --use-multiprocessing\n"
+     "leat feed tune 'npz:train.npz' --model model.h5\n"
      "leat feed trace 'npz:train.npz' --output feed.json",
      USES(help_uses), NULL},
     {"feed bench", "[SPEC]", "how fast batches are made and delivered",
@@ -137,6 +144,15 @@ const cli_command cli_commands[] = {
      "leat feed bench --payload 600K --workers 2 --use-multiprocessing --json\n"
      "leat feed bench --payload 1K --work-us 5000 --workers 2 --digest",
      USES(feed_bench_uses), cli_feed_bench},
+    {"feed tune", "SPEC", "the best workers, threads and queue for a model and its data",
+     "Trains with one setting after the other, --seconds each, and tells which one is fastest and why: first "
+     "numbers of worker threads and processes while all cores compute, then fewer compute threads, then "
+     "longer "
+     "and shorter queues.  Of settings that differ by less than 3 % the smaller one is chosen.  Nothing is "
+     "saved, and each setting starts with the model's own weights.",
+     "leat feed tune 'npz:train.npz' --model model.h5\n"
+     "leat feed tune plugin:./frames.so --model cnn.json --loss mse --batch-size 128 --seconds 5",
+     USES(feed_tune_uses), cli_feed_tune},
     {"feed trace", "[SPEC]", "a file that shows what each worker did when",
      "Takes batches as `leat feed bench` does and writes a trace of workers, waits and the queue, which "
      "https://ui.perfetto.dev and chrome://tracing open.  `leat fit --trace FILE` does the same for a "

@@ -72,6 +72,7 @@ typedef enum cli_value {
       "0: silent, 1: a progress bar, 2: one line per epoch")                                                 \
     X(OUT, "--out", CLI_FOLDER, "DIR", 0, 0, NULL,                                                           \
       "folder for model.h5, checkpoint.h5, best.h5, history.json and log.csv")                               \
+    X(MODEL, "--model", CLI_FILE, "MODEL", 0, 0, NULL, "the model that is to be trained: .h5 or .json")      \
     X(PAYLOAD, "--payload", CLI_SIZE, "BYTES", 1, INT64_C(1) << 40, NULL,                                    \
       "instead of a SPEC: synthetic batches of so many bytes")                                               \
     X(WORK_US, "--work-us", CLI_NUMBER, "N", 0, INT32_MAX, "0",                                              \
@@ -86,6 +87,7 @@ typedef enum cli_value {
       "take every W-th batch alone, from the R-th on, as one of W processes does")                           \
     X(DIGEST, "--digest", CLI_FLAG, NULL, 0, 0, NULL,                                                        \
       "also the SHA-256 of every byte delivered, in order; synthetic batches then are random throughout")    \
+    X(SECONDS, "--seconds", CLI_DURATION, "SECONDS", 50, 3600000, "2", "time for each setting")              \
     X(JSON, "--json", CLI_FLAG, NULL, 0, 0, NULL, "print the result on standard output as one JSON object")  \
     X(HELP, "--help", CLI_FLAG, NULL, 0, 0, NULL, "say all this")
 
@@ -155,6 +157,7 @@ int cli_predict(const cli_arguments *arguments);
 int cli_summary(const cli_arguments *arguments);
 int cli_feed_bench(const cli_arguments *arguments);
 int cli_feed_trace(const cli_arguments *arguments);
+int cli_feed_tune(const cli_arguments *arguments);
 int cli_help(const cli_arguments *arguments);
 int cli_version(const cli_arguments *arguments);
 

@@ -53,8 +53,8 @@ static void a_group_has_commands_and_help(void **state) {
     refused("feed bnech", "no command 'feed bnech': did you mean 'feed bench'?");
     refused("bench", "did you mean 'feed bench'?");
     runs("feed --help");
-    const char *members[] = {"bench", "trace"};
-    for (int i = 0; i < 2; ++i) {
+    const char *members[] = {"bench", "tune", "trace"};
+    for (int i = 0; i < 3; ++i) {
         char line[64];
         static char first[text_bytes];
         runs("feed --help");
@@ -74,7 +74,7 @@ static void a_group_has_commands_and_help(void **state) {
 
 static void a_group_is_in_the_manual_and_the_completion(void **state) {
     (void)state;
-    const char *pages[] = {"leat-feed.1", "leat-feed-bench.1", "leat-feed-trace.1"};
+    const char *pages[] = {"leat-feed.1", "leat-feed-bench.1", "leat-feed-tune.1", "leat-feed-trace.1"};
     FILE *file = fopen(LEAT_BINARY_DIR "/manual/leat-feed.1", "r");
     assert_non_null(file);
     out[fread(out, 1, text_bytes - 1, file)] = '\0';
@@ -92,7 +92,8 @@ static void a_group_is_in_the_manual_and_the_completion(void **state) {
                             "COMP_WORDS=(leat feed \"\"); COMP_CWORD=2; complete_one >c1; "
                             "COMP_WORDS=(leat feed bench --dig); COMP_CWORD=3; complete_one >c2'"),
                      0);
-    assert_int_equal(system("grep -q 'bench trace' c1 && grep -qx -e --digest c2; r=$?; rm c1 c2; exit $r"),
+    assert_int_equal(system(
+                         "grep -q 'bench tune trace' c1 && grep -qx -e --digest c2; r=$?; rm c1 c2; exit $r"),
                      0);
 }
 
@@ -117,6 +118,11 @@ static void wrong_feed_usage_is_told(void **state) {
     refused("feed bench --payload 1K --passes 0", "--passes '0'");
     refused("feed bench --payload 1K --batches 0", "--batches '0'");
     refused("feed trace --payload 1K", "--output FILE is missing");
+    refused("feed tune npz:d.npz", "--model MODEL is missing");
+    refused("feed tune --model small.json", "SPEC is missing");
+    refused("feed tune npz:d.npz --model small.json", "give --loss");
+    refused("feed tune npz:d.npz --model small.json --seconds 0.01", "of at least 0.05");
+    refused("feed tune npz:d.npz --model small.json --seconds 0x1", "--seconds '0x1'");
     fails("feed bench npz:absent.npz", "absent.npz");
     fails("feed trace --payload 1K --output no/folder/t.json", "no/folder/t.json");
 }
@@ -372,6 +378,43 @@ static void a_trace_is_json_with_events(void **state) {
     fails(FIT "--trace no/folder/t.json", "no/folder/t.json");
 }
 
+/* ---- tune ---- */
+
+static void tune_recommends_one_of_its_rows(void **state) {
+    (void)state;
+    json_t *root =
+        object("feed tune npz:d.npz --model small.json --loss categorical_crossentropy --batch-size 4 "
+               "--seconds 0.05 --json");
+    assert_string_equal(err, "");
+    json_t *settings = json_object_get(root, "settings");
+    int64_t best = whole(root, "best");
+    assert_true(json_array_size(settings) >= 4);
+    assert_in_range(best, 0, json_array_size(settings) - 1);
+    assert_true(whole(root, "cores") >= 1);
+    double fastest = 0;
+    for (size_t i = 0; i < json_array_size(settings); ++i) {
+        json_t *row = json_array_get(settings, i);
+        assert_true(whole(row, "steps") > 0 && number(row, "steps_per_second") > 0);
+        assert_true(number(row, "wait") >= 0 && number(row, "wait") <= 1);
+        assert_true(whole(row, "threads") >= 1 && whole(row, "workers") >= 0);
+        if (number(row, "steps_per_second") > fastest) fastest = number(row, "steps_per_second");
+    }
+    json_t *row = json_array_get(settings, (size_t)best);
+    assert_true(number(row, "steps_per_second") >= 0.969 * fastest);
+    assert_true(strlen(json_string_value(json_object_get(root, "why"))) > 20);
+    char expected[128];
+    snprintf(expected, sizeof expected, "--workers %d%s --threads %d --max-queue-size %d",
+             (int)whole(row, "workers"),
+             json_is_true(json_object_get(row, "use_multiprocessing")) ? " --use-multiprocessing" : "",
+             (int)whole(row, "threads"), (int)whole(row, "max_queue_size"));
+    assert_string_equal(json_string_value(json_object_get(root, "options")), expected);
+    json_decref(root);
+    runs("feed tune npz:d.npz --model small.json --loss categorical_crossentropy --seconds 0.05");
+    assert_string_equal(out, "");
+    assert_non_null(strstr(err, "<- best"));
+    assert_non_null(strstr(err, "for leat fit: --workers "));
+}
+
 /* ---- Signals ---- */
 
 /* Whether the process catches SIGINT by now. */
@@ -407,6 +450,8 @@ static void an_interrupt_ends_a_measurement(void **state) {
     interrupted("feed bench --payload 1K --batches 100000000 --consume-us 100 --workers 2 "
                 "--use-multiprocessing --json");
     assert_true(*out);
+    interrupted(
+        "feed tune npz:d.npz --model small.json --loss categorical_crossentropy --seconds 1000 --json");
 }
 
 int main(void) {
@@ -425,6 +470,7 @@ int main(void) {
         cmocka_unit_test(a_batch_that_is_late_ends_the_feed),
         cmocka_unit_test(bad_batches_fail_or_are_skipped),
         cmocka_unit_test(a_trace_is_json_with_events),
+        cmocka_unit_test(tune_recommends_one_of_its_rows),
         cmocka_unit_test(an_interrupt_ends_a_measurement),
     };
     return cmocka_run_group_tests(tests, enter, leave);
