@@ -47,7 +47,7 @@ static void check_shapes(const leat_model *model, const leati_graph *graph, cons
 
 static void check_lowering(const leat_model *model, leati_mode mode) {
     leati_graph *graph = NULL;
-    leati_value inputs[MAX_TENSORS], outputs[MAX_TENSORS];
+    leati_value inputs[MAX_TENSORS], outputs[MAX_TENSORS], masks[MAX_TENSORS];
     if (model->input_count > MAX_TENSORS || model->output_count > MAX_TENSORS) return;
     if (leati_graph_create(&graph, NULL) != LEAT_OK) return;
     leati_lowering lowering = {.graph = graph, .mode = mode};
@@ -57,7 +57,7 @@ static void check_lowering(const leat_model *model, leati_mode mode) {
         inputs[i] = leati_graph_input(graph, i, &desc);
     }
     leat_error err = {0};
-    leat_status status = leati_model_lower(model, &lowering, inputs, outputs, &err);
+    leat_status status = leati_model_lower(model, &lowering, inputs, outputs, masks, &err);
     if (status == LEAT_OK) check_shapes(model, graph, outputs);
     if (status == LEAT_EINTERNAL) abort();
     leati_graph_destroy(&graph);

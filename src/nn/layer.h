@@ -65,7 +65,17 @@ typedef struct leati_lowering {
     int32_t loss_count;
     uint64_t
         stream; /* names the random numbers of the call being lowered: a function of its place in the model */
+    /* Of the call being lowered: f32, 1 where a step counts and 0 where it does not, with the first axes of its tensor
+     * (N, T); LEATI_NONE: all count. */
+    leati_value input_masks[LEATI_MAX_INPUTS], output_masks[LEATI_LAYER_MAX_OUTPUTS];
 } leati_lowering;
+
+/* What becomes of a mask that an input has: Keras's supports_masking and compute_mask. */
+typedef enum leati_masking {
+    LEATI_MASK_REFUSED = 0, /* the layer cannot be called with one */
+    LEATI_MASK_PASSED,      /* outputs have it, too; of several inputs' masks, all that say so must count */
+    LEATI_MASK_OWN          /* lower reads input_masks and sets output_masks, which are LEATI_NONE before */
+} leati_masking;
 
 /* A default that older versions of Keras had: `preset` for files of versions below major.minor. */
 typedef struct leati_old_preset {
@@ -81,6 +91,7 @@ struct leati_layer_type {
     const leati_field *fields; /* beside name, trainable, dtype, batch_input_shape, which every layer has */
     int32_t min_inputs, max_inputs;      /* 1, 1 for most */
     const leati_old_preset *old_presets; /* ended by key NULL; NULL: none */
+    leati_masking masking;
     /* Checks what a row cannot say, and settles what depends on other rows (strides by pool_size); may be NULL. */
     leat_status (*check)(leati_layer *layer, leat_error *err);
     /* Shapes of the outputs; *output_count is 1 unless set. */
@@ -110,6 +121,8 @@ leati_value leati_layer_weight(const leati_layer *layer, const leati_lowering *l
 bool leati_lowering_trains(const leati_lowering *lowering,
                            const leati_layer *layer); /* train mode and trainable */
 void leati_lowering_add_loss(leati_lowering *lowering, leati_value scalar);
+/* The mask of what is made of all inputs: a step counts where it does in each that has a mask. */
+leati_value leati_lowering_joined_mask(const leati_lowering *lowering, int input_count);
 /* The penalty of a call's outputs, one by one, as Keras counts it: not divided by the batch size. */
 void leati_lowering_add_activity(leati_lowering *lowering, const leati_regularizer *regularizer,
                                  int output_count, const leati_value *outputs);

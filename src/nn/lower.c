@@ -87,42 +87,92 @@ static leati_value own_value(leati_graph *graph, leati_value output, int count, 
     return output;
 }
 
+/* Tensors and their masks, in tables alike: those that a call reads, and those that it makes. */
+typedef struct tensors {
+    const leati_value *values, *masks;
+} tensors;
+typedef struct made {
+    leati_value *values, *masks;
+} made;
+
 static leat_status lower_calls(const leat_model *model, leati_lowering *lowering, uint64_t stream,
-                               const leati_value *inputs, leati_value *outputs, leat_error *err);
+                               const tensors *inputs, const made *outputs, leat_error *err);
+
+leati_value leati_lowering_joined_mask(const leati_lowering *lowering, int input_count) {
+    leati_value joined = LEATI_NONE;
+    for (int i = 0; i < input_count; ++i) {
+        leati_value mask = lowering->input_masks[i];
+        if (mask == LEATI_NONE) continue;
+        joined = joined == LEATI_NONE ? mask : leati_mul(lowering->graph, joined, mask);
+    }
+    return joined;
+}
+
+static leat_status lower_layer(const leati_layer *layer, leati_lowering *lowering, int count,
+                               const tensors *inputs, int output_count, const made *outputs,
+                               leat_error *err) {
+    const leati_masking masking = layer->type->masking;
+    for (int i = 0; i < count; ++i) {
+        lowering->input_masks[i] = inputs->masks[i];
+        if (inputs->masks[i] != LEATI_NONE && masking == LEATI_MASK_REFUSED)
+            return leati_fail(
+                err, LEAT_ENOTSUP,
+                "%s cannot be called with a mask, and its input has one (from a Masking or Embedding "
+                "layer)",
+                layer->type->class_name);
+    }
+    for (int i = 0; i < LEATI_LAYER_MAX_OUTPUTS; ++i) lowering->output_masks[i] = LEATI_NONE;
+    layer->type->lower(layer, lowering, count, inputs->values, outputs->values);
+    leati_value joined =
+        masking == LEATI_MASK_PASSED ? leati_lowering_joined_mask(lowering, count) : LEATI_NONE;
+    for (int i = 0; i < output_count; ++i) {
+        outputs->values[i] = own_value(lowering->graph, outputs->values[i], count, inputs->values);
+        outputs->masks[i] = masking == LEATI_MASK_PASSED ? joined : lowering->output_masks[i];
+    }
+    return leati_graph_check(lowering->graph, err);
+}
 
 static leat_status lower_turn(const leat_model *model, leati_lowering *lowering, uint64_t stream,
-                              const leati_turn *turn, const leati_value *fed, leati_value *table,
+                              const leati_turn *turn, const tensors *fed, const made *table,
                               leat_error *err) {
     const leati_member *member = &model->members[turn->member];
     const leati_call *call = &member->calls[turn->call];
     const char *name = leati_member_name(model, turn->member);
-    leati_value inputs[LEATI_MAX_INPUTS], *outputs = &table[place_of(model, turn->member, turn->call)];
-    int input = input_of(model, turn->member);
+    leati_value values[LEATI_MAX_INPUTS], masks[LEATI_MAX_INPUTS];
+    size_t place = place_of(model, turn->member, turn->call);
+    tensors inputs = {values, masks};
+    const made outputs = {&table->values[place], &table->masks[place]};
+    int input = input_of(model, turn->member), count = input >= 0 ? 1 : call->input_count;
     uint64_t own = leati_mix(leati_stream(stream, name), (uint64_t)turn->call);
-    for (int32_t i = 0; i < call->input_count; ++i)
-        inputs[i] = table[place_of_source(model, &call->inputs[i])];
+    for (int32_t i = 0; i < call->input_count; ++i) {
+        values[i] = table->values[place_of_source(model, &call->inputs[i])];
+        masks[i] = table->masks[place_of_source(model, &call->inputs[i])];
+    }
+    if (input >= 0) inputs = (tensors){&fed->values[input], &fed->masks[input]};
     if (member->model)
-        return leati_prefix(lower_calls(member->model, lowering, own, inputs, outputs, err), err,
+        return leati_prefix(lower_calls(member->model, lowering, own, &inputs, &outputs, err), err,
                             "layer '%s'", name);
     leati_graph_label(lowering->graph, name);
     lowering->stream = own;
-    member->layer->type->lower(member->layer, lowering, input >= 0 ? 1 : call->input_count,
-                               input >= 0 ? &fed[input] : inputs, outputs);
-    for (int32_t i = 0; i < call->output_count; ++i)
-        outputs[i] = own_value(lowering->graph, outputs[i], call->input_count, inputs);
-    return leati_prefix(leati_graph_check(lowering->graph, err), err, "layer '%s'", name);
+    leat_status status =
+        lower_layer(member->layer, lowering, count, &inputs, call->output_count, &outputs, err);
+    return leati_prefix(status, err, "layer '%s'", name);
 }
 
 static leat_status lower_calls(const leat_model *model, leati_lowering *lowering, uint64_t stream,
-                               const leati_value *inputs, leati_value *outputs, leat_error *err) {
-    leati_value *table = leati_calloc(table_size(model), sizeof *table);
-    leat_status status =
-        table ? LEAT_OK : leati_fail_memory(err, table_size(model) * sizeof *table, "values");
+                               const tensors *inputs, const made *outputs, leat_error *err) {
+    size_t size = table_size(model);
+    leati_value *memory = leati_calloc(2 * size, sizeof *memory);
+    if (!memory) return leati_fail_memory(err, 2 * size * sizeof *memory, "values");
+    const made table = {memory, memory + size};
+    leat_status status = LEAT_OK;
     for (int32_t i = 0; status == LEAT_OK && i < model->turn_count; ++i)
-        status = lower_turn(model, lowering, stream, &model->turns[i], inputs, table, err);
-    for (int32_t i = 0; status == LEAT_OK && i < model->output_count; ++i)
-        outputs[i] = table[place_of_source(model, &model->outputs[i])];
-    leati_free(table);
+        status = lower_turn(model, lowering, stream, &model->turns[i], inputs, &table, err);
+    for (int32_t i = 0; status == LEAT_OK && i < model->output_count; ++i) {
+        outputs->values[i] = table.values[place_of_source(model, &model->outputs[i])];
+        outputs->masks[i] = table.masks[place_of_source(model, &model->outputs[i])];
+    }
+    leati_free(memory);
     return status;
 }
 
@@ -139,8 +189,16 @@ static void add_penalties(const leat_model *model, leati_lowering *lowering) {
 }
 
 leat_status leati_model_lower(const leat_model *model, leati_lowering *lowering, const leati_value *inputs,
-                              leati_value *outputs, leat_error *err) {
-    LEATI_TRY(lower_calls(model, lowering, 0, inputs, outputs, err));
+                              leati_value *outputs, leati_value *output_masks, leat_error *err) {
+    size_t count = (size_t)model->input_count;
+    leati_value *masks = leati_calloc(count, sizeof *masks);
+    if (!masks) return leati_fail_memory(err, count * sizeof *masks, "masks");
+    for (size_t i = 0; i < count; ++i) masks[i] = LEATI_NONE;
+    const tensors in = {inputs, masks};
+    const made out = {outputs, output_masks};
+    leat_status status = lower_calls(model, lowering, 0, &in, &out, err);
+    leati_free(masks);
+    LEATI_TRY(status);
     if (lowering->mode != LEATI_PREDICT) add_penalties(model, lowering);
     return leati_graph_check(lowering->graph, err);
 }

@@ -109,8 +109,9 @@ const char *leati_model_output_name(const leat_model *model, int index);
 leati_shape leati_model_input_shape(const leat_model *model, int index);
 leati_shape leati_model_output_shape(const leat_model *model, int index);
 
-/* Adds the model's ops: inputs[i] are values of the graph, outputs receives one per output. */
+/* Adds the model's ops: inputs[i] are values of the graph, outputs and output_masks (LEATI_NONE: none) receive one per
+ * output. */
 leat_status leati_model_lower(const leat_model *model, leati_lowering *lowering, const leati_value *inputs,
-                              leati_value *outputs, leat_error *err);
+                              leati_value *outputs, leati_value *output_masks, leat_error *err);
 
 #endif

@@ -18,6 +18,7 @@ typedef struct context {
     leati_graph *graph;
     leati_value targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* f32, or class numbers; LEATI_NONE without a loss */
     leati_value weights[LEATI_PROGRAM_MAX_OUTPUTS];
+    leati_value masks[LEATI_PROGRAM_MAX_OUTPUTS]; /* of the predictions */
 } context;
 
 #define SHAPE_TEXT_BYTES 128
@@ -151,6 +152,15 @@ static leati_value plus(context *c, leati_value sum, leati_value term) {
     return sum == LEATI_NONE ? term : leati_add(c->graph, sum, term);
 }
 
+/* Weights and mask of an output as one, as Keras joins them; LEATI_NONE where there is neither. */
+static leati_value masked(context *c, int output, leati_value weights) {
+    leati_value mask = c->masks[output];
+    if (mask == LEATI_NONE || weights == LEATI_NONE) return mask == LEATI_NONE ? weights : mask;
+    if (leati_graph_desc(c->graph, weights)->rank < leati_graph_desc(c->graph, mask)->rank)
+        weights = leati_expand_last(c->graph, weights);
+    return leati_mul(c->graph, weights, mask);
+}
+
 static leat_status lower_losses(context *c, const leati_lowering *lowering, leat_error *err) {
     leati_program *program = c->program;
     leati_value total = LEATI_NONE;
@@ -159,8 +169,8 @@ static leat_status lower_losses(context *c, const leati_lowering *lowering, leat
         const leati_output_loss *loss = &c->model->compiled.losses[i];
         program->output_losses[i] = LEATI_NONE;
         if (!loss->type) continue;
-        leati_value value =
-            leati_loss_lower(loss, c->graph, c->targets[i], program->predictions[i], c->weights[i]);
+        leati_value value = leati_loss_lower(loss, c->graph, c->targets[i], program->predictions[i],
+                                             masked(c, i, c->weights[i]));
         leati_graph_keep(c->graph, value);
         program->output_losses[i] = value;
         float weight = (float)loss->weight;
@@ -186,12 +196,13 @@ static void lower_metrics(context *c) {
     leati_graph_label(c->graph, "metrics");
     for (int i = 0; i < c->model->compiled.metric_count; ++i) {
         const leati_metric *metric = &c->model->compiled.metrics[i];
-        leati_value prediction = c->program->predictions[metric->output], weights = LEATI_NONE;
+        leati_value prediction = c->program->predictions[metric->output], weights;
         leati_value values =
             metric->lower(c->graph, &metric->options, c->targets[metric->output], prediction);
         leati_graph_keep(c->graph, values);
-        if (metric->weighted && c->weights[metric->output] != LEATI_NONE) {
-            weights = leati_weights_like(c->graph, c->weights[metric->output], values);
+        weights = masked(c, metric->output, metric->weighted ? c->weights[metric->output] : LEATI_NONE);
+        if (weights != LEATI_NONE) {
+            weights = leati_weights_like(c->graph, weights, values);
             leati_graph_keep(c->graph, weights);
         }
         c->program->metrics[i] = values;
@@ -258,7 +269,7 @@ static leat_status build(context *c, leat_error *err) {
     leati_value inputs[LEATI_PROGRAM_MAX_OUTPUTS];
     leati_lowering lowering = {.graph = c->graph, .mode = c->spec->mode};
     LEATI_TRY(bind_inputs(c, inputs, err));
-    LEATI_TRY(leati_model_lower(c->model, &lowering, inputs, c->program->predictions, err));
+    LEATI_TRY(leati_model_lower(c->model, &lowering, inputs, c->program->predictions, c->masks, err));
     LEATI_TRY(leati_graph_check(c->graph, err));
     if (c->spec->mode == LEATI_PREDICT) {
         for (int i = 0; i < c->model->output_count; ++i) {

@@ -114,6 +114,8 @@ const example examples[] = {
      "\"recurrent_constraint\": \"max_norm\", " EVERYTHING,
      {SEQUENCE}},
     {"LSTM", "\"units\": 3, \"dropout\": 0.5, \"recurrent_dropout\": 0.5", {SEQUENCE}},
+    {"Masking", "", {SEQUENCE}},
+    {"Masking", "\"mask_value\": -1.5", {IMAGE}},
     {"MaxPooling2D", "", {IMAGE}},
     {"MaxPooling2D", "\"pool_size\": 3, \"strides\": [1, 2], \"padding\": \"same\"", {IMAGE}},
     {"MaxPooling2D", "\"data_format\": \"channels_first\", \"pool_size\": [2, 1]", {IMAGE}},

@@ -31,5 +31,6 @@ const leati_layer_type leati_layer_activation = {.class_name = "Activation",
                                                  .fields = fields,
                                                  .min_inputs = 1,
                                                  .max_inputs = 1,
+                                                 .masking = LEATI_MASK_PASSED,
                                                  .infer = infer,
                                                  .lower = lower};

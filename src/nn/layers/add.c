@@ -73,5 +73,6 @@ const leati_layer_type leati_layer_add = {.class_name = "Add",
                                           .fields = fields,
                                           .min_inputs = 2,
                                           .max_inputs = 32,
+                                          .masking = LEATI_MASK_PASSED,
                                           .infer = infer,
                                           .lower = lower};

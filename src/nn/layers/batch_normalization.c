@@ -124,6 +124,7 @@ const leati_layer_type leati_layer_batch_normalization = {.class_name = "BatchNo
                                                           .fields = fields,
                                                           .min_inputs = 1,
                                                           .max_inputs = 1,
+                                                          .masking = LEATI_MASK_PASSED,
                                                           .infer = infer,
                                                           .build = build,
                                                           .lower = lower};

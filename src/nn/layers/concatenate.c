@@ -46,10 +46,31 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     return LEAT_OK;
 }
 
+/* Keras's: the masks are joined as the tensors are, with ones for an input without, and a step counts where all of its
+ * row do. */
+static leati_value joined_mask(const leati_lowering *lowering, int input_count, const leati_value *inputs,
+                               int axis) {
+    leati_graph *g = lowering->graph;
+    leati_value masks[LEATI_MAX_INPUTS];
+    bool any = false;
+    for (int i = 0; i < input_count; ++i) {
+        const leati_desc *desc = leati_graph_desc(g, inputs[i]);
+        masks[i] = lowering->input_masks[i];
+        any = any || masks[i] != LEATI_NONE;
+        if (masks[i] == LEATI_NONE)
+            masks[i] = leati_full(g, desc->rank, desc->shape, 1.0f);
+        else if (leati_graph_desc(g, masks[i])->rank < desc->rank)
+            masks[i] = leati_expand_last(g, masks[i]);
+    }
+    if (!any) return LEATI_NONE;
+    return leati_reduce_last(g, LEATI_REDUCE_MIN, leati_concat(g, input_count, masks, axis), false);
+}
+
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                   const leati_value *inputs, leati_value *outputs) {
     int64_t axis = axis_of(layer, leati_graph_desc(lowering->graph, inputs[0])->rank);
     outputs[0] = leati_concat(lowering->graph, input_count, inputs, (int)axis);
+    lowering->output_masks[0] = joined_mask(lowering, input_count, inputs, (int)axis);
 }
 
 const leati_layer_type leati_layer_concatenate = {.class_name = "Concatenate",
@@ -58,5 +79,6 @@ const leati_layer_type leati_layer_concatenate = {.class_name = "Concatenate",
                                                   .fields = fields,
                                                   .min_inputs = 2,
                                                   .max_inputs = 32,
+                                                  .masking = LEATI_MASK_OWN,
                                                   .infer = infer,
                                                   .lower = lower};

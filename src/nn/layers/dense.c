@@ -63,6 +63,7 @@ const leati_layer_type leati_layer_dense = {.class_name = "Dense",
                                             .fields = fields,
                                             .min_inputs = 1,
                                             .max_inputs = 1,
+                                            .masking = LEATI_MASK_PASSED,
                                             .infer = infer,
                                             .build = build,
                                             .lower = lower};

@@ -83,5 +83,6 @@ const leati_layer_type leati_layer_dropout = {.class_name = "Dropout",
                                               .min_inputs = 1,
                                               .max_inputs = 1,
                                               .check = check,
+                                              .masking = LEATI_MASK_PASSED,
                                               .infer = infer,
                                               .lower = lower};

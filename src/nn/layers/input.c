@@ -38,5 +38,6 @@ const leati_layer_type leati_layer_input = {.class_name = "InputLayer",
                                             .config_bytes = sizeof(config),
                                             .fields = fields,
                                             .check = check,
+                                            .masking = LEATI_MASK_PASSED,
                                             .infer = infer,
                                             .lower = lower};

@@ -21,6 +21,7 @@ static const leati_layer_type *const types[] = {
     &leati_layer_global_max_pooling2d,
     &leati_layer_input,
     &leati_layer_lstm,
+    &leati_layer_masking,
     &leati_layer_max_pooling2d,
     &leati_layer_permute,
     &leati_layer_reshape,

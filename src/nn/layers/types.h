@@ -19,6 +19,7 @@ extern const leati_layer_type leati_layer_global_average_pooling2d;
 extern const leati_layer_type leati_layer_global_max_pooling2d;
 extern const leati_layer_type leati_layer_input;
 extern const leati_layer_type leati_layer_lstm;
+extern const leati_layer_type leati_layer_masking;
 extern const leati_layer_type leati_layer_max_pooling2d;
 extern const leati_layer_type leati_layer_permute;
 extern const leati_layer_type leati_layer_reshape;
