@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/feeding.h"
+#include "cli/report/page.h"
 #include "cli/session.h"
 
 enum { path_bytes = 4096, callback_max = 3 };
@@ -123,6 +124,13 @@ static int write_history(const output *to, const char *json) {
     return CLI_FAILURE;
 }
 
+static int write_report(const output *to) {
+    char history[path_bytes], path[path_bytes];
+    in_folder(history, to, "history.json");
+    in_folder(path, to, "report.html");
+    return cli_report_write("fit", history, path);
+}
+
 static int save_model(const cli_session *session, const output *to) {
     char path[path_bytes];
     leat_error err = {0};
@@ -140,6 +148,7 @@ static int report(const cli_session *session, const output *to, const leat_histo
     if (!history) return CLI_SUCCESS;
     if (leat_history_json(history, &json, &err) != LEAT_OK) return cli_fail(session, &err);
     if (to->folder) code = write_history(to, json);
+    if (to->folder && code == CLI_SUCCESS) code = write_report(to);
     if (to->folder && !failed && code == CLI_SUCCESS) code = save_model(session, to);
     if (session->arguments->text[CLI_JSON] && !failed) puts(json);
     leat_string_free(json);

@@ -81,6 +81,8 @@ static const cli_use feed_tune_uses[] = {
     {CLI_SECONDS, false},    {CLI_JSON, false},    {CLI_HELP, false},
 };
 
+static const cli_use report_uses[] = {{CLI_REPORT_OUTPUT, false}, {CLI_HELP, false}};
+
 static const cli_use help_uses[] = {{CLI_HELP, false}};
 
 #define USES(array) array, sizeof array / sizeof *array
@@ -93,9 +95,9 @@ const cli_command cli_commands[] = {
      "\n"
      "The folder of --out receives model.h5 (the final model, with the optimizer's state), checkpoint.h5 "
      "(after each "
-     "epoch), best.h5 (the lowest val_loss, with --validation), history.json and log.csv.  Without --out "
-     "nothing is "
-     "saved.\n"
+     "epoch), best.h5 (the lowest val_loss, with --validation), history.json, report.html (see leat report) "
+     "and "
+     "log.csv.  Without --out nothing is saved.\n"
      "\n"
      "At an interrupt (Ctrl-C, SIGTERM) training stops after the batch in hand, and everything is saved; a "
      "second one "
@@ -159,6 +161,14 @@ const cli_command cli_commands[] = {
      "training.",
      "leat feed trace 'npz:train.npz' --output feed.json --workers 2 --batches 500 --consume-us 2000",
      USES(feed_trace_uses), cli_feed_trace},
+    {"report", "RUN", "a page with plots of a run",
+     "RUN is a folder that `leat fit --out` wrote, or a history.json.  The report is one HTML file that "
+     "needs "
+     "nothing else and loads nothing: loss and metrics by epoch, the time of a step split into waiting for "
+     "data "
+     "and compute, how far the workers were ahead, who made which batch when, and the feed's figures.  "
+     "`leat fit --out` writes it too.",
+     "leat report run\nleat report run --output /tmp/run.html", USES(report_uses), cli_report},
     {"help", "[TOPIC...]", "help on a command, or on specs: how data is named",
      "TOPIC is a command or `specs`.", "leat help specs\nleat help fit\nleat help feed bench",
      USES(help_uses), cli_help},

@@ -27,6 +27,7 @@ typedef enum cli_value {
     X(OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, NULL,                                                      \
       "where the predictions go: a .npy file, or an .npz file with one array per output")                    \
     X(TRACE_OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, NULL, "where the trace goes")                        \
+    X(REPORT_OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, "RUN/report.html", "where the report goes")         \
     X(EPOCHS, "--epochs", CLI_NUMBER, "N", 1, INT32_MAX, "1", "train up to this epoch")                      \
     X(INITIAL_EPOCH, "--initial-epoch", CLI_NUMBER, "N", 0, INT32_MAX, "0",                                  \
       "epochs that an earlier run has done")                                                                 \
@@ -71,7 +72,7 @@ typedef enum cli_value {
     X(VERBOSE, "--verbose", CLI_NUMBER, "0|1|2", 0, 2, "1",                                                  \
       "0: silent, 1: a progress bar, 2: one line per epoch")                                                 \
     X(OUT, "--out", CLI_FOLDER, "DIR", 0, 0, NULL,                                                           \
-      "folder for model.h5, checkpoint.h5, best.h5, history.json and log.csv")                               \
+      "folder for model.h5, checkpoint.h5, best.h5, history.json, report.html and log.csv")                  \
     X(MODEL, "--model", CLI_FILE, "MODEL", 0, 0, NULL, "the model that is to be trained: .h5 or .json")      \
     X(PAYLOAD, "--payload", CLI_SIZE, "BYTES", 1, INT64_C(1) << 40, NULL,                                    \
       "instead of a SPEC: synthetic batches of so many bytes")                                               \
@@ -158,6 +159,7 @@ int cli_summary(const cli_arguments *arguments);
 int cli_feed_bench(const cli_arguments *arguments);
 int cli_feed_trace(const cli_arguments *arguments);
 int cli_feed_tune(const cli_arguments *arguments);
+int cli_report(const cli_arguments *arguments);
 int cli_help(const cli_arguments *arguments);
 int cli_version(const cli_arguments *arguments);
 

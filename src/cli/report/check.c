@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A JSON parser that keeps nothing.  Layer: cli. */
+#include "cli/report/check.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { depth_max = 64 };
+
+/* Where the reader stands; a NUL ends the text.  `wrong` is NULL until something is. */
+typedef struct reader {
+    const char *at;
+    const char *wrong;
+    int depth;
+} reader;
+
+static bool expect(reader *r, bool met, const char *what) {
+    if (!met && !r->wrong) r->wrong = what;
+    return met;
+}
+
+static void blanks(reader *r) {
+    r->at += strspn(r->at, " \t\r\n");
+}
+
+static bool take(reader *r, char c) {
+    if (*r->at != c) return false;
+    ++r->at;
+    return true;
+}
+
+static bool digits(reader *r) {
+    size_t count = strspn(r->at, "0123456789");
+    r->at += count;
+    return expect(r, count > 0, "a digit");
+}
+
+static bool number(reader *r) {
+    take(r, '-');
+    if (!take(r, '0') && !digits(r)) return false;
+    if (take(r, '.') && !digits(r)) return false;
+    if (*r->at != 'e' && *r->at != 'E') return true;
+    ++r->at;
+    if (!take(r, '+')) take(r, '-');
+    return digits(r);
+}
+
+static bool word(reader *r, const char *text) {
+    bool met = expect(r, strncmp(r->at, text, strlen(text)) == 0, "a value");
+    if (met) r->at += strlen(text);
+    return met;
+}
+
+static bool escape(reader *r) {
+    if (!expect(r, *r->at && strchr("\"\\/bfnrtu", *r->at), "an escape that JSON has")) return false;
+    if (!take(r, 'u')) {
+        ++r->at;
+        return true;
+    }
+    bool met = strspn(r->at, "0123456789abcdefABCDEF") >= 4;
+    if (met) r->at += 4;
+    return expect(r, met, "four hexadecimal digits");
+}
+
+/* Passes one character of more than one byte. */
+static bool wide(reader *r) {
+    const unsigned char *c = (const unsigned char *)r->at;
+    int length = c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : 2;
+    bool met = c[0] >= 0xc2 && c[0] <= 0xf4;
+    for (int i = 1; met && i < length; ++i) met = (c[i] & 0xc0) == 0x80;
+    if (met && length == 3) met = !(c[0] == 0xe0 && c[1] < 0xa0) && !(c[0] == 0xed && c[1] > 0x9f);
+    if (met && length == 4) met = !(c[0] == 0xf0 && c[1] < 0x90) && !(c[0] == 0xf4 && c[1] > 0x8f);
+    if (met) r->at += length;
+    return expect(r, met, "UTF-8");
+}
+
+static bool string(reader *r) {
+    if (!expect(r, take(r, '"'), "a string")) return false;
+    while (*r->at != '"') {
+        unsigned char c = (unsigned char)*r->at;
+        if (!expect(r, c >= 0x20, c ? "no control character in a string" : "the end of a string"))
+            return false;
+        if (c >= 0x80) {
+            if (!wide(r)) return false;
+        } else {
+            ++r->at;
+            if (c == '\\' && !escape(r)) return false;
+        }
+    }
+    ++r->at;
+    return true;
+}
+
+static bool value(reader *r); /* members hold values */
+
+static bool member(reader *r) {
+    blanks(r);
+    if (!string(r)) return false;
+    blanks(r);
+    return expect(r, take(r, ':'), "':'") && value(r);
+}
+
+/* What stands between brackets, up to `close`. */
+static bool list(reader *r, bool (*item)(reader *), char close, const char *or_close) {
+    if (!expect(r, r->depth < depth_max, "fewer brackets in each other")) return false;
+    ++r->depth;
+    ++r->at;
+    blanks(r);
+    if (!take(r, close)) {
+        do {
+            if (!item(r)) return false;
+            blanks(r);
+        } while (take(r, ','));
+        if (!expect(r, take(r, close), or_close)) return false;
+    }
+    --r->depth;
+    return true;
+}
+
+static bool value(reader *r) { /* recursive, depth_max deep */
+    blanks(r);
+    switch (*r->at) {
+    case '{': return list(r, member, '}', "',' or '}'");
+    case '[': return list(r, value, ']', "',' or ']'");
+    case '"': return string(r);
+    case 't': return word(r, "true");
+    case 'f': return word(r, "false");
+    case 'n': return word(r, "null");
+    case '-': return number(r);
+    default: return expect(r, *r->at >= '0' && *r->at <= '9', "a value") && number(r);
+    }
+}
+
+const char *cli_report_check(const char *text, const char **at) {
+    reader r = {.at = text};
+    blanks(&r);
+    if (expect(&r, *r.at == '{', "an object") && value(&r)) {
+        blanks(&r);
+        expect(&r, !*r.at, "nothing after the object");
+    }
+    *at = r.at;
+    return r.wrong;
+}

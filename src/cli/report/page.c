@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the report.  Layer: cli. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "cli/report/page.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/report/check.h"
+#include "cli/table.h"
+#include "leat/version.h"
+
+/* Where the template wants the numbers. */
+static const char place[] = "@LEAT_RUN@";
+
+/* ---- Reading ---- */
+
+/* The file as a string for free(); NULL with errno.  JSON has no NUL: where the file has one, there is another character
+ * that it has not. */
+static char *read_file(const char *path) {
+    FILE *file = fopen(path, "rb");
+    size_t used = 0, room = 1 << 16;
+    char *text = file ? malloc(room) : NULL;
+    while (text) {
+        used += fread(text + used, 1, room - used - 1, file);
+        if (used < room - 1) break;
+        char *larger = realloc(text, 2 * room);
+        if (!larger) free(text);
+        text = larger;
+        room *= 2;
+    }
+    bool failed = file && ferror(file);
+    int number = errno;
+    if (file) (void)fclose(file);
+    errno = number;
+    if (failed) {
+        free(text);
+        return NULL;
+    }
+    for (size_t i = 0; text && i < used; ++i)
+        if (!text[i]) text[i] = '\1';
+    if (text) text[used] = '\0';
+    return text;
+}
+
+static int check(const char *command, const char *path, const char *text) {
+    const char *at = text, *wrong = cli_report_check(text, &at);
+    if (!wrong) return CLI_SUCCESS;
+    int line = 1, column = 1;
+    for (const char *c = text; c < at; ++c) {
+        line += *c == '\n';
+        column = *c == '\n' ? 1 : column + 1;
+    }
+    fprintf(stderr, "leat %s: '%s' is damaged: expected %s in line %d, column %d%s\n", command, path, wrong,
+            line, column, *at ? "" : ", where it ends");
+    return CLI_FAILURE;
+}
+
+/* ---- Writing ---- */
+
+/* JSON inside a script element: what could end the element, or begin a comment in it, becomes an escape.  In JSON these
+ * characters stand in strings alone. */
+static void put_json(FILE *out, const char *json) {
+    for (; *json; ++json)
+        if (strchr("<>&", *json))
+            fprintf(out, "\\u%04x", (unsigned)*json);
+        else
+            fputc(*json, out);
+}
+
+static void put_member(FILE *out, const char *key, const char *text) {
+    fprintf(out, "\"%s\": \"", key);
+    for (; *text; ++text)
+        if (strchr("<>&\"\\", *text) || (unsigned char)*text < 0x20)
+            fprintf(out, "\\u%04x", (unsigned)(unsigned char)*text);
+        else
+            fputc(*text, out);
+    fputs("\", ", out);
+}
+
+/* What the run is called: the folder of its history.json. */
+static void run_name(char *out, size_t bytes, const char *path) {
+    char *whole = realpath(path, NULL), *slash = whole ? strrchr(whole, '/') : NULL;
+    if (slash && slash > whole && strcmp(slash, "/history.json") == 0) {
+        *slash = '\0';
+        slash = strrchr(whole, '/');
+    }
+    snprintf(out, bytes, "%s", slash ? slash + 1 : path);
+    free(whole);
+}
+
+static void put_run(FILE *out, const char *path, const char *history) {
+    char name[NAME_MAX + 1], date[40] = "";
+    struct stat about;
+    struct tm parts;
+    run_name(name, sizeof name, path);
+    if (stat(path, &about) == 0 && gmtime_r(&about.st_mtime, &parts))
+        strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &parts);
+    fputc('{', out);
+    put_member(out, "name", name);
+    put_member(out, "date", date);
+    put_member(out, "version", leat_version());
+    fputs("\"run\": ", out);
+    put_json(out, history);
+    fputc('}', out);
+}
+
+static bool put_page(FILE *out, const char *path, const char *history) {
+    const char *hole = strstr(cli_report_template, place);
+    fwrite(cli_report_template, 1, (size_t)(hole - cli_report_template), out);
+    put_run(out, path, history);
+    fputs(hole + sizeof place - 1, out);
+    return fflush(out) == 0 && !ferror(out);
+}
+
+/* Writes `temporary` and renames it, so that the report appears when it is complete.  An errno, 0: none. */
+static int replace(const char *temporary, const char *path, const char *history, const char *output) {
+    FILE *file = fopen(temporary, "w");
+    if (!file) return errno;
+    int number = put_page(file, path, history) && fsync(fileno(file)) == 0 ? 0 : errno;
+    if (fclose(file) != 0 && number == 0) number = errno;
+    if (number == 0 && rename(temporary, output) != 0) number = errno;
+    if (number != 0) (void)unlink(temporary);
+    return number;
+}
+
+static int write_report(const char *command, const char *path, const char *history, const char *output) {
+    size_t bytes = strlen(output) + 40;
+    char *temporary = malloc(bytes);
+    if (temporary) snprintf(temporary, bytes, "%s.%ld.tmp", output, (long)getpid());
+    int number = temporary ? replace(temporary, path, history, output) : ENOMEM;
+    free(temporary);
+    if (number == 0) return CLI_SUCCESS;
+    fprintf(stderr, "leat %s: cannot write '%s': %s\n", command, output, strerror(number));
+    return CLI_FAILURE;
+}
+
+int cli_report_write(const char *command, const char *history, const char *output) {
+    char *text = read_file(history);
+    if (!text) {
+        fprintf(stderr, "leat %s: cannot read '%s': %s\n", command, history, strerror(errno));
+        return CLI_FAILURE;
+    }
+    int code = check(command, history, text);
+    if (code == CLI_SUCCESS) code = write_report(command, history, text, output);
+    free(text);
+    return code;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `leat report`.  Layer: cli. */
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/report/page.h"
+#include "cli/table.h"
+
+/* out = folder/name; false where that is longer than a path may be. */
+static bool join(char out[PATH_MAX], const char *folder, const char *name) {
+    size_t length = strlen(folder);
+    const char *slash = length > 0 && folder[length - 1] == '/' ? "" : "/";
+    return snprintf(out, PATH_MAX, "%s%s%s", folder, slash, name) < PATH_MAX;
+}
+
+int cli_report(const cli_arguments *arguments) {
+    const char *run = arguments->operands[0], *history = run, *output = arguments->text[CLI_REPORT_OUTPUT];
+    char inside[PATH_MAX], beside[PATH_MAX];
+    struct stat about;
+    bool is_folder = stat(run, &about) == 0 && S_ISDIR(about.st_mode), fits = true;
+    if (is_folder) {
+        fits = join(inside, run, "history.json") && join(beside, run, "report.html");
+        history = inside;
+        if (!output) output = beside;
+    }
+    if (!fits) {
+        fprintf(stderr, "leat report: '%.100s...' is too long for a path\n", run);
+        return CLI_FAILURE;
+    }
+    if (!output) {
+        fputs("leat report: RUN is a file: --output FILE says where the report goes\n", stderr);
+        return CLI_USAGE;
+    }
+    int code = cli_report_write("report", history, output);
+    if (code == CLI_SUCCESS) fprintf(stderr, "wrote %s\n", output);
+    return code;
+}

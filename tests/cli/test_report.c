@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `leat report`: the page is whole, loads nothing, and holds the run's numbers whatever is in them. */
+#include "cmocka_all.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "cli/command.h"
+#include "cli/report/check.h"
+#include "data/files.h"
+
+static char page[text_bytes];
+
+static void slurp(const char *path, char *text) {
+    FILE *file = fopen(path, "r");
+    if (!file) fail_msg("%s is missing", path);
+    size_t size = fread(text, 1, text_bytes - 1, file);
+    text[size] = '\0';
+    assert_int_equal(strlen(text), size);
+    fclose(file);
+}
+
+static bool exists(const char *path) {
+    return access(path, F_OK) == 0;
+}
+
+static void go(const char *folder) {
+    if (chdir(folder) != 0) fail_msg("no folder %s", folder);
+}
+
+static int enter_with_run(void **state) {
+    return enter(state) == 0 && system("mkdir run") == 0 ? 0 : -1;
+}
+
+static int leave(void **state) {
+    return system("rm -rf ./*/") == 0 ? files_leave(state) : -1;
+}
+
+static int times(const char *text, const char *part) {
+    int count = 0;
+    for (; (text = strstr(text, part)); text += strlen(part)) ++count;
+    return count;
+}
+
+/* ---- A page ---- */
+
+static const char whole[] =
+    "{\"epoch\": [0, 1], \"history\": {\"loss\": [0.5, null], \"accuracy\": [0.7, 0.8], \"val_loss\": [0.6, "
+    "0.4]},\n"
+    " \"verdict\": {\"text\": \"Training waited.\", \"steps\": 20, \"wall_s\": 1.5, \"data_wait_s\": 0.5, "
+    "\"compute_s\": 0.9, \"workers\": 2, \"use_multiprocessing\": true, \"threads\": 2, \"cores\": 2},\n"
+    " \"feed\": {\"batches\": 20, \"bytes\": 4096, \"starved\": 3, \"wait_s\": 0.5, \"get_s\": 1.25, "
+    "\"wait_ms\": {\"p50\": 0.1, \"p90\": 1, \"p99\": 2e1, \"max\": 25.5}, \"workers\": [{\"busy\": 0.83}], "
+    "\"depth\": {\"t_s\": [0, 0.5], \"ready\": [0, 10]}},\n"
+    " \"timeline\": {\"t_s\": [0, 0.75], \"wait_ms\": [3, 2], \"compute_ms\": [7, 8], \"steps_per_point\": "
+    "10},\n"
+    " \"lanes\": {\"spans\": [[0, 0.001, 0.02, 5], [1, 0.002, 0.03, 6]]}}\n";
+
+/* What stands in the page's element of numbers. */
+static json_t *embedded(void) {
+    static const char open[] = "<script type=\"application/json\" id=\"run\">";
+    const char *from = strstr(page, open);
+    assert_non_null(from);
+    from += sizeof open - 1;
+    const char *to = strstr(from, "</script>");
+    assert_non_null(to);
+    assert_null(memchr(from, '<', (size_t)(to - from)));
+    json_error_t why;
+    json_t *root = json_loadb(from, (size_t)(to - from), 0, &why);
+    if (!root) fail_msg("%s", why.text);
+    return root;
+}
+
+/* The page is as the template has it, around the numbers. */
+static void check_page(const char *path, const char *history, const char *name) {
+    slurp(path, page);
+    assert_memory_equal(page, "<!doctype html>", 15);
+    assert_int_equal(times(page, "@LEAT_RUN@"), 0);
+    assert_int_equal(times(page, "<html"), 1);
+    assert_int_equal(times(page, "</html>"), 1);
+    assert_int_equal(times(page, "<script"), 2);
+    assert_int_equal(times(page, "</script>"), 2);
+    json_t *root = embedded(), *numbers = json_loads(history, 0, NULL);
+    assert_non_null(numbers);
+    assert_true(json_equal(json_object_get(root, "run"), numbers));
+    assert_string_equal(json_string_value(json_object_get(root, "name")), name);
+    assert_int_equal(strlen(json_string_value(json_object_get(root, "date"))),
+                     strlen("2026-01-01 00:00 UTC"));
+    json_decref(root);
+    json_decref(numbers);
+}
+
+static void a_report_holds_the_run_and_loads_nothing(void **state) {
+    (void)state;
+    write_text("run/history.json", whole);
+    runs("report run");
+    assert_string_equal(err, "wrote run/report.html\n");
+    check_page("run/report.html", whole, "run");
+    assert_int_equal(times(page, "src="), 0);
+    assert_int_equal(times(page, "href"), 0);
+    assert_int_equal(times(page, "url("), 0);
+    assert_int_equal(times(page, "@import"), 0);
+    assert_int_equal(times(page, "://"), times(page, "http://www.w3.org/2000/svg")); /* a name, not a place */
+    assert_int_equal(times(page, "content=\"default-src 'none';"), 1);
+    const char *parts[] = {"'steps'", "'depth'", "'busy'", "'lanes'", "id: 'verdict'", "id: 'feed'"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i)
+        if (times(page, parts[i]) != 1) fail_msg("%s: %d times", parts[i], times(page, parts[i]));
+}
+
+static void a_report_goes_where_it_is_told(void **state) {
+    (void)state;
+    write_text("run/history.json", whole);
+    write_text("numbers", whole);
+    runs("report run/ --output a.html");
+    check_page("a.html", whole, "run");
+    runs("report run/history.json --output b.html");
+    check_page("b.html", whole, "run");
+    runs("report numbers --output b.html"); /* in the place of the other */
+    check_page("b.html", whole, "numbers");
+    runs("report numbers --output a.html");
+    go("run");
+    runs("report .");
+    check_page("report.html", whole, "run");
+    go("..");
+}
+
+/* No name, of a metric or of a folder, becomes anything but text. */
+static void hostile_strings_stay_strings(void **state) {
+    (void)state;
+    static const char history[] =
+        "{\"epoch\": [0], \"history\": {\"</script><script>alert(1)</script>\": [1], \"<!--<script>\": [2], "
+        "\"]]>\": [3], \"__proto__\": [4], \"\": [5], \"a\\\"b\\\\\\u0001\": [6], \"&lt;\": [7], "
+        "\"@LEAT_RUN@\": [8], "
+        "\"\xe2\x80\xa8%s\": [9], \"<img src=x onerror=alert(1)>\": [10]}, "
+        "\"verdict\": {\"text\": \"</ScRiPt ><b>\"}}";
+    assert_int_equal(system("mkdir 'a<b> & \"c\"\\d'"), 0);
+    write_text("a<b> & \"c\"\\d/history.json", history);
+    go("a<b> & \"c\"\\d");
+    runs("report .");
+    slurp("report.html", page);
+    go("..");
+    assert_int_equal(times(page, "@LEAT_RUN@"), 1); /* the metric of that name */
+    json_t *root = embedded(), *numbers = json_loads(history, 0, NULL);
+    assert_non_null(numbers);
+    assert_true(json_equal(json_object_get(root, "run"), numbers));
+    assert_string_equal(json_string_value(json_object_get(root, "name")), "a<b> & \"c\"\\d");
+    assert_int_equal(times(page, "<script"), 2);
+    assert_int_equal(times(page, "</script>"), 2);
+    assert_int_equal(times(page, "alert(1)"), 2);
+    assert_int_equal(times(page, "<img"), 0);
+    json_decref(root);
+    json_decref(numbers);
+}
+
+static void runs_of_older_versions_are_reported(void **state) {
+    (void)state;
+    const char *some[] = {"{}", "{\"epoch\": [], \"history\": {}}",
+                          "{\"epoch\": 3, \"history\": [1], \"feed\": null}",
+                          "{\"epoch\": [0], \"history\": {\"loss\": [1]}, \"verdict\": {\"text\": \"\"}}"};
+    for (size_t i = 0; i < sizeof some / sizeof *some; ++i) {
+        write_text("run/history.json", some[i]);
+        runs("report run");
+        check_page("run/report.html", some[i], "run");
+    }
+}
+
+static void fit_writes_a_report(void **state) {
+    (void)state;
+    runs(FIT "--epochs 2 --out fitted --verbose 0");
+    assert_string_equal(err, "");
+    slurp("fitted/history.json", out);
+    check_page("fitted/report.html", out, "fitted");
+}
+
+/* ---- What cannot be reported ---- */
+
+static void what_is_missing_is_told(void **state) {
+    (void)state;
+    write_text("run/history.json", whole);
+    refused("report", "RUN is missing");
+    refused("report absent", "--output FILE");
+    fails("report absent --output c.html", "cannot read 'absent': No such file");
+    assert_int_equal(system("mkdir -p empty"), 0);
+    fails("report empty", "cannot read 'empty/history.json': No such file");
+    refused("report run/history.json", "--output FILE");
+    fails("report run --output no/such/folder.html", "cannot write 'no/such/folder.html'");
+    fails("report run --output empty", "cannot write 'empty': Is a directory");
+    assert_false(exists("c.html"));
+}
+
+/* Beyond 16 KB the file cannot grow, as on a full disk: what was there before stays. */
+static void a_full_disk_leaves_the_old_report(void **state) {
+    (void)state;
+    write_text("run/history.json", whole);
+    write_text("run/report.html", "the old one");
+    int status = system("trap '' XFSZ; ulimit -f 16; exec '" LEAT_COMMAND "' report run 2>.err");
+    assert_int_equal(WEXITSTATUS(status), 1);
+    slurp(".err", err);
+    assert_non_null(strstr(err, "cannot write 'run/report.html': File too large"));
+    slurp("run/report.html", page);
+    assert_string_equal(page, "the old one");
+    assert_int_equal(system("test $(ls run | wc -l) = 2"), 0);
+}
+
+static void damaged_numbers_are_told_with_their_place(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"", "expected an object in line 1, column 1, where it ends"},
+        {"[1]", "expected an object in line 1, column 1"},
+        {"{\"epoch\": [0,\n 1", "expected ',' or ']' in line 2, column 3, where it ends"},
+        {"{\"epoch\": [0, NaN]}", "expected a value in line 1, column 15"},
+        {"{\"loss\": 0.}", "expected a digit in line 1"},
+        {"{\"a\": 1}\n\n{", "expected nothing after the object in line 3"},
+        {"{\"a\": \"\xff\"}", "expected UTF-8 in line 1, column 8"},
+        {"{\"a\" 1}", "expected ':'"},
+        {"{\"a\": </script><script>alert(1)</script>}", "expected a value"},
+    };
+    (void)unlink("run/report.html");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        write_text("run/history.json", cases[i].text);
+        fails("report run", cases[i].says);
+        assert_non_null(strstr(err, "leat report: 'run/history.json' is damaged: "));
+        assert_false(exists("run/report.html"));
+    }
+    FILE *file = fopen("run/history.json", "w");
+    fwrite("{}\0{}", 1, 5, file);
+    fclose(file);
+    fails("report run", "is damaged");
+}
+
+/* ---- The check itself ---- */
+
+static bool accepted(const char *text) {
+    const char *at = NULL;
+    const char *wrong = cli_report_check(text, &at);
+    assert_true(at >= text && at <= text + strlen(text));
+    return !wrong;
+}
+
+/* A document whose value is some brackets in each other. */
+static bool nested(size_t depth) {
+    static char text[4000];
+    assert_true(2 * depth + 8 < sizeof text);
+    strcpy(text, "{\"a\":");
+    memset(text + 5, '[', depth);
+    memset(text + 5 + depth, ']', depth);
+    strcpy(text + 5 + 2 * depth, "}");
+    return accepted(text);
+}
+
+static void depth_is_limited(void **state) {
+    (void)state;
+    assert_true(nested(10));
+    assert_true(nested(63));
+    assert_false(nested(64));
+    assert_false(nested(1900));
+}
+
+/* Documents that are changed at random: jansson's view is the check's, but for what the page's own parser takes and
+ * jansson does not (half a surrogate pair, NUL, a number beyond double). */
+static void the_check_agrees_with_jansson(void **state) {
+    (void)state;
+    static const char start[] =
+        "{\"a\": [0, -1.5e+3, true, false, null, {}], \"\\u00e9\\n\": \"\xc3\xa9\xe2\x82\xac\", "
+        "\"b\": {\"c\": [[], \"\"]}}";
+    static const char letters[] = "{}[]\",:\\0123456789-+eE. \ntrufalsn\xc3\xa9\xe2\xf0\x80\x01";
+    uint64_t random = 7;
+    int taken = 0, refused = 0;
+    for (int round = 0; round < 100000; ++round) {
+        char text[sizeof start];
+        memcpy(text, start, sizeof start);
+        for (int change = round % 3; change >= 0; --change) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            text[(random >> 33) % (sizeof start - 1)] = letters[(random >> 20) % (sizeof letters - 1)];
+        }
+        bool ours = accepted(text);
+        json_t *root = json_loads(text, 0, NULL);
+        bool theirs = json_is_object(root);
+        if (theirs && !ours) fail_msg("refused: %s", text);
+        if (ours && !theirs && !strstr(text, "\\u") && !strpbrk(text, "eE")) fail_msg("taken: %s", text);
+        json_decref(root);
+        taken += ours;
+        refused += !ours;
+    }
+    assert_true(taken > 1000 && refused > 1000);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_report_holds_the_run_and_loads_nothing),
+        cmocka_unit_test(a_report_goes_where_it_is_told),
+        cmocka_unit_test(hostile_strings_stay_strings),
+        cmocka_unit_test(runs_of_older_versions_are_reported),
+        cmocka_unit_test(fit_writes_a_report),
+        cmocka_unit_test(what_is_missing_is_told),
+        cmocka_unit_test(a_full_disk_leaves_the_old_report),
+        cmocka_unit_test(damaged_numbers_are_told_with_their_place),
+        cmocka_unit_test(depth_is_limited),
+        cmocka_unit_test(the_check_agrees_with_jansson),
+    };
+    return cmocka_run_group_tests(tests, enter_with_run, leave);
+}
