@@ -119,12 +119,13 @@ static leati_slot *claim(const leati_worker *worker, leati_maker **maker) {
     return NULL;
 }
 
-/* What the one before this worker had in hand when it died. */
+/* What the one before this worker had in hand when it died; not for a feed that has ended, as a generator's has. */
 static leati_slot *inherit(const leati_worker *worker, leati_maker **maker) {
     for (int i = 0; i < worker->works->count; ++i) {
-        leati_slot *slot = leati_ring_claimed_by(&worker->works->services[i]->ring, worker->number);
+        const leati_ring *ring = &worker->works->services[i]->ring;
+        leati_slot *slot = leati_ring_claimed_by(ring, worker->number);
         *maker = &worker->makers[i];
-        if (slot) return slot;
+        if (slot && leati_ring_is_live(ring)) return slot;
     }
     return NULL;
 }
