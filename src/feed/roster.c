@@ -40,7 +40,9 @@ void leati_roster_wake(const leati_roster *roster, uint64_t most) {
     if (roster->wake_all && most > 0) most = (uint64_t)roster->count;
     for (int i = 0; i < roster->count && sleepers < most; ++i)
         sleepers += atomic_load(&roster->workers[i].sleeping) != 0;
-    if (sleepers) leati_bell_ring(&roster->shared->bell, (int)sleepers, roster->between_processes);
+    /* The kernel wakes whom it likes of those that wait now, who may be others than were seen. */
+    int count = roster->wake_all ? INT_MAX : (int)sleepers;
+    if (sleepers) leati_bell_ring(&roster->shared->bell, count, roster->between_processes);
 }
 
 void leati_roster_alarm(const leati_roster *roster) {
