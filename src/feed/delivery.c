@@ -36,6 +36,18 @@ static int64_t tick_length(const leat_feed *feed) {
     return deadline_ns < TICK_NS ? deadline_ns : TICK_NS;
 }
 
+/* The helper leaves by itself once the feed has been stopped or has failed: that may be since the caller looked last, and
+ * then *seen says so. */
+static leat_status check_crew(leat_feed *feed, leati_wait *seen, leat_error *err) {
+    leat_error why = {0};
+    leat_status status = leati_crew_check(&feed->group->crew, &why);
+    if (status == LEAT_OK) return LEAT_OK;
+    *seen = leati_ring_look(&feed->service.ring, feed->delivered);
+    if (*seen != LEATI_WAIT_TICK) return LEAT_OK;
+    *err = why;
+    return status;
+}
+
 static leat_status wait_for_slot(leat_feed *feed, leati_wait *seen, leat_error *err) {
     leati_ring *ring = &feed->service.ring;
     int64_t start = leati_now_ns();
@@ -49,7 +61,8 @@ static leat_status wait_for_slot(leat_feed *feed, leati_wait *seen, leat_error *
         if (*seen != LEATI_WAIT_TICK) break;
         leati_patience_wake(&feed->patience, leati_now_ns());
         spin_ns = 0;
-        status = leati_crew_check(&feed->group->crew, err);
+        status = check_crew(feed, seen, err);
+        if (*seen != LEATI_WAIT_TICK) break;
         if (status == LEAT_OK) status = check_deadline(feed, err);
     }
     int64_t waited_ns = leati_now_ns() - start;
