@@ -107,8 +107,9 @@ static bool read_size(const char *text, int64_t *out) {
     int shift = unit ? (int)((unit - units) % 3 + 1) * 10 : 0;
     if (digits == 0 || digits > 18 || (unit ? text[digits + 1] : text[digits])) return false;
     int64_t value = strtoll(text, NULL, 10);
+    if (value > INT64_MAX >> shift) return false;
     *out = value << shift;
-    return value <= INT64_MAX >> shift;
+    return true;
 }
 
 /* 30, 0.5: in milliseconds, rounded up. */
