@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times the feed on ready-made batches: get copies an array of the payload's size, and 64 targets, into the slot.
+/* Times the feed on ready-made batches: get points at an array of the payload's size, or copies it into the slot (--copy).
  *     bench_feed [--payload BYTES] [--workers N] [--processes | --threads] [--batches N] [--passes N] [--queue N]
- *                [--work-us N] [--step-us N] [--hook] [--borrow] [--kill] [--json]
- * Without --payload and --workers: the whole table, 1 KB to 38 MB by 1 and 2 workers by threads and processes.
- * Figures: us a batch (median over the passes), first batch (ms from before leat_feed_open), turnover (us from the release
- * of a pass's last batch to the next pass's first, median), median wait and the stretch of a step (--step-us: the caller
- * computes that long a batch), and with --kill the ms from the SIGKILL of the worker inside get to its batch. */
+ *                [--work-us N] [--hook] [--copy] [--first | --tax US | --kill] [--json]
+ * Without --payload and --workers: the whole table, 1 KB to 38 MB by 1 and 2 workers by threads and processes.  Work and
+ * steps are CPU time.  us_batch: from the first batch of a pass to its last, median of the passes; turnover_us: from the
+ * release of a pass's last batch to the next pass's first.  first_ms: from before leat_feed_open, with --first for that
+ * many passes.  --tax: the caller computes so long a batch, with the feed and without it.  --kill: from the SIGKILL of
+ * the worker inside get to its batch, less the work. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include <signal.h>
 #include <stdatomic.h>
@@ -14,30 +15,37 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "leat/feed.h"
 
-enum { targets = 64, max_passes = 1000 };
+enum { targets = 64, max_passes = 1000, kills = 15 };
+
+static const int64_t warm_up_us = 300000, block_ns = 1000000000;
 
 typedef struct shared {
     _Atomic int64_t victim_pid, victim_index, kill_ns;
 } shared;
 
 typedef struct setup {
-    int64_t payload, batches, passes, work_us, step_us, workers, queue;
-    bool processes, hook, borrow, kill, json;
+    int64_t payload, batches, passes, work_us, tax_us, workers, queue;
+    bool processes, hook, copy, first, kill, json;
     float *data, *y;
     shared *shared;
 } setup;
 
 typedef struct figures {
-    double us_batch, first_ms, turnover_us, wait_us, step_us, kill_ms;
+    double us_batch, first_ms, turnover_us, wait_us, alone_us, step_us, kill_ms, kill_max_ms;
 } figures;
 
+/* What somebody else does meanwhile on this core does not count as done. */
 static void compute(int64_t us) {
-    for (int64_t end = leati_now_ns() + us * 1000; leati_now_ns() < end;) continue;
+    struct timespec start = {0}, now = {0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+    do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < us * 1000);
 }
 
 static int64_t length_of(void *user) {
@@ -51,10 +59,10 @@ static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *bat
     if (s->kill && index == atomic_load(&s->shared->victim_index))
         atomic_store(&s->shared->victim_pid, getpid());
     if (s->work_us) compute(s->work_us);
-    if (s->borrow)
-        batch->tensors[0].data = s->data;
-    else
+    if (s->copy)
         memcpy(batch->tensors[0].data, s->data, (size_t)s->payload);
+    else
+        batch->tensors[0].data = s->data;
     memcpy(batch->tensors[1].data, s->y, targets * sizeof(float));
     *(float *)batch->tensors[1].data = (float)(index % 1000);
     return LEAT_OK;
@@ -84,7 +92,7 @@ static void must(leat_status status, const leat_error *err) {
     exit(1);
 }
 
-/* Takes one batch and gives it back; ns spent in leat_feed_get. */
+/* Takes one batch, computes, and gives it back; ns spent in leat_feed_get. */
 static int64_t take(const setup *s, leat_feed *feed) {
     const leat_batch *batch = NULL;
     leat_error err = {0};
@@ -96,30 +104,52 @@ static int64_t take(const setup *s, leat_feed *feed) {
         fprintf(stderr, "bench_feed: not the batch %lld\n", (long long)index);
         exit(1);
     }
-    if (s->step_us) compute(s->step_us);
+    if (s->tax_us) compute(s->tax_us);
     leat_feed_release(feed);
     return waited;
 }
 
-static void run_passes(const setup *s, leat_feed *feed, figures *f) {
+static void time_passes(const setup *s, leat_feed *feed, figures *f) {
     static double pass_us[max_passes], turnover_us[max_passes];
     double *waits = calloc((size_t)(s->passes * s->batches), sizeof *waits);
     if (!waits) exit(1);
     int64_t count = 0;
     for (int64_t pass = 0; pass < s->passes; ++pass) {
+        if (pass > 0) turnover_us[pass - 1] = (double)take(s, feed) / 1000;
         int64_t start = leati_now_ns();
-        for (int64_t i = pass == 0; i < s->batches; ++i) {
-            int64_t waited = take(s, feed);
-            if (i == 0) turnover_us[pass - 1] = (double)waited / 1000;
-            waits[count++] = (double)waited / 1000;
-        }
-        pass_us[pass] = (double)(leati_now_ns() - start) / 1000 / (double)(s->batches - (pass == 0));
+        for (int64_t i = 1; i < s->batches; ++i) waits[count++] = (double)take(s, feed) / 1000;
+        pass_us[pass] = (double)(leati_now_ns() - start) / 1000 / (double)(s->batches - 1);
     }
     f->us_batch = median(pass_us, s->passes);
     f->turnover_us = median(turnover_us, s->passes - 1);
     f->wait_us = median(waits, count);
-    f->step_us = s->step_us ? f->us_batch : 0;
     free(waits);
+}
+
+/* us of a step, over so many of them or as many as a second has room for. */
+static double time_steps(const setup *s, leat_feed *feed, double *waited_us) {
+    int64_t start = leati_now_ns(), now = start, steps = 0, waited = 0;
+    for (; steps < s->batches && now - start < block_ns; ++steps, now = leati_now_ns()) {
+        if (feed)
+            waited += take(s, feed);
+        else
+            compute(s->tax_us);
+    }
+    *waited_us = (double)waited / 1000 / (double)steps;
+    return (double)(now - start) / 1000 / (double)steps;
+}
+
+/* The same steps without a feed and with it, in turn: `alone` has what the machine itself takes away. */
+static void time_tax(const setup *s, leat_feed *feed, figures *f) {
+    static double alone[max_passes], stretch[max_passes], waits[max_passes];
+    compute(warm_up_us);
+    for (int64_t pass = 0; pass < s->passes; ++pass) {
+        alone[pass] = time_steps(s, NULL, &waits[pass]);
+        stretch[pass] = time_steps(s, feed, &waits[pass]) - alone[pass];
+    }
+    f->alone_us = median(alone, s->passes);
+    f->step_us = f->alone_us + median(stretch, s->passes);
+    f->wait_us = median(waits, s->passes);
 }
 
 /* Kills the worker while it makes a batch, and says after how many ms that batch was there. */
@@ -133,16 +163,17 @@ static double time_kill(const setup *s, leat_feed *feed, int64_t index) {
     kill((pid_t)atomic_load(&s->shared->victim_pid), SIGKILL);
     take(s, feed);
     atomic_store(&s->shared->victim_index, -1);
-    return (double)(leati_now_ns() - start) / 1e6;
+    return (double)(leati_now_ns() - start) / 1e6 - (double)s->work_us / 1e3;
 }
 
 static void time_kills(const setup *s, leat_feed *feed, figures *f) {
-    double times[15];
-    for (int i = 0; i < 15; ++i) times[i] = time_kill(s, feed, 1 + (i * 7 + 3) % (s->batches - 1));
-    f->kill_ms = median(times, 15);
+    double times[kills];
+    for (int i = 0; i < kills; ++i) times[i] = time_kill(s, feed, 1 + (i * 7 + 3) % (s->batches - 1));
+    f->kill_ms = median(times, kills);
+    f->kill_max_ms = times[kills - 1];
 }
 
-static figures measure(setup *s) {
+static leat_sequence sequence_of(setup *s) {
     leat_sequence sequence = leat_sequence_default();
     leat_error err = {0};
     sequence.user = s;
@@ -157,20 +188,40 @@ static figures measure(setup *s) {
          &err);
     must(leat_batch_spec_add(&sequence.spec, LEAT_PART_TARGET, "y", LEAT_F32, 1, &(int64_t){targets}, &err),
          &err);
+    return sequence;
+}
+
+/* A feed whose first batch was taken; ms that this took. */
+static double open_feed(const setup *s, const leat_sequence *sequence, leat_feed **feed) {
     leat_feed_options options = leat_feed_options_default();
     options.workers = (int)s->workers;
     options.use_multiprocessing = s->processes;
     options.max_queue_size = s->kill ? 1 : (int)s->queue;
+    leat_error err = {0};
+    int64_t start = leati_now_ns();
+    must(leat_feed_open(feed, sequence, &options, &err), &err);
+    setup no_step = *s;
+    no_step.tax_us = 0;
+    take(&no_step, *feed);
+    return (double)(leati_now_ns() - start) / 1e6;
+}
+
+static figures measure(setup *s) {
+    leat_sequence sequence = sequence_of(s);
+    static double first_ms[max_passes];
     figures f = {0};
     leat_feed *feed = NULL;
-    int64_t start = leati_now_ns();
-    must(leat_feed_open(&feed, &sequence, &options, &err), &err);
-    take(s, feed);
-    f.first_ms = (double)(leati_now_ns() - start) / 1e6;
+    for (int64_t i = 0; i < (s->first ? s->passes : 1); ++i) {
+        leat_feed_close(&feed);
+        first_ms[i] = open_feed(s, &sequence, &feed);
+    }
+    f.first_ms = median(first_ms, s->first ? s->passes : 1);
     if (s->kill)
         time_kills(s, feed, &f);
-    else
-        run_passes(s, feed, &f);
+    else if (s->tax_us)
+        time_tax(s, feed, &f);
+    else if (!s->first)
+        time_passes(s, feed, &f);
     leat_feed_close(&feed);
     return f;
 }
@@ -179,18 +230,18 @@ static void print_line(const setup *s, const figures *f) {
     const char *kind = s->processes ? "processes" : "threads";
     if (s->json) {
         printf(
-            "{\"peer\": \"leat\", \"payload\": %lld, \"workers\": %d, \"kind\": \"%s\", \"us_batch\": %.4g, "
-            "\"first_ms\": %.4g, \"turnover_us\": %.4g, \"wait_us\": %.4g, \"step_us\": %.6g, \"kill_ms\": "
-            "%.4g}\n",
+            "{\"peer\": \"leat\", \"payload\": %lld, \"workers\": %d, \"kind\": \"%s\", \"us_batch\": %.5g, "
+            "\"first_ms\": %.4g, \"turnover_us\": %.4g, \"wait_us\": %.4g, \"alone_us\": %.7g, \"step_us\": "
+            "%.7g, \"kill_ms\": %.4g, \"kill_max_ms\": %.4g}\n",
             (long long)s->payload, (int)s->workers, kind, f->us_batch, f->first_ms, f->turnover_us,
-            f->wait_us, f->step_us, f->kill_ms);
+            f->wait_us, f->alone_us, f->step_us, f->kill_ms, f->kill_max_ms);
         return;
     }
     printf("%10lld  %-9s  %7d  %10.3f  %9.1f  %9.3f  %11.2f  %8.2f", (long long)s->payload, kind,
            (int)s->workers, f->us_batch, f->us_batch > 0 ? (double)s->payload / f->us_batch : 0, f->first_ms,
            f->turnover_us, f->wait_us);
-    if (s->kill) printf("  killed: %.2f ms", f->kill_ms);
-    if (s->step_us) printf("  step: %.3f us", f->step_us);
+    if (s->kill) printf("  killed: %.2f ms, longest %.2f", f->kill_ms, f->kill_max_ms);
+    if (s->tax_us) printf("  step: %.3f us, alone %.3f", f->step_us, f->alone_us);
     printf("\n");
     fflush(stdout);
 }
@@ -236,7 +287,7 @@ static bool read_option(setup *s, const char *name, const char *value) {
         const char *name;
         int64_t *number;
     } numbers[] = {{"--payload", &s->payload}, {"--batches", &s->batches}, {"--passes", &s->passes},
-                   {"--work-us", &s->work_us}, {"--step-us", &s->step_us}, {"--workers", &s->workers},
+                   {"--work-us", &s->work_us}, {"--tax", &s->tax_us},      {"--workers", &s->workers},
                    {"--queue", &s->queue}};
     for (size_t i = 0; value && i < sizeof numbers / sizeof *numbers; ++i)
         if (strcmp(name, numbers[i].name) == 0) {
@@ -253,8 +304,10 @@ static bool read_flag(setup *s, const char *name) {
         s->processes = false;
     else if (strcmp(name, "--hook") == 0)
         s->hook = true;
-    else if (strcmp(name, "--borrow") == 0)
-        s->borrow = true;
+    else if (strcmp(name, "--copy") == 0)
+        s->copy = true;
+    else if (strcmp(name, "--first") == 0)
+        s->first = true;
     else if (strcmp(name, "--kill") == 0)
         s->kill = s->processes = true;
     else if (strcmp(name, "--json") == 0)

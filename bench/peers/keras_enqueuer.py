@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keras 2.3.1's OrderedEnqueuer on ready-made batches: one line of JSON with the figures of bench_feed --json.
+"""Keras 2.3.1's OrderedEnqueuer on ready-made batches, with the figures of bench_feed --json.
 
 Only keras/utils/data_utils.py runs, from the installed package: no TensorFlow is loaded, which makes the fork of each
 epoch's pool as cheap as it can be."""
-import argparse
 import importlib.util
-import json
+import multiprocessing
 import os
 import signal
 import statistics
@@ -14,6 +13,8 @@ import time
 import types
 
 import numpy
+
+import feed_common
 
 
 def enqueuer_module():
@@ -28,6 +29,7 @@ def enqueuer_module():
 
 
 data_utils = enqueuer_module()
+VICTIM = 9  # begun when the first batch has been taken, and the queue is full behind it
 
 
 class Batches(data_utils.Sequence):
@@ -37,82 +39,67 @@ class Batches(data_utils.Sequence):
         self.y = numpy.zeros(64, numpy.float32)
 
     def __len__(self):
-        return self.options.batches
+        return 1000000 if self.options.tax else self.options.batches
 
     def __getitem__(self, index):
-        if self.victim and index == self.victim[0]:
-            self.victim[1] = os.getpid()
+        if self.victim and index == VICTIM:
+            self.victim[0] = os.getpid()
         if self.options.work_us:
-            end = time.perf_counter() + self.options.work_us / 1e6
-            while time.perf_counter() < end:
-                pass
+            feed_common.compute(self.options.work_us)
         return self.x, self.y
 
 
-def compute(us):
-    end = time.perf_counter() + us / 1e6
-    while time.perf_counter() < end:
-        pass
-
-
-def measure(options, victim):
+def open_feed(options, victim=None):
+    """The enqueuer, its stream of batches, and the ms until the first was there."""
     sequence = Batches(options, victim)
-    feed = data_utils.OrderedEnqueuer(sequence, use_multiprocessing=options.processes)
     start = time.perf_counter()
-    feed.start(workers=options.workers, max_queue_size=10)
+    feed = data_utils.OrderedEnqueuer(sequence, use_multiprocessing=options.processes)
+    feed.start(workers=options.workers, max_queue_size=options.queue)
     batches = feed.get()
     next(batches)
-    first = time.perf_counter() - start
-    if victim:
-        return {"first_ms": first * 1e3, "kill_ms": time_kill(batches, victim)}
-    passes, gaps, waits = [], [], []
-    for number in range(options.passes):
-        begun = time.perf_counter()
-        for i in range(1 if number == 0 else 0, options.batches):
-            asked = time.perf_counter()
-            next(batches)
-            waited = time.perf_counter() - asked
-            waits.append(waited)
-            if i == 0:
-                gaps.append(waited)
-            if options.step_us:
-                compute(options.step_us)
-        passes.append((time.perf_counter() - begun) / (options.batches - (number == 0)))
+    return feed, batches, (time.perf_counter() - start) * 1e3
+
+
+def close_feed(feed):
+    """stop() does not wait for the pool's processes, which finish what they have."""
     feed.stop()
-    us = 1e6
-    return {"us_batch": statistics.median(passes) * us, "first_ms": first * 1e3,
-            "turnover_us": statistics.median(gaps) * us if gaps else 0, "wait_us": statistics.median(waits) * us}
+    patience = time.perf_counter() + 30
+    while multiprocessing.active_children() and time.perf_counter() < patience:
+        time.sleep(0.002)
 
 
-def time_kill(batches, victim):
-    for _ in range(1, victim[0]):
-        next(batches)
-    while victim[1] == 0:
+def time_kill(options):
+    victim = multiprocessing.Array("q", [0], lock=False)
+    _, batches, _ = open_feed(options, victim)
+    while victim[0] == 0:
         time.sleep(0.00005)
+    time.sleep(options.work_us / 2e6)
     start = time.perf_counter()
-    os.kill(victim[1], signal.SIGKILL)
-    next(batches)
-    return (time.perf_counter() - start) * 1e3
+    os.kill(victim[0], signal.SIGKILL)
+    for _ in range(VICTIM):
+        next(batches)
+    return {"kill_ms": (time.perf_counter() - start) * 1e3 - options.work_us / 1e3}
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    for name in ("payload", "workers", "batches", "passes", "work-us", "step-us"):
-        parser.add_argument("--" + name, type=int, default=0)
-    parser.add_argument("--processes", action="store_true")
-    parser.add_argument("--kill", action="store_true")
-    options = parser.parse_args()
-    victim = None
+def measure(options):
     if options.kill:
-        import multiprocessing
-
-        # Near enough that it is not made, and killed over, before anybody waits for it.
-        victim = multiprocessing.Array("q", [15, 0], lock=False)
-    figures = measure(options, victim)
-    print(json.dumps(dict(figures, peer="keras", payload=options.payload, workers=options.workers,
-                          kind="processes" if options.processes else "threads", version="2.3.1")), flush=True)
-    os._exit(0)  # the pool of the epoch after the last one is still at work
+        return time_kill(options)
+    if options.first:
+        times = []
+        for _ in range(options.passes):
+            feed, _, first_ms = open_feed(options)
+            times.append(first_ms)
+            close_feed(feed)
+        return {"first_ms": statistics.median(times)}
+    feed, batches, first_ms = open_feed(options)
+    if options.tax:
+        figures = feed_common.time_tax(batches, options)
+    else:
+        figures = feed_common.time_passes(lambda: batches, options, batches)
+    close_feed(feed)
+    return dict(figures, first_ms=first_ms)
 
 
 if __name__ == "__main__":
-    main()
+    feed_common.main(measure, {"peer": "keras", "version": "2.3.1", "python": sys.version.split()[0],
+                               "numpy": numpy.__version__})

@@ -1,76 +1,98 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's DataLoader on ready-made batches: one line of JSON with the figures of bench_feed --json.
+"""PyTorch's DataLoader on ready-made batches, with the figures of bench_feed --json.
 
-Its best setting for this: a batch per index (batch_size=None), persistent workers."""
-import argparse
-import json
+A batch per index (batch_size=None), persistent workers; --queue batches are prefetched in all, and --sharing says how
+tensors travel (file_descriptor, file_system; bench/compare-feed takes the better one)."""
+import os
+import signal
 import statistics
+import sys
 import time
 
 import numpy
 import torch
+import torch.multiprocessing
 from torch.utils.data import DataLoader, Dataset
 
+import feed_common
 
-def compute(us):
-    end = time.perf_counter() + us / 1e6
-    while time.perf_counter() < end:
-        pass
+VICTIM = 9  # begun when the first batch has been taken, and as many as are prefetched are under way
 
 
 class Batches(Dataset):
-    def __init__(self, options):
-        self.options = options
+    def __init__(self, options, victim):
+        self.options, self.victim = options, victim
         # NumPy's: a tensor would move into shared memory once, and no later batch would carry its bytes.
         self.x = numpy.ones(options.payload // 4, numpy.float32)
         self.y = numpy.zeros(64, numpy.float32)
 
     def __len__(self):
-        return self.options.batches
+        return 1000000 if self.options.tax else self.options.batches
 
     def __getitem__(self, index):
-        if index >= self.options.batches:
+        if index >= len(self):
             raise IndexError(index)
+        if self.victim is not None and index == VICTIM:
+            self.victim[0] = os.getpid()
         if self.options.work_us:
-            compute(self.options.work_us)
+            feed_common.compute(self.options.work_us)
         return self.x, self.y
+
+
+def open_loader(options, victim=None):
+    """The loader, its first pass, and the ms until the first batch was there."""
+    batches = Batches(options, victim)
+    start = time.perf_counter()
+    loader = DataLoader(batches, batch_size=None, num_workers=options.workers, persistent_workers=options.workers > 0,
+                        prefetch_factor=max(1, options.queue // options.workers) if options.workers else None)
+    first_pass = iter(loader)
+    next(first_pass)
+    return loader, first_pass, (time.perf_counter() - start) * 1e3
+
+
+def time_kill(options):
+    """Training ends with an error; the ms until it does."""
+    victim = torch.zeros(1, dtype=torch.int64).share_memory_()
+    _, batches, _ = open_loader(options, victim)
+    while int(victim[0]) == 0:
+        time.sleep(0.00005)
+    time.sleep(options.work_us / 2e6)
+    start = time.perf_counter()
+    os.kill(int(victim[0]), signal.SIGKILL)
+    try:
+        for _ in range(VICTIM):
+            next(batches)
+    except Exception as error:  # RuntimeError, or that of the connection to it
+        return {"kill_error": repr(error)[:200], "kill_error_ms": (time.perf_counter() - start) * 1e3}
+    return {"kill_ms": (time.perf_counter() - start) * 1e3 - options.work_us / 1e3}
+
+
+def time_first(options):
+    times = []
+    for _ in range(options.passes):
+        loader, first_pass, first_ms = open_loader(options)
+        times.append(first_ms)
+        del first_pass, loader
+    return {"first_ms": statistics.median(times)}
 
 
 def measure(options):
     torch.set_num_threads(1)
-    start = time.perf_counter()
-    loader = DataLoader(Batches(options), batch_size=None, num_workers=options.workers, persistent_workers=True)
-    passes, gaps, waits, first = [], [], [], 0
-    for number in range(options.passes):
-        begun = asked = time.perf_counter()
-        count = 0
-        for _ in loader:
-            now = time.perf_counter()
-            if count == 0 and number == 0:
-                first = now - start
-                begun = now
-            elif count == 0:
-                gaps.append(now - asked)
-            waits.append(now - asked)
-            if options.step_us:
-                compute(options.step_us)
-            count += 1
-            asked = time.perf_counter()
-        passes.append((asked - begun) / (options.batches - (number == 0)))
-    us = 1e6
-    return {"us_batch": statistics.median(passes) * us, "first_ms": first * 1e3,
-            "turnover_us": statistics.median(gaps) * us if gaps else 0, "wait_us": statistics.median(waits) * us}
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    for name in ("payload", "workers", "batches", "passes", "work-us", "step-us"):
-        parser.add_argument("--" + name, type=int, default=0)
-    parser.add_argument("--processes", action="store_true")
-    options = parser.parse_args()
-    print(json.dumps(dict(measure(options), peer="torch", payload=options.payload, workers=options.workers,
-                          kind="processes", version=torch.__version__)), flush=True)
+    if options.sharing:
+        torch.multiprocessing.set_sharing_strategy(options.sharing)
+    if options.kill:
+        return time_kill(options)
+    if options.first:
+        return time_first(options)
+    loader, first_pass, first_ms = open_loader(options)
+    if options.tax:
+        figures = feed_common.time_tax(first_pass, options)
+    else:
+        figures = feed_common.time_passes(lambda: iter(loader), options, first_pass)
+    del first_pass, loader
+    return dict(figures, first_ms=first_ms)
 
 
 if __name__ == "__main__":
-    main()
+    feed_common.main(measure, {"peer": "torch", "version": torch.__version__, "python": sys.version.split()[0],
+                               "numpy": numpy.__version__})
