@@ -16,8 +16,9 @@ typedef struct config {
 } config;
 
 #define WINDOW_ROWS                                                                                          \
-    LEATI_PAIR_ROW(config, kernel_size, NULL), LEATI_PAIR_ROW(config, strides, "1"),                         \
-        LEATI_PADDING_ROW(config), LEATI_DATA_FORMAT_ROW(config), LEATI_PAIR_ROW(config, dilation_rate, "1")
+    LEATI_TUPLE_ROW(config, kernel_size, 2, NULL), LEATI_TUPLE_ROW(config, strides, 2, "1"),                 \
+        LEATI_PADDING_ROW(config), LEATI_DATA_FORMAT_ROW(config),                                            \
+        LEATI_TUPLE_ROW(config, dilation_rate, 2, "1")
 
 static const leati_field conv_fields[] = {LEATI_INT_ROW(config, filters, 1, NULL),
                                           WINDOW_ROWS,
@@ -56,7 +57,7 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     leati_slide slide = slide_of(c);
     leati_shape image;
     (void)input_count, (void)output_count;
-    LEATI_TRY(leati_image_shape(&inputs[0], c->data_format, &image, err));
+    LEATI_TRY(leati_image_shape(&inputs[0], 2, c->data_format, &image, err));
     LEATI_TRY(leati_slide_infer(&slide, &image, err));
     if (!is_depthwise(layer))
         image.dims[3] = c->filters;
@@ -72,7 +73,7 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     const config *c = layer->config;
     leati_shape image;
     (void)input_count;
-    LEATI_TRY(leati_image_shape(&inputs[0], c->data_format, &image, err));
+    LEATI_TRY(leati_image_shape(&inputs[0], 2, c->data_format, &image, err));
     int64_t channels = image.dims[3];
     if (channels < 1) return leati_shape_unexpected(&inputs[0], "an image whose channels are known", err);
     int64_t last = is_depthwise(layer) ? c->depth_multiplier : c->filters;

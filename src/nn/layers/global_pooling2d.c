@@ -16,7 +16,7 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     const config *c = layer->config;
     leati_shape image;
     (void)input_count, (void)output_count;
-    LEATI_TRY(leati_image_shape(&inputs[0], c->data_format, &image, err));
+    LEATI_TRY(leati_image_shape(&inputs[0], 2, c->data_format, &image, err));
     outputs[0] = (leati_shape){.rank = 2, .dims = {image.dims[0], image.dims[3]}};
     return LEAT_OK;
 }

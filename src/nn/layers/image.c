@@ -8,31 +8,34 @@
 
 const char *const leati_data_formats[] = {"channels_last", "channels_first", NULL};
 const char *const leati_paddings[] = {"valid", "same", NULL};
+const char *const leati_causal_paddings[] = {"valid", "same", "causal", NULL};
 
-leat_status leati_image_shape(const leati_shape *shape, int32_t data_format, leati_shape *out,
+/* Of 1 to 3 spatial axes, channels last and first. */
+static const char *const image_names[3][2] = {
+    {"a sequence (batch, steps, channels)", "a sequence (batch, channels, steps)"},
+    {"an image (batch, rows, columns, channels)", "an image (batch, channels, rows, columns)"},
+    {"a volume (batch, planes, rows, columns, channels)",
+     "a volume (batch, channels, planes, rows, columns)"},
+};
+static const char *const axis_names[3][3] = {{"steps"}, {"rows", "columns"}, {"planes", "rows", "columns"}};
+
+leat_status leati_image_shape(const leati_shape *shape, int spatial, int32_t data_format, leati_shape *out,
                               leat_error *err) {
     bool first = data_format == LEATI_CHANNELS_FIRST;
-    if (shape->rank != 4)
-        return leati_shape_unexpected(shape,
-                                      first ? "an image (batch, channels, rows, columns)"
-                                            : "an image (batch, rows, columns, channels)",
-                                      err);
+    if (shape->rank != spatial + 2)
+        return leati_shape_unexpected(shape, image_names[spatial - 1][first], err);
     *out = *shape;
-    if (first) {
-        out->dims[1] = shape->dims[2];
-        out->dims[2] = shape->dims[3];
-        out->dims[3] = shape->dims[1];
-    }
+    if (!first) return LEAT_OK;
+    for (int i = 1; i <= spatial; ++i) out->dims[i] = shape->dims[i + 1];
+    out->dims[spatial + 1] = shape->dims[1];
     return LEAT_OK;
 }
 
 leati_shape leati_image_shape_back(const leati_shape *shape, int32_t data_format) {
     leati_shape out = *shape;
-    if (data_format == LEATI_CHANNELS_FIRST) {
-        out.dims[1] = shape->dims[3];
-        out.dims[2] = shape->dims[1];
-        out.dims[3] = shape->dims[2];
-    }
+    if (data_format != LEATI_CHANNELS_FIRST) return out;
+    for (int i = 2; i < shape->rank; ++i) out.dims[i] = shape->dims[i - 1];
+    out.dims[1] = shape->dims[shape->rank - 1];
     return out;
 }
 
@@ -60,19 +63,19 @@ static int64_t extent(const leati_slide *slide, int axis) {
 
 static int64_t length(const leati_slide *slide, int axis, int64_t in) {
     int64_t stride = slide->strides->values[axis];
-    int64_t free = slide->padding == LEATI_PADDING_SAME ? in : in - extent(slide, axis) + 1;
+    int64_t free = slide->padding == LEATI_PADDING_VALID ? in - extent(slide, axis) + 1 : in;
     return (free + stride - 1) / stride;
 }
 
 leat_status leati_slide_infer(const leati_slide *slide, leati_shape *image, leat_error *err) {
-    static const char *const names[] = {"rows", "columns"};
-    for (int axis = 0; axis < 2; ++axis) {
+    int spatial = slide->kernel->count;
+    for (int axis = 0; axis < spatial; ++axis) {
         int64_t in = image->dims[axis + 1];
         if (in < 0) continue;
         if (slide->padding == LEATI_PADDING_VALID && in < extent(slide, axis)) {
             char expected[64];
             snprintf(expected, sizeof expected, "at least %lld %s for the window",
-                     (long long)extent(slide, axis), names[axis]);
+                     (long long)extent(slide, axis), axis_names[spatial - 1][axis]);
             return leati_shape_unexpected(image, expected, err);
         }
         image->dims[axis + 1] = length(slide, axis, in);
@@ -80,17 +83,25 @@ leat_status leati_slide_infer(const leati_slide *slide, leati_shape *image, leat
     return LEAT_OK;
 }
 
+/* Padding of one axis of `in` elements. */
+static void pad_axis(const leati_slide *slide, int axis, int64_t in, leati_window *window) {
+    int64_t missing = (length(slide, axis, in) - 1) * slide->strides->values[axis] + extent(slide, axis) - in;
+    if (missing < 0) missing = 0;
+    if (slide->padding == LEATI_PADDING_CAUSAL) {
+        window->pad_before[axis] = extent(slide, axis) - 1;
+    } else if (slide->padding == LEATI_PADDING_SAME) {
+        window->pad_before[axis] = missing / 2;
+        window->pad_after[axis] = missing - missing / 2;
+    }
+}
+
 leati_window leati_slide_window(const leati_slide *slide, const leati_desc *image) {
-    leati_window window = {.spatial = 2};
-    for (int axis = 0; axis < 2; ++axis) {
-        int64_t in = image->rank == 4 ? image->shape[axis + 1] : 0, stride = slide->strides->values[axis];
-        int64_t missing = (length(slide, axis, in) - 1) * stride + extent(slide, axis) - in;
-        if (slide->padding == LEATI_PADDING_VALID || missing < 0) missing = 0;
+    leati_window window = {.spatial = slide->kernel->count};
+    for (int axis = 0; axis < window.spatial; ++axis) {
         window.kernel[axis] = slide->kernel->values[axis];
-        window.stride[axis] = stride;
+        window.stride[axis] = slide->strides->values[axis];
         window.dilation[axis] = slide->dilation ? slide->dilation->values[axis] : 1;
-        window.pad_before[axis] = missing / 2;
-        window.pad_after[axis] = missing - missing / 2;
+        pad_axis(slide, axis, image->rank == window.spatial + 2 ? image->shape[axis + 1] : 0, &window);
     }
     return window;
 }

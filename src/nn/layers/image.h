@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images: data_format, padding and sliding windows, for all layers that have them.  Ops know (N, H, W, C) alone, so
- * channels_first layers look at their shapes, and compute, between two transposes. */
+/* Images of 1 to 3 spatial axes: data_format, padding and sliding windows, for all layers that have them.  Ops know
+ * (N, spatial..., C) alone, so channels_first layers look at their shapes, and compute, between two transposes. */
 #ifndef LEATI_NN_LAYERS_IMAGE_H
 #define LEATI_NN_LAYERS_IMAGE_H
 
 #include "nn/layers/rows.h"
 
 enum { LEATI_CHANNELS_LAST, LEATI_CHANNELS_FIRST };
-enum { LEATI_PADDING_VALID, LEATI_PADDING_SAME };
+enum { LEATI_PADDING_VALID, LEATI_PADDING_SAME, LEATI_PADDING_CAUSAL };
 extern const char *const leati_data_formats[];
-extern const char *const leati_paddings[];
+extern const char *const leati_paddings[], *const leati_causal_paddings[]; /* valid, same; and causal */
 
 #define LEATI_DATA_FORMAT_ROW(config)                                                                        \
     LEATI_CHOICE_ROW(config, data_format, leati_data_formats, "\"channels_last\"")
 #define LEATI_PADDING_ROW(config) LEATI_CHOICE_ROW(config, padding, leati_paddings, "\"valid\"")
 
-/* How a window of two axes moves. */
+/* How a window moves; it has as many axes as `kernel` has numbers. */
 typedef struct leati_slide {
     const leati_ints *kernel, *strides, *dilation; /* dilation: NULL for none */
     int32_t padding;
 } leati_slide;
 
-/* The shape as (N, H, W, C).  Errors: LEAT_ESHAPE unless the rank is 4. */
-leat_status leati_image_shape(const leati_shape *shape, int32_t data_format, leati_shape *out,
+/* The shape as (N, spatial..., C).  Errors: LEAT_ESHAPE unless the rank is spatial + 2. */
+leat_status leati_image_shape(const leati_shape *shape, int spatial, int32_t data_format, leati_shape *out,
                               leat_error *err);
-/* (N, H, W, C) as the layer gives it. */
+/* (N, spatial..., C) as the layer gives it. */
 leati_shape leati_image_shape_back(const leati_shape *shape, int32_t data_format);
 
 /* The same of values, at any rank above 2 (channels are axis 1 or the last). */
 leati_value leati_image_value(leati_graph *graph, leati_value x, int32_t data_format);
 leati_value leati_image_value_back(leati_graph *graph, leati_value x, int32_t data_format);
 
-/* Rows and columns that a window makes of those of a (N, H, W, C); unknown ones stay so.
+/* The spatial sizes that a window makes of those of a (N, spatial..., C); unknown ones stay so.
  * Errors: LEAT_ESHAPE a window that is larger than the image. */
 leat_status leati_slide_infer(const leati_slide *slide, leati_shape *image, leat_error *err);
 

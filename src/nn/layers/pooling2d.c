@@ -10,9 +10,9 @@ typedef struct config {
     int32_t padding, data_format;
 } config;
 
-static const leati_field fields[] = {LEATI_PAIR_ROW(config, pool_size, "2"),
+static const leati_field fields[] = {LEATI_TUPLE_ROW(config, pool_size, 2, "2"),
                                      LEATI_PADDING_ROW(config),
-                                     LEATI_PAIR_ROW(config, strides, "null"),
+                                     LEATI_TUPLE_ROW(config, strides, 2, "null"),
                                      LEATI_DATA_FORMAT_ROW(config),
                                      {.key = NULL}};
 
@@ -33,7 +33,7 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     leati_slide slide = slide_of(c);
     leati_shape image;
     (void)input_count, (void)output_count;
-    LEATI_TRY(leati_image_shape(&inputs[0], c->data_format, &image, err));
+    LEATI_TRY(leati_image_shape(&inputs[0], 2, c->data_format, &image, err));
     LEATI_TRY(leati_slide_infer(&slide, &image, err));
     outputs[0] = leati_image_shape_back(&image, c->data_format);
     return LEAT_OK;

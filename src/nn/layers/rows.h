@@ -16,10 +16,10 @@
         .key = #member, .kind = LEATI_FIELD_INT, .offset = offsetof(config, member), .preset = preset_,      \
         .minimum = least, .limited = true                                                                    \
     }
-#define LEATI_PAIR_ROW(config, member, preset_)                                                              \
+#define LEATI_TUPLE_ROW(config, member, arity_, preset_)                                                     \
     {                                                                                                        \
         .key = #member, .kind = LEATI_FIELD_TUPLE, .offset = offsetof(config, member), .preset = preset_,    \
-        .arity = 2, .minimum = 1, .limited = true                                                            \
+        .arity = arity_, .minimum = 1, .limited = true                                                       \
     }
 #define LEATI_CHOICE_ROW(config, member, choices_, preset_)                                                  \
     {                                                                                                        \

@@ -24,7 +24,7 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     const config *c = layer->config;
     leati_shape image;
     (void)input_count, (void)output_count;
-    LEATI_TRY(leati_image_shape(&inputs[0], c->data_format, &image, err));
+    LEATI_TRY(leati_image_shape(&inputs[0], 2, c->data_format, &image, err));
     for (int axis = 0; axis < 2; ++axis) {
         int64_t *dim = &image.dims[axis + 1];
         if (*dim >= 0) *dim += c->padding.values[2 * axis] + c->padding.values[2 * axis + 1];
