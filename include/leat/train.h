@@ -28,9 +28,10 @@ typedef struct leat_verdict {
     int64_t get_mean_ns;  /* a worker's time for one batch */
     int workers;
     bool use_multiprocessing;
-    int threads;    /* that computed */
-    int cores;      /* that this process may use */
-    char text[512]; /* the verdict in words, one or two sentences */
+    int threads;          /* that computed */
+    int cores;            /* that this process may use */
+    leat_feed_stats feed; /* of the training data: how waiting and get were spread, what went wrong */
+    char text[768];       /* the verdict in words, a few sentences */
 } leat_verdict;
 
 /** What fit returns: keras.callbacks.History.  Opaque, immutable once returned. */
@@ -44,7 +45,8 @@ LEAT_API const char *leat_history_name(const leat_history *history, int index);
  *  to val_*, as in Keras. */
 LEAT_API const double *leat_history_values(const leat_history *history, const char *name, int *count);
 
-/** {"epoch": [...], "history": {"loss": [...], ...}, "verdict": {...}}: a string for leat_string_free. */
+/** {"epoch": [...], "history": {"loss": [...], ...}, "verdict": {...}, "feed": {...}, "timeline": {...}, "lanes": {...}}, as
+ *  docs/formats/history.md has it: a string for leat_string_free. */
 LEAT_API LEAT_CHECKED leat_status leat_history_json(const leat_history *history, char **out, leat_error *err);
 
 LEAT_API leat_verdict leat_history_verdict(const leat_history *history);
@@ -59,23 +61,27 @@ typedef struct leat_class_weight {
 
 /** The arguments of fit_generator, with Keras's names and defaults.  What points somewhere is borrowed for the call. */
 typedef struct leat_fit_options {
-    int64_t epochs;                  /* default 1: the number of the last epoch, not how many */
-    int64_t initial_epoch;           /* default 0 */
-    int64_t steps_per_epoch;         /* 0 (default): the sequence's length, read anew after each pass */
+    int64_t epochs; /* default 1: the number of the last epoch, not how many */
+    /* Default 0.  Epoch k goes on in the stream where epoch k - 1 of the same seed ended; a generator where it stands. */
+    int64_t initial_epoch;
+    /* 0 (default): an epoch is a pass, its length read anew after each.  Otherwise the stream goes on through the ends of
+     * passes.  Required for generators and infinite sequences. */
+    int64_t steps_per_epoch;
     int verbose;                     /* default 1: 0 silent, 1 progress bar, 2 one line per epoch */
     leat_callback *const *callbacks; /* called after the progress bar's, in order */
     int callback_count;
-    const leat_sequence *validation;  /* NULL: none.  Own feed; starts at index 0 at each validation */
-    int64_t validation_steps;         /* 0 (default): the sequence's length */
-    int64_t validation_freq;          /* default 1: every so many epochs */
+    /* NULL (default): none.  Has a feed of its own.  A sequence starts at index 0 at each validation, a generator goes on
+     * where it was. */
+    const leat_sequence *validation;
+    int64_t validation_steps; /* 0 (default): the sequence's length.  Required where steps_per_epoch is */
+    int64_t validation_freq;  /* default 1: every so many epochs */
     const int64_t *validation_epochs; /* instead of validation_freq: after these epochs (counted from 1) */
     int validation_epoch_count;
     const leat_class_weight *class_weight; /* NULL: none.  Needs one output with classes */
     int class_weight_count;
     int max_queue_size; /* default 10 */
-    size_t
-        feed_memory; /* bytes for each feed's batches, instead of max_queue_size; 0 (default): not limited so */
-    int workers;     /* default 1; 0: batches are made between the steps */
+    size_t feed_memory; /* bytes for each feed's batches, instead of max_queue_size; 0 (default): no limit */
+    int workers;        /* default 1; 0: batches are made between the steps */
     bool use_multiprocessing; /* default false */
     leat_shuffle shuffle;     /* default LEAT_SHUFFLE_AUTO; validation is never shuffled */
     int64_t shuffle_window;   /* of LEAT_SHUFFLE_WINDOW */
@@ -89,9 +95,11 @@ LEAT_API leat_fit_options leat_fit_options_default(void);
 
 /** model.fit_generator.  The model must be compiled.  options NULL: the defaults.
  *  @param[out] history  NULL allowed; for leat_history_destroy.  Set whenever an epoch was finished, also on failure.
- *  Errors: LEAT_EINVAL an option, a model that is not compiled; LEAT_ESHAPE a sequence whose batches do not fit the
- *  model; what the sequence, a callback or the feed reports, with epoch and batch in front.  After a failure the model
- *  holds the weights of the last finished step.
+ *  A generator that ends before its steps ends training, with the epoch in hand: no error, the reason is in
+ *  leat_training_stop_reason.
+ *  Errors: LEAT_EINVAL an option, a model that is not compiled, a generator without any batch; LEAT_ESHAPE a sequence
+ *  whose batches do not fit the model; what the sequence, a callback or the feed reports, with epoch and batch in front.
+ *  After a failure the model holds the weights of the last finished step.
  *  Threads: externally synchronised per model; leat_model_stop_training from any thread. */
 LEAT_API LEAT_CHECKED leat_status leat_model_fit_generator(leat_model *model, const leat_sequence *sequence,
                                                            const leat_fit_options *options,
@@ -105,21 +113,25 @@ LEAT_API LEAT_CHECKED leat_status leat_model_fit(leat_model *model, const leat_a
 
 /** The arguments of evaluate_generator and predict_generator. */
 typedef struct leat_evaluate_options {
-    int64_t steps; /* 0 (default): the sequence's length */
+    int64_t steps; /* 0 (default): the sequence's length.  Required for generators and infinite sequences */
     int verbose;   /* default 0; 1: progress bar */
     leat_callback *const *callbacks;
     int callback_count;
     int max_queue_size;       /* default 10 */
+    size_t feed_memory;       /* as in leat_fit_options */
     int workers;              /* default 1 */
     bool use_multiprocessing; /* default false */
     uint64_t seed;            /* default 0 */
-    int threads;              /* as in leat_fit_options */
+    leat_faults faults; /* default: a bad batch is an error; one passed over is missing from the results */
+    leat_trace *trace;  /* default NULL: none */
+    int threads;        /* as in leat_fit_options */
 } leat_evaluate_options;
 
 LEAT_API leat_evaluate_options leat_evaluate_options_default(void);
 
 /** model.evaluate_generator: loss and metrics, exact over all samples, in logs (names as in History; empty on failure).
- *  options NULL: the defaults.  Errors: as leat_model_fit_generator; LEAT_ESTOPPED after leat_model_stop_training. */
+ *  options NULL: the defaults.  A generator that ends early: over what there was.
+ *  Errors: as leat_model_fit_generator; LEAT_ESTOPPED after leat_model_stop_training. */
 LEAT_API LEAT_CHECKED leat_status leat_model_evaluate_generator(leat_model *model,
                                                                 const leat_sequence *sequence,
                                                                 const leat_evaluate_options *options,

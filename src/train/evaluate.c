@@ -12,23 +12,28 @@
 #include "train/training.h"
 
 leat_evaluate_options leat_evaluate_options_default(void) {
-    return (leat_evaluate_options){.max_queue_size = 10, .workers = 1};
+    return (leat_evaluate_options){.max_queue_size = 10,
+                                   .workers = 1,
+                                   .faults = leat_feed_options_default().faults};
 }
 
 /* What evaluating and predicting differ in. */
 typedef struct pass_kind {
     leati_mode mode;
+    const char *name; /* of its feed, and of its lanes in a trace */
     leati_hook begin, end, batch_begin, batch_end;
     leat_callback (*progress)(leati_progress *progress);
 } pass_kind;
 
 static const pass_kind evaluating = {LEATI_TEST,
+                                     "evaluation",
                                      LEATI_HOOK_on_test_begin,
                                      LEATI_HOOK_on_test_end,
                                      LEATI_HOOK_on_test_batch_begin,
                                      LEATI_HOOK_on_test_batch_end,
                                      leati_progress_test_callback};
 static const pass_kind predicting = {LEATI_PREDICT,
+                                     "prediction",
                                      LEATI_HOOK_on_predict_begin,
                                      LEATI_HOOK_on_predict_end,
                                      LEATI_HOOK_on_predict_batch_begin,
@@ -55,10 +60,12 @@ static leat_status after_step(pass_loop *loop, const leati_compiled_step *ran, l
     return LEAT_OK;
 }
 
-static leat_status one_step(pass_loop *loop, int64_t step, leat_error *err) {
+/* *more: whether there was a batch for it. */
+static leat_status one_step(pass_loop *loop, int64_t step, bool *more, leat_error *err) {
     leat_logs batch = {0};
     const leati_compiled_step *ran = NULL;
-    LEATI_TRY(leati_runner_take(&loop->runner, err));
+    LEATI_TRY(leati_runner_take(&loop->runner, more, err));
+    if (!*more) return LEAT_OK;
     leat_logs_set(&batch, "batch", (double)step);
     leat_logs_set(&batch, "size", (double)loop->runner.size);
     LEATI_TRY(leati_training_call(&loop->training, loop->kind->batch_begin, step, &batch, err));
@@ -68,41 +75,76 @@ static leat_status one_step(pass_loop *loop, int64_t step, leat_error *err) {
     return leati_training_call(&loop->training, loop->kind->batch_end, step, &batch, err);
 }
 
-static leat_status run_pass(pass_loop *loop, leat_error *err) {
-    int64_t steps = leat_feed_length(loop->runner.feed);
-    loop->training.params.steps = steps;
-    leat_logs logs = {0};
-    LEATI_TRY(leati_training_call(&loop->training, loop->kind->begin, 0, &logs, err));
-    for (int64_t step = 0; step < steps; ++step) {
-        LEATI_TRY(one_step(loop, step, err));
-        if (step + 1 < steps && leati_training_should_stop(&loop->training))
+static leat_status run_steps(pass_loop *loop, int64_t *done, leat_error *err) {
+    int64_t steps = loop->training.params.steps;
+    bool more = true;
+    for (*done = 0; *done < steps; ++*done) {
+        if (*done > 0 && leati_training_should_stop(&loop->training))
             return leati_fail(err, LEAT_ESTOPPED, "%s after batch %" PRId64 " of %" PRId64,
-                              loop->training.stop_reason, step, steps);
+                              loop->training.stop_reason, *done - 1, steps);
+        LEATI_TRY(one_step(loop, *done, &more, err));
+        if (!more) break;
     }
+    return *done > 0 ? LEAT_OK : leati_fail(err, LEAT_EINVAL, "the generator gave no batch");
+}
+
+/* What there is to say, below the progress bar. */
+static void tell(pass_loop *loop, int64_t done) {
+    int64_t steps = loop->training.params.steps, skips = leati_runner_skips(&loop->runner);
+    if (skips > 0)
+        leat_training_write(&loop->training,
+                            "leat: %s passed over %" PRId64 " bad batch%s: %" PRId64 " of %" PRId64
+                            " steps were made\n",
+                            loop->kind->name, skips, skips == 1 ? "" : "es", done, steps);
+    if (done < steps && loop->runner.pace == LEATI_PACE_GENERATOR)
+        leat_training_write(&loop->training,
+                            "leat: %s: the generator ended after %" PRId64 " of %" PRId64 " steps\n",
+                            loop->kind->name, done, steps);
+}
+
+static leat_status run_pass(pass_loop *loop, const leat_evaluate_options *options, leat_error *err) {
+    leat_logs logs = {0};
+    int64_t done = 0;
+    loop->training.params.steps =
+        loop->runner.pace == LEATI_PACE_GENERATOR ? options->steps : leat_feed_length(loop->runner.feed);
+    LEATI_TRY(leati_training_call(&loop->training, loop->kind->begin, 0, &logs, err));
+    LEATI_TRY(run_steps(loop, &done, err));
     if (loop->kind->mode == LEATI_TEST) {
         leati_meter_logs(&loop->meter, loop->training.model, "", &logs);
         *loop->logs = logs;
     }
     LEATI_TRY(leati_training_call(&loop->training, loop->kind->end, 0, &logs, err));
+    tell(loop, done);
     return leat_feed_end_pass(loop->runner.feed, err);
 }
 
 static leat_status open_and_run(pass_loop *loop, const leat_sequence *sequence,
                                 const leat_evaluate_options *options, leat_error *err) {
-    leati_runner_options open = {.mode = loop->kind->mode,
+    leati_runner_options plan = {.mode = loop->kind->mode,
                                  .steps = options->steps,
+                                 .lanes = loop->kind->name,
+                                 .lane = "steps",
                                  .threads = options->threads,
                                  .feed = leat_feed_options_default()};
-    open.feed.workers = options->workers;
-    open.feed.use_multiprocessing = options->use_multiprocessing;
-    open.feed.max_queue_size = options->max_queue_size;
-    open.feed.seed = options->seed;
-    open.feed.passes = 1;
+    leati_runner *runner = &loop->runner;
+    plan.feed.workers = options->workers;
+    plan.feed.use_multiprocessing = options->use_multiprocessing;
+    plan.feed.max_queue_size = options->max_queue_size;
+    plan.feed.memory = options->feed_memory;
+    plan.feed.seed = options->seed;
+    plan.feed.faults = options->faults;
+    plan.feed.trace = options->trace;
+    plan.feed.name = loop->kind->name;
+    if (sequence->next)
+        plan.feed.limit = options->steps;
+    else
+        plan.feed.passes = 1;
     LEATI_TRY(leati_progress_create(&loop->progress, options->verbose, err));
     if (options->verbose) loop->training.progress = loop->kind->progress(loop->progress);
-    LEATI_TRY(leati_runner_open(&loop->runner, loop->training.model, sequence, &open, err));
+    LEATI_TRY(leati_runner_plan(runner, loop->training.model, sequence, &plan, err));
     loop->training.params.batch_size = sequence->spec.batch_size;
-    return run_pass(loop, err);
+    LEATI_TRY(leati_runner_open(&runner, 1, err));
+    return run_pass(loop, options, err);
 }
 
 /* What is passed through, and where the results go. */
@@ -111,11 +153,13 @@ typedef struct pass_task {
     int64_t samples; /* 0: unknown */
     leat_logs *logs;
     leat_predictions *predictions;
+    int stuck; /* worker threads that are still in `get` */
 } pass_task;
 
-static leat_status pass(const pass_kind *kind, leat_model *model, const pass_task *task,
+static leat_status pass(const pass_kind *kind, leat_model *model, pass_task *task,
                         const leat_evaluate_options *options, leat_error *err) {
     leat_evaluate_options preset = leat_evaluate_options_default();
+    LEATI_TRY(leati_require_steps(task->sequence, options ? options->steps : 0, "steps", "the data", err));
     pass_loop *loop = leati_calloc(1, sizeof *loop);
     if (!loop) return leati_fail_memory(err, sizeof *loop, "a pass");
     if (!options) options = &preset;
@@ -135,13 +179,13 @@ static leat_status pass(const pass_kind *kind, leat_model *model, const pass_tas
         status = open_and_run(loop, task->sequence, options, err);
         leati_training_leave(&loop->training);
     }
-    leati_runner_close(&loop->runner);
+    task->stuck = leati_runner_close((leati_runner *const[]){&loop->runner}, 1);
     leati_progress_destroy(&loop->progress);
     leati_free(loop);
-    return status;
+    return status == LEAT_OK ? LEAT_OK : leati_tell_stuck(status, task->stuck, err);
 }
 
-static leat_status evaluate(leat_model *model, const pass_task *task, const leat_evaluate_options *options,
+static leat_status evaluate(leat_model *model, pass_task *task, const leat_evaluate_options *options,
                             leat_error *err) {
     *task->logs = (leat_logs){0};
     if (!model->compiled.ready)
@@ -181,9 +225,9 @@ leat_status leat_model_evaluate(leat_model *model, const leat_arrays *arrays, in
     leat_sequence sequence = {0};
     *logs = (leat_logs){0};
     LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, err));
-    pass_task task = {&sequence, arrays->inputs[0].tensor.shape[0], logs, NULL};
+    pass_task task = {&sequence, arrays->inputs[0].tensor.shape[0], logs, NULL, 0};
     leat_status status = evaluate(model, &task, options, err);
-    leat_sequence_destroy(&sequence);
+    if (task.stuck == 0) leat_sequence_destroy(&sequence);
     return status;
 }
 
@@ -193,8 +237,8 @@ leat_status leat_model_predict(leat_model *model, const leat_arrays *arrays, int
     leat_sequence sequence = {0};
     *out = NULL;
     LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, err));
-    pass_task task = {&sequence, arrays->inputs[0].tensor.shape[0], NULL, NULL};
+    pass_task task = {&sequence, arrays->inputs[0].tensor.shape[0], NULL, NULL, 0};
     leat_status status = predict(model, &task, options, out, err);
-    leat_sequence_destroy(&sequence);
+    if (task.stuck == 0) leat_sequence_destroy(&sequence);
     return status;
 }

@@ -4,6 +4,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/memory.h"
+#include "feed/trace.h"
+
+enum { most_together = 4 };
 
 int leati_threads_or_default(int threads) {
     return threads > 0 ? threads : leati_core_count();
@@ -16,75 +20,104 @@ leat_status leati_arrays_sequence(leat_sequence *out, const leat_arrays *arrays,
     return leat_arrays_open(out, arrays, &options, err);
 }
 
-static int64_t window_length(void *user) {
-    return ((const leati_window_sequence *)user)->steps;
+leat_status leati_require_steps(const leat_sequence *sequence, int64_t steps, const char *option,
+                                const char *data, leat_error *err) {
+    if (steps > 0) return LEAT_OK;
+    if (sequence->next)
+        return leati_fail(err, LEAT_EINVAL, "%s is needed: %s is a generator, which has no length", option,
+                          data);
+    if (sequence->length && sequence->length(sequence->user) == LEAT_LENGTH_INFINITE)
+        return leati_fail(err, LEAT_EINVAL, "%s is needed: %s is infinite", option, data);
+    return LEAT_OK;
 }
 
-static leat_status window_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
-    const leat_sequence *inner = ((const leati_window_sequence *)user)->inner;
-    int64_t length = inner->length(inner->user);
-    if (length < 1) return leati_fail(err, LEAT_EINVAL, "the sequence has become empty");
-    return inner->get(inner->user, index % length, rng, batch, err);
+/* What the feed sees: a sequence without length or get is left for the feed to refuse. */
+static leat_status choose_sequence(leati_runner *runner, const leat_sequence *sequence,
+                                   const leati_runner_options *options, leat_error *err) {
+    runner->sequence = *sequence;
+    runner->pace = sequence->next ? LEATI_PACE_GENERATOR : options->pace;
+    if (runner->pace != LEATI_PACE_PASS || options->steps == 0 || !sequence->length || !sequence->get)
+        return LEAT_OK;
+    runner->round = leati_calloc(1, sizeof *runner->round);
+    if (!runner->round) return leati_fail_memory(err, sizeof *runner->round, "a sequence of that many steps");
+    *runner->round = (leati_round){sequence, options->steps};
+    runner->sequence = leati_round_sequence(runner->round);
+    return LEAT_OK;
 }
 
-static leat_status window_end(void *user, int64_t pass, leat_error *err) {
-    const leat_sequence *inner = ((const leati_window_sequence *)user)->inner;
-    return inner->on_epoch_end(inner->user, pass, err);
-}
-
-static leat_status window_init(void *user, int worker, leat_error *err) {
-    const leat_sequence *inner = ((const leati_window_sequence *)user)->inner;
-    return inner->worker_init(inner->user, worker, err);
-}
-
-static void window_fini(void *user, int worker) {
-    const leat_sequence *inner = ((const leati_window_sequence *)user)->inner;
-    inner->worker_fini(inner->user, worker);
-}
-
-static leat_sequence windowed(leati_window_sequence *window) {
-    leat_sequence sequence = *window->inner;
-    sequence.user = window;
-    sequence.length = window_length;
-    sequence.get = window_get;
-    sequence.samples = NULL;
-    sequence.get_samples = NULL;
-    if (sequence.on_epoch_end) sequence.on_epoch_end = window_end;
-    if (sequence.worker_init) sequence.worker_init = window_init;
-    if (sequence.worker_fini) sequence.worker_fini = window_fini;
-    sequence.destroy = NULL;
-    return sequence;
-}
-
-leat_status leati_runner_open(leati_runner *runner, leat_model *model, const leat_sequence *sequence,
+leat_status leati_runner_plan(leati_runner *runner, leat_model *model, const leat_sequence *sequence,
                               const leati_runner_options *options, leat_error *err) {
-    *runner = (leati_runner){.window = {sequence, options->steps}, .seed = options->feed.seed};
+    *runner = (leati_runner){.seed = options->feed.seed};
     runner->threads = leati_threads_or_default(options->threads);
-    leat_status status = leati_trainer_of(model, &runner->trainer, err);
-    if (status == LEAT_OK)
-        status = leati_binding_init(&runner->binding, model, &sequence->spec, options->mode, err);
-    if (status == LEAT_OK)
-        status = leati_binding_set_class_weight(&runner->binding, options->class_weight,
-                                                options->class_weight_count, err);
-    if (status == LEAT_OK) {
-        leat_sequence seen = options->steps > 0 ? windowed(&runner->window) : *sequence;
-        status = leat_feed_open(&runner->feed, &seen, &options->feed, err);
+    LEATI_TRY(leati_trainer_of(model, &runner->trainer, err));
+    LEATI_TRY(leati_binding_init(&runner->binding, model, &sequence->spec, options->mode, err));
+    LEATI_TRY(leati_binding_set_class_weight(&runner->binding, options->class_weight,
+                                             options->class_weight_count, err));
+    LEATI_TRY(choose_sequence(runner, sequence, options, err));
+    runner->plan = (leat_feed_plan){&runner->sequence, options->feed, options->at};
+    if (options->feed.trace)
+        runner->lane = leati_trace_lane(options->feed.trace, options->lanes, options->lane);
+    return LEAT_OK;
+}
+
+leat_status leati_runner_open(leati_runner *const *runners, int count, leat_error *err) {
+    leat_feed_plan plans[most_together] = {0};
+    leat_feed *feeds[most_together] = {0};
+    for (int i = 0; i < count; ++i) plans[i] = runners[i]->plan;
+    LEATI_TRY(leat_feed_open_together(feeds, plans, count, err));
+    for (int i = 0; i < count; ++i) runners[i]->feed = feeds[i];
+    return LEAT_OK;
+}
+
+/* Workers are shared: what any feed's sequence points to lives until the last feed is closed. */
+int leati_runner_close(leati_runner *const *runners, int count) {
+    int stuck = 0;
+    for (int i = 0; i < count; ++i) stuck += leat_feed_close(&runners[i]->feed);
+    for (int i = 0; i < count; ++i) {
+        leati_runner *runner = runners[i];
+        leati_binding_fini(&runner->binding);
+        runner->batch = NULL;
+        if (stuck == 0) leati_free(runner->round); /* else it stays for the threads that look through it */
+        runner->round = NULL;
     }
-    if (status != LEAT_OK) leati_runner_close(runner);
+    return stuck;
+}
+
+leat_status leati_tell_stuck(leat_status status, int stuck, leat_error *err) {
+    if (stuck == 0) return status;
+    return leati_prefix(status, err, "%d worker thread%s still in get, for which the sequence must live",
+                        stuck, stuck == 1 ? " is" : "s are");
+}
+
+leat_status leati_runner_await(leati_runner *runner, bool *more, leat_error *err) {
+    int64_t start = leati_now_ns();
+    leat_status status = leat_feed_await(runner->feed, more, err);
+    runner->wait_ns += leati_now_ns() - start;
     return status;
 }
 
-void leati_runner_close(leati_runner *runner) {
-    leat_feed_close(&runner->feed);
-    leati_binding_fini(&runner->binding);
-    runner->batch = NULL;
+static leat_status get(leati_runner *runner, bool *more, leat_error *err) {
+    *more = true;
+    if (runner->pace != LEATI_PACE_STREAM) LEATI_TRY(leat_feed_await(runner->feed, more, err));
+    if (!*more) return LEAT_OK;
+    LEATI_TRY(leat_feed_get(runner->feed, &runner->batch, err));
+    runner->size = runner->batch->size;
+    return LEAT_OK;
 }
 
-leat_status leati_runner_take(leati_runner *runner, leat_error *err) {
-    int64_t start = leati_now_ns();
-    LEATI_TRY(leat_feed_get(runner->feed, &runner->batch, err));
-    runner->wait_ns += leati_now_ns() - start;
-    runner->size = runner->batch->size;
+static void trace(const leati_runner *runner, const char *name, int64_t start, int64_t end) {
+    if (!runner->plan.options.trace) return;
+    leat_feed_position at = leat_feed_position_get(runner->feed);
+    leati_trace_span(runner->plan.options.trace, runner->lane, name, start, end, at.pass, at.index);
+}
+
+leat_status leati_runner_take(leati_runner *runner, bool *more, leat_error *err) {
+    runner->asked_ns = leati_now_ns();
+    LEATI_TRY(get(runner, more, err));
+    int64_t end = leati_now_ns();
+    runner->waited_ns = end - runner->asked_ns;
+    runner->wait_ns += runner->waited_ns;
+    if (*more) trace(runner, "wait", runner->asked_ns, end);
     return LEAT_OK;
 }
 
@@ -101,7 +134,16 @@ leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **s
     leat_status status = run(runner, step, err);
     leat_feed_release(runner->feed);
     runner->batch = NULL;
-    runner->compute_ns += leati_now_ns() - start;
+    int64_t end = leati_now_ns();
+    runner->computed_ns = end - start;
+    runner->compute_ns += runner->computed_ns;
     ++runner->steps;
+    trace(runner, "step", start, end);
     return status;
+}
+
+int64_t leati_runner_skips(leati_runner *runner) {
+    int64_t all = leat_feed_stats_get(runner->feed).skips, more = all - runner->skips;
+    runner->skips = all;
+    return more;
 }

@@ -2,46 +2,120 @@
 /* The verdict.  Layer: train. */
 #include "train/verdict.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { advice_percent = 10 }; /* of the time spent waiting for data, from where on advice is worth its line */
 
-/* Workers that would make batches as fast as the steps take them. */
-static int workers_needed(const leat_verdict *v) {
-    double step_ns = (double)v->compute_ns / (double)v->steps;
-    return step_ns > 0 ? (int)fmin(ceil((double)v->get_mean_ns / step_ns), 1e6) : 1;
+static void say(leat_verdict *v, const char *format, ...) LEAT_PRINTF(2, 3);
+static void say(leat_verdict *v, const char *format, ...) {
+    size_t used = strlen(v->text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(v->text + used, sizeof v->text - used, format, arguments);
+    va_end(arguments);
 }
 
-static int advise(const leat_verdict *v, char *out, size_t bytes) {
+static const char *plural(int64_t count) {
+    return count == 1 ? "" : "s";
+}
+
+static double milliseconds(double ns) {
+    return ns / 1e6;
+}
+
+static double step_ns(const leat_verdict *v) {
+    return (double)v->compute_ns / (double)v->steps;
+}
+
+/* Workers that would make batches as fast as the steps take them. */
+static int workers_needed(const leat_verdict *v) {
+    return v->compute_ns > 0 ? (int)fmin(fmax(ceil((double)v->get_mean_ns / step_ns(v)), 1), 1e6) : 1;
+}
+
+static void advise_inline(leat_verdict *v, int needed) {
+    int useful = needed < v->cores ? needed : v->cores;
+    if (v->cores == 1)
+        say(v,
+            " Batches are made between the steps; on 1 core a worker would not change that, unless it waits "
+            "for a disk.");
+    else
+        say(v, " Batches are made between the steps: %d worker%s would make them beside the steps.", useful,
+            plural(useful));
+}
+
+static void advise_more(leat_verdict *v, int needed) {
+    if (needed <= v->cores) {
+        say(v, " About %d workers would be enough.", needed);
+        return;
+    }
+    say(v, " About %d workers would be enough on a machine with as many cores; here cores are the limit: ",
+        needed);
+    if (v->workers < v->cores)
+        say(v, "there are %d, and no more workers than that help.", v->cores);
+    else
+        say(v, "%d serve%s %d worker%s and %d compute thread%s, so only a cheaper batch helps.", v->cores,
+            v->cores == 1 ? "s" : "", v->workers, plural(v->workers), v->threads, plural(v->threads));
+}
+
+/* The workers are enough, on average. */
+static void advise_other(leat_verdict *v) {
+    say(v, " More workers would not help: ");
+    if (2 * v->feed.wait.max >= v->data_wait_ns)
+        say(v, "most of it was one wait of %.1f ms.", milliseconds((double)v->feed.wait.max));
+    else if ((double)v->feed.get.p99 > (double)v->feed.max_queue_size * step_ns(v))
+        say(v,
+            "on average they keep up, but get takes %.2f ms at p99; a queue of more than %d batches would "
+            "even that out.",
+            milliseconds((double)v->feed.get.p99), v->feed.max_queue_size);
+    else
+        say(v, "the %d could keep up, but share%s the %d core%s with %d compute thread%s.", v->workers,
+            v->workers == 1 ? "s" : "", v->cores, plural(v->cores), v->threads, plural(v->threads));
+}
+
+static void advise(leat_verdict *v, double data_percent) {
     int needed = workers_needed(v);
-    if (v->workers == 0)
-        return snprintf(out, bytes,
-                        " Batches are made between the steps: with 1 worker or more they would be made "
-                        "beside them.");
-    if (needed <= v->workers)
-        return snprintf(out, bytes, " The workers could keep up, but share the %d core%s with compute.",
-                        v->cores, v->cores == 1 ? "" : "s");
-    if (needed <= v->cores) return snprintf(out, bytes, " About %d workers would keep up.", needed);
-    return snprintf(out, bytes,
-                    " About %d workers would keep up, on a machine with as many cores; here there are %d, "
-                    "so a cheaper batch helps more.",
-                    needed, v->cores);
+    if (data_percent < advice_percent)
+        say(v, " More workers would not help: the batches are there in time.");
+    else if (v->workers == 0)
+        advise_inline(v, needed);
+    else if (needed > v->workers)
+        advise_more(v, needed);
+    else
+        advise_other(v);
+}
+
+static void tell_faults(leat_verdict *v) {
+    const leat_feed_stats *feed = &v->feed;
+    if (feed->worker_deaths > 0)
+        say(v, " %" PRId64 " worker process%s died and %s replaced.", feed->worker_deaths,
+            feed->worker_deaths == 1 ? "" : "es", feed->worker_deaths == 1 ? "was" : "were");
+    if (feed->timeouts > 0) say(v, " %" PRId64 " of them took too long and were killed.", feed->timeouts);
+    if (feed->retries > 0)
+        say(v, " get was called again %" PRId64 " time%s after it failed.", feed->retries,
+            plural(feed->retries));
+    if (feed->skips > 0)
+        say(v, " %" PRId64 " bad batch%s passed over.", feed->skips, feed->skips == 1 ? " was" : "es were");
 }
 
 void leati_verdict_explain(leat_verdict *v) {
+    v->text[0] = '\0';
     if (v->steps == 0 || v->wall_ns == 0) {
-        snprintf(v->text, sizeof v->text, "No step was run.");
+        say(v, "No step was run.");
+        tell_faults(v);
         return;
     }
-    double wall = (double)v->wall_ns, steps = (double)v->steps;
+    double wall = (double)v->wall_ns;
     double data = 100 * (double)v->data_wait_ns / wall, compute = 100 * (double)v->compute_ns / wall;
-    int used =
-        snprintf(v->text, sizeof v->text,
-                 "Training waited %.0f %% of the time for data and %.0f %% for compute: it is bound by %s. "
-                 "A step takes %.2f ms, a batch takes a worker %.2f ms.",
-                 data, compute, data > compute ? "data" : "compute", (double)v->compute_ns / steps / 1e6,
-                 (double)v->get_mean_ns / 1e6);
-    if (data >= advice_percent && used > 0 && (size_t)used < sizeof v->text)
-        advise(v, v->text + used, sizeof v->text - (size_t)used);
+    const char *by = data > compute ? "data" : "compute";
+    if (100 - data - compute > fmax(data, compute)) by = "callbacks and what else comes between the steps";
+    say(v, "Training waited %.0f %% of the time for data and %.0f %% for compute: it is bound by %s.", data,
+        compute, by);
+    say(v, " A step takes %.2f ms; get takes %.2f ms, %.2f ms at p90.", milliseconds(step_ns(v)),
+        milliseconds((double)v->get_mean_ns), milliseconds((double)v->feed.get.p90));
+    advise(v, data);
+    tell_faults(v);
 }
