@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The consumer: one thread that takes batches of all rings, in any order: src/feed/feed.c and stream.c, with what they
+ * call in ring.c, roster.c and group.c.  Each function is one access to a shared word. */
+#include "feed/model/protocol.h"
+
+enum consumer_at {
+    C_CHOOSE,
+    C_LOOK_STOP,
+    C_LOOK_FAILED,
+    C_LOOK_STATE,
+    C_OPEN,
+    C_OPEN_JOB,
+    C_ISSUED,
+    C_HINT,
+    C_SLEEPING,
+    C_ROSTER_RING,
+    C_ROSTER_WAKE,
+    C_AWAITED,
+    C_BELL,
+    C_AWAITED_LATE,
+    C_BELL_LATE,
+    C_WAIT,
+    C_WAITING,
+    C_AWAKE,
+    C_CHECK,
+    C_HOOK,
+    C_STOP,
+    C_STOP_RING,
+    C_STOP_WAKE,
+    C_RETIRE,
+    C_RETIRE_RING,
+    C_RETIRE_WAKE,
+    C_JOIN,
+    C_GONE
+};
+
+/* Where leati_ring_look was called, where leati_roster_wake, and what a look sees. */
+enum { LOOK_FIRST, LOOK_AWAIT, LOOK_SECOND, LOOK_WOKEN, LOOK_MISSED };
+enum { WAKE_AHEAD, WAKE_URGENT, WAKE_SLEEP };
+enum { SEEN_TICK, SEEN_READY, SEEN_STOPPED, SEEN_FAILED };
+
+static model_consumer *me(turn *t) {
+    return &t->next.consumer;
+}
+
+static model_ring *my_ring(turn *t) {
+    return &t->next.rings[me(t)->ring];
+}
+
+static void go(turn *t, enum consumer_at at) {
+    me(t)->at = (uint8_t)at;
+    model_emit(t);
+}
+
+static void choose_again(turn *t) {
+    t->next.consumer = (model_consumer){.at = C_CHOOSE};
+    model_emit(t);
+}
+
+/* ---- issuing: leati_stream_issue_until ---- */
+
+static bool may_issue(const model_config *config, const model_ring *ring) {
+    int ahead = config->queue + (config->mutation == MODEL_ISSUED_TOO_FAR);
+    if (ring->opened == config->tickets || ring->opened >= ring->delivered + ahead) return false;
+    return !config->pass_length || ring->opened < (ring->passes_ended + 1) * config->pass_length;
+}
+
+static void write_job(const model_config *config, model_ring *ring, int ticket) {
+    model_slot *slot = &ring->slots[ticket % slot_count(config)];
+    slot->ticket = (uint8_t)ticket;
+    slot->deaths = slot->failed = 0;
+}
+
+static void open_slot(const model_config *config, model_ring *ring) {
+    ring->slots[ring->opened++ % slot_count(config)].state = SLOT_OPEN;
+}
+
+/* The wake-up that follows is of that kind. */
+static void issue(turn *t, int wake) {
+    me(t)->wake = (uint8_t)wake;
+    bool more = wake != WAKE_URGENT && may_issue(t->config, my_ring(t));
+    go(t, more && !mutated(t, MODEL_ISSUED_EARLY) ? C_OPEN : C_ISSUED);
+}
+
+static void open_next(turn *t) {
+    int ticket = my_ring(t)->opened;
+    if (!mutated(t, MODEL_OPEN_EARLY)) write_job(t->config, my_ring(t), ticket);
+    open_slot(t->config, my_ring(t));
+    if (mutated(t, MODEL_OPEN_EARLY))
+        go(t, C_OPEN_JOB);
+    else if (mutated(t, MODEL_ISSUED_EARLY))
+        go(t, may_issue(t->config, my_ring(t)) ? C_OPEN : C_HINT);
+    else
+        issue(t, me(t)->wake);
+}
+
+static void open_job(turn *t) {
+    write_job(t->config, my_ring(t), my_ring(t)->opened - 1);
+    issue(t, me(t)->wake);
+}
+
+static void announce(turn *t) {
+    model_ring ring = *my_ring(t);
+    if (mutated(t, MODEL_ISSUED_EARLY) && me(t)->wake == WAKE_AHEAD && may_issue(t->config, &ring)) {
+        while (may_issue(t->config, &ring)) ++ring.opened;
+        my_ring(t)->issued = ring.opened;
+        go(t, C_OPEN);
+        return;
+    }
+    my_ring(t)->issued = ring.opened;
+    go(t, C_HINT);
+}
+
+/* ---- leati_roster_wake ---- */
+
+static void look(turn *t, int from) {
+    me(t)->look = (uint8_t)from;
+    go(t, C_LOOK_STOP);
+}
+
+static void woken(turn *t) {
+    int wake = me(t)->wake;
+    me(t)->next = me(t)->sleepers = me(t)->most = me(t)->wake = 0;
+    if (wake == WAKE_AHEAD)
+        choose_again(t);
+    else if (wake == WAKE_URGENT)
+        look(t, LOOK_AWAIT);
+    else if (mutated(t, MODEL_CONSUMER_BELL_LATE))
+        go(t, C_AWAITED);
+    else if (mutated(t, MODEL_CONSUMER_SAYS_LATE))
+        go(t, C_BELL);
+    else
+        go(t, C_AWAITED);
+}
+
+static void wake_most(turn *t, int most) {
+    bool all = t->config->generator && most > 0;
+    me(t)->most = (uint8_t)(all ? t->config->workers : most);
+    if (most > 0)
+        go(t, C_SLEEPING);
+    else
+        woken(t);
+}
+
+/* How many are woken for tickets that are issued ahead depends on what a batch costs: here on nothing, any number. */
+static void open_tickets(turn *t) {
+    int issued = my_ring(t)->issued, hint = my_ring(t)->hint;
+    int open = issued > hint ? issued - hint : 0;
+    int least = me(t)->wake == WAKE_AHEAD ? 0 : me(t)->wake == WAKE_URGENT ? 1 : open;
+    if (mutated(t, MODEL_NO_WAKE_BEFORE_SLEEP)) least = open = 0;
+    model_state before = t->next;
+    for (int most = least; most < open; ++most) {
+        wake_most(t, most);
+        t->next = before;
+    }
+    wake_most(t, open);
+}
+
+static void sleeping(turn *t) {
+    me(t)->sleepers = (uint8_t)(me(t)->sleepers + (t->next.workers[me(t)->next].sleeping != 0));
+    bool seen = ++me(t)->next == t->config->workers || me(t)->sleepers == me(t)->most;
+    if (seen) me(t)->next = me(t)->most = 0;
+    if (!seen)
+        go(t, C_SLEEPING);
+    else if (me(t)->sleepers)
+        go(t, C_ROSTER_RING);
+    else
+        woken(t);
+}
+
+static void roster_ring(turn *t) {
+    model_ring_roster_bell(&t->next);
+    go(t, C_ROSTER_WAKE);
+}
+
+/* Two outcomes meet: who is woken, and what comes then. */
+static void roster_wake(turn *t) {
+    int count =
+        t->config->generator && !mutated(t, MODEL_WAKE_COUNTED) ? t->config->workers : me(t)->sleepers;
+    model_consumer then = {.at = C_CHOOSE};
+    if (me(t)->wake != WAKE_AHEAD) {
+        bool urgent = me(t)->wake == WAKE_URGENT;
+        then = (model_consumer){.ring = me(t)->ring, .look = urgent ? LOOK_AWAIT : LOOK_FIRST};
+        then.at = urgent ? C_LOOK_STOP : mutated(t, MODEL_CONSUMER_SAYS_LATE) ? C_BELL : C_AWAITED;
+    }
+    t->next.consumer = then;
+    model_wake_workers(t, count);
+}
+
+/* ---- delivery ---- */
+
+static void take(turn *t) {
+    model_ring *ring = my_ring(t);
+    const model_slot *slot = slot_of(t, me(t)->ring, ring->delivered);
+    if (slot->ticket != ring->delivered) t->next.mistake = WRONG_TICKET;
+    if (!slot->failed && slot->content != slot->ticket + 1) t->next.mistake = WRONG_CONTENT;
+    bool failed = slot->failed;
+    int number = me(t)->ring;
+    t->next.consumer = (model_consumer){.ring = (uint8_t)number};
+    if (failed) { /* policy `fail`; then policy `skip` */
+        model_state before = t->next;
+        ring->ended = 1;
+        go(t, C_STOP);
+        t->next = before;
+    }
+    ++ring->delivered;
+    ring->in_use = !failed;
+    issue(t, WAKE_AHEAD);
+}
+
+static void end_stream(turn *t) {
+    int number = me(t)->ring;
+    t->next.consumer = (model_consumer){.ring = (uint8_t)number};
+    my_ring(t)->ended = 1;
+    go(t, C_STOP);
+}
+
+/* ---- leati_ring_await ---- */
+
+static void conclude(turn *t) {
+    int seen = me(t)->seen;
+    if (seen == SEEN_READY)
+        take(t);
+    else if (seen != SEEN_TICK)
+        end_stream(t);
+    else {
+        me(t)->seen = 0;
+        if (t->config->processes)
+            go(t, C_CHECK);
+        else
+            look(t, LOOK_AWAIT);
+    }
+}
+
+static void looked(turn *t, int seen) {
+    int from = me(t)->look;
+    me(t)->look = 0;
+    me(t)->seen = (uint8_t)seen;
+    if (from == LOOK_WOKEN || (from == LOOK_SECOND && seen != SEEN_TICK)) {
+        me(t)->bell_same = 0;
+        go(t, C_AWAKE);
+    } else if (from == LOOK_MISSED && seen == SEEN_TICK) {
+        t->next.mistake = MISSED_WRONGLY;
+        model_emit(t);
+    } else if (from == LOOK_SECOND)
+        go(t, mutated(t, MODEL_CONSUMER_BELL_LATE)   ? C_BELL_LATE
+              : mutated(t, MODEL_CONSUMER_SAYS_LATE) ? C_AWAITED_LATE
+                                                     : C_WAIT);
+    else if (seen != SEEN_TICK)
+        conclude(t);
+    else if (from == LOOK_FIRST)
+        issue(t, WAKE_URGENT);
+    else {
+        me(t)->wake = WAKE_SLEEP;
+        go(t, C_HINT);
+    }
+}
+
+static void look_stop(turn *t) {
+    if (my_ring(t)->stop)
+        looked(t, SEEN_STOPPED);
+    else
+        go(t, may_fail(t->config) ? C_LOOK_FAILED : C_LOOK_STATE);
+}
+
+static void look_failed(turn *t) {
+    if (my_ring(t)->failed == 2)
+        looked(t, SEEN_FAILED);
+    else
+        go(t, C_LOOK_STATE);
+}
+
+static void look_state(turn *t) {
+    bool ready = slot_of(t, me(t)->ring, my_ring(t)->delivered)->state == SLOT_READY;
+    looked(t, ready ? SEEN_READY : SEEN_TICK);
+}
+
+static void awaited(turn *t) {
+    my_ring(t)->awaited = (uint8_t)(my_ring(t)->delivered + 1);
+    if (mutated(t, MODEL_CONSUMER_BELL_LATE))
+        look(t, LOOK_SECOND);
+    else
+        go(t, C_BELL);
+}
+
+static void bell(turn *t) {
+    me(t)->bell_same = 1;
+    if (mutated(t, MODEL_CONSUMER_LOOKS_ONCE))
+        go(t, C_WAIT);
+    else
+        look(t, LOOK_SECOND);
+}
+
+static void awaited_late(turn *t) {
+    my_ring(t)->awaited = (uint8_t)(my_ring(t)->delivered + 1);
+    go(t, C_WAIT);
+}
+
+static void bell_late(turn *t) {
+    me(t)->bell_same = 1;
+    go(t, C_WAIT);
+}
+
+static void wait(turn *t) {
+    bool same = me(t)->bell_same;
+    me(t)->bell_same = 0;
+    if (same)
+        go(t, C_WAITING);
+    else
+        look(t, LOOK_WOKEN);
+}
+
+/* A return for no reason, or after sleep_ns. */
+static void waiting(turn *t) {
+    if (!t->config->spurious) return;
+    t->progress = false;
+    look(t, LOOK_WOKEN);
+}
+
+static void awake(turn *t) {
+    my_ring(t)->awaited = 0;
+    conclude(t);
+}
+
+/* A helper that is gone may have been told to leave since the last look. */
+static void check(turn *t) {
+    bool gone = model_helper_is_gone(&t->next);
+    if (gone && mutated(t, MODEL_HELPER_MISSED)) {
+        t->next.mistake = MISSED_WRONGLY;
+        model_emit(t);
+        return;
+    }
+    look(t, gone ? LOOK_MISSED : LOOK_AWAIT);
+}
+
+/* ---- leat_feed_get, leat_feed_close ---- */
+
+static bool is_finished(const model_config *config, const model_ring *ring) {
+    return ring->ended || ring->delivered == config->tickets;
+}
+
+static bool hook_is_due(const model_config *config, const model_ring *ring) {
+    return config->pass_length && ring->delivered == (ring->passes_ended + 1) * config->pass_length;
+}
+
+static void choose_ring(turn *t, int number) {
+    model_ring *ring = &t->next.rings[number];
+    *me(t) = (model_consumer){.ring = (uint8_t)number};
+    ring->in_use = 0; /* leat_feed_release */
+    if (is_finished(t->config, ring)) {
+        t->name = "leat_feed_close";
+        ring->closed = 1;
+        go(t, C_STOP);
+    } else if (hook_is_due(t->config, ring)) {
+        t->name = "leat_feed_get: the pass is over";
+        go(t, C_HOOK);
+    } else {
+        t->name = "leat_feed_get";
+        look(t, LOOK_FIRST);
+    }
+}
+
+static void choose(turn *t) {
+    bool any = false;
+    for (int r = 0; r < t->config->rings; ++r) {
+        t->next = *t->from;
+        if (t->next.rings[r].closed) continue;
+        any = true;
+        choose_ring(t, r);
+    }
+    if (any) return;
+    t->name = "leati_group_destroy";
+    go(t, C_RETIRE);
+}
+
+static void hook(turn *t) {
+    for (int w = 0; w < t->config->workers; ++w)
+        if (model_worker_writes(&t->next, w) && t->next.workers[w].ring == me(t)->ring)
+            t->next.mistake = HOOK_OVERTAKEN;
+    ++my_ring(t)->passes_ended;
+    if (t->config->refork)
+        go(t, C_RETIRE);
+    else
+        issue(t, WAKE_AHEAD);
+}
+
+static void stop(turn *t) {
+    my_ring(t)->stop = 1;
+    go(t, C_STOP_RING);
+}
+
+static void stop_ring(turn *t) {
+    model_ring_roster_bell(&t->next);
+    go(t, C_STOP_WAKE);
+}
+
+/* It then rings its own bell, on which it does not sleep. */
+static void stop_wake(turn *t) {
+    t->next.consumer = (model_consumer){.at = C_CHOOSE};
+    model_wake_workers(t, t->config->workers);
+}
+
+/* ---- leati_crew_dismiss ---- */
+
+static void retire(turn *t) {
+    t->next.retired = 1;
+    go(t, mutated(t, MODEL_RETIRE_WITHOUT_BELL) ? C_JOIN : C_RETIRE_RING);
+}
+
+static void retire_ring(turn *t) {
+    model_ring_roster_bell(&t->next);
+    go(t, C_RETIRE_WAKE);
+}
+
+static void retire_wake(turn *t) {
+    me(t)->at = C_JOIN;
+    model_wake_workers(t, t->config->workers);
+}
+
+static bool all_closed(const turn *t) {
+    for (int r = 0; r < t->config->rings; ++r)
+        if (!t->next.rings[r].closed) return false;
+    return true;
+}
+
+/* Waits; then frees everything, or, after a hook, has new workers. */
+static void join(turn *t) {
+    for (int w = 0; w < t->config->workers; ++w)
+        if (!model_worker_is_reaped(&t->next, w)) return;
+    if (t->config->processes && !model_helper_is_gone(&t->next)) return;
+    if (all_closed(t)) {
+        t->next.consumer = (model_consumer){.at = C_GONE};
+        model_emit(t);
+        return;
+    }
+    t->next.retired = 0; /* the new workers' generation is the present one */
+    for (int w = 0; w < t->config->workers; ++w) model_worker_start(&t->next, w);
+    model_helper_start(&t->next);
+    issue(t, WAKE_AHEAD);
+}
+
+static void gone(turn *t) {
+    (void)t;
+}
+
+static const model_step steps[] = {
+    [C_CHOOSE] = {"between two calls", choose},
+    [C_LOOK_STOP] = {"leati_ring_look: load stop", look_stop},
+    [C_LOOK_FAILED] = {"leati_ring_look: load failed", look_failed},
+    [C_LOOK_STATE] = {"leati_ring_look: load state", look_state},
+    [C_OPEN] = {"leati_ring_open_slot: store OPEN", open_next},
+    [C_OPEN_JOB] = {"leati_ring_open_slot: the job, late", open_job},
+    [C_ISSUED] = {"leati_ring_announce: store issued", announce},
+    [C_HINT] = {"open_tickets: load hint", open_tickets},
+    [C_SLEEPING] = {"leati_roster_wake: load sleeping of the next worker", sleeping},
+    [C_ROSTER_RING] = {"leati_roster_wake: bell + 1", roster_ring},
+    [C_ROSTER_WAKE] = {"leati_roster_wake: futex wake", roster_wake},
+    [C_AWAITED] = {"sleep_for: store awaited", awaited},
+    [C_BELL] = {"sleep_for: load consumer_bell", bell},
+    [C_AWAITED_LATE] = {"sleep_for: store awaited, late", awaited_late},
+    [C_BELL_LATE] = {"sleep_for: load consumer_bell, late", bell_late},
+    [C_WAIT] = {"sleep_for: futex wait", wait},
+    [C_WAITING] = {"asleep; a return for no reason", waiting},
+    [C_AWAKE] = {"sleep_for: awaited = 0", awake},
+    [C_CHECK] = {"leati_crew_check: the helper", check},
+    [C_HOOK] = {"run_hook", hook},
+    [C_STOP] = {"leati_ring_stop: stop = 1", stop},
+    [C_STOP_RING] = {"leati_roster_alarm: bell + 1", stop_ring},
+    [C_STOP_WAKE] = {"leati_roster_alarm: futex wake", stop_wake},
+    [C_RETIRE] = {"leati_roster_retire: generation + 1", retire},
+    [C_RETIRE_RING] = {"leati_roster_alarm: bell + 1", retire_ring},
+    [C_RETIRE_WAKE] = {"leati_roster_alarm: futex wake", retire_wake},
+    [C_JOIN] = {"leati_crew_dismiss: all workers are gone", join},
+    [C_GONE] = {"gone", gone},
+};
+
+/* leat_feed_open: tickets are issued before there are workers. */
+void model_consumer_start(const model_config *config, model_state *state) {
+    for (int r = 0; r < config->rings; ++r) {
+        model_ring *ring = &state->rings[r];
+        while (may_issue(config, ring)) {
+            write_job(config, ring, ring->opened);
+            open_slot(config, ring);
+        }
+        ring->issued = ring->opened;
+    }
+    state->consumer.at = C_CHOOSE;
+}
+
+void model_consumer_step(turn *t) {
+    t->name = steps[me(t)->at].name;
+    steps[me(t)->at].take(t);
+}
+
+bool model_consumer_waits(const model_state *state, int ring) {
+    return state->consumer.at == C_WAITING && state->consumer.ring == ring;
+}
+
+void model_consumer_wake(model_state *state) {
+    state->consumer.at = C_LOOK_STOP;
+    state->consumer.look = LOOK_WOKEN;
+}
+
+bool model_consumer_is_gone(const model_state *state) {
+    return state->consumer.at == C_GONE;
+}
+
+const char *model_consumer_name(const model_state *state) {
+    return steps[state->consumer.at].name;
+}
