@@ -11,6 +11,9 @@ leat_status leati_order_rule_init(leati_order_rule *rule, const leat_feed_option
                                   const leat_sequence *sequence, leat_error *err) {
     bool samples = sequence->get_samples != NULL;
     *rule = (leati_order_rule){.shuffle = options->shuffle, .seed = options->seed};
+    if (sequence->next && options->shuffle != LEAT_SHUFFLE_NONE && options->shuffle != LEAT_SHUFFLE_AUTO)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "a generator cannot be shuffled: its batches come as they are made");
     switch (options->shuffle) {
     case LEAT_SHUFFLE_NONE:
     case LEAT_SHUFFLE_BATCHES: break;
@@ -34,9 +37,6 @@ leat_status leati_order_rule_init(leati_order_rule *rule, const leat_feed_option
         break;
     default: return leati_fail(err, LEAT_EINVAL, "unknown shuffle %d", (int)options->shuffle);
     }
-    if (sequence->next && rule->shuffle != LEAT_SHUFFLE_NONE)
-        return leati_fail(err, LEAT_ENOTSUP,
-                          "a generator cannot be shuffled: its batches come as they are made");
     rule->by_samples =
         rule->shuffle == LEAT_SHUFFLE_SAMPLES || (rule->shuffle == LEAT_SHUFFLE_WINDOW && samples);
     return LEAT_OK;
