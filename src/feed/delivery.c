@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "feed/stream.h"
 
-#define TICK_NS 50000000 /* how often a waiting caller looks after its helper process */
+#define TICK_NS LEATI_PATIENCE_TICK_NS /* how often a waiting caller looks after its helper process */
 
 /* ---- waiting ---- */
 
@@ -15,7 +15,8 @@ static leat_status check_deadline(leat_feed *feed, leat_error *err) {
     int64_t deadline_ns = feed->options.faults.deadline_ms * 1000000;
     uint32_t state = atomic_load(&slot->state);
     if (deadline_ns == 0 || feed->service.ring.roster->between_processes || started_ns == 0 ||
-        state < LEATI_SLOT_CLAIMED || leati_patience_left(&feed->patience, started_ns, deadline_ns, now) > 0)
+        state < LEATI_SLOT_CLAIMED ||
+        leati_patience_left(&feed->patience, &feed->awaited, started_ns, deadline_ns, now) > 0)
         return LEAT_OK;
     feed->group->patience_ns = deadline_ns;
     return leati_fail(
@@ -55,6 +56,7 @@ static leat_status wait_for_slot(leat_feed *feed, leati_wait *seen, leat_error *
     int64_t spin_ns = leati_spin_length(&feed->spin), tick_ns = tick_length(feed);
     bool only_idle_cores = feed->options.spin_us < 0;
     leat_status status = LEAT_OK;
+    feed->patience.last_ns = 0; /* nobody watched before, and the caller too may have been stopped */
     while (status == LEAT_OK) {
         leati_patience_sleep(&feed->patience, leati_now_ns(), tick_ns < 0 ? -1 : tick_ns + spin_ns);
         *seen = leati_ring_await(ring, feed->delivered, spin_ns, only_idle_cores, tick_ns);

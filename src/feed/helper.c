@@ -223,7 +223,8 @@ static int64_t mind_deadline(leati_helper *helper, int number, int64_t now_ns) {
         int64_t started = slot ? atomic_load_explicit(&slot->started_ns, memory_order_relaxed) : 0;
         /* What is begun after this look is late after a whole deadline at the earliest. */
         int64_t left =
-            started ? leati_patience_left(&helper->patience, started, deadline_ns, now_ns) : deadline_ns;
+            started ? leati_patience_left(&helper->patience, &child->batch, started, deadline_ns, now_ns)
+                    : deadline_ns;
         if (left < nearest) nearest = left;
     }
     if (nearest > 0) return nearest;
@@ -239,6 +240,7 @@ static int sleep_length(leati_helper *helper) {
         int64_t left = mind_deadline(helper, i, now);
         if (left < nearest) nearest = left;
     }
+    if (nearest != INT64_MAX && nearest > LEATI_PATIENCE_TICK_NS) nearest = LEATI_PATIENCE_TICK_NS;
     int64_t timeout = nearest == INT64_MAX ? -1 : nearest / 1000000 + 1;
     bool blind = helper->caller_pidfd < 0;
     for (int i = 0; i < helper->works->roster.count; ++i)

@@ -12,10 +12,11 @@
 
 /* What the helper knows of a worker. */
 typedef struct leati_child {
-    pid_t pid;        /* 0: none runs */
-    int pidfd;        /* -1: none, or the kernel has none to give */
-    int early_deaths; /* in a row, before worker_init was through */
-    bool late;        /* killed for it */
+    pid_t pid;           /* 0: none runs */
+    int pidfd;           /* -1: none, or the kernel has none to give */
+    int early_deaths;    /* in a row, before worker_init was through */
+    bool late;           /* killed for it */
+    leati_watched batch; /* that it has in hand */
 } leati_child;
 
 typedef struct leati_helper {

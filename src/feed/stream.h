@@ -35,7 +35,8 @@ struct leat_feed {
     bool generator_ended;
 
     leati_spin spin;
-    leati_patience patience;
+    leati_patience patience; /* with worker threads: for the batch that is waited for */
+    leati_watched awaited;
     leati_figures figures;
     leat_status pending; /* found while issuing, due when the tickets before it are delivered */
     leat_error pending_error;
