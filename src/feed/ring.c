@@ -43,9 +43,10 @@ void leati_ring_announce(leati_ring *ring, uint64_t issued, bool urgent) {
 leati_wait leati_ring_look(leati_ring *ring, uint64_t ticket) {
     leati_ring_shared *shared = ring->shared;
     if (atomic_load(&shared->stop)) return LEATI_WAIT_STOPPED;
-    if (atomic_load(&shared->failed) == 2) return LEATI_WAIT_FAILED;
-    return atomic_load(&leati_ring_slot(ring, ticket)->state) == LEATI_SLOT_READY ? LEATI_WAIT_READY
-                                                                                  : LEATI_WAIT_TICK;
+    /* A failure comes after the batches that were made before it, so it is looked for first. */
+    bool failed = atomic_load(&shared->failed) == 2;
+    if (atomic_load(&leati_ring_slot(ring, ticket)->state) == LEATI_SLOT_READY) return LEATI_WAIT_READY;
+    return failed ? LEATI_WAIT_FAILED : LEATI_WAIT_TICK;
 }
 
 /* Somebody unknown may want this core all the same, and it may be the very one that is waited for: a spin gives way every
