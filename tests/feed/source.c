@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tests' sequence, and what they count. */
-#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, syscall */
 #include "feed/source.h"
 
 #include "cmocka_all.h"
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,16 +22,24 @@ void sleep_us(int64_t us) {
     while (nanosleep(&rest, &rest) != 0) continue;
 }
 
+void wait_until(_Atomic int64_t *value, int64_t least) {
+    for (int i = 0; i < 30000 && atomic_load(value) < least; ++i) sleep_us(1000);
+    if (atomic_load(value) < least) fail_msg("%lld is not reached", (long long)least);
+}
+
 void source_init(source *s, int64_t length, int64_t batch_size, int64_t width) {
     *s = (source){.length = length,
                   .batch_size = batch_size,
                   .width = width,
                   .fail_at = -1,
                   .kill_at = -1,
+                  .skip_at = -1,
+                  .hang_at = -1,
                   .wrong_at = -1,
                   .state = {.scale = 1}};
     s->counts = mmap(NULL, sizeof *s->counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(s->counts, MAP_FAILED);
+    atomic_store(&s->counts->fails_left, INT64_MAX);
     s->own = calloc((size_t)(SOURCE_MAX_LENGTH * width), sizeof *s->own);
     assert_non_null(s->own);
     for (int64_t i = 0; i < SOURCE_MAX_LENGTH * width; ++i) s->own[i] = (float)(i % 1000003);
@@ -68,19 +77,36 @@ static void fill(source *s, int64_t index, leat_rng *rng, leat_batch *batch) {
     for (int64_t i = 0; i < batch->size; ++i) ((int64_t *)batch->tensors[1].data)[i] = index * 1000 + i;
 }
 
-static leat_status source_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
-    source *s = user;
-    atomic_fetch_add(&s->counts->gets, 1);
-    atomic_store(&s->counts->last_pid, getpid());
-    if (atomic_load(&s->counts->in_hook) || s->state.pass != atomic_load(&s->counts->hooks))
-        atomic_fetch_add(&s->counts->hook_overtaken, 1);
+static void take_time(source *s, int64_t index) {
     while (atomic_load(&s->counts->pause)) sleep_us(200);
-    if (s->slow_us) sleep_us(s->slow_us);
+    /* In steps: a process that is stopped in the middle has the rest before it afterwards, as with real work. */
+    for (int left = s->slow_us; left > 0; left -= 10000) sleep_us(left < 10000 ? left : 10000);
     if (s->delay_us) {
         uint64_t now = (uint64_t)leati_now_ns();
         sleep_us((int64_t)((now * 0x9E3779B97F4A7C15u >> 33) % (uint64_t)(s->delay_us + 1)));
     }
-    if (index == s->fail_at) return leat_error_set(err, LEAT_EUSER, "sample %d of the file is damaged", 41);
+    if (index == s->hang_at && atomic_fetch_sub(&s->counts->hangs_left, 1) > 0) {
+        atomic_fetch_add(&s->counts->hanging, 1);
+        while (!atomic_load(&s->counts->released)) sleep_us(200);
+        atomic_fetch_sub(&s->counts->hanging, 1);
+    }
+}
+
+static bool is_to_fail(source *s, int64_t index) {
+    bool here = s->fail_every ? index % s->fail_every == s->fail_at : index == s->fail_at;
+    return here && atomic_fetch_sub(&s->counts->fails_left, 1) > 0;
+}
+
+static leat_status source_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
+    source *s = user;
+    atomic_fetch_add(&s->counts->gets, 1);
+    atomic_fetch_add(&s->counts->gets_of[index % SOURCE_MAX_LENGTH], 1);
+    atomic_store(&s->counts->last_pid, getpid());
+    if (atomic_load(&s->counts->in_hook) || s->state.pass != atomic_load(&s->counts->hooks))
+        atomic_fetch_add(&s->counts->hook_overtaken, 1);
+    take_time(s, index);
+    if (index == s->skip_at) return LEAT_ESKIPPED;
+    if (is_to_fail(s, index)) return leat_error_set(err, LEAT_EUSER, "sample %d of the file is damaged", 41);
     fill(s, index, rng, batch);
     if (index == s->kill_at && atomic_fetch_sub(&s->counts->kills_left, 1) > 0) {
         if (s->kill_signal == 0) _exit(0);
@@ -149,6 +175,73 @@ leat_sequence source_sequence_with_hook(source *s, bool declares_state) {
     return sequence;
 }
 
+static int64_t source_samples(void *user) {
+    return ((source *)user)->samples;
+}
+
+static int64_t source_length_of_samples(void *user) {
+    const source *s = user;
+    return (s->samples + s->batch_size - 1) / s->batch_size;
+}
+
+static leat_status source_get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
+                                      leat_batch *batch, leat_error *err) {
+    source *s = user;
+    (void)err;
+    atomic_fetch_add(&s->counts->gets, 1);
+    take_time(s, -2);
+    if (batch->size != count || batch->tensors[0].shape[0] != count) return LEAT_EINTERNAL;
+    for (int64_t i = 0; i < count * s->width; ++i)
+        ((float *)batch->tensors[0].data)[i] = (float)leat_rng_uniform(rng);
+    memcpy(batch->tensors[1].data, numbers, (size_t)count * sizeof *numbers);
+    return LEAT_OK;
+}
+
+/* What get_samples would make of the samples in their order. */
+static leat_status source_get_in_order(void *user, int64_t index, leat_rng *rng, leat_batch *batch,
+                                       leat_error *err) {
+    const source *s = user;
+    int64_t numbers[64], first = index * s->batch_size, count = s->samples - first;
+    if (count > s->batch_size) count = s->batch_size;
+    for (int64_t i = 0; i < count; ++i) numbers[i] = first + i;
+    batch->size = batch->tensors[0].shape[0] = count;
+    return source_get_samples(user, numbers, count, rng, batch, err);
+}
+
+leat_sequence source_sequence_of_samples(source *s, int64_t samples) {
+    leat_sequence sequence = source_sequence(s);
+    assert_true(s->batch_size <= 64);
+    s->samples = samples;
+    sequence.length = source_length_of_samples;
+    sequence.get = source_get_in_order;
+    sequence.samples = source_samples;
+    sequence.get_samples = source_get_samples;
+    return sequence;
+}
+
+static leat_status source_next(void *user, leat_rng *rng, leat_batch *batch, leat_error *err) {
+    source *s = user;
+    int64_t nobody = 0, self = (int64_t)syscall(SYS_gettid);
+    bool alone = atomic_fetch_add(&s->counts->in_next, 1) == 0;
+    if (!atomic_compare_exchange_strong(&s->counts->owner, &nobody, self)) alone = alone && nobody == self;
+    if (!alone) atomic_fetch_add(&s->counts->crossed, 1);
+    leat_status status = LEAT_OK;
+    if (s->length >= 0 && s->made >= s->length)
+        batch->size = 0;
+    else
+        status = source_get(user, s->made++, rng, batch, err);
+    atomic_fetch_sub(&s->counts->in_next, 1);
+    return status;
+}
+
+leat_sequence source_generator(source *s) {
+    leat_sequence sequence = source_sequence(s);
+    sequence.length = NULL;
+    sequence.get = NULL;
+    sequence.next = source_next;
+    return sequence;
+}
+
 leat_feed_options source_options(feed_mode mode) {
     leat_feed_options options = leat_feed_options_default();
     options.workers = mode.workers;
@@ -163,21 +256,58 @@ static uint64_t digest(uint64_t hash, const void *memory, size_t bytes) {
     return hash;
 }
 
+static uint64_t digest_batch(uint64_t hash, const leat_feed *feed, const leat_batch *batch) {
+    leat_feed_position at = leat_feed_position_get(feed);
+    hash = digest(hash, &at, sizeof at);
+    hash = digest(hash, &batch->size, sizeof batch->size);
+    for (int t = 0; t < batch->tensor_count; ++t) {
+        const leat_tensor *tensor = &batch->tensors[t];
+        hash = digest(hash, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape);
+        hash = digest(hash, tensor->data, leat_tensor_bytes(tensor));
+    }
+    return hash;
+}
+
+static const uint64_t digest_start = 0xcbf29ce484222325u;
+
+uint64_t source_batch_digest(const leat_feed *feed, const leat_batch *batch) {
+    return digest_batch(digest_start, feed, batch);
+}
+
+int64_t source_record(leat_feed *feed, source_entry *out, int64_t count, leat_error *end) {
+    *end = (leat_error){0};
+    for (int64_t i = 0; i < count; ++i) {
+        const leat_batch *batch = NULL;
+        if (leat_feed_get(feed, &batch, end) != LEAT_OK) return i;
+        out[i] = (source_entry){.at = leat_feed_position_get(feed),
+                                .next = leat_feed_next(feed),
+                                .digest = source_batch_digest(feed, batch)};
+        leat_feed_release(feed);
+    }
+    return count;
+}
+
+void source_compare(const source_entry *seen, const source_entry *expected, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+        const leat_feed_position *a = &seen[i].at, *b = &expected[i].at;
+        if (a->pass != b->pass || a->ordinal != b->ordinal || a->index != b->index)
+            fail_msg("batch %lld: (%lld, %lld, %lld), expected (%lld, %lld, %lld)", (long long)i,
+                     (long long)a->pass, (long long)a->ordinal, (long long)a->index, (long long)b->pass,
+                     (long long)b->ordinal, (long long)b->index);
+        if (seen[i].digest != expected[i].digest)
+            fail_msg("batch %lld, index %lld of pass %lld: other bytes", (long long)i, (long long)a->index,
+                     (long long)a->pass);
+    }
+}
+
 uint64_t source_digest(leat_feed *feed, int64_t batches) {
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = digest_start;
     for (int64_t i = 0; i < batches; ++i) {
         const leat_batch *batch = NULL;
         leat_error err = {0};
         if (leat_feed_get(feed, &batch, &err) != LEAT_OK)
             fail_msg("batch %lld: %s", (long long)i, err.message);
-        leat_feed_position at = leat_feed_position_get(feed);
-        hash = digest(hash, &at, sizeof at);
-        hash = digest(hash, &batch->size, sizeof batch->size);
-        for (int t = 0; t < batch->tensor_count; ++t) {
-            const leat_tensor *tensor = &batch->tensors[t];
-            hash = digest(hash, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape);
-            hash = digest(hash, tensor->data, leat_tensor_bytes(tensor));
-        }
+        hash = digest_batch(hash, feed, batch);
         leat_feed_release(feed);
     }
     return hash;
@@ -202,7 +332,7 @@ static int entries(const char *path) {
     DIR *folder = opendir(path);
     assert_non_null(folder);
     int count = 0;
-    while (readdir(folder)) ++count;
+    for (const struct dirent *entry; (entry = readdir(folder));) count += entry->d_name[0] != '.';
     closedir(folder);
     return count;
 }

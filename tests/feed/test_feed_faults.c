@@ -4,8 +4,6 @@
 #include "cmocka_all.h"
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,51 +16,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "feed/procs.h"
 #include "feed/source.h"
-
-enum { most_children = 16 };
-
-/* Children of a process, as the kernel lists them by thread. */
-static int children_of(pid_t parent, pid_t *out) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
-    FILE *file = fopen(path, "r");
-    int count = 0, pid = 0;
-    while (file && count < most_children && fscanf(file, "%d", &pid) == 1) out[count++] = pid;
-    if (file) fclose(file);
-    return count;
-}
-
-static void name_of(pid_t pid, char *out, int bytes) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-    FILE *file = fopen(path, "r");
-    if (!file || !fgets(out, bytes, file)) out[0] = '\0';
-    out[strcspn(out, "\n")] = '\0';
-    if (file) fclose(file);
-}
-
-static pid_t helper_of(pid_t parent) {
-    pid_t pids[most_children];
-    for (int tries = 0; tries < 2000; ++tries, sleep_us(1000)) {
-        int count = children_of(parent, pids);
-        for (int i = 0; i < count; ++i) {
-            char name[32];
-            name_of(pids[i], name, sizeof name);
-            if (strcmp(name, "leat-helper") == 0) return pids[i];
-        }
-    }
-    fail_msg("no helper");
-    return 0;
-}
-
-static int workers_of(pid_t helper, int expected, pid_t *out) {
-    int count = 0;
-    for (int tries = 0; tries < 2000 && count < expected; ++tries, sleep_us(1000))
-        count = children_of(helper, out);
-    assert_int_equal(count, expected);
-    return count;
-}
 
 static const feed_mode two_processes = {2, true};
 static const feed_mode in_line = {0, false};
@@ -495,23 +450,6 @@ static void child_of_the_trainer_may_close_its_copy(void **state) {
     source_fini(&s);
 }
 
-/* Makes a system call fail in this process and its children, as it does where the kernel is older or a sandbox says no;
- * only with that third argument, where one is given. */
-static void deny(unsigned number, int error, int third_argument) {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)third_argument, 0, third_argument ? 1 : 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {.len = sizeof code / sizeof *code, .filter = code};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        _exit(77);
-}
-
 /* In a child of the test: deliver the stream with a worker that dies on the way. */
 static void run_denied(source *s, const leat_sequence *sequence, uint64_t expected) {
     s->kill_at = 3;
@@ -554,7 +492,7 @@ static void older_kernels_and_sandboxes_are_survived_or_told(void **state) {
         }
         int status = 0;
         assert_int_equal(waitpid(child, &status, 0), child);
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 77) skip(); /* no seccomp filters here */
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 77) skip_because("no system call filters here");
         if (!WIFEXITED(status) || WEXITSTATUS(status) != denied[i].expected)
             fail_msg("without %s: status %x", denied[i].name, (unsigned)status);
     }
