@@ -116,6 +116,8 @@ leat_evaluate_options cli_evaluate_options(const cli_session *session) {
     options.workers = feeding->workers;
     options.use_multiprocessing = feeding->use_multiprocessing;
     options.max_queue_size = feeding->max_queue_size;
+    options.feed_memory = feeding->memory;
+    options.faults = feeding->faults;
     options.seed = feeding->seed;
     options.threads = (int)cli_number(arguments, CLI_THREADS, 0);
     return options;

@@ -46,16 +46,38 @@ static const cli_use fit_uses[] = {
 };
 
 static const cli_use evaluate_uses[] = {
-    {CLI_DATA, true},     {CLI_BATCH_SIZE, false}, {CLI_STEPS, false},           {CLI_LOSS, false},
-    {CLI_METRICS, false}, {CLI_WORKERS, false},    {CLI_MULTIPROCESSING, false}, {CLI_MAX_QUEUE_SIZE, false},
-    {CLI_SEED, false},    {CLI_THREADS, false},    {CLI_VERBOSE, false},         {CLI_JSON, false},
+    {CLI_DATA, true},
+    {CLI_BATCH_SIZE, false},
+    {CLI_STEPS, false},
+    {CLI_LOSS, false},
+    {CLI_METRICS, false},
+    {CLI_WORKERS, false},
+    {CLI_MULTIPROCESSING, false},
+    {CLI_MAX_QUEUE_SIZE, false},
+    {CLI_FEED_MEMORY, false},
+    FAULT_USES,
+    {CLI_SEED, false},
+    {CLI_THREADS, false},
+    {CLI_VERBOSE, false},
+    {CLI_JSON, false},
     {CLI_HELP, false},
 };
 
 static const cli_use predict_uses[] = {
-    {CLI_DATA, true},     {CLI_OUTPUT, true},           {CLI_BATCH_SIZE, false},     {CLI_STEPS, false},
-    {CLI_WORKERS, false}, {CLI_MULTIPROCESSING, false}, {CLI_MAX_QUEUE_SIZE, false}, {CLI_SEED, false},
-    {CLI_THREADS, false}, {CLI_VERBOSE, false},         {CLI_JSON, false},           {CLI_HELP, false},
+    {CLI_DATA, true},
+    {CLI_OUTPUT, true},
+    {CLI_BATCH_SIZE, false},
+    {CLI_STEPS, false},
+    {CLI_WORKERS, false},
+    {CLI_MULTIPROCESSING, false},
+    {CLI_MAX_QUEUE_SIZE, false},
+    {CLI_FEED_MEMORY, false},
+    FAULT_USES,
+    {CLI_SEED, false},
+    {CLI_THREADS, false},
+    {CLI_VERBOSE, false},
+    {CLI_JSON, false},
+    {CLI_HELP, false},
 };
 
 /* What bench and trace share. */

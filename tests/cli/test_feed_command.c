@@ -155,6 +155,10 @@ static void every_policy_is_checked_before_anything_is_done(void **state) {
         snprintf(line, sizeof line, "fit absent.h5 --train x %s", cases[i][0]);
         refused(line, cases[i][1]);
         if (strstr(cases[i][0], "shuffle")) continue;
+        snprintf(line, sizeof line, "evaluate absent.h5 --data x %s", cases[i][0]);
+        refused(line, cases[i][1]);
+        snprintf(line, sizeof line, "predict absent.h5 --data x --output p.npy %s", cases[i][0]);
+        refused(line, cases[i][1]);
         snprintf(line, sizeof line, "feed bench --payload 1K %s", cases[i][0]);
         refused(line, cases[i][1]);
     }
@@ -344,6 +348,8 @@ static void bad_batches_fail_or_are_skipped(void **state) {
     runs(FIT_NAN);
     fails(FIT_NAN "--check-finite", "batch 1");
     fails(FIT_NAN "--check-finite --bad-batch retry:2", "batch 1");
+    runs(FIT_NAN "--check-finite --bad-batch skip");
+    runs(FIT_NAN "--check-finite --bad-batch retry:1,skip --workers 2 --use-multiprocessing");
     runs(FIT_NAN "--trace t.json --feed-memory 1M --batch-timeout 30.5 --max-deaths 2");
     json_t *root =
         object("feed bench npz:nan.npz --batch-size 4 --check-finite --bad-batch retry:2,skip --shuffle "
@@ -354,6 +360,26 @@ static void bad_batches_fail_or_are_skipped(void **state) {
     json_decref(root);
     unlink("nan.npz");
     unlink("t.json");
+}
+
+static void evaluate_and_predict_have_the_same_policies(void **state) {
+    (void)state;
+    write_nan();
+    fails("evaluate small.json --data npz:nan.npz --loss mse --batch-size 4 --verbose 0 --check-finite",
+          "batch 1");
+    runs("evaluate small.json --data npz:nan.npz --loss mse --batch-size 4 --verbose 0 --check-finite "
+         "--bad-batch "
+         "skip --feed-memory 1M");
+    fails("predict small.json --data npz:nan.npz --output p.npy --batch-size 4 --verbose 0 --check-finite",
+          "batch 1");
+    json_t *root =
+        object("predict small.json --data npz:nan.npz --output p.npy --batch-size 4 --verbose 0 --json "
+               "--check-finite --bad-batch skip");
+    json_t *shape = json_object_get(json_object_get(root, "shapes"), "scores");
+    assert_int_equal(json_integer_value(json_array_get(shape, 0)), 8);
+    json_decref(root);
+    unlink("p.npy");
+    unlink("nan.npz");
 }
 
 /* ---- trace ---- */
@@ -469,6 +495,7 @@ int main(void) {
         cmocka_unit_test(memory_bounds_the_ring),
         cmocka_unit_test(a_batch_that_is_late_ends_the_feed),
         cmocka_unit_test(bad_batches_fail_or_are_skipped),
+        cmocka_unit_test(evaluate_and_predict_have_the_same_policies),
         cmocka_unit_test(a_trace_is_json_with_events),
         cmocka_unit_test(tune_recommends_one_of_its_rows),
         cmocka_unit_test(an_interrupt_ends_a_measurement),
