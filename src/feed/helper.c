@@ -110,9 +110,6 @@ static void give_up(leati_service *service, leati_slot *slot, leat_status code, 
 static void count_death_on_batch(leati_service *service, leati_slot *slot, bool late, int status) {
     char how[160];
     describe_death(how, sizeof how, status);
-    atomic_store_explicit(&slot->started_ns, 0, memory_order_relaxed);
-    atomic_fetch_add(&service->ring.shared->deaths, 1);
-    if (late) atomic_fetch_add(&service->ring.shared->timeouts, 1);
     if (late && ++slot->timeouts > 1) {
         give_up(service, slot, LEAT_ETIMEOUT, how);
         return;
@@ -121,35 +118,54 @@ static void count_death_on_batch(leati_service *service, leati_slot *slot, bool 
         give_up(service, slot, LEAT_EWORKER, how);
 }
 
-/* What a generator had come to died with its process. */
-static void count_death_of_generator(leati_service *service, int status) {
+/* What a generator had come to died with its process, which may have been late with its batch or with another feed's. */
+static void count_death_of_generator(leati_service *service, bool late, bool in_hand, int status) {
     char how[160];
     leat_error err = {0};
     describe_death(how, sizeof how, status);
+    if (late && in_hand)
+        snprintf(how, sizeof how, "was late, more than %.3g s, and was killed",
+                 (double)service->faults.deadline_ms / 1e3);
+    else if (late)
+        snprintf(how, sizeof how, "was late with a batch of another feed, and was killed");
     leati_fail(
-        &err, LEAT_EWORKER,
+        &err, late && in_hand ? LEAT_ETIMEOUT : LEAT_EWORKER,
         "the worker process of a generator %s; what it had come to is lost with it: a sequence, which can "
         "make any batch again, survives this",
         how);
     leati_ring_fail(&service->ring, &err);
 }
 
-static void count_death(const leati_helper *helper, int number, int status) {
-    const leati_works *works = helper->works;
-    leati_service *blamed = works->services[0];
-    leati_slot *slot = NULL;
+/* The feed whose batch the worker had in hand, and the batch's slot; NULL where there was none, or none that anybody still
+ * waits for: what was claimed for a feed that has ended stays claimed. */
+static leati_service *find_in_hand(const leati_works *works, int number, leati_slot **slot) {
+    leati_service *blamed = NULL;
+    *slot = NULL;
     for (int i = 0; i < works->count; ++i) {
         leati_service *service = works->services[i];
-        if (service->ring.owner == number) count_death_of_generator(service, status);
         leati_slot *claimed = leati_ring_claimed_by(&service->ring, number);
-        if (!claimed) continue;
+        if (claimed) atomic_store_explicit(&claimed->started_ns, 0, memory_order_relaxed);
+        if (!claimed || !leati_ring_is_live(&service->ring)) continue;
         blamed = service;
-        slot = claimed;
+        *slot = claimed;
     }
-    if (slot)
-        count_death_on_batch(blamed, slot, helper->children[number].late, status);
-    else
-        atomic_fetch_add(&blamed->ring.shared->deaths, 1);
+    return blamed;
+}
+
+static void count_death(const leati_helper *helper, int number, int status) {
+    const leati_works *works = helper->works;
+    bool late = helper->children[number].late;
+    leati_slot *slot = NULL;
+    leati_service *in_hand = find_in_hand(works, number, &slot), *blamed = in_hand;
+    for (int i = 0; i < works->count && !blamed; ++i)
+        if (works->services[i]->ring.owner == number) blamed = works->services[i];
+    if (!blamed) blamed = works->services[0];
+    atomic_fetch_add(&blamed->ring.shared->deaths, 1);
+    if (late) atomic_fetch_add(&blamed->ring.shared->timeouts, 1);
+    for (int i = 0; i < works->count; ++i)
+        if (works->services[i]->ring.owner == number)
+            count_death_of_generator(works->services[i], late, works->services[i] == in_hand, status);
+    if (slot && in_hand->ring.owner != number) count_death_on_batch(in_hand, slot, late, status);
 }
 
 static void count_early_death(leati_helper *helper, int number, int status) {

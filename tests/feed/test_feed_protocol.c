@@ -1,27 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the model of the protocol (tests/feed/model) found wrong in the code, where the code itself can show it. */
+/* What the model of the protocol (tests/feed/model), and reading beside it, found wrong in the code, where the code itself
+ * can show it. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "cmocka_all.h"
 #include "leat/feed.h"
 
-/* Shared with the workers: how often a generator was called, and how many of its processes end in their call. */
-typedef struct calls {
-    _Atomic int next, kills_left;
-} calls;
+/* Shared with the workers: calls, and who is to misbehave in them. */
+typedef struct shared_words {
+    _Atomic int calls;
+    _Atomic int pid;        /* of the process that is in the call that hangs */
+    _Atomic int kills_left; /* processes that end in their call */
+} shared_words;
+
+static shared_words *share_words(void) {
+    shared_words *words =
+        mmap(NULL, sizeof *words, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(words, MAP_FAILED);
+    return words;
+}
+
+static leat_status end_process(shared_words *words) {
+    if (atomic_fetch_sub(&words->kills_left, 1) > 0) kill(getpid(), SIGKILL);
+    return LEAT_OK;
+}
+
+static leat_status hang(shared_words *words) {
+    atomic_fetch_add(&words->calls, 1);
+    atomic_store(&words->pid, (int)getpid());
+    for (;;) pause();
+    return LEAT_OK;
+}
 
 static leat_status next_or_die(void *user, leat_rng *rng, leat_batch *batch, leat_error *err) {
-    calls *shared = user;
+    shared_words *words = user;
     (void)rng;
     (void)batch;
     (void)err;
-    if (atomic_fetch_add(&shared->next, 1) >= 1 && atomic_fetch_sub(&shared->kills_left, 1) > 0)
-        kill(getpid(), SIGKILL);
-    return LEAT_OK;
+    return atomic_fetch_add(&words->calls, 1) >= 1 ? end_process(words) : LEAT_OK;
+}
+
+static leat_status next_or_hang(void *user, leat_rng *rng, leat_batch *batch, leat_error *err) {
+    (void)rng;
+    (void)batch;
+    (void)err;
+    return hang(user);
 }
 
 static int64_t four(void *user) {
@@ -37,54 +65,137 @@ static leat_status get_index(void *user, int64_t index, leat_rng *rng, leat_batc
     return LEAT_OK;
 }
 
-static leat_sequence sequence_of_numbers(void) {
+static leat_status get_or_die(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
+    if (index == 1 && atomic_load(&((shared_words *)user)->pid)) return end_process(user);
+    return get_index(user, index, rng, batch, err);
+}
+
+static leat_status get_or_hang(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
+    (void)index;
+    (void)rng;
+    (void)batch;
+    (void)err;
+    return hang(user);
+}
+
+static leat_sequence numbers(leat_status (*get)(void *, int64_t, leat_rng *, leat_batch *, leat_error *),
+                             shared_words *words) {
     leat_sequence sequence = leat_sequence_default();
-    leat_batch_spec *spec = &sequence.spec;
-    spec->batch_size = 1;
-    assert_int_equal(leat_batch_spec_add(spec, LEAT_PART_INPUT, "x", LEAT_F32, 0, NULL, NULL), LEAT_OK);
+    assert_int_equal(leat_batch_spec_add(&sequence.spec, LEAT_PART_INPUT, "x", LEAT_F32, 0, NULL, NULL),
+                     LEAT_OK);
+    sequence.spec.batch_size = 1;
+    sequence.user = words;
+    sequence.get = get;
+    if (get) sequence.length = four;
     return sequence;
+}
+
+static leat_sequence generator_of(leat_status (*next)(void *, leat_rng *, leat_batch *, leat_error *),
+                                  shared_words *words) {
+    leat_sequence sequence = numbers(NULL, words);
+    sequence.next = next;
+    return sequence;
+}
+
+static leat_feed_options one_process(void) {
+    leat_feed_options options = leat_feed_options_default();
+    options.use_multiprocessing = true;
+    options.passes = 1;
+    return options;
+}
+
+static void open_two(leat_feed **feeds, const leat_sequence *first, const leat_sequence *second,
+                     const leat_feed_options *options) {
+    leat_feed_plan plans[2] = {{.sequence = first, .options = *options},
+                               {.sequence = second, .options = *options}};
+    leat_error err = {0};
+    assert_int_equal(leat_feed_open_together(feeds, plans, 2, &err), LEAT_OK);
+}
+
+static void take(leat_feed *feed, int expected) {
+    const leat_batch *batch = NULL;
+    leat_error err = {0};
+    assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_OK);
+    assert_int_equal((int)*(const float *)batch->tensors[0].data, expected);
+    leat_feed_release(feed);
 }
 
 /* The replacement of a generator's dead worker serves the other feeds.  It found a batch of the generator claimed by its
  * number, and called the generator, which had begun anew in it, although that feed had failed. */
 static void generator_is_not_called_by_a_replacement(void **state) {
     (void)state;
-    calls *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(shared, MAP_FAILED);
-    atomic_store(&shared->kills_left, 100);
-    leat_sequence numbers = sequence_of_numbers(), generator = sequence_of_numbers();
-    numbers.length = four;
-    numbers.get = get_index;
-    generator.next = next_or_die;
-    generator.user = shared;
-    leat_feed_options options = leat_feed_options_default();
-    options.use_multiprocessing = true;
-    options.passes = 1;
-    leat_feed_plan plans[2] = {{.sequence = &generator, .options = options},
-                               {.sequence = &numbers, .options = options}};
+    shared_words *words = share_words();
+    atomic_store(&words->kills_left, 100);
+    leat_sequence other = numbers(get_index, words), generator = generator_of(next_or_die, words);
+    leat_feed_options options = one_process();
     leat_feed *feeds[2] = {NULL, NULL};
-    leat_error err = {0};
-    assert_int_equal(leat_feed_open_together(feeds, plans, 2, &err), LEAT_OK);
-    for (int i = 0; i < 4; ++i) {
-        const leat_batch *batch = NULL;
-        assert_int_equal(leat_feed_get(feeds[1], &batch, &err), LEAT_OK);
-        assert_int_equal((int)*(const float *)batch->tensors[0].data, i);
-        leat_feed_release(feeds[1]);
-    }
+    open_two(feeds, &other, &generator, &options);
+    for (int i = 0; i < 4; ++i) take(feeds[0], i);
     const leat_batch *batch = NULL;
-    assert_int_equal(leat_feed_get(feeds[0], &batch, &err), LEAT_OK); /* made before the death */
-    leat_feed_release(feeds[0]);
-    assert_int_equal(leat_feed_get(feeds[0], &batch, &err), LEAT_EWORKER);
-    assert_int_equal(atomic_load(&shared->next), 2);
-    assert_int_equal(leat_feed_stats_get(feeds[0]).worker_deaths, 1);
+    leat_error err = {0};
+    leat_status status = leat_feed_get(feeds[1], &batch, &err);
+    if (status == LEAT_OK) { /* the first, which it made */
+        leat_feed_release(feeds[1]);
+        status = leat_feed_get(feeds[1], &batch, &err);
+    }
+    assert_int_equal(status, LEAT_EWORKER);
+    assert_int_equal(atomic_load(&words->calls), 2);
+    assert_int_equal(leat_feed_stats_get(feeds[0]).worker_deaths, 0);
+    assert_int_equal(leat_feed_stats_get(feeds[1]).worker_deaths, 1);
     leat_feed_close(&feeds[0]);
     leat_feed_close(&feeds[1]);
-    munmap(shared, sizeof *shared);
+    munmap(words, sizeof *words);
+}
+
+/* A batch that was claimed for a feed which then ended stays claimed: it is not made again, and deaths on later batches of
+ * other feeds are not counted on it. */
+static void claimed_batch_of_an_ended_feed_counts_no_deaths(void **state) {
+    (void)state;
+    shared_words *words = share_words();
+    leat_sequence first = numbers(get_or_die, words), second = numbers(get_or_hang, words);
+    leat_feed_options options = one_process();
+    options.max_queue_size = 1;
+    options.faults.max_deaths = 2;
+    leat_feed *feeds[2] = {NULL, NULL};
+    open_two(feeds, &first, &second, &options);
+    while (atomic_load(&words->pid) == 0) usleep(1000);
+    leat_feed_stop(feeds[1]);
+    atomic_store(&words->kills_left, 100);
+    kill((pid_t)atomic_load(&words->pid), SIGKILL);
+    take(feeds[0], 0);
+    const leat_batch *batch = NULL;
+    leat_error err = {0};
+    assert_int_equal(leat_feed_get(feeds[0], &batch, &err), LEAT_EWORKER);
+    assert_int_equal(atomic_load(&words->calls), 1);
+    assert_int_equal(atomic_load(&words->kills_left), 98);
+    leat_feed_close(&feeds[0]);
+    leat_feed_close(&feeds[1]);
+    munmap(words, sizeof *words);
+}
+
+/* It was told that the kernel had killed it for lack of memory. */
+static void late_generator_is_told_to_be_late(void **state) {
+    (void)state;
+    shared_words *words = share_words();
+    leat_sequence generator = generator_of(next_or_hang, words);
+    leat_feed_options options = one_process();
+    options.faults.deadline_ms = 50;
+    leat_feed *feed = NULL;
+    leat_error err = {0};
+    const leat_batch *batch = NULL;
+    assert_int_equal(leat_feed_open(&feed, &generator, &options, &err), LEAT_OK);
+    assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_ETIMEOUT);
+    assert_non_null(strstr(err.message, "of a generator was late, more than 0.05 s"));
+    assert_int_equal(leat_feed_stats_get(feed).timeouts, 1);
+    leat_feed_close(&feed);
+    munmap(words, sizeof *words);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generator_is_not_called_by_a_replacement),
+        cmocka_unit_test(claimed_batch_of_an_ended_feed_counts_no_deaths),
+        cmocka_unit_test(late_generator_is_told_to_be_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
