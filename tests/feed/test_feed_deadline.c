@@ -284,6 +284,7 @@ static void hanging_threads_are_told_of(void **state) {
         assert_int_equal(resources_now().mappings >= before.mappings, 1);
         atomic_store(&s.counts->released, 1);
         atomic_store(&s.counts->pause, 0);
+        wait_until(&s.counts->finis, 2); /* worker_fini is how a program hears of it */
         for (int tries = 0; tries < 30000 && threads_now() > before.threads; ++tries) sleep_us(1000);
         resources_check(before); /* the last of them took everything along */
         source_fini(&s);
