@@ -123,6 +123,7 @@ static leat_status source_get(void *user, int64_t index, leat_rng *rng, leat_bat
 static leat_status source_hook(void *user, int64_t pass, leat_error *err) {
     source *s = user;
     atomic_store(&s->counts->in_hook, 1);
+    atomic_store(&s->counts->hook_thread, (int64_t)syscall(SYS_gettid));
     sleep_us(2000); /* long enough for a worker that does not wait to be caught */
     if (s->hook_fails) {
         atomic_store(&s->counts->in_hook, 0);

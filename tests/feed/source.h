@@ -16,6 +16,7 @@
 typedef struct source_counts {
     _Atomic int64_t gets; /* calls of get that were begun */
     _Atomic int64_t hooks;
+    _Atomic int64_t hook_thread;
     _Atomic int64_t inits, finis;
     _Atomic int64_t hook_overtaken; /* gets that ran while a hook did, or saw an old state */
     _Atomic int64_t in_hook;

@@ -120,6 +120,39 @@ static void delivery_faults_no_pages_in(void **state) {
     source_fini(&s);
 }
 
+static leat_status telling_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
+    (void)user;
+    (void)rng;
+    (void)err;
+    memset(batch->tensors[0].data, (int)index, leat_tensor_bytes(&batch->tensors[0]));
+    int64_t *y = batch->tensors[1].data;
+    for (int64_t i = 0; i < batch->size; ++i) y[i] = (int64_t)(uintptr_t)batch->tensors[0].data;
+    return LEAT_OK;
+}
+
+/* No copy: get was given the very address that the trainer reads from, in another process, too. */
+static void batches_are_read_where_they_were_written(void **state) {
+    (void)state;
+    source s;
+    source_init(&s, 9, 8, 1000);
+    leat_sequence sequence = source_sequence(&s);
+    sequence.get = telling_get;
+    FOR_EACH_MODE(mode) {
+        leat_feed_options options = source_options(mode);
+        leat_feed *feed = source_open(&sequence, &options);
+        for (int i = 0; i < 40; ++i) {
+            const leat_batch *batch = NULL;
+            leat_error err = {0};
+            assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_OK);
+            int64_t written_at = ((const int64_t *)batch->tensors[1].data)[0];
+            assert_int_equal(written_at, (int64_t)(uintptr_t)batch->tensors[0].data);
+            leat_feed_release(feed);
+        }
+        leat_feed_close(&feed);
+    }
+    source_fini(&s);
+}
+
 /* Runs `body` in a child that may ruin its own limits; its exit code. */
 static int in_a_child(int (*body)(const leat_sequence *sequence, void *argument),
                       const leat_sequence *sequence, void *argument) {
@@ -385,11 +418,17 @@ static void handler_may_stop_a_feed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_says_how_many_slots),       cmocka_unit_test(too_little_memory_is_an_error),
-        cmocka_unit_test(delivery_faults_no_pages_in),      cmocka_unit_test(refused_system_calls_are_told),
-        cmocka_unit_test(limit_of_processes_is_told),       cmocka_unit_test(refused_replacement_is_told),
-        cmocka_unit_test(limit_of_memory_is_told),          cmocka_unit_test(interrupted_calls_go_on),
-        cmocka_unit_test(interrupted_close_leaves_nothing), cmocka_unit_test(handler_may_stop_a_feed),
+        cmocka_unit_test(memory_says_how_many_slots),
+        cmocka_unit_test(too_little_memory_is_an_error),
+        cmocka_unit_test(delivery_faults_no_pages_in),
+        cmocka_unit_test(batches_are_read_where_they_were_written),
+        cmocka_unit_test(refused_system_calls_are_told),
+        cmocka_unit_test(limit_of_processes_is_told),
+        cmocka_unit_test(refused_replacement_is_told),
+        cmocka_unit_test(limit_of_memory_is_told),
+        cmocka_unit_test(interrupted_calls_go_on),
+        cmocka_unit_test(interrupted_close_leaves_nothing),
+        cmocka_unit_test(handler_may_stop_a_feed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -232,6 +232,33 @@ static void auto_takes_the_best_that_there_is(void **state) {
     source_fini(&s);
 }
 
+/* Numbers from rng are the same for all workers, and others for each pass and index. */
+static void random_numbers_belong_to_seed_pass_and_index(void **state) {
+    (void)state;
+    enum { length = 20, count = 60 };
+    source s;
+    source_init(&s, length, 1, 1);
+    s.delay_us = 200;
+    leat_sequence sequence = source_sequence(&s);
+    float expected[count] = {0};
+    FOR_EACH_MODE(mode) {
+        leat_feed_options options = source_options(mode);
+        leat_feed *feed = source_open(&sequence, &options);
+        for (int i = 0; i < count; ++i) {
+            const leat_batch *batch = NULL;
+            leat_error err = {0};
+            assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_OK);
+            float number = ((const float *)batch->tensors[0].data)[0];
+            if (mode.workers == 0) expected[i] = number;
+            assert_true(number == expected[i]);
+            for (int before = 0; before < i; ++before) assert_true(number != expected[before]);
+            leat_feed_release(feed);
+        }
+        leat_feed_close(&feed);
+    }
+    source_fini(&s);
+}
+
 static void refuse(const leat_sequence *sequence, const leat_feed_options *options, leat_status code,
                    const char *part) {
     leat_feed *feed = (leat_feed *)(uintptr_t)1;
@@ -411,6 +438,7 @@ int main(void) {
         cmocka_unit_test(windows_have_no_fixed_borders),
         cmocka_unit_test(windows_of_batches_where_there_are_no_samples),
         cmocka_unit_test(order_is_a_function_of_seed_and_pass),
+        cmocka_unit_test(random_numbers_belong_to_seed_pass_and_index),
         cmocka_unit_test(auto_takes_the_best_that_there_is),
         cmocka_unit_test(shuffles_that_cannot_be_are_refused),
         cmocka_unit_test(shares_of_the_ranks_are_the_pass),

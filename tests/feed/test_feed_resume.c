@@ -164,6 +164,8 @@ static void end_of_a_pass_runs_the_hook_first(void **state) {
                 bool at_end = recorded[from].next.ordinal == 6;
                 assert_int_equal(at_end, from == 11);
                 assert_int_equal(atomic_load(&s.counts->hooks), pass + at_end);
+                if (at_end)
+                    assert_int_equal(atomic_load(&s.counts->hook_thread), getpid()); /* the main one */
                 assert_int_equal(source_record(feed, seen + 1, tail - 1, &end), tail - 1);
                 source_compare(seen, recorded + from + 1, tail);
                 assert_int_equal(atomic_load(&s.counts->hook_overtaken), 0);
