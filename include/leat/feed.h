@@ -192,7 +192,8 @@ LEAT_API leat_feed_position leat_feed_next(const leat_feed *feed);
 LEAT_API int64_t leat_feed_length(const leat_feed *feed);
 
 /** How many more batches are ready now (0 .. max_queue_size): how far the workers are ahead.  Batches that cost less than
- *  waking a worker may be made in strokes, when half of the queue is free. */
+ *  waking a worker may be made in strokes, when half of the queue is free; where batches are taken slowly, workers come
+ *  by the clock, for a few at a time. */
 LEAT_API int leat_feed_ready(const leat_feed *feed);
 
 LEAT_API leat_feed_stats leat_feed_stats_get(const leat_feed *feed);

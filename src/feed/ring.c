@@ -24,16 +24,17 @@ void leati_ring_open_slot(leati_ring *ring, const leati_job *job) {
     atomic_store_explicit(&slot->state, LEATI_SLOT_OPEN, memory_order_release);
 }
 
-static uint64_t open_tickets(const leati_ring *ring) {
+uint64_t leati_ring_open_tickets(const leati_ring *ring) {
     uint64_t claimed = atomic_load(&ring->shared->hint), issued = atomic_load(&ring->shared->issued);
     return issued > claimed ? issued - claimed : 0;
 }
 
 void leati_ring_announce(leati_ring *ring, uint64_t issued, bool urgent) {
     atomic_store(&ring->shared->issued, issued);
-    uint64_t open = open_tickets(ring);
+    uint64_t open = leati_ring_open_tickets(ring);
     bool cheap = ring->batch_ns < LEATI_WAKE_UP_NS;
-    uint64_t gather = cheap && !urgent ? ring->slot_count / 2 : 1;
+    bool patient = !urgent && (cheap || leati_roster_somebody_dozes(ring->roster));
+    uint64_t gather = patient ? ring->slot_count / 2 : 1;
     if (open < gather) return;
     /* Work that a worker does before another would be awake needs no other. */
     uint64_t workers = cheap ? 1 + open * (uint64_t)ring->batch_ns / LEATI_WAKE_UP_NS : open;
@@ -63,7 +64,7 @@ static leati_wait spin_for(leati_ring *ring, uint64_t ticket, int64_t spin_ns) {
 }
 
 static leati_wait sleep_for(leati_ring *ring, uint64_t ticket, int64_t sleep_ns) {
-    leati_roster_wake(ring->roster, open_tickets(ring));
+    leati_roster_wake(ring->roster, leati_ring_open_tickets(ring));
     atomic_store(&ring->shared->awaited, ticket + 1);
     uint32_t bell = atomic_load(&ring->shared->consumer_bell);
     leati_wait seen = leati_ring_look(ring, ticket);

@@ -81,8 +81,12 @@ static inline leati_slot *leati_ring_slot(const leati_ring *ring, uint64_t ticke
 void leati_ring_open_slot(leati_ring *ring, const leati_job *job);
 
 /* Consumer: all tickets below `issued` may be claimed.  Wakes workers for them; where making a batch costs less than
- * waking somebody, not before half of the slots are open, unless it is urgent: somebody waits, or no more tickets come. */
+ * waking somebody, or a worker is going to come by itself, not before half of the slots are open, unless it is urgent:
+ * somebody waits, or no more tickets come. */
 void leati_ring_announce(leati_ring *ring, uint64_t issued, bool urgent);
+
+/* Tickets that may be claimed and were not yet. */
+uint64_t leati_ring_open_tickets(const leati_ring *ring);
 
 typedef enum leati_wait {
     LEATI_WAIT_READY,

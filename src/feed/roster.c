@@ -54,6 +54,13 @@ void leati_roster_retire(const leati_roster *roster) {
     leati_roster_alarm(roster);
 }
 
+bool leati_roster_somebody_dozes(const leati_roster *roster) {
+    for (int i = 0; i < roster->count; ++i)
+        if (atomic_load_explicit(&roster->workers[i].sleeping, memory_order_relaxed) == LEATI_DOZING)
+            return true;
+    return false;
+}
+
 bool leati_roster_core_is_idle(const leati_roster *roster) {
     int awake = 1;
     for (int i = 0; i < roster->count && awake <= roster->cores; ++i)

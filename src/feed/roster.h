@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "feed/doze.h"
 #include "feed/futex.h"
 #include "feed/spin.h"
 #include "leat/error.h"
@@ -28,10 +29,12 @@ typedef enum leati_worker_phase {
 typedef struct leati_worker_entry {
     alignas(LEATI_CACHE_LINE) _Atomic uint32_t phase; /* a leati_worker_phase */
     _Atomic int32_t pid;                              /* of a worker process */
-    _Atomic uint32_t sleeping; /* on the bell; its own flag, so that a death leaves no count wrong */
-    _Atomic int64_t busy_ns;   /* inside get, in all; the worker's */
-    leati_spin spin;           /* the worker's own */
-    leat_error error;          /* why worker_init failed, with LEATI_WORKER_REFUSED */
+    _Atomic uint32_t
+        sleeping; /* on the bell, LEATI_ASLEEP or LEATI_DOZING; a flag, so that a death leaves no count wrong */
+    _Atomic int64_t busy_ns; /* inside get, in all; the worker's */
+    leati_spin spin;         /* the worker's own, as doze */
+    leati_doze doze;
+    leat_error error; /* why worker_init failed, with LEATI_WORKER_REFUSED */
 } leati_worker_entry;
 
 typedef struct leati_roster_shared {
@@ -65,6 +68,9 @@ void leati_roster_alarm(const leati_roster *roster);
 
 /* Sends the workers of this generation home, once they have finished the batch in hand. */
 void leati_roster_retire(const leati_roster *roster);
+
+/* Whether a worker is going to come by itself. */
+bool leati_roster_somebody_dozes(const leati_roster *roster);
 
 /* Whether the caller of this, the consumer and the workers that are awake leave no core to share. */
 bool leati_roster_core_is_idle(const leati_roster *roster);

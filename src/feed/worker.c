@@ -89,20 +89,37 @@ static void spin(const leati_worker *worker, int64_t spin_ns) {
         }
 }
 
+/* Tickets of all feeds, and how many of them are worth coming for by the clock. */
+static uint64_t count_open(const leati_worker *worker, uint64_t *wanted) {
+    uint64_t open = 0, slots = 0;
+    for (int i = 0; i < worker->works->count; ++i) {
+        const leati_ring *ring = &worker->works->services[i]->ring;
+        if (!leati_ring_has_work(ring, worker->number)) continue;
+        open += leati_ring_open_tickets(ring);
+        slots += ring->slot_count;
+    }
+    *wanted = slots / 4;
+    return open;
+}
+
 static void rest(const leati_worker *worker) {
     leati_roster *roster = &worker->works->roster;
     leati_worker_entry *entry = &roster->workers[worker->number];
+    uint64_t wanted = 0;
     int64_t start = leati_now_ns();
-    int64_t spin_ns = leati_spin_length(&entry->spin);
+    int64_t spin_ns = leati_spin_length(&entry->spin), doze_ns = leati_doze_length(&entry->doze);
     if (spin_ns > 0 && leati_roster_core_is_idle(roster)) spin(worker, spin_ns);
     if (nothing_to_do(worker)) {
         uint32_t bell = atomic_load(&roster->shared->bell);
-        atomic_store(&entry->sleeping, 1);
+        atomic_store(&entry->sleeping, doze_ns < 0 ? LEATI_ASLEEP : LEATI_DOZING);
         if (nothing_to_do(worker))
-            leati_futex_wait(&roster->shared->bell, bell, -1, roster->between_processes);
-        atomic_store_explicit(&entry->sleeping, 0, memory_order_relaxed);
+            leati_futex_wait(&roster->shared->bell, bell, doze_ns, roster->between_processes);
+        atomic_store_explicit(&entry->sleeping, LEATI_AWAKE, memory_order_relaxed);
     }
-    leati_spin_learn(&entry->spin, leati_now_ns() - start);
+    int64_t rested_ns = leati_now_ns() - start;
+    leati_spin_learn(&entry->spin, rested_ns);
+    uint64_t open = count_open(worker, &wanted);
+    leati_doze_learn(&entry->doze, rested_ns, open, wanted);
 }
 
 /* The next slot to fill: for a feed that is waited for, if there is one, or in the order of the feeds. */

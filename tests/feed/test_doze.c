@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sleeping by the clock: what is learnt, and when it is given up. */
+#include "cmocka_all.h"
+
+#include "feed/doze.h"
+
+static const int64_t ms = 1000000;
+
+static void first_sleep_is_until_the_bell(void **state) {
+    (void)state;
+    leati_doze doze = {0};
+    assert_int_equal(leati_doze_length(&doze), -1);
+}
+
+static void comes_for_as_many_as_are_wanted(void **state) {
+    (void)state;
+    leati_doze doze = {0};
+    leati_doze_learn(&doze, 25 * ms, 5, 2); /* one every 5 ms */
+    assert_int_equal(leati_doze_length(&doze), 10 * ms);
+    leati_doze_learn(&doze, 10 * ms, 4, 2); /* they are taken twice as fast now */
+    assert_int_equal(leati_doze_length(&doze), 5 * ms);
+}
+
+static void what_is_soon_over_is_left_to_the_bell(void **state) {
+    (void)state;
+    leati_doze doze = {0};
+    leati_doze_learn(&doze, LEATI_DOZE_SHORTEST_NS / 2, 1, 1);
+    assert_int_equal(leati_doze_length(&doze), -1);
+}
+
+static void a_small_queue_is_left_to_the_bell(void **state) {
+    (void)state;
+    leati_doze doze = {0};
+    leati_doze_learn(&doze, 25 * ms, 1, 0); /* a fourth of 3 slots */
+    assert_int_equal(leati_doze_length(&doze), -1);
+}
+
+static void no_doze_is_long(void **state) {
+    (void)state;
+    leati_doze doze = {0};
+    leati_doze_learn(&doze, 3600000 * ms, 1, 1);
+    assert_int_equal(leati_doze_length(&doze), LEATI_DOZE_LONGEST_NS);
+}
+
+static void who_finds_nothing_gives_up(void **state) {
+    (void)state;
+    leati_doze doze = {0};
+    leati_doze_learn(&doze, 10 * ms, 1, 1);
+    for (int i = 1; i < LEATI_DOZE_FRUITLESS; ++i) {
+        leati_doze_learn(&doze, 10 * ms, 0, 1);
+        assert_int_equal(leati_doze_length(&doze), 10 * ms);
+    }
+    leati_doze_learn(&doze, 10 * ms, 0, 1);
+    assert_int_equal(leati_doze_length(&doze), -1);
+    leati_doze_learn(&doze, 20 * ms, 1, 1); /* the bell rang */
+    assert_int_equal(leati_doze_length(&doze), 20 * ms);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_sleep_is_until_the_bell),
+        cmocka_unit_test(comes_for_as_many_as_are_wanted),
+        cmocka_unit_test(what_is_soon_over_is_left_to_the_bell),
+        cmocka_unit_test(a_small_queue_is_left_to_the_bell),
+        cmocka_unit_test(no_doze_is_long),
+        cmocka_unit_test(who_finds_nothing_gives_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
