@@ -320,11 +320,31 @@ static leat_status write_member(const leati_field *field, const void *member, js
     }
 }
 
+/* Whether a row of `later`, which is a plain value, has its default. */
+static leat_status find_preset(const leati_field *field, const void *member, bool *out, leat_error *err) {
+    union {
+        int64_t whole_number;
+        double real;
+        bool truth;
+        int32_t choice;
+        leati_ints ints;
+    } preset = {.ints = {0}};
+    LEATI_TRY(read_preset(field, &preset, err));
+    json_t *value = plain_value(field, member), *expected = plain_value(field, &preset);
+    bool known = value && expected;
+    *out = known && json_equal(value, expected);
+    json_decref(value);
+    json_decref(expected);
+    return known ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for the key '%s'", field->key);
+}
+
 leat_status leati_fields_write(const leati_field *fields, const void *config, json_t *object,
                                leat_error *err) {
     for (const leati_field *field = fields; field->key; ++field) {
         json_t *value = NULL;
-        if (field->hidden) continue;
+        bool left_out = field->hidden;
+        if (field->later) LEATI_TRY(find_preset(field, (const char *)config + field->offset, &left_out, err));
+        if (left_out) continue;
         leat_status status = write_member(field, (const char *)config + field->offset, &value, err);
         if (status == LEAT_OK && json_object_set_new(object, field->key, value) != 0) status = LEAT_ENOMEM;
         if (status == LEAT_ENOMEM)

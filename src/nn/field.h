@@ -47,6 +47,7 @@ typedef struct leati_field {
     double minimum;             /* INT, FLOAT, TUPLE...: smallest value allowed where `limited` */
     bool limited;
     bool hidden; /* read, but not written (a legacy key) */
+    bool later;  /* a key that Keras 2.3.1 does not have: written only where its value is not the default */
 } leati_field;
 
 /* Reads every row of `fields` (ended by key NULL) from a JSON object into *config, which is zeroed before.  Keys of the
@@ -55,7 +56,7 @@ typedef struct leati_field {
 leat_status leati_fields_read(const leati_field *fields, const char *const *ignored, const json_t *object,
                               void *config, leat_error *err);
 
-/* Adds every row that is not hidden to `object`, in the table's order. */
+/* Adds every row that is to be written to `object`, in the table's order. */
 leat_status leati_fields_write(const leati_field *fields, const void *config, json_t *object,
                                leat_error *err);
 

@@ -21,6 +21,12 @@
             6, 7, 2                                                                                          \
         }                                                                                                    \
     }
+#define VOLUME                                                                                               \
+    {                                                                                                        \
+        4, {                                                                                                 \
+            3, 4, 5, 2                                                                                       \
+        }                                                                                                    \
+    }
 #define SEQUENCE                                                                                             \
     {                                                                                                        \
         2, {                                                                                                 \
@@ -125,5 +131,32 @@ const example examples[] = {
     {"Reshape", "\"target_shape\": [2, -1, 2]", {MATRIX}},
     {"ZeroPadding2D", "", {IMAGE}},
     {"ZeroPadding2D", "\"padding\": [[1, 0], [2, 3]], \"data_format\": \"channels_first\"", {IMAGE}},
+    {"ActivityRegularization", "\"l1\": 0.01, \"l2\": 0.02", {MATRIX}},
+    {"AlphaDropout", "\"rate\": 0.25", {MATRIX}},
+    {"AlphaDropout", "\"rate\": 0.25, \"noise_shape\": [null, 1, 5], \"seed\": 3", {MATRIX}},
+    {"Average", "", {MATRIX, MATRIX, MATRIX}},
+    {"ELU", "\"alpha\": 0.5", {MATRIX}},
+    {"LeakyReLU", "\"alpha\": 0.1", {MATRIX}},
+    {"Maximum", "", {MATRIX, {1, {5}}}},
+    {"Minimum", "", {MATRIX, {2, {1, 5}}}},
+    {"Multiply", "", {MATRIX, MATRIX, {1, {5}}}},
+    {"PReLU", "", {MATRIX}},
+    {"PReLU",
+     "\"shared_axes\": [1, 2], \"alpha_initializer\": \"random_uniform\", \"alpha_regularizer\": \"l2\", "
+     "\"alpha_constraint\": \"non_neg\"",
+     {IMAGE}},
+    {"ReLU", "", {MATRIX}},
+    {"ReLU", "\"max_value\": 1.5, \"negative_slope\": 0.1, \"threshold\": 0.25", {MATRIX}},
+    {"ReLU", "\"max_value\": 1.5, \"negative_slope\": 0.1, \"threshold\": -0.25", {MATRIX}},
+    {"RepeatVector", "\"n\": 3", {VECTOR}},
+    {"Softmax", "", {VECTOR}},
+    {"Softmax", "\"axis\": 2", {IMAGE}},
+    {"SpatialDropout1D", "\"rate\": 0.25", {MATRIX}},
+    {"SpatialDropout2D", "\"rate\": 0.25, \"seed\": 4, \"noise_shape\": [null, 1, 1, 1]", {IMAGE}},
+    {"SpatialDropout2D", "\"rate\": 0.25, \"data_format\": \"channels_first\"", {IMAGE}},
+    {"SpatialDropout3D", "\"rate\": 0.25", {VOLUME}},
+    {"SpatialDropout3D", "\"rate\": 0.25, \"data_format\": \"channels_first\"", {VOLUME}},
+    {"Subtract", "", {MATRIX, {1, {5}}}},
+    {"ThresholdedReLU", "\"theta\": 0.5", {MATRIX}},
     {NULL, NULL, {{0}}},
 };

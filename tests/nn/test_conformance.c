@@ -121,7 +121,7 @@ static void check_config(const example *e) {
     if (!json_equal(config, config_again))
         fail_msg("%s {%s}: another configuration comes back", e->class_name, e->config);
     for (const leati_field *field = layer->type->fields; field->key; ++field)
-        if (!field->hidden && !json_object_get(config, field->key))
+        if (!field->hidden && !field->later && !json_object_get(config, field->key))
             fail_msg("%s: '%s' is not written", e->class_name, field->key);
     json_decref(config);
     json_decref(config_again);

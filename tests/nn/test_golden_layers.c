@@ -113,7 +113,7 @@ static void test_layers(void **state) {
     (void)state;
     int cases = 0;
     golden_each("layers", check, &cases);
-    assert_true(cases >= 200);
+    assert_true(cases >= 290);
 }
 
 int main(void) {

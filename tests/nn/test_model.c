@@ -98,7 +98,7 @@ static void test_configs(void **state) {
     (void)state;
     int cases = 0;
     golden_each("layers", check_config, &cases);
-    assert_true(cases >= 200);
+    assert_true(cases >= 290);
 }
 
 static void test_sequential_forms(void **state) {

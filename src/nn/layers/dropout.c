@@ -1,27 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dropout: while training, a share of the elements is 0 and the others grow to keep the sum; where noise_shape is 1, one
- * draw counts for the whole axis.  Source: keras.layers.Dropout. */
+ * draw counts for the whole axis.  SpatialDropout draws for whole feature maps.  AlphaDropout drops to SELU's lowest value
+ * and keeps mean and variance.
+ * Source: keras.layers.Dropout, SpatialDropout1D to 3D, AlphaDropout; Klambauer et al. 2017, appendix A1. */
+#include <math.h>
+
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "nn/layers/rows.h"
+#include "nn/layers/image.h"
 #include "nn/layers/types.h"
 
 typedef struct config {
     double rate;
     leati_ints noise_shape;
     int64_t seed;
+    int32_t data_format; /* SpatialDropout */
 } config;
 
+#define NOISE_SHAPE_ROW                                                                                      \
+    {                                                                                                        \
+        .key = "noise_shape", .kind = LEATI_FIELD_LIST, .offset = offsetof(config, noise_shape),             \
+        .preset = "null", .minimum = 1, .limited = true                                                      \
+    }
+
 static const leati_field fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_FLOAT, NULL),
-                                     {.key = "noise_shape",
-                                      .kind = LEATI_FIELD_LIST,
-                                      .offset = offsetof(config, noise_shape),
-                                      .preset = "null",
-                                      .minimum = 1,
-                                      .limited = true},
+                                     NOISE_SHAPE_ROW,
                                      LEATI_ROW(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"),
                                      {.key = NULL}};
+
+/* Keras 2.3.1 forgets the data_format when it writes the layer, and noise_shape and seed of AlphaDropout. */
+static const leati_field image_fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_FLOAT, NULL),
+                                           NOISE_SHAPE_ROW,
+                                           LEATI_ROW(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"),
+                                           {.key = "data_format",
+                                            .kind = LEATI_FIELD_CHOICE,
+                                            .offset = offsetof(config, data_format),
+                                            .preset = "\"channels_last\"",
+                                            .choices = leati_data_formats,
+                                            .later = true},
+                                           {.key = NULL}};
+
+static const leati_field alpha_fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_FLOAT, NULL),
+                                           {.key = "noise_shape",
+                                            .kind = LEATI_FIELD_LIST,
+                                            .offset = offsetof(config, noise_shape),
+                                            .preset = "null",
+                                            .minimum = 1,
+                                            .limited = true,
+                                            .later = true},
+                                           {.key = "seed",
+                                            .kind = LEATI_FIELD_OPTIONAL_INT,
+                                            .offset = offsetof(config, seed),
+                                            .preset = "null",
+                                            .later = true},
+                                           {.key = NULL}};
 
 static leat_status check(leati_layer *layer, leat_error *err) {
     config *c = layer->config;
@@ -56,33 +89,95 @@ static uint32_t shared_axes(const leati_ints *noise, const leati_desc *desc) {
     return shared;
 }
 
+/* A seed makes two layers alike. */
+static uint64_t stream_of(const config *c, const leati_lowering *lowering) {
+    return c->seed == INT64_MIN ? lowering->stream : leati_mix((uint64_t)c->seed, 0);
+}
+
+static bool drops(const config *c, const leati_lowering *lowering) {
+    return lowering->mode == LEATI_TRAIN && c->rate > 0 && c->rate < 1;
+}
+
+/* The draws by noise_shape, or a failure in *failed. */
+static uint32_t noise_axes(const config *c, leati_graph *g, leati_value x, leati_value *failed) {
+    const leati_desc *desc = leati_graph_desc(g, x);
+    if (fits(&c->noise_shape, desc->rank, desc->shape)) return shared_axes(&c->noise_shape, desc);
+    char text[LEATI_SHAPE_TEXT_BYTES];
+    *failed = leati_graph_fail(g, LEAT_ESHAPE, "noise_shape does not fit a batch of shape %s",
+                               leati_shape_text(text, sizeof text, desc->rank, desc->shape));
+    return 0;
+}
+
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                   const leati_value *inputs, leati_value *outputs) {
     const config *c = layer->config;
-    const leati_desc *desc = leati_graph_desc(lowering->graph, inputs[0]);
-    /* A seed makes two layers alike. */
-    uint64_t stream = c->seed == INT64_MIN ? lowering->stream : leati_mix((uint64_t)c->seed, 0);
+    leati_value x = inputs[0];
     (void)input_count;
-    outputs[0] = inputs[0];
-    if (lowering->mode != LEATI_TRAIN || !(c->rate > 0 && c->rate < 1)) return;
-    if (!fits(&c->noise_shape, desc->rank, desc->shape)) {
-        char text[LEATI_SHAPE_TEXT_BYTES];
-        outputs[0] =
-            leati_graph_fail(lowering->graph, LEAT_ESHAPE, "noise_shape does not fit a batch of shape %s",
-                             leati_shape_text(text, sizeof text, desc->rank, desc->shape));
-        return;
-    }
-    uint32_t shared = shared_axes(&c->noise_shape, desc);
-    outputs[0] = leati_dropout(lowering->graph, inputs[0], (float)c->rate, shared, stream);
+    outputs[0] = x;
+    if (!drops(c, lowering)) return;
+    uint32_t shared = noise_axes(c, lowering->graph, x, &x);
+    outputs[0] = leati_dropout(lowering->graph, x, (float)c->rate, shared, stream_of(c, lowering));
 }
 
-const leati_layer_type leati_layer_dropout = {.class_name = "Dropout",
-                                              .name_prefix = "dropout",
-                                              .config_bytes = sizeof(config),
-                                              .fields = fields,
-                                              .min_inputs = 1,
-                                              .max_inputs = 1,
-                                              .check = check,
-                                              .masking = LEATI_MASK_PASSED,
-                                              .infer = infer,
-                                              .lower = lower};
+/* ---- SpatialDropout ---- */
+
+static int spatial_of(const leati_layer_type *type) {
+    return type == &leati_layer_spatial_dropout1d ? 1 : type == &leati_layer_spatial_dropout2d ? 2 : 3;
+}
+
+static leat_status infer_spatial(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                                 leati_shape *outputs, int *output_count, leat_error *err) {
+    const config *c = layer->config;
+    leati_shape image;
+    LEATI_TRY(leati_image_shape(&inputs[0], spatial_of(layer->type), c->data_format, &image, err));
+    return leati_infer_same(layer, input_count, inputs, outputs, output_count, err);
+}
+
+static void lower_spatial(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                          const leati_value *inputs, leati_value *outputs) {
+    const config *c = layer->config;
+    uint32_t axes = leati_image_axes(spatial_of(layer->type), c->data_format);
+    (void)input_count;
+    outputs[0] = inputs[0];
+    if (!drops(c, lowering)) return;
+    outputs[0] = leati_dropout(lowering->graph, inputs[0], (float)c->rate, axes, stream_of(c, lowering));
+}
+
+/* ---- AlphaDropout ---- */
+
+/* a (x k + p (1 - k)) + b with k 1 where x is kept: a (x - p) k + (a p + b), and DROPOUT gives (x - p) k / (1 - rate). */
+static void lower_alpha(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                        const leati_value *inputs, leati_value *outputs) {
+    const config *c = layer->config;
+    const double p = -1.6732632423543772 * 1.0507009873554805;
+    leati_graph *g = lowering->graph;
+    leati_value x = inputs[0];
+    (void)input_count;
+    outputs[0] = x;
+    if (!drops(c, lowering)) return;
+    double a = 1 / sqrt((1 - c->rate) * (1 + c->rate * p * p)), b = -a * p * c->rate;
+    uint32_t shared = noise_axes(c, g, x, &x);
+    x = leati_linear(g, x, 1, (float)-p);
+    x = leati_dropout(g, x, (float)c->rate, shared, stream_of(c, lowering));
+    outputs[0] = leati_linear(g, x, (float)(a * (1 - c->rate)), (float)(a * p + b));
+}
+
+#define DROPOUT(variable, class_name_, name_prefix_, fields_, infer_, lower_)                                \
+    const leati_layer_type variable = {.class_name = class_name_,                                            \
+                                       .name_prefix = name_prefix_,                                          \
+                                       .config_bytes = sizeof(config),                                       \
+                                       .fields = fields_,                                                    \
+                                       .min_inputs = 1,                                                      \
+                                       .max_inputs = 1,                                                      \
+                                       .check = check,                                                       \
+                                       .masking = LEATI_MASK_PASSED,                                         \
+                                       .infer = infer_,                                                      \
+                                       .lower = lower_}
+DROPOUT(leati_layer_dropout, "Dropout", "dropout", fields, infer, lower);
+DROPOUT(leati_layer_spatial_dropout1d, "SpatialDropout1D", "spatial_dropout1d", fields, infer_spatial,
+        lower_spatial);
+DROPOUT(leati_layer_spatial_dropout2d, "SpatialDropout2D", "spatial_dropout2d", image_fields, infer_spatial,
+        lower_spatial);
+DROPOUT(leati_layer_spatial_dropout3d, "SpatialDropout3D", "spatial_dropout3d", image_fields, infer_spatial,
+        lower_spatial);
+DROPOUT(leati_layer_alpha_dropout, "AlphaDropout", "alpha_dropout", alpha_fields, infer, lower_alpha);

@@ -39,6 +39,14 @@ leati_shape leati_image_shape_back(const leati_shape *shape, int32_t data_format
     return out;
 }
 
+int leati_image_first_axis(int32_t data_format) {
+    return data_format == LEATI_CHANNELS_FIRST ? 2 : 1;
+}
+
+uint32_t leati_image_axes(int spatial, int32_t data_format) {
+    return ((UINT32_C(1) << spatial) - 1) << leati_image_first_axis(data_format);
+}
+
 leati_value leati_image_value(leati_graph *graph, leati_value x, int32_t data_format) {
     int32_t perm[LEAT_MAX_RANK] = {0}, rank = leati_graph_desc(graph, x)->rank;
     if (data_format != LEATI_CHANNELS_FIRST || rank < 3) return x;

@@ -27,6 +27,10 @@ leat_status leati_image_shape(const leati_shape *shape, int spatial, int32_t dat
 /* (N, spatial..., C) as the layer gives it. */
 leati_shape leati_image_shape_back(const leati_shape *shape, int32_t data_format);
 
+/* Where the layer has its spatial axes: the first, and all as bits. */
+int leati_image_first_axis(int32_t data_format);
+uint32_t leati_image_axes(int spatial, int32_t data_format);
+
 /* The same of values, at any rank above 2 (channels are axis 1 or the last). */
 leati_value leati_image_value(leati_graph *graph, leati_value x, int32_t data_format);
 leati_value leati_image_value_back(leati_graph *graph, leati_value x, int32_t data_format);
