@@ -28,6 +28,7 @@ typedef struct leat_verdict {
     int64_t get_mean_ns;  /* a worker's time for one batch */
     int workers;
     bool use_multiprocessing;
+    bool generator;       /* the data was one, which a single worker owns */
     int threads;          /* that computed */
     int cores;            /* that this process may use */
     leat_feed_stats feed; /* of the training data: how waiting and get were spread, what went wrong */

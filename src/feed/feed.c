@@ -121,17 +121,24 @@ static int count_workers(const leati_group *group, bool *processes) {
     return most;
 }
 
-static leat_status open_group(leati_group *group, const leat_feed_plan *plans, leat_error *err) {
+/* Of several, the one that failed is to be told. */
+static leat_status which(int count, const leat_feed_plan *plan, leat_status status, leat_error *err) {
+    if (status == LEAT_OK || count == 1 || !plan->options.name) return status;
+    return leati_prefix(status, err, "%s", plan->options.name);
+}
+
+static leat_status open_group(leati_group *group, const leat_feed_plan *plans, int count, leat_error *err) {
     bool processes = false;
-    for (int i = 0; i < group->feed_count; ++i) {
+    for (int i = 0; i < count; ++i) {
         group->feeds[i].group = group;
-        LEATI_TRY(adopt_plan(&group->feeds[i], &plans[i], err));
+        LEATI_TRY(which(count, &plans[i], adopt_plan(&group->feeds[i], &plans[i], err), err));
     }
     LEATI_TRY(check_together(group, err));
     int workers = count_workers(group, &processes);
     LEATI_TRY(leati_roster_init(&group->works.roster, workers, processes, err));
     LEATI_TRY(leati_roster_init(&group->no_workers, 0, false, err));
-    for (int i = 0; i < group->feed_count; ++i) LEATI_TRY(open_feed(&group->feeds[i], &plans[i], err));
+    for (int i = 0; i < count; ++i)
+        LEATI_TRY(which(count, &plans[i], open_feed(&group->feeds[i], &plans[i], err), err));
     return leati_crew_start(&group->crew, err);
 }
 
@@ -142,7 +149,7 @@ leat_status leat_feed_open_together(leat_feed **out, const leat_feed_plan *plans
     if (count < 1) return leati_fail(err, LEAT_EINVAL, "feed: %d feeds to open, expected at least 1", count);
     leat_status status = leati_group_create(&group, count, err);
     if (status == LEAT_OK) {
-        status = open_group(group, plans, err);
+        status = open_group(group, plans, count, err);
         if (status != LEAT_OK) leati_group_destroy(group);
     }
     if (status != LEAT_OK) return leati_prefix(status, err, "feed");

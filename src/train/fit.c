@@ -120,8 +120,10 @@ static leat_status open_feeds(leati_fit_loop *loop, const leat_sequence *sequenc
     if (loop->options->trace) loop->epoch_lane = leati_trace_lane(loop->options->trace, "training", "epochs");
     LEATI_TRY(plan_training(loop, sequence, err));
     if (loop->options->validation) LEATI_TRY(plan_validation(loop, err));
-    LEATI_TRY(leati_record_begin(&loop->history->record, loop->options->workers, leati_now_ns(), err));
-    return leati_runner_open(runners, loop->options->validation ? 2 : 1, err);
+    int64_t opened_ns = leati_now_ns();
+    LEATI_TRY(leati_runner_open(runners, loop->options->validation ? 2 : 1, err));
+    return leati_record_begin(&loop->history->record, leat_feed_stats_get(loop->train.feed).workers,
+                              opened_ns, err);
 }
 
 static void announce(leati_fit_loop *loop) {
@@ -176,6 +178,7 @@ static void judge(leati_fit_loop *loop) {
                             .cores = leati_core_count()};
     if (loop->train.feed) leati_record_end(&loop->history->record, loop->train.feed);
     verdict.feed = loop->history->record.feed;
+    verdict.generator = loop->train.pace == LEATI_PACE_GENERATOR;
     if (verdict.feed.batches > 0) verdict.get_mean_ns = verdict.feed.get_ns / verdict.feed.batches;
     leati_verdict_explain(&verdict);
     loop->history->verdict = verdict;

@@ -81,7 +81,10 @@ static void advise(leat_verdict *v, double data_percent) {
     if (data_percent < advice_percent)
         say(v, " More workers would not help: the batches are there in time.");
     else if (v->workers == 0)
-        advise_inline(v, needed);
+        advise_inline(v, v->generator ? 1 : needed);
+    else if (v->generator && needed > 1)
+        say(v, " More workers would not help: a generator has one owner. A sequence could be made by %d.",
+            needed);
     else if (needed > v->workers)
         advise_more(v, needed);
     else

@@ -62,6 +62,10 @@ static void verdicts_say_who_waits_and_what_helps(void **state) {
     says(uneven, "on average they keep up, but get takes 80.00 ms at p99; a queue of more than 10 batches");
     slow.wall_ns *= 4;
     says(slow, "it is bound by callbacks");
+    leat_verdict by_generator = verdict_of(7, 14, 1);
+    by_generator.generator = true;
+    says(by_generator,
+         "More workers would not help: a generator has one owner. A sequence could be made by 3.");
     leat_verdict none = {0};
     says(none, "No step was run.");
 }

@@ -2,7 +2,9 @@
 /* Position: fit to epoch 2 and on to epoch 4 is fit to epoch 4, byte by byte, whatever makes the batches. */
 #include "cmocka_all.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "train/support.h"
 
@@ -150,6 +152,27 @@ static void an_infinite_sequence_goes_on(void **state) {
     assert_true(hashes[0] == hashes[1]);
 }
 
+/* What a file keeps (weights, optimizer, step counter) is all that the second half needs. */
+static void a_loaded_model_goes_on(void **state) {
+    (void)state;
+    leat_error err = {0};
+    char path[] = "/tmp/leat-resume-XXXXXX";
+    close(mkstemp(path));
+    plan p = {.shuffle = LEAT_SHUFFLE_SAMPLES, .workers = 2};
+    uint64_t whole = at_once(&p);
+    leat_model *model = make_dropout_classifier(1);
+    clusters data = noisy_data(&p);
+    fit_on(model, &data, &p, 0, 2);
+    expect_ok(leat_model_save(model, path, true, &err), &err);
+    leat_model_destroy(&model);
+    expect_ok(leat_model_load(&model, path, &err), &err);
+    data = noisy_data(&p); /* as in a new process; no hook changes it */
+    fit_on(model, &data, &p, 2, 4);
+    assert_true(weights_hash(model) == whole);
+    leat_model_destroy(&model);
+    unlink(path);
+}
+
 static void a_position_beyond_all_numbers_is_refused(void **state) {
     (void)state;
     leat_error err = {0};
@@ -172,6 +195,7 @@ int main(void) {
         cmocka_unit_test(passes_that_grow),
         cmocka_unit_test(an_epoch_is_a_cut_of_the_stream),
         cmocka_unit_test(shuffles_differ),
+        cmocka_unit_test(a_loaded_model_goes_on),
         cmocka_unit_test(an_infinite_sequence_goes_on),
         cmocka_unit_test(a_position_beyond_all_numbers_is_refused),
     };

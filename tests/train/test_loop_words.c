@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a loop says while it runs, below the progress bar, and in errors that need more than the feed's words. */
+#include "cmocka_all.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "train/support.h"
+
+/* ---- standard error, caught ---- */
+
+typedef struct catcher {
+    FILE *file;
+    int saved;
+    char text[8192];
+} catcher;
+
+static void catch_begin(catcher *c) {
+    c->file = tmpfile();
+    assert_non_null(c->file);
+    fflush(stderr);
+    c->saved = dup(STDERR_FILENO);
+    assert_true(dup2(fileno(c->file), STDERR_FILENO) >= 0);
+}
+
+static void catch_end(catcher *c) {
+    fflush(stderr);
+    dup2(c->saved, STDERR_FILENO);
+    close(c->saved);
+    rewind(c->file);
+    c->text[fread(c->text, 1, sizeof c->text - 1, c->file)] = '\0';
+    fclose(c->file);
+}
+
+static void has(const catcher *c, const char *words) {
+    if (!strstr(c->text, words)) fail_msg("'%s' does not say '%s'", c->text, words);
+}
+
+static void fit_aloud(catcher *c, const leat_sequence *sequence, const leat_sequence *validation,
+                      int64_t steps, int64_t validation_steps) {
+    leat_error err = {0};
+    leat_model *model = make_classifier(1);
+    leat_fit_options options = quiet_fit(2);
+    options.verbose = 1;
+    options.steps_per_epoch = steps;
+    options.validation = validation;
+    options.validation_steps = validation_steps;
+    catch_begin(c);
+    leat_status status = leat_model_fit_generator(model, sequence, &options, NULL, &err);
+    catch_end(c);
+    expect_ok(status, &err);
+    leat_model_destroy(&model);
+}
+
+static void batches_passed_over_are_told(void **state) {
+    (void)state;
+    catcher c;
+    clusters data = clusters_of(40, 8), held_out = clusters_of(24, 8);
+    data.skip_at = 1;
+    held_out.skip_at = 2;
+    leat_sequence sequence = clusters_sequence(&data), validation = clusters_sequence(&held_out);
+    fit_aloud(&c, &sequence, &validation, 0, 0);
+    has(&c, "leat: epoch 1 passed over 1 bad batch: 4 of 5 steps were made\n");
+    has(&c, "leat: epoch 2 passed over 1 bad batch: 4 of 5 steps were made\n");
+    has(&c, "leat: validation passed over 1 bad batch\n");
+    has(&c, "\n4/5 [=======================>......]"); /* the bar does not pretend */
+    has(&c, "2 bad batches were passed over.");
+}
+
+static void ends_of_generators_are_told(void **state) {
+    (void)state;
+    catcher c;
+    clusters data = clusters_of(40, 8), held_out = clusters_of(24, 8);
+    data.ends_at = 8;
+    held_out.ends_at = 3;
+    leat_sequence sequence = clusters_generator(&data), validation = clusters_generator(&held_out);
+    fit_aloud(&c, &sequence, &validation, 5, 2);
+    has(&c, "leat: epoch 2: the generator ended after 3 of 5 steps\n");
+    has(&c, "leat: validation: the generator ended after 1 of 2 steps\n");
+}
+
+static void an_evaluation_tells_the_same(void **state) {
+    (void)state;
+    leat_error err = {0};
+    catcher c;
+    leat_model *model = make_classifier(1);
+    leat_logs logs;
+    leat_predictions *predictions = NULL;
+    clusters data = clusters_of(40, 8), short_data = clusters_of(40, 8);
+    data.fail_at = 2;
+    short_data.ends_at = 3;
+    leat_sequence sequence = clusters_sequence(&data), generator = clusters_generator(&short_data);
+    leat_evaluate_options options = leat_evaluate_options_default();
+    options.verbose = 1;
+    options.faults.bad_batch = LEAT_BAD_BATCH_SKIP;
+    catch_begin(&c);
+    leat_status status = leat_model_evaluate_generator(model, &sequence, &options, &logs, &err);
+    catch_end(&c);
+    expect_ok(status, &err);
+    has(&c, "leat: evaluation passed over 1 bad batch: 4 of 5 steps were made\n");
+    options.steps = 4;
+    catch_begin(&c);
+    status = leat_model_predict_generator(model, &generator, &options, &predictions, &err);
+    catch_end(&c);
+    expect_ok(status, &err);
+    has(&c, "leat: prediction: the generator ended after 3 of 4 steps\n");
+    leat_predictions_destroy(&predictions);
+    leat_model_destroy(&model);
+}
+
+/* ---- errors ---- */
+
+static void errors_say_which_data(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *model = make_classifier(1);
+    clusters data = clusters_of(40, 8), none = clusters_of(0, 8), wrong = clusters_of(24, 8);
+    leat_sequence sequence = clusters_sequence(&data), empty = clusters_sequence(&none);
+    leat_sequence odd = clusters_sequence(&wrong);
+    odd.spec.tensors[0].shape[0] = 5;
+    leat_fit_options options = quiet_fit(1);
+    options.validation = &odd;
+    assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_ESHAPE);
+    assert_non_null(strstr(err.message, "validation data: "));
+    options.validation = &empty;
+    assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_EINVAL);
+    if (!strstr(err.message, "validation")) fail_msg("%s", err.message);
+    options.validation = NULL;
+    options.shuffle = LEAT_SHUFFLE_SAMPLES; /* which this sequence does not have */
+    assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_ENOTSUP);
+    leat_model_destroy(&model);
+}
+
+/* A sequence whose second batch hangs until it is told to go on. */
+typedef struct hanging {
+    clusters data;
+    leat_sequence inner;
+    atomic_bool go_on;
+    atomic_int inside;
+} hanging;
+
+static void nap(void) {
+    nanosleep(&(struct timespec){0, 1000000}, NULL);
+}
+
+static int64_t hanging_length(void *user) {
+    const hanging *self = user;
+    return self->inner.length(self->inner.user);
+}
+
+static leat_status hanging_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
+    hanging *self = user;
+    atomic_fetch_add(&self->inside, 1);
+    while (index == 1 && !atomic_load(&self->go_on)) nap();
+    leat_status status = self->inner.get(self->inner.user, index, rng, batch, err);
+    atomic_fetch_sub(&self->inside, 1);
+    return status;
+}
+
+/* As training data, as validation data, and as validation data seen through validation_steps. */
+static void a_thread_that_hangs_is_told_of(void **state) {
+    (void)state;
+    for (int part = 0; part < 3; ++part) {
+        leat_error err = {0};
+        leat_model *model = make_classifier(1);
+        clusters plain = clusters_of(24, 8);
+        static hanging slow; /* outlives this test, should the thread do so */
+        slow = (hanging){.data = clusters_of(24, 8)};
+        slow.inner = clusters_sequence(&slow.data);
+        leat_sequence sequence = clusters_sequence(&plain), hung = slow.inner;
+        hung.user = &slow;
+        hung.length = hanging_length;
+        hung.get = hanging_get;
+        hung.on_epoch_end = NULL;
+        hung.state = NULL;
+        hung.state_bytes = 0;
+        leat_fit_options options = quiet_fit(1);
+        options.faults.deadline_ms = 100;
+        options.workers = 2;
+        options.validation = part ? &hung : NULL;
+        options.validation_steps = part == 2 ? 5 : 0;
+        assert_int_equal(leat_model_fit_generator(model, part ? &sequence : &hung, &options, NULL, &err),
+                         LEAT_ETIMEOUT);
+        if (!strstr(err.message, "still in get, for which the sequence must live"))
+            fail_msg("%s", err.message);
+        atomic_store(&slow.go_on, true);
+        while (atomic_load(&slow.inside) > 0) nap();
+        leat_model_destroy(&model);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(batches_passed_over_are_told),   cmocka_unit_test(ends_of_generators_are_told),
+        cmocka_unit_test(an_evaluation_tells_the_same),   cmocka_unit_test(errors_say_which_data),
+        cmocka_unit_test(a_thread_that_hangs_is_told_of),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
