@@ -41,7 +41,7 @@ const char *cli_nearest(const char *word, const char *const *names, int count) {
 }
 
 const char *cli_nearest_command(const char *word) {
-    const char *names[32], *last_names[32];
+    const char *names[32] = {0}, *last_names[32] = {0};
     int count = 0;
     for (; count < cli_command_count && count < 32; ++count) {
         names[count] = cli_commands[count].name;
