@@ -68,7 +68,7 @@ static bool may_issue(const model_config *config, const model_ring *ring) {
 static void write_job(const model_config *config, model_ring *ring, int ticket) {
     model_slot *slot = &ring->slots[ticket % slot_count(config)];
     slot->ticket = (uint8_t)ticket;
-    slot->deaths = slot->failed = 0;
+    slot->deaths = slot->killed = slot->failed = 0;
 }
 
 static void open_slot(const model_config *config, model_ring *ring) {
@@ -423,6 +423,13 @@ static bool all_closed(const turn *t) {
     return true;
 }
 
+/* Deaths among workers that were told to leave anyway count on no batch. */
+static void forget_kills(turn *t) {
+    for (int r = 0; r < t->config->rings; ++r)
+        for (int i = 0; i < slot_count(t->config); ++i)
+            t->next.rings[r].slots[i].killed = t->next.rings[r].slots[i].deaths;
+}
+
 /* Waits; then frees everything, or, after a hook, has new workers. */
 static void join(turn *t) {
     for (int w = 0; w < t->config->workers; ++w)
@@ -434,6 +441,7 @@ static void join(turn *t) {
         return;
     }
     t->next.retired = 0; /* the new workers' generation is the present one */
+    forget_kills(t);
     for (int w = 0; w < t->config->workers; ++w) model_worker_start(&t->next, w);
     model_helper_start(&t->next);
     issue(t, WAKE_AHEAD);

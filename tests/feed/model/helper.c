@@ -101,29 +101,34 @@ static void failed(turn *t) {
 
 /* ---- count_death ---- */
 
-static void count_on(turn *t) {
-    bool last = me(t)->ring + 1 == t->config->rings;
-    if (!last) {
-        ++me(t)->ring;
-        go(t, H_COUNT);
-        return;
-    }
-    me(t)->ring = 0;
-    go(t, me(t)->found ? H_BATCH : H_NUDGE);
+static bool owned_by_the_dead(turn *t, int ring) {
+    return owned(t->config, ring) && me(t)->worker == 0 && !mutated(t, MODEL_OWNER_REPLACED);
 }
 
-/* Many loads in one step: the dead worker changes its slot no more. */
+static void count_batch(turn *t) {
+    bool counted = me(t)->found && !owned_by_the_dead(t, me(t)->from);
+    if (!counted) me(t)->found = me(t)->from = me(t)->slot = 0;
+    go(t, counted ? H_BATCH : H_NUDGE);
+}
+
+/* Many loads in one step: the dead worker changes its slot no more, and nobody else does; then one of `stop`. */
 static void count(turn *t) {
-    for (int i = 0; i < slot_count(t->config); ++i)
-        if (t->next.rings[me(t)->ring].slots[i].state == SLOT_CLAIMED + me(t)->worker) {
+    const model_ring *ring = &t->next.rings[me(t)->ring];
+    for (int i = 0; i < slot_count(t->config) && is_live(ring); ++i)
+        if (ring->slots[i].state == SLOT_CLAIMED + me(t)->worker) {
             me(t)->found = 1;
             me(t)->from = me(t)->ring;
             me(t)->slot = (uint8_t)i;
         }
-    if (owned(t->config, me(t)->ring) && me(t)->worker == 0 && !mutated(t, MODEL_OWNER_REPLACED))
+    if (++me(t)->ring < t->config->rings) {
+        go(t, H_COUNT);
+        return;
+    }
+    me(t)->ring = 0;
+    if (owned_by_the_dead(t, 0))
         go(t, H_FAIL);
     else
-        count_on(t);
+        count_batch(t);
 }
 
 static void fail(turn *t) {
@@ -143,7 +148,7 @@ static void fail_ring(turn *t) {
 
 static void fail_wake(turn *t) {
     model_wake_consumer(&t->next, me(t)->ring);
-    count_on(t);
+    count_batch(t);
 }
 
 static model_slot *slot_of_the_dead(turn *t) {
@@ -153,7 +158,7 @@ static model_slot *slot_of_the_dead(turn *t) {
 /* The slot's count is the helper's alone: no access of its own. */
 static void batch(turn *t) {
     model_slot *slot = slot_of_the_dead(t);
-    bool too_many = ++slot->deaths >= t->config->max_deaths;
+    bool too_many = ++slot->deaths >= t->config->max_deaths && !mutated(t, MODEL_DEATHS_UNCOUNTED);
     if (too_many) slot->failed = 1;
     if (!too_many) me(t)->found = me(t)->from = me(t)->slot = 0;
     if (too_many && mutated(t, MODEL_REPLACED_EARLY)) model_worker_start(&t->next, me(t)->worker);
@@ -251,7 +256,7 @@ static const model_step steps[] = {
     [H_GENERATION] = {"told_to_leave: load generation", generation},
     [H_STOP] = {"told_to_leave: load stop", stop},
     [H_FAILED] = {"told_to_leave: load failed", failed},
-    [H_COUNT] = {"count_death: the slot that it had claimed", count},
+    [H_COUNT] = {"find_in_hand: the slot that it had claimed; load stop", count},
     [H_FAIL] = {"leati_ring_fail: failed = 1", fail},
     [H_FAIL_TOLD] = {"leati_ring_fail: failed = 2", fail_told},
     [H_FAIL_RING] = {"leati_ring_fail: consumer_bell + 1", fail_ring},

@@ -13,7 +13,9 @@ enum { SLOT_FREE, SLOT_OPEN, SLOT_READY, SLOT_CLAIMED }; /* CLAIMED + w */
 enum { CONTENT_NONE = 0, CONTENT_PARTIAL = 255 }; /* otherwise ticket + 1 */
 
 typedef struct model_slot {
-    uint8_t state, deaths;
+    uint8_t state;
+    uint8_t deaths;  /* as the helper counts them */
+    uint8_t killed;  /* and as they were */
     uint8_t ticket;  /* of its job */
     uint8_t content; /* whose batch the memory holds */
     uint8_t failed;  /* an error in the batch's place */
@@ -79,6 +81,7 @@ typedef struct model_state {
     X(WRONG_CONTENT, "the batch that is delivered is not whole, or another's")                               \
     X(CALLED_OUT_OF_ORDER, "a generator is called out of order")                                             \
     X(CALLED_BY_ANOTHER, "a generator is called by another worker, or by another process")                   \
+    X(CALLED_TOO_OFTEN, "a batch on which max_deaths workers died is made again")                            \
     X(MISSED_WRONGLY, "the helper is missed, which has left because the feed was ended")                     \
     X(HOOK_OVERTAKEN, "a batch is being made while the hook runs")
 

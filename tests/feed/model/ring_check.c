@@ -80,6 +80,7 @@ static const mutation_row mutations[] = {
     [MODEL_NO_TAKE_OVER] = {EXPLORER_STUCK, {AT(1, 1, 1, 1), DEATHS(1, 2)}},
     [MODEL_INHERITS_ENDED] = {EXPLORER_MISTAKE, {AT(2, 1, 1, 1), DEATHS(1, 2), .generator = true}},
     [MODEL_NO_REPLACEMENT] = {EXPLORER_STUCK, {AT(1, 1, 1, 1), DEATHS(1, 2)}},
+    [MODEL_DEATHS_UNCOUNTED] = {EXPLORER_MISTAKE, {AT(1, 1, 1, 1), DEATHS(1, 1)}},
     [MODEL_REPLACED_EARLY] = {EXPLORER_MISTAKE, {AT(1, 1, 1, 1), DEATHS(1, 1)}},
     [MODEL_LATE_NOT_KILLED] = {EXPLORER_MISTAKE, {AT(1, 2, 1, 3), DEATHS(1, 2)}},
     [MODEL_ANYBODY_CLAIMS] = {EXPLORER_MISTAKE, {AT(1, 2, 2, 3), .generator = true}},

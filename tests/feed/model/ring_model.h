@@ -31,6 +31,7 @@ enum { MODEL_MAX_RINGS = 2, MODEL_MAX_SLOTS = 4, MODEL_MAX_WORKERS = 3 };
     X(NO_TAKE_OVER, "a replacement does not look for the slot of the dead")                                  \
     X(INHERITS_ENDED, "a replacement makes the batch of a generator that has failed")                        \
     X(NO_REPLACEMENT, "the dead are not replaced")                                                           \
+    X(DEATHS_UNCOUNTED, "the helper gives no batch up")                                                      \
     X(REPLACED_EARLY, "a replacement begins before the error is published in its batch's place")             \
     X(LATE_NOT_KILLED, "the slot of a late worker is opened again while it lives")                           \
     X(ANYBODY_CLAIMS, "a generator's tickets are claimed by anybody")                                        \

@@ -242,7 +242,9 @@ static void get(turn *t) {
         if (self(t) != 0 || ring->failed) t->next.mistake = CALLED_BY_ANOTHER;
         if (me(t)->ticket != ring->calls++) t->next.mistake = CALLED_OUT_OF_ORDER;
     }
-    slot_of(t, me(t)->ring, me(t)->ticket)->content = CONTENT_PARTIAL;
+    model_slot *slot = slot_of(t, me(t)->ring, me(t)->ticket);
+    if (t->config->deaths && slot->killed >= t->config->max_deaths) t->next.mistake = CALLED_TOO_OFTEN;
+    slot->content = CONTENT_PARTIAL;
     go(t, mutated(t, MODEL_READY_EARLY) ? W_READY : W_GOT);
 }
 
@@ -413,6 +415,12 @@ void model_worker_start(model_state *state, int worker) {
     state->workers[worker] = (model_worker){.at = W_START, .sleeping = flag};
 }
 
+static void count_kill(turn *t) {
+    for (int r = 0; r < t->config->rings; ++r)
+        for (int i = 0; i < slot_count(t->config) && is_live(&t->next.rings[r]); ++i)
+            if (t->next.rings[r].slots[i].state == SLOT_CLAIMED + self(t)) ++t->next.rings[r].slots[i].killed;
+}
+
 /* A late worker is killed, or, in a mutation, merely given up. */
 static void mistake_for_late(turn *t) {
     if (!model_worker_writes(&t->next, self(t))) return;
@@ -437,6 +445,7 @@ void model_worker_suffer(turn *t) {
         return;
     }
     t->name = "killed";
+    count_kill(t);
     forget(me(t));
     go(t, W_DEAD);
 }
