@@ -136,25 +136,51 @@ static leat_sequence kill_storm_init(kill_storm *k, int64_t wanted) {
     return sequence;
 }
 
-static int64_t deliver_under_fire(kill_storm *k, const leat_sequence *sequence, leat_feed_options *options,
-                                  SHA2_CTX *sha) {
-    leat_feed *feed = source_open(sequence, options);
+/* Three feeds on one crew, in turns: as training with two kinds of validation would have them, but denser. */
+enum { feeds = 3 };
+
+static void open_feeds(const leat_sequence *sequence, feed_mode mode, leat_feed **feed) {
+    leat_feed_plan plans[feeds];
+    for (int i = 0; i < feeds; ++i) {
+        plans[i] = (leat_feed_plan){.sequence = sequence, .options = source_options(mode)};
+        plans[i].options.seed = 20 + (uint64_t)i;
+        plans[i].options.shuffle = i == 1 ? LEAT_SHUFFLE_NONE : LEAT_SHUFFLE_BATCHES;
+        plans[i].options.max_queue_size = 4 + 6 * i;
+        plans[i].options.faults.max_deaths = 1000000;
+    }
+    leat_error err = {0};
+    if (leat_feed_open_together(feed, plans, feeds, &err) != LEAT_OK) fail_msg("%s", err.message);
+}
+
+/* As many deaths as kills, but for workers that were killed last; and nothing else went wrong. */
+static void check_deaths(const kill_storm *k, leat_feed **feed, int workers) {
+    int64_t deaths = 0;
+    for (int i = 0; i < feeds; ++i) {
+        leat_feed_stats stats = leat_feed_stats_get(feed[i]);
+        deaths += stats.worker_deaths;
+        assert_int_equal(stats.skips + stats.timeouts + stats.retries, 0);
+    }
+    if (deaths < k->wanted - workers || deaths > k->wanted)
+        fail_msg("%" PRId64 " kills, but %" PRId64 " deaths", k->wanted, deaths);
+}
+
+static int64_t deliver_under_fire(kill_storm *k, const leat_sequence *sequence, SHA2_CTX *sha) {
+    enum { workers = 4 };
+    leat_feed *feed[feeds];
+    open_feeds(sequence, (feed_mode){workers, true}, feed);
     pthread_t threads[3];
     assert_int_equal(pthread_create(&threads[0], NULL, kill_workers, k), 0);
     for (int i = 1; i < 3; ++i) assert_int_equal(pthread_create(&threads[i], NULL, compute, k), 0);
     int64_t batches = 0;
-    while (atomic_load(&k->kills) < k->wanted || batches < 200) {
-        hash_next(sha, feed);
+    while (atomic_load(&k->kills) < k->wanted || batches < 300) {
+        hash_next(sha, feed[batches % feeds]);
         show("kills", atomic_load(&k->kills), k->wanted, ++batches);
     }
     show("kills", k->wanted, k->wanted, batches);
     atomic_store(&k->stop, 1);
     for (int i = 0; i < 3; ++i) pthread_join(threads[i], NULL);
-    leat_feed_stats stats = leat_feed_stats_get(feed);
-    if (stats.worker_deaths < k->wanted - options->workers || stats.skips || stats.timeouts)
-        fail_msg("%" PRId64 " kills, but %" PRId64 " deaths, %" PRId64 " skips, %" PRId64 " timeouts",
-                 k->wanted, stats.worker_deaths, stats.skips, stats.timeouts);
-    leat_feed_close(&feed);
+    check_deaths(k, feed, workers);
+    for (int i = 0; i < feeds; ++i) leat_feed_close(&feed[i]);
     return batches;
 }
 
@@ -162,26 +188,23 @@ static void storm_of_kills(int64_t kills) {
     kill_storm k;
     leat_sequence sequence = kill_storm_init(&k, kills);
     resources before = resources_now();
-    leat_feed_options options = source_options((feed_mode){4, true});
-    options.shuffle = LEAT_SHUFFLE_BATCHES;
-    options.faults.max_deaths = 1000000;
     k.source.delay_us = 300;
     SHA2_CTX sha, plain;
     char seen[SHA256_DIGEST_STRING_LENGTH], expected[SHA256_DIGEST_STRING_LENGTH];
     SHA256Init(&sha);
-    int64_t batches = deliver_under_fire(&k, &sequence, &options, &sha);
+    int64_t batches = deliver_under_fire(&k, &sequence, &sha);
     SHA256End(&sha, seen);
     resources_check(before);
     k.source.delay_us = 0;
-    options.workers = 0;
-    leat_feed *feed = source_open(&sequence, &options);
+    leat_feed *feed[feeds];
+    open_feeds(&sequence, (feed_mode){0}, feed);
     SHA256Init(&plain);
-    for (int64_t i = 0; i < batches; ++i) hash_next(&plain, feed);
+    for (int64_t i = 0; i < batches; ++i) hash_next(&plain, feed[i % feeds]);
     SHA256End(&plain, expected);
-    leat_feed_close(&feed);
+    for (int i = 0; i < feeds; ++i) leat_feed_close(&feed[i]);
     if (strcmp(seen, expected) != 0) fail_msg("SHA-256 is %s, expected %s", seen, expected);
-    printf("%" PRId64 " kills in %" PRId64 " passes: SHA-256 %s, the same as in line\n", kills, batches / 37,
-           seen);
+    printf("%" PRId64 " kills in %" PRId64 " passes of %d feeds: SHA-256 %s, the same as in line\n", kills,
+           batches / feeds / 37, feeds, seen);
     munmap(k.began, marks * sizeof *k.began);
     source_fini(&k.source);
 }
@@ -265,7 +288,7 @@ static void reach(int ending, leat_feed *feed, feed_mode mode) {
         return;
     case REPLACING:
         take_some(feed, (int64_t)draw(9));
-        if (mode.processes)
+        if (mode.processes && mode.workers > 0)
             for (int i = children_of(helper_of(getpid()), workers) - 1; i >= 0; --i)
                 kill(workers[i], SIGKILL);
         return;
@@ -315,12 +338,11 @@ static int64_t kills_wanted, passes_wanted, stops_wanted;
 
 static void kill_storm_changes_no_byte(void **state) {
     (void)state;
-    if (kills_wanted) storm_of_kills(kills_wanted);
+    storm_of_kills(kills_wanted);
 }
 
 static void soak_leaves_everything_constant(void **state) {
     (void)state;
-    if (!passes_wanted) return;
     soak((feed_mode){2, false}, true, passes_wanted);
     soak((feed_mode){2, true}, true, passes_wanted);
     soak((feed_mode){2, true}, false, passes_wanted);
@@ -328,32 +350,40 @@ static void soak_leaves_everything_constant(void **state) {
 
 static void random_stops_leave_nothing(void **state) {
     (void)state;
-    if (stops_wanted) storm_of_stops(stops_wanted);
+    storm_of_stops(stops_wanted);
+}
+
+static const struct {
+    const char *word;
+    int64_t *wanted, briefly;
+    struct CMUnitTest test;
+} trials[] = {
+    {"kill", &kills_wanted, 100, cmocka_unit_test(kill_storm_changes_no_byte)},
+    {"soak", &passes_wanted, 60, cmocka_unit_test(soak_leaves_everything_constant)},
+    {"stops", &stops_wanted, 50, cmocka_unit_test(random_stops_leave_nothing)},
+};
+enum { trial_count = sizeof trials / sizeof *trials };
+
+static bool take_word(const char *word, const char *number) {
+    for (int i = 0; i < trial_count; ++i)
+        if (strcmp(word, trials[i].word) == 0) {
+            *trials[i].wanted = number ? strtoll(number, NULL, 10) : 0;
+            return *trials[i].wanted >= 1;
+        }
+    return false;
 }
 
 int main(int argc, char **argv) {
-    if (argc == 1) {
-        kills_wanted = 100;
-        passes_wanted = 60;
-        stops_wanted = 50;
-        alarm(280);
-    }
-    for (int i = 1; i < argc; i += 2) {
-        int64_t *wanted = strcmp(argv[i], "kill") == 0    ? &kills_wanted
-                          : strcmp(argv[i], "soak") == 0  ? &passes_wanted
-                          : strcmp(argv[i], "stops") == 0 ? &stops_wanted
-                                                          : NULL;
-        int64_t count = i + 1 < argc ? strtoll(argv[i + 1], NULL, 10) : 0;
-        if (!wanted || count < 1) {
+    if (argc == 1) alarm(280);
+    for (int i = 0; argc == 1 && i < trial_count; ++i) *trials[i].wanted = trials[i].briefly;
+    for (int i = 1; i < argc; i += 2)
+        if (!take_word(argv[i], i + 1 < argc ? argv[i + 1] : NULL)) {
             fprintf(stderr, "usage: %s [kill KILLS | soak PASSES | stops STOPS]...\n", argv[0]);
             return 2;
         }
-        *wanted = count;
-    }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kill_storm_changes_no_byte),
-        cmocka_unit_test(soak_leaves_everything_constant),
-        cmocka_unit_test(random_stops_leave_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    struct CMUnitTest tests[trial_count];
+    size_t count = 0;
+    for (int i = 0; i < trial_count; ++i)
+        if (*trials[i].wanted) tests[count++] = trials[i].test;
+    return _cmocka_run_group_tests("storm", tests, count, NULL, NULL);
 }

@@ -50,6 +50,75 @@ static void every_allocation_may_fail(void **state) {
     source_fini(&s);
 }
 
+/* Feeds together: samples in another order, a generator, one with a budget of memory, one made in line. */
+enum { feeds = 4, samples = 0, generator = 1, budget = 2, in_line = 3 };
+
+static void plan_all(source *s, leat_sequence *sequences, feed_mode mode, leat_feed_plan *plans) {
+    sequences[samples] = source_sequence_of_samples(&s[samples], 17);
+    sequences[generator] = source_generator(&s[generator]);
+    sequences[budget] = source_sequence_with_hook(&s[budget], true);
+    sequences[in_line] = source_sequence_of_samples(&s[in_line], 11);
+    for (int i = 0; i < feeds; ++i)
+        plans[i] = (leat_feed_plan){.sequence = &sequences[i],
+                                    .options = source_options(i == in_line ? (feed_mode){0} : mode)};
+    plans[samples].options.shuffle = LEAT_SHUFFLE_SAMPLES;
+    plans[in_line].options.shuffle = LEAT_SHUFFLE_WINDOW;
+    plans[in_line].options.shuffle_window = 4;
+    plans[samples].at = (leat_feed_position){.pass = 2, .ordinal = 1};
+    plans[budget].options.memory = 64 << 10;
+    plans[budget].options.faults = (leat_faults){.bad_batch = LEAT_BAD_BATCH_SKIP, .max_deaths = 2};
+}
+
+static leat_status life_together(source *s, feed_mode mode, leat_error *err) {
+    leat_sequence sequences[feeds];
+    leat_feed_plan plans[feeds];
+    leat_feed *feed[feeds];
+    plan_all(s, sequences, mode, plans);
+    leat_status status = leat_feed_open_together(feed, plans, feeds, err);
+    for (int i = 0; i < 4 * feeds && status == LEAT_OK; ++i) {
+        const leat_batch *batch = NULL;
+        status = leat_feed_get(feed[i % feeds], &batch, err);
+        leat_feed_release(feed[i % feeds]);
+    }
+    for (int i = 0; i < feeds; ++i) leat_feed_close(&feed[i]);
+    return status;
+}
+
+static void rewind_sources(source *s) {
+    for (int i = 0; i < feeds; ++i) {
+        s[i].made = 0;
+        s[i].state = (source_state){.scale = 1};
+        atomic_store(&s[i].counts->hooks, 0);
+        atomic_store(&s[i].counts->owner, 0);
+    }
+}
+
+static void every_allocation_of_feeds_together_may_fail(void **state) {
+    (void)state;
+    source s[feeds];
+    for (int i = 0; i < feeds; ++i) source_init(&s[i], 5, 2, 3);
+    for (size_t m = 0; m < sizeof modes / sizeof *modes; ++m) {
+        int64_t failures = 0, live = memory_live();
+        for (bool more = true; more;) {
+            resources before = resources_now();
+            rewind_sources(s);
+            memory_fail_at(failures + 1);
+            leat_error err = {0};
+            leat_status status = life_together(s, modes[m], &err);
+            more = memory_failed();
+            if (status != (more ? LEAT_ENOMEM : LEAT_OK))
+                fail_msg("allocation %lld: %d, %s", (long long)failures + 1, (int)status, err.message);
+            if (more) assert_non_null(strstr(err.message, "no memory for"));
+            assert_int_equal(memory_live(), live);
+            resources_check(before);
+            failures += more;
+        }
+        assert_true(failures >= 6);
+    }
+    memory_fail_at(0);
+    for (int i = 0; i < feeds; ++i) source_fini(&s[i]);
+}
+
 static void delivery_allocates_nothing(void **state) {
     (void)state;
     source s;
@@ -62,6 +131,13 @@ static void delivery_allocates_nothing(void **state) {
         source_digest(feed, 40);
         assert_int_equal(memory_calls(), 0);
         leat_feed_close(&feed);
+        leat_sequence by_samples = source_sequence_of_samples(&s, 11);
+        options.shuffle = LEAT_SHUFFLE_SAMPLES;
+        feed = source_open(&by_samples, &options);
+        memory_fail_at(0);
+        source_digest(feed, 40);
+        assert_int_equal(memory_calls(), 0);
+        leat_feed_close(&feed);
     }
     source_fini(&s);
 }
@@ -69,6 +145,7 @@ static void delivery_allocates_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(every_allocation_of_feeds_together_may_fail),
         cmocka_unit_test(delivery_allocates_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
