@@ -202,12 +202,13 @@ void leati_trace_instant(leat_trace *trace, int lane_number, const char *name, i
         micros_of(at_ns - trace->origin_ns).text);
 }
 
+/* A counter of one value: its series has no name of its own, which Perfetto would write behind the counter's. */
 void leati_trace_count(leat_trace *trace, int lane_number, const char *name, int64_t at_ns, int64_t value) {
     char escaped[escaped_bytes];
     if (!takes(trace, lane_number)) return;
-    add(trace, "{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%s,\"args\":{\"%s\":%" PRId64 "}}",
+    add(trace, "{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%s,\"args\":{\"\":%" PRId64 "}}",
         escape(escaped, name), trace->lanes[lane_number].process, first_thread + lane_number,
-        micros_of(at_ns - trace->origin_ns).text, escaped, value);
+        micros_of(at_ns - trace->origin_ns).text, value);
 }
 
 leat_status leat_trace_open(leat_trace **out, const char *path, leat_error *err) {
