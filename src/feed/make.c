@@ -9,6 +9,10 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "feed/copy.h"
+
+#define CACHE_BYTES      ((size_t)32 << 20) /* a last-level cache, as large as common ones are */
+#define LARGE_SLOT_BYTES ((size_t)1 << 20)
 
 leat_status leati_maker_init(leati_maker *maker, leati_service *service, leat_error *err) {
     *maker = (leati_maker){.service = service};
@@ -134,13 +138,26 @@ static leat_status check_finite(const leat_batch_spec *spec, const leat_batch *b
     return LEAT_OK;
 }
 
+/* Whether a batch in a ring of this size has left the caches before its slot is written again, or read. */
+static bool is_out_of_caches(const leati_ring *ring) {
+    return ring->slot_bytes >= LARGE_SLOT_BYTES && ring->slot_bytes > CACHE_BYTES / ring->slot_count;
+}
+
+static bool overlap(const unsigned char *a, const unsigned char *b, size_t bytes) {
+    return (uintptr_t)a < (uintptr_t)b + bytes && (uintptr_t)b < (uintptr_t)a + bytes;
+}
+
 /* Tensors that were pointed at memory of the sequence's own: no other process can see that, so they move into the slot. */
 static void bring_home(const leati_ring *ring, leati_slot *slot) {
     for (int i = 0; i < slot->batch.tensor_count; ++i) {
         leat_tensor *tensor = &slot->batch.tensors[i];
         unsigned char *home = tensor_memory(ring, slot, i);
+        size_t bytes = leat_tensor_bytes(tensor);
         if (tensor->data == home) continue;
-        memmove(home, tensor->data, leat_tensor_bytes(tensor));
+        if (is_out_of_caches(ring) && !overlap(home, tensor->data, bytes))
+            leati_copy_past_caches(home, tensor->data, bytes);
+        else
+            memmove(home, tensor->data, bytes);
         tensor->data = home;
     }
 }

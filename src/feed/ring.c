@@ -82,8 +82,10 @@ leati_wait leati_ring_await(leati_ring *ring, uint64_t ticket, int64_t spin_ns, 
     if (seen == LEATI_WAIT_TICK && spin_ns > 0 &&
         (!only_idle_cores || leati_roster_core_is_idle(ring->roster)))
         seen = spin_for(ring, ticket, spin_ns);
-    /* Where no core is idle, the worker that has the batch in hand may be the one that waits for this core. */
-    for (int i = 0; i < YIELDS && seen == LEATI_WAIT_TICK; ++i) {
+    /* Where no core is idle, the worker that has the batch in hand may be the one that waits for this core.  Not for a batch
+     * that takes long: who yields comes back last, which may be milliseconds after the batch is there. */
+    int yields = ring->batch_ns < LEATI_WAKE_UP_NS ? YIELDS : 0;
+    for (int i = 0; i < yields && seen == LEATI_WAIT_TICK; ++i) {
         sched_yield();
         seen = leati_ring_look(ring, ticket);
     }
