@@ -72,6 +72,37 @@ typedef struct bench_case {
             {DIMS(n, side, side, in), DIMS(n, out, out, filters)}, 2.0 * n *out *out * 9 * in *filters, 0    \
     }
 
+#define CUBE(axes, k, s, d, before, after)                                                                   \
+    .window = {.spatial = axes,                                                                              \
+               .kernel = {k, k, k},                                                                          \
+               .stride = {s, s, s},                                                                          \
+               .dilation = {d, d, d},                                                                        \
+               .pad_before = {before, before, before},                                                       \
+               .pad_after = {after, after, after}}
+#define SIDES(...)                                                                                           \
+    { __VA_ARGS__ }
+/* Any convolution in its three directions; dst is (.., filters), flops those of one direction. */
+#define ANY_CONV_CASES(tag, window_, groups_, size_, src, weights, dst, flops_)                              \
+    {                                                                                                        \
+        "conv " tag " fwd",                                                                                  \
+        LEATI_OP_CONV,                                                                                       \
+        {.conv = {window_, .groups = groups_}},                                                              \
+        2,                                                                                                   \
+        {src, weights},                                                                                      \
+        flops_,                                                                                              \
+        0},                                                                                                  \
+        {"conv " tag " bwd_data",                                                                            \
+         LEATI_OP_CONV_BWD_DATA,                                                                             \
+         {.conv = {window_, .groups = groups_, .size = size_}},                                              \
+         2,                                                                                                  \
+         {dst, weights},                                                                                     \
+         flops_,                                                                                             \
+         0},                                                                                                 \
+    {                                                                                                        \
+        "conv " tag " bwd_weights", LEATI_OP_CONV_BWD_WEIGHTS, {.conv = {window_, .groups = groups_}}, 2,    \
+            {src, dst}, flops_, 2                                                                            \
+    }
+
 #define DENSE_CASES(tag, n, in, out)                                                                         \
     {"dense " tag " fwd",                                                                                    \
      LEATI_OP_MATMUL,                                                                                        \
@@ -130,6 +161,29 @@ static const bench_case cases[] = {
     CONV_CASES("26x26x32 64, n 64", 64, 26, 32, 24, 64),
     CONV_CASES("28x28x1 32, n 128", 128, 28, 1, 26, 32),
     CONV_CASES("26x26x32 64, n 128", 128, 26, 32, 24, 64),
+    ANY_CONV_CASES("depthwise 28x28x128, n 16", CUBE(2, 3, 1, 1, 1, 1), 128, SIDES(28, 28),
+                   DIMS(16, 28, 28, 128), DIMS(3, 3, 1, 128), DIMS(16, 28, 28, 128),
+                   2.0 * 16 * 784 * 9 * 128),
+    ANY_CONV_CASES("depthwise 28x28x64 by 2, n 16", CUBE(2, 3, 1, 1, 1, 1), 64, SIDES(28, 28),
+                   DIMS(16, 28, 28, 64), DIMS(3, 3, 1, 128), DIMS(16, 28, 28, 128), 2.0 * 16 * 784 * 9 * 128),
+    ANY_CONV_CASES("depthwise 512x64, one axis, n 16", CUBE(1, 5, 1, 1, 2, 2), 64, SIDES(512),
+                   DIMS(16, 512, 64), DIMS(5, 1, 64), DIMS(16, 512, 64), 2.0 * 16 * 512 * 5 * 64),
+    ANY_CONV_CASES("depthwise 28x28x128 dilated, n 16", CUBE(2, 3, 1, 2, 2, 2), 128, SIDES(28, 28),
+                   DIMS(16, 28, 28, 128), DIMS(3, 3, 1, 128), DIMS(16, 28, 28, 128),
+                   2.0 * 16 * 784 * 9 * 128),
+    ANY_CONV_CASES("32 groups 14x14x256, n 16", CUBE(2, 3, 1, 1, 1, 1), 32, SIDES(14, 14),
+                   DIMS(16, 14, 14, 256), DIMS(3, 3, 8, 256), DIMS(16, 14, 14, 256),
+                   2.0 * 16 * 196 * 9 * 8 * 256),
+    ANY_CONV_CASES("dilated 28x28x64, n 16", CUBE(2, 3, 1, 2, 2, 2), 1, SIDES(28, 28), DIMS(16, 28, 28, 64),
+                   DIMS(3, 3, 64, 64), DIMS(16, 28, 28, 64), 2.0 * 16 * 784 * 9 * 64 * 64),
+    ANY_CONV_CASES("causal 512x64 dilated, n 16", CUBE(1, 2, 1, 8, 8, 0), 1, SIDES(512), DIMS(16, 512, 64),
+                   DIMS(2, 64, 64), DIMS(16, 512, 64), 2.0 * 16 * 512 * 2 * 64 * 64),
+    ANY_CONV_CASES("three axes 16x16x16x16 32, n 2", CUBE(3, 3, 1, 1, 1, 1), 1, SIDES(16, 16, 16),
+                   DIMS(2, 16, 16, 16, 16), DIMS(3, 3, 3, 16, 32), DIMS(2, 16, 16, 16, 32),
+                   2.0 * 2 * 4096 * 27 * 16 * 32),
+    ANY_CONV_CASES("28x28x64 stride 2 128, n 16", CUBE(2, 4, 2, 1, 1, 1), 1, SIDES(28, 28),
+                   DIMS(16, 28, 28, 64), DIMS(4, 4, 64, 128), DIMS(16, 14, 14, 128),
+                   2.0 * 16 * 196 * 16 * 64 * 128),
     {"pool 24x24x64, n 128 fwd", LEATI_OP_POOLING, POOL, 1, {DIMS(128, 24, 24, 64)}, 0, 0},
     {"pool 24x24x64, n 128 bwd",
      LEATI_OP_POOLING_BWD,

@@ -28,7 +28,8 @@ typedef struct leati_desc {
 /*   op                 inputs -> outputs
  *   MATMUL             a, b, bias? -> a b + bias.  a (M, K) or transposed, b (K, N) or transposed, bias (N)
  *   CONV               src, weights, bias? -> dst
- *   CONV_BWD_DATA      diff_dst, weights -> diff_src (attrs.conv.size: its spatial shape)
+ *   CONV_BWD_DATA      diff_dst, weights -> diff_src (attrs.conv.size: its spatial shape).  Forward, it is the
+ *                      transposed convolution
  *   CONV_BWD_WEIGHTS   src, diff_dst -> diff_weights, diff_bias (outputs may be unused)
  *   POOLING            src -> dst, workspace (opaque; of a kernel that needs one)
  *   POOLING_BWD        src, dst, diff_dst, workspace -> diff_src

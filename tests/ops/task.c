@@ -16,6 +16,9 @@
 #include "backends/onednn/backend.h"
 #endif
 
+#define GUARD_BYTES                                                                                          \
+    256 /* not-a-numbers behind each buffer: a kernel may read there, but nothing may come of it */
+
 const leati_backend *const test_backends[] = {
 #if LEAT_ONEDNN
     &leati_backend_native, &leati_backend_onednn,
@@ -43,8 +46,9 @@ void test_task_init(test_task *t, leati_op op, const leati_attrs *attrs, int inp
     for (int i = 0; i < input_count + row->outputs; i++) {
         const leati_desc *desc = i < input_count ? &t->inputs[i] : &t->outputs[i - input_count];
         if (desc->rank < 0 || (i >= input_count && unused >> (i - input_count) & 1)) continue;
-        t->args[i] = leati_calloc_aligned(leati_desc_bytes(desc) > 0 ? leati_desc_bytes(desc) : 1);
+        t->args[i] = leati_calloc_aligned(leati_desc_bytes(desc) + GUARD_BYTES);
         assert_non_null(t->args[i]);
+        memset((char *)t->args[i] + leati_desc_bytes(desc), 0xff, GUARD_BYTES);
     }
 }
 

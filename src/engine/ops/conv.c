@@ -92,6 +92,16 @@ static void gradient(leati_graph *graph, const leati_node *node, const int32_t *
     }
 }
 
+/* The same convolution, seen from its source: what the output was made of is linear in the kernel as well. */
+static void bwd_data_gradient(leati_graph *graph, const leati_node *node, const int32_t *diff_outputs,
+                              const bool *wanted, int32_t *diff_inputs) {
+    leati_value inputs[] = {diff_outputs[0], node->inputs[1], LEATI_NONE}, outputs[2];
+    if (wanted[0]) diff_inputs[0] = leati_graph_node(graph, LEATI_OP_CONV, &node->attrs, 3, inputs, NULL);
+    inputs[1] = node->inputs[0];
+    if (wanted[1])
+        diff_inputs[1] = leati_graph_node(graph, LEATI_OP_CONV_BWD_WEIGHTS, &node->attrs, 2, inputs, outputs);
+}
+
 const leati_op_row leati_op_conv = {.name = "conv",
                                     .min_inputs = 2,
                                     .max_inputs = 3,
@@ -99,8 +109,12 @@ const leati_op_row leati_op_conv = {.name = "conv",
                                     .optional = 1u << 2,
                                     .infer = infer_conv,
                                     .gradient = gradient};
-const leati_op_row leati_op_conv_bwd_data = {
-    .name = "conv_bwd_data", .min_inputs = 2, .max_inputs = 2, .outputs = 1, .infer = infer_bwd_data};
+const leati_op_row leati_op_conv_bwd_data = {.name = "conv_bwd_data",
+                                             .min_inputs = 2,
+                                             .max_inputs = 2,
+                                             .outputs = 1,
+                                             .infer = infer_bwd_data,
+                                             .gradient = bwd_data_gradient};
 const leati_op_row leati_op_conv_bwd_weights = {.name = "conv_bwd_weights",
                                                 .min_inputs = 2,
                                                 .max_inputs = 2,
