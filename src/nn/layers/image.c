@@ -91,6 +91,36 @@ leat_status leati_slide_infer(const leati_slide *slide, leati_shape *image, leat
     return LEAT_OK;
 }
 
+/* What a transposed window makes of `in`: Keras's deconv_length. */
+static int64_t transposed_length(const leati_slide *slide, const leati_ints *output_padding, int axis,
+                                 int64_t in) {
+    int64_t stride = slide->strides->values[axis], reach = extent(slide, axis);
+    bool valid = slide->padding == LEATI_PADDING_VALID;
+    if (!output_padding || output_padding->count < 0)
+        return in * stride + (valid && reach > stride ? reach - stride : 0);
+    int64_t pads = valid ? 0 : reach / 2;
+    return (in - 1) * stride + reach - 2 * pads + output_padding->values[axis];
+}
+
+leat_status leati_slide_infer_transposed(const leati_slide *slide, const leati_ints *output_padding,
+                                         leati_shape *image, leat_error *err) {
+    int spatial = slide->kernel->count;
+    for (int axis = 0; axis < spatial; ++axis) {
+        int64_t in = image->dims[axis + 1];
+        const char *name = axis_names[spatial - 1][axis];
+        if (in < 0) continue;
+        int64_t out = transposed_length(slide, output_padding, axis, in);
+        if (out > INT32_MAX) return leati_shape_unexpected(image, "an output below 2147483648 a side", err);
+        if (out < 0 || length(slide, axis, out) != in)
+            return leati_fail(err, LEAT_ESHAPE,
+                              "expected an output_padding with which the window makes %lld %s, received one "
+                              "that asks for an output of %lld %s",
+                              (long long)in, name, (long long)out, name);
+        image->dims[axis + 1] = out;
+    }
+    return LEAT_OK;
+}
+
 /* Padding of one axis of `in` elements. */
 static void pad_axis(const leati_slide *slide, int axis, int64_t in, leati_window *window) {
     int64_t missing = (length(slide, axis, in) - 1) * slide->strides->values[axis] + extent(slide, axis) - in;

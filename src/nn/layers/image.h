@@ -39,6 +39,11 @@ leati_value leati_image_value_back(leati_graph *graph, leati_value x, int32_t da
  * Errors: LEAT_ESHAPE a window that is larger than the image. */
 leat_status leati_slide_infer(const leati_slide *slide, leati_shape *image, leat_error *err);
 
+/* The same of a transposed convolution, whose window makes the image's sizes of the new ones.  output_padding: NULL or a
+ * count of -1 where the layer finds it.  Errors: LEAT_ESHAPE where no window of this padding makes them so. */
+leat_status leati_slide_infer_transposed(const leati_slide *slide, const leati_ints *output_padding,
+                                         leati_shape *image, leat_error *err);
+
 /* The window for an image of known size: with "same", the odd row or column of padding is at the end. */
 leati_window leati_slide_window(const leati_slide *slide, const leati_desc *image);
 

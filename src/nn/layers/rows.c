@@ -25,7 +25,7 @@ leat_status leati_affine_add_bias(leati_layer *layer, const leati_affine *affine
 
 leati_value leati_affine_bias(const leati_layer *layer, const leati_affine *affine,
                               const leati_lowering *lowering) {
-    return affine->use_bias ? leati_layer_weight(layer, lowering, 1) : LEATI_NONE;
+    return affine->use_bias ? leati_layer_weight(layer, lowering, layer->weight_count - 1) : LEATI_NONE;
 }
 
 leat_status leati_infer_same(const leati_layer *layer, int input_count, const leati_shape *inputs,

@@ -74,7 +74,7 @@ leat_status leati_part_add(leati_layer *layer, const char *name, const leati_par
 leat_status leati_affine_add_bias(leati_layer *layer, const leati_affine *affine, int64_t units,
                                   leat_error *err);
 
-/* For lower: the bias (weight 1), or LEATI_NONE. */
+/* For lower: the bias, which is the last weight, or LEATI_NONE. */
 leati_value leati_affine_bias(const leati_layer *layer, const leati_affine *affine,
                               const leati_lowering *lowering);
 

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the convolutions share.  Layer: nn. */
+#include "nn/layers/convolution.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+leati_slide leati_convolution_slide(const leati_convolution *c) {
+    const leati_ints *dilation = c->dilation_rate.count > 0 ? &c->dilation_rate : NULL;
+    return (leati_slide){&c->kernel_size, &c->strides, dilation, c->padding};
+}
+
+leat_status leati_convolution_check(leati_layer *layer, leat_error *err) {
+    const leati_convolution *c = layer->config;
+    bool strided = false, dilated = false;
+    for (int i = 0; i < c->kernel_size.count; ++i) {
+        strided = strided || c->strides.values[i] > 1;
+        dilated = dilated || (c->dilation_rate.count > 0 && c->dilation_rate.values[i] > 1);
+    }
+    if (strided && dilated)
+        return leati_fail(err, LEAT_EINVAL,
+                          "expected strides or dilation_rate to be 1, received both above 1");
+    if (c->padding == LEATI_PADDING_CAUSAL && c->data_format == LEATI_CHANNELS_FIRST)
+        return leati_fail(err, LEAT_EINVAL,
+                          "data_format: expected \"channels_last\" with causal padding, received "
+                          "\"channels_first\"");
+    return LEAT_OK;
+}
+
+leat_status leati_convolution_image(const leati_convolution *c, const leati_shape *input, leati_shape *image,
+                                    leat_error *err) {
+    return leati_image_shape(input, c->kernel_size.count, c->data_format, image, err);
+}
+
+leat_status leati_convolution_infer(const leati_convolution *c, const leati_shape *input, leati_shape *image,
+                                    leat_error *err) {
+    leati_slide slide = leati_convolution_slide(c);
+    LEATI_TRY(leati_convolution_image(c, input, image, err));
+    return leati_slide_infer(&slide, image, err);
+}
+
+leat_status leati_convolution_channels(const leati_convolution *c, const leati_shape *input, int64_t *out,
+                                       leat_error *err) {
+    leati_shape image;
+    LEATI_TRY(leati_convolution_image(c, input, &image, err));
+    *out = image.dims[image.rank - 1];
+    return *out < 1 ? leati_shape_unexpected(input, "an image whose channels are known", err) : LEAT_OK;
+}
+
+leat_status leati_convolution_add_kernel(leati_layer *layer, const char *name, const leati_part *part,
+                                         int64_t in, int64_t out, leat_error *err) {
+    const leati_ints *size = &((const leati_convolution *)layer->config)->kernel_size;
+    int64_t dims[LEAT_MAX_RANK];
+    memcpy(dims, size->values, sizeof dims);
+    dims[size->count] = in;
+    dims[size->count + 1] = out;
+    return leati_part_add(layer, name, part, size->count + 2, dims, err);
+}
+
+leati_value leati_convolution_value(const leati_convolution *c, leati_lowering *lowering, leati_value input) {
+    return leati_image_value(lowering->graph, input, c->data_format);
+}
+
+leati_value leati_convolution_of(const leati_convolution *c, leati_lowering *lowering, leati_value x,
+                                 leati_value kernel, leati_value bias, int64_t groups) {
+    leati_slide slide = leati_convolution_slide(c);
+    leati_window window = leati_slide_window(&slide, leati_graph_desc(lowering->graph, x));
+    leati_attrs attrs = {.conv = {.window = window, .groups = groups}};
+    leati_value args[] = {x, kernel, bias};
+    return leati_graph_node(lowering->graph, LEATI_OP_CONV, &attrs, 3, args, NULL);
+}
+
+/* As memory, the kernel is that of a convolution with C groups: output channel c * multiplier + m sees channel c. */
+leati_value leati_convolution_depthwise(const leati_convolution *c, leati_lowering *lowering, leati_value x,
+                                        leati_value kernel, leati_value bias) {
+    leati_desc desc = *leati_graph_desc(lowering->graph, kernel);
+    int32_t last = desc.rank - 1;
+    if (desc.rank < 3) return LEATI_INVALID;
+    int64_t channels = desc.shape[last - 1];
+    desc.shape[last] *= channels;
+    desc.shape[last - 1] = 1;
+    kernel = leati_reshape(lowering->graph, kernel, desc.rank, desc.shape);
+    return leati_convolution_of(c, lowering, x, kernel, bias, channels);
+}
+
+void leati_convolution_finish(const leati_convolution *c, leati_lowering *lowering, leati_value y,
+                              leati_value *outputs) {
+    const leati_activation *activation = &c->affine.activation;
+    leati_graph *g = lowering->graph;
+    /* Softmax is over the last axis of what the layer gives; all others may stay beside the convolution. */
+    bool after = activation->kind == LEATI_ACTIVATION_SOFTMAX;
+    if (!after) y = leati_activation_lower(activation, g, y);
+    y = leati_image_value_back(g, y, c->data_format);
+    outputs[0] = after ? leati_activation_lower(activation, g, y) : y;
+    leati_lowering_add_activity(lowering, &c->affine.activity_regularizer, 1, outputs);
+}
