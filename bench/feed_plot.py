@@ -19,22 +19,30 @@ def line(x, y1, y2, colour, width=1, dash=""):
         x, x, y1, y2, colour, width, 'stroke-dasharray="%s"' % dash if dash else "")
 
 
-def scale_of(rows):
-    """Decades that hold every bar."""
+def number(value):
+    return "%.0f" % value if abs(value) >= 1000 else "%.3g" % value
+
+
+def scale_of(rows, linear):
+    """Marks, and where a value stands: decades that hold every bar, or from 0 on."""
     values = [row[key] for row in rows for key in ("leat", "keras", "torch", "limit") if row.get(key) and row[key] > 0]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     high = max(high, low + 1)
-    return low, high, lambda value: LEFT + WIDTH * (max(math.log10(max(value, 1e-12)), low) - low) / (high - low)
+    if linear:
+        most = math.ceil(max(values))
+        return range(most + 1), lambda value: LEFT + WIDTH * max(value, 0) / most
+    return ([10.0 ** decade for decade in range(low, high + 1)],
+            lambda value: LEFT + WIDTH * (max(math.log10(max(value, 1e-12)), low) - low) / (high - low))
 
 
 def panel(rows, title, top):
-    low, high, at = scale_of(rows)
+    marks, at = scale_of(rows, title == "speed-up")
     parts = [text(LEFT, top, title, 14)]
     heights = [len([p for p in COLOURS if row[p] is not None]) * BAR + GAP for row in rows]
     bottom = top + 26 + sum(heights)
-    for decade in range(low, high + 1):
-        parts += [line(at(10 ** decade), top + 20, bottom, "#ddd"),
-                  text(at(10 ** decade), top + 16, "%g" % 10 ** decade, 10, "middle", "#666")]
+    for mark in marks:
+        parts += [line(at(mark), top + 20, bottom, "#ddd"),
+                  text(at(mark), top + 16, "%.0f" % mark if mark >= 1 else "%g" % mark, 10, "middle", "#666")]
     y = top + 26
     for row, height in zip(rows, heights):
         parts.append(text(LEFT - 8, y + height / 2, row["title"].strip(), 11, "end"))
@@ -45,12 +53,14 @@ def panel(rows, title, top):
             end = at(row[program])
             parts += ['<rect x="%d" y="%.1f" width="%.1f" height="%d" fill="%s"/>' % (LEFT, y, max(end - LEFT, 1),
                                                                                      BAR - 1, colour),
-                      text(end + 4, y + BAR - 1, "%.3g" % row[program], 9, "start", "#444")]
+                      text(end + 4, y + BAR - 1, number(row[program]), 9, "start", "#444")]
             y += BAR
         for goal in row["goals"]:
             if goal["against"]:
                 parts.append(line(at(row[goal["against"]] / goal["goal"]), start - 2, start + BAR,
                                   COLOURS[goal["against"]], 2))
+            else:
+                parts.append(line(at(goal["value"]), start - 2, start + BAR, "#000", 2))
         if row["limit"]:
             parts.append(line(at(row["limit"]), start - 2, y + 1, "#000", 1, "2 2"))
         y = start + height
@@ -66,7 +76,7 @@ def svg_of(report):
         label = LABELS[program] + (" " + version if version and version not in LABELS[program] else "")
         parts += ['<rect x="%d" y="40" width="12" height="12" fill="%s"/>' % (x, colour), text(x + 17, 50, label)]
         x += 60 + 8 * len(label)
-    parts.append(text(x, 50, "coloured tick: goal against that peer; dashes: what the machine allows", 11, "start", "#666"))
+    parts.append(text(x, 50, "tick: goal, in the colour of the peer; dashes: what the machine allows", 11, "start", "#666"))
     for unit, title in PANELS:
         rows = [row for row in report["rows"] if row["unit"] == unit and row["leat"] is not None]
         if rows:
