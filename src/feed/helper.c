@@ -136,36 +136,40 @@ static void count_death_of_generator(leati_service *service, bool late, bool in_
     leati_ring_fail(&service->ring, &err);
 }
 
-/* The feed whose batch the worker had in hand, and the batch's slot; NULL where there was none, or none that anybody still
+/* Which feed's batch the worker had in hand, and the batch's slot; -1 where there was none, or none that anybody still
  * waits for: what was claimed for a feed that has ended stays claimed. */
-static leati_service *find_in_hand(const leati_works *works, int number, leati_slot **slot) {
-    leati_service *blamed = NULL;
-    *slot = NULL;
+static int find_in_hand(const leati_works *works, int number, leati_slot **slot) {
+    int found = -1;
     for (int i = 0; i < works->count; ++i) {
-        leati_service *service = works->services[i];
-        leati_slot *claimed = leati_ring_claimed_by(&service->ring, number);
+        const leati_ring *ring = &works->services[i]->ring;
+        leati_slot *claimed = leati_ring_claimed_by(ring, number);
         if (claimed) atomic_store_explicit(&claimed->started_ns, 0, memory_order_relaxed);
-        if (!claimed || !leati_ring_is_live(&service->ring)) continue;
-        blamed = service;
+        if (!claimed || !leati_ring_is_live(ring)) continue;
+        found = i;
         *slot = claimed;
     }
-    return blamed;
+    return found;
+}
+
+/* Idle, a worker is counted on its generator, if it owns one. */
+static int find_owned(const leati_works *works, int number) {
+    for (int i = 0; i < works->count; ++i)
+        if (works->services[i]->ring.owner == number) return i;
+    return 0;
 }
 
 static void count_death(const leati_helper *helper, int number, int status) {
     const leati_works *works = helper->works;
     bool late = helper->children[number].late;
     leati_slot *slot = NULL;
-    leati_service *in_hand = find_in_hand(works, number, &slot), *blamed = in_hand;
-    for (int i = 0; i < works->count && !blamed; ++i)
-        if (works->services[i]->ring.owner == number) blamed = works->services[i];
-    if (!blamed) blamed = works->services[0];
+    int in_hand = find_in_hand(works, number, &slot);
+    leati_service *blamed = works->services[in_hand >= 0 ? in_hand : find_owned(works, number)];
     atomic_fetch_add(&blamed->ring.shared->deaths, 1);
     if (late) atomic_fetch_add(&blamed->ring.shared->timeouts, 1);
     for (int i = 0; i < works->count; ++i)
         if (works->services[i]->ring.owner == number)
-            count_death_of_generator(works->services[i], late, works->services[i] == in_hand, status);
-    if (slot && in_hand->ring.owner != number) count_death_on_batch(in_hand, slot, late, status);
+            count_death_of_generator(works->services[i], late, i == in_hand, status);
+    if (slot && blamed->ring.owner != number) count_death_on_batch(blamed, slot, late, status);
 }
 
 static void count_early_death(leati_helper *helper, int number, int status) {
