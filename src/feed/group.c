@@ -50,8 +50,13 @@ leat_status leati_group_create(leati_group **out, int count, leat_error *err) {
 }
 
 leat_status leati_group_renew(leati_group *group, leat_error *err) {
+    leat_error why = {0};
     leati_crew_dismiss(&group->crew, -1);
-    return leati_crew_start(&group->crew, err);
+    leat_status status = leati_crew_start(&group->crew, &why);
+    if (status == LEAT_OK) return LEAT_OK;
+    leati_works_fail(&group->works, &why); /* the other feeds have no workers either */
+    if (err) *err = why;
+    return status;
 }
 
 int leati_group_destroy(leati_group *group) {

@@ -6,10 +6,13 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cmocka_all.h"
 #include "leat/feed.h"
+
+static struct rlimit descriptors; /* as they were */
 
 /* Shared with the workers: calls, and who is to misbehave in them. */
 typedef struct shared_words {
@@ -191,11 +194,47 @@ static void late_generator_is_told_to_be_late(void **state) {
     munmap(words, sizeof *words);
 }
 
+static leat_status refuse_descriptors(void *user, int64_t pass, leat_error *err) {
+    (void)user;
+    (void)pass;
+    (void)err;
+    struct rlimit none = {0, descriptors.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    return LEAT_OK;
+}
+
+/* Workers that cannot be forked anew for one feed are missing to the others, which waited for ever. */
+static void workers_that_are_not_renewed_are_told_to_all(void **state) {
+    (void)state;
+    leat_sequence first = numbers(get_index, NULL), second = numbers(get_index, NULL);
+    first.on_epoch_end = refuse_descriptors;
+    leat_feed_options options = one_process();
+    options.passes = 0;
+    options.max_queue_size = 1;
+    leat_feed *feeds[2] = {NULL, NULL};
+    open_two(feeds, &first, &second, &options);
+    for (int i = 0; i < 4; ++i) take(feeds[0], i);
+    const leat_batch *batch = NULL;
+    leat_error err = {0}, other = {0};
+    getrlimit(RLIMIT_NOFILE, &descriptors);
+    leat_status status = leat_feed_get(feeds[0], &batch, &err);
+    setrlimit(RLIMIT_NOFILE, &descriptors);
+    assert_int_equal(status, LEAT_EIO);
+    alarm(60);
+    while ((status = leat_feed_get(feeds[1], &batch, &other)) == LEAT_OK) leat_feed_release(feeds[1]);
+    alarm(0);
+    assert_int_equal(status, LEAT_EIO);
+    assert_string_equal(err.message, other.message);
+    leat_feed_close(&feeds[0]);
+    leat_feed_close(&feeds[1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generator_is_not_called_by_a_replacement),
         cmocka_unit_test(claimed_batch_of_an_ended_feed_counts_no_deaths),
         cmocka_unit_test(late_generator_is_told_to_be_late),
+        cmocka_unit_test(workers_that_are_not_renewed_are_told_to_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
