@@ -69,9 +69,8 @@ typedef struct kill_storm {
     int64_t wanted;
     _Atomic int64_t kills;
     _Atomic int stop;
-    _Atomic pid_t
-        *began; /* shared: processes that have made a batch, by the lower half of their number; negative once
-                           * they are killed */
+    _Atomic pid_t *began; /* shared: processes that have made a batch, by the lower half of their number */
+    pid_t killed[marks];  /* the same of those that were killed */
     leat_status (*get)(void *, int64_t, leat_rng *, leat_batch *, leat_error *);
 } kill_storm;
 
@@ -113,8 +112,8 @@ static void *kill_workers(void *argument) {
         if (count == 0) continue;
         pid_t victim = workers[(random >> 20) % (uint64_t)count];
         if (!has_made_a_batch(k, victim) && (random >> 12) % 8 != 0) continue;
-        if (atomic_load(&k->began[victim % marks]) == -victim) continue; /* it is dying already */
-        atomic_store(&k->began[victim % marks], -victim);
+        if (k->killed[victim % marks] == victim) continue; /* it is dying already */
+        k->killed[victim % marks] = victim;
         if (kill(victim, SIGKILL) == 0) atomic_fetch_add(&k->kills, 1);
     }
     return NULL;
@@ -185,7 +184,7 @@ static int64_t deliver_under_fire(kill_storm *k, const leat_sequence *sequence, 
 }
 
 static void storm_of_kills(int64_t kills) {
-    kill_storm k;
+    static kill_storm k;
     leat_sequence sequence = kill_storm_init(&k, kills);
     resources before = resources_now();
     k.source.delay_us = 300;
