@@ -27,12 +27,12 @@ typedef enum leat_shuffle {
     LEAT_SHUFFLE_NONE = 0,
     LEAT_SHUFFLE_BATCHES = 1, /* a permutation of the batches: Keras's */
     LEAT_SHUFFLE_SAMPLES = 2, /* a permutation of the samples; for sequences that have get_samples */
-    LEAT_SHUFFLE_WINDOW =
-        3, /* a permutation of each run of shuffle_window samples (of batches, where the sequence has no
-                               * get_samples): data is read nearly in order.  The runs lie elsewhere in each pass */
-    LEAT_SHUFFLE_AUTO =
-        4 /* samples where the sequence has get_samples, otherwise batches; a generator or an infinite
-                               * sequence as it comes.  Keras's shuffle=True */
+    /* A permutation of each run of shuffle_window samples (of batches, where the sequence has no get_samples): data is
+     * read nearly in order.  The runs lie elsewhere in each pass. */
+    LEAT_SHUFFLE_WINDOW = 3,
+    /* Samples where the sequence has get_samples, otherwise batches; a generator or an infinite sequence as it comes.
+     * Keras's shuffle=True. */
+    LEAT_SHUFFLE_AUTO = 4
 } leat_shuffle;
 
 /** What to do with the batches that `world` does not divide. */
@@ -52,25 +52,26 @@ typedef enum leat_bad_batch {
 /** How much goes wrong before it counts. */
 typedef struct leat_faults {
     leat_bad_batch bad_batch; /* default LEAT_BAD_BATCH_FAIL */
-    int retries;    /* further calls of get after a failed one, before the batch is bad; default 0 */
-    int max_deaths; /* worker processes that may die on one batch before it is bad, >= 1; default 3 */
-    int64_t
-        deadline_ms; /* longest time of a batch in a worker.  A process that is late is killed and its batch made
-                          * once more; after that the batch is bad.  A thread cannot be killed: the stream ends with
-                          * LEAT_ETIMEOUT.  0 (default): a living worker is never given up */
-    bool check_finite; /* a batch with NaN or Inf in its floating-point tensors is bad; default false */
+    int retries; /* further calls of get before a batch is bad (those with LEAT_ESKIPPED apart); default 0 */
+    int max_deaths; /* worker processes that may die on one batch before it is bad, >= 1; default 3.  A generator's
+                     * stream ends with its process, after the batches that were ready */
+    /** Longest time of a batch in a worker, retries included.  A process that is late is killed and its batch made once
+     *  more; after that the batch is bad.  A thread cannot be killed: the stream ends with LEAT_ETIMEOUT, once the caller
+     *  has waited for it.  Time in which the whole program stood still does not count.  Needs workers.
+     *  0 (default): a living worker is never given up. */
+    int64_t deadline_ms;
+    bool check_finite; /* a batch with NaN or Inf in its f32 and f64 tensors is bad; default false */
 } leat_faults;
 
 typedef struct leat_feed_options {
     int workers;              /* 0: batches are made in leat_feed_get, by the caller; default 1 */
     bool use_multiprocessing; /* worker processes instead of threads; default false */
     int max_queue_size;       /* batches made ahead of the one in use, >= 1; default 10 */
-    size_t memory; /* bytes that batches may take, instead of max_queue_size; 0 (default): not limited so */
+    size_t memory; /* bytes for batches, that in use included, instead of max_queue_size; 0 (default): no */
     leat_shuffle shuffle;   /* default LEAT_SHUFFLE_NONE */
     int64_t shuffle_window; /* of LEAT_SHUFFLE_WINDOW, >= 1 */
     uint64_t seed;          /* default 0 */
-    int rank,
-        world; /* this feed delivers every world-th batch of a pass, from the rank-th on; default 0, 1 */
+    int rank, world; /* this feed gets every world-th batch of a pass, from the rank-th on; default 0, 1 */
     leat_remainder remainder; /* default LEAT_REMAINDER_UNEVEN */
     int64_t limit;            /* batches delivered in all, after which none is made; 0 (default): no limit */
     int64_t passes;           /* the stream ends before this pass; 0 (default): it does not end */
@@ -83,7 +84,7 @@ typedef struct leat_feed_options {
 /** Where a batch stands in the stream. */
 typedef struct leat_feed_position {
     int64_t pass;    /* from 0 */
-    int64_t ordinal; /* which batch of the pass, from 0, counting this rank's alone */
+    int64_t ordinal; /* which batch of the pass, from 0, counting this rank's alone, and those passed over */
     int64_t index;   /* the index that get received: the ordinal, permuted, among those of all ranks */
 } leat_feed_position;
 
