@@ -100,7 +100,8 @@ LEAT_API leat_fit_options leat_fit_options_default(void);
  *  leat_training_stop_reason.
  *  Errors: LEAT_EINVAL an option, a model that is not compiled, a generator without any batch; LEAT_ESHAPE a sequence
  *  whose batches do not fit the model; what the sequence, a callback or the feed reports, with epoch and batch in front.
- *  After a failure the model holds the weights of the last finished step.
+ *  After a failure the model holds the weights of the last finished step.  After LEAT_ETIMEOUT the message may say that
+ *  worker threads are still in `get`: sequence and model must live until they return.
  *  Threads: externally synchronised per model; leat_model_stop_training from any thread. */
 LEAT_API LEAT_CHECKED leat_status leat_model_fit_generator(leat_model *model, const leat_sequence *sequence,
                                                            const leat_fit_options *options,

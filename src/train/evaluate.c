@@ -227,7 +227,7 @@ leat_status leat_model_evaluate(leat_model *model, const leat_arrays *arrays, in
     LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, err));
     pass_task task = {&sequence, arrays->inputs[0].tensor.shape[0], logs, NULL, 0};
     leat_status status = evaluate(model, &task, options, err);
-    if (task.stuck == 0) leat_sequence_destroy(&sequence);
+    leati_arrays_close(&sequence, model, task.stuck);
     return status;
 }
 
@@ -239,6 +239,6 @@ leat_status leat_model_predict(leat_model *model, const leat_arrays *arrays, int
     LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, err));
     pass_task task = {&sequence, arrays->inputs[0].tensor.shape[0], NULL, NULL, 0};
     leat_status status = predict(model, &task, options, out, err);
-    if (task.stuck == 0) leat_sequence_destroy(&sequence);
+    leati_arrays_close(&sequence, model, task.stuck);
     return status;
 }

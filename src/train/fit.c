@@ -225,6 +225,6 @@ leat_status leat_model_fit(leat_model *model, const leat_arrays *arrays, int64_t
     LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, err));
     fit_task task = {.sequence = &sequence, .samples = arrays->inputs[0].tensor.shape[0]};
     leat_status status = run_fit(model, &task, options ? options : &preset, history, err);
-    if (task.stuck == 0) leat_sequence_destroy(&sequence);
+    leati_arrays_close(&sequence, model, task.stuck);
     return status;
 }

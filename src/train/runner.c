@@ -20,6 +20,14 @@ leat_status leati_arrays_sequence(leat_sequence *out, const leat_arrays *arrays,
     return leat_arrays_open(out, arrays, &options, err);
 }
 
+void leati_arrays_close(leat_sequence *sequence, leat_model *model, int stuck) {
+    leati_trainer *trainer = NULL;
+    if (stuck == 0)
+        leat_sequence_destroy(sequence);
+    else if (leati_trainer_of(model, &trainer, NULL) == LEAT_OK)
+        leati_trainer_keep(trainer, NULL, sequence);
+}
+
 leat_status leati_require_steps(const leat_sequence *sequence, int64_t steps, const char *option,
                                 const char *data, leat_error *err) {
     if (steps > 0) return LEAT_OK;
@@ -77,7 +85,10 @@ int leati_runner_close(leati_runner *const *runners, int count) {
         leati_runner *runner = runners[i];
         leati_binding_fini(&runner->binding);
         runner->batch = NULL;
-        if (stuck == 0) leati_free(runner->round); /* else it stays for the threads that look through it */
+        if (stuck == 0)
+            leati_free(runner->round);
+        else if (runner->round)
+            leati_trainer_keep(runner->trainer, runner->round, NULL);
         runner->round = NULL;
     }
     return stuck;
@@ -85,7 +96,8 @@ int leati_runner_close(leati_runner *const *runners, int count) {
 
 leat_status leati_tell_stuck(leat_status status, int stuck, leat_error *err) {
     if (stuck == 0) return status;
-    return leati_prefix(status, err, "%d worker thread%s still in get, for which the sequence must live",
+    return leati_prefix(status, err,
+                        "%d worker thread%s still in get, for which the sequence and the model must live",
                         stuck, stuck == 1 ? " is" : "s are");
 }
 

@@ -70,9 +70,11 @@ leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **s
 /* Batches passed over since the last call. */
 int64_t leati_runner_skips(leati_runner *runner);
 
-/* The sequence of arrays in memory; batch_size 0: Keras's 32.  For leat_sequence_destroy. */
+/* The sequence of arrays in memory; batch_size 0: Keras's 32.  For leati_arrays_close. */
 leat_status leati_arrays_sequence(leat_sequence *out, const leat_arrays *arrays, int64_t batch_size,
                                   leat_error *err);
+/* Destroys it; with threads still in `get`, when the model is destroyed. */
+void leati_arrays_close(leat_sequence *sequence, leat_model *model, int stuck);
 
 /* LEAT_EINVAL where steps is 0 and the sequence has no end: `option` names what is missing, `data` the sequence. */
 leat_status leati_require_steps(const leat_sequence *sequence, int64_t steps, const char *option,

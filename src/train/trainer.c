@@ -14,8 +14,16 @@
 /* Samples of many shapes make many plans; beyond this, the one unused for longest goes. */
 enum { most_steps = 64 };
 
+/* What outlives its feed. */
+typedef struct leftover {
+    void *memory;
+    leat_sequence sequence;
+    struct leftover *next;
+} leftover;
+
 struct leati_trainer {
     leat_model *model;
+    leftover *leftovers;
     leati_arena *arena;
     leati_compiled_step *steps; /* last used first */
     int threads;                /* 0: all cores */
@@ -36,8 +44,25 @@ static void trainer_destroy(void **handle) {
         step_destroy(step);
     }
     leati_arena_destroy(&trainer->arena);
+    while (trainer->leftovers) {
+        leftover *left = trainer->leftovers;
+        trainer->leftovers = left->next;
+        leat_sequence_destroy(&left->sequence);
+        leati_free(left->memory);
+        leati_free(left);
+    }
     leati_free(trainer);
     *handle = NULL;
+}
+
+/* Without memory for the list it is lost, which a thread that hangs has earned. */
+void leati_trainer_keep(leati_trainer *trainer, void *memory, const leat_sequence *sequence) {
+    leftover *left = leati_calloc(1, sizeof *left);
+    if (!left) return;
+    left->memory = memory;
+    if (sequence) left->sequence = *sequence;
+    left->next = trainer->leftovers;
+    trainer->leftovers = left;
 }
 
 leat_status leati_trainer_of(leat_model *model, leati_trainer **out, leat_error *err) {

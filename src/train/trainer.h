@@ -5,6 +5,7 @@
 #define LEATI_TRAIN_TRAINER_H
 
 #include "engine/plan.h"
+#include "leat/sequence.h"
 #include "nn/program.h"
 
 typedef struct leati_trainer leati_trainer;
@@ -29,6 +30,9 @@ leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec 
 /* Runs it on bound data.  In train mode it writes the optimizer's scalars first and counts the iteration after. */
 leat_status leati_trainer_run(leati_trainer *trainer, const leati_compiled_step *step,
                               const void *const *pointers, uint64_t seed, leat_error *err);
+
+/* Memory, or a sequence, that worker threads which cannot be ended may still look at: freed with the model. */
+void leati_trainer_keep(leati_trainer *trainer, void *memory, const leat_sequence *sequence);
 
 /* Compute threads for calls on one batch: what leat_model_set_threads said, or all cores. */
 int leati_trainer_threads(const leati_trainer *trainer);

@@ -40,11 +40,20 @@ static leat_status validate_steps(leati_fit_loop *loop, leati_meter *meter, leat
             return leati_fail(err, LEAT_ESTOPPED, "stopped on request after batch %" PRId64 " of %" PRId64,
                               loop->validated - 1, steps);
         LEATI_TRY(validate_step(loop, meter, &more, err));
-        if (more) continue;
-        loop->validation_over = loop->validation.pace == LEATI_PACE_GENERATOR;
-        break;
+        if (!more) break;
     }
-    if (loop->validated > 0) return LEAT_OK;
+    loop->validation_over = !more && loop->validation.pace == LEATI_PACE_GENERATOR;
+    return LEAT_OK;
+}
+
+/* A generator may have ended with the validation before: then no hook is called. */
+static leat_status look_ahead(leati_fit_loop *loop, leat_error *err) {
+    bool more = true;
+    if (loop->validation.pace != LEATI_PACE_GENERATOR) return LEAT_OK;
+    LEATI_TRY(leati_runner_await(&loop->validation, &more, err));
+    if (more) return LEAT_OK;
+    loop->validation_over = true;
+    loop->validated = 0;
     return leati_fail(err, LEAT_EINVAL, "the generator of validation data has ended");
 }
 
@@ -52,6 +61,7 @@ static leat_status validate_steps(leati_fit_loop *loop, leati_meter *meter, leat
 static leat_status validate_pass(leati_fit_loop *loop, leat_logs *logs, leat_error *err) {
     leat_training *training = &loop->training;
     leati_meter meter;
+    LEATI_TRY(look_ahead(loop, err));
     leati_meter_reset(&meter);
     LEATI_TRY(leati_training_call(training, LEATI_HOOK_on_test_begin, 0, logs, err));
     LEATI_TRY(validate_steps(loop, &meter, err));

@@ -248,25 +248,43 @@ static void validation_by_generator_goes_on_by_sequence_begins_anew(void **state
         }
 }
 
+static leat_status count_call(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                              leat_error *err) {
+    (void)training, (void)index, (void)logs, (void)err;
+    ++*(int *)user;
+    return LEAT_OK;
+}
+
+/* In the midst of a validation, or between two. */
+static void validation_ends_after(int64_t batches, int crew) {
+    leat_error err = {0};
+    int begins = 0;
+    leat_model *model = make_classifier(3);
+    clusters data = clusters_of(16, 8), held_out = clusters_of(48, 8);
+    held_out.ends_at = batches;
+    leat_sequence sequence = clusters_sequence(&data), validation = clusters_generator(&held_out);
+    leat_callback counts = {.user = &begins, .on_test_begin = count_call};
+    leat_fit_options options = quiet_fit(4);
+    leat_history *history = NULL;
+    options.workers = crews[crew].workers;
+    options.use_multiprocessing = crews[crew].processes;
+    options.validation = &validation;
+    options.validation_steps = 2;
+    options.callbacks = (leat_callback *[]){&counts};
+    options.callback_count = 1;
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
+    assert_int_equal(series_count(history, "loss"), 4);
+    assert_int_equal(series_count(history, "val_loss"), 2);
+    assert_int_equal(begins, 2);
+    leat_history_destroy(&history);
+    leat_model_destroy(&model);
+}
+
 static void a_validation_generator_may_end(void **state) {
     (void)state;
-    leat_error err = {0};
     for (int crew = 0; crew < crew_count; ++crew) {
-        leat_model *model = make_classifier(3);
-        clusters data = clusters_of(16, 8), held_out = clusters_of(48, 8);
-        held_out.ends_at = 3;
-        leat_sequence sequence = clusters_sequence(&data), validation = clusters_generator(&held_out);
-        leat_fit_options options = quiet_fit(4);
-        leat_history *history = NULL;
-        options.workers = crews[crew].workers;
-        options.use_multiprocessing = crews[crew].processes;
-        options.validation = &validation;
-        options.validation_steps = 2;
-        expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
-        assert_int_equal(series_count(history, "loss"), 4);
-        assert_int_equal(series_count(history, "val_loss"), 2); /* the second of one step */
-        leat_history_destroy(&history);
-        leat_model_destroy(&model);
+        validation_ends_after(3, crew); /* the second validation has one step */
+        validation_ends_after(4, crew);
     }
 }
 

@@ -2,8 +2,10 @@
 /* What a loop says while it runs, below the progress bar, and in errors that need more than the feed's words. */
 #include "cmocka_all.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -184,7 +186,7 @@ static void a_thread_that_hangs_is_told_of(void **state) {
         options.validation_steps = part == 2 ? 5 : 0;
         assert_int_equal(leat_model_fit_generator(model, part ? &sequence : &hung, &options, NULL, &err),
                          LEAT_ETIMEOUT);
-        if (!strstr(err.message, "still in get, for which the sequence must live"))
+        if (!strstr(err.message, "still in get, for which the sequence and the model must live"))
             fail_msg("%s", err.message);
         atomic_store(&slow.go_on, true);
         while (atomic_load(&slow.inside) > 0) nap();
@@ -192,11 +194,70 @@ static void a_thread_that_hangs_is_told_of(void **state) {
     }
 }
 
+/* ---- the verdict on a fit with trouble ---- */
+
+/* Dies at its third batch, once: the file says that it has. */
+typedef struct mortal {
+    clusters data;
+    leat_sequence inner;
+    char marker[64];
+} mortal;
+
+static int64_t mortal_length(void *user) {
+    const mortal *self = user;
+    return self->inner.length(self->inner.user);
+}
+
+static leat_status mortal_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
+    const mortal *self = user;
+    if (index == 2 && unlink(self->marker) == 0) raise(SIGKILL);
+    return self->inner.get(self->inner.user, index, rng, batch, err);
+}
+
+static uint64_t fit_mortal(mortal *self, int workers, leat_verdict *verdict) {
+    leat_error err = {0};
+    leat_model *model = make_classifier(1);
+    leat_history *history = NULL;
+    leat_sequence sequence = self->inner;
+    sequence.user = self;
+    sequence.length = mortal_length;
+    sequence.get = mortal_get;
+    sequence.on_epoch_end = NULL;
+    sequence.state = NULL;
+    sequence.state_bytes = 0;
+    leat_fit_options options = quiet_fit(2);
+    options.workers = workers;
+    options.use_multiprocessing = true;
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
+    *verdict = leat_history_verdict(history);
+    uint64_t hash = weights_hash(model);
+    leat_history_destroy(&history);
+    leat_model_destroy(&model);
+    return hash;
+}
+
+static void a_worker_s_death_changes_nothing_but_the_verdict(void **state) {
+    (void)state;
+    mortal self = {.data = clusters_of(40, 8), .marker = "/tmp/leat-mortal-XXXXXX"};
+    leat_verdict verdict;
+    self.data.noisy = true;
+    self.inner = clusters_sequence(&self.data);
+    uint64_t wanted = fit_mortal(&self, 0, &verdict); /* before there is the marker */
+    close(mkstemp(self.marker));
+    assert_true(fit_mortal(&self, 2, &verdict) == wanted);
+    assert_int_equal(verdict.feed.worker_deaths, 1);
+    assert_non_null(strstr(verdict.text, "1 worker process died and was replaced."));
+    assert_true(access(self.marker, F_OK) != 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_passed_over_are_told),   cmocka_unit_test(ends_of_generators_are_told),
-        cmocka_unit_test(an_evaluation_tells_the_same),   cmocka_unit_test(errors_say_which_data),
+        cmocka_unit_test(batches_passed_over_are_told),
+        cmocka_unit_test(ends_of_generators_are_told),
+        cmocka_unit_test(an_evaluation_tells_the_same),
+        cmocka_unit_test(errors_say_which_data),
         cmocka_unit_test(a_thread_that_hangs_is_told_of),
+        cmocka_unit_test(a_worker_s_death_changes_nothing_but_the_verdict),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
