@@ -102,9 +102,8 @@ def work_rows(report, workers):
 def tax_rows(report, payloads, tax_us):
     def tax(name):
         def of(program):
-            alone = median_figure(report, name, program, "alone_us")
-            step = median_figure(report, name, program, "step_us")
-            return 100 * (step - alone) / tax_us if alone else None
+            grown = [sample["step_us"] - sample["alone_us"] for sample in report["samples"].get(name, {}).get(program, [])]
+            return 100 * statistics.median(grown) / tax_us if grown else None
         return of
 
     return [want_value(row_of("tax on 5 ms, %s, %s" % (NAMES[payload], kind), "%", tax("tax/%s/%d" % (kind, payload)),
