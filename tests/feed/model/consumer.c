@@ -210,6 +210,9 @@ static void take(turn *t) {
 
 static void end_stream(turn *t) {
     int number = me(t)->ring;
+    /* In the model only a generator's death fails a ring: after it no batch gets ready. */
+    bool ready = slot_of(t, number, my_ring(t)->delivered)->state == SLOT_READY;
+    if (me(t)->seen == SEEN_FAILED && ready) t->next.mistake = BATCH_LOST;
     t->next.consumer = (model_consumer){.ring = (uint8_t)number};
     my_ring(t)->ended = 1;
     go(t, C_STOP);
@@ -257,22 +260,28 @@ static void looked(turn *t, int seen) {
 }
 
 static void look_stop(turn *t) {
+    me(t)->seen = SEEN_TICK;
     if (my_ring(t)->stop)
         looked(t, SEEN_STOPPED);
     else
-        go(t, may_fail(t->config) ? C_LOOK_FAILED : C_LOOK_STATE);
+        go(t, may_fail(t->config) && !mutated(t, MODEL_FAILED_LATE) ? C_LOOK_FAILED : C_LOOK_STATE);
 }
 
+/* A failure comes after the batches that were made before it. */
 static void look_failed(turn *t) {
-    if (my_ring(t)->failed == 2)
-        looked(t, SEEN_FAILED);
+    me(t)->seen = my_ring(t)->failed == 2 ? SEEN_FAILED : SEEN_TICK;
+    if (mutated(t, MODEL_FAILED_LATE))
+        looked(t, me(t)->seen);
     else
         go(t, C_LOOK_STATE);
 }
 
 static void look_state(turn *t) {
     bool ready = slot_of(t, me(t)->ring, my_ring(t)->delivered)->state == SLOT_READY;
-    looked(t, ready ? SEEN_READY : SEEN_TICK);
+    if (!ready && mutated(t, MODEL_FAILED_LATE))
+        go(t, C_LOOK_FAILED);
+    else
+        looked(t, ready ? SEEN_READY : me(t)->seen);
 }
 
 static void awaited(turn *t) {

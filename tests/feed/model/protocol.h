@@ -79,6 +79,7 @@ typedef struct model_state {
 #define MODEL_MISTAKES(X)                                                                                    \
     X(WRONG_TICKET, "the batch that is delivered has another ticket")                                        \
     X(WRONG_CONTENT, "the batch that is delivered is not whole, or another's")                               \
+    X(BATCH_LOST, "a batch that was made before a failure is not delivered")                                 \
     X(CALLED_OUT_OF_ORDER, "a generator is called out of order")                                             \
     X(CALLED_BY_ANOTHER, "a generator is called by another worker, or by another process")                   \
     X(CALLED_TOO_OFTEN, "a batch on which max_deaths workers died is made again")                            \

@@ -83,6 +83,7 @@ static const mutation_row mutations[] = {
     [MODEL_DEATHS_UNCOUNTED] = {EXPLORER_MISTAKE, {AT(1, 1, 1, 1), DEATHS(1, 1)}},
     [MODEL_REPLACED_EARLY] = {EXPLORER_MISTAKE, {AT(1, 1, 1, 1), DEATHS(1, 1)}},
     [MODEL_LATE_NOT_KILLED] = {EXPLORER_MISTAKE, {AT(1, 2, 1, 3), DEATHS(1, 2)}},
+    [MODEL_FAILED_LATE] = {EXPLORER_MISTAKE, {AT(1, 1, 1, 1), DEATHS(1, 2), .generator = true}},
     [MODEL_ANYBODY_CLAIMS] = {EXPLORER_MISTAKE, {AT(1, 2, 2, 3), .generator = true}},
     [MODEL_OWNER_REPLACED] = {EXPLORER_MISTAKE, {AT(1, 1, 1, 1), DEATHS(1, 2), .generator = true}},
     [MODEL_HELPER_MISSED] = {EXPLORER_MISTAKE,

@@ -34,6 +34,7 @@ enum { MODEL_MAX_RINGS = 2, MODEL_MAX_SLOTS = 4, MODEL_MAX_WORKERS = 3 };
     X(DEATHS_UNCOUNTED, "the helper gives no batch up")                                                      \
     X(REPLACED_EARLY, "a replacement begins before the error is published in its batch's place")             \
     X(LATE_NOT_KILLED, "the slot of a late worker is opened again while it lives")                           \
+    X(FAILED_LATE, "the consumer looks for a failure after it has looked for the batch")                     \
     X(ANYBODY_CLAIMS, "a generator's tickets are claimed by anybody")                                        \
     X(OWNER_REPLACED, "a generator's dead worker is replaced")                                               \
     X(HELPER_MISSED, "the consumer misses the helper before it asks why that has left")                      \
