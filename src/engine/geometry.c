@@ -85,6 +85,19 @@ leat_status leati_conv_geometry(leati_geometry *out, leati_op op, const leati_at
     return LEAT_OK;
 }
 
+leati_desc leati_patches_source(const leati_attrs *attrs, const leati_desc *diff_dst) {
+    const leati_window *w = &attrs->conv.window;
+    int64_t taps = 1;
+    leati_desc src = {.dtype = LEAT_F32, .rank = w->spatial + 2};
+    src.shape[0] = diff_dst->shape[1];
+    for (int i = 0; i < w->spatial && i < 3; i++) {
+        src.shape[1 + i] = attrs->conv.size[i];
+        taps *= w->kernel[i];
+    }
+    src.shape[w->spatial + 1] = diff_dst->shape[2] / (taps > 0 ? taps : 1);
+    return src;
+}
+
 int64_t leati_source_pixel(const leati_geometry *g, int64_t pixel, int64_t tap) {
     int64_t at[3];
     for (int i = 2; i >= 0; i--) {

@@ -26,6 +26,9 @@ leat_status leati_geometry_make(leati_geometry *out, const leati_window *window,
 leat_status leati_conv_geometry(leati_geometry *out, leati_op op, const leati_attrs *attrs,
                                 const leati_desc *in, leat_error *err);
 
+/* What PATCHES_BWD gives: (N, attrs.conv.size..., C), from its diff_dst (P, N, taps * C). */
+leati_desc leati_patches_source(const leati_attrs *attrs, const leati_desc *diff_dst);
+
 /* The source pixel (n, spatial... flattened) that lies under tap `tap` of output pixel `pixel`; -1 in the padding. */
 int64_t leati_source_pixel(const leati_geometry *g, int64_t pixel, int64_t tap);
 

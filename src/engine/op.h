@@ -26,11 +26,15 @@ typedef struct leati_desc {
 } leati_desc;
 
 /*   op                 inputs -> outputs
- *   MATMUL             a, b, bias? -> a b + bias.  a (M, K) or transposed, b (K, N) or transposed, bias (N)
+ *   MATMUL             a, b, bias? -> a b + bias.  a (..., M, K) or transposed, b (..., K, N) or transposed, with the
+ *                      same leading axes: a product for each; bias (N)
  *   CONV               src, weights, bias? -> dst
  *   CONV_BWD_DATA      diff_dst, weights -> diff_src (attrs.conv.size: its spatial shape).  Forward, it is the
  *                      transposed convolution
  *   CONV_BWD_WEIGHTS   src, diff_dst -> diff_weights, diff_bias (outputs may be unused)
+ *   PATCHES            src -> (P, N, taps * C): the pixels under the window at each of its P places, 0 in the padding.
+ *                      Its window is attrs.conv's
+ *   PATCHES_BWD        diff_dst -> diff_src (attrs.conv.size: its spatial shape)
  *   POOLING            src -> dst, workspace (opaque; of a kernel that needs one)
  *   POOLING_BWD        src, dst, diff_dst, workspace -> diff_src
  *   BATCH_NORM         src, gamma?, beta? -> dst, mean, variance (biased).  Over the last axis, statistics of the batch
@@ -74,6 +78,8 @@ typedef struct leati_desc {
     X(CONV, conv)                                                                                            \
     X(CONV_BWD_DATA, conv_bwd_data)                                                                          \
     X(CONV_BWD_WEIGHTS, conv_bwd_weights)                                                                    \
+    X(PATCHES, patches)                                                                                      \
+    X(PATCHES_BWD, patches_bwd)                                                                              \
     X(POOLING, pooling)                                                                                      \
     X(POOLING_BWD, pooling_bwd)                                                                              \
     X(BATCH_NORM, batch_norm)                                                                                \
@@ -190,8 +196,8 @@ typedef struct leati_attrs {
         struct {
             leati_window window;
             int64_t groups;
-            int64_t size[3]; /* CONV_BWD_DATA: spatial shape of diff_src */
-        } conv;
+            int64_t size[3]; /* CONV_BWD_DATA, PATCHES_BWD: spatial shape of diff_src */
+        } conv;              /* and PATCHES, without groups */
         struct {
             leati_window window;
             leati_pooling kind;

@@ -284,6 +284,45 @@ static void test_conv_by_hand(void **state) {
     test_task_fini(&t);
 }
 
+/* --- patches ---------------------------------------------------------------------------------------------------- */
+
+/* Of the convolutions' windows: every implementation moves, and adds in the same order. */
+static void test_patches(void **state) {
+    (void)state;
+    leat_rng rng = leat_rng_for(5, 0, 0);
+    for (size_t i = 0; i < sizeof conv_cases / sizeof conv_cases[0]; i++) {
+        const conv_case *c = &conv_cases[i];
+        leati_desc inputs[3];
+        leati_attrs attrs;
+        test_task t, bwd;
+        describe_conv(c, inputs, &attrs);
+        test_task_init(&t, LEATI_OP_PATCHES, &attrs, 1, inputs, 0, 2);
+        test_task_init(&bwd, LEATI_OP_PATCHES_BWD, &attrs, 1, t.outputs, 0, 2);
+        test_fill_inputs(&t, -1, 1, &rng);
+        test_fill_inputs(&bwd, -1, 1, &rng);
+        assert_true(leati_desc_same_shape(&bwd.outputs[0], &inputs[0]));
+        assert_true(compare_all(&t, c->name, 0) > 0);
+        assert_true(compare_all(&bwd, c->name, TOLERANCE) > 0);
+        test_task_fini(&t);
+        test_task_fini(&bwd);
+    }
+}
+
+/* (1, 3, 1) under a window of two: 1 2 and 2 3, each a place. */
+static void test_patches_by_hand(void **state) {
+    (void)state;
+    leati_attrs attrs = {.conv = {.window = {.spatial = 1, .kernel = {2}, .stride = {1}, .dilation = {1}}}};
+    leati_desc inputs[] = {DIMS(2, 3, 1)};
+    const float expected[] = {1, 2, 4, 5, 2, 3, 5, 6};
+    test_task t;
+    test_task_init(&t, LEATI_OP_PATCHES, &attrs, 1, inputs, 0, 1);
+    memcpy(t.args[0], (float[]){1, 2, 3, 4, 5, 6}, 24);
+    test_run_ref(&t);
+    assert_int_equal(test_output_count(&t, 0), 8);
+    for (int i = 0; i < 8; i++) assert_true(test_output(&t, 0)[i] == expected[i]);
+    test_task_fini(&t);
+}
+
 /* --- pooling ---------------------------------------------------------------------------------------------------- */
 
 typedef struct pool_case {
@@ -698,6 +737,7 @@ static void test_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conv),         cmocka_unit_test(test_conv_by_hand),
+        cmocka_unit_test(test_patches),      cmocka_unit_test(test_patches_by_hand),
         cmocka_unit_test(test_pooling),      cmocka_unit_test(test_pooling_ties),
         cmocka_unit_test(test_batch_norm),   cmocka_unit_test(test_lstm),
         cmocka_unit_test(test_lstm_predict), cmocka_unit_test(test_matmul),

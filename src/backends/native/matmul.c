@@ -109,6 +109,10 @@ static bool is_outer(const leati_task *task) {
 }
 
 leat_status leati_native_matmul(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    if (task->outputs[0].rank > 2) {
+        snprintf(why, LEATI_REASON_BYTES, "several matrices");
+        return LEAT_OK;
+    }
     if (task->outputs[0].shape[0] == 1 && leati_desc_bytes(&task->inputs[1]) <= MOST_BYTES)
         return prepare_matvec(task, kernel, err);
     if (is_outer(task)) return prepare_outer(task, kernel, err);

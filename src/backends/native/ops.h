@@ -17,6 +17,8 @@
     X(TRANSPOSE, transpose)                                                                                  \
     X(BROADCAST, broadcast)                                                                                  \
     X(REVERSE, reverse)                                                                                      \
+    X(PATCHES, patches)                                                                                      \
+    X(PATCHES_BWD, patches_bwd)                                                                              \
     X(POOLING, pooling)                                                                                      \
     X(POOLING_BWD, pooling_bwd)                                                                              \
     X(LSTM, lstm)                                                                                            \

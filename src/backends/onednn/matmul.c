@@ -7,15 +7,27 @@
 
 enum { A, B, BIAS, DST, MDS };
 
+/* The last two axes, behind one of all others where there are any. */
+static dnnl_status_t operand(leati_own_md *md, const leati_desc *desc, bool transposed) {
+    int rank = desc->rank > 2 ? 3 : 2, rows = desc->rank - 2;
+    dnnl_dims_t dims = {1};
+    for (int i = 0; i < rows; i++) dims[0] *= desc->shape[i];
+    dims[rank - 2] = desc->shape[rows + transposed];
+    dims[rank - 1] = desc->shape[rows + !transposed];
+    dnnl_format_tag_t tag = rank == 2 ? dnnl_ab : dnnl_abc;
+    if (transposed) tag = rank == 2 ? dnnl_ba : dnnl_acb;
+    return leati_md_init(md, rank, dims, tag);
+}
+
 static leat_status make_mds(leati_own_md *md, const leati_task *task, leat_error *err) {
-    const leati_desc *a = &task->inputs[0], *b = &task->inputs[1], *dst = &task->outputs[0];
-    bool ta = task->attrs->matmul.transpose_a, tb = task->attrs->matmul.transpose_b;
-    const dnnl_dims_t a_dims = {a->shape[ta], a->shape[!ta]}, b_dims = {b->shape[tb], b->shape[!tb]};
-    const dnnl_dims_t bias_dims = {1, dst->shape[1]}, dst_dims = {dst->shape[0], dst->shape[1]};
-    LEATI_DNNL_TRY(leati_md_init(&md[A], 2, a_dims, ta ? dnnl_ba : dnnl_ab), "operand description");
-    LEATI_DNNL_TRY(leati_md_init(&md[B], 2, b_dims, tb ? dnnl_ba : dnnl_ab), "operand description");
-    LEATI_DNNL_TRY(leati_md_init(&md[BIAS], 2, bias_dims, dnnl_ab), "bias description");
-    LEATI_DNNL_TRY(leati_md_init(&md[DST], 2, dst_dims, dnnl_ab), "product description");
+    const leati_desc *dst = &task->outputs[0];
+    leati_desc bias = {.rank = dst->rank};
+    for (int i = 0; i < bias.rank; i++) bias.shape[i] = 1;
+    bias.shape[bias.rank - 1] = dst->shape[dst->rank - 1];
+    LEATI_DNNL_TRY(operand(&md[A], &task->inputs[0], task->attrs->matmul.transpose_a), "operand description");
+    LEATI_DNNL_TRY(operand(&md[B], &task->inputs[1], task->attrs->matmul.transpose_b), "operand description");
+    LEATI_DNNL_TRY(operand(&md[BIAS], &bias, false), "bias description");
+    LEATI_DNNL_TRY(operand(&md[DST], dst, false), "product description");
     return LEAT_OK;
 }
 
@@ -55,7 +67,7 @@ static leat_status describe(leati_session *s, const leati_task *task, leati_kern
 
 leat_status leati_onednn_matmul(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     const leati_desc *a = &task->inputs[0], *dst = &task->outputs[0];
-    double depth = (double)a->shape[task->attrs->matmul.transpose_a ? 0 : 1];
+    double depth = (double)a->shape[a->rank - (task->attrs->matmul.transpose_a ? 2 : 1)];
     int threads = leati_threads_for(task, 2 * depth * (double)leati_desc_count(dst));
     return leati_session_prepare(task, threads, kernel, why, err, describe);
 }

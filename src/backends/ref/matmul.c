@@ -5,20 +5,24 @@
 
 /* A (M, K), B (K, N) and where their elements lie. */
 typedef struct product {
-    int64_t m, k, n;
+    int64_t count, m, k, n;
     int64_t a_row, a_column, b_row, b_column;
 } product;
 
 static product product_of(const leati_ref *ref) {
     bool ta = ref->attrs.matmul.transpose_a, tb = ref->attrs.matmul.transpose_b;
     const leati_desc *a = leati_ref_in(ref, 0), *b = leati_ref_in(ref, 1), *dst = leati_ref_out(ref, 0);
-    return (product){.m = dst->shape[0],
-                     .k = a->shape[ta ? 0 : 1],
-                     .n = dst->shape[1],
-                     .a_row = ta ? 1 : a->shape[1],
-                     .a_column = ta ? a->shape[1] : 1,
-                     .b_row = tb ? 1 : b->shape[1],
-                     .b_column = tb ? b->shape[1] : 1};
+    int rows = dst->rank - 2, columns = dst->rank - 1;
+    product p = {.count = 1,
+                 .m = dst->shape[rows],
+                 .k = a->shape[ta ? rows : columns],
+                 .n = dst->shape[columns],
+                 .a_row = ta ? 1 : a->shape[columns],
+                 .a_column = ta ? a->shape[columns] : 1,
+                 .b_row = tb ? 1 : b->shape[columns],
+                 .b_column = tb ? b->shape[columns] : 1};
+    for (int i = 0; i < rows; ++i) p.count *= dst->shape[i];
+    return p;
 }
 
 /* sums (N) += a row of A times B, in the order in which B lies. */
@@ -44,9 +48,10 @@ static leat_status run_matmul(const leati_kernel *kernel, void *const *args, con
     const float *a = args[0], *b = args[1], *bias = args[2];
     float *dst = args[3];
     double *sums = run->scratch; /* (N) */
-    for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t i = 0; i < p.count * p.m; ++i) {
+        int64_t matrix = i / p.m;
         for (int64_t j = 0; j < p.n; ++j) sums[j] = bias ? (double)bias[j] : 0;
-        row_times_b(&p, a + i * p.a_row, b, sums);
+        row_times_b(&p, a + matrix * p.m * p.k + i % p.m * p.a_row, b + matrix * p.k * p.n, sums);
         for (int64_t j = 0; j < p.n; ++j) {
             float value = (float)sums[j];
             dst[i * p.n + j] =
@@ -58,6 +63,6 @@ static leat_status run_matmul(const leati_kernel *kernel, void *const *args, con
 
 leat_status leati_ref_matmul(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     (void)why;
-    kernel->scratch_bytes = (size_t)task->outputs[0].shape[1] * sizeof(double);
+    kernel->scratch_bytes = (size_t)task->outputs[0].shape[task->outputs[0].rank - 1] * sizeof(double);
     return leati_ref_accept(task, kernel, run_matmul, err);
 }

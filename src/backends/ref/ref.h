@@ -14,6 +14,8 @@ extern const leati_backend leati_backend_ref;
     X(CONV, conv)                                                                                            \
     X(CONV_BWD_DATA, conv_bwd_data)                                                                          \
     X(CONV_BWD_WEIGHTS, conv_bwd_weights)                                                                    \
+    X(PATCHES, patches)                                                                                      \
+    X(PATCHES_BWD, patches_bwd)                                                                              \
     X(POOLING, pooling)                                                                                      \
     X(POOLING_BWD, pooling_bwd)                                                                              \
     X(BATCH_NORM, batch_norm)                                                                                \

@@ -1,26 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MATMUL: dst (M, N) = A B + bias, A (M, K) and B (K, N) each stored so or transposed.  Layer: engine. */
+/* MATMUL: dst (..., M, N) = A B + bias, A (..., M, K) and B (..., K, N) each stored so or transposed, for every one of the
+ * leading axes.  Layer: engine. */
+#include "base/error.h"
 #include "engine/build.h"
 #include "engine/infer.h"
 #include "engine/ops/rows.h"
+
+static leat_status differ(const leati_attrs *attrs, const leati_desc *a, const leati_desc *b,
+                          const char *what, leat_error *err) {
+    char left[LEATI_DESC_TEXT_BYTES], right[LEATI_DESC_TEXT_BYTES];
+    return leati_fail(err, LEAT_ESHAPE, "%s differ: a %s%s, b %s%s", what, leati_desc_text(left, a),
+                      attrs->matmul.transpose_a ? " transposed" : "", leati_desc_text(right, b),
+                      attrs->matmul.transpose_b ? " transposed" : "");
+}
 
 static leat_status infer_matmul(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                 leati_desc *out, leat_error *err) {
     (void)input_count;
     const leati_desc *a = &in[0], *b = &in[1], *bias = &in[2];
+    int rows = a->rank - 2, columns = a->rank - 1;
+    bool ta = attrs->matmul.transpose_a, tb = attrs->matmul.transpose_b;
     LEATI_TRY(leati_expect_f32(a, "a", err));
     LEATI_TRY(leati_expect_f32(b, "b", err));
-    LEATI_TRY(leati_expect_rank(a, "a", 2, err));
-    LEATI_TRY(leati_expect_rank(b, "b", 2, err));
-    bool ta = attrs->matmul.transpose_a, tb = attrs->matmul.transpose_b;
-    if (a->shape[ta ? 0 : 1] != b->shape[tb ? 1 : 0]) {
-        char left[LEATI_DESC_TEXT_BYTES], right[LEATI_DESC_TEXT_BYTES];
-        return leati_fail(err, LEAT_ESHAPE, "inner sizes differ: a %s%s, b %s%s", leati_desc_text(left, a),
-                          ta ? " transposed" : "", leati_desc_text(right, b), tb ? " transposed" : "");
-    }
-    out[0] =
-        (leati_desc){.dtype = LEAT_F32, .rank = 2, .shape = {a->shape[ta ? 1 : 0], b->shape[tb ? 0 : 1]}};
-    return bias->rank < 0 ? LEAT_OK : leati_expect_shape(bias, "bias", 1, &out[0].shape[1], err);
+    if (a->rank < 2) return leati_expect_rank(a, "a", 2, err);
+    LEATI_TRY(leati_expect_rank(b, "b", a->rank, err));
+    for (int i = 0; i < rows; ++i)
+        if (a->shape[i] != b->shape[i]) return differ(attrs, a, b, "numbers of matrices", err);
+    if (a->shape[ta ? rows : columns] != b->shape[tb ? columns : rows])
+        return differ(attrs, a, b, "inner sizes", err);
+    out[0] = *a;
+    out[0].shape[rows] = a->shape[ta ? columns : rows];
+    out[0].shape[columns] = b->shape[tb ? rows : columns];
+    return bias->rank < 0 ? LEAT_OK : leati_expect_shape(bias, "bias", 1, &out[0].shape[columns], err);
 }
 
 /* With C = op(A) op(B): dop(A) = D op(B)', dop(B) = op(A)' D, each written so that no transposition is made. */
@@ -34,7 +45,8 @@ static void matmul_gradient(leati_graph *g, const leati_node *node, const leati_
     if (wanted[1])
         diff_inputs[1] =
             tb ? leati_matmul(g, d, true, a, ta, LEATI_NONE) : leati_matmul(g, a, !ta, d, false, LEATI_NONE);
-    if (wanted[2]) diff_inputs[2] = leati_reduce_of(g, LEATI_REDUCE_SUM, d, 1, false);
+    uint32_t all_but_last = (1u << (leati_graph_desc(g, d)->rank - 1)) - 1;
+    if (wanted[2]) diff_inputs[2] = leati_reduce_of(g, LEATI_REDUCE_SUM, d, all_but_last, false);
 }
 
 const leati_op_row leati_op_matmul = {.name = "matmul",
