@@ -29,6 +29,8 @@ static const leati_layer_type *const types[] = {
     &leati_layer_global_max_pooling2d,
     &leati_layer_input,
     &leati_layer_leaky_relu,
+    &leati_layer_locally_connected1d,
+    &leati_layer_locally_connected2d,
     &leati_layer_lstm,
     &leati_layer_masking,
     &leati_layer_max_pooling2d,

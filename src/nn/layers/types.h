@@ -27,6 +27,8 @@ extern const leati_layer_type leati_layer_global_average_pooling2d;
 extern const leati_layer_type leati_layer_global_max_pooling2d;
 extern const leati_layer_type leati_layer_input;
 extern const leati_layer_type leati_layer_leaky_relu;
+extern const leati_layer_type leati_layer_locally_connected1d;
+extern const leati_layer_type leati_layer_locally_connected2d;
 extern const leati_layer_type leati_layer_lstm;
 extern const leati_layer_type leati_layer_masking;
 extern const leati_layer_type leati_layer_max_pooling2d;
