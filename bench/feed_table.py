@@ -102,7 +102,8 @@ def work_rows(report, workers):
 def tax_rows(report, payloads, tax_us):
     def tax(name):
         def of(program):
-            grown = [sample["step_us"] - sample["alone_us"] for sample in report["samples"].get(name, {}).get(program, [])]
+            grown = [sample["step_us"] - sample["alone_us"] for sample in report["samples"].get(name, {}).get(program, [])
+                     if sample]
             return 100 * statistics.median(grown) / tax_us if grown else None
         return of
 
