@@ -192,6 +192,15 @@ leati_value leati_dropout(leati_graph *g, leati_value x, float rate, uint32_t sh
     return unary(g, LEATI_OP_DROPOUT, &attrs, x);
 }
 
+leati_value leati_random_normal(leati_graph *g, leati_value like, float mean, float stddev, uint64_t stream) {
+    leati_attrs attrs = {.random_normal = {.mean = mean, .stddev = stddev, .stream = stream}};
+    return unary(g, LEATI_OP_RANDOM_NORMAL, &attrs, like);
+}
+
+leati_value leati_gather(leati_graph *g, leati_value table, leati_value indices) {
+    return leati_graph_node(g, LEATI_OP_GATHER, NULL, 2, (leati_value[]){table, indices}, NULL);
+}
+
 leati_value leati_one_hot(leati_graph *g, leati_value indices, int64_t depth) {
     leati_attrs attrs = {.one_hot = {depth}};
     return unary(g, LEATI_OP_ONE_HOT, &attrs, indices);

@@ -38,6 +38,9 @@ leati_value leati_pad(leati_graph *g, leati_value x, const int64_t *before, cons
 leati_value leati_reverse(leati_graph *g, leati_value x, int axis);
 leati_value leati_cast(leati_graph *g, leati_value x, leat_dtype dtype, float scale);
 leati_value leati_dropout(leati_graph *g, leati_value x, float rate, uint32_t shared, uint64_t stream);
+/* mean + stddev * z of the shape of `like`. */
+leati_value leati_random_normal(leati_graph *g, leati_value like, float mean, float stddev, uint64_t stream);
+leati_value leati_gather(leati_graph *g, leati_value table, leati_value indices);
 leati_value leati_one_hot(leati_graph *g, leati_value indices, int64_t depth);
 leati_value leati_argmax(leati_graph *g, leati_value x, int axis);
 leati_value leati_in_top_k(leati_graph *g, leati_value predictions, leati_value targets, int64_t k);

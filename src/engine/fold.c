@@ -13,7 +13,8 @@ static bool is_constant(const leati_plan *plan, leati_value value) {
 
 static bool can_fold(const leati_plan *plan, int32_t n) {
     const leati_node *node = leati_plan_node(plan, n);
-    if (!plan->work[n].needed || leati_op_row_of(node->op)->writes || node->op == LEATI_OP_DROPOUT)
+    if (!plan->work[n].needed || leati_op_row_of(node->op)->writes ||
+        (leati_op_row_of(node->op)->flags & LEATI_OP_RANDOM))
         return false;
     for (int i = 0; i < node->input_count; ++i)
         if (!is_constant(plan, node->inputs[i])) return false;

@@ -37,6 +37,8 @@ typedef struct leati_desc {
  *   PATCHES_BWD        diff_dst -> diff_src (attrs.conv.size: its spatial shape)
  *   POOLING            src -> dst, workspace (opaque; of a kernel that needs one)
  *   POOLING_BWD        src, dst, diff_dst, workspace -> diff_src
+ *   RESAMPLE           src (N, spatial..., C) -> each spatial axis attrs.resample.factor times as long (engine/resample.h)
+ *   RESAMPLE_BWD       diff_dst -> diff_src
  *   BATCH_NORM         src, gamma?, beta? -> dst, mean, variance (biased).  Over the last axis, statistics of the batch
  *   BATCH_NORM_APPLY   src, gamma?, beta?, mean, variance -> dst.  Given statistics
  *   BATCH_NORM_BWD     src, gamma?, mean, variance, diff_dst -> diff_src, diff_gamma, diff_beta
@@ -67,6 +69,11 @@ typedef struct leati_desc {
  *   STORE              value, state (written) -> none: state = value.  The op of leati_graph_store
  *   DROPOUT            src -> src * mask / (1 - rate), the mask a function of (run seed, run step, attrs.dropout.stream,
  *                      element or, along attrs.dropout.shared axes, one draw for all).  Its gradient is itself
+ *   RANDOM_NORMAL      like (its shape alone matters) -> attrs.random_normal.mean + stddev * z, z standard normal numbers
+ *                      that are a function of (run seed, run step, stream, element): engine/random.h
+ *   GATHER             table (V, D), indices (...) of any type -> table[indices] (..., D); reals are cut towards zero, and
+ *                      an index outside [0, V) is an error
+ *   GATHER_BWD         indices, diff_dst -> diff_table (attrs.gather.rows, D): sums over the indices that name a row
  *   ONE_HOT            indices (...) of any integer or float type -> (..., depth)
  *   ARGMAX             src -> i32 over attrs.argmax.axis; the first of equals
  *   IN_TOP_K           predictions (N, C), targets (N) integer -> f32 (N): TensorFlow's in_top_k (ties count as in)
@@ -82,6 +89,8 @@ typedef struct leati_desc {
     X(PATCHES_BWD, patches_bwd)                                                                              \
     X(POOLING, pooling)                                                                                      \
     X(POOLING_BWD, pooling_bwd)                                                                              \
+    X(RESAMPLE, resample)                                                                                    \
+    X(RESAMPLE_BWD, resample_bwd)                                                                            \
     X(BATCH_NORM, batch_norm)                                                                                \
     X(BATCH_NORM_APPLY, batch_norm_apply)                                                                    \
     X(BATCH_NORM_BWD, batch_norm_bwd)                                                                        \
@@ -105,6 +114,9 @@ typedef struct leati_desc {
     X(COPY, copy)                                                                                            \
     X(STORE, store)                                                                                          \
     X(DROPOUT, dropout)                                                                                      \
+    X(RANDOM_NORMAL, random_normal)                                                                          \
+    X(GATHER, gather)                                                                                        \
+    X(GATHER_BWD, gather_bwd)                                                                                \
     X(ONE_HOT, one_hot)                                                                                      \
     X(ARGMAX, argmax)                                                                                        \
     X(IN_TOP_K, in_top_k)                                                                                    \
@@ -203,6 +215,11 @@ typedef struct leati_attrs {
             leati_pooling kind;
         } pooling;
         struct {
+            bool linear; /* else nearest */
+            int32_t spatial;
+            int64_t factor[3];
+        } resample;
+        struct {
             float epsilon;
         } batch_norm;
         struct {
@@ -250,6 +267,13 @@ typedef struct leati_attrs {
             uint64_t stream;
         } dropout;
         struct {
+            float mean, stddev;
+            uint64_t stream;
+        } random_normal;
+        struct {
+            int64_t rows;
+        } gather; /* GATHER_BWD */
+        struct {
             int64_t depth;
         } one_hot;
         struct {
@@ -274,6 +298,7 @@ typedef enum leati_op_flag {
     LEATI_OP_VIEW = 1,     /* output 0 is input 0's memory */
     LEATI_OP_IN_PLACE = 2, /* output 0 may take the memory of input 0, if that dies here and bytes agree:
                                      every kernel of the op works with args[output 0] == args[input 0] */
+    LEATI_OP_RANDOM = 8,   /* another result in every run: never computed ahead */
     LEATI_OP_OPTIONAL_OUTPUTS =
         4 /* an output that nobody reads is passed as NULL; otherwise all are allocated */
 } leati_op_flag;

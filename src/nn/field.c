@@ -113,10 +113,14 @@ static leat_status read_choice(const leati_field *field, const json_t *value, vo
 
 /* ---- Lists of whole numbers ---- */
 
+static bool is_list(const leati_field *field) {
+    return field->kind == LEATI_FIELD_LIST || field->kind == LEATI_FIELD_NUMBERS;
+}
+
 static leat_status read_element(const leati_field *field, const json_t *list, const json_t *value,
                                 leati_ints *out, leat_error *err) {
     int64_t number = -1;
-    bool unknown = json_is_null(value) && field->kind == LEATI_FIELD_LIST;
+    bool unknown = json_is_null(value) && is_list(field);
     if (!unknown && !whole(value, &number)) return unexpected(field, list, "whole numbers", err);
     if (!unknown && field->limited && (double)number < field->minimum) return too_small(field, list, err);
     if (number > MAX_DIMENSION || number < -MAX_DIMENSION)
@@ -192,7 +196,8 @@ static leat_status read_value(const leati_field *field, const json_t *value, voi
     case LEATI_FIELD_BOOL: return read_bool(field, value, member, err);
     case LEATI_FIELD_CHOICE: return read_choice(field, value, member, err);
     case LEATI_FIELD_TUPLE:
-    case LEATI_FIELD_LIST: return read_ints(field, value, member, err);
+    case LEATI_FIELD_LIST:
+    case LEATI_FIELD_NUMBERS: return read_ints(field, value, member, err);
     case LEATI_FIELD_PAIRS: return read_pairs(field, value, member, err);
     default: return read_object(field, value, member, err);
     }
@@ -272,8 +277,10 @@ static json_t *ints_value(const leati_ints *ints, int from, int count) {
 
 /* A list of dimensions writes -1 as null only where null went in: a target shape keeps its -1. */
 static json_t *list_value(const leati_field *field, const leati_ints *ints) {
+    if (field->kind == LEATI_FIELD_NUMBERS && ints->count == 1 && ints->values[0] >= 0)
+        return json_integer(ints->values[0]);
     json_t *list = ints->count < 0 ? json_null() : ints_value(ints, 0, ints->count);
-    bool nulls = list && field->kind == LEATI_FIELD_LIST && is_null_preset(field);
+    bool nulls = list && is_list(field) && is_null_preset(field);
     for (int i = 0; nulls && i < ints->count; ++i)
         if (ints->values[i] == -1) json_array_set_new(list, (size_t)i, json_null());
     return list;

@@ -31,6 +31,7 @@ typedef enum leati_field_kind {
     LEATI_FIELD_PAIRS, /* leati_ints of 2 * arity numbers: n, (n, n) or ((n, n), (n, n)) */
     LEATI_FIELD_LIST, /* leati_ints of any count; a single number is a list of one; null elements are -1, null
                                 itself where it is the default */
+    LEATI_FIELD_NUMBERS,     /* as LIST; one number is written as such, without a list */
     LEATI_FIELD_ACTIVATION,  /* leati_activation (nn/activation.h) */
     LEATI_FIELD_INITIALIZER, /* leati_initializer * (nn/initializer.h); NULL is null */
     LEATI_FIELD_REGULARIZER, /* leati_regularizer (nn/regularizer.h); kind none is null */

@@ -33,7 +33,7 @@ static void add_text(char *json, const char *text) {
     memcpy(json + used, text, strlen(text) + 1);
 }
 
-static void add_input(char *json, const example_input *input, int index) {
+static void add_input(char *json, const example_input *input, int index, bool plain) {
     char text[1024], dims[128] = "null";
     for (int i = 0; i < input->rank; ++i)
         snprintf(dims + strlen(dims), sizeof dims - strlen(dims), ", %d", (int)input->dims[i]);
@@ -44,6 +44,7 @@ static void add_input(char *json, const example_input *input, int index) {
              "\"config\": {\"name\": \"before%d\", \"units\": %d, \"use_bias\": false}, \"inbound_nodes\": "
              "[[[\"x%d\", 0, 0]]]}, ",
              index, index, dims, index, index, (int)input->dims[input->rank - 1], index);
+    if (plain) strcpy(strstr(text, "{\"class_name\": \"Dense\""), "");
     add_text(json, text);
 }
 
@@ -53,10 +54,16 @@ static int input_count(const example *e) {
     return count;
 }
 
+/* Of a layer that looks numbers up: its inputs are whole numbers below it, as they are fed; else 0. */
+static int classes_of(const example *e) {
+    const char *classes = strstr(e->config, "\"input_dim\": ");
+    return classes ? atoi(classes + strlen("\"input_dim\": ")) : 0;
+}
+
 static void model_text(char *json, const example *e, bool trainable, int outputs) {
     char text[4096];
     strcpy(json, "{\"class_name\": \"Model\", \"config\": {\"name\": \"m\", \"layers\": [");
-    for (int i = 0; i < input_count(e); ++i) add_input(json, &e->inputs[i], i);
+    for (int i = 0; i < input_count(e); ++i) add_input(json, &e->inputs[i], i, classes_of(e) > 0);
     snprintf(
         text, sizeof text,
         "{\"class_name\": \"%s\", \"name\": \"it\", \"config\": {\"name\": \"it\", \"trainable\": %s%s%s}, "
@@ -64,7 +71,8 @@ static void model_text(char *json, const example *e, bool trainable, int outputs
         e->class_name, trainable ? "true" : "false", e->config[0] ? ", " : "", e->config);
     add_text(json, text);
     for (int i = 0; i < input_count(e); ++i) {
-        snprintf(text, sizeof text, "%s[\"before%d\", 0, 0]", i ? ", " : "", i);
+        snprintf(text, sizeof text, "%s[\"%s%d\", 0, 0]", i ? ", " : "", classes_of(e) > 0 ? "x" : "before",
+                 i);
         add_text(json, text);
     }
     add_text(json, "]]}], \"input_layers\": [");
@@ -137,12 +145,13 @@ static leati_desc describe(const leati_shape *shape) {
     return desc;
 }
 
-static void bind(bench *b, const leati_desc *desc, uint64_t stream) {
+static void bind(bench *b, const leati_desc *desc, uint64_t stream, int whole) {
     leat_rng rng = leat_rng_for(1, 2, stream);
     int64_t count = leati_desc_count(desc);
     assert_true(count <= MOST_ELEMENTS);
     float *array = calloc((size_t)count, sizeof *array);
-    for (int64_t i = 0; i < count; ++i) array[i] = (float)leat_rng_normal(&rng);
+    for (int64_t i = 0; i < count; ++i)
+        array[i] = whole ? (float)leat_rng_below(&rng, (uint64_t)whole) : (float)leat_rng_normal(&rng);
     b->arrays[b->array_count++] = array;
 }
 
@@ -160,13 +169,13 @@ static void open_bench(bench *b, const example *e, bool trainable) {
     for (int i = 0; i < b->model->input_count; ++i) {
         leati_shape shape = leati_model_input_shape(b->model, i);
         b->spec.inputs[i] = describe(&shape);
-        bind(b, &b->spec.inputs[i], (uint64_t)i);
+        bind(b, &b->spec.inputs[i], (uint64_t)i, classes_of(e));
     }
     for (int i = 0; i < b->model->output_count; ++i) {
         leati_shape shape = leati_model_output_shape(b->model, i);
         b->spec.targets[i] = describe(&shape);
         b->spec.weights[i].rank = -1;
-        bind(b, &b->spec.targets[i], (uint64_t)i + 100);
+        bind(b, &b->spec.targets[i], (uint64_t)i + 100, 0);
     }
 }
 
@@ -200,6 +209,7 @@ static void run_once(bench *b, const run_backend *backend, leati_mode mode) {
     spec.target_count = mode == LEATI_PREDICT ? 0 : b->model->output_count;
     if (leati_program_build(b->model, &spec, &program, &err) != LEAT_OK)
         fail_msg("%s {%s}: %s", b->e->class_name, b->e->config, err.message);
+    for (int i = 0; i < b->model->output_count; ++i) leati_graph_keep(program.graph, program.predictions[i]);
     assert_ok(leati_arena_create(&arena, &err), &err);
     leati_plan_options options = {.threads = 1, .backends = backend->list, .arena = arena};
     memcpy(options.slabs, b->model->weights.slab, sizeof options.slabs);

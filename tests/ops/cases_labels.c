@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ONE_HOT, ARGMAX, IN_TOP_K: they have no gradient, and their outputs are exact on every backend. */
+/* Ops on indices.  ONE_HOT, ARGMAX, IN_TOP_K have no gradient, and their outputs are exact on every backend; GATHER of
+ * rows that come several times and rows that do not come. */
 #include "ops/harness.h"
 
 #define LABELS(title, which, attributes, count, ...)                                                         \
@@ -19,4 +20,13 @@ const op_case cases_labels[] = {
     LABELS("in_top_k", IN_TOP_K, WITH(.top_k = {2}), 2, OP_TYPED(LEAT_F32, 0, 4, 20, 6),
            OP_TYPED(LEAT_I32, 0, 6, 20)),
     LABELS("in_top_k, i64", IN_TOP_K, WITH(.top_k = {1}), 2, OP_F32(20, 6), OP_TYPED(LEAT_I64, 0, 5, 20)),
+    LABELS("gather, i32", GATHER, WITH(.gather = {0}), 2, OP_F32(6, 5), OP_TYPED(LEAT_I32, 0, 4, 7)),
+    {.name = "gather, f32",
+     .op = LEATI_OP_GATHER,
+     .input_count = 2,
+     .inputs = {OP_F32(5, 19), OP_TYPED(LEAT_F32, 0, 4, 4, 3)},
+     .constant = 2},
+    LABELS("gather, u8, one column", GATHER, WITH(.gather = {0}), 2, OP_F32(3, 1),
+           OP_TYPED(LEAT_U8, 0, 2, 2, 2, 2)),
+    LABELS("gather, nothing", GATHER, WITH(.gather = {0}), 2, OP_F32(3, 4), OP_TYPED(LEAT_I64, 0, 2, 0, 2)),
     {0}};

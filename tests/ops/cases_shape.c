@@ -43,4 +43,7 @@ const op_case cases_shape[] = {
     SHAPE("dropout, shared axes", DROPOUT, WITH(.dropout = {.rate = 0.5f, .shared = 2, .stream = 2}), 1,
           OP_F32(4, 3, 5)),
     SHAPE("dropout, none", DROPOUT, WITH(.dropout = {.rate = 0}), 1, OP_F32(4, 3)),
+    SHAPE("random_normal", RANDOM_NORMAL, WITH(.random_normal = {.mean = 1, .stddev = 2, .stream = 5}), 1,
+          OP_F32(7, 31)),
+    SHAPE("random_normal, one", RANDOM_NORMAL, WITH(.random_normal = {.stddev = 1}), 1, OP_F32(1)),
     {0}};

@@ -26,6 +26,7 @@
     X(matmul)                                                                                                \
     X(conv)                                                                                                  \
     X(pooling)                                                                                               \
+    X(resample)                                                                                              \
     X(batch_norm)                                                                                            \
     X(lstm)                                                                                                  \
     X(shape)                                                                                                 \

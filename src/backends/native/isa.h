@@ -35,12 +35,14 @@ typedef struct leati_range_job {
     const leati_attrs *attrs;
     const float *in[6];
     float *out[4];
-    bool from_dst;                  /* ELTWISE_BWD */
-    int64_t inner[2], period[2];    /* BINARY: element i of an operand is i / inner % period */
-    uint64_t key;                   /* DROPOUT */
-    const leati_geometry *geometry; /* POOLING, by images */
-    int64_t reduced, columns;       /* REDUCE: (rows, reduced, columns) */
-    double *sums;                   /* REDUCE: (columns) */
+    bool from_dst; /* ELTWISE_BWD */
+    /* BINARY: element i of an operand is i / block * step + i % block / inner % period */
+    int64_t inner[2], period[2], block[2], step[2];
+    uint64_t key;                   /* DROPOUT, RANDOM_NORMAL */
+    const int64_t *indices;         /* GATHER, GATHER_BWD */
+    const leati_geometry *geometry; /* POOLING, by images; RESAMPLE, by rows */
+    int64_t reduced, columns; /* REDUCE: (rows, reduced, columns); GATHER: indices, columns of the table */
+    double *sums;             /* REDUCE: (columns) */
 } leati_range_job;
 
 typedef void (*leati_range)(const leati_range_job *job, int64_t first, int64_t last);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The body of isa_*.c: all code that exists once per instruction set, and its table.  The includer defines LEATI_ISA
  * (the table), LEATI_ISA_NAME and LEATI_LANES, and CMake gives it the compiler options. */
+#include "backends/native/gather_body.h"
 #include "backends/native/loops_body.h"
 #include "backends/native/lstm_body.h"
 #include "backends/native/outer_body.h"
 #include "backends/native/reduce_body.h"
+#include "backends/native/resample_body.h"
 
 const leati_native_isa LEATI_ISA = {
     .name = LEATI_ISA_NAME,
@@ -12,9 +14,14 @@ const leati_native_isa LEATI_ISA = {
                [LEATI_OP_ELTWISE_BWD] = eltwise_bwd,
                [LEATI_OP_BINARY] = binary,
                [LEATI_OP_DROPOUT] = dropout,
+               [LEATI_OP_RANDOM_NORMAL] = random_normal,
+               [LEATI_OP_GATHER] = gather,
+               [LEATI_OP_GATHER_BWD] = gather_bwd,
                [LEATI_OP_REDUCE] = reduce,
                [LEATI_OP_POOLING] = pooling,
                [LEATI_OP_POOLING_BWD] = pooling_bwd,
+               [LEATI_OP_RESAMPLE] = resample,
+               [LEATI_OP_RESAMPLE_BWD] = resample_bwd,
                [LEATI_OP_MOVING_AVERAGE] = moving_average,
                [LEATI_OP_UPDATE_SGD] = update_sgd,
                [LEATI_OP_UPDATE_RMSPROP] = update_rmsprop,

@@ -8,7 +8,7 @@
 
 #include "backends/native/function_body.h"
 #include "backends/native/isa.h"
-#include "engine/dropout.h"
+#include "engine/random.h"
 
 /* Runs EXPRESSION of x = in[0] into out[0]; the switch over functions stands outside of the loop that way. */
 #define MAP(EXPRESSION)                                                                                      \
@@ -107,8 +107,9 @@ OPERATE(LEATI_GREATER_EQUAL)
 
 /* How far from element i on an operand goes on as it does there. */
 LEATI_INLINE int64_t stretch_of(const leati_range_job *job, int operand, int64_t i) {
-    int64_t inner = job->inner[operand], period = job->period[operand];
-    return inner > 1 ? inner - i % inner : period - i % period;
+    int64_t inner = job->inner[operand], period = job->period[operand], at = i % job->block[operand];
+    int64_t stretch = inner > 1 ? inner - at % inner : period - at % period;
+    return stretch < job->block[operand] - at ? stretch : job->block[operand] - at;
 }
 
 static void binary(const leati_range_job *job, int64_t first, int64_t last) {
@@ -128,7 +129,8 @@ static void binary(const leati_range_job *job, int64_t first, int64_t last) {
         for (int operand = 0; operand < 2; operand++) {
             int64_t stretch = stretch_of(job, operand, i);
             if (stretch < count) count = stretch;
-            from[operand] = job->in[operand] + i / job->inner[operand] % job->period[operand];
+            from[operand] = job->in[operand] + i / job->block[operand] * job->step[operand] +
+                            i % job->block[operand] / job->inner[operand] % job->period[operand];
         }
         kinds[job->attrs->binary.kind](from[0], job->inner[0] == 1, from[1], job->inner[1] == 1,
                                        job->out[0] + i, count);
@@ -182,6 +184,30 @@ static void dropout(const leati_range_job *job, int64_t first, int64_t last) {
             vf f = v_load(factor + j), x = v_load_part(src + i + j, last - i - j);
             v_store_part(dst + i + j, v_select((vi)(f > v_all(0)), x * f, v_all(0)), last - i - j);
         }
+    }
+}
+
+/* Box and Muller's two numbers of two words, see engine/random.h. */
+LEATI_INLINE void normal_pair(vu first, vu second, vf *cosine, vf *sine) {
+    vu cut = (first >> 8) + 1;
+    vf radius = v_sqrt(-2.0f * v_log(__builtin_convertvector((vi)cut, vf) * 0x1p-24f));
+    v_turn(second, cosine, sine);
+    *cosine *= radius;
+    *sine *= radius;
+}
+
+/* first is a multiple of 4: of a block */
+static void random_normal(const leati_range_job *job, int64_t first, int64_t last) {
+    float mean = job->attrs->random_normal.mean, stddev = job->attrs->random_normal.stddev;
+    float by_word[4][LEATI_LANES], *dst = job->out[0];
+    for (int64_t i = first; i < last; i += 4 * LEATI_LANES) {
+        vu words[4];
+        vf z[4];
+        philox(job->key, job->attrs->random_normal.stream, (uint64_t)(i / 4), words);
+        normal_pair(words[0], words[1], &z[0], &z[1]);
+        normal_pair(words[2], words[3], &z[2], &z[3]);
+        for (int w = 0; w < 4; w++) v_store(by_word[w], mean + stddev * z[w]);
+        for (int64_t j = 0; j < 4 * LEATI_LANES && i + j < last; j++) dst[i + j] = by_word[j % 4][j / 4];
     }
 }
 

@@ -12,6 +12,9 @@
     X(BINARY, binary)                                                                                        \
     X(REDUCE, reduce)                                                                                        \
     X(DROPOUT, dropout)                                                                                      \
+    X(RANDOM_NORMAL, random_normal)                                                                          \
+    X(GATHER, gather)                                                                                        \
+    X(GATHER_BWD, gather_bwd)                                                                                \
     X(SLICE, slice)                                                                                          \
     X(PAD, pad)                                                                                              \
     X(TRANSPOSE, transpose)                                                                                  \
@@ -21,6 +24,8 @@
     X(PATCHES_BWD, patches_bwd)                                                                              \
     X(POOLING, pooling)                                                                                      \
     X(POOLING_BWD, pooling_bwd)                                                                              \
+    X(RESAMPLE, resample)                                                                                    \
+    X(RESAMPLE_BWD, resample_bwd)                                                                            \
     X(LSTM, lstm)                                                                                            \
     X(LSTM_BWD, lstm_bwd)                                                                                    \
     X(MOVING_AVERAGE, moving_average)                                                                        \

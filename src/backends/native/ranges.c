@@ -116,36 +116,56 @@ leat_status leati_native_dropout(const leati_task *task, leati_kernel *kernel, c
     return LEAT_OK;
 }
 
-/* As i / inner % period, where broadcasting repeats the operand in that way only. */
-static bool repeats(const leati_desc *operand, const leati_desc *dst, int64_t *inner, int64_t *period) {
-    int64_t count = leati_desc_count(operand);
+leat_status leati_native_random_normal(const leati_task *task, leati_kernel *kernel, char *why,
+                                       leat_error *err) {
+    (void)why;
+    range_state *s;
+    LEATI_TRY(prepare(&s, task, kernel, err));
+    share(s, task, 8 * bytes_of(task));
+    return LEAT_OK;
+}
+
+/* Where the elements of an operand lie, where broadcasting repeats it in that way only: axes of 1 innermost, then axes that
+ * it has, then axes of 1, then axes that it has. */
+static bool repeats(const leati_desc *operand, const leati_desc *dst, leati_range_job *job, int at) {
     int axis = dst->rank - 1, shift = dst->rank - operand->rank;
-    *inner = 1;
+    int64_t inner = 1, period = 1, block = 1;
     for (; axis >= 0 && (axis < shift || operand->shape[axis - shift] == 1); axis--)
-        *inner *= dst->shape[axis];
+        inner *= dst->shape[axis];
+    for (; axis >= shift && operand->shape[axis - shift] == dst->shape[axis]; axis--)
+        period *= dst->shape[axis];
+    block = inner * period;
+    for (; axis >= 0 && (axis < shift || operand->shape[axis - shift] == 1); axis--)
+        block *= dst->shape[axis];
     for (; axis >= shift && operand->shape[axis - shift] == dst->shape[axis]; axis--) continue;
     for (; axis >= 0; axis--)
-        if (axis >= shift && operand->shape[axis - shift] != 1) return false;
-    *period = count > 0 ? count : 1;
-    if (*inner < 1) *inner = 1;
+        if (dst->shape[axis] != 1) return false;
+    job->inner[at] = inner > 0 ? inner : 1;
+    job->period[at] = period > 0 ? period : 1;
+    job->block[at] = block > 0 ? block : 1;
+    job->step[at] = period;
     return true;
 }
 
 leat_status leati_native_binary(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     range_state *s;
+    leati_range_job job = {0};
     if (task->inputs[0].dtype != LEAT_F32) {
         snprintf(why, LEATI_REASON_BYTES, "not f32");
         return LEAT_OK;
     }
-    int64_t inner[2], period[2];
     for (int i = 0; i < 2; i++)
-        if (!repeats(&task->inputs[i], &task->outputs[0], &inner[i], &period[i])) {
+        if (!repeats(&task->inputs[i], &task->outputs[0], &job, i)) {
             snprintf(why, LEATI_REASON_BYTES, "broadcast along separate axes");
             return LEAT_OK;
         }
     LEATI_TRY(prepare(&s, task, kernel, err));
-    memcpy(s->job.inner, inner, sizeof inner);
-    memcpy(s->job.period, period, sizeof period);
+    for (int i = 0; i < 2; i++) {
+        s->job.inner[i] = job.inner[i];
+        s->job.period[i] = job.period[i];
+        s->job.block[i] = job.block[i];
+        s->job.step[i] = job.step[i];
+    }
     share(s, task, bytes_of(task));
     return LEAT_OK;
 }
@@ -200,6 +220,41 @@ leat_status leati_native_pooling(const leati_task *task, leati_kernel *kernel, c
 leat_status leati_native_pooling_bwd(const leati_task *task, leati_kernel *kernel, char *why,
                                      leat_error *err) {
     return prepare_pooling(task, kernel, why, err);
+}
+
+/* The smaller image is the forward op's source. */
+static leat_status prepare_resample(const leati_task *task, const leati_desc *src, leati_kernel *kernel,
+                                    char *why, leat_error *err) {
+    range_state *s;
+    int spatial = task->attrs->resample.spatial;
+    leati_geometry g = {.batch = src->shape[0],
+                        .channels = src->shape[spatial + 1],
+                        .in = {1, 1, 1},
+                        .out = {1, 1, 1}};
+    if (leati_desc_count(src) == 0) {
+        snprintf(why, LEATI_REASON_BYTES, "no elements");
+        return LEAT_OK;
+    }
+    for (int i = 0; i < spatial; i++) {
+        g.in[3 - spatial + i] = src->shape[1 + i];
+        g.out[3 - spatial + i] = src->shape[1 + i] * task->attrs->resample.factor[i];
+    }
+    LEATI_TRY(prepare(&s, task, kernel, err));
+    const int64_t *rows = task->op == LEATI_OP_RESAMPLE ? g.out : g.in;
+    s->count = g.batch * rows[0] * rows[1];
+    s->geometry = g;
+    s->unit = 1;
+    share(s, task, bytes_of(task));
+    return LEAT_OK;
+}
+
+leat_status leati_native_resample(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    return prepare_resample(task, &task->inputs[0], kernel, why, err);
+}
+
+leat_status leati_native_resample_bwd(const leati_task *task, leati_kernel *kernel, char *why,
+                                      leat_error *err) {
+    return prepare_resample(task, &task->outputs[0], kernel, why, err);
 }
 
 /* states: the first argument that is written; those after it are slots. */

@@ -165,6 +165,45 @@ LEATI_INLINE vf v_expm1_negative(vf x) {
     return (t + t) / (1.0f - t);
 }
 
+LEATI_INLINE vf v_sqrt(vf x) {
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    return (vf)_mm512_sqrt_ps((__m512)x);
+#elif defined(__AVX__) && LEATI_LANES == 8
+    return (vf)_mm256_sqrt_ps((__m256)x);
+#else
+    float lanes[LEATI_LANES];
+    v_store(lanes, x);
+    for (int i = 0; i < LEATI_LANES; i++) lanes[i] = __builtin_sqrtf(lanes[i]);
+    return v_load(lanes);
+#endif
+}
+
+/* log x of a positive, normal x: x = 2^n m with m in [sqrt 1/2, sqrt 2), log m = 2 artanh((m - 1) / (m + 1)), its series. */
+LEATI_INLINE vf v_log(vf x) {
+    vi exponent = ((vi)x - 0x3f3504f3) >> 23;
+    vf m = (vf)((vi)x - (exponent << 23)), s = (m - 1.0f) / (m + 1.0f), z = s * s;
+    vf p = z * (1.0f / 9) + 1.0f / 7;
+    p = p * z + 1.0f / 5;
+    p = p * z + 1.0f / 3;
+    vf n = __builtin_convertvector(exponent, vf);
+    return n * 0.693359375f + (n * -2.12194440e-4f + 2.0f * (s + s * z * p));
+}
+
+/* cos a and sin a of a = 2 pi word / 2^32, within 2 units in the last place of 1.  The two highest bits of the word, rounded,
+ * are the quarter; in it the angle is in [-pi / 4, pi / 4], and the polynomials are those of Cephes (S. Moshier, sinf). */
+LEATI_INLINE void v_turn(vu word, vf *cosine, vf *sine) {
+    vu quarter = (word + 0x20000000u) >> 30;
+    vi rest = (vi)(word - (quarter << 30));
+    vf a = __builtin_convertvector(rest, vf) * 1.4629180792671596e-9f, z = a * a; /* pi / 2^31 */
+    vf s = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * a + a;
+    vf c = ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z -
+           0.5f * z + 1.0f;
+    vi odd = -(vi)(quarter & 1u), negative_c = (vi)(((quarter + 1) & 2u) << 30),
+       negative_s = (vi)((quarter & 2u) << 30);
+    *cosine = (vf)((vi)v_select(odd, s, c) ^ negative_c);
+    *sine = (vf)((vi)v_select(odd, c, s) ^ negative_s);
+}
+
 /* log(1 + e^x) = max(x, 0) + log(1 + u), u = e^-|x| in (0, 1]; log(1 + u) = 2 artanh(u / (2 + u)), its series. */
 LEATI_INLINE vf v_softplus(vf x) {
     vf u = v_exp(-v_abs(x)), s = u / (2.0f + u), z = s * s;

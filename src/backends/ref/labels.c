@@ -3,22 +3,8 @@
 #include <math.h>
 
 #include "backends/ref/ref.h"
+#include "engine/index.h"
 #include "engine/infer.h"
-
-/* The index in element i, -1 where it is not in [0, limit).  Reals are cut towards zero. */
-static int64_t index_at(leat_dtype dtype, const void *data, int64_t i, int64_t limit) {
-    int64_t index = -1;
-    double real = -1;
-    switch (dtype) {
-    case LEAT_I32: index = ((const int32_t *)data)[i]; break;
-    case LEAT_I64: index = ((const int64_t *)data)[i]; break;
-    case LEAT_U8: index = ((const uint8_t *)data)[i]; break;
-    case LEAT_F32: real = (double)((const float *)data)[i]; break;
-    case LEAT_F64: real = ((const double *)data)[i]; break;
-    }
-    if (real > -1 && real < (double)limit) index = (int64_t)real;
-    return index >= 0 && index < limit ? index : -1;
-}
 
 /* An index outside [0, depth) gives a row of zeros. */
 static leat_status run_one_hot(const leati_kernel *kernel, void *const *args, const leati_run *run,
@@ -30,7 +16,7 @@ static leat_status run_one_hot(const leati_kernel *kernel, void *const *args, co
     int64_t count = leati_desc_count(indices), depth = ref->attrs.one_hot.depth;
     float *dst = args[1];
     for (int64_t i = 0; i < count; ++i) {
-        int64_t index = index_at(indices->dtype, args[0], i, depth);
+        int64_t index = leati_index_at(indices->dtype, args[0], i, depth);
         for (int64_t j = 0; j < depth; ++j) dst[i * depth + j] = j == index ? 1.0f : 0.0f;
     }
     return LEAT_OK;
@@ -85,7 +71,7 @@ static leat_status run_in_top_k(const leati_kernel *kernel, void *const *args, c
     const float *src = args[0];
     float *dst = args[2];
     for (int64_t i = 0; i < rows; ++i) {
-        int64_t target = index_at(leati_ref_in(ref, 1)->dtype, args[1], i, classes);
+        int64_t target = leati_index_at(leati_ref_in(ref, 1)->dtype, args[1], i, classes);
         dst[i] = in_top_k(src + i * classes, classes, target, ref->attrs.top_k.k) ? 1.0f : 0.0f;
     }
     return LEAT_OK;

@@ -18,6 +18,8 @@ extern const leati_backend leati_backend_ref;
     X(PATCHES_BWD, patches_bwd)                                                                              \
     X(POOLING, pooling)                                                                                      \
     X(POOLING_BWD, pooling_bwd)                                                                              \
+    X(RESAMPLE, resample)                                                                                    \
+    X(RESAMPLE_BWD, resample_bwd)                                                                            \
     X(BATCH_NORM, batch_norm)                                                                                \
     X(BATCH_NORM_APPLY, batch_norm_apply)                                                                    \
     X(BATCH_NORM_BWD, batch_norm_bwd)                                                                        \
@@ -42,6 +44,9 @@ extern const leati_backend leati_backend_ref;
     X(COPY, copy)                                                                                            \
     X(STORE, store)                                                                                          \
     X(DROPOUT, dropout)                                                                                      \
+    X(RANDOM_NORMAL, random_normal)                                                                          \
+    X(GATHER, gather)                                                                                        \
+    X(GATHER_BWD, gather_bwd)                                                                                \
     X(ONE_HOT, one_hot)                                                                                      \
     X(ARGMAX, argmax)                                                                                        \
     X(IN_TOP_K, in_top_k)                                                                                    \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DROPOUT.  The mask is a function of the run, the stream and the element (engine/dropout.h), so that the backward pass
+/* DROPOUT and RANDOM_NORMAL.  The mask is a function of the run, the stream and the element (engine/random.h), so that the backward pass
  * is the same op again.  Layer: engine. */
 #include "engine/build.h"
 #include "engine/infer.h"
@@ -28,6 +28,22 @@ const leati_op_row leati_op_dropout = {.name = "dropout",
                                        .min_inputs = 1,
                                        .max_inputs = 1,
                                        .outputs = 1,
-                                       .flags = LEATI_OP_IN_PLACE,
+                                       .flags = LEATI_OP_IN_PLACE | LEATI_OP_RANDOM,
                                        .infer = infer_dropout,
                                        .gradient = dropout_gradient};
+
+static leat_status infer_normal(const leati_attrs *attrs, int input_count, const leati_desc *in,
+                                leati_desc *out, leat_error *err) {
+    (void)attrs, (void)input_count;
+    LEATI_TRY(leati_expect_f32(&in[0], "like", err));
+    out[0] = in[0];
+    return LEAT_OK;
+}
+
+/* No gradient: what is drawn does not depend on the input but for its shape. */
+const leati_op_row leati_op_random_normal = {.name = "random_normal",
+                                             .min_inputs = 1,
+                                             .max_inputs = 1,
+                                             .outputs = 1,
+                                             .flags = LEATI_OP_RANDOM,
+                                             .infer = infer_normal};

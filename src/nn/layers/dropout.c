@@ -108,6 +108,17 @@ static uint32_t noise_axes(const config *c, leati_graph *g, leati_value x, leati
     return 0;
 }
 
+/* Draws that count along axes are made once and multiplied, broadcast. */
+static leati_value dropped(const config *c, const leati_lowering *lowering, leati_value x, uint32_t shared) {
+    leati_graph *g = lowering->graph;
+    leati_desc drawn = *leati_graph_desc(g, x);
+    if (!shared) return leati_dropout(g, x, (float)c->rate, 0, stream_of(c, lowering));
+    for (int i = 0; i < drawn.rank; ++i)
+        if (shared >> i & 1u) drawn.shape[i] = 1;
+    leati_value ones = leati_full(g, drawn.rank, drawn.shape, 1);
+    return leati_mul(g, x, leati_dropout(g, ones, (float)c->rate, 0, stream_of(c, lowering)));
+}
+
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                   const leati_value *inputs, leati_value *outputs) {
     const config *c = layer->config;
@@ -116,7 +127,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     outputs[0] = x;
     if (!drops(c, lowering)) return;
     uint32_t shared = noise_axes(c, lowering->graph, x, &x);
-    outputs[0] = leati_dropout(lowering->graph, x, (float)c->rate, shared, stream_of(c, lowering));
+    outputs[0] = dropped(c, lowering, x, shared);
 }
 
 /* ---- SpatialDropout ---- */
@@ -140,7 +151,7 @@ static void lower_spatial(const leati_layer *layer, leati_lowering *lowering, in
     (void)input_count;
     outputs[0] = inputs[0];
     if (!drops(c, lowering)) return;
-    outputs[0] = leati_dropout(lowering->graph, inputs[0], (float)c->rate, axes, stream_of(c, lowering));
+    outputs[0] = dropped(c, lowering, inputs[0], axes);
 }
 
 /* ---- AlphaDropout ---- */
@@ -158,7 +169,7 @@ static void lower_alpha(const leati_layer *layer, leati_lowering *lowering, int 
     double a = 1 / sqrt((1 - c->rate) * (1 + c->rate * p * p)), b = -a * p * c->rate;
     uint32_t shared = noise_axes(c, g, x, &x);
     x = leati_linear(g, x, 1, (float)-p);
-    x = leati_dropout(g, x, (float)c->rate, shared, stream_of(c, lowering));
+    x = dropped(c, lowering, x, shared);
     outputs[0] = leati_linear(g, x, (float)(a * (1 - c->rate)), (float)(a * p + b));
 }
 

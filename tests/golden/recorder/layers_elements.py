@@ -124,6 +124,9 @@ def noise(root):
     case("spatialdropout2d_predict", (2, 3, 4), lambda: L.SpatialDropout2D(0.5, seed=3))
     case("spatialdropout3d_predict", (2, 2, 3, 4), lambda: L.SpatialDropout3D(0.5))
     case("spatialdropout2d_zero", (2, 3, 4), lambda: L.SpatialDropout2D(0.0), True)
+    case("gaussiannoise_predict", (5,), lambda: L.GaussianNoise(0.5))
+    case("gaussiandropout_predict", (5,), lambda: L.GaussianDropout(0.25))
+    case("gaussiandropout_zero", (5,), lambda: L.GaussianDropout(0.0), True)
     case("alphadropout_predict", (5,), lambda: L.AlphaDropout(0.3))
     case("alphadropout_zero", (5,), lambda: L.AlphaDropout(0.0), True)
 

@@ -6,7 +6,7 @@ import json
 import numpy as np
 
 from . import store
-from .session import K, VERSIONS, keras
+from .session import K, VERSIONS, keras, tf
 
 SGD = ("SGD", {"learning_rate": 0.1})
 
@@ -90,7 +90,7 @@ def gradients(model, x, t, sw):
     """d total loss / d each trainable weight, in training mode."""
     params = model._collected_trainable_weights
     x, t, w = model._standardize_user_data(x, t, sample_weight=sw)
-    grads = K.gradients(model.total_loss, params)
+    grads = [g if g is None else tf.convert_to_tensor(g) for g in K.gradients(model.total_loss, params)]
     present = [g for g in grads if g is not None]
     inputs = model._feed_inputs + model._feed_targets + model._feed_sample_weights
     values = x + t + w

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GATHER and GATHER_BWD: rows of a table by their numbers, and the sums of what reaches each row.  Layer: engine. */
+#include "engine/graph.h"
+#include "engine/infer.h"
+#include "engine/ops/rows.h"
+
+static leat_status infer_gather(const leati_attrs *attrs, int input_count, const leati_desc *in,
+                                leati_desc *out, leat_error *err) {
+    (void)attrs, (void)input_count;
+    LEATI_TRY(leati_expect_f32(&in[0], "table", err));
+    LEATI_TRY(leati_expect_rank(&in[0], "table", 2, err));
+    if (in[1].rank >= LEAT_MAX_RANK)
+        return leati_fail(err, LEAT_ESHAPE, "indices have at most %d dimensions", LEAT_MAX_RANK - 1);
+    out[0] = in[1];
+    out[0].dtype = LEAT_F32;
+    out[0].shape[out[0].rank++] = in[0].shape[1];
+    return LEAT_OK;
+}
+
+static void gradient(leati_graph *g, const leati_node *node, const leati_value *diff_outputs,
+                     const bool *wanted, leati_value *diff_inputs) {
+    leati_attrs attrs = {.gather = {.rows = leati_graph_desc(g, node->inputs[0])->shape[0]}};
+    leati_value inputs[] = {node->inputs[1], diff_outputs[0]};
+    if (wanted[0]) diff_inputs[0] = leati_graph_node(g, LEATI_OP_GATHER_BWD, &attrs, 2, inputs, NULL);
+}
+
+const leati_op_row leati_op_gather = {.name = "gather",
+                                      .min_inputs = 2,
+                                      .max_inputs = 2,
+                                      .outputs = 1,
+                                      .infer = infer_gather,
+                                      .gradient = gradient};
+
+static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const leati_desc *in, leati_desc *out,
+                             leat_error *err) {
+    (void)input_count;
+    leati_desc like = in[0];
+    LEATI_TRY(leati_expect_f32(&in[1], "diff_dst", err));
+    if (attrs->gather.rows < 0 || in[1].rank != in[0].rank + 1)
+        return leati_fail(err, LEAT_ESHAPE,
+                          "expected a row for each of the indices, of a table of some rows");
+    int64_t columns = in[1].shape[in[0].rank];
+    like.dtype = LEAT_F32;
+    like.shape[like.rank++] = columns;
+    LEATI_TRY(leati_expect_like(&in[1], "diff_dst", &like, err));
+    out[0] = leati_desc_make(LEAT_F32, 2, (int64_t[]){attrs->gather.rows, columns});
+    return LEAT_OK;
+}
+
+const leati_op_row leati_op_gather_bwd = {
+    .name = "gather_bwd", .min_inputs = 2, .max_inputs = 2, .outputs = 1, .infer = infer_bwd};
