@@ -29,6 +29,7 @@ typedef struct leat_verdict {
     int workers;
     bool use_multiprocessing;
     bool generator;       /* the data was one, which a single worker owns */
+    bool get_waits;       /* get waited for something else than a core, a disk say, most of its time */
     int threads;          /* that computed */
     int cores;            /* that this process may use */
     leat_feed_stats feed; /* of the training data: how waiting and get were spread, what went wrong */

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "feed/trace.h"
+#include "train/cores.h"
 #include "train/fit_loop.h"
 #include "train/verdict.h"
 
@@ -147,6 +148,8 @@ static leat_status fit(leati_fit_loop *loop, const leat_sequence *sequence, leat
     if (options->epochs <= options->initial_epoch) return leati_fit_run(loop, err);
     LEATI_TRY(open_feeds(loop, sequence, err));
     announce(loop);
+    loop->begun_ns = leati_now_ns();
+    if (!leati_cores_used_ns(&loop->begun_cores_ns)) loop->begun_cores_ns = 0;
     return leati_fit_run(loop, err);
 }
 
@@ -178,6 +181,9 @@ static void judge(leati_fit_loop *loop) {
                             .cores = leati_core_count()};
     if (loop->train.feed) leati_record_end(&loop->history->record, loop->train.feed);
     verdict.feed = loop->history->record.feed;
+    int64_t used_ns = 0, elapsed_ns = leati_now_ns() - loop->begun_ns;
+    if (loop->begun_cores_ns > 0 && leati_cores_used_ns(&used_ns))
+        verdict.get_waits = leati_verdict_get_waits(&verdict, used_ns - loop->begun_cores_ns, elapsed_ns);
     verdict.generator = loop->train.pace == LEATI_PACE_GENERATOR;
     if (verdict.feed.batches > 0) verdict.get_mean_ns = verdict.feed.get_ns / verdict.feed.batches;
     leati_verdict_explain(&verdict);

@@ -19,7 +19,9 @@ typedef struct leati_fit_loop {
     leati_progress *progress;
     int64_t steps; /* of the epoch in hand */
     int64_t wall_ns;
-    int epoch_lane; /* of options->trace */
+    int64_t begun_ns,
+        begun_cores_ns; /* when the first step could begin, and core time in use until then; 0: not known */
+    int epoch_lane;     /* of options->trace */
     bool validating;
     bool validation_cut; /* a request to stop ended a validation early: its feed is in the middle of a pass */
     bool validation_over; /* its generator has ended */

@@ -10,6 +10,8 @@
 
 enum { advice_percent = 10 }; /* of the time spent waiting for data, from where on advice is worth its line */
 
+enum { shortest_ns = 200000000 }; /* a run whose use of cores can be told */
+
 static void say(leat_verdict *v, const char *format, ...) LEAT_PRINTF(2, 3);
 static void say(leat_verdict *v, const char *format, ...) {
     size_t used = strlen(v->text);
@@ -37,19 +39,22 @@ static int workers_needed(const leat_verdict *v) {
 }
 
 static void advise_inline(leat_verdict *v, int needed) {
-    int useful = needed < v->cores ? needed : v->cores;
-    if (v->cores == 1)
-        say(v,
-            " Batches are made between the steps; on 1 core a worker would not change that, unless it waits "
-            "for a disk.");
+    int useful = needed < v->cores || v->get_waits ? needed : v->cores;
+    if (v->cores == 1 && !v->get_waits)
+        say(v, " Batches are made between the steps; on 1 core a worker would not change that.");
     else
         say(v, " Batches are made between the steps: %d worker%s would make them beside the steps.", useful,
             plural(useful));
 }
 
 static void advise_more(leat_verdict *v, int needed) {
-    if (needed <= v->cores) {
+    if (needed <= v->cores || v->get_waits) {
         say(v, " About %d workers would be enough.", needed);
+        if (needed > v->cores)
+            say(v,
+                " They may be more than the %d cores: get mostly waits for something else, such as a disk.",
+                v->cores);
+        if (needed > v->feed.max_queue_size) say(v, " They need a queue of as many batches.");
         return;
     }
     say(v, " About %d workers would be enough on a machine with as many cores; here cores are the limit: ",
@@ -102,6 +107,12 @@ static void tell_faults(leat_verdict *v) {
             plural(feed->retries));
     if (feed->skips > 0)
         say(v, " %" PRId64 " bad batch%s passed over.", feed->skips, feed->skips == 1 ? " was" : "es were");
+}
+
+bool leati_verdict_get_waits(const leat_verdict *v, int64_t used_ns, int64_t elapsed_ns) {
+    if (elapsed_ns < shortest_ns || v->feed.get_ns < elapsed_ns / 10) return false;
+    if ((double)used_ns > 0.75 * (double)elapsed_ns * v->cores) return false;
+    return used_ns - v->compute_ns < v->feed.get_ns / 2;
 }
 
 void leati_verdict_explain(leat_verdict *v) {

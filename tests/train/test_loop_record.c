@@ -62,12 +62,33 @@ static void verdicts_say_who_waits_and_what_helps(void **state) {
     says(uneven, "on average they keep up, but get takes 80.00 ms at p99; a queue of more than 10 batches");
     slow.wall_ns *= 4;
     says(slow, "it is bound by callbacks");
+    leat_verdict slow_disk = verdict_of(7, 14, 2), inline_disk = verdict_of(14, 14, 0);
+    slow_disk.get_waits = inline_disk.get_waits = true;
+    says(slow_disk,
+         "About 3 workers would be enough. They may be more than the 2 cores: get mostly waits for "
+         "something else, such as a disk.");
+    says(inline_disk, "3 workers would make them beside the steps.");
     leat_verdict by_generator = verdict_of(7, 14, 1);
     by_generator.generator = true;
     says(by_generator,
          "More workers would not help: a generator has one owner. A sequence could be made by 3.");
     leat_verdict none = {0};
     says(none, "No step was run.");
+}
+
+/* A second on 4 cores, compute 0.1 s of it, 3 workers inside get for 2.4 s in all. */
+static void waiting_is_told_from_computing(void **state) {
+    (void)state;
+    leat_verdict v = {.cores = 4, .compute_ns = 100000000, .feed.get_ns = 2400000000};
+    const int64_t second = 1000000000;
+    assert_true(leati_verdict_get_waits(&v, second / 2, second));
+    assert_false(leati_verdict_get_waits(&v, second * 5 / 2, second)); /* get computes */
+    v.feed.get_ns = 9 * second;
+    assert_false(
+        leati_verdict_get_waits(&v, second * 39 / 10, second)); /* more workers than cores, none free */
+    assert_false(leati_verdict_get_waits(&v, second / 20, second / 10)); /* too short to tell */
+    v.feed.get_ns = second / 100;
+    assert_false(leati_verdict_get_waits(&v, second / 2, second)); /* hardly any get */
 }
 
 static void verdicts_say_what_went_wrong(void **state) {
@@ -262,6 +283,7 @@ static void a_trace_has_the_loop_s_spans(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verdicts_say_who_waits_and_what_helps),
+        cmocka_unit_test(waiting_is_told_from_computing),
         cmocka_unit_test(verdicts_say_what_went_wrong),
         cmocka_unit_test(points_thin_out_evenly),
         cmocka_unit_test(history_tells_all_in_json),
