@@ -97,8 +97,8 @@ static void killed_workers_change_no_byte(void **state) {
         atomic_store(&k.stop, 1);
         pthread_join(thread, NULL);
         assert_int_equal(seen, expected);
-        assert_true(atomic_load(&k.kills) > 20);
-        assert_true(leat_feed_stats_get(feed).worker_deaths > 20);
+        assert_true(atomic_load(&k.kills) > 0); /* how many depends on the machine; storm.c counts them */
+        assert_true(leat_feed_stats_get(feed).worker_deaths > 0);
         assert_int_equal(atomic_load(&s.counts->hook_overtaken), 0);
         leat_feed_close(&feed);
     }
