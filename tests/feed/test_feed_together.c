@@ -130,6 +130,8 @@ static void all_are_served_by_one_helper_and_its_workers(void **state) {
     pid_t workers[most_children], helper = helper_of(getpid());
     workers_of(helper, 3, workers);
     assert_int_equal(children_named(getpid(), "leat-helper"), 1);
+    for (int i = 0; i < 5000 && children_named(helper, "leat-worker/") < 3; ++i)
+        sleep_us(1000); /* named once they run */
     assert_int_equal(children_named(helper, "leat-worker/"), 3);
     for (int i = 0; i < feeds; ++i) {
         assert_int_equal(leat_feed_stats_get(feed[i]).workers, 3);
