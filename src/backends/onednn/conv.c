@@ -61,11 +61,17 @@ static void undescribe(conv *c) {
     c->pd = c->hint = NULL;
 }
 
+/* oneDNN 2.6 is fast at depthwise convolutions of images alone: a sequence is an image of one row.  (512x64, 16 samples,
+ * window of 5: 2.6 ms as a sequence on one Zen 3 core.) */
+static int axes_of(const leati_geometry *g, int spatial) {
+    return spatial == 1 && g->groups > 1 ? 2 : spatial;
+}
+
 /* Describes the convolution of one direction; c->pd stays NULL where oneDNN is not the one for it. */
 static leat_status make_pd(conv *c, leati_session *s, const leati_task *task, dnnl_prop_kind_t prop,
                            char *why, leat_error *err) {
     LEATI_TRY(leati_conv_geometry(&c->g, task->op, task->attrs, task->inputs, err));
-    c->w = leati_dnnl_window_of(&c->g, task->attrs->conv.window.spatial);
+    c->w = leati_dnnl_window_of(&c->g, axes_of(&c->g, task->attrs->conv.window.spatial));
     LEATI_TRY(make_mds(c, err));
     return leati_session_accept(describe(c, s, prop), &c->pd, why, err);
 }
