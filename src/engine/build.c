@@ -15,6 +15,13 @@ static int rank_of(const leati_graph *g, leati_value x) {
     return leati_graph_desc(g, x)->rank;
 }
 
+/* The node that made x, if it is of that op; NULL. */
+static const leati_node *producer_of(const leati_graph *g, leati_value x, leati_op op) {
+    int32_t producer = leati_graph_value(g, x)->producer;
+    const leati_node *node = producer >= 0 ? leati_graph_node_at(g, producer) : NULL;
+    return node && node->op == op ? node : NULL;
+}
+
 leati_value leati_matmul(leati_graph *g, leati_value a, bool transpose_a, leati_value b, bool transpose_b,
                          leati_value bias) {
     leati_attrs attrs = {.matmul = {transpose_a, transpose_b}};
@@ -143,11 +150,20 @@ leati_value leati_expand_last(leati_graph *g, leati_value x) {
     return leati_reshape(g, x, desc->rank + 1, dims);
 }
 
+/* Two transpositions, one after the other, are one; such that undo each other are none.  So layers that look at their
+ * channels in front, one behind the other, agree on the layout between them. */
 leati_value leati_transpose(leati_graph *g, leati_value x, const int32_t *perm) {
-    leati_attrs attrs = {0};
+    leati_attrs attrs = {.transpose = {{0}}};
     int rank = rank_of(g, x);
-    if (rank > 0) memcpy(attrs.transpose.perm, perm, (size_t)rank * sizeof *perm);
-    return unary(g, LEATI_OP_TRANSPOSE, &attrs, x);
+    const leati_node *before = x >= 0 ? producer_of(g, x, LEATI_OP_TRANSPOSE) : NULL;
+    bool same = x >= 0;
+    for (int i = 0; i < rank; ++i) {
+        bool valid = before && perm[i] >= 0 && perm[i] < rank;
+        attrs.transpose.perm[i] = valid ? before->attrs.transpose.perm[perm[i]] : perm[i];
+        same = same && attrs.transpose.perm[i] == i;
+    }
+    if (before) x = before->inputs[0];
+    return same ? x : unary(g, LEATI_OP_TRANSPOSE, &attrs, x);
 }
 
 leati_value leati_concat(leati_graph *g, int count, const leati_value *x, int axis) {

@@ -140,6 +140,25 @@ static void absent_inputs_are_listed(void **state) {
     assert_int_equal(node->inputs[2], LEATI_NONE);
 }
 
+/* One after another they are one, and none where they undo each other. */
+static void transpositions_are_joined(void **state) {
+    leati_graph *g = *state;
+    leati_desc desc = {.dtype = LEAT_F32, .rank = 3, .shape = {2, 3, 4}};
+    leati_value x = leati_graph_input(g, 0, &desc);
+    const int32_t swap[] = {0, 2, 1}, turn[] = {1, 2, 0}, none[] = {0, 1, 2}, wrong[] = {0, 3, 1};
+    leati_value swapped = leati_transpose(g, x, swap), turned = leati_transpose(g, x, turn);
+    assert_int_not_equal(swapped, x);
+    assert_int_equal(leati_transpose(g, swapped, swap), x);
+    assert_int_equal(leati_transpose(g, x, none), x);
+    leati_value twice = leati_transpose(g, turned, turn);
+    const leati_node *node = leati_graph_node_at(g, leati_graph_value(g, twice)->producer);
+    assert_int_equal(node->inputs[0], x);
+    assert_memory_equal(leati_graph_desc(g, twice)->shape, ((int64_t[]){4, 2, 3}), 3 * sizeof(int64_t));
+    assert_int_equal(leati_transpose(g, twice, turn), x);
+    assert_int_equal(leati_transpose(g, turned, wrong), LEATI_INVALID);
+    expect_failure(g, LEAT_EINVAL, "transpose");
+}
+
 /* Every row can be described, and says no more inputs than a node can hold. */
 static void the_table_is_whole(void **state) {
     (void)state;
@@ -164,6 +183,7 @@ int main(void) {
         IN_GRAPH(a_state_asked_for_again_is_the_same),
         IN_GRAPH(pointers_survive_what_is_built_later),
         IN_GRAPH(absent_inputs_are_listed),
+        IN_GRAPH(transpositions_are_joined),
         cmocka_unit_test(the_table_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
