@@ -26,10 +26,25 @@ static void column_sums(const float *from, int64_t rows, int64_t columns, double
         for (int64_t j = 0; j < columns; j++) sums[j] += (double)from[j];
 }
 
+/* Rows that fill no vector: what is done once for each would cost more than its sum. */
+static void short_row_sums(const float *restrict from, float *restrict to, int64_t rows, int64_t reduced,
+                           double factor) {
+    for (int64_t row = 0; row < rows; row++, from += reduced) {
+        double sum = (double)from[0];
+        for (int64_t j = 1; j < reduced; j++) sum += (double)from[j];
+        to[row] = (float)(sum * factor);
+    }
+}
+
 /* (rows, reduced, columns) to (rows, columns), for rows first to last - 1. */
 static void reduce(const leati_range_job *job, int64_t first, int64_t last) {
     int64_t reduced = job->reduced, columns = job->columns;
     double divisor = job->attrs->reduce.kind == LEATI_REDUCE_MEAN ? (double)reduced : 1;
+    if (columns == 1 && reduced < LEATI_LANES) {
+        const float *from = job->in[0] + first * reduced;
+        short_row_sums(from, job->out[0] + first, last - first, reduced, 1 / divisor);
+        return;
+    }
     for (int64_t row = first; row < last; row++) {
         const float *from = job->in[0] + row * reduced * columns;
         float *to = job->out[0] + row * columns;
