@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random options, random faults and random calls: a feed with workers does and tells what one without does, call by call.
+/* Random options, random faults and random calls: feeds with workers, alone and together, do and tell what they do without,
+ * call by call.
  *
  *     test_feed_random [TRIALS [FIRST]] */
 #include "cmocka_all.h"
@@ -166,40 +167,93 @@ static void compare_figures(const pair *p) {
     assert_int_equal(b.retries, a.retries);
 }
 
-static void run_trial(int64_t which) {
+/* One of the feeds that are opened together. */
+typedef struct subject {
     trial t;
     source s, copy;
-    number = (uint64_t)which * 7919;
-    draw_trial(&t, &s);
-    copy_source(&copy, &s);
+    leat_sequence sequence, other;
+    pair p;
+    bool over;
+} subject;
+
+enum { most_subjects = 3 };
+
+static bool has_generator(const subject *all, int count) {
+    for (int i = 0; i < count; ++i)
+        if (all[i].t.kind == 4) return true;
+    return false;
+}
+
+/* Processes that are forked anew would lose a generator's, so that such a pair is refused: not drawn. */
+static void draw_subject(subject *one, const subject *first, int unwanted_kind) {
+    *one = (subject){0};
+    do {
+        if (one->s.counts) source_fini(&one->s);
+        draw_trial(&one->t, &one->s);
+    } while (one->t.kind == unwanted_kind);
+    one->t.options.use_multiprocessing =
+        one == first ? one->t.options.use_multiprocessing : first->t.options.use_multiprocessing;
+    copy_source(&one->copy, &one->s);
     uint64_t here = number;
-    leat_sequence sequence = sequence_of(&t, &s);
+    one->sequence = sequence_of(&one->t, &one->s);
     number = here; /* the same draws for the copy */
-    leat_sequence other = sequence_of(&t, &copy);
-    if (t.options.use_multiprocessing && t.kind != 4 && draw(3) == 0) {
-        copy.kill_at = draw(12);
-        copy.kill_signal = SIGKILL;
-        atomic_store(&copy.counts->kills_left, 1 + draw(2));
+    one->other = sequence_of(&one->t, &one->copy);
+}
+
+static bool open_pairs(subject *all, int count) {
+    leat_feed_plan plain[most_subjects], plans[most_subjects];
+    leat_feed *in_line[most_subjects], *feeds[most_subjects];
+    for (int i = 0; i < count; ++i) {
+        const trial *t = &all[i].t;
+        plans[i] = (leat_feed_plan){.sequence = &all[i].other, .options = t->options, .at = t->at};
+        plain[i] = (leat_feed_plan){.sequence = &all[i].sequence, .options = t->options, .at = t->at};
+        plain[i].options.workers = 0;
+    }
+    leat_error a_error = {0}, b_error = {0};
+    leat_status a = leat_feed_open_together(in_line, plain, count, &a_error);
+    leat_status b = leat_feed_open_together(feeds, plans, count, &b_error);
+    compare_errors(a, &a_error, b, &b_error);
+    for (int i = 0; i < count; ++i) all[i].p = (pair){.plain = in_line[i], .feed = feeds[i]};
+    return a == LEAT_OK;
+}
+
+static void take_turns(subject *all, int count) {
+    int64_t steps = (20 + draw(120)) * count;
+    for (int64_t i = 0; i < steps; ++i) {
+        subject *one = &all[draw(count)];
+        if (!one->over) one->over = !step(&one->p);
+    }
+    for (int i = 0; i < count; ++i) {
+        compare_figures(&all[i].p);
+        assert_int_equal(atomic_load(&all[i].copy.counts->crossed), 0);
+        if (all[i].t.kind == 1 || all[i].t.kind == 2)
+            assert_int_equal(atomic_load(&all[i].copy.counts->hook_overtaken), 0);
+    }
+}
+
+static void run_trial(int64_t which) {
+    subject all[most_subjects];
+    number = (uint64_t)which * 7919;
+    int count = draw(3) ? 1 : 2 + (int)draw(2);
+    int unwanted_kind = count == 1 ? -1 : 2 + 2 * (int)draw(2);
+    for (int i = 0; i < count; ++i) draw_subject(&all[i], &all[0], unwanted_kind);
+    bool deaths = all[0].t.options.use_multiprocessing && !has_generator(all, count) && draw(3) == 0;
+    for (int i = 0; i < count && deaths; ++i) {
+        all[i].copy.kill_at = draw(12);
+        all[i].copy.kill_signal = SIGKILL;
+        atomic_store(&all[i].copy.counts->kills_left, 1 + draw(2));
     }
     resources before = resources_now();
-    pair p = {0};
-    leat_error plain = {0}, seen = {0};
-    leat_feed_options in_line = t.options;
-    in_line.workers = 0;
-    leat_status a = leat_feed_open_at(&p.plain, &sequence, &in_line, &t.at, &plain);
-    leat_status b = leat_feed_open_at(&p.feed, &other, &t.options, &t.at, &seen);
-    compare_errors(a, &plain, b, &seen);
-    int64_t steps = 20 + draw(120);
-    for (int64_t i = 0; a == LEAT_OK && i < steps; ++i)
-        if (!step(&p)) break;
-    if (a == LEAT_OK) compare_figures(&p);
-    assert_int_equal(atomic_load(&copy.counts->crossed), 0);
-    if (t.kind == 1 || t.kind == 2) assert_int_equal(atomic_load(&copy.counts->hook_overtaken), 0);
-    leat_feed_close(&p.plain);
-    leat_feed_close(&p.feed);
+    if (open_pairs(all, count)) take_turns(all, count);
+    for (int i = 0; i < count; ++i) {
+        leat_feed_close(&all[i].p.plain);
+        leat_feed_close(&all[count - 1 - i].p.feed);
+    }
     resources_check(before);
-    source_fini(&s);
-    source_fini(&copy);
+    for (int i = 0; i < count; ++i) {
+        source_fini(&all[i].s);
+        source_fini(&all[i].copy);
+    }
 }
 
 static void random_calls_do_what_they_do_in_line(void **state) {
