@@ -109,14 +109,33 @@ int64_t leati_source_pixel(const leati_geometry *g, int64_t pixel, int64_t tap) 
     return ((pixel * g->in[0] + at[0]) * g->in[1] + at[1]) * g->in[2] + at[2];
 }
 
-leati_lstm_shape leati_lstm_shape_of(const leati_attrs *attrs, const leati_desc *x,
-                                     const leati_desc *recurrent) {
-    return (leati_lstm_shape){.batch = x->shape[0],
-                              .steps = x->shape[1],
-                              .features = x->shape[2],
-                              .units = recurrent->shape[0],
-                              .activation = attrs->lstm.activation,
-                              .recurrent_activation = attrs->lstm.recurrent_activation,
-                              .go_backwards = attrs->lstm.go_backwards,
-                              .training = attrs->lstm.training};
+leati_rnn_shape leati_rnn_shape_of(const leati_attrs *attrs, const leati_desc *x,
+                                   const leati_desc *recurrent) {
+    static const struct {
+        int64_t gates, biases, kept; /* kept: in units */
+    } cells[LEATI_CELL_COUNT] = {[LEATI_CELL_LSTM] = {4, 1, 5},
+                                 [LEATI_CELL_GRU] = {3, 1, 3},
+                                 [LEATI_CELL_GRU_RESET_AFTER] = {3, 2, 4},
+                                 [LEATI_CELL_SIMPLE] = {1, 1, 1}};
+    int64_t units = recurrent->shape[0];
+    leati_cell cell = attrs->rnn.cell;
+    return (leati_rnn_shape){.cell = cell,
+                             .batch = x->shape[0],
+                             .steps = x->shape[1],
+                             .features = x->shape[2],
+                             .units = units,
+                             .gates = cells[cell].gates,
+                             .biases = cells[cell].biases,
+                             .kept = cells[cell].kept * units,
+                             .activation = attrs->rnn.activation,
+                             .recurrent_activation = attrs->rnn.recurrent_activation,
+                             .go_backwards = attrs->rnn.go_backwards,
+                             .carry_masked = attrs->rnn.carry_masked,
+                             .training = attrs->rnn.training};
+}
+
+int64_t leati_rnn_first_step(const leati_rnn_shape *shape, const float *steps) {
+    int64_t step = 0;
+    while (step < shape->steps && !(steps[leati_rnn_input_step(shape, step)] != 0)) ++step;
+    return step;
 }

@@ -32,31 +32,52 @@ leati_desc leati_patches_source(const leati_attrs *attrs, const leati_desc *diff
 /* The source pixel (n, spatial... flattened) that lies under tap `tap` of output pixel `pixel`; -1 in the padding. */
 int64_t leati_source_pixel(const leati_geometry *g, int64_t pixel, int64_t tap);
 
-/* Positions of LSTM's inputs, which are also LSTM_BWD's first eight. */
+/* Positions of RNN's inputs, which are also RNN_BWD's first, of RNN's outputs, and of RNN_BWD's. */
 enum {
-    LEATI_LSTM_X,
-    LEATI_LSTM_KERNEL,
-    LEATI_LSTM_RECURRENT,
-    LEATI_LSTM_BIAS,
-    LEATI_LSTM_H0,
-    LEATI_LSTM_C0,
-    LEATI_LSTM_X_MASK,
-    LEATI_LSTM_H_MASK,
-    LEATI_LSTM_INPUTS,
-    LEATI_LSTM_SEQUENCE = LEATI_LSTM_INPUTS,
-    LEATI_LSTM_WORKSPACE,
-    LEATI_LSTM_DIFF_SEQUENCE,
-    LEATI_LSTM_DIFF_C_LAST,
-    LEATI_LSTM_BWD_INPUTS
+    LEATI_RNN_X,
+    LEATI_RNN_KERNEL,
+    LEATI_RNN_RECURRENT,
+    LEATI_RNN_BIAS,
+    LEATI_RNN_H0,
+    LEATI_RNN_C0,
+    LEATI_RNN_X_MASK,
+    LEATI_RNN_H_MASK,
+    LEATI_RNN_STEPS,
+    LEATI_RNN_INPUTS,
+    LEATI_RNN_SEQUENCE = LEATI_RNN_INPUTS,
+    LEATI_RNN_WORKSPACE,
+    LEATI_RNN_DIFF_SEQUENCE,
+    LEATI_RNN_DIFF_H_LAST,
+    LEATI_RNN_DIFF_C_LAST,
+    LEATI_RNN_BWD_INPUTS
+};
+enum {
+    LEATI_RNN_OUT_SEQUENCE,
+    LEATI_RNN_OUT_H_LAST,
+    LEATI_RNN_OUT_C_LAST,
+    LEATI_RNN_OUT_WORKSPACE,
+    LEATI_RNN_OUTPUTS,
+    LEATI_RNN_GRADIENTS = LEATI_RNN_C0 + 1 /* outputs of RNN_BWD: by inputs 0 to C0 */
 };
 
-typedef struct leati_lstm_shape {
+typedef struct leati_rnn_shape {
+    leati_cell cell;
     int64_t batch, steps, features, units;
+    int64_t gates;  /* of kernel and recurrent kernel */
+    int64_t biases; /* rows of the bias: 1 or 2 */
+    int64_t kept;   /* floats of the workspace for each step and sample */
     leati_eltwise activation, recurrent_activation;
-    bool go_backwards, training;
-} leati_lstm_shape;
+    bool go_backwards, carry_masked, training;
+} leati_rnn_shape;
 
-leati_lstm_shape leati_lstm_shape_of(const leati_attrs *attrs, const leati_desc *x,
-                                     const leati_desc *recurrent);
+leati_rnn_shape leati_rnn_shape_of(const leati_attrs *attrs, const leati_desc *x,
+                                   const leati_desc *recurrent);
+
+/* The step of processing at which a sample's steps (T) begin to count, and the step of the input that a step of
+ * processing reads. */
+int64_t leati_rnn_first_step(const leati_rnn_shape *shape, const float *steps);
+static inline int64_t leati_rnn_input_step(const leati_rnn_shape *shape, int64_t step) {
+    return shape->go_backwards ? shape->steps - 1 - step : step;
+}
 
 #endif

@@ -42,13 +42,15 @@ typedef struct leati_desc {
  *   BATCH_NORM         src, gamma?, beta? -> dst, mean, variance (biased).  Over the last axis, statistics of the batch
  *   BATCH_NORM_APPLY   src, gamma?, beta?, mean, variance -> dst.  Given statistics
  *   BATCH_NORM_BWD     src, gamma?, mean, variance, diff_dst -> diff_src, diff_gamma, diff_beta
- *   LSTM               x (N, T, F), kernel (F, 4U), recurrent (U, 4U), bias? (4U), h0? (N, U), c0? (N, U),
- *                      x_mask? (4, N, F), h_mask? (4, N, U): factors of dropout per gate
- *                      -> sequence (N, T, U) in the order of processing (so that its last step is h_last, as in Keras
- *                         with go_backwards too), c_last (N, U), workspace (T, N, 5U): per step of processing the gates
- *                         i f c o after activation and the cell state; (0) when not training.  x_mask[gate] multiplies
- *                         x, h_mask[gate] multiplies h, before the product of that gate
- *   LSTM_BWD           the inputs of LSTM in their order, sequence, workspace, diff_sequence?, diff_c_last?
+ *   RNN                x (N, T, F), kernel (F, G U), recurrent (U, G U), bias? (G U; GRU_RESET_AFTER: (2, G U), that
+ *                      of the input and that of the state), h0? (N, U), c0? (N, U; LSTM only), x_mask? (G, N, F),
+ *                      h_mask? (G, N, U), steps? (N, T)
+ *                      -> sequence (N, T, U) in the order of processing, h_last (N, U), c_last (N, U; LSTM, else (0)),
+ *                         workspace (T, N, kept), opaque; (0) when not training.
+ *                      G gates, kept: leati_rnn_shape.  x_mask[gate] multiplies x, h_mask[gate] multiplies h, before the
+ *                      product of that gate: factors of dropout.  Where steps is 0 the states stay, and the output is
+ *                      that of the step before, 0 before the first that counts (Keras's rule)
+ *   RNN_BWD            the inputs of RNN in their order, sequence, workspace, diff_sequence?, diff_h_last?, diff_c_last?
  *                      -> diff_x, diff_kernel, diff_recurrent, diff_bias, diff_h0, diff_c0 (outputs may be unused)
  *   ELTWISE            src -> f(src)
  *   ELTWISE_BWD        src or dst (leati_function_uses_dst), diff_dst -> diff_src
@@ -94,8 +96,8 @@ typedef struct leati_desc {
     X(BATCH_NORM, batch_norm)                                                                                \
     X(BATCH_NORM_APPLY, batch_norm_apply)                                                                    \
     X(BATCH_NORM_BWD, batch_norm_bwd)                                                                        \
-    X(LSTM, lstm)                                                                                            \
-    X(LSTM_BWD, lstm_bwd)                                                                                    \
+    X(RNN, rnn)                                                                                              \
+    X(RNN_BWD, rnn_bwd)                                                                                      \
     X(ELTWISE, eltwise)                                                                                      \
     X(ELTWISE_BWD, eltwise_bwd)                                                                              \
     X(BINARY, binary)                                                                                        \
@@ -194,6 +196,15 @@ typedef enum leati_pooling {
     LEATI_POOL_AVERAGE /* over the elements that are not padding, as Keras does */
 } leati_pooling;
 
+/* Recurrent cells.  Their gates lie in Keras's order; formulas: backends/ref/rnn.c. */
+typedef enum leati_cell {
+    LEATI_CELL_LSTM,            /* i f c o */
+    LEATI_CELL_GRU,             /* z r h, the reset gate before the product */
+    LEATI_CELL_GRU_RESET_AFTER, /* z r h, the reset gate after the product */
+    LEATI_CELL_SIMPLE,          /* h */
+    LEATI_CELL_COUNT
+} leati_cell;
+
 /* A sliding window over 1 to 3 spatial axes, outermost first. */
 typedef struct leati_window {
     int32_t spatial;
@@ -223,10 +234,12 @@ typedef struct leati_attrs {
             float epsilon;
         } batch_norm;
         struct {
-            leati_eltwise activation, recurrent_activation;
-            bool go_backwards; /* process the last step of x first */
+            leati_cell cell;
+            leati_eltwise activation, recurrent_activation; /* SIMPLE has the first only */
+            bool go_backwards;                              /* process the last step of x first */
+            bool carry_masked; /* GRU: what the update gate keeps of h has passed h_mask[0], too */
             bool training;     /* keep what the backward pass needs */
-        } lstm;
+        } rnn;
         leati_eltwise eltwise;
         struct {
             leati_binary kind;

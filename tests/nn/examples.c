@@ -139,6 +139,18 @@ const example examples[] = {
     {"GlobalAveragePooling2D", "\"data_format\": \"channels_first\"", {IMAGE}},
     {"GlobalMaxPooling2D", "", {IMAGE}},
     {"GlobalMaxPooling2D", "\"data_format\": \"channels_first\"", {IMAGE}},
+    {"GRU", "\"units\": 3", {SEQUENCE}},
+    {"GRU",
+     "\"units\": 3, \"reset_after\": true, \"return_sequences\": true, \"go_backwards\": true",
+     {SEQUENCE}},
+    {"GRU", "\"units\": 3, \"reset_after\": true, \"use_bias\": false, \"dropout\": 0.25", {SEQUENCE, STATE}},
+    {"GRU",
+     "\"units\": 3, \"return_sequences\": true, \"dropout\": 0.3, \"recurrent_dropout\": 0.2, "
+     "\"implementation\": 1, \"unroll\": true, \"recurrent_initializer\": \"identity\", "
+     "\"activation\": \"softsign\", \"recurrent_activation\": \"hard_sigmoid\", \"recurrent_regularizer\": "
+     "\"l2\", \"recurrent_constraint\": \"max_norm\", " EVERYTHING,
+     {SEQUENCE}},
+    {"GRU", "\"units\": 3, \"dropout\": 0.5, \"recurrent_dropout\": 0.5", {SEQUENCE}},
     {"InputLayer", "\"batch_input_shape\": [null, 5]", {VECTOR}},
     {"LSTM", "\"units\": 3", {SEQUENCE}},
     {"LSTM",
@@ -194,6 +206,16 @@ const example examples[] = {
     {"SeparableConv2D",
      "\"filters\": 3, \"kernel_size\": 2, \"dilation_rate\": [1, 2], \"data_format\": \"channels_first\"",
      {{3, {2, 6, 7}}}},
+    {"SimpleRNN", "\"units\": 3", {SEQUENCE}},
+    {"SimpleRNN",
+     "\"units\": 3, \"return_sequences\": true, \"go_backwards\": true, \"use_bias\": false",
+     {SEQUENCE, STATE}},
+    {"SimpleRNN",
+     "\"units\": 3, \"dropout\": 0.3, \"recurrent_dropout\": 0.2, \"unroll\": true, \"activation\": "
+     "\"sigmoid\", "
+     "\"recurrent_initializer\": \"identity\", \"recurrent_regularizer\": \"l2\", "
+     "\"recurrent_constraint\": \"max_norm\", " EVERYTHING,
+     {SEQUENCE}},
     {"ZeroPadding2D", "", {IMAGE}},
     {"ZeroPadding2D", "\"padding\": [[1, 0], [2, 3]], \"data_format\": \"channels_first\"", {IMAGE}},
     {"ActivityRegularization", "\"l1\": 0.01, \"l2\": 0.02", {MATRIX}},

@@ -28,7 +28,7 @@
     X(pooling)                                                                                               \
     X(resample)                                                                                              \
     X(batch_norm)                                                                                            \
-    X(lstm)                                                                                                  \
+    X(rnn)                                                                                                   \
     X(shape)                                                                                                 \
     X(labels)                                                                                                \
     X(update)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution, pooling, batch normalisation, LSTM and products: every implementation against ref, every gradient
+/* Convolution, pooling, batch normalisation, recurrent cells and products: every implementation against ref, every gradient
  * against finite differences of ref along random directions.
  * Tolerances: 2e-5 of the largest value against ref (sums of up to some thousand f32 products in another order, and
  * activations within 3 units in the last place, through up to 7 steps); 1e-3 for differences taken over 2 * 2e-3. */
@@ -483,14 +483,14 @@ static void test_batch_norm(void **state) {
         for (int which = 0; which < 4; which++) check_norm(&shapes[i], which & 1, which & 2, &rng);
 }
 
-/* --- LSTM ------------------------------------------------------------------------------------------------------- */
+/* --- recurrent cells ------------------------------------------------------------------------------------------------------- */
 
-typedef struct lstm_case {
+typedef struct rnn_case {
     const char *name;
     int64_t batch, steps, features, units;
     bool bias, states, masks, go_backwards, only_sequence;
     leati_eltwise activation, recurrent;
-} lstm_case;
+} rnn_case;
 
 #define TANH                                                                                                 \
     { LEATI_FN_TANH, 0, 0, 0 }
@@ -499,7 +499,7 @@ typedef struct lstm_case {
 #define HARD_SIGMOID                                                                                         \
     { LEATI_FN_HARD_SIGMOID, 0.2f, 0.5f, 0 }
 
-static const lstm_case lstm_cases[] = {
+static const rnn_case rnn_cases[] = {
     {"usual", 3, 5, 4, 16, true, false, false, false, true, TANH, SIGMOID},
     {"one sample", 1, 6, 8, 64, true, false, false, false, true, TANH, SIGMOID},
     {"units that fill no vector", 5, 4, 3, 7, true, false, false, false, true, TANH, SIGMOID},
@@ -573,75 +573,143 @@ static const lstm_case lstm_cases[] = {
      {LEATI_FN_RELU, 0, INFINITY, 0}},
 };
 
-static void describe_lstm(const lstm_case *c, leati_desc in[LEATI_LSTM_BWD_INPUTS], leati_attrs *attrs) {
+static const char *const cell_names[LEATI_CELL_COUNT] = {"LSTM", "GRU", "GRU, reset after", "SimpleRNN"};
+
+/* Which of a case's further forms: steps that do not count, and a GRU whose dropped h is what it keeps. */
+enum { WITH_STEPS = 1, CARRY_MASKED = 2, FORMS = 4 };
+
+static void describe_rnn(const rnn_case *c, leati_cell cell, int form, leati_desc in[LEATI_RNN_BWD_INPUTS],
+                         leati_attrs *attrs) {
     int64_t n = c->batch, f = c->features, u = c->units;
     const leati_desc absent = ABSENT, state = DIMS(n, u);
-    *attrs = (leati_attrs){.lstm = {.activation = c->activation,
-                                    .recurrent_activation = c->recurrent,
-                                    .go_backwards = c->go_backwards,
-                                    .training = true}};
-    in[LEATI_LSTM_X] = (leati_desc)DIMS(n, c->steps, f);
-    in[LEATI_LSTM_KERNEL] = (leati_desc)DIMS(f, 4 * u);
-    in[LEATI_LSTM_RECURRENT] = (leati_desc)DIMS(u, 4 * u);
-    in[LEATI_LSTM_BIAS] = c->bias ? (leati_desc)DIMS(4 * u) : absent;
-    in[LEATI_LSTM_H0] = in[LEATI_LSTM_C0] = c->states ? state : absent;
-    in[LEATI_LSTM_X_MASK] = c->masks ? (leati_desc)DIMS(4, n, f) : absent;
-    in[LEATI_LSTM_H_MASK] = c->masks ? (leati_desc)DIMS(4, n, u) : absent;
-    in[LEATI_LSTM_SEQUENCE] = in[LEATI_LSTM_DIFF_SEQUENCE] = (leati_desc)DIMS(n, c->steps, u);
-    in[LEATI_LSTM_WORKSPACE] = (leati_desc)DIMS(c->steps, n, 5 * u);
-    in[LEATI_LSTM_DIFF_C_LAST] = c->only_sequence ? absent : state;
+    bool lstm = cell == LEATI_CELL_LSTM;
+    *attrs = (leati_attrs){.rnn = {.cell = cell,
+                                   .activation = c->activation,
+                                   .recurrent_activation = c->recurrent,
+                                   .go_backwards = c->go_backwards,
+                                   .carry_masked = form & CARRY_MASKED,
+                                   .training = true}};
+    in[LEATI_RNN_X] = (leati_desc)DIMS(n, c->steps, f);
+    in[LEATI_RNN_RECURRENT] = (leati_desc)DIMS(u, u);
+    leati_rnn_shape shape = leati_rnn_shape_of(attrs, &in[LEATI_RNN_X], &in[LEATI_RNN_RECURRENT]);
+    int64_t g = shape.gates;
+    in[LEATI_RNN_KERNEL] = (leati_desc)DIMS(f, g * u);
+    in[LEATI_RNN_RECURRENT] = (leati_desc)DIMS(u, g * u);
+    in[LEATI_RNN_BIAS] = !c->bias            ? absent
+                         : shape.biases == 2 ? (leati_desc)DIMS(2, g * u)
+                                             : (leati_desc)DIMS(g * u);
+    in[LEATI_RNN_H0] = c->states ? state : absent;
+    in[LEATI_RNN_C0] = c->states && lstm ? state : absent;
+    in[LEATI_RNN_X_MASK] = c->masks ? (leati_desc)DIMS(g, n, f) : absent;
+    in[LEATI_RNN_H_MASK] = c->masks ? (leati_desc)DIMS(g, n, u) : absent;
+    in[LEATI_RNN_STEPS] = form & WITH_STEPS ? (leati_desc)DIMS(n, c->steps) : absent;
+    in[LEATI_RNN_SEQUENCE] = in[LEATI_RNN_DIFF_SEQUENCE] = (leati_desc)DIMS(n, c->steps, u);
+    in[LEATI_RNN_WORKSPACE] = (leati_desc)DIMS(c->steps, n, shape.kept);
+    in[LEATI_RNN_DIFF_H_LAST] = c->only_sequence ? absent : state;
+    in[LEATI_RNN_DIFF_C_LAST] = c->only_sequence || !lstm ? absent : state;
 }
 
-static void check_lstm_gradients(const lstm_case *c, test_task *t, const leati_desc *in, leat_rng *rng) {
+static void check_rnn_gradients(const rnn_case *c, test_task *t, const leati_desc *in, const char *name,
+                                leat_rng *rng) {
     test_task bwd;
-    test_task_init(&bwd, LEATI_OP_LSTM_BWD, &t->attrs, LEATI_LSTM_BWD_INPUTS, in, 0, 2);
+    test_task_init(&bwd, LEATI_OP_RNN_BWD, &t->attrs, LEATI_RNN_BWD_INPUTS, in, 0, 2);
     test_fill_inputs(&bwd, -1, 1, rng); /* of what stays: the gradients from outside */
-    for (int i = 0; i < LEATI_LSTM_INPUTS; i++)
+    for (int i = 0; i < LEATI_RNN_INPUTS; i++)
         if (t->args[i]) memcpy(bwd.args[i], t->args[i], leati_desc_bytes(&in[i]));
-    memcpy(bwd.args[LEATI_LSTM_SEQUENCE], test_output(t, 0), leati_desc_bytes(&in[LEATI_LSTM_SEQUENCE]));
-    memcpy(bwd.args[LEATI_LSTM_WORKSPACE], test_output(t, 2), leati_desc_bytes(&in[LEATI_LSTM_WORKSPACE]));
-    compare_all(&bwd, c->name, 1e-4);
-    float *weights[LEATI_MAX_OUTPUTS] = {bwd.args[LEATI_LSTM_DIFF_SEQUENCE],
-                                         bwd.args[LEATI_LSTM_DIFF_C_LAST]};
-    for (int i = 0; i < 6; i++)
-        if (in[i].rank >= 0)
-            check_slope(t, weights, i, test_output(&bwd, i), c->name, bwd.implementation, rng);
+    memcpy(bwd.args[LEATI_RNN_SEQUENCE], test_output(t, LEATI_RNN_OUT_SEQUENCE),
+           leati_desc_bytes(&in[LEATI_RNN_SEQUENCE]));
+    memcpy(bwd.args[LEATI_RNN_WORKSPACE], test_output(t, LEATI_RNN_OUT_WORKSPACE),
+           leati_desc_bytes(&in[LEATI_RNN_WORKSPACE]));
+    compare_all(&bwd, name, 1e-4);
+    float *weights[LEATI_MAX_OUTPUTS] = {bwd.args[LEATI_RNN_DIFF_SEQUENCE], bwd.args[LEATI_RNN_DIFF_H_LAST],
+                                         bwd.args[LEATI_RNN_DIFF_C_LAST]};
+    bool bends = c->activation.function == LEATI_FN_RELU || c->recurrent.function == LEATI_FN_RELU;
+    for (int i = 0; i < LEATI_RNN_GRADIENTS && c->batch < 40 && !bends; i++)
+        if (in[i].rank >= 0) check_slope(t, weights, i, test_output(&bwd, i), name, bwd.implementation, rng);
     test_task_fini(&bwd);
 }
 
-static void test_lstm(void **state) {
-    (void)state;
-    leat_rng rng = leat_rng_for(4, 0, 0);
-    for (size_t i = 0; i < sizeof lstm_cases / sizeof lstm_cases[0]; i++) {
-        const lstm_case *c = &lstm_cases[i];
-        leati_desc in[LEATI_LSTM_BWD_INPUTS];
-        leati_attrs attrs;
-        test_task t;
-        describe_lstm(c, in, &attrs);
-        test_task_init(&t, LEATI_OP_LSTM, &attrs, LEATI_LSTM_INPUTS, in, 0, 2);
-        test_fill_inputs(&t, -0.4f, 0.4f, &rng);
-        for (int m = LEATI_LSTM_X_MASK; c->masks && m <= LEATI_LSTM_H_MASK; m++)
-            for (int64_t j = 0; j < leati_desc_count(&in[m]); j++)
-                t.args[m][j] = leat_rng_below(&rng, 4) == 0 ? 0.0f : 4.0f / 3.0f;
-        compare_all(&t, c->name, TOLERANCE);
-        check_lstm_gradients(c, &t, in, &rng);
-        test_task_fini(&t);
+/* Samples of all lengths, of none too, and one with a gap. */
+static void fill_steps(float *steps, int64_t n, int64_t count) {
+    for (int64_t i = 0; i < n * count; i++) {
+        int64_t sample = i / count, step = i % count;
+        steps[i] = sample % 5 == 4 ? step % 2 == 1 : step >= sample % (count + 1);
     }
 }
 
+static void check_rnn(const rnn_case *c, leati_cell cell, int form, leat_rng *rng) {
+    leati_desc in[LEATI_RNN_BWD_INPUTS];
+    leati_attrs attrs;
+    test_task t;
+    char name[128];
+    snprintf(name, sizeof name, "%s, %s%s%s", cell_names[cell], c->name,
+             form & WITH_STEPS ? ", with steps" : "", form & CARRY_MASKED ? ", carry masked" : "");
+    describe_rnn(c, cell, form, in, &attrs);
+    test_task_init(&t, LEATI_OP_RNN, &attrs, LEATI_RNN_INPUTS, in, 0, 2);
+    test_fill_inputs(&t, -0.4f, 0.4f, rng);
+    for (int m = LEATI_RNN_X_MASK; c->masks && m <= LEATI_RNN_H_MASK; m++)
+        for (int64_t j = 0; j < leati_desc_count(&in[m]); j++)
+            t.args[m][j] = leat_rng_below(rng, 4) == 0 ? 0.0f : 4.0f / 3.0f;
+    if (form & WITH_STEPS) fill_steps(t.args[LEATI_RNN_STEPS], c->batch, c->steps);
+    compare_all(&t, name, TOLERANCE);
+    check_rnn_gradients(c, &t, in, name, rng);
+    test_task_fini(&t);
+}
+
+static void test_rnn(void **state) {
+    (void)state;
+    leat_rng rng = leat_rng_for(4, 0, 0);
+    for (size_t i = 0; i < sizeof rnn_cases / sizeof rnn_cases[0]; i++)
+        for (int cell = 0; cell < LEATI_CELL_COUNT; cell++)
+            for (int form = 0; form < FORMS; form++) {
+                bool gru = cell == LEATI_CELL_GRU || cell == LEATI_CELL_GRU_RESET_AFTER;
+                if (!(form & CARRY_MASKED) || (gru && rnn_cases[i].masks))
+                    check_rnn(&rnn_cases[i], (leati_cell)cell, form, &rng);
+            }
+}
+
 /* Nothing kept for a backward pass, and outputs that nobody reads. */
-static void test_lstm_predict(void **state) {
+static void test_rnn_predict(void **state) {
     (void)state;
     leat_rng rng = leat_rng_for(5, 0, 0);
-    for (int unused = 0; unused < 3; unused++) {
-        leati_desc in[LEATI_LSTM_BWD_INPUTS];
-        leati_attrs attrs;
+    for (int cell = 0; cell < LEATI_CELL_COUNT; cell++)
+        for (int unused = 0; unused < 7; unused++) {
+            leati_desc in[LEATI_RNN_BWD_INPUTS];
+            leati_attrs attrs;
+            test_task t;
+            describe_rnn(&rnn_cases[unused % 4], (leati_cell)cell, 0, in, &attrs);
+            attrs.rnn.training = false;
+            test_task_init(&t, LEATI_OP_RNN, &attrs, 4, in, 8u | (uint32_t)unused, 1);
+            test_fill_inputs(&t, -0.5f, 0.5f, &rng);
+            compare_all(&t, "predict", TOLERANCE);
+            test_task_fini(&t);
+        }
+}
+
+/* By hand: h = x + h_before, over 1 (2) 4 (8) 16, where those in brackets do not count. */
+static void test_rnn_steps_by_hand(void **state) {
+    (void)state;
+    const float x[] = {1, 2, 4, 8, 16}, first[] = {0, 0, 1, 0, 1}, none[5] = {0};
+    const leati_eltwise linear = {LEATI_FN_LINEAR, 1, 0, 0};
+    leati_attrs attrs = {.rnn = {.cell = LEATI_CELL_SIMPLE, .activation = linear}};
+    const leati_desc in[LEATI_RNN_INPUTS] = {DIMS(2, 5, 1), DIMS(1, 1), DIMS(1, 1), ABSENT,    DIMS(2, 1),
+                                             ABSENT,        ABSENT,     ABSENT,     DIMS(2, 5)};
+    const float expected[2][2][5] = {{{0, 0, 104, 104, 120}, {0, 0, 0, 0, 0}},
+                                     {{116, 116, 120, 120, 120}, {0, 0, 0, 0, 0}}};
+    const float last[2] = {120, 100};
+    for (int backwards = 0; backwards < 2; backwards++) {
         test_task t;
-        describe_lstm(&lstm_cases[unused], in, &attrs);
-        attrs.lstm.training = false;
-        test_task_init(&t, LEATI_OP_LSTM, &attrs, 4, in, 4u | (uint32_t)unused, 1);
-        test_fill_inputs(&t, -0.5f, 0.5f, &rng);
-        compare_all(&t, "predict", TOLERANCE);
+        attrs.rnn.go_backwards = backwards;
+        test_task_init(&t, LEATI_OP_RNN, &attrs, LEATI_RNN_INPUTS, in, 0, 1);
+        for (int sample = 0; sample < 2; sample++) {
+            memcpy(t.args[LEATI_RNN_X] + 5 * sample, x, sizeof x);
+            memcpy(t.args[LEATI_RNN_STEPS] + 5 * sample, sample ? none : first, sizeof none);
+            t.args[LEATI_RNN_H0][sample] = 100;
+        }
+        t.args[LEATI_RNN_KERNEL][0] = t.args[LEATI_RNN_RECURRENT][0] = 1;
+        test_run_ref(&t);
+        assert_memory_equal(test_output(&t, LEATI_RNN_OUT_SEQUENCE), expected[backwards], sizeof expected[0]);
+        assert_memory_equal(test_output(&t, LEATI_RNN_OUT_H_LAST), last, sizeof last);
         test_task_fini(&t);
     }
 }
@@ -712,13 +780,13 @@ static void test_refusals(void **state) {
          {DIMS(4, 5), DIMS(4), DIMS(5)},
          LEAT_ESHAPE,
          "gamma (5)"},
-        {LEATI_OP_LSTM,
-         {.lstm = {.activation = TANH, .recurrent_activation = SIGMOID}},
+        {LEATI_OP_RNN,
+         {.rnn = {.activation = TANH, .recurrent_activation = SIGMOID}},
          {DIMS(2, 3, 4), DIMS(4, 8), DIMS(3, 12)},
          LEAT_ESHAPE,
          "expected kernel (4, 12), received (4, 8)"},
-        {LEATI_OP_LSTM,
-         {.lstm = {.activation = {LEATI_FN_SQUARE, 0, 0, 0}, .recurrent_activation = SIGMOID}},
+        {LEATI_OP_RNN,
+         {.rnn = {.activation = {LEATI_FN_SQUARE, 0, 0, 0}, .recurrent_activation = SIGMOID}},
          {DIMS(2, 3, 4), DIMS(4, 12), DIMS(3, 12)},
          LEAT_ENOTSUP,
          "activation 'square'"},
@@ -736,12 +804,12 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conv),         cmocka_unit_test(test_conv_by_hand),
-        cmocka_unit_test(test_patches),      cmocka_unit_test(test_patches_by_hand),
-        cmocka_unit_test(test_pooling),      cmocka_unit_test(test_pooling_ties),
-        cmocka_unit_test(test_batch_norm),   cmocka_unit_test(test_lstm),
-        cmocka_unit_test(test_lstm_predict), cmocka_unit_test(test_matmul),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_conv),        cmocka_unit_test(test_conv_by_hand),
+        cmocka_unit_test(test_patches),     cmocka_unit_test(test_patches_by_hand),
+        cmocka_unit_test(test_pooling),     cmocka_unit_test(test_pooling_ties),
+        cmocka_unit_test(test_batch_norm),  cmocka_unit_test(test_rnn),
+        cmocka_unit_test(test_rnn_predict), cmocka_unit_test(test_rnn_steps_by_hand),
+        cmocka_unit_test(test_matmul),      cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

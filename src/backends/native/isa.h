@@ -8,27 +8,33 @@
 #include "engine/geometry.h"
 #include "engine/op.h"
 
-/* The weights of an LSTM packed into panels: (4 gates, padded units / panel, rows, panel).  Units are padded to whole
- * panels per gate, with zeros. */
-typedef struct leati_lstm_packed {
+/* The weights of a recurrent cell packed into panels: (gates, padded units / panel, rows, panel).  Units are padded to
+ * whole panels per gate, with zeros. */
+typedef struct leati_rnn_packed {
     const float *weights; /* rows: features, then units */
-    const float *bias;    /* (4, padded units) */
-    const float *by_h;    /* recurrent transposed: (padded units / panel, 4 padded units, panel) */
-    const float *by_x;    /* kernel transposed: (padded features / panel, 4 padded units, panel) */
-} leati_lstm_packed;
+    const float *bias;    /* (slots, padded units) */
+    const float *by_h;    /* recurrent transposed: (padded units / panel, gates padded units, panel) */
+    const float *by_x;    /* kernel transposed: (padded features / panel, gates padded units, panel) */
+} leati_rnn_packed;
+
+/* Sums of products that a step computes: its gates; a GRU that resets after the product has the last gate's two apart,
+ * x K + b0 in slot 2 and h' R + b1 in slot 3. */
+static inline int64_t leati_rnn_slots(const leati_rnn_shape *shape) {
+    return shape->cell == LEATI_CELL_GRU_RESET_AFTER ? shape->gates + 1 : shape->gates;
+}
 
 /* A block of samples through all steps.  Pointers are those of the op's arguments; NULL where absent. */
-typedef struct leati_lstm_job {
-    const leati_lstm_shape *shape;
-    leati_lstm_packed packed;
+typedef struct leati_rnn_job {
+    const leati_rnn_shape *shape;
+    leati_rnn_packed packed;
     int64_t first, rows; /* samples */
-    float *scratch;      /* as many floats as lstm_scratch says */
-    const float *x, *h0, *c0, *x_mask, *h_mask;
-    float *sequence, *c_last, *workspace; /* inputs of the backward pass but for c_last */
-    const float *diff_sequence, *diff_c_last;
+    float *scratch;      /* as many floats as rnn_scratch says */
+    const float *x, *h0, *c0, *x_mask, *h_mask, *steps;
+    float *sequence, *h_last, *c_last, *workspace; /* the first and the last: inputs of the backward pass */
+    const float *diff_sequence, *diff_h_last, *diff_c_last;
     float *diff_x, *diff_h0, *diff_c0;
-    float *diff_weights; /* packed like weights, then (4, padded units) of the bias; added to */
-} leati_lstm_job;
+    float *diff_weights; /* packed like weights, then (slots, padded units) of the bias; added to */
+} leati_rnn_job;
 
 /* A loop over elements (or rows, or images) first to last - 1, which threads share. */
 typedef struct leati_range_job {
@@ -74,15 +80,15 @@ typedef struct leati_native_isa {
     void (*outer)(const leati_outer_job *job);
     int64_t panel; /* columns */
     int64_t rows;  /* of a block of samples, best a multiple of this */
-    int64_t (*lstm_scratch)(const leati_lstm_shape *shape, int64_t rows, bool backward);
-    void (*lstm_pack)(const leati_lstm_shape *shape, const float *kernel, const float *recurrent,
-                      const float *bias, float *weights, float *packed_bias);
-    /* (rows, 4 units) to (padded rows / panel, 4 padded units, panel) */
-    void (*lstm_pack_transposed)(const leati_lstm_shape *shape, const float *from, int64_t rows, float *to);
-    void (*lstm_unpack)(const leati_lstm_shape *shape, const float *packed, int64_t first_row, int64_t rows,
-                        float *to);
-    void (*lstm_forward)(const leati_lstm_job *job);
-    void (*lstm_backward)(const leati_lstm_job *job);
+    int64_t (*rnn_scratch)(const leati_rnn_shape *shape, int64_t rows, bool backward);
+    void (*rnn_pack)(const leati_rnn_shape *shape, const float *kernel, const float *recurrent,
+                     const float *bias, float *weights, float *packed_bias);
+    /* (rows, gates units) to (padded rows / panel, gates padded units, panel) */
+    void (*rnn_pack_transposed)(const leati_rnn_shape *shape, const float *from, int64_t rows, float *to);
+    void (*rnn_unpack)(const leati_rnn_shape *shape, const float *packed, int64_t first_row, int64_t rows,
+                       float *to);
+    void (*rnn_forward)(const leati_rnn_job *job);
+    void (*rnn_backward)(const leati_rnn_job *job);
 } leati_native_isa;
 
 extern const leati_native_isa leati_native_base;

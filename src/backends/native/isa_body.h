@@ -3,7 +3,7 @@
  * (the table), LEATI_ISA_NAME and LEATI_LANES, and CMake gives it the compiler options. */
 #include "backends/native/gather_body.h"
 #include "backends/native/loops_body.h"
-#include "backends/native/lstm_body.h"
+#include "backends/native/rnn_body.h"
 #include "backends/native/outer_body.h"
 #include "backends/native/reduce_body.h"
 #include "backends/native/resample_body.h"
@@ -35,10 +35,10 @@ const leati_native_isa LEATI_ISA = {
     .outer = outer,
     .panel = LEATI_PANEL,
     .rows = LEATI_ROWS,
-    .lstm_scratch = lstm_scratch,
-    .lstm_pack = lstm_pack,
-    .lstm_pack_transposed = lstm_pack_transposed,
-    .lstm_unpack = lstm_unpack,
-    .lstm_forward = lstm_forward,
-    .lstm_backward = lstm_backward,
+    .rnn_scratch = rnn_scratch,
+    .rnn_pack = rnn_pack,
+    .rnn_pack_transposed = rnn_pack_transposed,
+    .rnn_unpack = rnn_unpack,
+    .rnn_forward = rnn_forward,
+    .rnn_backward = rnn_backward,
 };

@@ -26,8 +26,8 @@
     X(POOLING_BWD, pooling_bwd)                                                                              \
     X(RESAMPLE, resample)                                                                                    \
     X(RESAMPLE_BWD, resample_bwd)                                                                            \
-    X(LSTM, lstm)                                                                                            \
-    X(LSTM_BWD, lstm_bwd)                                                                                    \
+    X(RNN, rnn)                                                                                              \
+    X(RNN_BWD, rnn_bwd)                                                                                      \
     X(MOVING_AVERAGE, moving_average)                                                                        \
     X(UPDATE_SGD, update_sgd)                                                                                \
     X(UPDATE_RMSPROP, update_rmsprop)                                                                        \

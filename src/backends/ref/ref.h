@@ -23,8 +23,8 @@ extern const leati_backend leati_backend_ref;
     X(BATCH_NORM, batch_norm)                                                                                \
     X(BATCH_NORM_APPLY, batch_norm_apply)                                                                    \
     X(BATCH_NORM_BWD, batch_norm_bwd)                                                                        \
-    X(LSTM, lstm)                                                                                            \
-    X(LSTM_BWD, lstm_bwd)                                                                                    \
+    X(RNN, rnn)                                                                                              \
+    X(RNN_BWD, rnn_bwd)                                                                                      \
     X(MATMUL, matmul)                                                                                        \
     X(ELTWISE, eltwise)                                                                                      \
     X(ELTWISE_BWD, eltwise_bwd)                                                                              \

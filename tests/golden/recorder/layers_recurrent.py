@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases: LSTM with every argument of 2.3.1's configuration but `stateful`."""
+from . import layers_cells
 from .layers_core import GROUP, stack
 from .model_case import record
 from .session import keras
@@ -78,3 +79,4 @@ def run(root):
     """All of this module."""
     single(root)
     states(root)
+    layers_cells.run(root)

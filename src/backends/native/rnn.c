@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RNN and RNN_BWD: packs the weights, then gives each thread its blocks of samples.  Layer: backends/native.
+ * Threads add their weight gradients up in the order of the threads, so that a run is repeatable. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/native/ops.h"
+#include "backends/native/isa.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+#define BLOCK_ROWS  48 /* state, gates and weights of 64 units stay in half a megabyte of cache */
+#define THREAD_ROWS 8  /* with fewer samples each, threads only repeat the reading of the weights */
+
+typedef struct rnn_state {
+    leati_rnn_shape shape;
+    const leati_native_isa *isa;
+    int inputs, threads;
+    int64_t block_rows, blocks;
+    int64_t padded_units, padded_features;
+    int64_t bias;                /* where it begins among the packed weights */
+    int64_t weights, by_h, by_x; /* floats of each packed matrix; 0: not needed */
+    int64_t gradient;            /* floats of one thread's packed gradients */
+    int64_t block_scratch;
+} rnn_state;
+
+static int64_t round_up(int64_t n, int64_t unit) {
+    return (n + unit - 1) / unit * unit;
+}
+
+static void choose_blocks(rnn_state *s, int threads) {
+    int64_t most = s->shape.batch / THREAD_ROWS;
+    s->threads = most < 1 ? 1 : most < threads ? (int)most : threads;
+    int64_t share = (s->shape.batch + s->threads - 1) / s->threads;
+    int64_t rounds = (share + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    s->block_rows = rounds > 0 ? (share + rounds - 1) / rounds : 1;
+    s->blocks = (s->shape.batch + s->block_rows - 1) / s->block_rows;
+}
+
+/* Scratch: packed weights and bias, transposed ones, then per thread its gradients and its block's own. */
+static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool backward, leat_error *err) {
+    rnn_state *s = leati_calloc(1, sizeof *s);
+    if (!s) return leati_fail_memory(err, sizeof *s, "a recurrent cell");
+    s->shape =
+        leati_rnn_shape_of(task->attrs, &task->inputs[LEATI_RNN_X], &task->inputs[LEATI_RNN_RECURRENT]);
+    s->isa = leati_native_isa_of();
+    s->inputs = task->input_count;
+    choose_blocks(s, task->threads);
+    s->padded_units = round_up(s->shape.units, s->isa->panel);
+    s->padded_features = round_up(s->shape.features, s->isa->panel);
+    int64_t gates = s->shape.gates * s->padded_units;
+    s->bias = (s->shape.features + s->shape.units) * gates;
+    s->weights = s->bias + leati_rnn_slots(&s->shape) * s->padded_units;
+    if (backward) {
+        s->by_h = gates * s->padded_units;
+        s->by_x = task->unused & 1 ? 0 : gates * s->padded_features;
+        s->gradient = s->weights;
+    }
+    s->block_scratch = round_up(s->isa->rnn_scratch(&s->shape, s->block_rows, backward), 16);
+    kernel->scratch_bytes =
+        (size_t)(s->weights + s->by_h + s->by_x + s->threads * (s->gradient + s->block_scratch)) *
+        sizeof(float);
+    kernel->state = s;
+    kernel->destroy = leati_free;
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", s->isa->name);
+    return LEAT_OK;
+}
+
+static const float *input(const rnn_state *s, void *const *args, int i) {
+    return i < s->inputs ? args[i] : NULL;
+}
+
+static leati_rnn_job job_of(const rnn_state *s, void *const *args, float *scratch) {
+    leati_rnn_job job = {.shape = &s->shape,
+                         .x = input(s, args, LEATI_RNN_X),
+                         .h0 = input(s, args, LEATI_RNN_H0),
+                         .c0 = input(s, args, LEATI_RNN_C0),
+                         .x_mask = input(s, args, LEATI_RNN_X_MASK),
+                         .h_mask = input(s, args, LEATI_RNN_H_MASK),
+                         .steps = input(s, args, LEATI_RNN_STEPS)};
+    float *bias = scratch + s->bias;
+    const float *recurrent = input(s, args, LEATI_RNN_RECURRENT);
+    s->isa->rnn_pack(&s->shape, input(s, args, LEATI_RNN_KERNEL), recurrent, input(s, args, LEATI_RNN_BIAS),
+                     scratch, bias);
+    job.packed = (leati_rnn_packed){.weights = scratch, .bias = bias};
+    if (s->by_h > 0) {
+        s->isa->rnn_pack_transposed(&s->shape, recurrent, s->shape.units, scratch + s->weights);
+        job.packed.by_h = scratch + s->weights;
+    }
+    if (s->by_x > 0) {
+        float *by_x = scratch + s->weights + s->by_h;
+        s->isa->rnn_pack_transposed(&s->shape, input(s, args, LEATI_RNN_KERNEL), s->shape.features, by_x);
+        job.packed.by_x = by_x;
+    }
+    return job;
+}
+
+/* One thread's blocks, one after the other. */
+static void run_share(const rnn_state *s, leati_rnn_job job, float *own, int thread,
+                      void (*block)(const leati_rnn_job *job)) {
+    job.diff_weights = own;
+    if (s->gradient > 0) memset(own, 0, (size_t)s->gradient * sizeof *own);
+    job.scratch = own + s->gradient;
+    for (int64_t b = s->blocks * thread / s->threads; b < s->blocks * (thread + 1) / s->threads; b++) {
+        job.first = b * s->block_rows;
+        job.rows = s->shape.batch - job.first < s->block_rows ? s->shape.batch - job.first : s->block_rows;
+        block(&job);
+    }
+}
+
+static void run_blocks(const rnn_state *s, const leati_rnn_job *job, float *own,
+                       void (*block)(const leati_rnn_job *job)) {
+    int64_t each = s->gradient + s->block_scratch;
+    if (s->threads == 1) {
+        run_share(s, *job, own, 0, block);
+        return;
+    }
+#pragma omp parallel for num_threads(s->threads) schedule(static, 1)
+    for (int thread = 0; thread < s->threads; thread++)
+        run_share(s, *job, own + thread * each, thread, block);
+}
+
+static leat_status run_forward(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                               leat_error *err) {
+    const rnn_state *s = kernel->state;
+    float *scratch = run->scratch;
+    leati_rnn_job job = job_of(s, args, scratch);
+    (void)err;
+    void *const *out = args + s->inputs;
+    job.sequence = out[LEATI_RNN_OUT_SEQUENCE];
+    job.h_last = out[LEATI_RNN_OUT_H_LAST];
+    job.c_last = s->shape.cell == LEATI_CELL_LSTM ? out[LEATI_RNN_OUT_C_LAST] : NULL;
+    job.workspace = s->shape.training ? out[LEATI_RNN_OUT_WORKSPACE] : NULL;
+    run_blocks(s, &job, scratch + s->weights, s->isa->rnn_forward);
+    return LEAT_OK;
+}
+
+/* Sums the threads' gradients into the first one's and writes them out. */
+static void finish_gradients(const rnn_state *s, float *own, float *kernel, float *recurrent, float *bias) {
+    int64_t each = s->gradient + s->block_scratch;
+    for (int thread = 1; thread < s->threads; thread++)
+        for (int64_t i = 0; i < s->gradient; i++) own[i] += own[thread * each + i];
+    if (kernel) s->isa->rnn_unpack(&s->shape, own, 0, s->shape.features, kernel);
+    if (recurrent) s->isa->rnn_unpack(&s->shape, own, s->shape.features, s->shape.units, recurrent);
+    const float *by_bias = own + s->bias;
+    for (int64_t i = 0; bias && i < s->shape.biases * s->shape.gates; i++) {
+        int64_t gate = i % s->shape.gates, slot = i >= s->shape.gates && gate == 2 ? 3 : gate;
+        memcpy(bias + i * s->shape.units, by_bias + slot * s->padded_units,
+               (size_t)s->shape.units * sizeof *bias);
+    }
+}
+
+static leat_status run_backward(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                                leat_error *err) {
+    const rnn_state *s = kernel->state;
+    void *const *out = args + s->inputs;
+    float *scratch = run->scratch, *own = scratch + s->weights + s->by_h + s->by_x;
+    leati_rnn_job job = job_of(s, args, scratch);
+    (void)err;
+    job.sequence = args[LEATI_RNN_SEQUENCE];
+    job.workspace = args[LEATI_RNN_WORKSPACE];
+    job.diff_sequence = args[LEATI_RNN_DIFF_SEQUENCE];
+    job.diff_h_last = args[LEATI_RNN_DIFF_H_LAST];
+    job.diff_c_last = args[LEATI_RNN_DIFF_C_LAST];
+    job.diff_x = s->by_x > 0 ? out[LEATI_RNN_X] : NULL;
+    job.diff_h0 = out[LEATI_RNN_H0];
+    job.diff_c0 = s->shape.cell == LEATI_CELL_LSTM ? out[LEATI_RNN_C0] : NULL;
+    run_blocks(s, &job, own, s->isa->rnn_backward);
+    finish_gradients(s, own, out[LEATI_RNN_KERNEL], out[LEATI_RNN_RECURRENT], out[LEATI_RNN_BIAS]);
+    return LEAT_OK;
+}
+
+leat_status leati_native_rnn(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    (void)why;
+    LEATI_TRY(prepare(task, kernel, false, err));
+    kernel->run = run_forward;
+    return LEAT_OK;
+}
+
+leat_status leati_native_rnn_bwd(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    (void)why;
+    LEATI_TRY(prepare(task, kernel, true, err));
+    kernel->run = run_backward;
+    return LEAT_OK;
+}

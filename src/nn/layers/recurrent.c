@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SimpleRNN, GRU and LSTM: they output the last step or all, and the states where asked.  Further inputs are the initial
+ * states.  A mask makes steps not count (engine/op.h, RNN); outputs of all steps keep it.  `unroll` changes nothing.
+ * Source: keras.layers.recurrent.  Layer: nn. */
+#include "nn/layers/recurrent.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "engine/geometry.h"
+
+static int64_t gates_of(leati_cell cell) {
+    return cell == LEATI_CELL_LSTM ? 4 : cell == LEATI_CELL_SIMPLE ? 1 : 3;
+}
+
+int leati_recurrent_states(const leati_recurrent *config) {
+    return config->cell == LEATI_CELL_LSTM ? 2 : 1;
+}
+
+static double between_0_and_1(double rate) {
+    return rate > 1 ? 1 : rate > 0 ? rate : 0; /* as Keras does; NaN is 0 */
+}
+
+leat_status leati_recurrent_check(leati_layer *layer, leati_cell cell, leat_error *err) {
+    leati_recurrent *c = layer->config;
+    leati_eltwise ignored;
+    c->cell = cell;
+    if (c->stateful)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "stateful: expected false, received true; pass the states instead: return_state gives "
+            "them, and further inputs take them");
+    if (!leati_activation_eltwise(&c->activation, &ignored) ||
+        !leati_activation_eltwise(&c->recurrent_activation, &ignored))
+        return leati_fail(err, LEAT_ENOTSUP, "expected activations of single numbers, received softmax");
+    if (c->implementation > 2)
+        return leati_fail(err, LEAT_EINVAL, "implementation: expected 1 or 2, received %lld",
+                          (long long)c->implementation);
+    if (c->implementation == 0) c->implementation = 1; /* as Keras does */
+    c->dropout = between_0_and_1(c->dropout);
+    c->recurrent_dropout = between_0_and_1(c->recurrent_dropout);
+    return LEAT_OK;
+}
+
+static leat_status check_states(const leati_recurrent *c, int input_count, const leati_shape *inputs,
+                                leat_error *err) {
+    int states = leati_recurrent_states(c);
+    if (input_count > 1 && input_count != 1 + states)
+        return leati_fail(err, LEAT_EINVAL, "expected 1 input, or %d with the initial state%s, received %d",
+                          1 + states, states > 1 ? "s" : "", input_count);
+    for (int i = 1; i < input_count; ++i)
+        if (inputs[i].rank != 2 || (inputs[i].dims[1] >= 0 && inputs[i].dims[1] != c->units))
+            return leati_shape_unexpected(&inputs[i], "initial states of shape (batch, units)", err);
+    return LEAT_OK;
+}
+
+leat_status leati_recurrent_infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                                  leati_shape *outputs, int *output_count, leat_error *err) {
+    const leati_recurrent *c = layer->config;
+    leati_shape state = {.rank = 2, .dims = {inputs[0].dims[0], c->units}};
+    if (inputs[0].rank != 3)
+        return leati_shape_unexpected(&inputs[0], "a sequence (batch, steps, features)", err);
+    LEATI_TRY(check_states(c, input_count, inputs, err));
+    outputs[0] = state;
+    if (c->return_sequences)
+        outputs[0] = (leati_shape){.rank = 3, .dims = {inputs[0].dims[0], inputs[0].dims[1], c->units}};
+    if (!c->return_state) return LEAT_OK;
+    outputs[1] = outputs[2] = state;
+    *output_count = 1 + leati_recurrent_states(c);
+    return LEAT_OK;
+}
+
+/* ---- Weights ---- */
+
+/* Keras's unit_forget_bias: the forget gate's quarter is 1. */
+static leat_status draw_bias(const void *layer_config, int rank, const int64_t *dims, leat_rng *rng,
+                             float *out, leat_error *err) {
+    const leati_recurrent *c = layer_config;
+    const int64_t one = c->units, two = 2 * c->units;
+    (void)rank, (void)dims;
+    LEATI_TRY(leati_initializer_draw(c->bias.initializer, 1, &one, leat_rng_u64(rng), 0, out, err));
+    for (int64_t i = one; i < two; ++i) out[i] = 1.0f;
+    return leati_initializer_draw(c->bias.initializer, 1, &two, leat_rng_u64(rng), 0, out + two, err);
+}
+
+/* Keras takes an Identity for each gate, and forgets its gain. */
+static leat_status draw_identity(const void *layer_config, int rank, const int64_t *dims, leat_rng *rng,
+                                 float *out, leat_error *err) {
+    (void)layer_config, (void)rank, (void)rng, (void)err;
+    memset(out, 0, (size_t)(dims[0] * dims[1]) * sizeof *out);
+    for (int64_t row = 0; row < dims[0]; ++row)
+        for (int64_t column = row; column < dims[1]; column += dims[0]) out[row * dims[1] + column] = 1.0f;
+    return LEAT_OK;
+}
+
+static const leati_initializer_type bias_type = {.class_name = "LSTM's bias",
+                                                 .seed_offset = SIZE_MAX,
+                                                 .draw = draw_bias};
+static const leati_initializer_type identity_type = {.class_name = "an identity for each gate",
+                                                     .seed_offset = SIZE_MAX,
+                                                     .draw = draw_identity};
+
+static bool is_identity(const leati_initializer *initializer) {
+    return initializer && strcmp(initializer->type->class_name, "Identity") == 0;
+}
+
+static leat_status add_bias(leati_layer *layer, const leati_part *bias, int64_t width, leat_error *err) {
+    const leati_recurrent *c = layer->config;
+    bool two = c->cell == LEATI_CELL_GRU_RESET_AFTER;
+    const int64_t dims[] = {2, width};
+    if (!c->use_bias) return LEAT_OK;
+    return leati_part_add(layer, "bias", bias, two ? 2 : 1, two ? dims : &width, err);
+}
+
+leat_status leati_recurrent_build(leati_layer *layer, int input_count, const leati_shape *inputs,
+                                  leat_error *err) {
+    leati_recurrent *c = layer->config;
+    const int64_t in = inputs[0].dims[2], gates = gates_of(c->cell), width = gates * c->units;
+    leati_part recurrent = c->recurrent, bias = c->bias;
+    (void)input_count;
+    if (in < 1) return leati_shape_unexpected(&inputs[0], "a sequence whose features are known", err);
+    if (c->units > INT32_MAX / gates)
+        return leati_fail(err, LEAT_EINVAL, "units: expected at most %lld, received %lld",
+                          (long long)(INT32_MAX / gates), (long long)c->units);
+    c->recurrent_identity = (leati_initializer){&identity_type, c};
+    c->forget_bias = (leati_initializer){&bias_type, c};
+    if (gates > 1 && is_identity(recurrent.initializer)) recurrent.initializer = &c->recurrent_identity;
+    if (c->unit_forget_bias && bias.initializer) bias.initializer = &c->forget_bias;
+    LEATI_TRY(leati_part_add(layer, "kernel", &c->kernel, 2, (int64_t[]){in, width}, err));
+    LEATI_TRY(leati_part_add(layer, "recurrent_kernel", &recurrent, 2, (int64_t[]){c->units, width}, err));
+    return add_bias(layer, &bias, width, err);
+}
+
+/* ---- Lowering ---- */
+
+/* Factors (gates, N, size), constant over time; LEATI_NONE where nothing is dropped. */
+static leati_value dropout_mask(const leati_recurrent *c, leati_lowering *lowering, double rate, int64_t n,
+                                int64_t size, uint64_t stream) {
+    if (lowering->mode != LEATI_TRAIN || !(rate > 0 && rate < 1)) return LEATI_NONE;
+    const int64_t dims[] = {gates_of(c->cell), n, size};
+    leati_value ones = leati_full(lowering->graph, 3, dims, 1.0f);
+    uint32_t shared = c->implementation == 2 ? 1u : 0u; /* axis 0: the gates */
+    return leati_dropout(lowering->graph, ones, (float)rate, shared, stream);
+}
+
+static leati_value last_step(leati_graph *g, leati_value sequence) {
+    const leati_desc *desc = leati_graph_desc(g, sequence);
+    if (desc->rank != 3) return LEATI_INVALID;
+    int64_t n = desc->shape[0], steps = desc->shape[1], units = desc->shape[2];
+    leati_value last = leati_slice_axis(g, sequence, 1, steps - 1, 1);
+    return leati_reshape(g, last, 2, (int64_t[]){n, units});
+}
+
+static leati_attrs attrs_of(const leati_recurrent *c, const leati_lowering *lowering) {
+    leati_attrs attrs = {.rnn = {.cell = c->cell,
+                                 .go_backwards = c->go_backwards,
+                                 .carry_masked = c->implementation == 2,
+                                 .training = lowering->mode == LEATI_TRAIN}};
+    leati_activation_eltwise(&c->activation, &attrs.rnn.activation);
+    leati_activation_eltwise(&c->recurrent_activation, &attrs.rnn.recurrent_activation);
+    return attrs;
+}
+
+void leati_recurrent_lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                           const leati_value *inputs, leati_value *outputs) {
+    const leati_recurrent *c = layer->config;
+    leati_graph *g = lowering->graph;
+    const leati_desc desc = *leati_graph_desc(g, inputs[0]);
+    leati_value args[LEATI_RNN_INPUTS], out[LEATI_MAX_OUTPUTS];
+    leati_attrs attrs = attrs_of(c, lowering);
+    int states = leati_recurrent_states(c);
+    for (int i = 0; i < LEATI_MAX_OUTPUTS; ++i) out[i] = LEATI_INVALID;
+    for (int i = 0; i < LEATI_RNN_INPUTS; ++i) args[i] = LEATI_NONE;
+    args[LEATI_RNN_X] = inputs[0];
+    args[LEATI_RNN_KERNEL] = leati_layer_weight(layer, lowering, 0);
+    args[LEATI_RNN_RECURRENT] = leati_layer_weight(layer, lowering, 1);
+    if (c->use_bias) args[LEATI_RNN_BIAS] = leati_layer_weight(layer, lowering, 2);
+    for (int i = 1; i < input_count; ++i) args[LEATI_RNN_H0 + i - 1] = inputs[i];
+    args[LEATI_RNN_X_MASK] =
+        dropout_mask(c, lowering, c->dropout, desc.shape[0], desc.shape[2], lowering->stream);
+    args[LEATI_RNN_H_MASK] =
+        dropout_mask(c, lowering, c->recurrent_dropout, desc.shape[0], c->units, lowering->stream + 1);
+    args[LEATI_RNN_STEPS] = lowering->input_masks[0];
+    leati_graph_node(g, LEATI_OP_RNN, &attrs, LEATI_RNN_INPUTS, args, out);
+    /* Where no step counts, the last output is 0, but the state is the initial one. */
+    bool apart = args[LEATI_RNN_STEPS] != LEATI_NONE && input_count > 1;
+    outputs[0] = c->return_sequences ? out[LEATI_RNN_OUT_SEQUENCE]
+                 : apart             ? last_step(g, out[LEATI_RNN_OUT_SEQUENCE])
+                                     : out[LEATI_RNN_OUT_H_LAST];
+    for (int i = 0; c->return_state && i < states; ++i) outputs[1 + i] = out[LEATI_RNN_OUT_H_LAST + i];
+    lowering->output_masks[0] = c->return_sequences ? lowering->input_masks[0] : LEATI_NONE;
+    leati_lowering_add_activity(lowering, &c->activity_regularizer, c->return_state ? 1 + states : 1,
+                                outputs);
+}
