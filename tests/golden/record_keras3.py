@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes legacy .h5 files with current Keras, and what it predicts: files/keras3_*.h5 and .npz."""
+"""Writes legacy .h5 files with current Keras, and what it predicts: files/keras3_*.h5 and .npz; and layers that it
+alone has."""
 import collections
 import os
 
@@ -10,7 +11,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 import keras  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-from recorder import store  # noqa: E402
+from recorder import keras3_layers, store  # noqa: E402
 
 L = keras.layers
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -101,6 +102,7 @@ def main():
     keras.utils.set_random_seed(3)
     for build in (sequential, functional, lstm):
         case(os.path.join(HERE, "files"), "keras3_" + build.__name__, build)
+    keras3_layers.run(os.path.join(HERE, "keras-2.3.1"))
 
 
 if __name__ == "__main__":
