@@ -16,6 +16,7 @@
 #include "nn/constraint.h"
 #include "nn/initializer.h"
 #include "nn/regularizer.h"
+#include "nn/wrapping.h"
 
 #define VALUE_BYTES 64
 #define MAX_KEYS    64
@@ -108,6 +109,12 @@ static leat_status read_choice(const leati_field *field, const json_t *value, vo
         *(int32_t *)member = i;
         return LEAT_OK;
     }
+    if (field->nullable && json_is_null(value)) {
+        int32_t count = 0;
+        while (field->choices[count]) ++count;
+        *(int32_t *)member = count;
+        return LEAT_OK;
+    }
     return no_choice(field, value, err);
 }
 
@@ -182,6 +189,7 @@ static leat_status read_object(const leati_field *field, const json_t *value, vo
     case LEATI_FIELD_INITIALIZER: status = leati_initializer_read(member, value, err); break;
     case LEATI_FIELD_REGULARIZER: status = leati_regularizer_read(member, value, err); break;
     case LEATI_FIELD_CONSTRAINT: status = leati_constraint_read(member, value, err); break;
+    case LEATI_FIELD_LAYER: status = leati_layer_read(member, value, err); break;
     default: break;
     }
     return leati_prefix(status, err, "%s", field->key);
@@ -214,7 +222,8 @@ static leat_status read_preset(const leati_field *field, void *member, leat_erro
 
 /* Whether null in the configuration asks for the default: Keras's data_format=None. */
 static bool means_preset(const leati_field *field, const json_t *value) {
-    return !value || (json_is_null(value) && field->kind == LEATI_FIELD_CHOICE && field->preset);
+    return !value ||
+           (json_is_null(value) && field->kind == LEATI_FIELD_CHOICE && field->preset && !field->nullable);
 }
 
 static const leati_field *find_field(const leati_field *fields, const char *key) {
@@ -300,6 +309,7 @@ static json_t *pairs_value(const leati_field *field, const leati_ints *ints) {
 static json_t *plain_value(const leati_field *field, const void *member) {
     int64_t whole_number;
     double real;
+    const char *name;
     switch (field->kind) {
     case LEATI_FIELD_INT:
     case LEATI_FIELD_OPTIONAL_INT:
@@ -310,7 +320,9 @@ static json_t *plain_value(const leati_field *field, const void *member) {
         real = *(const double *)member;
         return isnan(real) ? json_null() : leati_json_real(real);
     case LEATI_FIELD_BOOL: return json_boolean(*(const bool *)member);
-    case LEATI_FIELD_CHOICE: return json_string(field->choices[*(const int32_t *)member]);
+    case LEATI_FIELD_CHOICE:
+        name = field->choices[*(const int32_t *)member];
+        return name ? json_string(name) : json_null();
     case LEATI_FIELD_PAIRS: return pairs_value(field, member);
     default: return list_value(field, member);
     }
@@ -323,6 +335,7 @@ static leat_status write_member(const leati_field *field, const void *member, js
         return leati_initializer_write(*(leati_initializer *const *)member, out, err);
     case LEATI_FIELD_REGULARIZER: return leati_regularizer_write(member, out, err);
     case LEATI_FIELD_CONSTRAINT: return leati_constraint_write(member, out, err);
+    case LEATI_FIELD_LAYER: return leati_layer_write(*(leati_layer *const *)member, out, err);
     default: *out = plain_value(field, member); return *out ? LEAT_OK : LEAT_ENOMEM;
     }
 }
@@ -362,7 +375,9 @@ leat_status leati_fields_write(const leati_field *fields, const void *config, js
 }
 
 void leati_fields_fini(const leati_field *fields, void *config) {
-    for (const leati_field *field = fields; field->key; ++field)
-        if (field->kind == LEATI_FIELD_INITIALIZER)
-            leati_initializer_destroy((leati_initializer **)((char *)config + field->offset));
+    for (const leati_field *field = fields; field->key; ++field) {
+        void *member = (char *)config + field->offset;
+        if (field->kind == LEATI_FIELD_INITIALIZER) leati_initializer_destroy(member);
+        if (field->kind == LEATI_FIELD_LAYER) leati_layer_destroy(member);
+    }
 }

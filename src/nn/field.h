@@ -35,7 +35,8 @@ typedef enum leati_field_kind {
     LEATI_FIELD_ACTIVATION,  /* leati_activation (nn/activation.h) */
     LEATI_FIELD_INITIALIZER, /* leati_initializer * (nn/initializer.h); NULL is null */
     LEATI_FIELD_REGULARIZER, /* leati_regularizer (nn/regularizer.h); kind none is null */
-    LEATI_FIELD_CONSTRAINT   /* leati_constraint (nn/constraint.h); kind none is null */
+    LEATI_FIELD_CONSTRAINT,  /* leati_constraint (nn/constraint.h); kind none is null */
+    LEATI_FIELD_LAYER        /* leati_layer * (nn/wrapping.h); NULL is null */
 } leati_field_kind;
 
 typedef struct leati_field {
@@ -45,6 +46,7 @@ typedef struct leati_field {
     size_t offset;      /* of the member in the configuration's struct */
     const char *preset; /* the default, as JSON text: "\"valid\"", "[1, 1]"; NULL: the key is required */
     const char *const *choices; /* CHOICE: names, NULL-terminated */
+    bool nullable;              /* CHOICE: null is one more, behind the names, and not the default */
     double minimum;             /* INT, FLOAT, TUPLE...: smallest value allowed where `limited` */
     bool limited;
     bool hidden; /* read, but not written (a legacy key) */

@@ -120,6 +120,7 @@ leat_status leati_layer_create(leati_layer **out, const leati_layer_type *type, 
 
 void leati_layer_destroy(leati_layer **layer) {
     if (!*layer) return;
+    if ((*layer)->config && (*layer)->type->fini) (*layer)->type->fini((*layer)->config);
     if ((*layer)->config) leati_fields_fini((*layer)->type->fields, (*layer)->config);
     leati_free((*layer)->config);
     leati_free(*layer);
@@ -210,6 +211,10 @@ leat_status leati_layer_build(leati_layer *layer, int input_count, const leati_s
 leat_status leati_layer_add_weight(leati_layer *layer, const leati_weight_spec *spec, leat_error *err) {
     leati_shape shape = {.rank = spec->rank};
     int64_t count = (int64_t)sizeof(float);
+    if (layer->outer) {
+        ++layer->weight_count;
+        return leati_layer_add_weight(layer->outer, spec, err);
+    }
     if (layer->weight_count == LEATI_LAYER_MAX_WEIGHTS)
         return leati_fail(err, LEAT_EINTERNAL, "more than %d weights", LEATI_LAYER_MAX_WEIGHTS);
     memcpy(shape.dims, spec->dims, sizeof shape.dims);
@@ -233,11 +238,13 @@ leat_status leati_layer_add_weight(leati_layer *layer, const leati_weight_spec *
 /* ---- Lowering ---- */
 
 leati_value leati_layer_weight(const leati_layer *layer, const leati_lowering *lowering, int index) {
+    for (; layer->outer; layer = layer->outer) index += layer->first_outer_weight;
     const leati_weight *weight = &layer->weights[index];
     return leati_graph_state(lowering->graph, LEATI_SLAB_WEIGHTS, weight->offset_bytes, &weight->desc);
 }
 
 bool leati_lowering_trains(const leati_lowering *lowering, const leati_layer *layer) {
+    while (layer->outer) layer = layer->outer;
     return lowering->mode == LEATI_TRAIN && layer->trains;
 }
 
@@ -252,7 +259,7 @@ void leati_lowering_add_loss(leati_lowering *lowering, leati_value scalar) {
 
 void leati_lowering_add_activity(leati_lowering *lowering, const leati_regularizer *regularizer,
                                  int output_count, const leati_value *outputs) {
-    if (lowering->mode == LEATI_PREDICT) return;
+    if (lowering->mode == LEATI_PREDICT || lowering->inside) return;
     for (int i = 0; i < output_count; ++i)
         leati_lowering_add_loss(lowering, leati_regularizer_lower(regularizer, lowering->graph, outputs[i]));
 }

@@ -19,7 +19,7 @@ typedef struct leati_layer leati_layer;
 typedef struct leati_layer_type leati_layer_type;
 
 #define LEATI_LAYER_MAX_WEIGHTS 8
-#define LEATI_LAYER_MAX_OUTPUTS 4
+#define LEATI_LAYER_MAX_OUTPUTS 6
 
 /* A shape with the batch dimension in front; -1 where it is not known before a batch comes. */
 typedef struct leati_shape {
@@ -55,6 +55,9 @@ struct leati_layer {
     void *config; /* type->config_bytes, laid out by type->fields */
     int32_t weight_count;
     leati_weight weights[LEATI_LAYER_MAX_WEIGHTS];
+    leati_layer
+        *outer; /* that it is wrapped by, and that has its weights, from first_outer_weight on; or NULL */
+    int32_t first_outer_weight;
 };
 
 /* What a lowering has at hand. */
@@ -68,6 +71,7 @@ typedef struct leati_lowering {
     /* Of the call being lowered: f32, 1 where a step counts and 0 where it does not, with the first axes of its tensor
      * (N, T); LEATI_NONE: all count. */
     leati_value input_masks[LEATI_MAX_INPUTS], output_masks[LEATI_LAYER_MAX_OUTPUTS];
+    bool inside; /* of a wrapper, which counts the outputs' penalties itself */
 } leati_lowering;
 
 /* What becomes of a mask that an input has: Keras's supports_masking and compute_mask. */
@@ -94,6 +98,8 @@ struct leati_layer_type {
     leati_masking masking;
     /* Checks what a row cannot say, and settles what depends on other rows (strides by pool_size); may be NULL. */
     leat_status (*check)(leati_layer *layer, leat_error *err);
+    /* Frees what check made in the configuration; may be NULL. */
+    void (*fini)(void *config);
     /* Shapes of the outputs; *output_count is 1 unless set. */
     leat_status (*infer)(const leati_layer *layer, int input_count, const leati_shape *inputs,
                          leati_shape *outputs, int *output_count, leat_error *err);

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "engine/build.h"
 #include "nn/network.h"
+#include "nn/wrapping.h"
 
 uint64_t leati_stream(uint64_t parent, const char *name) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
@@ -130,6 +131,13 @@ static leat_status lower_layer(const leati_layer *layer, leati_lowering *lowerin
         outputs->masks[i] = masking == LEATI_MASK_PASSED ? joined : lowering->output_masks[i];
     }
     return leati_graph_check(lowering->graph, err);
+}
+
+leat_status leati_layer_lower(const leati_layer *layer, leati_lowering *lowering, leati_inner_call *call,
+                              leat_error *err) {
+    const tensors in = {call->inputs, call->masks};
+    const made out = {call->outputs, call->output_masks};
+    return lower_layer(layer, lowering, call->input_count, &in, call->output_count, &out, err);
 }
 
 static leat_status lower_turn(const leat_model *model, leati_lowering *lowering, uint64_t stream,

@@ -25,9 +25,30 @@ static bool is_model_class(const char *class_name) {
     return false;
 }
 
+static json_t *with_old_presets(const leati_layer_type *type, const json_t *config, const version *v);
+
+/* Puts them beneath the configuration of a layer inside, in place of the key; false without memory. */
+static bool renew_inner(json_t *copy, const char *key, const version *v) {
+    const json_t *value = json_object_get(copy, key), *config = json_object_get(value, "config");
+    const char *class_name = json_string_value(json_object_get(value, "class_name"));
+    const leati_layer_type *type = class_name ? leati_layer_type_find(class_name, NULL) : NULL;
+    if (!type || !json_is_object(config)) return true;
+    json_t *outer = json_copy((json_t *)(uintptr_t)value), *inner = with_old_presets(type, config, v);
+    bool set = outer && inner && json_object_set(outer, "config", inner) == 0 &&
+               json_object_set(copy, key, outer) == 0;
+    json_decref(outer);
+    json_decref(inner);
+    return set;
+}
+
 /* The configuration with the older version's defaults beneath it; a new reference, NULL without memory. */
 static json_t *with_old_presets(const leati_layer_type *type, const json_t *config, const version *v) {
     json_t *copy = json_copy((json_t *)(uintptr_t)config);
+    for (const leati_field *field = type->fields; copy && field->key; ++field) {
+        if (field->kind != LEATI_FIELD_LAYER || renew_inner(copy, field->key, v)) continue;
+        json_decref(copy);
+        copy = NULL;
+    }
     for (const leati_old_preset *old = type->old_presets; copy && old && old->key; ++old) {
         bool applies = v->major < old->major || (v->major == old->major && v->minor < old->minor);
         if (!applies || json_object_get(copy, old->key)) continue;
@@ -46,8 +67,8 @@ static leat_status read_layer(leat_model *model, const char *class_name, const j
     const leati_layer_type *type = leati_layer_type_find(class_name, err);
     leati_layer *layer = NULL;
     if (!type) return LEAT_ENOTSUP;
-    json_t *complete = type->old_presets && json_is_object(config) ? with_old_presets(type, config, v)
-                                                                   : json_incref((json_t *)(uintptr_t)config);
+    json_t *complete =
+        json_is_object(config) ? with_old_presets(type, config, v) : json_incref((json_t *)(uintptr_t)config);
     if (config && !complete) return leati_fail(err, LEAT_ENOMEM, "no memory for a configuration");
     leat_status status = leati_layer_create(&layer, type, complete, err);
     json_decref(complete);

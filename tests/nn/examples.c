@@ -45,6 +45,8 @@
             MATRIX                                                                                           \
         }                                                                                                    \
     }
+#define INNER(class_name, ...)                                                                               \
+    "\"layer\": {\"class_name\": \"" class_name "\", \"config\": {" __VA_ARGS__ "}}"
 #define EVERYTHING                                                                                           \
     "\"kernel_regularizer\": {\"class_name\": \"L1L2\", \"config\": {\"l1\": 0.001, \"l2\": 0.01}}, "        \
     "\"bias_regularizer\": \"l2\", \"activity_regularizer\": \"l1\", \"kernel_constraint\": \"max_norm\", "  \
@@ -72,6 +74,15 @@ const example examples[] = {
     {"BatchNormalization", "", {VECTOR}},
     {"BatchNormalization", "\"axis\": 1, \"momentum\": 0.5, \"epsilon\": 0.01, \"scale\": false", {IMAGE}},
     {"BatchNormalization", "\"axis\": -1, \"center\": false, \"gamma_regularizer\": \"l2\"", {IMAGE}},
+    {"Bidirectional", INNER("LSTM", "\"units\": 2"), {SEQUENCE}},
+    {"Bidirectional",
+     INNER("GRU",
+           "\"units\": 3, \"return_state\": true, \"return_sequences\": true") ", \"merge_mode\": \"ave\"",
+     {SEQUENCE, STATE, STATE}},
+    {"Bidirectional",
+     INNER("SimpleRNN",
+           "\"units\": 2, \"dropout\": 0.5, \"recurrent_dropout\": 0.25") ", \"merge_mode\": \"mul\"",
+     {SEQUENCE}},
     {"Concatenate", "", {MATRIX, {2, {4, 2}}}},
     {"Concatenate", "\"axis\": 1", {MATRIX, {2, {1, 5}}, MATRIX}},
     {"Conv1D", "\"filters\": 3, \"kernel_size\": 3", {SEQUENCE}},
@@ -216,6 +227,11 @@ const example examples[] = {
      "\"recurrent_initializer\": \"identity\", \"recurrent_regularizer\": \"l2\", "
      "\"recurrent_constraint\": \"max_norm\", " EVERYTHING,
      {SEQUENCE}},
+    {"TimeDistributed", INNER("Dense", "\"units\": 3, " EVERYTHING), {SEQUENCE}},
+    {"TimeDistributed", INNER("BatchNormalization", ""), {MATRIX}},
+    {"TimeDistributed", INNER("Bidirectional", INNER("GRU", "\"units\": 2")), {IMAGE}},
+    {"TimeDistributed", INNER("Conv2D", "\"filters\": 2, \"kernel_size\": 2"), {{4, {2, 4, 3, 2}}}},
+    {"TimeDistributed", INNER("Dropout", "\"rate\": 0.5"), {SEQUENCE}},
     {"ZeroPadding2D", "", {IMAGE}},
     {"ZeroPadding2D", "\"padding\": [[1, 0], [2, 3]], \"data_format\": \"channels_first\"", {IMAGE}},
     {"ActivityRegularization", "\"l1\": 0.01, \"l2\": 0.02", {MATRIX}},

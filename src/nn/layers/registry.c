@@ -16,6 +16,8 @@ static const leati_layer_type *const types[] = {
     &leati_layer_average_pooling2d,
     &leati_layer_average_pooling3d,
     &leati_layer_batch_normalization,
+    &leati_layer_bidirectional,
+    &leati_layer_bidirectional,
     &leati_layer_concatenate,
     &leati_layer_conv1d,
     &leati_layer_conv2d,
@@ -70,6 +72,7 @@ static const leati_layer_type *const types[] = {
     &leati_layer_up_sampling2d,
     &leati_layer_up_sampling3d,
     &leati_layer_zero_padding1d,
+    &leati_layer_time_distributed,
     &leati_layer_zero_padding2d,
     &leati_layer_zero_padding3d,
 };

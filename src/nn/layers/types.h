@@ -14,6 +14,8 @@ extern const leati_layer_type leati_layer_average_pooling1d;
 extern const leati_layer_type leati_layer_average_pooling2d;
 extern const leati_layer_type leati_layer_average_pooling3d;
 extern const leati_layer_type leati_layer_batch_normalization;
+extern const leati_layer_type leati_layer_bidirectional;
+extern const leati_layer_type leati_layer_bidirectional;
 extern const leati_layer_type leati_layer_concatenate;
 extern const leati_layer_type leati_layer_conv1d;
 extern const leati_layer_type leati_layer_conv2d;
@@ -68,6 +70,7 @@ extern const leati_layer_type leati_layer_up_sampling1d;
 extern const leati_layer_type leati_layer_up_sampling2d;
 extern const leati_layer_type leati_layer_up_sampling3d;
 extern const leati_layer_type leati_layer_zero_padding1d;
+extern const leati_layer_type leati_layer_time_distributed;
 extern const leati_layer_type leati_layer_zero_padding2d;
 extern const leati_layer_type leati_layer_zero_padding3d;
 

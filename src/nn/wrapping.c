@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers inside a layer.  Layer: nn. */
+#include "nn/wrapping.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "nn/network.h"
+#include "nn/object.h"
+
+leat_status leati_layer_read(leati_layer **out, const json_t *value, leat_error *err) {
+    leati_object object;
+    *out = NULL;
+    if (!value || json_is_null(value)) return LEAT_OK;
+    LEATI_TRY(leati_object_read(&object, value, "layer", err));
+    const leati_layer_type *type = leati_layer_type_find(object.name, err);
+    if (!type) return LEAT_ENOTSUP;
+    if (!object.config)
+        return leati_fail(err, LEAT_EINVAL, "'%s': expected a \"config\", an object", object.name);
+    LEATI_TRY(leati_prefix(leati_layer_create(out, type, object.config, err), err, "%s", object.name));
+    if (!(*out)->name[0]) snprintf((*out)->name, sizeof(*out)->name, "%s", type->name_prefix);
+    return LEAT_OK;
+}
+
+leat_status leati_layer_write(const leati_layer *layer, json_t **out, leat_error *err) {
+    json_t *config = NULL;
+    *out = NULL;
+    if (!layer) {
+        *out = json_null();
+        return LEAT_OK;
+    }
+    LEATI_TRY(leati_layer_config(layer, &config, err));
+    return leati_object_write(layer->type->class_name, config, out, err);
+}
+
+void leati_layer_adopt(leati_layer *outer, leati_layer *inner) {
+    inner->outer = outer;
+}
+
+/* The weights that `outer` has from `first` on are named within the scope. */
+static leat_status put_in_scope(leati_layer *outer, int32_t first, const char *scope, leat_error *err) {
+    for (int32_t i = first; scope && i < outer->weight_count; ++i) {
+        char *name = outer->weights[i].name;
+        size_t length = strlen(scope), own = strlen(name);
+        if (length + 1 + own >= LEAT_NAME_BYTES)
+            return leati_fail(err, LEAT_EINVAL, "name: expected a shorter one than '%s'", scope);
+        memmove(name + length + 1, name, own + 1);
+        memcpy(name, scope, length);
+        name[length] = '/';
+    }
+    return LEAT_OK;
+}
+
+/* The outer layer may be a copy that is only compared (leati_layer_build): the inner one's own is left as it is. */
+leat_status leati_layer_build_inner(leati_layer *outer, leati_layer *inner, const char *scope,
+                                    int input_count, const leati_shape *inputs, leat_error *err) {
+    leati_layer builder = *inner;
+    int32_t first = outer->weight_count;
+    builder.outer = outer;
+    builder.weight_count = 0;
+    if (inner->type->build) LEATI_TRY(inner->type->build(&builder, input_count, inputs, err));
+    inner->first_outer_weight = first;
+    inner->weight_count = builder.weight_count;
+    inner->built = true;
+    return put_in_scope(outer, first, scope, err);
+}
+
+void leati_layer_lower_inner(const leati_layer *inner, leati_lowering *lowering, leati_inner_call *call) {
+    leati_lowering own = *lowering; /* names, masks and penalties are the inner call's */
+    leat_error err = {0};
+    own.stream = leati_stream(lowering->stream, inner->name);
+    own.inside = true;
+    if (leati_layer_lower(inner, &own, call, &err) != LEAT_OK)
+        leati_graph_fail(lowering->graph, err.code, "%s", err.message);
+    memcpy(lowering->losses, own.losses, sizeof own.losses);
+    lowering->loss_count = own.loss_count;
+}
+
+const leati_regularizer *leati_layer_activity(const leati_layer *layer) {
+    for (const leati_field *field = layer->type->fields; field->key; ++field)
+        if (field->kind == LEATI_FIELD_REGULARIZER && strcmp(field->key, "activity_regularizer") == 0)
+            return (const void *)((const char *)layer->config + field->offset);
+    return NULL;
+}
