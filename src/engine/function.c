@@ -8,6 +8,9 @@
 #define SELU_SCALE 1.0507009873554805f
 #define SELU_ALPHA 1.6732632423543772f
 
+#define SQRT_HALF   0.70710678118654752
+#define NORMAL_PEAK 0.39894228040143268f /* 1 / sqrt(2 pi) */
+
 static float sigmoid(float x) {
     return 1 / (1 + expf(-x));
 }
@@ -39,6 +42,10 @@ float leati_eltwise_at(const leati_eltwise *f, float x) {
     case LEATI_FN_LINEAR: return f->a * x + f->b;
     case LEATI_FN_CLIP: return clip(x, f->a, f->b);
     case LEATI_FN_POW: return powf(x, f->a);
+    case LEATI_FN_GELU: return (float)(0.5 * (double)x * erfc(-(double)x * SQRT_HALF));
+    case LEATI_FN_SILU: return x * sigmoid(x);
+    case LEATI_FN_MISH: return x * tanhf(softplus(x));
+    case LEATI_FN_HARD_SWISH: return x * clip(x / 6 + 0.5f, 0, 1);
     case LEATI_FN_COUNT: break;
     }
     return NAN;
@@ -65,6 +72,14 @@ float leati_slope_at(const leati_eltwise *f, float x) {
     case LEATI_FN_LINEAR: return f->a;
     case LEATI_FN_CLIP: return x >= f->a && x <= f->b ? 1.0f : 0.0f;
     case LEATI_FN_POW: return f->a * powf(x, f->a - 1);
+    case LEATI_FN_GELU:
+        return (float)(0.5 * erfc(-(double)x * SQRT_HALF)) + x * NORMAL_PEAK * expf(-0.5f * x * x);
+    case LEATI_FN_SILU: return sigmoid(x) * (1 + x * sigmoid(-x));
+    case LEATI_FN_MISH: {
+        float t = tanhf(softplus(x));
+        return t + x * sigmoid(x) * (1 - t * t);
+    }
+    case LEATI_FN_HARD_SWISH: return x <= -3 ? 0.0f : x < 3 ? x / 3 + 0.5f : 1.0f;
     case LEATI_FN_COUNT: break;
     }
     return NAN;

@@ -157,7 +157,11 @@ typedef enum leati_op {
     X(ABS, abs, "|x|; derivative sign x, 0 at 0", false)                                                     \
     X(LINEAR, linear, "a x + b", false)                                                                      \
     X(CLIP, clip, "min(max(x, a), b); derivative 1 where a <= x <= b", false)                                \
-    X(POW, pow, "x^a", false)
+    X(POW, pow, "x^a", false)                                                                                \
+    X(GELU, gelu, "x (1 + erf(x / sqrt 2)) / 2", false)                                                      \
+    X(SILU, silu, "x / (1 + e^-x)", false)                                                                   \
+    X(MISH, mish, "x tanh log(1 + e^x)", false)                                                              \
+    X(HARD_SWISH, hard_swish, "x clip(x / 6 + 1 / 2, 0, 1)", false)
 
 typedef enum leati_function {
 #define LEATI_FUNCTION_ENUM(upper, lower, formula, dst) LEATI_FN_##upper,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The activations of Keras 2.3.1: one row each.  To add one, add its kind to the header and its row here. */
+/* The activations of Keras 2.3.1 and of current Keras: one row each.  To add one, add its kind to the header and its row here. */
 #include "nn/activation.h"
 
 #include <math.h>
@@ -11,21 +11,81 @@
 
 typedef struct row {
     const char *name;
-    leati_eltwise eltwise; /* unused by softmax */
+    leati_eltwise eltwise;
+    leati_value (*chain)(leati_graph *g, leati_value x); /* where it is not one function of one number */
 } row;
 
+static leati_value softmax(leati_graph *g, leati_value x) {
+    return leati_softmax_of(g, x, -1);
+}
+
+static leati_value log_softmax(leati_graph *g, leati_value x) {
+    return leati_log_softmax(g, x, -1);
+}
+
+/* -log(1 + e^-x) */
+static leati_value log_sigmoid(leati_graph *g, leati_value x) {
+    return leati_linear(g, leati_function_of(g, leati_linear(g, x, -1, 0), LEATI_FN_SOFTPLUS), -1, 0);
+}
+
+static leati_value tanh_shrink(leati_graph *g, leati_value x) {
+    return leati_sub(g, x, leati_function_of(g, x, LEATI_FN_TANH));
+}
+
+static leati_value soft_shrink(leati_graph *g, leati_value x) {
+    return leati_sub(g, x, leati_clip(g, x, -0.5f, 0.5f));
+}
+
+/* x where |x| > 1/2 */
+static leati_value hard_shrink(leati_graph *g, leati_value x) {
+    leati_value size = leati_function_of(g, x, LEATI_FN_ABS);
+    return leati_mul(g, x, leati_binary_of(g, LEATI_GREATER, size, leati_scalar(g, 0.5f)));
+}
+
+/* (x + sqrt(x^2 + 4)) / 2 */
+static leati_value squareplus(leati_graph *g, leati_value x) {
+    leati_value square = leati_linear(g, leati_function_of(g, x, LEATI_FN_SQUARE), 1, 4);
+    return leati_linear(g, leati_add(g, x, leati_function_of(g, square, LEATI_FN_SQRT)), 0.5f, 0);
+}
+
+/* 0 below -1, (x + 1)^2 / 4 up to 1, then x: ((clip(x) + 1) / 2)^2 + max(x, 1) - 1 */
+static leati_value sparse_plus(leati_graph *g, leati_value x) {
+    leati_value square =
+        leati_function_of(g, leati_linear(g, leati_clip(g, x, -1, 1), 0.5f, 0.5f), LEATI_FN_SQUARE);
+    leati_value above = leati_function_of(g, leati_linear(g, x, 1, -1), LEATI_FN_RELU);
+    return leati_add(g, square, above);
+}
+
 static const row rows[LEATI_ACTIVATION_COUNT] = {
-    [LEATI_ACTIVATION_LINEAR] = {"linear", {LEATI_FN_LINEAR, 1.0f, 0.0f, 0.0f}},
-    [LEATI_ACTIVATION_SOFTMAX] = {"softmax", {LEATI_FN_LINEAR, 0.0f, 0.0f, 0.0f}},
-    [LEATI_ACTIVATION_ELU] = {"elu", {LEATI_FN_ELU, 1.0f, 0.0f, 0.0f}},
-    [LEATI_ACTIVATION_SELU] = {"selu", {LEATI_FN_SELU, 0.0f, 0.0f, 0.0f}},
-    [LEATI_ACTIVATION_SOFTPLUS] = {"softplus", {LEATI_FN_SOFTPLUS, 0.0f, 0.0f, 0.0f}},
-    [LEATI_ACTIVATION_SOFTSIGN] = {"softsign", {LEATI_FN_SOFTSIGN, 0.0f, 0.0f, 0.0f}},
-    [LEATI_ACTIVATION_RELU] = {"relu", {LEATI_FN_RELU, 0.0f, INFINITY, 0.0f}},
-    [LEATI_ACTIVATION_TANH] = {"tanh", {LEATI_FN_TANH, 0.0f, 0.0f, 0.0f}},
-    [LEATI_ACTIVATION_SIGMOID] = {"sigmoid", {LEATI_FN_SIGMOID, 0.0f, 0.0f, 0.0f}},
-    [LEATI_ACTIVATION_HARD_SIGMOID] = {"hard_sigmoid", {LEATI_FN_HARD_SIGMOID, 0.2f, 0.5f, 0.0f}},
-    [LEATI_ACTIVATION_EXPONENTIAL] = {"exponential", {LEATI_FN_EXP, 0.0f, 0.0f, 0.0f}},
+    [LEATI_ACTIVATION_LINEAR] = {"linear", {LEATI_FN_LINEAR, 1.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_SOFTMAX] = {.name = "softmax", .chain = softmax},
+    [LEATI_ACTIVATION_ELU] = {"elu", {LEATI_FN_ELU, 1.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_SELU] = {"selu", {LEATI_FN_SELU, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_SOFTPLUS] = {"softplus", {LEATI_FN_SOFTPLUS, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_SOFTSIGN] = {"softsign", {LEATI_FN_SOFTSIGN, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_RELU] = {"relu", {LEATI_FN_RELU, 0.0f, INFINITY, 0.0f}, NULL},
+    [LEATI_ACTIVATION_TANH] = {"tanh", {LEATI_FN_TANH, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_SIGMOID] = {"sigmoid", {LEATI_FN_SIGMOID, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_HARD_SIGMOID] = {"hard_sigmoid", {LEATI_FN_HARD_SIGMOID, 0.2f, 0.5f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_EXPONENTIAL] = {"exponential", {LEATI_FN_EXP, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_RELU6] = {"relu6", {LEATI_FN_RELU, 0.0f, 6.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_LEAKY_RELU] = {"leaky_relu", {LEATI_FN_RELU, 0.2f, INFINITY, 0.0f}, NULL},
+    [LEATI_ACTIVATION_CELU] = {"celu", {LEATI_FN_ELU, 1.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_GELU] = {"gelu", {LEATI_FN_GELU, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_SILU] = {"silu", {LEATI_FN_SILU, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_SWISH] = {"swish", {LEATI_FN_SILU, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_HARD_SILU] = {"hard_silu", {LEATI_FN_HARD_SWISH, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_HARD_SWISH] = {"hard_swish", {LEATI_FN_HARD_SWISH, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_MISH] = {"mish", {LEATI_FN_MISH, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_HARD_TANH] = {"hard_tanh", {LEATI_FN_CLIP, -1.0f, 1.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_SPARSE_SIGMOID] = {"sparse_sigmoid", {LEATI_FN_HARD_SIGMOID, 0.5f, 0.5f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_LOG_SOFTMAX] = {.name = "log_softmax", .chain = log_softmax},
+    [LEATI_ACTIVATION_LOG_SIGMOID] = {.name = "log_sigmoid", .chain = log_sigmoid},
+    [LEATI_ACTIVATION_TANH_SHRINK] = {.name = "tanh_shrink", .chain = tanh_shrink},
+    [LEATI_ACTIVATION_SOFT_SHRINK] = {.name = "soft_shrink", .chain = soft_shrink},
+    [LEATI_ACTIVATION_HARD_SHRINK] = {.name = "hard_shrink", .chain = hard_shrink},
+    [LEATI_ACTIVATION_SQUAREPLUS] = {.name = "squareplus", .chain = squareplus},
+    [LEATI_ACTIVATION_SPARSE_PLUS] = {.name = "sparse_plus", .chain = sparse_plus},
 };
 
 const char *leati_activation_name(leati_activation_kind kind) {
@@ -61,13 +121,15 @@ leat_status leati_activation_write(const leati_activation *activation, json_t **
 
 bool leati_activation_eltwise(const leati_activation *activation, leati_eltwise *out) {
     *out = rows[activation->kind].eltwise;
-    return activation->kind != LEATI_ACTIVATION_SOFTMAX;
+    return !rows[activation->kind].chain;
+}
+
+bool leati_activation_is_of_rows(const leati_activation *activation) {
+    return activation->kind == LEATI_ACTIVATION_SOFTMAX || activation->kind == LEATI_ACTIVATION_LOG_SOFTMAX;
 }
 
 leati_value leati_activation_lower(const leati_activation *activation, leati_graph *graph, leati_value x) {
     if (activation->kind == LEATI_ACTIVATION_LINEAR) return x;
-    if (activation->kind == LEATI_ACTIVATION_SOFTMAX) {
-        return leati_softmax_of(graph, x, leati_graph_desc(graph, x)->rank - 1);
-    }
+    if (rows[activation->kind].chain) return rows[activation->kind].chain(graph, x);
     return leati_eltwise_of(graph, x, rows[activation->kind].eltwise);
 }

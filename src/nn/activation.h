@@ -22,6 +22,25 @@ typedef enum leati_activation_kind {
     LEATI_ACTIVATION_SIGMOID,
     LEATI_ACTIVATION_HARD_SIGMOID,
     LEATI_ACTIVATION_EXPONENTIAL,
+    /* of current Keras */
+    LEATI_ACTIVATION_RELU6,
+    LEATI_ACTIVATION_LEAKY_RELU,
+    LEATI_ACTIVATION_CELU,
+    LEATI_ACTIVATION_GELU,
+    LEATI_ACTIVATION_SILU,
+    LEATI_ACTIVATION_SWISH,
+    LEATI_ACTIVATION_HARD_SILU,
+    LEATI_ACTIVATION_HARD_SWISH,
+    LEATI_ACTIVATION_MISH,
+    LEATI_ACTIVATION_HARD_TANH,
+    LEATI_ACTIVATION_SPARSE_SIGMOID,
+    LEATI_ACTIVATION_LOG_SOFTMAX,
+    LEATI_ACTIVATION_LOG_SIGMOID,
+    LEATI_ACTIVATION_TANH_SHRINK,
+    LEATI_ACTIVATION_SOFT_SHRINK,
+    LEATI_ACTIVATION_HARD_SHRINK,
+    LEATI_ACTIVATION_SQUAREPLUS,
+    LEATI_ACTIVATION_SPARSE_PLUS,
     LEATI_ACTIVATION_COUNT
 } leati_activation_kind;
 
@@ -39,10 +58,13 @@ leat_status leati_activation_from_name(leati_activation *out, const char *name, 
 leat_status leati_activation_read(leati_activation *out, const json_t *value, leat_error *err);
 leat_status leati_activation_write(const leati_activation *activation, json_t **out, leat_error *err);
 
-/* The function of one number that it is; false for softmax, which looks at a whole row. */
+/* Whether it looks at a whole row: softmax and its logarithm. */
+bool leati_activation_is_of_rows(const leati_activation *activation);
+
+/* The function of one number that it is, as one op; false for what looks at a whole row, or is a chain of ops. */
 bool leati_activation_eltwise(const leati_activation *activation, leati_eltwise *out);
 
-/* Adds its op; linear adds none.  Softmax is over the last axis. */
+/* Adds its ops; linear adds none.  Softmax is over the last axis. */
 leati_value leati_activation_lower(const leati_activation *activation, leati_graph *graph, leati_value x);
 
 #endif

@@ -154,11 +154,28 @@ static leat_status read_ints(const leati_field *field, const json_t *value, void
         return unexpected(field, value, expected, err);
     }
     if (count > LEAT_MAX_RANK) return unexpected(field, value, "at most 8 whole numbers", err);
+    ints.number = field->kind == LEATI_FIELD_NUMBERS && !json_is_array(value);
     for (size_t i = 0; i < count; ++i) {
         const json_t *element = json_is_array(value) ? json_array_get(value, i) : value;
         LEATI_TRY(read_element(field, value, element, &ints, err));
     }
     *out = ints;
+    return LEAT_OK;
+}
+
+static leat_status read_reals(const leati_field *field, const json_t *value, void *member, leat_error *err) {
+    leati_reals *out = member, reals = {.number = !json_is_array(value)};
+    size_t count = json_is_array(value) ? json_array_size(value) : 1;
+    *out = (leati_reals){0};
+    if (json_is_null(value) && is_null_preset(field)) return LEAT_OK;
+    if (count < 1 || count > LEATI_MAX_REALS)
+        return unexpected(field, value, "a number, or a list of 1 to 64", err);
+    for (size_t i = 0; i < count; ++i) {
+        const json_t *element = json_is_array(value) ? json_array_get(value, i) : value;
+        if (!leati_json_number(element, &reals.values[reals.count++]))
+            return unexpected(field, value, "a number, or a list of 1 to 64", err);
+    }
+    *out = reals;
     return LEAT_OK;
 }
 
@@ -207,6 +224,7 @@ static leat_status read_value(const leati_field *field, const json_t *value, voi
     case LEATI_FIELD_LIST:
     case LEATI_FIELD_NUMBERS: return read_ints(field, value, member, err);
     case LEATI_FIELD_PAIRS: return read_pairs(field, value, member, err);
+    case LEATI_FIELD_REALS: return read_reals(field, value, member, err);
     default: return read_object(field, value, member, err);
     }
 }
@@ -286,12 +304,23 @@ static json_t *ints_value(const leati_ints *ints, int from, int count) {
 
 /* A list of dimensions writes -1 as null only where null went in: a target shape keeps its -1. */
 static json_t *list_value(const leati_field *field, const leati_ints *ints) {
-    if (field->kind == LEATI_FIELD_NUMBERS && ints->count == 1 && ints->values[0] >= 0)
-        return json_integer(ints->values[0]);
+    if (field->kind == LEATI_FIELD_NUMBERS && ints->number) return json_integer(ints->values[0]);
     json_t *list = ints->count < 0 ? json_null() : ints_value(ints, 0, ints->count);
     bool nulls = list && is_list(field) && is_null_preset(field);
     for (int i = 0; nulls && i < ints->count; ++i)
         if (ints->values[i] == -1) json_array_set_new(list, (size_t)i, json_null());
+    return list;
+}
+
+static json_t *reals_value(const leati_reals *reals) {
+    if (reals->count == 0) return json_null();
+    if (reals->number) return leati_json_real(reals->values[0]);
+    json_t *list = json_array();
+    for (int i = 0; list && i < reals->count; ++i) {
+        if (json_array_append_new(list, leati_json_real(reals->values[i])) == 0) continue;
+        json_decref(list);
+        list = NULL;
+    }
     return list;
 }
 
@@ -324,6 +353,7 @@ static json_t *plain_value(const leati_field *field, const void *member) {
         name = field->choices[*(const int32_t *)member];
         return name ? json_string(name) : json_null();
     case LEATI_FIELD_PAIRS: return pairs_value(field, member);
+    case LEATI_FIELD_REALS: return reals_value(member);
     default: return list_value(field, member);
     }
 }

@@ -17,8 +17,17 @@
  * null itself. */
 typedef struct leati_ints {
     int32_t count;
+    bool number; /* NUMBERS: one number, given without a list */
     int64_t values[LEAT_MAX_RANK];
 } leati_ints;
+
+/* A number, or a list of them; a count of 0 is null. */
+#define LEATI_MAX_REALS 64
+typedef struct leati_reals {
+    int32_t count;
+    bool number; /* given without a list */
+    double values[LEATI_MAX_REALS];
+} leati_reals;
 
 typedef enum leati_field_kind {
     LEATI_FIELD_INT,            /* int64_t */
@@ -31,7 +40,8 @@ typedef enum leati_field_kind {
     LEATI_FIELD_PAIRS, /* leati_ints of 2 * arity numbers: n, (n, n) or ((n, n), (n, n)) */
     LEATI_FIELD_LIST, /* leati_ints of any count; a single number is a list of one; null elements are -1, null
                                 itself where it is the default */
-    LEATI_FIELD_NUMBERS,     /* as LIST; one number is written as such, without a list */
+    LEATI_FIELD_NUMBERS,     /* as LIST; a number without a list is written so */
+    LEATI_FIELD_REALS,       /* leati_reals; null where it is the default */
     LEATI_FIELD_ACTIVATION,  /* leati_activation (nn/activation.h) */
     LEATI_FIELD_INITIALIZER, /* leati_initializer * (nn/initializer.h); NULL is null */
     LEATI_FIELD_REGULARIZER, /* leati_regularizer (nn/regularizer.h); kind none is null */

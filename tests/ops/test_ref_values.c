@@ -62,6 +62,10 @@ static double in_double(const leati_eltwise *f, double x) {
     case LEATI_FN_LINEAR: return a * x + b;
     case LEATI_FN_CLIP: return fmin(fmax(x, a), b);
     case LEATI_FN_POW: return pow(x, a);
+    case LEATI_FN_GELU: return 0.5 * x * (1 + erf(x * 0.7071067811865476));
+    case LEATI_FN_SILU: return x / (1 + exp(-x));
+    case LEATI_FN_MISH: return x * tanh(log1p(exp(x)));
+    case LEATI_FN_HARD_SWISH: return x * fmin(fmax(x / 6 + 0.5, 0), 1);
     case LEATI_FN_COUNT: break;
     }
     return NAN;

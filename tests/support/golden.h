@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The golden cases of one group (tests/golden/keras-2.3.1/<group>/): their names, their meta, and comparison of arrays.
+/* The golden cases of one group (tests/golden/keras-2.3.1/<group>/; "keras-3/layers": that of current Keras): their names, their meta, and comparison of arrays.
  * Link the rooms data and zip, support/npz.c, and jansson. */
 #ifndef LEAT_TESTS_SUPPORT_GOLDEN_H
 #define LEAT_TESTS_SUPPORT_GOLDEN_H

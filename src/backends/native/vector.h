@@ -204,6 +204,15 @@ LEATI_INLINE void v_turn(vu word, vf *cosine, vf *sine) {
     *sine = (vf)((vi)v_select(odd, c, s) ^ negative_s);
 }
 
+/* erf x within 2e-7: Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26. */
+LEATI_INLINE vf v_erf(vf x) {
+    vf a = v_abs(x), t = 1.0f / (1.0f + 0.3275911f * a);
+    vf p =
+        ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t;
+    vf y = 1.0f - p * v_exp(-a * a);
+    return (vf)((vi)y | ((vi)x & (vi)v_all(-0.0f)));
+}
+
 /* log(1 + e^x) = max(x, 0) + log(1 + u), u = e^-|x| in (0, 1]; log(1 + u) = 2 artanh(u / (2 + u)), its series. */
 LEATI_INLINE vf v_softplus(vf x) {
     vf u = v_exp(-v_abs(x)), s = u / (2.0f + u), z = s * s;

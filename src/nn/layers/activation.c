@@ -13,7 +13,7 @@ static const leati_field fields[] = {LEATI_ROW(config, activation, LEATI_FIELD_A
 static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
                          leati_shape *outputs, int *output_count, leat_error *err) {
     const config *c = layer->config;
-    if (c->activation.kind == LEATI_ACTIVATION_SOFTMAX && inputs[0].rank < 2)
+    if (leati_activation_is_of_rows(&c->activation) && inputs[0].rank < 2)
         return leati_shape_unexpected(&inputs[0], "an input of rank 2 or more for softmax", err);
     return leati_infer_same(layer, input_count, inputs, outputs, output_count, err);
 }

@@ -100,6 +100,29 @@ def merging(root):
     record(root, GROUP, "multiply_same_twice", "Multiply", itself(L.Multiply))
 
 
+def dot(root):
+    """Dot: any axes of ranks 2 to 4, of one number and of two, normalised."""
+    def case(name, shapes, axes, normalize=False, **options):
+        def build():
+            inputs = [L.Input(s) for s in shapes]
+            branches = [L.Dense(s[-1], activation="tanh")(x) for s, x in zip(shapes, inputs)]
+            return keras.Model(inputs, L.Dense(2)(L.Dot(axes, normalize=normalize)(branches)))
+        record(root, GROUP, "dot" + name, "Dot", build, **options)
+    case("", [(4,), (4,)], 1)
+    case("_minus1", [(4,), (4,)], -1)
+    case("_normalize", [(4,), (4,)], 1, True)
+    case("_rank3", [(3, 4), (2, 4)], 2)
+    case("_rank3_axis1", [(3, 4), (3, 2)], 1)
+    case("_rank3_axes", [(3, 4), (4, 2)], (2, 1))
+    case("_rank3_axes_12", [(4, 3), (2, 4)], [1, 2])
+    case("_rank3_negative", [(3, 4), (4, 2)], (-1, -2))
+    case("_rank3_normalize", [(3, 4), (2, 4)], 2, True)
+    case("_rank2_rank3", [(4,), (3, 4)], (1, 2))
+    case("_rank3_rank2", [(4, 3), (4,)], (1, 1))
+    case("_rank4_rank3", [(2, 3, 4), (3, 2)], (2, 1))
+    case("_rank4_normalize", [(2, 3, 2), (2, 2, 3)], (3, 1), True)
+
+
 def repeat_vector(root):
     """RepeatVector."""
     record(root, GROUP, "repeatvector", "RepeatVector",
@@ -133,5 +156,5 @@ def noise(root):
 
 def run(root):
     """All of this module."""
-    for part in (rectifiers, softmax, prelu, merging, repeat_vector, activity_regularization, noise):
+    for part in (rectifiers, softmax, prelu, merging, dot, repeat_vector, activity_regularization, noise):
         part(root)
