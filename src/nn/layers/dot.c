@@ -29,9 +29,9 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
                          leati_shape *outputs, int *output_count, leat_error *err) {
     const leati_shape *a = &inputs[0], *b = &inputs[1];
     char first[LEATI_SHAPE_TEXT_BYTES], second[LEATI_SHAPE_TEXT_BYTES];
-    int axes[2];
-    (void)output_count;
-    for (int i = 0; i < input_count; ++i) {
+    int axes[2] = {0};
+    (void)input_count, (void)output_count;
+    for (int i = 0; i < 2; ++i) {
         axes[i] = axis_of(layer->config, i, inputs[i].rank);
         if (axes[i] < 1 || axes[i] >= inputs[i].rank)
             return leati_shape_unexpected(&inputs[i], "an input that has the axis, which is not the batch's",
@@ -86,7 +86,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     bool first[2];
     int one = 1;
     leat_error err = {0};
-    for (int i = 0; i < input_count; ++i) {
+    for (int i = 0; i < 2; ++i) {
         const leati_desc *desc = leati_graph_desc(g, inputs[i]);
         shapes[i].rank = desc->rank;
         for (int j = 0; j < desc->rank; ++j) shapes[i].dims[j] = desc->shape[j];
@@ -96,7 +96,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
         outputs[0] = leati_graph_fail(g, status, "%s", err.message);
         return;
     }
-    for (int i = 0; i < input_count; ++i) {
+    for (int i = 0; i < 2; ++i) {
         int axis = axis_of(c, i, shapes[i].rank);
         x[i] = as_matrix(g, c->normalize ? normalised(g, inputs[i], axis) : inputs[i], axis, &first[i]);
     }

@@ -150,9 +150,11 @@ static void lower_group(const leati_layer *layer, leati_lowering *lowering, int 
     leati_graph *g = lowering->graph;
     const leati_desc desc = *leati_graph_desc(g, inputs[0]);
     int axis = channel_axis(c, desc.rank), rank = desc.rank + 1;
-    int64_t groups = c->groups < 0 ? desc.shape[axis] : c->groups;
-    int64_t split[LEAT_MAX_RANK] = {0}, dims[LEAT_MAX_RANK];
+    int64_t split[LEAT_MAX_RANK + 1] = {0}, dims[LEAT_MAX_RANK + 1];
     (void)input_count;
+    outputs[0] = inputs[0];
+    if (axis < 1 || axis >= desc.rank) return; /* of a graph that has failed */
+    int64_t groups = c->groups < 0 ? desc.shape[axis] : c->groups;
     for (int i = 0; i < desc.rank; ++i) split[i <= axis ? i : i + 1] = desc.shape[i];
     split[axis] = groups;
     split[axis + 1] = desc.shape[axis] / groups;

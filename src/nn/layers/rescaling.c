@@ -14,7 +14,7 @@ static leati_value as_float(leati_graph *g, leati_value x) {
 
 /* One number, or a row of them for the last axis. */
 static leati_value constant(leati_graph *g, const leati_reals *reals, int rank, const int64_t *dims) {
-    float values[LEATI_MAX_REALS];
+    float values[LEATI_MAX_REALS] = {0};
     for (int i = 0; i < reals->count; ++i) values[i] = (float)reals->values[i];
     if (reals->number) return leati_scalar(g, values[0]);
     leati_desc desc = leati_desc_make(LEAT_F32, 1, (int64_t[]){reals->count});
