@@ -209,7 +209,7 @@ leat_status leat_feed_get(leat_feed *feed, const leat_batch **batch, leat_error 
     *batch = NULL;
     LEATI_TRY(check_ready(feed, err));
     while (!feed->head) { /* a second time round where all that was left of the pass is bad */
-        LEATI_TRY(leati_stream_end_pass(feed, err));
+        LEATI_TRY(leat_feed_end_pass(feed, err));
         LEATI_TRY(end_unless_ok(feed, find_head(feed, &why), &why, err));
         if (!feed->head && !feed->pass_due) return no_more(feed, err);
     }
@@ -220,8 +220,4 @@ leat_status leat_feed_get(leat_feed *feed, const leat_batch **batch, leat_error 
 void leat_feed_release(leat_feed *feed) {
     if (feed->in_use) leati_figures_release(&feed->figures, &feed->service.ring, feed->in_use);
     feed->in_use = NULL;
-}
-
-leat_status leat_feed_end_pass(leat_feed *feed, leat_error *err) {
-    return leati_stream_end_pass(feed, err);
 }

@@ -8,8 +8,6 @@
 #include "feed/options.h"
 #include "feed/stream.h"
 
-static const leati_worker no_worker = {.number = 0};
-
 /* ---- one feed ---- */
 
 static leat_status check_generator_plan(const leat_feed_plan *plan, leat_error *err) {
@@ -64,7 +62,6 @@ static leat_status take_position(leat_feed *feed, const leat_feed_position *at, 
 static leat_status prepare_inline(leat_feed *feed, leat_error *err) {
     feed->inline_service = &feed->service;
     feed->inline_works = (leati_works){.services = &feed->inline_service, .count = 1};
-    feed->inline_worker = no_worker;
     return leati_worker_init(&feed->inline_worker, &feed->inline_works, 0, err);
 }
 

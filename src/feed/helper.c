@@ -188,12 +188,6 @@ static void count_early_death(leati_helper *helper, int number, int status) {
     leati_works_fail(helper->works, &err);
 }
 
-static bool any_is_live(const leati_works *works) {
-    for (int i = 0; i < works->count; ++i)
-        if (leati_ring_is_live(&works->services[i]->ring)) return true;
-    return false;
-}
-
 static void on_death(leati_helper *helper, int number, int status) {
     leati_works *works = helper->works;
     leati_child *child = &helper->children[number];
@@ -205,7 +199,7 @@ static void on_death(leati_helper *helper, int number, int status) {
     count_death(helper, number, status);
     count_early_death(helper, number, status);
     for (int i = 0; i < works->count; ++i) leati_ring_nudge_consumer(&works->services[i]->ring);
-    if (any_is_live(works)) spawn(helper, number);
+    if (!told_to_leave(helper)) spawn(helper, number);
 }
 
 static void reap(leati_helper *helper) {

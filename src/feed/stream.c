@@ -112,7 +112,7 @@ static leat_status end_pass(leat_feed *feed, leat_error *err) {
     return LEAT_OK;
 }
 
-leat_status leati_stream_end_pass(leat_feed *feed, leat_error *err) {
+leat_status leat_feed_end_pass(leat_feed *feed, leat_error *err) {
     if (!feed->pass_due || feed->in_use) return LEAT_OK;
     feed->pass_due = false;
     leat_error why = {0};

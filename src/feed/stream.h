@@ -59,7 +59,4 @@ void leati_stream_issue_ahead(leat_feed *feed, bool urgent);
 /* The first failure ends the stream: workers leave, and every further call returns it. */
 leat_status leati_stream_end(leat_feed *feed, leat_status status, const leat_error *why, leat_error *err);
 
-/* Ends the pass if it is due. */
-leat_status leati_stream_end_pass(leat_feed *feed, leat_error *err);
-
 #endif
