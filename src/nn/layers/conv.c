@@ -33,17 +33,6 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     return leati_convolution_check(layer, err);
 }
 
-static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
-                         leati_shape *outputs, int *output_count, leat_error *err) {
-    const leati_convolution *c = layer->config;
-    leati_shape image;
-    (void)input_count, (void)output_count;
-    LEATI_TRY(leati_convolution_infer(c, &inputs[0], &image, err));
-    image.dims[image.rank - 1] = c->filters;
-    outputs[0] = leati_image_shape_back(&image, c->data_format);
-    return LEAT_OK;
-}
-
 static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
     const leati_convolution *c = layer->config;
     int64_t channels;
@@ -76,7 +65,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
                                                            .min_inputs = 1,                                  \
                                                            .max_inputs = 1,                                  \
                                                            .check = check,                                   \
-                                                           .infer = infer,                                   \
+                                                           .infer = leati_convolution_infer_filters,         \
                                                            .build = build,                                   \
                                                            .lower = lower}
 TYPE(1);

@@ -40,6 +40,18 @@ leat_status leati_convolution_infer(const leati_convolution *c, const leati_shap
     return leati_slide_infer(&slide, image, err);
 }
 
+leat_status leati_convolution_infer_filters(const leati_layer *layer, int input_count,
+                                            const leati_shape *inputs, leati_shape *outputs,
+                                            int *output_count, leat_error *err) {
+    const leati_convolution *c = layer->config;
+    leati_shape image;
+    (void)input_count, (void)output_count;
+    LEATI_TRY(leati_convolution_infer(c, &inputs[0], &image, err));
+    image.dims[image.rank - 1] = c->filters;
+    outputs[0] = leati_image_shape_back(&image, c->data_format);
+    return LEAT_OK;
+}
+
 leat_status leati_convolution_channels(const leati_convolution *c, const leati_shape *input, int64_t *out,
                                        leat_error *err) {
     leati_shape image;

@@ -32,6 +32,10 @@ leat_status leati_convolution_image(const leati_convolution *c, const leati_shap
                                     leat_error *err);
 leat_status leati_convolution_infer(const leati_convolution *c, const leati_shape *input, leati_shape *image,
                                     leat_error *err);
+/* infer of those whose window makes `filters` channels. */
+leat_status leati_convolution_infer_filters(const leati_layer *layer, int input_count,
+                                            const leati_shape *inputs, leati_shape *outputs,
+                                            int *output_count, leat_error *err);
 
 /* For build: the input's channels.  Errors: LEAT_ESHAPE where they are not known. */
 leat_status leati_convolution_channels(const leati_convolution *c, const leati_shape *input, int64_t *out,
