@@ -254,6 +254,13 @@ leat_fit_options quiet_fit(int64_t epochs) {
     return options;
 }
 
+leat_fit_options quiet_fit_with(int64_t epochs, leat_callback *const *callbacks, int count) {
+    leat_fit_options options = quiet_fit(epochs);
+    options.callbacks = callbacks;
+    options.callback_count = count;
+    return options;
+}
+
 int series_count(const leat_history *history, const char *name) {
     int count = 0;
     leat_history_values(history, name, &count);

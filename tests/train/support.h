@@ -51,6 +51,7 @@ leat_callback journal_callback(journal *all);
 
 /* No text, one compute thread. */
 leat_fit_options quiet_fit(int64_t epochs);
+leat_fit_options quiet_fit_with(int64_t epochs, leat_callback *const *callbacks, int count);
 void expect_ok(leat_status status, const leat_error *err);
 int series_count(const leat_history *history, const char *name);
 double series_at(const leat_history *history, const char *name, int index);

@@ -10,20 +10,6 @@
 
 #include "train/support.h"
 
-static void must(leat_status status, const leat_error *err) {
-    if (status != LEAT_OK) fail_msg("%s", err->message);
-}
-
-static leat_fit_options quiet(int64_t epochs, leat_callback *const *callbacks, int count) {
-    leat_fit_options options = leat_fit_options_default();
-    options.epochs = epochs;
-    options.verbose = 0;
-    options.threads = 1;
-    options.callbacks = callbacks;
-    options.callback_count = count;
-    return options;
-}
-
 /* ---- counting hooks ---- */
 
 typedef struct counts {
@@ -57,9 +43,9 @@ static void hooks_are_called_as_often_as_in_keras(void **state) {
     counts all;
     leat_callback callback = counting(&all);
     leat_callback *callbacks[] = {&callback};
-    leat_fit_options options = quiet(5, callbacks, 1);
+    leat_fit_options options = quiet_fit_with(5, callbacks, 1);
     options.validation = &validation;
-    must(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
     assert_int_equal(all.on_train_begin, 1);
     assert_int_equal(all.on_train_end, 1);
     assert_int_equal(all.on_epoch_begin, 5);
@@ -75,7 +61,7 @@ static void hooks_are_called_as_often_as_in_keras(void **state) {
     evaluate.callbacks = callbacks;
     evaluate.callback_count = 1;
     leat_predictions *predictions = NULL;
-    must(leat_model_predict_generator(model, &validation, &evaluate, &predictions, &err), &err);
+    expect_ok(leat_model_predict_generator(model, &validation, &evaluate, &predictions, &err), &err);
     assert_int_equal(all.on_predict_begin, 1);
     assert_int_equal(all.on_predict_batch_end, 2);
     assert_int_equal(all.on_predict_end, 1);
@@ -119,10 +105,10 @@ static void rig_init(rig *r, const char *name, const double *values) {
 static int epochs_run(rig *r, leat_callback *tested, int64_t epochs) {
     leat_error err = {0};
     leat_callback *callbacks[] = {&r->player, tested};
-    leat_fit_options options = quiet(epochs, callbacks, 2);
+    leat_fit_options options = quiet_fit_with(epochs, callbacks, 2);
     leat_history *history = NULL;
     int count = 0;
-    must(leat_model_fit_generator(r->model, &r->sequence, &options, &history, &err), &err);
+    expect_ok(leat_model_fit_generator(r->model, &r->sequence, &options, &history, &err), &err);
     leat_history_values(history, "loss", &count);
     leat_history_destroy(&history);
     return count;
@@ -137,18 +123,18 @@ static void early_stopping_waits_and_restores(void **state) {
     leat_callback tested;
     options.monitor = "watched";
     options.patience = 2;
-    must(leat_early_stopping_create(&tested, &options, &err), &err);
+    expect_ok(leat_early_stopping_create(&tested, &options, &err), &err);
     assert_int_equal(epochs_run(&r, &tested, 8), 4);
     assert_true(*r.script.weight == 3);
     assert_int_equal(epochs_run(&r, &tested, 8), 4); /* a callback can be used again */
     leat_callback_destroy(&tested);
     options.restore_best_weights = true;
-    must(leat_early_stopping_create(&tested, &options, &err), &err);
+    expect_ok(leat_early_stopping_create(&tested, &options, &err), &err);
     assert_int_equal(epochs_run(&r, &tested, 8), 4);
     assert_true(*r.script.weight == 1);
     leat_callback_destroy(&tested);
     options.baseline = 0.5; /* never reached: nothing to restore */
-    must(leat_early_stopping_create(&tested, &options, &err), &err);
+    expect_ok(leat_early_stopping_create(&tested, &options, &err), &err);
     assert_int_equal(epochs_run(&r, &tested, 8), 2);
     assert_true(*r.script.weight == 1);
     leat_callback_destroy(&tested);
@@ -166,7 +152,7 @@ static void reduce_lr_on_plateau_divides(void **state) {
     options.monitor = "watched";
     options.patience = 2;
     options.min_lr = 0.002;
-    must(leat_reduce_lr_on_plateau_create(&tested, &options, &err), &err);
+    expect_ok(leat_reduce_lr_on_plateau_create(&tested, &options, &err), &err);
     epochs_run(&r, &tested, 3);
     assert_true(fabs(leat_model_learning_rate(r.model) - 0.01) < 1e-9);
     leat_model_set_learning_rate(r.model, 0.1);
@@ -192,10 +178,10 @@ static void scheduler_sets_the_rate_and_logs_it(void **state) {
     leat_array targets = {NULL, leat_tensor_view(LEAT_F32, 1, (int64_t[]){1}, y)};
     leat_arrays arrays = {&inputs, &targets, NULL, 1, 1, 0};
     leat_callback tested;
-    must(leat_learning_rate_scheduler_create(&tested, one_over_epoch, NULL, 0, &err), &err);
-    leat_fit_options options = quiet(5, (leat_callback *[]){&tested}, 1);
+    expect_ok(leat_learning_rate_scheduler_create(&tested, one_over_epoch, NULL, 0, &err), &err);
+    leat_fit_options options = quiet_fit_with(5, (leat_callback *[]){&tested}, 1);
     leat_history *history = NULL;
-    must(leat_model_fit(model, &arrays, 1, &options, &history, &err), &err);
+    expect_ok(leat_model_fit(model, &arrays, 1, &options, &history, &err), &err);
     int count = 0;
     const double *rates = leat_history_values(history, "lr", &count);
     assert_int_equal(count, 5);
@@ -226,19 +212,19 @@ static void csv_has_columns_for_validation_from_the_start(void **state) {
     clusters data = clusters_of(16, 8), held_out = clusters_of(8, 8);
     leat_sequence sequence = clusters_sequence(&data), validation = clusters_sequence(&held_out);
     leat_callback tested;
-    must(leat_csv_logger_create(&tested, path, NULL, false, &err), &err);
-    leat_fit_options options = quiet(2, (leat_callback *[]){&tested}, 1);
+    expect_ok(leat_csv_logger_create(&tested, path, NULL, false, &err), &err);
+    leat_fit_options options = quiet_fit_with(2, (leat_callback *[]){&tested}, 1);
     options.validation = &validation;
     options.validation_freq = 2;
-    must(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
     char *text = read_text(path);
     assert_ptr_equal(strstr(text, "epoch,accuracy,loss,val_accuracy,val_loss\r\n0,"), text);
     assert_non_null(strstr(text, ",NA,NA\r\n1,"));
-    must(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
     text = read_text(path);
     assert_null(strstr(text + 1, "epoch")); /* one header */
     leat_callback_destroy(&tested);
-    must(leat_csv_logger_create(&tested, "/no/such/folder/log.csv", NULL, false, &err), &err);
+    expect_ok(leat_csv_logger_create(&tested, "/no/such/folder/log.csv", NULL, false, &err), &err);
     options.callbacks = (leat_callback *[]){&tested};
     assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_EIO);
     leat_callback_destroy(&tested);
@@ -259,7 +245,7 @@ static void checkpoints_are_named_and_chosen(void **state) {
     options.filepath = pattern;
     options.monitor = "watched";
     options.save_best_only = true;
-    must(leat_model_checkpoint_create(&tested, &options, &err), &err);
+    expect_ok(leat_model_checkpoint_create(&tested, &options, &err), &err);
     epochs_run(&r, &tested, 4);
     const char *expected[] = {"01-3.00.h5", "02-1.00.h5", "04-0.50.h5"};
     for (int i = 0; i < 3; ++i) {
@@ -270,11 +256,11 @@ static void checkpoints_are_named_and_chosen(void **state) {
     leat_callback_destroy(&tested);
     assert_non_null(mkdtemp(strcpy(folder, "/tmp/leat-checkpoint-XXXXXX")));
     snprintf(pattern, sizeof pattern, "%s/{nothing}.h5", folder);
-    must(leat_model_checkpoint_create(&tested, &options, &err), &err);
-    leat_fit_options fit = quiet(1, (leat_callback *[]){&tested}, 1);
+    expect_ok(leat_model_checkpoint_create(&tested, &options, &err), &err);
+    leat_fit_options fit = quiet_fit_with(1, (leat_callback *[]){&tested}, 1);
     options.save_best_only = false;
     leat_callback_destroy(&tested);
-    must(leat_model_checkpoint_create(&tested, &options, &err), &err);
+    expect_ok(leat_model_checkpoint_create(&tested, &options, &err), &err);
     assert_int_equal(leat_model_fit_generator(r.model, &r.sequence, &fit, NULL, &err), LEAT_ENOTFOUND);
     leat_callback_destroy(&tested);
     rmdir(folder);
@@ -305,9 +291,9 @@ static void stopping_ends_after_the_batch(void **state) {
     clusters data = clusters_of(80, 8);
     leat_sequence sequence = clusters_sequence(&data);
     leat_callback stopper = {.user = reason, .on_train_batch_end = ask_to_stop, .on_train_end = note_reason};
-    leat_fit_options options = quiet(5, (leat_callback *[]){&stopper}, 1);
+    leat_fit_options options = quiet_fit_with(5, (leat_callback *[]){&stopper}, 1);
     leat_history *history = NULL;
-    must(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
     assert_int_equal(leat_history_verdict(history).steps, 3);
     assert_string_equal(reason, "seen enough");
     leat_history_destroy(&history);
@@ -328,9 +314,9 @@ static void a_request_stops_fit_and_predict(void **state) {
     clusters data = clusters_of(80, 8);
     leat_sequence sequence = clusters_sequence(&data);
     leat_callback asks = {.on_train_batch_end = request, .on_predict_batch_end = request};
-    leat_fit_options options = quiet(5, (leat_callback *[]){&asks}, 1);
+    leat_fit_options options = quiet_fit_with(5, (leat_callback *[]){&asks}, 1);
     leat_history *history = NULL;
-    must(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
     assert_int_equal(leat_history_verdict(history).steps, 2);
     leat_history_destroy(&history);
     leat_evaluate_options predict = leat_evaluate_options_default();
@@ -351,11 +337,11 @@ static void terminate_on_nan_ends_the_epoch(void **state) {
     data.nan_at = 4;
     leat_sequence sequence = clusters_sequence(&data);
     leat_callback tested;
-    must(leat_terminate_on_nan_create(&tested, &err), &err);
-    leat_fit_options options = quiet(3, (leat_callback *[]){&tested}, 1);
+    expect_ok(leat_terminate_on_nan_create(&tested, &err), &err);
+    leat_fit_options options = quiet_fit_with(3, (leat_callback *[]){&tested}, 1);
     options.shuffle = LEAT_SHUFFLE_NONE;
     leat_history *history = NULL;
-    must(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
     assert_int_equal(leat_history_verdict(history).steps, 5);
     leat_history_destroy(&history);
     leat_callback_destroy(&tested);
@@ -375,7 +361,7 @@ static void a_failing_hook_ends_training_with_its_words(void **state) {
     clusters data = clusters_of(16, 8);
     leat_sequence sequence = clusters_sequence(&data);
     leat_callback broken = {.on_epoch_end = break_down};
-    leat_fit_options options = quiet(5, (leat_callback *[]){&broken}, 1);
+    leat_fit_options options = quiet_fit_with(5, (leat_callback *[]){&broken}, 1);
     leat_history *history = NULL;
     int count = 0;
     assert_int_equal(leat_model_fit_generator(model, &sequence, &options, &history, &err), LEAT_EUSER);
@@ -404,10 +390,10 @@ static void a_callback_can_validate_in_mid_epoch(void **state) {
     clusters data = clusters_of(40, 8), held_out = clusters_of(16, 8);
     leat_sequence sequence = clusters_sequence(&data), validation = clusters_sequence(&held_out);
     leat_callback callback = {.user = &seen, .on_train_batch_end = validate_now};
-    leat_fit_options options = quiet(1, (leat_callback *[]){&callback}, 1);
+    leat_fit_options options = quiet_fit_with(1, (leat_callback *[]){&callback}, 1);
     assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_EINVAL);
     options.validation = &validation;
-    must(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
     assert_true(seen > 0);
     leat_model_destroy(&model);
 }

@@ -11,20 +11,6 @@
 
 #include "train/support.h"
 
-static void must(leat_status status, const leat_error *err) {
-    if (status != LEAT_OK) fail_msg("%s", err->message);
-}
-
-static leat_fit_options quiet(int64_t epochs, leat_callback *const *callbacks, int count) {
-    leat_fit_options options = leat_fit_options_default();
-    options.epochs = epochs;
-    options.verbose = 0;
-    options.threads = 1;
-    options.callbacks = callbacks;
-    options.callback_count = count;
-    return options;
-}
-
 static int count_of(const leat_history *history, const char *name) {
     int count = 0;
     leat_history_values(history, name, &count);
@@ -56,10 +42,10 @@ static void a_request_ends_validation_and_drops_its_values(void **state) {
     leat_sequence sequence = clusters_sequence(&data), validation = clusters_sequence(&held_out);
     leat_callback asks = {.on_test_batch_end = request_at_batch_1};
     leat_callback counts = {.user = &ends, .on_train_end = count_call};
-    leat_fit_options options = quiet(5, (leat_callback *[]){&asks, &counts}, 2);
+    leat_fit_options options = quiet_fit_with(5, (leat_callback *[]){&asks, &counts}, 2);
     options.validation = &validation;
     leat_history *history = NULL;
-    must(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
     assert_int_equal(count_of(history, "loss"), 1);
     assert_int_equal(count_of(history, "val_loss"), 0);
     assert_int_equal(ends, 1);
@@ -84,12 +70,12 @@ static void an_evaluation_in_a_hook_forgets_no_request(void **state) {
     clusters data = clusters_of(40, 8), one = clusters_of(8, 8);
     leat_sequence sequence = clusters_sequence(&data), other = clusters_sequence(&one);
     leat_callback callback = {.user = &other, .on_train_batch_end = stop_then_evaluate};
-    leat_fit_options options = quiet(5, (leat_callback *[]){&callback}, 1);
+    leat_fit_options options = quiet_fit_with(5, (leat_callback *[]){&callback}, 1);
     leat_history *history = NULL;
-    must(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
     assert_int_equal(leat_history_verdict(history).steps, 1);
     leat_history_destroy(&history);
-    must(leat_model_fit_generator(model, &other, &options, NULL, &err), &err); /* nor does it linger */
+    expect_ok(leat_model_fit_generator(model, &other, &options, NULL, &err), &err); /* nor does it linger */
     leat_model_destroy(&model);
 }
 
@@ -107,7 +93,7 @@ static void a_hook_of_validation_cannot_validate(void **state) {
     clusters data = clusters_of(16, 8), held_out = clusters_of(16, 8);
     leat_sequence sequence = clusters_sequence(&data), validation = clusters_sequence(&held_out);
     leat_callback callback = {.on_test_batch_end = validate_inside};
-    leat_fit_options options = quiet(1, (leat_callback *[]){&callback}, 1);
+    leat_fit_options options = quiet_fit_with(1, (leat_callback *[]){&callback}, 1);
     options.validation = &validation;
     assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_EINVAL);
     assert_non_null(strstr(err.message, "a hook of validation cannot validate"));
@@ -150,8 +136,8 @@ static void params_know_samples_and_batch_size(void **state) {
     table t;
     table_init(&t);
     leat_callback callback = {.user = &params, .on_epoch_begin = keep_params, .on_test_begin = keep_params};
-    leat_fit_options options = quiet(3, (leat_callback *[]){&callback}, 1);
-    must(leat_model_fit(model, &t.arrays, 5, &options, NULL, &err), &err);
+    leat_fit_options options = quiet_fit_with(3, (leat_callback *[]){&callback}, 1);
+    expect_ok(leat_model_fit(model, &t.arrays, 5, &options, NULL, &err), &err);
     assert_int_equal(params.samples, 12);
     assert_int_equal(params.batch_size, 5);
     assert_int_equal(params.steps, 3);
@@ -160,7 +146,7 @@ static void params_know_samples_and_batch_size(void **state) {
     evaluate.callbacks = options.callbacks;
     evaluate.callback_count = 1;
     leat_logs logs;
-    must(leat_model_evaluate(model, &t.arrays, 4, &evaluate, &logs, &err), &err);
+    expect_ok(leat_model_evaluate(model, &t.arrays, 4, &evaluate, &logs, &err), &err);
     assert_int_equal(params.samples, 12);
     assert_int_equal(params.batch_size, 4);
     leat_model_destroy(&model);
@@ -174,9 +160,9 @@ static void null_options_are_the_defaults(void **state) {
     leat_predictions *predictions = NULL;
     table t;
     table_init(&t);
-    must(leat_model_fit(model, &t.arrays, 0, NULL, NULL, &err), &err);
-    must(leat_model_evaluate(model, &t.arrays, 0, NULL, &logs, &err), &err);
-    must(leat_model_predict(model, &t.arrays, 0, NULL, &predictions, &err), &err);
+    expect_ok(leat_model_fit(model, &t.arrays, 0, NULL, NULL, &err), &err);
+    expect_ok(leat_model_evaluate(model, &t.arrays, 0, NULL, &logs, &err), &err);
+    expect_ok(leat_model_predict(model, &t.arrays, 0, NULL, &predictions, &err), &err);
     assert_int_equal(leat_predictions_get(predictions, 0).shape[0], 12);
     leat_predictions_destroy(&predictions);
     t.arrays.input_count = 0;
@@ -192,10 +178,10 @@ static void steps_beyond_all_numbers_are_no_limit(void **state) {
     clusters data = clusters_of(40, 8);
     leat_sequence sequence = clusters_sequence(&data);
     leat_callback asks = {.on_train_batch_end = request_at_batch_1};
-    leat_fit_options options = quiet(INT64_MAX, (leat_callback *[]){&asks}, 1);
+    leat_fit_options options = quiet_fit_with(INT64_MAX, (leat_callback *[]){&asks}, 1);
     options.steps_per_epoch = INT64_MAX / 2;
     leat_history *history = NULL;
-    must(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
     assert_int_equal(leat_history_verdict(history).steps, 2);
     leat_history_destroy(&history);
     leat_model_destroy(&model);
@@ -208,7 +194,7 @@ static void a_class_is_a_whole_number(void **state) {
     table t;
     table_init(&t);
     leat_class_weight classes[] = {{0, 3}, {1, 2}};
-    leat_fit_options options = quiet(1, NULL, 0);
+    leat_fit_options options = quiet_fit_with(1, NULL, 0);
     options.shuffle = LEAT_SHUFFLE_NONE;
     options.class_weight = classes;
     options.class_weight_count = 2;
@@ -225,7 +211,7 @@ static void a_class_is_a_whole_number(void **state) {
 static leat_model *make_pair(void) {
     leat_error err = {0};
     leat_model *model = NULL;
-    must(
+    expect_ok(
         leat_model_from_json(
             &model,
             "{\"class_name\": \"Model\", \"config\": {\"name\": \"pair\", \"layers\": ["
@@ -250,11 +236,11 @@ static void tensors_are_matched_by_all_names_or_none(void **state) {
                            {"left", leat_tensor_view(LEAT_F32, 1, (int64_t[]){1}, two)}};
     leat_arrays arrays = {.inputs = inputs, .input_count = 2};
     leat_tensor output;
-    must(leat_model_predict_on_batch(model, &arrays, &output, &err), &err);
+    expect_ok(leat_model_predict_on_batch(model, &arrays, &output, &err), &err);
     assert_true(((float *)output.data)[0] == 2 && ((float *)output.data)[1] == 5);
     inputs[0].name = "first";
     inputs[1].name = NULL;
-    must(leat_model_predict_on_batch(model, &arrays, &output, &err), &err);
+    expect_ok(leat_model_predict_on_batch(model, &arrays, &output, &err), &err);
     assert_true(((float *)output.data)[0] == 5 && ((float *)output.data)[1] == 2);
     inputs[1].name = "left";
     assert_int_equal(leat_model_predict_on_batch(model, &arrays, &output, &err), LEAT_EINVAL);
@@ -270,25 +256,25 @@ static void compiling_anew_makes_new_plans(void **state) {
     leat_model *model = make_classifier(1), *other = make_classifier(2);
     clusters data = clusters_of(40, 8);
     leat_sequence sequence = clusters_sequence(&data);
-    leat_fit_options options = quiet(1, NULL, 0);
+    leat_fit_options options = quiet_fit_with(1, NULL, 0);
     leat_compile_options compile = leat_compile_options_default();
     compile.optimizer = "sgd";
     compile.loss = "categorical_crossentropy";
-    must(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
-    must(leat_model_set_trainable(model, "hidden", false, &err), &err);
-    must(leat_model_compile(model, &compile, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
+    expect_ok(leat_model_set_trainable(model, "hidden", false, &err), &err);
+    expect_ok(leat_model_compile(model, &compile, &err), &err);
     uint64_t untouched = weights_hash(other);
     leat_tensor hidden = leat_model_weight(model, 0);
     float before = *(float *)hidden.data;
-    must(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
     assert_true(*(float *)hidden.data == before); /* frozen, and its view still valid: compiled before */
     assert_true(weights_hash(other) == untouched);
-    must(leat_model_set_trainable(model, "hidden", true, &err), &err);
-    must(leat_model_compile(model, &compile, &err), &err);
-    must(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
+    expect_ok(leat_model_set_trainable(model, "hidden", true, &err), &err);
+    expect_ok(leat_model_compile(model, &compile, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
     assert_false(*(float *)leat_model_weight(model, 0).data == before);
     leat_model_destroy(&model);
-    must(leat_model_fit_generator(other, &sequence, &options, NULL, &err), &err);
+    expect_ok(leat_model_fit_generator(other, &sequence, &options, NULL, &err), &err);
     leat_model_destroy(&other);
 }
 
@@ -305,7 +291,7 @@ static void many_batch_sizes_cost_no_more_than_some(void **state) {
             leat_array inputs = {NULL, leat_tensor_view(LEAT_F32, 1, (int64_t[]){size}, x)};
             leat_arrays arrays = {.inputs = &inputs, .input_count = 1};
             leat_tensor output;
-            must(leat_model_predict_on_batch(model, &arrays, &output, &err), &err);
+            expect_ok(leat_model_predict_on_batch(model, &arrays, &output, &err), &err);
             assert_int_equal(output.shape[0], size);
             assert_true(((float *)output.data)[size - 1] == 3 * x[size - 1]);
         }
@@ -325,13 +311,13 @@ static void more_metrics_than_logs_hold_are_refused(void **state) {
     leat_compile_options compile = leat_compile_options_default();
     compile.loss = "mse";
     compile.metrics = metrics;
-    must(leat_model_compile(model, &compile, &err), &err);
+    expect_ok(leat_model_compile(model, &compile, &err), &err);
     table t;
     table_init(&t);
     leat_sequence validation;
-    must(leat_arrays_open(&validation, &t.arrays, NULL, &err), &err);
-    leat_fit_options options = quiet(1, NULL, 0);
-    must(leat_model_fit(model, &t.arrays, 4, &options, NULL, &err), &err);
+    expect_ok(leat_arrays_open(&validation, &t.arrays, NULL, &err), &err);
+    leat_fit_options options = quiet_fit_with(1, NULL, 0);
+    expect_ok(leat_model_fit(model, &t.arrays, 4, &options, NULL, &err), &err);
     options.validation = &validation;
     assert_int_equal(leat_model_fit(model, &t.arrays, 4, &options, NULL, &err), LEAT_ENOTSUP);
     leat_sequence_destroy(&validation);
@@ -349,12 +335,12 @@ static void a_csv_logger_survives_a_failed_fit(void **state) {
     clusters data = clusters_of(16, 8);
     leat_sequence sequence = clusters_sequence(&data);
     leat_callback tested;
-    must(leat_csv_logger_create(&tested, path, NULL, false, &err), &err);
-    leat_fit_options options = quiet(1, (leat_callback *[]){&tested}, 1);
+    expect_ok(leat_csv_logger_create(&tested, path, NULL, false, &err), &err);
+    leat_fit_options options = quiet_fit_with(1, (leat_callback *[]){&tested}, 1);
     data.fail_at = 1;
     assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_EUSER);
     data.fail_at = -1;
-    must(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
     leat_callback_destroy(&tested);
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
@@ -377,8 +363,8 @@ static void checkpoints_refuse_odd_formats(void **state) {
         leat_model_checkpoint_options checkpoint = leat_model_checkpoint_options_default();
         leat_callback tested;
         checkpoint.filepath = wrong[i];
-        must(leat_model_checkpoint_create(&tested, &checkpoint, &err), &err);
-        leat_fit_options options = quiet(1, (leat_callback *[]){&tested}, 1);
+        expect_ok(leat_model_checkpoint_create(&tested, &checkpoint, &err), &err);
+        leat_fit_options options = quiet_fit_with(1, (leat_callback *[]){&tested}, 1);
         assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_EINVAL);
         assert_non_null(strstr(err.message, "format '"));
         leat_callback_destroy(&tested);

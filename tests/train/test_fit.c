@@ -7,18 +7,6 @@
 
 #include "train/support.h"
 
-static leat_fit_options quiet(int64_t epochs) {
-    leat_fit_options options = leat_fit_options_default();
-    options.epochs = epochs;
-    options.verbose = 0;
-    options.threads = 1;
-    return options;
-}
-
-static void must(leat_status status, const leat_error *err) {
-    if (status != LEAT_OK) fail_msg("%s", err->message);
-}
-
 static double last(const leat_history *history, const char *name) {
     int count = 0;
     const double *values = leat_history_values(history, name, &count);
@@ -38,9 +26,9 @@ static void it_learns(void **state) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(200, 16);
     leat_sequence sequence = clusters_sequence(&data);
-    leat_fit_options options = quiet(20);
+    leat_fit_options options = quiet_fit(20);
     leat_history *history = NULL;
-    must(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
     assert_int_equal(count_of(history, "loss"), 20);
     assert_true(last(history, "accuracy") > 0.95);
     assert_true(last(history, "loss") < 0.4);
@@ -58,11 +46,11 @@ static uint64_t weights_after(int workers, bool processes, uint64_t seed) {
     clusters data = clusters_of(100, 8);
     data.noisy = true;
     leat_sequence sequence = clusters_sequence(&data);
-    leat_fit_options options = quiet(2);
+    leat_fit_options options = quiet_fit(2);
     options.workers = workers;
     options.use_multiprocessing = processes;
     options.seed = seed;
-    must(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
     uint64_t hash = weights_hash(model);
     leat_model_destroy(&model);
     return hash;
@@ -91,17 +79,17 @@ static void epochs_start_where_initial_epoch_says(void **state) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(40, 8);
     leat_sequence sequence = clusters_sequence(&data);
-    leat_fit_options options = quiet(5);
+    leat_fit_options options = quiet_fit(5);
     options.initial_epoch = 2;
     leat_history *history = NULL;
     char *json = NULL;
-    must(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
-    must(leat_history_json(history, &json, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
+    expect_ok(leat_history_json(history, &json, &err), &err);
     assert_non_null(strstr(json, "\"epoch\": [2, 3, 4]"));
     leat_string_free(json);
     leat_history_destroy(&history);
     options.initial_epoch = 5;
-    must(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
     assert_int_equal(count_of(history, "loss"), 0);
     leat_history_destroy(&history);
     leat_model_destroy(&model);
@@ -113,10 +101,10 @@ static void steps_per_epoch_runs_through_the_passes(void **state) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(40, 8); /* 5 batches a pass */
     leat_sequence sequence = clusters_sequence(&data);
-    leat_fit_options options = quiet(4);
+    leat_fit_options options = quiet_fit(4);
     options.steps_per_epoch = 3;
     leat_history *history = NULL;
-    must(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
     assert_int_equal(leat_history_verdict(history).steps, 12);
     assert_int_equal(data.hooked, 2);
     leat_history_destroy(&history);
@@ -129,25 +117,25 @@ static void validation_runs_when_asked(void **state) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(40, 8), held_out = clusters_of(21, 8);
     leat_sequence sequence = clusters_sequence(&data), validation = clusters_sequence(&held_out);
-    leat_fit_options options = quiet(4);
+    leat_fit_options options = quiet_fit(4);
     options.validation = &validation;
     options.validation_freq = 2;
     leat_history *history = NULL;
-    must(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
     assert_int_equal(count_of(history, "loss"), 4);
     assert_int_equal(count_of(history, "val_loss"), 2);
     assert_int_equal(held_out.hooked, 2);
     leat_evaluate_options evaluate = leat_evaluate_options_default();
     leat_logs logs;
     double loss = 0;
-    must(leat_model_evaluate_generator(model, &validation, &evaluate, &logs, &err), &err);
+    expect_ok(leat_model_evaluate_generator(model, &validation, &evaluate, &logs, &err), &err);
     assert_true(leat_logs_get(&logs, "loss", &loss));
     assert_true(loss == last(history, "val_loss"));
     leat_history_destroy(&history);
     int64_t after[] = {1, 4};
     options.validation_epochs = after;
     options.validation_epoch_count = 2;
-    must(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
     assert_int_equal(count_of(history, "val_accuracy"), 2);
     leat_history_destroy(&history);
     leat_model_destroy(&model);
@@ -165,7 +153,7 @@ static void evaluation_does_not_depend_on_the_batch_size(void **state) {
         leat_evaluate_options options = leat_evaluate_options_default();
         leat_logs logs;
         double loss = 0;
-        must(leat_model_evaluate_generator(model, &sequence, &options, &logs, &err), &err);
+        expect_ok(leat_model_evaluate_generator(model, &sequence, &options, &logs, &err), &err);
         assert_true(leat_logs_get(&logs, "loss", &loss));
         if (batch_size == 1) first = loss;
         assert_true(fabs(loss - first) < 1e-6);
@@ -182,8 +170,8 @@ static void predictions_keep_the_order(void **state) {
     leat_evaluate_options options = leat_evaluate_options_default();
     options.workers = 3;
     leat_predictions *a = NULL, *b = NULL;
-    must(leat_model_predict_generator(model, &in_batches, &options, &a, &err), &err);
-    must(leat_model_predict_generator(model, &at_once, &options, &b, &err), &err);
+    expect_ok(leat_model_predict_generator(model, &in_batches, &options, &a, &err), &err);
+    expect_ok(leat_model_predict_generator(model, &at_once, &options, &b, &err), &err);
     leat_tensor x = leat_predictions_get(a, 0), y = leat_predictions_get(b, 0);
     assert_int_equal(leat_predictions_count(a), 1);
     assert_int_equal(x.shape[0], 23);
@@ -205,10 +193,10 @@ static void sample_and_class_weights_multiply(void **state) {
     leat_array weights = {NULL, leat_tensor_view(LEAT_F32, 1, (int64_t[]){2}, w)};
     leat_arrays arrays = {&inputs, &targets, &weights, 1, 1, 1};
     leat_class_weight classes[] = {{0, 3}, {1, 2}};
-    leat_fit_options options = quiet(1);
+    leat_fit_options options = quiet_fit(1);
     options.class_weight = classes;
     options.class_weight_count = 2;
-    must(leat_model_fit(model, &arrays, 2, &options, NULL, &err), &err);
+    expect_ok(leat_model_fit(model, &arrays, 2, &options, NULL, &err), &err);
     float got = *(float *)leat_model_weight(model, 0).data;
     assert_true(fabsf(got - 0.1F * 2 / 2 * (0.5F * 2 * 1 * 1)) <
                 1e-6f); /* the second sample's target is 0, and so is w x */
@@ -231,9 +219,9 @@ static void fit_on_arrays_shuffles_samples(void **state) {
     leat_arrays arrays = {&inputs, &targets, NULL, 1, 1, 0};
     for (int shuffle = 0; shuffle < 2; ++shuffle) {
         leat_model *model = make_line(0.1);
-        leat_fit_options options = quiet(30);
+        leat_fit_options options = quiet_fit(30);
         options.shuffle = shuffle ? LEAT_SHUFFLE_AUTO : LEAT_SHUFFLE_NONE;
-        must(leat_model_fit(model, &arrays, 5, &options, NULL, &err), &err);
+        expect_ok(leat_model_fit(model, &arrays, 5, &options, NULL, &err), &err);
         slopes[shuffle] = *(float *)leat_model_weight(model, 0).data;
         assert_true(fabsf(slopes[shuffle] - 2) < 0.1f);
         leat_model_destroy(&model);
@@ -249,20 +237,20 @@ static void one_batch_at_a_time_is_the_same_as_fit(void **state) {
     leat_array inputs = {NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 1}, x)};
     leat_array targets = {NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 1}, y)};
     leat_arrays arrays = {&inputs, &targets, NULL, 1, 1, 0};
-    leat_fit_options options = quiet(4);
+    leat_fit_options options = quiet_fit(4);
     leat_logs logs;
     double loss = 0;
-    must(leat_model_fit(fitted, &arrays, 3, &options, NULL, &err), &err);
-    for (int i = 0; i < 4; ++i) must(leat_model_train_on_batch(stepped, &arrays, &logs, &err), &err);
+    expect_ok(leat_model_fit(fitted, &arrays, 3, &options, NULL, &err), &err);
+    for (int i = 0; i < 4; ++i) expect_ok(leat_model_train_on_batch(stepped, &arrays, &logs, &err), &err);
     assert_true(weights_hash(fitted) == weights_hash(stepped));
-    must(leat_model_test_on_batch(stepped, &arrays, &logs, &err), &err);
+    expect_ok(leat_model_test_on_batch(stepped, &arrays, &logs, &err), &err);
     assert_true(leat_logs_get(&logs, "loss", &loss));
     float w = *(float *)leat_model_weight(stepped, 0).data;
     double want = 0;
     for (int i = 0; i < 3; ++i) want += pow((double)(w * x[i] - y[i]), 2) / 3;
     assert_true(fabs(loss - want) < 1e-5);
     leat_tensor output;
-    must(leat_model_predict_on_batch(stepped, &arrays, &output, &err), &err);
+    expect_ok(leat_model_predict_on_batch(stepped, &arrays, &output, &err), &err);
     assert_true(fabsf(((float *)output.data)[2] - w * 3) < 1e-6f);
     leat_model_destroy(&fitted);
     leat_model_destroy(&stepped);
@@ -274,7 +262,7 @@ static void failures_say_where(void **state) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(40, 8);
     leat_sequence sequence = clusters_sequence(&data);
-    leat_fit_options options = quiet(2);
+    leat_fit_options options = quiet_fit(2);
     options.shuffle = LEAT_SHUFFLE_NONE;
     data.fail_at = 3;
     leat_history *history = NULL;
@@ -304,8 +292,8 @@ static void sample_weights_reach_the_loss(void **state) {
     leat_evaluate_options options = leat_evaluate_options_default();
     leat_logs a, b;
     double loss_all = 0, loss_odd = 0;
-    must(leat_model_evaluate_generator(model, &all, &options, &a, &err), &err);
-    must(leat_model_evaluate_generator(model, &odd, &options, &b, &err), &err);
+    expect_ok(leat_model_evaluate_generator(model, &all, &options, &a, &err), &err);
+    expect_ok(leat_model_evaluate_generator(model, &odd, &options, &b, &err), &err);
     assert_true(leat_logs_get(&a, "loss", &loss_all) && leat_logs_get(&b, "loss", &loss_odd));
     assert_true(loss_odd < loss_all && loss_odd > 0);
     leat_model_destroy(&model);
