@@ -10,7 +10,7 @@
 
 static const leati_implementation implementations[] = {
 #define IMPLEMENTATION(upper, lower) {LEATI_OP_##upper, leati_ref_##lower},
-    LEATI_REF_LIST(IMPLEMENTATION)
+    LEATI_OP_LIST(IMPLEMENTATION)
 #undef IMPLEMENTATION
 };
 

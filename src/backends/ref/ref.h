@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ref backend: every op in plain C, one thread, clear before fast.  It is what the others are measured against, what
  * sanitizers run, and what serves a task that nobody else takes.  One file per family of ops; each op has a prepare
- * function leati_ref_<op>, listed here once. */
+ * function leati_ref_<op>. */
 #ifndef LEATI_BACKENDS_REF_REF_H
 #define LEATI_BACKENDS_REF_REF_H
 
@@ -9,59 +9,10 @@
 
 extern const leati_backend leati_backend_ref;
 
-/* Ops that this backend serves, as in LEATI_OP_LIST. */
-#define LEATI_REF_LIST(X)                                                                                    \
-    X(CONV, conv)                                                                                            \
-    X(CONV_BWD_DATA, conv_bwd_data)                                                                          \
-    X(CONV_BWD_WEIGHTS, conv_bwd_weights)                                                                    \
-    X(PATCHES, patches)                                                                                      \
-    X(PATCHES_BWD, patches_bwd)                                                                              \
-    X(POOLING, pooling)                                                                                      \
-    X(POOLING_BWD, pooling_bwd)                                                                              \
-    X(RESAMPLE, resample)                                                                                    \
-    X(RESAMPLE_BWD, resample_bwd)                                                                            \
-    X(BATCH_NORM, batch_norm)                                                                                \
-    X(BATCH_NORM_APPLY, batch_norm_apply)                                                                    \
-    X(BATCH_NORM_BWD, batch_norm_bwd)                                                                        \
-    X(RNN, rnn)                                                                                              \
-    X(RNN_BWD, rnn_bwd)                                                                                      \
-    X(MATMUL, matmul)                                                                                        \
-    X(ELTWISE, eltwise)                                                                                      \
-    X(ELTWISE_BWD, eltwise_bwd)                                                                              \
-    X(BINARY, binary)                                                                                        \
-    X(REDUCE, reduce)                                                                                        \
-    X(BROADCAST, broadcast)                                                                                  \
-    X(SOFTMAX, softmax)                                                                                      \
-    X(SOFTMAX_BWD, softmax_bwd)                                                                              \
-    X(SOFTMAX_XENT, softmax_xent)                                                                            \
-    X(CONCAT, concat)                                                                                        \
-    X(SLICE, slice)                                                                                          \
-    X(PAD, pad)                                                                                              \
-    X(TRANSPOSE, transpose)                                                                                  \
-    X(RESHAPE, reshape)                                                                                      \
-    X(REVERSE, reverse)                                                                                      \
-    X(CAST, cast)                                                                                            \
-    X(COPY, copy)                                                                                            \
-    X(STORE, store)                                                                                          \
-    X(DROPOUT, dropout)                                                                                      \
-    X(RANDOM_NORMAL, random_normal)                                                                          \
-    X(GATHER, gather)                                                                                        \
-    X(GATHER_BWD, gather_bwd)                                                                                \
-    X(ONE_HOT, one_hot)                                                                                      \
-    X(ARGMAX, argmax)                                                                                        \
-    X(IN_TOP_K, in_top_k)                                                                                    \
-    X(MOVING_AVERAGE, moving_average)                                                                        \
-    X(UPDATE_SGD, update_sgd)                                                                                \
-    X(UPDATE_RMSPROP, update_rmsprop)                                                                        \
-    X(UPDATE_ADAGRAD, update_adagrad)                                                                        \
-    X(UPDATE_ADADELTA, update_adadelta)                                                                      \
-    X(UPDATE_ADAM, update_adam)                                                                              \
-    X(UPDATE_ADAMAX, update_adamax)                                                                          \
-    X(UPDATE_NADAM, update_nadam)
-
+/* It serves all of them. */
 #define LEATI_REF_DECLARED(upper, lower)                                                                     \
     leat_status leati_ref_##lower(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err);
-LEATI_REF_LIST(LEATI_REF_DECLARED)
+LEATI_OP_LIST(LEATI_REF_DECLARED)
 #undef LEATI_REF_DECLARED
 
 /* The state of a ref kernel: a copy of its task. */
