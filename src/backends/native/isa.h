@@ -72,12 +72,24 @@ typedef struct leati_outer_job {
 } leati_outer_job;
 #define LEATI_OUTER_ROWS 96
 
+/* A depthwise convolution with one filter a channel: the gradient by the weights of the channels first to last - 1, or by
+ * the source of those samples. */
+typedef struct leati_depthwise_job {
+    const leati_geometry *geometry;
+    const float *src, *diff_dst, *weights;
+    float *diff_src, *diff_weights, *diff_bias /* may be NULL */;
+    int64_t first, last;
+} leati_depthwise_job;
+#define LEATI_DEPTHWISE_CHANNELS 32 /* kept in registers; best shared out in as many */
+
 typedef struct leati_native_isa {
     const char *name;
     leati_range ranges[LEATI_OP_COUNT]; /* NULL: none */
     void (*matvec)(const leati_matvec_job *job);
     void (*pack_panels)(const float *b, int64_t k, int64_t n, float *packed);
     void (*outer)(const leati_outer_job *job);
+    void (*depthwise_bwd_data)(const leati_depthwise_job *job);
+    void (*depthwise_bwd_weights)(const leati_depthwise_job *job);
     int64_t panel; /* columns */
     int64_t rows;  /* of a block of samples, best a multiple of this */
     int64_t (*rnn_scratch)(const leati_rnn_shape *shape, int64_t rows, bool backward);

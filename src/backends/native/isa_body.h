@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The body of isa_*.c: all code that exists once per instruction set, and its table.  The includer defines LEATI_ISA
  * (the table), LEATI_ISA_NAME and LEATI_LANES, and CMake gives it the compiler options. */
+#include "backends/native/depthwise_body.h"
 #include "backends/native/gather_body.h"
 #include "backends/native/loops_body.h"
 #include "backends/native/rnn_body.h"
@@ -33,6 +34,8 @@ const leati_native_isa LEATI_ISA = {
     .matvec = matvec,
     .pack_panels = pack_panels,
     .outer = outer,
+    .depthwise_bwd_data = depthwise_bwd_data,
+    .depthwise_bwd_weights = depthwise_bwd_weights,
     .panel = LEATI_PANEL,
     .rows = LEATI_ROWS,
     .rnn_scratch = rnn_scratch,

@@ -7,6 +7,8 @@
 
 #define LEATI_NATIVE_LIST(X)                                                                                 \
     X(MATMUL, matmul)                                                                                        \
+    X(CONV_BWD_DATA, conv_bwd_data)                                                                          \
+    X(CONV_BWD_WEIGHTS, conv_bwd_weights)                                                                    \
     X(ELTWISE, eltwise)                                                                                      \
     X(ELTWISE_BWD, eltwise_bwd)                                                                              \
     X(BINARY, binary)                                                                                        \
