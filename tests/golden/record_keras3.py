@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes legacy .h5 files with current Keras, and what it predicts: files/keras3_*.h5 and .npz; and layers that it
-alone has."""
+"""Records what needs current Keras: record_keras3.py [GROUP...], of files (legacy .h5 files and what it predicts,
+files/keras3_*) and layers (those that it alone has, keras-3/layers)."""
 import collections
 import os
+import sys
 
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -95,14 +96,20 @@ def case(root, name, build):
     store.save("%s/%s.npz" % (root, name), members)
 
 
+def files():
+    """The three models."""
+    for build in (sequential, functional, lstm):
+        case(os.path.join(HERE, "files"), "keras3_" + build.__name__, build)
+
+
 def main():
-    """Records the three models."""
+    """Records the groups that are asked for, or all."""
+    groups = {"files": files, "layers": keras3_layers.run}
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     keras.utils.set_random_seed(3)
-    for build in (sequential, functional, lstm):
-        case(os.path.join(HERE, "files"), "keras3_" + build.__name__, build)
-    keras3_layers.run(os.path.join(HERE, "keras-2.3.1"))
+    for name in sys.argv[1:] or groups:
+        groups[name]()
 
 
 if __name__ == "__main__":

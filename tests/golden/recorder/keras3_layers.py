@@ -1,100 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of layers and arguments that current Keras alone has: its numbers, with configurations in the form of 2.3.1."""
-import collections
-
+"""Layers and arguments that current Keras alone has: keras-3/layers/*.npz."""
 import keras
-import numpy as np
-import tensorflow as tf
 
-from . import store
-
-L = keras.layers
-GLOROT = {"class_name": "VarianceScaling",
-          "config": {"scale": 1.0, "mode": "fan_avg", "distribution": "uniform", "seed": None}}
-SGD = {"class_name": "SGD",
-       "config": {"decay": 0.0, "learning_rate": 0.10000000149011612, "momentum": 0.0, "nesterov": False}}
+from .keras3_case import L, case
 
 
-def as_2_3_1(value):
-    """A value of a configuration, as Keras 2.3.1 writes its like."""
-    if isinstance(value, dict) and value.get("class_name") == "GlorotUniform":
-        return GLOROT
-    if isinstance(value, dict) and value.get("class_name") == "DTypePolicy":
-        return value["config"]["name"]
-    if isinstance(value, dict):
-        return {k: as_2_3_1(v) for k, v in value.items() if k not in ("module", "registered_name")}
-    return [as_2_3_1(v) for v in value] if isinstance(value, (list, tuple)) else value
+def activations():
+    """Each activation that 2.3.1 lacks, between two Dense layers."""
+    for name in ("relu6", "leaky_relu", "celu", "gelu", "silu", "hard_silu", "mish", "hard_tanh", "sparse_sigmoid",
+                 "log_softmax", "log_sigmoid", "tanh_shrink", "soft_shrink", "hard_shrink", "squareplus",
+                 "sparse_plus"):
+        case("activation_" + name, "Activation", (5,), lambda: L.Dense(6),
+             lambda: L.Activation(name), lambda: L.Dense(2), scale=3.0, batch=4)
+    case("activation_log_softmax_rank3", "Activation", (3, 4), lambda: L.Dense(5), lambda: L.Activation("log_softmax"))
 
 
-def layer_config(layer, shape):
-    """The layer's entry; `shape` where it is the first."""
-    config = as_2_3_1(layer.get_config())
-    if config.get("groups") == 1:
-        del config["groups"]
-    if shape:
-        config["batch_input_shape"] = [None] + list(shape)
-    return {"class_name": type(layer).__name__, "config": config}
+def normalizations():
+    """Layer, group and unit normalisation: axes, parameters, penalties."""
+    def one(name, shape, make, **options):
+        case(name, make().__class__.__name__, shape, lambda: L.Dense(shape[-1]), make, lambda: L.Dense(2), **options)
+    layer, group, unit = L.LayerNormalization, L.GroupNormalization, L.UnitNormalization
+    one("layernorm", (6,), lambda: layer())
+    one("layernorm_rank3", (3, 4), lambda: layer(epsilon=1e-6))
+    one("layernorm_rank4", (2, 3, 4), lambda: layer())
+    one("layernorm_axis1", (3, 4), lambda: layer(axis=1))
+    one("layernorm_axes", (3, 2, 4), lambda: layer(axis=[1, 3]))
+    one("layernorm_neighbours", (3, 2, 4), lambda: layer(axis=[2, 3]))
+    one("layernorm_no_center", (6,), lambda: layer(center=False))
+    one("layernorm_no_scale", (6,), lambda: layer(scale=False))
+    one("layernorm_regularized", (6,), lambda: layer(
+        gamma_regularizer=keras.regularizers.L2(0.01), beta_regularizer=keras.regularizers.L1(0.02),
+        gamma_constraint=keras.constraints.MaxNorm(1.5), beta_constraint=keras.constraints.NonNeg()))
+    one("groupnorm", (2, 3, 6), lambda: group(groups=3))
+    one("groupnorm_instance", (3, 2, 4), lambda: group(groups=-1, epsilon=1e-5))
+    one("groupnorm_one", (3, 4), lambda: group(groups=1))
+    one("groupnorm_axis1", (4, 2, 3), lambda: group(groups=2, axis=1))
+    one("groupnorm_vector", (6,), lambda: group(groups=2, center=False))
+    one("groupnorm_no_scale", (2, 4), lambda: group(groups=2, scale=False))
+    one("unitnorm", (5,), lambda: unit())
+    one("unitnorm_axis1", (3, 4), lambda: unit(axis=1))
+    one("unitnorm_axes", (3, 4), lambda: unit(axis=[1, 2]))
 
 
-def train_step(model, x, t):
-    """Loss and gradients of one batch; the weights move by SGD with a rate of 0.1."""
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_mean(tf.reduce_mean(tf.square(model(x, training=True) - t), axis=-1))
-    gradients = tape.gradient(loss, model.trainable_variables)
-    for variable, gradient in zip(model.trainable_variables, gradients):
-        variable.assign_sub(np.float32(0.1) * gradient)
-    return loss.numpy(), [g.numpy() for g in gradients]
+def rescalings():
+    """Rescaling and Normalization: numbers, lists, weights."""
+    def one(name, shape, make, **options):
+        case(name, make().__class__.__name__, shape, make, lambda: L.Dense(3), **options)
+    one("rescaling", (4,), lambda: L.Rescaling(0.5, offset=-1.0))
+    one("rescaling_list", (2, 3), lambda: L.Rescaling([0.5, 1.5, 2.0], offset=[0.0, 1.0, -1.0]))
+    one("normalization_weights", (4,), lambda: L.Normalization())
+    one("normalization_two_axes", (2, 3), lambda: L.Normalization(axis=(1, 2)))
+    one("normalization_list", (2, 3), lambda: L.Normalization(mean=[0.5, 0.0, 1.0], variance=[0.25, 1.0, 2.0]))
+    one("normalization_number", (4,), lambda: L.Normalization(axis=None, mean=0.5, variance=0.25))
+    one("normalization_invert", (4,), lambda: L.Normalization(invert=True))
 
 
-def record(root, case, class_name, shape, layers, steps=3, batch=2):
-    """Runs a Sequential model of these layers and writes <root>/layers/<case>.npz."""
-    random = store.random_for("layers/" + case)
-    model = keras.Sequential([L.Input(shape)] + layers)
-    model.set_weights([random.normal(0.0, 0.3 if len(w.shape) < 2 else 1 / np.sqrt(np.prod(w.shape[:-1])), w.shape)
-                       for w in model.weights])
-    x = random.normal(0.0, 1.0, (batch,) + shape).astype("float32")
-    t = random.normal(0.0, 1.0, model(x).shape).astype("float32")
-    members = collections.OrderedDict()
-    members["meta"] = store.text({
-        "keras": keras.__version__, "tensorflow": tf.__version__, "group": "layers", "case": case,
-        "class_name": class_name, "loss": "mean_squared_error", "loss_weights": None, "metrics": [],
-        "weighted_metrics": [], "sample_weight_mode": None, "class_weight": None, "optimizer": SGD, "steps": steps,
-        "weights": ["%s/%s:0" % (layer.name, w.name) for layer in layers for w in layer.weights],
-        "trainable": list(range(len(model.trainable_variables))), "metrics_names": ["loss"],
-        "notes": "current Keras; the configuration is written as 2.3.1 would"})
-    members["config"] = store.text({
-        "class_name": "Sequential", "keras_version": "2.3.1", "backend": "tensorflow",
-        "config": {"name": "sequential_1",
-                   "layers": [layer_config(layer, shape if i == 0 else None) for i, layer in enumerate(layers)]}})
-    members["x0"], members["t0"] = x, t
-    members.update(("w%d" % i, w) for i, w in enumerate(model.get_weights()))
-    members["y0"] = model(x, training=False).numpy()
-    losses = []
-    for step in range(steps):
-        loss, gradients = train_step(model, x, t)
-        losses.append(loss)
-        if step == 0:
-            members["loss0"] = members["test0"] = loss
-            members.update(("g%d" % i, g) for i, g in enumerate(gradients))
-    members["train_loss"], members["train_outputs"] = losses, [[loss] for loss in losses]
-    members.update(("wt%d" % i, w) for i, w in enumerate(model.get_weights()))
-    members["yt0"] = model(x, training=False).numpy()
-    store.save("%s/layers/%s.npz" % (root, case), members)
+def keepdims():
+    """Global pooling that keeps its axes, GlobalAveragePooling's later argument."""
+    for kind, shape in ((L.GlobalAveragePooling2D, (2, 3, 4)), (L.GlobalMaxPooling1D, (3, 4))):
+        case(kind.__name__.lower() + "_keepdims", kind.__name__, shape, lambda: L.Dense(3),
+             lambda: kind(keepdims=True), lambda: L.Dense(2))
 
 
-def groups(root):
+def groups():
     """Convolutions whose channels are in groups."""
-    def case(name, kind, shape, **options):
-        record(root, "%s_%s" % (kind.__name__.lower(), name), kind.__name__, shape,
-               [kind(4, 1, name="in"), kind(name="it", **options), kind(2, 1, name="out")])
+    def one(name, kind, shape, **options):
+        case("%s_%s" % (kind.__name__.lower(), name), kind.__name__, shape, lambda: kind(4, 1, name="in"),
+             lambda: kind(name="it", **options), lambda: kind(2, 1, name="out"), batch=2)
+    one("groups", L.Conv1D, (6, 2), filters=6, kernel_size=3, groups=2, padding="causal", dilation_rate=2)
+    one("groups", L.Conv2D, (5, 4, 2), filters=6, kernel_size=3, groups=2, activation="tanh")
+    one("groups_depthwise", L.Conv2D, (4, 5, 2), filters=8, kernel_size=(2, 3), groups=4, strides=2, padding="same")
+    one("groups_dilated", L.Conv2D, (5, 4, 2), filters=2, kernel_size=2, groups=2, dilation_rate=2, use_bias=False)
+    one("groups", L.Conv3D, (3, 3, 4, 2), filters=4, kernel_size=2, groups=2, padding="same")
 
-    case("groups", L.Conv1D, (6, 2), filters=6, kernel_size=3, groups=2, padding="causal", dilation_rate=2)
-    case("groups", L.Conv2D, (5, 4, 2), filters=6, kernel_size=3, groups=2, activation="tanh")
-    case("groups_depthwise", L.Conv2D, (4, 5, 2), filters=8, kernel_size=(2, 3), groups=4, strides=2, padding="same")
-    case("groups_dilated", L.Conv2D, (5, 4, 2), filters=2, kernel_size=2, groups=2, dilation_rate=2, use_bias=False)
-    case("groups", L.Conv3D, (3, 3, 4, 2), filters=4, kernel_size=2, groups=2, padding="same")
 
-
-def run(root):
+def run():
     """All of this module."""
-    groups(root)
+    for part in (activations, normalizations, rescalings, keepdims, groups):
+        part()

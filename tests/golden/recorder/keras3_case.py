@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records layers that only current Keras has: keras-3/layers/*.npz, in the format of keras-2.3.1/layers.
-
-The configuration is written in the form of Keras 2.3.1 (a Sequential of layers with their own keys), which leat reads."""
+"""A case of what current Keras alone has: its numbers, in the format of keras-2.3.1/layers, with the configuration in the
+form of Keras 2.3.1 (a Sequential of layers with their own keys)."""
 import collections
 import json
 import os
 
-os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-os.environ["KERAS_BACKEND"] = "tensorflow"
+import keras
+import numpy as np
+import tensorflow as tf
 
-import keras  # noqa: E402
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
-
-from recorder import store  # noqa: E402
+from . import store
 
 L = keras.layers
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keras-3")
+ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "keras-3")
 STEPS = 3
 RATE = 0.1
 COMMON = ("name", "trainable", "dtype", "build_config")
@@ -51,6 +46,8 @@ def layer_config(layer, shape):
             own.pop(key, None)
         own.setdefault("activity_regularizer", None)
         own["activation"] = layer.get_config()["activation"]
+    if own.get("groups") == 1 and isinstance(layer, (L.Conv1D, L.Conv2D, L.Conv3D)):
+        del own["groups"]
     return {"class_name": layer.__class__.__name__, "config": dict(config, **own)}
 
 
@@ -141,72 +138,3 @@ def case(name, class_name, shape, *makes, scale=1.0, batch=3, notes="", trains=T
     if trains:
         train(model, x, t, members)
     store.save("%s/layers/%s.npz" % (ROOT, name), members)
-
-
-def activations():
-    """Each activation that 2.3.1 lacks, between two Dense layers."""
-    for name in ("relu6", "leaky_relu", "celu", "gelu", "silu", "hard_silu", "mish", "hard_tanh", "sparse_sigmoid",
-                 "log_softmax", "log_sigmoid", "tanh_shrink", "soft_shrink", "hard_shrink", "squareplus",
-                 "sparse_plus"):
-        case("activation_" + name, "Activation", (5,), lambda: L.Dense(6),
-             lambda: L.Activation(name), lambda: L.Dense(2), scale=3.0, batch=4)
-    case("activation_log_softmax_rank3", "Activation", (3, 4), lambda: L.Dense(5), lambda: L.Activation("log_softmax"))
-
-
-def normalizations():
-    """Layer, group and unit normalisation: axes, parameters, penalties."""
-    def one(name, shape, make, **options):
-        case(name, make().__class__.__name__, shape, lambda: L.Dense(shape[-1]), make, lambda: L.Dense(2), **options)
-    layer, group, unit = L.LayerNormalization, L.GroupNormalization, L.UnitNormalization
-    one("layernorm", (6,), lambda: layer())
-    one("layernorm_rank3", (3, 4), lambda: layer(epsilon=1e-6))
-    one("layernorm_rank4", (2, 3, 4), lambda: layer())
-    one("layernorm_axis1", (3, 4), lambda: layer(axis=1))
-    one("layernorm_axes", (3, 2, 4), lambda: layer(axis=[1, 3]))
-    one("layernorm_neighbours", (3, 2, 4), lambda: layer(axis=[2, 3]))
-    one("layernorm_no_center", (6,), lambda: layer(center=False))
-    one("layernorm_no_scale", (6,), lambda: layer(scale=False))
-    one("layernorm_regularized", (6,), lambda: layer(
-        gamma_regularizer=keras.regularizers.L2(0.01), beta_regularizer=keras.regularizers.L1(0.02),
-        gamma_constraint=keras.constraints.MaxNorm(1.5), beta_constraint=keras.constraints.NonNeg()))
-    one("groupnorm", (2, 3, 6), lambda: group(groups=3))
-    one("groupnorm_instance", (3, 2, 4), lambda: group(groups=-1, epsilon=1e-5))
-    one("groupnorm_one", (3, 4), lambda: group(groups=1))
-    one("groupnorm_axis1", (4, 2, 3), lambda: group(groups=2, axis=1))
-    one("groupnorm_vector", (6,), lambda: group(groups=2, center=False))
-    one("groupnorm_no_scale", (2, 4), lambda: group(groups=2, scale=False))
-    one("unitnorm", (5,), lambda: unit())
-    one("unitnorm_axis1", (3, 4), lambda: unit(axis=1))
-    one("unitnorm_axes", (3, 4), lambda: unit(axis=[1, 2]))
-
-
-def rescalings():
-    """Rescaling and Normalization: numbers, lists, weights."""
-    def one(name, shape, make, **options):
-        case(name, make().__class__.__name__, shape, make, lambda: L.Dense(3), **options)
-    one("rescaling", (4,), lambda: L.Rescaling(0.5, offset=-1.0))
-    one("rescaling_list", (2, 3), lambda: L.Rescaling([0.5, 1.5, 2.0], offset=[0.0, 1.0, -1.0]))
-    one("normalization_weights", (4,), lambda: L.Normalization())
-    one("normalization_two_axes", (2, 3), lambda: L.Normalization(axis=(1, 2)))
-    one("normalization_list", (2, 3), lambda: L.Normalization(mean=[0.5, 0.0, 1.0], variance=[0.25, 1.0, 2.0]))
-    one("normalization_number", (4,), lambda: L.Normalization(axis=None, mean=0.5, variance=0.25))
-    one("normalization_invert", (4,), lambda: L.Normalization(invert=True))
-
-
-def keepdims():
-    """Global pooling that keeps its axes, GlobalAveragePooling's later argument."""
-    for kind, shape in ((L.GlobalAveragePooling2D, (2, 3, 4)), (L.GlobalMaxPooling1D, (3, 4))):
-        case(kind.__name__.lower() + "_keepdims", kind.__name__, shape, lambda: L.Dense(3),
-             lambda: kind(keepdims=True), lambda: L.Dense(2))
-
-
-def main():
-    """Records all."""
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-    for part in (activations, normalizations, rescalings, keepdims):
-        part()
-
-
-if __name__ == "__main__":
-    main()
