@@ -47,6 +47,7 @@
     }
 #define INNER(class_name, ...)                                                                               \
     "\"layer\": {\"class_name\": \"" class_name "\", \"config\": {" __VA_ARGS__ "}}"
+#define CELL(class_name, ...) "\"cell\": {\"class_name\": \"" class_name "\", \"config\": {" __VA_ARGS__ "}}"
 #define EVERYTHING                                                                                           \
     "\"kernel_regularizer\": {\"class_name\": \"L1L2\", \"config\": {\"l1\": 0.001, \"l2\": 0.01}}, "        \
     "\"bias_regularizer\": \"l2\", \"activity_regularizer\": \"l1\", \"kernel_constraint\": \"max_norm\", "  \
@@ -235,6 +236,13 @@ const example examples[] = {
     {"SeparableConv2D",
      "\"filters\": 3, \"kernel_size\": 2, \"dilation_rate\": [1, 2], \"data_format\": \"channels_first\"",
      {{3, {2, 6, 7}}}},
+    {"RNN", CELL("LSTMCell", "\"units\": 2, \"unit_forget_bias\": false, \"dropout\": 0.5"), {SEQUENCE}},
+    {"RNN",
+     CELL("GRUCell", "\"units\": 3, \"reset_after\": true, \"implementation\": 1") ", \"return_sequences\": "
+                                                                                   "true, \"go_backwards\": "
+                                                                                   "true, \"unroll\": true",
+     {SEQUENCE, STATE}},
+    {"RNN", CELL("SimpleRNNCell", "\"units\": 2, \"use_bias\": false"), {SEQUENCE}},
     {"SimpleRNN", "\"units\": 3", {SEQUENCE}},
     {"SimpleRNN",
      "\"units\": 3, \"return_sequences\": true, \"go_backwards\": true, \"use_bias\": false",

@@ -10,6 +10,11 @@ static const leati_field fields[] = {LEATI_RECURRENT_ROWS,
                                      LEATI_ROW(leati_recurrent, reset_after, LEATI_FIELD_BOOL, "false"),
                                      {.key = NULL}};
 
+static const leati_field cell_fields[] = {LEATI_CELL_ROWS,
+                                          LEATI_GATED_CELL_ROWS,
+                                          LEATI_ROW(leati_recurrent, reset_after, LEATI_FIELD_BOOL, "false"),
+                                          {.key = NULL}};
+
 static const leati_old_preset old_presets[] = {{"recurrent_activation", 2, 3, "\"hard_sigmoid\""},
                                                {"implementation", 2, 3, "1"},
                                                {.key = NULL}};
@@ -23,3 +28,8 @@ const leati_layer_type leati_layer_gru = {.class_name = "GRU",
                                           .name_prefix = "gru",
                                           .old_presets = old_presets,
                                           LEATI_RECURRENT_TYPE};
+
+const leati_layer_type leati_layer_gru_cell = {.class_name = "GRUCell",
+                                               .name_prefix = "gru_cell",
+                                               .old_presets = old_presets,
+                                               LEATI_CELL_TYPE};

@@ -9,6 +9,12 @@ static const leati_field fields[] = {LEATI_RECURRENT_ROWS,
                                      LEATI_ROW(leati_recurrent, unit_forget_bias, LEATI_FIELD_BOOL, "true"),
                                      {.key = NULL}};
 
+static const leati_field cell_fields[] = {LEATI_CELL_ROWS,
+                                          LEATI_GATED_CELL_ROWS,
+                                          LEATI_ROW(leati_recurrent, unit_forget_bias, LEATI_FIELD_BOOL,
+                                                    "true"),
+                                          {.key = NULL}};
+
 static const leati_old_preset old_presets[] = {{"recurrent_activation", 2, 3, "\"hard_sigmoid\""},
                                                {"implementation", 2, 3, "1"},
                                                {.key = NULL}};
@@ -21,3 +27,8 @@ const leati_layer_type leati_layer_lstm = {.class_name = "LSTM",
                                            .name_prefix = "lstm",
                                            .old_presets = old_presets,
                                            LEATI_RECURRENT_TYPE};
+
+const leati_layer_type leati_layer_lstm_cell = {.class_name = "LSTMCell",
+                                                .name_prefix = "lstm_cell",
+                                                .old_presets = old_presets,
+                                                LEATI_CELL_TYPE};

@@ -17,6 +17,10 @@ int leati_recurrent_states(const leati_recurrent *config) {
     return config->cell == LEATI_CELL_LSTM ? 2 : 1;
 }
 
+bool leati_recurrent_is_cell(const leati_layer_type *type) {
+    return type->build == leati_recurrent_build && !type->lower;
+}
+
 static double between_0_and_1(double rate) {
     return rate > 1 ? 1 : rate > 0 ? rate : 0; /* as Keras does; NaN is 0 */
 }

@@ -59,4 +59,10 @@ void leati_recurrent_lower(const leati_layer *layer, leati_lowering *lowering, i
     .masking = LEATI_MASK_OWN, .check = check, .infer = leati_recurrent_infer,                               \
     .build = leati_recurrent_build, .lower = leati_recurrent_lower
 
+/* A cell's row, for RNN around it: no layer by itself, it takes no inputs. */
+#define LEATI_CELL_TYPE                                                                                      \
+    .config_bytes = sizeof(leati_recurrent), .fields = cell_fields, .check = check,                          \
+    .build = leati_recurrent_build
+bool leati_recurrent_is_cell(const leati_layer_type *type);
+
 #endif

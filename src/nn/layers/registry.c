@@ -63,6 +63,7 @@ static const leati_layer_type *const types[] = {
     &leati_layer_repeat_vector,
     &leati_layer_rescaling,
     &leati_layer_reshape,
+    &leati_layer_rnn,
     &leati_layer_separable_conv1d,
     &leati_layer_separable_conv2d,
     &leati_layer_simple_rnn,
@@ -82,6 +83,14 @@ static const leati_layer_type *const types[] = {
     &leati_layer_zero_padding3d,
 };
 
+/* What stands inside other layers only. */
+static const leati_layer_type *const cells[] = {
+    &leati_layer_gru_cell,
+    &leati_layer_lstm_cell,
+    &leati_layer_simple_rnn_cell,
+};
+
+#define CELL_COUNT (sizeof cells / sizeof cells[0])
 #define TYPE_COUNT (sizeof types / sizeof types[0])
 
 const leati_layer_type *leati_layer_type_at(int index) {
@@ -90,6 +99,8 @@ const leati_layer_type *leati_layer_type_at(int index) {
 
 const leati_layer_type *leati_layer_type_find(const char *class_name, leat_error *err) {
     const char *names[TYPE_COUNT];
+    for (size_t i = 0; i < CELL_COUNT; ++i)
+        if (strcmp(cells[i]->class_name, class_name) == 0) return cells[i];
     for (size_t i = 0; i < TYPE_COUNT; ++i) {
         names[i] = types[i]->class_name;
         if (strcmp(names[i], class_name) == 0) return types[i];

@@ -12,6 +12,8 @@ static const leati_field fields[] = {LEATI_RECURRENT_ROWS,
                                       .hidden = true}, /* of older versions; without a meaning here */
                                      {.key = NULL}};
 
+static const leati_field cell_fields[] = {LEATI_CELL_ROWS, {.key = NULL}};
+
 static leat_status check(leati_layer *layer, leat_error *err) {
     leati_recurrent *c = layer->config;
     c->implementation = 1;
@@ -21,3 +23,7 @@ static leat_status check(leati_layer *layer, leat_error *err) {
 const leati_layer_type leati_layer_simple_rnn = {.class_name = "SimpleRNN",
                                                  .name_prefix = "simple_rnn",
                                                  LEATI_RECURRENT_TYPE};
+
+const leati_layer_type leati_layer_simple_rnn_cell = {.class_name = "SimpleRNNCell",
+                                                      .name_prefix = "simple_rnn_cell",
+                                                      LEATI_CELL_TYPE};

@@ -61,6 +61,7 @@ extern const leati_layer_type leati_layer_relu;
 extern const leati_layer_type leati_layer_repeat_vector;
 extern const leati_layer_type leati_layer_rescaling;
 extern const leati_layer_type leati_layer_reshape;
+extern const leati_layer_type leati_layer_rnn;
 extern const leati_layer_type leati_layer_separable_conv1d;
 extern const leati_layer_type leati_layer_separable_conv2d;
 extern const leati_layer_type leati_layer_simple_rnn;
@@ -78,5 +79,10 @@ extern const leati_layer_type leati_layer_up_sampling3d;
 extern const leati_layer_type leati_layer_zero_padding1d;
 extern const leati_layer_type leati_layer_zero_padding2d;
 extern const leati_layer_type leati_layer_zero_padding3d;
+
+/* Cells, for RNN around them. */
+extern const leati_layer_type leati_layer_gru_cell;
+extern const leati_layer_type leati_layer_lstm_cell;
+extern const leati_layer_type leati_layer_simple_rnn_cell;
 
 #endif

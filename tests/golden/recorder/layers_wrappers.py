@@ -75,7 +75,24 @@ def time_distributed(root):
          lambda: L.LSTM(2), inputs=[words])
 
 
+def cells(root):
+    """RNN around a cell."""
+    def case(name, cell, *more, **kwargs):
+        record(root, GROUP, "rnn_" + name, "RNN", stack((5, 3), *more, lambda: L.RNN(cell(), **kwargs)),
+               inputs=[padded(4, 5, 3)])
+
+    case("simple", lambda: L.SimpleRNNCell(3))
+    case("gru", lambda: L.GRUCell(3, reset_after=True), return_sequences=True, go_backwards=True)
+    case("lstm_mask", lambda: L.LSTMCell(3, recurrent_activation="hard_sigmoid", kernel_regularizer="l2"), L.Masking)
+
+    def states():
+        x, h, c = L.Input((5, 3)), L.Input((2,)), L.Input((2,))
+        return keras.Model([x, h, c], L.RNN(L.LSTMCell(2), return_state=True, unroll=True)(x, initial_state=[h, c]))
+    record(root, GROUP, "rnn_states", "RNN", states)
+
+
 def run(root):
     """All of this module."""
+    cells(root)
     bidirectional(root)
     time_distributed(root)
