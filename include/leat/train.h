@@ -174,6 +174,25 @@ LEAT_API LEAT_CHECKED leat_status leat_model_predict_on_batch(leat_model *model,
 /** Compute threads of the calls for one batch, from now on; default: all cores. */
 LEAT_API void leat_model_set_threads(leat_model *model, int threads);
 
+/** What leat_model_plan_summary tells of. */
+typedef struct leat_plan_options {
+    int64_t batch_size; /* default 32 */
+    int64_t unknown;    /* default 32: what counts for a None of an input's shape beside the batch */
+    bool train; /* default false: a prediction; true: a training step, for which the model must be compiled */
+    bool time; /* default false; true: measures each op on made-up data.  The model is as before afterwards */
+    bool json; /* default false: a table for people */
+    int threads; /* to compute with; 0 (default): all cores */
+} leat_plan_options;
+
+LEAT_API leat_plan_options leat_plan_options_default(void);
+
+/** How a prediction or a training step is computed: for each op the layer that it comes from, shapes, which
+ *  implementation serves it in which layout, bytes, copies between layouts, with `time` its share of the time.
+ *  options NULL: the defaults.  @param[out] out  A string for leat_string_free; NULL on failure.
+ *  Errors: LEAT_EINVAL a model that is not compiled, an option; LEAT_ENOTSUP an op that nothing serves; LEAT_ENOMEM. */
+LEAT_API LEAT_CHECKED leat_status leat_model_plan_summary(leat_model *model, const leat_plan_options *options,
+                                                          char **out, leat_error *err);
+
 /** Asks a running fit, evaluate or predict to end after the batch in hand, with everything in order (on_train_end runs,
  *  History is kept, an epoch whose validation it ends has no val_*; evaluate and predict return LEAT_ESTOPPED).  Without
  *  one running it does nothing.  Safe in a signal handler and from any thread. */

@@ -105,6 +105,12 @@ static const cli_use feed_tune_uses[] = {
 
 static const cli_use report_uses[] = {{CLI_REPORT_OUTPUT, false}, {CLI_HELP, false}};
 
+static const cli_use summary_uses[] = {
+    {CLI_PLAN, false},    {CLI_BATCH_SIZE, false}, {CLI_TRAIN_STEP, false}, {CLI_TIME, false},
+    {CLI_LOSS, false},    {CLI_OPTIMIZER, false},  {CLI_METRICS, false},    {CLI_UNKNOWN, false},
+    {CLI_THREADS, false}, {CLI_JSON, false},       {CLI_HELP, false},
+};
+
 static const cli_use help_uses[] = {{CLI_HELP, false}};
 
 #define USES(array) array, sizeof array / sizeof *array
@@ -145,7 +151,17 @@ const cli_command cli_commands[] = {
      "leat predict two_heads.h5 --data npz:x.npz --output y.npz --workers 2",
      USES(predict_uses), cli_predict},
     {"summary", "MODEL", "a model's layers, shapes and numbers of parameters",
-     "Keras's table, on standard output.", "leat summary model.h5", USES(help_uses), cli_summary},
+     "Keras's table, on standard output.\n"
+     "\n"
+     "With --plan instead how a batch is computed: for each op the layer that asked for it, the "
+     "implementation "
+     "that serves it and what was fused into it (conv+relu), the layout in which it works, the bytes that it "
+     "reads and writes, the bytes of the arena that are its own; with --time the median time of each op and "
+     "its share.  Then the same by kinds of ops, and how often data is copied into another layout.",
+     "leat summary model.h5\n"
+     "leat summary --plan model.h5 --batch-size 8 --time\n"
+     "leat summary --plan cnn.json --train --loss mse --batch-size 64 --time --json",
+     USES(summary_uses), cli_summary},
     {"feed", "COMMAND", "measure how data is fed, and find the best setting",
      "To find out whether data is what training waits for: bench says how fast batches are made and "
      "delivered, "

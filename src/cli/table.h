@@ -88,6 +88,13 @@ typedef enum cli_value {
       "take every W-th batch alone, from the R-th on, as one of W processes does")                           \
     X(DIGEST, "--digest", CLI_FLAG, NULL, 0, 0, NULL,                                                        \
       "also the SHA-256 of every byte delivered, in order; synthetic batches then are random throughout")    \
+    X(PLAN, "--plan", CLI_FLAG, NULL, 0, 0, NULL, "instead: how a batch is computed, op by op")              \
+    X(TRAIN_STEP, "--train", CLI_FLAG, NULL, 0, 0, NULL,                                                     \
+      "with --plan: a training step instead of a prediction")                                                \
+    X(TIME, "--time", CLI_FLAG, NULL, 0, 0, NULL,                                                            \
+      "with --plan: measure each op on made-up data, and tell its share of the time")                        \
+    X(UNKNOWN, "--unknown", CLI_NUMBER, "N", 1, INT32_MAX, "32",                                             \
+      "with --plan: what counts for a None in an input's shape, beside the batch")                           \
     X(SECONDS, "--seconds", CLI_DURATION, "SECONDS", 50, 3600000, "2", "time for each setting")              \
     X(JSON, "--json", CLI_FLAG, NULL, 0, 0, NULL, "print the result on standard output as one JSON object")  \
     X(HELP, "--help", CLI_FLAG, NULL, 0, 0, NULL, "say all this")

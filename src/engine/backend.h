@@ -21,12 +21,15 @@ typedef struct leati_run {
 typedef struct leati_kernel leati_kernel;
 struct leati_kernel {
     char implementation[64]; /* "ref", "onednn jit:avx2" */
+    char layout[48]; /* for people, what it works on: "nhwc weights Ohwi8o"; "": all as leat keeps it */
     /* args: the inputs, then the outputs; NULL for an absent input or an output that nobody reads.
      * Allocates nothing, takes no lock. */
     leat_status (*run)(const leati_kernel *kernel, void *const *args, const leati_run *run, leat_error *err);
     void (*destroy)(void *state); /* may be NULL */
     void *state;
     size_t scratch_bytes;
+    int reorders;         /* for people: copies into another layout that each run makes */
+    size_t reorder_bytes; /* that they write */
     size_t output_bytes
         [LEATI_MAX_OUTPUTS]; /* 0: what the shape says; a workspace is as large as its kernel says */
 };

@@ -1,7 +1,110 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan does, for people: LEAT_VERBOSE=1.  Layer: engine. */
+/* What a plan does, for people: step by step, and as LEAT_VERBOSE=1 prints it.  Layer: engine. */
+#include <stdio.h>
+
+#include "engine/geometry.h"
 #include "engine/infer.h"
 #include "engine/plan_private.h"
+
+/* ---- A step's figures ---- */
+
+/* "relu", or "" */
+static const char *function_of(const leati_node *node) {
+    if (node->op == LEATI_OP_ELTWISE || node->op == LEATI_OP_ELTWISE_BWD)
+        return leati_function_name(node->attrs.eltwise.function);
+    return node->attrs.post.present ? leati_function_name(node->attrs.post.function.function) : "";
+}
+
+static const leati_desc *input_desc(const leati_plan *plan, const leati_node *node, int i) {
+    return &leati_plan_value(plan, node->inputs[i])->desc;
+}
+
+static double conv_operations(const leati_plan *plan, const leati_node *node) {
+    leati_desc in[3] = {{.rank = -1}, {.rank = -1}, {.rank = -1}};
+    leati_geometry g;
+    for (int i = 0; i < node->input_count && i < 3; ++i)
+        if (node->inputs[i] >= 0) in[i] = *input_desc(plan, node, i);
+    if (leati_conv_geometry(&g, node->op, &node->attrs, in, NULL) != LEAT_OK) return 0;
+    return 2.0 * (double)g.out_pixels * (double)g.taps * (double)g.channels * (double)g.filters /
+           (double)g.groups;
+}
+
+static double matmul_operations(const leati_plan *plan, const leati_node *node) {
+    const leati_desc *a = input_desc(plan, node, 0), *dst = &leati_plan_value(plan, node->outputs[0])->desc;
+    return 2.0 * (double)leati_desc_count(dst) *
+           (double)a->shape[a->rank - (node->attrs.matmul.transpose_a ? 2 : 1)];
+}
+
+/* Both products of every step; the backward pass has each twice, by the operand and by the weights. */
+static double rnn_operations(const leati_plan *plan, const leati_node *node) {
+    const leati_desc *x = input_desc(plan, node, LEATI_RNN_X);
+    double steps = (double)(x->shape[0] * x->shape[1]);
+    double weights = (double)(leati_desc_count(input_desc(plan, node, LEATI_RNN_KERNEL)) +
+                              leati_desc_count(input_desc(plan, node, LEATI_RNN_RECURRENT)));
+    return (node->op == LEATI_OP_RNN ? 2 : 4) * steps * weights;
+}
+
+static double operations_of(const leati_plan *plan, const leati_node *node) {
+    switch (node->op) {
+    case LEATI_OP_MATMUL: return matmul_operations(plan, node);
+    case LEATI_OP_CONV:
+    case LEATI_OP_CONV_BWD_DATA:
+    case LEATI_OP_CONV_BWD_WEIGHTS: return conv_operations(plan, node);
+    case LEATI_OP_RNN:
+    case LEATI_OP_RNN_BWD: return rnn_operations(plan, node);
+    default: return 0;
+    }
+}
+
+static bool is_repeated(const leati_node *node, int input) {
+    for (int i = 0; i < input; ++i)
+        if (node->inputs[i] == node->inputs[input]) return true;
+    return false;
+}
+
+static void add_bytes(const leati_plan *plan, int32_t n, leati_plan_step *out) {
+    const leati_node *node = leati_plan_node(plan, n);
+    const leati_kernel *kernel = &plan->work[n].kernel;
+    uint32_t writes = leati_op_row_of(node->op)->writes;
+    out->arena_bytes = kernel->scratch_bytes;
+    for (int i = 0; i < node->input_count; ++i) {
+        if (node->inputs[i] < 0 || is_repeated(node, i)) continue;
+        size_t bytes = leati_desc_bytes(input_desc(plan, node, i));
+        out->bytes += i < 32 && writes >> i & 1u ? 2 * bytes : bytes;
+    }
+    for (int i = 0; i < node->output_count; ++i) {
+        leati_value v = node->outputs[i];
+        if (leati_plan_is_left_out(plan, node, v)) continue;
+        size_t bytes = kernel->output_bytes[i] ? kernel->output_bytes[i]
+                                               : leati_desc_bytes(&leati_plan_value(plan, v)->desc);
+        out->bytes += bytes;
+        if (plan->place[v].root == v) out->arena_bytes += bytes;
+    }
+}
+
+int32_t leati_plan_step_count(const leati_plan *plan) {
+    return plan->step_count;
+}
+
+void leati_plan_step_get(const leati_plan *plan, int32_t step, leati_plan_step *out) {
+    int32_t n = plan->steps[step];
+    const leati_work *work = &plan->work[n];
+    const leati_node *node = leati_plan_node(plan, n);
+    const char *function = function_of(node);
+    *out = (leati_plan_step){.node = node,
+                             .implementation = work->kernel.implementation,
+                             .layout = *work->kernel.layout ? work->kernel.layout : "plain",
+                             .declined = work->declined.data ? work->declined.data : "",
+                             .operations = operations_of(plan, node),
+                             .reorders = work->kernel.reorders,
+                             .reorder_bytes = work->kernel.reorder_bytes};
+    const char *join = node->attrs.post.present ? "+" : " ";
+    snprintf(out->op, sizeof out->op, "%s%s%s", leati_op_row_of(node->op)->name, *function ? join : "",
+             function);
+    add_bytes(plan, n, out);
+}
+
+/* ---- LEAT_VERBOSE=1 ---- */
 
 static void add_values(const leati_plan *plan, int count, const leati_value *values, leati_text *text) {
     char shape[LEATI_DESC_TEXT_BYTES];
@@ -14,13 +117,6 @@ static void add_values(const leati_plan *plan, int count, const leati_value *val
         leati_text_add(text, " %s", leati_shape_text(shape, sizeof shape, desc->rank, desc->shape));
         if (desc->dtype != LEAT_F32) leati_text_add(text, "%s", leat_dtype_name(desc->dtype));
     }
-}
-
-/* "relu", or "" */
-static const char *function_of(const leati_node *node) {
-    if (node->op == LEATI_OP_ELTWISE || node->op == LEATI_OP_ELTWISE_BWD)
-        return leati_function_name(node->attrs.eltwise.function);
-    return node->attrs.post.present ? leati_function_name(node->attrs.post.function.function) : "";
 }
 
 static void describe_step(const leati_plan *plan, int32_t n, leati_text *text) {

@@ -2,6 +2,7 @@
 /* The plan: its passes in order, the arguments of every kernel, and the run.  Layer: engine. */
 #include "engine/plan.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/plan_private.h"
@@ -48,8 +49,7 @@ static void list_steps(leati_plan *plan) {
         if (plan->work[n].needed && !plan->work[n].virtual) plan->steps[plan->step_count++] = n;
 }
 
-/* Whether the argument of an output is NULL: nobody reads it, and its op can do without. */
-static bool is_left_out(const leati_plan *plan, const leati_node *node, leati_value output) {
+bool leati_plan_is_left_out(const leati_plan *plan, const leati_node *node, leati_value output) {
     bool optional = leati_op_row_of(node->op)->flags & LEATI_OP_OPTIONAL_OUTPUTS;
     return optional && plan->place[output].last_read < 0;
 }
@@ -63,7 +63,7 @@ static int32_t collect_blocks(leati_plan *plan, leati_block *blocks, leati_value
         for (int i = 0; i < node->output_count; ++i) {
             leati_value v = node->outputs[i];
             const leati_place *place = &plan->place[v];
-            if (place->root != v || is_left_out(plan, node, v)) continue;
+            if (place->root != v || leati_plan_is_left_out(plan, node, v)) continue;
             owners[count] = v;
             blocks[count++] =
                 (leati_block){.first = n, .last = place->dies, .bytes = leati_align(place->bytes)};
@@ -150,7 +150,8 @@ static leat_status make_arguments(leati_plan *plan, leat_error *err) {
         for (int i = 0; i < node->input_count; ++i, ++next)
             if (node->inputs[i] >= 0) set_argument(plan, next, node->inputs[i]);
         for (int i = 0; i < node->output_count; ++i, ++next)
-            if (!is_left_out(plan, node, node->outputs[i])) set_argument(plan, next, node->outputs[i]);
+            if (!leati_plan_is_left_out(plan, node, node->outputs[i]))
+                set_argument(plan, next, node->outputs[i]);
     }
     return LEAT_OK;
 }
@@ -226,18 +227,34 @@ static void bind_arguments(leati_plan *plan, const void *const *inputs) {
     }
 }
 
+static leat_status run_step(const leati_plan *plan, int32_t s, leati_run *run, leat_error *err) {
+    const leati_work *work = &plan->work[plan->steps[s]];
+    run->scratch = work->kernel.scratch_bytes ? plan->resolved_for + work->scratch_offset : NULL;
+    leat_status status = work->kernel.run(&work->kernel, work->args, run, err);
+    if (status == LEAT_OK) return LEAT_OK;
+    const leati_node *node = leati_plan_node(plan, plan->steps[s]);
+    return leati_prefix(status, err, "'%s': op %s", node->label ? node->label : "",
+                        leati_op_row_of(node->op)->name);
+}
+
 leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
                            leat_error *err) {
     bind_arguments(plan, inputs);
     leati_run run = {.seed = seed, .step = step};
+    for (int32_t s = 0; s < plan->step_count; ++s) LEATI_TRY(run_step(plan, s, &run, err));
+    return LEAT_OK;
+}
+
+leat_status leati_plan_run_timed(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
+                                 int64_t *step_ns, leat_error *err) {
+    bind_arguments(plan, inputs);
+    leati_run run = {.seed = seed, .step = step};
+    int64_t before = leati_now_ns();
     for (int32_t s = 0; s < plan->step_count; ++s) {
-        const leati_work *work = &plan->work[plan->steps[s]];
-        run.scratch = work->kernel.scratch_bytes ? plan->resolved_for + work->scratch_offset : NULL;
-        leat_status status = work->kernel.run(&work->kernel, work->args, &run, err);
-        if (status == LEAT_OK) continue;
-        const leati_node *node = leati_plan_node(plan, plan->steps[s]);
-        return leati_prefix(status, err, "'%s': op %s", node->label ? node->label : "",
-                            leati_op_row_of(node->op)->name);
+        LEATI_TRY(run_step(plan, s, &run, err));
+        int64_t now = leati_now_ns();
+        step_ns[s] = now - before;
+        before = now;
     }
     return LEAT_OK;
 }

@@ -42,6 +42,27 @@ size_t leati_plan_arena_bytes(const leati_plan *plan); /* activations and scratc
 size_t
 leati_plan_bound_bytes(const leati_plan *plan); /* the most that is alive at once: no plan can have less */
 
+/* One step of a plan, for people and for measurements. */
+typedef struct leati_plan_step {
+    const leati_node *node;     /* its values are those of leati_plan_graph */
+    char op[64];                /* with what was fused into it: "conv+relu" */
+    const char *implementation; /* "onednn jit:avx2" */
+    const char *layout;         /* of what it works on: "nhwc", "nChw8c weights OIhw8i8o", "plain" */
+    const char *declined;       /* "onednn: dilation > 1; ": who refused before; "" */
+    double operations;          /* multiplications and additions; 0 where memory is the work */
+    size_t bytes;               /* of its inputs and outputs, each once: what it cannot help moving */
+    size_t arena_bytes;   /* of the arena: its outputs that have memory of their own there, and scratch */
+    int reorders;         /* copies from one layout into another, within each run */
+    size_t reorder_bytes; /* that they write */
+} leati_plan_step;
+
+int32_t leati_plan_step_count(const leati_plan *plan);
+void leati_plan_step_get(const leati_plan *plan, int32_t step, leati_plan_step *out);
+
+/* As leati_plan_run; step_ns[i] receives the time of step i. */
+leat_status leati_plan_run_timed(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
+                                 int64_t *step_ns, leat_error *err);
+
 /* One line per node that runs: op, label, shapes, implementation, and why those before it declined. */
 void leati_plan_describe(const leati_plan *plan, leati_text *text);
 

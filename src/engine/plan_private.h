@@ -68,6 +68,9 @@ static inline leati_value leati_plan_root(const leati_plan *plan, leati_value va
     return value;
 }
 
+/* Whether the argument of an output is NULL: nobody reads it, and its op can do without. */
+bool leati_plan_is_left_out(const leati_plan *plan, const leati_node *node, leati_value output);
+
 /* Marks the nodes that outputs and writes need, and counts who reads what. */
 void leati_plan_need(leati_plan *plan);
 /* Counts again, after nodes were dropped. */

@@ -161,14 +161,28 @@ leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec 
     return LEAT_OK;
 }
 
+static bool begin(leati_trainer *trainer, const leati_compiled_step *step) {
+    leat_model *model = trainer->model;
+    if (step->spec.mode != LEATI_TRAIN) return false;
+    leati_optimizer_scalars(model->compiled.optimizer, model->iterations,
+                            model->weights.slab[LEATI_SLAB_SCALARS]);
+    return true;
+}
+
 leat_status leati_trainer_run(leati_trainer *trainer, const leati_compiled_step *step,
                               const void *const *pointers, uint64_t seed, leat_error *err) {
     leat_model *model = trainer->model;
-    bool trains = step->spec.mode == LEATI_TRAIN;
-    if (trains)
-        leati_optimizer_scalars(model->compiled.optimizer, model->iterations,
-                                model->weights.slab[LEATI_SLAB_SCALARS]);
+    bool trains = begin(trainer, step);
     LEATI_TRY(leati_plan_run(step->plan, pointers, seed, (uint64_t)model->iterations, err));
+    if (trains) ++model->iterations;
+    return LEAT_OK;
+}
+
+leat_status leati_trainer_run_timed(leati_trainer *trainer, const leati_compiled_step *step,
+                                    const void *const *pointers, int64_t *step_ns, leat_error *err) {
+    leat_model *model = trainer->model;
+    bool trains = begin(trainer, step);
+    LEATI_TRY(leati_plan_run_timed(step->plan, pointers, 0, (uint64_t)model->iterations, step_ns, err));
     if (trains) ++model->iterations;
     return LEAT_OK;
 }

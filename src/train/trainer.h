@@ -31,6 +31,10 @@ leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec 
 leat_status leati_trainer_run(leati_trainer *trainer, const leati_compiled_step *step,
                               const void *const *pointers, uint64_t seed, leat_error *err);
 
+/* The same, with the time of each step of the plan (engine/plan.h); seed 0. */
+leat_status leati_trainer_run_timed(leati_trainer *trainer, const leati_compiled_step *step,
+                                    const void *const *pointers, int64_t *step_ns, leat_error *err);
+
 /* Memory, or a sequence, that worker threads which cannot be ended may still look at: freed with the model. */
 void leati_trainer_keep(leati_trainer *trainer, void *memory, const leat_sequence *sequence);
 

@@ -228,6 +228,21 @@ static void summary_is_keras_table(void **state) {
     assert_string_equal(err, "");
 }
 
+static void summary_of_a_plan(void **state) {
+    (void)state;
+    runs("summary --plan small.json --batch-size 6 --threads 1");
+    assert_non_null(strstr(out, "a prediction, batch of 6, 1 thread"));
+    assert_non_null(strstr(out, "6x4, 4x8 -> 6x8"));
+    assert_null(strstr(out, "GFLOP/s"));
+    runs("summary --plan small.json --train --loss mse --time --threads 1 --json");
+    json_t *root = json_loads(out, 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(root, "mode")), "train");
+    assert_true(json_real_value(json_object_get(root, "us")) > 0);
+    json_decref(root);
+    refused("summary small.json --time", "--time needs --plan");
+    refused("summary --plan small.json --train", "give --loss");
+}
+
 static void failures_exit_with_1_and_a_sentence(void **state) {
     (void)state;
     fails("fit absent.h5 --train npz:d.npz", "absent.h5");
@@ -277,6 +292,7 @@ int main(void) {
         cmocka_unit_test(several_outputs_of_one_layer_have_names_of_their_own),
         cmocka_unit_test(the_same_seed_gives_the_same_model_with_any_workers),
         cmocka_unit_test(summary_is_keras_table),
+        cmocka_unit_test(summary_of_a_plan),
         cmocka_unit_test(failures_exit_with_1_and_a_sentence),
         cmocka_unit_test(signals_end_training_with_everything_saved),
     };

@@ -97,12 +97,19 @@ static leat_status save_and_load(const char *path, leat_error *err) {
 static leat_status words(const char *path, leat_error *err) {
     (void)path;
     leat_model *model = NULL;
-    char *json = NULL, *table = NULL;
+    char *json = NULL, *table = NULL, *plan = NULL, *figures = NULL;
+    leat_plan_options options = leat_plan_options_default();
     leat_status status = make(&model, err);
+    options.threads = 1;
     if (status == LEAT_OK) status = leat_model_to_json(model, &json, err);
     if (status == LEAT_OK) status = leat_model_summary(model, &table, err);
+    if (status == LEAT_OK) status = leat_model_plan_summary(model, &options, &plan, err);
+    options.json = options.train = true;
+    if (status == LEAT_OK) status = leat_model_plan_summary(model, &options, &figures, err);
     leat_string_free(json);
     leat_string_free(table);
+    leat_string_free(plan);
+    leat_string_free(figures);
     leat_model_destroy(&model);
     return status;
 }

@@ -63,6 +63,7 @@ static leat_status add_forward(norm *n, leati_session *s, const leati_task *task
     LEATI_TRY(bind(s, channel, DNNL_ARG_VARIANCE, mean + 1, args, &count, err));
     if (present(task, 1)) LEATI_TRY(bind(s, channel, DNNL_ARG_SCALE, 1, args, &count, err));
     if (present(task, 2)) LEATI_TRY(bind(s, channel, DNNL_ARG_SHIFT, 2, args, &count, err));
+    leati_session_layout(kernel, data, NULL);
     return leati_session_call(s, kernel, n->hint, count, args, true, err);
 }
 
@@ -101,6 +102,7 @@ static leat_status add_backward(norm *n, leati_session *s, leati_kernel *kernel,
     LEATI_TRY(bind(s, data, DNNL_ARG_DIFF_SRC, 5, args, &count, err));
     LEATI_TRY(bind(s, channel, DNNL_ARG_DIFF_SCALE, 6, args, &count, err));
     LEATI_TRY(bind(s, channel, DNNL_ARG_DIFF_SHIFT, 7, args, &count, err));
+    leati_session_layout(kernel, data, NULL);
     return leati_session_call(s, kernel, n->pd, count, args, true, err);
 }
 

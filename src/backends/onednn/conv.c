@@ -118,6 +118,7 @@ static leat_status add_forward(conv *c, leati_session *s, const leati_task *task
                                    {DNNL_ARG_WEIGHTS, weights},
                                    {DNNL_ARG_DST, dst},
                                    {DNNL_ARG_BIAS, bias}};
+    leati_session_layout(kernel, c->any.dst, leati_pd_md(c->pd, dnnl_query_weights_md));
     return leati_session_call(s, kernel, c->pd, count, args, true, err);
 }
 
@@ -142,6 +143,7 @@ static leat_status add_bwd_data(conv *c, leati_session *s, leati_kernel *kernel,
     const leati_dnnl_arg args[] = {{DNNL_ARG_DIFF_DST, diff_dst},
                                    {DNNL_ARG_WEIGHTS, weights},
                                    {DNNL_ARG_DIFF_SRC, diff_src}};
+    leati_session_layout(kernel, c->any.src, leati_pd_md(c->pd, dnnl_query_weights_md));
     LEATI_TRY(leati_session_call(s, kernel, c->pd, 3, args, true, err));
     return leati_session_output(s, kernel, plain_src, c->any.src, diff_src, 2, err);
 }
@@ -174,6 +176,7 @@ static leat_status add_bwd_weights(conv *c, leati_session *s, const leati_task *
                                    {DNNL_ARG_DIFF_DST, diff_dst},
                                    {DNNL_ARG_DIFF_WEIGHTS, diff_weights},
                                    {DNNL_ARG_DIFF_BIAS, diff_bias}};
+    leati_session_layout(kernel, c->any.src, made);
     LEATI_TRY(leati_session_call(s, kernel, c->pd, count, args, true, err));
     if (task->unused & 1) return LEAT_OK;
     return leati_session_output(s, kernel, plain, made, diff_weights, 2, err);

@@ -5,6 +5,8 @@
 #ifndef LEATI_BACKENDS_ONEDNN_COMPAT_H
 #define LEATI_BACKENDS_ONEDNN_COMPAT_H
 
+#include <stdbool.h>
+
 #include <oneapi/dnnl/dnnl.h>
 
 #if DNNL_VERSION_MAJOR < 2 || (DNNL_VERSION_MAJOR == 2 && DNNL_VERSION_MINOR < 6)
@@ -46,6 +48,36 @@ static inline void leati_md_fini(leati_own_md *own) {
     own->md = NULL;
 #else
     (void)own;
+#endif
+}
+
+/* How a memory descriptor lays its elements out: dimensions by strides, the innermost parts of some in blocks. */
+typedef struct leati_md_blocking {
+    int rank, blocks;
+    const dnnl_dim_t *dims, *strides, *block_sizes, *block_axes;
+} leati_md_blocking;
+
+/* false for a layout that only oneDNN knows. */
+static inline bool leati_md_blocking_of(leati_md md, leati_md_blocking *out) {
+#if LEATI_DNNL3
+    dnnl_format_kind_t kind = dnnl_format_kind_undef;
+    int32_t rank = 0, blocks = 0;
+    *out = (leati_md_blocking){0};
+    if (dnnl_memory_desc_query(md, dnnl_query_format_kind, &kind) != dnnl_success || kind != dnnl_blocked)
+        return false;
+    dnnl_memory_desc_query(md, dnnl_query_ndims_s32, &rank);
+    dnnl_memory_desc_query(md, dnnl_query_dims, &out->dims);
+    dnnl_memory_desc_query(md, dnnl_query_strides, &out->strides);
+    dnnl_memory_desc_query(md, dnnl_query_inner_nblks_s32, &blocks);
+    dnnl_memory_desc_query(md, dnnl_query_inner_blks, &out->block_sizes);
+    dnnl_memory_desc_query(md, dnnl_query_inner_idxs, &out->block_axes);
+    out->rank = rank;
+    out->blocks = blocks;
+    return true;
+#else
+    const dnnl_blocking_desc_t *b = &md->format_desc.blocking;
+    *out = (leati_md_blocking){md->ndims, b->inner_nblks, md->dims, b->strides, b->inner_blks, b->inner_idxs};
+    return md->format_kind == dnnl_blocked;
 #endif
 }
 

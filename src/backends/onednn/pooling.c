@@ -55,6 +55,7 @@ static leat_status add_forward(pooling *p, leati_session *s, leati_kernel *kerne
         count++;
     }
     const leati_dnnl_arg args[] = {{DNNL_ARG_SRC, src}, {DNNL_ARG_DST, dst}, {DNNL_ARG_WORKSPACE, workspace}};
+    leati_session_layout(kernel, leati_md_of(&p->src), NULL);
     return leati_session_call(s, kernel, p->hint, count, args, true, err);
 }
 
@@ -80,6 +81,7 @@ static leat_status add_backward(pooling *p, leati_session *s, leati_kernel *kern
     const leati_dnnl_arg args[] = {{DNNL_ARG_DIFF_DST, diff_dst},
                                    {DNNL_ARG_DIFF_SRC, diff_src},
                                    {DNNL_ARG_WORKSPACE, workspace}};
+    leati_session_layout(kernel, leati_md_of(&p->src), NULL);
     return leati_session_call(s, kernel, p->pd, count, args, true, err);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 /* oneDNN's thread count is the OpenMP runtime's: set around creation and execution, to one value for both. */
 static int threads_enter(int threads) {
@@ -93,6 +94,8 @@ static leat_status add_reorder(leati_session *s, leati_kernel *kernel, leati_md 
     const leati_dnnl_arg args[] = {{DNNL_ARG_FROM, from_memory}, {DNNL_ARG_TO, to_memory}};
     leat_status status = leati_session_call(s, kernel, pd, 2, args, false, err);
     dnnl_primitive_desc_destroy(pd);
+    kernel->reorders++;
+    kernel->reorder_bytes += dnnl_memory_desc_get_size(to);
     return status;
 }
 
@@ -213,4 +216,54 @@ leat_status leati_session_prepare(const leati_task *task, int threads, leati_ker
     destroy(kernel->state);
     memset(kernel, 0, sizeof *kernel);
     return status;
+}
+
+/* The axis that comes at place `place`: by stride, the longest first; of axes of one stride that of one element last. */
+static int axis_at(const leati_md_blocking *b, int place) {
+    for (int axis = 0; axis < b->rank; axis++) {
+        int before = 0;
+        for (int other = 0; other < b->rank; other++) {
+            bool first = b->strides[other] > b->strides[axis];
+            if (b->strides[other] == b->strides[axis])
+                first = b->dims[other] > b->dims[axis] || (b->dims[other] == b->dims[axis] && other < axis);
+            before += first && other != axis;
+        }
+        if (before == place) return axis;
+    }
+    return 0;
+}
+
+/* "nChw8c" from the axes' letters: those that are cut into blocks as capitals, the blocks at the end. */
+static void name_layout(leati_md md, const char *letters, leati_text *text) {
+    leati_md_blocking b;
+    if (!leati_md_blocking_of(md, &b)) {
+        leati_text_add(text, "oneDNN's own");
+        return;
+    }
+    for (int place = 0; place < b.rank; place++) {
+        int axis = axis_at(&b, place);
+        bool cut = false;
+        for (int i = 0; i < b.blocks; i++) cut |= b.block_axes[i] == axis;
+        leati_text_add(text, "%c", cut ? letters[axis] - 'a' + 'A' : letters[axis]);
+    }
+    for (int i = 0; i < b.blocks; i++)
+        leati_text_add(text, "%d%c", (int)b.block_sizes[i], letters[b.block_axes[i]]);
+}
+
+void leati_session_layout(leati_kernel *kernel, leati_md data, leati_md weights) {
+    static const char *const images[] = {"a", "ab", "ncw", "nchw", "ncdhw"};
+    static const char *const plain[] = {"a", "ab", "oiw", "oihw", "oidhw"};
+    static const char *const grouped[] = {"a", "ab", "goi", "goiw", "goihw", "goidhw"};
+    leati_md_blocking b = {0}, w = {0};
+    leati_text text = {0};
+    if (leati_md_blocking_of(data, &b) && b.rank >= 1 && b.rank <= 5)
+        name_layout(data, images[b.rank - 1], &text);
+    if (weights) {
+        leati_text_add(&text, "%sweights ", text.length ? " " : "");
+        bool of_groups = leati_md_blocking_of(weights, &w) && w.rank == b.rank + 1;
+        int rank = w.rank >= 1 && w.rank <= 6 ? w.rank : b.rank;
+        name_layout(weights, of_groups ? grouped[rank - 1] : plain[rank - 1], &text);
+    }
+    if (text.data && !text.failed) snprintf(kernel->layout, sizeof kernel->layout, "%s", text.data);
+    leati_text_fini(&text);
 }

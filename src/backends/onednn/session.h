@@ -67,6 +67,9 @@ leat_status leati_dnnl_fail(leat_error *err, dnnl_status_t status, const char *w
 /* "jit:avx2": which of oneDNN's implementations a descriptor means. */
 const char *leati_dnnl_name(const_dnnl_primitive_desc_t pd);
 
+/* For people: the kernel works on data, and weights (NULL: none), of these layouts: "nChw8c weights OIhw8i8o". */
+void leati_session_layout(leati_kernel *kernel, leati_md data, leati_md weights);
+
 static inline leati_md leati_pd_md(const_dnnl_primitive_desc_t pd, dnnl_query_t what) {
     return dnnl_primitive_desc_query_md(pd, what, 0);
 }
