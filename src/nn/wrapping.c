@@ -38,10 +38,16 @@ void leati_layer_adopt(leati_layer *outer, leati_layer *inner) {
     inner->outer = outer;
 }
 
-/* The weights that `outer` has from `first` on are named within the scope. */
-static leat_status put_in_scope(leati_layer *outer, int32_t first, const char *scope, leat_error *err) {
-    for (int32_t i = first; scope && i < outer->weight_count; ++i) {
-        char *name = outer->weights[i].name;
+/* The layer that has the weights of all that it wraps. */
+static leati_layer *owner_of(leati_layer *layer) {
+    while (layer->outer) layer = layer->outer;
+    return layer;
+}
+
+/* The weights that `owner` has from `first` on are named within the scope. */
+static leat_status put_in_scope(leati_layer *owner, int32_t first, const char *scope, leat_error *err) {
+    for (int32_t i = first; scope && i < owner->weight_count; ++i) {
+        char *name = owner->weights[i].name;
         size_t length = strlen(scope), own = strlen(name);
         if (length + 1 + own >= LEAT_NAME_BYTES)
             return leati_fail(err, LEAT_EINVAL, "name: expected a shorter one than '%s'", scope);
@@ -55,15 +61,15 @@ static leat_status put_in_scope(leati_layer *outer, int32_t first, const char *s
 /* The outer layer may be a copy that is only compared (leati_layer_build): the inner one's own is left as it is. */
 leat_status leati_layer_build_inner(leati_layer *outer, leati_layer *inner, const char *scope,
                                     int input_count, const leati_shape *inputs, leat_error *err) {
-    leati_layer builder = *inner;
-    int32_t first = outer->weight_count;
+    leati_layer builder = *inner, *owner = owner_of(outer);
+    int32_t first = outer->weight_count, first_owned = owner->weight_count;
     builder.outer = outer;
     builder.weight_count = 0;
     if (inner->type->build) LEATI_TRY(inner->type->build(&builder, input_count, inputs, err));
     inner->first_outer_weight = first;
     inner->weight_count = builder.weight_count;
     inner->built = true;
-    return put_in_scope(outer, first, scope, err);
+    return put_in_scope(owner, first_owned, scope, err);
 }
 
 void leati_layer_lower_inner(const leati_layer *inner, leati_lowering *lowering, leati_inner_call *call) {

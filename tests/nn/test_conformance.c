@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One check that every layer passes, on every list of backends: its configuration comes back, its shapes are those it
- * promised, a step of training changes all that is trainable and nothing that is frozen, and leaves finite numbers. */
+/* One check that every layer passes, on every list of backends: its configuration comes back, its shapes and types are those
+ * it promised, of batches of none, one and several samples; a step of training changes all that is trainable and nothing
+ * that is frozen, and leaves finite numbers. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@
 #include "nn/program.h"
 #include "nn/run.h"
 
-enum { BATCH = 3, MOST_ELEMENTS = 4096, MOST_WEIGHTS = 16 };
+enum { BATCH = 3 /* most samples */, MOST_ELEMENTS = 4096, MOST_WEIGHTS = 16 };
 
 /* The example's model, and what is bound to its step. */
 typedef struct bench {
@@ -24,77 +25,6 @@ typedef struct bench {
     float *arrays[2 * LEATI_PROGRAM_MAX_OUTPUTS];
     int array_count;
 } bench;
-
-/* ---- The model: every input, behind a Dense that gives it weights in front, into the layer ---- */
-
-static void add_text(char *json, const char *text) {
-    size_t used = strlen(json);
-    assert_true(used + strlen(text) < 8000);
-    memcpy(json + used, text, strlen(text) + 1);
-}
-
-static void add_input(char *json, const example_input *input, int index, bool plain) {
-    char text[1024], dims[128] = "null";
-    for (int i = 0; i < input->rank; ++i)
-        snprintf(dims + strlen(dims), sizeof dims - strlen(dims), ", %d", (int)input->dims[i]);
-    snprintf(text, sizeof text,
-             "{\"class_name\": \"InputLayer\", \"name\": \"x%d\", \"config\": {\"name\": \"x%d\", "
-             "\"batch_input_shape\": [%s]}, \"inbound_nodes\": []}, {\"class_name\": \"Dense\", \"name\": "
-             "\"before%d\", "
-             "\"config\": {\"name\": \"before%d\", \"units\": %d, \"use_bias\": false}, \"inbound_nodes\": "
-             "[[[\"x%d\", 0, 0]]]}, ",
-             index, index, dims, index, index, (int)input->dims[input->rank - 1], index);
-    if (plain) strcpy(strstr(text, "{\"class_name\": \"Dense\""), "");
-    add_text(json, text);
-}
-
-static int input_count(const example *e) {
-    int count = 0;
-    while (count < EXAMPLE_MAX_INPUTS && e->inputs[count].rank > 0) ++count;
-    return count;
-}
-
-/* Of a layer that looks numbers up: its inputs are whole numbers below it, as they are fed; else 0. */
-static int classes_of(const example *e) {
-    const char *classes = strstr(e->config, "\"input_dim\": ");
-    return classes ? atoi(classes + strlen("\"input_dim\": ")) : 0;
-}
-
-static void model_text(char *json, const example *e, bool trainable, int outputs) {
-    char text[4096];
-    strcpy(json, "{\"class_name\": \"Model\", \"config\": {\"name\": \"m\", \"layers\": [");
-    for (int i = 0; i < input_count(e); ++i) add_input(json, &e->inputs[i], i, classes_of(e) > 0);
-    snprintf(
-        text, sizeof text,
-        "{\"class_name\": \"%s\", \"name\": \"it\", \"config\": {\"name\": \"it\", \"trainable\": %s%s%s}, "
-        "\"inbound_nodes\": [[",
-        e->class_name, trainable ? "true" : "false", e->config[0] ? ", " : "", e->config);
-    add_text(json, text);
-    for (int i = 0; i < input_count(e); ++i) {
-        snprintf(text, sizeof text, "%s[\"%s%d\", 0, 0]", i ? ", " : "", classes_of(e) > 0 ? "x" : "before",
-                 i);
-        add_text(json, text);
-    }
-    add_text(json, "]]}], \"input_layers\": [");
-    for (int i = 0; i < input_count(e); ++i) {
-        snprintf(text, sizeof text, "%s[\"x%d\", 0, 0]", i ? ", " : "", i);
-        add_text(json, text);
-    }
-    add_text(json, "], \"output_layers\": [");
-    for (int i = 0; i < outputs; ++i) {
-        snprintf(text, sizeof text, "%s[\"it\", 0, %d]", i ? ", " : "", i);
-        add_text(json, text);
-    }
-    add_text(json, "]}}");
-}
-
-static bool is_input_layer(const example *e) {
-    return strcmp(e->class_name, "InputLayer") == 0;
-}
-
-static int output_count(const example *e) {
-    return strstr(e->config, "\"return_state\": true") ? 3 : 1;
-}
 
 /* ---- Configurations ---- */
 
@@ -158,9 +88,9 @@ static void bind(bench *b, const leati_desc *desc, uint64_t stream, int whole) {
 static void open_bench(bench *b, const example *e, bool trainable) {
     leat_error err = {0};
     leat_compile_options options = leat_compile_options_default();
-    char json[8192];
+    char json[EXAMPLE_MODEL_BYTES];
     *b = (bench){.e = e};
-    model_text(json, e, trainable, output_count(e));
+    example_model(json, e, trainable);
     assert_ok(leat_model_from_json(&b->model, json, &err), &err);
     options.optimizer = "{\"class_name\": \"SGD\", \"config\": {\"lr\": 0.125}}";
     options.loss = "mse";
@@ -169,7 +99,7 @@ static void open_bench(bench *b, const example *e, bool trainable) {
     for (int i = 0; i < b->model->input_count; ++i) {
         leati_shape shape = leati_model_input_shape(b->model, i);
         b->spec.inputs[i] = describe(&shape);
-        bind(b, &b->spec.inputs[i], (uint64_t)i, classes_of(e));
+        bind(b, &b->spec.inputs[i], (uint64_t)i, example_classes(e));
     }
     for (int i = 0; i < b->model->output_count; ++i) {
         leati_shape shape = leati_model_output_shape(b->model, i);
@@ -184,11 +114,22 @@ static void close_bench(bench *b) {
     leat_model_destroy(&b->model);
 }
 
+/* Further runs have so many samples, no more than were bound.  False where the layer says how many there are. */
+static bool set_batch(bench *b, int64_t samples) {
+    for (int i = 0; i < b->model->input_count; ++i) {
+        if (leati_model_input_shape(b->model, i).dims[0] >= 0) return false;
+        b->spec.inputs[i].shape[0] = samples;
+    }
+    for (int i = 0; i < b->model->output_count; ++i) b->spec.targets[i].shape[0] = samples;
+    return true;
+}
+
 static void check_predictions(const bench *b, const leati_plan *plan, const leati_program *program) {
     for (int i = 0; i < b->model->output_count; ++i) {
         leat_tensor y = leati_plan_output(plan, program->predictions[i]);
         const leati_desc *promised = &b->spec.targets[i];
         assert_int_equal(y.rank, promised->rank);
+        assert_int_equal(y.dtype, LEAT_F32);
         for (int j = 0; j < y.rank; ++j)
             if (y.shape[j] != promised->shape[j])
                 fail_msg("%s {%s}: axis %d of output %d is %d, %d was promised", b->e->class_name,
@@ -230,6 +171,16 @@ static bool is_finite_weight(const leat_tensor *w) {
     return true;
 }
 
+/* A batch of one sample is trained on, one of none goes through. */
+static void check_small_batches(bench *b, const run_backend *backend) {
+    if (!set_batch(b, 1)) return;
+    run_once(b, backend, LEATI_TRAIN);
+    run_once(b, backend, LEATI_PREDICT);
+    set_batch(b, 0);
+    run_once(b, backend, LEATI_TEST);
+    run_once(b, backend, LEATI_PREDICT);
+}
+
 /* What a step of training does to each weight: it changes just those that train, and moving averages that do. */
 static void check_step(const example *e, const run_backend *backend, bool trainable) {
     bench b;
@@ -256,6 +207,7 @@ static void check_step(const example *e, const run_backend *backend, bool traina
     }
     run_once(&b, backend, LEATI_TEST);
     run_once(&b, backend, LEATI_PREDICT);
+    check_small_batches(&b, backend);
     close_bench(&b);
 }
 
@@ -263,7 +215,7 @@ static void test_layers(void **state) {
     (void)state;
     for (const example *e = examples; e->class_name; ++e) {
         check_config(e);
-        if (is_input_layer(e)) continue; /* in front of all others */
+        if (example_is_input_layer(e)) continue; /* in front of all others */
         for (int i = 0; run_backends[i].name; ++i) {
             check_step(e, &run_backends[i], true);
             check_step(e, &run_backends[i], false);

@@ -16,14 +16,14 @@ static leat_status infer_reduce(const leati_attrs *attrs, int input_count, const
         return leati_fail(err, LEAT_ESHAPE, "axes 0x%x are not those of %s", axes,
                           leati_desc_text(text, &in[0]));
     bool extreme = attrs->reduce.kind == LEATI_REDUCE_MAX || attrs->reduce.kind == LEATI_REDUCE_MIN;
-    if (extreme && leati_desc_count(&in[0]) == 0)
-        return leati_fail(err, LEAT_ESHAPE, "nothing to take an extreme of in %s",
-                          leati_desc_text(text, &in[0]));
     out[0] = (leati_desc){.dtype = LEAT_F32};
     for (int i = 0; i < in[0].rank; ++i) {
         bool reduced = axes >> i & 1u;
         if (!reduced || attrs->reduce.keep_dims) out[0].shape[out[0].rank++] = reduced ? 1 : in[0].shape[i];
     }
+    if (extreme && leati_desc_count(&in[0]) == 0 && leati_desc_count(&out[0]) > 0)
+        return leati_fail(err, LEAT_ESHAPE, "nothing to take an extreme of in %s",
+                          leati_desc_text(text, &in[0]));
     return LEAT_OK;
 }
 

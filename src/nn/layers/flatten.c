@@ -28,9 +28,11 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     const config *c = layer->config;
     leati_value x = leati_image_value(lowering->graph, inputs[0], c->data_format);
     const leati_desc *desc = leati_graph_desc(lowering->graph, x);
+    const leati_desc sample =
+        leati_desc_make(desc->dtype, desc->rank > 0 ? desc->rank - 1 : 0, desc->shape + 1);
     int64_t n = desc->shape[0];
     (void)input_count;
-    outputs[0] = leati_reshape(lowering->graph, x, 2, (int64_t[]){n, n ? leati_desc_count(desc) / n : 0});
+    outputs[0] = leati_reshape(lowering->graph, x, 2, (int64_t[]){n, leati_desc_count(&sample)});
 }
 
 const leati_layer_type leati_layer_flatten = {.class_name = "Flatten",
