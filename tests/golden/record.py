@@ -10,11 +10,11 @@ def groups():
     """What each group runs; imported late, since TensorFlow takes seconds to load."""
     import recorder.ordered  # noqa: F401
     from recorder import layers_conv, layers_convolutions, layers_core, layers_elements
-    from recorder import layers_graph, layers_local, layers_masks, layers_recurrent, layers_spatial
+    from recorder import layers_graph, layers_local, layers_masks, layers_options, layers_recurrent, layers_spatial
     from recorder import files, initializers, loops, losses, losses_model, metrics, optimizers, summaries
     return {
         "layers": [layers_core.run, layers_elements.run, layers_conv.run, layers_recurrent.run, layers_graph.run,
-                   layers_masks.run, layers_convolutions.run, layers_local.run, layers_spatial.run],
+                   layers_masks.run, layers_convolutions.run, layers_local.run, layers_spatial.run, layers_options.run],
         "losses": [losses.run, losses_model.run],
         "optimizers": [optimizers.run],
         "loops": [loops.run],

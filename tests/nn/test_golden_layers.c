@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers and whole models: prediction, loss in test mode, gradients, some steps of training, as Keras 2.3.1 has them (or
- * current Keras, for what it alone has), on every list of backends.  And their configurations, read and written back. */
+ * current Keras, for what it alone has), on every list of backends.  And docs/layers.md, which says what these cases have. */
 #include "cmocka_all.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "nn/layer_pages.h"
 #include "nn/model_case.h"
+
+#define PAGE LEAT_SOURCE_DIR "/docs/layers.md"
 
 /* Gradients that are 0 but for rounding: a bias in front of a BatchNormalization moves nothing.  Such a one is only asked
  * to be as small as Keras's, beside the other gradients of the model. */
@@ -99,13 +103,26 @@ static void train(model_case *c, const char *name) {
 typedef struct group {
     const char *name;
     int cases;
+    bool later; /* of current Keras */
+    layer_pages *pages;
 } group;
+
+static void add_to_pages(const group *of, const char *name, double worst) {
+    golden g;
+    golden_open(&g, of->name, name);
+    json_t *model = golden_json(&g, "config");
+    layer_pages_add(of->pages, golden_text(&g, "class_name"), model, worst, of->later);
+    json_decref(model);
+    golden_close(&g);
+}
 
 static void check(const char *name, void *user) {
     group *of = user;
+    double worst = 0;
     for (int i = 0; run_backends[i].name; ++i) {
         model_case c;
         model_case_open(&c, of->name, name, &run_backends[i]);
+        c.g.worst = &worst;
         predict(&c, "y");
         if (test_npz_has(c.g.npz, "loss0")) {
             evaluate(&c);
@@ -113,28 +130,64 @@ static void check(const char *name, void *user) {
         }
         model_case_close(&c);
     }
+    add_to_pages(of, name, worst);
     ++of->cases;
 }
 
 static void test_layers(void **state) {
-    (void)state;
-    group layers = {.name = "layers"};
+    group layers = {.name = "layers", .pages = *state};
     golden_each(layers.name, check, &layers);
     assert_true(layers.cases >= 380);
 }
 
 /* What current Keras has and 2.3.1 has not. */
 static void test_later_layers(void **state) {
-    (void)state;
-    group layers = {.name = "keras-3/layers"};
+    group layers = {.name = "keras-3/layers", .later = true, .pages = *state};
     golden_each(layers.name, check, &layers);
     assert_true(layers.cases >= 49);
+}
+
+/* ---- docs/layers.md ---- */
+
+static void test_every_layer_has_a_case(void **state) {
+    leati_text missing = {0};
+    if (layer_pages_without_case(*state, &missing) > 0) fail_msg("no golden case of %s", missing.data);
+    leati_text_fini(&missing);
+}
+
+static void write_page(const leati_text *page) {
+    FILE *file = fopen(PAGE, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(page->data, 1, page->length, file), page->length);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* tools/layer-pages asks for it. */
+static void test_page(void **state) {
+    leati_text page = {0};
+    layer_pages_write(*state, &page);
+    if (getenv("LEAT_WRITE_PAGES")) write_page(&page);
+    leati_text_fini(&page);
+}
+
+static int open_pages(void **state) {
+    static layer_pages pages;
+    layer_pages_open(&pages);
+    *state = &pages;
+    return 0;
+}
+
+static int close_pages(void **state) {
+    layer_pages_close(*state);
+    return 0;
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_later_layers),
+        cmocka_unit_test(test_every_layer_has_a_case),
+        cmocka_unit_test(test_page),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_pages, close_pages);
 }

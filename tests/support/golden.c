@@ -39,6 +39,7 @@ void golden_open(golden *out, const char *group, const char *name) {
     snprintf(path, sizeof path, "%s%s/%s.npz", keras_of(group), group, name);
     snprintf(out->name, sizeof out->name, "%s/%s", group, name);
     out->npz = test_npz_open(path);
+    out->worst = NULL;
     out->meta = golden_json(out, "meta");
 }
 
@@ -84,6 +85,7 @@ double golden_distance(const float *a, const float *b, int64_t count) {
 void golden_compare(const golden *g, const char *what, const float *a, const float *b, int64_t count,
                     double tolerance) {
     double distance = golden_distance(a, b, count);
+    if (g->worst && distance > *g->worst) *g->worst = distance;
     if (distance <= tolerance) return;
     for (int64_t i = 0; i < count && i < 8; ++i) {
         print_message("  [%lld] %.9g, expected %.9g\n", (long long)i, (double)a[i], (double)b[i]);

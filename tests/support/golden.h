@@ -14,6 +14,7 @@ typedef struct golden {
     char name[128];
     leat_npz *npz;
     json_t *meta;
+    double *worst; /* where golden_compare keeps the largest distance so far; NULL after golden_open */
 } golden;
 
 /* Calls visit for every case of a group in the order of their names; returns how many. */
