@@ -136,7 +136,9 @@ const cli_command cli_commands[] = {
      "leat fit run/model.h5 --train npz:more.npz --validation npz:test.npz \\\n"
      "    --initial-epoch 6 --epochs 8 --out run\n"
      "leat fit model.h5 --train plugin:./frames.so --loss mse \\\n"
-     "    --optimizer '{\"class_name\": \"SGD\", \"config\": {\"lr\": 0.01}}'",
+     "    --optimizer 'SGD(learning_rate=0.01)' --metrics 'mae,RootMeanSquaredError'\n"
+     "leat fit model.h5 --train npz:train.npz --loss binary_crossentropy \\\n"
+     "    --metrics 'AUC,Precision(thresholds=[0.3, 0.5])'",
      USES(fit_uses), cli_fit},
     {"evaluate", "MODEL", "loss and metrics of a model on data",
      "Loss and metrics are exact over all samples.  MODEL must have a compilation, or --loss be given.",

@@ -39,10 +39,12 @@ typedef enum cli_value {
       "validate after every so many epochs")                                                                 \
     X(STEPS, "--steps", CLI_NUMBER, "N", 1, INT32_MAX, "all", "batches to use")                              \
     X(OPTIMIZER, "--optimizer", CLI_TEXT, "NAME|JSON", 0, 0, "the model's, or rmsprop",                      \
-      "compile with this optimizer, such as adam; anew, without the state that the file has")                \
+      "compile with this optimizer, such as adam or SGD(momentum=0.9); anew, without the state that the "    \
+      "file has")                                                                                            \
     X(LOSS, "--loss", CLI_TEXT, "NAME", 0, 0, "the model's",                                                 \
-      "compile with this loss, such as categorical_crossentropy")                                            \
-    X(METRICS, "--metrics", CLI_TEXT, "A,B", 0, 0, "the model's", "compile with these metrics")              \
+      "compile with this loss, such as categorical_crossentropy or Huber(delta=2)")                          \
+    X(METRICS, "--metrics", CLI_TEXT, "A,B", 0, 0, "the model's",                                            \
+      "compile with these metrics, such as accuracy or AUC(curve=PR)")                                       \
     X(WORKERS, "--workers", CLI_NUMBER, "N", 0, 1024, "1",                                                   \
       "workers that make batches; 0: batches are made between the steps")                                    \
     X(MULTIPROCESSING, "--use-multiprocessing", CLI_FLAG, NULL, 0, 0, NULL,                                  \

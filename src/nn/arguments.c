@@ -2,35 +2,23 @@
 /* Arguments of compile: parsing, checking, dealing out to outputs. */
 #include "nn/arguments.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "nn/call.h"
 
 #define MAX_OUTPUTS 64
-
-static leat_status append(json_t *list, const char *from, size_t length, const char *what, leat_error *err) {
-    while (length > 0 && isspace((unsigned char)from[0])) {
-        from += 1;
-        length -= 1;
-    }
-    while (length > 0 && isspace((unsigned char)from[length - 1])) {
-        length -= 1;
-    }
-    if (length == 0) return leati_fail(err, LEAT_EINVAL, "%s: expected a name between commas", what);
-    if (json_array_append_new(list, json_stringn(from, length)) != 0) {
-        return leati_fail(err, LEAT_ENOMEM, "no memory for %s (or no UTF-8)", what);
-    }
-    return LEAT_OK;
-}
 
 static leat_status parse_names(const char *text, const char *what, json_t **out, leat_error *err) {
     json_t *list = json_array();
     leat_status status = list ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for %s", what);
     for (const char *from = text; status == LEAT_OK;) {
-        size_t length = strcspn(from, ",");
-        status = append(list, from, length, what, err);
+        size_t length = leati_call_item(from);
+        json_t *item = NULL;
+        status = leati_call_read(from, length, what, &item, err);
+        if (status == LEAT_OK && json_array_append_new(list, item) != 0)
+            status = leati_fail(err, LEAT_ENOMEM, "no memory for %s", what);
         if (from[length] == '\0') break;
         from += length + 1;
     }

@@ -22,6 +22,7 @@ static const char *const argument_keys[] = {"loss", "metrics", "weighted_metrics
 void leati_compiled_fini(leati_compiled *compiled) {
     if (compiled->optimizer) leati_optimizer_destroy(&compiled->optimizer);
     leati_free(compiled->losses);
+    for (int i = 0; i < compiled->metric_count; ++i) leati_metric_fini(&compiled->metrics[i]);
     leati_free(compiled->metrics);
     json_decref(compiled->arguments);
     *compiled = (leati_compiled){0};
@@ -129,24 +130,44 @@ static void make_name_unique(leati_metric *metric, const leati_compiled *compile
     }
 }
 
-/* One of an output's metrics.  A second one of the same name (as the user wrote it) replaces the first, as in Keras. */
-static leat_status add_metric(leati_metric *list, int *count, const leat_model *model,
-                              const leati_output_loss *loss, int output, const json_t *value,
-                              leat_error *err) {
+/* The metrics of one output, before they have their final names. */
+typedef struct metric_list {
+    int count;
+    leati_metric items[LEATI_PROGRAM_MAX_METRICS];
+} metric_list;
+
+/* The place of one that a metric replaces: a function's name given twice is one metric, as in Keras; objects are as many
+ * as they are. */
+static int place_of(const metric_list *list, const leati_metric *metric) {
+    int i = 0;
+    while (i < list->count && (metric->is_object || strcmp(list->items[i].name, metric->name) != 0)) ++i;
+    return i;
+}
+
+static leat_status add_metric(metric_list *list, const leat_model *model, const leati_output_loss *loss,
+                              int output, const json_t *value, leat_error *err) {
     const leati_shape shape = leati_model_output_shape(model, output);
     leati_metric metric;
     LEATI_TRY(leati_metric_read(&metric, value, shape.dims[shape.rank - 1], loss, err));
     metric.output = output;
-    for (int i = 0; i < *count; ++i) {
-        if (strcmp(list[i].name, metric.name) == 0) {
-            list[i] = metric;
-            return LEAT_OK;
-        }
-    }
-    if (*count == LEATI_PROGRAM_MAX_METRICS) {
+    int place = place_of(list, &metric);
+    if (place == LEATI_PROGRAM_MAX_METRICS) {
+        leati_metric_fini(&metric);
         return leati_fail(err, LEAT_ENOTSUP, "expected at most %d metrics", LEATI_PROGRAM_MAX_METRICS);
     }
-    list[(*count)++] = metric;
+    if (place == list->count)
+        list->count += 1;
+    else
+        leati_metric_fini(&list->items[place]);
+    list->items[place] = metric;
+    return LEAT_OK;
+}
+
+static leat_status add_metrics(metric_list *list, const leat_model *model, const leati_output_loss *loss,
+                               int output, const json_t *own, leat_error *err) {
+    if (!json_is_array(own)) return own ? add_metric(list, model, loss, output, own, err) : LEAT_OK;
+    for (size_t i = 0; i < json_array_size(own); ++i)
+        LEATI_TRY(add_metric(list, model, loss, output, json_array_get(own, i), err));
     return LEAT_OK;
 }
 
@@ -157,30 +178,36 @@ static bool has_sublist(const json_t *value) {
     return false;
 }
 
+/* Metrics with several thresholds have as many results. */
+static int64_t result_count(const leati_metric *metrics, int count) {
+    int64_t sum = 0;
+    for (int i = 0; i < count; ++i) sum += metrics[i].result_count;
+    return sum;
+}
+
 /* The metrics of one output, plain or weighted, appended with their final names. */
 static leat_status read_output_metrics(leati_compiled *out, const leat_model *model, const json_t *value,
                                        int index, bool weighted, leat_error *err) {
-    leati_metric list[LEATI_PROGRAM_MAX_METRICS];
-    int count = 0;
+    metric_list list = {0};
     const leati_output_loss *loss = &out->losses[index];
     const json_t *own = leati_argument_of(value, model, index, has_sublist(value));
-    if (json_is_array(own)) {
-        for (size_t i = 0; i < json_array_size(own); ++i) {
-            LEATI_TRY(add_metric(list, &count, model, loss, index, json_array_get(own, i), err));
+    leat_status status = add_metrics(&list, model, loss, index, own, err);
+    if (status == LEAT_OK &&
+        result_count(out->metrics, out->metric_count) + result_count(list.items, list.count) >
+            LEATI_PROGRAM_MAX_METRICS)
+        status = leati_fail(err, LEAT_ENOTSUP, "expected at most %d results of metrics",
+                            LEATI_PROGRAM_MAX_METRICS);
+    bool kept = status == LEAT_OK && loss->type; /* no target, nothing to compare with */
+    for (int i = 0; i < list.count; ++i) {
+        if (!kept) {
+            leati_metric_fini(&list.items[i]);
+            continue;
         }
-    } else if (own) {
-        LEATI_TRY(add_metric(list, &count, model, loss, index, own, err));
+        list.items[i].weighted = weighted;
+        make_name_unique(&list.items[i], out, model);
+        out->metrics[out->metric_count++] = list.items[i];
     }
-    if (!loss->type) return LEAT_OK; /* no target, so nothing to compare with */
-    if (out->metric_count + count > LEATI_PROGRAM_MAX_METRICS) {
-        return leati_fail(err, LEAT_ENOTSUP, "expected at most %d metrics", LEATI_PROGRAM_MAX_METRICS);
-    }
-    for (int i = 0; i < count; ++i) {
-        list[i].weighted = weighted;
-        make_name_unique(&list[i], out, model);
-        out->metrics[out->metric_count++] = list[i];
-    }
-    return LEAT_OK;
+    return status;
 }
 
 static leat_status read_metrics(leati_compiled *out, const leat_model *model, const json_t *arguments,
@@ -229,13 +256,6 @@ leat_status leati_weights_train(leati_weights *weights, int slot_count, int scal
 
 /* ---- Compiling ---- */
 
-/* The name of a metric names its values too, so it stays as it is; so do "temporal" and the like. */
-static leat_status write_metric(const json_t *value, json_t **out, leat_error *err) {
-    if (!json_is_string(value)) return leati_metric_write(value, out, err);
-    *out = json_deep_copy(value);
-    return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a name");
-}
-
 /* Keeps what was asked for, with objects as 2.3.1 writes them, and losses under names that every Keras reads. */
 static leat_status keep_arguments(leati_compiled *out, const json_t *arguments, leat_error *err) {
     out->arguments = json_object();
@@ -245,7 +265,7 @@ static leat_status keep_arguments(leati_compiled *out, const json_t *arguments, 
         json_t *kept = NULL;
         if (!value) continue;
         bool loss = strcmp(argument_keys[i], "loss") == 0;
-        LEATI_TRY(leati_argument_map(value, loss ? leati_loss_write : write_metric, &kept, err));
+        LEATI_TRY(leati_argument_map(value, loss ? leati_loss_write : leati_metric_write, &kept, err));
         if (json_object_set_new(out->arguments, argument_keys[i], kept) != 0) {
             return leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
         }

@@ -164,18 +164,21 @@ static leat_status read_ints(const leati_field *field, const json_t *value, void
 }
 
 static leat_status read_reals(const leati_field *field, const json_t *value, void *member, leat_error *err) {
-    leati_reals *out = member, reals = {.number = !json_is_array(value)};
+    static const char expected[] = "a number, or a list of 1 to 65536";
+    leati_reals *out = member;
     size_t count = json_is_array(value) ? json_array_size(value) : 1;
     *out = (leati_reals){0};
     if (json_is_null(value) && is_null_preset(field)) return LEAT_OK;
-    if (count < 1 || count > LEATI_MAX_REALS)
-        return unexpected(field, value, "a number, or a list of 1 to 64", err);
+    bool empty = count == 0 && is_null_preset(field);
+    if ((count < 1 && !empty) || count > LEATI_MAX_REALS) return unexpected(field, value, expected, err);
+    out->number = !json_is_array(value);
+    out->values = leati_calloc(count + 1, sizeof *out->values);
+    if (!out->values) return leati_fail_memory(err, count * sizeof *out->values, "a list of numbers");
     for (size_t i = 0; i < count; ++i) {
         const json_t *element = json_is_array(value) ? json_array_get(value, i) : value;
-        if (!leati_json_number(element, &reals.values[reals.count++]))
-            return unexpected(field, value, "a number, or a list of 1 to 64", err);
+        if (!leati_json_number(element, &out->values[out->count++]))
+            return unexpected(field, value, expected, err);
     }
-    *out = reals;
     return LEAT_OK;
 }
 
@@ -313,7 +316,7 @@ static json_t *list_value(const leati_field *field, const leati_ints *ints) {
 }
 
 static json_t *reals_value(const leati_reals *reals) {
-    if (reals->count == 0) return json_null();
+    if (!reals->values) return json_null();
     if (reals->number) return leati_json_real(reals->values[0]);
     json_t *list = json_array();
     for (int i = 0; list && i < reals->count; ++i) {
@@ -409,5 +412,10 @@ void leati_fields_fini(const leati_field *fields, void *config) {
         void *member = (char *)config + field->offset;
         if (field->kind == LEATI_FIELD_INITIALIZER) leati_initializer_destroy(member);
         if (field->kind == LEATI_FIELD_LAYER) leati_layer_destroy(member);
+        if (field->kind == LEATI_FIELD_REALS) {
+            leati_reals *reals = member;
+            leati_free(reals->values);
+            *reals = (leati_reals){0};
+        }
     }
 }

@@ -21,12 +21,12 @@ typedef struct leati_ints {
     int64_t values[LEAT_MAX_RANK];
 } leati_ints;
 
-/* A number, or a list of them; a count of 0 is null. */
-#define LEATI_MAX_REALS 64
+/* A number, or a list of them; without values it is null.  A list may be empty where null is the default. */
+#define LEATI_MAX_REALS 65536
 typedef struct leati_reals {
     int32_t count;
-    bool number; /* given without a list */
-    double values[LEATI_MAX_REALS];
+    bool number;    /* given without a list */
+    double *values; /* owned: leati_fields_fini */
 } leati_reals;
 
 typedef enum leati_field_kind {

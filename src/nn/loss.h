@@ -13,14 +13,20 @@
 #include "leat/error.h"
 #include "nn/field.h"
 
-/* What losses and metrics can be told. */
+/* What losses and metrics can be told.  Lists belong to it: leati_fields_fini with the row's fields. */
 typedef struct leati_measure_options {
     bool from_logits;
     double label_smoothing;
-    double delta;     /* Huber */
-    double threshold; /* BinaryAccuracy */
-    int64_t axis;     /* CosineSimilarity, SparseCategoricalCrossentropy */
-    int64_t k;        /* TopKCategoricalAccuracy */
+    double delta;            /* Huber */
+    double threshold;        /* BinaryAccuracy */
+    int64_t axis;            /* CosineSimilarity, SparseCategoricalCrossentropy */
+    int64_t k;               /* TopKCategoricalAccuracy */
+    leati_reals thresholds;  /* the confusion family, AUC */
+    int64_t top_k, class_id; /* Precision, Recall; INT64_MIN: none */
+    int64_t num_thresholds;  /* AUC, SensitivityAtSpecificity and its mirror */
+    double specificity, sensitivity;
+    int32_t curve, summation; /* AUC: places in the lists of metrics/auc.c */
+    int64_t num_classes;      /* MeanIoU */
 } leati_measure_options;
 
 /* Adds the ops.  y_true is f32, or an integer where the row says so; y_pred is what the model made, so that a

@@ -192,22 +192,43 @@ static leat_status lower_losses(context *c, const leati_lowering *lowering, leat
     return leati_graph_check(c->graph, err);
 }
 
+/* To be read after the run, when what was bound may be gone: a copy where it is, or may be, that. */
+static leati_value kept(context *c, leati_value value, bool bound) {
+    if (bound) value = leati_graph_node(c->graph, LEATI_OP_COPY, NULL, 1, &value, NULL);
+    leati_graph_keep(c->graph, value);
+    return value;
+}
+
+static leati_value comparable_targets(context *c, const leati_metric *metric) {
+    leati_value target = c->targets[metric->output];
+    const leati_desc *prediction = leati_graph_desc(c->graph, c->program->predictions[metric->output]);
+    if (!leati_desc_same_shape(leati_graph_desc(c->graph, target), prediction)) {
+        return leati_graph_fail(c->graph, LEAT_ESHAPE,
+                                "metric '%s': expected targets of the shape of the output, as 0 and 1 for "
+                                "each class; found class numbers",
+                                metric->name);
+    }
+    return as_float(c, target);
+}
+
+static void lower_metric(context *c, int index) {
+    const leati_metric *metric = &c->model->compiled.metrics[index];
+    leati_value values = c->program->predictions[metric->output], targets = LEATI_NONE;
+    if (metric->lower)
+        values = metric->lower(c->graph, &metric->options, c->targets[metric->output], values);
+    else
+        targets = kept(c, comparable_targets(c, metric), true);
+    leati_value weights =
+        masked(c, metric->output, metric->weighted ? c->weights[metric->output] : LEATI_NONE);
+    if (weights != LEATI_NONE) weights = kept(c, leati_weights_like(c->graph, weights, values), true);
+    c->program->metrics[index] = kept(c, values, !metric->lower);
+    c->program->metric_targets[index] = targets;
+    c->program->metric_weights[index] = weights;
+}
+
 static void lower_metrics(context *c) {
     leati_graph_label(c->graph, "metrics");
-    for (int i = 0; i < c->model->compiled.metric_count; ++i) {
-        const leati_metric *metric = &c->model->compiled.metrics[i];
-        leati_value prediction = c->program->predictions[metric->output], weights;
-        leati_value values =
-            metric->lower(c->graph, &metric->options, c->targets[metric->output], prediction);
-        leati_graph_keep(c->graph, values);
-        weights = masked(c, metric->output, metric->weighted ? c->weights[metric->output] : LEATI_NONE);
-        if (weights != LEATI_NONE) {
-            weights = leati_weights_like(c->graph, weights, values);
-            leati_graph_keep(c->graph, weights);
-        }
-        c->program->metrics[i] = values;
-        c->program->metric_weights[i] = weights;
-    }
+    for (int i = 0; i < c->model->compiled.metric_count; ++i) lower_metric(c, i);
 }
 
 /* ---- Training ---- */

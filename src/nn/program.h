@@ -31,8 +31,10 @@ typedef struct leati_program {
     leati_value regularization;                         /* scalar, LEATI_NONE without regularizers */
     leati_value
         output_losses[LEATI_PROGRAM_MAX_OUTPUTS]; /* scalars: weighted mean over the batch, unscaled */
-    /* Per metric of model->compiled.metrics: the value to be accumulated (any shape), and its weights or LEATI_NONE. */
+    /* Per metric of model->compiled.metrics what leati_metric_add takes: its values, its targets or LEATI_NONE, its
+     * weights or LEATI_NONE.  All are the plan's own memory, whatever becomes of what was bound. */
     leati_value metrics[LEATI_PROGRAM_MAX_METRICS];
+    leati_value metric_targets[LEATI_PROGRAM_MAX_METRICS];
     leati_value metric_weights[LEATI_PROGRAM_MAX_METRICS];
 } leati_program;
 

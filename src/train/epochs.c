@@ -27,7 +27,8 @@ static leat_status train_step(leati_fit_loop *loop, int64_t step, bool *more, le
     LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_train_batch_begin, step, &logs, err));
     LEATI_TRY(leati_prefix(leati_runner_run(runner, &ran, err), err, "batch %" PRId64, step));
     leati_record_step(&loop->history->record, runner->asked_ns, runner->waited_ns, runner->computed_ns);
-    leati_meter_add(&loop->meter, loop->model, ran, runner->size);
+    LEATI_TRY(leati_prefix(leati_meter_add(&loop->meter, loop->model, ran, runner->size, err), err,
+                           "batch %" PRId64, step));
     leati_meter_logs(&loop->meter, loop->model, "", &logs);
     return leati_training_call(&loop->training, LEATI_HOOK_on_train_batch_end, step, &logs, err);
 }

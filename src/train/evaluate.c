@@ -55,7 +55,7 @@ static leat_status after_step(pass_loop *loop, const leati_compiled_step *ran, l
     leat_model *model = loop->training.model;
     if (loop->kind->mode == LEATI_PREDICT)
         return leati_predictions_append(loop->predictions, ran, loop->runner.size, err);
-    leati_meter_add(&loop->meter, model, ran, loop->runner.size);
+    LEATI_TRY(leati_meter_add(&loop->meter, model, ran, loop->runner.size, err));
     leati_meter_logs(&loop->meter, model, "", batch);
     return LEAT_OK;
 }
@@ -171,9 +171,10 @@ static leat_status pass(const pass_kind *kind, leat_model *model, pass_task *tas
     loop->training.params.samples = task->samples;
     loop->training.callbacks = options->callbacks;
     loop->training.callback_count = options->callback_count;
-    leati_meter_reset(&loop->meter);
-    leat_status status =
-        kind->mode == LEATI_TEST ? leati_training_name(&loop->training, false, err) : LEAT_OK;
+    leat_status status = LEAT_OK;
+    if (kind->mode == LEATI_TEST) status = leati_meter_init(&loop->meter, model, err);
+    if (status == LEAT_OK && kind->mode == LEATI_TEST)
+        status = leati_training_name(&loop->training, false, err);
     if (status == LEAT_OK) {
         leati_training_enter(&loop->training);
         status = open_and_run(loop, task->sequence, options, err);
@@ -181,6 +182,7 @@ static leat_status pass(const pass_kind *kind, leat_model *model, pass_task *tas
     }
     task->stuck = leati_runner_close((leati_runner *const[]){&loop->runner}, 1);
     leati_progress_destroy(&loop->progress);
+    leati_meter_fini(&loop->meter);
     leati_free(loop);
     return status == LEAT_OK ? LEAT_OK : leati_tell_stuck(status, task->stuck, err);
 }

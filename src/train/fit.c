@@ -167,6 +167,8 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, const leat_f
     training->callback_count = options->callback_count;
     training->history = leati_history_callback(loop->history);
     training->validate = options->validation ? leati_fit_validate : NULL;
+    LEATI_TRY(leati_meter_init(&loop->meter, model, err));
+    if (options->validation) LEATI_TRY(leati_meter_init(&loop->validation_meter, model, err));
     return leati_training_name(training, options->validation != NULL, err);
 }
 
@@ -207,6 +209,8 @@ static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_opt
     }
     task->stuck = leati_runner_close((leati_runner *const[]){&loop->train, &loop->validation}, 2);
     leati_progress_destroy(&loop->progress);
+    leati_meter_fini(&loop->meter);
+    leati_meter_fini(&loop->validation_meter);
     if (history)
         *history = loop->history;
     else

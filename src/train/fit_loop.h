@@ -14,7 +14,7 @@ typedef struct leati_fit_loop {
     leat_model *model;
     const leat_fit_options *options;
     leati_runner train, validation;
-    leati_meter meter;
+    leati_meter meter, validation_meter;
     leat_history *history;
     leati_progress *progress;
     int64_t steps; /* of the epoch in hand */

@@ -4,17 +4,36 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-void leati_meter_reset(leati_meter *meter) {
+#include "base/error.h"
+#include "base/memory.h"
+
+static int64_t states_of(const leat_model *model) {
+    int64_t count = 0;
+    for (int i = 0; i < model->compiled.metric_count; ++i) count += model->compiled.metrics[i].state_count;
+    return count;
+}
+
+leat_status leati_meter_init(leati_meter *meter, const leat_model *model, leat_error *err) {
+    *meter = (leati_meter){.state_count = states_of(model)};
+    if (meter->state_count == 0) return LEAT_OK;
+    meter->states = leati_calloc((size_t)meter->state_count, sizeof(double));
+    if (!meter->states)
+        return leati_fail_memory(err, (size_t)meter->state_count * sizeof(double), "the metrics' sums");
+    return LEAT_OK;
+}
+
+void leati_meter_fini(leati_meter *meter) {
+    leati_free(meter->states);
     *meter = (leati_meter){0};
 }
 
-/* A metric with this meter's sums: several meters (training, validation) share the model's metrics. */
-static leati_metric metric_of(const leati_meter *meter, const leat_model *model, int index) {
-    leati_metric metric = model->compiled.metrics[index];
-    metric.total = meter->totals[index];
-    metric.count = meter->counts[index];
-    return metric;
+void leati_meter_reset(leati_meter *meter) {
+    double *states = meter->states;
+    int64_t count = meter->state_count;
+    if (states) memset(states, 0, (size_t)count * sizeof(double));
+    *meter = (leati_meter){.states = states, .state_count = count};
 }
 
 static double scalar(const leati_compiled_step *step, leati_value value) {
@@ -22,33 +41,61 @@ static double scalar(const leati_compiled_step *step, leati_value value) {
     return tensor.data ? (double)*(const float *)tensor.data : 0;
 }
 
-static void add_metric(leati_meter *meter, const leat_model *model, const leati_compiled_step *step,
-                       int index) {
-    leati_value weights = step->program.metric_weights[index];
-    leat_tensor values = leati_plan_output(step->plan, step->program.metrics[index]);
-    leat_tensor factors = {0};
-    if (weights != LEATI_NONE) factors = leati_plan_output(step->plan, weights);
-    leati_metric metric = metric_of(meter, model, index);
-    leati_metric_accumulate(&metric, &values, weights == LEATI_NONE ? NULL : &factors);
-    meter->totals[index] = metric.total;
-    meter->counts[index] = metric.count;
+/* The tensor of a value, NULL where there is none. */
+static const leat_tensor *tensor_of(const leati_compiled_step *step, leati_value value, leat_tensor *out) {
+    if (value == LEATI_NONE) return NULL;
+    *out = leati_plan_output(step->plan, value);
+    return out;
 }
 
-void leati_meter_add(leati_meter *meter, const leat_model *model, const leati_compiled_step *step,
-                     int64_t size) {
+static leat_status add_metrics(leati_meter *meter, const leat_model *model, const leati_compiled_step *step,
+                               leat_error *err) {
+    double *state = meter->states;
+    if (states_of(model) != meter->state_count)
+        return leati_fail(err, LEAT_EINVAL, "the model was compiled anew, with other metrics, while in use");
+    for (int i = 0; i < model->compiled.metric_count; ++i) {
+        const leati_metric *metric = &model->compiled.metrics[i];
+        leat_tensor tensors[3];
+        const leati_metric_batch batch = {.values = tensor_of(step, step->program.metrics[i], &tensors[0]),
+                                          .targets =
+                                              tensor_of(step, step->program.metric_targets[i], &tensors[1]),
+                                          .weights =
+                                              tensor_of(step, step->program.metric_weights[i], &tensors[2])};
+        LEATI_TRY(leati_metric_add(metric, state, &batch, err));
+        state += metric->state_count;
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_meter_add(leati_meter *meter, const leat_model *model, const leati_compiled_step *step,
+                            int64_t size, leat_error *err) {
     meter->loss += scalar(step, step->program.loss) * (double)size;
     meter->samples += size;
     if (model->output_count > 1)
         for (int i = 0; i < model->output_count; ++i)
             if (step->program.output_losses[i] >= 0)
                 meter->output_losses[i] += scalar(step, step->program.output_losses[i]) * (double)size;
-    for (int i = 0; i < model->compiled.metric_count; ++i) add_metric(meter, model, step, i);
+    return add_metrics(meter, model, step, err);
 }
 
 static void log_as(leat_logs *logs, const char *prefix, const char *name, double value) {
     char full[LEAT_LOG_NAME_BYTES];
     snprintf(full, sizeof full, "%s%s", prefix, name);
     leat_logs_set(logs, full, value);
+}
+
+static void output_loss_name(const leat_model *model, int output, char out[LEAT_LOG_NAME_BYTES]) {
+    snprintf(out, LEAT_LOG_NAME_BYTES, "%s_loss", leati_model_output_name(model, output));
+}
+
+static void log_metric(const leati_metric *metric, const double *state, const char *prefix, leat_logs *logs) {
+    double results[LEATI_PROGRAM_MAX_METRICS];
+    char name[LEAT_LOG_NAME_BYTES];
+    leati_metric_results(metric, state, results);
+    for (int i = 0; i < metric->result_count; ++i) {
+        leati_metric_result_name(metric, i, name, sizeof name);
+        log_as(logs, prefix, name, results[i]);
+    }
 }
 
 void leati_meter_logs(const leati_meter *meter, const leat_model *model, const char *prefix,
@@ -59,21 +106,30 @@ void leati_meter_logs(const leati_meter *meter, const leat_model *model, const c
     if (model->output_count > 1)
         for (int i = 0; i < model->output_count; ++i) {
             if (!model->compiled.losses[i].type) continue;
-            snprintf(name, sizeof name, "%s_loss", leati_model_output_name(model, i));
+            output_loss_name(model, i, name);
             log_as(logs, prefix, name, meter->output_losses[i] / samples);
         }
+    const double *state = meter->states;
+    if (states_of(model) != meter->state_count) return;
     for (int i = 0; i < model->compiled.metric_count; ++i) {
-        leati_metric metric = metric_of(meter, model, i);
-        log_as(logs, prefix, metric.name, leati_metric_result(&metric));
+        log_metric(&model->compiled.metrics[i], state, prefix, logs);
+        state += model->compiled.metrics[i].state_count;
     }
 }
 
 int leati_meter_names(const leat_model *model, char (*names)[LEAT_LOG_NAME_BYTES], int most) {
-    leati_meter empty;
-    leat_logs logs = {0};
-    leati_meter_reset(&empty);
-    leati_meter_logs(&empty, model, "", &logs);
-    for (int i = 0; i < logs.count && i < most; ++i)
-        snprintf(names[i], LEAT_LOG_NAME_BYTES, "%s", logs.items[i].name);
-    return logs.count;
+    int count = 0;
+    if (count < most) snprintf(names[count], LEAT_LOG_NAME_BYTES, "loss");
+    count += 1;
+    for (int i = 0; model->output_count > 1 && i < model->output_count; ++i) {
+        if (!model->compiled.losses[i].type) continue;
+        if (count < most) output_loss_name(model, i, names[count]);
+        count += 1;
+    }
+    for (int i = 0; i < model->compiled.metric_count; ++i) {
+        const leati_metric *metric = &model->compiled.metrics[i];
+        for (int j = 0; j < metric->result_count; ++j, ++count)
+            if (count < most) leati_metric_result_name(metric, j, names[count], LEAT_LOG_NAME_BYTES);
+    }
+    return count;
 }

@@ -64,10 +64,11 @@ static leat_status measure(leat_model *model, leati_mode mode, const leat_arrays
     LEATI_TRY(run(model, mode, arrays, &step, &size, err));
     if (!logs) return LEAT_OK;
     leati_meter meter;
-    leati_meter_reset(&meter);
-    leati_meter_add(&meter, model, step, size);
-    leati_meter_logs(&meter, model, "", logs);
-    return LEAT_OK;
+    leat_status status = leati_meter_init(&meter, model, err);
+    if (status == LEAT_OK) status = leati_meter_add(&meter, model, step, size, err);
+    if (status == LEAT_OK) leati_meter_logs(&meter, model, "", logs);
+    leati_meter_fini(&meter);
+    return status;
 }
 
 leat_status leat_model_train_on_batch(leat_model *model, const leat_arrays *arrays, leat_logs *logs,

@@ -20,7 +20,8 @@ static leat_status validate_step(leati_fit_loop *loop, leati_meter *meter, bool 
     leat_logs_set(&logs, "size", (double)runner->size);
     LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_test_batch_begin, step, &logs, err));
     LEATI_TRY(leati_prefix(leati_runner_run(runner, &ran, err), err, "batch %" PRId64, step));
-    leati_meter_add(meter, loop->model, ran, runner->size);
+    LEATI_TRY(leati_prefix(leati_meter_add(meter, loop->model, ran, runner->size, err), err, "batch %" PRId64,
+                           step));
     leati_meter_logs(meter, loop->model, "", &logs);
     return leati_training_call(&loop->training, LEATI_HOOK_on_test_batch_end, step, &logs, err);
 }
@@ -60,12 +61,11 @@ static leat_status look_ahead(leati_fit_loop *loop, leat_error *err) {
 /* One pass of the validation's feed, from index 0; or the next steps of its generator. */
 static leat_status validate_pass(leati_fit_loop *loop, leat_logs *logs, leat_error *err) {
     leat_training *training = &loop->training;
-    leati_meter meter;
     LEATI_TRY(look_ahead(loop, err));
-    leati_meter_reset(&meter);
+    leati_meter_reset(&loop->validation_meter);
     LEATI_TRY(leati_training_call(training, LEATI_HOOK_on_test_begin, 0, logs, err));
-    LEATI_TRY(validate_steps(loop, &meter, err));
-    leati_meter_logs(&meter, loop->model, "", logs);
+    LEATI_TRY(validate_steps(loop, &loop->validation_meter, err));
+    leati_meter_logs(&loop->validation_meter, loop->model, "", logs);
     LEATI_TRY(leati_training_call(training, LEATI_HOOK_on_test_end, 0, logs, err));
     return leat_feed_end_pass(loop->validation.feed, err);
 }

@@ -11,14 +11,15 @@ def groups():
     import recorder.ordered  # noqa: F401
     from recorder import layers_conv, layers_convolutions, layers_core, layers_elements
     from recorder import layers_graph, layers_local, layers_masks, layers_options, layers_recurrent, layers_spatial
-    from recorder import files, initializers, loops, losses, losses_model, metrics, optimizers, summaries
+    from recorder import files, initializers, loops, losses, losses_model, metrics, metrics_classes, optimizers
+    from recorder import summaries
     return {
         "layers": [layers_core.run, layers_elements.run, layers_conv.run, layers_recurrent.run, layers_graph.run,
                    layers_masks.run, layers_convolutions.run, layers_local.run, layers_spatial.run, layers_options.run],
         "losses": [losses.run, losses_model.run],
         "optimizers": [optimizers.run],
         "loops": [loops.run],
-        "metrics": [metrics.run],
+        "metrics": [metrics.run, metrics_classes.run],
         "initializers": [initializers.run],
         "files": [files.run],
         "summaries": [summaries.run],

@@ -140,6 +140,25 @@ static float scalar_of(const model_stage *s, leati_value value) {
     return *(const float *)tensor.data;
 }
 
+static double metric_of(const model_stage *s, int index) {
+    const leati_metric *metric = &s->of->model->compiled.metrics[index];
+    const leati_value handles[] = {s->program.metrics[index], s->program.metric_targets[index],
+                                   s->program.metric_weights[index]};
+    leat_tensor tensors[3];
+    leat_error err = {0};
+    double result, *state = calloc((size_t)metric->state_count, sizeof(double));
+    assert_non_null(state);
+    assert_int_equal(metric->result_count, 1);
+    for (int i = 0; i < 3; ++i)
+        if (handles[i] != LEATI_NONE) tensors[i] = leati_plan_output(s->plan, handles[i]);
+    const leati_metric_batch batch = {&tensors[0], handles[1] == LEATI_NONE ? NULL : &tensors[1],
+                                      handles[2] == LEATI_NONE ? NULL : &tensors[2]};
+    assert_ok(leati_metric_add(metric, state, &batch, &err), &err);
+    leati_metric_results(metric, state, &result);
+    free(state);
+    return result;
+}
+
 int model_stage_outputs(const model_stage *s, float *out) {
     const leati_compiled *compiled = &s->of->model->compiled;
     int count = 0;
@@ -148,14 +167,8 @@ int model_stage_outputs(const model_stage *s, float *out) {
         if (compiled->losses[i].type) out[count++] = scalar_of(s, s->program.output_losses[i]);
     }
     for (int i = 0; i < compiled->metric_count; ++i) {
-        leati_metric metric = compiled->metrics[i];
-        leat_tensor values = leati_plan_output(s->plan, s->program.metrics[i]), weights = {0};
-        bool weighted = s->program.metric_weights[i] != LEATI_NONE;
-        if (weighted) weights = leati_plan_output(s->plan, s->program.metric_weights[i]);
-        leati_metric_reset(&metric);
-        leati_metric_accumulate(&metric, &values, weighted ? &weights : NULL);
         assert_true(count < CASE_MAX_OUTPUTS);
-        out[count++] = (float)leati_metric_result(&metric);
+        out[count++] = (float)metric_of(s, i);
     }
     return count;
 }

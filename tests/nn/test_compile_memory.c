@@ -21,7 +21,7 @@ static leat_compile_options options_of(void) {
     leat_compile_options options = leat_compile_options_default();
     options.optimizer = "{\"class_name\": \"Adam\", \"config\": {\"amsgrad\": true, \"clipnorm\": 1.0}}";
     options.loss = "{\"class_name\": \"Huber\", \"config\": {\"delta\": 2.0}}";
-    options.metrics = "mse,mae";
+    options.metrics = "mse,AUC(num_thresholds=4),Precision(thresholds=[0.2, 0.6])";
     options.weighted_metrics = "[{\"class_name\": \"MeanSquaredError\"}]";
     options.sample_weight_mode = "temporal";
     return options;

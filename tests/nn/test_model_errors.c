@@ -255,7 +255,7 @@ static const wrong image_layers[] = {
     {LAYER("GroupNormalization", "\"groups\": 0"), LEAT_EINVAL, {"'it'", "groups", "at least 1, or -1"}},
     {LAYER("UnitNormalization", "\"axis\": 0"), LEAT_ESHAPE, {"'it'", "not the batch's"}},
     {LAYER("Rescaling", "\"scale\": [1.0, 2.0, 3.0]"), LEAT_ESHAPE, {"'it'", "as long as scale"}},
-    {LAYER("Rescaling", "\"scale\": []"), LEAT_EINVAL, {"'it'", "scale", "a list of 1 to 64", "[]"}},
+    {LAYER("Rescaling", "\"scale\": []"), LEAT_EINVAL, {"'it'", "scale", "a list of 1 to 65536", "[]"}},
     {LAYER("Rescaling", "\"scale\": null"), LEAT_EINVAL, {"'it'", "scale", "a number", "null"}},
     {LAYER("Normalization", "\"mean\": 1.0"), LEAT_EINVAL, {"'it'", "mean and variance", "both"}},
     {LAYER("Normalization", "\"mean\": [1.0, 2.0, 3.0], \"variance\": [1.0, 2.0, 3.0]"),

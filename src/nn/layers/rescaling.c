@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "nn/layers/rows.h"
 #include "nn/layers/types.h"
 
@@ -14,11 +15,13 @@ static leati_value as_float(leati_graph *g, leati_value x) {
 
 /* One number, or a row of them for the last axis. */
 static leati_value constant(leati_graph *g, const leati_reals *reals, int rank, const int64_t *dims) {
-    float values[LEATI_MAX_REALS] = {0};
+    if (reals->number) return leati_scalar(g, (float)reals->values[0]);
+    float *values = leati_calloc((size_t)reals->count, sizeof *values);
+    if (!values) return leati_graph_fail(g, LEAT_ENOMEM, "no memory for %d numbers", (int)reals->count);
     for (int i = 0; i < reals->count; ++i) values[i] = (float)reals->values[i];
-    if (reals->number) return leati_scalar(g, values[0]);
     leati_desc desc = leati_desc_make(LEAT_F32, 1, (int64_t[]){reals->count});
     leati_value row = leati_graph_constant(g, &desc, values);
+    leati_free(values);
     return rank > 0 ? leati_reshape(g, row, rank, dims) : row;
 }
 

@@ -25,10 +25,11 @@ static const leati_field cosine_fields[] = {
 
 const leati_metric_type leati_metric_root_mean_squared_error = {.name = "root_mean_squared_error",
                                                                 .class_name = "RootMeanSquaredError",
-                                                                .root = true,
-                                                                .lower = square};
+                                                                .lower = square,
+                                                                .tally = &leati_tally_root};
 const leati_metric_type leati_metric_cosine = {.name = "cosine_similarity",
                                                .class_name = "CosineSimilarity",
                                                .aliases = cosine_aliases,
                                                .fields = cosine_fields,
-                                               .lower = cosine};
+                                               .lower = cosine,
+                                               .tally = &leati_tally_mean};

@@ -217,6 +217,9 @@ def record(root, case, build, epochs=3, **options):
     spec["arguments"] = dict({k: v for k, v in options.items() if k not in DEFAULTS}, epochs=epochs)
     random = store.random_for("%s/%s" % (GROUP, case))
     K.clear_session()
+    for key in ("metrics", "weighted_metrics"):
+        if callable(spec[key]):
+            spec[key] = spec[key]()
     model = build()
     set_initial_weights(random, model, 1.0)
     data = make_data(random, model, spec, spec["sizes"])
@@ -315,6 +318,11 @@ def plain(root):
     record(root, "metrics", classifier, optimizer=ADAM,
            metrics=["accuracy", "categorical_crossentropy", "mae"])
     record(root, "metrics_of_numbers", regressor, **MSE)
+    record(root, "metrics_of_classes", classifier, sample_weight=True, validation=VALIDATION_SIZES,
+           metrics=lambda: [keras.metrics.AUC(num_thresholds=20), keras.metrics.Precision(top_k=2),
+                            keras.metrics.TruePositives(thresholds=0.3), "accuracy"],
+           weighted_metrics=lambda: [keras.metrics.AUC(num_thresholds=20, curve="PR"),
+                                     keras.metrics.Recall(thresholds=0.4)])
     record(root, "momentum_decay", regressor, epochs=4,
            optimizer=("SGD", {"learning_rate": 0.1, "momentum": 0.9, "nesterov": True, "decay": 0.05}), **MSE)
     record(root, "class_weight", classifier, class_weight=CLASSES, metrics=["accuracy"],

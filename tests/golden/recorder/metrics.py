@@ -13,8 +13,10 @@ GROUP = "metrics"
 SIZES = (4, 2, 3)
 
 
-def case(root, name, metric, loss, batches, notes="", mode=None):
-    """batches: pairs of y_true and y_pred; metric: a name or a function that makes a metric."""
+def case(root, name, metric, loss, batches, notes="", mode=None, weighted=True):
+    """batches: pairs of y_true and y_pred; metric: a name or a function that makes a metric.
+
+    weighted: whether Keras 2.3.1 can give it sample weights, too."""
     K.clear_session()
     random = store.random_for(name + " weights")
     y_true = [np.asarray(t) for t, _ in batches]
@@ -26,7 +28,7 @@ def case(root, name, metric, loss, batches, notes="", mode=None):
     model = keras.Model(x, keras.layers.Activation("linear")(x))
     made = [metric if isinstance(metric, str) else metric() for _ in range(2)]
     described = as_json(made[0])
-    model.compile("sgd", loss=loss, metrics=[made[0]], weighted_metrics=[made[1]],
+    model.compile("sgd", loss=loss, metrics=[made[0]], weighted_metrics=[made[1]] if weighted else None,
                   sample_weight_mode=mode)
     meta = dict(VERSIONS)
     meta.update({"group": GROUP, "case": name, "metrics": [described], "loss": loss, "notes": notes,
@@ -41,7 +43,8 @@ def case(root, name, metric, loss, batches, notes="", mode=None):
     for i, (t, p, w) in enumerate(zip(y_true, y_pred, weights)):
         members["y_true_%d" % i], members["y_pred_%d" % i], members["sw_%d" % i] = t, p, w
     members["result"] = [r[1] for r in results]
-    members["result_weighted"] = [r[2] for r in results]
+    if weighted:
+        members["result_weighted"] = [r[2] for r in results]
     members["loss"] = [r[0] for r in results]
     store.save("%s/%s/%s.npz" % (root, GROUP, name), members)
 
