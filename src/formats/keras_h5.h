@@ -14,6 +14,8 @@ leat_status leati_keras_h5_find(leati_h5 *file, const char **group, leat_error *
  * Errors: LEAT_ESHAPE, LEAT_EFORMAT with layer, weight, what was expected and found. */
 leat_status leati_keras_h5_read_weights(leati_h5 *file, const char *group, leat_model *model, bool by_name,
                                         leat_error *err);
+/* By name, all of the model's weights. */
+leat_status leati_keras_h5_read_all(leati_h5 *file, const char *group, leat_model *model, leat_error *err);
 leat_status leati_keras_h5_write_weights(leati_h5 *file, const char *group, const leat_model *model,
                                          leat_error *err);
 

@@ -97,9 +97,10 @@ static leat_status read_by_order(leati_h5 *file, const char *group, leat_model *
 }
 
 static leat_status read_by_name(leati_h5 *file, const char *group, leat_model *model,
-                                const leati_h5_strings *names, leat_error *err) {
+                                const leati_h5_strings *names, bool all, leat_error *err) {
     for (int member = next_weighted(model, 0); member < model->member_count;
          member = next_weighted(model, member + 1)) {
+        bool found = false;
         for (size_t i = 0; i < names->count; ++i) {
             if (strcmp(names->items[i], leati_member_name(model, member)) != 0) continue;
             stored_layer stored;
@@ -107,16 +108,28 @@ static leat_status read_by_name(leati_h5 *file, const char *group, leat_model *m
             if (status == LEAT_OK) status = read_layer(file, model, member, &stored, err);
             leati_h5_strings_fini(&stored.weights);
             LEATI_TRY(status);
+            found = true;
         }
+        if (all && !found)
+            return leati_fail(err, LEAT_EFORMAT, "the file has no weights for layer '%s'",
+                              leati_member_name(model, member));
     }
     return LEAT_OK;
+}
+
+leat_status leati_keras_h5_read_all(leati_h5 *file, const char *group, leat_model *model, leat_error *err) {
+    leati_h5_strings names;
+    LEATI_TRY(leati_h5_read_strings(file, group, "layer_names", &names, err));
+    leat_status status = read_by_name(file, group, model, &names, true, err);
+    leati_h5_strings_fini(&names);
+    return status;
 }
 
 leat_status leati_keras_h5_read_weights(leati_h5 *file, const char *group, leat_model *model, bool by_name,
                                         leat_error *err) {
     leati_h5_strings names;
     LEATI_TRY(leati_h5_read_strings(file, group, "layer_names", &names, err));
-    leat_status status = by_name ? read_by_name(file, group, model, &names, err)
+    leat_status status = by_name ? read_by_name(file, group, model, &names, false, err)
                                  : read_by_order(file, group, model, &names, err);
     leati_h5_strings_fini(&names);
     return status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* leat_model_load, leat_model_save and their like: which format a file has, and what goes into it.  Layer: formats. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +9,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "formats/keras3.h"
 #include "formats/keras_h5.h"
 #include "json/json.h"
+#include "nn/translate.h"
 
 /* An HDF5 file starts with this, at least when Keras wrote it. */
 static const unsigned char h5_signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
@@ -67,35 +70,77 @@ static void add_version(leati_h5 *file, json_t *config) {
     leati_free(version);
 }
 
-static leat_status read_architecture(leati_h5 *file, leat_model **out, leat_error *err) {
+/* The configuration in 2.3.1's form. */
+static leat_status read_config(leati_h5 *file, json_t **out, leat_error *err) {
+    json_t *config = NULL;
+    *out = NULL;
     if (!leati_h5_has_attribute(file, "/", "model_config"))
         return leati_fail(err, LEAT_EFORMAT,
                           "no 'model_config': a file of weights; load the architecture first, then "
                           "these with leat_model_load_weights");
-    json_t *config = NULL;
     LEATI_TRY(read_json(file, "model_config", &config, err));
     add_version(file, config);
-    leat_status status = leati_model_from_config(out, config, err);
+    leat_status status = leati_prefix(leati_translate_model(config, out, err), err, "model");
     json_decref(config);
     return status;
 }
 
-static leat_status read_training(leati_h5 *file, leat_model *model, leat_error *err) {
-    if (!leati_h5_has_attribute(file, "/", "training_config")) return LEAT_OK;
-    json_t *config = NULL;
+static leat_status compile_as(leati_h5 *file, leat_model *model, bool modern, leat_error *err) {
+    json_t *config = NULL, *translated = NULL;
     LEATI_TRY(read_json(file, "training_config", &config, err));
-    leat_status status = leati_model_compile_config(model, config, err);
+    leat_status status = modern ? leati_translate_compilation(config, &translated, err) : LEAT_OK;
+    if (status == LEAT_OK) status = leati_model_compile_config(model, modern ? translated : config, err);
     json_decref(config);
-    LEATI_TRY(leati_prefix(status, err, "training_config"));
-    return leati_keras_h5_read_optimizer(file, model, err);
+    json_decref(translated);
+    return leati_prefix(status, err, "training_config");
+}
+
+/* In current Keras, the optimizer's state goes by its own list of names, which lie in the order of its variables. */
+static void state_name(void *user, int index, char *out, size_t bytes) {
+    const leati_h5_strings *names = user;
+    snprintf(out, bytes, "optimizer_weights/%s", names->items[index]);
+}
+
+static leat_status read_modern_state(leati_h5 *file, leat_model *model, const json_t *config,
+                                     leat_error *err) {
+    leati_placement placement = {0};
+    leati_h5_strings names;
+    if (!leati_h5_has_attribute(file, "optimizer_weights", "weight_names") &&
+        !leati_h5_has_attribute(file, "optimizer_weights", "weight_names0"))
+        return LEAT_OK;
+    LEATI_TRY(leati_h5_read_strings(file, "optimizer_weights", "weight_names", &names, err));
+    leat_status status = leati_placement_make(&placement, model, config, err);
+    if (status == LEAT_OK && names.count > 2)
+        status = leati_keras3_read_state(&placement, file, model, (int)names.count, state_name, &names, err);
+    leati_placement_fini(&placement);
+    leati_h5_strings_fini(&names);
+    return status;
+}
+
+static leat_status read_training(leati_h5 *file, leat_model *model, const json_t *config, leat_error *err) {
+    bool modern = leati_is_modern(config);
+    if (!leati_h5_has_attribute(file, "/", "training_config")) return LEAT_OK;
+    LEATI_TRY(compile_as(file, model, modern, err));
+    return modern ? read_modern_state(file, model, config, err)
+                  : leati_keras_h5_read_optimizer(file, model, err);
+}
+
+/* The lists of layers agree by name in a file of current Keras, which sorts them its own way. */
+static leat_status read_rest(leati_h5 *file, leat_model *model, const json_t *config, leat_error *err) {
+    const char *group = NULL;
+    LEATI_TRY(leati_keras_h5_find(file, &group, err));
+    LEATI_TRY(leati_is_modern(config) ? leati_keras_h5_read_all(file, group, model, err)
+                                      : leati_keras_h5_read_weights(file, group, model, false, err));
+    return read_training(file, model, config, err);
 }
 
 static leat_status read_model(leati_h5 *file, leat_model **out, leat_error *err) {
-    const char *group = NULL;
-    LEATI_TRY(read_architecture(file, out, err));
-    LEATI_TRY(leati_keras_h5_find(file, &group, err));
-    LEATI_TRY(leati_keras_h5_read_weights(file, group, *out, false, err));
-    return read_training(file, *out, err);
+    json_t *config = NULL;
+    LEATI_TRY(read_config(file, &config, err));
+    leat_status status = leati_model_from_config(out, config, err);
+    if (status == LEAT_OK) status = read_rest(file, *out, config, err);
+    json_decref(config);
+    return status;
 }
 
 static leat_status load_h5(leat_model **out, const char *path, leat_error *err) {
@@ -114,12 +159,11 @@ leat_status leat_model_load(leat_model **out, const char *path, leat_error *err)
     switch (kind) {
     case FILE_H5: return load_h5(out, path, err);
     case FILE_JSON: return leati_prefix(load_json(out, path, err), err, "'%s'", path);
-    case FILE_KERAS_ZIP:
-        return leati_fail(err, LEAT_ENOTSUP, "'%s': a .keras archive; save the model as .h5 in Keras instead",
-                          path);
+    case FILE_KERAS_ZIP: return leati_keras3_load(out, path, err);
     case FILE_UNKNOWN: break;
     }
-    return leati_fail(err, LEAT_EFORMAT, "'%s': expected a Keras .h5 file or a JSON architecture", path);
+    return leati_fail(err, LEAT_EFORMAT, "'%s': expected a Keras .h5 or .keras file, or a JSON architecture",
+                      path);
 }
 
 leat_status leat_model_load_weights(leat_model *model, const char *path, bool by_name, leat_error *err) {

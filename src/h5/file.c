@@ -75,6 +75,28 @@ leat_status leati_h5_open(leati_h5 **out, const char *path, leat_error *err) {
     return status == LEAT_OK ? LEAT_OK : drop(out, status);
 }
 
+/* HDF5's core driver, which keeps the file in memory. */
+static hid_t open_image(const char *label, const void *data, size_t size) {
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
+    bool set = access >= 0 && H5Pset_fapl_core(access, (size_t)1 << 16, 0) >= 0 &&
+               H5Pset_file_image(access, (void *)(uintptr_t)data, size) >= 0;
+    if (set) file = H5Fopen(label, H5F_ACC_RDONLY, access);
+    if (access >= 0) H5Pclose(access);
+    return file;
+}
+
+leat_status leati_h5_open_bytes(leati_h5 **out, const char *label, const void *data, size_t size,
+                                leat_error *err) {
+    LEATI_TRY(make(out, label, err));
+    leati_h5_enter();
+    leat_status status = LEAT_OK;
+    (*out)->file = size > 0 ? open_image(label, data, size) : H5I_INVALID_HID;
+    if ((*out)->file < 0)
+        status = leati_h5_fail(*out, LEAT_EFORMAT, err, "/", "not an HDF5 file, or damaged");
+    leati_h5_leave();
+    return status == LEAT_OK ? LEAT_OK : drop(out, status);
+}
+
 leat_status leati_h5_create(leati_h5 **out, const char *path, leat_error *err) {
     LEATI_TRY(make(out, path, err));
     leati_h5_enter();

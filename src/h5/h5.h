@@ -25,6 +25,9 @@ typedef struct leati_h5_strings {
 
 /* Errors: LEAT_ENOTFOUND, LEAT_EIO; LEAT_EFORMAT not an HDF5 file. */
 leat_status leati_h5_open(leati_h5 **out, const char *path, leat_error *err);
+/* The same of a file's bytes, which HDF5 copies; `label` stands for its path in messages. */
+leat_status leati_h5_open_bytes(leati_h5 **out, const char *label, const void *data, size_t size,
+                                leat_error *err);
 /* A new, empty file in place of what was there. */
 leat_status leati_h5_create(leati_h5 **out, const char *path, leat_error *err);
 /* Flushes and closes; NULL is fine.  Errors: LEAT_EIO what could not be written. */

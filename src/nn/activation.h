@@ -23,6 +23,7 @@ typedef enum leati_activation_kind {
     LEATI_ACTIVATION_HARD_SIGMOID,
     LEATI_ACTIVATION_EXPONENTIAL,
     /* of current Keras */
+    LEATI_ACTIVATION_HARD_SIGMOID3, /* what it calls hard_sigmoid */
     LEATI_ACTIVATION_RELU6,
     LEATI_ACTIVATION_LEAKY_RELU,
     LEATI_ACTIVATION_CELU,

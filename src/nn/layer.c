@@ -235,6 +235,13 @@ leat_status leati_layer_add_weight(leati_layer *layer, const leati_weight_spec *
     return LEAT_OK;
 }
 
+void leati_layer_place(const leati_layer *layer, int index, char *out, size_t bytes) {
+    if (layer->type->place)
+        layer->type->place(layer, index, out, bytes);
+    else
+        snprintf(out, bytes, "vars/%d", index);
+}
+
 /* ---- Lowering ---- */
 
 leati_value leati_layer_weight(const leati_layer *layer, const leati_lowering *lowering, int index) {

@@ -105,6 +105,8 @@ struct leati_layer_type {
                          leati_shape *outputs, int *output_count, leat_error *err);
     /* Declares weights through leati_layer_add_weight; NULL for a layer that has none. */
     leat_status (*build)(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err);
+    /* Where current Keras keeps weight `index`, within the layer's group; NULL: "vars/<index>". */
+    void (*place)(const leati_layer *layer, int index, char *out, size_t bytes);
     /* Adds the ops.  Failures are kept by the graph.  An InputLayer's input is what the model is fed. */
     void (*lower)(const leati_layer *layer, leati_lowering *lowering, int input_count,
                   const leati_value *inputs, leati_value *outputs);
@@ -151,6 +153,9 @@ leat_status leati_layer_create(leati_layer **out, const leati_layer_type *type, 
 /* Its config object, new reference. */
 leat_status leati_layer_config(const leati_layer *layer, json_t **out, leat_error *err);
 void leati_layer_destroy(leati_layer **layer);
+
+/* The place of weight `index` in current Keras's files: "vars/0", "cell/vars/0". */
+void leati_layer_place(const leati_layer *layer, int index, char *out, size_t bytes);
 
 /* Whether it is what a model is fed through. */
 bool leati_layer_is_input(const leati_layer *layer);

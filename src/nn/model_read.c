@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "json/json.h"
 #include "nn/network.h"
+#include "nn/translate.h"
 #include "nn/weights.h"
 
 /* The version of Keras whose defaults count. */
@@ -194,8 +195,7 @@ static leat_status try_call(leat_model *model, int32_t member, const json_t *cal
     leati_source sources[LEATI_MAX_INPUTS];
     size_t count = json_array_size(call);
     if (!json_is_array(call) || count == 0 || count > LEATI_MAX_INPUTS)
-        return leati_fail(err, LEAT_EFORMAT,
-                          "inbound_nodes: expected lists of 1 to %d tensors (Keras 2's form)",
+        return leati_fail(err, LEAT_EFORMAT, "inbound_nodes: expected lists of 1 to %d tensors",
                           LEATI_MAX_INPUTS);
     *made = true;
     for (size_t i = 0; i < count && *made; ++i)
@@ -301,7 +301,8 @@ static version read_version(const json_t *root) {
     return v;
 }
 
-leat_status leati_model_from_config(leat_model **out, const json_t *root, leat_error *err) {
+/* Of a configuration in 2.3.1's form. */
+static leat_status read_root(leat_model **out, const json_t *root, leat_error *err) {
     const char *class_name = json_string_value(json_object_get(root, "class_name"));
     version v = read_version(root);
     *out = NULL;
@@ -322,6 +323,15 @@ leat_status leati_model_from_config(leat_model **out, const json_t *root, leat_e
     if (status == LEAT_OK)
         status = leati_prefix(leati_weights_layout(*out, err), err, "model '%s'", (*out)->name);
     if (status != LEAT_OK) leat_model_destroy(out);
+    return status;
+}
+
+leat_status leati_model_from_config(leat_model **out, const json_t *root, leat_error *err) {
+    json_t *translated = NULL;
+    *out = NULL;
+    LEATI_TRY(leati_prefix(leati_translate_model(root, &translated, err), err, "model"));
+    leat_status status = read_root(out, translated, err);
+    json_decref(translated);
     return status;
 }
 

@@ -72,6 +72,13 @@ leat_status leati_layer_build_inner(leati_layer *outer, leati_layer *inner, cons
     return put_in_scope(owner, first_owned, scope, err);
 }
 
+void leati_layer_place_inner(const leati_layer *inner, const char *group, int index, char *out,
+                             size_t bytes) {
+    char own[LEAT_NAME_BYTES];
+    leati_layer_place(inner, index - inner->first_outer_weight, own, sizeof own);
+    snprintf(out, bytes, "%s/%s", group, own);
+}
+
 void leati_layer_lower_inner(const leati_layer *inner, leati_lowering *lowering, leati_inner_call *call) {
     leati_lowering own = *lowering; /* names, masks and penalties are the inner call's */
     leat_error err = {0};

@@ -18,6 +18,9 @@ void leati_layer_adopt(leati_layer *outer, leati_layer *inner);
 leat_status leati_layer_build_inner(leati_layer *outer, leati_layer *inner, const char *scope,
                                     int input_count, const leati_shape *inputs, leat_error *err);
 
+/* For place: weight `index` of the outer layer, one of the inner layer's, in that one's group "<group>/...". */
+void leati_layer_place_inner(const leati_layer *inner, const char *group, int index, char *out, size_t bytes);
+
 /* For lower: calls the inner layer on values and masks (LEATI_NONE: none); its activity_regularizer does not count.
  * Failures are kept by the graph. */
 typedef struct leati_inner_call {

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records what needs current Keras: record_keras3.py [GROUP...], of files (legacy .h5 files and what it predicts,
-files/keras3_*) and layers (those that it alone has, keras-3/layers)."""
+"""Records what needs current Keras: record_keras3.py [GROUP...], of files (.keras and legacy .h5 files, and how it goes on
+from there, files/keras3_*) and layers (those that it alone has, keras-3/layers)."""
 import collections
+import json
 import os
 import sys
+import zipfile
 
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -26,7 +28,8 @@ def sequential():
         L.BatchNormalization(),
         L.MaxPooling2D(2),
         L.DepthwiseConv2D(2, padding="same"),
-        L.Dropout(0.25),
+        L.Dropout(0.0),
+        L.Activation("hard_sigmoid"),
         L.Flatten(),
         L.Dense(4, activation="relu", kernel_regularizer="l2"),
         L.Dense(3, activation="softmax"),
@@ -39,13 +42,13 @@ def functional():
     """Two inputs through a shared layer and a nested model, two outputs."""
     a, b = L.Input((4,), name="left"), L.Input((4,), name="right")
     shared = L.Dense(3, activation="tanh", name="shared")
-    inner = keras.Sequential([L.Input((3,)), L.Dense(4), L.BatchNormalization(),
+    inner = keras.Sequential([L.Input((3,)), L.Dense(4, use_bias=False), L.BatchNormalization(),
                               L.Dense(2, activation="tanh")], name="inner")
     x = L.Concatenate(name="join")([inner(shared(a)), inner(shared(b)), shared(b)])
     x = L.Add(name="sum")([x, L.Dense(7, name="side")(a)])
     model = keras.Model([a, b], [L.Dense(3, activation="softmax", name="kind")(x),
                                  L.Dense(1, name="size")(x)], name="pair")
-    model.compile("rmsprop", ["categorical_crossentropy", "mse"])
+    model.compile("adamax", ["categorical_crossentropy", "mse"])
     return model
 
 
@@ -74,6 +77,24 @@ def arrays(prefix, values):
     return collections.OrderedDict(("%s%d" % (prefix, i), v) for i, v in enumerate(values))
 
 
+def weights_of(model):
+    """In 2.3.1's order: layer by layer, a nested model's trainable ones first."""
+    return [w.numpy() for layer in model.layers for w in layer.trainable_weights + layer.non_trainable_weights]
+
+
+def written_again(path, method):
+    """The archive without the time of day; Keras stores its members, and reads deflated ones."""
+    with zipfile.ZipFile(path) as archive:
+        members = [(name, archive.read(name)) for name in archive.namelist()]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members:
+            if name == "metadata.json":
+                data = json.dumps({"keras_version": keras.__version__}).encode()
+            info = zipfile.ZipInfo(name)
+            info.compress_type = method
+            archive.writestr(info, data)
+
+
 def case(root, name, build):
     """A model with fixed weights, trained for three steps, saved."""
     keras.backend.clear_session()
@@ -84,15 +105,24 @@ def case(root, name, build):
     t = [random.uniform(0.0, 1.0, (4,) + tuple(o.shape[1:])).astype("float32") for o in model.outputs]
     for _ in range(3):
         model.train_on_batch(x, t)
+    model.save("%s/%s.keras" % (root, name))  # first: saving an .h5 file takes the optimizer out of the configuration
+    written_again("%s/%s.keras" % (root, name),
+                  zipfile.ZIP_STORED if build is lstm else zipfile.ZIP_DEFLATED)
     model.save("%s/%s.h5" % (root, name))
     members = collections.OrderedDict()
     members["meta"] = store.text({
         "keras": keras.__version__, "tensorflow": tf.__version__, "group": "files", "case": name,
-        "file": name + ".h5", "weights": [w.path for w in model.weights],
+        "file": name + ".h5",
+        "weights": [w.path for layer in model.layers for w in layer.trainable_weights + layer.non_trainable_weights],
     })
     members.update(arrays("x", x))
-    members.update(arrays("w", model.get_weights()))
+    members.update(arrays("t", t))
+    members.update(arrays("w", weights_of(model)))
     members.update(arrays("y", model.predict_on_batch(x)))
+    for step in range(1, 11):
+        model.train_on_batch(x, t)
+        if step in (1, 4, 10):
+            members.update(arrays("s%d_w" % step, weights_of(model)))
     store.save("%s/%s.npz" % (root, name), members)
 
 

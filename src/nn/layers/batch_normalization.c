@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BatchNormalization: gamma (x - mean) / sqrt(variance + epsilon) + beta over all axes but one.  While training, a frozen
- * layer too takes mean and variance from the batch, but leaves its averages alone.
+ * layer too takes mean and variance from the batch, but leaves its averages alone; one of current Keras takes its averages.
  * Source: keras.layers.BatchNormalization; Ioffe and Szegedy 2015, algorithms 1 and 2. */
 #include "base/error.h"
 #include "nn/layers/rows.h"
@@ -10,6 +10,7 @@ typedef struct config {
     int64_t axis; /* negative: from the end */
     double momentum, epsilon;
     bool center, scale;
+    bool as_keras3; /* set for files of current Keras */
     leati_part beta, gamma;
     leati_initializer *moving_mean_initializer, *moving_variance_initializer;
 } config;
@@ -25,6 +26,11 @@ static const leati_field fields[] = {LEATI_ROW(config, axis, LEATI_FIELD_INT, "-
                                                "\"zeros\""),
                                      LEATI_ROW(config, moving_variance_initializer, LEATI_FIELD_INITIALIZER,
                                                "\"ones\""),
+                                     {.key = "as_keras3",
+                                      .kind = LEATI_FIELD_BOOL,
+                                      .offset = offsetof(config, as_keras3),
+                                      .preset = "false",
+                                      .later = true},
                                      {.key = NULL}};
 
 static int axis_of(const config *c, int rank) {
@@ -74,7 +80,7 @@ static weights weights_of(const leati_layer *layer, const leati_lowering *loweri
     return w;
 }
 
-/* Keras 2.3.1 multiplies the batch's variance by n / (n - (1 + epsilon)) before it enters the average. */
+/* Keras 2.3.1 multiplies the batch's variance by n / (n - (1 + epsilon)) before it enters the average; 3 does not. */
 static void update_averages(const leati_layer *layer, leati_graph *g, const weights *w, leati_value x,
                             const leati_value *statistics) {
     const config *c = layer->config;
@@ -82,7 +88,7 @@ static void update_averages(const leati_layer *layer, leati_graph *g, const weig
     int64_t channels = desc->rank > 0 ? desc->shape[desc->rank - 1] : 1;
     int64_t per_channel = channels ? leati_desc_count(desc) / channels : 0;
     float n = (float)per_channel;
-    float correction = n / (n - (1.0f + (float)c->epsilon));
+    float correction = c->as_keras3 ? 1.0f : n / (n - (1.0f + (float)c->epsilon));
     leati_moving_average(g, w->mean, statistics[1], (float)c->momentum);
     leati_moving_average(g, w->variance, leati_linear(g, statistics[2], correction, 0.0f),
                          (float)c->momentum);
@@ -93,7 +99,7 @@ static leati_value normalise(const leati_layer *layer, leati_lowering *lowering,
     leati_graph *g = lowering->graph;
     weights w = weights_of(layer, lowering);
     leati_attrs attrs = {.batch_norm = {.epsilon = (float)c->epsilon}};
-    if (lowering->mode != LEATI_TRAIN) {
+    if (lowering->mode != LEATI_TRAIN || (c->as_keras3 && !leati_lowering_trains(lowering, layer))) {
         leati_value given[] = {x, w.gamma, w.beta, w.mean, w.variance};
         return leati_graph_node(g, LEATI_OP_BATCH_NORM_APPLY, &attrs, 5, given, NULL);
     }

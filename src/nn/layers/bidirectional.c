@@ -106,6 +106,12 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     return LEAT_OK;
 }
 
+static void place(const leati_layer *layer, int index, char *out, size_t bytes) {
+    const config *c = layer->config;
+    int which = index >= c->twins[1]->first_outer_weight;
+    leati_layer_place_inner(c->twins[which], which ? "backward_layer" : "forward_layer", index, out, bytes);
+}
+
 static leati_value merge(leati_graph *g, int32_t mode, const leati_value y[2]) {
     const leati_desc *desc = leati_graph_desc(g, y[0]);
     switch (mode) {
@@ -150,4 +156,5 @@ const leati_layer_type leati_layer_bidirectional = {.class_name = "Bidirectional
                                                     .fini = fini,
                                                     .infer = infer,
                                                     .build = build,
+                                                    .place = place,
                                                     .lower = lower};

@@ -4,6 +4,8 @@
  * Source: keras.layers.recurrent.  Layer: nn. */
 #include "nn/layers/recurrent.h"
 
+#include <stdio.h>
+
 #include <string.h>
 
 #include "base/error.h"
@@ -133,6 +135,11 @@ leat_status leati_recurrent_build(leati_layer *layer, int input_count, const lea
     LEATI_TRY(leati_part_add(layer, "kernel", &c->kernel, 2, (int64_t[]){in, width}, err));
     LEATI_TRY(leati_part_add(layer, "recurrent_kernel", &recurrent, 2, (int64_t[]){c->units, width}, err));
     return add_bias(layer, &bias, width, err);
+}
+
+void leati_recurrent_place(const leati_layer *layer, int index, char *out, size_t bytes) {
+    (void)layer;
+    snprintf(out, bytes, "cell/vars/%d", index);
 }
 
 /* ---- Lowering ---- */

@@ -50,6 +50,7 @@ leat_status leati_recurrent_infer(const leati_layer *layer, int input_count, con
                                   leati_shape *outputs, int *output_count, leat_error *err);
 leat_status leati_recurrent_build(leati_layer *layer, int input_count, const leati_shape *inputs,
                                   leat_error *err);
+void leati_recurrent_place(const leati_layer *layer, int index, char *out, size_t bytes);
 void leati_recurrent_lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                            const leati_value *inputs, leati_value *outputs);
 
@@ -57,7 +58,7 @@ void leati_recurrent_lower(const leati_layer *layer, leati_lowering *lowering, i
 #define LEATI_RECURRENT_TYPE                                                                                 \
     .config_bytes = sizeof(leati_recurrent), .fields = fields, .min_inputs = 1, .max_inputs = 3,             \
     .masking = LEATI_MASK_OWN, .check = check, .infer = leati_recurrent_infer,                               \
-    .build = leati_recurrent_build, .lower = leati_recurrent_lower
+    .build = leati_recurrent_build, .place = leati_recurrent_place, .lower = leati_recurrent_lower
 
 /* A cell's row, for RNN around it: no layer by itself, it takes no inputs. */
 #define LEATI_CELL_TYPE                                                                                      \

@@ -45,6 +45,11 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     return leati_layer_build_inner(layer, c->cell, NULL, input_count, inputs, err);
 }
 
+static void place(const leati_layer *layer, int index, char *out, size_t bytes) {
+    const config *c = layer->config;
+    leati_layer_place_inner(c->cell, "cell", index, out, bytes);
+}
+
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                   const leati_value *inputs, leati_value *outputs) {
     const config *c = layer->config;
@@ -61,4 +66,5 @@ const leati_layer_type leati_layer_rnn = {.class_name = "RNN",
                                           .check = check,
                                           .infer = infer,
                                           .build = build,
+                                          .place = place,
                                           .lower = lower};

@@ -59,6 +59,11 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     return leati_layer_build_inner(layer, c->layer, NULL, 1, &step, err);
 }
 
+static void place(const leati_layer *layer, int index, char *out, size_t bytes) {
+    const config *c = layer->config;
+    leati_layer_place_inner(c->layer, "layer", index, out, bytes);
+}
+
 /* (N, T, ...) -> (N T, ...), and back. */
 static leati_value join_steps(leati_graph *g, leati_value x) {
     leati_desc desc = *leati_graph_desc(g, x);
@@ -111,4 +116,5 @@ const leati_layer_type leati_layer_time_distributed = {.class_name = "TimeDistri
                                                        .check = check,
                                                        .infer = infer,
                                                        .build = build,
+                                                       .place = place,
                                                        .lower = lower};

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where current Keras keeps each weight: groups are named after classes and numbered in the order of the list of layers, a
+ * layer's weights within its group as the layer's type says.  Source: keras.src.saving.saving_lib.  Layer: formats. */
+#include "formats/keras3.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "nn/network.h"
+#include "nn/translate.h"
+
+enum { prefix_bytes = 128 };
+
+static leat_status add(leati_placement *out, const char *group, const char *place, const leati_weight *weight,
+                       leat_error *err) {
+    if (out->count == out->capacity) {
+        int32_t capacity = out->capacity ? 2 * out->capacity : 16;
+        void *grown = leati_realloc(out->items, (size_t)capacity, sizeof *out->items);
+        if (!grown) return leati_fail_memory(err, (size_t)capacity * sizeof *out->items, "places of weights");
+        out->items = grown;
+        out->capacity = capacity;
+    }
+    leati_placed_weight *item = &out->items[out->count];
+    item->weight = weight;
+    int length = snprintf(item->path, sizeof item->path, "%s%s", group, place);
+    if (length < 0 || (size_t)length >= sizeof item->path)
+        return leati_fail(err, LEAT_ENOTSUP, "models inside models, too deep for the names of a file");
+    ++out->count;
+    return LEAT_OK;
+}
+
+static leat_status add_layer(leati_placement *out, const char *group, const leati_layer *layer,
+                             leat_error *err) {
+    for (int32_t i = 0; i < layer->weight_count; ++i) {
+        char place[prefix_bytes];
+        leati_layer_place(layer, i, place, sizeof place);
+        LEATI_TRY(add(out, group, place, &layer->weights[i], err));
+    }
+    return LEAT_OK;
+}
+
+static const char *group_name(const json_t *item) {
+    if (leati_item_is_model(item))
+        return strcmp(leati_item_class(item), "Sequential") == 0 ? "sequential" : "functional";
+    const leati_layer_type *type = leati_layer_type_find(leati_item_class(item), NULL);
+    return type ? type->name_prefix : "";
+}
+
+static leat_status add_model(leati_placement *out, const char *group, const leat_model *model,
+                             const json_t *config, leat_error *err);
+
+/* One item of the list; `before`: how many have had a group of that name. */
+static leat_status add_item(leati_placement *out, const char *group, const leat_model *model,
+                            const json_t *item, int before, leat_error *err) {
+    char inner[256], number[16] = "";
+    int32_t place = leati_network_find(model, leati_item_name(item));
+    if (place < 0) return LEAT_OK; /* what the outputs do not need, or an InputLayer */
+    if (before > 0) snprintf(number, sizeof number, "_%d", before);
+    int length = snprintf(inner, sizeof inner, "%slayers/%s%s/", group, group_name(item), number);
+    if (length < 0 || (size_t)length >= sizeof inner)
+        return leati_fail(err, LEAT_ENOTSUP, "models inside models, too deep for the names of a file");
+    const leati_member *member = &model->members[place];
+    return member->model ? add_model(out, inner, member->model, json_object_get(item, "config"), err)
+                         : add_layer(out, inner, member->layer, err);
+}
+
+static leat_status add_model(leati_placement *out, const char *group, const leat_model *model,
+                             const json_t *config, leat_error *err) {
+    const json_t *layers = json_is_array(config) ? config : json_object_get(config, "layers");
+    size_t count = json_array_size(layers);
+    const char **names = leati_calloc(count + 1, sizeof *names);
+    leat_status status = names ? LEAT_OK : leati_fail_memory(err, count * sizeof *names, "names");
+    for (size_t i = 0; status == LEAT_OK && i < count; ++i) {
+        int before = 0;
+        names[i] = group_name(json_array_get(layers, i));
+        for (size_t j = 0; j < i; ++j)
+            if (strcmp(names[j], names[i]) == 0) ++before;
+        status = add_item(out, group, model, json_array_get(layers, i), before, err);
+    }
+    leati_free(names);
+    return status;
+}
+
+leat_status leati_placement_make(leati_placement *out, const leat_model *model, const json_t *config,
+                                 leat_error *err) {
+    *out = (leati_placement){0};
+    leat_status status = add_model(out, "", model, json_object_get(config, "config"), err);
+    if (status == LEAT_OK && out->count != model->weights.count)
+        status =
+            leati_fail(err, LEAT_EFORMAT, "expected places for %d weights, found %d: layers without names",
+                       (int)model->weights.count, (int)out->count);
+    if (status != LEAT_OK) leati_placement_fini(out);
+    return status;
+}
+
+void leati_placement_fini(leati_placement *placement) {
+    leati_free(placement->items);
+    *placement = (leati_placement){0};
+}
+
+leat_status leati_placement_read(const leati_placement *placement, leati_h5 *file, leat_model *model,
+                                 leat_error *err) {
+    for (int32_t i = 0; i < placement->count; ++i) {
+        const leati_weight *weight = placement->items[i].weight;
+        leat_tensor tensor =
+            leat_tensor_view(weight->desc.dtype, weight->desc.rank, weight->desc.shape,
+                             (char *)model->weights.slab[LEATI_SLAB_WEIGHTS] + weight->offset_bytes);
+        LEATI_TRY(leati_h5_read(file, placement->items[i].path, &tensor, err));
+    }
+    return LEAT_OK;
+}
+
+/* ---- The optimizer's state ---- */
+
+enum { iteration_and_rate = 2 };
+
+int leati_keras3_state_count(const leat_model *model) {
+    return iteration_and_rate +
+           leati_optimizer_slot_count(model->compiled.optimizer) * model->weights.trainable_count;
+}
+
+/* The number among leati_optimizer_weight_at's of slot `slot` of trainable weight `weight`. */
+static int slot_index(const leat_model *model, int slot, int weight) {
+    int first = model->compiled.optimizer->type->has_schedule ? 2 : 1;
+    return first + slot * model->weights.trainable_count + weight;
+}
+
+static leat_status read_one(leati_h5 *file, leat_model *model, const char *path, int index, leat_error *err) {
+    leat_tensor tensor;
+    LEATI_TRY(leati_h5_describe(file, path, &tensor, err));
+    tensor.data = leati_calloc_aligned(leat_tensor_bytes(&tensor));
+    if (!tensor.data) return leati_fail_memory(err, leat_tensor_bytes(&tensor), "the optimizer's state");
+    leat_status status = leati_h5_read(file, path, &tensor, err);
+    if (status == LEAT_OK) status = leati_optimizer_weight_set(model, index, &tensor, err);
+    leati_free(tensor.data);
+    return status;
+}
+
+/* The first two slots lie weight by weight, as pairs; a third follows by itself. */
+leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *file, leat_model *model,
+                                    int count, leati_state_name name_of, void *user, leat_error *err) {
+    int slots = leati_optimizer_slot_count(model->compiled.optimizer), pairs = slots < 2 ? slots : 2;
+    int trainable = model->weights.trainable_count, done = 0;
+    char path[512];
+    if (count != leati_keras3_state_count(model))
+        return leati_fail(err, LEAT_EFORMAT,
+                          "the optimizer's state: expected %d numbers and arrays, found %d",
+                          leati_keras3_state_count(model), count);
+    name_of(user, 0, path, sizeof path);
+    LEATI_TRY(read_one(file, model, path, 0, err));
+    for (int32_t i = 0; i < placement->count; ++i) {
+        int entry = placement->items[i].weight->entry;
+        if (entry >= trainable) continue;
+        for (int slot = 0; slot < slots; ++slot) {
+            int at = slot < pairs ? pairs * done + slot : slot * trainable + done;
+            name_of(user, iteration_and_rate + at, path, sizeof path);
+            LEATI_TRY(read_one(file, model, path, slot_index(model, slot, entry), err));
+        }
+        ++done;
+    }
+    return LEAT_OK;
+}
