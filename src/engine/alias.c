@@ -54,6 +54,11 @@ static bool written_between(const leati_plan *plan, int32_t first, int32_t last,
     return false;
 }
 
+bool leati_plan_is_written(const leati_plan *plan, leati_value value, int32_t first, int32_t last) {
+    range r;
+    return range_of(plan, value, &r) && written_between(plan, first, last, &r);
+}
+
 static void join(leati_plan *plan, leati_value value, leati_value root) {
     plan->place[value].root = root;
     if (plan->place[root].dies < plan->place[value].dies) plan->place[root].dies = plan->place[value].dies;

@@ -16,6 +16,10 @@ typedef struct leati_run {
     uint64_t seed; /* of dropout */
     uint64_t step; /* counts training steps: another step, other masks */
     void *scratch; /* kernel->scratch_bytes, 64-byte aligned, contents undefined */
+    /* Memory for what the kernel packs (kernel->pack_bytes), which then is not part of scratch; `packed`: it still holds
+     * what this kernel, or one with the same pack_key, made of the same inputs.  NULL: the last pack_bytes of scratch. */
+    void *pack;
+    bool packed;
 } leati_run;
 
 typedef struct leati_kernel leati_kernel;
@@ -28,6 +32,12 @@ struct leati_kernel {
     void (*destroy)(void *state); /* may be NULL */
     void *state;
     size_t scratch_bytes;
+    /* The end of scratch: what the kernel makes of the inputs pack_inputs (bit i: input i) alone, such as weights in a
+     * layout of its own.  The plan keeps it as long as those inputs stay as they are.  Kernels whose keys are the same
+     * make the same of the same inputs. */
+    size_t pack_bytes;
+    uint32_t pack_inputs;
+    char pack_key[64];
     int reorders;         /* for people: copies into another layout that each run makes */
     size_t reorder_bytes; /* that they write */
     size_t output_bytes
@@ -51,6 +61,8 @@ typedef struct leati_implementation {
     /* Fills *kernel (zeroed before); or leaves kernel->run NULL and writes into why (reason_bytes long) a few words:
      * "dilation > 1".  An error is for what should not happen: no memory, a library that failed. */
     leat_status (*prepare)(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err);
+    uint32_t
+        fuses; /* leati_post_kind that it looks at in attrs->post, and serves or refuses; is not asked for others */
 } leati_implementation;
 
 #define LEATI_REASON_BYTES 96
@@ -59,8 +71,6 @@ typedef struct leati_backend {
     const char *name;
     const leati_implementation *implementations; /* several for one op: in order of preference */
     size_t count;
-    bool
-        fuses; /* its MATMUL and CONV look at attrs->post, and serve or refuse it; others are not asked to fuse */
 } leati_backend;
 
 /* The backends in order of preference, NULL at the end.  Defined by the composition root, src/leat.c; a test program

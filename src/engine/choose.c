@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernel serves each node: the backends are asked in order, and what each refuses is kept for the describer.  A
- * function after a product or convolution is offered to the same backend fused into it.  Layer: engine. */
+/* Which kernel serves each node: the backends are asked in order, and what each refuses is kept for the describer.  What
+ * follows an op (fuse.c) is offered to the same backend fused into it.  Layer: engine. */
 #include <string.h>
 
 #include "base/error.h"
@@ -43,24 +43,13 @@ static void assign(const leati_plan *plan, const leati_node *node, assignment *a
                            .forward = forward && forward->run ? forward : NULL};
 }
 
-/* The function that alone reads what node n makes, and whose derivative does not ask for that value; -1: none. */
-static int32_t fusable_function(const leati_plan *plan, int32_t n) {
-    const leati_node *node = leati_plan_node(plan, n);
-    if (node->op != LEATI_OP_MATMUL && node->op != LEATI_OP_CONV) return -1;
-    const leati_place *place = &plan->place[node->outputs[0]];
-    if (node->attrs.post.present || place->readers != 1 || place->last_read >= plan->node_count) return -1;
-    const leati_node *reader = leati_plan_node(plan, place->last_read);
-    return reader->op == LEATI_OP_ELTWISE && leati_eltwise_uses_dst(&reader->attrs.eltwise) ? place->last_read
-                                                                                            : -1;
-}
-
 /* Asks one backend.  kernel->run stays NULL where all of its implementations refuse. */
 static leat_status ask(const leati_backend *backend, const leati_task *task, leati_kernel *kernel,
                        leati_text *declined, leat_error *err) {
-    if (task->attrs->post.present && !backend->fuses) return LEAT_OK;
+    uint32_t post = task->attrs->post.kinds;
     for (size_t i = 0; i < backend->count; ++i) {
         const leati_implementation *implementation = &backend->implementations[i];
-        if (implementation->op != task->op) continue;
+        if (implementation->op != task->op || (post & ~implementation->fuses)) continue;
         char why[LEATI_REASON_BYTES] = "";
         *kernel = (leati_kernel){0};
         leat_status status = implementation->prepare(task, kernel, why, err);
@@ -69,23 +58,11 @@ static leat_status ask(const leati_backend *backend, const leati_task *task, lea
         *kernel = (leati_kernel){0};
         LEATI_TRY(status);
         why[sizeof why - 1] = '\0';
-        leati_text_add(declined, "%s%s%s: %s; ", backend->name, task->attrs->post.present ? " with " : "",
-                       task->attrs->post.present ? leati_function_name(task->attrs->post.function.function)
-                                                 : "",
-                       why);
+        char fused[LEATI_POST_TEXT_BYTES];
+        leati_text_add(declined, "%s%s%s: %s; ", backend->name, post ? " with " : "",
+                       leati_post_text(fused, task->attrs), why);
     }
     return LEAT_OK;
-}
-
-/* The node takes over what the function after it made. */
-static void fuse(leati_plan *plan, int32_t n, int32_t function, const leati_attrs *attrs) {
-    leati_node *node = leati_graph_node_mutable(plan->graph, n);
-    leati_value dst = leati_plan_node(plan, function)->outputs[0];
-    node->attrs = *attrs;
-    node->outputs[0] = dst;
-    leati_graph_value_mutable(plan->graph, dst)->producer = n;
-    plan->work[function].needed = false;
-    leati_plan_count_readers(plan);
 }
 
 static leat_status refused_by_all(const leati_plan *plan, int32_t n, leat_error *err) {
@@ -95,25 +72,21 @@ static leat_status refused_by_all(const leati_plan *plan, int32_t n, leat_error 
                       declined ? ": " : "", declined ? declined : "");
 }
 
+/* The longest chain first: a backend that refuses it is asked for less of it, and at last for the op alone. */
 static leat_status choose(leati_plan *plan, int32_t n, leat_error *err) {
     leati_work *work = &plan->work[n];
-    assignment plain, fused;
-    assign(plan, leati_plan_node(plan, n), &plain);
-    int32_t function = fusable_function(plan, n);
-    if (function >= 0) {
-        assign(plan, leati_plan_node(plan, n), &fused);
-        fused.attrs.post.present = true;
-        fused.attrs.post.function = leati_plan_node(plan, function)->attrs.eltwise;
-        fused.task.unused = 0;
-    }
+    leati_chain chain;
+    assignment a;
+    leati_plan_chain(plan, n, &chain);
     for (const leati_backend *const *backend = plan->options.backends; *backend && !work->kernel.run;
-         ++backend) {
-        if (function >= 0) {
-            LEATI_TRY(ask(*backend, &fused.task, &work->kernel, &work->declined, err));
-            if (work->kernel.run) fuse(plan, n, function, &fused.attrs);
+         ++backend)
+        for (int length = chain.length; length >= 0 && !work->kernel.run; --length) {
+            leati_node node;
+            leati_plan_fused(plan, n, &chain, length, &node);
+            assign(plan, &node, &a);
+            LEATI_TRY(ask(*backend, &a.task, &work->kernel, &work->declined, err));
+            if (work->kernel.run && length > 0) leati_plan_fuse(plan, n, &chain, length, &node);
         }
-        if (!work->kernel.run) LEATI_TRY(ask(*backend, &plain.task, &work->kernel, &work->declined, err));
-    }
     return work->kernel.run ? LEAT_OK : refused_by_all(plan, n, err);
 }
 

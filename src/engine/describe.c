@@ -8,11 +8,13 @@
 
 /* ---- A step's figures ---- */
 
-/* "relu", or "" */
-static const char *function_of(const leati_node *node) {
-    if (node->op == LEATI_OP_ELTWISE || node->op == LEATI_OP_ELTWISE_BWD)
-        return leati_function_name(node->attrs.eltwise.function);
-    return node->attrs.post.present ? leati_function_name(node->attrs.post.function.function) : "";
+/* "eltwise relu", "conv+norm+add+relu" */
+static void name_step(const leati_node *node, char *out, size_t size) {
+    char fused[LEATI_POST_TEXT_BYTES];
+    bool function = node->op == LEATI_OP_ELTWISE || node->op == LEATI_OP_ELTWISE_BWD;
+    snprintf(out, size, "%s%s%s%s%s", leati_op_row_of(node->op)->name, function ? " " : "",
+             function ? leati_function_name(node->attrs.eltwise.function) : "",
+             node->attrs.post.kinds ? "+" : "", leati_post_text(fused, &node->attrs));
 }
 
 static const leati_desc *input_desc(const leati_plan *plan, const leati_node *node, int i) {
@@ -66,7 +68,7 @@ static void add_bytes(const leati_plan *plan, int32_t n, leati_plan_step *out) {
     const leati_node *node = leati_plan_node(plan, n);
     const leati_kernel *kernel = &plan->work[n].kernel;
     uint32_t writes = leati_op_row_of(node->op)->writes;
-    out->arena_bytes = kernel->scratch_bytes;
+    out->arena_bytes = leati_plan_scratch_bytes(&plan->work[n]);
     for (int i = 0; i < node->input_count; ++i) {
         if (node->inputs[i] < 0 || is_repeated(node, i)) continue;
         size_t bytes = leati_desc_bytes(input_desc(plan, node, i));
@@ -90,17 +92,15 @@ void leati_plan_step_get(const leati_plan *plan, int32_t step, leati_plan_step *
     int32_t n = plan->steps[step];
     const leati_work *work = &plan->work[n];
     const leati_node *node = leati_plan_node(plan, n);
-    const char *function = function_of(node);
     *out = (leati_plan_step){.node = node,
                              .implementation = work->kernel.implementation,
                              .layout = *work->kernel.layout ? work->kernel.layout : "plain",
                              .declined = work->declined.data ? work->declined.data : "",
                              .operations = operations_of(plan, node),
                              .reorders = work->kernel.reorders,
-                             .reorder_bytes = work->kernel.reorder_bytes};
-    const char *join = node->attrs.post.present ? "+" : " ";
-    snprintf(out->op, sizeof out->op, "%s%s%s", leati_op_row_of(node->op)->name, *function ? join : "",
-             function);
+                             .reorder_bytes = work->kernel.reorder_bytes,
+                             .kept_bytes = work->pack ? work->pack->bytes : 0};
+    name_step(node, out->op, sizeof out->op);
     add_bytes(plan, n, out);
 }
 
@@ -122,9 +122,9 @@ static void add_values(const leati_plan *plan, int count, const leati_value *val
 static void describe_step(const leati_plan *plan, int32_t n, leati_text *text) {
     const leati_node *node = leati_plan_node(plan, n);
     const leati_work *work = &plan->work[n];
-    const char *function = function_of(node);
-    leati_text_add(text, "%s%s%s '%s'", leati_op_row_of(node->op)->name, *function ? " " : "", function,
-                   node->label ? node->label : "");
+    char name[LEATI_STEP_NAME_BYTES];
+    name_step(node, name, sizeof name);
+    leati_text_add(text, "%s '%s'", name, node->label ? node->label : "");
     add_values(plan, node->input_count, node->inputs, text);
     leati_text_add(text, " ->");
     add_values(plan, node->output_count, node->outputs, text);

@@ -215,6 +215,21 @@ typedef struct leati_window {
     int64_t kernel[3], stride[3], dilation[3] /* 1: none */, pad_before[3], pad_after[3];
 } leati_window;
 
+typedef enum leati_post_kind {
+    LEATI_POST_NORM = 1,
+    LEATI_POST_ADD = 2,
+    LEATI_POST_FUNCTION = 4
+} leati_post_kind;
+
+enum {
+    LEATI_POST_GAMMA,
+    LEATI_POST_BETA,
+    LEATI_POST_MEAN,
+    LEATI_POST_VARIANCE,
+    LEATI_POST_ADDEND,
+    LEATI_POST_INPUTS
+};
+
 typedef struct leati_attrs {
     union {
         struct {
@@ -304,9 +319,12 @@ typedef struct leati_attrs {
             bool amsgrad;            /* ADAM */
         } update;
     };
-    /* MATMUL, CONV: a function applied to dst after the bias.  The plan sets it when it fuses; lowerings do not. */
+    /* What is done to output 0 after the op, in this order.  The plan sets it when it fuses; lowerings do not.  The
+     * further inputs come after all of the op's own, LEATI_POST_INPUTS of them: gamma?, beta?, mean?, variance? of a
+     * BATCH_NORM_APPLY, and an addend? of output 0's shape. */
     struct {
-        bool present;
+        uint32_t kinds; /* leati_post_kind */
+        float epsilon;
         leati_eltwise function;
     } post;
 } leati_attrs;

@@ -68,10 +68,10 @@ static int32_t collect_blocks(leati_plan *plan, leati_block *blocks, leati_value
             blocks[count++] =
                 (leati_block){.first = n, .last = place->dies, .bytes = leati_align(place->bytes)};
         }
-        if (plan->work[n].kernel.scratch_bytes == 0) continue;
+        size_t scratch = leati_plan_scratch_bytes(&plan->work[n]);
+        if (scratch == 0) continue;
         owners[count] = LEATI_NONE;
-        blocks[count++] =
-            (leati_block){.first = n, .last = n, .bytes = leati_align(plan->work[n].kernel.scratch_bytes)};
+        blocks[count++] = (leati_block){.first = n, .last = n, .bytes = leati_align(scratch)};
     }
     return count;
 }
@@ -164,6 +164,7 @@ static leat_status compile(leati_plan *plan, leat_error *err) {
     LEATI_TRY(leati_plan_fold(plan, err));
     leati_plan_alias(plan);
     LEATI_TRY(leati_plan_choose_rest(plan, err));
+    LEATI_TRY(leati_plan_pack(plan, err));
     list_steps(plan);
     LEATI_TRY(lay_out(plan, err));
     LEATI_TRY(make_arguments(plan, err));
@@ -193,6 +194,7 @@ leat_status leati_plan_create(leati_plan **out, leati_graph **graph, const leati
 void leati_plan_destroy(leati_plan **plan_pointer) {
     leati_plan *plan = *plan_pointer;
     if (!plan) return;
+    leati_plan_unpack(plan);
     for (int32_t n = 0; plan->work && n < plan->node_count; ++n) {
         leati_kernel *kernel = &plan->work[n].kernel;
         if (kernel->destroy) kernel->destroy(kernel->state);
@@ -229,8 +231,13 @@ static void bind_arguments(leati_plan *plan, const void *const *inputs) {
 
 static leat_status run_step(const leati_plan *plan, int32_t s, leati_run *run, leat_error *err) {
     const leati_work *work = &plan->work[plan->steps[s]];
-    run->scratch = work->kernel.scratch_bytes ? plan->resolved_for + work->scratch_offset : NULL;
+    leati_pack *pack = work->pack;
+    uint64_t version = plan->options.arena->version;
+    run->scratch = leati_plan_scratch_bytes(work) ? plan->resolved_for + work->scratch_offset : NULL;
+    run->pack = pack ? pack->memory : NULL;
+    run->packed = pack && version != 0 && pack->version == version;
     leat_status status = work->kernel.run(&work->kernel, work->args, run, err);
+    if (status == LEAT_OK && pack) pack->version = version;
     if (status == LEAT_OK) return LEAT_OK;
     const leati_node *node = leati_plan_node(plan, plan->steps[s]);
     return leati_prefix(status, err, "'%s': op %s", node->label ? node->label : "",
@@ -240,6 +247,7 @@ static leat_status run_step(const leati_plan *plan, int32_t s, leati_run *run, l
 leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
                            leat_error *err) {
     bind_arguments(plan, inputs);
+    leati_plan_spoil(plan);
     leati_run run = {.seed = seed, .step = step};
     for (int32_t s = 0; s < plan->step_count; ++s) LEATI_TRY(run_step(plan, s, &run, err));
     return LEAT_OK;
@@ -248,6 +256,7 @@ leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t
 leat_status leati_plan_run_timed(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
                                  int64_t *step_ns, leat_error *err) {
     bind_arguments(plan, inputs);
+    leati_plan_spoil(plan);
     leati_run run = {.seed = seed, .step = step};
     int64_t before = leati_now_ns();
     for (int32_t s = 0; s < plan->step_count; ++s) {

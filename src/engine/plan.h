@@ -15,12 +15,17 @@ leat_status leati_arena_create(leati_arena **out, leat_error *err);
 void leati_arena_destroy(leati_arena **arena);
 size_t leati_arena_bytes(const leati_arena *arena);
 
+/* Says which weights the next runs see: another number, weights that something else than the arena's plans has changed.
+ * What kernels have packed of them is used again while it stays the same.  0, as at first: nobody knows. */
+void leati_arena_set_version(leati_arena *arena, uint64_t version);
+
 typedef struct leati_plan leati_plan;
 
 typedef struct leati_plan_options {
     int threads;                          /* >= 1 */
     const leati_backend *const *backends; /* NULL-terminated, best first */
     leati_arena *arena;                   /* borrowed, outlives the plan */
+    bool unfused;                         /* every op by itself */
     void *slabs[LEATI_SLAB_COUNT];        /* base addresses, 64-byte aligned; fixed for the plan's life */
 } leati_plan_options;
 
@@ -43,17 +48,19 @@ size_t
 leati_plan_bound_bytes(const leati_plan *plan); /* the most that is alive at once: no plan can have less */
 
 /* One step of a plan, for people and for measurements. */
+#define LEATI_STEP_NAME_BYTES 80
 typedef struct leati_plan_step {
-    const leati_node *node;     /* its values are those of leati_plan_graph */
-    char op[64];                /* with what was fused into it: "conv+relu" */
-    const char *implementation; /* "onednn jit:avx2" */
-    const char *layout;         /* of what it works on: "nhwc", "nChw8c weights OIhw8i8o", "plain" */
-    const char *declined;       /* "onednn: dilation > 1; ": who refused before; "" */
-    double operations;          /* multiplications and additions; 0 where memory is the work */
-    size_t bytes;               /* of its inputs and outputs, each once: what it cannot help moving */
+    const leati_node *node;         /* its values are those of leati_plan_graph */
+    char op[LEATI_STEP_NAME_BYTES]; /* with what was fused into it: "conv+relu" */
+    const char *implementation;     /* "onednn jit:avx2" */
+    const char *layout;             /* of what it works on: "nhwc", "nChw8c weights OIhw8i8o", "plain" */
+    const char *declined;           /* "onednn: dilation > 1; ": who refused before; "" */
+    double operations;              /* multiplications and additions; 0 where memory is the work */
+    size_t bytes;                   /* of its inputs and outputs, each once: what it cannot help moving */
     size_t arena_bytes;   /* of the arena: its outputs that have memory of their own there, and scratch */
     int reorders;         /* copies from one layout into another, within each run */
     size_t reorder_bytes; /* that they write */
+    size_t kept_bytes;    /* packed weights, made when the weights change */
 } leati_plan_step;
 
 int32_t leati_plan_step_count(const leati_plan *plan);

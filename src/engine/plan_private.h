@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan from inside: what its passes hand to each other.  In order: need.c (which nodes run), choose.c (kernels,
- * fusion), fold.c (what is constant), alias.c (whose memory each value has), place.c (where in the arena), plan.c (arguments, running). */
+/* The plan from inside: what its passes hand to each other.  In order: need.c (which nodes run), choose.c (kernels),
+ * fuse.c (what is fused), pack.c (weights that stay packed), fold.c (what is constant), alias.c (whose memory each value has), place.c (where in the arena), plan.c (arguments, running). */
 #ifndef LEATI_ENGINE_PLAN_PRIVATE_H
 #define LEATI_ENGINE_PLAN_PRIVATE_H
 
@@ -8,9 +8,27 @@
 #include "engine/graph_private.h"
 #include "engine/plan.h"
 
+typedef struct leati_memory {
+    const unsigned char *data;
+    size_t bytes;
+} leati_memory;
+
+/* What a kernel made of weights, kept while they stay as they are. */
+typedef struct leati_pack {
+    struct leati_pack *next;
+    int users;             /* plans */
+    uint64_t version;      /* of the weights that it was made of; 0: none */
+    leati_memory from[32]; /* the weights, by input of the kernel; empty: another input */
+    char key[64];
+    size_t bytes;
+    void *memory;
+} leati_pack;
+
 struct leati_arena {
     unsigned char *memory;
     size_t bytes;
+    leati_pack *packs;
+    uint64_t version; /* of the weights; 0: not known */
 };
 
 /* What is known of one node. */
@@ -21,6 +39,7 @@ typedef struct leati_work {
     leati_text declined; /* "onednn: dilation > 1; ": who refused before the kernel was found */
     void **args;         /* into plan->args */
     size_t scratch_offset;
+    struct leati_pack *pack; /* shared with other plans; NULL: what the kernel packs is scratch */
 } leati_work;
 
 /* What is known of one value. */
@@ -54,6 +73,8 @@ struct leati_plan {
     const void **bound;          /* inputs of the last run, by graph input */
     int32_t input_count;
     size_t arena_bytes, bound_bytes;
+    int32_t written_count;
+    leati_memory *written; /* weights that the plan writes */
 };
 
 static inline const leati_node *leati_plan_node(const leati_plan *plan, int32_t n) {
@@ -76,6 +97,26 @@ void leati_plan_need(leati_plan *plan);
 /* Counts again, after nodes were dropped. */
 void leati_plan_count_readers(leati_plan *plan);
 
+/* Whether a needed node of [first, last] writes memory of this value, which lies in a slab. */
+bool leati_plan_is_written(const leati_plan *plan, leati_value value, int32_t first, int32_t last);
+
+/* Nodes that may be fused into the one before them, in their order. */
+#define LEATI_CHAIN_MAX 3
+typedef struct leati_chain {
+    int length;
+    int32_t nodes[LEATI_CHAIN_MAX];
+} leati_chain;
+void leati_plan_chain(const leati_plan *plan, int32_t n, leati_chain *chain);
+/* What node n becomes with the first `length` of them; leati_plan_fuse makes it so. */
+void leati_plan_fused(const leati_plan *plan, int32_t n, const leati_chain *chain, int length,
+                      leati_node *out);
+void leati_plan_fuse(leati_plan *plan, int32_t n, const leati_chain *chain, int length,
+                     const leati_node *fused);
+
+/* "norm+add+relu": what is fused; "". */
+#define LEATI_POST_TEXT_BYTES 48
+const char *leati_post_text(char out[LEATI_POST_TEXT_BYTES], const leati_attrs *attrs);
+
 /* Finds a kernel for every needed node that is neither a view nor a store; fuses functions into the op before. */
 leat_status leati_plan_choose(leati_plan *plan, leat_error *err);
 /* Finds one for the views and stores that remain. */
@@ -83,6 +124,14 @@ leat_status leati_plan_choose_rest(leati_plan *plan, leat_error *err);
 
 /* Computes at once what depends on constants alone, where it is small. */
 leat_status leati_plan_fold(leati_plan *plan, leat_error *err);
+
+/* Finds memory that outlives the run for what kernels pack, where that is made of weights which this plan leaves alone. */
+leat_status leati_plan_pack(leati_plan *plan, leat_error *err);
+void leati_plan_unpack(leati_plan *plan);
+/* Before a run: what was packed of weights that this plan writes is of no use any more. */
+void leati_plan_spoil(const leati_plan *plan);
+/* Bytes of scratch in the arena. */
+size_t leati_plan_scratch_bytes(const leati_work *work);
 
 /* Decides which values share memory: views, stores made in place of their state, ops that work in place. */
 void leati_plan_alias(leati_plan *plan);

@@ -172,6 +172,7 @@ leat_status leat_model_load_weights(leat_model *model, const char *path, bool by
     LEATI_TRY(leati_h5_open(&file, path, err));
     leat_status status = leati_keras_h5_find(file, &group, err);
     if (status == LEAT_OK) status = leati_keras_h5_read_weights(file, group, model, by_name, err);
+    leati_model_weights_changed(model); /* some of them, even where it failed */
     leati_h5_close(&file, NULL);
     return leati_prefix(status, err, "'%s'", path);
 }

@@ -46,6 +46,7 @@ typedef struct leati_turn {
  * nested layers' offsets point into the same slabs. */
 typedef struct leati_weights {
     size_t bytes, trainable_bytes;
+    bool *lent; /* the caller has a view of the weights, and may write through it at any time */
     void *slab[LEATI_SLAB_COUNT];
     int32_t count;           /* all weights, in Keras's order of model.weights: trainable, then not */
     leati_weight **entries;  /* borrowed from the layers */
@@ -79,6 +80,7 @@ struct leat_model {
     leati_compiled compiled;
     uint64_t seed;
     int64_t iterations;         /* training steps done: the optimizer's counter */
+    uint64_t weights_version;   /* counts what changes weights: leati_model_weights_changed */
     uint64_t version;           /* changes when plans made before must not be used: compile, trainable */
     atomic_bool stop_requested; /* leat_model_stop_training */
     int32_t runs;               /* fits, evaluations and predictions in progress, one inside another's hook */
@@ -94,6 +96,11 @@ leat_status leati_model_config(const leat_model *model, json_t **out, leat_error
 /* training_config of a file: {"optimizer_config": ..., "loss": ..., "metrics": ..., ...}. */
 leat_status leati_model_compile_config(leat_model *model, const json_t *training_config, leat_error *err);
 leat_status leati_model_training_config(const leat_model *model, json_t **out, leat_error *err);
+
+/* Whoever writes weights says so, plans excepted: kernels pack them anew. */
+static inline void leati_model_weights_changed(leat_model *model) {
+    ++model->weights_version;
+}
 
 /* Frees what compile made and zeroes it; zeroed is fine. */
 void leati_compiled_fini(leati_compiled *compiled);

@@ -154,8 +154,9 @@ static leat_status allocate(finder *f, leati_weights *out, leat_error *err) {
     out->entries = leati_calloc(count, sizeof *out->entries);
     out->names = leati_calloc(count, sizeof *out->names);
     out->order = leati_calloc(count, sizeof *out->order);
+    out->lent = leati_calloc(1, sizeof *out->lent);
     out->slab[LEATI_SLAB_WEIGHTS] = leati_calloc_aligned(out->bytes ? out->bytes : 1);
-    if (!out->entries || !out->names || !out->order || !out->slab[LEATI_SLAB_WEIGHTS])
+    if (!out->entries || !out->names || !out->order || !out->lent || !out->slab[LEATI_SLAB_WEIGHTS])
         return leati_fail_memory(err, out->bytes, "weights");
     return LEAT_OK;
 }
@@ -179,6 +180,7 @@ void leati_weights_fini(leati_weights *weights) {
     leati_free(weights->entries);
     leati_free(weights->names);
     leati_free(weights->order);
+    leati_free(weights->lent);
     for (int i = 0; i < LEATI_SLAB_COUNT; ++i) leati_free(weights->slab[i]);
     *weights = (leati_weights){0};
 }
@@ -211,6 +213,7 @@ static void commit(leat_model *model, finder *f, leati_weights *made) {
     settle(model, true);
     leati_weights_fini(&model->weights);
     model->weights = *made;
+    leati_model_weights_changed(model);
 }
 
 /* The order needs the entries' places, which change with the commit: find it for the new ones, or put the old back. */
@@ -261,6 +264,7 @@ leat_status leat_model_initialize(leat_model *model, uint64_t seed, leat_error *
         status = draw(&f.items[i], seed, model->weights.slab[LEATI_SLAB_WEIGHTS], err);
     }
     finder_fini(&f);
+    leati_model_weights_changed(model);
     if (status == LEAT_OK) model->seed = seed;
     return status;
 }
@@ -275,6 +279,7 @@ leat_tensor leat_model_weight(const leat_model *model, int index) {
     if (index < 0 || index >= model->weights.count) return (leat_tensor){0};
     const leati_weight *weight = model->weights.entries[model->weights.order[index]];
     char *slab = model->weights.slab[LEATI_SLAB_WEIGHTS];
+    *model->weights.lent = true;
     return leat_tensor_view(weight->desc.dtype, weight->desc.rank, weight->desc.shape,
                             slab + weight->offset_bytes);
 }

@@ -34,14 +34,14 @@ static json_t *step_json(const leati_plan_view *view, int32_t s) {
     leati_plan_step step;
     leati_plan_step_get(view->step->plan, s, &step);
     const leati_node *node = step.node;
-    json_t *object =
-        json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:I, s:I, s:f, s:i, s:I}", "layer",
-                  node->label ? node->label : "", "op", step.op, "inputs",
-                  values_json(view, node->input_count, node->inputs), "outputs",
-                  values_json(view, node->output_count, node->outputs), "implementation", step.implementation,
-                  "layout", step.layout, "declined", step.declined, "bytes", (json_int_t)step.bytes,
-                  "arena_bytes", (json_int_t)step.arena_bytes, "operations", step.operations, "reorders",
-                  step.reorders, "reorder_bytes", (json_int_t)step.reorder_bytes);
+    json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:I, s:I, s:f, s:i, s:I, s:I}", "layer",
+                               node->label ? node->label : "", "op", step.op, "inputs",
+                               values_json(view, node->input_count, node->inputs), "outputs",
+                               values_json(view, node->output_count, node->outputs), "implementation",
+                               step.implementation, "layout", step.layout, "declined", step.declined, "bytes",
+                               (json_int_t)step.bytes, "arena_bytes", (json_int_t)step.arena_bytes,
+                               "operations", step.operations, "reorders", step.reorders, "reorder_bytes",
+                               (json_int_t)step.reorder_bytes, "kept_bytes", (json_int_t)step.kept_bytes);
     if (object && view->step_ns &&
         json_object_set_new(object, "us", json_real(view->step_ns[s] / 1e3)) != 0) {
         json_decref(object);
@@ -62,13 +62,14 @@ static json_t *steps_json(const leati_plan_view *view) {
 
 leat_status leati_plan_json(const leati_plan_view *view, char **out, leat_error *err) {
     const leati_plan *plan = view->step->plan;
-    json_t *root = json_pack("{s:s, s:s, s:I, s:i, s:I, s:I, s:f, s:i, s:I, s:o}", "model", view->model->name,
-                             "mode", view->options.train ? "train" : "predict", "batch_size",
-                             (json_int_t)view->options.batch_size, "threads", view->options.threads,
-                             "arena_bytes", (json_int_t)leati_plan_arena_bytes(plan), "bound_bytes",
-                             (json_int_t)leati_plan_bound_bytes(plan), "operations", view->operations,
-                             "reorders", view->reorders, "reorder_bytes", (json_int_t)view->reorder_bytes,
-                             "steps", steps_json(view));
+    json_t *root =
+        json_pack("{s:s, s:s, s:I, s:i, s:I, s:I, s:f, s:i, s:I, s:I, s:o}", "model", view->model->name,
+                  "mode", view->options.train ? "train" : "predict", "batch_size",
+                  (json_int_t)view->options.batch_size, "threads", view->options.threads, "arena_bytes",
+                  (json_int_t)leati_plan_arena_bytes(plan), "bound_bytes",
+                  (json_int_t)leati_plan_bound_bytes(plan), "operations", view->operations, "reorders",
+                  view->reorders, "reorder_bytes", (json_int_t)view->reorder_bytes, "kept_bytes",
+                  (json_int_t)view->kept_bytes, "steps", steps_json(view));
     bool complete = root != NULL;
     if (complete && view->step_ns)
         complete = json_object_set_new(root, "us", json_real(view->total_ns / 1e3)) == 0;

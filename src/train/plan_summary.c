@@ -115,6 +115,7 @@ static void put_back(const keepsake *k, leat_model *model) {
     for (int i = 0; i < SLABS; ++i)
         if (k->copies[i]) memcpy(model->weights.slab[i], k->copies[i], k->bytes[i]);
     model->iterations = k->iterations;
+    leati_model_weights_changed(model);
 }
 
 static void keepsake_fini(keepsake *k) {
@@ -180,6 +181,7 @@ static void add_up(leati_plan_view *view) {
         view->operations += step.operations;
         view->reorders += step.reorders;
         view->reorder_bytes += step.reorder_bytes;
+        view->kept_bytes += step.kept_bytes;
     }
 }
 

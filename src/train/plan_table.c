@@ -155,14 +155,16 @@ static void add_head(const leati_plan_view *view, leati_text *text) {
 
 static void add_foot(const leati_plan_view *view, leati_text *text) {
     const leati_plan *plan = view->step->plan;
-    char arena[32], bound[32], reorders[32], time[32];
+    char arena[32], bound[32], reorders[32], kept[32], time[32];
     bytes_text(arena, sizeof arena, (double)leati_plan_arena_bytes(plan));
     bytes_text(bound, sizeof bound, (double)leati_plan_bound_bytes(plan));
     bytes_text(reorders, sizeof reorders, (double)view->reorder_bytes);
     leati_text_add(text, "\n%d steps of %d nodes; %.3g GFLOP; arena %s, of which %s are alive at once\n",
                    (int)view->count, (int)leati_graph_node_count(leati_plan_graph(plan)),
                    view->operations / 1e9, arena, bound);
-    leati_text_add(text, "%d copies into another layout in each run, %s\n", view->reorders, reorders);
+    bytes_text(kept, sizeof kept, (double)view->kept_bytes);
+    leati_text_add(text, "%d copies into another layout in each run, %s; %s of weights stay packed\n",
+                   view->reorders, reorders, kept);
     if (!view->step_ns) return;
     time_text(time, sizeof time, view->total_ns);
     leati_text_add(text, "a run takes %s, the medians of all steps added up: %.1f GFLOP/s\n", time,

@@ -15,7 +15,7 @@ typedef struct leati_plan_view {
     double total_ns;   /* their sum */
     double operations; /* of all */
     int reorders;      /* of all */
-    size_t reorder_bytes;
+    size_t reorder_bytes, kept_bytes;
 } leati_plan_view;
 
 /* A table, or one JSON object; *out is for leati_free. */

@@ -163,6 +163,7 @@ leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec 
 
 static bool begin(leati_trainer *trainer, const leati_compiled_step *step) {
     leat_model *model = trainer->model;
+    leati_arena_set_version(trainer->arena, *model->weights.lent ? 0 : model->weights_version);
     if (step->spec.mode != LEATI_TRAIN) return false;
     leati_optimizer_scalars(model->compiled.optimizer, model->iterations,
                             model->weights.slab[LEATI_SLAB_SCALARS]);

@@ -143,7 +143,7 @@ static void a_function_is_fused_into_the_product_before_it(void **state) {
     leati_value pre, y = dense_relu(b, stand_input(b, 0, 1, 2), &pre);
     leati_graph_keep(b->graph, y);
     stand_compile(b);
-    assert_int_equal(steps_of(b, "matmul relu"), 1);
+    assert_int_equal(steps_of(b, "matmul+relu"), 1);
     assert_int_equal(steps_of(b, "eltwise"), 0);
     const float input[2] = {3, 4};
     stand_run(b, (const void *[]){input});
@@ -233,7 +233,7 @@ static leat_status compile_with(stand *b, const leati_backend *const *backends, 
 }
 
 static void refusals_are_told(void **state) {
-    static const leati_implementation refusing[] = {{LEATI_OP_ELTWISE, refuse}};
+    static const leati_implementation refusing[] = {{LEATI_OP_ELTWISE, refuse, 0}};
     static const leati_backend nobody = {.name = "nobody", .implementations = refusing, .count = 1};
     stand *b = *state;
     leat_error err = {0};
@@ -253,7 +253,7 @@ static void refusals_are_told(void **state) {
 }
 
 static void a_backend_that_fails_ends_the_compilation(void **state) {
-    static const leati_implementation failing[] = {{LEATI_OP_ELTWISE, break_down}};
+    static const leati_implementation failing[] = {{LEATI_OP_ELTWISE, break_down, 0}};
     static const leati_backend broken = {.name = "broken", .implementations = failing, .count = 1};
     stand *b = *state;
     leat_error err = {0};
@@ -289,7 +289,7 @@ static leat_status accept_failing(const leati_task *task, leati_kernel *kernel, 
 }
 
 static void a_kernel_that_fails_is_named(void **state) {
-    static const leati_implementation failing[] = {{LEATI_OP_ELTWISE, accept_failing}};
+    static const leati_implementation failing[] = {{LEATI_OP_ELTWISE, accept_failing, 0}};
     static const leati_backend hot = {.name = "hot", .implementations = failing, .count = 1};
     stand *b = *state;
     leat_error err = {0};

@@ -5,14 +5,15 @@
 #include "backends/native/ops.h"
 
 static const leati_implementation implementations[] = {
-#define IMPLEMENTATION(upper, lower) {LEATI_OP_##upper, leati_native_##lower},
+#define FUSES(op)                    ((op) == LEATI_OP_MATMUL || (op) == LEATI_OP_BINARY ? LEATI_POST_FUNCTION : 0)
+#define IMPLEMENTATION(upper, lower) {LEATI_OP_##upper, leati_native_##lower, FUSES(LEATI_OP_##upper)},
     LEATI_NATIVE_LIST(IMPLEMENTATION)
 #undef IMPLEMENTATION
+#undef FUSES
 };
 
 const leati_backend leati_backend_native = {
     .name = "native",
     .implementations = implementations,
-    .fuses = true,
     .count = sizeof implementations / sizeof implementations[0],
 };

@@ -112,7 +112,23 @@ LEATI_INLINE int64_t stretch_of(const leati_range_job *job, int operand, int64_t
     return stretch < job->block[operand] - at ? stretch : job->block[operand] - at;
 }
 
+/* What is fused into an op: f of what it has just made, while that is near. */
+static void apply_post(const leati_eltwise *f, float *dst, int64_t count) {
+    if (f->function == LEATI_FN_RELU && f->a == 0 && f->c == 0 && isinf(f->b)) {
+        for (int64_t i = 0; i < count; i += LEATI_LANES) {
+            vf x = v_load_part(dst + i, count - i);
+            v_store_part(dst + i, v_select((vi)(x > v_all(0)) | v_nan(x), x, v_all(0)), count - i);
+        }
+        return;
+    }
+    for (int64_t i = 0; i < count; i += LEATI_LANES) {
+        vf x = v_load_part(dst + i, count - i);
+        v_store_part(dst + i, f_apply(f, x), count - i);
+    }
+}
+
 static void binary(const leati_range_job *job, int64_t first, int64_t last) {
+    enum { NEAR = 4096 };
     static void (*const kinds[])(const float *, int, const float *, int, float *,
                                  int64_t) = {[LEATI_ADD] = operate_LEATI_ADD,
                                              [LEATI_SUB] = operate_LEATI_SUB,
@@ -132,8 +148,11 @@ static void binary(const leati_range_job *job, int64_t first, int64_t last) {
             from[operand] = job->in[operand] + i / job->block[operand] * job->step[operand] +
                             i % job->block[operand] / job->inner[operand] % job->period[operand];
         }
+        bool post = job->attrs->post.kinds;
+        if (post && count > NEAR) count = NEAR;
         kinds[job->attrs->binary.kind](from[0], job->inner[0] == 1, from[1], job->inner[1] == 1,
                                        job->out[0] + i, count);
+        if (post) apply_post(&job->attrs->post.function, job->out[0] + i, count);
     }
 }
 

@@ -40,7 +40,7 @@ static leat_status prepare_matvec(const leati_task *task, leati_kernel *kernel, 
     s->job.k = leati_desc_count(&task->inputs[0]);
     s->job.n = task->outputs[0].shape[1];
     s->job.transposed = task->attrs->matmul.transpose_b;
-    if (task->attrs->post.present) {
+    if (task->attrs->post.kinds) {
         s->f = task->attrs->post.function;
         s->job.f = &s->f;
     }
@@ -102,10 +102,9 @@ static leat_status prepare_outer(const leati_task *task, leati_kernel *kernel, l
 /* Few samples, so that a buffer of all of them stays in the cache; whole panels of units; rows that are aliases. */
 static bool is_outer(const leati_task *task) {
     const leati_desc *dst = &task->outputs[0];
-    return task->attrs->matmul.transpose_a && !task->attrs->matmul.transpose_b &&
-           !task->attrs->post.present && task->inputs[2].rank < 0 && task->inputs[0].shape[0] <= 512 &&
-           dst->shape[0] >= 1024 && dst->shape[0] % 256 == 0 &&
-           dst->shape[1] % leati_native_isa_of()->panel == 0;
+    return task->attrs->matmul.transpose_a && !task->attrs->matmul.transpose_b && !task->attrs->post.kinds &&
+           task->inputs[2].rank < 0 && task->inputs[0].shape[0] <= 512 && dst->shape[0] >= 1024 &&
+           dst->shape[0] % 256 == 0 && dst->shape[1] % leati_native_isa_of()->panel == 0;
 }
 
 leat_status leati_native_matmul(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batch normalisation by oneDNN, over the last axis: any source is (rows, 1, 1, channels) to it.
  * Layer: backends/onednn. */
+#include <math.h>
 #include <stdio.h>
 
 #include "backends/onednn/ops.h"
@@ -49,7 +50,17 @@ static bool present(const leati_task *task, int input) {
 
 static unsigned flags_of(const leati_task *task) {
     return (present(task, 1) ? (unsigned)dnnl_use_scale : 0u) |
-           (present(task, 2) ? (unsigned)dnnl_use_shift : 0u);
+           (present(task, 2) ? (unsigned)dnnl_use_shift : 0u) |
+           (task->attrs->post.kinds ? (unsigned)dnnl_fuse_norm_relu : 0u);
+}
+
+/* The only function that oneDNN fuses here: max(x, 0). */
+static bool fuses(const leati_task *task, char *why) {
+    const leati_eltwise *f = &task->attrs->post.function;
+    bool plain = f->function == LEATI_FN_RELU && f->a == 0 && f->c == 0 && isinf(f->b);
+    if (!task->attrs->post.kinds || plain) return true;
+    snprintf(why, LEATI_REASON_BYTES, "not fused");
+    return false;
 }
 
 static leat_status add_forward(norm *n, leati_session *s, const leati_task *task, leati_kernel *kernel,
@@ -63,6 +74,12 @@ static leat_status add_forward(norm *n, leati_session *s, const leati_task *task
     LEATI_TRY(bind(s, channel, DNNL_ARG_VARIANCE, mean + 1, args, &count, err));
     if (present(task, 1)) LEATI_TRY(bind(s, channel, DNNL_ARG_SCALE, 1, args, &count, err));
     if (present(task, 2)) LEATI_TRY(bind(s, channel, DNNL_ARG_SHIFT, 2, args, &count, err));
+    leati_md workspace = leati_pd_md(n->hint, dnnl_query_workspace_md);
+    if (workspace &&
+        dnnl_memory_desc_get_size(workspace) > 0) { /* which elements were positive: the gradient */
+        args[count].arg = DNNL_ARG_WORKSPACE;       /* of the function sees that from dst */
+        LEATI_TRY(leati_session_scratch(s, kernel, workspace, &args[count++].memory, err));
+    }
     leati_session_layout(kernel, data, NULL);
     return leati_session_call(s, kernel, n->hint, count, args, true, err);
 }
@@ -118,11 +135,13 @@ static leat_status backward(leati_session *s, const leati_task *task, leati_kern
 
 leat_status leati_onednn_batch_norm(const leati_task *task, leati_kernel *kernel, char *why,
                                     leat_error *err) {
+    if (!fuses(task, why)) return LEAT_OK;
     return leati_session_prepare(task, task->threads, kernel, why, err, forward);
 }
 
 leat_status leati_onednn_batch_norm_apply(const leati_task *task, leati_kernel *kernel, char *why,
                                           leat_error *err) {
+    if (!fuses(task, why)) return LEAT_OK;
     return leati_session_prepare(task, task->threads, kernel, why, err, apply);
 }
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution by oneDNN: images stay (N, spatial..., C) in memory, weights are brought into the layout that the
- * primitive wants and back within the kernel, which costs little beside the convolution.  Layer: backends/onednn. */
+/* Convolution by oneDNN: images stay (N, spatial..., C) in memory, weights are packed into the layout that the primitive
+ * wants.  A normalisation that is fused is folded into them: with s = gamma / sqrt(variance + epsilon) per filter, weights
+ * times s, and (bias - mean) s + beta for the bias.  Layer: backends/onednn. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/onednn/ops.h"
 #include "backends/onednn/window.h"
 #include "base/error.h"
+#include "base/memory.h"
 
 enum { SRC, WEIGHTS, WEIGHTS_ANY, BIAS, DST, SRC_BLOCKED, DST_BLOCKED, MDS };
 
@@ -67,12 +70,16 @@ static int axes_of(const leati_geometry *g, int spatial) {
     return spatial == 1 && g->groups > 1 ? 2 : spatial;
 }
 
+static leat_status read_task(conv *c, const leati_task *task, leat_error *err) {
+    LEATI_TRY(leati_conv_geometry(&c->g, task->op, task->attrs, task->inputs, err));
+    c->w = leati_dnnl_window_of(&c->g, axes_of(&c->g, task->attrs->conv.window.spatial));
+    return make_mds(c, err);
+}
+
 /* Describes the convolution of one direction; c->pd stays NULL where oneDNN is not the one for it. */
 static leat_status make_pd(conv *c, leati_session *s, const leati_task *task, dnnl_prop_kind_t prop,
                            char *why, leat_error *err) {
-    LEATI_TRY(leati_conv_geometry(&c->g, task->op, task->attrs, task->inputs, err));
-    c->w = leati_dnnl_window_of(&c->g, axes_of(&c->g, task->attrs->conv.window.spatial));
-    LEATI_TRY(make_mds(c, err));
+    LEATI_TRY(read_task(c, task, err));
     return leati_session_accept(describe(c, s, prop), &c->pd, why, err);
 }
 
@@ -103,47 +110,125 @@ static void fini(conv *c) {
     for (int i = 0; i < MDS; i++) leati_md_fini(&c->md[i]);
 }
 
+/* Where weights and bias are folded to, and of what; a session's own numbers. */
+typedef struct fold {
+    int64_t filters, count; /* of the weights */
+    float epsilon;
+    bool bias;
+    int post; /* argument: the first of what is fused */
+    int weights_memory, bias_memory;
+} fold;
+
+static void fold_norm(const leati_session *s, const leati_kernel *kernel, void *const *args,
+                      const leati_run *run, unsigned char *pack) {
+    const fold *f = s->own;
+    const float *weights = args[1], *bias = f->bias ? args[2] : NULL,
+                *gamma = args[f->post + LEATI_POST_GAMMA];
+    const float *beta = args[f->post + LEATI_POST_BETA], *mean = args[f->post + LEATI_POST_MEAN];
+    const float *variance = args[f->post + LEATI_POST_VARIANCE];
+    float *to = leati_session_at(s, f->weights_memory, args, run, pack);
+    float *shift = leati_session_at(s, f->bias_memory, args, run, pack);
+    (void)kernel;
+    for (int64_t o = 0; o < f->filters; o++) { /* the scales first, where the bias will be */
+        double scale = (gamma ? (double)gamma[o] : 1) / sqrt((double)variance[o] + (double)f->epsilon);
+        shift[o] = (float)scale;
+    }
+    for (int64_t row = 0; row < f->count; row += f->filters)
+        for (int64_t o = 0; o < f->filters; o++) to[row + o] = weights[row + o] * shift[o];
+    for (int64_t o = 0; o < f->filters; o++) {
+        double before = (bias ? (double)bias[o] : 0) - (double)mean[o];
+        shift[o] = (float)(before * (double)shift[o] + (beta ? (double)beta[o] : 0));
+    }
+}
+
+/* Two kernels with this key make the same of the same weights. */
+static void set_key(const conv *c, const leati_task *task, leati_kernel *kernel, leati_md wanted) {
+    leati_md_blocking b;
+    bool norm = task->attrs->post.kinds & LEATI_POST_NORM;
+    const void *own = leati_md_blocking_of(wanted, &b) ? NULL : kernel->state;
+    const char *layout = strstr(kernel->layout, "weights");
+    snprintf(kernel->pack_key, sizeof kernel->pack_key, "%s %p %lldx%lld/%lld%s%.9g", layout ? layout : "",
+             own, (long long)c->g.channels, (long long)c->g.filters, (long long)c->g.groups,
+             norm ? " norm " : " ", (double)(norm ? task->attrs->post.epsilon : 0));
+    kernel->pack_inputs = 1u << 1;
+    if (!norm) return;
+    for (int i = 2; i <= leati_own_inputs(task) + LEATI_POST_VARIANCE; i++) kernel->pack_inputs |= 1u << i;
+}
+
+/* Weights and bias as the primitive reads them. */
+static leat_status add_folded(conv *c, leati_session *s, const leati_task *task, leati_kernel *kernel,
+                              int *weights, int *bias, leat_error *err) {
+    leati_md plain = leati_md_of(&c->md[WEIGHTS]), wanted = leati_pd_md(c->pd, dnnl_query_weights_md);
+    fold *f = leati_calloc(1, sizeof *f);
+    if (!f) return leati_fail_memory(err, sizeof *f, "a convolution");
+    s->own = f;
+    s->before = fold_norm;
+    *f = (fold){.filters = c->g.filters,
+                .count = leati_desc_count(&task->inputs[1]),
+                .epsilon = task->attrs->post.epsilon,
+                .post = leati_own_inputs(task)};
+    f->bias = f->post > 2 && task->inputs[2].rank >= 0;
+    if (dnnl_memory_desc_equal(plain, wanted))
+        LEATI_TRY(leati_session_pack(s, plain, &f->weights_memory, err));
+    else
+        LEATI_TRY(leati_session_scratch(s, kernel, plain, &f->weights_memory, err));
+    LEATI_TRY(leati_session_pack(s, c->any.bias, &f->bias_memory, err));
+    *bias = f->bias_memory;
+    return leati_session_packed(s, kernel, plain, f->weights_memory, wanted, weights, err);
+}
+
+static leat_status add_plain(conv *c, leati_session *s, leati_kernel *kernel, int *weights, int *bias,
+                             leat_error *err) {
+    leati_md plain = leati_md_of(&c->md[WEIGHTS]), wanted = leati_pd_md(c->pd, dnnl_query_weights_md);
+    int given = 0;
+    LEATI_TRY(leati_session_argument(s, plain, 1, &given, err));
+    LEATI_TRY(leati_session_packed(s, kernel, plain, given, wanted, weights, err));
+    return c->bias ? leati_session_argument(s, c->any.bias, 2, bias, err) : LEAT_OK;
+}
+
 static leat_status add_forward(conv *c, leati_session *s, const leati_task *task, leati_kernel *kernel,
                                leat_error *err) {
-    int src, weights, bias = 0, dst, count = 3;
+    int src, weights, bias = 0, dst, count = c->bias ? 4 : 3;
+    bool norm = task->attrs->post.kinds & LEATI_POST_NORM;
     LEATI_TRY(leati_session_argument(s, c->any.src, 0, &src, err));
-    LEATI_TRY(leati_session_input(s, kernel, leati_md_of(&c->md[WEIGHTS]),
-                                  leati_pd_md(c->pd, dnnl_query_weights_md), 1, &weights, err));
+    LEATI_TRY(norm ? add_folded(c, s, task, kernel, &weights, &bias, err)
+                   : add_plain(c, s, kernel, &weights, &bias, err));
     LEATI_TRY(leati_session_argument(s, c->any.dst, task->input_count, &dst, err));
-    if (c->bias) {
-        LEATI_TRY(leati_session_argument(s, c->any.bias, 2, &bias, err));
-        count++;
-    }
-    const leati_dnnl_arg args[] = {{DNNL_ARG_SRC, src},
-                                   {DNNL_ARG_WEIGHTS, weights},
-                                   {DNNL_ARG_DST, dst},
-                                   {DNNL_ARG_BIAS, bias}};
+    leati_dnnl_arg args[5] = {{DNNL_ARG_SRC, src},
+                              {DNNL_ARG_WEIGHTS, weights},
+                              {DNNL_ARG_DST, dst},
+                              {DNNL_ARG_BIAS, bias}};
+    LEATI_TRY(leati_session_addend(s, task, c->any.dst, args, &count, err));
     leati_session_layout(kernel, c->any.dst, leati_pd_md(c->pd, dnnl_query_weights_md));
+    set_key(c, task, kernel, leati_pd_md(c->pd, dnnl_query_weights_md));
     return leati_session_call(s, kernel, c->pd, count, args, true, err);
 }
 
 static leat_status forward(leati_session *s, const leati_task *task, leati_kernel *kernel, char *why,
                            leat_error *err) {
-    conv c = {.bias = task->input_count > 2 && task->inputs[2].rank >= 0};
-    bool fused = true;
-    leat_status status = leati_session_fuse(s, task, &fused, why, err);
-    if (status == LEAT_OK && fused) status = make_pd(&c, s, task, dnnl_forward_inference, why, err);
+    bool given = leati_own_inputs(task) > 2 && task->inputs[2].rank >= 0, fused = true;
+    conv c = {.bias = given || task->attrs->post.kinds & LEATI_POST_NORM};
+    leat_status status = read_task(&c, task, err);
+    if (status == LEAT_OK) status = leati_session_fuse(s, task, c.any.dst, &fused, why, err);
+    if (status == LEAT_OK && fused)
+        status = leati_session_accept(describe(&c, s, dnnl_forward_inference), &c.pd, why, err);
     if (status == LEAT_OK && c.pd) status = add_forward(&c, s, task, kernel, err);
     fini(&c);
     return status;
 }
 
-static leat_status add_bwd_data(conv *c, leati_session *s, leati_kernel *kernel, leat_error *err) {
-    int diff_dst, weights, diff_src;
+static leat_status add_bwd_data(conv *c, leati_session *s, const leati_task *task, leati_kernel *kernel,
+                                leat_error *err) {
+    int diff_dst, weights, none = 0, diff_src;
     leati_md plain_src = leati_md_of(&c->md[SRC]), plain_dst = leati_md_of(&c->md[DST]);
     LEATI_TRY(leati_session_input(s, kernel, plain_dst, c->any.dst, 0, &diff_dst, err));
-    LEATI_TRY(leati_session_input(s, kernel, leati_md_of(&c->md[WEIGHTS]),
-                                  leati_pd_md(c->pd, dnnl_query_weights_md), 1, &weights, err));
+    LEATI_TRY(add_plain(c, s, kernel, &weights, &none, err));
     LEATI_TRY(leati_session_target(s, kernel, plain_src, c->any.src, 2, &diff_src, err));
     const leati_dnnl_arg args[] = {{DNNL_ARG_DIFF_DST, diff_dst},
                                    {DNNL_ARG_WEIGHTS, weights},
                                    {DNNL_ARG_DIFF_SRC, diff_src}};
     leati_session_layout(kernel, c->any.src, leati_pd_md(c->pd, dnnl_query_weights_md));
+    set_key(c, task, kernel, leati_pd_md(c->pd, dnnl_query_weights_md));
     LEATI_TRY(leati_session_call(s, kernel, c->pd, 3, args, true, err));
     return leati_session_output(s, kernel, plain_src, c->any.src, diff_src, 2, err);
 }
@@ -153,7 +238,7 @@ static leat_status bwd_data(leati_session *s, const leati_task *task, leati_kern
     conv c = {.bias = false};
     leat_status status = make_pd(&c, s, task, dnnl_backward_data, why, err);
     if (status == LEAT_OK && c.pd && blocks_pay(&c)) status = use_blocks(&c, s, why, err);
-    if (status == LEAT_OK && c.pd) status = add_bwd_data(&c, s, kernel, err);
+    if (status == LEAT_OK && c.pd) status = add_bwd_data(&c, s, task, kernel, err);
     fini(&c);
     return status;
 }

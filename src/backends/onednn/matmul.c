@@ -38,21 +38,23 @@ static leat_status add_call(leati_session *s, const leati_task *task, leati_kern
         if (i != BIAS || bias)
             LEATI_TRY(leati_session_argument(s, leati_md_of(&md[i]), i == DST ? task->input_count : i,
                                              &memory[i], err));
-    const leati_dnnl_arg args[] = {{DNNL_ARG_SRC, memory[A]},
-                                   {DNNL_ARG_WEIGHTS, memory[B]},
-                                   {DNNL_ARG_DST, memory[DST]},
-                                   {DNNL_ARG_BIAS, bias ? memory[BIAS] : 0}};
-    return leati_session_call(s, kernel, pd, bias ? 4 : 3, args, true, err);
+    leati_dnnl_arg args[5] = {{DNNL_ARG_SRC, memory[A]},
+                              {DNNL_ARG_WEIGHTS, memory[B]},
+                              {DNNL_ARG_DST, memory[DST]},
+                              {DNNL_ARG_BIAS, bias ? memory[BIAS] : 0}};
+    int count = bias ? 4 : 3;
+    LEATI_TRY(leati_session_addend(s, task, leati_md_of(&md[DST]), args, &count, err));
+    return leati_session_call(s, kernel, pd, count, args, true, err);
 }
 
 static leat_status describe(leati_session *s, const leati_task *task, leati_kernel *kernel, char *why,
                             leat_error *err) {
     leati_own_md md[MDS] = {0};
     dnnl_primitive_desc_t pd = NULL;
-    bool bias = task->input_count > 2 && task->inputs[2].rank >= 0;
+    bool bias = leati_own_inputs(task) > 2 && task->inputs[2].rank >= 0;
     bool fused = true;
-    leat_status status = leati_session_fuse(s, task, &fused, why, err);
-    if (status == LEAT_OK && fused) status = make_mds(md, task, err);
+    leat_status status = make_mds(md, task, err);
+    if (status == LEAT_OK) status = leati_session_fuse(s, task, leati_md_of(&md[DST]), &fused, why, err);
     if (status == LEAT_OK && fused) {
         dnnl_status_t made =
             leati_pd_matmul(&pd, s->engine, leati_md_of(&md[A]), leati_md_of(&md[B]),

@@ -44,6 +44,7 @@ static void destroy(void *state) {
     if (s->plain) dnnl_primitive_attr_destroy(s->plain);
     if (s->stream) dnnl_stream_destroy(s->stream);
     if (s->engine) dnnl_engine_destroy(s->engine);
+    leati_free(s->own);
     leati_free(s);
 }
 
@@ -83,7 +84,13 @@ leat_status leati_session_scratch(leati_session *s, leati_kernel *kernel, leati_
                                   leat_error *err) {
     size_t offset = kernel->scratch_bytes;
     kernel->scratch_bytes += leati_align(dnnl_memory_desc_get_size(md));
-    return add_memory(s, md, -1, offset, out, err);
+    return add_memory(s, md, LEATI_DNNL_SCRATCH, offset, out, err);
+}
+
+leat_status leati_session_pack(leati_session *s, leati_md md, int *out, leat_error *err) {
+    size_t offset = s->pack_bytes;
+    s->pack_bytes += leati_align(dnnl_memory_desc_get_size(md));
+    return add_memory(s, md, LEATI_DNNL_PACK, offset, out, err);
 }
 
 static leat_status add_reorder(leati_session *s, leati_kernel *kernel, leati_md from, int from_memory,
@@ -94,8 +101,19 @@ static leat_status add_reorder(leati_session *s, leati_kernel *kernel, leati_md 
     const leati_dnnl_arg args[] = {{DNNL_ARG_FROM, from_memory}, {DNNL_ARG_TO, to_memory}};
     leat_status status = leati_session_call(s, kernel, pd, 2, args, false, err);
     dnnl_primitive_desc_destroy(pd);
-    kernel->reorders++;
-    kernel->reorder_bytes += dnnl_memory_desc_get_size(to);
+    kernel->reorders += !s->packing;
+    kernel->reorder_bytes += s->packing ? 0 : dnnl_memory_desc_get_size(to);
+    return status;
+}
+
+leat_status leati_session_packed(leati_session *s, leati_kernel *kernel, leati_md from, int from_memory,
+                                 leati_md to, int *out, leat_error *err) {
+    *out = from_memory;
+    if (dnnl_memory_desc_equal(from, to)) return LEAT_OK;
+    LEATI_TRY(leati_session_pack(s, to, out, err));
+    s->packing = true;
+    leat_status status = add_reorder(s, kernel, from, from_memory, to, *out, err);
+    s->packing = false;
     return status;
 }
 
@@ -130,6 +148,7 @@ leat_status leati_session_call(leati_session *s, leati_kernel *kernel, dnnl_prim
     leati_dnnl_call *call = &s->calls[s->call_count];
     LEATI_DNNL_TRY(dnnl_primitive_create(&call->primitive, pd), "primitive creation");
     s->call_count++;
+    call->packs = s->packing;
     for (int i = 0; i < count; i++)
         call->args[call->count++] = (dnnl_exec_arg_t){args[i].arg, s->memories[args[i].memory].memory};
     leati_md pad = leati_pd_md(pd, dnnl_query_scratchpad_md);
@@ -144,21 +163,40 @@ leat_status leati_session_call(leati_session *s, leati_kernel *kernel, dnnl_prim
     return LEAT_OK;
 }
 
-leat_status leati_session_run(const leati_kernel *kernel, void *const *args, const leati_run *run,
-                              leat_error *err) {
-    leati_session *s = kernel->state;
+void *leati_session_at(const leati_session *s, int memory, void *const *args, const leati_run *run,
+                       unsigned char *pack) {
+    const leati_dnnl_memory *m = &s->memories[memory];
+    if (m->arg >= 0) return args[m->arg];
+    return (m->arg == LEATI_DNNL_PACK ? pack : (unsigned char *)run->scratch) + m->offset;
+}
+
+static dnnl_status_t set_memories(leati_session *s, void *const *args, const leati_run *run,
+                                  unsigned char *pack) {
     dnnl_status_t status = dnnl_success;
-    int before = threads_enter(s->threads);
     for (int i = 0; i < s->memory_count && status == dnnl_success; i++) {
         leati_dnnl_memory *m = &s->memories[i];
-        void *to = m->arg >= 0 ? args[m->arg] : (char *)run->scratch + m->offset;
+        void *to = leati_session_at(s, i, args, run, pack);
         if (to == m->now) continue;
         status = dnnl_memory_set_data_handle(m->memory, to);
         m->now = to;
     }
+    return status;
+}
+
+leat_status leati_session_run(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                              leat_error *err) {
+    leati_session *s = kernel->state;
+    unsigned char *pack = run->pack;
+    bool packed = pack && run->packed;
+    int before = threads_enter(s->threads);
+    if (!pack && kernel->pack_bytes)
+        pack = (unsigned char *)run->scratch + (kernel->scratch_bytes - kernel->pack_bytes);
+    dnnl_status_t status = set_memories(s, args, run, pack);
+    if (status == dnnl_success && !packed && s->before) s->before(s, kernel, args, run, pack);
     for (int i = 0; i < s->call_count && status == dnnl_success; i++)
-        status =
-            dnnl_primitive_execute(s->calls[i].primitive, s->stream, s->calls[i].count, s->calls[i].args);
+        if (!packed || !s->calls[i].packs)
+            status =
+                dnnl_primitive_execute(s->calls[i].primitive, s->stream, s->calls[i].count, s->calls[i].args);
     threads_leave(before);
     if (status != dnnl_success) return leati_dnnl_fail(err, status, kernel->implementation);
     return LEAT_OK;
@@ -184,22 +222,37 @@ int leati_threads_for(const leati_task *task, double operations) {
     return operations < 3e6 ? 1 : task->threads;
 }
 
-leat_status leati_session_fuse(leati_session *s, const leati_task *task, bool *fused, char *why,
-                               leat_error *err) {
-    const leati_eltwise *f = &task->attrs->post.function;
-    dnnl_post_ops_t post = NULL;
-    dnnl_alg_kind_t alg = f->function == LEATI_FN_TANH ? dnnl_eltwise_tanh : dnnl_eltwise_logistic;
-    *fused = true;
-    if (!task->attrs->post.present) return LEAT_OK;
-    if (f->function == LEATI_FN_RELU && isinf(f->b) && f->c == 0) {
-        alg = dnnl_eltwise_relu;
-    } else if (f->function != LEATI_FN_TANH && f->function != LEATI_FN_SIGMOID) {
-        *fused = false;
-        snprintf(why, LEATI_REASON_BYTES, "not fused");
-        return LEAT_OK;
+/* oneDNN's name for a function; false where it has none that is the same. */
+static bool algorithm_of(const leati_eltwise *f, dnnl_alg_kind_t *alg, float *alpha, float *beta) {
+    *alpha = f->a;
+    *beta = 0;
+    switch (f->function) {
+    case LEATI_FN_TANH: *alg = dnnl_eltwise_tanh; return true;
+    case LEATI_FN_SIGMOID: *alg = dnnl_eltwise_logistic; return true;
+    case LEATI_FN_RELU:
+        if (f->c != 0 || (!isinf(f->b) && f->a != 0)) return false;
+        *alg = isinf(f->b) ? dnnl_eltwise_relu : dnnl_eltwise_clip;
+        if (!isinf(f->b)) *alpha = 0;
+        if (!isinf(f->b)) *beta = f->b;
+        return true;
+    default: return false;
     }
+}
+
+leat_status leati_session_fuse(leati_session *s, const leati_task *task, leati_md dst, bool *fused, char *why,
+                               leat_error *err) {
+    uint32_t kinds = task->attrs->post.kinds;
+    dnnl_post_ops_t post = NULL;
+    dnnl_alg_kind_t alg = dnnl_eltwise_relu;
+    float alpha = 0, beta = 0;
+    *fused = !(kinds & LEATI_POST_FUNCTION) || algorithm_of(&task->attrs->post.function, &alg, &alpha, &beta);
+    if (!*fused) snprintf(why, LEATI_REASON_BYTES, "not fused");
+    if (!*fused || !(kinds & (LEATI_POST_ADD | LEATI_POST_FUNCTION))) return LEAT_OK;
     LEATI_DNNL_TRY(dnnl_post_ops_create(&post), "post-ops creation");
-    dnnl_status_t status = leati_post_eltwise(post, alg, f->a, 0);
+    dnnl_status_t status = dnnl_success;
+    if (kinds & LEATI_POST_ADD) status = dnnl_post_ops_append_binary(post, dnnl_binary_add, dst);
+    if (status == dnnl_success && kinds & LEATI_POST_FUNCTION)
+        status = leati_post_eltwise(post, alg, alpha, beta);
     if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(s->attr, post);
     dnnl_post_ops_destroy(post);
     return status == dnnl_success ? LEAT_OK : leati_dnnl_fail(err, status, "post-ops");
@@ -210,6 +263,19 @@ static bool is_empty(const leati_task *task) {
     for (int i = 0; i < task->input_count; ++i)
         if (task->inputs[i].rank >= 0 && leati_desc_count(&task->inputs[i]) == 0) return true;
     return false;
+}
+
+int leati_own_inputs(const leati_task *task) {
+    bool reads = task->attrs->post.kinds & (LEATI_POST_NORM | LEATI_POST_ADD);
+    return task->input_count - (reads ? LEATI_POST_INPUTS : 0);
+}
+
+leat_status leati_session_addend(leati_session *s, const leati_task *task, leati_md dst, leati_dnnl_arg *args,
+                                 int *count, leat_error *err) {
+    if (!(task->attrs->post.kinds & LEATI_POST_ADD)) return LEAT_OK;
+    args[*count].arg = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
+    return leati_session_argument(s, dst, leati_own_inputs(task) + LEATI_POST_ADDEND,
+                                  &args[(*count)++].memory, err);
 }
 
 leat_status leati_session_prepare(const leati_task *task, int threads, leati_kernel *kernel, char *why,
@@ -223,6 +289,8 @@ leat_status leati_session_prepare(const leati_task *task, int threads, leati_ker
     leat_status status = begin(&s, threads, kernel, err);
     if (status == LEAT_OK) status = describe(s, task, kernel, why, err);
     threads_leave(before);
+    kernel->pack_bytes = s ? s->pack_bytes : 0;
+    kernel->scratch_bytes += kernel->pack_bytes;
     if (status == LEAT_OK && s->call_count > 0) return LEAT_OK;
     destroy(kernel->state);
     memset(kernel, 0, sizeof *kernel);

@@ -11,7 +11,9 @@
 #define LEATI_DNNL_CALLS    4
 #define LEATI_DNNL_ARGS     10
 
-/* Where a memory lies at a run: args[arg], or scratch + offset where arg < 0. */
+/* Where a memory lies at a run: args[arg], or at offset in the scratch or in what is packed. */
+enum { LEATI_DNNL_SCRATCH = -1, LEATI_DNNL_PACK = -2 };
+
 typedef struct leati_dnnl_memory {
     dnnl_memory_t memory;
     int arg;
@@ -20,25 +22,38 @@ typedef struct leati_dnnl_memory {
 } leati_dnnl_memory;
 
 typedef struct leati_dnnl_call {
+    bool packs; /* runs only where the pack is to be made */
     dnnl_primitive_t primitive;
     int count;
     dnnl_exec_arg_t args[LEATI_DNNL_ARGS];
 } leati_dnnl_call;
 
-typedef struct leati_session {
+typedef struct leati_session leati_session;
+struct leati_session {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_primitive_attr_t attr, plain; /* scratchpad from the user; of the primitive, of reorders */
     int threads, memory_count, call_count;
     leati_dnnl_memory memories[LEATI_DNNL_MEMORIES];
     leati_dnnl_call calls[LEATI_DNNL_CALLS];
-} leati_session;
+    bool packing; /* what is added now packs */
+    size_t pack_bytes;
+    /* Where not NULL: before the calls that pack, what no primitive does; `own` is its numbers, freed with leati_free. */
+    void (*before)(const leati_session *s, const leati_kernel *kernel, void *const *args,
+                   const leati_run *run, unsigned char *pack);
+    void *own;
+};
 
 /* A memory at an argument of the kernel, or in its scratch (which grows).  Returns through *out a number for
  * leati_session_call. */
 leat_status leati_session_argument(leati_session *s, leati_md md, int arg, int *out, leat_error *err);
 leat_status leati_session_scratch(leati_session *s, leati_kernel *kernel, leati_md md, int *out,
                                   leat_error *err);
+/* A memory among what is packed: kept as long as the weights are. */
+leat_status leati_session_pack(leati_session *s, leati_md md, int *out, leat_error *err);
+/* A copy of memory `from` in layout `to` that is made when weights are packed; `from` itself where the layouts agree. */
+leat_status leati_session_packed(leati_session *s, leati_kernel *kernel, leati_md from, int from_memory,
+                                 leati_md to, int *out, leat_error *err);
 
 /* As leati_session_argument; where the primitive wants another layout than `plain`, a scratch memory of that layout
  * and a reorder from (input) the argument.  For outputs call leati_session_output after the primitive. */
@@ -48,6 +63,10 @@ leat_status leati_session_target(leati_session *s, leati_kernel *kernel, leati_m
                                  int arg, int *out, leat_error *err);
 leat_status leati_session_output(leati_session *s, leati_kernel *kernel, leati_md plain, leati_md made,
                                  int memory, int arg, leat_error *err);
+
+/* Where memory `memory` lies at this run; pack: what a run packs into. */
+void *leati_session_at(const leati_session *s, int memory, void *const *args, const leati_run *run,
+                       unsigned char *pack);
 
 typedef struct leati_dnnl_arg {
     int arg; /* DNNL_ARG_ */
@@ -84,9 +103,15 @@ typedef leat_status (*leati_session_describe)(leati_session *s, const leati_task
  * needs 23, 110 for 17 million where one needs 180; and a sleeping thread takes 50 us to wake.) */
 int leati_threads_for(const leati_task *task, double operations);
 
-/* Puts attrs->post into the session's attributes; false, with the reason, where oneDNN has no such function. */
-leat_status leati_session_fuse(leati_session *s, const leati_task *task, bool *fused, char *why,
+/* Puts the addition (of a tensor like dst) and the function of attrs->post into the session's attributes; false, with the
+ * reason, where oneDNN has no such function. */
+leat_status leati_session_fuse(leati_session *s, const leati_task *task, leati_md dst, bool *fused, char *why,
                                leat_error *err);
+/* Adds the addend to a primitive's arguments, where there is one. */
+leat_status leati_session_addend(leati_session *s, const leati_task *task, leati_md dst, leati_dnnl_arg *args,
+                                 int *count, leat_error *err);
+/* The number of the op's own inputs: what is fused reads those after them. */
+int leati_own_inputs(const leati_task *task);
 
 /* Begins a session, describes it under this thread count, and leaves *kernel zeroed unless it has calls. */
 leat_status leati_session_prepare(const leati_task *task, int threads, leati_kernel *kernel, char *why,

@@ -43,7 +43,7 @@ static leat_status run_conv(const leati_kernel *kernel, void *const *args, const
         for (int64_t f = 0; f < g->filters; f++) {
             float value = (float)acc[f];
             dst[pixel * g->filters + f] =
-                s->attrs.post.present ? leati_eltwise_at(&s->attrs.post.function, value) : value;
+                s->attrs.post.kinds ? leati_eltwise_at(&s->attrs.post.function, value) : value;
         }
     }
     return LEAT_OK;

@@ -55,7 +55,7 @@ static leat_status run_matmul(const leati_kernel *kernel, void *const *args, con
         for (int64_t j = 0; j < p.n; ++j) {
             float value = (float)sums[j];
             dst[i * p.n + j] =
-                ref->attrs.post.present ? leati_eltwise_at(&ref->attrs.post.function, value) : value;
+                ref->attrs.post.kinds ? leati_eltwise_at(&ref->attrs.post.function, value) : value;
         }
     }
     return LEAT_OK;

@@ -9,15 +9,16 @@
 #include "base/memory.h"
 
 static const leati_implementation implementations[] = {
-#define IMPLEMENTATION(upper, lower) {LEATI_OP_##upper, leati_ref_##lower},
+#define FUSES(op)                    ((op) == LEATI_OP_MATMUL || (op) == LEATI_OP_CONV ? LEATI_POST_FUNCTION : 0)
+#define IMPLEMENTATION(upper, lower) {LEATI_OP_##upper, leati_ref_##lower, FUSES(LEATI_OP_##upper)},
     LEATI_OP_LIST(IMPLEMENTATION)
 #undef IMPLEMENTATION
+#undef FUSES
 };
 
 const leati_backend leati_backend_ref = {.name = "ref",
                                          .implementations = implementations,
-                                         .count = sizeof implementations / sizeof *implementations,
-                                         .fuses = true};
+                                         .count = sizeof implementations / sizeof *implementations};
 
 leat_status leati_ref_accept(const leati_task *task, leati_kernel *kernel, leati_ref_run run,
                              leat_error *err) {

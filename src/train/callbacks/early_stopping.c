@@ -52,6 +52,7 @@ static void restore_weights(early_stopping *self, leat_training *training) {
         leat_training_write(training, "Restoring model weights from the end of the best epoch\n");
     memcpy(leat_training_model(training)->weights.slab[LEATI_SLAB_WEIGHTS], self->best_weights,
            self->best_bytes);
+    leati_model_weights_changed(leat_training_model(training));
 }
 
 static leat_status epoch_end(void *user, leat_training *training, int64_t epoch, leat_logs *logs,

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weights in the layouts that kernels make for themselves, kept between runs and shared by the plans of one arena.  They
+ * are made anew when the arena is told of another version of the weights, or a plan has written them.  Layer: engine. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "engine/plan_private.h"
+
+void leati_arena_set_version(leati_arena *arena, uint64_t version) {
+    arena->version = version;
+}
+
+/* Whether value is memory that only the owner of the weights changes, between runs. */
+static bool stays(const leati_plan *plan, leati_value value) {
+    const leati_value_info *info = leati_plan_value(plan, leati_plan_root(plan, value));
+    if (info->storage == LEATI_IN_CONSTANT) return true;
+    return info->storage == LEATI_IN_SLAB && info->where.slab == LEATI_SLAB_WEIGHTS &&
+           !leati_plan_is_written(plan, value, 0, plan->node_count);
+}
+
+static leati_memory memory_of(const leati_plan *plan, leati_value value) {
+    const leati_value_info *info = leati_plan_value(plan, leati_plan_root(plan, value));
+    size_t bytes = leati_desc_bytes(&info->desc);
+    if (info->storage == LEATI_IN_CONSTANT) return (leati_memory){info->where.constant, bytes};
+    const unsigned char *slab = plan->options.slabs[info->where.slab];
+    return (leati_memory){slab + info->where.offset_bytes, bytes};
+}
+
+/* ---- What a plan writes ---- */
+
+static bool is_weights(const leati_plan *plan, leati_value value) {
+    const leati_value_info *info = leati_plan_value(plan, leati_plan_root(plan, value));
+    return info->storage == LEATI_IN_SLAB && info->where.slab == LEATI_SLAB_WEIGHTS;
+}
+
+/* Of one node; to NULL: only counts. */
+static int32_t list_written(const leati_plan *plan, int32_t n, leati_memory *to) {
+    const leati_node *node = leati_plan_node(plan, n);
+    uint32_t writes = leati_op_row_of(node->op)->writes;
+    int32_t count = 0;
+    if (!plan->work[n].needed || plan->work[n].virtual) return 0;
+    for (int i = 0; i < node->input_count + node->output_count; ++i) {
+        bool out = i >= node->input_count;
+        leati_value value = out ? node->outputs[i - node->input_count] : node->inputs[i];
+        if (value < 0 || !(out || (i < 32 && writes >> i & 1u)) || !is_weights(plan, value)) continue;
+        if (to) to[count] = memory_of(plan, value);
+        ++count;
+    }
+    return count;
+}
+
+static leat_status note_written(leati_plan *plan, leat_error *err) {
+    int32_t count = 0, at = 0;
+    for (int32_t n = 0; n < plan->node_count; ++n) count += list_written(plan, n, NULL);
+    if (count == 0) return LEAT_OK;
+    plan->written = leati_calloc((size_t)count, sizeof *plan->written);
+    if (!plan->written)
+        return leati_fail_memory(err, (size_t)count * sizeof *plan->written, "a plan's weights");
+    for (int32_t n = 0; n < plan->node_count; ++n) at += list_written(plan, n, plan->written + at);
+    plan->written_count = count;
+    return LEAT_OK;
+}
+
+static bool is_written(const leati_plan *plan, const leati_memory *m) {
+    for (int32_t i = 0; m->bytes && i < plan->written_count; ++i)
+        if (m->data < plan->written[i].data + plan->written[i].bytes &&
+            plan->written[i].data < m->data + m->bytes)
+            return true;
+    return false;
+}
+
+void leati_plan_spoil(const leati_plan *plan) {
+    if (plan->written_count == 0) return;
+    for (leati_pack *pack = plan->options.arena->packs; pack; pack = pack->next)
+        for (int i = 0; i < 32 && pack->version; ++i)
+            if (is_written(plan, &pack->from[i])) pack->version = 0;
+}
+
+/* ---- Packs ---- */
+
+/* false where the kernel packs nothing, or what may change within a run. */
+static bool describe(const leati_plan *plan, int32_t n, leati_pack *wanted) {
+    const leati_kernel *kernel = &plan->work[n].kernel;
+    const leati_node *node = leati_plan_node(plan, n);
+    *wanted = (leati_pack){.bytes = kernel->pack_bytes};
+    memcpy(wanted->key, kernel->pack_key, sizeof wanted->key);
+    if (kernel->pack_bytes == 0 || kernel->pack_inputs == 0) return false;
+    for (int i = 0; i < node->input_count && i < 32; ++i) {
+        if (!(kernel->pack_inputs >> i & 1u) || node->inputs[i] < 0) continue;
+        if (!stays(plan, node->inputs[i])) return false;
+        wanted->from[i] = memory_of(plan, node->inputs[i]);
+    }
+    return true;
+}
+
+static leati_pack *find(leati_pack *packs, const leati_pack *wanted) {
+    for (leati_pack *pack = packs; pack; pack = pack->next)
+        if (pack->bytes == wanted->bytes && strcmp(pack->key, wanted->key) == 0 &&
+            memcmp(pack->from, wanted->from, sizeof pack->from) == 0)
+            return pack;
+    return NULL;
+}
+
+static leat_status take(leati_arena *arena, const leati_pack *wanted, leati_pack **out, leat_error *err) {
+    leati_pack *pack = find(arena->packs, wanted);
+    if (!pack) {
+        void *memory = leati_calloc_aligned(wanted->bytes);
+        pack = leati_calloc(1, sizeof *pack);
+        if (!pack || !memory) {
+            leati_free(pack);
+            leati_free(memory);
+            return leati_fail_memory(err, wanted->bytes, "packed weights");
+        }
+        *pack = *wanted;
+        pack->memory = memory;
+        pack->next = arena->packs;
+        arena->packs = pack;
+    }
+    ++pack->users;
+    *out = pack;
+    return LEAT_OK;
+}
+
+leat_status leati_plan_pack(leati_plan *plan, leat_error *err) {
+    LEATI_TRY(note_written(plan, err));
+    for (int32_t n = 0; n < plan->node_count; ++n) {
+        leati_pack wanted;
+        if (!plan->work[n].needed || plan->work[n].virtual || !describe(plan, n, &wanted)) continue;
+        LEATI_TRY(take(plan->options.arena, &wanted, &plan->work[n].pack, err));
+    }
+    return LEAT_OK;
+}
+
+static void give_back(leati_arena *arena, leati_pack *pack) {
+    if (--pack->users > 0) return;
+    leati_pack **link = &arena->packs;
+    while (*link != pack) link = &(*link)->next;
+    *link = pack->next;
+    leati_free(pack->memory);
+    leati_free(pack);
+}
+
+void leati_plan_unpack(leati_plan *plan) {
+    for (int32_t n = 0; plan->work && n < plan->node_count; ++n)
+        if (plan->work[n].pack) give_back(plan->options.arena, plan->work[n].pack);
+    leati_free(plan->written);
+}
+
+size_t leati_plan_scratch_bytes(const leati_work *work) {
+    return work->kernel.scratch_bytes - (work->pack ? work->kernel.pack_bytes : 0);
+}
