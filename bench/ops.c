@@ -307,6 +307,17 @@ static const bench_case cases[] = {
      0,
      0},
     {"softmax 128x10", LEATI_OP_SOFTMAX, {.softmax = {1, false}}, 1, {DIMS(128, 10)}, 0, 0},
+    {"softmax 4096x128", LEATI_OP_SOFTMAX, {.softmax = {1, false}}, 1, {DIMS(4096, 128)}, 0, 0},
+    {"softmax 32x100x64, middle", LEATI_OP_SOFTMAX, {.softmax = {1, false}}, 1, {DIMS(32, 100, 64)}, 0, 0},
+    {"softmax_bwd 4096x128",
+     LEATI_OP_SOFTMAX_BWD,
+     {.softmax = {1, false}},
+     2,
+     {DIMS(4096, 128), DIMS(4096, 128)},
+     0,
+     0},
+    {"softmax_xent 64x1000", LEATI_OP_SOFTMAX_XENT, {0}, 2, {DIMS(64, 1000), DIMS(64, 1000)}, 0, 0},
+    {"argmax 64x1000", LEATI_OP_ARGMAX, {.argmax = {1}}, 1, {DIMS(64, 1000)}, 0, 0},
 };
 
 typedef struct buffers {

@@ -47,8 +47,10 @@ typedef struct leati_range_job {
     uint64_t key;                   /* DROPOUT, RANDOM_NORMAL */
     const int64_t *indices;         /* GATHER, GATHER_BWD */
     const leati_geometry *geometry; /* POOLING, by images; RESAMPLE, by rows */
-    int64_t reduced, columns; /* REDUCE: (rows, reduced, columns); GATHER: indices, columns of the table */
-    double *sums;             /* REDUCE: (columns) */
+    leat_dtype dtype;               /* IN_TOP_K: of the targets */
+    int64_t reduced,
+        columns; /* REDUCE, SOFTMAX and its kin: (rows, reduced, columns); GATHER: indices, columns of the table */
+    double *sums; /* REDUCE: (columns) */
 } leati_range_job;
 
 typedef void (*leati_range)(const leati_range_job *job, int64_t first, int64_t last);

@@ -8,6 +8,7 @@
 #include "backends/native/outer_body.h"
 #include "backends/native/reduce_body.h"
 #include "backends/native/resample_body.h"
+#include "backends/native/softmax_body.h"
 
 const leati_native_isa LEATI_ISA = {
     .name = LEATI_ISA_NAME,
@@ -21,6 +22,11 @@ const leati_native_isa LEATI_ISA = {
                [LEATI_OP_REDUCE] = reduce,
                [LEATI_OP_POOLING] = pooling,
                [LEATI_OP_POOLING_BWD] = pooling_bwd,
+               [LEATI_OP_SOFTMAX] = softmax,
+               [LEATI_OP_SOFTMAX_BWD] = softmax_bwd,
+               [LEATI_OP_SOFTMAX_XENT] = softmax_xent,
+               [LEATI_OP_ARGMAX] = argmax,
+               [LEATI_OP_IN_TOP_K] = in_top_k,
                [LEATI_OP_RESAMPLE] = resample,
                [LEATI_OP_RESAMPLE_BWD] = resample_bwd,
                [LEATI_OP_MOVING_AVERAGE] = moving_average,

@@ -13,6 +13,11 @@
     X(ELTWISE_BWD, eltwise_bwd)                                                                              \
     X(BINARY, binary)                                                                                        \
     X(REDUCE, reduce)                                                                                        \
+    X(SOFTMAX, softmax)                                                                                      \
+    X(SOFTMAX_BWD, softmax_bwd)                                                                              \
+    X(SOFTMAX_XENT, softmax_xent)                                                                            \
+    X(ARGMAX, argmax)                                                                                        \
+    X(IN_TOP_K, in_top_k)                                                                                    \
     X(DROPOUT, dropout)                                                                                      \
     X(RANDOM_NORMAL, random_normal)                                                                          \
     X(GATHER, gather)                                                                                        \

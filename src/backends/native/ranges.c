@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/native/isa.h"
 #include "backends/native/ops.h"
+#include "backends/native/ranges.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
@@ -15,20 +15,9 @@
 #define THREAD_BYTES 1048576 /* that each thread must have to move, 25 us or more */
 #define POOL_TAPS    128
 
-typedef struct range_state {
-    leati_attrs attrs;
-    leati_geometry geometry;
-    leati_range_job job;
-    leati_range range;
-    int threads;
-    int64_t count, unit; /* elements; stretches are multiples of unit */
-    int inputs, reads;   /* args[0 .. reads - 1] are in, the others from `writes` on out */
-    int writes, written;
-} range_state;
-
-/* Arguments: in[i] = args[i] for i < reads, out[i] = args[writes + i] for i < written. */
-static leat_status run(const leati_kernel *kernel, void *const *args, const leati_run *run, leat_error *err) {
-    const range_state *s = kernel->state;
+leat_status leati_range_run(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                            leat_error *err) {
+    const leati_range_state *s = kernel->state;
     leati_range_job job = s->job;
     (void)err;
     for (int i = 0; i < s->reads; i++) job.in[i] = args[i];
@@ -48,8 +37,9 @@ static leat_status run(const leati_kernel *kernel, void *const *args, const leat
     return LEAT_OK;
 }
 
-static leat_status prepare(range_state **out, const leati_task *task, leati_kernel *kernel, leat_error *err) {
-    range_state *s = leati_calloc(1, sizeof *s);
+leat_status leati_range_prepare(leati_range_state **out, const leati_task *task, leati_kernel *kernel,
+                                leat_error *err) {
+    leati_range_state *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a loop");
     const leati_native_isa *isa = leati_native_isa_of();
     s->attrs = *task->attrs;
@@ -63,19 +53,18 @@ static leat_status prepare(range_state **out, const leati_task *task, leati_kern
     s->written = 1;
     kernel->state = s;
     kernel->destroy = leati_free;
-    kernel->run = run;
+    kernel->run = leati_range_run;
     snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", isa->name);
     *out = s;
     return LEAT_OK;
 }
 
-/* As many threads as have enough to do. */
-static void share(range_state *s, const leati_task *task, int64_t bytes) {
+void leati_range_share(leati_range_state *s, const leati_task *task, int64_t bytes) {
     int64_t most = bytes / THREAD_BYTES;
     s->threads = most < 1 ? 1 : most < task->threads ? (int)most : task->threads;
 }
 
-static int64_t bytes_of(const leati_task *task) {
+int64_t leati_task_bytes(const leati_task *task) {
     int64_t bytes = 0;
     for (int i = 0; i < task->input_count; i++)
         if (task->inputs[i].rank >= 0) bytes += (int64_t)leati_desc_bytes(&task->inputs[i]);
@@ -88,9 +77,9 @@ static int64_t bytes_of(const leati_task *task) {
     leat_status leati_native_##op(const leati_task *task, leati_kernel *kernel, char *why,                   \
                                   leat_error *err) {                                                         \
         (void)why;                                                                                           \
-        range_state *s;                                                                                      \
-        LEATI_TRY(prepare(&s, task, kernel, err));                                                           \
-        share(s, task, bytes_of(task));                                                                      \
+        leati_range_state *s;                                                                                \
+        LEATI_TRY(leati_range_prepare(&s, task, kernel, err));                                               \
+        leati_range_share(s, task, leati_task_bytes(task));                                                  \
         return LEAT_OK;                                                                                      \
     }
 SIMPLE(eltwise)
@@ -98,10 +87,10 @@ SIMPLE(eltwise)
 leat_status leati_native_eltwise_bwd(const leati_task *task, leati_kernel *kernel, char *why,
                                      leat_error *err) {
     (void)why;
-    range_state *s;
-    LEATI_TRY(prepare(&s, task, kernel, err));
+    leati_range_state *s;
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
     s->job.from_dst = leati_eltwise_uses_dst(&s->attrs.eltwise);
-    share(s, task, bytes_of(task));
+    leati_range_share(s, task, leati_task_bytes(task));
     return LEAT_OK;
 }
 
@@ -110,18 +99,18 @@ leat_status leati_native_dropout(const leati_task *task, leati_kernel *kernel, c
         snprintf(why, LEATI_REASON_BYTES, "draws shared along an axis");
         return LEAT_OK;
     }
-    range_state *s;
-    LEATI_TRY(prepare(&s, task, kernel, err));
-    share(s, task, 8 * bytes_of(task)); /* the draws cost more than the memory */
+    leati_range_state *s;
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
+    leati_range_share(s, task, 8 * leati_task_bytes(task)); /* the draws cost more than the memory */
     return LEAT_OK;
 }
 
 leat_status leati_native_random_normal(const leati_task *task, leati_kernel *kernel, char *why,
                                        leat_error *err) {
     (void)why;
-    range_state *s;
-    LEATI_TRY(prepare(&s, task, kernel, err));
-    share(s, task, 8 * bytes_of(task));
+    leati_range_state *s;
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
+    leati_range_share(s, task, 8 * leati_task_bytes(task));
     return LEAT_OK;
 }
 
@@ -148,7 +137,7 @@ static bool repeats(const leati_desc *operand, const leati_desc *dst, leati_rang
 }
 
 leat_status leati_native_binary(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
-    range_state *s;
+    leati_range_state *s;
     leati_range_job job = {0};
     if (task->inputs[0].dtype != LEAT_F32) {
         snprintf(why, LEATI_REASON_BYTES, "not f32");
@@ -159,14 +148,14 @@ leat_status leati_native_binary(const leati_task *task, leati_kernel *kernel, ch
             snprintf(why, LEATI_REASON_BYTES, "broadcast along separate axes");
             return LEAT_OK;
         }
-    LEATI_TRY(prepare(&s, task, kernel, err));
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
     for (int i = 0; i < 2; i++) {
         s->job.inner[i] = job.inner[i];
         s->job.period[i] = job.period[i];
         s->job.block[i] = job.block[i];
         s->job.step[i] = job.step[i];
     }
-    share(s, task, bytes_of(task));
+    leati_range_share(s, task, leati_task_bytes(task));
     return LEAT_OK;
 }
 
@@ -186,30 +175,31 @@ leat_status leati_native_reduce(const leati_task *task, leati_kernel *kernel, ch
                  axis < src->rank ? "axes that are not neighbours" : "nothing to reduce");
         return LEAT_OK;
     }
-    range_state *s;
-    LEATI_TRY(prepare(&s, task, kernel, err));
+    leati_range_state *s;
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
     s->count = rows;
     s->unit = 1;
     s->job.reduced = reduced;
     s->job.columns = columns;
     kernel->scratch_bytes = (size_t)columns * sizeof(double);
-    share(s, task, columns == 1 ? bytes_of(task) : 0); /* the sums of columns are one thread's */
+    leati_range_share(s, task,
+                      columns == 1 ? leati_task_bytes(task) : 0); /* the sums of columns are one thread's */
     return LEAT_OK;
 }
 
 static leat_status prepare_pooling(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     leati_geometry g;
-    range_state *s;
+    leati_range_state *s;
     LEATI_TRY(leati_geometry_make(&g, &task->attrs->pooling.window, &task->inputs[0], err));
     if (g.taps > POOL_TAPS) {
         snprintf(why, LEATI_REASON_BYTES, "a window of more than %d elements", POOL_TAPS);
         return LEAT_OK;
     }
-    LEATI_TRY(prepare(&s, task, kernel, err));
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
     s->geometry = g;
     s->count = g.batch;
     s->unit = 1;
-    share(s, task, bytes_of(task));
+    leati_range_share(s, task, leati_task_bytes(task));
     return LEAT_OK;
 }
 
@@ -225,7 +215,7 @@ leat_status leati_native_pooling_bwd(const leati_task *task, leati_kernel *kerne
 /* The smaller image is the forward op's source. */
 static leat_status prepare_resample(const leati_task *task, const leati_desc *src, leati_kernel *kernel,
                                     char *why, leat_error *err) {
-    range_state *s;
+    leati_range_state *s;
     int spatial = task->attrs->resample.spatial;
     leati_geometry g = {.batch = src->shape[0],
                         .channels = src->shape[spatial + 1],
@@ -239,12 +229,12 @@ static leat_status prepare_resample(const leati_task *task, const leati_desc *sr
         g.in[3 - spatial + i] = src->shape[1 + i];
         g.out[3 - spatial + i] = src->shape[1 + i] * task->attrs->resample.factor[i];
     }
-    LEATI_TRY(prepare(&s, task, kernel, err));
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
     const int64_t *rows = task->op == LEATI_OP_RESAMPLE ? g.out : g.in;
     s->count = g.batch * rows[0] * rows[1];
     s->geometry = g;
     s->unit = 1;
-    share(s, task, bytes_of(task));
+    leati_range_share(s, task, leati_task_bytes(task));
     return LEAT_OK;
 }
 
@@ -259,20 +249,20 @@ leat_status leati_native_resample_bwd(const leati_task *task, leati_kernel *kern
 
 /* states: the first argument that is written; those after it are slots. */
 static leat_status prepare_update(const leati_task *task, leati_kernel *kernel, int states, leat_error *err) {
-    range_state *s;
-    LEATI_TRY(prepare(&s, task, kernel, err));
+    leati_range_state *s;
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
     s->count = leati_desc_count(&task->inputs[states]);
     s->reads = states;
     s->writes = states;
     s->written = task->input_count - states;
-    share(s, task, 2 * bytes_of(task)); /* a root and a quotient beside what is moved */
+    leati_range_share(s, task, 2 * leati_task_bytes(task)); /* a root and a quotient beside what is moved */
     return LEAT_OK;
 }
 
 static leat_status run_moving_average(const leati_kernel *kernel, void *const *args, const leati_run *now,
                                       leat_error *err) {
     void *const swapped[LEATI_MAX_INPUTS] = {args[1], args[0]}; /* in, out; no more are looked at */
-    return run(kernel, swapped, now, err);
+    return leati_range_run(kernel, swapped, now, err);
 }
 
 leat_status leati_native_moving_average(const leati_task *task, leati_kernel *kernel, char *why,
