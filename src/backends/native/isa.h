@@ -42,14 +42,18 @@ typedef struct leati_range_job {
     const float *in[6];
     float *out[4];
     bool from_dst; /* ELTWISE_BWD */
-    /* BINARY: element i of an operand is i / block * step + i % block / inner % period */
-    int64_t inner[2], period[2], block[2], step[2];
+    bool keep;     /* BINARY as the second half of a DROPOUT with shared draws */
+    /* BINARY: dst walks over dim, row-major, operand k by by[k].  REDUCE: src by by[0], sums by by[1]. */
+    int axes;
+    int64_t dim[LEAT_MAX_RANK], by[2][LEAT_MAX_RANK];
+    int64_t step, inside; /* REDUCE: floats of a row, and of what it comes to */
+    double divisor;
     uint64_t key;                   /* DROPOUT, RANDOM_NORMAL */
     const int64_t *indices;         /* GATHER, GATHER_BWD */
     const leati_geometry *geometry; /* POOLING, by images; RESAMPLE, by rows */
     leat_dtype dtype;               /* IN_TOP_K: of the targets */
     int64_t reduced,
-        columns; /* REDUCE, SOFTMAX and its kin: (rows, reduced, columns); GATHER: indices, columns of the table */
+        columns; /* SOFTMAX and its kin: (rows, reduced, columns); REDUCE: the innermost two; GATHER: indices, columns of the table */
     double *sums; /* REDUCE: (columns) */
 } leati_range_job;
 

@@ -105,11 +105,14 @@ OPERATE(LEATI_GREATER)
 OPERATE(LEATI_GREATER_EQUAL)
 #undef OPERATE
 
-/* How far from element i on an operand goes on as it does there. */
-LEATI_INLINE int64_t stretch_of(const leati_range_job *job, int operand, int64_t i) {
-    int64_t inner = job->inner[operand], period = job->period[operand], at = i % job->block[operand];
-    int64_t stretch = inner > 1 ? inner - at % inner : period - at % period;
-    return stretch < job->block[operand] - at ? stretch : job->block[operand] - at;
+/* Kept elements of DROPOUT: y is a factor, 0 where they are not, and then neither infinities nor NaN pass. */
+static void operate_keep(const float *a, int a_step, const float *b, int b_step, float *dst, int64_t count) {
+    (void)a_step;
+    for (int64_t i = 0; i < count; i += LEATI_LANES) {
+        vf y = b_step ? v_load_part(b + i, count - i) : v_all(*b);
+        vf x = v_load_part(a + i, count - i);
+        v_store_part(dst + i, v_select((vi)(y > v_all(0)), x * y, v_all(0)), count - i);
+    }
 }
 
 /* What is fused into an op: f of what it has just made, while that is near. */
@@ -127,10 +130,10 @@ static void apply_post(const leati_eltwise *f, float *dst, int64_t count) {
     }
 }
 
-static void binary(const leati_range_job *job, int64_t first, int64_t last) {
-    enum { NEAR = 4096 };
-    static void (*const kinds[])(const float *, int, const float *, int, float *,
-                                 int64_t) = {[LEATI_ADD] = operate_LEATI_ADD,
+typedef void (*operate_function)(const float *, int, const float *, int, float *, int64_t);
+
+static operate_function operate_of(const leati_range_job *job) {
+    static const operate_function kinds[] = {[LEATI_ADD] = operate_LEATI_ADD,
                                              [LEATI_SUB] = operate_LEATI_SUB,
                                              [LEATI_MUL] = operate_LEATI_MUL,
                                              [LEATI_DIV] = operate_LEATI_DIV,
@@ -139,20 +142,60 @@ static void binary(const leati_range_job *job, int64_t first, int64_t last) {
                                              [LEATI_EQUAL] = operate_LEATI_EQUAL,
                                              [LEATI_GREATER] = operate_LEATI_GREATER,
                                              [LEATI_GREATER_EQUAL] = operate_LEATI_GREATER_EQUAL};
-    for (int64_t i = first, count; i < last; i += count) {
-        const float *from[2];
-        count = last - i;
-        for (int operand = 0; operand < 2; operand++) {
-            int64_t stretch = stretch_of(job, operand, i);
-            if (stretch < count) count = stretch;
-            from[operand] = job->in[operand] + i / job->block[operand] * job->step[operand] +
-                            i % job->block[operand] / job->inner[operand] % job->period[operand];
+    return job->keep ? operate_keep : kinds[job->attrs->binary.kind];
+}
+
+#define SHORT_PERIOD (4 * LEATI_LANES) /* a shorter row is repeated first */
+
+/* (rows, period) with an operand that is one row, so short that most of the time would go to its ends.  which: the operand;
+ * the other one is as dst.  `first` may lie within a row. */
+static void operate_repeated(const leati_range_job *job, int which, int64_t first, int64_t last) {
+    float row[SHORT_PERIOD * (SHORT_PERIOD + 1)];
+    int64_t period = job->dim[1], stretch = period * SHORT_PERIOD;
+    operate_function function = operate_of(job);
+    for (int64_t i = 0; i < stretch + period; i++) row[i] = job->in[which][i % period];
+    const float *repeated = row + first % period, *whole = job->in[!which];
+    for (int64_t i = first; i < last; i += stretch) {
+        int64_t count = last - i < stretch ? last - i : stretch;
+        if (which == 1)
+            function(whole + i, 1, repeated, 1, job->out[0] + i, count);
+        else
+            function(repeated, 1, whole + i, 1, job->out[0] + i, count);
+        if (job->attrs->post.kinds) apply_post(&job->attrs->post.function, job->out[0] + i, count);
+    }
+}
+
+/* Elements first to last - 1 of dst, a row (or what of it is in there) at once. */
+static void binary(const leati_range_job *job, int64_t first, int64_t last) {
+    int64_t index[LEAT_MAX_RANK], from[2] = {0, 0}, rest = first;
+    int inner = job->axes - 1;
+    int64_t most = job->attrs->post.kinds ? 4096 : INT64_MAX; /* what a function follows stays near */
+    operate_function function = operate_of(job);
+    if (first >= last) return;
+    for (int k = 0; k < 2 && inner == 1 && job->dim[1] < SHORT_PERIOD; k++)
+        if (job->by[k][0] == 0 && job->by[k][1] == 1 && job->by[!k][0] == job->dim[1] &&
+            job->by[!k][1] == 1) {
+            operate_repeated(job, k, first, last);
+            return;
         }
-        bool post = job->attrs->post.kinds;
-        if (post && count > NEAR) count = NEAR;
-        kinds[job->attrs->binary.kind](from[0], job->inner[0] == 1, from[1], job->inner[1] == 1,
-                                       job->out[0] + i, count);
-        if (post) apply_post(&job->attrs->post.function, job->out[0] + i, count);
+    for (int axis = inner; axis >= 0; axis--) {
+        index[axis] = rest % job->dim[axis];
+        rest /= job->dim[axis];
+        for (int k = 0; k < 2; k++) from[k] += index[axis] * job->by[k][axis];
+    }
+    for (int64_t i = first, count; i < last; i += count) {
+        count = job->dim[inner] - index[inner] < last - i ? job->dim[inner] - index[inner] : last - i;
+        if (count > most) count = most;
+        function(job->in[0] + from[0], job->by[0][inner] != 0, job->in[1] + from[1], job->by[1][inner] != 0,
+                 job->out[0] + i, count);
+        if (job->attrs->post.kinds) apply_post(&job->attrs->post.function, job->out[0] + i, count);
+        index[inner] += count;
+        for (int k = 0; k < 2; k++) from[k] += count * job->by[k][inner];
+        for (int axis = inner; axis > 0 && index[axis] == job->dim[axis]; axis--) {
+            for (int k = 0; k < 2; k++) from[k] += job->by[k][axis - 1] - job->dim[axis] * job->by[k][axis];
+            index[axis] = 0;
+            index[axis - 1]++;
+        }
     }
 }
 
@@ -195,12 +238,12 @@ LEATI_INLINE void draw(const leati_range_job *job, uint64_t block, uint32_t thre
 static void dropout(const leati_range_job *job, int64_t first, int64_t last) {
     uint32_t threshold = (uint32_t)leati_dropout_threshold(job->attrs->dropout.rate);
     float scale = leati_dropout_scale(job->attrs->dropout.rate), factor[4 * LEATI_LANES];
-    const float *src = job->in[0];
+    const float *src = job->in[0]; /* NULL: the factors themselves are asked for */
     float *dst = job->out[0];
     for (int64_t i = first; i < last; i += 4 * LEATI_LANES) {
         draw(job, (uint64_t)(i / 4), threshold, scale, factor);
         for (int64_t j = 0; j < 4 * LEATI_LANES && i + j < last; j += LEATI_LANES) {
-            vf f = v_load(factor + j), x = v_load_part(src + i + j, last - i - j);
+            vf f = v_load(factor + j), x = src ? v_load_part(src + i + j, last - i - j) : v_all(1);
             v_store_part(dst + i + j, v_select((vi)(f > v_all(0)), x * f, v_all(0)), last - i - j);
         }
     }

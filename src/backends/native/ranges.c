@@ -23,7 +23,6 @@ leat_status leati_range_run(const leati_kernel *kernel, void *const *args, const
     for (int i = 0; i < s->reads; i++) job.in[i] = args[i];
     for (int i = 0; i < s->written; i++) job.out[i] = args[s->writes + i];
     job.key = leati_mix(run->seed, run->step);
-    job.sums = run->scratch;
     if (s->threads == 1) {
         s->range(&job, 0, s->count);
         return LEAT_OK;
@@ -94,96 +93,12 @@ leat_status leati_native_eltwise_bwd(const leati_task *task, leati_kernel *kerne
     return LEAT_OK;
 }
 
-leat_status leati_native_dropout(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
-    if (task->attrs->dropout.shared) {
-        snprintf(why, LEATI_REASON_BYTES, "draws shared along an axis");
-        return LEAT_OK;
-    }
-    leati_range_state *s;
-    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
-    leati_range_share(s, task, 8 * leati_task_bytes(task)); /* the draws cost more than the memory */
-    return LEAT_OK;
-}
-
 leat_status leati_native_random_normal(const leati_task *task, leati_kernel *kernel, char *why,
                                        leat_error *err) {
     (void)why;
     leati_range_state *s;
     LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
     leati_range_share(s, task, 8 * leati_task_bytes(task));
-    return LEAT_OK;
-}
-
-/* Where the elements of an operand lie, where broadcasting repeats it in that way only: axes of 1 innermost, then axes that
- * it has, then axes of 1, then axes that it has. */
-static bool repeats(const leati_desc *operand, const leati_desc *dst, leati_range_job *job, int at) {
-    int axis = dst->rank - 1, shift = dst->rank - operand->rank;
-    int64_t inner = 1, period = 1, block = 1;
-    for (; axis >= 0 && (axis < shift || operand->shape[axis - shift] == 1); axis--)
-        inner *= dst->shape[axis];
-    for (; axis >= shift && operand->shape[axis - shift] == dst->shape[axis]; axis--)
-        period *= dst->shape[axis];
-    block = inner * period;
-    for (; axis >= 0 && (axis < shift || operand->shape[axis - shift] == 1); axis--)
-        block *= dst->shape[axis];
-    for (; axis >= shift && operand->shape[axis - shift] == dst->shape[axis]; axis--) continue;
-    for (; axis >= 0; axis--)
-        if (dst->shape[axis] != 1) return false;
-    job->inner[at] = inner > 0 ? inner : 1;
-    job->period[at] = period > 0 ? period : 1;
-    job->block[at] = block > 0 ? block : 1;
-    job->step[at] = period;
-    return true;
-}
-
-leat_status leati_native_binary(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
-    leati_range_state *s;
-    leati_range_job job = {0};
-    if (task->inputs[0].dtype != LEAT_F32) {
-        snprintf(why, LEATI_REASON_BYTES, "not f32");
-        return LEAT_OK;
-    }
-    for (int i = 0; i < 2; i++)
-        if (!repeats(&task->inputs[i], &task->outputs[0], &job, i)) {
-            snprintf(why, LEATI_REASON_BYTES, "broadcast along separate axes");
-            return LEAT_OK;
-        }
-    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
-    for (int i = 0; i < 2; i++) {
-        s->job.inner[i] = job.inner[i];
-        s->job.period[i] = job.period[i];
-        s->job.block[i] = job.block[i];
-        s->job.step[i] = job.step[i];
-    }
-    leati_range_share(s, task, leati_task_bytes(task));
-    return LEAT_OK;
-}
-
-leat_status leati_native_reduce(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
-    const leati_desc *src = &task->inputs[0];
-    int axis = 0;
-    int64_t rows = 1, reduced = 1, columns = 1;
-    if (task->attrs->reduce.kind != LEATI_REDUCE_SUM && task->attrs->reduce.kind != LEATI_REDUCE_MEAN) {
-        snprintf(why, LEATI_REASON_BYTES, "an extreme");
-        return LEAT_OK;
-    }
-    for (; axis < src->rank && !(task->attrs->reduce.axes >> axis & 1); axis++) rows *= src->shape[axis];
-    for (; axis < src->rank && task->attrs->reduce.axes >> axis & 1; axis++) reduced *= src->shape[axis];
-    for (; axis < src->rank && !(task->attrs->reduce.axes >> axis & 1); axis++) columns *= src->shape[axis];
-    if (axis < src->rank || reduced == 0) {
-        snprintf(why, LEATI_REASON_BYTES,
-                 axis < src->rank ? "axes that are not neighbours" : "nothing to reduce");
-        return LEAT_OK;
-    }
-    leati_range_state *s;
-    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
-    s->count = rows;
-    s->unit = 1;
-    s->job.reduced = reduced;
-    s->job.columns = columns;
-    kernel->scratch_bytes = (size_t)columns * sizeof(double);
-    leati_range_share(s, task,
-                      columns == 1 ? leati_task_bytes(task) : 0); /* the sums of columns are one thread's */
     return LEAT_OK;
 }
 

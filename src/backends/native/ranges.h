@@ -16,6 +16,8 @@ typedef struct leati_range_state {
     int64_t count, unit; /* elements; stretches are multiples of unit */
     int inputs, reads;   /* args[0 .. reads - 1] are in, the others from `writes` on out */
     int writes, written;
+    leati_range draw; /* DROPOUT with shared draws: makes so many factors */
+    int64_t draws;
 } leati_range_state;
 
 /* Fills *kernel with a state for the loop of the task's op: count, elements of output 0, in stretches of 64; reads all

@@ -20,10 +20,118 @@ static double row_sum(const float *from, int64_t count) {
     return sum;
 }
 
-static void column_sums(const float *from, int64_t rows, int64_t columns, double *restrict sums) {
-    for (int64_t j = 0; j < columns; j++) sums[j] = 0;
-    for (int64_t i = 0; i < rows; i++, from += columns)
-        for (int64_t j = 0; j < columns; j++) sums[j] += (double)from[j];
+/* Largest or smallest of two, NaN before all. */
+LEATI_INLINE double extreme_of(double a, double b, bool maximum) {
+    return b != b || (maximum ? b > a : b < a) ? b : a;
+}
+
+LEATI_INLINE vf v_extreme(vf a, vf b, bool maximum) {
+    return v_select((vi)(maximum ? b > a : b < a) | v_nan(b), b, a);
+}
+
+LEATI_INLINE double row_extreme(const float *from, int64_t count, bool maximum) {
+    double best = (double)from[0];
+    int64_t i = 0;
+    if (count >= LEATI_LANES) {
+        float lanes[LEATI_LANES];
+        vf acc = v_load(from);
+        for (i = LEATI_LANES; i + LEATI_LANES <= count; i += LEATI_LANES)
+            acc = v_extreme(acc, v_load(from + i), maximum);
+        v_store(lanes, acc);
+        for (int k = 0; k < LEATI_LANES; k++) best = extreme_of(best, (double)lanes[k], maximum);
+    }
+    for (; i < count; i++) best = extreme_of(best, (double)from[i], maximum);
+    return best;
+}
+
+typedef enum fold_kind { FOLD_SUM, FOLD_MAX, FOLD_MIN } fold_kind;
+
+LEATI_INLINE double fold_two(double a, double b, fold_kind kind) {
+    return kind == FOLD_SUM ? a + b : extreme_of(a, b, kind == FOLD_MAX);
+}
+
+LEATI_INLINE vf v_fold(vf a, vf b, fold_kind kind) {
+    return kind == FOLD_SUM ? a + b : v_extreme(a, b, kind == FOLD_MAX);
+}
+
+LEATI_INLINE void fold_lanes(double *to, vf x, fold_kind kind) {
+    float lanes[LEATI_LANES];
+    v_store(lanes, x);
+    for (int k = 0; k < LEATI_LANES; k++) to[k] = fold_two(to[k], (double)lanes[k], kind);
+}
+
+#define FOLD_ROWS 16 /* whose sums are float; their rows are read side by side */
+
+/* acc (columns) with rows, at most FOLD_ROWS and at least 1. */
+LEATI_INLINE void fold_some(const float *from, int64_t rows, int64_t columns, double *acc, fold_kind kind) {
+    int64_t j = 0;
+    for (; j + 2 * LEATI_LANES <= columns; j += 2 * LEATI_LANES) {
+        vf a = v_load(from + j), b = v_load(from + j + LEATI_LANES);
+        for (int64_t i = 1; i < rows; i++) {
+            a = v_fold(a, v_load(from + i * columns + j), kind);
+            b = v_fold(b, v_load(from + i * columns + j + LEATI_LANES), kind);
+        }
+        fold_lanes(acc + j, a, kind);
+        fold_lanes(acc + j + LEATI_LANES, b, kind);
+    }
+    for (; j < columns; j++)
+        for (int64_t i = 0; i < rows; i++) acc[j] = fold_two(acc[j], (double)from[i * columns + j], kind);
+}
+
+#define FOLD_NARROW 32 /* columns */
+
+/* The same for few columns, of which a vector has no whole number: LEATI_LANES rows are `columns` vectors, and what stands
+ * at one place in them is always of one column.  Returns the rows that it took. */
+LEATI_INLINE int64_t fold_narrow(const float *from, int64_t rows, int64_t columns, double *acc,
+                                 fold_kind kind) {
+    int64_t groups = rows / LEATI_LANES, floats = columns * LEATI_LANES;
+    float sums[FOLD_NARROW * LEATI_LANES];
+    for (int64_t first = 0; first < groups; first += 4 * FOLD_ROWS) {
+        int64_t last = groups - first < 4 * FOLD_ROWS ? groups : first + 4 * FOLD_ROWS;
+        memcpy(sums, from + first * floats, (size_t)floats * sizeof *sums);
+        for (int64_t g = first + 1; g < last; g++)
+            for (int64_t v = 0; v < floats; v += LEATI_LANES)
+                v_store(sums + v, v_fold(v_load(sums + v), v_load(from + g * floats + v), kind));
+        for (int64_t e = 0, column = 0; e < floats; e++, column = column + 1 < columns ? column + 1 : 0)
+            acc[column] = fold_two(acc[column], (double)sums[e], kind);
+    }
+    return groups * LEATI_LANES;
+}
+
+LEATI_INLINE void fold_columns(const float *from, int64_t rows, int64_t columns, double *acc,
+                               fold_kind kind) {
+    int64_t i = 0;
+    if (columns <= FOLD_NARROW && columns % LEATI_LANES != 0) i = fold_narrow(from, rows, columns, acc, kind);
+    for (; i < rows; i += FOLD_ROWS)
+        fold_some(from + i * columns, rows - i < FOLD_ROWS ? rows - i : FOLD_ROWS, columns, acc, kind);
+}
+
+/* (reduced, columns) into acc (columns). */
+LEATI_INLINE void fold_leaf(const leati_range_job *job, const float *from, double *acc, fold_kind kind) {
+    if (job->columns > 1)
+        fold_columns(from, job->reduced, job->columns, acc, kind);
+    else if (kind == FOLD_SUM)
+        *acc += row_sum(from, job->reduced);
+    else
+        *acc = extreme_of(*acc, row_extreme(from, job->reduced, kind == FOLD_MAX), kind == FOLD_MAX);
+}
+
+/* A row: leaves at the places that the axes say, each with its place in acc. */
+LEATI_INLINE void fold_row(const leati_range_job *job, const float *from, double *acc, fold_kind kind) {
+    int64_t index[LEAT_MAX_RANK] = {0};
+    double start = kind == FOLD_SUM ? 0 : kind == FOLD_MAX ? -INFINITY : INFINITY;
+    for (int64_t j = 0; j < job->inside; j++) acc[j] = start;
+    for (int axis = 0; axis >= 0;) {
+        fold_leaf(job, from, acc, kind);
+        for (axis = job->axes - 1; axis >= 0; axis--) {
+            from += job->by[0][axis];
+            acc += job->by[1][axis];
+            if (++index[axis] < job->dim[axis]) break;
+            from -= job->dim[axis] * job->by[0][axis];
+            acc -= job->dim[axis] * job->by[1][axis];
+            index[axis] = 0;
+        }
+    }
 }
 
 /* Rows that fill no vector: what is done once for each would cost more than its sum. */
@@ -36,24 +144,25 @@ static void short_row_sums(const float *restrict from, float *restrict to, int64
     }
 }
 
-/* (rows, reduced, columns) to (rows, columns), for rows first to last - 1. */
+/* Rows first to last - 1 of job->step floats each, every one to job->inside. */
 static void reduce(const leati_range_job *job, int64_t first, int64_t last) {
-    int64_t reduced = job->reduced, columns = job->columns;
-    double divisor = job->attrs->reduce.kind == LEATI_REDUCE_MEAN ? (double)reduced : 1;
-    if (columns == 1 && reduced < LEATI_LANES) {
-        const float *from = job->in[0] + first * reduced;
-        short_row_sums(from, job->out[0] + first, last - first, reduced, 1 / divisor);
+    leati_reduce kind = job->attrs->reduce.kind;
+    bool sum = kind == LEATI_REDUCE_SUM || kind == LEATI_REDUCE_MEAN;
+    if (sum && job->axes == 0 && job->columns == 1 && job->reduced < LEATI_LANES) {
+        short_row_sums(job->in[0] + first * job->reduced, job->out[0] + first, last - first, job->reduced,
+                       1 / job->divisor);
         return;
     }
     for (int64_t row = first; row < last; row++) {
-        const float *from = job->in[0] + row * reduced * columns;
-        float *to = job->out[0] + row * columns;
-        if (columns == 1) {
-            *to = (float)(row_sum(from, reduced) / divisor);
-            continue;
-        }
-        column_sums(from, reduced, columns, job->sums);
-        for (int64_t j = 0; j < columns; j++) to[j] = (float)(job->sums[j] / divisor);
+        const float *from = job->in[0] + row * job->step;
+        float *to = job->out[0] + row * job->inside;
+        if (sum)
+            fold_row(job, from, job->sums, FOLD_SUM);
+        else if (kind == LEATI_REDUCE_MAX)
+            fold_row(job, from, job->sums, FOLD_MAX);
+        else
+            fold_row(job, from, job->sums, FOLD_MIN);
+        for (int64_t j = 0; j < job->inside; j++) to[j] = (float)(job->sums[j] / job->divisor);
     }
 }
 
