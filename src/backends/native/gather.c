@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GATHER and GATHER_BWD: the indices are read and checked first, then threads share rows.  Layer: backends/native. */
+/* GATHER, GATHER_BWD, ONE_HOT: the indices are read and checked first, then threads share rows.  Layer: backends/native. */
 #include <stdio.h>
+#include <string.h>
 
 #include "backends/native/isa.h"
 #include "backends/native/ops.h"
@@ -79,4 +80,32 @@ leat_status leati_native_gather_bwd(const leati_task *task, leati_kernel *kernel
                                     leat_error *err) {
     (void)why;
     return prepare(task, kernel, err);
+}
+
+/* An index that is no class gives a row of zeros. */
+static leat_status run_one_hot(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                               leat_error *err) {
+    const gather_state *s = kernel->state;
+    float *dst = args[1];
+    (void)run, (void)err;
+    if (s->count * s->columns > 0) memset(dst, 0, (size_t)(s->count * s->columns) * sizeof *dst);
+    for (int64_t i = 0; i < s->count; i++) {
+        int64_t index = leati_index_at(s->dtype, args[0], i, s->columns);
+        if (index >= 0) dst[i * s->columns + index] = 1;
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_native_one_hot(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    gather_state *s = leati_calloc(1, sizeof *s);
+    (void)why;
+    if (!s) return leati_fail_memory(err, sizeof *s, "classes");
+    s->dtype = task->inputs[0].dtype;
+    s->count = leati_desc_count(&task->inputs[0]);
+    s->columns = task->attrs->one_hot.depth;
+    kernel->state = s;
+    kernel->destroy = leati_free;
+    kernel->run = run_one_hot;
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native");
+    return LEAT_OK;
 }

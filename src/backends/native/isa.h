@@ -51,7 +51,7 @@ typedef struct leati_range_job {
     uint64_t key;                   /* DROPOUT, RANDOM_NORMAL */
     const int64_t *indices;         /* GATHER, GATHER_BWD */
     const leati_geometry *geometry; /* POOLING, by images; RESAMPLE, by rows */
-    leat_dtype dtype;               /* IN_TOP_K: of the targets */
+    leat_dtype dtype;               /* CAST: of the source; IN_TOP_K: of the targets */
     int64_t reduced,
         columns; /* SOFTMAX and its kin: (rows, reduced, columns); REDUCE: the innermost two; GATHER: indices, columns of the table */
     double *sums; /* REDUCE: (columns) */
@@ -91,6 +91,9 @@ typedef struct leati_depthwise_job {
 typedef struct leati_native_isa {
     const char *name;
     leati_range ranges[LEATI_OP_COUNT]; /* NULL: none */
+    /* to[i][j] = from[j][i] for i, j < lanes, elements of four bytes, rows so many apart */
+    void (*turn_square)(float *to, int64_t to_step, const float *from, int64_t from_step);
+    int64_t lanes;
     void (*matvec)(const leati_matvec_job *job);
     void (*pack_panels)(const float *b, int64_t k, int64_t n, float *packed);
     void (*outer)(const leati_outer_job *job);

@@ -9,12 +9,14 @@
 #include "backends/native/reduce_body.h"
 #include "backends/native/resample_body.h"
 #include "backends/native/softmax_body.h"
+#include "backends/native/turn_body.h"
 
 const leati_native_isa LEATI_ISA = {
     .name = LEATI_ISA_NAME,
     .ranges = {[LEATI_OP_ELTWISE] = eltwise,
                [LEATI_OP_ELTWISE_BWD] = eltwise_bwd,
                [LEATI_OP_BINARY] = binary,
+               [LEATI_OP_CAST] = cast,
                [LEATI_OP_DROPOUT] = dropout,
                [LEATI_OP_RANDOM_NORMAL] = random_normal,
                [LEATI_OP_GATHER] = gather,
@@ -37,6 +39,8 @@ const leati_native_isa LEATI_ISA = {
                [LEATI_OP_UPDATE_ADAM] = update_adam,
                [LEATI_OP_UPDATE_ADAMAX] = update_adamax,
                [LEATI_OP_UPDATE_NADAM] = update_nadam},
+    .turn_square = turn_square,
+    .lanes = LEATI_LANES,
     .matvec = matvec,
     .pack_panels = pack_panels,
     .outer = outer,

@@ -273,6 +273,25 @@ static void random_normal(const leati_range_job *job, int64_t first, int64_t las
     }
 }
 
+#define CAST(type)                                                                                           \
+    {                                                                                                        \
+        const type *restrict from = (const type *)(const void *)job->in[0];                                  \
+        for (int64_t i = first; i < last; i++) to[i] = (float)from[i] * scale;                               \
+        return;                                                                                              \
+    }
+
+static void cast(const leati_range_job *job, int64_t first, int64_t last) {
+    float *restrict to = job->out[0], scale = job->attrs->cast.scale;
+    switch (job->dtype) {
+    case LEAT_F32: CAST(float)
+    case LEAT_F64: CAST(double)
+    case LEAT_I32: CAST(int32_t)
+    case LEAT_I64: CAST(int64_t)
+    case LEAT_U8: CAST(uint8_t)
+    }
+}
+#undef CAST
+
 /* The formulas stand in engine/ops/update.c.  in: scalars, g; out: p, slots. */
 static void moving_average(const leati_range_job *job, int64_t first, int64_t last) {
     const float *restrict value = job->in[0];

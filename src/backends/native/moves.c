@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops that move elements of four bytes without computing: SLICE, PAD, TRANSPOSE, BROADCAST, REVERSE.  Each is one copy
- * between strided arrays; axes that lie together in both are made one, so that the innermost is long.
- * Layer: backends/native. */
+ * between strided arrays; axes that lie together in both are made one, so that the innermost is long.  Where the axis that
+ * is innermost in the source is not so in the destination, squares of both are copied, so that whole lines of the cache are
+ * read and written.  CONCAT, of any type, is rows of bytes.  Layer: backends/native. */
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/native/isa.h"
 #include "backends/native/ops.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "engine/infer.h"
 
 #define THREAD_BYTES 2097152 /* that each thread must have to move */
 
@@ -16,10 +19,12 @@ typedef struct moves_state {
     int axes; /* at least 1 */
     int64_t dim[LEAT_MAX_RANK + 1], to[LEAT_MAX_RANK + 1], from[LEAT_MAX_RANK + 1];
     int64_t first_to, first_from;
-    int64_t rows; /* product of all dimensions but the last */
-    bool fill;    /* PAD: all of dst with value before */
+    int64_t rows; /* product of all dimensions but the last; squares: of all but the last two, times tiles */
+    int64_t tile, tiles; /* squares: how many elements of the last axis but one are copied at once; 0: rows */
+    bool fill;           /* PAD: all of dst with value before */
     float value;
     int64_t fill_count;
+    const leati_native_isa *isa;
     int threads;
 } moves_state;
 
@@ -57,6 +62,50 @@ static void copy_rows(const moves_state *s, float *dst, const float *src, int64_
     }
 }
 
+#define SQUARE 16 /* elements: a line of the cache */
+
+static void copy_corner(const moves_state *s, float *to, const float *from, int64_t count, int64_t length) {
+    int64_t to_step = s->to[s->axes - 2], from_step = s->from[s->axes - 1];
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t k = 0; k < length; k++)
+            memcpy(to + i * to_step + k, from + k * from_step + i, sizeof *to);
+}
+
+/* `count` elements of the last axis but one, all of the last. */
+static void copy_square(const moves_state *s, float *to, const float *from, int64_t count) {
+    int64_t length = s->dim[s->axes - 1], to_step = s->to[s->axes - 2], from_step = s->from[s->axes - 1];
+    int64_t lanes = s->isa->lanes, whole = count / lanes * lanes;
+    for (int64_t j = 0; j < length; j += lanes, to += lanes, from += lanes * from_step) {
+        int64_t rows = length - j < lanes ? length - j : lanes;
+        if (rows < lanes) whole = 0;
+        for (int64_t i = 0; i < whole; i += lanes)
+            s->isa->turn_square(to + i * to_step, to_step, from + i, from_step);
+        if (whole < count) copy_corner(s, to + whole * to_step, from + whole, count - whole, rows);
+    }
+}
+
+static void copy_squares(const moves_state *s, float *dst, const float *src, int64_t first, int64_t last) {
+    int across = s->axes - 2; /* innermost in the source */
+    for (int64_t at = first; at < last; at++) {
+        int64_t rest = at / s->tiles, begin = at % s->tiles * s->tile;
+        int64_t to = s->first_to + begin * s->to[across], from = s->first_from + begin;
+        for (int i = across - 1; i >= 0; i--) {
+            to += rest % s->dim[i] * s->to[i];
+            from += rest % s->dim[i] * s->from[i];
+            rest /= s->dim[i];
+        }
+        int64_t left = s->dim[across] - begin;
+        copy_square(s, dst + to, src + from, left < s->tile ? left : s->tile);
+    }
+}
+
+static void copy(const moves_state *s, float *dst, const float *src, int64_t first, int64_t last) {
+    if (s->tile > 0)
+        copy_squares(s, dst, src, first, last);
+    else
+        copy_rows(s, dst, src, first, last);
+}
+
 static void fill(const moves_state *s, float *dst, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) dst[i] = s->value;
 }
@@ -67,7 +116,7 @@ static leat_status run_moves(const leati_kernel *kernel, void *const *args, cons
     (void)run, (void)err;
     if (s->threads == 1) {
         if (s->fill) fill(s, args[1], 0, s->fill_count);
-        copy_rows(s, args[1], args[0], 0, s->rows);
+        copy(s, args[1], args[0], 0, s->rows);
         return LEAT_OK;
     }
 #pragma omp parallel num_threads(s->threads)
@@ -79,7 +128,7 @@ static leat_status run_moves(const leati_kernel *kernel, void *const *args, cons
         }
 #pragma omp for schedule(static, 1)
         for (int t = 0; t < s->threads; t++)
-            copy_rows(s, args[1], args[0], s->rows * t / s->threads, s->rows * (t + 1) / s->threads);
+            copy(s, args[1], args[0], s->rows * t / s->threads, s->rows * (t + 1) / s->threads);
     }
     return LEAT_OK;
 }
@@ -108,6 +157,26 @@ static void add_axis(moves_state *s, int64_t dim, int64_t to, int64_t from) {
     s->from[s->axes++] = from;
 }
 
+/* Squares where the last axis strides over the source, and another one does not. */
+static void find_squares(moves_state *s) {
+    int last = s->axes - 1, across = last - 1;
+    if (s->to[last] != 1 || s->from[last] == 1 || s->from[last] == 0) return;
+    while (across >= 0 && s->from[across] != 1) across--;
+    if (across < 0) return;
+    int64_t dim = s->dim[across], to = s->to[across];
+    for (; across + 1 < last; across++) {
+        s->dim[across] = s->dim[across + 1];
+        s->to[across] = s->to[across + 1];
+        s->from[across] = s->from[across + 1];
+    }
+    s->dim[across] = dim;
+    s->to[across] = to;
+    s->from[across] = 1;
+    s->tile = s->dim[last] < SQUARE ? SQUARE * SQUARE : SQUARE;
+    s->tiles = (dim + s->tile - 1) / s->tile;
+    s->rows = s->rows / dim * s->tiles;
+}
+
 static void describe(moves_state *s, const leati_task *task) {
     const leati_desc *src = &task->inputs[0], *dst = &task->outputs[0];
     const leati_attrs *a = task->attrs;
@@ -134,9 +203,15 @@ static void describe(moves_state *s, const leati_task *task) {
     }
     s->rows = 1;
     for (int i = 0; i + 1 < s->axes; i++) s->rows *= s->dim[i];
+    find_squares(s);
     s->fill = task->op == LEATI_OP_PAD;
     s->value = a->pad.value;
     s->fill_count = leati_desc_count(dst);
+}
+
+static int threads_for(const leati_task *task) {
+    int64_t most = (int64_t)leati_desc_bytes(&task->outputs[0]) / THREAD_BYTES;
+    return most < 1 ? 1 : most < task->threads ? (int)most : task->threads;
 }
 
 static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
@@ -151,9 +226,9 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
     }
     moves_state *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a copy");
+    s->isa = leati_native_isa_of();
     describe(s, task);
-    int64_t most = (int64_t)leati_desc_bytes(&task->outputs[0]) / THREAD_BYTES;
-    s->threads = most < 1 ? 1 : most < task->threads ? (int)most : task->threads;
+    s->threads = threads_for(task);
     kernel->state = s;
     kernel->destroy = leati_free;
     kernel->run = run_moves;
@@ -171,3 +246,50 @@ MOVE(pad)
 MOVE(transpose)
 MOVE(broadcast)
 MOVE(reverse)
+
+typedef struct concat_state {
+    int64_t rows;                        /* outside of the axis */
+    size_t bytes[LEATI_MAX_INPUTS], row; /* of each input's part of a row, and of a whole one */
+    int inputs, threads;
+} concat_state;
+
+static void join_rows(const concat_state *s, void *const *args, int64_t first, int64_t last) {
+    unsigned char *to = (unsigned char *)args[s->inputs] + (size_t)first * s->row;
+    for (int64_t row = first; row < last; row++)
+        for (int i = 0; i < s->inputs; i++) {
+            if (s->bytes[i] > 0)
+                memcpy(to, (const unsigned char *)args[i] + (size_t)row * s->bytes[i], s->bytes[i]);
+            to += s->bytes[i];
+        }
+}
+
+static leat_status run_concat(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                              leat_error *err) {
+    const concat_state *s = kernel->state;
+    (void)run, (void)err;
+#pragma omp parallel for num_threads(s->threads) schedule(static, 1) if (s->threads > 1)
+    for (int t = 0; t < s->threads; t++)
+        join_rows(s, args, s->rows * t / s->threads, s->rows * (t + 1) / s->threads);
+    return LEAT_OK;
+}
+
+leat_status leati_native_concat(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    const leati_desc *dst = &task->outputs[0];
+    concat_state *s = leati_calloc(1, sizeof *s);
+    (void)why;
+    if (!s) return leati_fail_memory(err, sizeof *s, "a concatenation");
+    leati_axis_split whole = leati_split_at(dst, task->attrs->concat.axis);
+    size_t element = (size_t)whole.inner * leat_dtype_bytes(dst->dtype);
+    s->rows = whole.outer;
+    s->inputs = task->input_count;
+    for (int i = 0; i < s->inputs; i++) {
+        s->bytes[i] = (size_t)task->inputs[i].shape[task->attrs->concat.axis] * element;
+        s->row += s->bytes[i];
+    }
+    s->threads = threads_for(task);
+    kernel->state = s;
+    kernel->destroy = leati_free;
+    kernel->run = run_concat;
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native copy");
+    return LEAT_OK;
+}

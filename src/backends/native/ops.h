@@ -22,6 +22,9 @@
     X(RANDOM_NORMAL, random_normal)                                                                          \
     X(GATHER, gather)                                                                                        \
     X(GATHER_BWD, gather_bwd)                                                                                \
+    X(ONE_HOT, one_hot)                                                                                      \
+    X(CAST, cast)                                                                                            \
+    X(CONCAT, concat)                                                                                        \
     X(SLICE, slice)                                                                                          \
     X(PAD, pad)                                                                                              \
     X(TRANSPOSE, transpose)                                                                                  \

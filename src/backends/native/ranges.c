@@ -93,6 +93,18 @@ leat_status leati_native_eltwise_bwd(const leati_task *task, leati_kernel *kerne
     return LEAT_OK;
 }
 
+leat_status leati_native_cast(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    leati_range_state *s;
+    if (task->attrs->cast.dtype != LEAT_F32) {
+        snprintf(why, LEATI_REASON_BYTES, "to %s", leat_dtype_name(task->attrs->cast.dtype));
+        return LEAT_OK;
+    }
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
+    s->job.dtype = task->inputs[0].dtype;
+    leati_range_share(s, task, leati_task_bytes(task));
+    return LEAT_OK;
+}
+
 leat_status leati_native_random_normal(const leati_task *task, leati_kernel *kernel, char *why,
                                        leat_error *err) {
     (void)why;
