@@ -157,6 +157,12 @@ typedef struct bench_case {
             2.0 * n * 64 * 256 * (64 + 72), 1 | 16 | 32                                                      \
     }
 
+#define FUNCTION_CASES(tag, function, a_)                                                                    \
+    {tag " 64x4096", LEATI_OP_ELTWISE, {.eltwise = {function, a_, 0, 0}}, 1, {DIMS(64, 4096)}, 0, 0}, {      \
+        tag "_bwd 64x4096", LEATI_OP_ELTWISE_BWD, {.eltwise = {function, a_, 0, 0}}, 2,                      \
+            {DIMS(64, 4096), DIMS(64, 4096)}, 0, 0                                                           \
+    }
+
 static const bench_case cases[] = {
     CONV_CASES("28x28x1 32, n 64", 64, 28, 1, 26, 32),
     CONV_CASES("26x26x32 64, n 64", 64, 26, 32, 24, 64),
@@ -276,6 +282,13 @@ static const bench_case cases[] = {
      {DIMS(128, 24, 24, 64)},
      0,
      0},
+    FUNCTION_CASES("exp", LEATI_FN_EXP, 0),
+    FUNCTION_CASES("log", LEATI_FN_LOG, 0),
+    FUNCTION_CASES("sqrt", LEATI_FN_SQRT, 0),
+    FUNCTION_CASES("abs", LEATI_FN_ABS, 0),
+    FUNCTION_CASES("gelu", LEATI_FN_GELU, 0),
+    FUNCTION_CASES("silu", LEATI_FN_SILU, 0),
+    FUNCTION_CASES("pow -1/2", LEATI_FN_POW, -0.5f),
     {"tanh 1x128", LEATI_OP_ELTWISE, {.eltwise = {LEATI_FN_TANH, 0, 0, 0}}, 1, {DIMS(1, 128)}, 0, 0},
     {"add 128x24x24x64",
      LEATI_OP_BINARY,

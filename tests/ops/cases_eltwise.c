@@ -13,6 +13,16 @@
         }                                                                                                    \
     }
 
+/* Up to where functions end: no differences are taken. */
+#define FAR(title, f, pa, lo, hi)                                                                            \
+    {                                                                                                        \
+        .name = "eltwise far " title, .op = LEATI_OP_ELTWISE,                                                \
+        .attrs = {.eltwise = {.function = LEATI_FN_##f, .a = (pa)}}, .input_count = 1, .bends = true,        \
+        .inputs = {                                                                                          \
+            OP_FILLED(OP_DISTINCT, lo, hi, 213)                                                              \
+        }                                                                                                    \
+    }
+
 const op_case cases_eltwise[] = {CASE("relu", RELU, 0, INFINITY, 0, OP_SIGNED, 0.1, 2),
                                  CASE("relu, slope", RELU, 0.3f, INFINITY, 0, OP_SIGNED, 0.1, 2),
                                  CASE("relu, maximum", RELU, 0, 6, 0, OP_DISTINCT, -5.4, 11.6),
@@ -38,6 +48,12 @@ const op_case cases_eltwise[] = {CASE("relu", RELU, 0, INFINITY, 0, OP_SIGNED, 0
                                  CASE("silu", SILU, 0, 0, 0, OP_UNIFORM, -4, 4),
                                  CASE("mish", MISH, 0, 0, 0, OP_UNIFORM, -4, 4),
                                  CASE("hard_swish", HARD_SWISH, 0, 0, 0, OP_DISTINCT, -5.9, 6.1),
+                                 FAR("exp", EXP, 0, -115, 95),
+                                 FAR("log", LOG, 0, -0.5, 1),
+                                 FAR("log, large", LOG, 0, -1, 3e38),
+                                 FAR("log, denormal", LOG, 0, 1e-42, 3e-38),
+                                 FAR("sigmoid", SIGMOID, 0, -120, 120),
+                                 FAR("softplus", SOFTPLUS, 0, -120, 120),
                                  {.name = "eltwise of nothing",
                                   .op = LEATI_OP_ELTWISE,
                                   .attrs = {.eltwise = {.function = LEATI_FN_TANH}},

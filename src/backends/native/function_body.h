@@ -32,6 +32,8 @@ LEATI_INLINE vf f_apply(const leati_eltwise *f, vf x) {
     case LEATI_FN_TANH: return v_tanh(x);
     case LEATI_FN_SIGMOID: return v_sigmoid(x);
     case LEATI_FN_HARD_SIGMOID: return v_max(v_min(f->a * x + f->b, v_all(1)), v_all(0));
+    case LEATI_FN_EXP: return v_exp_any(x);
+    case LEATI_FN_LOG: return v_log_any(x);
     case LEATI_FN_SQUARE: return x * x;
     case LEATI_FN_ABS: return v_abs(x);
     case LEATI_FN_LINEAR: return f->a * x + f->b;
@@ -57,6 +59,7 @@ LEATI_INLINE vf f_slope_from_dst(const leati_eltwise *f, vf y) {
     case LEATI_FN_SIGMOID: return y * (1.0f - y);
     case LEATI_FN_HARD_SIGMOID: return v_select((vi)(y > zero) & (vi)(y < one), v_all(f->a), zero);
     case LEATI_FN_EXP: return y;
+    case LEATI_FN_SQRT: return 0.5f / y;
     case LEATI_FN_LINEAR: return v_all(f->a);
     default: return lanes_of(f, y, leati_slope_from_dst);
     }
@@ -73,7 +76,10 @@ LEATI_INLINE vf f_slope_at(const leati_eltwise *f, vf x) {
         vf y = f->a * x + f->b;
         return v_select((vi)(y >= zero) & (vi)(y <= one), v_all(f->a), zero);
     }
+    case LEATI_FN_LOG: return 1.0f / x;
     case LEATI_FN_SQUARE: return x + x;
+    case LEATI_FN_ABS: return v_select((vi)(x > zero), one, v_select((vi)(x < zero), v_all(-1), zero));
+    case LEATI_FN_POW: return f->a == -0.5f ? -0.5f / (x * v_sqrt(x)) : lanes_of(f, x, leati_slope_at);
     case LEATI_FN_LINEAR: return v_all(f->a);
     case LEATI_FN_CLIP: return v_select((vi)(x >= f->a) & (vi)(x <= f->b), one, zero);
     case LEATI_FN_GELU: return 0.5f * (1.0f + v_erf(x * SQRT_HALF)) + x * NORMAL_PEAK * v_exp(-0.5f * x * x);

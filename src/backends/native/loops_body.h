@@ -32,6 +32,10 @@ static void eltwise(const leati_range_job *job, int64_t first, int64_t last) {
     case LEATI_FN_SIGMOID: MAP(v_sigmoid(x));
     case LEATI_FN_LINEAR: MAP(f.a * x + f.b);
     case LEATI_FN_SQUARE: MAP(x * x);
+    case LEATI_FN_EXP: MAP(v_exp_any(x));
+    case LEATI_FN_LOG: MAP(v_log_any(x));
+    case LEATI_FN_GELU: MAP(0.5f * x * (1.0f + v_erf(x * SQRT_HALF)));
+    case LEATI_FN_SILU: MAP(x * v_sigmoid(x));
     default: MAP(f_apply(&f, x));
     }
 }

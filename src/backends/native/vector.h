@@ -139,6 +139,17 @@ LEATI_INLINE vf v_exp(vf x) {
     return (p * r * r + r + 1.0f) * (vf)exponent;
 }
 
+/* e^x of any x: infinite and denormal where it must be. */
+LEATI_INLINE vf v_exp_any(vf x) {
+    const float shift = 12582912.0f;
+    x = v_max(v_min(x, v_all(89.0f)), v_all(-104.0f));
+    vf shifted = x * 1.44269504088896341f + shift, n = shifted - shift;
+    vi exponent = (vi)shifted - (vi)v_all(shift), half = exponent >> 1;
+    /* e^(x - n log 2) lies in the range of v_exp, whose own n is 0 then */
+    vf p = v_exp(x - n * 0.693359375f + n * 2.12194440e-4f);
+    return p * (vf)((half + 127) << 23) * (vf)((exponent - half + 127) << 23);
+}
+
 LEATI_INLINE vf v_sigmoid(vf x) {
     return 1.0f / (1.0f + v_exp(-x));
 }
@@ -187,6 +198,15 @@ LEATI_INLINE vf v_log(vf x) {
     p = p * z + 1.0f / 3;
     vf n = __builtin_convertvector(exponent, vf);
     return n * 0.693359375f + (n * -2.12194440e-4f + 2.0f * (s + s * z * p));
+}
+
+/* log x of any x. */
+LEATI_INLINE vf v_log_any(vf x) {
+    vi small = (vi)(x < v_all(0x1p-126f));
+    vf y = v_log(v_select(small, x * 0x1p23f, x)) - v_select(small, v_all(15.9423851f), v_all(0));
+    y = v_select((vi)(x == v_all(0)), v_all(-__builtin_inff()), y);
+    y = v_select((vi)(x < v_all(0)) | v_nan(x), v_all(__builtin_nanf("")), y);
+    return v_select((vi)(x == v_all(__builtin_inff())), x, y);
 }
 
 /* cos a and sin a of a = 2 pi word / 2^32, within 2 units in the last place of 1.  The two highest bits of the word, rounded,
