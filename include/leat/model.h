@@ -17,6 +17,9 @@ extern "C" {
 /** Opaque.  Externally synchronised. */
 typedef struct leat_model leat_model;
 
+/** Layers of your own, by class name: leat/layer.h. */
+typedef struct leat_registry leat_registry;
+
 /** A network under construction; keeps its first error, so that a network reads as a network.  Externally synchronised. */
 typedef struct leat_builder leat_builder;
 
@@ -28,6 +31,9 @@ typedef struct leat_node leat_node;
 
 LEAT_API LEAT_CHECKED leat_status leat_builder_create(leat_builder **out, leat_error *err);
 LEAT_API void leat_builder_destroy(leat_builder **builder);
+
+/** leat_layer and leat_merge know these layers, too.  The registry is borrowed until the builder ends. */
+LEAT_API void leat_builder_use(leat_builder *builder, const leat_registry *registry);
 
 /** keras.layers.Input: shape is that of one sample (rank numbers; -1: None). */
 LEAT_API leat_node *leat_input(leat_builder *builder, const int64_t *shape, int rank);
@@ -69,6 +75,10 @@ LEAT_API LEAT_CHECKED leat_status leat_model_create(leat_model **out, leat_build
 /** keras.models.model_from_json: an architecture, weights drawn with seed 0. */
 LEAT_API LEAT_CHECKED leat_status leat_model_from_json(leat_model **out, const char *json, leat_error *err);
 
+/** The same with layers of your own (registry NULL: none). */
+LEAT_API LEAT_CHECKED leat_status leat_model_from_json_with(leat_model **out, const char *json,
+                                                            const leat_registry *registry, leat_error *err);
+
 /** model.to_json(): a string for leat_string_free. */
 LEAT_API LEAT_CHECKED leat_status leat_model_to_json(const leat_model *model, char **out, leat_error *err);
 
@@ -85,6 +95,10 @@ LEAT_API void leat_model_destroy(leat_model **model);
 /** keras.models.load_model: a .h5 file (architecture, weights, and compilation with optimizer state where it has them),
  *  or a .json architecture.  Errors: LEAT_EIO; LEAT_EFORMAT names the object in the file; LEAT_ENOTSUP names the layer. */
 LEAT_API LEAT_CHECKED leat_status leat_model_load(leat_model **out, const char *path, leat_error *err);
+
+/** The same with layers of your own (registry NULL: none): keras.models.load_model(path, custom_objects). */
+LEAT_API LEAT_CHECKED leat_status leat_model_load_with(leat_model **out, const char *path,
+                                                       const leat_registry *registry, leat_error *err);
 
 /** model.save(path, include_optimizer): replaces the file atomically; on failure the old one is untouched. */
 LEAT_API LEAT_CHECKED leat_status leat_model_save(const leat_model *model, const char *path,

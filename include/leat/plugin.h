@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a shared object must define to be named by the SPEC plugin:./name.so?options.  A plugin is one C file:
+/* What a shared object must define to be named by the SPEC plugin:./name.so?options.  (One with layers, for the option --layers,
+ * defines leat_plugin_register: leat/layer.h.)  A plugin is one C file:
  *
  *     #include "leat/plugin.h"
  *     LEAT_PLUGIN leat_status leat_plugin_open(leat_sequence *out, const char *options, int64_t batch_size,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "leat/source.h"
+#include "leat/layer.h"
 
 /* What a signal handler may touch: set while the handlers are installed. */
 static leat_model *volatile running;
@@ -55,9 +56,20 @@ static bool ends_with(const char *text, const char *end) {
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
+/* The model, with the layers of a plugin where one is given; it stays loaded while the model lives. */
+static leat_status load(cli_session *session, const char *path, leat_error *err) {
+    const char *plugin = session->arguments->text[CLI_LAYERS];
+    leat_registry *registry = NULL;
+    leat_status status = leat_registry_create(&registry, err);
+    if (status == LEAT_OK && plugin) status = leat_registry_open(registry, plugin, err);
+    if (status == LEAT_OK) status = leat_model_load_with(&session->model, path, registry, err);
+    leat_registry_destroy(&registry);
+    return status;
+}
+
 int cli_load(cli_session *session, const char *path) {
     leat_error err = {0};
-    leat_status status = leat_model_load(&session->model, path, &err);
+    leat_status status = load(session, path, &err);
     if (status == LEAT_OK && ends_with(path, ".json"))
         status = leat_model_initialize(session->model, (uint64_t)cli_number(session->arguments, CLI_SEED, 0),
                                        &err);

@@ -20,6 +20,7 @@ const cli_option cli_options[CLI_OPTION_COUNT] = {
 static const cli_use fit_uses[] = {
     {CLI_TRAIN, true},
     {CLI_VALIDATION, false},
+    {CLI_LAYERS, false},
     {CLI_EPOCHS, false},
     {CLI_BATCH_SIZE, false},
     {CLI_STEPS_PER_EPOCH, false},
@@ -47,6 +48,7 @@ static const cli_use fit_uses[] = {
 
 static const cli_use evaluate_uses[] = {
     {CLI_DATA, true},
+    {CLI_LAYERS, false},
     {CLI_BATCH_SIZE, false},
     {CLI_STEPS, false},
     {CLI_LOSS, false},
@@ -66,6 +68,7 @@ static const cli_use evaluate_uses[] = {
 static const cli_use predict_uses[] = {
     {CLI_DATA, true},
     {CLI_OUTPUT, true},
+    {CLI_LAYERS, false},
     {CLI_BATCH_SIZE, false},
     {CLI_STEPS, false},
     {CLI_WORKERS, false},
@@ -98,17 +101,17 @@ static const cli_use feed_trace_uses[] = {{CLI_TRACE_OUTPUT, true},
                                           {CLI_HELP, false}};
 
 static const cli_use feed_tune_uses[] = {
-    {CLI_MODEL, true},       {CLI_LOSS, false},    {CLI_OPTIMIZER, false},
-    {CLI_BATCH_SIZE, false}, {CLI_SHUFFLE, false}, {CLI_SEED, false},
-    {CLI_SECONDS, false},    {CLI_JSON, false},    {CLI_HELP, false},
+    {CLI_MODEL, true},       {CLI_LOSS, false},    {CLI_OPTIMIZER, false}, {CLI_LAYERS, false},
+    {CLI_BATCH_SIZE, false}, {CLI_SHUFFLE, false}, {CLI_SEED, false},      {CLI_SECONDS, false},
+    {CLI_JSON, false},       {CLI_HELP, false},
 };
 
 static const cli_use report_uses[] = {{CLI_REPORT_OUTPUT, false}, {CLI_HELP, false}};
 
 static const cli_use summary_uses[] = {
-    {CLI_PLAN, false},    {CLI_BATCH_SIZE, false}, {CLI_TRAIN_STEP, false}, {CLI_TIME, false},
-    {CLI_LOSS, false},    {CLI_OPTIMIZER, false},  {CLI_METRICS, false},    {CLI_UNKNOWN, false},
-    {CLI_THREADS, false}, {CLI_JSON, false},       {CLI_HELP, false},
+    {CLI_LAYERS, false},  {CLI_PLAN, false},    {CLI_BATCH_SIZE, false}, {CLI_TRAIN_STEP, false},
+    {CLI_TIME, false},    {CLI_LOSS, false},    {CLI_OPTIMIZER, false},  {CLI_METRICS, false},
+    {CLI_UNKNOWN, false}, {CLI_THREADS, false}, {CLI_JSON, false},       {CLI_HELP, false},
 };
 
 static const cli_use help_uses[] = {{CLI_HELP, false}};

@@ -28,6 +28,8 @@ typedef enum cli_value {
       "where the predictions go: a .npy file, or an .npz file with one array per output")                    \
     X(TRACE_OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, NULL, "where the trace goes")                        \
     X(REPORT_OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, "RUN/report.html", "where the report goes")         \
+    X(LAYERS, "--layers", CLI_FILE, "PLUGIN", 0, 0, NULL,                                                    \
+      "a shared object with layers of your own, for a model that has such (see leat/layer.h)")               \
     X(EPOCHS, "--epochs", CLI_NUMBER, "N", 1, INT32_MAX, "1", "train up to this epoch")                      \
     X(INITIAL_EPOCH, "--initial-epoch", CLI_NUMBER, "N", 0, INT32_MAX, "0",                                  \
       "epochs that an earlier run has done")                                                                 \

@@ -2,11 +2,8 @@
 /* The kind plugin: a sequence from a shared object, which stays loaded as long as the sequence lives.  Layer: data. */
 #include "leat/plugin.h"
 
-#include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/error.h"
+#include "base/library.h"
 #include "base/memory.h"
 #include "data/kinds.h"
 
@@ -14,7 +11,7 @@ typedef leat_status plugin_open(leat_sequence *out, const char *options, int64_t
 
 /* The user of the outer sequence, whose functions pass on to the inner one. */
 typedef struct plugin {
-    void *object;
+    leati_library *library;
     leat_sequence inner;
 } plugin;
 
@@ -46,30 +43,14 @@ static void worker_fini(void *user, int worker) {
 static void destroy(void *user) {
     plugin *p = user;
     leat_sequence_destroy(&p->inner);
-    if (p->object) dlclose(p->object);
+    leati_library_close(&p->library);
     leati_free(p);
-}
-
-/* A name without a slash would be looked for in the system's folders; here it is a file like any other. */
-static leat_status load(void **out, const char *path, leat_error *err) {
-    size_t bytes = strlen(path) + 3;
-    char *full = leati_calloc(bytes, 1);
-    if (!full) return leati_fail_memory(err, bytes, "a file name");
-    snprintf(full, bytes, "%s%s", strchr(path, '/') ? "" : "./", path);
-    *out = dlopen(full, RTLD_NOW | RTLD_LOCAL);
-    leati_free(full);
-    if (*out) return LEAT_OK;
-    const char *reason = dlerror();
-    return leati_fail(err, LEAT_EIO, "cannot load '%s': %s", path, reason ? reason : "no reason given");
 }
 
 /* Calls the entry function and checks what it made. */
 static leat_status fill(plugin *p, const char *path, const char *query, int64_t batch_size, leat_error *err) {
     plugin_open *entry = NULL;
-    void *symbol = dlsym(p->object, "leat_plugin_open");
-    if (!symbol) return leati_fail(err, LEAT_ENOTFOUND, "'%s' does not define leat_plugin_open", path);
-    memcpy(&entry, &symbol,
-           sizeof entry); /* ISO C has no conversion from an object's pointer to a function's */
+    LEATI_TRY(leati_library_function(p->library, "leat_plugin_open", &entry, sizeof entry, err));
     leat_sequence made = leat_sequence_default();
     leat_status status = entry(&made, query, batch_size, err);
     if (status != LEAT_OK) return leati_prefix(status, err, "plugin '%s'", path);
@@ -91,7 +72,7 @@ leat_status leati_open_plugin(leat_sequence *out, const leati_spec *spec, const 
     (void)settings;
     plugin *p = leati_calloc(1, sizeof *p);
     if (!p) return leati_fail_memory(err, sizeof *p, "a plugin");
-    leat_status status = load(&p->object, spec->paths[0], err);
+    leat_status status = leati_library_open(&p->library, spec->paths[0], err);
     if (status == LEAT_OK) status = fill(p, spec->paths[0], leati_spec_query(text), options->batch_size, err);
     if (status != LEAT_OK) {
         destroy(p);

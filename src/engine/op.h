@@ -18,6 +18,7 @@
 
 typedef struct leati_graph leati_graph;
 typedef struct leati_node leati_node;
+typedef struct leati_callee leati_callee; /* engine/callee.h */
 
 typedef struct leati_desc {
     leat_dtype dtype;
@@ -80,6 +81,9 @@ typedef struct leati_desc {
  *   ARGMAX             src -> i32 over attrs.argmax.axis; the first of equals
  *   IN_TOP_K           predictions (N, C), targets (N) integer -> f32 (N): TensorFlow's in_top_k (ties count as in)
  *   MOVING_AVERAGE     state (written), value -> none: state = state * momentum + value * (1 - momentum)
+ *   CALL               inputs of attrs.call.callee -> its outputs, (0) behind the last.  engine/callee.h
+ *   CALL_BWD           the inputs of CALL, its outputs, diff_outputs -> one vector: the gradients by the inputs that
+ *                      attrs.call.wanted names, one behind the other
  *   UPDATE_*           scalars, gradient, weights (written), slots (written) -> none.  nn/optimizers says the formulas
  */
 #define LEATI_OP_LIST(X)                                                                                     \
@@ -123,6 +127,8 @@ typedef struct leati_desc {
     X(ARGMAX, argmax)                                                                                        \
     X(IN_TOP_K, in_top_k)                                                                                    \
     X(MOVING_AVERAGE, moving_average)                                                                        \
+    X(CALL, call)                                                                                            \
+    X(CALL_BWD, call_bwd)                                                                                    \
     X(UPDATE_SGD, update_sgd)                                                                                \
     X(UPDATE_RMSPROP, update_rmsprop)                                                                        \
     X(UPDATE_ADAGRAD, update_adagrad)                                                                        \
@@ -314,6 +320,12 @@ typedef struct leati_attrs {
         struct {
             float momentum;
         } moving_average;
+        struct {
+            const leati_callee *callee; /* outlives the graph and its plans */
+            bool training;
+            uint64_t stream;
+            uint32_t wanted; /* CALL_BWD: bit i: the gradient by input i */
+        } call;
         struct {
             bool momentum, nesterov; /* SGD */
             bool amsgrad;            /* ADAM */

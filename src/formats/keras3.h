@@ -34,6 +34,7 @@ leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *
 /* How many numbers that are. */
 int leati_keras3_state_count(const leat_model *model);
 
-leat_status leati_keras3_load(leat_model **out, const char *path, leat_error *err);
+leat_status leati_keras3_load(leat_model **out, const char *path, const leat_registry *registry,
+                              leat_error *err);
 
 #endif

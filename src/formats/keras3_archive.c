@@ -103,9 +103,10 @@ static leat_status read_training(const archive *a, const leati_placement *placem
     return leati_keras3_read_state(placement, a->weights, model, count, state_name, NULL, err);
 }
 
-static leat_status read_model(leat_model **out, const archive *a, leat_error *err) {
+static leat_status read_model(leat_model **out, const archive *a, const leat_registry *registry,
+                              leat_error *err) {
     leati_placement placement = {0};
-    LEATI_TRY(leati_model_from_config(out, a->config, err));
+    LEATI_TRY(leati_model_from_config_with(out, a->config, registry, err));
     LEATI_TRY(leati_placement_make(&placement, *out, a->config, err));
     leat_status status = leati_placement_read(&placement, a->weights, *out, err);
     if (status == LEAT_OK) status = read_training(a, &placement, *out, err);
@@ -113,13 +114,14 @@ static leat_status read_model(leat_model **out, const archive *a, leat_error *er
     return status;
 }
 
-leat_status leati_keras3_load(leat_model **out, const char *path, leat_error *err) {
+leat_status leati_keras3_load(leat_model **out, const char *path, const leat_registry *registry,
+                              leat_error *err) {
     leati_zip zip;
     archive a = {0};
     *out = NULL;
     LEATI_TRY(leati_zip_open(&zip, path, err));
     leat_status status = open_archive(&a, &zip, err);
-    if (status == LEAT_OK) status = read_model(out, &a, err);
+    if (status == LEAT_OK) status = read_model(out, &a, registry, err);
     close_archive(&a);
     leati_zip_close(&zip);
     if (status != LEAT_OK) leat_model_destroy(out);

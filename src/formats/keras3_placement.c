@@ -41,10 +41,13 @@ static leat_status add_layer(leati_placement *out, const char *group, const leat
     return LEAT_OK;
 }
 
-static const char *group_name(const json_t *item) {
+/* One of the model goes by its own type, which may be a registered one. */
+static const char *group_name(const leat_model *model, const json_t *item) {
     if (leati_item_is_model(item))
         return strcmp(leati_item_class(item), "Sequential") == 0 ? "sequential" : "functional";
-    const leati_layer_type *type = leati_layer_type_find(leati_item_class(item), NULL);
+    int32_t place = leati_network_find(model, leati_item_name(item));
+    const leati_layer *layer = place < 0 ? NULL : model->members[place].layer;
+    const leati_layer_type *type = layer ? layer->type : leati_layer_type_find(leati_item_class(item), NULL);
     return type ? type->name_prefix : "";
 }
 
@@ -58,7 +61,7 @@ static leat_status add_item(leati_placement *out, const char *group, const leat_
     int32_t place = leati_network_find(model, leati_item_name(item));
     if (place < 0) return LEAT_OK; /* what the outputs do not need, or an InputLayer */
     if (before > 0) snprintf(number, sizeof number, "_%d", before);
-    int length = snprintf(inner, sizeof inner, "%slayers/%s%s/", group, group_name(item), number);
+    int length = snprintf(inner, sizeof inner, "%slayers/%s%s/", group, group_name(model, item), number);
     if (length < 0 || (size_t)length >= sizeof inner)
         return leati_fail(err, LEAT_ENOTSUP, "models inside models, too deep for the names of a file");
     const leati_member *member = &model->members[place];
@@ -74,7 +77,7 @@ static leat_status add_model(leati_placement *out, const char *group, const leat
     leat_status status = names ? LEAT_OK : leati_fail_memory(err, count * sizeof *names, "names");
     for (size_t i = 0; status == LEAT_OK && i < count; ++i) {
         int before = 0;
-        names[i] = group_name(json_array_get(layers, i));
+        names[i] = group_name(model, json_array_get(layers, i));
         for (size_t j = 0; j < i; ++j)
             if (strcmp(names[j], names[i]) == 0) ++before;
         status = add_item(out, group, model, json_array_get(layers, i), before, err);

@@ -36,7 +36,8 @@ static leat_status kind_of(const char *path, file_kind *kind, leat_error *err) {
     return LEAT_OK;
 }
 
-static leat_status load_json(leat_model **out, const char *path, leat_error *err) {
+static leat_status load_json(leat_model **out, const char *path, const leat_registry *registry,
+                             leat_error *err) {
     leati_map map;
     LEATI_TRY(leati_map_open(&map, path, err));
     char *text = leati_calloc(map.size + 1, 1);
@@ -45,7 +46,7 @@ static leat_status load_json(leat_model **out, const char *path, leat_error *err
         status = leati_fail_memory(err, map.size, "an architecture");
     else
         memcpy(text, map.data, map.size);
-    if (status == LEAT_OK) status = leat_model_from_json(out, text, err);
+    if (status == LEAT_OK) status = leat_model_from_json_with(out, text, registry, err);
     leati_free(text);
     leati_map_close(&map);
     return status;
@@ -134,32 +135,39 @@ static leat_status read_rest(leati_h5 *file, leat_model *model, const json_t *co
     return read_training(file, model, config, err);
 }
 
-static leat_status read_model(leati_h5 *file, leat_model **out, leat_error *err) {
+static leat_status read_model(leati_h5 *file, leat_model **out, const leat_registry *registry,
+                              leat_error *err) {
     json_t *config = NULL;
     LEATI_TRY(read_config(file, &config, err));
-    leat_status status = leati_model_from_config(out, config, err);
+    leat_status status = leati_model_from_config_with(out, config, registry, err);
     if (status == LEAT_OK) status = read_rest(file, *out, config, err);
     json_decref(config);
     return status;
 }
 
-static leat_status load_h5(leat_model **out, const char *path, leat_error *err) {
+static leat_status load_h5(leat_model **out, const char *path, const leat_registry *registry,
+                           leat_error *err) {
     leati_h5 *file = NULL;
     LEATI_TRY(leati_h5_open(&file, path, err));
-    leat_status status = leati_prefix(read_model(file, out, err), err, "'%s'", path);
+    leat_status status = leati_prefix(read_model(file, out, registry, err), err, "'%s'", path);
     leati_h5_close(&file, NULL);
     if (status != LEAT_OK) leat_model_destroy(out);
     return status;
 }
 
 leat_status leat_model_load(leat_model **out, const char *path, leat_error *err) {
+    return leat_model_load_with(out, path, NULL, err);
+}
+
+leat_status leat_model_load_with(leat_model **out, const char *path, const leat_registry *registry,
+                                 leat_error *err) {
     file_kind kind = FILE_UNKNOWN;
     *out = NULL;
     LEATI_TRY(kind_of(path, &kind, err));
     switch (kind) {
-    case FILE_H5: return load_h5(out, path, err);
-    case FILE_JSON: return leati_prefix(load_json(out, path, err), err, "'%s'", path);
-    case FILE_KERAS_ZIP: return leati_keras3_load(out, path, err);
+    case FILE_H5: return load_h5(out, path, registry, err);
+    case FILE_JSON: return leati_prefix(load_json(out, path, registry, err), err, "'%s'", path);
+    case FILE_KERAS_ZIP: return leati_keras3_load(out, path, registry, err);
     case FILE_UNKNOWN: break;
     }
     return leati_fail(err, LEAT_EFORMAT, "'%s': expected a Keras .h5 or .keras file, or a JSON architecture",

@@ -20,7 +20,8 @@ struct leat_node {
 struct leat_builder {
     leat_model *model;
     leat_node *nodes;
-    leat_error failure; /* code LEAT_OK: none */
+    const leat_registry *registry; /* borrowed; NULL: none */
+    leat_error failure;            /* code LEAT_OK: none */
 };
 
 leat_status leat_builder_create(leat_builder **out, leat_error *err) {
@@ -48,6 +49,10 @@ void leat_builder_destroy(leat_builder **builder) {
     }
     leat_model_destroy(&b->model);
     leati_free(b);
+}
+
+void leat_builder_use(leat_builder *builder, const leat_registry *registry) {
+    if (builder) builder->registry = registry;
 }
 
 /* Keeps the failure that a call has put into *err, unless there was one before. */
@@ -102,11 +107,11 @@ static leat_node *call_member(leat_builder *builder, int32_t member, leat_node *
 
 static leat_status add_layer(leat_builder *builder, const char *class_name, const json_t *config,
                              int32_t *member, leat_error *err) {
-    const leati_layer_type *type = leati_layer_type_find(class_name, err);
+    const leati_layer_type *type = leati_layer_type_for(builder->registry, class_name, config, err);
     leati_layer *layer = NULL;
     if (!type) return LEAT_ENOTSUP;
-    LEATI_TRY(leati_prefix(leati_layer_create(&layer, type, config, err), err, "layer %d (%s)",
-                           (int)builder->model->member_count, class_name));
+    LEATI_TRY(leati_prefix(leati_layer_create_with(&layer, type, config, builder->registry, err), err,
+                           "layer %d (%s)", (int)builder->model->member_count, class_name));
     return leati_network_add_layer(builder->model, &layer, member, err);
 }
 

@@ -202,20 +202,26 @@ static leat_status read_pairs(const leati_field *field, const json_t *value, voi
 
 /* ---- Objects of other files ---- */
 
-static leat_status read_object(const leati_field *field, const json_t *value, void *member, leat_error *err) {
+static leat_status read_object(const leati_field *field, const json_t *value, const leat_registry *registry,
+                               void *member, leat_error *err) {
     leat_status status = LEAT_EINTERNAL;
     switch (field->kind) {
     case LEATI_FIELD_ACTIVATION: status = leati_activation_read(member, value, err); break;
     case LEATI_FIELD_INITIALIZER: status = leati_initializer_read(member, value, err); break;
     case LEATI_FIELD_REGULARIZER: status = leati_regularizer_read(member, value, err); break;
     case LEATI_FIELD_CONSTRAINT: status = leati_constraint_read(member, value, err); break;
-    case LEATI_FIELD_LAYER: status = leati_layer_read(member, value, err); break;
+    case LEATI_FIELD_LAYER: status = leati_layer_read(member, value, registry, err); break;
+    case LEATI_FIELD_JSON:
+        *(json_t **)member = json_is_null(value) ? NULL : json_incref((json_t *)(uintptr_t)value);
+        status = LEAT_OK;
+        break;
     default: break;
     }
     return leati_prefix(status, err, "%s", field->key);
 }
 
-static leat_status read_value(const leati_field *field, const json_t *value, void *member, leat_error *err) {
+static leat_status read_value(const leati_field *field, const json_t *value, const leat_registry *registry,
+                              void *member, leat_error *err) {
     switch (field->kind) {
     case LEATI_FIELD_INT:
     case LEATI_FIELD_OPTIONAL_INT: return read_int(field, value, member, err);
@@ -228,7 +234,7 @@ static leat_status read_value(const leati_field *field, const json_t *value, voi
     case LEATI_FIELD_NUMBERS: return read_ints(field, value, member, err);
     case LEATI_FIELD_PAIRS: return read_pairs(field, value, member, err);
     case LEATI_FIELD_REALS: return read_reals(field, value, member, err);
-    default: return read_object(field, value, member, err);
+    default: return read_object(field, value, registry, member, err);
     }
 }
 
@@ -236,7 +242,7 @@ static leat_status read_preset(const leati_field *field, void *member, leat_erro
     json_t *value = NULL;
     if (!field->preset) return leati_fail(err, LEAT_EINVAL, "the key '%s' is missing", field->key);
     LEATI_TRY(leati_json_parse(&value, field->preset, strlen(field->preset), err));
-    leat_status status = read_value(field, value, member, err);
+    leat_status status = read_value(field, value, NULL, member, err);
     json_decref(value);
     return status;
 }
@@ -279,17 +285,23 @@ static leat_status check_keys(const leati_field *fields, const char *const *igno
     return LEAT_OK;
 }
 
-leat_status leati_fields_read(const leati_field *fields, const char *const *ignored, const json_t *object,
-                              void *config, leat_error *err) {
+leat_status leati_fields_read_with(const leati_field *fields, const char *const *ignored,
+                                   const json_t *object, const leat_registry *registry, void *config,
+                                   leat_error *err) {
     leat_status status = check_keys(fields, ignored, object, err);
     for (const leati_field *field = fields; status == LEAT_OK && field->key; ++field) {
         void *member = (char *)config + field->offset;
         const json_t *value = json_object_get(object, field->key);
         status = means_preset(field, value) ? read_preset(field, member, err)
-                                            : read_value(field, value, member, err);
+                                            : read_value(field, value, registry, member, err);
     }
     if (status != LEAT_OK) leati_fields_fini(fields, config);
     return status;
+}
+
+leat_status leati_fields_read(const leati_field *fields, const char *const *ignored, const json_t *object,
+                              void *config, leat_error *err) {
+    return leati_fields_read_with(fields, ignored, object, NULL, config, err);
 }
 
 /* ---- Writing ---- */
@@ -369,11 +381,14 @@ static leat_status write_member(const leati_field *field, const void *member, js
     case LEATI_FIELD_REGULARIZER: return leati_regularizer_write(member, out, err);
     case LEATI_FIELD_CONSTRAINT: return leati_constraint_write(member, out, err);
     case LEATI_FIELD_LAYER: return leati_layer_write(*(leati_layer *const *)member, out, err);
+    case LEATI_FIELD_JSON:
+        *out = *(json_t *const *)member ? json_incref(*(json_t *const *)member) : json_null();
+        return LEAT_OK;
     default: *out = plain_value(field, member); return *out ? LEAT_OK : LEAT_ENOMEM;
     }
 }
 
-/* Whether a row of `later`, which is a plain value, has its default. */
+/* Whether a row of `later`, which is a plain value or JSON, has its default. */
 static leat_status find_preset(const leati_field *field, const void *member, bool *out, leat_error *err) {
     union {
         int64_t whole_number;
@@ -382,6 +397,10 @@ static leat_status find_preset(const leati_field *field, const void *member, boo
         int32_t choice;
         leati_ints ints;
     } preset = {.ints = {0}};
+    if (field->kind == LEATI_FIELD_JSON) {
+        *out = !*(json_t *const *)member;
+        return LEAT_OK;
+    }
     LEATI_TRY(read_preset(field, &preset, err));
     json_t *value = plain_value(field, member), *expected = plain_value(field, &preset);
     bool known = value && expected;
@@ -417,5 +436,8 @@ void leati_fields_fini(const leati_field *fields, void *config) {
             leati_free(reals->values);
             *reals = (leati_reals){0};
         }
+        if (field->kind != LEATI_FIELD_JSON) continue;
+        json_decref(*(json_t **)member);
+        *(json_t **)member = NULL;
     }
 }

@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "leat/error.h"
+#include "leat/model.h"
 #include "leat/tensor.h"
 
 /* A list of whole numbers: kernel_size, strides, a target shape.  -1 stands for null or "to be found"; a count of -1 is
@@ -46,7 +47,8 @@ typedef enum leati_field_kind {
     LEATI_FIELD_INITIALIZER, /* leati_initializer * (nn/initializer.h); NULL is null */
     LEATI_FIELD_REGULARIZER, /* leati_regularizer (nn/regularizer.h); kind none is null */
     LEATI_FIELD_CONSTRAINT,  /* leati_constraint (nn/constraint.h); kind none is null */
-    LEATI_FIELD_LAYER        /* leati_layer * (nn/wrapping.h); NULL is null */
+    LEATI_FIELD_LAYER,       /* leati_layer * (nn/wrapping.h); NULL is null */
+    LEATI_FIELD_JSON         /* json_t *, kept as it is; NULL is null */
 } leati_field_kind;
 
 typedef struct leati_field {
@@ -68,6 +70,10 @@ typedef struct leati_field {
  * Errors name the key, what was expected and what was found.  After failure: leati_fields_fini has been called. */
 leat_status leati_fields_read(const leati_field *fields, const char *const *ignored, const json_t *object,
                               void *config, leat_error *err);
+/* The same where rows may be layers, of which some are registered (NULL: none). */
+leat_status leati_fields_read_with(const leati_field *fields, const char *const *ignored,
+                                   const json_t *object, const leat_registry *registry, void *config,
+                                   leat_error *err);
 
 /* Adds every row that is to be written to `object`, in the table's order. */
 leat_status leati_fields_write(const leati_field *fields, const void *config, json_t *object,

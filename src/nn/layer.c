@@ -93,25 +93,32 @@ static leat_status read_input_shape(leati_layer *layer, const json_t *config, le
     return LEAT_OK;
 }
 
-static leat_status configure(leati_layer *layer, const json_t *config, leat_error *err) {
+static leat_status configure(leati_layer *layer, const json_t *config, const leat_registry *registry,
+                             leat_error *err) {
     if (!json_is_object(config)) return leati_fail(err, LEAT_EINVAL, "expected a configuration, an object");
     LEATI_TRY(read_name(layer, config, err));
     LEATI_TRY(read_trainable(layer, config, err));
     LEATI_TRY(read_dtype(layer, config, err));
     LEATI_TRY(read_input_shape(layer, config, err));
-    LEATI_TRY(leati_fields_read(layer->type->fields, common_keys, config, layer->config, err));
+    LEATI_TRY(leati_fields_read_with(layer->type->fields, common_keys, config, registry, layer->config, err));
     return layer->type->check ? layer->type->check(layer, err) : LEAT_OK;
 }
 
 leat_status leati_layer_create(leati_layer **out, const leati_layer_type *type, const json_t *config,
                                leat_error *err) {
+    return leati_layer_create_with(out, type, config, NULL, err);
+}
+
+leat_status leati_layer_create_with(leati_layer **out, const leati_layer_type *type, const json_t *config,
+                                    const leat_registry *registry, leat_error *err) {
     *out = NULL;
     leati_layer *layer = leati_calloc(1, sizeof *layer);
     if (!layer) return leati_fail_memory(err, sizeof *layer, "a layer");
     layer->type = type;
+    if (type->held) type->held(type, 1);
     layer->config = leati_calloc(1, type->config_bytes ? type->config_bytes : 1);
     leat_status status = layer->config
-                             ? configure(layer, config, err)
+                             ? configure(layer, config, registry, err)
                              : leati_fail_memory(err, type->config_bytes, "a layer's configuration");
     if (status != LEAT_OK) leati_layer_destroy(&layer);
     *out = layer;
@@ -123,6 +130,7 @@ void leati_layer_destroy(leati_layer **layer) {
     if ((*layer)->config && (*layer)->type->fini) (*layer)->type->fini((*layer)->config);
     if ((*layer)->config) leati_fields_fini((*layer)->type->fields, (*layer)->config);
     leati_free((*layer)->config);
+    if ((*layer)->type->held) (*layer)->type->held((*layer)->type, -1);
     leati_free(*layer);
     *layer = NULL;
 }

@@ -107,6 +107,8 @@ struct leati_layer_type {
     leat_status (*build)(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err);
     /* Where current Keras keeps weight `index`, within the layer's group; NULL: "vars/<index>". */
     void (*place)(const leati_layer *layer, int index, char *out, size_t bytes);
+    /* Of a type that is made while the program runs: one layer more (1) or less (-1) has it; NULL for the others. */
+    void (*held)(const leati_layer_type *type, int change);
     /* Adds the ops.  Failures are kept by the graph.  An InputLayer's input is what the model is fed. */
     void (*lower)(const leati_layer *layer, leati_lowering *lowering, int input_count,
                   const leati_value *inputs, leati_value *outputs);
@@ -137,6 +139,9 @@ void leati_lowering_add_activity(leati_lowering *lowering, const leati_regulariz
 
 /* The type of a Keras class name.  Errors: LEAT_ENOTSUP with the nearest known name. */
 const leati_layer_type *leati_layer_type_find(const char *class_name, leat_error *err);
+/* The same, among registered layers first (NULL: none); a Lambda is known by its configuration. */
+const leati_layer_type *leati_layer_type_for(const leat_registry *registry, const char *class_name,
+                                             const json_t *config, leat_error *err);
 /* All types, for tests and help: index from 0, NULL at the end. */
 const leati_layer_type *leati_layer_type_at(int index);
 
@@ -150,6 +155,9 @@ leat_status leati_layer_build(leati_layer *layer, int input_count, const leati_s
 /* A layer from Keras's config object (name, trainable, ... and the type's fields). */
 leat_status leati_layer_create(leati_layer **out, const leati_layer_type *type, const json_t *config,
                                leat_error *err);
+/* The same where a layer inside may be a registered one. */
+leat_status leati_layer_create_with(leati_layer **out, const leati_layer_type *type, const json_t *config,
+                                    const leat_registry *registry, leat_error *err);
 /* Its config object, new reference. */
 leat_status leati_layer_config(const leati_layer *layer, json_t **out, leat_error *err);
 void leati_layer_destroy(leati_layer **layer);

@@ -91,6 +91,8 @@ struct leat_model {
 /* From and to Keras's JSON: {"class_name": "Sequential" | "Model" | "Functional", "config": ...}.  A "keras_version"
  * beside them says whose defaults count. */
 leat_status leati_model_from_config(leat_model **out, const json_t *root, leat_error *err);
+leat_status leati_model_from_config_with(leat_model **out, const json_t *root, const leat_registry *registry,
+                                         leat_error *err);
 leat_status leati_model_config(const leat_model *model, json_t **out, leat_error *err);
 
 /* training_config of a file: {"optimizer_config": ..., "loss": ..., "metrics": ..., ...}. */

@@ -11,13 +11,14 @@
 #include "nn/translate.h"
 #include "nn/weights.h"
 
-/* The version of Keras whose defaults count. */
-typedef struct version {
+/* What is gone by: the version of Keras whose defaults count, and registered layers. */
+typedef struct reading {
     long major, minor;
-} version;
+    const leat_registry *registry; /* or NULL */
+} reading;
 
 static leat_status read_model(leat_model **out, const char *class_name, const json_t *config,
-                              const version *v, leat_error *err);
+                              const reading *r, leat_error *err);
 
 static bool is_model_class(const char *class_name) {
     static const char *const names[] = {"Sequential", "Model", "Functional"};
@@ -26,15 +27,16 @@ static bool is_model_class(const char *class_name) {
     return false;
 }
 
-static json_t *with_old_presets(const leati_layer_type *type, const json_t *config, const version *v);
+static json_t *with_old_presets(const leati_layer_type *type, const json_t *config, const reading *r);
 
 /* Puts them beneath the configuration of a layer inside, in place of the key; false without memory. */
-static bool renew_inner(json_t *copy, const char *key, const version *v) {
+static bool renew_inner(json_t *copy, const char *key, const reading *r) {
     const json_t *value = json_object_get(copy, key), *config = json_object_get(value, "config");
     const char *class_name = json_string_value(json_object_get(value, "class_name"));
-    const leati_layer_type *type = class_name ? leati_layer_type_find(class_name, NULL) : NULL;
+    const leati_layer_type *type =
+        class_name ? leati_layer_type_for(r->registry, class_name, config, NULL) : NULL;
     if (!type || !json_is_object(config)) return true;
-    json_t *outer = json_copy((json_t *)(uintptr_t)value), *inner = with_old_presets(type, config, v);
+    json_t *outer = json_copy((json_t *)(uintptr_t)value), *inner = with_old_presets(type, config, r);
     bool set = outer && inner && json_object_set(outer, "config", inner) == 0 &&
                json_object_set(copy, key, outer) == 0;
     json_decref(outer);
@@ -43,15 +45,15 @@ static bool renew_inner(json_t *copy, const char *key, const version *v) {
 }
 
 /* The configuration with the older version's defaults beneath it; a new reference, NULL without memory. */
-static json_t *with_old_presets(const leati_layer_type *type, const json_t *config, const version *v) {
+static json_t *with_old_presets(const leati_layer_type *type, const json_t *config, const reading *r) {
     json_t *copy = json_copy((json_t *)(uintptr_t)config);
     for (const leati_field *field = type->fields; copy && field->key; ++field) {
-        if (field->kind != LEATI_FIELD_LAYER || renew_inner(copy, field->key, v)) continue;
+        if (field->kind != LEATI_FIELD_LAYER || renew_inner(copy, field->key, r)) continue;
         json_decref(copy);
         copy = NULL;
     }
     for (const leati_old_preset *old = type->old_presets; copy && old && old->key; ++old) {
-        bool applies = v->major < old->major || (v->major == old->major && v->minor < old->minor);
+        bool applies = r->major < old->major || (r->major == old->major && r->minor < old->minor);
         if (!applies || json_object_get(copy, old->key)) continue;
         json_t *value = NULL;
         if (leati_json_parse(&value, old->preset, strlen(old->preset), NULL) == LEAT_OK &&
@@ -64,27 +66,27 @@ static json_t *with_old_presets(const leati_layer_type *type, const json_t *conf
 }
 
 static leat_status read_layer(leat_model *model, const char *class_name, const json_t *config,
-                              const version *v, int32_t *member, leat_error *err) {
-    const leati_layer_type *type = leati_layer_type_find(class_name, err);
+                              const reading *r, int32_t *member, leat_error *err) {
+    const leati_layer_type *type = leati_layer_type_for(r->registry, class_name, config, err);
     leati_layer *layer = NULL;
     if (!type) return LEAT_ENOTSUP;
     json_t *complete =
-        json_is_object(config) ? with_old_presets(type, config, v) : json_incref((json_t *)(uintptr_t)config);
+        json_is_object(config) ? with_old_presets(type, config, r) : json_incref((json_t *)(uintptr_t)config);
     if (config && !complete) return leati_fail(err, LEAT_ENOMEM, "no memory for a configuration");
-    leat_status status = leati_layer_create(&layer, type, complete, err);
+    leat_status status = leati_layer_create_with(&layer, type, complete, r->registry, err);
     json_decref(complete);
     return status == LEAT_OK ? leati_network_add_layer(model, &layer, member, err) : status;
 }
 
 /* One item of "layers": a layer, or a model that is used as one. */
-static leat_status read_member(leat_model *model, const json_t *item, const version *v, int32_t *member,
+static leat_status read_member(leat_model *model, const json_t *item, const reading *r, int32_t *member,
                                leat_error *err) {
     const char *class_name = json_string_value(json_object_get(item, "class_name"));
     const json_t *config = json_object_get(item, "config");
     leat_model *inner = NULL;
     if (!class_name) return leati_fail(err, LEAT_EFORMAT, "expected an object with a \"class_name\"");
-    if (!is_model_class(class_name)) return read_layer(model, class_name, config, v, member, err);
-    LEATI_TRY(read_model(&inner, class_name, config, v, err));
+    if (!is_model_class(class_name)) return read_layer(model, class_name, config, r, member, err);
+    LEATI_TRY(read_model(&inner, class_name, config, r, err));
     return leati_network_add_model(model, &inner, member, err);
 }
 
@@ -96,12 +98,12 @@ static leat_status at_item(leat_status status, const json_t *item, size_t index,
                         class_name ? class_name : "no class_name");
 }
 
-static leat_status read_members(leat_model *model, const json_t *list, const version *v, leat_error *err) {
+static leat_status read_members(leat_model *model, const json_t *list, const reading *r, leat_error *err) {
     if (!json_is_array(list)) return leati_fail(err, LEAT_EFORMAT, "expected a list of layers");
     for (size_t i = 0; i < json_array_size(list); ++i) {
         const json_t *item = json_array_get(list, i);
         int32_t member;
-        LEATI_TRY(at_item(read_member(model, item, v, &member, err), item, i, err));
+        LEATI_TRY(at_item(read_member(model, item, r, &member, err), item, i, err));
     }
     return LEAT_OK;
 }
@@ -139,13 +141,13 @@ static bool knows_input(const leat_model *model) {
                         : first->layer->has_batch_input_shape;
 }
 
-static leat_status read_sequential(leat_model *model, const json_t *config, const version *v,
+static leat_status read_sequential(leat_model *model, const json_t *config, const reading *r,
                                    leat_error *err) {
     const json_t *layers = json_is_array(config) ? config : json_object_get(config, "layers");
     const json_t *built = json_object_get(config, "build_input_shape");
     leati_shape shape = {0};
     LEATI_TRY(read_name(model, config, "sequential_1", err));
-    LEATI_TRY(read_members(model, layers, v, err));
+    LEATI_TRY(read_members(model, layers, r, err));
     bool waits = !knows_input(model) && (!built || json_is_null(built));
     if (waits && model->member_count > 0) return LEAT_OK; /* for the shape that it is called on */
     if (!knows_input(model)) LEATI_TRY(read_shape(&shape, built, err));
@@ -259,13 +261,13 @@ static leat_status read_sources(const leat_model *model, const json_t *config, c
     return LEAT_OK;
 }
 
-static leat_status read_functional(leat_model *model, const json_t *config, const version *v,
+static leat_status read_functional(leat_model *model, const json_t *config, const reading *r,
                                    leat_error *err) {
     const json_t *layers = json_object_get(config, "layers");
     leati_source *inputs = NULL, *outputs = NULL;
     int32_t input_count = 0, output_count = 0;
     LEATI_TRY(read_name(model, config, "model_1", err));
-    LEATI_TRY(read_members(model, layers, v, err));
+    LEATI_TRY(read_members(model, layers, r, err));
     LEATI_TRY(call_all(model, layers, err));
     leat_status status = read_sources(model, config, "input_layers", &inputs, &input_count, err);
     if (status == LEAT_OK)
@@ -280,31 +282,32 @@ static leat_status read_functional(leat_model *model, const json_t *config, cons
 /* ---- Whole models ---- */
 
 static leat_status read_model(leat_model **out, const char *class_name, const json_t *config,
-                              const version *v, leat_error *err) {
+                              const reading *r, leat_error *err) {
     bool sequential = strcmp(class_name, "Sequential") == 0;
     if (!json_is_object(config) && !(sequential && json_is_array(config)))
         return leati_fail(err, LEAT_EFORMAT, "%s: expected a configuration, an object", class_name);
     leat_status status = leati_network_create(out, sequential ? "Sequential" : "Model", err);
     if (status == LEAT_OK)
-        status = sequential ? read_sequential(*out, config, v, err) : read_functional(*out, config, v, err);
+        status = sequential ? read_sequential(*out, config, r, err) : read_functional(*out, config, r, err);
     if (status != LEAT_OK) leat_model_destroy(out);
     return status;
 }
 
-static version read_version(const json_t *root) {
+static reading read_version(const json_t *root, const leat_registry *registry) {
     const char *text = json_string_value(json_object_get(root, "keras_version"));
-    version v = {2, 3};
+    reading r = {2, 3, registry};
     char *end = NULL;
-    if (!text) return v;
-    v.major = strtol(text, &end, 10);
-    v.minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
-    return v;
+    if (!text) return r;
+    r.major = strtol(text, &end, 10);
+    r.minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
+    return r;
 }
 
 /* Of a configuration in 2.3.1's form. */
-static leat_status read_root(leat_model **out, const json_t *root, leat_error *err) {
+static leat_status read_root(leat_model **out, const json_t *root, const leat_registry *registry,
+                             leat_error *err) {
     const char *class_name = json_string_value(json_object_get(root, "class_name"));
-    version v = read_version(root);
+    reading r = read_version(root, registry);
     *out = NULL;
     if (!class_name || !is_model_class(class_name))
         return leati_fail(
@@ -312,7 +315,7 @@ static leat_status read_root(leat_model **out, const json_t *root, leat_error *e
             "expected a model with \"class_name\" Sequential, Model or Functional, received %s%.64s",
             class_name ? "" : "none", class_name ? class_name : "");
     LEATI_TRY(
-        leati_prefix(read_model(out, class_name, json_object_get(root, "config"), &v, err), err, "model"));
+        leati_prefix(read_model(out, class_name, json_object_get(root, "config"), &r, err), err, "model"));
     leat_status status = LEAT_OK;
     if ((*out)->input_count == 0)
         status = leati_fail(
@@ -327,19 +330,29 @@ static leat_status read_root(leat_model **out, const json_t *root, leat_error *e
 }
 
 leat_status leati_model_from_config(leat_model **out, const json_t *root, leat_error *err) {
+    return leati_model_from_config_with(out, root, NULL, err);
+}
+
+leat_status leati_model_from_config_with(leat_model **out, const json_t *root, const leat_registry *registry,
+                                         leat_error *err) {
     json_t *translated = NULL;
     *out = NULL;
     LEATI_TRY(leati_prefix(leati_translate_model(root, &translated, err), err, "model"));
-    leat_status status = read_root(out, translated, err);
+    leat_status status = read_root(out, translated, registry, err);
     json_decref(translated);
     return status;
 }
 
 leat_status leat_model_from_json(leat_model **out, const char *json, leat_error *err) {
+    return leat_model_from_json_with(out, json, NULL, err);
+}
+
+leat_status leat_model_from_json_with(leat_model **out, const char *json, const leat_registry *registry,
+                                      leat_error *err) {
     json_t *root = NULL;
     *out = NULL;
     LEATI_TRY(leati_json_parse(&root, json, strlen(json), err));
-    leat_status status = leati_model_from_config(out, root, err);
+    leat_status status = leati_model_from_config_with(out, root, registry, err);
     json_decref(root);
     return status;
 }

@@ -9,16 +9,18 @@
 #include "nn/network.h"
 #include "nn/object.h"
 
-leat_status leati_layer_read(leati_layer **out, const json_t *value, leat_error *err) {
+leat_status leati_layer_read(leati_layer **out, const json_t *value, const leat_registry *registry,
+                             leat_error *err) {
     leati_object object;
     *out = NULL;
     if (!value || json_is_null(value)) return LEAT_OK;
     LEATI_TRY(leati_object_read(&object, value, "layer", err));
-    const leati_layer_type *type = leati_layer_type_find(object.name, err);
+    const leati_layer_type *type = leati_layer_type_for(registry, object.name, object.config, err);
     if (!type) return LEAT_ENOTSUP;
     if (!object.config)
         return leati_fail(err, LEAT_EINVAL, "'%s': expected a \"config\", an object", object.name);
-    LEATI_TRY(leati_prefix(leati_layer_create(out, type, object.config, err), err, "%s", object.name));
+    LEATI_TRY(leati_prefix(leati_layer_create_with(out, type, object.config, registry, err), err, "%s",
+                           object.name));
     if (!(*out)->name[0]) snprintf((*out)->name, sizeof(*out)->name, "%s", type->name_prefix);
     return LEAT_OK;
 }

@@ -8,7 +8,8 @@
 
 /* For the row LEATI_FIELD_LAYER: {"class_name": ..., "config": ...}; null is NULL.  A layer without a name gets its
  * type's prefix. */
-leat_status leati_layer_read(leati_layer **out, const json_t *value, leat_error *err);
+leat_status leati_layer_read(leati_layer **out, const json_t *value, const leat_registry *registry,
+                             leat_error *err);
 leat_status leati_layer_write(const leati_layer *layer, json_t **out, leat_error *err);
 
 /* For check: the outer layer's weights shall be the inner one's. */

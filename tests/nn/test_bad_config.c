@@ -64,7 +64,7 @@ static wrong wrong_values(const leati_field *field) {
     static const char *const no_number[] = {"\"x\"", "[]", "{}", "[1]", "true", NULL};
     static const char *const no_truth[] = {"\"x\"", "[]", "2", "1.5", "null", NULL};
     static const char *const no_choice[] = {"\"no such choice\"", "[]", "3", "true", NULL};
-    static const char *const no_reals[] = {"\"x\"", "[]", "{}", "[\"x\"]", "true", NULL};
+    static const char *const no_reals[] = {"\"x\"", "{}", "[\"x\"]", "true", NULL};
     static const char *const no_object[] = {"\"no_such_thing\"",
                                             "3",
                                             "[]",
@@ -91,12 +91,16 @@ static wrong wrong_values(const leati_field *field) {
     case LEATI_FIELD_PAIRS:
     case LEATI_FIELD_LIST:
     case LEATI_FIELD_NUMBERS: add_wrong_ints(&w, field); break;
-    case LEATI_FIELD_REALS: add_all(&w, no_reals); break;
+    case LEATI_FIELD_REALS:
+        add_all(&w, no_reals);
+        if (!has_null_preset(field)) add(&w, "[]");
+        break;
     case LEATI_FIELD_ACTIVATION:
     case LEATI_FIELD_INITIALIZER:
     case LEATI_FIELD_REGULARIZER:
     case LEATI_FIELD_CONSTRAINT:
     case LEATI_FIELD_LAYER: add_all(&w, no_object); break;
+    case LEATI_FIELD_JSON: break; /* takes anything; a Lambda's, which only a registered layer has */
     }
     return w;
 }

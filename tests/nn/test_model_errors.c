@@ -261,7 +261,7 @@ static const wrong image_layers[] = {
     {LAYER("Normalization", "\"mean\": [1.0, 2.0, 3.0], \"variance\": [1.0, 2.0, 3.0]"),
      LEAT_ESHAPE,
      {"'it'", "as long as mean"}},
-    {LAYER("Lambda", "\"units\": 3"), LEAT_ENOTSUP, {"layer 1 'it' (Lambda)", "no layer 'Lambda'"}},
+    {LAYER("Lambda", "\"units\": 3"), LEAT_ENOTSUP, {"layer 1 'it' (Lambda)", "Python code of a Lambda"}},
     {LAYER("Embedding", "\"input_dim\": 3"), LEAT_EINVAL, {"'it'", "'output_dim' is missing"}},
     {LAYER("Embedding", "\"input_dim\": 3, \"output_dim\": 0"),
      LEAT_EINVAL,

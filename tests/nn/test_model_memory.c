@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "nn/model.h"
+#include "nn/own_layers.h"
 #include "nn/run.h"
 #include "support/memory_failing.h"
 
@@ -111,6 +112,27 @@ static void test_read(void **state) {
     sweep(read_json, false, 80);
 }
 
+/* Layers of a user's own: registered, read, one of them for a Lambda; and a gradient checked. */
+static leat_status use_own(leat_model **model, leat_error *err) {
+    static const char json[] =
+        "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": [{\"class_name\": "
+        "\"Product\", "
+        "\"config\": {\"batch_input_shape\": [null, 4], \"units\": 3}}, {\"class_name\": \"Lambda\", "
+        "\"config\": "
+        "{\"name\": \"times\", \"function\": \"f\", \"arguments\": {\"factor\": 3.0}}}]}}";
+    const leat_layer_definition product = own_product(), times = own_times();
+    const leat_tensor shape = leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, 3}, NULL);
+    leat_registry *registry = NULL;
+    double worst;
+    leat_status status = leat_registry_create(&registry, err);
+    if (status == LEAT_OK) status = leat_register_layer(registry, &product, err);
+    if (status == LEAT_OK) status = leat_register_layer(registry, &times, err);
+    if (status == LEAT_OK) status = leat_model_from_json_with(model, json, registry, err);
+    if (status == LEAT_OK) status = leat_check_gradient(&product, "{\"units\": 2}", 1, &shape, &worst, err);
+    leat_registry_destroy(&registry);
+    return status;
+}
+
 static void *allocate(size_t bytes) {
     return leati_calloc(bytes, 1);
 }
@@ -128,6 +150,7 @@ static void test_use(void **state) {
 static void test_build(void **state) {
     (void)state;
     sweep(build, false, 100);
+    sweep(use_own, false, 20);
 }
 
 int main(void) {

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers of a user's own (leat/layer.h): the same numbers as leat's own layers in training, files, wrappers and shared calls;
+ * what stands for a Lambda; what is refused, and what is said then. */
+#include "cmocka_all.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "leat/leat.h"
+#include "nn/own_layers.h"
+
+#define assert_ok(status, err)                                                                               \
+    do {                                                                                                     \
+        if ((status) != LEAT_OK) fail_msg("%s", (err)->message);                                             \
+    } while (0)
+
+enum { SAMPLES = 6, FEATURES = 4 };
+
+static leat_registry *registry; /* of the test that runs */
+
+static int open_registry(void **state) {
+    (void)state;
+    registry = own_registry();
+    return 0;
+}
+
+static int close_registry(void **state) {
+    (void)state;
+    leat_registry_destroy(&registry);
+    return 0;
+}
+
+/* ---- Models ---- */
+
+static leat_model *read_model(const char *json) {
+    leat_error err = {0};
+    leat_model *model = NULL;
+    assert_ok(leat_model_from_json_with(&model, json, registry, &err), &err);
+    return model;
+}
+
+static void refused(const char *json, leat_status code, const char *said) {
+    leat_error err = {0};
+    leat_model *model = NULL;
+    assert_int_equal(leat_model_from_json_with(&model, json, registry, &err), code);
+    assert_null(model);
+    if (!strstr(err.message, said)) fail_msg("expected '%s' in: %s", said, err.message);
+}
+
+static void compile(leat_model *model) {
+    leat_error err = {0};
+    leat_compile_options options = leat_compile_options_default();
+    options.optimizer = "{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.1}}";
+    options.loss = "mse";
+    assert_ok(leat_model_compile(model, &options, &err), &err);
+}
+
+static void draw(float *out, int64_t count, uint64_t stream) {
+    leat_rng rng = leat_rng_for(5, 0, stream);
+    for (int64_t i = 0; i < count; ++i) out[i] = (float)leat_rng_normal(&rng);
+}
+
+/* One batch for a model of one input and one output, of the given shapes without the batch. */
+typedef struct batch {
+    float x[256], t[256];
+    leat_array input, target;
+    leat_arrays arrays;
+} batch;
+
+static void make_batch(batch *b, const leat_model *model) {
+    leat_tensor x = leat_model_input_shape(model, 0), t = leat_model_output_shape(model, 0);
+    x.shape[0] = t.shape[0] = SAMPLES;
+    assert_true(leat_tensor_count(&x) <= 256 && leat_tensor_count(&t) <= 256);
+    draw(b->x, leat_tensor_count(&x), 1);
+    draw(b->t, leat_tensor_count(&t), 2);
+    memset(b->x + FEATURES, 0, FEATURES * sizeof *b->x); /* a step that a Masking sees */
+    b->input = (leat_array){NULL, leat_tensor_view(LEAT_F32, x.rank, x.shape, b->x)};
+    b->target = (leat_array){NULL, leat_tensor_view(LEAT_F32, t.rank, t.shape, b->t)};
+    b->arrays =
+        (leat_arrays){.inputs = &b->input, .targets = &b->target, .input_count = 1, .target_count = 1};
+}
+
+static void copy_weights(const leat_model *from, leat_model *to) {
+    assert_int_equal(leat_model_weight_count(from), leat_model_weight_count(to));
+    for (int i = 0; i < leat_model_weight_count(from); ++i) {
+        leat_tensor a = leat_model_weight(from, i), b = leat_model_weight(to, i);
+        assert_int_equal(leat_tensor_bytes(&a), leat_tensor_bytes(&b));
+        memcpy(b.data, a.data, leat_tensor_bytes(&a));
+    }
+}
+
+static void same_weights(const leat_model *a, const leat_model *b, double tolerance) {
+    for (int i = 0; i < leat_model_weight_count(a); ++i) {
+        leat_tensor x = leat_model_weight(a, i), y = leat_model_weight(b, i);
+        for (int64_t j = 0; j < leat_tensor_count(&x); ++j) {
+            const double p = (double)((float *)x.data)[j], q = (double)((float *)y.data)[j];
+            if (!(fabs(p - q) <= tolerance)) fail_msg("weight %d[%d]: %g and %g", i, (int)j, p, q);
+        }
+    }
+}
+
+/* Trains both on one batch: losses and weights are the same. */
+static void same_training(leat_model *a, leat_model *b) {
+    leat_error err = {0};
+    batch data;
+    compile(a);
+    compile(b);
+    copy_weights(a, b);
+    make_batch(&data, a);
+    for (int step = 0; step < 4; ++step) {
+        leat_logs p, q;
+        assert_ok(leat_model_train_on_batch(a, &data.arrays, &p, &err), &err);
+        assert_ok(leat_model_train_on_batch(b, &data.arrays, &q, &err), &err);
+        assert_true(fabs(p.items[0].value - q.items[0].value) < 1e-5 * fabs(q.items[0].value));
+    }
+    same_weights(a, b, 1e-5);
+    leat_model_destroy(&a);
+    leat_model_destroy(&b);
+}
+
+#define LAYERS(...)                                                                                          \
+    "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": [" __VA_ARGS__ "]}}"
+#define LAYER(class_name, ...) "{\"class_name\": \"" class_name "\", \"config\": {" __VA_ARGS__ "}}"
+#define FIRST                  "\"batch_input_shape\": [null, 4], "
+
+/* ---- What it computes ---- */
+
+static void test_trains_like_dense(void **state) {
+    (void)state;
+#define STACK(class_name)                                                                                    \
+    LAYERS(LAYER("Dense", FIRST "\"units\": 5, \"activation\": \"tanh\"") ", " LAYER(                        \
+        class_name, "\"units\": 3, \"kernel_regularizer\": "                                                 \
+                    "\"l2\", \"kernel_constraint\": "                                                        \
+                    "\"max_norm\"") ", " LAYER("Dense", "\"units\": 2"))
+    same_training(read_model(STACK("Product")), read_model(STACK("Dense")));
+#undef STACK
+}
+
+static void test_frozen_as_dense(void **state) {
+    (void)state;
+#define STACK(class_name)                                                                                    \
+    LAYERS(LAYER("Dense", FIRST "\"units\": 5") ", " LAYER(class_name, "\"units\": 3, \"trainable\": "       \
+                                                                       "false"))
+    same_training(read_model(STACK("Product")), read_model(STACK("Dense")));
+#undef STACK
+}
+
+static void test_within_a_wrapper(void **state) {
+    (void)state;
+#define STACK(class_name)                                                                                    \
+    LAYERS(LAYER("TimeDistributed", "\"batch_input_shape\": [null, 3, 4], \"layer\": " LAYER(                \
+                                        class_name, "\"name\": \"inner\", \"units\": 2")))
+    same_training(read_model(STACK("Product")), read_model(STACK("Dense")));
+#undef STACK
+}
+
+/* One layer called twice: gradients of both calls count. */
+static leat_model *shared(const char *class_name) {
+    leat_error err = {0};
+    leat_builder *b = NULL;
+    leat_model *model = NULL;
+    assert_ok(leat_builder_create(&b, &err), &err);
+    leat_builder_use(b, registry);
+    leat_node *x = leat_input(b, (int64_t[]){FEATURES}, 1);
+    leat_node *first = leat_layer(x, class_name, "{\"units\": 4}"), *second = leat_call(first, &first, 1);
+    assert_ok(leat_model_create(&model, &b, &x, 1, &second, 1, &err), &err);
+    return model;
+}
+
+static void test_shared(void **state) {
+    (void)state;
+    same_training(shared("Product"), shared("Dense"));
+}
+
+/* (x + d) and (x - d) of the own layer, against Add and Subtract; only one output reaches the loss in the second model. */
+static leat_model *pair(bool own, bool both) {
+    leat_error err = {0};
+    leat_builder *b = NULL;
+    leat_model *model = NULL;
+    assert_ok(leat_builder_create(&b, &err), &err);
+    leat_builder_use(b, registry);
+    leat_node *x = leat_input(b, (int64_t[]){FEATURES}, 1), *d = leat_dense(x, FEATURES, "tanh");
+    leat_node *in[] = {x, d}, *sum, *difference;
+    if (own) {
+        sum = leat_merge(in, 2, "SumAndDifference", NULL);
+        difference = leat_output(sum, 1);
+    } else {
+        sum = leat_merge(in, 2, "Add", NULL);
+        difference = leat_merge(in, 2, "Subtract", NULL);
+    }
+    leat_node *last = both ? leat_merge((leat_node *[]){sum, difference}, 2, "Multiply", NULL) : difference;
+    assert_ok(leat_model_create(&model, &b, &x, 1, &last, 1, &err), &err);
+    return model;
+}
+
+static void test_two_inputs_and_outputs(void **state) {
+    (void)state;
+    same_training(pair(true, true), pair(false, true));
+    same_training(pair(true, false), pair(false, false));
+}
+
+static void test_mask_passes(void **state) {
+    (void)state;
+#define MASKED(layer)                                                                                        \
+    LAYERS(LAYER("Masking", "\"batch_input_shape\": [null, 3, 4]") ", " layer                                \
+                                                                   ", " LAYER("LSTM", "\"units\": 2"))
+    same_training(read_model(MASKED(LAYER("times", ""))),
+                  read_model(MASKED(LAYER("Rescaling", "\"scale\": 2.0"))));
+#undef MASKED
+}
+
+/* ---- Files ---- */
+
+static void same_json(const leat_model *model, const char *expected) {
+    leat_error err = {0};
+    char *text = NULL;
+    assert_ok(leat_model_to_json(model, &text, &err), &err);
+    if (!strstr(text, expected)) fail_msg("expected %s in %s", expected, text);
+    leat_string_free(text);
+}
+
+static void test_saved_and_loaded(void **state) {
+    (void)state;
+    leat_error err = {0};
+    char folder[] = "/tmp/leat_own_XXXXXX", path[64];
+    batch data;
+    leat_logs before, after;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/m.h5", folder);
+    leat_model *model = read_model(LAYERS(LAYER("Product", FIRST "\"name\": \"p\", \"units\": 3, "
+                                                                 "\"kernel_initializer\": \"he_normal\"")));
+    leat_model *loaded = NULL;
+    compile(model);
+    make_batch(&data, model);
+    assert_string_equal(leat_model_weight_name(model, 0), "p/kernel:0");
+    assert_ok(leat_model_save(model, path, true, &err), &err);
+    assert_int_equal(leat_model_load(&loaded, path, &err), LEAT_ENOTSUP);
+    assert_non_null(strstr(err.message, "'p' (Product): no layer 'Product'"));
+    assert_ok(leat_model_load_with(&loaded, path, registry, &err), &err);
+    leat_registry_destroy(&registry); /* models live on without it */
+    assert_ok(leat_model_test_on_batch(model, &data.arrays, &before, &err), &err);
+    assert_ok(leat_model_test_on_batch(loaded, &data.arrays, &after, &err), &err);
+    assert_true(before.items[0].value == after.items[0].value);
+    same_json(loaded, "\"class_name\": \"Product\", \"config\": {\"name\": \"p\", \"trainable\": true, "
+                      "\"batch_input_shape\": [null, 4], \"dtype\": \"float32\", \"units\": 3, "
+                      "\"kernel_initializer\": {\"class_name\": \"VarianceScaling\"");
+    leat_model_destroy(&model);
+    leat_model_destroy(&loaded);
+    unlink(path);
+    rmdir(folder);
+}
+
+/* What Keras 2.3.1 writes of Lambda(lambda x, factor=2: x * factor, arguments={"factor": 3}). */
+#define LAMBDA(name, function)                                                                               \
+    LAYER("Lambda", FIRST "\"name\": \"" name                                                                \
+                          "\", \"trainable\": true, \"dtype\": \"float32\", \"function\": " function         \
+                          ", \"output_shape\": null, "                                                       \
+                          "\"output_shape_type\": \"raw\", \"arguments\": {\"factor\": 3}")
+#define CODE "[\"4wIAAAAAAA\\n\", [2], null], \"function_type\": \"lambda\""
+
+static void check_lambda(const char *json) {
+    leat_error err = {0};
+    leat_model *model = read_model(json);
+    leat_predictions *predictions = NULL;
+    batch data;
+    make_batch(&data, model);
+    assert_ok(leat_model_predict(model, &data.arrays, 32, NULL, &predictions, &err), &err);
+    const leat_tensor y = leat_predictions_get(predictions, 0);
+    for (int i = 0; i < SAMPLES * FEATURES; ++i) assert_true(((float *)y.data)[i] == 3 * data.x[i]);
+    leat_predictions_destroy(&predictions);
+    leat_model_destroy(&model);
+}
+
+static void test_lambda(void **state) {
+    (void)state;
+    check_lambda(LAYERS(LAMBDA("times", CODE)));
+    check_lambda(LAYERS(LAMBDA("lambda_1", "\"times\", \"function_type\": \"function\"")));
+    leat_model *model = read_model(LAYERS(LAMBDA("times", CODE)));
+    same_json(
+        model,
+        "\"function\": [\"4wIAAAAAAA\\n\", [2], null], \"function_type\": \"lambda\", \"output_shape\": "
+        "null, \"output_shape_type\": \"raw\", \"arguments\": {\"factor\": 3}}");
+    leat_model_destroy(&model);
+    refused(
+        LAYERS(LAMBDA("other", CODE)), LEAT_ENOTSUP,
+        "layer 0 'other' (Lambda): a file has the Python code of a Lambda, which leat cannot run: write the "
+        "layer in C and register it under the name 'other' (leat_register_layer, leat/layer.h)");
+    refused(LAYERS(LAYER("Lambda", FIRST "\"name\": \"times\", \"arguments\": {\"factors\": 3}")),
+            LEAT_ENOTSUP, "'times' (Lambda): arguments: unknown key 'factors'; did you mean 'factor'?");
+}
+
+/* ---- What is refused ---- */
+
+static void test_bad_configurations(void **state) {
+    (void)state;
+    refused(LAYERS(LAYER("Product", FIRST "\"name\": \"p\"")), LEAT_EINVAL,
+            "'p' (Product): the key 'units' is missing");
+    refused(LAYERS(LAYER("Product", FIRST "\"name\": \"p\", \"units\": 0")), LEAT_EINVAL,
+            "'p' (Product): units: expected at least 1, received 0");
+    refused(LAYERS(LAYER("Product", FIRST "\"name\": \"p\", \"unit\": 2")), LEAT_ENOTSUP,
+            "'p' (Product): unknown key 'unit'; did you mean 'units'?");
+    refused(LAYERS(LAYER("SumAndDifference", FIRST "\"name\": \"s\"")), LEAT_EINVAL, "expected 2 inputs");
+    refused(LAYERS(LAYER("Product", "\"batch_input_shape\": [null, null], \"units\": 2")), LEAT_ESHAPE,
+            "weight 'kernel': expected known sizes");
+    refused(LAYERS(LAYER("Products", FIRST "\"units\": 2")), LEAT_ENOTSUP, "no layer 'Products'");
+}
+
+static void not_registered(leat_layer_definition d, const char *said) {
+    leat_error err = {0};
+    assert_int_equal(leat_register_layer(registry, &d, &err), LEAT_EINVAL);
+    if (!strstr(err.message, said)) fail_msg("expected '%s' in: %s", said, err.message);
+}
+
+static void test_bad_definitions(void **state) {
+    static const leat_layer_key outside[] = {{.key = "k", .kind = LEAT_KEY_INT, .offset = 8}, {.key = NULL}};
+    static const leat_layer_key twice[] = {{.key = "k", .kind = LEAT_KEY_INITIALIZER, .preset = "null"},
+                                           {.key = "k", .kind = LEAT_KEY_INITIALIZER, .preset = "null"},
+                                           {.key = NULL}};
+    static const leat_layer_key no_choices[] = {{.key = "k", .kind = LEAT_KEY_CHOICE}, {.key = NULL}};
+    (void)state;
+    leat_layer_definition d = own_times();
+    not_registered(d, "times: registered before");
+    d.class_name = "Dense";
+    not_registered(d, "Dense: Keras has a layer of this name");
+    d.class_name = "Lambda";
+    not_registered(d, "Lambda: Keras has a layer of this name");
+    d.class_name = "";
+    not_registered(d, "class_name: expected 1 to");
+    d.class_name = "mine";
+    d.struct_size = 8;
+    not_registered(d, "built for another leat");
+    d = own_times();
+    d.class_name = "mine";
+    d.keys = outside;
+    not_registered(d, "mine: key 'k': its member lies outside of config_bytes (8)");
+    d.keys = twice;
+    not_registered(d, "mine: key 'k' is there twice");
+    d.keys = no_choices;
+    not_registered(d, "mine: key 'k': its choices are missing");
+    d.keys = NULL;
+    d.outputs = 7;
+    not_registered(d, "mine: expected 1 to 6 outputs, received 7");
+    d.outputs = 1;
+    d.max_inputs = 9;
+    not_registered(d, "mine: expected 1 <= min_inputs <= max_inputs <= 8, received 1 and 9");
+    d.max_inputs = 1;
+    d.forward = NULL;
+    not_registered(d, "mine: forward is missing");
+}
+
+static leat_status no_shape(const void *config, int count, const leat_tensor *inputs, leat_tensor *outputs,
+                            leat_error *err) {
+    (void)config, (void)count, (void)inputs, (void)err;
+    outputs[0].rank = 9;
+    return LEAT_OK;
+}
+
+static leat_status refuse(const leat_layer_call *call, leat_error *err) {
+    return leat_error_set(err, LEAT_EUSER, "not with %d samples", (int)call->inputs[0].shape[0]);
+}
+
+/* What goes wrong while running names the layer. */
+static void test_failures(void **state) {
+    (void)state;
+    leat_error err = {0};
+    batch data;
+    leat_layer_definition d = own_times();
+    d.class_name = "Shapeless";
+    d.infer = no_shape;
+    assert_ok(leat_register_layer(registry, &d, &err), &err);
+    refused(LAYERS(LAYER("Shapeless", FIRST "\"name\": \"s\"")), LEAT_ESHAPE,
+            "'s' (Shapeless): its infer gave output 0 the shape of an impossible rank");
+    d = own_times();
+    d.class_name = "Refuser";
+    d.forward = refuse;
+    d.backward = NULL;
+    assert_ok(leat_register_layer(registry, &d, &err), &err);
+    leat_model *model =
+        read_model(LAYERS(LAYER("Dense", FIRST "\"units\": 2") ", " LAYER("Refuser", "\"name\": \"r\"")));
+    compile(model);
+    make_batch(&data, model);
+    assert_int_equal(leat_model_test_on_batch(model, &data.arrays, NULL, &err), LEAT_EUSER);
+    if (!strstr(err.message, "'r'") || !strstr(err.message, "Refuser: not with 6 samples"))
+        fail_msg("%s", err.message);
+    assert_int_equal(leat_model_train_on_batch(model, &data.arrays, NULL, &err), LEAT_ENOTSUP);
+    if (!strstr(err.message, "'r' has no gradient: it cannot be trained, nor what is before it"))
+        fail_msg("%s", err.message);
+    leat_model_destroy(&model);
+}
+
+/* ---- The check of gradients ---- */
+
+static leat_status wrong_back(const leat_layer_call *call, leat_error *err) {
+    leat_status status = own_times().backward(call, err);
+    if (call->diff_inputs[0].data) ((float *)call->diff_inputs[0].data)[1] += 0.1f;
+    return status;
+}
+
+static void test_gradient_check(void **state) {
+    (void)state;
+    leat_error err = {0};
+    double worst = 1;
+    const leat_tensor shapes[] = {leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 4}, NULL),
+                                  leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 4}, NULL)};
+    leat_layer_definition d = own_product();
+    assert_ok(leat_check_gradient(&d, "{\"units\": 2}", 1, shapes, &worst, &err), &err);
+    assert_true(worst < 1e-3);
+    d = own_sum_and_difference();
+    assert_ok(leat_check_gradient(&d, NULL, 2, shapes, &worst, &err), &err);
+    assert_true(worst < 1e-3);
+    d = own_times();
+    d.backward = wrong_back;
+    assert_ok(leat_check_gradient(&d, NULL, 1, shapes, &worst, &err), &err);
+    assert_true(worst > 0.01);
+    assert_int_equal(leat_check_gradient(&d, "{\"factor\": \"x\"}", 1, shapes, &worst, &err), LEAT_EINVAL);
+    assert_int_equal(leat_check_gradient(&d, NULL, 2, shapes, &worst, &err), LEAT_EINVAL);
+    d.backward = NULL;
+    assert_int_equal(leat_check_gradient(&d, NULL, 1, shapes, &worst, &err), LEAT_ENOTSUP);
+}
+
+#define IN_REGISTRY(test) cmocka_unit_test_setup_teardown(test, open_registry, close_registry)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_REGISTRY(test_trains_like_dense),
+        IN_REGISTRY(test_frozen_as_dense),
+        IN_REGISTRY(test_within_a_wrapper),
+        IN_REGISTRY(test_shared),
+        IN_REGISTRY(test_two_inputs_and_outputs),
+        IN_REGISTRY(test_mask_passes),
+        IN_REGISTRY(test_saved_and_loaded),
+        IN_REGISTRY(test_lambda),
+        IN_REGISTRY(test_bad_configurations),
+        IN_REGISTRY(test_bad_definitions),
+        IN_REGISTRY(test_failures),
+        IN_REGISTRY(test_gradient_check),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
