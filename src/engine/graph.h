@@ -25,6 +25,7 @@ typedef enum leati_slab {
     LEATI_SLAB_SLOT0, /* of the optimizer */
     LEATI_SLAB_SLOT1,
     LEATI_SLAB_SLOT2,
+    LEATI_SLAB_SLOT3,
     LEATI_SLAB_SCALARS, /* f32 numbers that the host writes before a run: learning rate, ... */
     LEATI_SLAB_COUNT
 } leati_slab;

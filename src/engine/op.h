@@ -135,7 +135,8 @@ typedef struct leati_desc {
     X(UPDATE_ADADELTA, update_adadelta)                                                                      \
     X(UPDATE_ADAM, update_adam)                                                                              \
     X(UPDATE_ADAMAX, update_adamax)                                                                          \
-    X(UPDATE_NADAM, update_nadam)
+    X(UPDATE_NADAM, update_nadam)                                                                            \
+    X(UPDATE_LION, update_lion)
 
 typedef enum leati_op {
 #define LEATI_OP_ENUM(upper, lower) LEATI_OP_##upper,
@@ -329,6 +330,7 @@ typedef struct leati_attrs {
         struct {
             bool momentum, nesterov; /* SGD */
             bool amsgrad;            /* ADAM */
+            bool decay; /* one more scalar behind the others: what the weights are multiplied by first */
         } update;
     };
     /* What is done to output 0 after the op, in this order.  The plan sets it when it fuses; lowerings do not.  The

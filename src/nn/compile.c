@@ -299,13 +299,14 @@ static leat_status compile(leat_model *model, const json_t *optimizer, const jso
     model->iterations = 0;
     status = leati_weights_layout(model, err);
     if (status == LEAT_OK) {
-        status = leati_weights_train(&model->weights, leati_optimizer_slot_count(made.optimizer),
-                                     made.optimizer->type->scalar_count, err);
+        status = leati_weights_train(&model->weights, leati_optimizer_slab_count(made.optimizer),
+                                     leati_optimizer_scalar_count(made.optimizer), err);
     }
     if (status != LEAT_OK) {
         leati_compiled_fini(&made);
         return leati_prefix(status, err, "compile");
     }
+    leati_optimizer_preset(made.optimizer, &model->weights);
     model->compiled = made;
     model->compiled.ready = true;
     return LEAT_OK;

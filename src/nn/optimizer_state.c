@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The optimizer's weights as files hold them: iterations, m_schedule (Nadam), then slot by slot, each for every trainable
- * weight.  Source: optimizer.weights of Keras 2.3.1. */
+ * weight, then the weights' averages.  Source: optimizer.weights of Keras 2.3.1. */
 #include "nn/optimizer.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "nn/model.h"
 
 /* What weight `index` is. */
-typedef enum part_kind { PART_ITERATIONS, PART_SCHEDULE, PART_SLOT } part_kind;
+typedef enum part_kind { PART_ITERATIONS, PART_SCHEDULE, PART_SLOT, PART_AVERAGE } part_kind;
 
 typedef struct part {
     part_kind kind;
@@ -28,13 +28,16 @@ static part part_of(const leat_model *model, int index) {
         index -= 1;
     }
     int count = model->weights.trainable_count, slot = index / count;
-    return (part){PART_SLOT, slot, index % count, slot < leati_optimizer_slot_count(optimizer)};
+    if (slot < optimizer->type->slot_count)
+        return (part){PART_SLOT, slot, index % count, slot < leati_optimizer_slot_count(optimizer)};
+    return (part){PART_AVERAGE, leati_optimizer_slot_count(optimizer), index % count, true};
 }
 
 int leati_optimizer_weight_count(const leat_model *model) {
     if (!model->compiled.ready) return 0;
-    const leati_optimizer_type *type = model->compiled.optimizer->type;
-    return 1 + (type->has_schedule ? 1 : 0) + type->slot_count * model->weights.trainable_count;
+    const leati_optimizer *optimizer = model->compiled.optimizer;
+    int slots = optimizer->type->slot_count + (optimizer->config.use_ema ? 1 : 0);
+    return 1 + (optimizer->type->has_schedule ? 1 : 0) + slots * model->weights.trainable_count;
 }
 
 leati_optimizer_weight leati_optimizer_weight_at(const leat_model *model, int index) {
@@ -55,6 +58,11 @@ leati_optimizer_weight leati_optimizer_weight_at(const leat_model *model, int in
         snprintf(weight.name, sizeof(weight.name), "%s_%d:0", type->slots[p.slot], p.weight);
         weight.desc = !p.in_use && type->unused_is_one_number ? leati_desc_make(LEAT_F32, 1, &one)
                                                               : model->weights.entries[p.weight]->desc;
+        if (type->slot_desc) weight.desc = type->slot_desc(p.slot, &weight.desc);
+        break;
+    case PART_AVERAGE:
+        snprintf(weight.name, sizeof(weight.name), "average_%d:0", p.weight);
+        weight.desc = model->weights.entries[p.weight]->desc;
         break;
     }
     return weight;

@@ -278,8 +278,7 @@ static leat_status lower_training(context *c, leat_error *err) {
     leati_free(values);
     LEATI_TRY(status);
     leati_graph_label(c->graph, "optimizer");
-    leati_optimizer_lower(c->model->compiled.optimizer, c->graph,
-                          (int64_t)(weights->trainable_bytes / sizeof(float)));
+    leati_optimizer_lower(c->model->compiled.optimizer, c->graph, weights);
     apply_constraints(c);
     return leati_graph_check(c->graph, err);
 }

@@ -130,5 +130,6 @@ leat_status leati_fit_run(leati_fit_loop *loop, leat_error *err) {
     leat_logs logs = {0};
     LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_train_begin, 0, &logs, err));
     LEATI_TRY(run_epochs(loop, err));
+    leati_optimizer_finish(loop->model);
     return leati_training_call(&loop->training, LEATI_HOOK_on_train_end, 0, &logs, err);
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records what needs current Keras: record_keras3.py [GROUP...], of files (.keras and legacy .h5 files, and how it goes on
-from there, files/keras3_*) and layers (those that it alone has, keras-3/layers)."""
+from there, files/keras3_*), layers (those that it alone has, keras-3/layers) and optimizers."""
 import collections
 import json
 import os
@@ -14,7 +14,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 import keras  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-from recorder import keras3_layers, store  # noqa: E402
+from recorder import keras3_layers, keras3_optimizers, store  # noqa: E402
 
 L = keras.layers
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -132,9 +132,14 @@ def files():
         case(os.path.join(HERE, "files"), "keras3_" + build.__name__, build)
 
 
+def optimizers():
+    """Those of current Keras."""
+    keras3_optimizers.run(os.path.join(HERE, "keras-3"))
+
+
 def main():
     """Records the groups that are asked for, or all."""
-    groups = {"files": files, "layers": keras3_layers.run}
+    groups = {"files": files, "layers": keras3_layers.run, "optimizers": optimizers}
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     keras.utils.set_random_seed(3)

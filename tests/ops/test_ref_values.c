@@ -232,6 +232,17 @@ static void keras_nadam(trajectory *t, double g, const double *c) {
     t->p -= c[0] * m_bar / (sqrt(t->s[1] / (1 - c[8])) + c[3]);
 }
 
+static void keras_lion(trajectory *t, double g, const double *c) {
+    double direction = c[1] * t->s[0] + (1 - c[1]) * g;
+    t->p -= c[0] * (double)((direction > 0) - (direction < 0));
+    t->s[0] = c[2] * t->s[0] + (1 - c[2]) * g;
+}
+
+/* Decay comes first. */
+static void keras_decaying_sgd(trajectory *t, double g, const double *c) {
+    t->p = c[2] * t->p - c[0] * g;
+}
+
 static void updates_against_keras(void **state) {
     (void)state;
     static const struct {
@@ -247,6 +258,8 @@ static void updates_against_keras(void **state) {
         {LEATI_OP_UPDATE_ADAM, 4, 3, {.update = {.amsgrad = true}}, keras_amsgrad},
         {LEATI_OP_UPDATE_ADAMAX, 4, 2, {.update = {0}}, keras_adamax},
         {LEATI_OP_UPDATE_NADAM, 9, 2, {.update = {0}}, keras_nadam},
+        {LEATI_OP_UPDATE_LION, 3, 1, {.update = {0}}, keras_lion},
+        {LEATI_OP_UPDATE_SGD, 3, 0, {.update = {.decay = true}}, keras_decaying_sgd},
     };
     const double c[9] = {0.05, 0.9, 0.25, 0.125, 0.75, 0.8, 0.4, 0.5, 0.6},
                  gradients[4] = {0.5, -1.5, 0.01, -0.2};

@@ -45,7 +45,8 @@
     X(UPDATE_ADADELTA, update_adadelta)                                                                      \
     X(UPDATE_ADAM, update_adam)                                                                              \
     X(UPDATE_ADAMAX, update_adamax)                                                                          \
-    X(UPDATE_NADAM, update_nadam)
+    X(UPDATE_NADAM, update_nadam)                                                                            \
+    X(UPDATE_LION, update_lion)
 
 #define LEATI_NATIVE_DECLARED(upper, lower)                                                                  \
     leat_status leati_native_##lower(const leati_task *task, leati_kernel *kernel, char *why,                \

@@ -17,7 +17,10 @@
  *   NADAM     lr, beta_1, beta_2, epsilon,   m, v         m, v as in ADAM;  g' = g / (1 - s);  m' = m / (1 - s');
  *             mu, mu', s, s', beta_2^t                    v' = v / (1 - beta_2^t);  mbar = (1 - mu) g' + mu' m'
  *                                                         p -= lr mbar / (sqrt v' + epsilon)
+ *   LION      lr, beta_1, beta_2             m            p -= lr sign(beta_1 m + (1 - beta_1) g)
+ *                                                         m = beta_2 m + (1 - beta_2) g
  *
+ * attrs.update.decay: a further scalar behind these, by which p is multiplied before: 1 - lr weight_decay.
  * ADAM's lr_t is lr sqrt(1 - beta_2^t) / (1 - beta_1^t), ADAMAX's lr / (1 - beta_1^t), both in float.  NADAM: mu and mu'
  * are momentum_cache_t and momentum_cache_t_1, s and s' are m_schedule_new and m_schedule_next.  Layer: engine. */
 #include <stdio.h>
@@ -61,9 +64,8 @@ static leat_status infer_update(int64_t scalars, int slots, int input_count, con
 #define UPDATE_ROW(lower, scalars, slots, fewest, most)                                                      \
     static leat_status infer_##lower(const leati_attrs *attrs, int input_count, const leati_desc *in,        \
                                      leati_desc *out, leat_error *err) {                                     \
-        (void)attrs;                                                                                         \
         (void)out;                                                                                           \
-        return infer_update(scalars, slots, input_count, in, err);                                           \
+        return infer_update((scalars) + (attrs->update.decay ? 1 : 0), slots, input_count, in, err);         \
     }                                                                                                        \
     const leati_op_row leati_op_update_##lower = {.name = "update_" #lower,                                  \
                                                   .min_inputs = 3 + (fewest),                                \
@@ -80,3 +82,4 @@ UPDATE_ROW(adadelta, 3, 2, 2, 2);
 UPDATE_ROW(adam, 4, attrs->update.amsgrad ? 3 : 2, 2, 3);
 UPDATE_ROW(adamax, 4, 2, 2, 2);
 UPDATE_ROW(nadam, 9, 2, 2, 2);
+UPDATE_ROW(lion, 3, 1, 1, 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adam (Kingma, Ba 2014, arXiv:1412.6980), and AMSGrad.  The correction of the moments' bias is in the learning rate, so
+/* Adam (Kingma, Ba 2014, arXiv:1412.6980), AMSGrad, and AdamW: Adam with a decay of the weights, which every optimizer can
+ * have, by default (Loshchilov, Hutter 2017, arXiv:1711.05101).  The correction of the moments' bias is in the learning rate, so
  * that epsilon is added to the uncorrected root. */
 #include "nn/optimizers/rows.h"
 
@@ -15,11 +16,11 @@ static const leati_field fields[] = {
     LEATI_OPTIMIZER_COMMON,
 };
 
-static bool uses_vhat(const leati_optimizer_config *config) {
+bool leati_optimizer_uses_vhat(const leati_optimizer_config *config) {
     return config->amsgrad;
 }
 
-static void scalars(leati_optimizer *optimizer, int64_t iterations, float *out) {
+void leati_optimizer_adam_scalars(leati_optimizer *optimizer, int64_t iterations, float *out) {
     float beta_1 = (float)optimizer->config.beta_1, beta_2 = (float)optimizer->config.beta_2;
     float t = (float)iterations + 1.0f;
     float correction = sqrtf(1.0f - powf(beta_2, t)) / (1.0f - powf(beta_1, t));
@@ -34,7 +35,27 @@ const leati_optimizer_type leati_optimizer_adam = {.class_name = "Adam",
                                                    .op = LEATI_OP_UPDATE_ADAM,
                                                    .slot_count = 3,
                                                    .slots = {"m", "v", "vhat"},
-                                                   .uses_last_slot = uses_vhat,
+                                                   .uses_last_slot = leati_optimizer_uses_vhat,
                                                    .unused_is_one_number = true,
                                                    .scalar_count = 4,
-                                                   .scalars = scalars};
+                                                   .scalars = leati_optimizer_adam_scalars};
+
+static const leati_field decaying_fields[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.001"),
+                                              LEATI_OPTIMIZER_FLOAT(weight_decay, "0.004"),
+                                              LEATI_OPTIMIZER_FLOAT(beta_1, "0.9"),
+                                              LEATI_OPTIMIZER_FLOAT(beta_2, "0.999"),
+                                              LEATI_OPTIMIZER_OPTIONAL(epsilon, false),
+                                              LEATI_OPTIMIZER_BOOL(amsgrad),
+                                              LEATI_OPTIMIZER_SHARED,
+                                              {.key = NULL}};
+
+const leati_optimizer_type leati_optimizer_adamw = {.class_name = "AdamW",
+                                                    .fields = decaying_fields,
+                                                    .op = LEATI_OP_UPDATE_ADAM,
+                                                    .is_new = true,
+                                                    .slot_count = 3,
+                                                    .slots = {"m", "v", "vhat"},
+                                                    .uses_last_slot = leati_optimizer_uses_vhat,
+                                                    .unused_is_one_number = true,
+                                                    .scalar_count = 4,
+                                                    .scalars = leati_optimizer_adam_scalars};

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases of current Keras: its optimizers, and its options of the older ones: the weights after each of ten steps.
+
+Networks and data are those of 2.3.1's cases, but for one with a kernel of three axes."""
+import collections
+import json
+import os
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from . import store
+
+GROUP = "optimizers"
+STEPS = 10
+OLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "keras-2.3.1", GROUP)
+
+# Where an optimizer keeps its slots, and what they are called in files.
+SLOTS = {
+    "SGD": [("momentums", "moment")],
+    "Adam": [("_momentums", "m"), ("_velocities", "v"), ("_velocity_hats", "vhat")],
+    "AdamW": [("_momentums", "m"), ("_velocities", "v"), ("_velocity_hats", "vhat")],
+    "Lion": [("_momentums", "momentum")],
+    "Ftrl": [("_accumulators", "accumulator"), ("_linears", "linear")],
+    "Adafactor": [("_r", "r"), ("_c", "c"), ("_v", "v")],
+}
+CLIPPING = {
+    "clipnorm": {"clipnorm": 0.3},
+    "global_clipnorm": {"global_clipnorm": 0.5},
+    "clipvalue": {"clipvalue": 0.1},
+}
+OPTIONS = {
+    "AdamW": {
+        "default": {"learning_rate": 0.01},
+        "weight_decay": {"learning_rate": 0.02, "weight_decay": 0.5},
+        "amsgrad": {"learning_rate": 0.05, "beta_2": 0.5, "amsgrad": True},
+        "ema": {"learning_rate": 0.02, "use_ema": True, "ema_momentum": 0.7},
+        "ema_overwrite": {"learning_rate": 0.02, "use_ema": True, "ema_momentum": 0.8,
+                          "ema_overwrite_frequency": 3},
+    },
+    "Lion": {
+        "default": {"learning_rate": 0.01},
+        "betas": {"learning_rate": 0.02, "beta_1": 0.6, "beta_2": 0.7},
+        "weight_decay": {"learning_rate": 0.02, "weight_decay": 0.3},
+    },
+    "Adafactor": {
+        "default": {"learning_rate": 0.05},
+        "absolute": {"learning_rate": 0.1, "relative_step": False},
+        "options": {"learning_rate": 0.2, "beta_2_decay": -0.5, "epsilon_1": 1e-4, "epsilon_2": 0.2,
+                    "clip_threshold": 0.5},
+        "weight_decay": {"learning_rate": 0.1, "weight_decay": 0.2},
+    },
+    "Ftrl": {
+        "default": {"learning_rate": 0.1},
+        "power": {"learning_rate": 0.1, "learning_rate_power": -0.7, "initial_accumulator_value": 0.5},
+        "strengths": {"learning_rate": 0.2, "l1_regularization_strength": 0.05,
+                      "l2_regularization_strength": 0.1, "l2_shrinkage_regularization_strength": 0.02,
+                      "beta": 0.3},
+        "weight_decay": {"learning_rate": 0.1, "weight_decay": 0.2},
+    },
+    "Adam": {
+        "weight_decay": {"learning_rate": 0.02, "weight_decay": 0.1},
+        "ema": {"learning_rate": 0.01, "amsgrad": True, "use_ema": True, "ema_momentum": 0.5},
+    },
+    "SGD": {
+        "weight_decay": {"learning_rate": 0.1, "weight_decay": 0.2},
+        "momentum_ema": {"learning_rate": 0.1, "momentum": 0.9, "nesterov": True, "use_ema": True,
+                         "ema_overwrite_frequency": 4, "weight_decay": 0.1},
+    },
+}
+CLIPPED_RATE = {"SGD": 0.1, "Adam": 0.01, "AdamW": 0.01, "Lion": 0.02, "Adafactor": 0.1, "Ftrl": 0.1}
+
+
+def dense(constrained):
+    """The network of 2.3.1's cases."""
+    constraint = keras.constraints.MaxNorm(0.8) if constrained else None
+    return keras.Sequential([
+        keras.layers.Input((4,)),
+        keras.layers.Dense(3, activation="tanh", kernel_constraint=constraint),
+        keras.layers.Dense(2),
+    ])
+
+
+def convolution():
+    """A kernel of three axes, and its configuration as 2.3.1 writes it."""
+    config = {"class_name": "Sequential", "keras_version": "2.3.1", "config": {"name": "line", "layers": [
+        {"class_name": "Conv1D", "config": {"name": "scan", "batch_input_shape": [None, 5, 3], "filters": 4,
+                                            "kernel_size": [2], "activation": "tanh"}}]}}
+    model = keras.Sequential([keras.layers.Input((5, 3)), keras.layers.Conv1D(4, 2, activation="tanh")])
+    random = store.random_for("keras-3/" + GROUP)
+    weights = [random.normal(0.0, 0.5, w.shape).astype("float32") for w in model.weights]
+    x = random.normal(0.0, 1.0, (3, 5, 3)).astype("float32")
+    t = random.normal(0.0, 1.0, (3, 4, 4)).astype("float32")
+    return model, json.dumps(config), weights, x, t
+
+
+def older(constrained):
+    """Network, configuration, weights and data of a case of 2.3.1."""
+    case = np.load(os.path.join(OLDER, "adam_constraint.npz" if constrained else "adam_default.npz"))
+    weights = [case["w%d" % i] for i in range(4)]
+    return dense(constrained), case["config"].tobytes().decode("utf-8"), weights, case["x0"], case["t0"]
+
+
+def state_of(optimizer, class_name, weights):
+    """Names and arrays as files hold them: iterations, then slot by slot; of an unused slot zeros, of a vhat one."""
+    names, arrays = [class_name + "/iterations:0"], [int(optimizer.iterations.numpy())]
+    slots = [(getattr(optimizer, attribute, None), name) for attribute, name in SLOTS[class_name]]
+    if optimizer.use_ema:
+        slots.append((optimizer._model_variables_moving_average, "average"))
+    for values, name in slots:
+        for i, weight in enumerate(weights):
+            names.append("%s_%d:0" % (name, i))
+            arrays.append(values[i].numpy() if values else np.zeros(1 if name == "vhat" else weight.shape))
+    return names, arrays
+
+
+def case(root, name, class_name, options, made=None):
+    """Ten steps on one batch."""
+    model, config, weights, x, t = made or older(constrained=name.endswith("constraint"))
+    model.set_weights(weights)
+    optimizer = getattr(keras.optimizers, class_name)(**options)
+    members = collections.OrderedDict([("meta", None), ("config", store.text(config))])
+    members["opt_config"] = store.text(optimizer.get_config())
+    members["x0"], members["t0"] = x, t
+    members.update(("w%d" % i, w) for i, w in enumerate(weights))
+    losses = []
+    for step in range(1, STEPS + 1):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(x, training=True) - t))
+        losses.append(float(loss))
+        optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+        members.update(("s%d_w%d" % (step, i), w) for i, w in enumerate(model.get_weights()))
+    members["train_loss"] = losses
+    names, arrays = state_of(optimizer, class_name, weights)
+    members.update(("ow%d" % i, a) for i, a in enumerate(arrays))
+    members["meta"] = store.text({
+        "keras": keras.__version__, "tensorflow": tf.__version__, "group": GROUP, "case": name,
+        "class_name": class_name, "arguments": options, "loss": "mean_squared_error", "metrics": [],
+        "optimizer": {"class_name": class_name, "config": optimizer.get_config()}, "steps": STEPS,
+        "weights": [w.path for w in model.weights], "optimizer_weights": names, "notes": ""})
+    store.save("%s/%s/%s.npz" % (root, GROUP, name), members)
+
+
+def run(root):
+    """All of this module; root holds the groups of current Keras."""
+    for class_name, cases in OPTIONS.items():
+        lower = class_name.lower()
+        for name, options in cases.items():
+            case(root, "%s_%s" % (lower, name), class_name, options)
+        for name, options in CLIPPING.items():
+            options = dict(options, learning_rate=CLIPPED_RATE[class_name])
+            if class_name == "SGD":
+                options["momentum"] = 0.5
+            case(root, "%s_%s" % (lower, name), class_name, options)
+    for class_name in ("AdamW", "Lion", "Adafactor", "Ftrl"):
+        options = {"learning_rate": CLIPPED_RATE[class_name]}
+        case(root, class_name.lower() + "_constraint", class_name, options)
+        case(root, class_name.lower() + "_convolution", class_name, options, convolution())
