@@ -38,6 +38,9 @@ LEAT_API void leat_builder_use(leat_builder *builder, const leat_registry *regis
 /** keras.layers.Input: shape is that of one sample (rank numbers; -1: None). */
 LEAT_API leat_node *leat_input(leat_builder *builder, const int64_t *shape, int rank);
 
+/** keras.layers.Input(batch_shape=...): the batch size in front, which stateful layers must know. */
+LEAT_API leat_node *leat_batch_input(leat_builder *builder, const int64_t *batch_shape, int rank);
+
 /** Any layer by Keras's class name, with the arguments of its constructor as a JSON object (NULL: defaults):
  *  leat_layer(x, "Conv2D", "{\"filters\": 32, \"kernel_size\": 3, \"padding\": \"same\"}"). */
 LEAT_API leat_node *leat_layer(leat_node *x, const char *class_name, const char *config);
@@ -147,6 +150,15 @@ LEAT_API LEAT_CHECKED leat_status leat_model_initialize(leat_model *model, uint6
 LEAT_API int leat_model_weight_count(const leat_model *model);
 LEAT_API leat_tensor leat_model_weight(const leat_model *model, int index);
 LEAT_API const char *leat_model_weight_name(const leat_model *model, int index); /* "dense_1/kernel:0" */
+
+/** model.reset_states(): what stateful layers carry from batch to batch becomes zero.  Training, evaluating and predicting
+ *  all carry it on and none resets it, as in Keras; a fit of several epochs wants this in a callback. */
+LEAT_API void leat_model_reset_states(leat_model *model);
+
+/** One state of a stateful layer: 0 is h, 1 an LSTM's c; of Bidirectional those of the forward layer come first.  The view
+ *  is borrowed until the model is compiled or destroyed; writing through it is Keras's layer.reset_states(states).  Its
+ *  data is NULL where there is no such state. */
+LEAT_API leat_tensor leat_model_state(const leat_model *model, const char *layer, int index);
 
 /** Inputs and outputs: how many, names of their layers, shapes with -1 for None (batch dimension in front). */
 LEAT_API int leat_model_input_count(const leat_model *model);

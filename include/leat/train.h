@@ -108,8 +108,9 @@ LEAT_API LEAT_CHECKED leat_status leat_model_fit_generator(leat_model *model, co
                                                            const leat_fit_options *options,
                                                            leat_history **history, leat_error *err);
 
-/** model.fit(x, y, sample_weight, batch_size): arrays in memory, samples shuffled.  batch_size 0: 32.  options NULL: the
- *  defaults.  Errors, history, threads: as leat_model_fit_generator. */
+/** model.fit(x, y, sample_weight, batch_size): arrays in memory, samples shuffled.  batch_size 0: that of the model's
+ *  input, or 32.  options NULL: the defaults.  A stateful model (leat_model_reset_states) takes batches of that size alone.
+ *  Errors, history, threads: as leat_model_fit_generator. */
 LEAT_API LEAT_CHECKED leat_status leat_model_fit(leat_model *model, const leat_arrays *arrays,
                                                  int64_t batch_size, const leat_fit_options *options,
                                                  leat_history **history, leat_error *err);

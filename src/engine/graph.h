@@ -21,6 +21,7 @@ typedef int32_t leati_value;
 /* The memory that outlives a run: one block each, laid out by the owner (nn/weights.h). */
 typedef enum leati_slab {
     LEATI_SLAB_WEIGHTS = 0,
+    LEATI_SLAB_STATES, /* what layers carry from batch to batch */
     LEATI_SLAB_GRADIENTS,
     LEATI_SLAB_SLOT0, /* of the optimizer */
     LEATI_SLAB_SLOT1,

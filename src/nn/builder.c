@@ -151,14 +151,15 @@ leat_node *leat_layer(leat_node *x, const char *class_name, const char *config) 
     return leat_merge(&x, 1, class_name, config);
 }
 
-leat_node *leat_input(leat_builder *builder, const int64_t *shape, int rank) {
+leat_node *leat_batch_input(leat_builder *builder, const int64_t *batch_shape, int rank) {
     leat_error err = {0};
     int32_t member;
     if (!builder || builder->failure.code != LEAT_OK) return NULL;
     json_t *dims = json_array(), *config = json_object();
-    bool set = dims && config && json_array_append_new(dims, json_null()) == 0;
+    bool set = dims && config;
     for (int i = 0; set && i < rank; ++i)
-        set = json_array_append_new(dims, shape[i] == -1 ? json_null() : json_integer(shape[i])) == 0;
+        set = json_array_append_new(dims,
+                                    batch_shape[i] == -1 ? json_null() : json_integer(batch_shape[i])) == 0;
     set = set && json_object_set(config, "batch_input_shape", dims) == 0;
     leat_status status = set ? add_layer(builder, leati_layer_input.class_name, config, &member, &err)
                              : leati_fail(&err, LEAT_ENOMEM, "no memory for an input");
@@ -167,6 +168,13 @@ leat_node *leat_input(leat_builder *builder, const int64_t *shape, int rank) {
     if (status == LEAT_OK) return make_node(builder, (leati_source){member, 0, 0});
     keep(builder, &err);
     return NULL;
+}
+
+leat_node *leat_input(leat_builder *builder, const int64_t *shape, int rank) {
+    int64_t batch_shape[LEAT_MAX_RANK + 1] = {-1};
+    int known = rank < LEAT_MAX_RANK ? rank : LEAT_MAX_RANK;
+    for (int i = 0; i < known; ++i) batch_shape[1 + i] = shape[i];
+    return leat_batch_input(builder, batch_shape, 1 + known);
 }
 
 leat_node *leat_call(leat_node *made, leat_node *const *x, int count) {

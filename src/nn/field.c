@@ -215,6 +215,7 @@ static leat_status read_object(const leati_field *field, const json_t *value, co
         *(json_t **)member = json_is_null(value) ? NULL : json_incref((json_t *)(uintptr_t)value);
         status = LEAT_OK;
         break;
+    case LEATI_FIELD_LAYERS: status = leati_layers_read(member, value, registry, err); break;
     default: break;
     }
     return leati_prefix(status, err, "%s", field->key);
@@ -384,6 +385,7 @@ static leat_status write_member(const leati_field *field, const void *member, js
     case LEATI_FIELD_JSON:
         *out = *(json_t *const *)member ? json_incref(*(json_t *const *)member) : json_null();
         return LEAT_OK;
+    case LEATI_FIELD_LAYERS: return leati_layers_write(member, out, err);
     default: *out = plain_value(field, member); return *out ? LEAT_OK : LEAT_ENOMEM;
     }
 }
@@ -436,6 +438,7 @@ void leati_fields_fini(const leati_field *fields, void *config) {
             leati_free(reals->values);
             *reals = (leati_reals){0};
         }
+        if (field->kind == LEATI_FIELD_LAYERS) leati_layers_fini(member);
         if (field->kind != LEATI_FIELD_JSON) continue;
         json_decref(*(json_t **)member);
         *(json_t **)member = NULL;

@@ -48,6 +48,7 @@ typedef enum leati_field_kind {
     LEATI_FIELD_REGULARIZER, /* leati_regularizer (nn/regularizer.h); kind none is null */
     LEATI_FIELD_CONSTRAINT,  /* leati_constraint (nn/constraint.h); kind none is null */
     LEATI_FIELD_LAYER,       /* leati_layer * (nn/wrapping.h); NULL is null */
+    LEATI_FIELD_LAYERS,      /* leati_layers (nn/wrapping.h) */
     LEATI_FIELD_JSON         /* json_t *, kept as it is; NULL is null */
 } leati_field_kind;
 

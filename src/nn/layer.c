@@ -130,6 +130,8 @@ void leati_layer_destroy(leati_layer **layer) {
     if ((*layer)->config && (*layer)->type->fini) (*layer)->type->fini((*layer)->config);
     if ((*layer)->config) leati_fields_fini((*layer)->type->fields, (*layer)->config);
     leati_free((*layer)->config);
+    leati_free((*layer)->weights);
+    leati_free((*layer)->states);
     if ((*layer)->type->held) (*layer)->type->held((*layer)->type, -1);
     leati_free(*layer);
     *layer = NULL;
@@ -185,6 +187,20 @@ leat_status leati_layer_infer(const leati_layer *layer, int input_count, const l
     return type->infer(layer, input_count, inputs, outputs, output_count, err);
 }
 
+/* The states are for so many samples as the first call gave. */
+static leat_status compare_states(const leati_layer *has, const leati_layer *needs, leat_error *err) {
+    for (int32_t i = 0; i < has->state_count && i < needs->state_count; ++i) {
+        const leati_desc *a = &has->states[i].desc, *b = &needs->states[i].desc;
+        char expected[LEATI_SHAPE_TEXT_BYTES], received[LEATI_SHAPE_TEXT_BYTES];
+        if (leati_desc_same_shape(a, b)) continue;
+        return leati_fail(err, LEAT_ESHAPE,
+                          "called before on another shape: this call needs a state of %s, it has one of %s",
+                          leati_shape_text(expected, sizeof expected, b->rank, b->shape),
+                          leati_shape_text(received, sizeof received, a->rank, a->shape));
+    }
+    return LEAT_OK;
+}
+
 static leat_status compare_weights(const leati_layer *has, const leati_layer *needs, leat_error *err) {
     for (int32_t i = 0; i < has->weight_count; ++i) {
         const leati_desc *a = &has->weights[i].desc, *b = &needs->weights[i].desc;
@@ -211,9 +227,42 @@ leat_status leati_layer_build(leati_layer *layer, int input_count, const leati_s
         return LEAT_OK;
     }
     leati_layer again = *layer; /* borrows the configuration */
-    again.weight_count = 0;
-    LEATI_TRY(layer->type->build(&again, input_count, inputs, err));
-    return compare_weights(layer, &again, err);
+    again.weight_count = again.state_count = 0;
+    again.weights = NULL;
+    again.states = NULL;
+    leat_status status = layer->type->build(&again, input_count, inputs, err);
+    if (status == LEAT_OK) status = compare_weights(layer, &again, err);
+    if (status == LEAT_OK) status = compare_states(layer, &again, err);
+    leati_free(again.weights);
+    leati_free(again.states);
+    return status;
+}
+
+/* The list with room for one more, which comes in steps of eight; NULL without memory. */
+static void *grown(void *list, int32_t count, size_t size, leat_error *err) {
+    if (count % 8 != 0) return list;
+    void *more = leati_realloc(list, (size_t)count + 8, size);
+    if (!more) leati_fail_memory(err, ((size_t)count + 8) * size, "a layer's weights");
+    return more;
+}
+
+leat_status leati_layer_add_state(leati_layer *layer, int32_t rank, const int64_t *dims, leat_error *err) {
+    int64_t count = (int64_t)sizeof(float);
+    if (layer->outer) {
+        ++layer->state_count;
+        return leati_layer_add_state(layer->outer, rank, dims, err);
+    }
+    for (int i = 0; i < rank; ++i) {
+        if (dims[i] >= 1 && leati_mul_i64(count, dims[i], &count)) continue;
+        char text[LEATI_SHAPE_TEXT_BYTES];
+        return leati_fail(err, LEAT_ESHAPE, "expected known sizes for a state, received %s",
+                          leati_shape_text(text, sizeof text, rank, dims));
+    }
+    leati_state *states = grown(layer->states, layer->state_count, sizeof *states, err);
+    if (!states) return LEAT_ENOMEM;
+    layer->states = states;
+    states[layer->state_count++] = (leati_state){.desc = leati_desc_make(LEAT_F32, rank, dims)};
+    return LEAT_OK;
 }
 
 leat_status leati_layer_add_weight(leati_layer *layer, const leati_weight_spec *spec, leat_error *err) {
@@ -223,8 +272,6 @@ leat_status leati_layer_add_weight(leati_layer *layer, const leati_weight_spec *
         ++layer->weight_count;
         return leati_layer_add_weight(layer->outer, spec, err);
     }
-    if (layer->weight_count == LEATI_LAYER_MAX_WEIGHTS)
-        return leati_fail(err, LEAT_EINTERNAL, "more than %d weights", LEATI_LAYER_MAX_WEIGHTS);
     memcpy(shape.dims, spec->dims, sizeof shape.dims);
     for (int i = 0; i < spec->rank; ++i) {
         if (spec->dims[i] >= 1 && leati_mul_i64(count, spec->dims[i], &count)) continue;
@@ -234,7 +281,10 @@ leat_status leati_layer_add_weight(leati_layer *layer, const leati_weight_spec *
     }
     if (!spec->initializer)
         return leati_fail(err, LEAT_EINVAL, "%s: expected an initializer, received null", spec->name);
-    leati_weight *weight = &layer->weights[layer->weight_count++];
+    leati_weight *weights = grown(layer->weights, layer->weight_count, sizeof *weights, err);
+    if (!weights) return LEAT_ENOMEM;
+    layer->weights = weights;
+    leati_weight *weight = &weights[layer->weight_count++];
     *weight = (leati_weight){.trainable = !spec->fixed, .initializer = spec->initializer};
     snprintf(weight->name, sizeof weight->name, "%s", spec->name);
     weight->desc = leati_desc_make(LEAT_F32, spec->rank, spec->dims);
@@ -258,6 +308,12 @@ leati_value leati_layer_weight(const leati_layer *layer, const leati_lowering *l
     return leati_graph_state(lowering->graph, LEATI_SLAB_WEIGHTS, weight->offset_bytes, &weight->desc);
 }
 
+leati_value leati_layer_state(const leati_layer *layer, const leati_lowering *lowering, int index) {
+    for (; layer->outer; layer = layer->outer) index += layer->first_outer_state;
+    const leati_state *state = &layer->states[index];
+    return leati_graph_state(lowering->graph, LEATI_SLAB_STATES, state->offset_bytes, &state->desc);
+}
+
 bool leati_lowering_trains(const leati_lowering *lowering, const leati_layer *layer) {
     while (layer->outer) layer = layer->outer;
     return lowering->mode == LEATI_TRAIN && layer->trains;
@@ -274,7 +330,7 @@ void leati_lowering_add_loss(leati_lowering *lowering, leati_value scalar) {
 
 void leati_lowering_add_activity(leati_lowering *lowering, const leati_regularizer *regularizer,
                                  int output_count, const leati_value *outputs) {
-    if (lowering->mode == LEATI_PREDICT || lowering->inside) return;
+    if (!regularizer || lowering->mode == LEATI_PREDICT || lowering->inside) return;
     for (int i = 0; i < output_count; ++i)
         leati_lowering_add_loss(lowering, leati_regularizer_lower(regularizer, lowering->graph, outputs[i]));
 }

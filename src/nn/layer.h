@@ -18,8 +18,7 @@
 typedef struct leati_layer leati_layer;
 typedef struct leati_layer_type leati_layer_type;
 
-#define LEATI_LAYER_MAX_WEIGHTS 8
-#define LEATI_LAYER_MAX_OUTPUTS 6
+#define LEATI_LAYER_MAX_OUTPUTS 10
 
 /* A shape with the batch dimension in front; -1 where it is not known before a batch comes. */
 typedef struct leati_shape {
@@ -42,6 +41,14 @@ typedef struct leati_weight {
     bool placed;         /* the slab holds its value */
 } leati_weight;
 
+/* What a layer carries from one batch to the next, for that many samples: a stateful recurrent layer's h and c.  Zero at
+ * first, and no weight: no file has it. */
+typedef struct leati_state {
+    leati_desc desc;
+    size_t offset_bytes; /* in the slab of states */
+    bool placed;         /* the slab holds its value */
+} leati_state;
+
 struct leati_layer {
     const leati_layer_type *type;
     char name[LEAT_NAME_BYTES];
@@ -53,11 +60,12 @@ struct leati_layer {
     leati_shape batch_input_shape;
     leat_dtype dtype;
     void *config; /* type->config_bytes, laid out by type->fields */
-    int32_t weight_count;
-    leati_weight weights[LEATI_LAYER_MAX_WEIGHTS];
-    leati_layer
-        *outer; /* that it is wrapped by, and that has its weights, from first_outer_weight on; or NULL */
-    int32_t first_outer_weight;
+    int32_t weight_count, state_count;
+    leati_weight *weights;
+    leati_state *states;
+    /* That it is wrapped by, and that has its weights and states, from first_outer_weight and _state on; or NULL. */
+    leati_layer *outer;
+    int32_t first_outer_weight, first_outer_state;
 };
 
 /* What a lowering has at hand. */
@@ -126,14 +134,18 @@ typedef struct leati_weight_spec {
 } leati_weight_spec;
 leat_status leati_layer_add_weight(leati_layer *layer, const leati_weight_spec *spec, leat_error *err);
 
-/* For lower: weight i as a value; the mode's flags; a loss to be added. */
+/* For build: declares the next state.  dims[0] is the batch, which must be known. */
+leat_status leati_layer_add_state(leati_layer *layer, int32_t rank, const int64_t *dims, leat_error *err);
+
+/* For lower: weight i, or state i, as a value; the mode's flags; a loss to be added. */
 leati_value leati_layer_weight(const leati_layer *layer, const leati_lowering *lowering, int index);
+leati_value leati_layer_state(const leati_layer *layer, const leati_lowering *lowering, int index);
 bool leati_lowering_trains(const leati_lowering *lowering,
                            const leati_layer *layer); /* train mode and trainable */
 void leati_lowering_add_loss(leati_lowering *lowering, leati_value scalar);
 /* The mask of what is made of all inputs: a step counts where it does in each that has a mask. */
 leati_value leati_lowering_joined_mask(const leati_lowering *lowering, int input_count);
-/* The penalty of a call's outputs, one by one, as Keras counts it: not divided by the batch size. */
+/* The penalty of a call's outputs, one by one, as Keras counts it: not divided by the batch size.  NULL: none. */
 void leati_lowering_add_activity(leati_lowering *lowering, const leati_regularizer *regularizer,
                                  int output_count, const leati_value *outputs);
 

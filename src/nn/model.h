@@ -48,6 +48,7 @@ typedef struct leati_weights {
     size_t bytes, trainable_bytes;
     bool *lent; /* the caller has a view of the weights, and may write through it at any time */
     void *slab[LEATI_SLAB_COUNT];
+    size_t state_bytes;
     int32_t count;           /* all weights, in Keras's order of model.weights: trainable, then not */
     leati_weight **entries;  /* borrowed from the layers */
     const char **names;      /* "dense_1/kernel:0", owned */
@@ -103,6 +104,13 @@ leat_status leati_model_training_config(const leat_model *model, json_t **out, l
 static inline void leati_model_weights_changed(leat_model *model) {
     ++model->weights_version;
 }
+
+/* What the layers carry from batch to batch (nn/states.c): bytes in all, and moving it into a new slab, which is zeroed.
+ * A model that is nested in another has its states in that one's slab. */
+size_t leati_states_bytes(const leat_model *model);
+void leati_states_move(leat_model *model, void *slab);
+/* The number of samples that its stateful layers work with, or -1. */
+int64_t leati_model_stateful_batch(const leat_model *model);
 
 /* Frees what compile made and zeroes it; zeroed is fine. */
 void leati_compiled_fini(leati_compiled *compiled);

@@ -29,26 +29,34 @@ static bool is_model_class(const char *class_name) {
 
 static json_t *with_old_presets(const leati_layer_type *type, const json_t *config, const reading *r);
 
-/* Puts them beneath the configuration of a layer inside, in place of the key; false without memory. */
-static bool renew_inner(json_t *copy, const char *key, const reading *r) {
-    const json_t *value = json_object_get(copy, key), *config = json_object_get(value, "config");
+/* A layer inside, or a list of them, with them beneath its configuration: a new reference, NULL without memory. */
+static json_t *renewed(const json_t *value, const reading *r) {
+    const json_t *config = json_object_get(value, "config");
     const char *class_name = json_string_value(json_object_get(value, "class_name"));
     const leati_layer_type *type =
         class_name ? leati_layer_type_for(r->registry, class_name, config, NULL) : NULL;
-    if (!type || !json_is_object(config)) return true;
-    json_t *outer = json_copy((json_t *)(uintptr_t)value), *inner = with_old_presets(type, config, r);
-    bool set = outer && inner && json_object_set(outer, "config", inner) == 0 &&
-               json_object_set(copy, key, outer) == 0;
-    json_decref(outer);
-    json_decref(inner);
-    return set;
+    json_t *out = json_copy((json_t *)(uintptr_t)value);
+    bool set = out != NULL;
+    for (size_t i = 0; set && i < json_array_size(out); ++i)
+        set = json_array_set_new(out, i, renewed(json_array_get(value, i), r)) == 0;
+    if (set && type && json_is_object(config))
+        set = json_object_set_new(out, "config", with_old_presets(type, config, r)) == 0;
+    if (set) return out;
+    json_decref(out);
+    return NULL;
+}
+
+static bool renew_inner(json_t *copy, const leati_field *field, const reading *r) {
+    const json_t *value = json_object_get(copy, field->key);
+    if (field->kind != LEATI_FIELD_LAYER && field->kind != LEATI_FIELD_LAYERS) return true;
+    return !value || json_object_set_new(copy, field->key, renewed(value, r)) == 0;
 }
 
 /* The configuration with the older version's defaults beneath it; a new reference, NULL without memory. */
 static json_t *with_old_presets(const leati_layer_type *type, const json_t *config, const reading *r) {
     json_t *copy = json_copy((json_t *)(uintptr_t)config);
     for (const leati_field *field = type->fields; copy && field->key; ++field) {
-        if (field->kind != LEATI_FIELD_LAYER || renew_inner(copy, field->key, r)) continue;
+        if (renew_inner(copy, field, r)) continue;
         json_decref(copy);
         copy = NULL;
     }

@@ -11,9 +11,10 @@
 #include "leat/layer.h"
 #include "nn/layer.h"
 
-#define LEATI_OWN_MAX_INPUTS 8
-#define LEATI_OWN_MAX_KEYS   64
-#define LEATI_LAMBDA_KEYS    8
+#define LEATI_OWN_MAX_WEIGHTS 8
+#define LEATI_OWN_MAX_INPUTS  8
+#define LEATI_OWN_MAX_KEYS    64
+#define LEATI_LAMBDA_KEYS     8
 
 /* A key without a member. */
 typedef union leati_own_part {
@@ -27,8 +28,8 @@ typedef struct leati_own_config {
     leati_callee callee; /* first: the engine gives its address back */
     const struct leati_own *own;
     int32_t weight_count;
-    leati_initializer *drawn[LEATI_LAYER_MAX_WEIGHTS]; /* those that a weight names itself */
-    json_t *lambda[LEATI_LAMBDA_KEYS];                 /* Lambda: its keys, as they are */
+    leati_initializer *drawn[LEATI_OWN_MAX_WEIGHTS]; /* those that a weight names itself */
+    json_t *lambda[LEATI_LAMBDA_KEYS];               /* Lambda: its keys, as they are */
 } leati_own_config;
 
 typedef struct leati_own {

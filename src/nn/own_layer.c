@@ -9,7 +9,7 @@
 #include "json/json.h"
 #include "nn/own.h"
 
-#define MOST_TENSORS (LEATI_OWN_MAX_INPUTS + LEATI_LAYER_MAX_WEIGHTS)
+#define MOST_TENSORS (LEATI_OWN_MAX_INPUTS + LEATI_OWN_MAX_WEIGHTS)
 _Static_assert(MOST_TENSORS <= LEATI_CALLEE_MAX_INPUTS &&
                    LEATI_CALLEE_MAX_INPUTS + 2 * LEATI_CALLEE_MAX_OUTPUTS <= LEATI_MAX_INPUTS,
                "a node holds inputs, weights, outputs and what arrives at these");
@@ -118,7 +118,7 @@ static leat_status check_lambda(leati_layer *layer, leat_error *err) {
 
 static void fini(void *config) {
     leati_own_config *c = config;
-    for (int i = 0; i < LEATI_LAYER_MAX_WEIGHTS; ++i) leati_initializer_destroy(&c->drawn[i]);
+    for (int i = 0; i < LEATI_OWN_MAX_WEIGHTS; ++i) leati_initializer_destroy(&c->drawn[i]);
 }
 
 static void fini_lambda(void *config) {
@@ -205,9 +205,9 @@ leat_status leat_layer_add_weight(leat_layer_weights *weights, const leat_layer_
     if (weight->rank < 0 || weight->rank > LEAT_MAX_RANK)
         return leati_fail(err, LEAT_EINVAL, "weight '%s': expected a rank of 0 to %d, received %d", name,
                           LEAT_MAX_RANK, (int)weight->rank);
-    if (weights->layer->weight_count == LEATI_LAYER_MAX_WEIGHTS)
+    if (weights->layer->weight_count == LEATI_OWN_MAX_WEIGHTS)
         return leati_fail(err, LEAT_EINVAL, "weight '%s': expected at most %d weights", name,
-                          LEATI_LAYER_MAX_WEIGHTS);
+                          LEATI_OWN_MAX_WEIGHTS);
     return leati_prefix(add_weight(weights->layer, weight, err), err, "weight '%s'", name);
 }
 

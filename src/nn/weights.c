@@ -156,7 +156,9 @@ static leat_status allocate(finder *f, leati_weights *out, leat_error *err) {
     out->order = leati_calloc(count, sizeof *out->order);
     out->lent = leati_calloc(1, sizeof *out->lent);
     out->slab[LEATI_SLAB_WEIGHTS] = leati_calloc_aligned(out->bytes ? out->bytes : 1);
-    if (!out->entries || !out->names || !out->order || !out->lent || !out->slab[LEATI_SLAB_WEIGHTS])
+    if (out->state_bytes > 0) out->slab[LEATI_SLAB_STATES] = leati_calloc_aligned(out->state_bytes);
+    if (!out->entries || !out->names || !out->order || !out->lent || !out->slab[LEATI_SLAB_WEIGHTS] ||
+        (out->state_bytes > 0 && !out->slab[LEATI_SLAB_STATES]))
         return leati_fail_memory(err, out->bytes, "weights");
     return LEAT_OK;
 }
@@ -210,6 +212,7 @@ static void commit(leat_model *model, finder *f, leati_weights *made) {
         item->weight->entry = i;
         item->weight->placed = true;
     }
+    leati_states_move(model, made->slab[LEATI_SLAB_STATES]);
     settle(model, true);
     leati_weights_fini(&model->weights);
     model->weights = *made;
@@ -232,7 +235,7 @@ static leat_status order_new(leat_model *model, const finder *f, leati_weights *
 
 leat_status leati_weights_layout(leat_model *model, leat_error *err) {
     finder f;
-    leati_weights made = {0};
+    leati_weights made = {.state_bytes = leati_states_bytes(model)};
     LEATI_TRY(finder_init(&f, model, err));
     find_in_model(&f, model, TRAINABLE, NULL, 0);
     made.trainable_count = f.count;

@@ -7,8 +7,8 @@
 #include "nn/model.h"
 
 /* Lists the model's weights by what is trainable now, gives each its place (64-byte aligned, trainable ones first) and
- * allocates LEATI_SLAB_WEIGHTS; values of weights that had a place are kept, others are drawn from the model's seed.  Frees the other slabs: their offsets are
- * no longer true.  On failure the model is as before. */
+ * allocates LEATI_SLAB_WEIGHTS; values of weights that had a place are kept, others are drawn from the model's seed; so with states,
+ * which begin as zeros.  Frees the other slabs: their offsets are no longer true.  On failure the model is as before. */
 leat_status leati_weights_layout(leat_model *model, leat_error *err);
 
 /* Finds the order of files anew, after a change of `trainable` that the layout does not know yet. */
@@ -20,7 +20,7 @@ void leati_weights_fini(leati_weights *weights);
 /* Allocates zeroed slabs for gradients, slots and scalars, in place of any that are there (nn/compile.c). */
 leat_status leati_weights_train(leati_weights *weights, int slot_count, int scalar_count, leat_error *err);
 
-/* Frees what training needs: all slabs but the weights'. */
+/* Frees what training needs: all slabs but those of weights and states. */
 void leati_weights_untrain(leati_weights *weights);
 
 #endif

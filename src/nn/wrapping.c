@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "nn/network.h"
 #include "nn/object.h"
 
@@ -36,6 +37,47 @@ leat_status leati_layer_write(const leati_layer *layer, json_t **out, leat_error
     return leati_object_write(layer->type->class_name, config, out, err);
 }
 
+leat_status leati_layers_read(leati_layers *out, const json_t *value, const leat_registry *registry,
+                              leat_error *err) {
+    size_t count = json_array_size(value);
+    *out = (leati_layers){0};
+    if (!json_is_array(value) || count > LEATI_NETWORK_MAX_MEMBERS)
+        return leati_fail(err, LEAT_EINVAL, "expected a list of layers");
+    out->items = leati_calloc(count + 1, sizeof *out->items);
+    if (!out->items) return leati_fail_memory(err, count * sizeof *out->items, "layers");
+    for (size_t i = 0; i < count; ++i) {
+        leati_layer **item = &out->items[out->count];
+        LEATI_TRY(
+            leati_prefix(leati_layer_read(item, json_array_get(value, i), registry, err), err, "%zu", i));
+        if (!*item) return leati_fail(err, LEAT_EINVAL, "%zu: expected a layer, received null", i);
+        ++out->count;
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_layers_write(const leati_layers *layers, json_t **out, leat_error *err) {
+    json_t *list = json_array();
+    *out = NULL;
+    leat_status status = list ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a list of layers");
+    for (int32_t i = 0; status == LEAT_OK && i < layers->count; ++i) {
+        json_t *item = NULL;
+        status = leati_layer_write(layers->items[i], &item, err);
+        if (status == LEAT_OK && json_array_append_new(list, item) != 0)
+            status = leati_fail(err, LEAT_ENOMEM, "no memory for a list of layers");
+    }
+    if (status == LEAT_OK)
+        *out = list;
+    else
+        json_decref(list);
+    return status;
+}
+
+void leati_layers_fini(leati_layers *layers) {
+    for (int32_t i = 0; i < layers->count; ++i) leati_layer_destroy(&layers->items[i]);
+    leati_free(layers->items);
+    *layers = (leati_layers){0};
+}
+
 void leati_layer_adopt(leati_layer *outer, leati_layer *inner) {
     inner->outer = outer;
 }
@@ -64,12 +106,16 @@ static leat_status put_in_scope(leati_layer *owner, int32_t first, const char *s
 leat_status leati_layer_build_inner(leati_layer *outer, leati_layer *inner, const char *scope,
                                     int input_count, const leati_shape *inputs, leat_error *err) {
     leati_layer builder = *inner, *owner = owner_of(outer);
-    int32_t first = outer->weight_count, first_owned = owner->weight_count;
+    int32_t first = outer->weight_count, first_state = outer->state_count, first_owned = owner->weight_count;
     builder.outer = outer;
-    builder.weight_count = 0;
+    builder.weight_count = builder.state_count = 0;
     if (inner->type->build) LEATI_TRY(inner->type->build(&builder, input_count, inputs, err));
-    inner->first_outer_weight = first;
-    inner->weight_count = builder.weight_count;
+    if (!inner->built) {
+        inner->first_outer_weight = first;
+        inner->first_outer_state = first_state;
+        inner->weight_count = builder.weight_count;
+        inner->state_count = builder.state_count;
+    }
     inner->built = true;
     return put_in_scope(owner, first_owned, scope, err);
 }

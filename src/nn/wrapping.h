@@ -12,6 +12,16 @@ leat_status leati_layer_read(leati_layer **out, const json_t *value, const leat_
                              leat_error *err);
 leat_status leati_layer_write(const leati_layer *layer, json_t **out, leat_error *err);
 
+/* For the row LEATI_FIELD_LAYERS: a list of such, without null. */
+typedef struct leati_layers {
+    int32_t count;
+    leati_layer **items;
+} leati_layers;
+leat_status leati_layers_read(leati_layers *out, const json_t *value, const leat_registry *registry,
+                              leat_error *err);
+leat_status leati_layers_write(const leati_layers *layers, json_t **out, leat_error *err);
+void leati_layers_fini(leati_layers *layers);
+
 /* For check: the outer layer's weights shall be the inner one's. */
 void leati_layer_adopt(leati_layer *outer, leati_layer *inner);
 

@@ -226,7 +226,7 @@ leat_status leat_model_evaluate(leat_model *model, const leat_arrays *arrays, in
                                 const leat_evaluate_options *options, leat_logs *logs, leat_error *err) {
     leat_sequence sequence = {0};
     *logs = (leat_logs){0};
-    LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, err));
+    LEATI_TRY(leati_arrays_sequence(&sequence, model, arrays, batch_size, err));
     pass_task task = {&sequence, arrays->inputs[0].tensor.shape[0], logs, NULL, 0};
     leat_status status = evaluate(model, &task, options, err);
     leati_arrays_close(&sequence, model, task.stuck);
@@ -238,7 +238,7 @@ leat_status leat_model_predict(leat_model *model, const leat_arrays *arrays, int
                                leat_error *err) {
     leat_sequence sequence = {0};
     *out = NULL;
-    LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, err));
+    LEATI_TRY(leati_arrays_sequence(&sequence, model, arrays, batch_size, err));
     pass_task task = {&sequence, arrays->inputs[0].tensor.shape[0], NULL, NULL, 0};
     leat_status status = predict(model, &task, options, out, err);
     leati_arrays_close(&sequence, model, task.stuck);

@@ -232,7 +232,7 @@ leat_status leat_model_fit(leat_model *model, const leat_arrays *arrays, int64_t
     leat_sequence sequence = {0};
     leat_fit_options preset = leat_fit_options_default();
     if (history) *history = NULL;
-    LEATI_TRY(leati_arrays_sequence(&sequence, arrays, batch_size, err));
+    LEATI_TRY(leati_arrays_sequence(&sequence, model, arrays, batch_size, err));
     fit_task task = {.sequence = &sequence, .samples = arrays->inputs[0].tensor.shape[0]};
     leat_status status = run_fit(model, &task, options ? options : &preset, history, err);
     leati_arrays_close(&sequence, model, task.stuck);

@@ -13,10 +13,30 @@ int leati_threads_or_default(int threads) {
     return threads > 0 ? threads : leati_core_count();
 }
 
-leat_status leati_arrays_sequence(leat_sequence *out, const leat_arrays *arrays, int64_t batch_size,
+/* Keras's rules for a model whose states belong to the samples of a batch. */
+static leat_status check_stateful(const leat_model *model, const leat_arrays *arrays, int64_t batch_size,
                                   leat_error *err) {
+    int64_t states = leati_model_stateful_batch(model);
+    if (states < 0) return LEAT_OK;
+    if (batch_size != states)
+        return leati_fail(err, LEAT_EINVAL,
+                          "batch_size: expected %lld, as the stateful model's input says, received %lld",
+                          (long long)states, (long long)batch_size);
+    int64_t samples = arrays->input_count > 0 ? arrays->inputs[0].tensor.shape[0] : 0;
+    if (samples % states == 0) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL,
+                      "a stateful model takes whole batches: expected a number of samples that %lld divides, "
+                      "received %lld",
+                      (long long)states, (long long)samples);
+}
+
+leat_status leati_arrays_sequence(leat_sequence *out, const leat_model *model, const leat_arrays *arrays,
+                                  int64_t batch_size, leat_error *err) {
     leat_source_options options = leat_source_options_default();
+    int64_t declared = model->input_count > 0 ? leati_model_input_shape(model, 0).dims[0] : -1;
+    if (declared > 0) options.batch_size = declared;
     if (batch_size != 0) options.batch_size = batch_size;
+    LEATI_TRY(check_stateful(model, arrays, options.batch_size, err));
     return leat_arrays_open(out, arrays, &options, err);
 }
 

@@ -70,9 +70,9 @@ leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **s
 /* Batches passed over since the last call. */
 int64_t leati_runner_skips(leati_runner *runner);
 
-/* The sequence of arrays in memory; batch_size 0: Keras's 32.  For leati_arrays_close. */
-leat_status leati_arrays_sequence(leat_sequence *out, const leat_arrays *arrays, int64_t batch_size,
-                                  leat_error *err);
+/* The sequence of arrays in memory; batch_size 0: that of the model's input, or Keras's 32.  For leati_arrays_close. */
+leat_status leati_arrays_sequence(leat_sequence *out, const leat_model *model, const leat_arrays *arrays,
+                                  int64_t batch_size, leat_error *err);
 /* Destroys it; with threads still in `get`, when the model is destroyed. */
 void leati_arrays_close(leat_sequence *sequence, leat_model *model, int stuck);
 

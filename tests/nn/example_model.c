@@ -21,8 +21,10 @@ static void add_text(char *json, const char *text) {
     memcpy(json + used, text, strlen(text) + 1);
 }
 
-static void add_input(char *json, const example_input *input, int index, bool plain) {
+static void add_input(char *json, const example *e, int index, bool plain) {
+    const example_input *input = &e->inputs[index];
     char text[1024], dims[128] = "null";
+    if (strstr(e->config, "\"stateful\": true")) snprintf(dims, sizeof dims, "%d", EXAMPLE_BATCH);
     for (int i = 0; i < input->rank; ++i)
         snprintf(dims + strlen(dims), sizeof dims - strlen(dims), ", %d", (int)input->dims[i]);
     snprintf(text, sizeof text,
@@ -50,8 +52,7 @@ int example_classes(const example *e) {
 void example_model(char json[EXAMPLE_MODEL_BYTES], const example *e, bool trainable) {
     char text[4096];
     strcpy(json, "{\"class_name\": \"Model\", \"config\": {\"name\": \"m\", \"layers\": [");
-    for (int i = 0; i < example_input_count(e); ++i)
-        add_input(json, &e->inputs[i], i, example_classes(e) > 0);
+    for (int i = 0; i < example_input_count(e); ++i) add_input(json, e, i, example_classes(e) > 0);
     snprintf(
         text, sizeof text,
         "{\"class_name\": \"%s\", \"name\": \"it\", \"config\": {\"name\": \"it\", \"trainable\": %s%s%s}, "

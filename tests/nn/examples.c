@@ -181,6 +181,9 @@ const example examples[] = {
      "\"l2\", \"recurrent_constraint\": \"max_norm\", " EVERYTHING,
      {SEQUENCE}},
     {"GRU", "\"units\": 3, \"dropout\": 0.5, \"recurrent_dropout\": 0.5", {SEQUENCE}},
+    {"GRU",
+     "\"units\": 3, \"activation\": \"silu\", \"dropout\": 0.5, \"recurrent_dropout\": 0.5",
+     {SEQUENCE}},
     {"InputLayer", "\"batch_input_shape\": [null, 5]", {VECTOR}},
     {"LSTM", "\"units\": 3", {SEQUENCE}},
     {"LSTM",
@@ -197,6 +200,11 @@ const example examples[] = {
      "\"recurrent_constraint\": \"max_norm\", " EVERYTHING,
      {SEQUENCE}},
     {"LSTM", "\"units\": 3, \"dropout\": 0.5, \"recurrent_dropout\": 0.5", {SEQUENCE}},
+    {"LSTM", "\"units\": 3, \"stateful\": true, \"return_sequences\": true", {SEQUENCE}},
+    {"LSTM",
+     "\"units\": 3, \"activation\": \"gelu\", \"recurrent_activation\": \"hard_silu\", \"dropout\": 0.3, "
+     "\"recurrent_dropout\": 0.2, \"implementation\": 1",
+     {SEQUENCE}},
     {"LocallyConnected1D", "\"filters\": 3, \"kernel_size\": 3", {SEQUENCE}},
     {"LocallyConnected1D",
      "\"filters\": 3, \"kernel_size\": [2], \"implementation\": 3, \"data_format\": "
@@ -243,6 +251,13 @@ const example examples[] = {
                                                                                    "true, \"unroll\": true",
      {SEQUENCE, STATE}},
     {"RNN", CELL("SimpleRNNCell", "\"units\": 2, \"use_bias\": false"), {SEQUENCE}},
+    {"RNN",
+     CELL("StackedRNNCells", "\"cells\": [{\"class_name\": \"GRUCell\", \"config\": {\"units\": 3, "
+                             "\"dropout\": 0.5}}, {\"class_name\": "
+                             "\"LSTMCell\", \"config\": {\"units\": 2}}, {\"class_name\": \"LSTMCell\", "
+                             "\"config\": {\"units\": 2, "
+                             "\"recurrent_dropout\": 0.5}}]") ", \"go_backwards\": true",
+     {SEQUENCE}},
     {"SimpleRNN", "\"units\": 3", {SEQUENCE}},
     {"SimpleRNN",
      "\"units\": 3, \"return_sequences\": true, \"go_backwards\": true, \"use_bias\": false",

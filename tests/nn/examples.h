@@ -8,6 +8,7 @@
 
 #define EXAMPLE_MAX_INPUTS 3
 #define EXAMPLE_MAX_RANK   4
+#define EXAMPLE_BATCH      3 /* samples, where the model says how many: of a stateful layer */
 
 typedef struct example_input {
     int rank; /* without the batch; 0: no such input */

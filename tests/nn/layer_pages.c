@@ -111,6 +111,7 @@ static const char *kind_of(const leati_field *field, char text[64]) {
         [LEATI_FIELD_REGULARIZER] = "regularizer",
         [LEATI_FIELD_CONSTRAINT] = "constraint",
         [LEATI_FIELD_LAYER] = "layer",
+        [LEATI_FIELD_LAYERS] = "list of layers",
         [LEATI_FIELD_JSON] = "anything",
     };
     const char *format = names[field->kind], *at = strstr(format, "%d");

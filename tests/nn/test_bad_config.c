@@ -99,7 +99,8 @@ static wrong wrong_values(const leati_field *field) {
     case LEATI_FIELD_INITIALIZER:
     case LEATI_FIELD_REGULARIZER:
     case LEATI_FIELD_CONSTRAINT:
-    case LEATI_FIELD_LAYER: add_all(&w, no_object); break;
+    case LEATI_FIELD_LAYER:
+    case LEATI_FIELD_LAYERS: add_all(&w, no_object); break;
     case LEATI_FIELD_JSON: break; /* takes anything; a Lambda's, which only a registered layer has */
     }
     return w;

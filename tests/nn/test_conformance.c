@@ -15,7 +15,7 @@
 #include "nn/program.h"
 #include "nn/run.h"
 
-enum { BATCH = 3 /* most samples */, MOST_ELEMENTS = 4096, MOST_WEIGHTS = 16 };
+enum { BATCH = EXAMPLE_BATCH /* most samples */, MOST_ELEMENTS = 4096, MOST_WEIGHTS = 16 };
 
 /* The example's model, and what is bound to its step. */
 typedef struct bench {

@@ -195,8 +195,6 @@ static const wrong image_layers[] = {
     {LAYER("Subtract", "\"dtype\": \"float32\""), LEAT_EINVAL, {"'it' (Subtract)", "2 inputs", "received 1"}},
     {LAYER("BatchNormalization", "\"axis\": 4"), LEAT_ESHAPE, {"'it'", "has the axis", "(None, 6, 6, 2)"}},
     {LAYER("LSTM", "\"units\": 3"), LEAT_ESHAPE, {"'it'", "a sequence", "(None, 6, 6, 2)"}},
-    {LAYER("LSTM", "\"units\": 3, \"stateful\": true"), LEAT_ENOTSUP, {"'it'", "stateful", "return_state"}},
-    {LAYER("LSTM", "\"units\": 3, \"activation\": \"softmax\""), LEAT_ENOTSUP, {"'it'", "softmax"}},
     {LAYER("Bidirectional", "\"merge_mode\": \"sum\""), LEAT_EINVAL, {"'it'", "'layer'", "missing"}},
     {LAYER("Bidirectional", "\"layer\": null"), LEAT_ENOTSUP, {"'it'", "recurrent layer", "none"}},
     {LAYER("Bidirectional", "\"layer\": {\"class_name\": \"Dense\", \"config\": {\"units\": 3}}"),
@@ -219,9 +217,17 @@ static const wrong image_layers[] = {
     {LAYER("RNN", "\"cell\": {\"class_name\": \"GRUCell\", \"config\": {\"units\": 3, \"stateful\": true}}"),
      LEAT_ENOTSUP,
      {"'it'", "cell", "GRUCell", "stateful"}},
-    {LAYER("RNN", "\"stateful\": true, \"cell\": {\"class_name\": \"GRUCell\", \"config\": {\"units\": 3}}"),
+    {LAYER("RNN",
+           "\"num_constants\": 1, \"cell\": {\"class_name\": \"GRUCell\", \"config\": {\"units\": 3}}"),
      LEAT_ENOTSUP,
-     {"'it'", "stateful", "return_state"}},
+     {"'it'", "num_constants", "none"}},
+    {LAYER("RNN", "\"cell\": {\"class_name\": \"StackedRNNCells\", \"config\": {\"cells\": []}}"),
+     LEAT_EINVAL,
+     {"'it'", "cell", "cells", "one at least"}},
+    {LAYER("RNN", "\"cell\": {\"class_name\": \"StackedRNNCells\", \"config\": {\"cells\": [{\"class_name\": "
+                  "\"GRU\", \"config\": {\"units\": 3}}]}}"),
+     LEAT_ENOTSUP,
+     {"'it'", "cell", "LSTMCell", "received GRU"}},
     {LAYER("TimeDistributed", "\"layer\": {\"class_name\": \"Denze\", \"config\": {}}"),
      LEAT_ENOTSUP,
      {"'it'", "layer", "'Dense'"}},
@@ -321,6 +327,30 @@ static void test_layers(void **state) {
     "\", \"units\": 4}, \"inbound_nodes\": [[" from "]]}"
 #define ENDS(inputs, outputs) "], \"input_layers\": [" inputs "], \"output_layers\": [" outputs "]"
 
+/* ---- One layer behind a sequence (6, 2) ---- */
+
+static const wrong sequence_layers[] = {
+    {LAYER("LSTM", "\"units\": 3, \"stateful\": true"),
+     LEAT_ESHAPE,
+     {"'it'", "batch size", "batch_input_shape", "(None, 6, 2)"}},
+    {LAYER("Bidirectional",
+           "\"layer\": {\"class_name\": \"GRU\", \"config\": {\"units\": 3, \"stateful\": true}}"),
+     LEAT_ESHAPE,
+     {"'it'", "batch size", "(None, 6, 2)"}},
+    {LAYER("RNN", "\"stateful\": true, \"cell\": {\"class_name\": \"GRUCell\", \"config\": {\"units\": 3}}"),
+     LEAT_ESHAPE,
+     {"'it'", "batch size", "(None, 6, 2)"}},
+};
+
+static void test_sequence_layers(void **state) {
+    (void)state;
+    CHECK_ALL(sequence_layers,
+              "{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"InputLayer\", \"config\": "
+              "{\"name\": "
+              "\"in\", \"batch_input_shape\": [null, 6, 2]}}, ",
+              "]}");
+}
+
 static const wrong graphs[] = {
     {INPUT DENSE("a", "[\"b\", 0, 0, {}]") ENDS("[\"in\", 0, 0]", "[\"a\", 0, 0]"),
      LEAT_EFORMAT,
@@ -408,9 +438,8 @@ static void test_second_call(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_graphs),
-        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_layers),          cmocka_unit_test(test_graphs),
+        cmocka_unit_test(test_sequence_layers), cmocka_unit_test(test_texts),
         cmocka_unit_test(test_second_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "nn/layers/recurrent.h"
+#include "nn/layers/recurrence.h"
 #include "nn/layers/types.h"
 #include "nn/wrapping.h"
 
@@ -27,12 +27,8 @@ static const leati_field fields[] = {LEATI_ROW(config, layer, LEATI_FIELD_LAYER,
                                       .nullable = true},
                                      {.key = NULL}};
 
-static const leati_recurrent *inner_of(const config *c) {
-    return c->layer->config;
-}
-
 static leat_status set_twin(json_t *layer_config, const leati_layer *layer, bool backward, leat_error *err) {
-    const leati_recurrent *r = layer->config;
+    const leati_recurrence *r = layer->config;
     json_t *name = json_sprintf("%s_%s", backward ? "backward" : "forward", layer->name);
     bool set =
         name && json_object_set_new(layer_config, "name", name) == 0 &&
@@ -51,7 +47,7 @@ static leat_status make_twin(const leati_layer *layer, bool backward, leati_laye
 
 static leat_status check(leati_layer *layer, leat_error *err) {
     config *c = layer->config;
-    if (!c->layer || c->layer->type->lower != leati_recurrent_lower)
+    if (!c->layer || !leati_recurrence_of(c->layer))
         return leati_fail(err, LEAT_ENOTSUP, "layer: expected a recurrent layer, received %s",
                           c->layer ? c->layer->type->class_name : "none");
     for (int i = 0; i < 2; ++i) {
@@ -88,6 +84,10 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
         int own_count = pick(i, input_count, sizeof *inputs, inputs, own);
         LEATI_TRY(leati_layer_infer(c->twins[i], own_count, own, inner, &inner_count, err));
     }
+    if (2 * (inner_count - 1) + 2 > LEATI_LAYER_MAX_OUTPUTS)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "return_state: expected at most %d states a direction, there are %d",
+                          LEATI_LAYER_MAX_OUTPUTS / 2 - 1, inner_count - 1);
     outputs[count++] = inner[0];
     if (c->merge_mode == APART) outputs[count++] = inner[0];
     if (c->merge_mode == CONCAT) outputs[0].dims[outputs[0].rank - 1] *= 2;
@@ -126,8 +126,8 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
                   const leati_value *inputs, leati_value *outputs) {
     const config *c = layer->config;
     leati_graph *g = lowering->graph;
-    const leati_recurrent *r = inner_of(c);
-    int states = r->return_state ? leati_recurrent_states(c->twins[0]->config) : 0, count = 0;
+    const leati_recurrence *r = leati_recurrence_of(c->twins[0]);
+    int states = r->return_state ? r->state_count : 0, count = 0;
     leati_inner_call calls[2] = {{0}};
     for (int i = 0; i < 2; ++i) {
         calls[i].input_count = pick(i, input_count, sizeof *inputs, inputs, calls[i].inputs);
@@ -150,7 +150,7 @@ const leati_layer_type leati_layer_bidirectional = {.class_name = "Bidirectional
                                                     .config_bytes = sizeof(config),
                                                     .fields = fields,
                                                     .min_inputs = 1,
-                                                    .max_inputs = 5,
+                                                    .max_inputs = LEATI_MAX_INPUTS,
                                                     .masking = LEATI_MASK_OWN,
                                                     .check = check,
                                                     .fini = fini,

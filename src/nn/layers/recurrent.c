@@ -9,14 +9,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "engine/function.h"
 #include "engine/geometry.h"
+#include "nn/layers/steps.h"
 
 static int64_t gates_of(leati_cell cell) {
     return cell == LEATI_CELL_LSTM ? 4 : cell == LEATI_CELL_SIMPLE ? 1 : 3;
-}
-
-int leati_recurrent_states(const leati_recurrent *config) {
-    return config->cell == LEATI_CELL_LSTM ? 2 : 1;
 }
 
 bool leati_recurrent_is_cell(const leati_layer_type *type) {
@@ -27,18 +25,17 @@ static double between_0_and_1(double rate) {
     return rate > 1 ? 1 : rate > 0 ? rate : 0; /* as Keras does; NaN is 0 */
 }
 
+/* Whether the RNN op has it: its backward pass knows the slope from what the function gave. */
+static bool in_op(const leati_activation *activation) {
+    leati_eltwise f;
+    return leati_activation_eltwise(activation, &f) && leati_slope_known_from_dst(&f);
+}
+
 leat_status leati_recurrent_check(leati_layer *layer, leati_cell cell, leat_error *err) {
     leati_recurrent *c = layer->config;
-    leati_eltwise ignored;
     c->cell = cell;
-    if (c->stateful)
-        return leati_fail(
-            err, LEAT_ENOTSUP,
-            "stateful: expected false, received true; pass the states instead: return_state gives "
-            "them, and further inputs take them");
-    if (!leati_activation_eltwise(&c->activation, &ignored) ||
-        !leati_activation_eltwise(&c->recurrent_activation, &ignored))
-        return leati_fail(err, LEAT_ENOTSUP, "expected activations of single numbers, received softmax");
+    c->recurrence.state_count = cell == LEATI_CELL_LSTM ? 2 : 1;
+    c->in_ops = !in_op(&c->activation) || !in_op(&c->recurrent_activation);
     if (c->implementation > 2)
         return leati_fail(err, LEAT_EINVAL, "implementation: expected 1 or 2, received %lld",
                           (long long)c->implementation);
@@ -48,31 +45,12 @@ leat_status leati_recurrent_check(leati_layer *layer, leati_cell cell, leat_erro
     return LEAT_OK;
 }
 
-static leat_status check_states(const leati_recurrent *c, int input_count, const leati_shape *inputs,
-                                leat_error *err) {
-    int states = leati_recurrent_states(c);
-    if (input_count > 1 && input_count != 1 + states)
-        return leati_fail(err, LEAT_EINVAL, "expected 1 input, or %d with the initial state%s, received %d",
-                          1 + states, states > 1 ? "s" : "", input_count);
-    for (int i = 1; i < input_count; ++i)
-        if (inputs[i].rank != 2 || (inputs[i].dims[1] >= 0 && inputs[i].dims[1] != c->units))
-            return leati_shape_unexpected(&inputs[i], "initial states of shape (batch, units)", err);
-    return LEAT_OK;
-}
-
-leat_status leati_recurrent_infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
-                                  leati_shape *outputs, int *output_count, leat_error *err) {
+leat_status leati_recurrent_shapes(const leati_layer *layer, const leati_shape *input, leati_shape *output,
+                                   leati_shape *states, leat_error *err) {
     const leati_recurrent *c = layer->config;
-    leati_shape state = {.rank = 2, .dims = {inputs[0].dims[0], c->units}};
-    if (inputs[0].rank != 3)
-        return leati_shape_unexpected(&inputs[0], "a sequence (batch, steps, features)", err);
-    LEATI_TRY(check_states(c, input_count, inputs, err));
-    outputs[0] = state;
-    if (c->return_sequences)
-        outputs[0] = (leati_shape){.rank = 3, .dims = {inputs[0].dims[0], inputs[0].dims[1], c->units}};
-    if (!c->return_state) return LEAT_OK;
-    outputs[1] = outputs[2] = state;
-    *output_count = 1 + leati_recurrent_states(c);
+    if (input->rank != 3) return leati_shape_unexpected(input, "a sequence (batch, steps, features)", err);
+    *output = (leati_shape){.rank = 2, .dims = {input->dims[0], c->units}};
+    for (int i = 0; i < c->recurrence.state_count; ++i) states[i] = *output;
     return LEAT_OK;
 }
 
@@ -118,13 +96,11 @@ static leat_status add_bias(leati_layer *layer, const leati_part *bias, int64_t 
     return leati_part_add(layer, "bias", bias, two ? 2 : 1, two ? dims : &width, err);
 }
 
-leat_status leati_recurrent_build(leati_layer *layer, int input_count, const leati_shape *inputs,
-                                  leat_error *err) {
+leat_status leati_recurrent_weights(leati_layer *layer, int64_t features, leat_error *err) {
     leati_recurrent *c = layer->config;
-    const int64_t in = inputs[0].dims[2], gates = gates_of(c->cell), width = gates * c->units;
+    const int64_t gates = gates_of(c->cell), width = gates * c->units;
     leati_part recurrent = c->recurrent, bias = c->bias;
-    (void)input_count;
-    if (in < 1) return leati_shape_unexpected(&inputs[0], "a sequence whose features are known", err);
+    if (features < 1) return leati_fail(err, LEAT_ESHAPE, "expected a sequence whose features are known");
     if (c->units > INT32_MAX / gates)
         return leati_fail(err, LEAT_EINVAL, "units: expected at most %lld, received %lld",
                           (long long)(INT32_MAX / gates), (long long)c->units);
@@ -132,7 +108,7 @@ leat_status leati_recurrent_build(leati_layer *layer, int input_count, const lea
     c->forget_bias = (leati_initializer){&bias_type, c};
     if (gates > 1 && is_identity(recurrent.initializer)) recurrent.initializer = &c->recurrent_identity;
     if (c->unit_forget_bias && bias.initializer) bias.initializer = &c->forget_bias;
-    LEATI_TRY(leati_part_add(layer, "kernel", &c->kernel, 2, (int64_t[]){in, width}, err));
+    LEATI_TRY(leati_part_add(layer, "kernel", &c->kernel, 2, (int64_t[]){features, width}, err));
     LEATI_TRY(leati_part_add(layer, "recurrent_kernel", &recurrent, 2, (int64_t[]){c->units, width}, err));
     return add_bias(layer, &bias, width, err);
 }
@@ -154,17 +130,9 @@ static leati_value dropout_mask(const leati_recurrent *c, leati_lowering *loweri
     return leati_dropout(lowering->graph, ones, (float)rate, shared, stream);
 }
 
-static leati_value last_step(leati_graph *g, leati_value sequence) {
-    const leati_desc *desc = leati_graph_desc(g, sequence);
-    if (desc->rank != 3) return LEATI_INVALID;
-    int64_t n = desc->shape[0], steps = desc->shape[1], units = desc->shape[2];
-    leati_value last = leati_slice_axis(g, sequence, 1, steps - 1, 1);
-    return leati_reshape(g, last, 2, (int64_t[]){n, units});
-}
-
-static leati_attrs attrs_of(const leati_recurrent *c, const leati_lowering *lowering) {
+static leati_attrs attrs_of(const leati_recurrent *c, const leati_lowering *lowering, bool go_backwards) {
     leati_attrs attrs = {.rnn = {.cell = c->cell,
-                                 .go_backwards = c->go_backwards,
+                                 .go_backwards = go_backwards,
                                  .carry_masked = c->implementation == 2,
                                  .training = lowering->mode == LEATI_TRAIN}};
     leati_activation_eltwise(&c->activation, &attrs.rnn.activation);
@@ -172,34 +140,66 @@ static leati_attrs attrs_of(const leati_recurrent *c, const leati_lowering *lowe
     return attrs;
 }
 
-void leati_recurrent_lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
-                           const leati_value *inputs, leati_value *outputs) {
+leati_recurrent_values leati_recurrent_own(const leati_layer *layer, const leati_lowering *lowering) {
     const leati_recurrent *c = layer->config;
-    leati_graph *g = lowering->graph;
-    const leati_desc desc = *leati_graph_desc(g, inputs[0]);
+    return (leati_recurrent_values){leati_layer_weight(layer, lowering, 0),
+                                    leati_layer_weight(layer, lowering, 1),
+                                    c->use_bias ? leati_layer_weight(layer, lowering, 2) : LEATI_NONE};
+}
+
+void leati_recurrent_run(const leati_layer *layer, leati_lowering *lowering,
+                         const leati_recurrent_values *weights, leati_scan_call *call) {
+    const leati_recurrent *c = layer->config;
+    const leati_desc desc = *leati_graph_desc(lowering->graph, call->x);
     leati_value args[LEATI_RNN_INPUTS], out[LEATI_MAX_OUTPUTS];
-    leati_attrs attrs = attrs_of(c, lowering);
-    int states = leati_recurrent_states(c);
+    leati_attrs attrs = attrs_of(c, lowering, call->go_backwards);
+    int states = c->recurrence.state_count;
     for (int i = 0; i < LEATI_MAX_OUTPUTS; ++i) out[i] = LEATI_INVALID;
     for (int i = 0; i < LEATI_RNN_INPUTS; ++i) args[i] = LEATI_NONE;
-    args[LEATI_RNN_X] = inputs[0];
-    args[LEATI_RNN_KERNEL] = leati_layer_weight(layer, lowering, 0);
-    args[LEATI_RNN_RECURRENT] = leati_layer_weight(layer, lowering, 1);
-    if (c->use_bias) args[LEATI_RNN_BIAS] = leati_layer_weight(layer, lowering, 2);
-    for (int i = 1; i < input_count; ++i) args[LEATI_RNN_H0 + i - 1] = inputs[i];
+    args[LEATI_RNN_X] = call->x;
+    args[LEATI_RNN_KERNEL] = weights->kernel;
+    args[LEATI_RNN_RECURRENT] = weights->recurrent;
+    args[LEATI_RNN_BIAS] = weights->bias;
+    for (int i = 0; i < states; ++i) args[LEATI_RNN_H0 + i] = call->initial[i];
     args[LEATI_RNN_X_MASK] =
         dropout_mask(c, lowering, c->dropout, desc.shape[0], desc.shape[2], lowering->stream);
     args[LEATI_RNN_H_MASK] =
         dropout_mask(c, lowering, c->recurrent_dropout, desc.shape[0], c->units, lowering->stream + 1);
-    args[LEATI_RNN_STEPS] = lowering->input_masks[0];
-    leati_graph_node(g, LEATI_OP_RNN, &attrs, LEATI_RNN_INPUTS, args, out);
+    args[LEATI_RNN_STEPS] = call->mask;
+    if (c->in_ops) {
+        leati_steps_of_cell(c, lowering, args, call);
+        return;
+    }
+    leati_graph_node(lowering->graph, LEATI_OP_RNN, &attrs, LEATI_RNN_INPUTS, args, out);
+    call->sequence = out[LEATI_RNN_OUT_SEQUENCE];
+    for (int i = 0; i < states; ++i) call->states[i] = out[LEATI_RNN_OUT_H_LAST + i];
     /* Where no step counts, the last output is 0, but the state is the initial one. */
-    bool apart = args[LEATI_RNN_STEPS] != LEATI_NONE && input_count > 1;
-    outputs[0] = c->return_sequences ? out[LEATI_RNN_OUT_SEQUENCE]
-                 : apart             ? last_step(g, out[LEATI_RNN_OUT_SEQUENCE])
-                                     : out[LEATI_RNN_OUT_H_LAST];
-    for (int i = 0; c->return_state && i < states; ++i) outputs[1 + i] = out[LEATI_RNN_OUT_H_LAST + i];
-    lowering->output_masks[0] = c->return_sequences ? lowering->input_masks[0] : LEATI_NONE;
-    leati_lowering_add_activity(lowering, &c->activity_regularizer, c->return_state ? 1 + states : 1,
-                                outputs);
+    bool apart = call->mask != LEATI_NONE && call->initial[0] != LEATI_NONE;
+    call->last = apart ? LEATI_NONE : out[LEATI_RNN_OUT_H_LAST];
+}
+
+/* ---- The layers ---- */
+
+static void run(const leati_layer *layer, leati_lowering *lowering, leati_scan_call *call) {
+    const leati_recurrent_values own = leati_recurrent_own(layer, lowering);
+    leati_recurrent_run(layer, lowering, &own, call);
+}
+
+static const leati_scan scan = {leati_recurrent_shapes, run};
+
+leat_status leati_recurrent_infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                                  leati_shape *outputs, int *output_count, leat_error *err) {
+    return leati_recurrence_infer(layer, &scan, input_count, inputs, outputs, output_count, err);
+}
+
+leat_status leati_recurrent_build(leati_layer *layer, int input_count, const leati_shape *inputs,
+                                  leat_error *err) {
+    (void)input_count;
+    LEATI_TRY(leati_recurrent_weights(layer, inputs[0].dims[2], err));
+    return leati_recurrence_build(layer, &scan, inputs, err);
+}
+
+void leati_recurrent_lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                           const leati_value *inputs, leati_value *outputs) {
+    leati_recurrence_lower(layer, &scan, lowering, input_count, inputs, outputs);
 }

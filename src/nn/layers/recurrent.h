@@ -4,18 +4,18 @@
 #ifndef LEATI_NN_LAYERS_RECURRENT_H
 #define LEATI_NN_LAYERS_RECURRENT_H
 
-#include "nn/layers/rows.h"
+#include "nn/layers/recurrence.h"
 
 typedef struct leati_recurrent {
-    leati_cell cell; /* set by check */
+    leati_recurrence recurrence; /* a cell by itself has it zeroed, but for state_count */
+    leati_cell cell;             /* set by check */
+    bool in_ops;                 /* set by check: the RNN op does not have these activations */
     int64_t units;
     leati_activation activation, recurrent_activation;
     bool use_bias, unit_forget_bias, reset_after;
     leati_part kernel, recurrent, bias;
-    leati_regularizer activity_regularizer;
     double dropout, recurrent_dropout;
-    int64_t implementation; /* how dropout draws: 1 per gate, 2 one mask for all */
-    bool return_sequences, return_state, go_backwards, stateful, unroll;
+    int64_t implementation;                            /* how dropout draws: 1 per gate, 2 one mask for all */
     leati_initializer forget_bias, recurrent_identity; /* made by build */
 } leati_recurrent;
 
@@ -33,18 +33,27 @@ typedef struct leati_recurrent {
     LEATI_ROW(leati_recurrent, recurrent_activation, LEATI_FIELD_ACTIVATION, "\"sigmoid\""),                 \
         LEATI_INT_ROW(leati_recurrent, implementation, 0, "2")
 #define LEATI_RECURRENT_ROWS                                                                                 \
-    LEATI_ROW(leati_recurrent, return_sequences, LEATI_FIELD_BOOL, "false"),                                 \
-        LEATI_ROW(leati_recurrent, return_state, LEATI_FIELD_BOOL, "false"),                                 \
-        LEATI_ROW(leati_recurrent, go_backwards, LEATI_FIELD_BOOL, "false"),                                 \
-        LEATI_ROW(leati_recurrent, stateful, LEATI_FIELD_BOOL, "false"),                                     \
-        LEATI_ROW(leati_recurrent, unroll, LEATI_FIELD_BOOL, "false"),                                       \
-        LEATI_ROW(leati_recurrent, activity_regularizer, LEATI_FIELD_REGULARIZER, "null")
+    LEATI_RECURRENCE_ROWS(leati_recurrent),                                                                  \
+        LEATI_RECURRENCE_ROW(leati_recurrent, unroll, LEATI_FIELD_BOOL, "false"),                            \
+        LEATI_RECURRENCE_ROW(leati_recurrent, activity_regularizer, LEATI_FIELD_REGULARIZER, "null")
 
 /* For check: what no row says, of a configuration of that cell. */
 leat_status leati_recurrent_check(leati_layer *layer, leati_cell cell, leat_error *err);
 
-/* How many states the layer has: 1, or 2 of an LSTM. */
-int leati_recurrent_states(const leati_recurrent *config);
+/* Declares a cell's weights, for steps of so many features. */
+leat_status leati_recurrent_weights(leati_layer *layer, int64_t features, leat_error *err);
+
+/* A cell's steps, on the layer's weights or others (of its bias LEATI_NONE where it has none). */
+typedef struct leati_recurrent_values {
+    leati_value kernel, recurrent, bias;
+} leati_recurrent_values;
+leati_recurrent_values leati_recurrent_own(const leati_layer *layer, const leati_lowering *lowering);
+void leati_recurrent_run(const leati_layer *layer, leati_lowering *lowering,
+                         const leati_recurrent_values *weights, leati_scan_call *call);
+
+/* For leati_scan. */
+leat_status leati_recurrent_shapes(const leati_layer *layer, const leati_shape *input, leati_shape *output,
+                                   leati_shape *states, leat_error *err);
 
 leat_status leati_recurrent_infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
                                   leati_shape *outputs, int *output_count, leat_error *err);

@@ -88,6 +88,7 @@ static const leati_layer_type *const cells[] = {
     &leati_layer_gru_cell,
     &leati_layer_lstm_cell,
     &leati_layer_simple_rnn_cell,
+    &leati_layer_stacked_rnn_cells,
 };
 
 #define CELL_COUNT (sizeof cells / sizeof cells[0])

@@ -102,8 +102,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     lowering->output_masks[0] = call.output_masks[0] == LEATI_NONE
                                     ? mask_of_steps(g, mask)
                                     : part_steps(g, call.output_masks[0], batch, steps);
-    const leati_regularizer *activity = leati_layer_activity(c->layer);
-    if (activity) leati_lowering_add_activity(lowering, activity, 1, outputs);
+    leati_lowering_add_activity(lowering, leati_layer_activity(c->layer), 1, outputs);
 }
 
 const leati_layer_type leati_layer_time_distributed = {.class_name = "TimeDistributed",

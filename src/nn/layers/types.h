@@ -62,6 +62,7 @@ extern const leati_layer_type leati_layer_repeat_vector;
 extern const leati_layer_type leati_layer_rescaling;
 extern const leati_layer_type leati_layer_reshape;
 extern const leati_layer_type leati_layer_rnn;
+extern const leati_layer_type leati_layer_stacked_rnn_cells;
 extern const leati_layer_type leati_layer_separable_conv1d;
 extern const leati_layer_type leati_layer_separable_conv2d;
 extern const leati_layer_type leati_layer_simple_rnn;

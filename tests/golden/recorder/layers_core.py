@@ -10,13 +10,13 @@ ACTIVATIONS = ["softmax", "elu", "selu", "softplus", "softsign", "relu", "tanh",
                "hard_sigmoid", "exponential", "linear"]
 
 
-def stack(shape, *layers):
+def stack(shape, *layers, batch=None):
     """A Sequential model from functions that make its layers (after the session is cleared).
 
     The first layer bears the shape: 2.3.1 forgets an InputLayer when it writes a Sequential."""
     def build():
         made = [make() for make in layers]
-        made[0].batch_input_shape = (None,) + shape
+        made[0].batch_input_shape = (batch,) + shape
         return keras.Sequential(made)
     return build
 

@@ -289,6 +289,13 @@ def recurrent():
                              keras.layers.Dense(3, activation="softmax")])
 
 
+def stateful():
+    """Goes on in a batch where the one before ended."""
+    return keras.Sequential([keras.layers.LSTM(4, stateful=True, return_sequences=True, batch_input_shape=(3, 5, 2)),
+                             keras.layers.GRU(3, stateful=True),
+                             keras.layers.Dense(2)])
+
+
 def two_inputs():
     """Inputs of two widths, joined."""
     left, right = keras.Input((3,), name="left"), keras.Input((2,), name="right")
@@ -421,6 +428,8 @@ def arrays(root):
            **dict(MSE, **fit))
     record(root, "fit_initial_epoch", regressor, epochs=4, initial_epoch=1, optimizer=ADAM,
            callbacks=[("LearningRateScheduler", {"factor": 0.8})], **dict(MSE, **fit))
+    record(root, "fit_stateful", stateful, sizes=[3, 3, 3, 3], call="fit", batch_size=3, notes="states outlive epochs",
+           **MSE)
     record(root, "fit_two_outputs", two_outputs, validation=VALIDATION_SIZES,
            notes="the outputs' losses are means over batches, whatever their sizes", **dict(TWO, **fit))
 
