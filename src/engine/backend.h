@@ -38,8 +38,9 @@ struct leati_kernel {
     size_t pack_bytes;
     uint32_t pack_inputs;
     char pack_key[64];
-    int reorders;         /* for people: copies into another layout that each run makes */
-    size_t reorder_bytes; /* that they write */
+    /* For people: copies into another layout, of what is packed and of what each run must copy, and what they write. */
+    int pack_reorders, reorders;
+    size_t pack_reorder_bytes, reorder_bytes;
     size_t output_bytes
         [LEATI_MAX_OUTPUTS]; /* 0: what the shape says; a workspace is as large as its kernel says */
 };

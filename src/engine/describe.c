@@ -100,6 +100,10 @@ void leati_plan_step_get(const leati_plan *plan, int32_t step, leati_plan_step *
                              .reorders = work->kernel.reorders,
                              .reorder_bytes = work->kernel.reorder_bytes,
                              .kept_bytes = work->pack ? work->pack->bytes : 0};
+    if (!work->pack) {
+        out->reorders += work->kernel.pack_reorders;
+        out->reorder_bytes += work->kernel.pack_reorder_bytes;
+    }
     name_step(node, out->op, sizeof out->op);
     add_bytes(plan, n, out);
 }

@@ -2,7 +2,6 @@
 /* The op table, the functions' names, and tensor descriptions.  Layer: engine. */
 #include "engine/op.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "engine/ops/rows.h"
@@ -35,8 +34,7 @@ bool leati_function_uses_dst(leati_function function) {
 }
 
 bool leati_eltwise_uses_dst(const leati_eltwise *eltwise) {
-    if (eltwise->function == LEATI_FN_RELU)
-        return eltwise->a == 0 && eltwise->c == 0 && isinf(eltwise->b) && eltwise->b > 0;
+    if (eltwise->function == LEATI_FN_RELU) return eltwise->a >= 0 && eltwise->c == 0 && eltwise->b > 0;
     if (eltwise->function == LEATI_FN_ELU) return eltwise->a >= 0;
     return leati_function_uses_dst(eltwise->function);
 }

@@ -373,8 +373,8 @@ typedef struct leati_op_row {
 const leati_op_row *leati_op_row_of(leati_op op);
 const char *leati_function_name(leati_function function);
 bool leati_function_uses_dst(leati_function function);
-/* Whether ELTWISE_BWD of it takes dst.  Beside the list's column: RELU without threshold, slope and maximum does (dst > 0
- * where x > 0), ELU with a negative scale does not. */
+/* Whether ELTWISE_BWD of it takes dst.  Beside the list's column: RELU without threshold and with a slope of at least 0 does
+ * (dst > 0 where x > 0), ELU with a negative scale does not. */
 bool leati_eltwise_uses_dst(const leati_eltwise *eltwise);
 
 int64_t leati_desc_count(const leati_desc *desc);

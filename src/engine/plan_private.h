@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan from inside: what its passes hand to each other.  In order: need.c (which nodes run), choose.c (kernels),
- * fuse.c (what is fused), pack.c (weights that stay packed), fold.c (what is constant), alias.c (whose memory each value has), place.c (where in the arena), plan.c (arguments, running). */
+/* The plan from inside: what its passes hand to each other.  In order: need.c (which nodes run), absorb.c (padding),
+ * choose.c (kernels) with fuse.c (what they take over), fold.c (what is constant), alias.c (whose memory each value has),
+ * pack.c (weights that stay packed), place.c (where in the arena), plan.c (arguments, running). */
 #ifndef LEATI_ENGINE_PLAN_PRIVATE_H
 #define LEATI_ENGINE_PLAN_PRIVATE_H
 
@@ -96,6 +97,9 @@ bool leati_plan_is_left_out(const leati_plan *plan, const leati_node *node, leat
 void leati_plan_need(leati_plan *plan);
 /* Counts again, after nodes were dropped. */
 void leati_plan_count_readers(leati_plan *plan);
+
+/* Makes padding before and cutting after convolutions part of them. */
+void leati_plan_absorb(leati_plan *plan);
 
 /* Whether a needed node of [first, last] writes memory of this value, which lies in a slab. */
 bool leati_plan_is_written(const leati_plan *plan, leati_value value, int32_t first, int32_t last);

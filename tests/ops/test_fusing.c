@@ -212,22 +212,52 @@ static leati_value train_norm(bench *b, leati_value x) {
     return leati_graph_node(b->graph, LEATI_OP_BATCH_NORM, &attrs, 3, args, NULL);
 }
 
-/* Gradients by all weights that were made. */
-static void training(bench *b) {
-    leati_graph *g = b->graph;
-    leati_value x = input(b, SHAPE(4, 6, 6, 8)), wrt[16], diff[16];
-    leati_value y = relu(b, train_norm(b, convolve(b, x, 8, 3, 1, false)));
-    y = train_norm(b, convolve(b, y, 8, 3, 1, false));
-    y = relu(b, leati_add(g, y, x));
-    leati_value target = input(b, SHAPE(4, 6, 6, 8)), off = leati_sub(g, y, target);
-    leati_value loss = leati_reduce_all(g, LEATI_REDUCE_SUM, leati_mul(g, off, off));
+/* Zeros around the source, as ZeroPadding2D puts them. */
+static leati_value surround(bench *b, leati_value x, int64_t before, int64_t after) {
+    const int64_t front[] = {0, before, before, 0}, back[] = {0, after, after, 0};
+    return leati_pad(b->graph, x, front, back, 0);
+}
+
+static void padded(bench *b) {
+    leati_value x = input(b, SHAPE(2, 6, 7, 8));
+    leati_value y = relu(b, apply_norm(b, convolve(b, surround(b, x, 0, 1), 16, 3, 1, false), true, true));
+    y = convolve(b, surround(b, y, 1, 1), 8, 5, 1, true);
+    keep(b, y);
+    keep(b, convolve(b, surround(b, y, 2, 0), 8, 1, 1, true)); /* more than the window can reach: stays */
+    leati_value both = surround(b, y, 1, 1);
+    keep(b, convolve(b, both, 8, 5, 1, true));
+    keep(b, relu(b, both)); /* another reader: stays */
+}
+
+static void keep_gradients(bench *b, leati_value loss) {
+    leati_value wrt[16], diff[16];
     int count = 0;
-    for (leati_value v = 0; v < leati_graph_value_count(g); ++v)
-        if (leati_graph_value(g, v)->storage == LEATI_IN_SLAB) wrt[count++] = v;
+    for (leati_value v = 0; v < leati_graph_value_count(b->graph); ++v)
+        if (leati_graph_value(b->graph, v)->storage == LEATI_IN_SLAB) wrt[count++] = v;
     leat_error err = {0};
-    assert_int_equal(leati_graph_differentiate(g, loss, count, wrt, diff, &err), LEAT_OK);
+    assert_int_equal(leati_graph_differentiate(b->graph, loss, count, wrt, diff, &err), LEAT_OK);
     keep(b, loss);
     for (int i = 0; i < count; ++i) keep(b, diff[i]);
+}
+
+static leati_value squares(bench *b, leati_value y) {
+    return leati_reduce_all(b->graph, LEATI_REDUCE_SUM, leati_mul(b->graph, y, y));
+}
+
+static void training(bench *b) {
+    leati_value x = input(b, SHAPE(4, 6, 6, 8));
+    leati_value y = relu(b, train_norm(b, convolve(b, x, 8, 3, 1, false)));
+    y = train_norm(b, convolve(b, y, 8, 3, 1, false));
+    y = relu(b, leati_add(b->graph, y, x));
+    keep_gradients(b, squares(b, leati_sub(b->graph, y, input(b, SHAPE(4, 6, 6, 8)))));
+}
+
+/* The gradient by the inner image is a slice of that by the padded one. */
+static void padded_training(bench *b) {
+    leati_value x = input(b, SHAPE(2, 6, 6, 8));
+    leati_value y = convolve(b, surround(b, x, 1, 1), 8, 5, 1, true);
+    y = convolve(b, surround(b, y, 0, 1), 8, 3, 1, true);
+    keep_gradients(b, squares(b, y));
 }
 
 typedef struct net {
@@ -245,6 +275,8 @@ static const net nets[] = {
     {"products", products, {"matmul+sigmoid", "matmul+add+relu"}, {1, 1}},
     {"preactivation", preactivation, {"batch_norm_apply+relu", "conv"}, {1, 1}},
     {"sums", sums, {"binary+softsign", "binary+relu", "binary+tanh"}, {1, 1, 1}},
+    {"padded", padded, {"conv+norm+relu", "conv", "pad"}, {1, 3, 2}},
+    {"padded training", padded_training, {"conv", "conv_bwd_weights", "pad", "slice"}, {2, 2, 0, 0}},
     {"training", training, {"batch_norm+relu", "batch_norm", "binary+relu"}, {1, 1, 1}},
 };
 
@@ -375,6 +407,7 @@ static void weights_are_packed_once_a_version(void **state) {
     leati_plan_step_get(p.b.plan, 0, &step);
     assert_string_equal(step.op, "conv+norm");
     assert_int_equal(step.reorders, 0);
+    assert_non_null(strstr(step.layout, "nhwc weights"));
     assert_true(step.kept_bytes >= 3 * 3 * 8 * 16 * sizeof(float));
     leati_arena_set_version(p.b.arena, 1);
     float before = first_output(&p);

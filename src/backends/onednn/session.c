@@ -101,8 +101,8 @@ static leat_status add_reorder(leati_session *s, leati_kernel *kernel, leati_md 
     const leati_dnnl_arg args[] = {{DNNL_ARG_FROM, from_memory}, {DNNL_ARG_TO, to_memory}};
     leat_status status = leati_session_call(s, kernel, pd, 2, args, false, err);
     dnnl_primitive_desc_destroy(pd);
-    kernel->reorders += !s->packing;
-    kernel->reorder_bytes += s->packing ? 0 : dnnl_memory_desc_get_size(to);
+    *(s->packing ? &kernel->pack_reorders : &kernel->reorders) += 1;
+    *(s->packing ? &kernel->pack_reorder_bytes : &kernel->reorder_bytes) += dnnl_memory_desc_get_size(to);
     return status;
 }
 
