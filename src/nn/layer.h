@@ -104,6 +104,7 @@ struct leati_layer_type {
     int32_t min_inputs, max_inputs;      /* 1, 1 for most */
     const leati_old_preset *old_presets; /* ended by key NULL; NULL: none */
     leati_masking masking;
+    bool shares_trainable; /* the layer inside is frozen, and thawed, with it */
     /* Checks what a row cannot say, and settles what depends on other rows (strides by pool_size); may be NULL. */
     leat_status (*check)(leati_layer *layer, leat_error *err);
     /* Frees what check made in the configuration; may be NULL. */

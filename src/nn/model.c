@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "nn/network.h"
 #include "nn/weights.h"
+#include "nn/wrapping.h"
 
 void leat_model_destroy(leat_model **model) {
     leat_model *m = *model;
@@ -77,18 +78,21 @@ leat_tensor leat_model_output_shape(const leat_model *model, int index) {
 
 /* ---- Freezing ---- */
 
-/* The flag of the layer, or nested model, of that name; those of this model before those inside nested ones. */
-static bool *trainable_of(leat_model *model, const char *name) {
-    int32_t own = leati_network_find(model, name);
-    if (own >= 0) {
-        leati_member *member = &model->members[own];
-        return member->layer ? &member->layer->trainable : &member->model->trainable;
-    }
-    for (int32_t i = 0; i < model->member_count; ++i) {
-        bool *inner = model->members[i].model ? trainable_of(model->members[i].model, name) : NULL;
-        if (inner) return inner;
-    }
-    return NULL;
+/* The layer, or nested model, of that name; those of this model before those inside nested ones. */
+static bool find_member(leat_model *model, const char *name, leat_model **owner, int32_t *index) {
+    *owner = model;
+    *index = leati_network_find(model, name);
+    bool found = *index >= 0;
+    for (int32_t i = 0; !found && i < model->member_count; ++i)
+        found = model->members[i].model && find_member(model->members[i].model, name, owner, index);
+    return found;
+}
+
+static void set_trainable(leati_member *member, bool trainable) {
+    if (member->layer)
+        leati_layer_set_trainable(member->layer, trainable);
+    else
+        member->model->trainable = trainable;
 }
 
 static leat_status no_such_layer(const leat_model *model, const char *name, leat_error *err) {
@@ -104,11 +108,13 @@ static leat_status no_such_layer(const leat_model *model, const char *name, leat
 }
 
 leat_status leat_model_set_trainable(leat_model *model, const char *layer, bool trainable, leat_error *err) {
-    bool *flag = trainable_of(model, layer);
-    if (!flag) return no_such_layer(model, layer, err);
-    bool before = *flag;
-    *flag = trainable;
+    leat_model *owner = NULL;
+    int32_t index = -1;
+    if (!find_member(model, layer, &owner, &index)) return no_such_layer(model, layer, err);
+    leati_member *member = &owner->members[index];
+    bool before = member->layer ? member->layer->trainable : member->model->trainable;
+    set_trainable(member, trainable);
     leat_status status = leati_weights_reorder(model, err);
-    if (status != LEAT_OK) *flag = before;
+    if (status != LEAT_OK) set_trainable(member, before);
     return status;
 }

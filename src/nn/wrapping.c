@@ -144,3 +144,13 @@ const leati_regularizer *leati_layer_activity(const leati_layer *layer) {
             return (const void *)((const char *)layer->config + field->offset);
     return NULL;
 }
+
+void leati_layer_set_trainable(leati_layer *layer, bool trainable) {
+    layer->trainable = trainable;
+    for (const leati_field *field = layer->type->fields; field->key; ++field) {
+        if (!layer->type->shares_trainable || field->kind != LEATI_FIELD_LAYER) continue;
+        leati_layer *const *inner =
+            (leati_layer *const *)(const void *)((char *)layer->config + field->offset);
+        if (*inner) leati_layer_set_trainable(*inner, trainable);
+    }
+}

@@ -25,6 +25,9 @@ void leati_layers_fini(leati_layers *layers);
 /* For check: the outer layer's weights shall be the inner one's. */
 void leati_layer_adopt(leati_layer *outer, leati_layer *inner);
 
+/* Freezes or thaws a layer, with the one inside where its type says so. */
+void leati_layer_set_trainable(leati_layer *layer, bool trainable);
+
 /* For build: declares the inner layer's weights in the outer one, as "<scope>/kernel", or "kernel" where scope is NULL. */
 leat_status leati_layer_build_inner(leati_layer *outer, leati_layer *inner, const char *scope,
                                     int input_count, const leati_shape *inputs, leat_error *err);

@@ -371,6 +371,46 @@ static void test_trainable(void **state) {
     leat_model_destroy(&model);
 }
 
+/* What the configuration of layer `index` says of itself and of the layer inside. */
+static void check_frozen(const leat_model *model, size_t index, bool outer, bool inner) {
+    leat_error err = {0};
+    json_t *config = NULL;
+    assert_ok(leati_model_config(model, &config, &err), &err);
+    const json_t *layers = json_object_get(json_object_get(config, "config"), "layers");
+    const json_t *own = json_object_get(json_array_get(layers, index), "config");
+    const json_t *within = json_object_get(json_object_get(own, "layer"), "config");
+    assert_int_equal(json_is_false(json_object_get(own, "trainable")), outer);
+    assert_int_equal(json_is_false(json_object_get(within, "trainable")), inner);
+    json_decref(config);
+}
+
+/* The layer in TimeDistributed has its flag, that in Bidirectional keeps its own, as in Keras. */
+static void test_freezing_wrappers(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *model = NULL;
+    assert_ok(
+        leat_model_from_json(
+            &model,
+            "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": ["
+            "{\"class_name\": \"TimeDistributed\", \"config\": {\"name\": \"each\", \"batch_input_shape\":"
+            " [null, 3, 4], \"layer\": {\"class_name\": \"Dense\", \"config\": {\"name\": \"d\","
+            " \"units\": 2}}}}, {\"class_name\": \"Bidirectional\", \"config\": {\"name\": \"both\","
+            " \"layer\": {\"class_name\": \"SimpleRNN\", \"config\": {\"name\": \"r\", \"units\": 2}}}}]}}",
+            &err),
+        &err);
+    assert_int_equal(model->weights.trainable_count, 8);
+    size_t first = 1; /* behind the InputLayer */
+    check_frozen(model, first, false, false);
+    assert_ok(leat_model_set_trainable(model, "each", false, &err), &err);
+    assert_ok(leat_model_set_trainable(model, "both", false, &err), &err);
+    check_frozen(model, first, true, true);
+    check_frozen(model, first + 1, true, false);
+    assert_ok(leat_model_set_trainable(model, "each", true, &err), &err);
+    check_frozen(model, first, false, false);
+    leat_model_destroy(&model);
+}
+
 /* ---- Summaries ---- */
 
 static char *text_of(const char *name, const char *suffix) {
@@ -407,7 +447,8 @@ int main(void) {
         cmocka_unit_test(test_sequential_forms), cmocka_unit_test(test_old_presets),
         cmocka_unit_test(test_builder),          cmocka_unit_test(test_builder_joins),
         cmocka_unit_test(test_builder_errors),   cmocka_unit_test(test_initialize),
-        cmocka_unit_test(test_trainable),        cmocka_unit_test(test_summaries),
+        cmocka_unit_test(test_trainable),        cmocka_unit_test(test_freezing_wrappers),
+        cmocka_unit_test(test_summaries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@ static leat_status check(leati_layer *layer, leat_error *err) {
         return leati_fail(err, LEAT_EINVAL, "layer: expected one with an input, received %s",
                           c->layer->type->class_name);
     leati_layer_adopt(layer, c->layer);
+    leati_layer_set_trainable(layer, layer->trainable);
     return LEAT_OK;
 }
 
@@ -112,6 +113,7 @@ const leati_layer_type leati_layer_time_distributed = {.class_name = "TimeDistri
                                                        .min_inputs = 1,
                                                        .max_inputs = 1,
                                                        .masking = LEATI_MASK_OWN,
+                                                       .shares_trainable = true,
                                                        .check = check,
                                                        .infer = infer,
                                                        .build = build,

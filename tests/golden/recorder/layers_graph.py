@@ -100,6 +100,19 @@ def outputs(root):
     record(root, GROUP, "two_outputs_loss_weights_list", "Model", two_heads, batch=4,
            targets=["normal", "normal"], loss="mae", loss_weights=[0.5, 1.5])
 
+    def steps_and_sample():
+        x = L.Input((3, 4), name="x")
+        each = L.Dense(2, name="each")(x)
+        return keras.Model(x, [L.Dense(3, activation="softmax", name="kind")(L.Flatten()(x)), each])
+    weighted = dict(batch=4, targets=["onehot", "normal"], loss=["categorical_crossentropy", "mae"],
+                    sample_weight=True)
+    record(root, GROUP, "two_outputs_modes_list", "Model", steps_and_sample,
+           sample_weight_mode=[None, "temporal"], metrics=[["accuracy"], ["mae", "mse"]],
+           weighted_metrics=[["accuracy"], ["mae"]], **weighted)
+    record(root, GROUP, "two_outputs_modes_dict", "Model", steps_and_sample,
+           sample_weight_mode={"kind": None, "each": "temporal"}, weighted_metrics={"each": "mse"},
+           loss_weights=[1.0, 0.25], **weighted)
+
     def input_is_output():
         x = L.Input((4,))
         y = L.Dense(3, activation="tanh")(x)

@@ -7,6 +7,7 @@ from .model_case import record
 from .session import keras
 
 L = keras.layers
+M = keras.metrics
 
 
 def padded(batch, steps, features, value=0.0, seed=7):
@@ -32,6 +33,10 @@ def chains(root):
     case("sample_weight", masking, dense, sample_weight=True, metrics=["mae"], weighted_metrics=["mae"])
     case("temporal", masking, dense, sample_weight=True, sample_weight_mode="temporal",
          metrics=["mae"], weighted_metrics=["mae"])
+    case("metrics_of_classes", masking, lambda: L.Dense(1, activation="sigmoid"), sample_weight=True,
+         sample_weight_mode="temporal", targets="binary", loss="binary_crossentropy",
+         metrics=lambda: [M.AUC(num_thresholds=10), M.Precision(0.4)],
+         weighted_metrics=lambda: [M.AUC(num_thresholds=10), M.Recall(0.4), M.FalseNegatives(0.6)])
     case("kept", masking, lambda: L.Dense(4), lambda: L.Activation("tanh"), lambda: L.BatchNormalization(),
          lambda: L.Dense(3, activation="softmax"), targets="onehot", loss="categorical_crossentropy",
          metrics=["accuracy"])

@@ -178,6 +178,9 @@ def record(root, group, case, class_name, build, **options):
     spec = dict(DEFAULTS, class_name=class_name, **options)
     random = store.random_for("%s/%s" % (group, case))
     K.clear_session()
+    for key in ("metrics", "weighted_metrics"):
+        if callable(spec[key]):
+            spec[key] = spec[key]()
     model = build()
     set_initial_weights(random, model, spec["weights_scale"])
     if spec["adjust"]:
@@ -186,8 +189,12 @@ def record(root, group, case, class_name, build, **options):
     t = make_targets(random, model, len(x[0]), spec["targets"])
     sw = None
     if spec["sample_weight"]:
-        temporal = spec["sample_weight_mode"] == "temporal"
-        sw = [random.uniform(0.0, 2.0, a.shape[: 2 if temporal else 1]) for a in t]
+        modes = spec["sample_weight_mode"]
+        if isinstance(modes, dict):
+            modes = [modes.get(name) for name in model.output_names]
+        if not isinstance(modes, list):
+            modes = [modes] * len(t)
+        sw = [random.uniform(0.0, 2.0, a.shape[:2 if mode else 1]) for a, mode in zip(t, modes)]
     optimizer = compile_model(model, spec)
     members = collections.OrderedDict()
     members["meta"] = store.text(describe(spec, model, optimizer, group, case))
