@@ -93,18 +93,24 @@ static leat_status describe(const leat_model *model, const leat_plan_options *op
 
 /* ---- Measuring ---- */
 
-/* What a training step changes. */
+/* What a run changes: a training step weights and the optimizer's slots, a stateful layer its states. */
 typedef struct keepsake {
     void *copies[SLABS];
     size_t bytes[SLABS];
     int64_t iterations;
 } keepsake;
 
-static leat_status keep(keepsake *k, const leat_model *model, leat_error *err) {
+static size_t bytes_of(const leat_model *model, int slab, bool trains) {
+    if (slab == LEATI_SLAB_STATES) return leati_states_bytes(model);
+    if (!trains || slab == LEATI_SLAB_GRADIENTS) return 0;
+    return slab == LEATI_SLAB_WEIGHTS ? model->weights.bytes : model->weights.trainable_bytes;
+}
+
+static leat_status keep(keepsake *k, const leat_model *model, bool trains, leat_error *err) {
     *k = (keepsake){.iterations = model->iterations};
     for (int i = 0; i < SLABS; ++i) {
-        k->bytes[i] = i == LEATI_SLAB_WEIGHTS ? model->weights.bytes : model->weights.trainable_bytes;
-        if (i == LEATI_SLAB_GRADIENTS || !model->weights.slab[i] || k->bytes[i] == 0) continue;
+        k->bytes[i] = model->weights.slab[i] ? bytes_of(model, i, trains) : 0;
+        if (k->bytes[i] == 0) continue;
         k->copies[i] = leati_memdup(model->weights.slab[i], k->bytes[i]);
         if (!k->copies[i]) return leati_fail_memory(err, k->bytes[i], "a copy of the weights");
     }
@@ -115,7 +121,7 @@ static void put_back(const keepsake *k, leat_model *model) {
     for (int i = 0; i < SLABS; ++i)
         if (k->copies[i]) memcpy(model->weights.slab[i], k->copies[i], k->bytes[i]);
     model->iterations = k->iterations;
-    leati_model_weights_changed(model);
+    if (k->copies[LEATI_SLAB_WEIGHTS]) leati_model_weights_changed(model);
 }
 
 static void keepsake_fini(keepsake *k) {
@@ -149,7 +155,7 @@ static leat_status run_often(leati_plan_view *view, leat_model *model, leati_tra
         if (r >= LEAST_RUNS && leati_now_ns() - start > RUN_NS) break;
         LEATI_TRY(leati_trainer_run_timed(trainer, view->step, data,
                                           times + (int64_t)(r < 0 ? 0 : r) * view->count, err));
-        if (view->options.train) put_back(kept, model);
+        put_back(kept, model);
         runs = r + 1;
     }
     take_medians(view, times, runs);
@@ -164,7 +170,7 @@ static leat_status measure(leati_plan_view *view, leat_model *model, leati_train
     view->step_ns = leati_calloc((size_t)view->count + 1, sizeof *view->step_ns);
     leat_status status =
         times && view->step_ns ? LEAT_OK : leati_fail_memory(err, cells * sizeof *times, "times");
-    if (status == LEAT_OK) status = keep(&kept, model, err);
+    if (status == LEAT_OK) status = keep(&kept, model, view->options.train, err);
     if (status == LEAT_OK) status = run_often(view, model, trainer, data, &kept, times, err);
     keepsake_fini(&kept);
     leati_free(times);

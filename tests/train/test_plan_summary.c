@@ -116,6 +116,36 @@ static void measuring_leaves_the_model_as_it_was(void **state) {
     leat_model_destroy(&other);
 }
 
+/* So does a prediction of a stateful layer, whose states go on where they were. */
+static void measuring_leaves_states_as_they_were(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *models[2] = {0};
+    leat_plan_options options = leat_plan_options_default();
+    float x[2][3][4] = {{{1, 2, 3, 4}}, {{-1, 0, 1, 2}}}, first[2] = {0};
+    leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 3, (int64_t[]){2, 3, 4}, x)};
+    const leat_arrays arrays = {.inputs = &input, .input_count = 1};
+    leat_tensor output;
+    options.time = true;
+    options.threads = 1;
+    for (int i = 0; i < 2; ++i) {
+        expect_ok(
+            leat_model_from_json(
+                &models[i],
+                "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": "
+                "[{\"class_name\": \"LSTM\", \"config\": {\"name\": \"l\", \"units\": 5, \"stateful\": true, "
+                "\"batch_input_shape\": [2, 3, 4]}}]}}",
+                &err),
+            &err);
+        expect_ok(leat_model_predict_on_batch(models[i], &arrays, &output, &err), &err);
+        if (i == 1) leat_string_free(summary(models[i], &options));
+        expect_ok(leat_model_predict_on_batch(models[i], &arrays, &output, &err), &err);
+        first[i] = ((const float *)output.data)[0];
+    }
+    assert_true(first[0] == first[1]);
+    for (int i = 0; i < 2; ++i) leat_model_destroy(&models[i]);
+}
+
 static void a_table_for_people(void **state) {
     (void)state;
     leat_model *model = make_classifier(1);
@@ -176,6 +206,7 @@ int main(void) {
         cmocka_unit_test(a_prediction_step_by_step),
         cmocka_unit_test(times_are_of_every_step),
         cmocka_unit_test(measuring_leaves_the_model_as_it_was),
+        cmocka_unit_test(measuring_leaves_states_as_they_were),
         cmocka_unit_test(a_table_for_people),
         cmocka_unit_test(unknown_lengths_count_as_told),
         cmocka_unit_test(what_cannot_be_is_told),
