@@ -146,7 +146,8 @@ LEAT_API void leat_model_set_learning_rate(leat_model *model, double learning_ra
 LEAT_API LEAT_CHECKED leat_status leat_model_initialize(leat_model *model, uint64_t seed, leat_error *err);
 
 /** Weights in the order of Keras's model.get_weights().  The view is borrowed until the model is compiled or destroyed;
- *  writing through it changes the model. */
+ *  writing through it changes the model.  As long as one is out, convolutions bring their weights into their own layout at
+ *  every prediction, instead of once after they have changed. */
 LEAT_API int leat_model_weight_count(const leat_model *model);
 LEAT_API leat_tensor leat_model_weight(const leat_model *model, int index);
 LEAT_API const char *leat_model_weight_name(const leat_model *model, int index); /* "dense_1/kernel:0" */
