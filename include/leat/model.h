@@ -41,12 +41,22 @@ LEAT_API leat_node *leat_input(leat_builder *builder, const int64_t *shape, int 
 /** keras.layers.Input(batch_shape=...): the batch size in front, which stateful layers must know. */
 LEAT_API leat_node *leat_batch_input(leat_builder *builder, const int64_t *batch_shape, int rank);
 
-/** Any layer by Keras's class name, with the arguments of its constructor as a JSON object (NULL: defaults):
- *  leat_layer(x, "Conv2D", "{\"filters\": 32, \"kernel_size\": 3, \"padding\": \"same\"}"). */
+/** The name of the model that is being built; "model_1" without.  Kept as an error: none, or one that is too long. */
+LEAT_API void leat_builder_set_name(leat_builder *builder, const char *name);
+
+/** Any layer by Keras's class name, with the arguments of its constructor as a JSON object (NULL: defaults), in which
+ *  strings may stand in single quotes: leat_layer(x, "Conv2D", "{'filters': 32, 'kernel_size': 3, 'padding': 'same'}"). */
 LEAT_API leat_node *leat_layer(leat_node *x, const char *class_name, const char *config);
 
 /** The same for a layer that joins several tensors: Add, Concatenate; or a layer with several inputs. */
 LEAT_API leat_node *leat_merge(leat_node *const *x, int count, const char *class_name, const char *config);
+
+/** Both with arguments that are printed: leat_layerf(x, "Conv2D", "{'filters': %d, 'name': '%s_conv'}", 64, block).
+ *  %s must bring no quotes, and %f and %g print what JSON reads in locales alone whose decimal point is a point. */
+LEAT_API leat_node *leat_layerf(leat_node *x, const char *class_name, const char *format, ...)
+    LEAT_PRINTF(3, 4);
+LEAT_API leat_node *leat_mergef(leat_node *const *x, int count, const char *class_name, const char *format,
+                                ...) LEAT_PRINTF(4, 5);
 
 /** Calls the layer that made `made` again, on other tensors: its weights are shared. */
 LEAT_API leat_node *leat_call(leat_node *made, leat_node *const *x, int count);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The builder of include/leat/model.h: nodes are tensors of a model that is being made; the first error stays.
  * Layer: nn. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,6 +54,17 @@ void leat_builder_destroy(leat_builder **builder) {
 
 void leat_builder_use(leat_builder *builder, const leat_registry *registry) {
     if (builder) builder->registry = registry;
+}
+
+void leat_builder_set_name(leat_builder *builder, const char *name) {
+    if (!builder || builder->failure.code != LEAT_OK) return;
+    size_t length = name ? strlen(name) : 0;
+    if (length > 0 && length < sizeof builder->model->name)
+        memcpy(builder->model->name, name, length + 1);
+    else
+        leat_error_set(&builder->failure, LEAT_EINVAL,
+                       "the model's name: expected 1 to %d bytes, received %zu",
+                       (int)sizeof builder->model->name - 1, length);
 }
 
 /* Keeps the failure that a call has put into *err, unless there was one before. */
@@ -132,19 +144,87 @@ static leat_node *call_new(leat_node *const *x, int count, const char *class_nam
     return made;
 }
 
+/* JSON of a text whose strings may stand in single quotes; *out is for leati_free. */
+static leat_status double_quoted(const char *text, char **out, leat_error *err) {
+    size_t length = strlen(text), used = 0;
+    char *copy = leati_calloc(length + 1, 2), quote = 0;
+    *out = copy;
+    if (!copy) return leati_fail_memory(err, 2 * length, "a configuration");
+    for (const char *c = text; *c; ++c) {
+        if (quote && *c == '\\' && c[1]) {
+            if (*++c != '\'') copy[used++] = '\\';
+            copy[used++] = *c;
+        } else if ((!quote && (*c == '\'' || *c == '"')) || (quote && *c == quote)) {
+            quote = quote ? '\0' : *c;
+            copy[used++] = '"';
+        } else {
+            if (*c == '"') copy[used++] = '\\';
+            copy[used++] = *c;
+        }
+    }
+    return LEAT_OK;
+}
+
+static leat_status parse_arguments(const char *text, json_t **out, leat_error *err) {
+    char *json = NULL;
+    *out = NULL;
+    LEATI_TRY(double_quoted(text, &json, err));
+    leat_status status = leati_json_parse(out, json, strlen(json), err);
+    leati_free(json);
+    return status;
+}
+
 leat_node *leat_merge(leat_node *const *x, int count, const char *class_name, const char *config) {
     leat_builder *builder = builder_of(x, count);
     json_t *parsed = NULL;
     leat_error err = {0};
     if (!builder) return NULL;
     if (!config) return call_new(x, count, class_name, json_object());
-    leat_status status = leati_json_parse(&parsed, config, strlen(config), &err);
+    leat_status status = parse_arguments(config, &parsed, &err);
     if (status != LEAT_OK) {
         leati_prefix(status, &err, "layer %d (%s)", (int)builder->model->member_count, class_name);
         keep(builder, &err);
         return NULL;
     }
     return call_new(x, count, class_name, parsed);
+}
+
+static leat_node *merge_printed(leat_node *const *x, int count, const char *class_name, const char *format,
+                                va_list arguments) {
+    leat_builder *builder = builder_of(x, count);
+    va_list again;
+    if (!builder) return NULL;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    size_t bytes = length < 0 ? 1 : (size_t)length + 1;
+    char *config = leati_calloc(bytes, 1);
+    leat_node *made = NULL;
+    if (!config)
+        leati_fail_memory(&builder->failure, bytes, "a configuration");
+    else if (vsnprintf(config, bytes, format, arguments) < 0)
+        leati_fail(&builder->failure, LEAT_EINVAL, "layer %d (%s): the configuration cannot be printed",
+                   (int)builder->model->member_count, class_name);
+    else
+        made = leat_merge(x, count, class_name, config);
+    leati_free(config);
+    return made;
+}
+
+leat_node *leat_mergef(leat_node *const *x, int count, const char *class_name, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    leat_node *made = merge_printed(x, count, class_name, format, arguments);
+    va_end(arguments);
+    return made;
+}
+
+leat_node *leat_layerf(leat_node *x, const char *class_name, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    leat_node *made = merge_printed(&x, 1, class_name, format, arguments);
+    va_end(arguments);
+    return made;
 }
 
 leat_node *leat_layer(leat_node *x, const char *class_name, const char *config) {

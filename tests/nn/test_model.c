@@ -259,6 +259,35 @@ static void test_builder_joins(void **state) {
     leat_model_destroy(&model);
 }
 
+static leat_node *printed(leat_builder *b, leat_node **in) {
+    *in = leat_input(b, (const int64_t[]){4}, 1);
+    leat_node *x = leat_layerf(*in, "Dense", "{'units': %d, 'name': \"%s_%s\"}", 4, "a", "dense");
+    x = leat_layer(x, "Activation", "{'activation': \"relu\", 'name': 'it\\'s \"7\" \\\\'}");
+    return leat_mergef((leat_node *[]){x, *in}, 2, "Concatenate", "{'name': 'joined_%d'}", 5);
+}
+
+/* Configurations that are printed, and their quotes; the model's own name. */
+static void test_builder_texts(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_builder *b = NULL;
+    leat_model *model = NULL;
+    leat_node *in = NULL;
+    char *text = NULL;
+    assert_ok(leat_builder_create(&b, &err), &err);
+    leat_builder_set_name(b, "mine");
+    leat_node *out = printed(b, &in);
+    assert_ok(leat_model_create(&model, &b, &in, 1, &out, 1, &err), &err);
+    assert_string_equal(leat_model_weight_name(model, 0), "a_dense/kernel:0");
+    assert_string_equal(leat_model_output_name(model, 0), "joined_5");
+    assert_string_equal(leati_member_name(model, 2), "it's \"7\" \\");
+    assert_ok(leat_model_to_json(model, &text, &err), &err);
+    assert_non_null(strstr(text, "\"name\": \"mine\""));
+    leat_string_free(text);
+    leat_model_destroy(&model);
+    leat_builder_set_name(NULL, "nobody");
+}
+
 static void check_build_error(leat_builder *b, leat_node *in, leat_node *out, leat_status code,
                               const char *says) {
     leat_error err = {0};
@@ -290,6 +319,16 @@ static void test_builder_errors(void **state) {
     in = start(&b);
     check_build_error(b, in, leat_layer(in, "Dense", "{\"units\": "), LEAT_EFORMAT,
                       "layer 1 (Dense): JSON, line 1");
+    in = start(&b);
+    check_build_error(b, in, leat_layer(in, "Dense", "{'units': 'a\"}"), LEAT_EFORMAT,
+                      "layer 1 (Dense): JSON");
+    in = start(&b);
+    check_build_error(b, in, leat_layerf(in, "Dense", "{'units': %d}", 0), LEAT_EINVAL, "at least 1");
+    in = start(&b);
+    check_build_error(b, in, leat_layerf(NULL, "Dense", "{'units': %d}", 3), LEAT_EINVAL, "output 0 is NULL");
+    in = start(&b);
+    leat_builder_set_name(b, "");
+    check_build_error(b, in, leat_flatten(in), LEAT_EINVAL, "the model's name: expected 1 to");
     in = start(&b);
     check_build_error(b, in, NULL, LEAT_EINVAL, "output 0 is NULL");
     in = start(&b);
@@ -443,12 +482,12 @@ static void test_summaries(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_configs),          cmocka_unit_test(test_kept),
-        cmocka_unit_test(test_sequential_forms), cmocka_unit_test(test_old_presets),
-        cmocka_unit_test(test_builder),          cmocka_unit_test(test_builder_joins),
-        cmocka_unit_test(test_builder_errors),   cmocka_unit_test(test_initialize),
-        cmocka_unit_test(test_trainable),        cmocka_unit_test(test_freezing_wrappers),
-        cmocka_unit_test(test_summaries),
+        cmocka_unit_test(test_configs),           cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_sequential_forms),  cmocka_unit_test(test_old_presets),
+        cmocka_unit_test(test_builder),           cmocka_unit_test(test_builder_joins),
+        cmocka_unit_test(test_builder_texts),     cmocka_unit_test(test_builder_errors),
+        cmocka_unit_test(test_initialize),        cmocka_unit_test(test_trainable),
+        cmocka_unit_test(test_freezing_wrappers), cmocka_unit_test(test_summaries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

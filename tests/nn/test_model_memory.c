@@ -100,7 +100,7 @@ static leat_status build(leat_model **model, leat_error *err) {
         return status;
     }
     leat_node *in = leat_input(b, (const int64_t[]){6}, 1);
-    leat_node *x = leat_dropout(leat_layer(in, "Dense", "{\"units\": 6}"), 0.5),
+    leat_node *x = leat_dropout(leat_layerf(in, "Dense", "{'units': %d}", 6), 0.5),
               *y = leat_call_model(&inner, &x, 1);
     leat_node *both = leat_merge((leat_node *[]){x, y}, 2, "Concatenate", NULL);
     assert_null(inner);
