@@ -18,6 +18,8 @@ static leat_status member_bytes(const leati_zip *zip, const char *name, const vo
                                 void **owned, leat_error *err) {
     const leati_zip_member *member = leati_zip_find(zip, name);
     *owned = NULL;
+    *data = NULL;
+    *size = 0;
     if (!member) return leati_fail(err, LEAT_EFORMAT, "expected a member '%s', found none", name);
     *size = (size_t)member->bytes;
     *data = member->packed;
