@@ -121,7 +121,7 @@ enum { iteration_and_rate = 2 };
 
 int leati_keras3_state_count(const leat_model *model) {
     return iteration_and_rate +
-           leati_optimizer_slot_count(model->compiled.optimizer) * model->weights.trainable_count;
+           leati_optimizer_slab_count(model->compiled.optimizer) * model->weights.trainable_count;
 }
 
 /* The number among leati_optimizer_weight_at's of slot `slot` of trainable weight `weight`. */
@@ -141,11 +141,19 @@ static leat_status read_one(leati_h5 *file, leat_model *model, const char *path,
     return status;
 }
 
-/* The first two slots lie weight by weight, as pairs; a third follows by itself. */
+/* How many of the first slots lie weight by weight: two, of Adafactor all; what is left follows by itself. */
+static int slots_together(const leati_optimizer *optimizer) {
+    int slots = leati_optimizer_slot_count(optimizer);
+    return slots < 2 || optimizer->type->slot_desc ? slots : 2;
+}
+
+/* Averages of the weights come first. */
 leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *file, leat_model *model,
                                     int count, leati_state_name name_of, void *user, leat_error *err) {
-    int slots = leati_optimizer_slot_count(model->compiled.optimizer), pairs = slots < 2 ? slots : 2;
+    const leati_optimizer *optimizer = model->compiled.optimizer;
+    int slots = leati_optimizer_slot_count(optimizer), pairs = slots_together(optimizer);
     int trainable = model->weights.trainable_count, done = 0;
+    int first = iteration_and_rate + (optimizer->config.use_ema ? trainable : 0);
     char path[512];
     if (count != leati_keras3_state_count(model))
         return leati_fail(err, LEAT_EFORMAT,
@@ -158,8 +166,13 @@ leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *
         if (entry >= trainable) continue;
         for (int slot = 0; slot < slots; ++slot) {
             int at = slot < pairs ? pairs * done + slot : slot * trainable + done;
-            name_of(user, iteration_and_rate + at, path, sizeof path);
+            name_of(user, first + at, path, sizeof path);
             LEATI_TRY(read_one(file, model, path, slot_index(model, slot, entry), err));
+        }
+        if (optimizer->config.use_ema) {
+            name_of(user, iteration_and_rate + done, path, sizeof path);
+            LEATI_TRY(
+                read_one(file, model, path, slot_index(model, optimizer->type->slot_count, entry), err));
         }
         ++done;
     }

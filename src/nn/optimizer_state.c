@@ -134,6 +134,11 @@ leat_status leati_optimizer_weight_set(leat_model *model, int index, const leat_
     if (p.kind == PART_ITERATIONS) {
         return leati_prefix(set_iterations(model, value, err), err, "optimizer weight '%s'", weight.name);
     }
+    if (p.kind == PART_SLOT && weight.desc.rank == 0 &&
+        value->dtype == LEAT_I32) { /* Adafactor's r of a vector */
+        *(float *)(void *)slot_data(model, &p) = (float)*(const int32_t *)value->data;
+        return LEAT_OK;
+    }
     if (value->dtype != LEAT_F32) {
         return leati_fail(err, LEAT_EDTYPE, "optimizer weight '%s': expected float32, received %s",
                           weight.name, leat_dtype_name(value->dtype));

@@ -164,22 +164,24 @@ static void other_files_predict_as_in_keras(void **state) {
 /* As .h5 and as .keras, both with the optimizer's state. */
 static void files_of_current_keras_go_on_as_there(void **state) {
     (void)state;
-    static const char *const names[] = {"keras3_sequential", "keras3_functional", "keras3_lstm"};
-    static const char *const forms[] = {"h5", "keras"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
-        for (size_t j = 0; j < sizeof forms / sizeof *forms; ++j) {
-            char path[256];
-            vectors v;
-            snprintf(path, sizeof path, FILES "%s.%s", names[i], forms[j]);
-            print_message("  %s.%s\n", names[i], forms[j]);
-            leat_model *model = load(path);
-            open_vectors(&v, names[i]);
-            check_predictions(model, &v, 1e-5);
-            assert_true(test_npz_has(v.npz, "s10_w0"));
-            check_continuation(model, &v, 1e-5);
-            leat_npz_close(&v.npz);
-            leat_model_destroy(&model);
-        }
+    static const char *const files[][2] = {
+        {"keras3_sequential", "h5"},    {"keras3_sequential", "keras"}, {"keras3_functional", "h5"},
+        {"keras3_functional", "keras"}, {"keras3_lstm", "h5"},          {"keras3_lstm", "keras"},
+        {"keras3_adafactor", "keras"},  {"keras3_average", "keras"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
+        char path[256];
+        vectors v;
+        snprintf(path, sizeof path, FILES "%s.%s", files[i][0], files[i][1]);
+        print_message("  %s.%s\n", files[i][0], files[i][1]);
+        leat_model *model = load(path);
+        open_vectors(&v, files[i][0]);
+        check_predictions(model, &v, 1e-5);
+        assert_true(test_npz_has(v.npz, "s10_w0"));
+        check_continuation(model, &v, 1e-5);
+        leat_npz_close(&v.npz);
+        leat_model_destroy(&model);
+    }
 }
 
 static void weights_files_fit_an_architecture(void **state) {

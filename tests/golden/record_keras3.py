@@ -64,6 +64,25 @@ def lstm():
     return model
 
 
+def small(optimizer):
+    """Four numbers to a probability; metrics that are classes."""
+    model = keras.Sequential([L.Input((4,)), L.Dense(3, activation="tanh"), L.Dense(1, activation="sigmoid")],
+                             name="small")
+    model.compile(optimizer, "binary_crossentropy", metrics=["AUC", keras.metrics.Precision(thresholds=0.4)])
+    return model
+
+
+def adafactor():
+    """All slots of a weight together, numbers among them that are never used."""
+    return small(keras.optimizers.Adafactor(0.05))
+
+
+def average():
+    """Averages of the weights in front of the slots, and a third slot."""
+    return small(keras.optimizers.AdamW(0.02, amsgrad=True, use_ema=True, ema_momentum=0.7,
+                                        ema_overwrite_frequency=4))
+
+
 def initial(random, variable):
     """A value by what the variable is."""
     if variable.name in ("gamma", "moving_variance"):
@@ -108,11 +127,12 @@ def case(root, name, build):
     model.save("%s/%s.keras" % (root, name))  # first: saving an .h5 file takes the optimizer out of the configuration
     written_again("%s/%s.keras" % (root, name),
                   zipfile.ZIP_STORED if build is lstm else zipfile.ZIP_DEFLATED)
-    model.save("%s/%s.h5" % (root, name))
+    if build not in (adafactor, average):  # of Adafactor, Keras cannot write one
+        model.save("%s/%s.h5" % (root, name))
     members = collections.OrderedDict()
     members["meta"] = store.text({
         "keras": keras.__version__, "tensorflow": tf.__version__, "group": "files", "case": name,
-        "file": name + ".h5",
+        "file": name + (".keras" if build in (adafactor, average) else ".h5"),
         "weights": [w.path for layer in model.layers for w in layer.trainable_weights + layer.non_trainable_weights],
     })
     members.update(arrays("x", x))
@@ -127,8 +147,8 @@ def case(root, name, build):
 
 
 def files():
-    """The three models."""
-    for build in (sequential, functional, lstm):
+    """The models."""
+    for build in (sequential, functional, lstm, adafactor, average):
         case(os.path.join(HERE, "files"), "keras3_" + build.__name__, build)
 
 
