@@ -85,7 +85,9 @@ LEAT_API LEAT_CHECKED leat_status leat_model_create(leat_model **out, leat_build
                                                     leat_node *const *outputs, int output_count,
                                                     leat_error *err);
 
-/** keras.models.model_from_json: an architecture, weights drawn with seed 0. */
+/** keras.models.model_from_json: an architecture, weights drawn with seed 0.  A text may come from anywhere: at most 64 MiB of
+ *  it, 256 levels, 4096 layers of a model, 8 dimensions below 2^31, and weights that fit into the machine's memory; beyond that
+ *  it is refused (LEAT_EFORMAT, LEAT_ENOTSUP, LEAT_EINVAL, LEAT_ESHAPE, LEAT_ENOMEM). */
 LEAT_API LEAT_CHECKED leat_status leat_model_from_json(leat_model **out, const char *json, leat_error *err);
 
 /** The same with layers of your own (registry NULL: none). */

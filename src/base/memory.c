@@ -4,14 +4,23 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void *leati_calloc(size_t count, size_t size) {
     return calloc(count ? count : 1, size ? size : 1);
 }
 
+/* Zeroing more than the machine has would end the process, where the system promises memory that is not there. */
+static bool is_more_than_all(size_t bytes) {
+    const size_t always = (size_t)64 << 20;
+    long pages = bytes > always ? sysconf(_SC_PHYS_PAGES) : -1, size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 && bytes / (size_t)size > (size_t)pages;
+}
+
 void *leati_calloc_aligned(size_t bytes) {
     size_t rounded = leati_align(bytes ? bytes : 1);
-    void *memory = rounded == SIZE_MAX ? NULL : aligned_alloc(LEATI_ALIGNMENT, rounded);
+    void *memory =
+        rounded == SIZE_MAX || is_more_than_all(rounded) ? NULL : aligned_alloc(LEATI_ALIGNMENT, rounded);
     if (memory) memset(memory, 0, rounded);
     return memory;
 }

@@ -36,8 +36,27 @@ int32_t leati_network_find(const leat_model *model, const char *name) {
     return -1;
 }
 
+/* The number behind "<prefix>_", 0 where the name has another form. */
+static int32_t number_of(const char *name, const char *prefix, size_t length) {
+    int32_t number = 0;
+    if (strncmp(name, prefix, length) != 0 || name[length] != '_' || name[length + 1] == '0') return 0;
+    for (const char *digit = name + length + 1; *digit; ++digit) {
+        if (*digit < '0' || *digit > '9' || number > LEATI_NETWORK_MAX_MEMBERS) return 0;
+        number = 10 * number + (*digit - '0');
+    }
+    return number;
+}
+
+/* Most often all numbers up to the largest are taken, and one look through the names is enough. */
 void leati_network_free_name(const leat_model *model, const char *prefix, char out[LEAT_NAME_BYTES]) {
-    for (int32_t i = 1; i <= model->member_count + 1; ++i) {
+    const size_t length = strlen(prefix);
+    int32_t taken = 0, largest = 0;
+    for (int32_t i = 0; i < model->member_count; ++i) {
+        int32_t number = number_of(leati_member_name(model, i), prefix, length);
+        taken += number > 0;
+        if (number > largest) largest = number;
+    }
+    for (int32_t i = taken == largest ? largest + 1 : 1; i <= model->member_count + 1; ++i) {
         snprintf(out, LEAT_NAME_BYTES, "%s_%d", prefix, (int)i);
         if (leati_network_find(model, out) < 0) return;
     }

@@ -12,7 +12,7 @@ leat_status leati_network_create(leat_model **out, const char *class_name, leat_
 /* Take *layer or *inner over (and set it to NULL), whether they succeed or fail; *member is its place.  One without a
  * name gets one.  An InputLayer has its call at once.
  * Errors: LEAT_EINVAL a name that is taken; LEAT_ENOTSUP more than LEATI_NETWORK_MAX_MEMBERS. */
-#define LEATI_NETWORK_MAX_MEMBERS 16384
+#define LEATI_NETWORK_MAX_MEMBERS 4096
 leat_status leati_network_add_layer(leat_model *model, leati_layer **layer, int32_t *member, leat_error *err);
 leat_status leati_network_add_model(leat_model *model, leat_model **inner, int32_t *member, leat_error *err);
 

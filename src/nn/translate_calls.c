@@ -323,6 +323,7 @@ leat_status leati_translate_calls(json_t *config, leat_error *err) {
             if (status == LEAT_OK && is_function(item) && !is_mask_function(item))
                 status = at(function_as_layer(item, err), item, err);
             if (status == LEAT_OK) status = at(calls(layers, item, list, err), item, err);
+            if (status != LEAT_OK) json_decref(list);
             if (status == LEAT_OK && json_array_append_new(made, list) != 0) status = no_memory(err);
             if (status != LEAT_OK) break;
         }
