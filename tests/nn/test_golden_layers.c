@@ -11,7 +11,8 @@
 #include "nn/layer_pages.h"
 #include "nn/model_case.h"
 
-#define PAGE LEAT_SOURCE_DIR "/docs/layers.md"
+#define PAGE            LEAT_SOURCE_DIR "/docs/layers.md"
+#define MOST_PAGE_BYTES ((size_t)1 << 20)
 
 /* Gradients that are 0 but for rounding: a bias in front of a BatchNormalization moves nothing.  Such a one is only asked
  * to be as small as Keras's, beside the other gradients of the model. */
@@ -155,6 +156,29 @@ static void test_every_layer_has_a_case(void **state) {
     leati_text_fini(&missing);
 }
 
+/* The text of a page without its errors, which are those of one machine: the digits between "e-" and what is before. */
+static void strip_errors(char *text) {
+    char *to = text;
+    for (const char *at = text; *at;) {
+        bool error =
+            at[0] >= '0' && at[0] <= '9' && at[1] == 'e' && at[2] == '-' && strncmp(at + 4, " |\n", 3) == 0;
+        if (error) assert_true(at[3] >= '6' || (at[3] == '5' && at[0] == '1')); /* GOLDEN_TOLERANCE */
+        if (!error) *to++ = *at;
+        at += error ? 4 : 1;
+    }
+    *to = '\0';
+}
+
+static char *read_page(void) {
+    FILE *file = fopen(PAGE, "rb");
+    if (!file) fail_msg("%s is missing: run tools/layer-pages", PAGE);
+    char *text = calloc(1, MOST_PAGE_BYTES);
+    assert_non_null(text);
+    assert_in_range(fread(text, 1, MOST_PAGE_BYTES, file), 1, MOST_PAGE_BYTES - 1);
+    fclose(file);
+    return text;
+}
+
 static void write_page(const leati_text *page) {
     FILE *file = fopen(PAGE, "wb");
     assert_non_null(file);
@@ -162,11 +186,27 @@ static void write_page(const leati_text *page) {
     assert_int_equal(fclose(file), 0);
 }
 
-/* tools/layer-pages asks for it. */
+static void compare_page(char *page) {
+    char *there = read_page();
+    strip_errors(there);
+    strip_errors(page);
+    if (strcmp(there, page) != 0) {
+        size_t same = 0;
+        while (there[same] == page[same]) ++same;
+        while (same > 0 && page[same - 1] != '\n') --same;
+        fail_msg("%s is not current, run tools/layer-pages: expected '%.*s'", PAGE,
+                 (int)strcspn(page + same, "\n"), page + same);
+    }
+    free(there);
+}
+
+/* tools/layer-pages has it written (LEAT_PAGES=write), the test layer_pages has it compared (LEAT_PAGES=check). */
 static void test_page(void **state) {
+    const char *what = getenv("LEAT_PAGES");
     leati_text page = {0};
     layer_pages_write(*state, &page);
-    if (getenv("LEAT_WRITE_PAGES")) write_page(&page);
+    if (what && strcmp(what, "write") == 0) write_page(&page);
+    if (what && strcmp(what, "check") == 0) compare_page(page.data);
     leati_text_fini(&page);
 }
 
