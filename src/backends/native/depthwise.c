@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of depthwise convolutions with one filter a channel, where oneDNN has no kernel made for them: 2.6 has one by the
- * source for windows without gaps, and by the weights for those of 3x3.  28x28x128, 16 images, on one Zen 3 core, native
- * and oneDNN 2.6: 3x3 with gaps by the source 2.9 and 12.1 ms, by the weights 1.2 and 38.8; 5x5 by the weights 2.6 and 15.1;
- * 512x64, one axis, by the weights 0.3 and 1.3.  Layer: backends/native. */
+/* Depthwise convolutions with one filter a channel, and their gradients, where oneDNN has no kernel made for them: 2.6 has one
+ * forward for images and sequences, by the source for windows without gaps, and by the weights for those of 3x3.
+ * 28x28x128, 16 images, on one Zen 3 core, native and oneDNN 2.6: 3x3 with gaps by the source 2.9 and 12.1 ms, by the weights 1.2 and 38.8; 5x5 by the weights 2.6 and 15.1;
+ * 512x64, one axis, by the weights 0.3 and 1.3; 16x16x16x32, 2 samples, forward 1.3 and 6.9.  Layer: backends/native. */
 #include <stdio.h>
 
 #include "backends/native/isa.h"
@@ -13,8 +13,27 @@
 typedef struct depthwise_state {
     leati_geometry g;
     const leati_native_isa *isa;
-    int threads;
+    int threads, inputs;
 } depthwise_state;
+
+/* Threads share the samples. */
+static leat_status run_forward(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                               leat_error *err) {
+    const depthwise_state *s = kernel->state;
+    (void)run, (void)err;
+#pragma omp parallel for num_threads(s->threads) schedule(static, 1) if (s->threads > 1)
+    for (int t = 0; t < s->threads; t++) {
+        leati_depthwise_job job = {.geometry = &s->g,
+                                   .src = args[0],
+                                   .weights = args[1],
+                                   .bias = s->inputs > 2 ? args[2] : NULL,
+                                   .dst = args[s->inputs],
+                                   .first = s->g.batch * t / s->threads,
+                                   .last = s->g.batch * (t + 1) / s->threads};
+        s->isa->depthwise_forward(&job);
+    }
+    return LEAT_OK;
+}
 
 /* Threads share the channels. */
 static leat_status run_bwd_weights(const leati_kernel *kernel, void *const *args, const leati_run *run,
@@ -67,21 +86,29 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
         snprintf(why, LEATI_REASON_BYTES, "not one filter for each of several channels");
         return LEAT_OK;
     }
-    bool square = g.kernel[1] == 3 && g.kernel[2] == 3;
-    if (!has_gaps(&g) && g.in[0] == 1 && (!by_weights || square || g.channels < 8)) {
+    bool square = g.kernel[1] == 3 && g.kernel[2] == 3, volume = g.in[0] > 1;
+    bool known = task->op == LEATI_OP_CONV || (!has_gaps(&g) && (!by_weights || square || g.channels < 8));
+    if (known && !volume) {
         snprintf(why, LEATI_REASON_BYTES, "a window that oneDNN has a kernel for");
         return LEAT_OK;
     }
     depthwise_state *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a depthwise convolution");
     double operations = 2.0 * (double)g.out_pixels * (double)g.taps * (double)g.channels;
-    *s = (depthwise_state){.g = g, .isa = leati_native_isa_of(), .threads = task->threads};
+    *s = (depthwise_state){.g = g,
+                           .isa = leati_native_isa_of(),
+                           .threads = task->threads,
+                           .inputs = task->input_count};
     if (operations < 3e6) s->threads = 1; /* as backends/onednn does */
     kernel->state = s;
     kernel->destroy = leati_free;
-    kernel->run = by_weights ? run_bwd_weights : run_bwd_data;
+    kernel->run = task->op == LEATI_OP_CONV ? run_forward : by_weights ? run_bwd_weights : run_bwd_data;
     snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", s->isa->name);
     return LEAT_OK;
+}
+
+leat_status leati_native_conv(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    return prepare(task, kernel, why, err);
 }
 
 leat_status leati_native_conv_bwd_data(const leati_task *task, leati_kernel *kernel, char *why,

@@ -93,20 +93,20 @@ static void depthwise_bwd_weights(const leati_depthwise_job *job) {
     }
 }
 
-/* to, steps apart, += a * weights (channels), for count pixels. */
-static void depthwise_spread(float *to, int64_t to_step, const float *a, const float *weights, int64_t count,
-                             int64_t channels) {
+/* to += a * weights (channels), for count pixels, each steps apart. */
+static void depthwise_spread(float *to, int64_t to_step, const float *a, int64_t a_step, const float *weights,
+                             int64_t count, int64_t channels) {
     for (int64_t c = 0; c < channels; c += LEATI_LANES) {
         vf weight = v_load_part(weights + c, channels - c);
         if (channels - c >= LEATI_LANES)
             for (int64_t i = 0; i < count; i++) {
                 float *at = to + i * to_step + c;
-                v_store(at, v_load(at) + v_load(a + i * channels + c) * weight);
+                v_store(at, v_load(at) + v_load(a + i * a_step + c) * weight);
             }
         else
             for (int64_t i = 0; i < count; i++) {
                 float *at = to + i * to_step + c;
-                vf more = v_load_part(a + i * channels + c, channels - c) * weight;
+                vf more = v_load_part(a + i * a_step + c, channels - c) * weight;
                 v_store_part(at, v_load_part(at, channels - c) + more, channels - c);
             }
     }
@@ -123,10 +123,30 @@ static void depthwise_bwd_data(const leati_depthwise_job *job) {
             for (int64_t w = 0; from >= 0 && w < g->kernel[2]; w++) {
                 depthwise_run run = depthwise_run_of(g, w);
                 depthwise_spread(job->diff_src + (from + run.from) * c, g->stride[2] * c,
-                                 job->diff_dst + (row * g->out[2] + run.first) * c,
+                                 job->diff_dst + (row * g->out[2] + run.first) * c, c,
                                  job->weights + (tap * g->kernel[2] + w) * c, run.count, c);
             }
         }
+}
+
+static void depthwise_forward(const leati_depthwise_job *job) {
+    const leati_geometry *g = job->geometry;
+    int64_t c = g->channels, rows = g->out[0] * g->out[1], window_rows = g->kernel[0] * g->kernel[1];
+    for (int64_t row = job->first * rows; row < job->last * rows; row++) {
+        float *dst = job->dst + row * g->out[2] * c;
+        if (job->bias)
+            for (int64_t w = 0; w < g->out[2]; w++) memcpy(dst + w * c, job->bias, (size_t)c * sizeof *dst);
+        else
+            memset(dst, 0, (size_t)(g->out[2] * c) * sizeof *dst);
+        for (int64_t tap = 0; tap < window_rows; tap++) {
+            int64_t from = depthwise_source_row(g, row, tap);
+            for (int64_t w = 0; from >= 0 && w < g->kernel[2]; w++) {
+                depthwise_run run = depthwise_run_of(g, w);
+                depthwise_spread(dst + run.first * c, c, job->src + (from + run.from) * c, g->stride[2] * c,
+                                 job->weights + (tap * g->kernel[2] + w) * c, run.count, c);
+            }
+        }
+    }
 }
 
 #endif

@@ -78,12 +78,12 @@ typedef struct leati_outer_job {
 } leati_outer_job;
 #define LEATI_OUTER_ROWS 96
 
-/* A depthwise convolution with one filter a channel: the gradient by the weights of the channels first to last - 1, or by
- * the source of those samples. */
+/* A depthwise convolution with one filter a channel, of the samples first to last - 1; its gradient by the source of those
+ * samples, or by the weights of the channels first to last - 1. */
 typedef struct leati_depthwise_job {
     const leati_geometry *geometry;
-    const float *src, *diff_dst, *weights;
-    float *diff_src, *diff_weights, *diff_bias /* may be NULL */;
+    const float *src, *diff_dst, *weights, *bias /* may be NULL */;
+    float *dst, *diff_src, *diff_weights, *diff_bias /* may be NULL */;
     int64_t first, last;
 } leati_depthwise_job;
 #define LEATI_DEPTHWISE_CHANNELS 32 /* kept in registers; best shared out in as many */
@@ -97,6 +97,7 @@ typedef struct leati_native_isa {
     void (*matvec)(const leati_matvec_job *job);
     void (*pack_panels)(const float *b, int64_t k, int64_t n, float *packed);
     void (*outer)(const leati_outer_job *job);
+    void (*depthwise_forward)(const leati_depthwise_job *job);
     void (*depthwise_bwd_data)(const leati_depthwise_job *job);
     void (*depthwise_bwd_weights)(const leati_depthwise_job *job);
     int64_t panel; /* columns */

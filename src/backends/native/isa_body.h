@@ -45,6 +45,7 @@ const leati_native_isa LEATI_ISA = {
     .matvec = matvec,
     .pack_panels = pack_panels,
     .outer = outer,
+    .depthwise_forward = depthwise_forward,
     .depthwise_bwd_data = depthwise_bwd_data,
     .depthwise_bwd_weights = depthwise_bwd_weights,
     .panel = LEATI_PANEL,

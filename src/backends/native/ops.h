@@ -7,6 +7,7 @@
 
 #define LEATI_NATIVE_LIST(X)                                                                                 \
     X(MATMUL, matmul)                                                                                        \
+    X(CONV, conv)                                                                                            \
     X(CONV_BWD_DATA, conv_bwd_data)                                                                          \
     X(CONV_BWD_WEIGHTS, conv_bwd_weights)                                                                    \
     X(ELTWISE, eltwise)                                                                                      \

@@ -104,15 +104,35 @@ static leat_status apply(leati_session *s, const leati_task *task, leati_kernel 
     return status;
 }
 
+/* A memory of ones, made at every run from the means: 0 mean + 1. */
+static leat_status add_ones(norm *n, leati_session *s, leati_kernel *kernel, int *out, leat_error *err) {
+    leati_md channel = leati_md_of(&n->channel);
+    dnnl_primitive_desc_t pd = NULL;
+    leati_dnnl_arg args[2] = {{DNNL_ARG_SRC, 0}, {DNNL_ARG_DST, 0}};
+    LEATI_TRY(leati_session_argument(s, channel, 2, &args[0].memory, err));
+    LEATI_TRY(leati_session_scratch(s, kernel, channel, out, err));
+    args[1].memory = *out;
+    LEATI_DNNL_TRY(leati_pd_eltwise(&pd, s->engine, dnnl_eltwise_linear, channel, 0, 1, NULL, s->attr),
+                   "description of ones");
+    leat_status status = leati_session_call(s, kernel, pd, 2, args, false, err);
+    dnnl_primitive_desc_destroy(pd);
+    return status;
+}
+
 /* diff_gamma and diff_beta are always computed. */
-static leat_status add_backward(norm *n, leati_session *s, leati_kernel *kernel, leat_error *err) {
+static leat_status add_backward(norm *n, leati_session *s, leati_kernel *kernel, bool gamma,
+                                leat_error *err) {
     leati_dnnl_arg args[LEATI_DNNL_ARGS];
     leati_md data = leati_md_of(&n->data), channel = leati_md_of(&n->channel);
-    int count = 0;
+    int count = 0, scale = 0;
+    if (gamma)
+        LEATI_TRY(leati_session_argument(s, channel, 1, &scale, err));
+    else
+        LEATI_TRY(add_ones(n, s, kernel, &scale, err));
     LEATI_TRY(bind(s, data, DNNL_ARG_SRC, 0, args, &count, err));
-    LEATI_TRY(bind(s, channel, DNNL_ARG_SCALE, 1, args, &count, err));
+    args[count++] = (leati_dnnl_arg){DNNL_ARG_SCALE, scale};
     /* The shift's value matters to nobody here, but 2.6 wants to see one. */
-    if (!LEATI_DNNL3) LEATI_TRY(bind(s, channel, DNNL_ARG_SHIFT, 1, args, &count, err));
+    if (!LEATI_DNNL3) args[count++] = (leati_dnnl_arg){DNNL_ARG_SHIFT, scale};
     LEATI_TRY(bind(s, channel, DNNL_ARG_MEAN, 2, args, &count, err));
     LEATI_TRY(bind(s, channel, DNNL_ARG_VARIANCE, 3, args, &count, err));
     LEATI_TRY(bind(s, data, DNNL_ARG_DIFF_DST, 4, args, &count, err));
@@ -128,7 +148,7 @@ static leat_status backward(leati_session *s, const leati_task *task, leati_kern
     norm n = {0};
     unsigned flags = (unsigned)dnnl_use_scale | (unsigned)dnnl_use_shift;
     leat_status status = make_pds(&n, s, task, dnnl_forward_training, flags, true, why, err);
-    if (status == LEAT_OK && n.pd) status = add_backward(&n, s, kernel, err);
+    if (status == LEAT_OK && n.pd) status = add_backward(&n, s, kernel, present(task, 1), err);
     fini(&n);
     return status;
 }
@@ -147,9 +167,5 @@ leat_status leati_onednn_batch_norm_apply(const leati_task *task, leati_kernel *
 
 leat_status leati_onednn_batch_norm_bwd(const leati_task *task, leati_kernel *kernel, char *why,
                                         leat_error *err) {
-    if (!present(task, 1)) {
-        snprintf(why, LEATI_REASON_BYTES, "without gamma");
-        return LEAT_OK;
-    }
     return leati_session_prepare(task, task->threads, kernel, why, err, backward);
 }
