@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "formats/cudnn_weights.h"
 
 enum { path_bytes = 1024 };
 
@@ -50,6 +51,60 @@ static leat_tensor weight_view(const leat_model *model, const leati_weight *weig
                             slab + weight->offset_bytes);
 }
 
+static leat_status read_weight(leati_h5 *file, const leat_model *model, int member,
+                               const stored_layer *stored, int index, leat_error *err) {
+    char path[path_bytes];
+    leat_tensor tensor = weight_view(model, leati_member_weight(model, member, index));
+    member_path(path, stored->path, stored->weights.items[index]);
+    return leati_h5_read(file, path, &tensor, err);
+}
+
+/* Kernel, recurrent kernel and bias from `first` on, from the other of Keras's two layouts. */
+static leat_status read_converted(leati_h5 *file, const leat_model *model, int member,
+                                  const stored_layer *stored, int first, leati_conversion conversion,
+                                  leat_tensor bias, leat_error *err) {
+    const leati_desc *recurrent = &leati_member_weight(model, member, first + 1)->desc;
+    const int64_t units = recurrent->shape[0], gates = recurrent->shape[1] / units;
+    char path[path_bytes];
+    for (int i = first; i < first + 2; ++i) {
+        const leati_weight *weight = leati_member_weight(model, member, i);
+        leat_tensor view = weight_view(model, weight);
+        LEATI_TRY(read_weight(file, model, member, stored, i, err));
+        LEATI_TRY(leati_cudnn_kernel(conversion, view.data, weight->desc.shape[0], gates, units, err));
+    }
+    leat_tensor own = weight_view(model, leati_member_weight(model, member, first + 2));
+    bias.dtype = LEAT_F32;
+    bias.data = leati_calloc((size_t)leat_tensor_count(&bias), sizeof(float));
+    if (!bias.data) return leati_fail_memory(err, leat_tensor_bytes(&bias), "a bias");
+    member_path(path, stored->path, stored->weights.items[first + 2]);
+    leat_status status = leati_h5_read(file, path, &bias, err);
+    if (status == LEAT_OK) leati_cudnn_bias(conversion, bias.data, gates, units, own.data);
+    leati_free(bias.data);
+    return status;
+}
+
+/* Weight *index, or the three of a recurrent layer; *index becomes that of the next. */
+static leat_status read_from(leati_h5 *file, const leat_model *model, int member, const stored_layer *stored,
+                             int *index, leat_error *err) {
+    int first = *index;
+    if (first + 2 < leati_member_weight_count(model, member)) {
+        char path[path_bytes];
+        leat_tensor bias;
+        member_path(path, stored->path, stored->weights.items[first + 2]);
+        LEATI_TRY(leati_h5_describe(file, path, &bias, err));
+        leati_conversion conversion =
+            leati_cudnn_conversion(leati_member_weight(model, member, first),
+                                   leati_member_weight(model, member, first + 1),
+                                   leati_member_weight(model, member, first + 2), &bias);
+        if (conversion != LEATI_AS_IT_IS) {
+            *index += 3;
+            return read_converted(file, model, member, stored, first, conversion, bias, err);
+        }
+    }
+    ++*index;
+    return read_weight(file, model, member, stored, first, err);
+}
+
 static leat_status read_layer(leati_h5 *file, const leat_model *model, int member, const stored_layer *stored,
                               leat_error *err) {
     const char *name = leati_member_name(model, member);
@@ -57,11 +112,9 @@ static leat_status read_layer(leati_h5 *file, const leat_model *model, int membe
     if (stored->weights.count != (size_t)count)
         return leati_fail(err, LEAT_EFORMAT, "layer '%s': expected %d weights, '%s' has %zu", name, count,
                           stored->path, stored->weights.count);
-    for (int i = 0; i < count; ++i) {
-        char path[path_bytes];
-        leat_tensor tensor = weight_view(model, leati_member_weight(model, member, i));
-        member_path(path, stored->path, stored->weights.items[i]);
-        LEATI_TRY(leati_prefix(leati_h5_read(file, path, &tensor, err), err, "layer '%s'", name));
+    for (int i = 0; i < count;) {
+        leat_status status = read_from(file, model, member, stored, &i, err);
+        LEATI_TRY(leati_prefix(status, err, "layer '%s'", name));
     }
     return LEAT_OK;
 }

@@ -104,7 +104,7 @@ static const struct {
 } trained[] = {
     {"cnn_adam", 1e-5, 1e-5},     {"cnn_adam_amsgrad", 1e-5, 1e-5},   {"lstm_sgd", 1e-5, 1e-5},
     {"lstm_adagrad", 1e-5, 1e-5}, {"lstm_adadelta", 1e-5, 1e-5},      {"lstm_adamax", 1e-5, 1e-5},
-    {"lstm_nadam", 1e-5, 1e-5},   {"two_inputs_rmsprop", 1e-5, 1e-5},
+    {"lstm_nadam", 1e-5, 1e-5},   {"two_inputs_rmsprop", 1e-5, 1e-5}, {"wrapped_sgd", 1e-5, 1e-5},
 };
 
 static void keras_files_go_on_as_in_keras(void **state) {

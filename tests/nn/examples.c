@@ -151,6 +151,24 @@ const example examples[] = {
      "\"data_format\": \"channels_first\", \"use_bias\": false",
      {{4, {2, 3, 2, 1}}}},
     {"Conv3DTranspose", "\"filters\": 2, \"kernel_size\": 2, \"dilation_rate\": [1, 2, 1]", {VOLUME}},
+    {"ConvLSTM2D", "\"filters\": 2, \"kernel_size\": 2", {{4, {3, 4, 5, 2}}}},
+    {"ConvLSTM2D",
+     "\"filters\": 2, \"kernel_size\": [2, 1], \"strides\": [1, 2], \"padding\": \"same\", \"data_format\": "
+     "\"channels_first\", \"return_sequences\": true, \"return_state\": true, \"go_backwards\": true, "
+     "\"dropout\": 0.3, "
+     "\"recurrent_dropout\": 0.2, \"activation\": \"softsign\", \"recurrent_activation\": \"sigmoid\", "
+     "\"unit_forget_bias\": false",
+     {{4, {3, 2, 4, 5}}}},
+    {"ConvLSTM2D",
+     "\"filters\": 2, \"kernel_size\": 2, \"dilation_rate\": 2, \"use_bias\": false, \"stateful\": true",
+     {{4, {2, 4, 5, 2}}}},
+    {"CuDNNGRU", "\"units\": 3", {SEQUENCE}},
+    {"CuDNNGRU", "\"units\": 3, \"return_sequences\": true, \"go_backwards\": true", {SEQUENCE, STATE}},
+    {"CuDNNLSTM", "\"units\": 3", {SEQUENCE}},
+    {"CuDNNLSTM",
+     "\"units\": 3, \"return_state\": true, \"stateful\": true, \"unit_forget_bias\": false, "
+     "\"recurrent_regularizer\": \"l2\"",
+     {SEQUENCE}},
     {"Dense", "\"units\": 3", {VECTOR}},
     {"Dense", "\"units\": 3, \"activation\": \"sigmoid\", " EVERYTHING, {MATRIX}},
     {"Dense", "\"units\": 1, \"use_bias\": false, \"kernel_initializer\": \"he_normal\"", {IMAGE}},

@@ -11,16 +11,20 @@ leati_slide leati_convolution_slide(const leati_convolution *c) {
     return (leati_slide){&c->kernel_size, &c->strides, dilation, c->padding};
 }
 
+leat_status leati_slide_check(const leati_slide *slide, leat_error *err) {
+    bool strided = false, dilated = false;
+    for (int i = 0; i < slide->kernel->count; ++i) {
+        strided = strided || slide->strides->values[i] > 1;
+        dilated = dilated || (slide->dilation && slide->dilation->values[i] > 1);
+    }
+    if (!strided || !dilated) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL, "expected strides or dilation_rate to be 1, received both above 1");
+}
+
 leat_status leati_convolution_check(leati_layer *layer, leat_error *err) {
     const leati_convolution *c = layer->config;
-    bool strided = false, dilated = false;
-    for (int i = 0; i < c->kernel_size.count; ++i) {
-        strided = strided || c->strides.values[i] > 1;
-        dilated = dilated || (c->dilation_rate.count > 0 && c->dilation_rate.values[i] > 1);
-    }
-    if (strided && dilated)
-        return leati_fail(err, LEAT_EINVAL,
-                          "expected strides or dilation_rate to be 1, received both above 1");
+    leati_slide slide = leati_convolution_slide(c);
+    LEATI_TRY(leati_slide_check(&slide, err));
     if (c->padding == LEATI_PADDING_CAUSAL && c->data_format == LEATI_CHANNELS_FIRST)
         return leati_fail(err, LEAT_EINVAL,
                           "data_format: expected \"channels_last\" with causal padding, received "
@@ -74,13 +78,18 @@ leati_value leati_convolution_value(const leati_convolution *c, leati_lowering *
     return leati_image_value(lowering->graph, input, c->data_format);
 }
 
+leati_value leati_slide_convolve(const leati_slide *slide, leati_graph *g, leati_value x, leati_value kernel,
+                                 leati_value bias, int64_t groups) {
+    leati_window window = leati_slide_window(slide, leati_graph_desc(g, x));
+    leati_attrs attrs = {.conv = {.window = window, .groups = groups}};
+    leati_value args[] = {x, kernel, bias};
+    return leati_graph_node(g, LEATI_OP_CONV, &attrs, 3, args, NULL);
+}
+
 leati_value leati_convolution_of(const leati_convolution *c, leati_lowering *lowering, leati_value x,
                                  leati_value kernel, leati_value bias, int64_t groups) {
     leati_slide slide = leati_convolution_slide(c);
-    leati_window window = leati_slide_window(&slide, leati_graph_desc(lowering->graph, x));
-    leati_attrs attrs = {.conv = {.window = window, .groups = groups}};
-    leati_value args[] = {x, kernel, bias};
-    return leati_graph_node(lowering->graph, LEATI_OP_CONV, &attrs, 3, args, NULL);
+    return leati_slide_convolve(&slide, lowering->graph, x, kernel, bias, groups);
 }
 
 /* Every channel `multiplier` times, one after the other. */

@@ -24,6 +24,12 @@ typedef struct leati_convolution {
 
 leati_slide leati_convolution_slide(const leati_convolution *c);
 
+/* strides and dilation are not both above 1. */
+leat_status leati_slide_check(const leati_slide *slide, leat_error *err);
+/* x (N, spatial..., C) under the window. */
+leati_value leati_slide_convolve(const leati_slide *slide, leati_graph *g, leati_value x, leati_value kernel,
+                                 leati_value bias, int64_t groups);
+
 /* check of all of them: strides and dilation_rate are not both above 1, causal means channels_last. */
 leat_status leati_convolution_check(leati_layer *layer, leat_error *err);
 

@@ -13,6 +13,18 @@ const leati_recurrence *leati_recurrence_of(const leati_layer *layer) {
     return NULL;
 }
 
+double leati_dropout_rate(double rate) {
+    return rate > 1 ? 1 : rate > 0 ? rate : 0; /* NaN is 0 */
+}
+
+leat_status leati_forget_bias_draw(const leati_initializer *initializer, int64_t units, int64_t size,
+                                   leat_rng *rng, float *out, leat_error *err) {
+    const int64_t before = size - 3 * units, after = 2 * units;
+    LEATI_TRY(leati_initializer_draw(initializer, 1, &before, leat_rng_u64(rng), 0, out, err));
+    for (int64_t i = before; i < before + units; ++i) out[i] = 1.0f;
+    return leati_initializer_draw(initializer, 1, &after, leat_rng_u64(rng), 0, out + before + units, err);
+}
+
 /* ---- Shapes ---- */
 
 static leat_status check_initial(const leati_recurrence *r, int input_count, const leati_shape *inputs,

@@ -52,6 +52,13 @@ leat_status leati_recurrence_build(leati_layer *layer, const leati_scan *scan, c
 void leati_recurrence_lower(const leati_layer *layer, const leati_scan *scan, leati_lowering *lowering,
                             int input_count, const leati_value *inputs, leati_value *outputs);
 
+/* An LSTM's bias of `size` numbers as Keras's unit_forget_bias has it: the last forget gate's are 1, the others drawn. */
+leat_status leati_forget_bias_draw(const leati_initializer *initializer, int64_t units, int64_t size,
+                                   leat_rng *rng, float *out, leat_error *err);
+
+/* A rate of dropout as Keras's cells take it: between 0 and 1. */
+double leati_dropout_rate(double rate);
+
 /* The flags of a recurrent layer; NULL for another. */
 const leati_recurrence *leati_recurrence_of(const leati_layer *layer);
 

@@ -21,10 +21,6 @@ bool leati_recurrent_is_cell(const leati_layer_type *type) {
     return type->build == leati_recurrent_build && !type->lower;
 }
 
-static double between_0_and_1(double rate) {
-    return rate > 1 ? 1 : rate > 0 ? rate : 0; /* as Keras does; NaN is 0 */
-}
-
 /* Whether the RNN op has it: its backward pass knows the slope from what the function gave. */
 static bool in_op(const leati_activation *activation) {
     leati_eltwise f;
@@ -40,8 +36,8 @@ leat_status leati_recurrent_check(leati_layer *layer, leati_cell cell, leat_erro
         return leati_fail(err, LEAT_EINVAL, "implementation: expected 1 or 2, received %lld",
                           (long long)c->implementation);
     if (c->implementation == 0) c->implementation = 1; /* as Keras does */
-    c->dropout = between_0_and_1(c->dropout);
-    c->recurrent_dropout = between_0_and_1(c->recurrent_dropout);
+    c->dropout = leati_dropout_rate(c->dropout);
+    c->recurrent_dropout = leati_dropout_rate(c->recurrent_dropout);
     return LEAT_OK;
 }
 
@@ -60,11 +56,8 @@ leat_status leati_recurrent_shapes(const leati_layer *layer, const leati_shape *
 static leat_status draw_bias(const void *layer_config, int rank, const int64_t *dims, leat_rng *rng,
                              float *out, leat_error *err) {
     const leati_recurrent *c = layer_config;
-    const int64_t one = c->units, two = 2 * c->units;
-    (void)rank, (void)dims;
-    LEATI_TRY(leati_initializer_draw(c->bias.initializer, 1, &one, leat_rng_u64(rng), 0, out, err));
-    for (int64_t i = one; i < two; ++i) out[i] = 1.0f;
-    return leati_initializer_draw(c->bias.initializer, 1, &two, leat_rng_u64(rng), 0, out + two, err);
+    (void)rank;
+    return leati_forget_bias_draw(c->bias.initializer, c->units, dims[0], rng, out, err);
 }
 
 /* Keras takes an Identity for each gate, and forgets its gain. */
@@ -93,6 +86,7 @@ static leat_status add_bias(leati_layer *layer, const leati_part *bias, int64_t 
     bool two = c->cell == LEATI_CELL_GRU_RESET_AFTER;
     const int64_t dims[] = {2, width};
     if (!c->use_bias) return LEAT_OK;
+    if (c->flat_biases) return leati_part_add(layer, "bias", bias, 1, (int64_t[]){2 * width}, err);
     return leati_part_add(layer, "bias", bias, two ? 2 : 1, two ? dims : &width, err);
 }
 

@@ -10,6 +10,7 @@ typedef struct leati_recurrent {
     leati_recurrence recurrence; /* a cell by itself has it zeroed, but for state_count */
     leati_cell cell;             /* set by check */
     bool in_ops;                 /* set by check: the RNN op does not have these activations */
+    bool flat_biases;            /* set by check: two biases one behind the other, as cuDNN has them */
     int64_t units;
     leati_activation activation, recurrent_activation;
     bool use_bias, unit_forget_bias, reset_after;

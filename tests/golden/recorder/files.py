@@ -48,6 +48,17 @@ def lstm():
     ], name="memory")
 
 
+def wrapped():
+    """Layers inside layers, under names of their own."""
+    return keras.Sequential([
+        L.Masking(batch_input_shape=(None, 4, 2)),
+        L.TimeDistributed(L.Dense(3, activation="tanh")),
+        L.Bidirectional(L.GRU(2, return_sequences=True, reset_after=True)),
+        L.Bidirectional(L.SimpleRNN(2), merge_mode="sum"),
+        L.Dense(1),
+    ], name="wrapped")
+
+
 CASES = {
     "cnn_adam": (cnn, "onehot", lambda: dict(
         optimizer=keras.optimizers.Adam(0.01), loss="categorical_crossentropy", metrics=["accuracy"])),
@@ -67,6 +78,8 @@ CASES = {
         optimizer=keras.optimizers.Adadelta(), loss="mae")),
     "lstm_adamax": (lstm, "normal", lambda: dict(
         optimizer=keras.optimizers.Adamax(0.01, clipvalue=0.5), loss="logcosh")),
+    "wrapped_sgd": (wrapped, "normal", lambda: dict(
+        optimizer=keras.optimizers.SGD(0.05, momentum=0.9), loss="mse")),
     "lstm_adagrad": (lstm, "normal", lambda: dict(
         optimizer=keras.optimizers.Adagrad(0.05), loss="mse")),
 }

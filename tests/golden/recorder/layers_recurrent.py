@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases: LSTM with every argument of 2.3.1's configuration; `stateful` is in layers_states."""
-from . import layers_cells, layers_states, layers_wrappers
+from . import layers_cells, layers_conv_lstm, layers_states, layers_wrappers
 from .layers_core import GROUP, stack
 from .model_case import record
 from .session import keras
@@ -82,3 +82,4 @@ def run(root):
     layers_cells.run(root)
     layers_wrappers.run(root)
     layers_states.run(root)
+    layers_conv_lstm.run(root)
