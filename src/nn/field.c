@@ -118,6 +118,20 @@ static leat_status read_choice(const leati_field *field, const json_t *value, vo
     return no_choice(field, value, err);
 }
 
+static bool is_null_preset(const leati_field *field) {
+    return field->preset && strcmp(field->preset, "null") == 0;
+}
+
+static leat_status read_text(const leati_field *field, const json_t *value, void *member, leat_error *err) {
+    char expected[48];
+    const char *text = json_string_value(value);
+    if (json_is_null(value) && is_null_preset(field)) text = "";
+    snprintf(expected, sizeof expected, "a text of at most %d bytes", LEATI_FIELD_TEXT_BYTES - 1);
+    if (!text || strlen(text) >= LEATI_FIELD_TEXT_BYTES) return unexpected(field, value, expected, err);
+    memcpy(member, text, strlen(text) + 1);
+    return LEAT_OK;
+}
+
 /* ---- Lists of whole numbers ---- */
 
 static bool is_list(const leati_field *field) {
@@ -134,10 +148,6 @@ static leat_status read_element(const leati_field *field, const json_t *list, co
         return unexpected(field, list, "whole numbers below 2147483648", err);
     out->values[out->count++] = number;
     return LEAT_OK;
-}
-
-static bool is_null_preset(const leati_field *field) {
-    return field->preset && strcmp(field->preset, "null") == 0;
 }
 
 static leat_status read_ints(const leati_field *field, const json_t *value, void *member, leat_error *err) {
@@ -230,6 +240,7 @@ static leat_status read_value(const leati_field *field, const json_t *value, con
     case LEATI_FIELD_OPTIONAL_FLOAT: return read_float(field, value, member, err);
     case LEATI_FIELD_BOOL: return read_bool(field, value, member, err);
     case LEATI_FIELD_CHOICE: return read_choice(field, value, member, err);
+    case LEATI_FIELD_TEXT: return read_text(field, value, member, err);
     case LEATI_FIELD_TUPLE:
     case LEATI_FIELD_LIST:
     case LEATI_FIELD_NUMBERS: return read_ints(field, value, member, err);
@@ -368,6 +379,9 @@ static json_t *plain_value(const leati_field *field, const void *member) {
     case LEATI_FIELD_CHOICE:
         name = field->choices[*(const int32_t *)member];
         return name ? json_string(name) : json_null();
+    case LEATI_FIELD_TEXT:
+        name = member;
+        return !name[0] && is_null_preset(field) ? json_null() : json_string(name);
     case LEATI_FIELD_PAIRS: return pairs_value(field, member);
     case LEATI_FIELD_REALS: return reals_value(member);
     default: return list_value(field, member);

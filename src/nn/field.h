@@ -30,6 +30,8 @@ typedef struct leati_reals {
     double *values; /* owned: leati_fields_fini */
 } leati_reals;
 
+#define LEATI_FIELD_TEXT_BYTES 64
+
 typedef enum leati_field_kind {
     LEATI_FIELD_INT,            /* int64_t */
     LEATI_FIELD_OPTIONAL_INT,   /* int64_t; null is INT64_MIN */
@@ -37,6 +39,7 @@ typedef enum leati_field_kind {
     LEATI_FIELD_OPTIONAL_FLOAT, /* double; null is NAN */
     LEATI_FIELD_BOOL,           /* bool */
     LEATI_FIELD_CHOICE,         /* int32_t: place in `choices`; whatever the case, null is the default */
+    LEATI_FIELD_TEXT,           /* char[LEATI_FIELD_TEXT_BYTES]; null, where it is the default, is "" */
     LEATI_FIELD_TUPLE, /* leati_ints of `arity` numbers; a single number is repeated; null where it is the default */
     LEATI_FIELD_PAIRS, /* leati_ints of 2 * arity numbers: n, (n, n) or ((n, n), (n, n)) */
     LEATI_FIELD_LIST, /* leati_ints of any count; a single number is a list of one; null elements are -1, null

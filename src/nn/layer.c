@@ -331,6 +331,11 @@ void leati_lowering_add_loss(leati_lowering *lowering, leati_value scalar) {
 void leati_lowering_add_activity(leati_lowering *lowering, const leati_regularizer *regularizer,
                                  int output_count, const leati_value *outputs) {
     if (!regularizer || lowering->mode == LEATI_PREDICT || lowering->inside) return;
-    for (int i = 0; i < output_count; ++i)
-        leati_lowering_add_loss(lowering, leati_regularizer_lower(regularizer, lowering->graph, outputs[i]));
+    for (int i = 0; i < output_count; ++i) {
+        leati_value penalty = leati_regularizer_lower(regularizer, lowering->graph, outputs[i]);
+        const leati_desc *desc = leati_graph_desc(lowering->graph, outputs[i]);
+        if (regularizer->per_sample && penalty != LEATI_NONE && desc->rank > 0 && desc->shape[0] > 0)
+            penalty = leati_linear(lowering->graph, penalty, 1.0f / (float)desc->shape[0], 0.0f);
+        leati_lowering_add_loss(lowering, penalty);
+    }
 }

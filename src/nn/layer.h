@@ -146,7 +146,8 @@ bool leati_lowering_trains(const leati_lowering *lowering,
 void leati_lowering_add_loss(leati_lowering *lowering, leati_value scalar);
 /* The mask of what is made of all inputs: a step counts where it does in each that has a mask. */
 leati_value leati_lowering_joined_mask(const leati_lowering *lowering, int input_count);
-/* The penalty of a call's outputs, one by one, as Keras counts it: not divided by the batch size.  NULL: none. */
+/* The penalty of a call's outputs, one by one, as Keras counts it: not divided by the batch size, but by current Keras.
+ * NULL: none. */
 void leati_lowering_add_activity(leati_lowering *lowering, const leati_regularizer *regularizer,
                                  int output_count, const leati_value *outputs);
 

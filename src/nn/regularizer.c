@@ -53,6 +53,7 @@ leat_status leati_regularizer_read(leati_regularizer *out, const json_t *value, 
     if (!found) return leati_unknown_name(err, "regularizer", object.name, name_at);
     LEATI_TRY(read_factor(&out->l1, found->l1, object.config, found->keys[0], found->name, err));
     LEATI_TRY(read_factor(&out->l2, found->l2, object.config, found->keys[1], found->name, err));
+    out->per_sample = json_is_true(json_object_get(object.config, "per_sample"));
     out->kind = LEATI_REGULARIZER_L1L2;
     return LEAT_OK;
 }
@@ -63,6 +64,10 @@ leat_status leati_regularizer_write(const leati_regularizer *regularizer, json_t
         return LEAT_OK;
     }
     json_t *config = json_pack("{s:f, s:f}", "l1", (double)regularizer->l1, "l2", (double)regularizer->l2);
+    if (regularizer->per_sample && json_object_set_new(config, "per_sample", json_true()) != 0) {
+        json_decref(config);
+        config = NULL;
+    }
     return leati_object_write("L1L2", config, out, err);
 }
 

@@ -3,6 +3,8 @@
 #ifndef LEATI_NN_REGULARIZER_H
 #define LEATI_NN_REGULARIZER_H
 
+#include <stdbool.h>
+
 #include <jansson.h>
 
 #include "engine/graph.h"
@@ -15,6 +17,7 @@ typedef enum leati_regularizer_kind {
 
 typedef struct leati_regularizer {
     leati_regularizer_kind kind;
+    bool per_sample; /* of activities: divided by the batch size, as in current Keras */
     float l1, l2;
 } leati_regularizer;
 

@@ -64,6 +64,9 @@ static leat_status plain_member(json_t *object, const char *key, json_t *value, 
     if (text && ends_with(key, "activation") && strcmp(text, "hard_sigmoid") == 0)
         return json_object_set_new(object, key, json_string("hard_sigmoid3")) == 0 ? LEAT_OK : no_memory(err);
     if (ends_with(key, "_initializer")) drop_nulls(config);
+    if (strcmp(key, "activity_regularizer") == 0 && json_is_object(config) &&
+        json_object_set_new(config, "per_sample", json_true()) != 0)
+        return no_memory(err);
     return plain(value, err);
 }
 

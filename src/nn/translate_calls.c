@@ -36,24 +36,26 @@ static const json_t *maker_of(const json_t *layers, const json_t *tensor) {
     return find_item(layers, json_string_value(json_array_get(history_of(tensor), 0)));
 }
 
-/* A function of keras.ops in the list of layers.  In .h5 files it has no module, but no layer's keys either. */
-static bool is_function(const json_t *item) {
-    const char *module = json_string_value(json_object_get(item, "module"));
-    const json_t *config = json_object_get(item, "config");
-    if (module) return strncmp(module, "keras.src.ops.", 14) == 0 || strncmp(module, "keras.ops", 9) == 0;
-    return json_object_get(config, "name") && !json_object_get(config, "trainable") &&
-           !json_object_get(config, "dtype") && !leati_item_is_model(item);
-}
-
 static const json_t *first_call(const json_t *item) {
     return json_array_get(json_object_get(item, "inbound_nodes"), 0);
 }
 
+/* A function of keras.ops in the list of layers.  In .h5 files it has no module, but no layer's keys either.
+ * (A list of calls in 2.3.1's form is no function's: it has been here before.) */
+static bool is_function(const json_t *item) {
+    const char *module = json_string_value(json_object_get(item, "module"));
+    const json_t *config = json_object_get(item, "config");
+    if (module) return strncmp(module, "keras.src.ops.", 14) == 0 || strncmp(module, "keras.ops", 9) == 0;
+    return json_is_object(first_call(item)) && json_object_get(config, "name") &&
+           !json_object_get(config, "trainable") && !json_object_get(config, "dtype") &&
+           !leati_item_is_model(item);
+}
+
 /* ---- Masks ---- */
 
-static const char *const mask_functions[] = {"NotEqual",     "Any",      "All",         "LogicalAnd",
-                                             "ExpandDims",   "Cast",     "Concatenate", "BroadcastTo",
-                                             "Broadcast_to", "OnesLike", "Squeeze"};
+static const char *const mask_functions[] = {"ConvertToTensor", "NotEqual",     "Any",      "All",
+                                             "LogicalAnd",      "ExpandDims",   "Cast",     "Concatenate",
+                                             "BroadcastTo",     "Broadcast_to", "OnesLike", "Squeeze"};
 
 static bool is_mask_function(const json_t *item) {
     for (size_t i = 0; i < sizeof mask_functions / sizeof mask_functions[0]; ++i)
@@ -322,7 +324,8 @@ leat_status leati_translate_calls(json_t *config, leat_error *err) {
             status = list ? LEAT_OK : no_memory(err);
             if (status == LEAT_OK && is_function(item) && !is_mask_function(item))
                 status = at(function_as_layer(item, err), item, err);
-            if (status == LEAT_OK) status = at(calls(layers, item, list, err), item, err);
+            if (status == LEAT_OK && !is_mask_function(item))
+                status = at(calls(layers, item, list, err), item, err);
             if (status != LEAT_OK) json_decref(list);
             if (status == LEAT_OK && json_array_append_new(made, list) != 0) status = no_memory(err);
             if (status != LEAT_OK) break;

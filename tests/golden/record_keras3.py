@@ -14,7 +14,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 import keras  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-from recorder import keras3_layers, keras3_optimizers, store  # noqa: E402
+from recorder import keras3_attention, keras3_layers, keras3_optimizers, store  # noqa: E402
 
 L = keras.layers
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -159,7 +159,7 @@ def optimizers():
 
 def main():
     """Records the groups that are asked for, or all."""
-    groups = {"files": files, "layers": keras3_layers.run, "optimizers": optimizers}
+    groups = {"files": files, "layers": keras3_layers.run, "attention": keras3_attention.run, "optimizers": optimizers}
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     keras.utils.set_random_seed(3)

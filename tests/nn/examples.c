@@ -382,5 +382,49 @@ const example examples[] = {
     {"Rescaling", "\"scale\": [0.5, 2.0], \"offset\": [1.0, -1.0]", {IMAGE}},
     {"UnitNormalization", "", {MATRIX}},
     {"UnitNormalization", "\"axis\": [1, 2]", {MATRIX}},
+    {"AdditiveAttention", "", {{2, {4, 3}}, {2, {5, 3}}}},
+    {"AdditiveAttention",
+     "\"use_scale\": false, \"dropout\": 0.25, \"seed\": 3, \"use_causal_mask\": true, "
+     "\"return_attention_scores\": true, \"scale_initializer\": \"ones\"",
+     {{2, {4, 3}}, {2, {5, 2}}, {2, {5, 3}}}},
+    {"Attention", "", {{2, {4, 3}}, {2, {5, 3}}}},
+    {"Attention",
+     "\"use_scale\": true, \"score_mode\": \"concat\", \"dropout\": 0.25, \"seed\": 3",
+     {{2, {4, 3}}, {2, {5, 2}}, {2, {5, 3}}}},
+    {"Attention", "\"use_causal_mask\": true, \"return_attention_scores\": true", {{2, {4, 3}}, {2, {5, 3}}}},
+    {"EinsumDense", "\"equation\": \"abc,cd->abd\", \"output_shape\": [null, 2]", {{2, {4, 3}}}},
+    {"EinsumDense",
+     "\"equation\": \"...ab,bcd->...acd\", \"output_shape\": [null, 2, 3], \"bias_axes\": \"cd\", "
+     "\"activation\": \"tanh\", \"kernel_regularizer\": \"l2\", \"activity_regularizer\": \"l2\", "
+     "\"bias_constraint\": \"non_neg\"",
+     {{3, {2, 4, 3}}}},
+    {"EinsumDense",
+     "\"equation\": \"ab...,bc->ac...\", \"output_shape\": 2, \"bias_axes\": \"c\"",
+     {{3, {4, 3, 2}}}},
+    {"GroupQueryAttention",
+     "\"head_dim\": 2, \"num_query_heads\": 4, \"num_key_value_heads\": 2",
+     {{2, {4, 3}}, {2, {5, 3}}}},
+    {"GroupQueryAttention",
+     "\"head_dim\": 2, \"num_query_heads\": 4, \"num_key_value_heads\": 1, \"use_bias\": false, "
+     "\"use_gate\": true, "
+     "\"dropout\": 0.25, \"seed\": 5, \"sliding_window\": 2, \"use_causal_mask\": true, "
+     "\"return_attention_scores\": true",
+     {{2, {4, 3}}, {2, {5, 3}}, {2, {5, 2}}}},
+    {"Identity", "", {MATRIX}},
+    {"LayerScale", "\"init_values\": 0.5, \"projection_dim\": 4", {{2, {3, 4}}}},
+    {"MultiHeadAttention", "\"num_heads\": 2, \"key_dim\": 3", {{2, {4, 3}}, {2, {5, 3}}}},
+    {"MultiHeadAttention",
+     "\"num_heads\": 2, \"key_dim\": 3, \"value_dim\": 2, \"use_bias\": false, \"use_gate\": true, "
+     "\"dropout\": 0.25, "
+     "\"seed\": 5, \"sliding_window\": 2, \"use_causal_mask\": true, \"return_attention_scores\": true, "
+     "\"output_shape\": [2, 3], \"kernel_regularizer\": \"l2\", \"activity_regularizer\": \"l2\"",
+     {{2, {4, 3}}, {2, {5, 3}}, {2, {5, 2}}}},
+    {"MultiHeadAttention",
+     "\"num_heads\": 2, \"key_dim\": 3, \"attention_axes\": [2], \"bias_constraint\": \"non_neg\"",
+     {{3, {2, 4, 3}}, {3, {2, 5, 3}}}},
+    {"MultiHeadAttention",
+     "\"num_heads\": 2, \"key_dim\": 3, \"return_attention_scores\": true",
+     {{3, {2, 2, 3}}, {3, {3, 2, 3}}}},
+    {"StochasticDepth", "\"drop_path_rate\": 0.25", {MATRIX}},
     {NULL, NULL, {{0}}},
 };

@@ -101,6 +101,7 @@ static const char *kind_of(const leati_field *field, char text[64]) {
         [LEATI_FIELD_OPTIONAL_FLOAT] = "number or null",
         [LEATI_FIELD_BOOL] = "true or false",
         [LEATI_FIELD_CHOICE] = "name",
+        [LEATI_FIELD_TEXT] = "text",
         [LEATI_FIELD_TUPLE] = "whole number, or %d of them",
         [LEATI_FIELD_PAIRS] = "whole number, or one or two for each of %d axes",
         [LEATI_FIELD_LIST] = "list of whole numbers",

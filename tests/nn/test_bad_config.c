@@ -63,6 +63,7 @@ static void add_wrong_ints(wrong *w, const leati_field *field) {
 static wrong wrong_values(const leati_field *field) {
     static const char *const no_number[] = {"\"x\"", "[]", "{}", "[1]", "true", NULL};
     static const char *const no_truth[] = {"\"x\"", "[]", "2", "1.5", "null", NULL};
+    static const char *const no_text[] = {"3", "[]", "{}", "true", NULL};
     static const char *const no_choice[] = {"\"no such choice\"", "[]", "3", "true", NULL};
     static const char *const no_reals[] = {"\"x\"", "{}", "[\"x\"]", "true", NULL};
     static const char *const no_object[] = {"\"no_such_thing\"",
@@ -87,6 +88,7 @@ static wrong wrong_values(const leati_field *field) {
         break;
     case LEATI_FIELD_BOOL: add_all(&w, no_truth); break;
     case LEATI_FIELD_CHOICE: add_all(&w, no_choice); break;
+    case LEATI_FIELD_TEXT: add_all(&w, no_text); break;
     case LEATI_FIELD_TUPLE:
     case LEATI_FIELD_PAIRS:
     case LEATI_FIELD_LIST:

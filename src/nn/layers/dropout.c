@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dropout: while training, a share of the elements is 0 and the others grow to keep the sum; where noise_shape is 1, one
- * draw counts for the whole axis.  SpatialDropout draws for whole feature maps.  AlphaDropout drops to SELU's lowest value
+ * draw counts for the whole axis.  SpatialDropout draws for whole feature maps, StochasticDepth for whole samples.  AlphaDropout drops to SELU's lowest value
  * and keeps mean and variance.
- * Source: keras.layers.Dropout, SpatialDropout1D to 3D, AlphaDropout; Klambauer et al. 2017, appendix A1. */
+ * Source: keras.layers.Dropout, SpatialDropout1D to 3D, AlphaDropout, keras.applications.convnext; Klambauer et al. 2017, appendix A1. */
 #include <math.h>
 
 #include "base/error.h"
@@ -55,6 +55,9 @@ static const leati_field alpha_fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_F
                                             .preset = "null",
                                             .later = true},
                                            {.key = NULL}};
+
+static const leati_field depth_fields[] = {
+    {.key = "drop_path_rate", .kind = LEATI_FIELD_FLOAT, .offset = offsetof(config, rate)}, {.key = NULL}};
 
 static leat_status check(leati_layer *layer, leat_error *err) {
     config *c = layer->config;
@@ -154,6 +157,24 @@ static void lower_spatial(const leati_layer *layer, leati_lowering *lowering, in
     outputs[0] = dropped(c, lowering, inputs[0], axes);
 }
 
+/* ---- StochasticDepth ---- */
+
+static leat_status check_depth(leati_layer *layer, leat_error *err) {
+    config *c = layer->config;
+    c->seed = INT64_MIN;
+    return check(layer, err);
+}
+
+static void lower_depth(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                        const leati_value *inputs, leati_value *outputs) {
+    const config *c = layer->config;
+    int rank = leati_graph_desc(lowering->graph, inputs[0])->rank;
+    (void)input_count;
+    outputs[0] = inputs[0];
+    if (!drops(c, lowering)) return;
+    outputs[0] = dropped(c, lowering, inputs[0], (UINT32_C(1) << rank) - 2);
+}
+
 /* ---- AlphaDropout ---- */
 
 /* a (x k + p (1 - k)) + b with k 1 where x is kept: a (x - p) k + (a p + b), and DROPOUT gives (x - p) k / (1 - rate). */
@@ -173,22 +194,24 @@ static void lower_alpha(const leati_layer *layer, leati_lowering *lowering, int 
     outputs[0] = leati_linear(g, x, (float)(a * (1 - c->rate)), (float)(a * p + b));
 }
 
-#define DROPOUT(variable, class_name_, name_prefix_, fields_, infer_, lower_)                                \
+#define DROPOUT(variable, class_name_, name_prefix_, fields_, check_, infer_, lower_)                        \
     const leati_layer_type variable = {.class_name = class_name_,                                            \
                                        .name_prefix = name_prefix_,                                          \
                                        .config_bytes = sizeof(config),                                       \
                                        .fields = fields_,                                                    \
                                        .min_inputs = 1,                                                      \
                                        .max_inputs = 1,                                                      \
-                                       .check = check,                                                       \
+                                       .check = check_,                                                      \
                                        .masking = LEATI_MASK_PASSED,                                         \
                                        .infer = infer_,                                                      \
                                        .lower = lower_}
-DROPOUT(leati_layer_dropout, "Dropout", "dropout", fields, infer, lower);
-DROPOUT(leati_layer_spatial_dropout1d, "SpatialDropout1D", "spatial_dropout1d", fields, infer_spatial,
+DROPOUT(leati_layer_dropout, "Dropout", "dropout", fields, check, infer, lower);
+DROPOUT(leati_layer_spatial_dropout1d, "SpatialDropout1D", "spatial_dropout1d", fields, check, infer_spatial,
         lower_spatial);
-DROPOUT(leati_layer_spatial_dropout2d, "SpatialDropout2D", "spatial_dropout2d", image_fields, infer_spatial,
-        lower_spatial);
-DROPOUT(leati_layer_spatial_dropout3d, "SpatialDropout3D", "spatial_dropout3d", image_fields, infer_spatial,
-        lower_spatial);
-DROPOUT(leati_layer_alpha_dropout, "AlphaDropout", "alpha_dropout", alpha_fields, infer, lower_alpha);
+DROPOUT(leati_layer_spatial_dropout2d, "SpatialDropout2D", "spatial_dropout2d", image_fields, check,
+        infer_spatial, lower_spatial);
+DROPOUT(leati_layer_spatial_dropout3d, "SpatialDropout3D", "spatial_dropout3d", image_fields, check,
+        infer_spatial, lower_spatial);
+DROPOUT(leati_layer_alpha_dropout, "AlphaDropout", "alpha_dropout", alpha_fields, check, infer, lower_alpha);
+DROPOUT(leati_layer_stochastic_depth, "StochasticDepth", "stochastic_depth", depth_fields, check_depth,
+        leati_infer_same, lower_depth);

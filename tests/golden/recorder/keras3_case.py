@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A case of what current Keras alone has: its numbers, in the format of keras-2.3.1/layers, with the configuration in the
-form of Keras 2.3.1 (a Sequential of layers with their own keys)."""
+"""A case of what current Keras alone has: its numbers, in the format of keras-2.3.1/layers.  A stack of layers has its
+configuration in the form of Keras 2.3.1 (a Sequential of layers with their own keys), a functional model in its own."""
 import collections
 import json
 import os
@@ -80,16 +80,16 @@ def total_loss(model, x, t):
 
 def train(model, x, t, members):
     """Loss, gradients, and some steps of plain gradient descent, with the constraints after each."""
-    variables = model.trainable_variables
+    variables = [w for w in weights_of(model) if w.trainable]
     losses = []
     for step in range(STEPS):
         with tf.GradientTape() as tape:
             loss = total_loss(model, x, t)
-        gradients = tape.gradient(loss, [v.value for v in variables])
+        gradients = [tf.convert_to_tensor(g) for g in tape.gradient(loss, [v.value for v in variables])]
         if step == 0:
             members["loss0"] = loss.numpy()
             members["test0"] = [loss.numpy()]
-            members.update(listed("g", [tf.convert_to_tensor(g) for g in gradients]))
+            members.update(listed("g", gradients))
         losses.append(loss.numpy())
         for variable, gradient in zip(variables, gradients):
             variable.assign_sub(RATE * gradient)
@@ -117,7 +117,27 @@ def case(name, class_name, shape, *makes, scale=1.0, batch=3, notes="", trains=T
         if isinstance(layer, L.Normalization):
             layer.finalize_state()
     x = random.normal(0.0, scale, (batch,) + shape).astype("float32")
-    t = random.normal(0.0, 1.0, (batch,) + tuple(y.shape[1:])).astype("float32")
+    record(name, class_name, model, {
+        "class_name": "Sequential", "config": {"name": "sequential_1", "layers": config},
+        "keras_version": "2.3.1", "backend": "tensorflow"}, [x], random, notes, trains)
+
+
+def functional(name, class_name, build, batch=3, inputs=None):
+    """A model of what build() gives: its inputs and its output."""
+    keras.backend.clear_session()
+    random = store.random_for("keras-3/layers/" + name)
+    x, y = build()
+    model = keras.Model(x, y)
+    for weight in weights_of(model):
+        weight.assign(initial(random, weight))
+    if inputs is None:
+        inputs = [random.normal(0.0, 1.0, (batch,) + tuple(i.shape[1:])) for i in x]
+    record(name, class_name, model, json.loads(model.to_json()), [v.astype("float32") for v in inputs], random)
+
+
+def record(name, class_name, model, config, x, random, notes="", trains=True):
+    """Prediction, loss, gradients and steps of a model with weights, into keras-3/layers."""
+    t = random.normal(0.0, 1.0, model(x if len(x) > 1 else x[0]).shape).astype("float32")
     weights = weights_of(model)
     members = collections.OrderedDict()
     members["meta"] = store.text({
@@ -125,13 +145,12 @@ def case(name, class_name, shape, *makes, scale=1.0, batch=3, notes="", trains=T
         "class_name": class_name, "loss": "mean_squared_error", "metrics": [], "weighted_metrics": [],
         "optimizer": {"class_name": "SGD", "config": {"learning_rate": RATE}}, "steps": STEPS,
         "weights": [w.path for w in weights],
-        "trainable": [i for w in model.trainable_variables for i, v in enumerate(weights) if v is w],
+        "trainable": [i for i, v in enumerate(weights) if v.trainable],
         "metrics_names": ["loss"], "notes": notes,
     })
-    members["config"] = store.text(json.dumps({
-        "class_name": "Sequential", "config": {"name": "sequential_1", "layers": config},
-        "keras_version": "2.3.1", "backend": "tensorflow"}))
-    members.update(listed("x", [x]))
+    members["config"] = store.text(json.dumps(config))
+    members.update(listed("x", x))
+    x = x if len(x) > 1 else x[0]
     members.update(listed("t", [t]))
     members.update(listed("w", [w.numpy() for w in weights]))
     members["y0"] = model(x, training=False).numpy()
