@@ -108,22 +108,14 @@ def _thin(make, divisor):
     return lambda **options: make(**options, **thin(divisor))
 
 
-def _nasnet(**options):
-    return keras_applications.nasnet.NASNet(
-        penultimate_filters=96, num_blocks=1, stem_block_filters=8, skip_reduction=False, filter_multiplier=2,
-        default_size=224, **options, **thin(1))
-
-
 SMALL = {
     "mobilenet": (lambda **options: applications.MobileNet(alpha=0.25, **options), 32),
     "mobilenet_v2": (lambda **options: applications.MobileNetV2(alpha=0.35, **options), 32),
     "resnet50": (_thin(keras_applications.resnet50.ResNet50, 16), 32),
-    "resnet50_v2": (_thin(keras_applications.resnet_v2.ResNet50V2, 16), 32),
+    "resnet50_v2": (_thin(keras_applications.resnet_v2.ResNet50V2, 16), 64),
     "vgg16": (_thin(keras_applications.vgg16.VGG16, 16), 32),
     "xception": (_thin(keras_applications.xception.Xception, 32), 71),
     "inception_v3": (_thin(keras_applications.inception_v3.InceptionV3, 16), 75),
-    "densenet121": (_thin(keras_applications.densenet.DenseNet121, 16), 32),
-    "nasnet": (_nasnet, 32),
 }
 
 

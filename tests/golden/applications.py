@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares leat with Keras 2.3.1 on the models of keras.applications: see tools/applications."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LAYER_LIMIT = 1e-4
+LOSS_LIMIT = 1e-4
+WEIGHT_LIMIT = 1e-4
+UPDATE_LIMIT = 1e-2  # differences of nearly equal numbers; a wrong gradient is off by about 1
+ROW = "%-18s %6s %6s %11s %9s %-32s %9s %9s %9s %-8s %s"
+
+
+def distance(a, b):
+    """The largest difference, in units of b's largest value."""
+    if a.shape != b.shape or not np.all(np.isfinite(a)):
+        return float("inf")
+    return float(np.max(np.abs(a - b)) / max(float(np.max(np.abs(b))), 1e-30)) if b.size else 0.0
+
+
+def median_time(run, repeats):
+    """Of some runs, after one that is not counted."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return sorted(times)[repeats // 2] if repeats else None
+
+
+def in_keras(model, x, t, path, repeats):
+    """Everything that leat is asked for, by Keras: layers with one set of weights, a step with another."""
+    import keras
+    from recorder import application_models
+    model.save(path % "layers")
+    lines = []
+    model.summary(print_fn=lines.append)
+    found = {"summary": "".join(line + "\n" for line in lines), "config": json.loads(model.to_json())}
+    found["parameters"] = model.count_params()
+    found["outputs"] = dict(zip([layer.name for layer in model.layers],
+                                keras.Model(model.inputs, [l.output for l in model.layers]).predict_on_batch(x)))
+    application_models.fill(model, model.name, "steady")
+    model.save(path % "step")
+    found["before"] = named_weights(model)
+    found["loss"] = float(model.train_on_batch(x, t))
+    found["after"] = named_weights(model)
+    found["train_seconds"] = median_time(lambda: model.train_on_batch(x, t), repeats)
+    found["predict_seconds"] = median_time(lambda: model.predict_on_batch(x), repeats)
+    return found
+
+
+def named_weights(model):
+    """In the order of model.get_weights()."""
+    return dict(zip([w.name for layer in model.layers for w in layer.weights], model.get_weights()))
+
+
+def in_leat(program, path, x, t, folder, repeats):
+    """The same by leat: files in the folder, and what it prints."""
+    data = os.path.join(folder, "data.npz")
+    np.savez(data, x=x, t=t)
+    subprocess.check_call([program, "layers", path % "layers", data, folder])
+    times = [str(repeats)] if repeats else []
+    out = subprocess.check_output([program, "step", path % "step", data, folder] + times)
+    found = {k: float(v) for k, v in (line.split() for line in out.decode().splitlines())}
+    for name in ("summary.txt", "config.json"):
+        with open(os.path.join(folder, name)) as file:
+            found[name.split(".")[0]] = file.read()
+    found["config"] = json.loads(found["config"])
+    found["outputs"] = np.load(os.path.join(folder, "layers.npz"))
+    found["predict"] = np.load(os.path.join(folder, "predict.npy"))
+    found["after"] = np.load(os.path.join(folder, "weights.npz"))
+    return found
+
+
+def weight_errors(ours, theirs):
+    """Of the updated weights by their own scale, and of the update by the scale of the model's updates."""
+    scale = {n: float(np.max(np.abs(theirs["after"][n] - theirs["before"][n]))) for n in theirs["after"]}
+    floor = 1e-3 * max(scale.values())
+    weight = update = 0.0
+    for name, after in theirs["after"].items():
+        weight = max(weight, distance(ours["after"][name], after))
+        difference = float(np.max(np.abs(ours["after"][name] - after)))
+        update = max(update, difference / max(scale[name], floor))
+    return weight, update
+
+
+def compare(name, ours, theirs):
+    """One row of the table."""
+    errors = {n: distance(ours["outputs"][n], v) for n, v in theirs["outputs"].items()}
+    worst = max(errors, key=errors.get)
+    last = theirs["config"]["config"]["output_layers"][0][0]
+    weight, update = weight_errors(ours, theirs)
+    row = {
+        "model": name, "layers": len(errors), "parameters": theirs["parameters"], "layer": errors[worst],
+        "worst": worst, "predict": distance(ours["predict"], theirs["outputs"][last]),
+        "loss": abs(ours["loss"] - theirs["loss"]) / abs(theirs["loss"]), "weight": weight, "update": update,
+        "summary": ours["summary"] == theirs["summary"],
+        "config": ours["config"]["config"] == theirs["config"]["config"],
+        "same_weights": list(ours["after"].keys()) == list(theirs["after"].keys()),
+        "scale": [float(f(np.std(v) for v in theirs["outputs"].values())) for f in (min, max)],
+        "predict_seconds": [ours.get("predict_seconds"), theirs["predict_seconds"]],
+        "train_seconds": [ours.get("train_seconds"), theirs["train_seconds"]],
+        "losses": [ours["loss"], theirs["loss"]],
+    }
+    limits = {"layer": LAYER_LIMIT, "predict": LAYER_LIMIT, "loss": LOSS_LIMIT, "weight": WEIGHT_LIMIT,
+              "update": UPDATE_LIMIT}
+    row["passed"] = (all(row[k] < limit for k, limit in limits.items()) and
+                     all(row[k] for k in ("summary", "config", "same_weights")))
+    return row
+
+
+def one(arguments):
+    """Compares one model, in a process of its own: TensorFlow gives no memory back."""
+    sys.path.insert(0, HERE)
+    from recorder import ordered  # noqa: F401
+    from recorder import application_models
+    application_models.rewrite_graphs(False)
+    name, _, pixels = arguments.models[0].partition("@")
+    folder = os.path.join(arguments.out, arguments.models[0])
+    os.makedirs(folder, exist_ok=True)
+    pixels = int(pixels or application_models.MODELS[name][1])
+    model, x, t = application_models.make(name, pixels, arguments.classes, arguments.batch)
+    path = os.path.join(folder, "%s.h5")
+    theirs = in_keras(model, x, t, path, arguments.repeats)
+    ours = in_leat(arguments.program, path, x, t, folder, arguments.repeats)
+    row = dict(compare(name, ours, theirs), pixels=pixels)
+    with open(os.path.join(folder, "row.json"), "w") as file:
+        json.dump(row, file)
+    if not arguments.keep:
+        for file in ("layers.h5", "step.h5", "data.npz", "layers.npz", "weights.npz", "predict.npy"):
+            os.remove(os.path.join(folder, file))
+
+
+def show(row):
+    """Prints it."""
+    print(ROW % (row["model"], row["pixels"], row["layers"], row["parameters"], "%.1e" % row["layer"],
+                 row["worst"][-32:], "%.1e" % row["loss"], "%.1e" % row["weight"], "%.1e" % row["update"],
+                 "same" if row["summary"] and row["config"] else "DIFFERS", "" if row["passed"] else "FAILED"))
+    for kind in ("predict_seconds", "train_seconds"):
+        if row[kind][0]:
+            print("    %-16s leat %.4f, Keras %.4f" % (kind, row[kind][0], row[kind][1]))
+    sys.stdout.flush()
+
+
+def main():
+    """Parses the command line, runs each model and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--classes", type=int, default=10)
+    parser.add_argument("--repeats", type=int, default=0, help="time so many predictions and steps of both")
+    parser.add_argument("--keep", action="store_true", help="keep the files")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("models", nargs="*", help="NAME or NAME@PIXELS; all of them")
+    arguments = parser.parse_args()
+    if arguments.one:
+        one(arguments)
+        return
+    with open(os.path.join(HERE, "recorder", "application_models.py")) as file:
+        known = [line.split('"')[1] for line in file if line.startswith('    "') and "applications." in line]
+    print(ROW % ("model", "pixels", "layers", "parameters", "layer", "of", "loss", "weights", "updates", "summary",
+                 ""))
+    failed = 0
+    for name in arguments.models or known:
+        status = subprocess.call([sys.executable, os.path.abspath(__file__), "--one", name] +
+                                 [a for a in sys.argv[1:] if a not in arguments.models])
+        if status != 0:
+            print("%-18s FAILED to run" % name)
+            failed += 1
+            continue
+        with open(os.path.join(arguments.out, name, "row.json")) as file:
+            row = json.load(file)
+        show(row)
+        failed += not row["passed"]
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
