@@ -163,6 +163,15 @@ typedef struct bench_case {
             {DIMS(64, 4096), DIMS(64, 4096)}, 0, 0                                                           \
     }
 
+#define NORM_CASES(tag, samples_, channels_, groups_, src, channel, moments)                                 \
+    {tag " fwd", LEATI_OP_GROUP_NORM,     {.group_norm = {samples_, 1e-3f, channels_, groups_}},             \
+     3,          {src, channel, channel}, 0,                                                                 \
+     0},                                                                                                     \
+    {                                                                                                        \
+        tag " bwd", LEATI_OP_GROUP_NORM_BWD, {.group_norm = {samples_, 1e-3f, channels_, groups_}}, 5,       \
+            {src, channel, moments, moments, src}, 0, 0                                                      \
+    }
+
 static const bench_case cases[] = {
     CONV_CASES("28x28x1 32, n 64", 64, 28, 1, 26, 32),
     CONV_CASES("26x26x32 64, n 64", 64, 26, 32, 24, 64),
@@ -257,6 +266,9 @@ static const bench_case cases[] = {
                    2.0 * 2 * 4096 * 27 * 32),
     ANY_CONV_CASES("4 groups of 3, 56x56x12, n 16", CUBE(2, 3, 1, 1, 1, 1), 4, SIDES(56, 56),
                    DIMS(16, 56, 56, 12), DIMS(3, 3, 3, 12), DIMS(16, 56, 56, 12), 2.0 * 16 * 3136 * 27 * 12),
+    NORM_CASES("layer norm 4096x256", 1, 256, 1, DIMS(4096, 256), DIMS(256), DIMS(4096, 1)),
+    NORM_CASES("group norm 16x28x28x128, 32 groups", 1, 128, 32, DIMS(16, 28, 28, 128), DIMS(128),
+               DIMS(16, 32)),
     DENSE_CASES("9216 128, n 64", 64, 9216, 128),
     DENSE_CASES("9216 128, n 128", 128, 9216, 128),
     DENSE_CASES("128 10, n 128", 128, 128, 10),

@@ -43,6 +43,10 @@ typedef struct leati_desc {
  *   BATCH_NORM         src, gamma?, beta? -> dst, mean, variance (biased).  Over the last axis, statistics of the batch
  *   BATCH_NORM_APPLY   src, gamma?, beta?, mean, variance -> dst.  Given statistics
  *   BATCH_NORM_BWD     src, gamma?, mean, variance, diff_dst -> diff_src, diff_gamma, diff_beta
+ *   GROUP_NORM         src, gamma? (C), beta? (C) -> dst, mean, 1 / sqrt(variance + epsilon), both (rows, groups).  src is
+ *                      (rows, places, groups, C / groups), its first attrs.group_norm.samples axes being the rows
+ *                      (engine/group_norm.h); moments of a row are over its places and a group's channels
+ *   GROUP_NORM_BWD     src, gamma?, mean, inverse, diff_dst -> diff_src, diff_gamma, diff_beta
  *   RNN                x (N, T, F), kernel (F, G U), recurrent (U, G U), bias? (G U; GRU_RESET_AFTER: (2, G U), that
  *                      of the input and that of the state), h0? (N, U), c0? (N, U; LSTM only), x_mask? (G, N, F),
  *                      h_mask? (G, N, U), steps? (N, T)
@@ -100,6 +104,8 @@ typedef struct leati_desc {
     X(BATCH_NORM, batch_norm)                                                                                \
     X(BATCH_NORM_APPLY, batch_norm_apply)                                                                    \
     X(BATCH_NORM_BWD, batch_norm_bwd)                                                                        \
+    X(GROUP_NORM, group_norm)                                                                                \
+    X(GROUP_NORM_BWD, group_norm_bwd)                                                                        \
     X(RNN, rnn)                                                                                              \
     X(RNN_BWD, rnn_bwd)                                                                                      \
     X(ELTWISE, eltwise)                                                                                      \
@@ -259,6 +265,11 @@ typedef struct leati_attrs {
         struct {
             float epsilon;
         } batch_norm;
+        struct {
+            int32_t samples; /* leading axes that are rows */
+            float epsilon;
+            int64_t channels, groups;
+        } group_norm;
         struct {
             leati_cell cell;
             leati_eltwise activation, recurrent_activation; /* SIMPLE has the first only */

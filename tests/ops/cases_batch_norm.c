@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batch normalisation through the graph, the gradients by its statistics too. */
+/* Batch normalisation through the graph, the gradients by its statistics too; normalisation of samples, whose moments have no
+ * gradient. */
 #include "ops/harness.h"
+
+#define NORM(title, samples_, channels_, groups_, ...)                                                       \
+    {                                                                                                        \
+        .name = title, .op = LEATI_OP_GROUP_NORM,                                                            \
+        .attrs = {.group_norm = {samples_, 0.1f, channels_, groups_}}, .input_count = 3,                     \
+        .inputs = {__VA_ARGS__}, .opaque = 6, .tolerance = 2e-5, .gradient_tolerance = 5e-3                  \
+    }
 
 const op_case cases_batch_norm[] = {
     {.name = "batch norm",
@@ -27,5 +35,13 @@ const op_case cases_batch_norm[] = {
      .input_count = 5,
      .inputs = {OP_F32(4, 3), OP_ABSENT, OP_ABSENT, OP_F32(3), OP_FILLED(OP_UNIFORM, 0.5, 2, 3)},
      .gradient_tolerance = 5e-3},
+    NORM("layer norm", 1, 5, 1, OP_F32(6, 5), OP_F32(5), OP_F32(5)),
+    NORM("layer norm of long rows, no beta", 2, 37, 1, OP_F32(2, 2, 37), OP_F32(37), OP_ABSENT),
+    NORM("layer norm over two axes", 1, 12, 1, OP_F32(3, 3, 4), OP_F32(12), OP_F32(12)),
+    NORM("group norm", 1, 6, 3, OP_F32(2, 3, 2, 6), OP_F32(6), OP_F32(6)),
+    NORM("group norm, many places and channels, no gamma", 1, 18, 2, OP_F32(2, 19, 18), OP_ABSENT,
+         OP_F32(18)),
+    NORM("instance norm", 1, 3, 3, OP_F32(2, 7, 3), OP_F32(3), OP_ABSENT),
+    NORM("group norm of one channel", 1, 1, 1, OP_F32(3, 9, 1), OP_F32(1), OP_F32(1)),
     {0},
 };

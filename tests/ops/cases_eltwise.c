@@ -47,7 +47,7 @@ const op_case cases_eltwise[] = {CASE("relu", RELU, 0, INFINITY, 0, OP_SIGNED, 0
                                  CASE("gelu", GELU, 0, 0, 0, OP_UNIFORM, -4, 4),
                                  CASE("silu", SILU, 0, 0, 0, OP_UNIFORM, -4, 4),
                                  CASE("mish", MISH, 0, 0, 0, OP_UNIFORM, -4, 4),
-                                 CASE("hard_swish", HARD_SWISH, 0, 0, 0, OP_DISTINCT, -5.9, 6.1),
+                                 CASE("hard_swish", HARD_SWISH, 0, 0, 0, OP_DISTINCT, -5.8, 6.2),
                                  FAR("exp", EXP, 0, -115, 95),
                                  FAR("log", LOG, 0, -0.5, 1),
                                  FAR("log, large", LOG, 0, -1, 3e38),

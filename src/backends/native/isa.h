@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "engine/geometry.h"
+#include "engine/group_norm.h"
 #include "engine/op.h"
 
 /* The weights of a recurrent cell packed into panels: (gates, padded units / panel, rows, panel).  Units are padded to
@@ -88,6 +89,16 @@ typedef struct leati_depthwise_job {
 } leati_depthwise_job;
 #define LEATI_DEPTHWISE_CHANNELS 32 /* kept in registers; best shared out in as many */
 
+/* GROUP_NORM or its gradient, whose dst is diff_src.  gamma and beta may be NULL. */
+typedef struct leati_norm_job {
+    leati_group_shape shape;
+    float epsilon;
+    const float *src, *gamma, *beta, *diff_dst;
+    float *dst, *mean, *inverse;
+    double *sums;              /* a thread's own: (4, channels) */
+    float *mean_of, *scale_of; /* and (channels), and (3, channels) */
+} leati_norm_job;
+
 typedef struct leati_native_isa {
     const char *name;
     leati_range ranges[LEATI_OP_COUNT]; /* NULL: none */
@@ -97,6 +108,8 @@ typedef struct leati_native_isa {
     void (*matvec)(const leati_matvec_job *job);
     void (*pack_panels)(const float *b, int64_t k, int64_t n, float *packed);
     void (*outer)(const leati_outer_job *job);
+    void (*norm_forward)(const leati_norm_job *job, int64_t first, int64_t last); /* rows */
+    void (*norm_backward)(const leati_norm_job *job, int64_t first, int64_t last);
     void (*depthwise_forward)(const leati_depthwise_job *job);
     void (*depthwise_bwd_data)(const leati_depthwise_job *job);
     void (*depthwise_bwd_weights)(const leati_depthwise_job *job);

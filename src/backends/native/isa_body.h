@@ -3,6 +3,7 @@
  * (the table), LEATI_ISA_NAME and LEATI_LANES, and CMake gives it the compiler options. */
 #include "backends/native/depthwise_body.h"
 #include "backends/native/gather_body.h"
+#include "backends/native/group_norm_body.h"
 #include "backends/native/loops_body.h"
 #include "backends/native/rnn_body.h"
 #include "backends/native/outer_body.h"
@@ -45,6 +46,8 @@ const leati_native_isa LEATI_ISA = {
     .matvec = matvec,
     .pack_panels = pack_panels,
     .outer = outer,
+    .norm_forward = norm_forward,
+    .norm_backward = norm_backward,
     .depthwise_forward = depthwise_forward,
     .depthwise_bwd_data = depthwise_bwd_data,
     .depthwise_bwd_weights = depthwise_bwd_weights,

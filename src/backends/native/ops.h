@@ -37,6 +37,8 @@
     X(POOLING_BWD, pooling_bwd)                                                                              \
     X(RESAMPLE, resample)                                                                                    \
     X(RESAMPLE_BWD, resample_bwd)                                                                            \
+    X(GROUP_NORM, group_norm)                                                                                \
+    X(GROUP_NORM_BWD, group_norm_bwd)                                                                        \
     X(RNN, rnn)                                                                                              \
     X(RNN_BWD, rnn_bwd)                                                                                      \
     X(MOVING_AVERAGE, moving_average)                                                                        \

@@ -109,6 +109,19 @@ static leati_value affine(const leati_layer *layer, const leati_lowering *loweri
     return x;
 }
 
+/* By one op: gamma and beta lie along the innermost `channels` elements, which are in `groups`. */
+static leati_value normalised(const leati_layer *layer, const leati_lowering *lowering, leati_value x,
+                              int samples, int64_t channels, int64_t groups) {
+    const config *c = layer->config;
+    leati_graph *g = lowering->graph;
+    leati_attrs attrs = {.group_norm = {samples, (float)c->epsilon, channels, groups}};
+    leati_value inputs[] = {x, LEATI_NONE, LEATI_NONE};
+    int next = 0;
+    if (c->scale) inputs[1] = leati_reshape(g, leati_layer_weight(layer, lowering, next++), 1, &channels);
+    if (c->center) inputs[2] = leati_reshape(g, leati_layer_weight(layer, lowering, next), 1, &channels);
+    return leati_graph_node(g, LEATI_OP_GROUP_NORM, &attrs, 3, inputs, NULL);
+}
+
 static void lower_layer(const leati_layer *layer, leati_lowering *lowering, int input_count,
                         const leati_value *inputs, leati_value *outputs) {
     const leati_desc desc = *leati_graph_desc(lowering->graph, inputs[0]);
@@ -116,6 +129,15 @@ static void lower_layer(const leati_layer *layer, leati_lowering *lowering, int 
     int64_t dims[LEAT_MAX_RANK];
     (void)input_count;
     for (int i = 0; i < desc.rank; ++i) dims[i] = axes >> i & 1u ? desc.shape[i] : 1;
+    int samples = 0;
+    while (samples < desc.rank && !(axes >> samples & 1u)) ++samples;
+    bool innermost = axes >> samples == (UINT32_C(1) << (desc.rank - samples)) - 1;
+    if (innermost && leati_desc_count(&desc) > 0 && !((const config *)layer->config)->rms_scaling) {
+        int64_t channels = 1;
+        for (int i = samples; i < desc.rank; ++i) channels *= desc.shape[i];
+        outputs[0] = normalised(layer, lowering, inputs[0], samples, channels, 1);
+        return;
+    }
     leati_value x = standardised(lowering->graph, inputs[0], axes, layer->config);
     outputs[0] = affine(layer, lowering, x, desc.rank, dims);
 }
@@ -155,6 +177,10 @@ static void lower_group(const leati_layer *layer, leati_lowering *lowering, int 
     outputs[0] = inputs[0];
     if (axis < 1 || axis >= desc.rank) return; /* of a graph that has failed */
     int64_t groups = c->groups < 0 ? desc.shape[axis] : c->groups;
+    if (axis == desc.rank - 1 && leati_desc_count(&desc) > 0) {
+        outputs[0] = normalised(layer, lowering, inputs[0], 1, desc.shape[axis], groups);
+        return;
+    }
     for (int i = 0; i < desc.rank; ++i) split[i <= axis ? i : i + 1] = desc.shape[i];
     split[axis] = groups;
     split[axis + 1] = desc.shape[axis] / groups;
