@@ -65,8 +65,14 @@ static leat_status add_item(leati_placement *out, const char *group, const leat_
     if (length < 0 || (size_t)length >= sizeof inner)
         return leati_fail(err, LEAT_ENOTSUP, "models inside models, too deep for the names of a file");
     const leati_member *member = &model->members[place];
-    return member->model ? add_model(out, inner, member->model, json_object_get(item, "config"), err)
-                         : add_layer(out, inner, member->layer, err);
+    const leat_model *nested = leati_member_model(member);
+    const json_t *config = json_object_get(item, "config");
+    if (!nested) return add_layer(out, inner, member->layer, err);
+    if (member->layer) { /* TimeDistributed over it */
+        config = json_object_get(json_object_get(config, "layer"), "config");
+        snprintf(inner + length, sizeof inner - (size_t)length, "layer/");
+    }
+    return add_model(out, inner, nested, config, err);
 }
 
 static leat_status add_model(leati_placement *out, const char *group, const leat_model *model,

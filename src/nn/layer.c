@@ -23,6 +23,10 @@ leat_status leati_shape_unexpected(const leati_shape *shape, const char *expecte
     return leati_fail(err, LEAT_ESHAPE, "expected %s, received %s", expected, leati_shape_show(text, shape));
 }
 
+struct leat_model *leati_layer_model(const leati_layer *layer) {
+    return layer->type->model ? layer->type->model(layer) : NULL;
+}
+
 bool leati_layer_is_input(const leati_layer *layer) {
     return layer->type == &leati_layer_input;
 }

@@ -105,6 +105,8 @@ struct leati_layer_type {
     const leati_old_preset *old_presets; /* ended by key NULL; NULL: none */
     leati_masking masking;
     bool shares_trainable; /* the layer inside is frozen, and thawed, with it */
+    /* The model inside, which then has the weights and states; NULL: none is. */
+    struct leat_model *(*model)(const leati_layer *layer);
     /* Checks what a row cannot say, and settles what depends on other rows (strides by pool_size); may be NULL. */
     leat_status (*check)(leati_layer *layer, leat_error *err);
     /* Frees what check made in the configuration; may be NULL. */
@@ -178,6 +180,9 @@ void leati_layer_destroy(leati_layer **layer);
 
 /* The place of weight `index` in current Keras's files: "vars/0", "cell/vars/0". */
 void leati_layer_place(const leati_layer *layer, int index, char *out, size_t bytes);
+
+/* The model that is inside a layer, as TimeDistributed may have one; NULL where there is none. */
+struct leat_model *leati_layer_model(const leati_layer *layer);
 
 /* Whether it is what a model is fed through. */
 bool leati_layer_is_input(const leati_layer *layer);

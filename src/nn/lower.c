@@ -196,15 +196,22 @@ static void add_penalties(const leat_model *model, leati_lowering *lowering) {
     }
 }
 
+leat_status leati_network_lower(const leat_model *model, leati_lowering *lowering, const leati_value *inputs,
+                                const leati_value *masks, leati_value *outputs, leati_value *output_masks,
+                                leat_error *err) {
+    const tensors in = {inputs, masks};
+    const made out = {outputs, output_masks};
+    return lower_calls(model, lowering, lowering->stream, &in, &out, err);
+}
+
 leat_status leati_model_lower(const leat_model *model, leati_lowering *lowering, const leati_value *inputs,
                               leati_value *outputs, leati_value *output_masks, leat_error *err) {
     size_t count = (size_t)model->input_count;
     leati_value *masks = leati_calloc(count, sizeof *masks);
     if (!masks) return leati_fail_memory(err, count * sizeof *masks, "masks");
     for (size_t i = 0; i < count; ++i) masks[i] = LEATI_NONE;
-    const tensors in = {inputs, masks};
-    const made out = {outputs, output_masks};
-    leat_status status = lower_calls(model, lowering, 0, &in, &out, err);
+    lowering->stream = 0;
+    leat_status status = leati_network_lower(model, lowering, inputs, masks, outputs, output_masks, err);
     leati_free(masks);
     LEATI_TRY(status);
     if (lowering->mode != LEATI_PREDICT) add_penalties(model, lowering);

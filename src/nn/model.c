@@ -83,8 +83,10 @@ static bool find_member(leat_model *model, const char *name, leat_model **owner,
     *owner = model;
     *index = leati_network_find(model, name);
     bool found = *index >= 0;
-    for (int32_t i = 0; !found && i < model->member_count; ++i)
-        found = model->members[i].model && find_member(model->members[i].model, name, owner, index);
+    for (int32_t i = 0; !found && i < model->member_count; ++i) {
+        leat_model *inner = leati_member_model(&model->members[i]);
+        found = inner && find_member(inner, name, owner, index);
+    }
     return found;
 }
 

@@ -37,6 +37,11 @@ typedef struct leati_member {
         weight_count; /* its weights in the order of model.get_weights(), which is that of files */
 } leati_member;
 
+/* The model that a member is or has inside; NULL: a layer alone. */
+static inline struct leat_model *leati_member_model(const leati_member *member) {
+    return member->model ? member->model : leati_layer_model(member->layer);
+}
+
 /* One call in an order in which each finds its inputs made. */
 typedef struct leati_turn {
     int32_t member, call;
@@ -95,6 +100,9 @@ leat_status leati_model_from_config(leat_model **out, const json_t *root, leat_e
 leat_status leati_model_from_config_with(leat_model **out, const json_t *root, const leat_registry *registry,
                                          leat_error *err);
 leat_status leati_model_config(const leat_model *model, json_t **out, leat_error *err);
+/* One that is to stand in the place of a layer: its weights have no memory yet. */
+leat_status leati_model_read_inner(leat_model **out, const json_t *item, const leat_registry *registry,
+                                   leat_error *err);
 
 /* training_config of a file: {"optimizer_config": ..., "loss": ..., "metrics": ..., ...}. */
 leat_status leati_model_compile_config(leat_model *model, const json_t *training_config, leat_error *err);

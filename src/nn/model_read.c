@@ -20,14 +20,19 @@ typedef struct reading {
 static leat_status read_model(leat_model **out, const char *class_name, const json_t *config,
                               const reading *r, leat_error *err);
 
-static bool is_model_class(const char *class_name) {
-    static const char *const names[] = {"Sequential", "Model", "Functional"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i)
-        if (strcmp(class_name, names[i]) == 0) return true;
-    return false;
-}
-
 static json_t *with_old_presets(const leati_layer_type *type, const json_t *config, const reading *r);
+
+static json_t *renewed(const json_t *value, const reading *r);
+
+/* A model's configuration, which may be its list of layers, with them beneath its layers'. */
+static json_t *renewed_model(const json_t *config, const reading *r) {
+    if (!json_is_object(config)) return renewed(config, r);
+    json_t *copy = json_copy((json_t *)(uintptr_t)config);
+    const json_t *layers = json_object_get(config, "layers");
+    if (!copy || !layers || json_object_set_new(copy, "layers", renewed(layers, r)) == 0) return copy;
+    json_decref(copy);
+    return NULL;
+}
 
 /* A layer inside, or a list of them, with them beneath its configuration: a new reference, NULL without memory. */
 static json_t *renewed(const json_t *value, const reading *r) {
@@ -39,7 +44,9 @@ static json_t *renewed(const json_t *value, const reading *r) {
     bool set = out != NULL;
     for (size_t i = 0; set && i < json_array_size(out); ++i)
         set = json_array_set_new(out, i, renewed(json_array_get(value, i), r)) == 0;
-    if (set && type && json_is_object(config))
+    if (set && config && leati_item_is_model(value))
+        set = json_object_set_new(out, "config", renewed_model(config, r)) == 0;
+    else if (set && type && json_is_object(config))
         set = json_object_set_new(out, "config", with_old_presets(type, config, r)) == 0;
     if (set) return out;
     json_decref(out);
@@ -93,7 +100,7 @@ static leat_status read_member(leat_model *model, const json_t *item, const read
     const json_t *config = json_object_get(item, "config");
     leat_model *inner = NULL;
     if (!class_name) return leati_fail(err, LEAT_EFORMAT, "expected an object with a \"class_name\"");
-    if (!is_model_class(class_name)) return read_layer(model, class_name, config, r, member, err);
+    if (!leati_item_is_model(item)) return read_layer(model, class_name, config, r, member, err);
     LEATI_TRY(read_model(&inner, class_name, config, r, err));
     return leati_network_add_model(model, &inner, member, err);
 }
@@ -301,6 +308,15 @@ static leat_status read_model(leat_model **out, const char *class_name, const js
     return status;
 }
 
+leat_status leati_model_read_inner(leat_model **out, const json_t *item, const leat_registry *registry,
+                                   leat_error *err) {
+    const reading r = {2, 3, registry}; /* what older versions had was put in before: renewed */
+    const char *class_name = json_string_value(json_object_get(item, "class_name"));
+    *out = NULL;
+    return leati_prefix(read_model(out, class_name, json_object_get(item, "config"), &r, err), err, "%s",
+                        class_name);
+}
+
 static reading read_version(const json_t *root, const leat_registry *registry) {
     const char *text = json_string_value(json_object_get(root, "keras_version"));
     reading r = {2, 3, registry};
@@ -317,7 +333,7 @@ static leat_status read_root(leat_model **out, const json_t *root, const leat_re
     const char *class_name = json_string_value(json_object_get(root, "class_name"));
     reading r = read_version(root, registry);
     *out = NULL;
-    if (!class_name || !is_model_class(class_name))
+    if (!class_name || !leati_item_is_model(root))
         return leati_fail(
             err, LEAT_EFORMAT,
             "expected a model with \"class_name\" Sequential, Model or Functional, received %s%.64s",

@@ -145,18 +145,18 @@ static leat_status call_layer(leati_layer *layer, int32_t count, const leati_sha
     return leati_layer_build(layer, count, shapes, err);
 }
 
-static leat_status call_model(leat_model *inner, int32_t count, const leati_shape *shapes, leati_call *call,
-                              leat_error *err) {
+leat_status leati_network_infer_call(leat_model *inner, int count, const leati_shape *shapes,
+                                     leati_shape *outputs, int *output_count, leat_error *err) {
     if (inner->input_count == 0 && count == 1) LEATI_TRY(leati_sequential_connect(inner, &shapes[0], err));
     if (inner->input_count != count)
         return leati_fail(err, LEAT_EINVAL, "expected %d inputs, received %d", (int)inner->input_count,
-                          (int)count);
+                          count);
     if (inner->output_count > LEATI_LAYER_MAX_OUTPUTS)
         return leati_fail(err, LEAT_ENOTSUP,
                           "expected at most %d outputs of a model that is used as a layer, received %d",
                           LEATI_LAYER_MAX_OUTPUTS, (int)inner->output_count);
-    call->output_count = inner->output_count;
-    return leati_network_infer(inner, shapes, call->outputs, err);
+    *output_count = inner->output_count;
+    return leati_network_infer(inner, shapes, outputs, err);
 }
 
 static leat_status shapes_of(const leat_model *model, int32_t count, const leati_source *inputs,
@@ -177,8 +177,13 @@ static leat_status make_call(leat_model *model, leati_member *member, int32_t co
         return leati_fail(err, LEAT_ENOTSUP, "expected at most %d inputs, received %d", LEATI_MAX_INPUTS,
                           (int)count);
     LEATI_TRY(shapes_of(model, count, inputs, shapes, err));
-    LEATI_TRY(member->layer ? call_layer(member->layer, count, shapes, &call, err)
-                            : call_model(member->model, count, shapes, &call, err));
+    if (member->layer) {
+        LEATI_TRY(call_layer(member->layer, count, shapes, &call, err));
+    } else {
+        int outputs = 0;
+        LEATI_TRY(leati_network_infer_call(member->model, count, shapes, call.outputs, &outputs, err));
+        call.output_count = outputs;
+    }
     return add_call(member, count, inputs, &call, err);
 }
 

@@ -37,8 +37,18 @@ leat_status leati_network_finish(leat_model *model, int32_t input_count, const l
 /* Joins the members of a Sequential that has been waiting for its input's shape.  It has none yet: input_count is 0. */
 leat_status leati_sequential_connect(leat_model *model, const leati_shape *shape, leat_error *err);
 
+/* The shapes that a model makes where it is called as a layer: a Sequential may have waited for its input's.
+ * Errors: LEAT_EINVAL the number of inputs; LEAT_ENOTSUP more outputs than a layer can have. */
+leat_status leati_network_infer_call(leat_model *model, int count, const leati_shape *inputs,
+                                     leati_shape *outputs, int *output_count, leat_error *err);
+
 /* The shapes that a finished model makes of others.  Errors: LEAT_ESHAPE with the layer's name. */
 leat_status leati_network_infer(const leat_model *model, const leati_shape *inputs, leati_shape *outputs,
+                                leat_error *err);
+
+/* Adds the ops of such a call, with masks (LEATI_NONE: none) of what goes in and comes out. */
+leat_status leati_network_lower(const leat_model *model, leati_lowering *lowering, const leati_value *inputs,
+                                const leati_value *masks, leati_value *outputs, leati_value *output_masks,
                                 leat_error *err);
 
 /* Frees members, steps, inputs and outputs. */

@@ -11,7 +11,8 @@ size_t leati_states_bytes(const leat_model *model) {
     size_t bytes = 0;
     for (int32_t i = 0; i < model->member_count; ++i) {
         const leati_layer *layer = model->members[i].layer;
-        if (model->members[i].model) bytes += leati_states_bytes(model->members[i].model);
+        const leat_model *inner = leati_member_model(&model->members[i]);
+        if (inner) bytes += leati_states_bytes(inner);
         for (int32_t j = 0; layer && j < layer->state_count; ++j)
             bytes += leati_align(leati_desc_bytes(&layer->states[j].desc));
     }
@@ -34,8 +35,9 @@ static size_t move_model(leat_model *model, const char *from, char *to, size_t o
     const char *own = model->weights.slab[LEATI_SLAB_STATES];
     for (int32_t i = 0; i < model->member_count; ++i) {
         const leati_member *member = &model->members[i];
-        offset = member->layer ? move_layer(member->layer, own ? own : from, to, offset)
-                               : move_model(member->model, own ? own : from, to, offset);
+        leat_model *inner = leati_member_model(member);
+        offset = inner ? move_model(inner, own ? own : from, to, offset)
+                       : move_layer(member->layer, own ? own : from, to, offset);
     }
     return offset;
 }
@@ -48,8 +50,9 @@ int64_t leati_model_stateful_batch(const leat_model *model) {
     for (int32_t i = 0; i < model->member_count; ++i) {
         const leati_layer *layer = model->members[i].layer;
         if (layer && layer->state_count > 0) return layer->states[0].desc.shape[0];
-        int64_t inner = layer ? -1 : leati_model_stateful_batch(model->members[i].model);
-        if (inner > 0) return inner;
+        const leat_model *inner = leati_member_model(&model->members[i]);
+        int64_t batch = inner ? leati_model_stateful_batch(inner) : -1;
+        if (batch > 0) return batch;
     }
     return -1;
 }
@@ -64,8 +67,9 @@ static const leati_layer *find(const leat_model *model, const char *name) {
     int32_t own = leati_network_find(model, name);
     if (own >= 0) return model->members[own].layer;
     for (int32_t i = 0; i < model->member_count; ++i) {
-        const leati_layer *inner = model->members[i].model ? find(model->members[i].model, name) : NULL;
-        if (inner) return inner;
+        const leat_model *inner = leati_member_model(&model->members[i]);
+        const leati_layer *found = inner ? find(inner, name) : NULL;
+        if (found) return found;
     }
     return NULL;
 }

@@ -60,10 +60,9 @@ static int64_t count_layer(const leati_layer *layer) {
 }
 
 static int64_t count_member(const leati_member *member) {
-    int64_t count = 0;
-    if (member->layer) return count_layer(member->layer);
-    for (int32_t i = 0; i < member->model->member_count; ++i)
-        count += count_member(&member->model->members[i]);
+    int64_t count = member->layer ? count_layer(member->layer) : 0;
+    const leat_model *inner = leati_member_model(member);
+    for (int32_t i = 0; inner && i < inner->member_count; ++i) count += count_member(&inner->members[i]);
     return count;
 }
 
@@ -153,7 +152,8 @@ static int64_t count_trainable(const leat_model *model) {
     int64_t count = 0;
     for (int32_t i = 0; model->trainable && i < model->member_count; ++i) {
         const leati_layer *layer = model->members[i].layer;
-        if (!layer) count += count_trainable(model->members[i].model);
+        const leat_model *inner = leati_member_model(&model->members[i]);
+        if (inner) count += count_trainable(inner);
         for (int32_t j = 0; layer && layer->trainable && j < layer->weight_count; ++j)
             if (layer->weights[j].trainable) count += leati_desc_count(&layer->weights[j].desc);
     }

@@ -32,7 +32,9 @@ static int32_t count_weights(const leat_model *model) {
     int32_t count = 0;
     for (int32_t i = 0; i < model->member_count; ++i) {
         const leati_member *m = &model->members[i];
-        count += m->layer ? m->layer->weight_count : count_weights(m->model);
+        const leat_model *inner = leati_member_model(m);
+        if (m->layer) count += m->layer->weight_count;
+        if (inner) count += count_weights(inner);
     }
     return count;
 }
@@ -58,13 +60,15 @@ static void find_in_model(finder *f, const leat_model *model, enum part part, co
 
 static void find_in_member(finder *f, const leati_member *member, enum part part, const char *base,
                            uint64_t stream) {
-    if (member->layer) {
+    const leat_model *inner = leati_member_model(member);
+    const char *name = member->layer ? member->layer->name : inner->name;
+    if (!inner) {
         find_in_layer(f, member->layer, part, base, stream);
         return;
     }
     size_t length = f->path.length;
-    leati_text_add(&f->path, "%s/", member->model->name);
-    find_in_model(f, member->model, part, base, leati_stream(stream, member->model->name));
+    leati_text_add(&f->path, "%s/", name);
+    find_in_model(f, inner, part, base, leati_stream(stream, name));
     f->failed = f->failed || f->path.failed;
     if (f->path.failed) return;
     f->path.length = length;
@@ -191,13 +195,12 @@ void leati_weights_fini(leati_weights *weights) {
 static void settle(leat_model *model, bool trains) {
     for (int32_t i = 0; i < model->member_count; ++i) {
         leati_member *member = &model->members[i];
+        leat_model *inner = leati_member_model(member);
         bool own = trains && model->trainable;
-        if (member->layer) {
-            member->layer->trains = own && member->layer->trainable;
-            continue;
-        }
-        settle(member->model, own);
-        leati_weights_fini(&member->model->weights);
+        if (member->layer) member->layer->trains = own && member->layer->trainable;
+        if (!inner) continue;
+        settle(inner, own);
+        leati_weights_fini(&inner->weights);
     }
 }
 

@@ -7,14 +7,17 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "nn/layers/types.h"
 #include "nn/network.h"
 #include "nn/object.h"
+#include "nn/translate.h"
 
 leat_status leati_layer_read(leati_layer **out, const json_t *value, const leat_registry *registry,
                              leat_error *err) {
     leati_object object;
     *out = NULL;
     if (!value || json_is_null(value)) return LEAT_OK;
+    if (leati_item_is_model(value)) return leati_nested_read(out, value, registry, err);
     LEATI_TRY(leati_object_read(&object, value, "layer", err));
     const leati_layer_type *type = leati_layer_type_for(registry, object.name, object.config, err);
     if (!type) return LEAT_ENOTSUP;
@@ -26,6 +29,13 @@ leat_status leati_layer_read(leati_layer **out, const json_t *value, const leat_
     return LEAT_OK;
 }
 
+/* Whether it trains is the outer layer's to say. */
+static leat_status nested_write(const leati_layer *layer, json_t **out, leat_error *err) {
+    LEATI_TRY(leati_model_config(leati_layer_model(layer), out, err));
+    json_object_del(json_object_get(*out, "config"), "trainable");
+    return LEAT_OK;
+}
+
 leat_status leati_layer_write(const leati_layer *layer, json_t **out, leat_error *err) {
     json_t *config = NULL;
     *out = NULL;
@@ -33,6 +43,7 @@ leat_status leati_layer_write(const leati_layer *layer, json_t **out, leat_error
         *out = json_null();
         return LEAT_OK;
     }
+    if (layer->type == &leati_layer_nested) return nested_write(layer, out, err);
     LEATI_TRY(leati_layer_config(layer, &config, err));
     return leati_object_write(layer->type->class_name, config, out, err);
 }
@@ -146,7 +157,9 @@ const leati_regularizer *leati_layer_activity(const leati_layer *layer) {
 }
 
 void leati_layer_set_trainable(leati_layer *layer, bool trainable) {
+    leat_model *model = leati_layer_model(layer);
     layer->trainable = trainable;
+    if (model) model->trainable = trainable;
     for (const leati_field *field = layer->type->fields; field->key; ++field) {
         if (!layer->type->shares_trainable || field->kind != LEATI_FIELD_LAYER) continue;
         leati_layer *const *inner =

@@ -12,6 +12,10 @@ leat_status leati_layer_read(leati_layer **out, const json_t *value, const leat_
                              leat_error *err);
 leat_status leati_layer_write(const leati_layer *layer, json_t **out, leat_error *err);
 
+/* The same of a model, whose layers have their weights and states themselves (layers/nested.c). */
+leat_status leati_nested_read(leati_layer **out, const json_t *value, const leat_registry *registry,
+                              leat_error *err);
+
 /* For the row LEATI_FIELD_LAYERS: a list of such, without null. */
 typedef struct leati_layers {
     int32_t count;

@@ -291,6 +291,11 @@ const example examples[] = {
     {"TimeDistributed", INNER("Bidirectional", INNER("GRU", "\"units\": 2")), {IMAGE}},
     {"TimeDistributed", INNER("Conv2D", "\"filters\": 2, \"kernel_size\": 2"), {{4, {2, 4, 3, 2}}}},
     {"TimeDistributed", INNER("Dropout", "\"rate\": 0.5"), {SEQUENCE}},
+    {"TimeDistributed",
+     INNER("Sequential", "\"name\": \"inner\", \"layers\": [{\"class_name\": \"Dense\", \"config\": "
+                         "{\"name\": \"d\", \"units\": 3}}, {\"class_name\": \"BatchNormalization\", "
+                         "\"config\": {\"name\": \"b\"}}]"),
+     {SEQUENCE}},
     {"ZeroPadding2D", "", {IMAGE}},
     {"ZeroPadding2D", "\"padding\": [[1, 0], [2, 3]], \"data_format\": \"channels_first\"", {IMAGE}},
     {"ActivityRegularization", "\"l1\": 0.01, \"l2\": 0.02", {MATRIX}},

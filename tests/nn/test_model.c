@@ -451,6 +451,38 @@ static void test_freezing_wrappers(void **state) {
     leat_model_destroy(&model);
 }
 
+/* TimeDistributed over a model: the layers inside are found by name, and frozen one by one or with it. */
+static void test_freezing_model_inside(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *model = NULL;
+    char *text = NULL;
+    assert_ok(
+        leat_model_from_json(
+            &model,
+            "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": ["
+            "{\"class_name\": \"TimeDistributed\", \"config\": {\"name\": \"each\", \"batch_input_shape\":"
+            " [null, 3, 4], \"layer\": {\"class_name\": \"Sequential\", \"config\": {\"name\": \"q\","
+            " \"layers\": [{\"class_name\": \"Dense\", \"config\": {\"name\": \"d\", \"units\": 2}},"
+            " {\"class_name\": \"Dense\", \"config\": {\"name\": \"e\", \"units\": 5}}]}}}}]}}",
+            &err),
+        &err);
+    assert_int_equal(model->weights.trainable_count, 4);
+    assert_string_equal(model->weights.names[0], "each/d/kernel:0");
+    assert_ok(leat_model_summary(model, &text, &err), &err);
+    assert_non_null(strstr(text, "Trainable params: 25\n"));
+    leat_string_free(text);
+    assert_ok(leat_model_set_trainable(model, "d", false, &err), &err);
+    assert_ok(leat_model_summary(model, &text, &err), &err);
+    assert_non_null(strstr(text, "Trainable params: 15\n"));
+    leat_string_free(text);
+    assert_ok(leat_model_set_trainable(model, "each", false, &err), &err);
+    assert_ok(leat_model_summary(model, &text, &err), &err);
+    assert_non_null(strstr(text, "Trainable params: 0\n"));
+    leat_string_free(text);
+    leat_model_destroy(&model);
+}
+
 /* ---- Summaries ---- */
 
 static char *text_of(const char *name, const char *suffix) {
@@ -488,7 +520,8 @@ int main(void) {
         cmocka_unit_test(test_builder),           cmocka_unit_test(test_builder_joins),
         cmocka_unit_test(test_builder_texts),     cmocka_unit_test(test_builder_errors),
         cmocka_unit_test(test_initialize),        cmocka_unit_test(test_trainable),
-        cmocka_unit_test(test_freezing_wrappers), cmocka_unit_test(test_summaries),
+        cmocka_unit_test(test_freezing_wrappers), cmocka_unit_test(test_freezing_model_inside),
+        cmocka_unit_test(test_summaries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

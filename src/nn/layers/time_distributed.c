@@ -25,6 +25,11 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     return LEAT_OK;
 }
 
+static struct leat_model *model_inside(const leati_layer *layer) {
+    const config *c = layer->config;
+    return leati_layer_model(c->layer);
+}
+
 /* (batch, steps, ...) to (batch * steps, ...), where both are known. */
 static leati_shape step_of(const leati_shape *shape) {
     leati_shape out = {.rank = shape->rank - 1};
@@ -114,6 +119,7 @@ const leati_layer_type leati_layer_time_distributed = {.class_name = "TimeDistri
                                                        .max_inputs = 1,
                                                        .masking = LEATI_MASK_OWN,
                                                        .shares_trainable = true,
+                                                       .model = model_inside,
                                                        .check = check,
                                                        .infer = infer,
                                                        .build = build,

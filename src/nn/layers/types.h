@@ -83,6 +83,7 @@ extern const leati_layer_type leati_layer_spatial_dropout3d;
 extern const leati_layer_type leati_layer_stochastic_depth;
 extern const leati_layer_type leati_layer_subtract;
 extern const leati_layer_type leati_layer_thresholded_relu;
+extern const leati_layer_type leati_layer_nested; /* in no list: wrapping.h makes it */
 extern const leati_layer_type leati_layer_time_distributed;
 extern const leati_layer_type leati_layer_unit_normalization;
 extern const leati_layer_type leati_layer_up_sampling1d;

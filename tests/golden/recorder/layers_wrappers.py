@@ -67,6 +67,16 @@ def time_distributed(root):
     case("bidirectional", (3, 4, 2), lambda: L.TimeDistributed(L.Bidirectional(L.GRU(2))))
     case("nested", (2, 3, 4, 2), lambda: L.TimeDistributed(L.TimeDistributed(L.Dense(3))))
     case("not_trainable", (4, 3), lambda: L.TimeDistributed(L.Dense(2), trainable=False), lambda: L.Dense(2))
+
+    def inner():
+        x = L.Input((4, 3))
+        y = L.BatchNormalization()(L.Conv1D(3, 2, padding="same", use_bias=False, kernel_regularizer="l2")(x))
+        return keras.Model(x, L.Flatten()(L.Add()([x, y])))
+    case("model", (3, 4, 3), lambda: L.TimeDistributed(inner()), lambda: L.LSTM(2))
+    case("model_not_trainable", (3, 4, 3), lambda: L.TimeDistributed(inner(), trainable=False), lambda: L.LSTM(2))
+    case("sequential", (3, 4, 2), lambda: L.TimeDistributed(
+        keras.Sequential([L.GRU(3, return_sequences=True, input_shape=(4, 2)), L.Dense(2), L.Flatten()])),
+         lambda: L.Dense(2))
     x = padded(4, 5, 3)
     case("mask", (5, 3), L.Masking, lambda: L.TimeDistributed(L.Dense(2)), lambda: L.LSTM(2), inputs=[x])
     words = np.stack([padded(3, 4, 2, seed=s) for s in (1, 2, 3)])
