@@ -232,7 +232,7 @@ static void test_applications(void **state) {
     (void)state;
     int cases = 0;
     golden_each("applications", check, &cases);
-    assert_true(cases >= 7);
+    assert_true(cases >= 9);
 }
 
 int main(void) {

@@ -91,6 +91,11 @@ def sample(array, most):
     return flat[::max(1, -(-flat.size // most))]
 
 
+def modules(space):
+    """What keras_applications builds with."""
+    return {"backend": backend, "layers": space, "models": models, "utils": utils}
+
+
 def thin(divisor):
     """keras.layers with fewer filters."""
     space = types.SimpleNamespace(**{n: getattr(layers, n) for n in dir(layers) if not n.startswith("_")})
@@ -101,11 +106,17 @@ def thin(divisor):
             keep = options.get("name") in ("predictions", "probs", "fc1000")
             return make(filters if keep else max(4, filters // divisor), *args, **options)
         setattr(space, name, thinner)
-    return {"backend": backend, "layers": space, "models": models, "utils": utils}
+    return modules(space)
 
 
 def _thin(make, divisor):
     return lambda **options: make(**options, **thin(divisor))
+
+
+def _nasnet(**options):
+    return keras_applications.nasnet.NASNet(
+        penultimate_filters=96, num_blocks=1, stem_block_filters=8, skip_reduction=False, filter_multiplier=2,
+        default_size=224, **options, **modules(layers))
 
 
 SMALL = {
@@ -116,6 +127,8 @@ SMALL = {
     "vgg16": (_thin(keras_applications.vgg16.VGG16, 16), 32),
     "xception": (_thin(keras_applications.xception.Xception, 32), 71),
     "inception_v3": (_thin(keras_applications.inception_v3.InceptionV3, 16), 75),
+    "densenet121": (_thin(keras_applications.densenet.DenseNet121, 16), 64),
+    "nasnet": (_nasnet, 64),
 }
 
 
