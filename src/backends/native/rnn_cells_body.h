@@ -107,7 +107,7 @@ LEATI_INLINE void lstm_cells(const rnn_block *b, int64_t step, bool usual) {
     }
 }
 
-LEATI_INLINE bool lstm_gradients(const rnn_block *b, int64_t step, bool usual) {
+LEATI_INLINE bool lstm_backward(const rnn_block *b, int64_t step, bool usual) {
     const leati_rnn_job *job = b->job;
     const leati_eltwise *g = &b->shape->activation, *f = &b->shape->recurrent_activation;
     int64_t units = b->units, gate = slot_size(b);
@@ -140,19 +140,10 @@ LEATI_INLINE bool lstm_gradients(const rnn_block *b, int64_t step, bool usual) {
     return job->steps != NULL;
 }
 
-static void lstm_forward_usual(const rnn_block *b, int64_t step, const operand *x, const operand *h) {
+LEATI_INLINE void lstm_forward(const rnn_block *b, int64_t step, const operand *x, const operand *h,
+                               bool usual) {
     product(b, step, (span){0, 4, 0}, x, h);
-    lstm_cells(b, step, true);
-}
-static void lstm_forward_any(const rnn_block *b, int64_t step, const operand *x, const operand *h) {
-    product(b, step, (span){0, 4, 0}, x, h);
-    lstm_cells(b, step, false);
-}
-static bool lstm_backward_usual(const rnn_block *b, int64_t step) {
-    return lstm_gradients(b, step, true);
-}
-static bool lstm_backward_any(const rnn_block *b, int64_t step) {
-    return lstm_gradients(b, step, false);
+    lstm_cells(b, step, usual);
 }
 
 /* ---- GRU ---- */
@@ -296,30 +287,8 @@ LEATI_INLINE bool gru_backward(const rnn_block *b, int64_t step, bool usual) {
     return true;
 }
 
-static void gru_forward_usual(const rnn_block *b, int64_t step, const operand *x, const operand *h) {
-    gru_forward(b, step, x, h, true);
-}
-static void gru_forward_any(const rnn_block *b, int64_t step, const operand *x, const operand *h) {
-    gru_forward(b, step, x, h, false);
-}
-static bool gru_backward_usual(const rnn_block *b, int64_t step) {
-    return gru_backward(b, step, true);
-}
-static bool gru_backward_any(const rnn_block *b, int64_t step) {
-    return gru_backward(b, step, false);
-}
-static void gru_after_forward_usual(const rnn_block *b, int64_t step, const operand *x, const operand *h) {
-    gru_after_forward(b, step, x, h, true);
-}
-static void gru_after_forward_any(const rnn_block *b, int64_t step, const operand *x, const operand *h) {
-    gru_after_forward(b, step, x, h, false);
-}
-static bool gru_after_backward_usual(const rnn_block *b, int64_t step) {
-    gru_unmix(b, step, true, true);
-    return true;
-}
-static bool gru_after_backward_any(const rnn_block *b, int64_t step) {
-    gru_unmix(b, step, false, true);
+LEATI_INLINE bool gru_after_backward(const rnn_block *b, int64_t step, bool usual) {
+    gru_unmix(b, step, usual, true);
     return true;
 }
 
@@ -342,7 +311,7 @@ LEATI_INLINE void simple_cells(const rnn_block *b, int64_t step, bool usual) {
     }
 }
 
-LEATI_INLINE bool simple_gradients(const rnn_block *b, int64_t step, bool usual) {
+LEATI_INLINE bool simple_backward(const rnn_block *b, int64_t step, bool usual) {
     for (int64_t r = 0; r < b->rows; r++) {
         if (!counts(b, step, r)) {
             backward_idle(b, step, r);
@@ -358,20 +327,33 @@ LEATI_INLINE bool simple_gradients(const rnn_block *b, int64_t step, bool usual)
     return b->job->steps != NULL;
 }
 
-static void simple_forward_usual(const rnn_block *b, int64_t step, const operand *x, const operand *h) {
+LEATI_INLINE void simple_forward(const rnn_block *b, int64_t step, const operand *x, const operand *h,
+                                 bool usual) {
     product(b, step, (span){0, 1, 0}, x, h);
-    simple_cells(b, step, true);
+    simple_cells(b, step, usual);
 }
-static void simple_forward_any(const rnn_block *b, int64_t step, const operand *x, const operand *h) {
-    product(b, step, (span){0, 1, 0}, x, h);
-    simple_cells(b, step, false);
-}
-static bool simple_backward_usual(const rnn_block *b, int64_t step) {
-    return simple_gradients(b, step, true);
-}
-static bool simple_backward_any(const rnn_block *b, int64_t step) {
-    return simple_gradients(b, step, false);
-}
+
+/* ---- The table ---- */
+
+/* A cell's functions, with the activations known to be the usual ones and not. */
+#define CELL_FUNCTIONS(cell)                                                                                 \
+    static void cell##_forward_usual(const rnn_block *b, int64_t step, const operand *x, const operand *h) { \
+        cell##_forward(b, step, x, h, true);                                                                 \
+    }                                                                                                        \
+    static void cell##_forward_any(const rnn_block *b, int64_t step, const operand *x, const operand *h) {   \
+        cell##_forward(b, step, x, h, false);                                                                \
+    }                                                                                                        \
+    static bool cell##_backward_usual(const rnn_block *b, int64_t step) {                                    \
+        return cell##_backward(b, step, true);                                                               \
+    }                                                                                                        \
+    static bool cell##_backward_any(const rnn_block *b, int64_t step) {                                      \
+        return cell##_backward(b, step, false);                                                              \
+    }
+CELL_FUNCTIONS(lstm)
+CELL_FUNCTIONS(gru)
+CELL_FUNCTIONS(gru_after)
+CELL_FUNCTIONS(simple)
+#undef CELL_FUNCTIONS
 
 static const rnn_cell rnn_cells[LEATI_CELL_COUNT] = {
     [LEATI_CELL_LSTM] = {{lstm_forward_any, lstm_forward_usual},
