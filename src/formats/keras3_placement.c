@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "formats/keras_h5.h"
 #include "nn/network.h"
 #include "nn/translate.h"
 
@@ -136,17 +137,6 @@ static int slot_index(const leat_model *model, int slot, int weight) {
     return first + slot * model->weights.trainable_count + weight;
 }
 
-static leat_status read_one(leati_h5 *file, leat_model *model, const char *path, int index, leat_error *err) {
-    leat_tensor tensor;
-    LEATI_TRY(leati_h5_describe(file, path, &tensor, err));
-    tensor.data = leati_calloc_aligned(leat_tensor_bytes(&tensor));
-    if (!tensor.data) return leati_fail_memory(err, leat_tensor_bytes(&tensor), "the optimizer's state");
-    leat_status status = leati_h5_read(file, path, &tensor, err);
-    if (status == LEAT_OK) status = leati_optimizer_weight_set(model, index, &tensor, err);
-    leati_free(tensor.data);
-    return status;
-}
-
 /* How many of the first slots lie weight by weight: two, of Adafactor all; what is left follows by itself. */
 static int slots_together(const leati_optimizer *optimizer) {
     int slots = leati_optimizer_slot_count(optimizer);
@@ -166,19 +156,20 @@ leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *
                           "the optimizer's state: expected %d numbers and arrays, found %d",
                           leati_keras3_state_count(model), count);
     name_of(user, 0, path, sizeof path);
-    LEATI_TRY(read_one(file, model, path, 0, err));
+    LEATI_TRY(leati_keras_h5_read_optimizer_weight(file, path, model, 0, err));
     for (int32_t i = 0; i < placement->count; ++i) {
         int entry = placement->items[i].weight->entry;
         if (entry >= trainable) continue;
         for (int slot = 0; slot < slots; ++slot) {
             int at = slot < pairs ? pairs * done + slot : slot * trainable + done;
             name_of(user, first + at, path, sizeof path);
-            LEATI_TRY(read_one(file, model, path, slot_index(model, slot, entry), err));
+            LEATI_TRY(
+                leati_keras_h5_read_optimizer_weight(file, path, model, slot_index(model, slot, entry), err));
         }
         if (optimizer->config.use_ema) {
             name_of(user, iteration_and_rate + done, path, sizeof path);
-            LEATI_TRY(
-                read_one(file, model, path, slot_index(model, optimizer->type->slot_count, entry), err));
+            LEATI_TRY(leati_keras_h5_read_optimizer_weight(
+                file, path, model, slot_index(model, optimizer->type->slot_count, entry), err));
         }
         ++done;
     }

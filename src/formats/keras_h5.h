@@ -19,6 +19,10 @@ leat_status leati_keras_h5_read_all(leati_h5 *file, const char *group, leat_mode
 leat_status leati_keras_h5_write_weights(leati_h5 *file, const char *group, const leat_model *model,
                                          leat_error *err);
 
+/* Weight `index` of a compiled model's optimizer, from a dataset that must have as many numbers. */
+leat_status leati_keras_h5_read_optimizer_weight(leati_h5 *file, const char *path, leat_model *model,
+                                                 int index, leat_error *err);
+
 /* The state of a compiled model's optimizer; a file without it leaves the model's as it is. */
 leat_status leati_keras_h5_read_optimizer(leati_h5 *file, leat_model *model, leat_error *err);
 leat_status leati_keras_h5_write_optimizer(leati_h5 *file, const leat_model *model, leat_error *err);

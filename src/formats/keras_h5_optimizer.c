@@ -9,10 +9,9 @@
 
 static const char group[] = "optimizer_weights";
 
-static leat_status read_one(leati_h5 *file, leat_model *model, int index, const char *name, leat_error *err) {
-    char path[1024];
+leat_status leati_keras_h5_read_optimizer_weight(leati_h5 *file, const char *path, leat_model *model,
+                                                 int index, leat_error *err) {
     leat_tensor tensor;
-    snprintf(path, sizeof path, "%s/%s", group, name);
     LEATI_TRY(leati_h5_describe(file, path, &tensor, err));
     leati_optimizer_weight want = leati_optimizer_weight_at(model, index);
     if (leat_tensor_count(&tensor) != leati_desc_count(&want.desc))
@@ -25,6 +24,12 @@ static leat_status read_one(leati_h5 *file, leat_model *model, int index, const 
     if (status == LEAT_OK) status = leati_optimizer_weight_set(model, index, &tensor, err);
     leati_free(tensor.data);
     return status;
+}
+
+static leat_status read_one(leati_h5 *file, leat_model *model, int index, const char *name, leat_error *err) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", group, name);
+    return leati_keras_h5_read_optimizer_weight(file, path, model, index, err);
 }
 
 leat_status leati_keras_h5_read_optimizer(leati_h5 *file, leat_model *model, leat_error *err) {
