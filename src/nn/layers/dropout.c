@@ -18,20 +18,14 @@ typedef struct config {
     int32_t data_format; /* SpatialDropout */
 } config;
 
-#define NOISE_SHAPE_ROW                                                                                      \
-    {                                                                                                        \
-        .key = "noise_shape", .kind = LEATI_FIELD_LIST, .offset = offsetof(config, noise_shape),             \
-        .preset = "null", .minimum = 1, .limited = true                                                      \
-    }
-
 static const leati_field fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_FLOAT, NULL),
-                                     NOISE_SHAPE_ROW,
+                                     LEATI_SIZES_ROW(config, noise_shape),
                                      LEATI_ROW(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"),
                                      {.key = NULL}};
 
 /* Keras 2.3.1 forgets the data_format when it writes the layer, and noise_shape and seed of AlphaDropout. */
 static const leati_field image_fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_FLOAT, NULL),
-                                           NOISE_SHAPE_ROW,
+                                           LEATI_SIZES_ROW(config, noise_shape),
                                            LEATI_ROW(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"),
                                            {.key = "data_format",
                                             .kind = LEATI_FIELD_CHOICE,

@@ -18,12 +18,7 @@ typedef struct config {
 } config;
 
 static const leati_field fields[] = {LEATI_ROW(config, equation, LEATI_FIELD_TEXT, NULL),
-                                     {.key = "output_shape",
-                                      .kind = LEATI_FIELD_LIST,
-                                      .offset = offsetof(config, output_shape),
-                                      .preset = "null",
-                                      .minimum = 1,
-                                      .limited = true},
+                                     LEATI_SIZES_ROW(config, output_shape),
                                      LEATI_ROW(config, activation, LEATI_FIELD_ACTIVATION, "\"linear\""),
                                      LEATI_ROW(config, bias_axes, LEATI_FIELD_TEXT, "null"),
                                      LEATI_PART_ROWS(config, kernel, "kernel", "\"glorot_uniform\""),

@@ -47,12 +47,7 @@ typedef struct config {
 static const leati_field fields[] = {LEATI_INT_ROW(config, num_heads, 1, NULL),
                                      LEATI_INT_ROW(config, key_dim, 1, NULL),
                                      OPTIONAL_SIZE_ROW(value_dim),
-                                     {.key = "output_shape",
-                                      .kind = LEATI_FIELD_LIST,
-                                      .offset = offsetof(config, output_shape),
-                                      .preset = "null",
-                                      .minimum = 1,
-                                      .limited = true},
+                                     LEATI_SIZES_ROW(config, output_shape),
                                      LEATI_ROW(config, attention_axes, LEATI_FIELD_LIST, "null"),
                                      COMMON_ROWS,
                                      {.key = NULL}};

@@ -21,6 +21,12 @@
         .key = #member, .kind = LEATI_FIELD_TUPLE, .offset = offsetof(config, member), .preset = preset_,    \
         .arity = arity_, .minimum = 1, .limited = true                                                       \
     }
+/* A list of sizes, or null. */
+#define LEATI_SIZES_ROW(config, member)                                                                      \
+    {                                                                                                        \
+        .key = #member, .kind = LEATI_FIELD_LIST, .offset = offsetof(config, member), .preset = "null",      \
+        .minimum = 1, .limited = true                                                                        \
+    }
 #define LEATI_CHOICE_ROW(config, member, choices_, preset_)                                                  \
     {                                                                                                        \
         .key = #member, .kind = LEATI_FIELD_CHOICE, .offset = offsetof(config, member), .preset = preset_,   \
