@@ -77,14 +77,9 @@ static leat_status build_layer(leati_layer *layer, int input_count, const leati_
     return add_affine(layer, rank, dims, err);
 }
 
-/* The mean over axes, kept as 1; axes that are neighbours at once. */
+/* The mean over axes, kept as 1. */
 static leati_value mean_over(leati_graph *g, leati_value x, uint32_t axes) {
-    for (int first = 0; first < LEAT_MAX_RANK; ++first) {
-        uint32_t run = 0;
-        for (; axes >> first & 1u; ++first) run |= UINT32_C(1) << first;
-        if (run) x = leati_reduce_of(g, LEATI_REDUCE_MEAN, x, run, true);
-    }
-    return x;
+    return axes ? leati_reduce_of(g, LEATI_REDUCE_MEAN, x, axes, true) : x;
 }
 
 /* x (rms: as it is, else less its mean) / sqrt(variance + epsilon) */
