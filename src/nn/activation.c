@@ -56,6 +56,45 @@ static leati_value sparse_plus(leati_graph *g, leati_value x) {
     return leati_add(g, square, above);
 }
 
+/* (..., C) -> (..., 1, C) */
+static leati_value in_columns(leati_graph *g, leati_value x) {
+    leati_desc desc = *leati_graph_desc(g, x);
+    int64_t dims[LEAT_MAX_RANK + 1] = {0};
+    if (desc.rank < 1 || desc.rank >= LEAT_MAX_RANK) return LEATI_INVALID;
+    for (int i = 0; i < desc.rank; ++i) dims[i < desc.rank - 1 ? i : i + 1] = desc.shape[i];
+    dims[desc.rank - 1] = 1;
+    return leati_reshape(g, x, desc.rank + 1, dims);
+}
+
+/* max(x - tau, 0).  The support is what those above exceed by less than 1 together, K in number.  Martins and Astudillo
+ * (2016) have tau = (sum of the support - 1) / K; Keras adds up the sorted support's running sums instead, so that an
+ * element counts once for each that does not exceed it. */
+static leati_value sparsemax(leati_graph *g, leati_value x) {
+    leati_value mine = leati_expand_last(g, x), others = in_columns(g, x);
+    leati_value above = leati_function_of(g, leati_sub(g, others, mine), LEATI_FN_RELU);
+    leati_value excess = leati_reduce_last(g, LEATI_REDUCE_SUM, above, false);
+    leati_value support = leati_binary_of(g, LEATI_GREATER, leati_scalar(g, 1), excess);
+    leati_value equal = leati_linear(g, leati_binary_of(g, LEATI_EQUAL, mine, others), 0.5f, 0);
+    leati_value order = leati_add(g, leati_binary_of(g, LEATI_GREATER, mine, others), equal);
+    leati_value times =
+        leati_reduce_last(g, LEATI_REDUCE_SUM, leati_mul(g, order, in_columns(g, support)), false);
+    times = leati_mul(g, leati_linear(g, times, 1, 0.5f), support);
+    leati_value sum = leati_reduce_last(g, LEATI_REDUCE_SUM, leati_mul(g, x, times), true);
+    leati_value number = leati_reduce_last(g, LEATI_REDUCE_SUM, support, true);
+    leati_value tau = leati_div(g, leati_linear(g, sum, 1, -1), number);
+    return leati_function_of(g, leati_sub(g, x, tau), LEATI_FN_RELU);
+}
+
+/* The first half of the last axis times the sigmoid of the second. */
+static leati_value glu(leati_graph *g, leati_value x) {
+    const leati_desc desc = *leati_graph_desc(g, x);
+    if (desc.rank < 1) return LEATI_INVALID;
+    int64_t half = desc.shape[desc.rank - 1] / 2;
+    leati_value gate = leati_slice_axis(g, x, desc.rank - 1, half, half);
+    return leati_mul(g, leati_slice_axis(g, x, desc.rank - 1, 0, half),
+                     leati_function_of(g, gate, LEATI_FN_SIGMOID));
+}
+
 static const row rows[LEATI_ACTIVATION_COUNT] = {
     [LEATI_ACTIVATION_LINEAR] = {"linear", {LEATI_FN_LINEAR, 1.0f, 0.0f, 0.0f}, NULL},
     [LEATI_ACTIVATION_SOFTMAX] = {.name = "softmax", .chain = softmax},
@@ -89,6 +128,8 @@ static const row rows[LEATI_ACTIVATION_COUNT] = {
     [LEATI_ACTIVATION_HARD_SHRINK] = {.name = "hard_shrink", .chain = hard_shrink},
     [LEATI_ACTIVATION_SQUAREPLUS] = {.name = "squareplus", .chain = squareplus},
     [LEATI_ACTIVATION_SPARSE_PLUS] = {.name = "sparse_plus", .chain = sparse_plus},
+    [LEATI_ACTIVATION_SPARSEMAX] = {.name = "sparsemax", .chain = sparsemax},
+    [LEATI_ACTIVATION_GLU] = {.name = "glu", .chain = glu},
 };
 
 const char *leati_activation_name(leati_activation_kind kind) {
@@ -128,7 +169,12 @@ bool leati_activation_eltwise(const leati_activation *activation, leati_eltwise 
 }
 
 bool leati_activation_is_of_rows(const leati_activation *activation) {
-    return activation->kind == LEATI_ACTIVATION_SOFTMAX || activation->kind == LEATI_ACTIVATION_LOG_SOFTMAX;
+    return activation->kind == LEATI_ACTIVATION_SOFTMAX || activation->kind == LEATI_ACTIVATION_LOG_SOFTMAX ||
+           activation->kind == LEATI_ACTIVATION_SPARSEMAX || leati_activation_halves(activation);
+}
+
+bool leati_activation_halves(const leati_activation *activation) {
+    return activation->kind == LEATI_ACTIVATION_GLU;
 }
 
 leati_value leati_activation_lower(const leati_activation *activation, leati_graph *graph, leati_value x) {

@@ -42,6 +42,8 @@ typedef enum leati_activation_kind {
     LEATI_ACTIVATION_HARD_SHRINK,
     LEATI_ACTIVATION_SQUAREPLUS,
     LEATI_ACTIVATION_SPARSE_PLUS,
+    LEATI_ACTIVATION_SPARSEMAX,
+    LEATI_ACTIVATION_GLU,
     LEATI_ACTIVATION_COUNT
 } leati_activation_kind;
 
@@ -59,8 +61,9 @@ leat_status leati_activation_from_name(leati_activation *out, const char *name, 
 leat_status leati_activation_read(leati_activation *out, const json_t *value, leat_error *err);
 leat_status leati_activation_write(const leati_activation *activation, json_t **out, leat_error *err);
 
-/* Whether it looks at a whole row: softmax and its logarithm. */
+/* Whether it looks at a whole row: softmax and its like, glu; whether it halves the last axis: glu. */
 bool leati_activation_is_of_rows(const leati_activation *activation);
+bool leati_activation_halves(const leati_activation *activation);
 
 /* The function of one number that it is, as one op; false for what looks at a whole row, or is a chain of ops. */
 bool leati_activation_eltwise(const leati_activation *activation, leati_eltwise *out);

@@ -216,7 +216,12 @@ static leat_status read_object(const leati_field *field, const json_t *value, co
                                void *member, leat_error *err) {
     leat_status status = LEAT_EINTERNAL;
     switch (field->kind) {
-    case LEATI_FIELD_ACTIVATION: status = leati_activation_read(member, value, err); break;
+    case LEATI_FIELD_ACTIVATION:
+        status = leati_activation_read(member, value, err);
+        if (status == LEAT_OK && leati_activation_halves(member) && !field->reshapes)
+            status = leati_fail(err, LEAT_ENOTSUP,
+                                "'glu' halves the last axis: it needs an Activation of its own");
+        break;
     case LEATI_FIELD_INITIALIZER: status = leati_initializer_read(member, value, err); break;
     case LEATI_FIELD_REGULARIZER: status = leati_regularizer_read(member, value, err); break;
     case LEATI_FIELD_CONSTRAINT: status = leati_constraint_read(member, value, err); break;

@@ -65,8 +65,9 @@ typedef struct leati_field {
     bool nullable;              /* CHOICE: null is one more, behind the names, and not the default */
     double minimum;             /* INT, FLOAT, TUPLE...: smallest value allowed where `limited` */
     bool limited;
-    bool hidden; /* read, but not written (a legacy key) */
-    bool later;  /* a key that Keras 2.3.1 does not have: written only where its value is not the default */
+    bool reshapes; /* ACTIVATION: one that changes the shape will do */
+    bool hidden;   /* read, but not written (a legacy key) */
+    bool later;    /* a key that Keras 2.3.1 does not have: written only where its value is not the default */
 } leati_field;
 
 /* Reads every row of `fields` (ended by key NULL) from a JSON object into *config, which is zeroed before.  Keys of the

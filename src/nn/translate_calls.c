@@ -141,18 +141,71 @@ static leat_status binary_function(json_t *item, leat_error *err) {
     return set ? LEAT_OK : no_memory(err);
 }
 
+/* Functions of one tensor: the layer, and a key of it that has a key of the function's, or an Activation.  `given` is
+ * what the function's other keys must be. */
 static const struct {
-    const char *function, *activation;
-} activations[] = {{"Relu", "relu"}, {"Relu6", "relu6"},     {"Sigmoid", "sigmoid"},  {"Tanh", "tanh"},
-                   {"Silu", "silu"}, {"Exp", "exponential"}, {"Softplus", "softplus"}};
+    const char *function, *class_name, *key, *from, *given;
+} functions[] = {
+    {"Celu", "Activation", "celu", NULL, "{\"alpha\": 1}"},
+    {"Elu", "ELU", "alpha", "alpha", NULL},
+    {"Exp", "Activation", "exponential", NULL, NULL},
+    {"Gelu", "Activation", "gelu", NULL, "{\"approximate\": false}"},
+    {"Glu", "Activation", "glu", NULL, "{\"axis\": -1}"},
+    {"HardShrink", "Activation", "hard_shrink", NULL, "{\"threshold\": 0.5}"},
+    {"HardSigmoid", "Activation", "hard_sigmoid", NULL, NULL},
+    {"HardSilu", "Activation", "hard_silu", NULL, NULL},
+    {"HardTanh", "Activation", "hard_tanh", NULL, NULL},
+    {"LeakyRelu", "LeakyReLU", "alpha", "negative_slope", NULL},
+    {"LogSigmoid", "Activation", "log_sigmoid", NULL, NULL},
+    {"LogSoftmax", "Activation", "log_softmax", NULL, "{\"axis\": -1}"},
+    {"Relu", "Activation", "relu", NULL, NULL},
+    {"Relu6", "Activation", "relu6", NULL, NULL},
+    {"Selu", "Activation", "selu", NULL, NULL},
+    {"Sigmoid", "Activation", "sigmoid", NULL, NULL},
+    {"Silu", "Activation", "silu", NULL, NULL},
+    {"SoftShrink", "Activation", "soft_shrink", NULL, "{\"threshold\": 0.5}"},
+    {"Softmax", "Softmax", "axis", "axis", NULL},
+    {"Softplus", "Activation", "softplus", NULL, NULL},
+    {"Softsign", "Activation", "softsign", NULL, NULL},
+    {"SparsePlus", "Activation", "sparse_plus", NULL, NULL},
+    {"SparseSigmoid", "Activation", "sparse_sigmoid", NULL, NULL},
+    {"Sparsemax", "Activation", "sparsemax", NULL, "{\"axis\": -1}"},
+    {"Squareplus", "Activation", "squareplus", NULL, "{\"b\": 4}"},
+    {"Tanh", "Activation", "tanh", NULL, NULL},
+    {"TanhShrink", "Activation", "tanh_shrink", NULL, NULL},
+    {"Threshold", "ThresholdedReLU", "theta", "threshold", "{\"default_value\": 0}"},
+};
+
+/* Whether the function's keys are those that the layer stands for. */
+static leat_status check_given(const json_t *config, const char *text, leat_error *err) {
+    json_t *given = json_loads(text, 0, NULL), *value;
+    const char *key;
+    leat_status status = given ? LEAT_OK : no_memory(err);
+    json_object_foreach(given, key, value) {
+        const json_t *own = json_object_get(config, key);
+        bool same = json_is_number(value) && json_is_number(own)
+                        ? json_number_value(value) == json_number_value(own)
+                        : json_equal(value, own);
+        if (own && !same)
+            status =
+                leati_fail(err, LEAT_ENOTSUP, "called as a function with another '%s' than %s", key, text);
+    }
+    json_decref(given);
+    return status;
+}
 
 static leat_status function_as_layer(json_t *item, leat_error *err) {
-    for (size_t i = 0; i < sizeof activations / sizeof activations[0]; ++i) {
-        if (!is_class(item, activations[i].function)) continue;
-        json_t *config =
-            json_pack("{s:s, s:s}", "name", leati_item_name(item), "activation", activations[i].activation);
-        bool set = json_object_set_new(item, "config", config) == 0 &&
-                   json_object_set_new(item, "class_name", json_string("Activation")) == 0;
+    json_t *config = json_object_get(item, "config");
+    if (is_class(item, "ReLU")) return LEAT_OK; /* has that layer's keys */
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; ++i) {
+        if (!is_class(item, functions[i].function)) continue;
+        if (functions[i].given) LEATI_TRY(check_given(config, functions[i].given, err));
+        const char *from = functions[i].from;
+        json_t *value = from ? json_incref(json_object_get(config, from)) : json_string(functions[i].key);
+        json_t *made = json_pack("{s:s, s:o*}", "name", leati_item_name(item),
+                                 from ? functions[i].key : "activation", value);
+        bool set = json_object_set_new(item, "config", made) == 0 &&
+                   json_object_set_new(item, "class_name", json_string(functions[i].class_name)) == 0;
         return set ? LEAT_OK : no_memory(err);
     }
     return binary_function(item, err);

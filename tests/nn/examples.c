@@ -85,6 +85,8 @@ const example examples[] = {
     ACTIVATION("hard_shrink"),
     ACTIVATION("squareplus"),
     ACTIVATION("sparse_plus"),
+    ACTIVATION("sparsemax"),
+    {"Activation", "\"activation\": \"glu\"", {IMAGE}},
     {"Add", "", {MATRIX, MATRIX}},
     {"Add", "", {MATRIX, {1, {5}}, {2, {1, 5}}}},
     {"AveragePooling2D", "", {IMAGE}},

@@ -57,6 +57,13 @@ static const wrong image_layers[] = {
     {LAYER("Dense", "\"units\": 3, \"activation\": \"rely\""),
      LEAT_ENOTFOUND,
      {"'it'", "activation", "'relu'"}},
+    {LAYER("Dense", "\"units\": 4, \"activation\": \"glu\""),
+     LEAT_ENOTSUP,
+     {"'it'", "activation", "an Activation of its own"}},
+    {"{\"class_name\": \"Dense\", \"config\": {\"name\": \"odd\", \"units\": 3}}, " LAYER(
+         "Activation", "\"activation\": \"glu\""),
+     LEAT_ESHAPE,
+     {"'it'", "an even last axis"}},
     {LAYER("Dense", "\"units\": 3, \"dtype\": \"float64\""),
      LEAT_ENOTSUP,
      {"'it'", "dtype", "float32", "float64"}},

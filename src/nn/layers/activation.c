@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activation: a function of each element, or softmax over the last axis.  Source: keras.layers.Activation. */
+/* Activation: a function of each element, or of the last axis.  Source: keras.layers.Activation. */
+#include <stdio.h>
+
+#include "base/error.h"
 #include "nn/layers/rows.h"
 #include "nn/layers/types.h"
 
@@ -7,15 +10,27 @@ typedef struct config {
     leati_activation activation;
 } config;
 
-static const leati_field fields[] = {LEATI_ROW(config, activation, LEATI_FIELD_ACTIVATION, NULL),
+static const leati_field fields[] = {{.key = "activation",
+                                      .kind = LEATI_FIELD_ACTIVATION,
+                                      .offset = offsetof(config, activation),
+                                      .reshapes = true},
                                      {.key = NULL}};
 
 static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
                          leati_shape *outputs, int *output_count, leat_error *err) {
     const config *c = layer->config;
-    if (leati_activation_is_of_rows(&c->activation) && inputs[0].rank < 2)
-        return leati_shape_unexpected(&inputs[0], "an input of rank 2 or more for softmax", err);
-    return leati_infer_same(layer, input_count, inputs, outputs, output_count, err);
+    const char *name = leati_activation_name(c->activation.kind);
+    int64_t *last = &outputs[0].dims[inputs[0].rank - 1];
+    char expected[64];
+    if (leati_activation_is_of_rows(&c->activation) && inputs[0].rank < 2) {
+        snprintf(expected, sizeof expected, "an input of rank 2 or more for %s", name);
+        return leati_shape_unexpected(&inputs[0], expected, err);
+    }
+    LEATI_TRY(leati_infer_same(layer, input_count, inputs, outputs, output_count, err));
+    if (!leati_activation_halves(&c->activation) || *last < 0) return LEAT_OK;
+    if (*last % 2 != 0) return leati_shape_unexpected(&inputs[0], "an even last axis for glu", err);
+    *last /= 2;
+    return LEAT_OK;
 }
 
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,

@@ -127,12 +127,25 @@ def blocks():
         s = L.Conv2D(4, 1)(L.GlobalAveragePooling2D(keepdims=True)(y))
         s = L.ReLU(6.0)(s + 3.0) * (1.0 / 6.0)
         return [x], L.Dense(2)(L.Flatten()(L.Multiply()([y, s]) - y / 2.0))
+
+    def called():
+        x = L.Input((3,), name="x")
+        a, f = L.Dense(4)(x), keras.activations
+        parts = [call(a) for call in (
+            f.celu, f.exponential, f.gelu, f.hard_shrink, f.hard_sigmoid, f.hard_tanh, f.log_sigmoid,
+            f.log_softmax, f.relu, f.relu6, f.selu, f.sigmoid, f.silu, f.soft_shrink, f.softplus, f.softsign,
+            f.sparse_plus, f.sparse_sigmoid, f.squareplus, f.tanh, f.tanh_shrink, keras.ops.relu)]
+        parts += [f.elu(a, 0.5), f.leaky_relu(a, 0.1), f.relu(a, 0.1, 0.7, 0.2), f.softmax(a, -1),
+                  f.threshold(a, 0.3, 0), f.glu(L.Dense(8)(x))]
+        return [x], L.Dense(2)(L.Add()(parts))
+
     def between(make):
         x = L.Input((4, 3), name="x")
         return [x], L.Dense(2)(make()(L.Dense(3)(x)))
     functional("identity", "Identity", lambda: between(L.Identity))
     functional("stochastic_depth", "StochasticDepth", lambda: between(lambda: convnext.StochasticDepth(0.0)))
     functional("block_convnext", "LayerScale", convnext_block)
+    functional("functions", "Activation", called)
     functional("block_squeeze", "Rescaling", squeeze)
 
 

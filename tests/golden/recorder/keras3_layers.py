@@ -9,10 +9,13 @@ def activations():
     """Each activation that 2.3.1 lacks, between two Dense layers."""
     for name in ("relu6", "leaky_relu", "celu", "gelu", "silu", "hard_silu", "mish", "hard_tanh", "sparse_sigmoid",
                  "log_softmax", "log_sigmoid", "tanh_shrink", "soft_shrink", "hard_shrink", "squareplus",
-                 "sparse_plus"):
+                 "sparse_plus", "sparsemax"):
         case("activation_" + name, "Activation", (5,), lambda: L.Dense(6),
              lambda: L.Activation(name), lambda: L.Dense(2), scale=3.0, batch=4)
     case("activation_log_softmax_rank3", "Activation", (3, 4), lambda: L.Dense(5), lambda: L.Activation("log_softmax"))
+    case("activation_sparsemax_rank3", "Activation", (3, 4), lambda: L.Dense(5), lambda: L.Activation("sparsemax"))
+    # Keras believes that glu keeps the shape, so that only what has no weights may follow.
+    case("activation_glu", "Activation", (2, 3), lambda: L.Dense(6), lambda: L.Activation("glu"), batch=4)
 
 
 def normalizations():
