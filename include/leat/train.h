@@ -175,6 +175,11 @@ LEAT_API LEAT_CHECKED leat_status leat_model_predict_on_batch(leat_model *model,
 /** Compute threads of the calls for one batch, from now on; default: all cores. */
 LEAT_API void leat_model_set_threads(leat_model *model, int threads);
 
+/** Gradient checkpointing (Chen et al., "Training deep nets with sublinear memory cost", 2016), off at first: a training
+ *  step keeps some activations and computes the rest again where gradients need them.  Less memory, up to one more forward
+ *  pass of time, the same numbers.  leat_model_plan_summary tells of the memory.  Not while a fit runs. */
+LEAT_API void leat_model_set_gradient_checkpointing(leat_model *model, bool on);
+
 /** What leat_model_plan_summary tells of. */
 typedef struct leat_plan_options {
     int64_t batch_size; /* default 32 */

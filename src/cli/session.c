@@ -80,6 +80,7 @@ int cli_compile(cli_session *session) {
     const char *const *text = session->arguments->text;
     leat_compile_options options = leat_compile_options_default();
     leat_error err = {0};
+    leat_model_set_gradient_checkpointing(session->model, text[CLI_GRADIENT_CHECKPOINTING] != NULL);
     bool asked = text[CLI_OPTIMIZER] || text[CLI_LOSS] || text[CLI_METRICS];
     if (!asked && leat_model_is_compiled(session->model)) return CLI_SUCCESS;
     if (!text[CLI_LOSS]) {

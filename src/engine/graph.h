@@ -96,4 +96,8 @@ int32_t leati_graph_node_count(const leati_graph *graph);
 leat_status leati_graph_differentiate(leati_graph *graph, leati_value loss, int count, const leati_value *wrt,
                                       leati_value *gradient, leat_error *err);
 
+/* Trades time for memory, between the differentiation of the first `forward_count` nodes and whatever is added next: what
+ * gradients read of most of them is computed again before it is read, to the same numbers (engine/recompute.c). */
+leat_status leati_graph_recompute(leati_graph *graph, int32_t forward_count, leat_error *err);
+
 #endif

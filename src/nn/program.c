@@ -242,8 +242,10 @@ static leat_status store_gradients(context *c, leati_value *wrt, leati_value *gr
     for (int32_t i = 0; i < weights->trainable_count; ++i) {
         wrt[i] = weight_in(c, LEATI_SLAB_WEIGHTS, weights->entries[i]);
     }
+    int32_t forward_count = leati_graph_node_count(c->graph);
     LEATI_TRY(
         leati_graph_differentiate(c->graph, c->program->loss, weights->trainable_count, wrt, gradients, err));
+    if (c->model->gradient_checkpointing) LEATI_TRY(leati_graph_recompute(c->graph, forward_count, err));
     leati_graph_label(c->graph, "gradients");
     for (int32_t i = 0; i < weights->trainable_count; ++i) {
         if (gradients[i] == LEATI_NONE) {

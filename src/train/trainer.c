@@ -91,6 +91,12 @@ void leat_model_set_threads(leat_model *model, int threads) {
     if (leati_trainer_of(model, &trainer, NULL) == LEAT_OK) trainer->threads = threads;
 }
 
+void leat_model_set_gradient_checkpointing(leat_model *model, bool on) {
+    if (model->gradient_checkpointing == on) return;
+    model->gradient_checkpointing = on;
+    ++model->version;
+}
+
 static bool serves(const leati_compiled_step *step, const leati_program_spec *spec, int threads,
                    uint64_t version) {
     return step->threads == threads && step->version == version &&

@@ -12,7 +12,7 @@
 
 static _Alignas(64) float slab[256];
 
-/* A training step in small: two layers, dropout, crossentropy, gradients stored, SGD. */
+/* A training step in small: seven layers, dropout, crossentropy, gradients stored and computed with values made again, SGD. */
 static leat_status build(leati_graph *g, leat_error *err) {
     const int64_t size = 16;
     leati_desc in = {LEAT_F32, 2, {2, 4}}, square = {LEAT_F32, 2, {4, 4}}, scalars = {LEAT_F32, 1, {2}};
@@ -21,11 +21,17 @@ static leat_status build(leati_graph *g, leat_error *err) {
     leati_graph_label(g, "dense");
     leati_value x = leati_graph_input(g, 0, &in), labels = leati_graph_input(g, 1, &in);
     leati_value w = leati_graph_state(g, LEATI_SLAB_WEIGHTS, 0, &square);
-    leati_value h = leati_function_of(g, leati_matmul(g, x, false, w, false, none), LEATI_FN_RELU);
+    leati_value h = x;
+    for (int i = 0; i < 6; ++i)
+        h = leati_function_of(g, leati_matmul(g, h, false, w, false, none), LEATI_FN_TANH);
     leati_value logits = leati_matmul(g, leati_dropout(g, h, 0.5f, 0, 1), false, w, false, none);
     leati_graph_label(g, "loss");
     leati_value loss = leati_reduce_all(g, LEATI_REDUCE_MEAN, leati_softmax_xent(g, logits, labels));
+    int32_t forward = leati_graph_node_count(g);
     leat_status status = leati_graph_differentiate(g, loss, 1, &w, &d, err);
+    int32_t nodes = leati_graph_node_count(g);
+    if (status == LEAT_OK) status = leati_graph_recompute(g, forward, err);
+    if (status == LEAT_OK) assert_true(leati_graph_node_count(g) > nodes);
     if (status != LEAT_OK) return status;
     leati_value slot = leati_graph_state(g, LEATI_SLAB_WEIGHTS, 64 * sizeof(float), &line);
     leati_graph_store(g, slot, d);

@@ -19,6 +19,7 @@ typedef struct program {
     leat_rng rng;
     leati_value values[most_values];
     int count;
+    bool differentiable; /* of values that have gradients alone */
 } program;
 
 static int pick(program *p, int bound) {
@@ -69,7 +70,7 @@ static leati_value random_softmax_pair(program *p) {
     const int64_t dims[2] = {4, 6};
     leati_value outputs[2], inputs[2] = {as(p, any_of(p, 24), 2, dims), as(p, any_of(p, 24), 2, dims)};
     leati_graph_node(p->s.graph, LEATI_OP_SOFTMAX_XENT, NULL, 2, inputs, outputs);
-    return outputs[pick(p, 2)];
+    return outputs[p->differentiable ? 0 : pick(p, 2)];
 }
 
 /* Writes a state: by a store, often of a value made just before, or by an op that changes it. */
@@ -156,6 +157,72 @@ static void plans_equal_the_interpreter(void **state) {
     for (uint64_t seed = 0; seed < 1500; ++seed) check_program(seed);
 }
 
+/* ---- Gradient checkpointing ---- */
+
+enum { wrt_count = 4 };
+
+/* A program, the gradients of a loss on it, computed again where `recompute` says so, and then what a trainer adds.
+ * Returns how many nodes were added by that. */
+static int32_t write_training(program *p, uint64_t seed, bool recompute, leati_value *gradients) {
+    *p = (program){.rng = leat_rng_for(seed, 1, 0), .differentiable = true};
+    stand_init(&p->s);
+    write_program(p);
+    leati_graph *g = p->s.graph;
+    leati_value loss = leati_scalar(g, 0), wrt[wrt_count];
+    for (int i = 0; i < 3; ++i)
+        loss = leati_add(g, loss, leati_reduce_all(g, LEATI_REDUCE_SUM, random_function(p)));
+    for (int i = 0; i < wrt_count; ++i) wrt[i] = i < 2 ? p->values[i] : any_state(p);
+    int32_t forward = leati_graph_node_count(g);
+    leat_error err = {0};
+    leat_status status = leati_graph_differentiate(g, loss, wrt_count, wrt, gradients, &err);
+    int32_t before = leati_graph_node_count(g);
+    if (status == LEAT_OK && recompute) status = leati_graph_recompute(g, forward, &err);
+    if (status != LEAT_OK) fail_msg("program %d: %s", (int)seed, err.message);
+    leati_graph_keep(g, loss);
+    for (int i = 0; i < wrt_count; ++i)
+        if (gradients[i] >= 0) leati_graph_keep(g, gradients[i]);
+    int32_t added = leati_graph_node_count(g) - before;
+    random_write(p);
+    stand_compile(&p->s);
+    return added;
+}
+
+static void run_training(program *p) {
+    float inputs[2][24];
+    leat_rng rng = leat_rng_for(7, 0, 0);
+    for (int i = 0; i < 48; ++i) inputs[i / 24][i % 24] = (float)(2 * leat_rng_uniform(&rng) - 1);
+    for (int k = 0; k < LEATI_SLAB_COUNT; ++k)
+        for (int i = 0; i < state_floats; ++i) p->s.slab[k][i] = (float)(2 * leat_rng_uniform(&rng) - 1);
+    stand_run(&p->s, (const void *const[]){inputs[0], inputs[1]});
+}
+
+static void gradients_are_the_same_computed_again(void **state) {
+    static program plain, again;
+    int changed = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < 500; ++seed) {
+        leati_value gradients[2][wrt_count];
+        write_training(&plain, seed, false, gradients[0]);
+        changed += write_training(&again, seed, true, gradients[1]) > 0;
+        run_training(&plain);
+        run_training(&again);
+        for (int k = 0; k < LEATI_SLAB_COUNT; ++k)
+            assert_memory_equal(plain.s.slab[k], again.s.slab[k], state_floats * sizeof(float));
+        for (int i = 0; i < wrt_count; ++i) {
+            assert_int_equal(gradients[0][i], gradients[1][i]);
+            if (gradients[0][i] < 0) continue;
+            size_t bytes =
+                leati_desc_bytes(leati_graph_desc(leati_plan_graph(plain.s.plan), gradients[0][i]));
+            const float *a = stand_output(&plain.s, gradients[0][i]);
+            const float *b = stand_output(&again.s, gradients[1][i]);
+            if (memcmp(a, b, bytes) != 0) fail_msg("program %d: gradient %d differs", (int)seed, i);
+        }
+        stand_fini(&plain.s);
+        stand_fini(&again.s);
+    }
+    assert_in_range(changed, 100, 500);
+}
+
 /* A hundred random sets of blocks: none of two that live at one moment overlap, and the arena is within a third of the
  * bound on the whole. */
 static void blocks_never_overlap(void **state) {
@@ -190,6 +257,7 @@ static void blocks_never_overlap(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_equal_the_interpreter),
+        cmocka_unit_test(gradients_are_the_same_computed_again),
         cmocka_unit_test(blocks_never_overlap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,6 +116,59 @@ static void measuring_leaves_the_model_as_it_was(void **state) {
     leat_model_destroy(&other);
 }
 
+/* ---- Gradient checkpointing ---- */
+
+enum { DEEP = 24, ROWS = 64, WIDTH = 32 };
+
+/* DEEP layers with a dropout after each. */
+static leat_model *make_deep(void) {
+    leat_error err = {0};
+    leat_builder *builder = NULL;
+    leat_model *model = NULL;
+    expect_ok(leat_builder_create(&builder, &err), &err);
+    leat_node *x = leat_input(builder, (int64_t[]){WIDTH}, 1), *y = x;
+    for (int i = 0; i < DEEP; ++i) {
+        y = leat_layer(y, "Dense", "{\"units\": 32, \"activation\": \"tanh\"}");
+        y = leat_layer(y, "Dropout", "{\"rate\": 0.1}");
+    }
+    expect_ok(leat_model_create(&model, &builder, &x, 1, &y, 1, &err), &err);
+    expect_ok(leat_model_initialize(model, 5, &err), &err);
+    leat_compile_options options = leat_compile_options_default();
+    options.optimizer = "sgd";
+    options.loss = "mse";
+    expect_ok(leat_model_compile(model, &options, &err), &err);
+    leat_model_set_threads(model, 1);
+    return model;
+}
+
+static void gradient_checkpointing_saves_memory_alone(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *models[2] = {make_deep(), make_deep()};
+    static float x[ROWS][WIDTH];
+    for (int i = 0; i < ROWS * WIDTH; ++i) x[i / WIDTH][i % WIDTH] = (float)(i % 13 - 6) / 6.0f;
+    leat_array array = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){ROWS, WIDTH}, x)};
+    leat_arrays arrays = {.inputs = &array, .input_count = 1, .targets = &array, .target_count = 1};
+    leat_plan_options options = leat_plan_options_default();
+    int64_t bytes[2];
+    options.train = true;
+    options.batch_size = ROWS;
+    for (int i = 0; i < 2; ++i) {
+        /* The plan of a first step is not used again. */
+        expect_ok(leat_model_train_on_batch(models[i], &arrays, NULL, &err), &err);
+        leat_model_set_gradient_checkpointing(models[i], i == 1);
+        for (int step = 0; step < 3; ++step)
+            expect_ok(leat_model_train_on_batch(models[i], &arrays, NULL, &err), &err);
+        json_t *root = figures(models[i], options);
+        bytes[i] = whole(root, "arena_bytes");
+        json_decref(root);
+    }
+    assert_true(weights_hash(models[0]) == weights_hash(models[1]));
+    if (2 * bytes[1] > bytes[0]) fail_msg("%d bytes instead of %d", (int)bytes[1], (int)bytes[0]);
+    leat_model_destroy(&models[0]);
+    leat_model_destroy(&models[1]);
+}
+
 /* So does a prediction of a stateful layer, whose states go on where they were. */
 static void measuring_leaves_states_as_they_were(void **state) {
     (void)state;
@@ -206,6 +259,7 @@ int main(void) {
         cmocka_unit_test(a_prediction_step_by_step),
         cmocka_unit_test(times_are_of_every_step),
         cmocka_unit_test(measuring_leaves_the_model_as_it_was),
+        cmocka_unit_test(gradient_checkpointing_saves_memory_alone),
         cmocka_unit_test(measuring_leaves_states_as_they_were),
         cmocka_unit_test(a_table_for_people),
         cmocka_unit_test(unknown_lengths_count_as_told),

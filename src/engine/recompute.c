@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gradient checkpointing (Chen et al., "Training deep nets with sublinear memory cost", 2016): the forward pass is cut into
+ * segments.  What crosses a cut is kept; of the rest, what gradients read is computed again, a segment at a time, before
+ * the first gradient that reads of it.  The last segment's gradients come at once, so it is kept whole.  Layer: engine. */
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "engine/graph_private.h"
+
+enum { most_segments = 64, small = 64 /* of the largest value: not worth a computation */ };
+
+/* The graph as it was before copies were made. */
+typedef struct sweep {
+    leati_graph *graph;
+    int32_t forward_count, node_count, value_count;
+    /* By value. */
+    int64_t *bytes;        /* that it holds; 0: not made by the forward pass, or another's memory */
+    int32_t *last_read;    /* the last forward node that reads it */
+    bool *saved;           /* a gradient reads it */
+    bool *kept;            /* is not computed again */
+    bool *changed;         /* a state that the forward pass writes */
+    leati_value *stand_in; /* what gradients read in its place; LEATI_NONE: itself */
+    /* By forward node. */
+    int64_t *made; /* bytes of its outputs that gradients read */
+    int64_t *live; /* bytes that cross a cut behind it */
+    int32_t *segment;
+    bool *again; /* is to be computed again */
+    /* Nodes in their new order, and the way back. */
+    int32_t *order, *place;
+    int32_t ordered;
+} sweep;
+
+static leat_status sweep_init(sweep *s, leat_error *err) {
+    size_t values = (size_t)s->value_count + 1, forward = (size_t)s->forward_count + 1;
+    size_t nodes = (size_t)s->node_count + forward;
+    s->bytes = leati_calloc(values, sizeof *s->bytes);
+    s->last_read = leati_calloc(values, sizeof *s->last_read);
+    s->saved = leati_calloc(values, sizeof *s->saved);
+    s->kept = leati_calloc(values, sizeof *s->kept);
+    s->changed = leati_calloc(values, sizeof *s->changed);
+    s->stand_in = leati_calloc(values, sizeof *s->stand_in);
+    s->made = leati_calloc(forward, sizeof *s->made);
+    s->live = leati_calloc(forward, sizeof *s->live);
+    s->segment = leati_calloc(forward, sizeof *s->segment);
+    s->again = leati_calloc(forward, sizeof *s->again);
+    s->order = leati_calloc(nodes, sizeof *s->order);
+    s->place = leati_calloc(nodes, sizeof *s->place);
+    if (s->bytes && s->last_read && s->saved && s->kept && s->changed && s->stand_in && s->made && s->live &&
+        s->segment && s->again && s->order && s->place)
+        return LEAT_OK;
+    return leati_fail(err, LEAT_ENOMEM, "no memory to cut a graph of %d nodes", s->node_count);
+}
+
+static void sweep_fini(sweep *s) {
+    leati_free(s->bytes);
+    leati_free(s->last_read);
+    leati_free(s->saved);
+    leati_free(s->kept);
+    leati_free(s->changed);
+    leati_free(s->stand_in);
+    leati_free(s->made);
+    leati_free(s->live);
+    leati_free(s->segment);
+    leati_free(s->again);
+    leati_free(s->order);
+    leati_free(s->place);
+}
+
+static bool is_forward(const sweep *s, leati_value value) {
+    if (value < 0) return false;
+    int32_t producer = leati_graph_value(s->graph, value)->producer;
+    return producer >= 0 && producer < s->forward_count;
+}
+
+static int32_t producer_of(const sweep *s, leati_value value) {
+    return leati_graph_value(s->graph, value)->producer;
+}
+
+/* ---- What is known of values ---- */
+
+static bool overlap(const leati_value_info *a, const leati_value_info *b) {
+    if (a->storage != LEATI_IN_SLAB || b->storage != LEATI_IN_SLAB || a->where.slab != b->where.slab)
+        return false;
+    return a->where.offset_bytes < b->where.offset_bytes + leati_desc_bytes(&b->desc) &&
+           b->where.offset_bytes < a->where.offset_bytes + leati_desc_bytes(&a->desc);
+}
+
+static void mark_like(const sweep *s, leati_value state) {
+    const leati_value_info *info = leati_graph_value(s->graph, state);
+    for (leati_value v = 0; v < s->value_count; ++v)
+        if (overlap(leati_graph_value(s->graph, v), info)) s->changed[v] = true;
+}
+
+static void mark_changed(const sweep *s) {
+    for (int32_t n = 0; n < s->forward_count; ++n) {
+        const leati_node *node = leati_graph_node_at(s->graph, n);
+        uint32_t writes = leati_op_row_of(node->op)->writes;
+        for (int i = 0; writes >> i && i < 32; ++i)
+            if (writes >> i & 1u && node->inputs[i] >= 0) mark_like(s, node->inputs[i]);
+    }
+}
+
+/* A node that would not give the same again: it reads what has changed by then, or is the user's own function. */
+static bool is_once(const sweep *s, const leati_node *node) {
+    if (node->op == LEATI_OP_CALL || leati_op_row_of(node->op)->writes) return true;
+    for (int i = 0; i < node->input_count; ++i)
+        if (node->inputs[i] >= 0 && s->changed[node->inputs[i]]) return true;
+    return false;
+}
+
+/* Returns the bytes of the largest value. */
+static int64_t survey_forward(sweep *s) {
+    int64_t largest = 0;
+    mark_changed(s);
+    for (int32_t n = 0; n < s->forward_count; ++n) {
+        const leati_node *node = leati_graph_node_at(s->graph, n);
+        bool once = is_once(s, node), view = leati_op_row_of(node->op)->flags & LEATI_OP_VIEW;
+        for (int i = 0; i < node->input_count; ++i)
+            if (node->inputs[i] >= 0) s->last_read[node->inputs[i]] = n;
+        for (int i = 0; i < node->output_count; ++i) {
+            leati_value v = node->outputs[i];
+            s->last_read[v] = n;
+            s->bytes[v] = view ? 0 : (int64_t)leati_desc_bytes(leati_graph_desc(s->graph, v));
+            s->kept[v] = once || leati_graph_value(s->graph, v)->output;
+            if (s->bytes[v] > largest) largest = s->bytes[v];
+        }
+    }
+    /* Whoever reads a view reads what is beneath it. */
+    for (int32_t n = s->forward_count - 1; n >= 0; --n) {
+        const leati_node *node = leati_graph_node_at(s->graph, n);
+        if (!(leati_op_row_of(node->op)->flags & LEATI_OP_VIEW) || !is_forward(s, node->inputs[0])) continue;
+        int32_t last = s->last_read[node->outputs[0]];
+        if (s->last_read[node->inputs[0]] < last) s->last_read[node->inputs[0]] = last;
+    }
+    return largest;
+}
+
+static void survey(sweep *s) {
+    int64_t largest = survey_forward(s), live = 0;
+    for (int32_t n = s->forward_count; n < s->node_count; ++n) {
+        const leati_node *node = leati_graph_node_at(s->graph, n);
+        for (int i = 0; i < node->input_count; ++i)
+            if (is_forward(s, node->inputs[i])) s->saved[node->inputs[i]] = true;
+    }
+    for (leati_value v = 0; v < s->value_count; ++v) {
+        s->stand_in[v] = LEATI_NONE;
+        if (!is_forward(s, v) || s->kept[v]) continue;
+        s->kept[v] = s->bytes[v] > 0 && s->bytes[v] < largest / small;
+        if (s->kept[v]) continue;
+        int32_t producer = producer_of(s, v);
+        if (s->saved[v]) s->made[producer] += s->bytes[v];
+        s->live[producer] += s->bytes[v];
+        s->live[s->last_read[v]] -= s->bytes[v];
+    }
+    for (int32_t n = 0; n < s->forward_count; ++n) s->live[n] = live += s->live[n];
+}
+
+/* ---- Where to cut ---- */
+
+/* Cuts where a segment would hold more than the budget, at the place in it where least crosses. */
+static void cut(const sweep *s, int64_t budget) {
+    int32_t first = 0, segment = 0;
+    int64_t sum = 0;
+    for (int32_t n = 0; n < s->forward_count; ++n) {
+        sum += s->made[n];
+        s->segment[n] = segment;
+        if (sum <= budget) continue;
+        int32_t best = first;
+        for (int32_t at = first; at <= n; ++at)
+            if (s->live[at] <= s->live[best]) best = at;
+        ++segment;
+        sum = 0;
+        for (int32_t at = best + 1; at <= n; ++at) {
+            s->segment[at] = segment;
+            sum += s->made[at];
+        }
+        first = best + 1;
+    }
+}
+
+static bool crosses(const sweep *s, leati_value value) {
+    return s->segment[producer_of(s, value)] != s->segment[s->last_read[value]];
+}
+
+/* What is alive when gradients begin, and the largest segment: what the cuts would have in memory at most. */
+static int64_t weigh(const sweep *s) {
+    int64_t kept = 0, sum = 0, largest = 0;
+    int32_t segment = 0;
+    for (int32_t n = 0; n < s->forward_count; ++n) {
+        const leati_node *node = leati_graph_node_at(s->graph, n);
+        if (s->segment[n] != segment) sum = 0;
+        segment = s->segment[n];
+        for (int i = 0; i < node->output_count; ++i) {
+            leati_value v = node->outputs[i];
+            if (s->kept[v]) continue;
+            if (crosses(s, v))
+                kept += s->bytes[v];
+            else if (s->saved[v])
+                sum += s->bytes[v];
+        }
+        if (sum > largest) largest = sum;
+    }
+    return kept + largest;
+}
+
+/* False: no cut would save memory. */
+static bool choose_cuts(const sweep *s) {
+    int64_t total = 0, least = 0, best = 0;
+    for (int32_t n = 0; n < s->forward_count; ++n) total += s->made[n];
+    for (int k = 1; k <= most_segments; ++k) {
+        cut(s, total / k);
+        int64_t bytes = weigh(s);
+        if (k > 1 && bytes >= least) continue;
+        least = bytes;
+        best = total / k;
+    }
+    cut(s, best);
+    return best < total;
+}
+
+/* ---- Computing again ---- */
+
+static void mark_again(sweep *s) {
+    int32_t last = s->segment[s->forward_count - 1];
+    for (int32_t n = s->forward_count - 1; n >= 0; --n) {
+        const leati_node *node = leati_graph_node_at(s->graph, n);
+        /* Kernels take it for granted that somebody reads the first output, but for those of RNN. */
+        bool whole = node->op != LEATI_OP_RNN && node->output_count > 0 &&
+                     (s->kept[node->outputs[0]] || crosses(s, node->outputs[0]));
+        for (int i = 0; i < node->output_count; ++i) {
+            leati_value v = node->outputs[i];
+            s->kept[v] |= whole || s->segment[n] == last || crosses(s, v);
+            s->again[n] |= s->saved[v] && !s->kept[v];
+        }
+        for (int i = 0; s->again[n] && i < node->input_count; ++i)
+            if (is_forward(s, node->inputs[i])) s->saved[node->inputs[i]] = true;
+    }
+}
+
+static leati_value read_instead(const sweep *s, leati_value value) {
+    bool other = value >= 0 && value < s->value_count && s->stand_in[value] != LEATI_NONE && !s->kept[value];
+    return other ? s->stand_in[value] : value;
+}
+
+static void copy_node(sweep *s, int32_t n) {
+    leati_graph *graph = s->graph;
+    const leati_node *node = leati_graph_node_at(graph, n);
+    leati_value inputs[LEATI_MAX_INPUTS], outputs[LEATI_MAX_OUTPUTS];
+    for (int i = 0; i < node->input_count; ++i) inputs[i] = read_instead(s, node->inputs[i]);
+    graph->label = node->label;
+    s->order[s->ordered++] = leati_graph_node_count(graph);
+    leati_graph_node(graph, node->op, &node->attrs, node->input_count, inputs, outputs);
+    for (int i = 0; i < node->output_count; ++i) s->stand_in[node->outputs[i]] = outputs[i];
+}
+
+/* Puts in front of a gradient's node the copies of the segments that it reads of, unless they were made. */
+static void copy_for(sweep *s, const leati_node *node) {
+    for (int i = 0; i < node->input_count; ++i) {
+        leati_value v = node->inputs[i];
+        if (!is_forward(s, v) || s->kept[v] || s->stand_in[v] != LEATI_NONE) continue;
+        int32_t segment = s->segment[producer_of(s, v)], n = producer_of(s, v);
+        while (n > 0 && s->segment[n - 1] == segment) --n;
+        for (; n < s->forward_count && s->segment[n] == segment; ++n)
+            if (s->again[n] && s->graph->failure.code == LEAT_OK) copy_node(s, n);
+    }
+}
+
+/* Its inputs are those that were computed again, and it is the gradient of the node that did so. */
+static void redirect(const sweep *s, leati_node *node) {
+    int32_t forward = node->forward;
+    for (int i = 0; i < node->input_count; ++i) {
+        leati_value v = node->inputs[i], other = read_instead(s, v);
+        if (other == v) continue;
+        if (producer_of(s, v) == forward) node->forward = producer_of(s, other);
+        node->inputs[i] = other;
+    }
+}
+
+static void compute_again(sweep *s) {
+    leati_graph *graph = s->graph;
+    const char *label = graph->label;
+    for (int32_t n = 0; n < s->forward_count; ++n) s->order[s->ordered++] = n;
+    for (int32_t n = s->forward_count; n < s->node_count; ++n) {
+        leati_node *node = leati_graph_node_mutable(graph, n);
+        copy_for(s, node);
+        redirect(s, node);
+        s->order[s->ordered++] = n;
+    }
+    graph->label = label;
+}
+
+static void reorder(const sweep *s) {
+    leati_graph *graph = s->graph;
+    for (int32_t at = 0; at < s->ordered; ++at) s->place[s->order[at]] = at;
+    for (leati_value v = 0; v < leati_graph_value_count(graph); ++v) {
+        leati_value_info *info = leati_graph_value_mutable(graph, v);
+        if (info->producer >= 0) info->producer = s->place[info->producer];
+    }
+    for (int32_t n = 0; n < s->ordered; ++n) {
+        leati_node *node = leati_graph_node_mutable(graph, n);
+        if (node->forward >= 0) node->forward = s->place[node->forward];
+    }
+    for (int32_t at = 0; at < s->ordered; ++at) {
+        while (s->place[at] != at) {
+            int32_t to = s->place[at];
+            void *node = graph->nodes.items[to];
+            graph->nodes.items[to] = graph->nodes.items[at];
+            graph->nodes.items[at] = node;
+            s->place[at] = s->place[to];
+            s->place[to] = to;
+        }
+    }
+}
+
+leat_status leati_graph_recompute(leati_graph *graph, int32_t forward_count, leat_error *err) {
+    LEATI_TRY(leati_graph_check(graph, err));
+    sweep s = {.graph = graph,
+               .forward_count = forward_count,
+               .node_count = leati_graph_node_count(graph),
+               .value_count = leati_graph_value_count(graph)};
+    leat_status status = forward_count > 0 ? sweep_init(&s, err) : LEAT_OK;
+    if (status == LEAT_OK && forward_count > 0) {
+        survey(&s);
+        if (choose_cuts(&s)) {
+            mark_again(&s);
+            compute_again(&s);
+            status = leati_graph_check(graph, err);
+            if (status == LEAT_OK) reorder(&s);
+        }
+    }
+    sweep_fini(&s);
+    return status;
+}
