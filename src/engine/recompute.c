@@ -262,7 +262,7 @@ static void copy_for(sweep *s, const leati_node *node) {
         int32_t segment = s->segment[producer_of(s, v)], n = producer_of(s, v);
         while (n > 0 && s->segment[n - 1] == segment) --n;
         for (; n < s->forward_count && s->segment[n] == segment; ++n)
-            if (s->again[n] && s->graph->failure.code == LEAT_OK) copy_node(s, n);
+            if (s->again[n]) copy_node(s, n);
     }
 }
 
@@ -284,6 +284,7 @@ static void compute_again(sweep *s) {
     for (int32_t n = s->forward_count; n < s->node_count; ++n) {
         leati_node *node = leati_graph_node_mutable(graph, n);
         copy_for(s, node);
+        if (graph->failure.code != LEAT_OK) break;
         redirect(s, node);
         s->order[s->ordered++] = n;
     }

@@ -140,12 +140,12 @@ static void check_program(uint64_t seed) {
     const leati_graph *g = leati_plan_graph(p.s.plan);
     assert_true(leati_plan_arena_bytes(p.s.plan) >= leati_plan_bound_bytes(p.s.plan));
     for (int k = 0; k < LEATI_SLAB_COUNT; ++k)
-        if (memcmp(p.s.slab[k], states[k], sizeof states[k]))
+        if (memcmp(p.s.slab[k], states[k], sizeof states[k]) != 0)
             fail_msg("program %d: slab %d differs", (int)seed, k);
     for (leati_value v = 0; v < leati_graph_value_count(g); ++v) {
         const leati_value_info *info = leati_graph_value(g, v);
         if (info->output && values[v] &&
-            memcmp(stand_output(&p.s, v), values[v], leati_desc_bytes(&info->desc)))
+            memcmp(stand_output(&p.s, v), values[v], leati_desc_bytes(&info->desc)) != 0)
             fail_msg("program %d: output %d differs", (int)seed, v);
         leati_free(values[v]);
     }
