@@ -33,7 +33,10 @@ typedef struct leat_verdict {
     int threads;          /* that computed */
     int cores;            /* that this process may use */
     leat_feed_stats feed; /* of the training data: how waiting and get were spread, what went wrong */
-    char text[768];       /* the verdict in words, a few sentences */
+    /* Memory in bytes: the most that the process had (getrusage's ru_maxrss; worker processes are not in it), and of it the
+     * model with its gradients and the optimizer's state, and activations with what kernels need besides. */
+    int64_t peak_rss_bytes, model_bytes, activation_bytes;
+    char text[768]; /* the verdict in words, a few sentences */
 } leat_verdict;
 
 /** What fit returns: keras.callbacks.History.  Opaque, immutable once returned. */

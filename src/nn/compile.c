@@ -254,6 +254,13 @@ leat_status leati_weights_train(leati_weights *weights, int slot_count, int scal
     return LEAT_OK;
 }
 
+size_t leati_weights_slab_bytes(const leati_weights *weights) {
+    size_t bytes = weights->bytes + weights->state_bytes;
+    for (int i = LEATI_SLAB_GRADIENTS; i < LEATI_SLAB_SCALARS; ++i)
+        if (weights->slab[i]) bytes += weights->trainable_bytes;
+    return bytes;
+}
+
 /* ---- Compiling ---- */
 
 /* Keeps what was asked for, with objects as 2.3.1 writes them, and losses under names that every Keras reads. */

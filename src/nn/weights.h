@@ -20,6 +20,9 @@ void leati_weights_fini(leati_weights *weights);
 /* Allocates zeroed slabs for gradients, slots and scalars, in place of any that are there (nn/compile.c). */
 leat_status leati_weights_train(leati_weights *weights, int slot_count, int scalar_count, leat_error *err);
 
+/* Bytes of all slabs but the scalars. */
+size_t leati_weights_slab_bytes(const leati_weights *weights);
+
 /* Frees what training needs: all slabs but those of weights and states. */
 void leati_weights_untrain(leati_weights *weights);
 

@@ -2,11 +2,13 @@
 /* fit_generator and fit: what they are asked for, what they open, what they leave.  Layer: train. */
 #include <inttypes.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "feed/trace.h"
+#include "nn/weights.h"
 #include "train/cores.h"
 #include "train/fit_loop.h"
 #include "train/verdict.h"
@@ -172,6 +174,13 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, const leat_f
     return leati_training_name(training, options->validation != NULL, err);
 }
 
+static void measure_memory(const leati_fit_loop *loop, leat_verdict *verdict) {
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) == 0) verdict->peak_rss_bytes = (int64_t)usage.ru_maxrss * 1024;
+    verdict->model_bytes = (int64_t)leati_weights_slab_bytes(&loop->training.model->weights);
+    verdict->activation_bytes = (int64_t)leati_trainer_activation_bytes(loop->train.trainer);
+}
+
 static void judge(leati_fit_loop *loop) {
     leat_verdict verdict = {.steps = loop->train.steps,
                             .wall_ns = loop->wall_ns,
@@ -188,6 +197,7 @@ static void judge(leati_fit_loop *loop) {
         verdict.get_waits = leati_verdict_get_waits(&verdict, used_ns - loop->begun_cores_ns, elapsed_ns);
     verdict.generator = loop->train.pace == LEATI_PACE_GENERATOR;
     if (verdict.feed.batches > 0) verdict.get_mean_ns = verdict.feed.get_ns / verdict.feed.batches;
+    if (loop->train.trainer) measure_memory(loop, &verdict);
     leati_verdict_explain(&verdict);
     loop->history->verdict = verdict;
     if (verdict.steps > 0) leat_training_write(&loop->training, "%s\n", verdict.text);

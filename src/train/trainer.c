@@ -82,6 +82,10 @@ leat_status leati_trainer_of(leat_model *model, leati_trainer **out, leat_error 
     return LEAT_OK;
 }
 
+size_t leati_trainer_activation_bytes(const leati_trainer *trainer) {
+    return leati_arena_bytes(trainer->arena);
+}
+
 int leati_trainer_threads(const leati_trainer *trainer) {
     return trainer->threads > 0 ? trainer->threads : leati_core_count();
 }

@@ -35,6 +35,9 @@ leat_status leati_trainer_run(leati_trainer *trainer, const leati_compiled_step 
 leat_status leati_trainer_run_timed(leati_trainer *trainer, const leati_compiled_step *step,
                                     const void *const *pointers, int64_t *step_ns, leat_error *err);
 
+/* Activations and scratch of all its plans, which share them. */
+size_t leati_trainer_activation_bytes(const leati_trainer *trainer);
+
 /* Memory, or a sequence, that worker threads which cannot be ended may still look at: freed with the model. */
 void leati_trainer_keep(leati_trainer *trainer, void *memory, const leat_sequence *sequence);
 

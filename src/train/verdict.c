@@ -109,6 +109,15 @@ static void tell_faults(leat_verdict *v) {
         say(v, " %" PRId64 " bad batch%s passed over.", feed->skips, feed->skips == 1 ? " was" : "es were");
 }
 
+static void tell_memory(leat_verdict *v) {
+    if (v->peak_rss_bytes == 0) return;
+    say(v,
+        " Memory: %.0f MB at most; of it the model with its optimizer %.1f, activations %.1f, the queue "
+        "%.1f.",
+        (double)v->peak_rss_bytes / 1e6, (double)v->model_bytes / 1e6, (double)v->activation_bytes / 1e6,
+        (double)v->feed.ring_bytes / 1e6);
+}
+
 bool leati_verdict_get_waits(const leat_verdict *v, int64_t used_ns, int64_t elapsed_ns) {
     if (elapsed_ns < shortest_ns || v->feed.get_ns < elapsed_ns / 10) return false;
     if ((double)used_ns > 0.75 * (double)elapsed_ns * v->cores) return false;
@@ -132,4 +141,5 @@ void leati_verdict_explain(leat_verdict *v) {
         milliseconds((double)v->get_mean_ns), milliseconds((double)v->feed.get.p90));
     advise(v, data);
     tell_faults(v);
+    tell_memory(v);
 }

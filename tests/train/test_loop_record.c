@@ -186,6 +186,15 @@ static void check_time(json_t *root, int workers) {
     }
 }
 
+/* Adam: weights, gradients and two slots of at least 67 numbers. */
+static void check_memory(json_t *verdict) {
+    double model = number_at(verdict, "model_bytes"), activations = number_at(verdict, "activation_bytes");
+    assert_true(model >= 4 * 67 * 4 && model < 1e5);
+    assert_true(activations > 0 && activations < 1e6);
+    assert_true(number_at(verdict, "peak_rss_bytes") > model + activations);
+    assert_non_null(strstr(json_string_value(json_object_get(verdict, "text")), " Memory: "));
+}
+
 static void history_tells_all_in_json(void **state) {
     (void)state;
     leat_error err = {0};
@@ -203,6 +212,7 @@ static void history_tells_all_in_json(void **state) {
         json_t *root = json_loads(text, 0, NULL);
         assert_non_null(root);
         check_feed(json_object_get(root, "feed"), workers);
+        check_memory(json_object_get(root, "verdict"));
         check_time(root, workers);
         json_decref(root);
         leat_string_free(text);
