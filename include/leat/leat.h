@@ -10,6 +10,7 @@
 #include "leat/model.h"
 #include "leat/npz.h"
 #include "leat/plugin.h"
+#include "leat/predictor.h"
 #include "leat/rng.h"
 #include "leat/sequence.h"
 #include "leat/source.h"

@@ -7,6 +7,25 @@
 #include "base/memory.h"
 #include "engine/plan_private.h"
 
+leat_status leati_packs_create(leati_packs **out, leat_error *err) {
+    *out = leati_calloc(1, sizeof **out);
+    if (!*out) return leati_fail_memory(err, sizeof **out, "packed weights");
+    (*out)->keeps = true;
+    return LEAT_OK;
+}
+
+void leati_packs_destroy(leati_packs **packs) {
+    if (!*packs) return;
+    while ((*packs)->first) {
+        leati_pack *pack = (*packs)->first;
+        (*packs)->first = pack->next;
+        leati_free(pack->memory);
+        leati_free(pack);
+    }
+    leati_free(*packs);
+    *packs = NULL;
+}
+
 void leati_arena_set_version(leati_arena *arena, uint64_t version) {
     arena->version = version;
 }
@@ -72,7 +91,7 @@ static bool is_written(const leati_plan *plan, const leati_memory *m) {
 
 void leati_plan_spoil(const leati_plan *plan) {
     if (plan->written_count == 0) return;
-    for (leati_pack *pack = plan->options.arena->packs; pack; pack = pack->next)
+    for (leati_pack *pack = plan->options.arena->packs.first; pack; pack = pack->next)
         for (int i = 0; i < 32 && pack->version; ++i)
             if (is_written(plan, &pack->from[i])) pack->version = 0;
 }
@@ -102,8 +121,8 @@ static leati_pack *find(leati_pack *packs, const leati_pack *wanted) {
     return NULL;
 }
 
-static leat_status take(leati_arena *arena, const leati_pack *wanted, leati_pack **out, leat_error *err) {
-    leati_pack *pack = find(arena->packs, wanted);
+static leat_status take(leati_packs *packs, const leati_pack *wanted, leati_pack **out, leat_error *err) {
+    leati_pack *pack = find(packs->first, wanted);
     if (!pack) {
         void *memory = leati_calloc_aligned(wanted->bytes);
         pack = leati_calloc(1, sizeof *pack);
@@ -114,36 +133,72 @@ static leat_status take(leati_arena *arena, const leati_pack *wanted, leati_pack
         }
         *pack = *wanted;
         pack->memory = memory;
-        pack->next = arena->packs;
-        arena->packs = pack;
+        pack->next = packs->first;
+        packs->first = pack;
     }
-    ++pack->users;
+    if (!packs->keeps) ++pack->users; /* one that keeps is shared by threads */
     *out = pack;
     return LEAT_OK;
 }
 
-leat_status leati_plan_pack(leati_plan *plan, leat_error *err) {
-    LEATI_TRY(note_written(plan, err));
+/* Constants are the plan's own: nobody else can have packed them. */
+static bool has_constant(const leati_plan *plan, int32_t n) {
+    const leati_node *node = leati_plan_node(plan, n);
+    for (int i = 0; i < node->input_count && i < 32; ++i)
+        if (plan->work[n].kernel.pack_inputs >> i & 1u && node->inputs[i] >= 0 &&
+            leati_plan_value(plan, leati_plan_root(plan, node->inputs[i]))->storage == LEATI_IN_CONSTANT)
+            return true;
+    return false;
+}
+
+leat_status leati_plan_find_packs(leati_plan *plan, leati_packs *packs, leat_error *err) {
     for (int32_t n = 0; n < plan->node_count; ++n) {
+        leati_work *work = &plan->work[n];
         leati_pack wanted;
-        if (!plan->work[n].needed || plan->work[n].virtual || !describe(plan, n, &wanted)) continue;
-        LEATI_TRY(take(plan->options.arena, &wanted, &plan->work[n].pack, err));
+        if (!work->needed || work->virtual || !describe(plan, n, &wanted)) continue;
+        work->next_packs = has_constant(plan, n) ? &plan->options.arena->packs : packs;
+        LEATI_TRY(take(work->next_packs, &wanted, &work->next_pack, err));
     }
     return LEAT_OK;
 }
 
-static void give_back(leati_arena *arena, leati_pack *pack) {
-    if (--pack->users > 0) return;
-    leati_pack **link = &arena->packs;
+static void give_back(leati_packs *packs, leati_pack *pack) {
+    if (!pack || packs->keeps || --pack->users > 0) return;
+    leati_pack **link = &packs->first;
     while (*link != pack) link = &(*link)->next;
     *link = pack->next;
     leati_free(pack->memory);
     leati_free(pack);
 }
 
+void leati_plan_take_packs(leati_plan *plan) {
+    for (int32_t n = 0; n < plan->node_count; ++n) {
+        leati_work *work = &plan->work[n];
+        give_back(work->packs, work->pack);
+        work->pack = work->next_pack;
+        work->packs = work->next_packs;
+        work->next_pack = NULL;
+    }
+}
+
+void leati_plan_drop_found_packs(leati_plan *plan) {
+    for (int32_t n = 0; plan->work && n < plan->node_count; ++n) {
+        give_back(plan->work[n].next_packs, plan->work[n].next_pack);
+        plan->work[n].next_pack = NULL;
+    }
+}
+
+leat_status leati_plan_pack(leati_plan *plan, leat_error *err) {
+    LEATI_TRY(note_written(plan, err));
+    LEATI_TRY(leati_plan_find_packs(plan, &plan->options.arena->packs, err));
+    leati_plan_take_packs(plan);
+    return LEAT_OK;
+}
+
 void leati_plan_unpack(leati_plan *plan) {
+    leati_plan_drop_found_packs(plan);
     for (int32_t n = 0; plan->work && n < plan->node_count; ++n)
-        if (plan->work[n].pack) give_back(plan->options.arena, plan->work[n].pack);
+        give_back(plan->work[n].packs, plan->work[n].pack);
     leati_free(plan->written);
 }
 

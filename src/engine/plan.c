@@ -118,6 +118,9 @@ static void set_argument(leati_plan *plan, void **arg, leati_value value) {
         break;
     case LEATI_IN_SLAB:
         *arg = (unsigned char *)plan->options.slabs[info->where.slab] + info->where.offset_bytes;
+        if (info->where.slab == LEATI_SLAB_WEIGHTS)
+            plan->weight_patches[plan->weight_patch_count++] =
+                (leati_patch){.arg = arg, .offset = info->where.offset_bytes};
         break;
     case LEATI_IN_CONSTANT:
         address.constant = info->where.constant; /* kernels do not write their inputs */
@@ -140,8 +143,9 @@ static leat_status make_arguments(leati_plan *plan, leat_error *err) {
     plan->args = leati_calloc(count + 1, sizeof *plan->args);
     plan->arena_patches = leati_calloc(count + 1, sizeof *plan->arena_patches);
     plan->input_patches = leati_calloc(count + 1, sizeof *plan->input_patches);
+    plan->weight_patches = leati_calloc(count + 1, sizeof *plan->weight_patches);
     plan->bound = leati_calloc((size_t)plan->input_count + 1, sizeof *plan->bound);
-    if (!plan->args || !plan->arena_patches || !plan->input_patches || !plan->bound)
+    if (!plan->args || !plan->arena_patches || !plan->input_patches || !plan->weight_patches || !plan->bound)
         return leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of %d steps", plan->step_count);
     void **next = plan->args;
     for (int32_t s = 0; s < plan->step_count; ++s) {
@@ -207,6 +211,7 @@ void leati_plan_destroy(leati_plan **plan_pointer) {
     leati_free(plan->args);
     leati_free(plan->arena_patches);
     leati_free(plan->input_patches);
+    leati_free(plan->weight_patches);
     leati_free(plan->bound);
     leati_graph_destroy(&plan->graph);
     leati_free(plan);
@@ -238,7 +243,7 @@ static leat_status run_step(const leati_plan *plan, int32_t s, leati_run *run, l
     run->pack = pack ? pack->memory : NULL;
     run->packed = pack && version != 0 && pack->version == version;
     leat_status status = work->kernel.run(&work->kernel, work->args, run, err);
-    if (status == LEAT_OK && pack) pack->version = version;
+    if (status == LEAT_OK && pack && !run->packed) pack->version = version;
     if (status == LEAT_OK) return LEAT_OK;
     const leati_node *node = leati_plan_node(plan, plan->steps[s]);
     return leati_prefix(status, err, "'%s': op %s", node->label ? node->label : "",
@@ -265,6 +270,29 @@ leat_status leati_plan_run_timed(leati_plan *plan, const void *const *inputs, ui
         int64_t now = leati_now_ns();
         step_ns[s] = now - before;
         before = now;
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_packs *packs, uint64_t version,
+                             const void *const *inputs, leat_error *err) {
+    void *before = plan->options.slabs[LEATI_SLAB_WEIGHTS];
+    plan->options.slabs[LEATI_SLAB_WEIGHTS] = weights;
+    leat_status status = leati_plan_find_packs(plan, packs, err);
+    if (status != LEAT_OK) {
+        plan->options.slabs[LEATI_SLAB_WEIGHTS] = before;
+        leati_plan_drop_found_packs(plan);
+        return status;
+    }
+    leati_plan_take_packs(plan);
+    for (int32_t i = 0; i < plan->weight_patch_count; ++i)
+        *plan->weight_patches[i].arg = (unsigned char *)weights + plan->weight_patches[i].offset;
+    leati_arena_set_version(plan->options.arena, version);
+    bind_arguments(plan, inputs);
+    leati_run run = {0};
+    for (int32_t s = 0; s < plan->step_count; ++s) {
+        const leati_pack *pack = plan->work[plan->steps[s]].pack;
+        if (pack && pack->version != version) LEATI_TRY(run_step(plan, s, &run, err));
     }
     return LEAT_OK;
 }

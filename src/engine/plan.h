@@ -19,6 +19,11 @@ size_t leati_arena_bytes(const leati_arena *arena);
  * What kernels have packed of them is used again while it stays the same.  0, as at first: nobody knows. */
 void leati_arena_set_version(leati_arena *arena, uint64_t version);
 
+/* What kernels packed of one copy of the weights, for all plans that adopt it. */
+typedef struct leati_packs leati_packs;
+leat_status leati_packs_create(leati_packs **out, leat_error *err);
+void leati_packs_destroy(leati_packs **packs); /* when no plan uses it */
+
 typedef struct leati_plan leati_plan;
 
 typedef struct leati_plan_options {
@@ -26,7 +31,7 @@ typedef struct leati_plan_options {
     const leati_backend *const *backends; /* NULL-terminated, best first */
     leati_arena *arena;                   /* borrowed, outlives the plan */
     bool unfused;                         /* every op by itself */
-    void *slabs[LEATI_SLAB_COUNT];        /* base addresses, 64-byte aligned; fixed for the plan's life */
+    void *slabs[LEATI_SLAB_COUNT];        /* base addresses, 64-byte aligned; see leati_plan_adopt */
 } leati_plan_options;
 
 /* Compiles a graph; takes it over whether it succeeds or fails (and sets *graph to NULL).
@@ -38,6 +43,14 @@ void leati_plan_destroy(leati_plan **plan);
 /* Runs all nodes in program order.  inputs[i] is bound to graph input i, read in place. */
 leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
                            leat_error *err);
+
+/* From now on the plan, which writes no weights and has its arena to itself, reads them at `weights`, where nobody writes
+ * until it adopts others.  What its kernels pack of them lies in `packs`, and is made now where no other plan has made it
+ * since that memory received this version (not 0): plans with the same `packs` adopt one at a time.  `inputs` are bound
+ * while kernels pack: their values do not matter, states may be written.  After a failure the weights are as before, but
+ * must be adopted anew. */
+leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_packs *packs, uint64_t version,
+                             const void *const *inputs, leat_error *err);
 
 /* An output (leati_graph_keep) after a run: a view into the arena or a slab. */
 leat_tensor leati_plan_output(const leati_plan *plan, leati_value value);

@@ -25,10 +25,15 @@ typedef struct leati_pack {
     void *memory;
 } leati_pack;
 
+struct leati_packs {
+    leati_pack *first;
+    bool keeps; /* what no plan uses, too: for those to come */
+};
+
 struct leati_arena {
     unsigned char *memory;
     size_t bytes;
-    leati_pack *packs;
+    leati_packs packs;
     uint64_t version; /* of the weights; 0: not known */
 };
 
@@ -40,7 +45,10 @@ typedef struct leati_work {
     leati_text declined; /* "onednn: dilation > 1; ": who refused before the kernel was found */
     void **args;         /* into plan->args */
     size_t scratch_offset;
-    struct leati_pack *pack; /* shared with other plans; NULL: what the kernel packs is scratch */
+    struct leati_pack *pack;      /* shared with other plans; NULL: what the kernel packs is scratch */
+    leati_packs *packs;           /* where it is */
+    struct leati_pack *next_pack; /* of the weights that are being adopted */
+    leati_packs *next_packs;
 } leati_work;
 
 /* What is known of one value. */
@@ -56,7 +64,7 @@ typedef struct leati_place {
 typedef struct leati_patch {
     void **arg;
     int32_t input; /* graph input */
-    size_t offset; /* in the arena */
+    size_t offset; /* in the arena, or in the slab of weights */
 } leati_patch;
 
 struct leati_plan {
@@ -68,8 +76,8 @@ struct leati_plan {
     int32_t step_count;
     int32_t *steps; /* the nodes that run, in order */
     void **args;
-    int32_t arena_patch_count, input_patch_count;
-    leati_patch *arena_patches, *input_patches;
+    int32_t arena_patch_count, input_patch_count, weight_patch_count;
+    leati_patch *arena_patches, *input_patches, *weight_patches;
     unsigned char *resolved_for; /* the arena memory that args point into */
     const void **bound;          /* inputs of the last run, by graph input */
     int32_t input_count;
@@ -136,6 +144,12 @@ void leati_plan_unpack(leati_plan *plan);
 void leati_plan_spoil(const leati_plan *plan);
 /* Bytes of scratch in the arena. */
 size_t leati_plan_scratch_bytes(const leati_work *work);
+
+/* Finds or makes, in `packs`, memory for what kernels pack of the weights that the options name now; then it takes the place
+ * of what they had, or, after a failure, is let go of. */
+leat_status leati_plan_find_packs(leati_plan *plan, leati_packs *packs, leat_error *err);
+void leati_plan_take_packs(leati_plan *plan);
+void leati_plan_drop_found_packs(leati_plan *plan);
 
 /* Decides which values share memory: views, stores made in place of their state, ops that work in place. */
 void leati_plan_alias(leati_plan *plan);

@@ -79,7 +79,8 @@ typedef struct leati_lowering {
     /* Of the call being lowered: f32, 1 where a step counts and 0 where it does not, with the first axes of its tensor
      * (N, T); LEATI_NONE: all count. */
     leati_value input_masks[LEATI_MAX_INPUTS], output_masks[LEATI_LAYER_MAX_OUTPUTS];
-    bool inside; /* of a wrapper, which counts the outputs' penalties itself */
+    bool inside;               /* of a wrapper, which counts the outputs' penalties itself */
+    struct leati_carry *carry; /* states of the program's own (nn/carry.h); NULL: the model's */
 } leati_lowering;
 
 /* What becomes of a mask that an input has: Keras's supports_masking and compute_mask. */

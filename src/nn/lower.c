@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "engine/build.h"
+#include "nn/carry.h"
 #include "nn/network.h"
 #include "nn/wrapping.h"
 
@@ -113,6 +114,9 @@ static leat_status lower_layer(const leati_layer *layer, leati_lowering *lowerin
                                const tensors *inputs, int output_count, const made *outputs,
                                leat_error *err) {
     const leati_masking masking = layer->type->masking;
+    bool makes_step = false;
+    if (lowering->carry)
+        LEATI_TRY(leati_stepwise_check(layer, lowering, count, inputs->values, &makes_step, err));
     for (int i = 0; i < count; ++i) {
         lowering->input_masks[i] = inputs->masks[i];
         if (inputs->masks[i] != LEATI_NONE && masking == LEATI_MASK_REFUSED)
@@ -130,6 +134,7 @@ static leat_status lower_layer(const leati_layer *layer, leati_lowering *lowerin
         outputs->values[i] = own_value(lowering->graph, outputs->values[i], count, inputs->values);
         outputs->masks[i] = masking == LEATI_MASK_PASSED ? joined : lowering->output_masks[i];
     }
+    if (makes_step) leati_carry_mark(lowering, outputs->values[0]);
     return leati_graph_check(lowering->graph, err);
 }
 

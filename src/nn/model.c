@@ -16,6 +16,7 @@ void leat_model_destroy(leat_model **model) {
     if (!m) return;
     *model = NULL;
     if (m->session && m->session_destroy) m->session_destroy(&m->session);
+    if (m->publication && m->publication_destroy) m->publication_destroy(&m->publication);
     leati_compiled_fini(&m->compiled);
     leati_weights_fini(&m->weights);
     leati_network_fini(m);

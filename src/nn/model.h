@@ -93,6 +93,8 @@ struct leat_model {
     int32_t runs;               /* fits, evaluations and predictions in progress, one inside another's hook */
     void *session;              /* the trainer's plans and feeds' caches (train/session.h), made on demand */
     void (*session_destroy)(void **session);
+    void *publication; /* copies of the weights for predictors (train/publication.h), made on demand */
+    void (*publication_destroy)(void **publication);
 };
 
 /* From and to Keras's JSON: {"class_name": "Sequential" | "Model" | "Functional", "config": ...}.  A "keras_version"

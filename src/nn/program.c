@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "engine/build.h"
+#include "nn/carry.h"
 
 /* What the parts of the build share. */
 typedef struct context {
@@ -19,6 +20,8 @@ typedef struct context {
     leati_value targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* f32, or class numbers; LEATI_NONE without a loss */
     leati_value weights[LEATI_PROGRAM_MAX_OUTPUTS];
     leati_value masks[LEATI_PROGRAM_MAX_OUTPUTS]; /* of the predictions */
+    leati_carry *carry;                           /* NULL: none */
+    const bool *sequence;                         /* by input, where there is */
 } context;
 
 #define SHAPE_TEXT_BYTES 128
@@ -57,7 +60,9 @@ static leat_status bind_inputs(context *c, leati_value *inputs, leat_error *err)
     }
     for (int i = 0; i < c->spec->input_count; ++i) {
         const leati_desc *given = &c->spec->inputs[i];
-        const leati_shape expected = leati_model_input_shape(c->model, i);
+        leati_shape expected = leati_model_input_shape(c->model, i);
+        if (c->carry) expected.dims[0] = -1;
+        if (c->carry && c->sequence[i]) expected.dims[1] = -1;
         if (!fits(given, expected.rank, expected.dims)) {
             char want[SHAPE_TEXT_BYTES], got[SHAPE_TEXT_BYTES];
             return leati_fail(err, LEAT_ESHAPE, "input '%s': expected shape %s, received %s",
@@ -289,8 +294,10 @@ static leat_status lower_training(context *c, leat_error *err) {
 
 static leat_status build(context *c, leat_error *err) {
     leati_value inputs[LEATI_PROGRAM_MAX_OUTPUTS];
-    leati_lowering lowering = {.graph = c->graph, .mode = c->spec->mode};
+    leati_lowering lowering = {.graph = c->graph, .mode = c->spec->mode, .carry = c->carry};
     LEATI_TRY(bind_inputs(c, inputs, err));
+    for (int i = 0; c->carry && i < c->spec->input_count; ++i)
+        if (c->sequence[i]) leati_carry_mark(&lowering, inputs[i]);
     LEATI_TRY(leati_model_lower(c->model, &lowering, inputs, c->program->predictions, c->masks, err));
     LEATI_TRY(leati_graph_check(c->graph, err));
     if (c->spec->mode == LEATI_PREDICT) {
@@ -306,19 +313,34 @@ static leat_status build(context *c, leat_error *err) {
     return leati_graph_check(c->graph, err);
 }
 
-leat_status leati_program_build(const leat_model *model, const leati_program_spec *spec,
-                                leati_program *program, leat_error *err) {
+static leat_status build_program(context *c, leat_error *err) {
+    const leati_program_spec *spec = c->spec;
+    leati_program *program = c->program;
     *program = (leati_program){.loss = LEATI_NONE, .regularization = LEATI_NONE};
-    if (spec->mode != LEATI_PREDICT && !model->compiled.ready) {
+    if (spec->mode != LEATI_PREDICT && !c->model->compiled.ready) {
         return leati_fail(err, LEAT_EINVAL, "the model is not compiled: call leat_model_compile first");
     }
-    if (model->input_count > LEATI_PROGRAM_MAX_OUTPUTS || model->output_count > LEATI_PROGRAM_MAX_OUTPUTS) {
+    if (c->model->input_count > LEATI_PROGRAM_MAX_OUTPUTS ||
+        c->model->output_count > LEATI_PROGRAM_MAX_OUTPUTS) {
         return leati_fail(err, LEAT_ENOTSUP, "expected at most %d inputs and outputs",
                           LEATI_PROGRAM_MAX_OUTPUTS);
     }
     LEATI_TRY(leati_graph_create(&program->graph, err));
-    context c = {.model = model, .spec = spec, .program = program, .graph = program->graph};
-    leat_status status = build(&c, err);
+    c->graph = program->graph;
+    leat_status status = build(c, err);
     if (status != LEAT_OK) leati_graph_destroy(&program->graph);
     return status;
+}
+
+leat_status leati_program_build(const leat_model *model, const leati_program_spec *spec,
+                                leati_program *program, leat_error *err) {
+    context c = {.model = model, .spec = spec, .program = program};
+    return build_program(&c, err);
+}
+
+leat_status leati_program_build_carrying(const leat_model *model, const leati_program_spec *spec,
+                                         leati_carry *carry, const bool *sequence, leati_program *program,
+                                         leat_error *err) {
+    context c = {.model = model, .spec = spec, .program = program, .carry = carry, .sequence = sequence};
+    return build_program(&c, err);
 }

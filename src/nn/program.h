@@ -11,6 +11,8 @@
 #define LEATI_PROGRAM_MAX_OUTPUTS 16
 #define LEATI_PROGRAM_MAX_METRICS 48
 
+struct leati_carry;
+
 /* What the step reads, with concrete shapes (batch dimension in front): inputs, targets, then sample weights, into which
  * class weights have been multiplied already.  Zeroed before it is filled: two are compared as bytes. */
 typedef struct leati_program_spec {
@@ -42,5 +44,11 @@ typedef struct leati_program {
  * Errors: LEAT_ESHAPE a target or weight that does not fit its output, naming both. */
 leat_status leati_program_build(const leat_model *model, const leati_program_spec *spec,
                                 leati_program *program, leat_error *err);
+
+/* A prediction with states of its own (nn/carry.h), for shapes that may differ from those that the model's inputs declare:
+ * other batches, and where carry->streaming one step of each input that `sequence` names. */
+leat_status leati_program_build_carrying(const leat_model *model, const leati_program_spec *spec,
+                                         struct leati_carry *carry, const bool *sequence,
+                                         leati_program *program, leat_error *err);
 
 #endif

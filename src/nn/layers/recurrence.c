@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "nn/carry.h"
 
 const leati_recurrence *leati_recurrence_of(const leati_layer *layer) {
     if (!layer->type->lower) return NULL;
@@ -85,7 +86,7 @@ leat_status leati_recurrence_build(leati_layer *layer, const leati_scan *scan, c
 
 /* ---- Lowering ---- */
 
-/* The state before the batch.  While training it is copied: the gradient reads it after the store. */
+/* The states of the model before the batch.  While training they are copied: the gradient reads them after the store. */
 static leati_value kept_state(const leati_layer *layer, leati_lowering *lowering, int index, int64_t batch) {
     leati_graph *g = lowering->graph;
     leati_value state = leati_layer_state(layer, lowering, index);
@@ -99,6 +100,31 @@ static leati_value kept_state(const leati_layer *layer, leati_lowering *lowering
     return leati_graph_node(g, LEATI_OP_COPY, &(leati_attrs){0}, 1, &state, NULL);
 }
 
+/* The states of a call, each LEATI_NONE where nothing is carried; to[i]: where they go afterwards. */
+static void carried_states(const leati_layer *layer, const leati_scan *scan, leati_lowering *lowering,
+                           leati_value x, leati_value *from, leati_value *to) {
+    const leati_recurrence *r = layer->config;
+    const leati_desc desc = *leati_graph_desc(lowering->graph, x);
+    leati_shape input = {.rank = desc.rank}, output, states[LEATI_MAX_STATES];
+    leat_error err = {0};
+    if (!lowering->carry) {
+        for (int i = 0; i < r->state_count; ++i) {
+            from[i] = kept_state(layer, lowering, i, desc.shape[0]);
+            to[i] = leati_layer_state(layer, lowering, i);
+        }
+        return;
+    }
+    memcpy(input.dims, desc.shape, sizeof input.dims);
+    if (scan->shapes(layer, &input, &output, states, &err) != LEAT_OK) {
+        leati_graph_fail(lowering->graph, err.code, "%s", err.message);
+        return;
+    }
+    for (int i = 0; i < r->state_count; ++i) {
+        const leati_desc own = leati_desc_make(LEAT_F32, states[i].rank, states[i].dims);
+        from[i] = to[i] = leati_carry_state(layer, lowering, r->stateful, i, &own);
+    }
+}
+
 static leati_value last_step(leati_graph *g, leati_value sequence) {
     const leati_desc desc = *leati_graph_desc(g, sequence);
     int64_t dims[LEAT_MAX_RANK] = {desc.shape[0]};
@@ -108,28 +134,50 @@ static leati_value last_step(leati_graph *g, leati_value sequence) {
     return leati_reshape(g, last, desc.rank - 1, dims);
 }
 
+/* A step that does not count has the output of the one before it, which may have been an earlier run. */
+static leati_value or_before(const leati_layer *layer, leati_lowering *lowering, leati_value mask,
+                             leati_value output) {
+    const leati_recurrence *r = layer->config;
+    leati_graph *g = lowering->graph;
+    const leati_desc desc = *leati_graph_desc(g, output);
+    int64_t dims[LEAT_MAX_RANK] = {desc.shape[0]};
+    for (int i = 1; i < desc.rank; ++i) dims[i] = 1;
+    leati_value counts = leati_reshape(g, mask, desc.rank, dims);
+    leati_value before = leati_carry_state(layer, lowering, r->stateful, r->state_count, &desc);
+    leati_value now = leati_add(g, leati_mul(g, counts, output),
+                                leati_mul(g, leati_linear(g, counts, -1.0f, 1.0f), before));
+    leati_graph_store(g, before, now);
+    return now;
+}
+
 void leati_recurrence_lower(const leati_layer *layer, const leati_scan *scan, leati_lowering *lowering,
                             int input_count, const leati_value *inputs, leati_value *outputs) {
     const leati_recurrence *r = layer->config;
     leati_graph *g = lowering->graph;
+    const leati_value mask = lowering->input_masks[0];
+    const bool step = leati_carry_is_step(lowering, inputs[0]), carries = r->stateful || step;
+    leati_value to[LEATI_MAX_STATES] = {0};
     leati_scan_call call = {.x = inputs[0],
-                            .mask = lowering->input_masks[0],
+                            .mask = mask,
                             .go_backwards = r->go_backwards,
                             .sequence = LEATI_INVALID,
                             .last = LEATI_NONE};
-    int64_t batch = leati_graph_desc(g, inputs[0])->shape[0];
     for (int i = 0; i < r->state_count; ++i) {
         call.initial[i] = input_count > 1 ? inputs[1 + i] : LEATI_NONE;
-        if (input_count == 1 && r->stateful) call.initial[i] = kept_state(layer, lowering, i, batch);
-        call.states[i] = LEATI_INVALID;
+        call.states[i] = to[i] = LEATI_INVALID;
+    }
+    if (carries) {
+        leati_value from[LEATI_MAX_STATES] = {0};
+        carried_states(layer, scan, lowering, inputs[0], from, to);
+        if (input_count == 1) memcpy(call.initial, from, (size_t)r->state_count * sizeof from[0]);
     }
     scan->run(layer, lowering, &call);
     if (r->return_sequences)
         outputs[0] = call.sequence;
     else
         outputs[0] = call.last == LEATI_NONE ? last_step(g, call.sequence) : call.last;
-    for (int i = 0; r->stateful && i < r->state_count; ++i)
-        leati_graph_store(g, leati_layer_state(layer, lowering, i), call.states[i]);
+    if (step && mask != LEATI_NONE) outputs[0] = or_before(layer, lowering, mask, outputs[0]);
+    for (int i = 0; carries && i < r->state_count; ++i) leati_graph_store(g, to[i], call.states[i]);
     for (int i = 0; r->return_state && i < r->state_count; ++i) outputs[1 + i] = call.states[i];
     lowering->output_masks[0] = r->return_sequences ? lowering->input_masks[0] : LEATI_NONE;
     leati_lowering_add_activity(lowering, &r->activity_regularizer, r->return_state ? 1 + r->state_count : 1,

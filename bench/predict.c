@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The time of one prediction by a leat_predictor:
+ *     bench_predict MODEL BATCH [--threads N] [--seconds S] [--streaming] [--on-batch]
+ * MODEL is mlp (64-128-128-4), lstm (64 steps of 8 features, 64 units, 4 outputs), cnn (28x28x1: conv32, conv64, pool,
+ * dense 128, dense 10), empty (4 numbers, handed on: what a call costs by itself), or a model's file.  --streaming: one step a
+ * run.  --on-batch: leat_model_predict_on_batch instead.  Prints one JSON object: ns of a run, median, p99, least, and the mean
+ * of runs in a row, without the clock between them (clock_ns). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "leat/leat.h"
+
+enum { most_samples = 1 << 20, most_inputs = 16, in_a_row = 64 };
+
+typedef struct bench {
+    const char *name;
+    long batch;
+    int threads;
+    double seconds;
+    bool streaming, on_batch;
+    leat_model *model;
+    leat_predictor *predictor;
+    leat_array inputs[most_inputs];
+    int input_count;
+    int64_t samples[most_samples];
+    int count;
+    double row_ns, clock_ns;
+} bench;
+
+static int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static leat_node *build(leat_builder *g, const char *name, leat_node **input) {
+    if (strcmp(name, "empty") == 0) {
+        *input = leat_input(g, (int64_t[]){4}, 1);
+        return leat_activation(*input, "linear");
+    }
+    if (strcmp(name, "mlp") == 0) {
+        *input = leat_input(g, (int64_t[]){64}, 1);
+        return leat_dense(leat_dense(leat_dense(*input, 128, "relu"), 128, "relu"), 4, NULL);
+    }
+    if (strcmp(name, "lstm") == 0) {
+        *input = leat_input(g, (int64_t[]){64, 8}, 2);
+        return leat_dense(leat_lstm(*input, 64, false), 4, NULL);
+    }
+    *input = leat_input(g, (int64_t[]){28, 28, 1}, 3);
+    leat_node *x = leat_conv2d(leat_conv2d(*input, 32, 3, "relu"), 64, 3, "relu");
+    return leat_dense(leat_dense(leat_flatten(leat_max_pooling2d(x, 2)), 128, "relu"), 10, "softmax");
+}
+
+static leat_status make_model(bench *b, leat_error *err) {
+    leat_builder *g = NULL;
+    leat_node *input = NULL;
+    bool known = strcmp(b->name, "empty") == 0 || strcmp(b->name, "mlp") == 0 ||
+                 strcmp(b->name, "lstm") == 0 || strcmp(b->name, "cnn") == 0;
+    if (!known) return leat_model_load(&b->model, b->name, err);
+    leat_status status = leat_builder_create(&g, err);
+    if (status != LEAT_OK) return status;
+    leat_node *output = build(g, b->name, &input);
+    return leat_model_create(&b->model, &g, &input, 1, &output, 1, err);
+}
+
+/* Numbers in [0, 1), which are zeros where integers are expected. */
+static bool fill_inputs(bench *b) {
+    leat_rng rng = leat_rng_for(1, 0, 0);
+    for (int i = 0; i < b->input_count; ++i) {
+        leat_tensor tensor = leat_predictor_input(b->predictor, i);
+        int64_t count = leat_tensor_count(&tensor);
+        float *data = calloc((size_t)count, leat_dtype_bytes(tensor.dtype));
+        if (!data) return false;
+        for (int64_t k = 0; tensor.dtype == LEAT_F32 && k < count; ++k)
+            data[k] = (float)leat_rng_uniform(&rng);
+        tensor.data = data;
+        b->inputs[i] = (leat_array){.tensor = tensor};
+    }
+    return true;
+}
+
+static leat_status prepare(bench *b, leat_error *err) {
+    leat_predictor_options options = leat_predictor_options_default();
+    options.batch_size = b->batch;
+    options.threads = b->threads;
+    options.streaming = b->streaming;
+    leat_status status = make_model(b, err);
+    if (status != LEAT_OK) return status;
+    leat_model_set_threads(b->model, b->threads);
+    b->input_count = leat_model_input_count(b->model);
+    status = leat_predictor_create(&b->predictor, b->model, &options, err);
+    if (status != LEAT_OK) return status;
+    return fill_inputs(b) ? LEAT_OK : LEAT_ENOMEM;
+}
+
+static leat_status once(bench *b, leat_error *err) {
+    leat_tensor outputs[most_inputs];
+    const void *inputs[most_inputs];
+    if (b->on_batch) {
+        leat_arrays arrays = {.inputs = b->inputs, .input_count = b->input_count};
+        return leat_model_predict_on_batch(b->model, &arrays, outputs, err);
+    }
+    for (int i = 0; i < b->input_count; ++i) inputs[i] = b->inputs[i].tensor.data;
+    return leat_predictor_run(b->predictor, inputs, NULL, err);
+}
+
+static leat_status measure(bench *b, leat_error *err) {
+    leat_status status = LEAT_OK;
+    int64_t rows = 0, start, spent = 0;
+    for (int i = 0; status == LEAT_OK && i < in_a_row; ++i) status = once(b, err);
+    int64_t end = now_ns() + (int64_t)(b->seconds / 2 * 1e9);
+    while (status == LEAT_OK && b->count < most_samples && (b->count < 5 || now_ns() < end)) {
+        start = now_ns();
+        status = once(b, err);
+        b->samples[b->count++] = now_ns() - start;
+    }
+    for (end = now_ns() + (int64_t)(b->seconds / 2 * 1e9); status == LEAT_OK && now_ns() < end; ++rows) {
+        start = now_ns();
+        for (int i = 0; status == LEAT_OK && i < in_a_row; ++i) status = once(b, err);
+        spent += now_ns() - start;
+    }
+    b->row_ns = rows ? (double)spent / (double)rows / in_a_row : 0;
+    start = now_ns();
+    for (int i = 0; i < 10000; ++i) (void)now_ns();
+    b->clock_ns = (double)(now_ns() - start) / 10001;
+    qsort(b->samples, (size_t)b->count, sizeof b->samples[0], by_value);
+    return status;
+}
+
+static bool parse(bench *b, int argc, char **argv) {
+    if (argc < 3) return false;
+    *b = (bench){.name = argv[1], .batch = strtol(argv[2], NULL, 10), .threads = 1, .seconds = 2};
+    for (int i = 3; i < argc; ++i) {
+        bool more = i + 1 < argc;
+        if (strcmp(argv[i], "--streaming") == 0)
+            b->streaming = true;
+        else if (strcmp(argv[i], "--on-batch") == 0)
+            b->on_batch = true;
+        else if (strcmp(argv[i], "--threads") == 0 && more)
+            b->threads = (int)strtol(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--seconds") == 0 && more)
+            b->seconds = strtod(argv[++i], NULL);
+        else
+            return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv) {
+    static bench b;
+    leat_error err = {0};
+    if (!parse(&b, argc, argv)) {
+        fputs("usage: bench_predict MODEL BATCH [--threads N] [--seconds S] [--streaming] [--on-batch]\n",
+              stderr);
+        return 2;
+    }
+    leat_status status = prepare(&b, &err);
+    if (status == LEAT_OK) status = measure(&b, &err);
+    if (status == LEAT_OK)
+        printf("{\"model\": \"%s\", \"call\": \"%s\", \"batch\": %ld, \"threads\": %d, \"median_ns\": %lld, "
+               "\"p99_ns\": %lld, \"min_ns\": %lld, \"mean_ns\": %.0f, \"clock_ns\": %.0f, \"runs\": %d}\n",
+               b.name,
+               b.on_batch    ? "predict_on_batch"
+               : b.streaming ? "streaming"
+                             : "predictor",
+               b.batch, b.threads, (long long)b.samples[b.count / 2],
+               (long long)b.samples[(int64_t)b.count * 99 / 100], (long long)b.samples[0], b.row_ns,
+               b.clock_ns, b.count);
+    if (status != LEAT_OK) fprintf(stderr, "bench_predict: %s\n", err.message);
+    for (int i = 0; i < b.input_count; ++i) free(b.inputs[i].tensor.data);
+    leat_predictor_destroy(&b.predictor);
+    leat_model_destroy(&b.model);
+    return status == LEAT_OK ? 0 : 1;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Predictors: a model compiled for one batch size, for programs that predict often and little, several threads beside the
+ * one that trains.  A run allocates nothing, takes no lock and makes no system call.  docs/predictors.md. */
+#ifndef LEAT_PREDICTOR_H
+#define LEAT_PREDICTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "leat/error.h"
+#include "leat/model.h"
+#include "leat/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Opaque.  Externally synchronised; several of one model may run at the same time, also while the model trains. */
+typedef struct leat_predictor leat_predictor;
+
+typedef struct leat_predictor_options {
+    int64_t batch_size; /* default 1 */
+    int threads;        /* to compute with; default 1 */
+    /* Default false: a run takes whole inputs.  True: a run takes one step of each sequence (the input's second dimension is
+     * 1), and recurrent layers, stateful or not, carry their states from run to run: the steps of a window, one by one
+     * after a reset, end with what the window gives.  For models whose other layers take each step by itself. */
+    bool streaming;
+    /* NULL (default): f32, shapes as the model says.  Otherwise the type and the whole shape of each input; data is ignored. */
+    const leat_tensor *inputs;
+} leat_predictor_options;
+
+LEAT_API leat_predictor_options leat_predictor_options_default(void);
+
+/** Compiles the model; the predictor sees the weights as they are now.  options NULL: the defaults.  The model is borrowed
+ *  and outlives it.  @param[out] out  For leat_predictor_destroy; NULL on failure.
+ *  Errors: LEAT_EINVAL an option; LEAT_ESHAPE inputs that the model cannot take, or that have a dimension which neither says;
+ *  LEAT_ENOTSUP streaming through a layer that looks at several steps at once, naming it; LEAT_ENOMEM.
+ *  Threads: a call on the model. */
+LEAT_API LEAT_CHECKED leat_status leat_predictor_create(leat_predictor **out, leat_model *model,
+                                                        const leat_predictor_options *options,
+                                                        leat_error *err);
+
+/** NULL is fine; sets *predictor to NULL. */
+LEAT_API void leat_predictor_destroy(leat_predictor **predictor);
+
+/** Inputs and outputs, one for each of the model's: type, shape, and memory of the predictor's own that may be used instead
+ *  of the caller's (leat_predictor_run); an output's is valid until the next run. */
+LEAT_API leat_tensor leat_predictor_input(const leat_predictor *predictor, int index);
+LEAT_API leat_tensor leat_predictor_output(const leat_predictor *predictor, int index);
+
+/** Predicts.  inputs[i]: the data of input i; NULL, as all of it or one: what leat_predictor_input points to.  outputs[i]: where
+ *  output i is copied; NULL, as all of it or one: nowhere.  Errors: what a layer reports of its input (an Embedding, of an
+ *  index); states are then undefined until a reset. */
+LEAT_API LEAT_CHECKED leat_status leat_predictor_run(leat_predictor *predictor, const void *const *inputs,
+                                                     void *const *outputs, leat_error *err);
+
+/* ---- Weights ---- */
+
+/** Makes a copy of the model's weights as they are now, and offers it to all predictors of the model.
+ *  Errors: LEAT_ENOMEM, after which the one before is still on offer.  Threads: a call on the model. */
+LEAT_API LEAT_CHECKED leat_status leat_model_publish(leat_model *model, leat_error *err);
+
+/** From its next run on the predictor sees the weights that were published last: all of them or, after a failure, none.
+ *  States stay.  Without news it costs one load.  Errors: LEAT_EINVAL the model was compiled anew since the predictor was made, with
+ *  other layers frozen; LEAT_ENOMEM.  Threads: externally synchronised per predictor, whatever the model does. */
+LEAT_API LEAT_CHECKED leat_status leat_predictor_sync(leat_predictor *predictor, leat_error *err);
+
+/** Counts what was published: the number of the weights that it sees.  Grows. */
+LEAT_API uint64_t leat_predictor_version(const leat_predictor *predictor);
+
+/* ---- States ---- */
+
+/** All states are zero again; or those of one sample of the batch.  A predictor begins so, whatever the model's states. */
+LEAT_API void leat_predictor_reset(leat_predictor *predictor);
+LEAT_API void leat_predictor_reset_sample(leat_predictor *predictor, int64_t sample);
+
+/** States as a block of bytes, to go back to; it fits every predictor of this model with these options. */
+LEAT_API size_t leat_predictor_state_bytes(const leat_predictor *predictor);
+LEAT_API void leat_predictor_save(const leat_predictor *predictor, void *state);
+LEAT_API void leat_predictor_restore(leat_predictor *predictor, const void *state);
+
+/** One state of a layer: 0 is h, 1 an LSTM's c.  The view is borrowed as long as the predictor lives, and may be written.
+ *  Its data is NULL where there is no such state. */
+LEAT_API leat_tensor leat_predictor_state(const leat_predictor *predictor, const char *layer, int index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
