@@ -164,6 +164,12 @@ LEAT_API int leat_model_weight_count(const leat_model *model);
 LEAT_API leat_tensor leat_model_weight(const leat_model *model, int index);
 LEAT_API const char *leat_model_weight_name(const leat_model *model, int index); /* "dense_1/kernel:0" */
 
+/** model.set_weights(from.get_weights()): what a target network of reinforcement learning is brought up to date with.
+ *  Weights are matched by their order; names may differ.  A failure changes nothing.
+ *  Errors: LEAT_EINVAL another number of weights; LEAT_ESHAPE a weight of another shape, with both names. */
+LEAT_API LEAT_CHECKED leat_status leat_model_copy_weights(leat_model *model, const leat_model *from,
+                                                          leat_error *err);
+
 /** model.reset_states(): what stateful layers carry from batch to batch becomes zero.  Training, evaluating and predicting
  *  all carry it on and none resets it, as in Keras; a fit of several epochs wants this in a callback. */
 LEAT_API void leat_model_reset_states(leat_model *model);

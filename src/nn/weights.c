@@ -295,6 +295,31 @@ const char *leat_model_weight_name(const leat_model *model, int index) {
     return model->weights.names[model->weights.order[index]];
 }
 
+/* The weights at place `index` of two models' lists. */
+static leat_status same_shape(const leat_model *a, const leat_model *b, int index, leat_error *err) {
+    const leati_weight *own = a->weights.entries[a->weights.order[index]];
+    const leati_weight *other = b->weights.entries[b->weights.order[index]];
+    if (leati_desc_same_shape(&own->desc, &other->desc)) return LEAT_OK;
+    return leati_fail(err, LEAT_ESHAPE, "expected the weights of '%s' and '%s' to have the same shape",
+                      leat_model_weight_name(a, index), leat_model_weight_name(b, index));
+}
+
+leat_status leat_model_copy_weights(leat_model *model, const leat_model *from, leat_error *err) {
+    const leati_weights *own = &model->weights, *other = &from->weights;
+    if (own->count != other->count)
+        return leati_fail(err, LEAT_EINVAL, "expected a model of %d weights, received one of %d", own->count,
+                          other->count);
+    for (int i = 0; i < own->count; ++i) LEATI_TRY(same_shape(model, from, i, err));
+    for (int i = 0; model != from && i < own->count; ++i) {
+        const leati_weight *to = own->entries[own->order[i]], *source = other->entries[other->order[i]];
+        memcpy((char *)own->slab[LEATI_SLAB_WEIGHTS] + to->offset_bytes,
+               (const char *)other->slab[LEATI_SLAB_WEIGHTS] + source->offset_bytes,
+               leati_desc_bytes(&to->desc));
+    }
+    leati_model_weights_changed(model);
+    return LEAT_OK;
+}
+
 int leati_member_weight_count(const leat_model *model, int member) {
     return model->members[member].weight_count;
 }

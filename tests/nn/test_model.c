@@ -368,6 +368,37 @@ static void test_initialize(void **state) {
     leat_model_destroy(&model);
 }
 
+static void check_copy_refused(leat_model *to, const char *config, leat_status code, const char *says) {
+    leat_error err = {0};
+    leat_model *from = model_of(config);
+    float first = weight_data(to, 0)[0];
+    assert_int_equal(leat_model_copy_weights(to, from, &err), code);
+    assert_non_null(strstr(err.message, says));
+    assert_true(weight_data(to, 0)[0] == first);
+    leat_model_destroy(&from);
+}
+
+static void test_copy_weights(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *to = model_of(SMALL_ONE), *from = model_of(SMALL_ONE);
+    assert_ok(leat_model_initialize(from, 7, &err), &err);
+    uint64_t version = to->weights_version;
+    assert_true(weight_data(to, 0)[0] != weight_data(from, 0)[0]);
+    assert_ok(leat_model_copy_weights(to, from, &err), &err);
+    assert_true(to->weights_version > version);
+    for (int i = 0; i < leat_model_weight_count(to); ++i) {
+        leat_tensor a = leat_model_weight(to, i), b = leat_model_weight(from, i);
+        assert_ptr_not_equal(a.data, b.data);
+        assert_memory_equal(a.data, b.data, leat_tensor_bytes(&a));
+    }
+    assert_ok(leat_model_copy_weights(to, to, &err), &err);
+    check_copy_refused(to, SMALL_TWO, LEAT_ESHAPE, "'a/kernel:0'");
+    check_copy_refused(to, SMALL_SEQUENCE, LEAT_EINVAL, "received one of 2");
+    leat_model_destroy(&to);
+    leat_model_destroy(&from);
+}
+
 static void check_names(const leat_model *model, const char *const *names) {
     int count = 0;
     while (names[count]) ++count;
@@ -515,12 +546,19 @@ static void test_summaries(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_configs),           cmocka_unit_test(test_kept),
-        cmocka_unit_test(test_sequential_forms),  cmocka_unit_test(test_old_presets),
-        cmocka_unit_test(test_builder),           cmocka_unit_test(test_builder_joins),
-        cmocka_unit_test(test_builder_texts),     cmocka_unit_test(test_builder_errors),
-        cmocka_unit_test(test_initialize),        cmocka_unit_test(test_trainable),
-        cmocka_unit_test(test_freezing_wrappers), cmocka_unit_test(test_freezing_model_inside),
+        cmocka_unit_test(test_configs),
+        cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_sequential_forms),
+        cmocka_unit_test(test_old_presets),
+        cmocka_unit_test(test_builder),
+        cmocka_unit_test(test_builder_joins),
+        cmocka_unit_test(test_builder_texts),
+        cmocka_unit_test(test_builder_errors),
+        cmocka_unit_test(test_initialize),
+        cmocka_unit_test(test_copy_weights),
+        cmocka_unit_test(test_trainable),
+        cmocka_unit_test(test_freezing_wrappers),
+        cmocka_unit_test(test_freezing_model_inside),
         cmocka_unit_test(test_summaries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
