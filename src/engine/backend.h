@@ -57,6 +57,12 @@ typedef struct leati_task {
     const leati_kernel *forward; /* that of the node whose gradient this is: its workspace is passed; NULL */
 } leati_task;
 
+/* The number of the op's own inputs: what is fused reads those after them. */
+static inline int leati_own_inputs(const leati_task *task) {
+    bool reads = task->attrs->post.kinds & (LEATI_POST_NORM | LEATI_POST_ADD);
+    return task->input_count - (reads ? LEATI_POST_INPUTS : 0);
+}
+
 typedef struct leati_implementation {
     leati_op op;
     /* Fills *kernel (zeroed before); or leaves kernel->run NULL and writes into why (reason_bytes long) a few words:

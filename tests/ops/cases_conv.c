@@ -21,6 +21,15 @@
         .then = &(const leati_eltwise){.function = (f), .a = (pa), .b = (pb)}, .bends = (corners)            \
     }
 
+/* Of whole panels, which backends/native takes. */
+#define FUSED_PANELS(title, size, f, pa, pb)                                                                 \
+    {                                                                                                        \
+        .name = "conv of panels, then " title, .op = LEATI_OP_CONV,                                          \
+        .attrs = {.conv = {W2(size, 1, 1, (size) / 2, (size) / 2), .groups = 1}}, .input_count = 3,          \
+        .inputs = {OP_F32(1, 3, 2, 32), OP_F32(size, size, 32, 16), OP_F32(16)},                             \
+        .then = &(const leati_eltwise){.function = (f), .a = (pa), .b = (pb)}, .bends = true                 \
+    }
+
 const op_case cases_conv[] = {
     {.name = "conv 3x3 valid",
      .op = LEATI_OP_CONV,
@@ -137,5 +146,9 @@ const op_case cases_conv[] = {
     FUSED("selu", true, LEATI_FN_SELU, 0, 0),
     FUSED("tanh", false, LEATI_FN_TANH, 0, 0),
     FUSED("sigmoid", false, LEATI_FN_SIGMOID, 0, 0),
+    FUSED_PANELS("relu", 3, LEATI_FN_RELU, 0, INFINITY),
+    FUSED_PANELS("leaky relu", 3, LEATI_FN_RELU, 0.25f, INFINITY),
+    FUSED_PANELS("relu6", 1, LEATI_FN_RELU, 0, 0.5f),
+    FUSED_PANELS("silu", 1, LEATI_FN_SILU, 0, 0),
     {0},
 };

@@ -156,6 +156,17 @@ static void residual_block(bench *b) {
     keep(b, relu(b, leati_add(b->graph, y, x)));
 }
 
+/* The same, of whole panels: Winograd's 3x3, and a sum of more than a panel's depth. */
+static void residual_block_of_panels(bench *b) {
+    leati_value x = input(b, SHAPE(2, 7, 5, 544));
+    leati_value y = relu(b, apply_norm(b, convolve(b, x, 16, 1, 1, true), true, true));
+    y = relu(b, apply_norm(b, convolve(b, y, 16, 3, 1, true), true, false));
+    leati_value z =
+        relu(b, leati_add(b->graph, apply_norm(b, convolve(b, y, 16, 3, 1, false), false, true), y));
+    y = apply_norm(b, convolve(b, z, 544, 1, 1, false), false, true);
+    keep(b, relu(b, leati_add(b->graph, y, x)));
+}
+
 /* The shortcut is made last: the addition goes to its convolution. */
 static void projection_block(bench *b) {
     leati_value x = input(b, SHAPE(2, 5, 5, 8));
@@ -269,6 +280,7 @@ typedef struct net {
 
 static const net nets[] = {
     {"residual block", residual_block, {"conv+norm+relu", "conv+norm+add+relu"}, {2, 1}},
+    {"residual block of panels", residual_block_of_panels, {"conv+norm+relu", "conv+norm+add+relu"}, {2, 2}},
     {"projection block", projection_block, {"conv+norm", "conv+norm+add+relu"}, {1, 1}},
     {"separable block", separable_block, {"conv+norm+relu", "conv+norm+add"}, {2, 1}},
     {"odd channels", odd_channels, {NULL}, {0}},

@@ -82,6 +82,10 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
     leati_geometry g;
     bool by_weights = task->op == LEATI_OP_CONV_BWD_WEIGHTS;
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
+    if (task->attrs->post.kinds) {
+        snprintf(why, LEATI_REASON_BYTES, "not fused");
+        return LEAT_OK;
+    }
     if (g.groups != g.channels || g.filters != g.channels || g.channels == 1) {
         snprintf(why, LEATI_REASON_BYTES, "not one filter for each of several channels");
         return LEAT_OK;

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "backends/native/product.h"
 #include "engine/geometry.h"
 #include "engine/group_norm.h"
 #include "engine/op.h"
@@ -108,6 +109,19 @@ typedef struct leati_native_isa {
     void (*matvec)(const leati_matvec_job *job);
     void (*pack_panels)(const float *b, int64_t k, int64_t n, float *packed);
     void (*outer)(const leati_outer_job *job);
+    void (*product)(const leati_product *product);
+    /* Columns first to last - 1 of b, rows b_row apart, as panels panel_floats apart; added up into sums (NULL: not). */
+    void (*pack_columns)(const float *b, int64_t b_row, int64_t rows, int64_t first, int64_t last,
+                         float *packed, int64_t panel_floats, float *sums);
+    void (*winograd_source)(const leati_winograd *job);
+    void (*winograd_diff)(const leati_winograd *job);
+    void (*winograd_result)(const leati_winograd *job);
+    /* Of rows first to last - 1 of the depth: weights (9, depth, columns) to panels (place, columns / panel, depth,
+     * panel), and sums (place, depth, columns) to weights. */
+    void (*winograd_weights)(const float *weights, int64_t depth, int64_t columns, int64_t first,
+                             int64_t last, float *packed);
+    void (*winograd_weights_back)(const float *sums, int64_t depth, int64_t columns, int64_t first,
+                                  int64_t last, float *weights);
     void (*norm_forward)(const leati_norm_job *job, int64_t first, int64_t last); /* rows */
     void (*norm_backward)(const leati_norm_job *job, int64_t first, int64_t last);
     void (*depthwise_forward)(const leati_depthwise_job *job);

@@ -11,6 +11,7 @@
 #include "backends/native/resample_body.h"
 #include "backends/native/softmax_body.h"
 #include "backends/native/turn_body.h"
+#include "backends/native/winograd_body.h"
 
 const leati_native_isa LEATI_ISA = {
     .name = LEATI_ISA_NAME,
@@ -46,6 +47,13 @@ const leati_native_isa LEATI_ISA = {
     .matvec = matvec,
     .pack_panels = pack_panels,
     .outer = outer,
+    .product = multiply,
+    .pack_columns = pack_columns,
+    .winograd_source = winograd_source,
+    .winograd_diff = winograd_diff,
+    .winograd_result = winograd_result,
+    .winograd_weights = winograd_weights,
+    .winograd_weights_back = winograd_weights_back,
     .norm_forward = norm_forward,
     .norm_backward = norm_backward,
     .depthwise_forward = depthwise_forward,

@@ -265,11 +265,6 @@ static bool is_empty(const leati_task *task) {
     return false;
 }
 
-int leati_own_inputs(const leati_task *task) {
-    bool reads = task->attrs->post.kinds & (LEATI_POST_NORM | LEATI_POST_ADD);
-    return task->input_count - (reads ? LEATI_POST_INPUTS : 0);
-}
-
 leat_status leati_session_addend(leati_session *s, const leati_task *task, leati_md dst, leati_dnnl_arg *args,
                                  int *count, leat_error *err) {
     if (!(task->attrs->post.kinds & LEATI_POST_ADD)) return LEAT_OK;

@@ -110,8 +110,6 @@ leat_status leati_session_fuse(leati_session *s, const leati_task *task, leati_m
 /* Adds the addend to a primitive's arguments, where there is one. */
 leat_status leati_session_addend(leati_session *s, const leati_task *task, leati_md dst, leati_dnnl_arg *args,
                                  int *count, leat_error *err);
-/* The number of the op's own inputs: what is fused reads those after them. */
-int leati_own_inputs(const leati_task *task);
 
 /* Begins a session, describes it under this thread count, and leaves *kernel zeroed unless it has calls. */
 leat_status leati_session_prepare(const leati_task *task, int threads, leati_kernel *kernel, char *why,

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions and their gradients by the source as products of matrices: a row for each pixel of the destination, which
+ * holds what lies under the window there, times packed weights.  For windows of one pixel that is the source itself,
+ * otherwise a block of it is gathered into the cache.  Bias, addition and function are done on the tiles in registers.
+ * Layer: backends/native. */
+#include "backends/native/conv.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/native/ops.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+enum {
+    ROWS = 96,  /* of a block, so that it stays in the second cache */
+    DEPTH = 512 /* of a panel of weights that stays in the first */
+};
+
+/* ---- Weights ---- */
+
+/* (taps, channels, filters) of the forward convolution as (taps, filters, channels), last tap first. */
+static void turn_weights(const leati_conv_state *s, const float *weights, float *to) {
+    int64_t channels = s->g.filters, filters = s->g.channels, lanes = s->isa->lanes, taps = s->g.taps;
+    int64_t stripes = channels / lanes;
+#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
+    for (int64_t i = 0; i < taps * stripes; i++) {
+        int64_t tap = i / stripes, c = i % stripes * lanes;
+        const float *from = weights + (tap * channels + c) * filters;
+        float *turned = to + (taps - 1 - tap) * channels * filters + c;
+        for (int64_t f = 0; f < filters; f += lanes)
+            s->isa->turn_square(turned + f * channels, channels, from + f, filters);
+    }
+}
+
+/* Weights times scale, and the bias that is left of the normalisation: (bias - mean) scale + beta. */
+static void fold_norm(const leati_conv_state *s, void *const *args, float *weights, float *bias) {
+    int64_t filters = s->g.filters, rows = s->g.taps * s->g.channels;
+    const float *from = args[1], *given = s->bias >= 0 ? args[s->bias] : NULL;
+    const float *gamma = args[s->post + LEATI_POST_GAMMA], *beta = args[s->post + LEATI_POST_BETA];
+    const float *mean = args[s->post + LEATI_POST_MEAN], *variance = args[s->post + LEATI_POST_VARIANCE];
+    for (int64_t o = 0; o < filters; o++)
+        bias[o] = (float)((gamma ? (double)gamma[o] : 1) / sqrt((double)variance[o] + (double)s->epsilon));
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t o = 0; o < filters; o++) weights[row * filters + o] = from[row * filters + o] * bias[o];
+    for (int64_t o = 0; o < filters; o++) {
+        double before = (given ? (double)given[o] : 0) - (double)mean[o];
+        bias[o] = (float)(before * (double)bias[o] + (beta ? (double)beta[o] : 0));
+    }
+}
+
+leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *kernel, void *const *args,
+                                const leati_run *run, leati_conv_packer pack) {
+    float *changed = run->scratch, *packed = run->pack;
+    size_t weights = s->norm || s->turned ? leati_conv_line(s->g.taps * s->g.channels * s->g.filters) : 0;
+    size_t folded = s->norm ? leati_conv_line(s->g.filters) : 0;
+    if (!packed)
+        packed = (float *)run->scratch + (kernel->scratch_bytes - kernel->pack_bytes) / sizeof(float);
+    if (!run->pack || !run->packed) {
+        if (s->norm) fold_norm(s, args, changed, packed);
+        if (s->turned) turn_weights(s, args[1], changed);
+        pack(s, s->norm || s->turned ? changed : args[1], packed + folded);
+    }
+    bool adds = s->post >= 0 && args[s->post + LEATI_POST_ADDEND];
+    return (leati_conv_run){.src = args[0],
+                            .bias = s->norm        ? packed
+                                    : s->bias >= 0 ? args[s->bias]
+                                                   : NULL,
+                            .addend = adds ? args[s->post + LEATI_POST_ADDEND] : NULL,
+                            .packed = packed + folded,
+                            .dst = args[s->dst],
+                            .buffers = changed + weights};
+}
+
+/* ---- What all have in common ---- */
+
+/* A gradient's geometry as that of the convolution that computes it. */
+static void turn_geometry(leati_geometry *g) {
+    leati_geometry f = *g;
+    g->channels = f.filters;
+    g->filters = f.channels;
+    g->out_pixels = f.batch;
+    for (int i = 0; i < 3; i++) {
+        g->in[i] = f.out[i];
+        g->out[i] = f.in[i];
+        g->pad_before[i] = (f.kernel[i] - 1) * f.dilation[i] - f.pad_before[i];
+        g->pad_after[i] = (f.kernel[i] - 1) * f.dilation[i] - f.pad_after[i];
+        g->out_pixels *= g->out[i];
+    }
+}
+
+static bool has_steps(const leati_geometry *g) {
+    return g->stride[0] > 1 || g->stride[1] > 1 || g->stride[2] > 1;
+}
+
+static bool has_padding(const leati_geometry *g) {
+    for (int i = 0; i < 3; i++)
+        if (g->pad_before[i] != 0 || g->pad_after[i] != 0) return true;
+    return false;
+}
+
+static const char *reason_against(const leati_geometry *g, const leati_native_isa *isa, bool turned) {
+    if (g->groups > 1) return "groups";
+    if (isa->lanes > 8) return "oneDNN reaches the peak with AVX-512";
+    if (g->filters % isa->panel || (turned && g->channels % isa->lanes))
+        return "channels or filters that are not whole panels";
+    if (g->taps * g->channels < 32) return "few products to a sum";
+    if (g->out_pixels == 0) return "an empty tensor";
+    if (turned && has_steps(g) && (g->taps > 1 || has_padding(g))) return "a gradient with gaps";
+    return NULL;
+}
+
+leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, leati_kernel *kernel, char *why,
+                             leat_error *err) {
+    const leati_native_isa *isa = leati_native_isa_of();
+    bool turned = task->op == LEATI_OP_CONV_BWD_DATA;
+    int own = leati_own_inputs(task);
+    uint32_t kinds = task->attrs->post.kinds;
+    leati_geometry g;
+    *out = NULL;
+    LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
+    int64_t sums = g.out_pixels;
+    if (turned) turn_geometry(&g);
+    const char *against = reason_against(&g, isa, turned);
+    if (against) {
+        snprintf(why, LEATI_REASON_BYTES, "%s", against);
+        return LEAT_OK;
+    }
+    leati_conv_state *s = leati_calloc(1, sizeof *s);
+    if (!s) return leati_fail_memory(err, sizeof *s, "a convolution");
+    *s = (leati_conv_state){.g = g, .isa = isa, .turned = turned, .threads = task->threads};
+    s->bias = !turned && own > 2 && task->inputs[2].rank >= 0 ? 2 : -1;
+    s->post = task->input_count > own ? own : -1;
+    s->dst = task->input_count;
+    s->norm = kinds & LEATI_POST_NORM;
+    s->has_f = kinds & LEATI_POST_FUNCTION;
+    s->f = task->attrs->post.function;
+    s->epsilon = task->attrs->post.epsilon;
+    if (2.0 * (double)sums * (double)g.taps * (double)g.channels * (double)g.filters < 3e6)
+        s->threads = 1; /* as backends/onednn does */
+    kernel->state = s;
+    kernel->destroy = leati_free;
+    *out = s;
+    return LEAT_OK;
+}
+
+void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t most) {
+    int64_t panels = s->g.filters / s->isa->panel, wanted = s->threads > 1 ? 2 * s->threads : 1;
+    s->blocks = leati_ceil_div(rows, most);
+    s->block = leati_ceil_div(rows, s->blocks);
+    s->blocks = leati_ceil_div(rows, s->block);
+    s->parts = leati_ceil_div(wanted, s->blocks);
+    if (s->parts > panels) s->parts = panels;
+}
+
+void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, const char *way, size_t floats) {
+    size_t weights = s->norm || s->turned ? leati_conv_line(s->g.taps * s->g.channels * s->g.filters) : 0;
+    s->buffer = leati_conv_line((int64_t)s->buffer);
+    kernel->pack_bytes =
+        (leati_conv_line((int64_t)floats) + (s->norm ? leati_conv_line(s->g.filters) : 0)) * sizeof(float);
+    kernel->scratch_bytes = (weights + s->buffer * (size_t)s->threads) * sizeof(float) + kernel->pack_bytes;
+    kernel->pack_inputs = 1u << 1;
+    for (int i = 2; s->norm && i <= s->post + LEATI_POST_VARIANCE; i++) kernel->pack_inputs |= 1u << i;
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native %s%s", way, s->isa->name);
+    snprintf(kernel->pack_key, sizeof kernel->pack_key, "native %s%s%s %lldx%lld%s%.9g", way, s->isa->name,
+             s->turned ? " turned" : "", (long long)s->g.channels, (long long)s->g.filters,
+             s->norm ? " norm " : " ", (double)(s->norm ? s->epsilon : 0));
+    snprintf(kernel->layout, sizeof kernel->layout, "nhwc weights %s%d columns",
+             *way ? "16 x panels of " : "panels of ", (int)s->isa->panel);
+}
+
+void leati_conv_gather(const leati_geometry *g, const float *src, int64_t tap, int64_t first, int64_t count,
+                       int64_t from, int64_t width, float *to, int64_t to_row) {
+    int64_t at[3], shift[3], rest = first;
+    for (int i = 2; i >= 0; i--) {
+        at[i] = rest % g->out[i];
+        rest /= g->out[i];
+        shift[i] = tap % g->kernel[i] * g->dilation[i] - g->pad_before[i];
+        tap /= g->kernel[i];
+    }
+    for (; count > 0; count--, to += to_row) {
+        int64_t pixel = rest;
+        bool inside = true;
+        for (int i = 0; i < 3; i++) {
+            int64_t place = at[i] * g->stride[i] + shift[i];
+            inside = inside && place >= 0 && place < g->in[i];
+            pixel = pixel * g->in[i] + place;
+        }
+        if (inside)
+            memcpy(to, src + pixel * g->channels + from, (size_t)width * sizeof *to);
+        else
+            memset(to, 0, (size_t)width * sizeof *to);
+        for (int i = 2; i >= 0 && ++at[i] == g->out[i]; i--) {
+            at[i] = 0;
+            if (i == 0) rest++;
+        }
+    }
+}
+
+/* ---- Products ---- */
+
+static void pack(const leati_conv_state *s, const float *weights, float *packed) {
+    int64_t rows = s->g.taps * s->g.channels, filters = s->g.filters, panel = s->isa->panel;
+#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
+    for (int64_t j = 0; j < filters / panel; j++)
+        s->isa->pack_columns(weights, filters, rows, j * panel, (j + 1) * panel, packed, rows * panel, NULL);
+}
+
+/* Whether rows of the product are pixels of the source as they lie. */
+static bool is_flat(const leati_conv_state *s) {
+    return s->g.taps == 1 && !has_padding(&s->g) && (s->spread || !has_steps(&s->g));
+}
+
+/* Row `row` of the product as a pixel of the destination of a gradient that has gaps. */
+static int64_t spread_pixel(const leati_geometry *g, int64_t row) {
+    int64_t at[3];
+    for (int i = 2; i >= 0; i--) {
+        at[i] = row % g->in[i] * g->stride[i];
+        row /= g->in[i];
+    }
+    return ((row * g->out[0] + at[0]) * g->out[1] + at[1]) * g->out[2] + at[2];
+}
+
+static void compute(const leati_conv_state *s, const leati_conv_run *r, int64_t task, float *buffer) {
+    const leati_geometry *g = &s->g;
+    int64_t rows = s->spread ? g->batch * g->in[0] * g->in[1] * g->in[2] : g->out_pixels;
+    int64_t panel = s->isa->panel, depth = g->taps * g->channels, chunks = leati_ceil_div(depth, DEPTH);
+    int64_t first = task / s->parts * s->block, part = task % s->parts, panels = g->filters / panel;
+    int64_t from = panels * part / s->parts * panel, to = panels * (part + 1) / s->parts * panel;
+    leati_product p = {.a = r->src + first * g->channels, .a_row = g->channels, .a_depth = 1};
+    p.rows = rows - first < s->block ? rows - first : s->block;
+    p.columns = to - from;
+    p.c = s->spread ? buffer : r->dst + first * g->filters + from;
+    p.c_row = s->spread ? p.columns : g->filters;
+    if (!is_flat(s)) {
+        p.a = buffer;
+        p.a_row = depth + 16;
+        for (int64_t tap = 0; tap < g->taps; tap++)
+            leati_conv_gather(g, r->src, tap, first, p.rows, 0, g->channels, buffer + tap * g->channels,
+                              p.a_row);
+    }
+    p.b_panel = depth * panel;
+    p.from_row = g->filters;
+    p.from = r->addend ? r->addend + first * g->filters + from : NULL;
+    p.bias = r->bias ? r->bias + from : NULL;
+    const float *a = p.a, *b = r->packed + from * depth;
+    for (int64_t i = 0; i < chunks; i++) {
+        int64_t k = depth * i / chunks;
+        p.a = a + k;
+        p.b = b + k * panel;
+        p.depth = depth * (i + 1) / chunks - k;
+        p.f = s->has_f && i == chunks - 1 ? &s->f : NULL;
+        s->isa->product(&p);
+        p.from = p.c;
+        p.from_row = p.c_row;
+        p.bias = NULL;
+    }
+    for (int64_t i = 0; s->spread && i < p.rows; i++)
+        memcpy(r->dst + spread_pixel(g, first + i) * g->filters + from, buffer + i * p.c_row,
+               (size_t)p.columns * sizeof(float));
+}
+
+/* Zeros where a gradient has gaps. */
+static void clear(const leati_conv_state *s, float *dst) {
+    int64_t rows = s->g.batch * s->g.out[0] * s->g.out[1], row = s->g.out[2] * s->g.filters;
+#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
+    for (int64_t i = 0; i < rows; i++) memset(dst + i * row, 0, (size_t)row * sizeof *dst);
+}
+
+static leat_status run_products(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                                leat_error *err) {
+    const leati_conv_state *s = kernel->state;
+    leati_conv_run r = leati_conv_start(s, kernel, args, run, pack);
+    (void)err;
+    if (s->spread) clear(s, r.dst);
+#pragma omp parallel for num_threads(s->threads) schedule(dynamic, 1) if (s->threads > 1)
+    for (int64_t task = 0; task < s->blocks * s->parts; task++)
+        compute(s, &r, task, r.buffers + (size_t)omp_get_thread_num() * s->buffer);
+    return LEAT_OK;
+}
+
+static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    leati_conv_state *s = NULL;
+    LEATI_TRY(leati_conv_begin(&s, task, kernel, why, err));
+    if (!s) return LEAT_OK;
+    const leati_geometry *g = &s->g;
+    int64_t depth = g->taps * g->channels;
+    s->spread = s->turned && has_steps(g);
+    leati_conv_share(s, s->spread ? g->batch * g->in[0] * g->in[1] * g->in[2] : g->out_pixels, ROWS);
+    if (!is_flat(s)) s->buffer = (size_t)(s->block * (depth + 16));
+    if (s->spread) s->buffer = (size_t)(s->block * g->filters);
+    leati_conv_memory(s, kernel, "", (size_t)(depth * g->filters));
+    kernel->run = run_products;
+    return LEAT_OK;
+}
+
+leat_status leati_native_conv_product(const leati_task *task, leati_kernel *kernel, char *why,
+                                      leat_error *err) {
+    return prepare(task, kernel, why, err);
+}
+
+leat_status leati_native_conv_bwd_data_product(const leati_task *task, leati_kernel *kernel, char *why,
+                                               leat_error *err) {
+    return prepare(task, kernel, why, err);
+}

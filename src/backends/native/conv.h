@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the convolutions of backends/native have in common (conv.c). */
+#ifndef LEATI_BACKENDS_NATIVE_CONV_H
+#define LEATI_BACKENDS_NATIVE_CONV_H
+
+#include "backends/native/isa.h"
+#include "engine/backend.h"
+
+/* The gradient by the source of a convolution with stride 1 is a convolution, with the weights turned round. */
+typedef struct leati_conv_state {
+    leati_geometry g; /* of the convolution that is computed */
+    const leati_native_isa *isa;
+    leati_eltwise f;
+    float epsilon;
+    bool turned; /* weights are (taps, filters, channels), taps from last to first */
+    bool spread; /* computed at one pixel of each stride x stride, 0 at the others: a 1x1 gradient */
+    bool norm, has_f;
+    int threads, bias, post, dst; /* arguments; bias and post: -1 where absent */
+    int64_t block, blocks, parts; /* rows (or tiles) of a block, blocks, groups of columns of each */
+    size_t buffer;                /* floats of a thread's memory, before the weights' in scratch */
+} leati_conv_state;
+
+/* Fills a state and most of *kernel for CONV or CONV_BWD_DATA; *out stays NULL, with the reason, for what no kernel here
+ * takes.  The caller sets buffer, blocks, packed floats and kernel->run, and calls leati_conv_memory. */
+leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, leati_kernel *kernel, char *why,
+                             leat_error *err);
+
+/* Shares rows (of what is computed) among blocks of at most `most`, and these among groups of columns. */
+void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t most);
+
+/* Sets what the kernel needs: scratch, and `floats` of packed weights; names it. */
+void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, const char *way, size_t floats);
+
+/* What a run works with.  Weights are packed where they were not. */
+typedef struct leati_conv_run {
+    const float *src, *bias, *addend, *packed;
+    float *dst, *buffers;
+} leati_conv_run;
+typedef void (*leati_conv_packer)(const leati_conv_state *s, const float *weights, float *packed);
+leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *kernel, void *const *args,
+                                const leati_run *run, leati_conv_packer pack);
+
+/* Rows of `width` channels from channel `from` on: of what lies under tap `tap` at the pixels first to first + count - 1;
+ * zeros in the padding. */
+void leati_conv_gather(const leati_geometry *g, const float *src, int64_t tap, int64_t first, int64_t count,
+                       int64_t from, int64_t width, float *to, int64_t to_row);
+
+static inline int64_t leati_ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+/* The states' allocation rounded up to whole cache lines, in floats. */
+static inline size_t leati_conv_line(int64_t floats) {
+    return (size_t)(floats + 15) / 16 * 16;
+}
+
+/* Whether F(2x2, 3x3) computes it. */
+bool leati_winograd_fits(const leati_geometry *g, int64_t lanes);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The gradient of a convolution by its weights and bias, as products of matrices: what lies under a tap at each pixel,
+ * transposed, times the gradient of the destination; for 3x3 windows with stride 1 at the 16 places of Winograd's
+ * F(2x2, 3x3) instead of 9 taps, tile by tile (product.h).  Layer: backends/native. */
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/native/conv.h"
+#include "backends/native/ops.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+enum {
+    GROUP = 64,           /* channels of a product's rows */
+    PIXELS = 256,         /* gathered at a time by each thread */
+    STRETCH = 8 * PIXELS, /* packed at a time for all */
+    PLACES = LEATI_WINOGRAD_PLACES,
+    TILES = 256, /* at a time, where their numbers take no more than MOST_BYTES */
+    CHUNK = 8,
+    LINE = 16,
+    BIAS_PLACE = 5 /* whose number is the sum of a tile's pixels */
+};
+#define MOST_BYTES ((int64_t)16 << 20)
+
+typedef struct weights_state {
+    leati_geometry g;
+    const leati_native_isa *isa;
+    int threads;
+    int64_t groups, group; /* of channels: how many, how many channels each has at most */
+    int64_t parts;         /* of columns */
+    int64_t tiles;         /* at a time */
+} weights_state;
+
+/* The columns of part `part`. */
+typedef struct columns {
+    int64_t from, to;
+} columns;
+
+static columns columns_of(const weights_state *s, int64_t part, int64_t parts) {
+    int64_t panels = s->g.filters / s->isa->panel;
+    return (columns){panels * part / parts * s->isa->panel, panels * (part + 1) / parts * s->isa->panel};
+}
+
+static int64_t width_of(const weights_state *s, int64_t group) {
+    int64_t left = s->g.channels - group * s->group;
+    return left < s->group ? left : s->group;
+}
+
+/* ---- Tap by tap ---- */
+
+/* Pixels first to first + count - 1, of which diff_dst is packed: for one tap, group of channels and part of the columns. */
+static void add_pixels(const weights_state *s, const float *src, const float *packed, float *diff_weights,
+                       int64_t task, int64_t first, int64_t count, float *buffer) {
+    const leati_geometry *g = &s->g;
+    int64_t group = task / s->parts % s->groups, tap = task / s->parts / s->groups;
+    columns c = columns_of(s, task % s->parts, s->parts);
+    leati_product p = {.a = buffer, .a_row = 1, .a_depth = s->group, .c_row = g->filters};
+    p.c = diff_weights + (tap * g->channels + group * s->group) * g->filters + c.from;
+    p.rows = width_of(s, group);
+    p.columns = c.to - c.from;
+    p.b_panel = count * s->isa->panel;
+    p.from_row = g->filters;
+    for (int64_t done = 0; done < count; done += PIXELS) {
+        p.depth = count - done < PIXELS ? count - done : PIXELS;
+        p.b = packed + c.from * count + done * s->isa->panel;
+        p.from = first + done > 0 ? p.c : NULL;
+        leati_conv_gather(g, src, tap, first + done, p.depth, group * s->group, p.rows, buffer, s->group);
+        s->isa->product(&p);
+    }
+}
+
+static leat_status run_taps(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                            leat_error *err) {
+    const weights_state *s = kernel->state;
+    const leati_geometry *g = &s->g;
+    const float *src = args[0], *diff_dst = args[1];
+    float *diff_weights = args[2], *diff_bias = args[3];
+    float *packed = run->scratch, *buffers = packed + STRETCH * g->filters;
+    int64_t panels = g->filters / s->isa->panel;
+    (void)err;
+    if (diff_bias) memset(diff_bias, 0, (size_t)g->filters * sizeof *diff_bias);
+    for (int64_t first = 0; first < g->out_pixels; first += STRETCH) {
+        int64_t count = g->out_pixels - first < STRETCH ? g->out_pixels - first : STRETCH;
+#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
+        for (int64_t j = 0; j < panels; j++) {
+            columns c = columns_of(s, j, panels);
+            s->isa->pack_columns(diff_dst + first * g->filters, g->filters, count, c.from, c.to, packed,
+                                 count * s->isa->panel, diff_bias);
+        }
+#pragma omp parallel for num_threads(s->threads) schedule(dynamic, 1) if (s->threads > 1)
+        for (int64_t task = 0; task < g->taps * s->groups * s->parts; task++)
+            add_pixels(s, src, packed, diff_weights, task, first, count,
+                       buffers + omp_get_thread_num() * PIXELS * s->group);
+    }
+    return LEAT_OK;
+}
+
+/* ---- Winograd ---- */
+
+/* Where the numbers of a block of tiles lie. */
+typedef struct places {
+    leati_winograd src, diff;
+    float *sums, *diff_bias;
+} places;
+
+static places places_of(const weights_state *s, void *const *args, float *scratch) {
+    const leati_geometry *g = &s->g;
+    int64_t most = g->channels > g->filters ? g->channels : g->filters;
+    places p = {.sums = scratch + leati_conv_line(most), .diff_bias = args[3]};
+    p.src = (leati_winograd){.g = g,
+                             .image = args[0],
+                             .zeros = scratch,
+                             .parts = p.sums + PLACES * g->channels * g->filters,
+                             .group = s->group,
+                             .by_group = s->tiles * s->group,
+                             .by_place = s->groups * s->tiles * s->group + LINE};
+    p.diff = (leati_winograd){.g = g,
+                              .image = args[1],
+                              .zeros = scratch,
+                              .parts = p.src.parts + PLACES * p.src.by_place,
+                              .group = s->isa->panel,
+                              .by_group = s->tiles * s->isa->panel,
+                              .by_place = s->tiles * g->filters + LINE};
+    memset(scratch, 0, (size_t)most * sizeof *scratch);
+    if (p.diff_bias) memset(p.diff_bias, 0, (size_t)g->filters * sizeof(float));
+    return p;
+}
+
+/* The numbers of tiles first to last - 1, of a block that begins at `block`. */
+static void make_parts(const weights_state *s, const places *p, int64_t block, int64_t first, int64_t last) {
+    leati_winograd src = p->src, diff = p->diff;
+    src.first = diff.first = first;
+    src.last = diff.last = last;
+    src.parts += (first - block) * src.group;
+    diff.parts += (first - block) * diff.group;
+    s->isa->winograd_source(&src);
+    s->isa->winograd_diff(&diff);
+}
+
+static void add_bias(const weights_state *s, const places *p, columns c, int64_t count) {
+    for (int64_t j = c.from; j < c.to; j += s->isa->panel) {
+        const float *from = p->diff.parts + BIAS_PLACE * p->diff.by_place + j * s->tiles;
+        for (int64_t i = 0; i < count * s->isa->panel; i++) p->diff_bias[j + i % s->isa->panel] += from[i];
+    }
+}
+
+/* For one place, group of channels and part of the columns. */
+static void add_tiles(const weights_state *s, const places *p, int64_t task, bool first, int64_t count) {
+    const leati_geometry *g = &s->g;
+    int64_t group = task / s->parts % s->groups, place = task / s->parts / s->groups;
+    columns c = columns_of(s, task % s->parts, s->parts);
+    leati_product product = {.a = p->src.parts + place * p->src.by_place + group * p->src.by_group,
+                             .a_row = 1,
+                             .a_depth = s->group,
+                             .b = p->diff.parts + place * p->diff.by_place + c.from * s->tiles,
+                             .b_panel = p->diff.by_group,
+                             .c = p->sums + (place * g->channels + group * s->group) * g->filters + c.from,
+                             .c_row = g->filters,
+                             .rows = width_of(s, group),
+                             .columns = c.to - c.from,
+                             .depth = count,
+                             .from_row = g->filters};
+    product.from = first ? NULL : product.c;
+    s->isa->product(&product);
+    if (p->diff_bias && place == BIAS_PLACE && group == 0) add_bias(s, p, c, count);
+}
+
+static leat_status run_winograd(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                                leat_error *err) {
+    const weights_state *s = kernel->state;
+    const leati_geometry *g = &s->g;
+    int64_t all = leati_winograd_tiles(g), channels = g->channels;
+    places p = places_of(s, args, run->scratch);
+    (void)err;
+    for (int64_t first = 0; first < all; first += s->tiles) {
+        int64_t count = all - first < s->tiles ? all - first : s->tiles;
+#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
+        for (int64_t i = 0; i < count; i += CHUNK)
+            make_parts(s, &p, first, first + i, first + (i + CHUNK < count ? i + CHUNK : count));
+#pragma omp parallel for num_threads(s->threads) schedule(dynamic, 1) if (s->threads > 1)
+        for (int64_t task = 0; task < PLACES * s->groups * s->parts; task++)
+            add_tiles(s, &p, task, first == 0, count);
+    }
+#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
+    for (int64_t c = 0; c < channels; c += CHUNK)
+        s->isa->winograd_weights_back(p.sums, channels, g->filters, c,
+                                      c + CHUNK < channels ? c + CHUNK : channels, args[2]);
+    return LEAT_OK;
+}
+
+/* ---- Preparation ---- */
+
+static void share(weights_state *s, int64_t products) {
+    int64_t wanted = s->threads > 1 ? 2 * s->threads : 1, panels = s->g.filters / s->isa->panel;
+    s->group = s->g.channels < GROUP ? s->g.channels : GROUP;
+    s->groups = leati_ceil_div(s->g.channels, s->group);
+    s->parts = leati_ceil_div(wanted, products * s->groups);
+    if (s->parts > panels) s->parts = panels;
+}
+
+static void use_winograd(weights_state *s, leati_kernel *kernel) {
+    const leati_geometry *g = &s->g;
+    int64_t bytes = PLACES * (g->channels + g->filters) * (int64_t)sizeof(float),
+            all = leati_winograd_tiles(g);
+    int64_t most = g->channels > g->filters ? g->channels : g->filters;
+    share(s, PLACES);
+    s->tiles = MOST_BYTES / bytes < TILES ? MOST_BYTES / bytes : TILES;
+    if (s->tiles < 32) s->tiles = 32;
+    s->tiles = leati_ceil_div(all, leati_ceil_div(all, s->tiles));
+    size_t floats = leati_conv_line(most) +
+                    (size_t)(PLACES * (g->channels * g->filters +
+                                       s->tiles * (s->groups * s->group + g->filters) + 2 * (int64_t)LINE));
+    kernel->scratch_bytes = floats * sizeof(float);
+    kernel->run = run_winograd;
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native winograd %s", s->isa->name);
+}
+
+static void use_taps(weights_state *s, leati_kernel *kernel) {
+    share(s, s->g.taps);
+    kernel->scratch_bytes = (size_t)(STRETCH * s->g.filters + s->threads * PIXELS * s->group) * sizeof(float);
+    kernel->run = run_taps;
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", s->isa->name);
+}
+
+static const char *reason_against(const leati_geometry *g, const leati_native_isa *isa, uint32_t unused) {
+    if (unused & 1) return "the bias alone";
+    if (g->groups > 1) return "groups";
+    if (isa->lanes > 8) return "oneDNN reaches the peak with AVX-512";
+    if (g->filters % isa->panel) return "filters that are not whole panels";
+    if (g->channels < 8) return "few channels";
+    if (g->out_pixels == 0) return "an empty tensor";
+    return NULL;
+}
+
+static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool winograd, char *why,
+                           leat_error *err) {
+    const leati_native_isa *isa = leati_native_isa_of();
+    leati_geometry g;
+    LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
+    const char *against = reason_against(&g, isa, task->unused);
+    if (!against && winograd && !leati_winograd_fits(&g, isa->lanes)) against = "not 3x3 with stride 1";
+    if (against) {
+        snprintf(why, LEATI_REASON_BYTES, "%s", against);
+        return LEAT_OK;
+    }
+    weights_state *s = leati_calloc(1, sizeof *s);
+    if (!s) return leati_fail_memory(err, sizeof *s, "a convolution's gradient");
+    *s = (weights_state){.g = g, .isa = isa, .threads = task->threads};
+    if (2.0 * (double)g.out_pixels * (double)g.taps * (double)g.channels * (double)g.filters < 3e6)
+        s->threads = 1; /* as backends/onednn does */
+    kernel->state = s;
+    kernel->destroy = leati_free;
+    if (winograd)
+        use_winograd(s, kernel);
+    else
+        use_taps(s, kernel);
+    return LEAT_OK;
+}
+
+leat_status leati_native_conv_bwd_weights_winograd(const leati_task *task, leati_kernel *kernel, char *why,
+                                                   leat_error *err) {
+    return prepare(task, kernel, true, why, err);
+}
+
+leat_status leati_native_conv_bwd_weights_product(const leati_task *task, leati_kernel *kernel, char *why,
+                                                  leat_error *err) {
+    return prepare(task, kernel, false, why, err);
+}

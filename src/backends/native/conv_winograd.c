@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* 3x3 convolutions with stride 1, and their gradients by the source, by Winograd's F(2x2, 3x3) (product.h).  A block of
+ * tiles goes through all three steps while it is in the cache.  Layer: backends/native. */
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/native/conv.h"
+#include "backends/native/ops.h"
+#include "base/error.h"
+
+enum { PLACES = LEATI_WINOGRAD_PLACES, TILES = 48, LINE = 16 };
+
+bool leati_winograd_fits(const leati_geometry *g, int64_t lanes) {
+    for (int i = 0; i < 3; i++)
+        if (g->stride[i] > 1 || g->dilation[i] > 1 || g->kernel[i] != (i ? 3 : 1)) return false;
+    return g->in[0] == 1 && g->out[0] == 1 && g->channels % lanes == 0 && g->channels >= 16;
+}
+
+static void pack(const leati_conv_state *s, const float *weights, float *packed) {
+    int64_t channels = s->g.channels;
+#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
+    for (int64_t c = 0; c < channels; c += 4)
+        s->isa->winograd_weights(weights, channels, s->g.filters, c, c + 4 < channels ? c + 4 : channels,
+                                 packed);
+}
+
+static void compute(const leati_conv_state *s, const leati_conv_run *r, int64_t task, float *buffer) {
+    const leati_geometry *g = &s->g;
+    int64_t tiles = leati_winograd_tiles(g), panels = g->filters / s->isa->panel, part = task % s->parts;
+    int64_t from = panels * part / s->parts * s->isa->panel,
+            to = panels * (part + 1) / s->parts * s->isa->panel;
+    leati_winograd w = {.g = g, .first = task / s->parts * s->block, .image = r->src, .zeros = buffer};
+    w.last = w.first + s->block < tiles ? w.first + s->block : tiles;
+    w.parts = buffer + leati_conv_line(g->channels);
+    w.group = g->channels;
+    w.by_place = s->block * g->channels + LINE;
+    memset(buffer, 0, (size_t)g->channels * sizeof *buffer);
+    s->isa->winograd_source(&w);
+    float *made = w.parts + PLACES * w.by_place;
+    int64_t made_place = s->block * (to - from) + LINE;
+    for (int64_t place = 0; place < PLACES; place++) {
+        leati_product p = {.a = w.parts + place * w.by_place,
+                           .b = r->packed + (place * g->filters + from) * g->channels,
+                           .c = made + place * made_place,
+                           .rows = w.last - w.first,
+                           .columns = to - from,
+                           .depth = g->channels,
+                           .a_row = g->channels,
+                           .a_depth = 1,
+                           .b_panel = g->channels * s->isa->panel,
+                           .c_row = to - from};
+        s->isa->product(&p);
+    }
+    w.parts = made;
+    w.by_place = made_place;
+    w.group = w.columns = to - from;
+    w.from = from;
+    w.bias = r->bias;
+    w.addend = r->addend;
+    w.dst = r->dst;
+    w.f = s->has_f ? &s->f : NULL;
+    s->isa->winograd_result(&w);
+}
+
+static leat_status run_winograd(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                                leat_error *err) {
+    const leati_conv_state *s = kernel->state;
+    leati_conv_run r = leati_conv_start(s, kernel, args, run, pack);
+    (void)err;
+#pragma omp parallel for num_threads(s->threads) schedule(dynamic, 1) if (s->threads > 1)
+    for (int64_t task = 0; task < s->blocks * s->parts; task++)
+        compute(s, &r, task, r.buffers + (size_t)omp_get_thread_num() * s->buffer);
+    return LEAT_OK;
+}
+
+static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    leati_conv_state *s = NULL;
+    leati_geometry g;
+    LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
+    if (!leati_winograd_fits(&g, leati_native_isa_of()->lanes)) {
+        snprintf(why, LEATI_REASON_BYTES, "not 3x3 with stride 1");
+        return LEAT_OK;
+    }
+    LEATI_TRY(leati_conv_begin(&s, task, kernel, why, err));
+    if (!s) return LEAT_OK;
+    int64_t channels = s->g.channels, filters = s->g.filters;
+    leati_conv_share(s, leati_winograd_tiles(&s->g), TILES);
+    s->buffer =
+        leati_conv_line(channels) + (size_t)(PLACES * (s->block * (channels + filters) + 2 * (int64_t)LINE));
+    leati_conv_memory(s, kernel, "winograd ", (size_t)(PLACES * channels * filters));
+    kernel->run = run_winograd;
+    return LEAT_OK;
+}
+
+leat_status leati_native_conv_winograd(const leati_task *task, leati_kernel *kernel, char *why,
+                                       leat_error *err) {
+    return prepare(task, kernel, why, err);
+}
+
+leat_status leati_native_conv_bwd_data_winograd(const leati_task *task, leati_kernel *kernel, char *why,
+                                                leat_error *err) {
+    return prepare(task, kernel, why, err);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the convolutions of backends/native hand to the code that is compiled once per instruction set. */
+#ifndef LEATI_BACKENDS_NATIVE_PRODUCT_H
+#define LEATI_BACKENDS_NATIVE_PRODUCT_H
+
+#include "engine/geometry.h"
+
+/* c (rows, columns) = f(a b + from + bias).  Element (i, k) of a is a[i * a_row + k * a_depth].  b lies in panels of
+ * isa->panel columns, of which columns is a multiple.  from (NULL: 0), rows from_row apart, may be c. */
+typedef struct leati_product {
+    const float *a, *b, *from, *bias;
+    float *c;
+    int64_t rows, columns, depth, a_row, a_depth, b_panel, c_row, from_row;
+    const leati_eltwise *f; /* NULL: none */
+} leati_product;
+
+/* Winograd's F(2x2, 3x3) (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016): a tile is 2x2 pixels
+ * of the destination, which depend on 4x4 of the source.  16 numbers stand for either, places 0 to 15, and the convolution
+ * is a product of matrices at each place: 16 multiplications for what takes 36.  Tiles are numbered along rows, images. */
+typedef struct leati_winograd {
+    const leati_geometry *g;
+    int64_t first, last;        /* tiles */
+    const float *image, *zeros; /* what is read, and as many zeros as it has channels */
+    float *parts;               /* of tile `first` on; element (place, group, tile, channel of the group) */
+    int64_t by_place, by_group, group;
+    int64_t from, columns; /* winograd_result: the filters, of which parts has `columns` */
+    const float *bias, *addend;
+    const leati_eltwise *f;
+    float *dst;
+} leati_winograd;
+#define LEATI_WINOGRAD_PLACES 16
+
+static inline int64_t leati_winograd_tiles(const leati_geometry *g) {
+    return g->batch * ((g->out[1] + 1) / 2) * ((g->out[2] + 1) / 2);
+}
+
+#endif
