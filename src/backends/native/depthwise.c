@@ -7,6 +7,7 @@
 
 #include "backends/native/isa.h"
 #include "backends/native/ops.h"
+#include "backends/native/share.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -17,60 +18,69 @@ typedef struct depthwise_state {
 } depthwise_state;
 
 /* Threads share the samples. */
+static void run_forward_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
+    const depthwise_state *s = kernel->state;
+    (void)run;
+    leati_depthwise_job job = {.geometry = &s->g,
+                               .src = args[0],
+                               .weights = args[1],
+                               .bias = s->inputs > 2 ? args[2] : NULL,
+                               .dst = args[s->inputs],
+                               .first = s->g.batch * t / s->threads,
+                               .last = s->g.batch * (t + 1) / s->threads};
+    s->isa->depthwise_forward(&job);
+}
+
 static leat_status run_forward(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                leat_error *err) {
     const depthwise_state *s = kernel->state;
-    (void)run, (void)err;
-#pragma omp parallel for num_threads(s->threads) schedule(static, 1) if (s->threads > 1)
-    for (int t = 0; t < s->threads; t++) {
-        leati_depthwise_job job = {.geometry = &s->g,
-                                   .src = args[0],
-                                   .weights = args[1],
-                                   .bias = s->inputs > 2 ? args[2] : NULL,
-                                   .dst = args[s->inputs],
-                                   .first = s->g.batch * t / s->threads,
-                                   .last = s->g.batch * (t + 1) / s->threads};
-        s->isa->depthwise_forward(&job);
-    }
+    (void)err;
+    leati_share(s->threads, run_forward_part, kernel, args, run);
     return LEAT_OK;
 }
 
 /* Threads share the channels. */
+static void run_bwd_weights_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
+    const depthwise_state *s = kernel->state;
+    int64_t blocks = (s->g.channels + LEATI_DEPTHWISE_CHANNELS - 1) / LEATI_DEPTHWISE_CHANNELS;
+    (void)run;
+    int64_t last = blocks * (t + 1) / s->threads * LEATI_DEPTHWISE_CHANNELS;
+    leati_depthwise_job job = {.geometry = &s->g,
+                               .src = args[0],
+                               .diff_dst = args[1],
+                               .diff_weights = args[2],
+                               .diff_bias = args[3],
+                               .first = blocks * t / s->threads * LEATI_DEPTHWISE_CHANNELS,
+                               .last = last < s->g.channels ? last : s->g.channels};
+    s->isa->depthwise_bwd_weights(&job);
+}
+
 static leat_status run_bwd_weights(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                    leat_error *err) {
     const depthwise_state *s = kernel->state;
-    int64_t blocks = (s->g.channels + LEATI_DEPTHWISE_CHANNELS - 1) / LEATI_DEPTHWISE_CHANNELS;
-    (void)run, (void)err;
-#pragma omp parallel for num_threads(s->threads) schedule(static, 1) if (s->threads > 1)
-    for (int t = 0; t < s->threads; t++) {
-        int64_t last = blocks * (t + 1) / s->threads * LEATI_DEPTHWISE_CHANNELS;
-        leati_depthwise_job job = {.geometry = &s->g,
-                                   .src = args[0],
-                                   .diff_dst = args[1],
-                                   .diff_weights = args[2],
-                                   .diff_bias = args[3],
-                                   .first = blocks * t / s->threads * LEATI_DEPTHWISE_CHANNELS,
-                                   .last = last < s->g.channels ? last : s->g.channels};
-        s->isa->depthwise_bwd_weights(&job);
-    }
+    (void)err;
+    leati_share(s->threads, run_bwd_weights_part, kernel, args, run);
     return LEAT_OK;
 }
 
 /* Threads share the samples. */
+static void run_bwd_data_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
+    const depthwise_state *s = kernel->state;
+    (void)run;
+    leati_depthwise_job job = {.geometry = &s->g,
+                               .diff_dst = args[0],
+                               .weights = args[1],
+                               .diff_src = args[2],
+                               .first = s->g.batch * t / s->threads,
+                               .last = s->g.batch * (t + 1) / s->threads};
+    s->isa->depthwise_bwd_data(&job);
+}
+
 static leat_status run_bwd_data(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                 leat_error *err) {
     const depthwise_state *s = kernel->state;
-    (void)run, (void)err;
-#pragma omp parallel for num_threads(s->threads) schedule(static, 1) if (s->threads > 1)
-    for (int t = 0; t < s->threads; t++) {
-        leati_depthwise_job job = {.geometry = &s->g,
-                                   .diff_dst = args[0],
-                                   .weights = args[1],
-                                   .diff_src = args[2],
-                                   .first = s->g.batch * t / s->threads,
-                                   .last = s->g.batch * (t + 1) / s->threads};
-        s->isa->depthwise_bwd_data(&job);
-    }
+    (void)err;
+    leati_share(s->threads, run_bwd_data_part, kernel, args, run);
     return LEAT_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "backends/native/isa.h"
 #include "backends/native/ops.h"
 #include "backends/native/ranges.h"
+#include "backends/native/share.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -26,22 +27,36 @@ static leati_norm_job job_of(const norm_state *s, void *scratch, int t) {
     return job;
 }
 
+static void run_forward_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
+    const norm_state *s = kernel->state;
+    leati_norm_job job = job_of(s, run->scratch, t);
+    job.src = args[0];
+    job.gamma = args[1];
+    job.beta = args[2];
+    job.dst = args[3];
+    job.mean = args[4];
+    job.inverse = args[5];
+    s->isa->norm_forward(&job, s->shape.rows * t / s->threads, s->shape.rows * (t + 1) / s->threads);
+}
+
 static leat_status run_forward(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                leat_error *err) {
     const norm_state *s = kernel->state;
     (void)err;
-#pragma omp parallel for num_threads(s->threads) schedule(static, 1) if (s->threads > 1)
-    for (int t = 0; t < s->threads; t++) {
-        leati_norm_job job = job_of(s, run->scratch, t);
-        job.src = args[0];
-        job.gamma = args[1];
-        job.beta = args[2];
-        job.dst = args[3];
-        job.mean = args[4];
-        job.inverse = args[5];
-        s->isa->norm_forward(&job, s->shape.rows * t / s->threads, s->shape.rows * (t + 1) / s->threads);
-    }
+    leati_share(s->threads, run_forward_part, kernel, args, run);
     return LEAT_OK;
+}
+
+static void run_backward_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
+    const norm_state *s = kernel->state;
+    leati_norm_job job = job_of(s, run->scratch, t);
+    job.src = args[0];
+    job.gamma = args[1];
+    job.mean = args[2];
+    job.inverse = args[3];
+    job.diff_dst = args[4];
+    job.dst = args[5];
+    s->isa->norm_backward(&job, s->shape.rows * t / s->threads, s->shape.rows * (t + 1) / s->threads);
 }
 
 static leat_status run_backward(const leati_kernel *kernel, void *const *args, const leati_run *run,
@@ -50,17 +65,7 @@ static leat_status run_backward(const leati_kernel *kernel, void *const *args, c
     int64_t channels = s->shape.channels;
     float *diff_gamma = args[6], *diff_beta = args[7];
     (void)err;
-#pragma omp parallel for num_threads(s->threads) schedule(static, 1) if (s->threads > 1)
-    for (int t = 0; t < s->threads; t++) {
-        leati_norm_job job = job_of(s, run->scratch, t);
-        job.src = args[0];
-        job.gamma = args[1];
-        job.mean = args[2];
-        job.inverse = args[3];
-        job.diff_dst = args[4];
-        job.dst = args[5];
-        s->isa->norm_backward(&job, s->shape.rows * t / s->threads, s->shape.rows * (t + 1) / s->threads);
-    }
+    leati_share(s->threads, run_backward_part, kernel, args, run);
     for (int64_t c = 0; c < channels; c++) {
         double by_gamma = 0, by_beta = 0;
         for (int t = 0; t < s->threads; t++) {

@@ -8,6 +8,7 @@
 
 #include "backends/native/isa.h"
 #include "backends/native/ops.h"
+#include "backends/native/share.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/infer.h"
@@ -263,13 +264,17 @@ static void join_rows(const concat_state *s, void *const *args, int64_t first, i
         }
 }
 
+static void run_concat_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
+    const concat_state *s = kernel->state;
+    (void)run;
+    join_rows(s, args, s->rows * t / s->threads, s->rows * (t + 1) / s->threads);
+}
+
 static leat_status run_concat(const leati_kernel *kernel, void *const *args, const leati_run *run,
                               leat_error *err) {
     const concat_state *s = kernel->state;
-    (void)run, (void)err;
-#pragma omp parallel for num_threads(s->threads) schedule(static, 1) if (s->threads > 1)
-    for (int t = 0; t < s->threads; t++)
-        join_rows(s, args, s->rows * t / s->threads, s->rows * (t + 1) / s->threads);
+    (void)err;
+    leati_share(s->threads, run_concat_part, kernel, args, run);
     return LEAT_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends/native/ops.h"
+#include "backends/native/share.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/geometry.h"
@@ -84,13 +85,17 @@ static void gather_places(const patches_state *s, const float *src, float *dst, 
     }
 }
 
+static void run_patches_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
+    const patches_state *s = kernel->state;
+    (void)run;
+    gather_places(s, args[0], args[1], s->places * t / s->threads, s->places * (t + 1) / s->threads);
+}
+
 static leat_status run_patches(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                leat_error *err) {
     const patches_state *s = kernel->state;
-    (void)run, (void)err;
-#pragma omp parallel for num_threads(s->threads) schedule(static, 1) if (s->threads > 1)
-    for (int t = 0; t < s->threads; t++)
-        gather_places(s, args[0], args[1], s->places * t / s->threads, s->places * (t + 1) / s->threads);
+    (void)err;
+    leati_share(s->threads, run_patches_part, kernel, args, run);
     return LEAT_OK;
 }
 
@@ -113,13 +118,17 @@ static void add_samples(const patches_state *s, const float *diff_dst, float *di
     }
 }
 
+static void run_patches_bwd_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
+    const patches_state *s = kernel->state;
+    (void)run;
+    add_samples(s, args[0], args[1], s->g.batch * t / s->threads, s->g.batch * (t + 1) / s->threads);
+}
+
 static leat_status run_patches_bwd(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                    leat_error *err) {
     const patches_state *s = kernel->state;
-    (void)run, (void)err;
-#pragma omp parallel for num_threads(s->threads) schedule(static, 1) if (s->threads > 1)
-    for (int t = 0; t < s->threads; t++)
-        add_samples(s, args[0], args[1], s->g.batch * t / s->threads, s->g.batch * (t + 1) / s->threads);
+    (void)err;
+    leati_share(s->threads, run_patches_bwd_part, kernel, args, run);
     return LEAT_OK;
 }
 

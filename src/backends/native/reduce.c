@@ -5,6 +5,7 @@
 
 #include "backends/native/ops.h"
 #include "backends/native/ranges.h"
+#include "backends/native/share.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -51,19 +52,21 @@ static void describe(leati_range_state *s, const leati_task *task) {
         job->divisor = (double)(s->count * job->step) / (double)(s->count * job->inside);
 }
 
+static void run_rows_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
+    const leati_range_state *s = kernel->state;
+    double *sums = run->scratch;
+    leati_range_job job = s->job;
+    job.in[0] = args[0];
+    job.out[0] = args[1];
+    job.sums = sums + t * job.inside;
+    s->range(&job, s->count * t / s->threads, s->count * (t + 1) / s->threads);
+}
+
 static leat_status run_rows(const leati_kernel *kernel, void *const *args, const leati_run *run,
                             leat_error *err) {
     const leati_range_state *s = kernel->state;
-    double *sums = run->scratch;
     (void)err;
-#pragma omp parallel for num_threads(s->threads) schedule(static, 1) if (s->threads > 1)
-    for (int t = 0; t < s->threads; t++) {
-        leati_range_job job = s->job;
-        job.in[0] = args[0];
-        job.out[0] = args[1];
-        job.sums = sums + t * job.inside;
-        s->range(&job, s->count * t / s->threads, s->count * (t + 1) / s->threads);
-    }
+    leati_share(s->threads, run_rows_part, kernel, args, run);
     return LEAT_OK;
 }
 
