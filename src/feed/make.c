@@ -184,8 +184,7 @@ static leat_status get_samples(leati_maker *maker, leati_slot *slot, leat_rng *r
     int64_t most = sequence->spec.batch_size, first = job->position.index * most, left = job->samples - first;
     slot->batch.size = left < most ? left : most;
     for (int i = 0; i < slot->batch.tensor_count; ++i) slot->batch.tensors[i].shape[0] = slot->batch.size;
-    for (int64_t i = 0; i < slot->batch.size; ++i)
-        maker->numbers[i] = leati_permutation_at(&maker->permutation, first + i);
+    leati_permutation_range(&maker->permutation, first, slot->batch.size, maker->numbers);
     return sequence->get_samples(sequence->user, maker->numbers, slot->batch.size, rng, &slot->batch, err);
 }
 

@@ -74,6 +74,18 @@ int64_t leati_permutation_at(leati_permutation *p, int64_t position) {
     return (int64_t)(p->run_start + leati_shuffle_at(&p->whole, at - p->run_start));
 }
 
+void leati_permutation_range(leati_permutation *p, int64_t first, int64_t count, int64_t *out) {
+    uint64_t to[64];
+    while (count > 0 && p->shuffle != LEAT_SHUFFLE_NONE && p->shuffle != LEAT_SHUFFLE_WINDOW) {
+        int64_t some = count < 64 ? count : 64;
+        leati_shuffle_range(&p->whole, (uint64_t)first, some, to);
+        for (int64_t i = 0; i < some; ++i) *out++ = (int64_t)to[i];
+        first += some;
+        count -= some;
+    }
+    for (; count > 0; --count) *out++ = leati_permutation_at(p, first++);
+}
+
 /* How many batches a rank gets of those that `world` shares evenly or not. */
 static int64_t share(const leati_order *order) {
     int64_t even = order->total / order->world, rest = order->total % order->world;

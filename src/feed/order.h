@@ -34,6 +34,9 @@ void leati_permutation_init(leati_permutation *permutation, const leati_order_ru
 /* Where position (< length) goes. */
 int64_t leati_permutation_at(leati_permutation *permutation, int64_t position);
 
+/* The same for `count` positions from `first` on. */
+void leati_permutation_range(leati_permutation *permutation, int64_t first, int64_t count, int64_t *out);
+
 /* The batches of one rank in one pass. */
 typedef struct leati_order {
     int rank, world;

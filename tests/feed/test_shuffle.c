@@ -28,6 +28,19 @@ static void every_length_is_permuted(void **state) {
     }
 }
 
+static void a_range_is_its_positions(void **state) {
+    (void)state;
+    uint64_t all[100];
+    leati_shuffle shuffle;
+    leati_shuffle_init(&shuffle, 11, 1000);
+    for (uint64_t first = 0; first < 900; first += 37)
+        for (int64_t count = 0; count <= 100; count += 9) {
+            leati_shuffle_range(&shuffle, first, count, all);
+            for (int64_t i = 0; i < count; ++i)
+                assert_int_equal(all[i], leati_shuffle_at(&shuffle, first + (uint64_t)i));
+        }
+}
+
 /* Each of the 24 orders of four batches, over 24,000 passes: chi-square with 23 degrees of freedom. */
 static void small_orders_are_equally_likely(void **state) {
     (void)state;
@@ -98,9 +111,9 @@ static void order_depends_on_seed_and_pass(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_length_is_permuted),       cmocka_unit_test(small_orders_are_equally_likely),
-        cmocka_unit_test(places_are_equally_likely),      cmocka_unit_test(neighbours_do_not_stay_neighbours),
-        cmocka_unit_test(order_depends_on_seed_and_pass),
+        cmocka_unit_test(every_length_is_permuted),          cmocka_unit_test(a_range_is_its_positions),
+        cmocka_unit_test(small_orders_are_equally_likely),   cmocka_unit_test(places_are_equally_likely),
+        cmocka_unit_test(neighbours_do_not_stay_neighbours), cmocka_unit_test(order_depends_on_seed_and_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
