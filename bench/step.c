@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The time of one training step or one prediction, through the public interface:
- *     bench_step MODEL train|predict|first BATCH [THREADS [SECONDS]]
- * MODEL is mlp (64-128-128-4), lstm (64 steps of 8 features, 64 units, 4 outputs) or cnn (28x28x1: conv32, conv64, pool,
- * dense 128, dense 10).  Adam.  Prints one JSON object: median, quartiles and fastest in us, and peak memory.
- * bench/compare-step runs it beside PyTorch; first makes one training step and ends (bench/compare-startup). */
+ *     bench_step MODEL train|predict|first|fit BATCH [THREADS [SECONDS]]
+ * MODEL is mlp (64-128-128-4), lstm (64 steps of 8 features, 64 units, 4 outputs), cnn (28x28x1: conv32, conv64, pool,
+ * dense 128, dense 10) or least (4 numbers to 4, for what is no arithmetic).  Adam.  Prints one JSON object: median, quartiles and fastest in us, and peak memory.
+ * bench/compare-step runs it beside PyTorch; first makes one training step and ends (bench/compare-startup); fit says what
+ * a step of leat_model_fit takes, with a metric and a callback: in all, computing, waiting for data, and in the loop. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,12 @@ static leat_node *build(leat_builder *g, const char *name, leat_node **input, in
         leat_node *x = leat_dense(leat_dense(*input, 128, "relu"), 128, "relu");
         return leat_dense(x, 4, NULL);
     }
+    if (strcmp(name, "least") == 0) {
+        *rank = 1;
+        shape[0] = 4;
+        *input = leat_input(g, shape, 1);
+        return leat_dense(*input, 4, NULL);
+    }
     if (strcmp(name, "lstm") == 0) {
         *rank = 2;
         shape[0] = 64;
@@ -49,8 +56,8 @@ static leat_node *build(leat_builder *g, const char *name, leat_node **input, in
     return leat_dense(x, 10, "softmax");
 }
 
-static leat_status make_model(leat_model **model, const char *name, int64_t *shape, int *rank,
-                              leat_error *err) {
+static leat_status make_model(leat_model **model, const char *name, const char *metrics, int64_t *shape,
+                              int *rank, leat_error *err) {
     leat_builder *g = NULL;
     leat_node *input = NULL;
     leat_status status = leat_builder_create(&g, err);
@@ -61,6 +68,7 @@ static leat_status make_model(leat_model **model, const char *name, int64_t *sha
     leat_compile_options options = leat_compile_options_default();
     options.optimizer = "adam";
     options.loss = strcmp(name, "cnn") == 0 ? "categorical_crossentropy" : "mse";
+    options.metrics = metrics;
     return leat_model_compile(*model, &options, err);
 }
 
@@ -104,36 +112,108 @@ static leat_status measure(leat_model *model, bool train, const leat_arrays *arr
     return LEAT_OK;
 }
 
+/* ---- fit ---- */
+
+enum { batches = 256 };
+
+static leat_status count_batch(void *user, leat_training *training, int64_t batch, leat_logs *logs,
+                               leat_error *err) {
+    (void)training, (void)batch, (void)logs, (void)err;
+    ++*(int64_t *)user;
+    return LEAT_OK;
+}
+
+static leat_status fit_once(leat_model *model, const leat_arrays *arrays, long batch, int threads,
+                            int workers, int64_t epochs, leat_verdict *verdict, leat_error *err) {
+    int64_t seen = 0;
+    leat_callback counter = {.user = &seen, .on_train_batch_end = count_batch};
+    leat_callback *list[] = {&counter};
+    leat_fit_options options = leat_fit_options_default();
+    leat_history *history = NULL;
+    options.epochs = epochs;
+    options.verbose = 0;
+    options.workers = workers;
+    options.threads = threads;
+    options.callbacks = list;
+    options.callback_count = 1;
+    leat_status status = leat_model_fit(model, arrays, batch, &options, &history, err);
+    if (status == LEAT_OK) *verdict = leat_history_verdict(history);
+    leat_history_destroy(&history);
+    return status;
+}
+
+/* Without workers and with one: batches of samples drawn anew for each epoch. */
+static leat_status fit(leat_model *model, const char *name, leat_array *inputs, leat_array *targets,
+                       long batch, int threads, double seconds, leat_error *err) {
+    leat_arrays arrays = {inputs, targets, NULL, 1, 1, 0};
+    leat_status status = LEAT_OK;
+    for (int workers = 0; status == LEAT_OK && workers < 2; ++workers) {
+        leat_verdict v = {0};
+        status = fit_once(model, &arrays, batch, threads, workers, 4, &v, err);
+        if (status != LEAT_OK) break;
+        double wanted = 4 * seconds / 2 * 1e9 / (double)(v.wall_ns > 0 ? v.wall_ns : 1);
+        status = fit_once(model, &arrays, batch, threads, workers, wanted > 1 ? (int64_t)wanted : 1, &v, err);
+        double steps = (double)v.steps * 1e3;
+        printf("{\"model\": \"%s\", \"mode\": \"fit\", \"batch\": %ld, \"workers\": %d, \"steps\": %lld, "
+               "\"step_us\": %.2f, \"compute_us\": %.2f, \"wait_us\": %.2f, \"loop_us\": %.2f}\n",
+               name, batch, workers, (long long)v.steps, (double)v.wall_ns / steps,
+               (double)v.compute_ns / steps, (double)v.data_wait_ns / steps,
+               (double)(v.wall_ns - v.compute_ns - v.data_wait_ns) / steps);
+    }
+    return status;
+}
+
+typedef struct arguments {
+    const char *name, *mode;
+    long batch;
+    int threads;
+    double seconds;
+} arguments;
+
+static leat_status run(leat_model *model, const arguments *a, const int64_t *shape, int rank,
+                       leat_error *err) {
+    bool fits = strcmp(a->mode, "fit") == 0, first = strcmp(a->mode, "first") == 0;
+    int64_t dims[5] = {fits ? a->batch * batches : a->batch}, elements = dims[0];
+    int64_t classes = strcmp(a->name, "cnn") == 0 ? 10 : 4;
+    for (int i = 0; i < rank; ++i) elements *= dims[i + 1] = shape[i];
+    float *x = random_numbers((size_t)elements), *y = random_numbers((size_t)(dims[0] * classes));
+    double *samples = malloc(most_samples * sizeof *samples);
+    leat_array inputs = {NULL, leat_tensor_view(LEAT_F32, rank + 1, dims, x)};
+    leat_array targets = {NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){dims[0], classes}, y)};
+    leat_arrays arrays = {&inputs, &targets, NULL, 1, 1, 0};
+    leat_status status = LEAT_ENOMEM;
+    int count = 0;
+    if (a->threads > 0) leat_model_set_threads(model, a->threads);
+    if (x && y && samples) {
+        status = fits    ? fit(model, a->name, &inputs, &targets, a->batch, a->threads, a->seconds, err)
+                 : first ? once(model, true, &arrays, err)
+                         : measure(model, strcmp(a->mode, "train") == 0, &arrays, a->seconds, samples, &count,
+                                   err);
+        if (status == LEAT_OK && !fits && !first) report(a->name, a->mode, a->batch, samples, count);
+    }
+    free(x);
+    free(y);
+    free(samples);
+    return status;
+}
+
 int main(int argc, char **argv) {
     if (argc < 4) {
-        fprintf(stderr, "usage: bench_step mlp|lstm|cnn train|predict|first BATCH [THREADS [SECONDS]]\n");
+        fprintf(stderr,
+                "usage: bench_step mlp|lstm|cnn|least train|predict|first|fit BATCH [THREADS [SECONDS]]\n");
         return 2;
     }
     leat_error err = {0};
     leat_model *model = NULL;
     int64_t shape[4] = {0};
-    int rank = 0, count = 0;
-    long batch = strtol(argv[3], NULL, 10);
-    bool first = strcmp(argv[2], "first") == 0, train = first || strcmp(argv[2], "train") == 0;
-    double seconds = argc > 5 ? strtod(argv[5], NULL) : 3;
-    leat_status status = make_model(&model, argv[1], shape, &rank, &err);
-    double *samples = malloc(most_samples * sizeof *samples);
-    if (status == LEAT_OK && samples) {
-        int64_t dims[5] = {batch}, elements = batch, classes = strcmp(argv[1], "cnn") == 0 ? 10 : 4;
-        for (int i = 0; i < rank; ++i) elements *= dims[i + 1] = shape[i];
-        float *x = random_numbers((size_t)elements), *y = random_numbers((size_t)(batch * classes));
-        leat_array inputs = {NULL, leat_tensor_view(LEAT_F32, rank + 1, dims, x)};
-        leat_array targets = {NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){batch, classes}, y)};
-        leat_arrays arrays = {&inputs, &targets, NULL, 1, 1, 0};
-        if (argc > 4) leat_model_set_threads(model, (int)strtol(argv[4], NULL, 10));
-        status = first ? once(model, true, &arrays, &err)
-                       : measure(model, train, &arrays, seconds, samples, &count, &err);
-        free(x);
-        free(y);
-    }
-    if (status == LEAT_OK && !first) report(argv[1], argv[2], batch, samples, count);
+    int rank = 0;
+    arguments a = {argv[1], argv[2], strtol(argv[3], NULL, 10), 0, 3};
+    if (argc > 4) a.threads = (int)strtol(argv[4], NULL, 10);
+    if (argc > 5) a.seconds = strtod(argv[5], NULL);
+    leat_status status =
+        make_model(&model, a.name, strcmp(a.mode, "fit") == 0 ? "mae" : NULL, shape, &rank, &err);
+    if (status == LEAT_OK) status = run(model, &a, shape, rank, &err);
     if (status != LEAT_OK) fprintf(stderr, "bench_step: %s\n", err.message);
-    free(samples);
     leat_model_destroy(&model);
     return status == LEAT_OK ? 0 : 1;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "leat/predictor.h"
 #include "support/memory_failing.h"
 #include "train/support.h"
 
@@ -94,6 +95,28 @@ static leat_status save_and_load(const char *path, leat_error *err) {
     return status;
 }
 
+static leat_status publish_and_run(leat_model *model, leat_predictor *predictor, leat_error *err) {
+    float y[3];
+    leat_status status = leat_model_publish(model, err);
+    if (status == LEAT_OK) status = leat_predictor_sync(predictor, err);
+    if (status == LEAT_OK) status = leat_predictor_run(predictor, NULL, (void *[]){y}, err);
+    return status;
+}
+
+static leat_status create_predictors(const char *path, leat_error *err) {
+    (void)path;
+    leat_model *model = NULL;
+    leat_predictor *one = NULL, *two = NULL;
+    leat_status status = make(&model, err);
+    if (status == LEAT_OK) status = leat_predictor_create(&one, model, NULL, err);
+    if (status == LEAT_OK) status = leat_predictor_create(&two, model, NULL, err);
+    for (int i = 0; status == LEAT_OK && i < 3; ++i) status = publish_and_run(model, one, err);
+    leat_predictor_destroy(&one);
+    leat_predictor_destroy(&two);
+    leat_model_destroy(&model);
+    return status;
+}
+
 static leat_status words(const char *path, leat_error *err) {
     (void)path;
     leat_model *model = NULL;
@@ -154,6 +177,27 @@ static void save_and_load_survive(void **state) {
     sweep(save_and_load);
 }
 
+static void predictors_survive(void **state) {
+    (void)state;
+    sweep(create_predictors);
+}
+
+static void a_steady_prediction_allocates_nothing(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *model = NULL;
+    leat_predictor *predictor = NULL;
+    leat_status status = make(&model, &err);
+    if (status == LEAT_OK) status = leat_predictor_create(&predictor, model, NULL, &err);
+    for (int i = 0; status == LEAT_OK && i < 5; ++i) status = publish_and_run(model, predictor, &err);
+    memory_fail_at(0);
+    for (int i = 0; status == LEAT_OK && i < 20; ++i) status = publish_and_run(model, predictor, &err);
+    if (status != LEAT_OK) fail_msg("%s", err.message);
+    assert_int_equal(memory_calls(), 0);
+    leat_predictor_destroy(&predictor);
+    leat_model_destroy(&model);
+}
+
 static void words_survive(void **state) {
     (void)state;
     sweep(words);
@@ -190,9 +234,13 @@ static void a_steady_step_allocates_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(create_and_fit_survive),          cmocka_unit_test(fit_with_a_worker_survives),
-        cmocka_unit_test(save_and_load_survive),           cmocka_unit_test(words_survive),
+        cmocka_unit_test(create_and_fit_survive),
+        cmocka_unit_test(fit_with_a_worker_survives),
+        cmocka_unit_test(save_and_load_survive),
+        cmocka_unit_test(words_survive),
         cmocka_unit_test(a_steady_step_allocates_nothing),
+        cmocka_unit_test(predictors_survive),
+        cmocka_unit_test(a_steady_prediction_allocates_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
