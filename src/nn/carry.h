@@ -41,5 +41,8 @@ leat_status leati_stepwise_inputs(const leat_model *model, bool *out, leat_error
  * steps of a sequence at once. */
 leat_status leati_stepwise_check(const leati_layer *layer, const leati_lowering *lowering, int input_count,
                                  const leati_value *inputs, bool *makes_step, leat_error *err);
+/* Of what such a call has made.  Errors: LEAT_ENOTSUP a step that was joined with several. */
+leat_status leati_stepwise_mark(const leati_layer *layer, leati_lowering *lowering, leati_value output,
+                                leat_error *err);
 
 #endif

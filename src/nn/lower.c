@@ -134,7 +134,7 @@ static leat_status lower_layer(const leati_layer *layer, leati_lowering *lowerin
         outputs->values[i] = own_value(lowering->graph, outputs->values[i], count, inputs->values);
         outputs->masks[i] = masking == LEATI_MASK_PASSED ? joined : lowering->output_masks[i];
     }
-    if (makes_step) leati_carry_mark(lowering, outputs->values[0]);
+    if (makes_step) LEATI_TRY(leati_stepwise_mark(layer, lowering, outputs->values[0], err));
     return leati_graph_check(lowering->graph, err);
 }
 

@@ -105,6 +105,15 @@ leat_status leati_stepwise_check(const leati_layer *layer, const leati_lowering 
                       layer->type->class_name);
 }
 
+leat_status leati_stepwise_mark(const leati_layer *layer, leati_lowering *lowering, leati_value output,
+                                leat_error *err) {
+    const leati_desc *desc = leati_graph_desc(lowering->graph, output);
+    leati_carry_mark(lowering, output);
+    if (output < 0 || (desc->rank > 1 && desc->shape[1] == 1)) return LEAT_OK;
+    return leati_fail(err, LEAT_ENOTSUP, "streaming: %s joins one step of a sequence with several",
+                      layer->type->class_name);
+}
+
 /* ---- Inputs ---- */
 
 static bool has_recurrence(const leat_model *model) {

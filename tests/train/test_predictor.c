@@ -266,6 +266,26 @@ static void an_input_that_is_no_sequence(void **state) {
     leat_model_destroy(&model);
 }
 
+/* A sequence of its own that is added to each window: one step of the other would be taken for five. */
+static void a_step_is_not_joined_with_several(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_builder *builder = NULL;
+    leat_model *model = NULL;
+    leat_predictor *predictor = NULL;
+    leat_predictor_options options = leat_predictor_options_default();
+    expect_ok(leat_builder_create(&builder, &err), &err);
+    leat_node *inputs[2] = {leat_input(builder, (int64_t[]){STEPS, FEATURES}, 2),
+                            leat_input(builder, (int64_t[]){STEPS * FEATURES}, 1)};
+    leat_node *parts[2] = {inputs[0], leat_layer(inputs[1], "Reshape", "{'target_shape': [5, 3]}")};
+    leat_node *y = leat_lstm(leat_merge(parts, 2, "Add", NULL), 4, false);
+    expect_ok(leat_model_create(&model, &builder, inputs, 2, &y, 1, &err), &err);
+    options.streaming = true;
+    assert_int_equal(leat_predictor_create(&predictor, model, &options, &err), LEAT_ENOTSUP);
+    assert_non_null(strstr(err.message, "Add joins one step of a sequence with several"));
+    leat_model_destroy(&model);
+}
+
 /* ---- States ---- */
 
 static leat_predictor *stream(leat_model *model, int64_t batch) {
@@ -475,6 +495,7 @@ int main(void) {
         cmocka_unit_test(steps_one_by_one_are_the_window),
         cmocka_unit_test(streaming_refuses_what_needs_more_than_a_step),
         cmocka_unit_test(an_input_that_is_no_sequence),
+        cmocka_unit_test(a_step_is_not_joined_with_several),
         cmocka_unit_test(states_are_saved_restored_and_reset),
         cmocka_unit_test(stateful_models),
         cmocka_unit_test(new_weights_are_seen_when_asked_for),
