@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -12,9 +13,12 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAYER_LIMIT = 1e-4
 LOSS_LIMIT = 1e-4
-WEIGHT_LIMIT = 1e-4
-UPDATE_LIMIT = 1e-2  # differences of nearly equal numbers; a wrong gradient is off by about 1
-ROW = "%-18s %6s %6s %11s %9s %-32s %9s %9s %9s %-8s %s"
+# Of an updated weight by its own scale, and of its update by that of the model's updates (a wrong gradient is off by about
+# 1); or so many times what other roundings do to Keras itself.
+STEP_LIMITS = np.array([1e-4, 1e-2])
+SCATTERS = 3
+ROW3 = "| %-17s | %6s | %6s | %10s | %8s | %-25s |"
+ROW = ROW3 + " %8s | %8s | %8s | %8s | %8s | %-7s |"
 
 
 def distance(a, b):
@@ -50,6 +54,7 @@ def in_keras(model, x, t, path, repeats):
     found["before"] = named_weights(model)
     found["loss"] = float(model.train_on_batch(x, t))
     found["after"] = named_weights(model)
+    found["scatter"] = scatter(model, x, t, found)
     found["train_seconds"] = median_time(lambda: model.train_on_batch(x, t), repeats)
     found["predict_seconds"] = median_time(lambda: model.predict_on_batch(x), repeats)
     return found
@@ -78,16 +83,25 @@ def in_leat(program, path, x, t, folder, repeats):
     return found
 
 
-def weight_errors(ours, theirs):
-    """Of the updated weights by their own scale, and of the update by the scale of the model's updates."""
-    scale = {n: float(np.max(np.abs(theirs["after"][n] - theirs["before"][n]))) for n in theirs["after"]}
+def step_errors(after, theirs):
+    """Of each weight after a step, (weights, 2): by its own scale, and by the scale of updates."""
+    scale = {n: float(np.max(np.abs(v - theirs["before"][n]))) for n, v in theirs["after"].items()}
     floor = 1e-3 * max(scale.values())
-    weight = update = 0.0
-    for name, after in theirs["after"].items():
-        weight = max(weight, distance(ours["after"][name], after))
-        difference = float(np.max(np.abs(ours["after"][name] - after)))
-        update = max(update, difference / max(scale[name], floor))
-    return weight, update
+    return np.array([(distance(after[n], v), float(np.max(np.abs(after[n] - v))) / max(scale[n], floor))
+                     for n, v in theirs["after"].items()])
+
+
+def scatter(model, x, t, found, times=8):
+    """How far Keras's own weights after a step lie from one another where its sums round otherwise (rounding.py): the most
+    of some steps, as step_errors has it."""
+    from recorder import rounding
+    errors = []
+    for _ in range(times):
+        with rounding.at_random():
+            model.set_weights(list(found["before"].values()))
+            model.train_on_batch(x, t)
+        errors.append(step_errors(named_weights(model), found))
+    return np.max(errors, axis=0)
 
 
 def compare(name, ours, theirs):
@@ -95,11 +109,16 @@ def compare(name, ours, theirs):
     errors = {n: distance(ours["outputs"][n], v) for n, v in theirs["outputs"].items()}
     worst = max(errors, key=errors.get)
     last = theirs["config"]["config"]["output_layers"][0][0]
-    weight, update = weight_errors(ours, theirs)
+    step = step_errors(ours["after"], theirs)
+    weight, update = step.argmax(axis=0)
     row = {
         "model": name, "layers": len(errors), "parameters": theirs["parameters"], "layer": errors[worst],
         "worst": worst, "predict": distance(ours["predict"], theirs["outputs"][last]),
-        "loss": abs(ours["loss"] - theirs["loss"]) / abs(theirs["loss"]), "weight": weight, "update": update,
+        "loss": abs(ours["loss"] - theirs["loss"]) / abs(theirs["loss"]),
+        "weight": list(theirs["after"])[weight],
+        "weights": [step[weight, 0], theirs["scatter"][weight, 0]],
+        "updates": [step[update, 1], theirs["scatter"][update, 1]],
+        "step": float(np.max(step / np.maximum(STEP_LIMITS, SCATTERS * theirs["scatter"]))),
         "summary": ours["summary"] == theirs["summary"],
         "config": ours["config"]["config"] == theirs["config"]["config"],
         "same_weights": list(ours["after"].keys()) == list(theirs["after"].keys()),
@@ -108,8 +127,7 @@ def compare(name, ours, theirs):
         "train_seconds": [ours.get("train_seconds"), theirs["train_seconds"]],
         "losses": [ours["loss"], theirs["loss"]],
     }
-    limits = {"layer": LAYER_LIMIT, "predict": LAYER_LIMIT, "loss": LOSS_LIMIT, "weight": WEIGHT_LIMIT,
-              "update": UPDATE_LIMIT}
+    limits = {"layer": LAYER_LIMIT, "predict": LAYER_LIMIT, "loss": LOSS_LIMIT, "step": 1}
     row["passed"] = (all(row[k] < limit for k, limit in limits.items()) and
                      all(row[k] for k in ("summary", "config", "same_weights")))
     return row
@@ -118,7 +136,7 @@ def compare(name, ours, theirs):
 def one(arguments):
     """Compares one model, in a process of its own: TensorFlow gives no memory back."""
     sys.path.insert(0, HERE)
-    from recorder import ordered  # noqa: F401
+    from recorder import ordered, rounding  # noqa: F401
     from recorder import application_models
     application_models.rewrite_graphs(False)
     name, _, pixels = arguments.models[0].partition("@")
@@ -137,11 +155,17 @@ def one(arguments):
             os.remove(os.path.join(folder, file))
 
 
+def head(row, *names):
+    """Prints a table's head, in Markdown."""
+    print(row % names + "\n" + re.sub("[^|]", "-", row % names), flush=True)
+
+
 def show(row):
     """Prints it."""
-    print(ROW % (row["model"], row["pixels"], row["layers"], row["parameters"], "%.1e" % row["layer"],
-                 row["worst"][-32:], "%.1e" % row["loss"], "%.1e" % row["weight"], "%.1e" % row["update"],
-                 "same" if row["summary"] and row["config"] else "DIFFERS", "" if row["passed"] else "FAILED"))
+    numbers = ["%.1e" % v for v in [row["loss"]] + row["weights"] + row["updates"]]
+    words = "same" if row["summary"] and row["config"] else "DIFFER"
+    print(ROW % tuple([row["model"], row["pixels"], row["layers"], row["parameters"], "%.1e" % row["layer"],
+                       row["worst"][-25:]] + numbers + [words]) + ("" if row["passed"] else " FAILED"))
     for kind in ("predict_seconds", "train_seconds"):
         if row[kind][0]:
             print("    %-16s leat %.4f, Keras %.4f" % (kind, row[kind][0], row[kind][1]))
@@ -165,8 +189,8 @@ def main():
         return
     with open(os.path.join(HERE, "recorder", "application_models.py")) as file:
         known = [line.split('"')[1] for line in file if line.startswith('    "') and "applications." in line]
-    print(ROW % ("model", "pixels", "layers", "parameters", "layer", "of", "loss", "weights", "updates", "summary",
-                 ""))
+    head(ROW, "Model", "Pixels", "Layers", "Parameters", "Output", "of layer", "Loss", "Weights", "Keras's", "Updates",
+         "Keras's", "Summary")
     failed = 0
     for name in arguments.models or known:
         status = subprocess.call([sys.executable, os.path.abspath(__file__), "--one", name] +

@@ -97,6 +97,8 @@ def rewrite_graphs(wanted):
 
 def without_dropout(model):
     """The same model, no unit of which is dropped: what is dropped is random, and differs in leat."""
+    if not any(isinstance(layer, layers.Dropout) for layer in model.layers):
+        return model
     config = json.loads(model.to_json())
     for layer in config["config"]["layers"]:
         if layer["class_name"] == "Dropout":
