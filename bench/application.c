@@ -19,6 +19,7 @@ enum { outputs_at_once = 16 };
 
 typedef struct application {
     const char *folder;
+    leat_registry *registry;
     leat_model *model;
     leat_npz *data;
     leat_array x, t;
@@ -99,6 +100,57 @@ static leat_status write_words(const application *a, leat_error *err) {
     return status;
 }
 
+/* ---- InceptionResNetV2 ---- */
+
+/* Its Lambda layers, block35_1 and so on, are x + scale * residual. */
+enum { blocks = 20, block_name_bytes = 16 };
+
+typedef struct scaled_sum {
+    double scale;
+} scaled_sum;
+
+static const leat_layer_key scaled_sum_keys[] = {
+    {.key = "scale", .kind = LEAT_KEY_FLOAT, .offset = offsetof(scaled_sum, scale)}, {.key = NULL}};
+
+static leat_status scaled_sum_forward(const leat_layer_call *call, leat_error *err) {
+    const float scale = (float)((const scaled_sum *)call->config)->scale;
+    const float *x = call->inputs[0].data, *residual = call->inputs[1].data;
+    float *y = call->outputs[0].data;
+    (void)err;
+    for (int64_t i = 0; i < leat_tensor_count(&call->outputs[0]); ++i) y[i] = x[i] + residual[i] * scale;
+    return LEAT_OK;
+}
+
+static leat_status scaled_sum_backward(const leat_layer_call *call, leat_error *err) {
+    const float scale = (float)((const scaled_sum *)call->config)->scale;
+    const float *diff_y = call->diff_outputs[0].data;
+    float *diff_x = call->diff_inputs[0].data, *diff_residual = call->diff_inputs[1].data;
+    (void)err;
+    for (int64_t i = 0; i < leat_tensor_count(&call->outputs[0]); ++i) {
+        if (diff_x) diff_x[i] = diff_y[i];
+        if (diff_residual) diff_residual[i] = diff_y[i] * scale;
+    }
+    return LEAT_OK;
+}
+
+static leat_status register_blocks(leat_registry *registry, leat_error *err) {
+    static char names[3 * blocks][block_name_bytes];
+    static const int sizes[] = {35, 17, 8};
+    leat_layer_definition definition = leat_layer_definition_default();
+    definition.keys = scaled_sum_keys;
+    definition.config_bytes = sizeof(scaled_sum);
+    definition.min_inputs = definition.max_inputs = 2;
+    definition.forward = scaled_sum_forward;
+    definition.backward = scaled_sum_backward;
+    leat_status status = LEAT_OK;
+    for (int i = 0; status == LEAT_OK && i < 3 * blocks; ++i) {
+        snprintf(names[i], block_name_bytes, "block%d_%d", sizes[i / blocks], i % blocks + 1);
+        definition.class_name = names[i];
+        status = leat_register_layer(registry, &definition, err);
+    }
+    return status;
+}
+
 /* ---- Every layer's output ---- */
 
 static leat_status copy_weights(leat_model *to, const leat_model *from, leat_error *err) {
@@ -118,7 +170,8 @@ static leat_status copy_weights(leat_model *to, const leat_model *from, leat_err
 }
 
 /* The model whose outputs are layers first, first + 1, ... of the list. */
-static leat_status probe_create(leat_model **out, json_t *root, size_t first, size_t count, leat_error *err) {
+static leat_status probe_create(leat_model **out, const application *a, json_t *root, size_t first,
+                                size_t count, leat_error *err) {
     json_t *config = json_object_get(root, "config"), *outputs = json_array();
     for (size_t i = first; i < first + count; ++i) {
         const json_t *layer = json_array_get(json_object_get(config, "layers"), i);
@@ -126,7 +179,7 @@ static leat_status probe_create(leat_model **out, json_t *root, size_t first, si
                               json_pack("[s,i,i]", json_string_value(json_object_get(layer, "name")), 0, 0));
     }
     char *text = json_object_set_new(config, "output_layers", outputs) == 0 ? json_dumps(root, 0) : NULL;
-    leat_status status = text ? leat_model_from_json(out, text, err) : no_memory(err);
+    leat_status status = text ? leat_model_from_json_with(out, text, a->registry, err) : no_memory(err);
     free(text);
     return status;
 }
@@ -135,7 +188,7 @@ static leat_status probe(const application *a, json_t *root, size_t first, size_
                          leat_error *err) {
     leat_tensor outputs[outputs_at_once];
     leat_model *model = NULL;
-    leat_status status = probe_create(&model, root, first, count, err);
+    leat_status status = probe_create(&model, a, root, first, count, err);
     if (status == LEAT_OK) status = copy_weights(model, a->model, err);
     if (status == LEAT_OK) leat_model_set_threads(model, 1);
     if (status == LEAT_OK) status = leat_model_predict_on_batch(model, &a->batch, outputs, err);
@@ -220,7 +273,9 @@ static leat_status measure(const application *a, bool training, int repeats, lea
 }
 
 static leat_status open_all(application *a, char **argv, leat_error *err) {
-    leat_status status = leat_model_load(&a->model, argv[2], err);
+    leat_status status = leat_registry_create(&a->registry, err);
+    if (status == LEAT_OK) status = register_blocks(a->registry, err);
+    if (status == LEAT_OK) status = leat_model_load_with(&a->model, argv[2], a->registry, err);
     if (status == LEAT_OK) status = leat_npz_open(&a->data, argv[3], err);
     if (status == LEAT_OK) status = leat_npz_get(a->data, "x", &a->x.tensor, err);
     if (status == LEAT_OK) status = leat_npz_get(a->data, "t", &a->t.tensor, err);
@@ -260,5 +315,6 @@ int main(int argc, char **argv) {
     if (status != LEAT_OK) fprintf(stderr, "bench_application: %s\n", err.message);
     leat_npz_close(&a.data);
     leat_model_destroy(&a.model);
+    leat_registry_destroy(&a.registry);
     return status == LEAT_OK ? 0 : 1;
 }
