@@ -175,8 +175,10 @@ static leat_status probe_create(leat_model **out, const application *a, json_t *
     json_t *config = json_object_get(root, "config"), *outputs = json_array();
     for (size_t i = first; i < first + count; ++i) {
         const json_t *layer = json_array_get(json_object_get(config, "layers"), i);
-        json_array_append_new(outputs,
-                              json_pack("[s,i,i]", json_string_value(json_object_get(layer, "name")), 0, 0));
+        const char *name = json_string_value(json_object_get(layer, "name"));
+        /* A model within has been called once before, when it was made. */
+        bool nested = json_object_get(json_object_get(layer, "config"), "layers");
+        json_array_append_new(outputs, json_pack("[s,i,i]", name, nested ? 1 : 0, 0));
     }
     char *text = json_object_set_new(config, "output_layers", outputs) == 0 ? json_dumps(root, 0) : NULL;
     leat_status status = text ? leat_model_from_json_with(out, text, a->registry, err) : no_memory(err);
