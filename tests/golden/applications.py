@@ -136,9 +136,10 @@ def compare(name, ours, theirs):
 def one(arguments):
     """Compares one model, in a process of its own: TensorFlow gives no memory back."""
     sys.path.insert(0, HERE)
-    from recorder import ordered, rounding  # noqa: F401
+    from recorder import ordered  # noqa: F401
     from recorder import application_models
     application_models.rewrite_graphs(False)
+    from recorder import rounding  # noqa: F401
     name, _, pixels = arguments.models[0].partition("@")
     folder = os.path.join(arguments.out, arguments.models[0])
     os.makedirs(folder, exist_ok=True)

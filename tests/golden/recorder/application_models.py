@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 from keras import applications, layers, models
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.eager import context
 
 from . import store
 from .session import K, keras, tf
@@ -91,7 +93,12 @@ def _settle(model, x, random):
 
 
 def rewrite_graphs(wanted):
-    """Whether TensorFlow rewrites graphs before it runs them; of hundreds of layers that takes minutes."""
+    """Whether TensorFlow rewrites graphs before it runs them; of hundreds of layers that takes minutes.  Say it before there
+    is a variable."""
+    if not wanted:
+        options = config_pb2.ConfigProto()
+        options.graph_options.optimizer_options.opt_level = config_pb2.OptimizerOptions.L0
+        context.context()._config = options
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": not wanted})
 
 
