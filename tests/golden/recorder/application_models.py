@@ -95,10 +95,9 @@ def _settle(model, x, random):
 def rewrite_graphs(wanted):
     """Whether TensorFlow rewrites graphs before it runs them; of hundreds of layers that takes minutes.  Say it before there
     is a variable."""
-    if not wanted:
-        options = config_pb2.ConfigProto()
-        options.graph_options.optimizer_options.opt_level = config_pb2.OptimizerOptions.L0
-        context.context()._config = options
+    levels, options = config_pb2.OptimizerOptions, config_pb2.ConfigProto()
+    options.graph_options.optimizer_options.opt_level = levels.L1 if wanted else levels.L0
+    context.context()._config = options
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": not wanted})
 
 
