@@ -18,8 +18,8 @@
 enum { seen = cartpole_observed, actions = cartpole_actions, memory_steps = 200000 };
 
 typedef struct settings {
-    int64_t seed, iterations, steps, passes, batches, batch_size, window, units, explore, workers, threads,
-        json;
+    int64_t seed, iterations, steps, passes, batches, batch_size, window, units, explore, workers, threads;
+    int64_t stream, json;
 } settings;
 
 static double now_s(void) {
@@ -34,8 +34,8 @@ static leat_status build(leat_model **out, const settings *s, leat_error *err) {
     leat_builder *builder = NULL;
     leat_status status = leat_builder_create(&builder, err);
     if (status != LEAT_OK) return status;
-    leat_node *inputs[2] = {leat_input(builder, (int64_t[]){s->window, seen}, 2),
-                            leat_input(builder, (int64_t[]){s->window, actions}, 2)};
+    leat_node *inputs[2] = {leat_input(builder, (int64_t[]){-1, seen}, 2),
+                            leat_input(builder, (int64_t[]){-1, actions}, 2)};
     leat_node *q = leat_dense(leat_lstm(inputs[0], s->units, true), actions, NULL);
     leat_node *masked = leat_merge((leat_node *[]){q, inputs[1]}, 2, "Multiply", NULL);
     status = leat_model_create(out, &builder, inputs, 2, &masked, 1, err);
@@ -47,18 +47,20 @@ static leat_status build(leat_model **out, const settings *s, leat_error *err) {
     return status == LEAT_OK ? leat_model_initialize(*out, (uint64_t)s->seed, err) : status;
 }
 
-/* Q at every step of `count` windows: seen (count, window, seen), q (count, window, actions), borrowed. */
-static leat_status predict(leat_model *model, const settings *s, int64_t count, float *windows, float *ones,
-                           const float **q, leat_error *err) {
-    leat_array inputs[2] = {{NULL,
-                             leat_tensor_view(LEAT_F32, 3, (int64_t[]){count, s->window, seen}, windows)},
-                            {NULL,
-                             leat_tensor_view(LEAT_F32, 3, (int64_t[]){count, s->window, actions}, ones)}};
-    leat_tensor output;
-    leat_status status =
-        leat_model_predict_on_batch(model, &(leat_arrays){.inputs = inputs, .input_count = 2}, &output, err);
-    *q = status == LEAT_OK ? output.data : NULL;
-    return status;
+/* The network compiled for `count` windows of so many steps, or for one step at a time; nothing is masked. */
+static leat_status compile(leat_predictor **out, leat_model *model, int64_t count, int64_t steps, bool stream,
+                           leat_error *err) {
+    leat_tensor inputs[2] = {leat_tensor_view(LEAT_F32, 3, (int64_t[]){count, steps, seen}, NULL),
+                             leat_tensor_view(LEAT_F32, 3, (int64_t[]){count, steps, actions}, NULL)};
+    leat_predictor_options options = leat_predictor_options_default();
+    options.batch_size = count;
+    options.streaming = stream;
+    options.inputs = inputs;
+    leat_status status = leat_predictor_create(out, model, &options, err);
+    if (status != LEAT_OK) return status;
+    float *mask = leat_predictor_input(*out, 1).data;
+    for (int64_t i = 0; i < count * steps * actions; ++i) mask[i] = 1;
+    return LEAT_OK;
 }
 
 /* ---- The replay memory, a Sequence of batches that are drawn from it ---- */
@@ -75,8 +77,8 @@ typedef struct replay {
     const settings *settings;
     step *steps; /* a ring of memory_steps */
     int64_t first, count;
-    float *ones; /* (batch, window, actions) */
-    leat_model *online, *chooser, *target;
+    leat_model *online;
+    leat_predictor *chooser, *target; /* of the online network, with older weights */
 } replay;
 
 static void remember(replay *r, step one) {
@@ -132,14 +134,16 @@ static leat_status replay_get(void *user, int64_t index, leat_rng *rng, leat_bat
     const replay *r = user;
     const settings *s = r->settings;
     float *windows = batch->tensors[0].data, *mask = batch->tensors[1].data, *y = batch->tensors[2].data;
-    const float *chooser = NULL, *target = NULL;
+    const void *inputs[2] = {windows, NULL};
     leat_rng again = *rng; /* draws the same windows once more */
     uint64_t starts = (uint64_t)(r->count - s->window);
     (void)index;
     for (int64_t i = 0; i < batch->size; ++i)
         cut_window(r, (int64_t)leat_rng_below(rng, starts), windows + i * s->window * seen);
-    leat_status status = predict(r->chooser, s, batch->size, windows, r->ones, &chooser, err);
-    if (status == LEAT_OK) status = predict(r->target, s, batch->size, windows, r->ones, &target, err);
+    leat_status status = leat_predictor_run(r->chooser, inputs, NULL, err);
+    if (status == LEAT_OK) status = leat_predictor_run(r->target, inputs, NULL, err);
+    const float *chooser = leat_predictor_output(r->chooser, 0).data;
+    const float *target = leat_predictor_output(r->target, 0).data;
     for (int64_t i = 0; status == LEAT_OK && i < batch->size; ++i) {
         int64_t start = (int64_t)leat_rng_below(&again, starts), at = i * s->window * actions;
         int64_t used = cut_window(r, start, windows + i * s->window * seen);
@@ -152,8 +156,9 @@ static leat_status replay_get(void *user, int64_t index, leat_rng *rng, leat_bat
 static leat_status replay_on_epoch_end(void *user, int64_t pass, leat_error *err) {
     replay *r = user;
     (void)pass;
-    leat_status status = leat_model_copy_weights(r->chooser, r->target, err);
-    return status == LEAT_OK ? leat_model_copy_weights(r->target, r->online, err) : status;
+    leat_status status = leat_predictor_sync(r->chooser, err); /* what was published last, before */
+    if (status == LEAT_OK) status = leat_model_publish(r->online, err);
+    return status == LEAT_OK ? leat_predictor_sync(r->target, err) : status;
 }
 
 static leat_status replay_open(leat_sequence *out, replay *r, leat_error *err) {
@@ -177,7 +182,9 @@ static leat_status replay_open(leat_sequence *out, replay *r, leat_error *err) {
 typedef struct player {
     cartpole pole;
     leat_rng rng;
-    float *window;  /* (window, seen): the last steps of the episode, from the front */
+    leat_predictor *actor;
+    float *
+        window; /* (window, seen), the actor's input: the last steps of the episode, from the front; or this step alone */
     int64_t filled; /* at most window - 1, since the last step of a window is not learnt from */
 } player;
 
@@ -188,11 +195,13 @@ typedef struct record {
 
 static void begin(player *p) {
     cartpole_reset(&p->pole, &p->rng);
+    leat_predictor_reset(p->actor);
     p->filled = 0;
 }
 
-static void look(player *p, int64_t window) {
-    if (p->filled == window - 1)
+static void look(player *p, const settings *s) {
+    if (s->stream) p->filled = 0; /* the actor remembers */
+    if (p->filled == s->window - 1)
         memmove(p->window, p->window + seen, (size_t)((--p->filled) * seen) * sizeof *p->window);
     cartpole_observe(&p->pole, p->window + p->filled++ * seen);
 }
@@ -201,12 +210,12 @@ static leat_status play(player *p, replay *r, int64_t steps, double explore, rec
     const settings *s = r->settings;
     double began = now_s();
     for (int64_t i = 0; i < steps; ++i) {
-        const float *q = NULL;
-        look(p, s->window);
+        look(p, s);
         double asked = now_s();
-        leat_status status = predict(r->online, s, 1, p->window, r->ones, &q, err);
+        leat_status status = leat_predictor_run(p->actor, NULL, NULL, err);
         if (status != LEAT_OK) return status;
         log->predictions_s += now_s() - asked;
+        const float *q = leat_predictor_output(p->actor, 0).data;
         q += (p->filled - 1) * actions;
         step one = {.action = q[1] > q[0]};
         memcpy(one.seen, p->window + (p->filled - 1) * seen, sizeof one.seen);
@@ -278,6 +287,7 @@ static leat_status run(const settings *s, player *p, replay *r, leat_error *err)
         double explore = 1 - 0.95 * (double)i / (double)s->explore;
         status = play(p, r, s->steps, explore > 0.05 ? explore : 0.05, &log, err);
         if (status == LEAT_OK) status = learn(r, &sequence, i, &log, &verdict, err);
+        if (status == LEAT_OK) status = leat_predictor_sync(p->actor, err);
         if (status == LEAT_OK) print(s, i, &log);
     }
     record last = {0};
@@ -291,13 +301,15 @@ static leat_status run(const settings *s, player *p, replay *r, leat_error *err)
     return status;
 }
 
-static leat_status prepare(replay *r, leat_error *err) {
-    leat_model **models[3] = {&r->online, &r->chooser, &r->target};
-    leat_status status = LEAT_OK;
-    for (int i = 0; i < 3 && status == LEAT_OK; ++i) {
-        status = build(models[i], r->settings, err);
-        if (status == LEAT_OK) leat_model_set_threads(*models[i], 1);
-    }
+static leat_status prepare(const settings *s, player *p, replay *r, leat_error *err) {
+    r->steps = calloc(memory_steps, sizeof *r->steps);
+    if (!r->steps) return leat_error_set(err, LEAT_ENOMEM, "no memory for %d steps", memory_steps);
+    leat_status status = build(&r->online, s, err);
+    if (status == LEAT_OK) status = compile(&r->chooser, r->online, s->batch_size, s->window, false, err);
+    if (status == LEAT_OK) status = compile(&r->target, r->online, s->batch_size, s->window, false, err);
+    if (status == LEAT_OK)
+        status = compile(&p->actor, r->online, 1, s->stream ? 1 : s->window, s->stream, err);
+    if (status == LEAT_OK) p->window = leat_predictor_input(p->actor, 0).data;
     return status;
 }
 
@@ -312,7 +324,8 @@ static bool parse(settings *s, int argc, char **argv) {
                    {"--batches", &s->batches}, {"--batch-size", &s->batch_size},
                    {"--window", &s->window},   {"--units", &s->units},
                    {"--explore", &s->explore}, {"--workers", &s->workers},
-                   {"--threads", &s->threads}, {"--json", &s->json}};
+                   {"--threads", &s->threads}, {"--stream", &s->stream},
+                   {"--json", &s->json}};
     const size_t count = sizeof options / sizeof options[0];
     for (int i = 1; i < argc; i += 2) {
         size_t k = 0;
@@ -336,33 +349,26 @@ int main(int argc, char **argv) {
                   .units = 64,
                   .explore = 5,
                   .workers = 1,
-                  .threads = 1};
+                  .threads = 1,
+                  .stream = 1};
     if (!parse(&s, argc, argv)) {
         fputs("usage: dqn_lstm [--seed N] [--iterations N] [--steps N] [--passes N] [--batches N] "
               "[--batch-size N]\n"
               "                [--window N] [--units N] [--explore ITERATIONS] [--workers 0|1] [--threads N] "
-              "[--json 0|1]\n",
+              "[--stream 0|1] [--json 0|1]\n",
               stderr);
         return 2;
     }
     leat_error err = {0};
-    size_t places = (size_t)(s.batch_size * s.window);
-    replay r = {.settings = &s,
-                .steps = calloc(memory_steps, sizeof *r.steps),
-                .ones = calloc(places * actions, sizeof *r.ones)};
-    player p = {.rng = leat_rng_for((uint64_t)s.seed, 0, UINT64_MAX),
-                .window = calloc((size_t)s.window * seen, sizeof *p.window)};
-    leat_status status =
-        r.steps && r.ones && p.window ? LEAT_OK : leat_error_set(&err, LEAT_ENOMEM, "no memory");
-    for (size_t i = 0; status == LEAT_OK && i < places * actions; ++i) r.ones[i] = 1;
-    if (status == LEAT_OK) status = prepare(&r, &err);
+    replay r = {.settings = &s};
+    player p = {.rng = leat_rng_for((uint64_t)s.seed, 0, UINT64_MAX)};
+    leat_status status = prepare(&s, &p, &r, &err);
     if (status == LEAT_OK) status = run(&s, &p, &r, &err);
     if (status != LEAT_OK) fprintf(stderr, "dqn_lstm: %s\n", err.message);
+    leat_predictor_destroy(&p.actor);
+    leat_predictor_destroy(&r.chooser);
+    leat_predictor_destroy(&r.target);
     leat_model_destroy(&r.online);
-    leat_model_destroy(&r.chooser);
-    leat_model_destroy(&r.target);
     free(r.steps);
-    free(r.ones);
-    free(p.window);
     return status == LEAT_OK ? 0 : 1;
 }

@@ -39,7 +39,8 @@ static outcome run(const char *options) {
 static void test_seeds(void **state) {
     (void)state;
     outcome first = run("--seed 5"), again = run("--seed 5"), inline_batches = run("--seed 5 --workers 0");
-    outcome other = run("--seed 6");
+    outcome other = run("--seed 6"), windows = run("--seed 5 --stream 0");
+    assert_int_equal(windows.count, 3);
     assert_int_equal(first.count, 3);
     assert_memory_equal(&first, &again, sizeof first);
     assert_memory_equal(&first, &inline_batches, sizeof first);
