@@ -2,6 +2,8 @@
 """The table of bench/compare-feed: what was wanted, what was reached, and what stops it."""
 import statistics
 
+from table import lines_of, number, ratio
+
 NAMES = {1024: "1 KB", 614400: "600 KB", 4800000: "4.8 MB", 38535168: "38 MB"}
 PEERS = ("keras", "torch")
 RATIOS = {"rate": {1024: (100, 500), 614400: (50, 20), 4800000: (25, 7), 38535168: (18, 5)},
@@ -24,8 +26,8 @@ def want_ratios(row, goals):
     for peer, goal in zip(PEERS, goals):
         if row[peer] is None or not row["leat"]:
             continue
-        ratio = row[peer] / row["leat"]
-        found = {"against": peer, "goal": goal, "ratio": ratio, "met": ratio >= goal}
+        reached = row[peer] / row["leat"]
+        found = {"against": peer, "goal": goal, "ratio": reached, "met": reached >= goal}
         if row["limit"]:
             found["most_possible"] = row[peer] / row["limit"]
         row["goals"].append(found)
@@ -121,17 +123,10 @@ def rows_of(report, payloads, workers, tax_us):
     return rows + tax_rows(report, payloads, tax_us)
 
 
-def number(value):
-    if value is None:
-        return "-"
-    return "%.0f" % value if abs(value) >= 100 else "%.3g" % value
-
-
 def verdict(row, peer):
     for goal in row["goals"]:
         if goal["against"] == peer:
-            ratio = "%.0fx" % goal["ratio"] if goal["ratio"] >= 10 else "%.1fx" % goal["ratio"]
-            return [ratio, ">= %gx" % goal["goal"], "met" if goal["met"] else "MISSED"]
+            return [ratio(goal["ratio"]), ">= %gx" % goal["goal"], "met" if goal["met"] else "MISSED"]
     return ["%.3gx" % (row[peer] / row["leat"]) if row[peer] and row["leat"] and row["unit"] in ("us", "ms") else "",
             "", ""]
 
@@ -150,14 +145,7 @@ HEADS = ["", "", "leat", "goal", "", "Keras", "ratio", "goal", "", "PyTorch", "r
 
 
 def text_of(report, markdown):
-    lines = [HEADS] + [cells_of(row) for row in report["rows"]]
-    if markdown:
-        lines.insert(1, ["---"] * len(HEADS))
-        table = ["| " + " | ".join(cells) + " |" for cells in lines]
-    else:
-        widths = [max(len(cells[i]) for cells in lines) for i in range(len(HEADS))]
-        table = ["  ".join(cell.ljust(width) if i in (0, 13) else cell.rjust(width)
-                           for i, (cell, width) in enumerate(zip(cells, widths))).rstrip() for cells in lines]
+    table = lines_of(HEADS, [cells_of(row) for row in report["rows"]], markdown, left=(0, 13))
     return "\n".join(table + [""] + missed_lines(report) + [""] + about_lines(report))
 
 

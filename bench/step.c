@@ -2,9 +2,10 @@
 /* The time of one training step or one prediction, through the public interface:
  *     bench_step MODEL train|predict|first|fit BATCH [THREADS [SECONDS]]
  * MODEL is mlp (64-128-128-4), lstm (64 steps of 8 features, 64 units, 4 outputs), cnn (28x28x1: conv32, conv64, pool,
- * dense 128, dense 10) or least (4 numbers to 4, for what is no arithmetic).  Adam.  Prints one JSON object: median, quartiles and fastest in us, and peak memory.
- * bench/compare-step runs it beside PyTorch; first makes one training step and ends (bench/compare-startup); fit says what
- * a step of leat_model_fit takes, with a metric and a callback: in all, computing, waiting for data, and in the loop. */
+ * dense 128, dense 10) or least (4 numbers to 4, for what is no arithmetic), trained by Adam; or a model's file, of one input and
+ * one output, by SGD with momentum.  THREADS 0: leat's choice.  Prints one JSON object: median, quartiles and fastest in us, and
+ * peak memory.  bench/compare runs it beside its peers; first makes one training step and ends; fit says what a step of
+ * leat_model_fit takes, with a metric and a callback: in all, computing, waiting for data, and in the loop. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,21 @@ static leat_status make_model(leat_model **model, const char *name, const char *
     options.optimizer = "adam";
     options.loss = strcmp(name, "cnn") == 0 ? "categorical_crossentropy" : "mse";
     options.metrics = metrics;
+    return leat_model_compile(*model, &options, err);
+}
+
+static leat_status load_model(leat_model **model, const char *path, int64_t *shape, int *rank,
+                              leat_error *err) {
+    leat_status status = leat_model_load(model, path, err);
+    if (status != LEAT_OK) return status;
+    leat_tensor input = leat_model_input_shape(*model, 0);
+    *rank = input.rank - 1;
+    if (*rank > 4)
+        return leat_error_set(err, LEAT_ESHAPE, "expected at most 4 dimensions, received %d", *rank);
+    memcpy(shape, input.shape + 1, (size_t)*rank * sizeof *shape);
+    leat_compile_options options = leat_compile_options_default();
+    options.optimizer = "SGD(learning_rate=0.01, momentum=0.9)";
+    options.loss = "categorical_crossentropy";
     return leat_model_compile(*model, &options, err);
 }
 
@@ -174,7 +190,7 @@ static leat_status run(leat_model *model, const arguments *a, const int64_t *sha
                        leat_error *err) {
     bool fits = strcmp(a->mode, "fit") == 0, first = strcmp(a->mode, "first") == 0;
     int64_t dims[5] = {fits ? a->batch * batches : a->batch}, elements = dims[0];
-    int64_t classes = strcmp(a->name, "cnn") == 0 ? 10 : 4;
+    int64_t classes = leat_model_output_shape(model, 0).shape[1];
     for (int i = 0; i < rank; ++i) elements *= dims[i + 1] = shape[i];
     float *x = random_numbers((size_t)elements), *y = random_numbers((size_t)(dims[0] * classes));
     double *samples = malloc(most_samples * sizeof *samples);
@@ -199,8 +215,9 @@ static leat_status run(leat_model *model, const arguments *a, const int64_t *sha
 
 int main(int argc, char **argv) {
     if (argc < 4) {
-        fprintf(stderr,
-                "usage: bench_step mlp|lstm|cnn|least train|predict|first|fit BATCH [THREADS [SECONDS]]\n");
+        fprintf(
+            stderr,
+            "usage: bench_step mlp|lstm|cnn|least|FILE train|predict|first|fit BATCH [THREADS [SECONDS]]\n");
         return 2;
     }
     leat_error err = {0};
@@ -210,8 +227,9 @@ int main(int argc, char **argv) {
     arguments a = {argv[1], argv[2], strtol(argv[3], NULL, 10), 0, 3};
     if (argc > 4) a.threads = (int)strtol(argv[4], NULL, 10);
     if (argc > 5) a.seconds = strtod(argv[5], NULL);
-    leat_status status =
-        make_model(&model, a.name, strcmp(a.mode, "fit") == 0 ? "mae" : NULL, shape, &rank, &err);
+    const char *metrics = strcmp(a.mode, "fit") == 0 ? "mae" : NULL;
+    leat_status status = strchr(a.name, '.') ? load_model(&model, a.name, shape, &rank, &err)
+                                             : make_model(&model, a.name, metrics, shape, &rank, &err);
     if (status == LEAT_OK) status = run(model, &a, shape, rank, &err);
     if (status != LEAT_OK) fprintf(stderr, "bench_step: %s\n", err.message);
     leat_model_destroy(&model);

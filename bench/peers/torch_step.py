@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's time for the steps that bench/step.c measures: torch_step.py MODEL train|predict|first BATCH THREADS SECONDS.
-
-Each model in PyTorch's own best form: fused Adam, channels_last for the convolutions, inference_mode to predict.
-"""
-import json
-import resource
-import sys
+"""PyTorch's time for the work of bench/compare, each model in PyTorch's best form: fused Adam, inference_mode, and, as the
+question says, threads, channels_last, torch.compile, DataLoader workers."""
 import time
 
 import torch
 from torch import nn
+
+import serving
 
 
 class Lstm(nn.Module):
@@ -22,51 +19,130 @@ class Lstm(nn.Module):
         return self.out(self.lstm(x)[0][:, -1])
 
 
-def make(name, batch):
+class Bottleneck(nn.Module):
+    def __init__(self, inputs, filters, stride, project):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(inputs, filters, 1, stride), nn.BatchNorm2d(filters), nn.ReLU(inplace=True),
+            nn.Conv2d(filters, filters, 3, padding=1), nn.BatchNorm2d(filters), nn.ReLU(inplace=True),
+            nn.Conv2d(filters, 4 * filters, 1), nn.BatchNorm2d(4 * filters))
+        self.short = nn.Sequential(nn.Conv2d(inputs, 4 * filters, 1, stride), nn.BatchNorm2d(4 * filters)) if project else None
+
+    def forward(self, x):
+        return torch.relu(self.body(x) + (self.short(x) if self.short else x))
+
+
+def resnet50():
+    """keras.applications' ResNet-50: the stride is in the first convolution of a block."""
+    layers = [nn.Conv2d(3, 64, 7, 2, 3), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
+    inputs = 64
+    for filters, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        for i in range(blocks):
+            layers.append(Bottleneck(inputs, filters, stride if i == 0 else 1, i == 0))
+            inputs = 4 * filters
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+
+
+def cnn():
+    return nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                         nn.Linear(9216, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+def make(wishes):
+    name, batch = wishes["model"], wishes["batch"]
     if name == "mlp":
         model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 4))
         return model, torch.rand(batch, 64), torch.rand(batch, 4), nn.MSELoss()
     if name == "lstm":
         return Lstm(), torch.rand(batch, 64, 8), torch.rand(batch, 4), nn.MSELoss()
-    model = nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-                          nn.Linear(9216, 128), nn.ReLU(), nn.Linear(128, 10)).to(memory_format=torch.channels_last)
-    x = torch.rand(batch, 1, 28, 28).contiguous(memory_format=torch.channels_last)
-    return model, x, torch.randint(0, 10, (batch,)), nn.CrossEntropyLoss()
+    classes, shape = (10, (batch, 1, 28, 28)) if name == "cnn" else (1000, (batch, 3, 224, 224))
+    model, x = cnn() if name == "cnn" else resnet50(), torch.rand(shape)
+    if wishes.get("channels_last"):
+        model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+    return model, x, torch.randint(0, classes, (batch,)), nn.CrossEntropyLoss()
 
 
-def main():
-    name, mode, batch, threads, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
-    torch.set_num_threads(threads)
-    torch.manual_seed(1)
-    model, x, y, loss = make(name, batch)
-    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+def optimizer_of(model, wishes):
+    if wishes["model"] == "resnet50":
+        return torch.optim.SGD(model.parameters(), 0.01, momentum=0.9, fused=True)
+    return torch.optim.Adam(model.parameters(), fused=True)
 
-    def train():
+
+def trainer(model, loss, wishes):
+    """A function that makes one step."""
+    optimizer = optimizer_of(model, wishes)
+
+    def loss_of(x, y):
+        return loss(model(x), y)
+
+    forward = torch.compile(loss_of) if wishes.get("compile") else loss_of
+
+    def train(x, y):
         optimizer.zero_grad(set_to_none=True)
-        loss(model(x), y).backward()
+        found = forward(x, y)
+        found.backward()
         optimizer.step()
+        return found
+    return train
+
+
+def stream(seconds):
+    """An LSTM that takes one step and keeps its state."""
+    lstm, x = nn.LSTM(8, 64, batch_first=True), torch.rand(1, 1, 8)
+    state = (torch.zeros(1, 1, 64), torch.zeros(1, 1, 64))
+
+    def once():
+        nonlocal state
+        with torch.inference_mode():
+            state = lstm(x, state)[1]
+    return serving.median_us(once, seconds)
+
+
+def epoch(wishes):
+    """us a step of the second of two passes over so many batches of the CNN's data."""
+    images, labels = serving.fashion(wishes["data"])
+    model, _, _, loss = make(wishes)
+    train, batch = trainer(model, loss, wishes), wishes["batch"]
+
+    class Batches(torch.utils.data.Dataset):
+        def __len__(self):
+            return wishes["steps"]
+
+        def __getitem__(self, i):
+            return (images[i * batch:(i + 1) * batch, None].astype("float32") / 255, labels[i * batch:(i + 1) * batch])
+
+    loader = torch.utils.data.DataLoader(Batches(), batch_size=None, num_workers=wishes["workers"],
+                                         persistent_workers=wishes["workers"] > 0)
+    for _ in range(2):
+        start = time.perf_counter()
+        for x, y in loader:
+            train(torch.as_tensor(x), torch.as_tensor(y)).item()
+    return (time.perf_counter() - start) / wishes["steps"] * 1e6
+
+
+def measure(wishes):
+    torch.set_num_threads(wishes["threads"])
+    torch.manual_seed(1)
+    mode, seconds = wishes["mode"], wishes.get("seconds", 1)
+    if mode == "epoch":
+        return epoch(wishes)
+    if mode == "stream":
+        return stream(seconds)
+    if mode == "matrix":  # GFLOP/s of the machine, as far as PyTorch reaches
+        a, b = torch.rand(2048, 2048), torch.rand(2048, 2048)
+        return serving.median_us(lambda: a @ b, seconds)
+    model, x, y, loss = make(wishes)
+    if mode in ("train", "first"):
+        train = trainer(model, loss, wishes)
+        return train(x, y).item() if mode == "first" else serving.median_us(lambda: train(x, y), seconds)
+    model.eval()
+    forward = torch.compile(model) if wishes.get("compile") else model
 
     def predict():
         with torch.inference_mode():
-            model(x)
-
-    if mode == "first":
-        return train()
-    once = train if mode == "train" else predict
-    if mode == "predict":
-        model.eval()
-    for _ in range(3):
-        once()
-    samples, end = [], time.perf_counter() + seconds
-    while len(samples) < 5 or time.perf_counter() < end:
-        start = time.perf_counter()
-        once()
-        samples.append((time.perf_counter() - start) * 1e6)
-    samples.sort()
-    print(json.dumps({"model": name, "mode": mode, "batch": batch, "threads": threads,
-                      "median_us": samples[len(samples) // 2], "min_us": samples[0], "rounds": len(samples),
-                      "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-                      "version": torch.__version__}))
+            forward(x)
+    return serving.median_us(predict, seconds)
 
 
-main()
+if __name__ == "__main__":
+    serving.serve(lambda wishes: {"us": measure(wishes), "version": torch.__version__})

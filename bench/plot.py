@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of bench/compare-feed as one SVG file: bars on a logarithmic scale, the goal and the machine's limit beside."""
+"""A table as one SVG file: a bar for each program on a logarithmic scale, the goal and the machine's limit beside."""
 import math
 
-COLOURS = {"leat": "#0b6e4f", "keras": "#c8553d", "torch": "#5b6c9e"}
-LABELS = {"leat": "leat", "keras": "Keras 2.3.1", "torch": "PyTorch"}
+COLOURS = {"leat": "#0b6e4f", "keras": "#c8553d", "torch": "#5b6c9e", "keras3": "#d9a441", "onnx": "#7a5c86",
+           "rtneural": "#8a8a8a"}
 LEFT, WIDTH, BAR, GAP = 330, 560, 9, 12
-PANELS = (("us", "microseconds"), ("ms", "milliseconds"), ("%", "percent of the trainer's time"), ("x", "speed-up"))
 
 
 def text(x, y, words, size=12, anchor="start", colour="#222"):
@@ -25,7 +24,7 @@ def number(value):
 
 def scale_of(rows, linear):
     """Marks, and where a value stands: decades that hold every bar, or from 0 on."""
-    values = [row[key] for row in rows for key in ("leat", "keras", "torch", "limit") if row.get(key) and row[key] > 0]
+    values = [row[key] for row in rows for key in list(COLOURS) + ["limit"] if row.get(key) and row[key] > 0]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     high = max(high, low + 1)
     if linear:
@@ -38,7 +37,7 @@ def scale_of(rows, linear):
 def panel(rows, title, top):
     marks, at = scale_of(rows, title == "speed-up")
     parts = [text(LEFT, top, title, 14)]
-    heights = [len([p for p in COLOURS if row[p] is not None]) * BAR + GAP for row in rows]
+    heights = [len([p for p in COLOURS if row.get(p) is not None]) * BAR + GAP for row in rows]
     bottom = top + 26 + sum(heights)
     for mark in marks:
         parts += [line(at(mark), top + 20, bottom, "#ddd"),
@@ -48,7 +47,7 @@ def panel(rows, title, top):
         parts.append(text(LEFT - 8, y + height / 2, row["title"].strip(), 11, "end"))
         start = y
         for program, colour in COLOURS.items():
-            if row[program] is None:
+            if row.get(program) is None:
                 continue
             end = at(row[program])
             parts += ['<rect x="%d" y="%.1f" width="%.1f" height="%d" fill="%s"/>' % (LEFT, y, max(end - LEFT, 1),
@@ -67,20 +66,43 @@ def panel(rows, title, top):
     return parts, bottom + 34
 
 
-def svg_of(report):
-    parts, top = [text(20, 28, "The feed beside its peers: %d workers, medians of %d rounds" % (
-        report["workers"], report["rounds"]), 17)], 70
-    x = 20
-    for program, colour in COLOURS.items():
-        version = report["programs"].get(program, {}).get("version", "")
-        label = LABELS[program] + (" " + version if version and version not in LABELS[program] else "")
-        parts += ['<rect x="%d" y="40" width="12" height="12" fill="%s"/>' % (x, colour), text(x + 17, 50, label)]
-        x += 60 + 8 * len(label)
+def svg_of(title, labels, panels, rows):
+    """labels: what each program is called, by its name in COLOURS; panels: (unit, title) of those of `rows` in it.  A row
+    has title, unit, a figure or None for each program, limit, and goals: against (a program, None) with goal or value."""
+    parts, top, x = [text(20, 28, title, 17)], 70, 20
+    for program, label in labels.items():
+        parts += ['<rect x="%d" y="40" width="12" height="12" fill="%s"/>' % (x, COLOURS[program]),
+                  text(x + 17, 50, label)]
+        x += 30 + 7 * len(label)
     parts.append(text(x, 50, "tick: goal, in the colour of the peer; dashes: what the machine allows", 11, "start", "#666"))
-    for unit, title in PANELS:
-        rows = [row for row in report["rows"] if row["unit"] == unit and row["leat"] is not None]
-        if rows:
-            more, top = panel(rows, title, top + 20)
+    for unit, name in panels:
+        found = [row for row in rows if row["unit"] == unit and row["leat"] is not None]
+        if found:
+            more, top = panel(found, name, top + 20)
             parts += more
     return ('<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif">'
-            '<rect width="100%%" height="100%%" fill="#fff"/>%s</svg>\n' % (LEFT + WIDTH + 90, top, "\n".join(parts)))
+            '<rect width="100%%" height="100%%" fill="#fff"/>%s</svg>\n' % (max(LEFT + WIDTH + 90, x + 400), top,
+                                                                        "\n".join(parts)))
+
+
+def curves_of(title, most, series):
+    """Values from iteration to iteration, 0 to `most`: series are lists; their mean is the thick line."""
+    left, top, width, height = 50, 40, 560, 260
+    count = max(len(values) for values in series)
+
+    def points(values):
+        return " ".join("%.1f,%.1f" % (left + width * i / max(1, count - 1), top + height * (1 - value / most))
+                        for i, value in enumerate(values))
+
+    parts = [text(left, 24, title, 14)]
+    for step in range(6):
+        y = top + height * (1 - step / 5)
+        parts += ['<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/>' % (left, left + width, y, y),
+                  text(left - 6, y + 4, "%g" % (most * step / 5), 10, "end", "#666")]
+    for i in range(0, count, 5):
+        parts.append(text(left + width * i / max(1, count - 1), top + height + 16, str(i + 1), 10, "middle", "#666"))
+    mean = [sum(found) / len(found) for found in zip(*series)]
+    for values, colour, thick in [(values, "#9bc4b5", 1) for values in series] + [(mean, COLOURS["leat"], 3)]:
+        parts.append('<polyline points="%s" fill="none" stroke="%s" stroke-width="%d"/>' % (points(values), colour, thick))
+    return ('<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif"><rect width="100%%" '
+            'height="100%%" fill="#fff"/>%s</svg>\n' % (left + width + 30, top + height + 30, "\n".join(parts)))

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The time of Keras 2.3.1, or of current Keras on TensorFlow, for the work of bench/compare.  In current Keras a prediction
+is a compiled function of the model, which is quicker than its predict methods."""
+import os
+import time
+import warnings
+
+warnings.filterwarnings("ignore")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import keras  # noqa: E402
+import numpy  # noqa: E402
+import tensorflow  # noqa: E402
+from keras import layers  # noqa: E402
+
+import serving  # noqa: E402
+
+threads = int(os.environ.get("PEER_THREADS", "0"))
+tensorflow.config.threading.set_intra_op_parallelism_threads(threads)
+tensorflow.config.threading.set_inter_op_parallelism_threads(threads)
+CURRENT = int(keras.__version__.split(".")[0]) >= 3
+LAYERS = {"mlp": lambda: [layers.Dense(128, activation="relu"), layers.Dense(128, activation="relu"), layers.Dense(4)],
+          "lstm": lambda: [layers.LSTM(64), layers.Dense(4)],
+          "stream": lambda: [layers.LSTM(64, stateful=True)],
+          "cnn": lambda: [layers.Conv2D(32, 3, activation="relu"), layers.Conv2D(64, 3, activation="relu"),
+                          layers.MaxPooling2D(2), layers.Flatten(), layers.Dense(128, activation="relu"),
+                          layers.Dense(10, activation="softmax")]}
+SHAPES = {"mlp": (64,), "lstm": (64, 8), "stream": (1, 8), "cnn": (28, 28, 1), "resnet50": (224, 224, 3)}
+
+
+def make(wishes):
+    name = wishes["model"]
+    if name == "resnet50":
+        model = keras.applications.resnet50.ResNet50(weights=None)
+    elif name == "stream":
+        start = x = layers.Input(batch_shape=(1,) + SHAPES[name])
+        for layer in LAYERS[name]():
+            x = layer(x)
+        model = keras.models.Model(start, x)
+    else:
+        start = x = layers.Input(shape=SHAPES[name])
+        for layer in LAYERS[name]():
+            x = layer(x)
+        model = keras.models.Model(start, x)
+    optimizer = keras.optimizers.SGD(0.01, momentum=0.9) if name == "resnet50" else keras.optimizers.Adam()
+    more = {"jit_compile": bool(wishes.get("jit"))} if CURRENT else {}
+    model.compile(optimizer=optimizer, loss="mse" if name in ("mlp", "lstm", "stream") else "sparse_categorical_crossentropy",
+                  **more)
+    return model
+
+
+def data(wishes):
+    name, batch = wishes["model"], wishes["batch"]
+    x = numpy.random.rand(batch, *SHAPES[name]).astype("float32")
+    if name in ("mlp", "lstm"):
+        return x, numpy.random.rand(batch, 4).astype("float32")
+    return x, numpy.random.randint(0, 10, (batch,)).astype("int32")
+
+
+def predictor(model, x, wishes):
+    if not CURRENT:
+        return lambda: model.predict_on_batch(x)
+    compiled = tensorflow.function(lambda a: model(a, training=False), jit_compile=bool(wishes.get("jit")),
+                                   input_signature=[tensorflow.TensorSpec(x.shape, tensorflow.float32)])
+    return lambda: compiled(tensorflow.constant(x)).numpy()
+
+
+Base = keras.utils.PyDataset if CURRENT else keras.utils.Sequence
+
+
+class Batches(Base):
+    def __init__(self, wishes, **more):
+        if CURRENT:
+            super().__init__(**more)
+        self.images, self.labels = serving.fashion(wishes["data"])
+        self.batch, self.steps = wishes["batch"], wishes["steps"]
+
+    def __len__(self):
+        return self.steps
+
+    def __getitem__(self, i):
+        part = slice(i * self.batch, (i + 1) * self.batch)
+        return self.images[part, :, :, None].astype("float32") / 255, self.labels[part]
+
+
+class Clock(keras.callbacks.Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        self.start = time.perf_counter()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.taken = time.perf_counter() - self.start
+
+
+def epoch(wishes):
+    """us a step of the second of two epochs."""
+    model, clock, processes = make(wishes), Clock(), bool(wishes.get("processes"))
+    how = {"workers": wishes["workers"], "use_multiprocessing": processes, "max_queue_size": 10}
+    if CURRENT:
+        model.fit(Batches(wishes, **dict(how, workers=max(1, wishes["workers"]))), epochs=2, verbose=0, callbacks=[clock],
+                  shuffle=False)
+    else:
+        model.fit_generator(Batches(wishes), epochs=2, verbose=0, callbacks=[clock], shuffle=False, **how)
+    return clock.taken / wishes["steps"] * 1e6
+
+
+def measure(wishes):
+    if wishes["mode"] == "epoch":
+        return epoch(wishes)
+    model, (x, y) = make(wishes), data(wishes)
+    if wishes["mode"] == "first":
+        return float(model.train_on_batch(x, y))
+    once = (lambda: model.train_on_batch(x, y)) if wishes["mode"] == "train" else predictor(model, x, wishes)
+    return serving.median_us(once, wishes.get("seconds", 1))
+
+
+if __name__ == "__main__":
+    serving.serve(lambda wishes: {"us": measure(wishes),
+                                  "version": "%s on TensorFlow %s" % (keras.__version__, tensorflow.__version__)})

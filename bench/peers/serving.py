@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a peer is asked: one line of JSON after the other on standard input, one line of JSON for each answer."""
+import json
+import os
+import sys
+import time
+
+
+def serve(answer):
+    """Or the one question on the command line."""
+    questions = sys.stdin if "--serve" in sys.argv[1:] else sys.argv[1:]
+    for line in questions:
+        print(json.dumps(answer(json.loads(line))), flush=True)
+    os._exit(0)  # whatever is still at work need not be waited for
+
+
+def median_us(once, seconds, least=3):
+    for _ in range(least):
+        once()
+    samples, end = [], time.perf_counter() + seconds
+    while len(samples) < least or time.perf_counter() < end:
+        start = time.perf_counter()
+        once()
+        samples.append(time.perf_counter() - start)
+    return sorted(samples)[len(samples) // 2] * 1e6
+
+
+def fashion(folder):
+    """Images (n, 28, 28) and labels of Fashion-MNIST's training set, as they are in its files."""
+    import gzip
+
+    import numpy
+    with gzip.open(os.path.join(folder, "train-images-idx3-ubyte.gz")) as file:
+        images = numpy.frombuffer(file.read(), numpy.uint8, offset=16).reshape(-1, 28, 28)
+    with gzip.open(os.path.join(folder, "train-labels-idx1-ubyte.gz")) as file:
+        return images, numpy.frombuffer(file.read(), numpy.uint8, offset=8).astype(numpy.int64)

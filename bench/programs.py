@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the comparisons have in common: programs that answer questions, the machine they ran on, how leat is built."""
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import threading
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+RELEASE = os.path.join(ROOT, "build", "release")
+PATIENCE_S = 150
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+class Peer:
+    """A Python that answers one question after the other, so that its imports are no part of any figure."""
+
+    def __init__(self, name, python, script, words=("--serve",), environment=None):
+        self.name, self.best = name, {}
+        self.command = [python, os.path.join(HERE, "peers", script)] + list(words)
+        self.environment = dict(os.environ, **(environment or {}))
+        self.process = None
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True, bufsize=1, env=self.environment)
+
+    def ask(self, **wishes):
+        if self.process is None:
+            self.start()
+        timer = threading.Timer(PATIENCE_S, self.process.kill)
+        timer.start()
+        try:
+            self.process.stdin.write(json.dumps(wishes) + "\n")
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        timer.cancel()
+        if line:
+            return json.loads(line)
+        say("%s gave no answer within %d s to %s; it is started anew" % (self.name, PATIENCE_S, json.dumps(wishes)))
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+        return {}
+
+    def close(self):
+        if self.process is None:
+            return
+        self.process.stdin.close()
+        self.process.wait()
+        self.process = None
+
+
+def median_of(values):
+    """Of numbers; of dictionaries, key by key."""
+    if isinstance(values[0], dict):
+        return {key: median_of([v[key] for v in values]) for key in values[0]}
+    return statistics.median(values) if isinstance(values[0], (int, float)) else values[-1]
+
+
+def load():
+    return [round(value, 2) for value in os.getloadavg()]
+
+
+def about_machine():
+    about = {"cores": len(os.sched_getaffinity(0)), "kernel": platform.release(), "machine": platform.machine()}
+    with open("/proc/cpuinfo") as lines:
+        for line in lines:
+            name, _, value = (part.strip() for part in line.partition(":"))
+            if name == "model name":
+                about.setdefault("cpu", value)
+            elif name == "flags":
+                flags = value.split()
+                about.setdefault("isa", " ".join(f for f in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if f in flags))
+    return about
+
+
+def version_of_leat():
+    described = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True)
+    return described.stdout.strip()
+
+
+def build(*targets):
+    for words in (["cmake", "--preset", "release", "-DLEAT_BENCH=ON"],
+                  ["cmake", "--build", "--preset", "release", "--target"] + list(targets)):
+        done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            sys.exit("%s\n%s" % (" ".join(words), done.stdout))
