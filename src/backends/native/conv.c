@@ -101,19 +101,26 @@ static bool has_padding(const leati_geometry *g) {
     return false;
 }
 
-static const char *reason_against(const leati_geometry *g, const leati_native_isa *isa, bool turned) {
+bool leati_conv_is_flat(const leati_geometry *g) {
+    return g->taps == 1 && !has_padding(g) && !has_steps(g);
+}
+
+static const char *reason_against(const leati_geometry *g, const leati_native_isa *isa, bool turned,
+                                  bool winograd) {
     if (g->groups > 1) return "groups";
     if (isa->lanes > 8) return "oneDNN reaches the peak with AVX-512";
     if (g->filters % isa->panel || (turned && g->channels % isa->lanes))
         return "channels or filters that are not whole panels";
     if (g->taps * g->channels < 32) return "few products to a sum";
+    if (!winograd && isa->lanes == 8 && g->taps > 1 && g->in[0] == 1)
+        return "a window that oneDNN has a kernel for";
     if (g->out_pixels == 0) return "an empty tensor";
     if (turned && has_steps(g) && (g->taps > 1 || has_padding(g))) return "a gradient with gaps";
     return NULL;
 }
 
-leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, leati_kernel *kernel, char *why,
-                             leat_error *err) {
+leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, bool winograd,
+                             leati_kernel *kernel, char *why, leat_error *err) {
     const leati_native_isa *isa = leati_native_isa_of();
     bool turned = task->op == LEATI_OP_CONV_BWD_DATA;
     int own = leati_own_inputs(task);
@@ -123,7 +130,7 @@ leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, lea
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
     int64_t sums = g.out_pixels;
     if (turned) turn_geometry(&g);
-    const char *against = reason_against(&g, isa, turned);
+    const char *against = reason_against(&g, isa, turned, winograd);
     if (against) {
         snprintf(why, LEATI_REASON_BYTES, "%s", against);
         return LEAT_OK;
@@ -149,6 +156,8 @@ leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, lea
 void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t most) {
     int64_t panels = s->g.filters / s->isa->panel, wanted = s->threads > 1 ? 2 * s->threads : 1;
     s->blocks = leati_ceil_div(rows, most);
+    if (s->blocks < 8 * s->threads) s->blocks = leati_ceil_div(s->blocks, s->threads) * s->threads;
+    if (s->blocks > rows) s->blocks = rows;
     s->block = leati_ceil_div(rows, s->blocks);
     s->blocks = leati_ceil_div(rows, s->block);
     s->parts = leati_ceil_div(wanted, s->blocks);
@@ -180,6 +189,11 @@ void leati_conv_gather(const leati_geometry *g, const float *src, int64_t tap, i
         shift[i] = tap % g->kernel[i] * g->dilation[i] - g->pad_before[i];
         tap /= g->kernel[i];
     }
+    if (leati_conv_is_flat(g)) {
+        for (src += first * g->channels + from; count > 0; count--, to += to_row, src += g->channels)
+            memcpy(to, src, (size_t)width * sizeof *to);
+        return;
+    }
     for (; count > 0; count--, to += to_row) {
         int64_t pixel = rest;
         bool inside = true;
@@ -208,11 +222,6 @@ static void pack(const leati_conv_state *s, const float *weights, float *packed)
         s->isa->pack_columns(weights, filters, rows, j * panel, (j + 1) * panel, packed, rows * panel, NULL);
 }
 
-/* Whether rows of the product are pixels of the source as they lie. */
-static bool is_flat(const leati_conv_state *s) {
-    return s->g.taps == 1 && !has_padding(&s->g) && (s->spread || !has_steps(&s->g));
-}
-
 /* Row `row` of the product as a pixel of the destination of a gradient that has gaps. */
 static int64_t spread_pixel(const leati_geometry *g, int64_t row) {
     int64_t at[3];
@@ -234,7 +243,7 @@ static void compute(const leati_conv_state *s, const leati_conv_run *r, int64_t 
     p.columns = to - from;
     p.c = s->spread ? buffer : r->dst + first * g->filters + from;
     p.c_row = s->spread ? p.columns : g->filters;
-    if (!is_flat(s)) {
+    if (!s->spread && !leati_conv_is_flat(g)) {
         p.a = buffer;
         p.a_row = depth + 16;
         for (int64_t tap = 0; tap < g->taps; tap++)
@@ -283,13 +292,13 @@ static leat_status run_products(const leati_kernel *kernel, void *const *args, c
 
 static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     leati_conv_state *s = NULL;
-    LEATI_TRY(leati_conv_begin(&s, task, kernel, why, err));
+    LEATI_TRY(leati_conv_begin(&s, task, false, kernel, why, err));
     if (!s) return LEAT_OK;
     const leati_geometry *g = &s->g;
     int64_t depth = g->taps * g->channels;
     s->spread = s->turned && has_steps(g);
     leati_conv_share(s, s->spread ? g->batch * g->in[0] * g->in[1] * g->in[2] : g->out_pixels, ROWS);
-    if (!is_flat(s)) s->buffer = (size_t)(s->block * (depth + 16));
+    if (!s->spread && !leati_conv_is_flat(g)) s->buffer = (size_t)(s->block * (depth + 16));
     if (s->spread) s->buffer = (size_t)(s->block * g->filters);
     leati_conv_memory(s, kernel, "", (size_t)(depth * g->filters));
     kernel->run = run_products;

@@ -20,10 +20,10 @@ typedef struct leati_conv_state {
     size_t buffer;                /* floats of a thread's memory, before the weights' in scratch */
 } leati_conv_state;
 
-/* Fills a state and most of *kernel for CONV or CONV_BWD_DATA; *out stays NULL, with the reason, for what no kernel here
+/* Fills a state and most of *kernel for CONV or CONV_BWD_DATA, by Winograd's way or by products; *out stays NULL, with the reason, for what no kernel here
  * takes.  The caller sets buffer, blocks, packed floats and kernel->run, and calls leati_conv_memory. */
-leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, leati_kernel *kernel, char *why,
-                             leat_error *err);
+leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, bool winograd,
+                             leati_kernel *kernel, char *why, leat_error *err);
 
 /* Shares rows (of what is computed) among blocks of at most `most`, and these among groups of columns. */
 void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t most);
@@ -44,6 +44,9 @@ leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *k
  * zeros in the padding. */
 void leati_conv_gather(const leati_geometry *g, const float *src, int64_t tap, int64_t first, int64_t count,
                        int64_t from, int64_t width, float *to, int64_t to_row);
+
+/* Whether what lies under the window at each pixel is the source as it lies. */
+bool leati_conv_is_flat(const leati_geometry *g);
 
 static inline int64_t leati_ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;

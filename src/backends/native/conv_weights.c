@@ -14,7 +14,8 @@
 enum {
     GROUP = 64,           /* channels of a product's rows */
     PIXELS = 256,         /* gathered at a time by each thread */
-    STRETCH = 8 * PIXELS, /* packed at a time for all */
+    STRETCH = 8 * PIXELS, /* packed at a time for all, where they stay in the second caches */
+    PACKED = 128 * 1024,  /* floats */
     PLACES = LEATI_WINOGRAD_PLACES,
     TILES = 256, /* at a time, where their numbers take no more than MOST_BYTES */
     CHUNK = 8,
@@ -29,7 +30,7 @@ typedef struct weights_state {
     int threads;
     int64_t groups, group; /* of channels: how many, how many channels each has at most */
     int64_t parts;         /* of columns */
-    int64_t tiles;         /* at a time */
+    int64_t tiles;         /* at a time; or pixels */
 } weights_state;
 
 /* The columns of part `part`. */
@@ -65,7 +66,10 @@ static void add_pixels(const weights_state *s, const float *src, const float *pa
         p.depth = count - done < PIXELS ? count - done : PIXELS;
         p.b = packed + c.from * count + done * s->isa->panel;
         p.from = first + done > 0 ? p.c : NULL;
-        leati_conv_gather(g, src, tap, first + done, p.depth, group * s->group, p.rows, buffer, s->group);
+        if (s->groups == 1 && leati_conv_is_flat(g)) /* it would be the same again */
+            p.a = src + (first + done) * g->channels;
+        else
+            leati_conv_gather(g, src, tap, first + done, p.depth, group * s->group, p.rows, buffer, s->group);
         s->isa->product(&p);
     }
 }
@@ -76,12 +80,12 @@ static leat_status run_taps(const leati_kernel *kernel, void *const *args, const
     const leati_geometry *g = &s->g;
     const float *src = args[0], *diff_dst = args[1];
     float *diff_weights = args[2], *diff_bias = args[3];
-    float *packed = run->scratch, *buffers = packed + STRETCH * g->filters;
+    float *packed = run->scratch, *buffers = packed + s->tiles * g->filters;
     int64_t panels = g->filters / s->isa->panel;
     (void)err;
     if (diff_bias) memset(diff_bias, 0, (size_t)g->filters * sizeof *diff_bias);
-    for (int64_t first = 0; first < g->out_pixels; first += STRETCH) {
-        int64_t count = g->out_pixels - first < STRETCH ? g->out_pixels - first : STRETCH;
+    for (int64_t first = 0; first < g->out_pixels; first += s->tiles) {
+        int64_t count = g->out_pixels - first < s->tiles ? g->out_pixels - first : s->tiles;
 #pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
         for (int64_t j = 0; j < panels; j++) {
             columns c = columns_of(s, j, panels);
@@ -217,8 +221,11 @@ static void use_winograd(weights_state *s, leati_kernel *kernel) {
 }
 
 static void use_taps(weights_state *s, leati_kernel *kernel) {
+    int64_t pixels = PACKED / s->g.filters / PIXELS * PIXELS;
     share(s, s->g.taps);
-    kernel->scratch_bytes = (size_t)(STRETCH * s->g.filters + s->threads * PIXELS * s->group) * sizeof(float);
+    s->tiles = pixels < PIXELS ? PIXELS : pixels > STRETCH ? STRETCH : pixels;
+    kernel->scratch_bytes =
+        (size_t)(s->tiles * s->g.filters + s->threads * PIXELS * s->group) * sizeof(float);
     kernel->run = run_taps;
     snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", s->isa->name);
 }

@@ -82,7 +82,7 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
         snprintf(why, LEATI_REASON_BYTES, "not 3x3 with stride 1");
         return LEAT_OK;
     }
-    LEATI_TRY(leati_conv_begin(&s, task, kernel, why, err));
+    LEATI_TRY(leati_conv_begin(&s, task, true, kernel, why, err));
     if (!s) return LEAT_OK;
     int64_t channels = s->g.channels, filters = s->g.filters;
     leati_conv_share(s, leati_winograd_tiles(&s->g), TILES);
