@@ -117,6 +117,32 @@ leati_value leati_softmax_of(leati_graph *g, leati_value x, int axis) {
     return softmax(g, x, axis, false);
 }
 
+/* Those axes last, as one. */
+leati_value leati_softmax_over(leati_graph *g, leati_value x, uint32_t axes) {
+    const leati_desc desc = *leati_graph_desc(g, x);
+    int32_t perm[LEAT_MAX_RANK] = {0}, back[LEAT_MAX_RANK] = {0};
+    int64_t dims[LEAT_MAX_RANK] = {0}, apart[LEAT_MAX_RANK] = {0};
+    int kept = 0, next;
+    for (int i = 0; i < desc.rank; ++i)
+        if (!(axes >> i & 1u)) perm[kept++] = i;
+    next = kept;
+    for (int i = 0; i < desc.rank; ++i)
+        if (axes >> i & 1u) perm[next++] = i;
+    if (next - kept == 1) return leati_softmax_of(g, x, perm[kept]);
+    if (next == kept) return leati_graph_fail(g, LEAT_EINVAL, "softmax: expected an axis, received none");
+    dims[kept] = 1;
+    for (int i = 0; i < desc.rank; ++i) {
+        back[perm[i]] = i;
+        apart[i] = desc.shape[perm[i]];
+        if (i < kept)
+            dims[i] = apart[i];
+        else
+            dims[kept] *= apart[i];
+    }
+    leati_value rows = leati_reshape(g, leati_transpose(g, x, perm), kept + 1, dims);
+    return leati_transpose(g, leati_reshape(g, leati_softmax_of(g, rows, -1), desc.rank, apart), back);
+}
+
 leati_value leati_log_softmax(leati_graph *g, leati_value x, int axis) {
     return softmax(g, x, axis, true);
 }

@@ -25,6 +25,7 @@ leati_value leati_reduce_all(leati_graph *g, leati_reduce kind, leati_value x); 
 /* The mean over all axes but the first: (N, ...) -> (N); a value of rank 1 stays as it is. */
 leati_value leati_mean_per_sample(leati_graph *g, leati_value x);
 leati_value leati_softmax_of(leati_graph *g, leati_value x, int axis);
+leati_value leati_softmax_over(leati_graph *g, leati_value x, uint32_t axes); /* over several together */
 leati_value leati_log_softmax(leati_graph *g, leati_value x, int axis);
 leati_value leati_softmax_xent(leati_graph *g, leati_value logits, leati_value labels);
 leati_value leati_reshape(leati_graph *g, leati_value x, int rank, const int64_t *dims);

@@ -259,6 +259,7 @@ typedef struct leati_attrs {
         } pooling;
         struct {
             bool linear; /* else nearest */
+            bool halved; /* of linear: an element lies in the middle of its place, not at the start */
             int32_t spatial;
             int64_t factor[3];
         } resample;

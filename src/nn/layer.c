@@ -9,10 +9,12 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/layers/types.h"
+#include "nn/wrapping.h"
 
 /* The keys that every layer has, here and not in the types' tables. */
-static const char *const common_keys[] = {"name",        "trainable",  "dtype", "batch_input_shape",
-                                          "input_shape", "batch_size", NULL};
+static const char *const common_keys[] = {
+    "name", "trainable", "dtype", "batch_input_shape", "input_shape", "batch_size", "activity_regularizer",
+    NULL};
 
 const char *leati_shape_show(char out[LEATI_SHAPE_TEXT_BYTES], const leati_shape *shape) {
     return leati_shape_text(out, LEATI_SHAPE_TEXT_BYTES, shape->rank, shape->dims);
@@ -97,6 +99,13 @@ static leat_status read_input_shape(leati_layer *layer, const json_t *config, le
     return LEAT_OK;
 }
 
+static leat_status read_activity(leati_layer *layer, const json_t *config, leat_error *err) {
+    const json_t *value = json_object_get(config, "activity_regularizer");
+    if (leati_layer_activity(layer) != &layer->activity_regularizer) return LEAT_OK;
+    leat_status status = leati_regularizer_read(&layer->activity_regularizer, value, err);
+    return leati_prefix(status, err, "activity_regularizer");
+}
+
 static leat_status configure(leati_layer *layer, const json_t *config, const leat_registry *registry,
                              leat_error *err) {
     if (!json_is_object(config)) return leati_fail(err, LEAT_EINVAL, "expected a configuration, an object");
@@ -104,6 +113,7 @@ static leat_status configure(leati_layer *layer, const json_t *config, const lea
     LEATI_TRY(read_trainable(layer, config, err));
     LEATI_TRY(read_dtype(layer, config, err));
     LEATI_TRY(read_input_shape(layer, config, err));
+    LEATI_TRY(read_activity(layer, config, err));
     LEATI_TRY(leati_fields_read_with(layer->type->fields, common_keys, config, registry, layer->config, err));
     return layer->type->check ? layer->type->check(layer, err) : LEAT_OK;
 }
@@ -154,6 +164,14 @@ static json_t *shape_value(const leati_shape *shape) {
     return list;
 }
 
+static leat_status write_activity(const leati_layer *layer, json_t *config, leat_error *err) {
+    json_t *value = NULL;
+    if (layer->activity_regularizer.kind == LEATI_REGULARIZER_NONE) return LEAT_OK;
+    LEATI_TRY(leati_regularizer_write(&layer->activity_regularizer, &value, err));
+    if (json_object_set_new(config, "activity_regularizer", value) == 0) return LEAT_OK;
+    return leati_fail(err, LEAT_ENOMEM, "no memory for the configuration of '%s'", layer->name);
+}
+
 leat_status leati_layer_config(const leati_layer *layer, json_t **out, leat_error *err) {
     json_t *config = json_object();
     bool added = config && json_object_set_new(config, "name", json_string(layer->name)) == 0;
@@ -165,6 +183,7 @@ leat_status leati_layer_config(const leati_layer *layer, json_t **out, leat_erro
     leat_status status =
         added ? LEAT_OK
               : leati_fail(err, LEAT_ENOMEM, "no memory for the configuration of '%s'", layer->name);
+    if (status == LEAT_OK) status = write_activity(layer, config, err);
     if (status == LEAT_OK) status = leati_fields_write(layer->type->fields, layer->config, config, err);
     if (status != LEAT_OK) {
         json_decref(config);

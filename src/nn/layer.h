@@ -60,6 +60,8 @@ struct leati_layer {
     leati_shape batch_input_shape;
     leat_dtype dtype;
     void *config; /* type->config_bytes, laid out by type->fields */
+    leati_regularizer
+        activity_regularizer; /* of a type whose table has no such row: current Keras's layers all may */
     int32_t weight_count, state_count;
     leati_weight *weights;
     leati_state *states;

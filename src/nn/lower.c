@@ -128,6 +128,7 @@ static leat_status lower_layer(const leati_layer *layer, leati_lowering *lowerin
     }
     for (int i = 0; i < LEATI_LAYER_MAX_OUTPUTS; ++i) lowering->output_masks[i] = LEATI_NONE;
     layer->type->lower(layer, lowering, count, inputs->values, outputs->values);
+    leati_lowering_add_activity(lowering, &layer->activity_regularizer, output_count, outputs->values);
     leati_value joined =
         masking == LEATI_MASK_PASSED ? leati_lowering_joined_mask(lowering, count) : LEATI_NONE;
     for (int i = 0; i < output_count; ++i) {

@@ -103,7 +103,8 @@ static bool has_field(const leati_layer_type *type, const char *key) {
 }
 
 /* Keys that the layer does not have here: those that say nothing are left out, the rest are for the reader to refuse.
- * A seed names random numbers that are leat's own anyway; renorm_momentum is of "renorm". */
+ * A seed names random numbers that are leat's own anyway; renorm_momentum is of "renorm"; statistics are synchronized
+ * between devices. */
 static void drop_silent(json_t *config, const leati_layer_type *type) {
     const char *key;
     json_t *value;
@@ -111,7 +112,7 @@ static void drop_silent(json_t *config, const leati_layer_type *type) {
     json_object_foreach_safe(config, next, key, value) {
         bool common = strcmp(key, "name") == 0 || strcmp(key, "dtype") == 0 || strcmp(key, "trainable") == 0;
         bool silent = json_is_null(value) || json_is_false(value) || strcmp(key, "seed") == 0 ||
-                      strcmp(key, "renorm_momentum") == 0;
+                      strcmp(key, "renorm_momentum") == 0 || strcmp(key, "synchronized") == 0;
         if (!common && silent && !has_field(type, key)) json_object_del(config, key);
     }
 }
@@ -131,9 +132,11 @@ static leat_status bidirectional(json_t *config, leat_error *err) {
     bool turned = json_is_true(json_object_get(twin, "go_backwards"));
     bool set = twin && json_object_set_new(twin, "go_backwards", json_boolean(!turned)) == 0;
     set = set && json_object_set(twin, "name", json_object_get(backward, "name")) == 0;
-    bool same = set && json_equal(twin, backward);
+    leat_status status = set ? plain(twin, err) : no_memory(err);
+    if (status == LEAT_OK) status = plain(backward, err);
+    bool same = json_equal(twin, backward);
     json_decref(twin);
-    if (!set) return no_memory(err);
+    LEATI_TRY(status);
     if (!same)
         return leati_fail(err, LEAT_ENOTSUP, "backward_layer: expected a copy of layer that goes backwards");
     json_object_del(config, "backward_layer");
@@ -152,16 +155,24 @@ static leat_status inner_layers(json_t *config, leat_error *err) {
     return LEAT_OK;
 }
 
+/* Truths are bytes. */
+static leat_status input(json_t *config, leat_error *err) {
+    const char *dtype = json_string_value(json_object_get(config, "dtype"));
+    if (dtype && strcmp(dtype, "bool") == 0 &&
+        json_object_set_new(config, "dtype", json_string("uint8")) != 0)
+        return no_memory(err);
+    return rename_key(config, "batch_shape", "batch_input_shape", err);
+}
+
 static leat_status layer(json_t *item, leat_error *err) {
     json_t *config = json_object_get(item, "config");
     const leati_layer_type *type = leati_layer_type_find(leati_item_class(item), NULL);
     if (!type || !json_is_object(config)) return LEAT_OK;
     LEATI_TRY(inner_layers(config, err));
-    if (type == &leati_layer_input) LEATI_TRY(rename_key(config, "batch_shape", "batch_input_shape", err));
+    if (type == &leati_layer_input) LEATI_TRY(input(config, err));
     if (type == &leati_layer_leaky_relu) LEATI_TRY(rename_key(config, "negative_slope", "alpha", err));
     if (type == &leati_layer_bidirectional) LEATI_TRY(bidirectional(config, err));
-    if (type == &leati_layer_batch_normalization &&
-        json_object_set_new(config, "as_keras3", json_true()) != 0)
+    if (has_field(type, "as_keras3") && json_object_set_new(config, "as_keras3", json_true()) != 0)
         return no_memory(err);
     drop_silent(config, type);
     return LEAT_OK;

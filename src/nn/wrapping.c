@@ -153,7 +153,7 @@ const leati_regularizer *leati_layer_activity(const leati_layer *layer) {
     for (const leati_field *field = layer->type->fields; field->key; ++field)
         if (field->kind == LEATI_FIELD_REGULARIZER && strcmp(field->key, "activity_regularizer") == 0)
             return (const void *)((const char *)layer->config + field->offset);
-    return NULL;
+    return &layer->activity_regularizer;
 }
 
 void leati_layer_set_trainable(leati_layer *layer, bool trainable) {

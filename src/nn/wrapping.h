@@ -50,7 +50,7 @@ leat_status leati_layer_lower(const leati_layer *layer, leati_lowering *lowering
                               leat_error *err); /* with all that a call by the model does */
 void leati_layer_lower_inner(const leati_layer *inner, leati_lowering *lowering, leati_inner_call *call);
 
-/* Its activity_regularizer; NULL where its type has none. */
+/* Its activity_regularizer, by the type's table or beside it. */
 const leati_regularizer *leati_layer_activity(const leati_layer *layer);
 
 #endif

@@ -167,7 +167,7 @@ static void files_of_current_keras_go_on_as_there(void **state) {
     static const char *const files[][2] = {
         {"keras3_sequential", "h5"},    {"keras3_sequential", "keras"}, {"keras3_functional", "h5"},
         {"keras3_functional", "keras"}, {"keras3_lstm", "h5"},          {"keras3_lstm", "keras"},
-        {"keras3_adafactor", "keras"},  {"keras3_average", "keras"},
+        {"keras3_adafactor", "keras"},  {"keras3_average", "keras"},    {"keras3_places", "keras"},
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
         char path[256];

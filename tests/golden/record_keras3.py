@@ -83,6 +83,19 @@ def average():
                                         ema_overwrite_frequency=4))
 
 
+def places():
+    """Layers whose weights lie in groups of their own."""
+    steps, images = L.Input((4, 3), name="steps"), L.Input((2, 4, 4, 1), name="images")
+    turned = L.Bidirectional(L.LSTM(2, return_sequences=True))(steps)
+    parts = [L.RNN([L.LSTMCell(2), L.SimpleRNNCell(2), L.LSTMCell(1)])(turned),
+             L.GlobalAveragePooling1D()(L.MultiHeadAttention(2, 2, use_gate=True)(steps, steps)),
+             L.GlobalAveragePooling1D()(L.GroupQueryAttention(2, 2, 1, use_gate=True)(steps, steps)),
+             L.Flatten()(L.ConvLSTM2D(1, 2)(images))]
+    model = keras.Model([steps, images], L.Dense(1)(L.Concatenate()(parts)), name="places")
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    return model
+
+
 def initial(random, variable):
     """A value by what the variable is."""
     if variable.name in ("gamma", "moving_variance"):
@@ -127,12 +140,12 @@ def case(root, name, build):
     model.save("%s/%s.keras" % (root, name))  # first: saving an .h5 file takes the optimizer out of the configuration
     written_again("%s/%s.keras" % (root, name),
                   zipfile.ZIP_STORED if build is lstm else zipfile.ZIP_DEFLATED)
-    if build not in (adafactor, average):  # of Adafactor, Keras cannot write one
+    if build not in ARCHIVES:
         model.save("%s/%s.h5" % (root, name))
     members = collections.OrderedDict()
     members["meta"] = store.text({
         "keras": keras.__version__, "tensorflow": tf.__version__, "group": "files", "case": name,
-        "file": name + (".keras" if build in (adafactor, average) else ".h5"),
+        "file": name + (".keras" if build in ARCHIVES else ".h5"),
         "weights": [w.path for layer in model.layers for w in layer.trainable_weights + layer.non_trainable_weights],
     })
     members.update(arrays("x", x))
@@ -141,14 +154,17 @@ def case(root, name, build):
     members.update(arrays("y", model.predict_on_batch(x)))
     for step in range(1, 11):
         model.train_on_batch(x, t)
-        if step in (1, 4, 10):
+        if step in ((10,) if build is places else (1, 4, 10)):
             members.update(arrays("s%d_w" % step, weights_of(model)))
     store.save("%s/%s.npz" % (root, name), members)
 
 
+ARCHIVES = (adafactor, average, places)  # no .h5 beside them; of Adafactor, Keras cannot write one
+
+
 def files():
     """The models."""
-    for build in (sequential, functional, lstm, adafactor, average):
+    for build in (sequential, functional, lstm, adafactor, average, places):
         case(os.path.join(HERE, "files"), "keras3_" + build.__name__, build)
 
 

@@ -10,7 +10,8 @@
 
 static leati_resample_axis resample_axis(const leati_range_job *job, int axis) {
     const leati_geometry *g = job->geometry;
-    return (leati_resample_axis){job->attrs->resample.linear, g->in[axis], g->out[axis] / g->in[axis]};
+    return (leati_resample_axis){job->attrs->resample.linear, job->attrs->resample.halved, g->in[axis],
+                                 g->out[axis] / g->in[axis]};
 }
 
 /* to (+)= share * from */

@@ -14,8 +14,8 @@ static volume volume_of(const leati_attrs *attrs, const leati_desc *src) {
     volume v = {.batch = src->shape[0], .channels = src->shape[spatial + 1]};
     for (int i = 0; i < 3; ++i) v.axes[i] = (leati_resample_axis){.in = 1, .factor = 1};
     for (int i = 0; i < spatial; ++i)
-        v.axes[3 - spatial + i] =
-            (leati_resample_axis){attrs->resample.linear, src->shape[1 + i], attrs->resample.factor[i]};
+        v.axes[3 - spatial + i] = (leati_resample_axis){attrs->resample.linear, attrs->resample.halved,
+                                                        src->shape[1 + i], attrs->resample.factor[i]};
     return v;
 }
 

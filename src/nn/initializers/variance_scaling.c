@@ -11,7 +11,7 @@
 #define TRUNCATED_DEVIATION 0.87962566103423978
 
 enum { FAN_IN, FAN_OUT, FAN_AVG };
-enum { NORMAL, UNIFORM, TRUNCATED_NORMAL };
+enum { NORMAL, UNIFORM, TRUNCATED_NORMAL, UNTRUNCATED_NORMAL };
 
 typedef struct scaling_config {
     double scale;
@@ -20,8 +20,9 @@ typedef struct scaling_config {
 } scaling_config;
 
 static const char *const modes[] = {"fan_in", "fan_out", "fan_avg", NULL};
-/* The last is Keras 3's name for the first. */
-static const char *const distributions[] = {"normal", "uniform", "truncated_normal", NULL};
+/* The last two are Keras 3's: one is its name for the first. */
+static const char *const distributions[] = {"normal", "uniform", "truncated_normal", "untruncated_normal",
+                                            NULL};
 
 static const leati_field fields[] = {
     {.key = "scale", .kind = LEATI_FIELD_FLOAT, .offset = offsetof(scaling_config, scale), .preset = "1.0"},
@@ -74,6 +75,8 @@ static leat_status draw(const void *config, int rank, const int64_t *dims, leat_
     if (c->distribution == UNIFORM) {
         double limit = sqrt(3.0 * variance);
         leati_fill_uniform(rng, -limit, limit, out, count);
+    } else if (c->distribution == UNTRUNCATED_NORMAL) {
+        leati_fill_normal(rng, 0.0, sqrt(variance), out, count);
     } else {
         leati_fill_truncated(rng, 0.0, sqrt(variance) / TRUNCATED_DEVIATION, out, count);
     }

@@ -5,16 +5,21 @@
 
 typedef struct config {
     double l1, l2;
+    bool as_keras3; /* divided by the batch size */
 } config;
 
 static const leati_field fields[] = {LEATI_ROW(config, l1, LEATI_FIELD_FLOAT, "0.0"),
                                      LEATI_ROW(config, l2, LEATI_FIELD_FLOAT, "0.0"),
+                                     LEATI_AS_KERAS3_ROW(config),
                                      {.key = NULL}};
 
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                   const leati_value *inputs, leati_value *outputs) {
     const config *c = layer->config;
-    leati_regularizer penalty = {.kind = LEATI_REGULARIZER_L1L2, .l1 = (float)c->l1, .l2 = (float)c->l2};
+    leati_regularizer penalty = {.kind = LEATI_REGULARIZER_L1L2,
+                                 .l1 = (float)c->l1,
+                                 .l2 = (float)c->l2,
+                                 .per_sample = c->as_keras3};
     (void)input_count;
     outputs[0] = inputs[0];
     leati_lowering_add_activity(lowering, &penalty, 1, outputs);

@@ -26,11 +26,7 @@ static const leati_field fields[] = {LEATI_ROW(config, axis, LEATI_FIELD_INT, "-
                                                "\"zeros\""),
                                      LEATI_ROW(config, moving_variance_initializer, LEATI_FIELD_INITIALIZER,
                                                "\"ones\""),
-                                     {.key = "as_keras3",
-                                      .kind = LEATI_FIELD_BOOL,
-                                      .offset = offsetof(config, as_keras3),
-                                      .preset = "false",
-                                      .later = true},
+                                     LEATI_AS_KERAS3_ROW(config),
                                      {.key = NULL}};
 
 static int axis_of(const config *c, int rank) {

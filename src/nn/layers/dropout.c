@@ -27,12 +27,7 @@ static const leati_field fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_FLOAT, 
 static const leati_field image_fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_FLOAT, NULL),
                                            LEATI_SIZES_ROW(config, noise_shape),
                                            LEATI_ROW(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"),
-                                           {.key = "data_format",
-                                            .kind = LEATI_FIELD_CHOICE,
-                                            .offset = offsetof(config, data_format),
-                                            .preset = "\"channels_last\"",
-                                            .choices = leati_data_formats,
-                                            .later = true},
+                                           LEATI_LATER_DATA_FORMAT_ROW(config),
                                            {.key = NULL}};
 
 static const leati_field alpha_fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_FLOAT, NULL),

@@ -13,6 +13,11 @@ extern const char *const leati_paddings[], *const leati_causal_paddings[]; /* va
 
 #define LEATI_DATA_FORMAT_ROW(config)                                                                        \
     LEATI_CHOICE_ROW(config, data_format, leati_data_formats, "\"channels_last\"")
+#define LEATI_LATER_DATA_FORMAT_ROW(config)                                                                  \
+    {                                                                                                        \
+        .key = "data_format", .kind = LEATI_FIELD_CHOICE, .offset = offsetof(config, data_format),           \
+        .preset = "\"channels_last\"", .choices = leati_data_formats, .later = true                          \
+    }
 #define LEATI_PADDING_ROW(config) LEATI_CHOICE_ROW(config, padding, leati_paddings, "\"valid\"")
 
 /* How a window moves; it has as many axes as `kernel` has numbers. */

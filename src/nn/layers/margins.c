@@ -15,7 +15,7 @@ typedef struct config {
         .key = title, .kind = kind_, .offset = offsetof(config, margins), .preset = default_,                \
         .arity = count, .minimum = 0, .limited = true                                                        \
     }
-/* Keras calls the two numbers of a sequence a pair, and gives them no data_format. */
+/* Keras calls the two numbers of a sequence a pair, and gives them no data_format; current Keras does where it pads. */
 #define FIELDS1D(name_)                                                                                      \
     {                                                                                                        \
         MARGINS(name_, LEATI_FIELD_TUPLE, 2, "1"), {                                                         \
@@ -28,8 +28,10 @@ typedef struct config {
             .key = NULL                                                                                      \
         }                                                                                                    \
     }
-static const leati_field padding1d[] = FIELDS1D("padding"), padding2d[] = FIELDS("padding", 2, "1"),
-                         padding3d[] = FIELDS("padding", 3, "1");
+static const leati_field padding1d[] = {MARGINS("padding", LEATI_FIELD_TUPLE, 2, "1"),
+                                        LEATI_LATER_DATA_FORMAT_ROW(config),
+                                        {.key = NULL}};
+static const leati_field padding2d[] = FIELDS("padding", 2, "1"), padding3d[] = FIELDS("padding", 3, "1");
 static const leati_field cropping1d[] = FIELDS1D("cropping"), cropping2d[] = FIELDS("cropping", 2, "0"),
                          cropping3d[] = FIELDS("cropping", 3, "1");
 

@@ -198,7 +198,9 @@ static void place(const leati_layer *layer, int index, char *out, size_t bytes) 
     int which = QUERY;
     for (int i = QUERY; i < PROJECTIONS; ++i)
         if ((i != GATE || c->use_gate) && first_weight(c, (projection)i) <= index) which = i;
-    snprintf(out, bytes, "%s/vars/%d", projection_groups[which], index - first_weight(c, (projection)which));
+    const char *hidden = which == GATE || is_grouped(layer) ? "_" : "";
+    snprintf(out, bytes, "%s%s/vars/%d", hidden, projection_groups[which],
+             index - first_weight(c, (projection)which));
 }
 
 static leat_status add(leati_layer *layer, projection which, int rank, const int64_t *dims, int bias_from,
@@ -284,15 +286,9 @@ static void make_equations(int rank, uint32_t axes, bool grouped, equations *out
 
 /* Over all of the key's steps, which are the last axes. */
 static leati_value softmax_of_steps(leati_graph *g, leati_value scores, int steps) {
-    const leati_desc desc = *leati_graph_desc(g, scores);
-    int64_t dims[LEAT_MAX_RANK] = {0}, last = 1;
-    int rank = desc.rank - steps;
-    if (steps == 1 || rank < 0) return leati_softmax_of(g, scores, -1);
-    for (int i = 0; i < rank; ++i) dims[i] = desc.shape[i];
-    for (int i = rank; i < desc.rank; ++i) last *= desc.shape[i];
-    dims[rank] = last;
-    leati_value flat = leati_softmax_of(g, leati_reshape(g, scores, rank + 1, dims), -1);
-    return leati_reshape(g, flat, desc.rank, desc.shape);
+    int rank = leati_graph_desc(g, scores)->rank;
+    return leati_softmax_over(g, scores,
+                              rank < steps ? 0 : (UINT32_C(1) << rank) - (UINT32_C(1) << (rank - steps)));
 }
 
 static leati_value mask_of(const config *c, const leati_lowering *lowering, int input_count,
@@ -307,8 +303,9 @@ static leati_value mask_of(const config *c, const leati_lowering *lowering, int 
     if (input_count > 2 && inputs[2] != inputs[1])
         mask = leati_attending_both(g, mask, leati_attending_of_keys(g, lowering->input_masks[2]));
     if (input_count < 4) return mask;
-    leati_value none =
-        leati_binary_of(g, LEATI_EQUAL, inputs[3], leati_scalar(g, 0)); /* what is not 0 counts */
+    leati_value pairs = inputs[3];
+    if (leati_graph_desc(g, pairs)->dtype != LEAT_F32) pairs = leati_cast(g, pairs, LEAT_F32, 1);
+    leati_value none = leati_binary_of(g, LEATI_EQUAL, pairs, leati_scalar(g, 0)); /* what is not 0 counts */
     return leati_attending_both(g, leati_linear(g, none, -1, 1), mask);
 }
 
@@ -359,6 +356,10 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
                                          (int64_t[]){w->shape[0], c->num_heads, w->shape[3], w->shape[4]})
                          : weights;
     }
+    /* There the regularizer is the layer's own as well. */
+    if (is_grouped(layer))
+        leati_lowering_add_activity(lowering, &c->activity_regularizer, c->return_attention_scores ? 2 : 1,
+                                    outputs);
     lowering->output_masks[0] = lowering->input_masks[0];
 }
 

@@ -32,29 +32,11 @@ static const leati_field group_fields[] = {LEATI_INT_ROW(config, groups, -1, "32
                                            {.key = NULL}};
 static const leati_field unit_fields[] = {AXIS_ROW("-1"), {.key = NULL}};
 
-/* The axes as bits; a failure where the input lacks one. */
-static leat_status find_axes(const config *c, const leati_shape *input, uint32_t *axes, leat_error *err) {
-    *axes = 0;
-    for (int i = 0; i < c->axis.count; ++i) {
-        int64_t axis = c->axis.values[i] < 0 ? c->axis.values[i] + input->rank : c->axis.values[i];
-        if (axis < 1 || axis >= input->rank)
-            return leati_shape_unexpected(input, "an input that has the axis, which is not the batch's", err);
-        *axes |= UINT32_C(1) << axis;
-    }
-    return LEAT_OK;
-}
-
-static uint32_t axes_of(const config *c, int rank) {
-    leati_shape shape = {.rank = rank};
-    uint32_t axes = 0;
-    (void)find_axes(c, &shape, &axes, NULL); /* infer has */
-    return axes;
-}
-
 static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
                          leati_shape *outputs, int *output_count, leat_error *err) {
+    const config *c = layer->config;
     uint32_t axes;
-    LEATI_TRY(find_axes(layer->config, &inputs[0], &axes, err));
+    LEATI_TRY(leati_axes_find(&c->axis, &inputs[0], 1, &axes, err));
     return leati_infer_same(layer, input_count, inputs, outputs, output_count, err);
 }
 
@@ -67,11 +49,12 @@ static leat_status add_affine(leati_layer *layer, int rank, const int64_t *dims,
 
 static leat_status build_layer(leati_layer *layer, int input_count, const leati_shape *inputs,
                                leat_error *err) {
+    const config *c = layer->config;
     uint32_t axes;
     int64_t dims[LEAT_MAX_RANK];
     int rank = 0;
     (void)input_count;
-    LEATI_TRY(find_axes(layer->config, &inputs[0], &axes, err));
+    LEATI_TRY(leati_axes_find(&c->axis, &inputs[0], 1, &axes, err));
     for (int i = 0; i < inputs[0].rank; ++i)
         if (axes >> i & 1u) dims[rank++] = inputs[0].dims[i];
     return add_affine(layer, rank, dims, err);
@@ -120,7 +103,7 @@ static leati_value normalised(const leati_layer *layer, const leati_lowering *lo
 static void lower_layer(const leati_layer *layer, leati_lowering *lowering, int input_count,
                         const leati_value *inputs, leati_value *outputs) {
     const leati_desc desc = *leati_graph_desc(lowering->graph, inputs[0]);
-    uint32_t axes = axes_of(layer->config, desc.rank);
+    uint32_t axes = leati_axes_of(&((const config *)layer->config)->axis, desc.rank);
     int64_t dims[LEAT_MAX_RANK];
     (void)input_count;
     for (int i = 0; i < desc.rank; ++i) dims[i] = axes >> i & 1u ? desc.shape[i] : 1;
@@ -192,7 +175,8 @@ static void lower_unit(const leati_layer *layer, leati_lowering *lowering, int i
                        const leati_value *inputs, leati_value *outputs) {
     leati_graph *g = lowering->graph;
     leati_eltwise power = {.function = LEATI_FN_POW, .a = -0.5f};
-    uint32_t axes = axes_of(layer->config, leati_graph_desc(g, inputs[0])->rank);
+    uint32_t axes =
+        leati_axes_of(&((const config *)layer->config)->axis, leati_graph_desc(g, inputs[0])->rank);
     (void)input_count;
     leati_value square = leati_function_of(g, inputs[0], LEATI_FN_SQUARE);
     leati_value inverse =

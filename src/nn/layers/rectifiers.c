@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers that are a function of each element with a parameter: LeakyReLU, ELU, ThresholdedReLU, ReLU; and Softmax over
- * any axis.  Source: keras.layers.LeakyReLU, ELU, ThresholdedReLU, ReLU, Softmax. */
+ * any axes.  Source: keras.layers.LeakyReLU, ELU, ThresholdedReLU, ReLU, Softmax. */
 #include <math.h>
 
 #include "base/error.h"
@@ -99,17 +99,18 @@ static void lower_relu(const leati_layer *layer, leati_lowering *lowering, int i
 /* ---- Softmax ---- */
 
 typedef struct softmax_config {
-    int64_t axis; /* negative: from the end */
+    leati_ints axis; /* negative: from the end */
 } softmax_config;
 
-static const leati_field softmax_fields[] = {LEATI_ROW(softmax_config, axis, LEATI_FIELD_INT, "-1"),
+static const leati_field softmax_fields[] = {LEATI_ROW(softmax_config, axis, LEATI_FIELD_NUMBERS, "-1"),
                                              {.key = NULL}};
 
 static leat_status infer_softmax(const leati_layer *layer, int input_count, const leati_shape *inputs,
                                  leati_shape *outputs, int *output_count, leat_error *err) {
     const softmax_config *c = layer->config;
-    if (inputs[0].rank < 2 || c->axis < -inputs[0].rank || c->axis >= inputs[0].rank)
-        return leati_shape_unexpected(&inputs[0], "an input of rank 2 or more that has the axis", err);
+    uint32_t axes;
+    if (inputs[0].rank < 2) return leati_shape_unexpected(&inputs[0], "an input of rank 2 or more", err);
+    LEATI_TRY(leati_axes_find(&c->axis, &inputs[0], 0, &axes, err));
     return leati_infer_same(layer, input_count, inputs, outputs, output_count, err);
 }
 
@@ -117,9 +118,10 @@ static leat_status infer_softmax(const leati_layer *layer, int input_count, cons
 static void lower_softmax(const leati_layer *layer, leati_lowering *lowering, int input_count,
                           const leati_value *inputs, leati_value *outputs) {
     const softmax_config *c = layer->config;
-    bool matrix = leati_graph_desc(lowering->graph, inputs[0])->rank == 2;
+    int rank = leati_graph_desc(lowering->graph, inputs[0])->rank;
     (void)input_count;
-    outputs[0] = leati_softmax_of(lowering->graph, inputs[0], matrix ? -1 : (int)c->axis);
+    outputs[0] =
+        leati_softmax_over(lowering->graph, inputs[0], rank == 2 ? 2 : leati_axes_of(&c->axis, rank));
 }
 
 #define ELEMENTWISE(variable, class_name_, name_prefix_, config, fields_, infer_, lower_)                    \

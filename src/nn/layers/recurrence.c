@@ -150,12 +150,24 @@ static leati_value or_before(const leati_layer *layer, leati_lowering *lowering,
     return now;
 }
 
+/* Outputs of steps that do not count as 0. */
+static void zero_masked(leati_graph *g, leati_scan_call *call) {
+    const leati_desc desc = *leati_graph_desc(g, call->sequence);
+    int64_t dims[LEAT_MAX_RANK] = {0};
+    leati_value steps = call->go_backwards ? leati_reverse(g, call->mask, 1) : call->mask;
+    if (desc.rank < 2) return;
+    for (int i = 0; i < desc.rank; ++i) dims[i] = i < 2 ? desc.shape[i] : 1;
+    call->sequence = leati_mul(g, call->sequence, leati_reshape(g, steps, desc.rank, dims));
+    call->last = LEATI_NONE;
+}
+
 void leati_recurrence_lower(const leati_layer *layer, const leati_scan *scan, leati_lowering *lowering,
                             int input_count, const leati_value *inputs, leati_value *outputs) {
     const leati_recurrence *r = layer->config;
     leati_graph *g = lowering->graph;
     const leati_value mask = lowering->input_masks[0];
     const bool step = leati_carry_is_step(lowering, inputs[0]), carries = r->stateful || step;
+    const bool zeros = r->zero_output_for_mask && mask != LEATI_NONE;
     leati_value to[LEATI_MAX_STATES] = {0};
     leati_scan_call call = {.x = inputs[0],
                             .mask = mask,
@@ -172,11 +184,12 @@ void leati_recurrence_lower(const leati_layer *layer, const leati_scan *scan, le
         if (input_count == 1) memcpy(call.initial, from, (size_t)r->state_count * sizeof from[0]);
     }
     scan->run(layer, lowering, &call);
+    if (zeros) zero_masked(g, &call);
     if (r->return_sequences)
         outputs[0] = call.sequence;
     else
         outputs[0] = call.last == LEATI_NONE ? last_step(g, call.sequence) : call.last;
-    if (step && mask != LEATI_NONE) outputs[0] = or_before(layer, lowering, mask, outputs[0]);
+    if (step && mask != LEATI_NONE && !zeros) outputs[0] = or_before(layer, lowering, mask, outputs[0]);
     for (int i = 0; carries && i < r->state_count; ++i) leati_graph_store(g, to[i], call.states[i]);
     for (int i = 0; r->return_state && i < r->state_count; ++i) outputs[1 + i] = call.states[i];
     lowering->output_masks[0] = r->return_sequences ? lowering->input_masks[0] : LEATI_NONE;

@@ -12,6 +12,7 @@
 /* First in the configuration of every recurrent layer. */
 typedef struct leati_recurrence {
     bool return_sequences, return_state, go_backwards, stateful, unroll;
+    bool zero_output_for_mask; /* else the output of the step before */
     leati_regularizer activity_regularizer;
     int32_t state_count; /* set by check */
 } leati_recurrence;
@@ -25,7 +26,11 @@ typedef struct leati_recurrence {
     LEATI_RECURRENCE_ROW(config, return_sequences, LEATI_FIELD_BOOL, "false"),                               \
         LEATI_RECURRENCE_ROW(config, return_state, LEATI_FIELD_BOOL, "false"),                               \
         LEATI_RECURRENCE_ROW(config, go_backwards, LEATI_FIELD_BOOL, "false"),                               \
-        LEATI_RECURRENCE_ROW(config, stateful, LEATI_FIELD_BOOL, "false")
+        LEATI_RECURRENCE_ROW(config, stateful, LEATI_FIELD_BOOL, "false"), {                                 \
+        .key = "zero_output_for_mask", .kind = LEATI_FIELD_BOOL,                                             \
+        .offset = offsetof(config, recurrence) + offsetof(leati_recurrence, zero_output_for_mask),           \
+        .preset = "false", .later = true                                                                     \
+    }
 
 /* The steps of one call. */
 typedef struct leati_scan_call {

@@ -68,12 +68,26 @@ static leat_status build_stack(leati_layer *layer, int input_count, const leati_
     return LEAT_OK;
 }
 
+/* Cells are numbered by class. */
+static void place_stacked(const leati_layer *layer, int index, char *out, size_t bytes) {
+    const stack *s = layer->config;
+    int32_t which = s->cells.count - 1, before = 0;
+    char group[LEAT_NAME_BYTES], number[16] = "";
+    while (which > 0 && s->cells.items[which]->first_outer_weight > index) --which;
+    const leati_layer *cell = s->cells.items[which];
+    for (int32_t i = 0; i < which; ++i) before += s->cells.items[i]->type == cell->type;
+    if (before > 0) snprintf(number, sizeof number, "_%d", (int)before);
+    snprintf(group, sizeof group, "cells/%s%s", cell->type->name_prefix, number);
+    leati_layer_place_inner(cell, group, index, out, bytes);
+}
+
 const leati_layer_type leati_layer_stacked_rnn_cells = {.class_name = "StackedRNNCells",
                                                         .name_prefix = "stacked_rnn_cells",
                                                         .config_bytes = sizeof(stack),
                                                         .fields = stack_fields,
                                                         .check = check_stack,
-                                                        .build = build_stack};
+                                                        .build = build_stack,
+                                                        .place = place_stacked};
 
 /* ---- RNN ---- */
 

@@ -35,6 +35,28 @@ leat_status leati_infer_same(const leati_layer *layer, int input_count, const le
     return LEAT_OK;
 }
 
+leat_status leati_axes_find(const leati_ints *axes, const leati_shape *input, int first, uint32_t *out,
+                            leat_error *err) {
+    *out = 0;
+    for (int i = 0; i < axes->count; ++i) {
+        int64_t axis = axes->values[i] < 0 ? axes->values[i] + input->rank : axes->values[i];
+        if (axis < first || axis >= input->rank)
+            return leati_shape_unexpected(input,
+                                          first > 0 ? "an input that has the axis, which is not the batch's"
+                                                    : "an input that has the axis",
+                                          err);
+        *out |= UINT32_C(1) << axis;
+    }
+    return LEAT_OK;
+}
+
+uint32_t leati_axes_of(const leati_ints *axes, int rank) {
+    leati_shape shape = {.rank = rank};
+    uint32_t found = 0;
+    (void)leati_axes_find(axes, &shape, 0, &found, NULL);
+    return found;
+}
+
 leat_status leati_shape_product(const leati_shape *shape, int from, int64_t *out, leat_error *err) {
     bool known = true;
     *out = 1;

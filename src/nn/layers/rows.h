@@ -33,6 +33,13 @@
         .choices = choices_                                                                                  \
     }
 
+/* Where the two Kerases compute something else: set for files of current Keras. */
+#define LEATI_AS_KERAS3_ROW(config)                                                                          \
+    {                                                                                                        \
+        .key = "as_keras3", .kind = LEATI_FIELD_BOOL, .offset = offsetof(config, as_keras3),                 \
+        .preset = "false", .later = true                                                                     \
+    }
+
 /* What a configuration says of one weight: three keys, "kernel_initializer", "kernel_regularizer", ... */
 typedef struct leati_part {
     leati_initializer *initializer;
@@ -87,6 +94,13 @@ leati_value leati_affine_bias(const leati_layer *layer, const leati_affine *affi
 /* For infer: the output has the shape of the input. */
 leat_status leati_infer_same(const leati_layer *layer, int input_count, const leati_shape *inputs,
                              leati_shape *outputs, int *output_count, leat_error *err);
+
+/* For infer: the axes as bits, of which `first` is the lowest that will do; negative ones count from the end.
+ * Errors: LEAT_ESHAPE where the input lacks one. */
+leat_status leati_axes_find(const leati_ints *axes, const leati_shape *input, int first, uint32_t *out,
+                            leat_error *err);
+/* For lower, where infer has. */
+uint32_t leati_axes_of(const leati_ints *axes, int rank);
 
 /* The product of known dimensions from `from` on; -1 where one is not known.  Errors: LEAT_ESHAPE where it overflows. */
 leat_status leati_shape_product(const leati_shape *shape, int from, int64_t *out, leat_error *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UpSampling over 1 to 3 spatial axes: every element several times; an image bilinearly too, as TensorFlow 2.1 does it.
+/* UpSampling over 1 to 3 spatial axes: every element several times; an image bilinearly too, as TensorFlow 2.1 does
+ * it, or with halved corners, as current Keras.
  * Source: keras.layers.UpSampling1D to 3D. */
 #include "base/error.h"
 #include "nn/layers/image.h"
@@ -12,6 +13,7 @@ typedef struct config {
     leati_ints size;
     int64_t steps; /* UpSampling1D: its size, which Keras writes as a number */
     int32_t data_format, interpolation;
+    bool as_keras3; /* set for files of current Keras */
 } config;
 
 static const leati_field fields1d[] = {{.key = "size",
@@ -24,6 +26,7 @@ static const leati_field fields1d[] = {{.key = "size",
 static const leati_field fields2d[] = {LEATI_TUPLE_ROW(config, size, 2, "2"),
                                        LEATI_DATA_FORMAT_ROW(config),
                                        LEATI_CHOICE_ROW(config, interpolation, interpolations, "\"nearest\""),
+                                       LEATI_AS_KERAS3_ROW(config),
                                        {.key = NULL}};
 static const leati_field fields3d[] = {LEATI_TUPLE_ROW(config, size, 3, "2"),
                                        LEATI_DATA_FORMAT_ROW(config),
@@ -54,7 +57,9 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                   const leati_value *inputs, leati_value *outputs) {
     const config *c = layer->config;
-    leati_attrs attrs = {.resample = {.linear = c->interpolation == BILINEAR, .spatial = c->size.count}};
+    leati_attrs attrs = {.resample = {.linear = c->interpolation == BILINEAR,
+                                      .halved = c->as_keras3 && c->interpolation == BILINEAR,
+                                      .spatial = c->size.count}};
     leati_value x = leati_image_value(lowering->graph, inputs[0], c->data_format);
     (void)input_count;
     for (int i = 0; i < c->size.count; ++i) attrs.resample.factor[i] = c->size.values[i];

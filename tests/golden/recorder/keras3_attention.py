@@ -52,6 +52,26 @@ def masked(name, make, inner=3):
     functional(name, class_name(make()), build, inputs=words)
 
 
+def recurrent():
+    """What current Keras alone does with masks and with penalties."""
+    words = [np.array([[1, 2, 3, 0], [4, 5, 1, 2], [3, 1, 0, 0]])]
+
+    def one(name, make):
+        def build():
+            x = L.Input((4,), name="x")
+            return [x], L.GlobalAveragePooling1D()(L.Dense(2)(make()(L.Embedding(6, 3, mask_zero=True)(x))))
+        functional(name, make().__class__.__name__, build, inputs=words)
+    one("bidirectional_zeros", lambda: L.Bidirectional(L.GRU(2, return_sequences=True), merge_mode="sum"))
+    one("rnn_zeros", lambda: L.RNN(L.LSTMCell(2), return_sequences=True, go_backwards=True, zero_output_for_mask=True))
+
+    def penalised():
+        x = L.Input((4, 3), name="x")
+        y = L.ReLU(activity_regularizer=keras.regularizers.L2(0.1))(L.Dense(3)(x))
+        y = L.Bidirectional(L.RNN(L.GRUCell(2), return_sequences=True, activity_regularizer=keras.regularizers.L1(0.1)))(y)
+        return [x], L.Dense(2)(L.RNN(L.GRUCell(2), activity_regularizer=keras.regularizers.L1(0.05))(y))
+    functional("activity_penalties", "ReLU", penalised)
+
+
 def heads():
     """MultiHeadAttention and GroupQueryAttention."""
     def one(name, make, key=False, shapes=((4, 3), (5, 3)), width=2, **call):
@@ -75,6 +95,7 @@ def heads():
                                          activity_regularizer=keras.regularizers.L2(0.01),
                                          kernel_constraint=keras.constraints.MaxNorm(1.5)))
     one("gqa", lambda: L.GroupQueryAttention(2, 4, 2), width=3)
+    one("gqa_penalty", lambda: L.GroupQueryAttention(2, 2, 1, activity_regularizer=keras.regularizers.L2(0.1)), width=3)
     one("gqa_one", lambda: L.GroupQueryAttention(3, 3, 1, use_gate=True, use_bias=False), width=3,
         use_causal_mask=True)
 
@@ -84,14 +105,15 @@ def heads():
         return [x], L.Add()([L.Dense(2)(L.Flatten()(w)), L.Dense(2)(L.Flatten()(y))])
     functional("mha_scores", "MultiHeadAttention", scores)
 
-    def explicit():
-        q, v, m = L.Input((4, 3), name="q"), L.Input((5, 3), name="v"), L.Input((4, 5), name="m")
+    def explicit(dtype=None):
+        q, v, m = L.Input((4, 3), name="q"), L.Input((5, 3), name="v"), L.Input((4, 5), name="m", dtype=dtype)
         return [q, v, m], heads(2, 3)(q, v, attention_mask=m)
     random = np.random.RandomState(5)
     pairs = random.uniform(0, 1, (3, 4, 5)) > 0.4
     pairs[:, :, 0] = True
-    functional("mha_mask", "MultiHeadAttention", explicit,
-               inputs=[random.normal(0, 1, (3, 4, 3)), random.normal(0, 1, (3, 5, 3)), pairs])
+    inputs = [random.normal(0, 1, (3, 4, 3)), random.normal(0, 1, (3, 5, 3)), pairs]
+    functional("mha_mask", "MultiHeadAttention", explicit, inputs=inputs)
+    functional("mha_bool_mask", "MultiHeadAttention", lambda: explicit("bool"), inputs=inputs)
 
 
 def einsum():
@@ -151,7 +173,7 @@ def blocks():
 
 def run():
     """All of this module."""
-    for part in (attention, heads, einsum, blocks):
+    for part in (attention, recurrent, heads, einsum, blocks):
         part()
     masked("attention_masks", L.Attention)
     masked("mha_masks", lambda: L.MultiHeadAttention(2, 3))

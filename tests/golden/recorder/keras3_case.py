@@ -132,11 +132,13 @@ def functional(name, class_name, build, batch=3, inputs=None):
         weight.assign(initial(random, weight))
     if inputs is None:
         inputs = [random.normal(0.0, 1.0, (batch,) + tuple(i.shape[1:])) for i in x]
-    record(name, class_name, model, json.loads(model.to_json()), [v.astype("float32") for v in inputs], random)
+    types = ["bool" if i.dtype == "bool" else "float32" for i in x]
+    inputs = [v.astype(t) for v, t in zip(inputs, types)]
+    record(name, class_name, model, json.loads(model.to_json()), inputs, random)
 
 
-def record(name, class_name, model, config, x, random, notes="", trains=True):
-    """Prediction, loss, gradients and steps of a model with weights, into keras-3/layers."""
+def record(name, class_name, model, config, x, random, notes="", trains=True, kept=None):
+    """Prediction, loss, gradients and steps of a model with weights, into keras-3/layers.  `kept`: values of some."""
     t = random.normal(0.0, 1.0, model(x if len(x) > 1 else x[0]).shape).astype("float32")
     weights = weights_of(model)
     members = collections.OrderedDict()
@@ -149,10 +151,10 @@ def record(name, class_name, model, config, x, random, notes="", trains=True):
         "metrics_names": ["loss"], "notes": notes,
     })
     members["config"] = store.text(json.dumps(config))
-    members.update(listed("x", x))
+    members.update(listed("x", [v.astype("uint8") if v.dtype == bool else v for v in x]))
     x = x if len(x) > 1 else x[0]
     members.update(listed("t", [t]))
-    members.update(listed("w", [w.numpy() for w in weights]))
+    members.update(listed("w", [(kept or {}).get(w.path, w.numpy()) for w in weights]))
     members["y0"] = model(x, training=False).numpy()
     if trains:
         train(model, x, t, members)

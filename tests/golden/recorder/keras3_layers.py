@@ -2,7 +2,10 @@
 """Layers and arguments that current Keras alone has: keras-3/layers/*.npz."""
 import keras
 
-from .keras3_case import L, case
+import numpy as np
+
+from . import store
+from .keras3_case import L, case, functional, initial, layer_config, record, weights_of
 
 
 def activations():
@@ -34,6 +37,10 @@ def normalizations():
     one("layernorm_regularized", (6,), lambda: layer(
         gamma_regularizer=keras.regularizers.L2(0.01), beta_regularizer=keras.regularizers.L1(0.02),
         gamma_constraint=keras.constraints.MaxNorm(1.5), beta_constraint=keras.constraints.NonNeg()))
+    one("layernorm_rms_scaling", (3, 4), lambda: layer(rms_scaling=True))
+    one("groupnorm_regularized", (2, 4), lambda: group(
+        groups=2, gamma_regularizer=keras.regularizers.L2(0.01), beta_regularizer=keras.regularizers.L1(0.02),
+        gamma_constraint=keras.constraints.MaxNorm(0.9), beta_constraint=keras.constraints.NonNeg()))
     one("groupnorm", (2, 3, 6), lambda: group(groups=3))
     one("groupnorm_instance", (3, 2, 4), lambda: group(groups=-1, epsilon=1e-5))
     one("groupnorm_one", (3, 4), lambda: group(groups=1))
@@ -60,7 +67,9 @@ def rescalings():
 
 def keepdims():
     """Global pooling that keeps its axes, GlobalAveragePooling's later argument."""
-    for kind, shape in ((L.GlobalAveragePooling2D, (2, 3, 4)), (L.GlobalMaxPooling1D, (3, 4))):
+    for kind, shape in ((L.GlobalAveragePooling1D, (3, 4)), (L.GlobalAveragePooling2D, (2, 3, 4)),
+                        (L.GlobalAveragePooling3D, (2, 2, 3, 2)), (L.GlobalMaxPooling1D, (3, 4)),
+                        (L.GlobalMaxPooling2D, (2, 3, 4)), (L.GlobalMaxPooling3D, (2, 2, 3, 2))):
         case(kind.__name__.lower() + "_keepdims", kind.__name__, shape, lambda: L.Dense(3),
              lambda: kind(keepdims=True), lambda: L.Dense(2))
 
@@ -77,7 +86,43 @@ def groups():
     one("groups", L.Conv3D, (3, 3, 4, 2), filters=4, kernel_size=2, groups=2, padding="same")
 
 
+def dilated():
+    """Conv3DTranspose's dilation.  TensorFlow lacks it on a CPU: the numbers are those of a kernel with zeros between."""
+    keras.backend.clear_session()
+    name = "conv3dtranspose_dilated"
+    random = store.random_for("keras-3/layers/" + name)
+    dense, layer = L.Dense(2), L.Conv3DTranspose(3, (2, 1, 2), dilation_rate=(2, 1, 3), name="it")
+    config = [layer_config(dense, (2, 2, 3, 2)), layer_config(layer, None)]
+    wide = L.Conv3DTranspose(3, (3, 1, 4), name="wide")
+    x = L.Input((2, 2, 3, 2))
+    model = keras.Model(x, wide(dense(x)))
+    for weight in weights_of(model):
+        weight.assign(initial(random, weight))
+    kernel = wide.kernel.numpy()[::2, :, ::3]
+    spread = np.zeros(wide.kernel.shape)
+    spread[::2, :, ::3] = kernel
+    wide.kernel.assign(spread)
+    x = random.normal(0.0, 1.0, (2, 2, 2, 3, 2)).astype("float32")
+    record(name, "Conv3DTranspose", model, {
+        "class_name": "Sequential", "config": {"name": "sequential_1", "layers": config}, "keras_version": "2.3.1",
+        "backend": "tensorflow"}, [x], random, "a kernel with zeros between", False, {wide.kernel.path: kernel})
+
+
+def later():
+    """What current Keras computes in another way than 2.3.1, or over more axes."""
+    def one(name, shape, make):
+        def build():
+            x = L.Input(shape, name="x")
+            return [x], L.Dense(2)(make()(L.Dense(shape[-1])(x)))
+        functional(name, make().__class__.__name__, build)
+    one("softmax_axes", (3, 2, 4), lambda: L.Softmax(axis=[1, 3]))
+    one("softmax_last_axes", (3, 2, 4), lambda: L.Softmax(axis=(-1, -2)))
+    one("upsampling2d_bilinear", (3, 2, 4), lambda: L.UpSampling2D((2, 3), interpolation="bilinear"))
+    one("zeropadding1d_first", (4, 3), lambda: L.ZeroPadding1D((1, 2), data_format="channels_first"))
+    one("activityregularization", (4,), lambda: L.ActivityRegularization(0.02, 0.03))
+
+
 def run():
     """All of this module."""
-    for part in (activations, normalizations, rescalings, keepdims, groups):
+    for part in (activations, normalizations, rescalings, keepdims, groups, dilated, later):
         part()
