@@ -10,11 +10,11 @@
 #include "engine/group_norm.h"
 #include "engine/op.h"
 
-/* The weights of a recurrent cell packed into panels: (gates, padded units / panel, rows, panel).  Units are padded to
+/* The weights of a recurrent cell packed into panels: (padded units / panel, rows, gates, panel).  Units are padded to
  * whole panels per gate, with zeros. */
 typedef struct leati_rnn_packed {
     const float *weights; /* rows: features, then units */
-    const float *bias;    /* (slots, padded units) */
+    const float *bias;    /* (padded units / panel, slots, panel) */
     const float *by_h;    /* recurrent transposed: (padded units / panel, gates padded units, panel) */
     const float *by_x;    /* kernel transposed: (padded features / panel, gates padded units, panel) */
 } leati_rnn_packed;
@@ -129,7 +129,9 @@ typedef struct leati_native_isa {
     void (*depthwise_bwd_weights)(const leati_depthwise_job *job);
     int64_t panel; /* columns */
     int64_t rows;  /* of a block of samples, best a multiple of this */
-    int64_t (*rnn_scratch)(const leati_rnn_shape *shape, int64_t rows, bool backward);
+    /* rows: at most; masks of dropout by x and by h */
+    int64_t (*rnn_scratch)(const leati_rnn_shape *shape, int64_t rows, bool masked_x, bool masked_h,
+                           bool backward);
     void (*rnn_pack)(const leati_rnn_shape *shape, const float *kernel, const float *recurrent,
                      const float *bias, float *weights, float *packed_bias);
     /* (rows, gates units) to (padded rows / panel, gates padded units, panel) */

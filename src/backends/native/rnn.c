@@ -18,8 +18,8 @@ typedef struct rnn_state {
     int inputs, threads;
     int64_t block_rows, blocks;
     int64_t padded_units, padded_features;
-    int64_t bias;                /* where it begins among the packed weights */
-    int64_t weights, by_h, by_x; /* floats of each packed matrix; 0: not needed */
+    int64_t bias;                /* where it begins among the packed weights, or the gradients by them */
+    int64_t weights, by_h, by_x; /* floats of each packed matrix, the first with its bias; 0: not needed */
     int64_t gradient;            /* floats of one thread's packed gradients */
     int64_t block_scratch;
 } rnn_state;
@@ -33,11 +33,16 @@ static void choose_blocks(rnn_state *s, int threads) {
     s->threads = most < 1 ? 1 : most < threads ? (int)most : threads;
     int64_t share = (s->shape.batch + s->threads - 1) / s->threads;
     int64_t rounds = (share + BLOCK_ROWS - 1) / BLOCK_ROWS;
-    s->block_rows = rounds > 0 ? (share + rounds - 1) / rounds : 1;
+    s->block_rows = rounds > 1  ? round_up((share + rounds - 1) / rounds, s->isa->rows)
+                    : share > 0 ? share
+                                : 1;
     s->blocks = (s->shape.batch + s->block_rows - 1) / s->block_rows;
 }
 
-/* Scratch: packed weights and bias, transposed ones, then per thread its gradients and its block's own. */
+static bool has(const leati_task *task, int input) {
+    return input < task->input_count && task->inputs[input].rank >= 0;
+}
+
 static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool backward, leat_error *err) {
     rnn_state *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a recurrent cell");
@@ -50,13 +55,20 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool ba
     s->padded_features = round_up(s->shape.features, s->isa->panel);
     int64_t gates = s->shape.gates * s->padded_units;
     s->bias = (s->shape.features + s->shape.units) * gates;
-    s->weights = s->bias + leati_rnn_slots(&s->shape) * s->padded_units;
+    int64_t weights = round_up(s->bias + leati_rnn_slots(&s->shape) * s->padded_units, 16);
+    s->block_scratch = round_up(s->isa->rnn_scratch(&s->shape, s->block_rows, has(task, LEATI_RNN_X_MASK),
+                                                    has(task, LEATI_RNN_H_MASK), backward),
+                                16);
     if (backward) {
+        s->gradient = weights;
         s->by_h = gates * s->padded_units;
         s->by_x = task->unused & 1 ? 0 : gates * s->padded_features;
-        s->gradient = s->weights;
+    } else {
+        s->weights = weights;
+        kernel->pack_bytes = (size_t)weights * sizeof(float);
+        kernel->pack_inputs = 1u << LEATI_RNN_KERNEL | 1u << LEATI_RNN_RECURRENT | 1u << LEATI_RNN_BIAS;
+        snprintf(kernel->pack_key, sizeof kernel->pack_key, "rnn %d %s", (int)s->shape.cell, s->isa->name);
     }
-    s->block_scratch = round_up(s->isa->rnn_scratch(&s->shape, s->block_rows, backward), 16);
     kernel->scratch_bytes =
         (size_t)(s->weights + s->by_h + s->by_x + s->threads * (s->gradient + s->block_scratch)) *
         sizeof(float);
@@ -70,29 +82,14 @@ static const float *input(const rnn_state *s, void *const *args, int i) {
     return i < s->inputs ? args[i] : NULL;
 }
 
-static leati_rnn_job job_of(const rnn_state *s, void *const *args, float *scratch) {
-    leati_rnn_job job = {.shape = &s->shape,
-                         .x = input(s, args, LEATI_RNN_X),
-                         .h0 = input(s, args, LEATI_RNN_H0),
-                         .c0 = input(s, args, LEATI_RNN_C0),
-                         .x_mask = input(s, args, LEATI_RNN_X_MASK),
-                         .h_mask = input(s, args, LEATI_RNN_H_MASK),
-                         .steps = input(s, args, LEATI_RNN_STEPS)};
-    float *bias = scratch + s->bias;
-    const float *recurrent = input(s, args, LEATI_RNN_RECURRENT);
-    s->isa->rnn_pack(&s->shape, input(s, args, LEATI_RNN_KERNEL), recurrent, input(s, args, LEATI_RNN_BIAS),
-                     scratch, bias);
-    job.packed = (leati_rnn_packed){.weights = scratch, .bias = bias};
-    if (s->by_h > 0) {
-        s->isa->rnn_pack_transposed(&s->shape, recurrent, s->shape.units, scratch + s->weights);
-        job.packed.by_h = scratch + s->weights;
-    }
-    if (s->by_x > 0) {
-        float *by_x = scratch + s->weights + s->by_h;
-        s->isa->rnn_pack_transposed(&s->shape, input(s, args, LEATI_RNN_KERNEL), s->shape.features, by_x);
-        job.packed.by_x = by_x;
-    }
-    return job;
+static leati_rnn_job job_of(const rnn_state *s, void *const *args) {
+    return (leati_rnn_job){.shape = &s->shape,
+                           .x = input(s, args, LEATI_RNN_X),
+                           .h0 = input(s, args, LEATI_RNN_H0),
+                           .c0 = input(s, args, LEATI_RNN_C0),
+                           .x_mask = input(s, args, LEATI_RNN_X_MASK),
+                           .h_mask = input(s, args, LEATI_RNN_H_MASK),
+                           .steps = input(s, args, LEATI_RNN_STEPS)};
 }
 
 /* One thread's blocks, one after the other. */
@@ -120,18 +117,23 @@ static void run_blocks(const rnn_state *s, const leati_rnn_job *job, float *own,
         run_share(s, *job, own + thread * each, thread, block);
 }
 
+/* Scratch: each thread's block, then the packed weights, unless the plan keeps them. */
 static leat_status run_forward(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                leat_error *err) {
     const rnn_state *s = kernel->state;
-    float *scratch = run->scratch;
-    leati_rnn_job job = job_of(s, args, scratch);
+    float *scratch = run->scratch, *pack = run->pack ? run->pack : scratch + s->threads * s->block_scratch;
+    leati_rnn_job job = job_of(s, args);
     (void)err;
     void *const *out = args + s->inputs;
+    job.packed = (leati_rnn_packed){.weights = pack, .bias = pack + s->bias};
+    if (!(run->pack && run->packed))
+        s->isa->rnn_pack(&s->shape, args[LEATI_RNN_KERNEL], args[LEATI_RNN_RECURRENT],
+                         input(s, args, LEATI_RNN_BIAS), pack, pack + s->bias);
     job.sequence = out[LEATI_RNN_OUT_SEQUENCE];
     job.h_last = out[LEATI_RNN_OUT_H_LAST];
     job.c_last = s->shape.cell == LEATI_CELL_LSTM ? out[LEATI_RNN_OUT_C_LAST] : NULL;
     job.workspace = s->shape.training ? out[LEATI_RNN_OUT_WORKSPACE] : NULL;
-    run_blocks(s, &job, scratch + s->weights, s->isa->rnn_forward);
+    run_blocks(s, &job, scratch, s->isa->rnn_forward);
     return LEAT_OK;
 }
 
@@ -150,13 +152,17 @@ static void finish_gradients(const rnn_state *s, float *own, float *kernel, floa
     }
 }
 
+/* Scratch: transposed weights, then each thread's gradients and its block. */
 static leat_status run_backward(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                 leat_error *err) {
     const rnn_state *s = kernel->state;
     void *const *out = args + s->inputs;
-    float *scratch = run->scratch, *own = scratch + s->weights + s->by_h + s->by_x;
-    leati_rnn_job job = job_of(s, args, scratch);
+    float *by_h = run->scratch, *by_x = by_h + s->by_h, *own = by_x + s->by_x;
+    leati_rnn_job job = job_of(s, args);
     (void)err;
+    s->isa->rnn_pack_transposed(&s->shape, args[LEATI_RNN_RECURRENT], s->shape.units, by_h);
+    if (s->by_x > 0) s->isa->rnn_pack_transposed(&s->shape, args[LEATI_RNN_KERNEL], s->shape.features, by_x);
+    job.packed = (leati_rnn_packed){.by_h = by_h, .by_x = by_x};
     job.sequence = args[LEATI_RNN_SEQUENCE];
     job.workspace = args[LEATI_RNN_WORKSPACE];
     job.diff_sequence = args[LEATI_RNN_DIFF_SEQUENCE];

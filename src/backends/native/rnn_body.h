@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recurrent cells over a block of samples, for the code that is compiled once per instruction set.  A block goes through
- * all steps by itself: its state and one step's gates stay in the second cache, and threads never wait for each other.
- * Formulas: backends/ref/rnn.c; what differs from cell to cell: rnn_cells_body.h.  Gates of a step lie in panels:
- * (slots, padded units / panel, rows, panel). */
+ * all steps by itself: what it needs stays in the second cache, and threads never wait for each other.  Forward, a strip
+ * of a step's units and a few rows goes from the product to the state within the first cache.  Formulas:
+ * backends/ref/rnn.c; what differs from cell to cell: rnn_cells_body.h. */
 #ifndef LEATI_BACKENDS_NATIVE_RNN_BODY_H
 #define LEATI_BACKENDS_NATIVE_RNN_BODY_H
 
@@ -10,20 +10,37 @@
 #include "backends/native/isa.h"
 #include "backends/native/tile.h"
 
+#define AHEAD       LEATI_ROWS /* steps of a single row whose products by x are made together */
+#define GATHER_ROWS 96         /* rows of gradients that meet the weights' gradients together */
+
 typedef struct rnn_block {
     const leati_rnn_job *job;
     const leati_rnn_shape *shape;
     int64_t rows, units, features, padded, panels; /* padded units; panels of one gate */
-    float *z;                                      /* gates of a step, or their gradients, in panels */
-    float *h, *c;    /* (rows, padded); backward: gradients that flow to the step before */
-    float *v;        /* (rows, padded): r (.) h' of a GRU */
-    int32_t *first;  /* (rows): the first step of processing that counts */
-    float *h_before; /* (rows, padded), backward */
-    float *x_out;    /* (rows, padded features), backward */
-    float *masked_x; /* (gates, rows, features), with x_mask */
-    float *masked_h; /* (gates, rows, padded), with h_mask */
-    float *part;     /* (rows, max of padded units and features), backward */
+    int64_t slots, parts;                          /* sums of a step; what is kept of it, in units */
+    float *
+        z; /* gates of a strip (panels, slots, z_rows, panel), or gradients (slots, panels, gathered, panel) */
+    int64_t z_rows; /* 1, and a strip is all panels of a single row; or LEATI_ROWS, and it is one panel */
+    float *h, *c;   /* (rows, padded); backward: gradients that flow to the step before */
+    float *h_next;  /* (rows, padded), forward */
+    float *update;  /* (rows, padded), forward: the update gate of a GRU */
+    float *ahead;   /* (panels, gates, AHEAD, panel), forward, a single row: x K + b of some steps; or NULL */
+    float *v;       /* (rows or gathered, padded): r (.) h' of a GRU */
+    int32_t *first; /* (rows): the first step of processing that counts */
+    float *masked_x;      /* (gates, rows or gathered, features), with x_mask */
+    float *masked_h;      /* (gates, rows or gathered, padded), with h_mask */
+    int64_t gathered, at; /* backward: rows of some steps, and where those of this step begin */
+    float *h_before;      /* (gathered, padded) */
+    float *x_before;      /* (gathered, features) */
+    float *squashed;      /* (rows, padded): g(c) of an LSTM */
+    float *x_out;         /* (rows, padded features) */
+    float *part;          /* (rows, max of padded units and features) */
 } rnn_block;
+
+/* Rows first, ... of the units from ... to to - 1, which are whole panels but for the last. */
+typedef struct strip {
+    int64_t from, to, first, rows;
+} strip;
 
 /* Gates from to to - 1 of the weights, which lie in z from `slot` on. */
 typedef struct span {
@@ -46,36 +63,56 @@ static float *carve(float **from, int64_t count) {
     return taken;
 }
 
-/* Lays out the scratch; returns its floats. */
-static int64_t lay_out(rnn_block *b, const leati_rnn_shape *shape, int64_t rows, bool backward,
-                       float *scratch) {
-    float *at = scratch;
-    int64_t features = round_up(shape->features);
-    b->shape = shape;
-    b->rows = rows;
-    b->units = shape->units;
-    b->features = shape->features;
-    b->padded = round_up(shape->units);
-    b->panels = b->padded / LEATI_PANEL;
-    b->z = carve(&at, leati_rnn_slots(shape) * rows * b->padded);
-    b->h = carve(&at, rows * b->padded);
-    b->c = carve(&at, rows * b->padded);
-    b->v = carve(&at, rows * b->padded);
-    b->first = (int32_t *)(void *)carve(&at, rows);
-    b->masked_x = carve(&at, shape->gates * rows * b->features);
-    b->masked_h = carve(&at, shape->gates * rows * b->padded);
-    if (backward) {
-        b->h_before = carve(&at, rows * b->padded);
-        b->x_out = carve(&at, rows * features);
-        b->part = carve(&at, rows * (features > b->padded ? features : b->padded));
-    }
-    return at - scratch;
+static int64_t gathered_steps(const leati_rnn_shape *shape, int64_t rows) {
+    int64_t steps = rows < GATHER_ROWS ? GATHER_ROWS / rows : 1;
+    return steps < shape->steps ? steps : shape->steps > 0 ? shape->steps : 1;
 }
 
-static int64_t rnn_scratch(const leati_rnn_shape *shape, int64_t rows, bool backward) {
+/* Lays out the scratch; returns its floats. */
+static int64_t lay_out(rnn_block *b, const leati_rnn_job *job, bool backward) {
+    const leati_rnn_shape *shape = job->shape;
+    float *at = job->scratch;
+    int64_t features = round_up(shape->features), rows = job->rows, slots = leati_rnn_slots(shape);
+    *b = (rnn_block){.job = job, .shape = shape, .rows = rows, .units = shape->units, .gathered = rows};
+    b->features = shape->features;
+    b->padded = round_up(shape->units);
+    b->slots = slots;
+    b->parts = shape->kept / shape->units;
+    b->panels = b->padded / LEATI_PANEL;
+    if (backward) b->gathered *= gathered_steps(shape, rows);
+    b->z_rows = rows == 1 ? 1 : LEATI_ROWS;
+    b->z = carve(&at, slots * (backward    ? b->gathered * b->padded
+                               : rows == 1 ? b->padded
+                                           : LEATI_ROWS * LEATI_PANEL));
+    b->h = carve(&at, rows * b->padded);
+    b->c = carve(&at, rows * b->padded);
+    b->v = carve(&at, b->gathered * b->padded);
+    b->first = (int32_t *)(void *)carve(&at, rows);
+    if (job->x_mask) b->masked_x = carve(&at, shape->gates * b->gathered * b->features);
+    if (job->h_mask) b->masked_h = carve(&at, shape->gates * b->gathered * b->padded);
+    if (!backward) {
+        b->h_next = carve(&at, rows * b->padded);
+        b->update = carve(&at, rows * b->padded);
+        if (rows == 1 && !job->x_mask && !job->h_mask)
+            b->ahead = carve(&at, shape->gates * b->padded * AHEAD);
+        return at - job->scratch;
+    }
+    b->h_before = carve(&at, b->gathered * b->padded);
+    b->x_before = carve(&at, b->gathered * b->features);
+    b->squashed = carve(&at, rows * b->padded);
+    b->x_out = carve(&at, rows * features);
+    b->part = carve(&at, rows * (features > b->padded ? features : b->padded));
+    return at - job->scratch;
+}
+
+static int64_t rnn_scratch(const leati_rnn_shape *shape, int64_t rows, bool masked_x, bool masked_h,
+                           bool backward) {
     static float origin[1];
-    rnn_block b = {0};
-    return lay_out(&b, shape, rows, backward, origin);
+    rnn_block b;
+    leati_rnn_job job = {.shape = shape, .rows = rows, .scratch = origin};
+    if (masked_x) job.x_mask = origin;
+    if (masked_h) job.h_mask = origin;
+    return lay_out(&b, &job, backward);
 }
 
 /* ---- Packing ---- */
@@ -90,20 +127,26 @@ static float bias_at(const leati_rnn_shape *shape, const float *bias, int64_t sl
     return bias[slot * units + u] + (slot < 2 ? second[slot * units + u] : 0);
 }
 
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
 static void rnn_pack(const leati_rnn_shape *shape, const float *kernel, const float *recurrent,
                      const float *bias, float *weights, float *packed_bias) {
     int64_t units = shape->units, features = shape->features, depth = features + units;
     int64_t width = shape->gates * units, padded = round_up(units);
-    for (int64_t gate = 0; gate < shape->gates; gate++)
-        for (int64_t u = 0; u < padded; u += LEATI_PANEL)
-            for (int64_t row = 0; row < depth; row++, weights += LEATI_PANEL) {
-                const float *from =
-                    row < features ? kernel + row * width : recurrent + (row - features) * width;
-                for (int64_t j = 0; j < LEATI_PANEL; j++)
-                    weights[j] = u + j < units ? from[gate * units + u + j] : 0;
+    for (int64_t u = 0; u < padded; u += LEATI_PANEL) {
+        size_t bytes = (size_t)least(LEATI_PANEL, units - u) * sizeof(float);
+        for (int64_t row = 0; row < depth; row++) {
+            const float *from = row < features ? kernel + row * width : recurrent + (row - features) * width;
+            for (int64_t gate = 0; gate < shape->gates; gate++, weights += LEATI_PANEL) {
+                memset(weights, 0, LEATI_PANEL * sizeof *weights);
+                memcpy(weights, from + gate * units + u, bytes);
             }
-    for (int64_t i = 0; i < leati_rnn_slots(shape) * padded; i++)
-        packed_bias[i] = bias_at(shape, bias, i / padded, i % padded);
+        }
+        for (int64_t slot = 0; slot < leati_rnn_slots(shape); slot++)
+            for (int64_t j = 0; j < LEATI_PANEL; j++) *packed_bias++ = bias_at(shape, bias, slot, u + j);
+    }
 }
 
 static void rnn_pack_transposed(const leati_rnn_shape *shape, const float *from, int64_t rows, float *to) {
@@ -119,14 +162,13 @@ static void rnn_pack_transposed(const leati_rnn_shape *shape, const float *from,
 /* Rows first_row, ... of packed weights into (rows, gates units). */
 static void rnn_unpack(const leati_rnn_shape *shape, const float *packed, int64_t first_row, int64_t rows,
                        float *to) {
-    int64_t units = shape->units, depth = shape->features + units, padded = round_up(units);
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t gate = 0; gate < shape->gates; gate++)
-            for (int64_t u = 0; u < units; u++) {
-                int64_t panel = (gate * padded + u) / LEATI_PANEL;
-                to[(row * shape->gates + gate) * units + u] =
-                    packed[(panel * depth + first_row + row) * LEATI_PANEL + u % LEATI_PANEL];
-            }
+    int64_t units = shape->units, depth = shape->features + units;
+    for (int64_t u = 0; u < units; u += LEATI_PANEL) {
+        size_t bytes = (size_t)least(LEATI_PANEL, units - u) * sizeof(float);
+        const float *from = packed + (u * depth + first_row * LEATI_PANEL) * shape->gates;
+        for (int64_t row = 0; row < rows * shape->gates; row++, from += LEATI_PANEL)
+            memcpy(to + row * units + u, from, bytes);
+    }
 }
 
 /* ---- Rows ---- */
@@ -169,17 +211,26 @@ LEATI_INLINE float *step_row(const rnn_block *b, float *of, int64_t step, int64_
     return of ? of + ((b->job->first + r) * b->shape->steps + step) * b->units : NULL;
 }
 
-LEATI_INLINE float *kept_row(const rnn_block *b, int64_t step, int64_t r) {
-    float *of = b->job->workspace;
-    return of ? of + (step * b->shape->batch + b->job->first + r) * b->shape->kept : NULL;
+/* What is kept of a step lies as (panels, samples, parts, panel), so that a strip's is in one piece; the last panel is as
+ * wide as it has units. */
+LEATI_INLINE int64_t kept_width(const rnn_block *b, int64_t panel_from) {
+    int64_t left = b->units - panel_from;
+    return left < LEATI_PANEL ? left : LEATI_PANEL;
 }
 
-/* A row of z, at unit u, in slot 0; the next slot's lies `slot_size` behind. */
+/* A row's first part, of the panel from a unit on; the next part lies kept_width behind. */
+LEATI_INLINE float *kept_at(const rnn_block *b, int64_t step, int64_t r, int64_t from) {
+    int64_t n = b->job->first + r, batch = b->shape->batch;
+    return b->job->workspace + step * batch * b->shape->kept +
+           (from * batch + n * kept_width(b, from)) * b->parts;
+}
+
+/* Backward: a row of z, at unit u, in slot 0; the next slot's lies `slot_size` behind. */
 LEATI_INLINE float *z_at(const rnn_block *b, int64_t r, int64_t u) {
-    return b->z + (u / LEATI_PANEL * b->rows + r) * LEATI_PANEL + u % LEATI_PANEL;
+    return b->z + (u / LEATI_PANEL * b->gathered + b->at + r) * LEATI_PANEL + u % LEATI_PANEL;
 }
 LEATI_INLINE int64_t slot_size(const rnn_block *b) {
-    return b->rows * b->padded;
+    return b->gathered * b->padded;
 }
 
 /* A gate's row of factors on h; 1 without a mask. */
@@ -191,81 +242,153 @@ LEATI_INLINE vf h_factor(const rnn_block *b, int64_t gate, int64_t r, int64_t u)
 
 /* ---- Products ---- */
 
-/* An operand, through its mask of every gate where it has one. */
-static operand masked_by_gate(const rnn_block *b, operand from, const float *mask, float *to,
+/* `rows` rows of an operand, which are a block's of one step or several, through its mask of every gate where it has one. */
+static operand masked_by_gate(const rnn_block *b, operand from, int64_t rows, const float *mask, float *to,
                               int64_t to_width) {
     if (!mask) return from;
-    operand masked = {to, to_width, from.depth, b->rows * to_width};
+    operand masked = {to, to_width, from.depth, rows * to_width};
     for (int64_t gate = 0; gate < b->shape->gates; gate++)
-        for (int64_t r = 0; r < b->rows; r++, to += to_width) {
-            const float *factor = mask + (gate * b->shape->batch + b->job->first + r) * from.depth;
+        for (int64_t r = 0; r < rows; r++, to += to_width) {
+            const float *factor = mask + (gate * b->shape->batch + b->job->first + r % b->rows) * from.depth;
             for (int64_t j = 0; j < from.depth; j++) to[j] = from.a[r * from.by_row + j] * factor[j];
         }
     return masked;
 }
 
-static operand x_operand(const rnn_block *b, int64_t step) {
-    operand x = {x_at(b, step), b->shape->steps * b->features, b->features, 0};
-    return masked_by_gate(b, x, b->job->x_mask, b->masked_x, b->features);
+/* The first gates' biases, each LEATI_PANEL. */
+LEATI_INLINE const float *bias_of(const rnn_block *b, int64_t panel, int64_t slot) {
+    return b->job->packed.bias + (panel * b->slots + slot) * LEATI_PANEL;
 }
 
-static operand h_operand(const rnn_block *b, const float *h) {
-    operand all = {h, b->padded, b->units, 0};
-    return masked_by_gate(b, all, b->job->h_mask, b->masked_h, b->padded);
-}
-
-/* z = bias + x K + h R for a span of gates; x or h may be NULL. */
-static void product(const rnn_block *b, int64_t step, span s, const operand *x, const operand *h) {
+LEATI_INLINE const float *weights_of(const rnn_block *b, int64_t panel, int64_t row, int64_t gate) {
     int64_t depth = b->features + b->units;
-    bool apart = (x && x->by_gate) || (h && h->by_gate);
-    int64_t each = apart ? 1 : s.to - s.from;
-    for (int64_t gate = s.from; gate < s.to; gate += each) {
-        leati_stretch in[2];
-        leati_tile t = {.stretches = in,
-                        .b = b->job->packed.weights + gate * b->padded * depth,
-                        .b_row = LEATI_PANEL,
-                        .b_panel = depth * LEATI_PANEL,
-                        .start = b->job->packed.bias + (s.slot + gate - s.from) * b->padded,
-                        .c = b->z + (s.slot + gate - s.from) * slot_size(b),
-                        .c_row = LEATI_PANEL,
-                        .c_panel = b->rows * LEATI_PANEL,
-                        .backwards = step % 2 == 1};
-        if (x)
-            in[t.count++] = (leati_stretch){x->a + gate * x->by_gate, x->by_row, 1, 0, x->depth, 1};
-        else
-            t.b += b->features * LEATI_PANEL;
-        if (h) in[t.count++] = (leati_stretch){h->a + gate * h->by_gate, h->by_row, 1, 0, h->depth, 1};
-        tile_all(t, b->rows, each * b->panels);
-    }
+    return b->job->packed.weights + ((panel * depth + row) * b->shape->gates + gate) * LEATI_PANEL;
 }
 
-/* The gradient by a span's weights, from row first_row on: the operand transposed times z, added to the block's. */
-static void add_outer(const rnn_block *b, span s, const operand *v, int64_t first_row) {
-    int64_t depth = b->features + b->units, each = v->by_gate ? 1 : s.to - s.from;
-    for (int64_t gate = s.from; gate < s.to; gate += each) {
-        leati_stretch in = {v->a + gate * v->by_gate, 1, v->by_row, 0, b->rows, 1};
-        leati_tile t = {.stretches = &in,
-                        .count = 1,
-                        .b = b->z + (s.slot + gate - s.from) * slot_size(b),
-                        .b_row = LEATI_PANEL,
-                        .b_panel = b->rows * LEATI_PANEL,
-                        .c = b->job->diff_weights + (gate * b->padded * depth + first_row * LEATI_PANEL),
-                        .c_row = LEATI_PANEL,
-                        .c_panel = depth * LEATI_PANEL,
-                        .add = 1};
-        tile_all(t, v->depth, each * b->panels);
+/* z = start + a W for a single row, from either end of the depth: a caller that takes turns finds in the first cache what
+ * it used last.  In several sums, where one would wait for itself. */
+LEATI_INLINE void row_of(const float *a, int64_t depth, const float *w, int64_t w_row, const float *start,
+                         int64_t start_by, float *z, bool backwards, const int panels, const int sums) {
+    vf acc[4][8];
+    int64_t by = backwards ? -1 : 1, k = 0;
+    if (backwards && depth > 0) a += depth - 1, w += (depth - 1) * w_row, w_row = -w_row;
+    for (int j = 0; j < 2 * panels; j++) {
+        acc[0][j] = v_load(start + j / 2 * start_by + j % 2 * LEATI_LANES);
+        for (int i = 1; i < sums; i++) acc[i][j] = (vf){0};
     }
-}
-
-static void add_bias_gradient(const rnn_block *b) {
-    int64_t depth = b->features + b->units;
-    float *by_bias = b->job->diff_weights + b->shape->gates * b->padded * depth;
-    for (int64_t p = 0; p < leati_rnn_slots(b->shape) * b->panels; p++)
-        for (int64_t v = 0; v < LEATI_PANEL; v += LEATI_LANES) {
-            vf sum = v_load(by_bias + p * LEATI_PANEL + v);
-            for (int64_t r = 0; r < b->rows; r++) sum += v_load(b->z + (p * b->rows + r) * LEATI_PANEL + v);
-            v_store(by_bias + p * LEATI_PANEL + v, sum);
+    for (; k + sums <= depth; k += sums)
+        for (int i = 0; i < sums; i++, a += by, w += w_row) {
+            vf left = v_all(*a);
+            for (int j = 0; j < 2 * panels; j++) acc[i][j] += left * v_load(w + j * LEATI_LANES);
         }
+    for (; k < depth; k++, a += by, w += w_row)
+        for (int j = 0; j < 2 * panels; j++) acc[0][j] += v_all(*a) * v_load(w + j * LEATI_LANES);
+    for (int j = 0; j < 2 * panels; j++) {
+        for (int i = 1; i < sums; i++) acc[0][j] += acc[i][j];
+        v_store(z + j * LEATI_LANES, acc[0][j]);
+    }
+}
+
+/* As product, of a single row and all panels; the products by x are made. */
+static void row_product(const rnn_block *b, int64_t step, span s, bool with_x, const operand *h) {
+    int64_t depth = h ? h->depth : 0, gates = b->shape->gates, w_row = gates * LEATI_PANEL;
+    int64_t slots = b->slots, start_by = with_x ? AHEAD * LEATI_PANEL : LEATI_PANEL;
+    const float *a = h ? h->a : NULL;
+    bool backwards = step % 2 == 1;
+    for (int64_t i = 0; i < b->panels; i++) {
+        int64_t panel = backwards ? b->panels - 1 - i : i;
+        const float *w = weights_of(b, panel, b->features, s.from);
+        const float *start = with_x
+                                 ? b->ahead + ((panel * gates + s.from) * AHEAD + step % AHEAD) * LEATI_PANEL
+                                 : bias_of(b, panel, s.slot);
+        float *z = b->z + (panel * slots + s.slot) * LEATI_PANEL;
+        switch (s.to - s.from) {
+        case 4: row_of(a, depth, w, w_row, start, start_by, z, backwards, 4, 1); break;
+        case 2: row_of(a, depth, w, w_row, start, start_by, z, backwards, 2, 2); break;
+        default: row_of(a, depth, w, w_row, start, start_by, z, backwards, 1, 4);
+        }
+    }
+}
+
+/* z = bias + x K + h R for a strip of a span of gates; x or h may be NULL. */
+static void product(const rnn_block *b, int64_t step, strip at, span s, const operand *x, const operand *h) {
+    bool apart = (x && x->by_gate) || (h && h->by_gate);
+    int64_t each = apart ? 1 : s.to - s.from, slots = b->slots, z_gate = b->z_rows * LEATI_PANEL;
+    if (b->ahead) {
+        row_product(b, step, s, x != NULL, h);
+        return;
+    }
+    for (int64_t u = at.from; u < at.to; u += LEATI_PANEL)
+        for (int64_t gate = s.from; gate < s.to; gate += each) {
+            int64_t panel = u / LEATI_PANEL, slot = s.slot + gate - s.from;
+            leati_stretch in[2];
+            leati_tile t = {.stretches = in,
+                            .row = at.first,
+                            .b = weights_of(b, panel, x ? 0 : b->features, gate),
+                            .b_row = b->shape->gates * LEATI_PANEL,
+                            .b_panel = LEATI_PANEL,
+                            .start = bias_of(b, panel, slot),
+                            .c = b->z + ((u - at.from) / LEATI_PANEL * slots + slot) * z_gate,
+                            .c_row = LEATI_PANEL,
+                            .c_panel = z_gate};
+            if (x) in[t.count++] = (leati_stretch){x->a + gate * x->by_gate, x->by_row, 1, 0, x->depth, 1};
+            if (h) in[t.count++] = (leati_stretch){h->a + gate * h->by_gate, h->by_row, 1, 0, h->depth, 1};
+            tile_row_block(t, at.rows, each);
+        }
+}
+
+/* A single row's x K + b of the next steps. */
+static void look_ahead(const rnn_block *b, int64_t step) {
+    int64_t gates = b->shape->gates, by_step = b->shape->go_backwards ? -b->features : b->features;
+    leati_stretch x = {x_at(b, step), by_step, 1, 0, b->features, 1};
+    leati_tile t = {.stretches = &x,
+                    .count = 1,
+                    .b_row = gates * LEATI_PANEL,
+                    .b_panel = LEATI_PANEL,
+                    .c = b->ahead,
+                    .c_row = LEATI_PANEL,
+                    .c_panel = AHEAD * LEATI_PANEL};
+    for (int64_t p = 0; p < b->panels; p++, t.c += gates * AHEAD * LEATI_PANEL) {
+        t.b = weights_of(b, p, 0, 0);
+        t.start = bias_of(b, p, 0);
+        tile_row_block(t, least(AHEAD, b->shape->steps - step), gates);
+    }
+}
+
+/* The gradient by a span's weights, from row first_row on: the operand transposed times z of the gathered steps, added to
+ * the block's. */
+static void add_outer(const rnn_block *b, span s, const operand *v, int64_t rows, int64_t first_row) {
+    int64_t depth = b->features + b->units, gates = b->shape->gates, each = v->by_gate ? 1 : s.to - s.from;
+    for (int64_t p = 0; p < b->panels; p++)
+        for (int64_t gate = s.from; gate < s.to; gate += each) {
+            leati_stretch in = {v->a + gate * v->by_gate, 1, v->by_row, 0, rows, 1};
+            leati_tile t = {.stretches = &in,
+                            .count = 1,
+                            .b = b->z + (s.slot + gate - s.from) * slot_size(b) +
+                                 p * b->gathered * LEATI_PANEL,
+                            .b_row = LEATI_PANEL,
+                            .b_panel = slot_size(b),
+                            .c =
+                                b->job->diff_weights + ((p * depth + first_row) * gates + gate) * LEATI_PANEL,
+                            .c_row = gates * LEATI_PANEL,
+                            .c_panel = LEATI_PANEL,
+                            .add = 1};
+            tile_all(t, v->depth, each);
+        }
+}
+
+static void add_bias_gradient(const rnn_block *b, int64_t rows) {
+    int64_t depth = b->features + b->units, panels = b->slots * b->panels;
+    float *by_bias = b->job->diff_weights + b->shape->gates * b->padded * depth;
+    for (int64_t p = 0; p < panels; p++, by_bias += LEATI_PANEL) {
+        const float *z = b->z + p * b->gathered * LEATI_PANEL;
+        vf sums[4] = {v_load(by_bias), v_load(by_bias + LEATI_LANES)};
+        int64_t r = 0;
+        for (; r + 2 <= rows; r += 2, z += 2 * LEATI_PANEL)
+            for (int j = 0; j < 4; j++) sums[j] += v_load(z + j * LEATI_LANES);
+        for (int j = 0; r < rows && j < 2; j++) sums[j] += v_load(z + j * LEATI_LANES);
+        for (int j = 0; j < 2; j++) v_store(by_bias + j * LEATI_LANES, sums[j] + sums[j + 2]);
+    }
 }
 
 /* Transposed weights (padded width / panel, gates padded, panel) and where their product with z goes: (rows, padded
@@ -278,9 +401,14 @@ typedef struct target {
 
 /* to = z weights' for a span of gates, or added to what is there; gate by gate under a mask. */
 static void through_weights(const rnn_block *b, span s, target w, bool add) {
-    int64_t to_width = round_up(w.width), panels = to_width / LEATI_PANEL;
-    leati_stretch z = {b->z + s.slot * slot_size(b), LEATI_PANEL, 1,
-                       b->rows * LEATI_PANEL,        LEATI_PANEL, (s.to - s.from) * b->panels};
+    int64_t to_width = round_up(w.width), panels = to_width / LEATI_PANEL,
+            by_panel = b->gathered * LEATI_PANEL;
+    leati_stretch z = {z_at(b, 0, 0) + s.slot * slot_size(b),
+                       LEATI_PANEL,
+                       1,
+                       by_panel,
+                       LEATI_PANEL,
+                       (s.to - s.from) * b->panels};
     leati_tile t = {.stretches = &z,
                     .count = 1,
                     .b = w.packed + s.from * b->padded * LEATI_PANEL,
@@ -312,30 +440,70 @@ static void through_weights(const rnn_block *b, span s, target w, bool add) {
 
 /* ---- The block ---- */
 
+/* The strips of a step, panel by panel: a panel's weights stay in the first cache while the rows go by. */
+static void forward_strips(const rnn_block *b, int64_t step, cell_forward forward, const operand *x,
+                           const operand *h) {
+    if (b->rows == 1) {
+        forward(b, step, (strip){0, b->units, 0, 1}, x, h);
+        return;
+    }
+    int64_t groups = (b->rows + LEATI_ROWS - 1) / LEATI_ROWS;
+    for (int64_t u = 0; u < b->units; u += LEATI_PANEL)
+        for (int64_t i = 0; i < groups; i++) { /* 32 rows are 6 6 5 5 5 5, not five times 6 and a slow 2 */
+            int64_t first = b->rows * i / groups, last = b->rows * (i + 1) / groups;
+            forward(b, step, (strip){u, least(u + LEATI_PANEL, b->units), first, last - first}, x, h);
+        }
+}
+
+/* A step's outputs: h, or 0 before the first step that counts. */
+static void store_sequence(const rnn_block *b, int64_t step, const float *h) {
+    size_t bytes = (size_t)b->units * sizeof *h;
+    for (int64_t r = 0; b->job->sequence && r < b->rows; r++, h += b->padded)
+        if (step < b->first[r])
+            memset(step_row(b, b->job->sequence, step, r), 0, bytes);
+        else
+            memcpy(step_row(b, b->job->sequence, step, r), h, bytes);
+}
+
 static void rnn_forward(const leati_rnn_job *job) {
-    rnn_block b = {.job = job};
-    lay_out(&b, job->shape, job->rows, false, job->scratch);
+    rnn_block b;
+    lay_out(&b, job, false);
     const rnn_cell *cell = &rnn_cells[job->shape->cell];
-    cell_forward forward = cell->forward[usual_functions(job->shape)];
+    functions_kind kind = kind_of(job->shape);
     find_first_steps(&b);
     load_rows(&b, job->h0, b.h);
     load_rows(&b, job->c0, b.c);
     for (int64_t step = 0; step < job->shape->steps; step++) {
-        operand x = x_operand(&b, step), h = h_operand(&b, b.h);
-        forward(&b, step, &x, &h);
+        operand x = {x_at(&b, step), b.shape->steps * b.features, b.features, 0},
+                h = {b.h, b.padded, b.units, 0};
+        x = masked_by_gate(&b, x, b.rows, job->x_mask, b.masked_x, b.features);
+        h = masked_by_gate(&b, h, b.rows, job->h_mask, b.masked_h, b.padded);
+        if (b.ahead && step % AHEAD == 0) look_ahead(&b, step);
+        for (int phase = 0; phase < 2 && cell->forward[phase][kind]; phase++)
+            forward_strips(&b, step, cell->forward[phase][kind], &x, &h);
+        store_sequence(&b, step, b.h_next);
+        float *before = b.h;
+        b.h = b.h_next;
+        b.h_next = before;
     }
     store_rows(&b, b.h, job->h_last);
     store_rows(&b, b.c, job->c_last);
 }
 
-static void load_h_before(const rnn_block *b, int64_t step) {
+/* A step's x and, unless the cell makes it, the h before it. */
+static void gather_step(const rnn_block *b, const rnn_cell *cell, int64_t step) {
     const leati_rnn_job *job = b->job;
-    for (int64_t r = 0; r < b->rows; r++) {
+    float *to = b->h_before + b->at * b->padded, *x = b->x_before + b->at * b->features;
+    const float *from_x = x_at(b, step);
+    for (int64_t r = 0; r < b->rows; r++, x += b->features)
+        memcpy(x, from_x + r * b->shape->steps * b->features, (size_t)b->features * sizeof *x);
+    if (cell->makes_h && !job->steps && step > 0) return;
+    for (int64_t r = 0; r < b->rows; r++, to += b->padded) {
         const float *from = step > b->first[r] ? step_row(b, job->sequence, step - 1, r)
                             : job->h0          ? job->h0 + (job->first + r) * b->units
                                                : NULL;
         for (int64_t u = 0; u < b->padded; u += LEATI_LANES)
-            v_store(b->h_before + r * b->padded + u, from ? v_load_part(from + u, b->units - u) : (vf){0});
+            v_store(to + u, from ? v_load_part(from + u, b->units - u) : (vf){0});
     }
 }
 
@@ -351,29 +519,39 @@ static void backward_x(const rnn_block *b, int64_t step) {
                (size_t)b->features * sizeof *to);
 }
 
-static void backward_step(const rnn_block *b, const rnn_cell *cell, cell_backward backward, int64_t step) {
-    load_h_before(b, step);
-    bool add = backward(b, step);
-    operand x = x_operand(b, step), h = h_operand(b, b->h_before);
-    target by_h = {b->job->packed.by_h, b->job->h_mask, b->units, b->h};
-    add_outer(b, (span){0, b->shape->gates, 0}, &x, 0);
-    for (int i = 0; i < 2 && cell->by_h[i].to > 0; i++) {
-        add_outer(b, cell->by_h[i], &h, b->features);
-        through_weights(b, cell->by_h[i], by_h, add || i > 0);
-    }
-    add_bias_gradient(b);
-    backward_x(b, step);
+/* The weights' gradients from the gathered steps. */
+static void add_gathered(const rnn_block *b, const rnn_cell *cell, int64_t rows) {
+    const leati_rnn_job *job = b->job;
+    operand x = {b->x_before, b->features, b->features, 0}, h = {b->h_before, b->padded, b->units, 0};
+    operand v = {b->v, b->padded, b->units, 0};
+    x = masked_by_gate(b, x, rows, job->x_mask, b->masked_x, b->features);
+    h = masked_by_gate(b, h, rows, job->h_mask, b->masked_h, b->padded);
+    add_outer(b, (span){0, b->shape->gates, 0}, &x, rows, 0);
+    for (int i = 0; i < 2 && cell->by_h[i].to > 0; i++) add_outer(b, cell->by_h[i], &h, rows, b->features);
+    if (cell->by_v.to > 0) add_outer(b, cell->by_v, &v, rows, b->features);
+    add_bias_gradient(b, rows);
 }
 
 static void rnn_backward(const leati_rnn_job *job) {
-    rnn_block b = {.job = job};
-    lay_out(&b, job->shape, job->rows, true, job->scratch);
+    rnn_block b;
+    lay_out(&b, job, true);
     const rnn_cell *cell = &rnn_cells[job->shape->cell];
-    cell_backward backward = cell->backward[usual_functions(job->shape)];
+    cell_backward backward = cell->backward[kind_of(job->shape)];
+    target by_h = {job->packed.by_h, job->h_mask, b.units, b.h};
     find_first_steps(&b);
     load_rows(&b, job->diff_h_last, b.h);
     load_rows(&b, job->diff_c_last, b.c);
-    for (int64_t step = job->shape->steps - 1; step >= 0; step--) backward_step(&b, cell, backward, step);
+    for (int64_t step = job->shape->steps - 1; step >= 0; step--) {
+        gather_step(&b, cell, step);
+        bool add = backward(&b, step);
+        for (int i = 0; i < 2 && cell->by_h[i].to > 0; i++)
+            through_weights(&b, cell->by_h[i], by_h, add || i > 0);
+        backward_x(&b, step);
+        b.at += b.rows;
+        if (b.at < b.gathered && step > 0) continue;
+        add_gathered(&b, cell, b.at);
+        b.at = 0;
+    }
     store_rows(&b, b.h, job->diff_h0);
     store_rows(&b, b.c, job->diff_c0);
 }
