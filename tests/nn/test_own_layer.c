@@ -4,6 +4,7 @@
 #include "cmocka_all.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -421,6 +422,57 @@ static void test_gradient_check(void **state) {
     assert_int_equal(leat_check_gradient(&d, NULL, 1, shapes, &worst, &err), LEAT_ENOTSUP);
 }
 
+/* ---- Threads ---- */
+
+enum { ACTORS = 4 };
+
+/* A model of its own, of the one registry: read, trained, let go. */
+typedef struct actor {
+    pthread_t thread;
+    leat_status status;
+    leat_error err;
+    double loss; /* of the last step */
+} actor;
+
+static leat_status train_some(leat_model *model, actor *a) {
+    batch data;
+    leat_compile_options options = leat_compile_options_default();
+    options.optimizer = "{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.1}}";
+    options.loss = "mse";
+    leat_status status = leat_model_compile(model, &options, &a->err);
+    make_batch(&data, model);
+    for (int step = 0; status == LEAT_OK && step < 10; ++step) {
+        leat_logs logs;
+        status = leat_model_train_on_batch(model, &data.arrays, &logs, &a->err);
+        if (status == LEAT_OK) a->loss = logs.items[0].value;
+    }
+    return status;
+}
+
+static void *act(void *user) {
+    actor *a = user;
+    leat_model *model = NULL;
+    a->status = leat_model_from_json_with(&model,
+                                          LAYERS(LAYER("Dense", FIRST "\"units\": 5") ", " LAYER(
+                                              "Product", "\"units\": 3, \"kernel_regularizer\": \"l2\"")),
+                                          registry, &a->err);
+    if (a->status == LEAT_OK) a->status = train_some(model, a);
+    leat_model_destroy(&model);
+    return NULL;
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    actor actors[ACTORS] = {{0}};
+    for (int i = 0; i < ACTORS; ++i)
+        assert_int_equal(pthread_create(&actors[i].thread, NULL, act, &actors[i]), 0);
+    for (int i = 0; i < ACTORS; ++i) assert_int_equal(pthread_join(actors[i].thread, NULL), 0);
+    for (int i = 0; i < ACTORS; ++i) {
+        assert_ok(actors[i].status, &actors[i].err);
+        assert_true(actors[i].loss > 0 && actors[i].loss == actors[0].loss);
+    }
+}
+
 #define IN_REGISTRY(test) cmocka_unit_test_setup_teardown(test, open_registry, close_registry)
 
 int main(void) {
@@ -437,6 +489,7 @@ int main(void) {
         IN_REGISTRY(test_bad_definitions),
         IN_REGISTRY(test_failures),
         IN_REGISTRY(test_gradient_check),
+        IN_REGISTRY(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
