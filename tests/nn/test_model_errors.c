@@ -193,7 +193,7 @@ static const wrong image_layers[] = {
      LEAT_EINVAL,
      {"'it'", "negative_slope", "at least 0", "-0.5"}},
     {LAYER("Softmax", "\"axis\": 4"), LEAT_ESHAPE, {"'it'", "has the axis", "(None, 6, 6, 2)"}},
-    {LAYER("Softmax", "\"axis\": [1]"), LEAT_EINVAL, {"'it'", "axis", "a whole number", "[1]"}},
+    {LAYER("Softmax", "\"axis\": [1, 4]"), LEAT_ESHAPE, {"'it'", "has the axis", "(None, 6, 6, 2)"}},
     {LAYER("PReLU", "\"shared_axes\": [4]"), LEAT_ESHAPE, {"'it'", "shared_axes", "(None, 6, 6, 2)"}},
     {LAYER("PReLU", "\"shared_axes\": [0]"), LEAT_EINVAL, {"'it'", "shared_axes", "at least 1", "[0]"}},
     {LAYER("RepeatVector", "\"n\": 3"), LEAT_ESHAPE, {"'it'", "vectors", "(None, 6, 6, 2)"}},
