@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times single ops at the shapes that matter, on every implementation that accepts them:
  *     bench_ops [--threads N] [--ref] [--cpu] [WORD...]        (only cases whose name has a WORD)
- * One line per implementation: case, implementation, fastest and median microseconds, and for the fastest GFLOP/s or
+ * One line per implementation, and another one where it may find its weights packed: case, implementation, fastest and median microseconds, and for the fastest GFLOP/s or
  * the GB/s of what must be moved.  --cpu counts processor time, which for one thread on a busy machine says more. */
 #include <stdbool.h>
 #include <stdio.h>
@@ -288,6 +288,12 @@ static const bench_case cases[] = {
     DENSE_CASES("64 128, n 1", 1, 64, 128),
     DENSE_CASES("128 128, n 1", 1, 128, 128),
     DENSE_CASES("128 4, n 1", 1, 128, 4),
+    DENSE_CASES("128 128, n 2", 2, 128, 128),
+    DENSE_CASES("128 128, n 4", 4, 128, 128),
+    DENSE_CASES("128 128, n 8", 8, 128, 128),
+    DENSE_CASES("128 128, n 12", 12, 128, 128),
+    DENSE_CASES("256 512, n 4", 4, 256, 512),
+    DENSE_CASES("256 512, n 12", 12, 256, 512),
     DENSE_CASES("64 128, n 64", 64, 64, 128),
     DENSE_CASES("128 128, n 64", 64, 128, 128),
     DENSE_CASES("128 4, n 64", 64, 128, 4),
@@ -509,10 +515,10 @@ static int64_t clock_ns(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Fastest and median nanoseconds of a run, over about a third of a second. */
-static void time_kernel(const leati_kernel *kernel, void *const *args, void *scratch, double *best,
-                        double *median) {
-    leati_run run = {.seed = 1, .step = 1, .scratch = scratch};
+/* Fastest and median nanoseconds of a run, over about a third of a second.  pack: what the kernel packs is kept there. */
+static void time_kernel(const leati_kernel *kernel, void *const *args, void *scratch, void *pack,
+                        double *best, double *median) {
+    leati_run run = {.seed = 1, .step = 1, .scratch = scratch, .pack = pack};
     leat_error err = {0};
     double samples[101];
     int count = 0, inner = 1;
@@ -520,6 +526,7 @@ static void time_kernel(const leati_kernel *kernel, void *const *args, void *scr
         int64_t before = clock_ns();
         for (int i = 0; i < inner; i++)
             if (kernel->run(kernel, args, &run, &err) != LEAT_OK) die(kernel->implementation, &err);
+        run.packed = pack != NULL;
         double spent = (double)(clock_ns() - before);
         if (spent < 20000 && count == 0) {
             inner *= 2; /* a sample long enough for the clock */
@@ -576,11 +583,15 @@ static void bench_implementation(const bench_case *c, leati_task *task,
     } else {
         buffers b = make_buffers(task, &kernel, task->forward);
         void *scratch = leati_calloc_aligned(kernel.scratch_bytes + 64);
-        double ns, median;
-        time_kernel(&kernel, b.args, scratch, &ns, &median);
-        printf("%-36s %-32s %10.2f %10.2f us %8.1f %s\n", c->name, kernel.implementation, ns / 1e3,
-               median / 1e3, (c->flops > 0 ? c->flops : (double)b.bytes) / ns,
-               c->flops > 0 ? "GF/s" : "GB/s");
+        void *pack = kernel.pack_bytes ? leati_calloc_aligned(kernel.pack_bytes) : NULL;
+        for (int kept = 0; kept <= (pack != NULL); kept++) {
+            double ns, median;
+            time_kernel(&kernel, b.args, scratch, kept ? pack : NULL, &ns, &median);
+            printf("%-36s %-24s %-7s %10.2f %10.2f us %8.1f %s\n", c->name, kernel.implementation,
+                   kept ? "packed" : "", ns / 1e3, median / 1e3,
+                   (c->flops > 0 ? c->flops : (double)b.bytes) / ns, c->flops > 0 ? "GF/s" : "GB/s");
+        }
+        leati_free(pack);
         for (int i = 0; i < task->input_count + task->output_count; i++) leati_free(b.args[i]);
         leati_free(scratch);
     }

@@ -45,4 +45,9 @@ const op_case cases_matmul[] = {
     FUSED("tanh", false, LEATI_FN_TANH, 0, 0),
     FUSED("sigmoid", false, LEATI_FN_SIGMOID, 0, 0),
     FUSED("exp", false, LEATI_FN_EXP, 0, 0),
+    {.name = "matmul of few rows, then tanh",
+     .op = LEATI_OP_MATMUL,
+     .input_count = 3,
+     .inputs = {OP_F32(7, 5), OP_F32(5, 32), OP_F32(32)},
+     .then = &(const leati_eltwise){.function = LEATI_FN_TANH}},
     {0}};

@@ -6,9 +6,10 @@
 
 static const leati_implementation implementations[] = {
 #define FUSES(op)                                                                                            \
-    ((op) == LEATI_OP_CONV ? LEATI_POST_NORM | LEATI_POST_ADD | LEATI_POST_FUNCTION                          \
-     : (op) == LEATI_OP_MATMUL || (op) == LEATI_OP_BINARY ? LEATI_POST_FUNCTION                              \
-                                                          : 0)
+    ((op) == LEATI_OP_CONV     ? LEATI_POST_NORM | LEATI_POST_ADD | LEATI_POST_FUNCTION                      \
+     : (op) == LEATI_OP_MATMUL ? LEATI_POST_ADD | LEATI_POST_FUNCTION                                        \
+     : (op) == LEATI_OP_BINARY ? LEATI_POST_FUNCTION                                                         \
+                               : 0)
 #define IMPLEMENTATION(upper, lower) {LEATI_OP_##upper, leati_native_##lower, FUSES(LEATI_OP_##upper)},
     LEATI_NATIVE_LIST(IMPLEMENTATION)
 #undef IMPLEMENTATION

@@ -70,6 +70,16 @@ typedef struct leati_matvec_job {
     const leati_eltwise *f;
 } leati_matvec_job;
 
+/* c (m, n) = a (m, k) times b (k, n) + bias + addend, through f, for at most LEATI_FEW_ROWS rows; n is a multiple of a
+ * panel. */
+typedef struct leati_rows_job {
+    const float *a, *b, *bias, *addend; /* the last two: may be NULL; addend (m, n) */
+    float *c;
+    int64_t m, n, k;
+    const leati_eltwise *f; /* may be NULL */
+} leati_rows_job;
+#define LEATI_FEW_ROWS 12
+
 /* c (m, n) = a' b for a (k, m), b (k, n), the rows `first` to `last` - 1 of c, through a buffer of its own. */
 typedef struct leati_outer_job {
     const float *a;
@@ -107,6 +117,7 @@ typedef struct leati_native_isa {
     void (*turn_square)(float *to, int64_t to_step, const float *from, int64_t from_step);
     int64_t lanes;
     void (*matvec)(const leati_matvec_job *job);
+    void (*few_rows)(const leati_rows_job *job);
     void (*pack_panels)(const float *b, int64_t k, int64_t n, float *packed);
     void (*outer)(const leati_outer_job *job);
     void (*product)(const leati_product *product);

@@ -9,6 +9,7 @@
 #include "backends/native/outer_body.h"
 #include "backends/native/reduce_body.h"
 #include "backends/native/resample_body.h"
+#include "backends/native/rows_body.h"
 #include "backends/native/softmax_body.h"
 #include "backends/native/turn_body.h"
 #include "backends/native/winograd_body.h"
@@ -45,6 +46,7 @@ const leati_native_isa LEATI_ISA = {
     .turn_square = turn_square,
     .lanes = LEATI_LANES,
     .matvec = matvec,
+    .few_rows = few_rows,
     .pack_panels = pack_panels,
     .outer = outer,
     .product = multiply,

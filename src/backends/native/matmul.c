@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two kinds of MATMUL at which libraries are slow.  A single row times a matrix, which is what predicting one sample
- * comes to: a library's call costs more than the product.  And a wide matrix transposed times another, the gradient by
+/* Kinds of MATMUL at which libraries are slow.  A single row times a matrix, which is what predicting one sample
+ * comes to: a library's call costs more than the product.  A few rows, for which it copies the matrix.  And a wide matrix transposed times another, the gradient by
  * the weights of a layer with many inputs: 9216 inputs, 128 units and 64 samples take oneDNN 2.6 3.2 ms on one Zen 3
  * core, for all its rows lie a power of two apart.  Layer: backends/native. */
 #include <stdio.h>
@@ -49,6 +49,56 @@ static leat_status prepare_matvec(const leati_task *task, leati_kernel *kernel, 
     kernel->run = run_matvec;
     snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", isa->name);
     return LEAT_OK;
+}
+
+typedef struct rows_state {
+    leati_rows_job job;
+    int addend, dst; /* their arguments; addend 0: none */
+    leati_eltwise f;
+    void (*few_rows)(const leati_rows_job *job);
+} rows_state;
+
+static leat_status run_rows(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                            leat_error *err) {
+    const rows_state *s = kernel->state;
+    leati_rows_job job = s->job;
+    (void)run, (void)err;
+    job.a = args[0];
+    job.b = args[1];
+    job.bias = args[2];
+    job.addend = s->addend ? args[s->addend] : NULL;
+    job.c = args[s->dst];
+    s->few_rows(&job);
+    return LEAT_OK;
+}
+
+static leat_status prepare_rows(const leati_task *task, leati_kernel *kernel, leat_error *err) {
+    const leati_native_isa *isa = leati_native_isa_of();
+    rows_state *s = leati_calloc(1, sizeof *s);
+    if (!s) return leati_fail_memory(err, sizeof *s, "a product");
+    s->few_rows = isa->few_rows;
+    s->job.m = task->outputs[0].shape[0];
+    s->job.n = task->outputs[0].shape[1];
+    s->job.k = task->inputs[0].shape[1];
+    s->dst = task->input_count;
+    if (task->attrs->post.kinds & LEATI_POST_ADD)
+        s->addend = task->input_count - LEATI_POST_INPUTS + LEATI_POST_ADDEND;
+    if (task->attrs->post.kinds & LEATI_POST_FUNCTION) {
+        s->f = task->attrs->post.function;
+        s->job.f = &s->f;
+    }
+    kernel->state = s;
+    kernel->destroy = leati_free;
+    kernel->run = run_rows;
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", isa->name);
+    return LEAT_OK;
+}
+
+static bool is_few_rows(const leati_task *task) {
+    const leati_desc *dst = &task->outputs[0];
+    return !task->attrs->matmul.transpose_a && !task->attrs->matmul.transpose_b &&
+           dst->shape[0] <= LEATI_FEW_ROWS && dst->shape[1] % leati_native_isa_of()->panel == 0 &&
+           leati_desc_bytes(&task->inputs[1]) <= MOST_BYTES;
 }
 
 typedef struct outer_state {
@@ -112,9 +162,11 @@ leat_status leati_native_matmul(const leati_task *task, leati_kernel *kernel, ch
         snprintf(why, LEATI_REASON_BYTES, "several matrices");
         return LEAT_OK;
     }
-    if (task->outputs[0].shape[0] == 1 && leati_desc_bytes(&task->inputs[1]) <= MOST_BYTES)
+    bool adds = task->attrs->post.kinds & LEATI_POST_ADD;
+    if (task->outputs[0].shape[0] == 1 && !adds && leati_desc_bytes(&task->inputs[1]) <= MOST_BYTES)
         return prepare_matvec(task, kernel, err);
+    if (is_few_rows(task)) return prepare_rows(task, kernel, err);
     if (is_outer(task)) return prepare_outer(task, kernel, err);
-    snprintf(why, LEATI_REASON_BYTES, "neither one row times at most 1 MiB nor a wide matrix transposed");
+    snprintf(why, LEATI_REASON_BYTES, "neither few rows times at most 1 MiB nor a wide matrix transposed");
     return LEAT_OK;
 }

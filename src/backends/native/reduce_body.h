@@ -285,6 +285,16 @@ LEATI_INLINE void matvec_columns(const leati_matvec_job *job, int64_t first, con
     /* What a vector has beyond the row's end is of the next rows and comes to nothing; the last rows have none. */
     int64_t whole = beyond > 0 ? job->k - (beyond + job->n - 1) / job->n : job->k;
     const float *row = job->b + first;
+    if (vectors <= 2) { /* too few sums at once to hide how long one takes: four of each */
+        vf more[3][2] = {{{0}}};
+        for (; k + 4 <= whole; k += 4, row += 4 * job->n)
+            for (int v = 0; v < vectors; v++) {
+                acc[v] += job->a[k] * v_load(row + v * LEATI_LANES);
+                for (int i = 0; i < 3; i++)
+                    more[i][v] += job->a[k + 1 + i] * v_load(row + (1 + i) * job->n + v * LEATI_LANES);
+            }
+        for (int v = 0; v < vectors; v++) acc[v] += more[0][v] + (more[1][v] + more[2][v]);
+    }
     for (; k < whole; k++, row += job->n)
         for (int v = 0; v < vectors; v++) acc[v] += job->a[k] * v_load(row + v * LEATI_LANES);
     for (; k < job->k; k++, row += job->n)
