@@ -121,7 +121,7 @@ def _nasnet(**options):
 
 SMALL = {
     "mobilenet": (lambda **options: applications.MobileNet(alpha=0.25, **options), 32),
-    "mobilenet_v2": (lambda **options: applications.MobileNetV2(alpha=0.35, **options), 32),
+    "mobilenet_v2": (lambda **options: applications.MobileNetV2(alpha=0.35, **options), 64),
     "resnet50": (_thin(keras_applications.resnet50.ResNet50, 16), 32),
     "resnet50_v2": (_thin(keras_applications.resnet_v2.ResNet50V2, 16), 64),
     "vgg16": (_thin(keras_applications.vgg16.VGG16, 16), 32),
