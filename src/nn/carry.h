@@ -16,7 +16,6 @@ typedef struct leati_carried {
 } leati_carried;
 
 typedef struct leati_carry {
-    bool streaming;
     int32_t count, capacity;
     leati_carried *items;
     size_t bytes; /* of the slab */

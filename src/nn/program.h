@@ -46,7 +46,7 @@ leat_status leati_program_build(const leat_model *model, const leati_program_spe
                                 leati_program *program, leat_error *err);
 
 /* A prediction with states of its own (nn/carry.h), for shapes that may differ from those that the model's inputs declare:
- * other batches, and where carry->streaming one step of each input that `sequence` names. */
+ * other batches, and one step of each input that `sequence` names. */
 leat_status leati_program_build_carrying(const leat_model *model, const leati_program_spec *spec,
                                          struct leati_carry *carry, const bool *sequence,
                                          leati_program *program, leat_error *err);

@@ -290,7 +290,8 @@ static leat_status run_products(const leati_kernel *kernel, void *const *args, c
     return LEAT_OK;
 }
 
-static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+leat_status leati_native_conv_product(const leati_task *task, leati_kernel *kernel, char *why,
+                                      leat_error *err) {
     leati_conv_state *s = NULL;
     LEATI_TRY(leati_conv_begin(&s, task, false, kernel, why, err));
     if (!s) return LEAT_OK;
@@ -303,14 +304,4 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
     leati_conv_memory(s, kernel, "", (size_t)(depth * g->filters));
     kernel->run = run_products;
     return LEAT_OK;
-}
-
-leat_status leati_native_conv_product(const leati_task *task, leati_kernel *kernel, char *why,
-                                      leat_error *err) {
-    return prepare(task, kernel, why, err);
-}
-
-leat_status leati_native_conv_bwd_data_product(const leati_task *task, leati_kernel *kernel, char *why,
-                                               leat_error *err) {
-    return prepare(task, kernel, why, err);
 }

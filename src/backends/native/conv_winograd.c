@@ -74,7 +74,8 @@ static leat_status run_winograd(const leati_kernel *kernel, void *const *args, c
     return LEAT_OK;
 }
 
-static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+leat_status leati_native_conv_winograd(const leati_task *task, leati_kernel *kernel, char *why,
+                                       leat_error *err) {
     leati_conv_state *s = NULL;
     leati_geometry g;
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
@@ -91,14 +92,4 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
     leati_conv_memory(s, kernel, "winograd ", (size_t)(PLACES * channels * filters));
     kernel->run = run_winograd;
     return LEAT_OK;
-}
-
-leat_status leati_native_conv_winograd(const leati_task *task, leati_kernel *kernel, char *why,
-                                       leat_error *err) {
-    return prepare(task, kernel, why, err);
-}
-
-leat_status leati_native_conv_bwd_data_winograd(const leati_task *task, leati_kernel *kernel, char *why,
-                                                leat_error *err) {
-    return prepare(task, kernel, why, err);
 }

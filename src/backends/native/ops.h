@@ -10,8 +10,8 @@
     X(CONV, conv_winograd)                                                                                   \
     X(CONV, conv_product)                                                                                    \
     X(CONV, conv)                                                                                            \
-    X(CONV_BWD_DATA, conv_bwd_data_winograd)                                                                 \
-    X(CONV_BWD_DATA, conv_bwd_data_product)                                                                  \
+    X(CONV_BWD_DATA, conv_winograd)                                                                          \
+    X(CONV_BWD_DATA, conv_product)                                                                           \
     X(CONV_BWD_DATA, conv_bwd_data)                                                                          \
     X(CONV_BWD_WEIGHTS, conv_bwd_weights_winograd)                                                           \
     X(CONV_BWD_WEIGHTS, conv_bwd_weights_product)                                                            \
