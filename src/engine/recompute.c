@@ -10,59 +10,46 @@
 
 enum { most_segments = 64, small = 64 /* of the largest value: not worth a computation */ };
 
-/* The graph as it was before copies were made. */
+/* Of a value, as it was before copies were made. */
+typedef struct value_facts {
+    int64_t bytes;        /* that it holds; 0: not made by the forward pass, or another's memory */
+    int32_t last_read;    /* the last forward node that reads it */
+    bool saved;           /* a gradient reads it */
+    bool kept;            /* is not computed again */
+    bool changed;         /* a state that the forward pass writes */
+    leati_value stand_in; /* what gradients read in its place; LEATI_NONE: itself */
+} value_facts;
+
+/* Of a node of the forward pass. */
+typedef struct node_facts {
+    int64_t made; /* bytes of its outputs that gradients read */
+    int64_t live; /* bytes that cross a cut behind it */
+    int32_t segment;
+    bool again; /* is to be computed again */
+} node_facts;
+
 typedef struct sweep {
     leati_graph *graph;
-    int32_t forward_count, node_count, value_count;
-    /* By value. */
-    int64_t *bytes;        /* that it holds; 0: not made by the forward pass, or another's memory */
-    int32_t *last_read;    /* the last forward node that reads it */
-    bool *saved;           /* a gradient reads it */
-    bool *kept;            /* is not computed again */
-    bool *changed;         /* a state that the forward pass writes */
-    leati_value *stand_in; /* what gradients read in its place; LEATI_NONE: itself */
-    /* By forward node. */
-    int64_t *made; /* bytes of its outputs that gradients read */
-    int64_t *live; /* bytes that cross a cut behind it */
-    int32_t *segment;
-    bool *again; /* is to be computed again */
-    /* Nodes in their new order, and the way back. */
-    int32_t *order, *place;
+    int32_t forward_count, node_count, value_count; /* before copies were made */
+    value_facts *values;
+    node_facts *forward;
+    int32_t *order, *place; /* nodes in their new order, and the way back */
     int32_t ordered;
 } sweep;
 
 static leat_status sweep_init(sweep *s, leat_error *err) {
-    size_t values = (size_t)s->value_count + 1, forward = (size_t)s->forward_count + 1;
-    size_t nodes = (size_t)s->node_count + forward;
-    s->bytes = leati_calloc(values, sizeof *s->bytes);
-    s->last_read = leati_calloc(values, sizeof *s->last_read);
-    s->saved = leati_calloc(values, sizeof *s->saved);
-    s->kept = leati_calloc(values, sizeof *s->kept);
-    s->changed = leati_calloc(values, sizeof *s->changed);
-    s->stand_in = leati_calloc(values, sizeof *s->stand_in);
-    s->made = leati_calloc(forward, sizeof *s->made);
-    s->live = leati_calloc(forward, sizeof *s->live);
-    s->segment = leati_calloc(forward, sizeof *s->segment);
-    s->again = leati_calloc(forward, sizeof *s->again);
+    size_t forward = (size_t)s->forward_count + 1, nodes = (size_t)s->node_count + forward;
+    s->values = leati_calloc((size_t)s->value_count + 1, sizeof *s->values);
+    s->forward = leati_calloc(forward, sizeof *s->forward);
     s->order = leati_calloc(nodes, sizeof *s->order);
     s->place = leati_calloc(nodes, sizeof *s->place);
-    if (s->bytes && s->last_read && s->saved && s->kept && s->changed && s->stand_in && s->made && s->live &&
-        s->segment && s->again && s->order && s->place)
-        return LEAT_OK;
+    if (s->values && s->forward && s->order && s->place) return LEAT_OK;
     return leati_fail(err, LEAT_ENOMEM, "no memory to cut a graph of %d nodes", s->node_count);
 }
 
 static void sweep_fini(sweep *s) {
-    leati_free(s->bytes);
-    leati_free(s->last_read);
-    leati_free(s->saved);
-    leati_free(s->kept);
-    leati_free(s->changed);
-    leati_free(s->stand_in);
-    leati_free(s->made);
-    leati_free(s->live);
-    leati_free(s->segment);
-    leati_free(s->again);
+    leati_free(s->values);
+    leati_free(s->forward);
     leati_free(s->order);
     leati_free(s->place);
 }
@@ -89,14 +76,14 @@ static bool overlap(const leati_value_info *a, const leati_value_info *b) {
 static void mark_like(const sweep *s, leati_value state) {
     const leati_value_info *info = leati_graph_value(s->graph, state);
     for (leati_value v = 0; v < s->value_count; ++v)
-        if (overlap(leati_graph_value(s->graph, v), info)) s->changed[v] = true;
+        if (overlap(leati_graph_value(s->graph, v), info)) s->values[v].changed = true;
 }
 
 static void mark_changed(const sweep *s) {
     for (int32_t n = 0; n < s->forward_count; ++n) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
         uint32_t writes = leati_op_row_of(node->op)->writes;
-        for (int i = 0; writes >> i && i < 32; ++i)
+        for (int i = 0; i < 32 && writes >> i; ++i)
             if (writes >> i & 1u && node->inputs[i] >= 0) mark_like(s, node->inputs[i]);
     }
 }
@@ -105,7 +92,7 @@ static void mark_changed(const sweep *s) {
 static bool is_once(const sweep *s, const leati_node *node) {
     if (node->op == LEATI_OP_CALL || leati_op_row_of(node->op)->writes) return true;
     for (int i = 0; i < node->input_count; ++i)
-        if (node->inputs[i] >= 0 && s->changed[node->inputs[i]]) return true;
+        if (node->inputs[i] >= 0 && s->values[node->inputs[i]].changed) return true;
     return false;
 }
 
@@ -117,21 +104,21 @@ static int64_t survey_forward(sweep *s) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
         bool once = is_once(s, node), view = leati_op_row_of(node->op)->flags & LEATI_OP_VIEW;
         for (int i = 0; i < node->input_count; ++i)
-            if (node->inputs[i] >= 0) s->last_read[node->inputs[i]] = n;
+            if (node->inputs[i] >= 0) s->values[node->inputs[i]].last_read = n;
         for (int i = 0; i < node->output_count; ++i) {
             leati_value v = node->outputs[i];
-            s->last_read[v] = n;
-            s->bytes[v] = view ? 0 : (int64_t)leati_desc_bytes(leati_graph_desc(s->graph, v));
-            s->kept[v] = once || leati_graph_value(s->graph, v)->output;
-            if (s->bytes[v] > largest) largest = s->bytes[v];
+            s->values[v].last_read = n;
+            s->values[v].bytes = view ? 0 : (int64_t)leati_desc_bytes(leati_graph_desc(s->graph, v));
+            s->values[v].kept = once || leati_graph_value(s->graph, v)->output;
+            if (s->values[v].bytes > largest) largest = s->values[v].bytes;
         }
     }
     /* Whoever reads a view reads what is beneath it. */
     for (int32_t n = s->forward_count - 1; n >= 0; --n) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
         if (!(leati_op_row_of(node->op)->flags & LEATI_OP_VIEW) || !is_forward(s, node->inputs[0])) continue;
-        int32_t last = s->last_read[node->outputs[0]];
-        if (s->last_read[node->inputs[0]] < last) s->last_read[node->inputs[0]] = last;
+        int32_t last = s->values[node->outputs[0]].last_read;
+        if (s->values[node->inputs[0]].last_read < last) s->values[node->inputs[0]].last_read = last;
     }
     return largest;
 }
@@ -141,19 +128,19 @@ static void survey(sweep *s) {
     for (int32_t n = s->forward_count; n < s->node_count; ++n) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
         for (int i = 0; i < node->input_count; ++i)
-            if (is_forward(s, node->inputs[i])) s->saved[node->inputs[i]] = true;
+            if (is_forward(s, node->inputs[i])) s->values[node->inputs[i]].saved = true;
     }
     for (leati_value v = 0; v < s->value_count; ++v) {
-        s->stand_in[v] = LEATI_NONE;
-        if (!is_forward(s, v) || s->kept[v]) continue;
-        s->kept[v] = s->bytes[v] > 0 && s->bytes[v] < largest / small;
-        if (s->kept[v]) continue;
+        s->values[v].stand_in = LEATI_NONE;
+        if (!is_forward(s, v) || s->values[v].kept) continue;
+        s->values[v].kept = s->values[v].bytes > 0 && s->values[v].bytes < largest / small;
+        if (s->values[v].kept) continue;
         int32_t producer = producer_of(s, v);
-        if (s->saved[v]) s->made[producer] += s->bytes[v];
-        s->live[producer] += s->bytes[v];
-        s->live[s->last_read[v]] -= s->bytes[v];
+        if (s->values[v].saved) s->forward[producer].made += s->values[v].bytes;
+        s->forward[producer].live += s->values[v].bytes;
+        s->forward[s->values[v].last_read].live -= s->values[v].bytes;
     }
-    for (int32_t n = 0; n < s->forward_count; ++n) s->live[n] = live += s->live[n];
+    for (int32_t n = 0; n < s->forward_count; ++n) s->forward[n].live = live += s->forward[n].live;
 }
 
 /* ---- Where to cut ---- */
@@ -163,24 +150,24 @@ static void cut(const sweep *s, int64_t budget) {
     int32_t first = 0, segment = 0;
     int64_t sum = 0;
     for (int32_t n = 0; n < s->forward_count; ++n) {
-        sum += s->made[n];
-        s->segment[n] = segment;
+        sum += s->forward[n].made;
+        s->forward[n].segment = segment;
         if (sum <= budget) continue;
         int32_t best = first;
         for (int32_t at = first; at <= n; ++at)
-            if (s->live[at] <= s->live[best]) best = at;
+            if (s->forward[at].live <= s->forward[best].live) best = at;
         ++segment;
         sum = 0;
         for (int32_t at = best + 1; at <= n; ++at) {
-            s->segment[at] = segment;
-            sum += s->made[at];
+            s->forward[at].segment = segment;
+            sum += s->forward[at].made;
         }
         first = best + 1;
     }
 }
 
 static bool crosses(const sweep *s, leati_value value) {
-    return s->segment[producer_of(s, value)] != s->segment[s->last_read[value]];
+    return s->forward[producer_of(s, value)].segment != s->forward[s->values[value].last_read].segment;
 }
 
 /* What is alive when gradients begin, and the largest segment: what the cuts would have in memory at most. */
@@ -189,15 +176,15 @@ static int64_t weigh(const sweep *s) {
     int32_t segment = 0;
     for (int32_t n = 0; n < s->forward_count; ++n) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
-        if (s->segment[n] != segment) sum = 0;
-        segment = s->segment[n];
+        if (s->forward[n].segment != segment) sum = 0;
+        segment = s->forward[n].segment;
         for (int i = 0; i < node->output_count; ++i) {
             leati_value v = node->outputs[i];
-            if (s->kept[v]) continue;
+            if (s->values[v].kept) continue;
             if (crosses(s, v))
-                kept += s->bytes[v];
-            else if (s->saved[v])
-                sum += s->bytes[v];
+                kept += s->values[v].bytes;
+            else if (s->values[v].saved)
+                sum += s->values[v].bytes;
         }
         if (sum > largest) largest = sum;
     }
@@ -207,7 +194,7 @@ static int64_t weigh(const sweep *s) {
 /* False: no cut would save memory. */
 static bool choose_cuts(const sweep *s) {
     int64_t total = 0, least = 0, best = 0;
-    for (int32_t n = 0; n < s->forward_count; ++n) total += s->made[n];
+    for (int32_t n = 0; n < s->forward_count; ++n) total += s->forward[n].made;
     for (int k = 1; k <= most_segments; ++k) {
         cut(s, total / k);
         int64_t bytes = weigh(s);
@@ -222,25 +209,26 @@ static bool choose_cuts(const sweep *s) {
 /* ---- Computing again ---- */
 
 static void mark_again(sweep *s) {
-    int32_t last = s->segment[s->forward_count - 1];
+    int32_t last = s->forward[s->forward_count - 1].segment;
     for (int32_t n = s->forward_count - 1; n >= 0; --n) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
         /* Kernels take it for granted that somebody reads the first output, but for those of RNN. */
         bool whole = node->op != LEATI_OP_RNN && node->output_count > 0 &&
-                     (s->kept[node->outputs[0]] || crosses(s, node->outputs[0]));
+                     (s->values[node->outputs[0]].kept || crosses(s, node->outputs[0]));
         for (int i = 0; i < node->output_count; ++i) {
             leati_value v = node->outputs[i];
-            s->kept[v] |= whole || s->segment[n] == last || crosses(s, v);
-            s->again[n] |= s->saved[v] && !s->kept[v];
+            s->values[v].kept |= whole || s->forward[n].segment == last || crosses(s, v);
+            s->forward[n].again |= s->values[v].saved && !s->values[v].kept;
         }
-        for (int i = 0; s->again[n] && i < node->input_count; ++i)
-            if (is_forward(s, node->inputs[i])) s->saved[node->inputs[i]] = true;
+        for (int i = 0; s->forward[n].again && i < node->input_count; ++i)
+            if (is_forward(s, node->inputs[i])) s->values[node->inputs[i]].saved = true;
     }
 }
 
 static leati_value read_instead(const sweep *s, leati_value value) {
-    bool other = value >= 0 && value < s->value_count && s->stand_in[value] != LEATI_NONE && !s->kept[value];
-    return other ? s->stand_in[value] : value;
+    bool other = value >= 0 && value < s->value_count && s->values[value].stand_in != LEATI_NONE &&
+                 !s->values[value].kept;
+    return other ? s->values[value].stand_in : value;
 }
 
 static void copy_node(sweep *s, int32_t n) {
@@ -251,18 +239,18 @@ static void copy_node(sweep *s, int32_t n) {
     graph->label = node->label;
     s->order[s->ordered++] = leati_graph_node_count(graph);
     leati_graph_node(graph, node->op, &node->attrs, node->input_count, inputs, outputs);
-    for (int i = 0; i < node->output_count; ++i) s->stand_in[node->outputs[i]] = outputs[i];
+    for (int i = 0; i < node->output_count; ++i) s->values[node->outputs[i]].stand_in = outputs[i];
 }
 
 /* Puts in front of a gradient's node the copies of the segments that it reads of, unless they were made. */
 static void copy_for(sweep *s, const leati_node *node) {
     for (int i = 0; i < node->input_count; ++i) {
         leati_value v = node->inputs[i];
-        if (!is_forward(s, v) || s->kept[v] || s->stand_in[v] != LEATI_NONE) continue;
-        int32_t segment = s->segment[producer_of(s, v)], n = producer_of(s, v);
-        while (n > 0 && s->segment[n - 1] == segment) --n;
-        for (; n < s->forward_count && s->segment[n] == segment; ++n)
-            if (s->again[n]) copy_node(s, n);
+        if (!is_forward(s, v) || s->values[v].kept || s->values[v].stand_in != LEATI_NONE) continue;
+        int32_t segment = s->forward[producer_of(s, v)].segment, n = producer_of(s, v);
+        while (n > 0 && s->forward[n - 1].segment == segment) --n;
+        for (; n < s->forward_count && s->forward[n].segment == segment; ++n)
+            if (s->forward[n].again) copy_node(s, n);
     }
 }
 
