@@ -85,13 +85,18 @@ bool test_run(test_task *t, const leati_implementation *implementation, char *wh
         return false;
     }
     grow_outputs(t, &kernel);
-    leati_run run = {.seed = 1, .step = 1, .scratch = leati_calloc_aligned(kernel.scratch_bytes + 1)};
+    leati_run run = {.seed = 1,
+                     .step = 1,
+                     .scratch = leati_calloc_aligned(kernel.scratch_bytes + GUARD_BYTES)};
     assert_non_null(run.scratch);
-    memset(run.scratch, 0xff, kernel.scratch_bytes); /* undefined contents: not-a-numbers */
+    memset(run.scratch, 0xff, kernel.scratch_bytes + GUARD_BYTES); /* undefined contents: not-a-numbers */
     void *args[TEST_ARGS];
     for (int i = 0; i < TEST_ARGS; i++) args[i] = t->args[i];
     for (int i = 0; i < 2; i++) /* a second run finds what the first left */
         if (kernel.run(&kernel, args, &run, &err) != LEAT_OK) fail_msg("%s", err.message);
+    const unsigned char *behind = (const unsigned char *)run.scratch + kernel.scratch_bytes;
+    for (int i = 0; i < GUARD_BYTES; i++)
+        if (behind[i] != 0xff) fail_msg("'%s' writes behind its scratch", kernel.implementation);
     leati_free(run.scratch);
     memcpy(t->implementation, kernel.implementation, sizeof t->implementation);
     if (keep)

@@ -535,6 +535,7 @@ static const rnn_case rnn_cases[] = {
     {"units that fill no vector", 5, 4, 3, 7, true, false, false, false, true, TANH, SIGMOID},
     {"more units than a vector, unevenly", 4, 3, 17, 21, true, true, false, false, false, TANH, SIGMOID},
     {"several blocks", 70, 3, 5, 8, true, false, false, false, false, TANH, SIGMOID},
+    {"a last block that gathers more", 136, 4, 3, 8, true, false, false, false, false, TANH, SIGMOID},
     {"without bias, with states", 4, 4, 4, 8, false, true, false, false, false, TANH, SIGMOID},
     {"masks", 7, 3, 4, 12, true, true, true, false, false, TANH, SIGMOID},
     {"backwards", 3, 4, 3, 8, true, false, false, true, false, TANH, SIGMOID},

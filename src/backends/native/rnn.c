@@ -43,6 +43,18 @@ static bool has(const leati_task *task, int input) {
     return input < task->input_count && task->inputs[input].rank >= 0;
 }
 
+/* The last block may be smaller, and gather more steps then. */
+static int64_t scratch_of(const rnn_state *s, const leati_task *task, bool backward) {
+    int64_t most = 0, last = s->shape.batch - (s->blocks - 1) * s->block_rows;
+    const int64_t rows[] = {s->block_rows, s->blocks > 0 ? last : s->block_rows};
+    for (int i = 0; i < 2; i++) {
+        int64_t floats = s->isa->rnn_scratch(&s->shape, rows[i], has(task, LEATI_RNN_X_MASK),
+                                             has(task, LEATI_RNN_H_MASK), backward);
+        if (floats > most) most = floats;
+    }
+    return round_up(most, 16);
+}
+
 static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool backward, leat_error *err) {
     rnn_state *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a recurrent cell");
@@ -56,9 +68,7 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool ba
     int64_t gates = s->shape.gates * s->padded_units;
     s->bias = (s->shape.features + s->shape.units) * gates;
     int64_t weights = round_up(s->bias + leati_rnn_slots(&s->shape) * s->padded_units, 16);
-    s->block_scratch = round_up(s->isa->rnn_scratch(&s->shape, s->block_rows, has(task, LEATI_RNN_X_MASK),
-                                                    has(task, LEATI_RNN_H_MASK), backward),
-                                16);
+    s->block_scratch = scratch_of(s, task, backward);
     if (backward) {
         s->gradient = weights;
         s->by_h = gates * s->padded_units;
