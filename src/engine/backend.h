@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "engine/op.h"
+#include "engine/team.h"
 #include "leat/error.h"
 
 /* What a kernel may know of the run that it is part of. */
@@ -20,6 +21,7 @@ typedef struct leati_run {
      * what this kernel, or one with the same pack_key, made of the same inputs.  NULL: the last pack_bytes of scratch. */
     void *pack;
     bool packed;
+    leati_team *team; /* to share work with (leati_team_share); NULL: the caller alone */
 } leati_run;
 
 typedef struct leati_kernel leati_kernel;

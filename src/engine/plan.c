@@ -14,6 +14,7 @@ leat_status leati_arena_create(leati_arena **out, leat_error *err) {
 
 void leati_arena_destroy(leati_arena **arena) {
     if (!*arena) return;
+    leati_team_destroy(&(*arena)->team);
     leati_free((*arena)->memory);
     leati_free(*arena);
     *arena = NULL;
@@ -31,6 +32,12 @@ static leat_status arena_reserve(leati_arena *arena, size_t bytes, leat_error *e
     arena->memory = memory;
     arena->bytes = bytes;
     return LEAT_OK;
+}
+
+static leat_status arena_reserve_threads(leati_arena *arena, int threads, leat_error *err) {
+    if (threads < 2) return LEAT_OK;
+    if (!arena->team) LEATI_TRY(leati_team_create(&arena->team, err));
+    return leati_team_reserve(arena->team, threads, err);
 }
 
 static leat_status make_tables(leati_plan *plan, leat_error *err) {
@@ -162,6 +169,7 @@ static leat_status make_arguments(leati_plan *plan, leat_error *err) {
 
 static leat_status compile(leati_plan *plan, leat_error *err) {
     LEATI_TRY(leati_graph_check(plan->graph, err));
+    LEATI_TRY(arena_reserve_threads(plan->options.arena, plan->options.threads, err));
     LEATI_TRY(make_tables(plan, err));
     leati_plan_need(plan);
     leati_plan_absorb(plan);
@@ -254,7 +262,7 @@ leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t
                            leat_error *err) {
     bind_arguments(plan, inputs);
     leati_plan_spoil(plan);
-    leati_run run = {.seed = seed, .step = step};
+    leati_run run = {.seed = seed, .step = step, .team = plan->options.arena->team};
     for (int32_t s = 0; s < plan->step_count; ++s) LEATI_TRY(run_step(plan, s, &run, err));
     return LEAT_OK;
 }
@@ -263,7 +271,7 @@ leat_status leati_plan_run_timed(leati_plan *plan, const void *const *inputs, ui
                                  int64_t *step_ns, leat_error *err) {
     bind_arguments(plan, inputs);
     leati_plan_spoil(plan);
-    leati_run run = {.seed = seed, .step = step};
+    leati_run run = {.seed = seed, .step = step, .team = plan->options.arena->team};
     int64_t before = leati_now_ns();
     for (int32_t s = 0; s < plan->step_count; ++s) {
         LEATI_TRY(run_step(plan, s, &run, err));
@@ -289,7 +297,7 @@ leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_packs *packs
         *plan->weight_patches[i].arg = (unsigned char *)weights + plan->weight_patches[i].offset;
     leati_arena_set_version(plan->options.arena, version);
     bind_arguments(plan, inputs);
-    leati_run run = {0};
+    leati_run run = {.team = plan->options.arena->team};
     for (int32_t s = 0; s < plan->step_count; ++s) {
         const leati_pack *pack = plan->work[plan->steps[s]].pack;
         if (pack && pack->version != version) LEATI_TRY(run_step(plan, s, &run, err));

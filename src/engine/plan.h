@@ -8,8 +8,8 @@
 #include "engine/backend.h"
 #include "engine/graph.h"
 
-/* Memory that several plans of one model share: it grows to the largest, so that the plan of the last short batch
- * costs none.  Only one of them runs at a time; outputs are valid until one of them runs again or another is made. */
+/* Memory and threads that several plans of one model share: they grow to the largest, so that the plan of the last short
+ * batch costs none.  Only one of them runs at a time; outputs are valid until one of them runs again or another is made. */
 typedef struct leati_arena leati_arena;
 leat_status leati_arena_create(leati_arena **out, leat_error *err);
 void leati_arena_destroy(leati_arena **arena);

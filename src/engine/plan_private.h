@@ -35,6 +35,7 @@ struct leati_arena {
     size_t bytes;
     leati_packs packs;
     uint64_t version; /* of the weights; 0: not known */
+    leati_team *team; /* NULL: no plan has more than one thread */
 };
 
 /* What is known of one node. */

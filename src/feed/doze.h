@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "feed/spin.h"
+#include "base/spin.h"
 
 #define LEATI_DOZE_SHORTEST_NS (4 * LEATI_WAKE_UP_NS) /* what is over sooner is left to the bell */
 #define LEATI_DOZE_LONGEST_NS  100000000

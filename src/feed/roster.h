@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "feed/doze.h"
-#include "feed/futex.h"
-#include "feed/spin.h"
+#include "base/futex.h"
+#include "base/spin.h"
 #include "leat/error.h"
 
 #define LEATI_MAX_WORKERS 1024

@@ -24,23 +24,38 @@ static void mark(void) {
     close(MARK);
 }
 
-static void build(leat_model **model, bool recurrent, leat_error *err) {
+typedef enum net { DENSE, RECURRENT, CONVOLUTION } net;
+
+static void build(leat_model **model, net kind, leat_error *err) {
     leat_builder *g = NULL;
+    leat_node *x = NULL, *y = NULL;
     expect_ok(leat_builder_create(&g, err), err);
-    leat_node *x = recurrent ? leat_input(g, (int64_t[]){5, 8}, 2) : leat_input(g, (int64_t[]){64}, 1);
-    leat_node *y = recurrent ? leat_lstm(x, 64, false) : leat_dense(leat_dense(x, 128, "relu"), 128, "relu");
+    switch (kind) {
+    case DENSE:
+        x = leat_input(g, (int64_t[]){64}, 1);
+        y = leat_dense(leat_dense(x, 128, "relu"), 128, "relu");
+        break;
+    case RECURRENT:
+        x = leat_input(g, (int64_t[]){5, 8}, 2);
+        y = leat_lstm(x, 64, false);
+        break;
+    case CONVOLUTION: /* by products, and by Winograd's way */
+        x = leat_input(g, (int64_t[]){8, 8, 16}, 3);
+        y = leat_flatten(leat_conv2d(leat_conv2d(x, 32, 1, "relu"), 32, 3, "relu"));
+        break;
+    }
     y = leat_dense(y, 4, NULL);
     expect_ok(leat_model_create(model, &g, &x, 1, &y, 1, err), err);
 }
 
-static int predict(bool recurrent) {
+static int predict(net kind) {
     leat_model *model = NULL;
     leat_predictor *predictor = NULL;
     leat_predictor_options options = leat_predictor_options_default();
     leat_error err = {0};
     float y[4];
-    build(&model, recurrent, &err);
-    options.streaming = recurrent;
+    build(&model, kind, &err);
+    options.streaming = kind == RECURRENT;
     expect_ok(leat_predictor_create(&predictor, model, &options, &err), &err);
     for (int i = 0; i < WARM + STEADY; ++i) {
         if (i == WARM) {
@@ -75,7 +90,7 @@ static int train(int workers) {
     leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){samples, 64}, x)};
     leat_array target = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){samples, 4}, y)};
     leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
-    build(&model, false, &err);
+    build(&model, DENSE, &err);
     compile.optimizer = "adam";
     compile.loss = "mse";
     compile.metrics = "mae";
@@ -152,6 +167,11 @@ static void a_prediction_makes_none(void **state) {
     expect_none("predict", false);
 }
 
+static void a_prediction_with_convolutions_makes_none(void **state) {
+    (void)state;
+    expect_none("images", false);
+}
+
 static void a_step_of_a_recurrent_model_makes_none(void **state) {
     (void)state;
     expect_none("stream", false);
@@ -183,9 +203,9 @@ static void a_prediction_takes_nothing_from_the_heap(void **state) {
         print_message("skipped: the heap is a sanitizer's\n");
         skip();
     }
-    for (int recurrent = 0; recurrent < 2; ++recurrent) {
+    for (net kind = DENSE; kind <= CONVOLUTION; ++kind) {
         int64_t before = heap_calls();
-        predict(recurrent == 1);
+        predict(kind);
         assert_true(heap_calls() > before); /* making one does */
         assert_int_equal(heap_used, 0);
     }
@@ -193,12 +213,14 @@ static void a_prediction_takes_nothing_from_the_heap(void **state) {
 
 int main(int argc, char **argv) {
     self = argv[0];
-    if (argc > 1 && strcmp(argv[1], "predict") == 0) return predict(false);
-    if (argc > 1 && strcmp(argv[1], "stream") == 0) return predict(true);
+    if (argc > 1 && strcmp(argv[1], "predict") == 0) return predict(DENSE);
+    if (argc > 1 && strcmp(argv[1], "stream") == 0) return predict(RECURRENT);
+    if (argc > 1 && strcmp(argv[1], "images") == 0) return predict(CONVOLUTION);
     if (argc > 1 && strcmp(argv[1], "train") == 0) return train(0);
     if (argc > 1 && strcmp(argv[1], "train-worker") == 0) return train(1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_prediction_makes_none),
+        cmocka_unit_test(a_prediction_with_convolutions_makes_none),
         cmocka_unit_test(a_step_of_a_recurrent_model_makes_none),
         cmocka_unit_test(a_training_step_makes_none),
         cmocka_unit_test(with_a_worker_only_waits),

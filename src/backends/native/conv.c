@@ -6,7 +6,6 @@
 #include "backends/native/conv.h"
 
 #include <math.h>
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,17 +21,16 @@ enum {
 /* ---- Weights ---- */
 
 /* (taps, channels, filters) of the forward convolution as (taps, filters, channels), last tap first. */
-static void turn_weights(const leati_conv_state *s, const float *weights, float *to) {
-    int64_t channels = s->g.filters, filters = s->g.channels, lanes = s->isa->lanes, taps = s->g.taps;
-    int64_t stripes = channels / lanes;
-#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
-    for (int64_t i = 0; i < taps * stripes; i++) {
-        int64_t tap = i / stripes, c = i % stripes * lanes;
-        const float *from = weights + (tap * channels + c) * filters;
-        float *turned = to + (taps - 1 - tap) * channels * filters + c;
-        for (int64_t f = 0; f < filters; f += lanes)
-            s->isa->turn_square(turned + f * channels, channels, from + f, filters);
-    }
+static void turn_stripe(void *of, int64_t task, int member) {
+    const leati_conv_packing *p = of;
+    const leati_conv_state *s = p->s;
+    int64_t channels = s->g.filters, filters = s->g.channels, lanes = s->isa->lanes;
+    int64_t stripes = channels / lanes, tap = task / stripes, c = task % stripes * lanes;
+    const float *from = p->weights + (tap * channels + c) * filters;
+    float *turned = p->packed + (s->g.taps - 1 - tap) * channels * filters + c;
+    (void)member;
+    for (int64_t f = 0; f < filters; f += lanes)
+        s->isa->turn_square(turned + f * channels, channels, from + f, filters);
 }
 
 /* Weights times scale, and the bias that is left of the normalisation: (bias - mean) scale + beta. */
@@ -52,7 +50,7 @@ static void fold_norm(const leati_conv_state *s, void *const *args, float *weigh
 }
 
 leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *kernel, void *const *args,
-                                const leati_run *run, leati_conv_packer pack) {
+                                const leati_run *run, leati_team_work pack, int64_t tasks) {
     float *changed = run->scratch, *packed = run->pack;
     size_t weights = s->norm || s->turned ? leati_conv_line(s->g.taps * s->g.channels * s->g.filters) : 0;
     size_t folded = s->norm ? leati_conv_line(s->g.filters) : 0;
@@ -60,11 +58,17 @@ leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *k
         packed = (float *)run->scratch + (kernel->scratch_bytes - kernel->pack_bytes) / sizeof(float);
     if (!run->pack || !run->packed) {
         if (s->norm) fold_norm(s, args, changed, packed);
-        if (s->turned) turn_weights(s, args[1], changed);
-        pack(s, s->norm || s->turned ? changed : args[1], packed + folded);
+        leati_conv_packing p = {.s = s, .weights = args[1], .packed = changed};
+        if (s->turned)
+            leati_team_share(run->team, s->threads, s->g.taps * (s->g.filters / s->isa->lanes), turn_stripe,
+                             &p);
+        if (s->norm || s->turned) p.weights = changed;
+        p.packed = packed + folded;
+        leati_team_share(run->team, s->threads, tasks, pack, &p);
     }
     bool adds = s->post >= 0 && args[s->post + LEATI_POST_ADDEND];
-    return (leati_conv_run){.src = args[0],
+    return (leati_conv_run){.s = s,
+                            .src = args[0],
                             .bias = s->norm        ? packed
                                     : s->bias >= 0 ? args[s->bias]
                                                    : NULL,
@@ -215,11 +219,13 @@ void leati_conv_gather(const leati_geometry *g, const float *src, int64_t tap, i
 
 /* ---- Products ---- */
 
-static void pack(const leati_conv_state *s, const float *weights, float *packed) {
-    int64_t rows = s->g.taps * s->g.channels, filters = s->g.filters, panel = s->isa->panel;
-#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
-    for (int64_t j = 0; j < filters / panel; j++)
-        s->isa->pack_columns(weights, filters, rows, j * panel, (j + 1) * panel, packed, rows * panel, NULL);
+static void pack(void *of, int64_t task, int member) {
+    const leati_conv_packing *p = of;
+    const leati_conv_state *s = p->s;
+    int64_t rows = s->g.taps * s->g.channels, panel = s->isa->panel;
+    (void)member;
+    s->isa->pack_columns(p->weights, s->g.filters, rows, task * panel, (task + 1) * panel, p->packed,
+                         rows * panel, NULL);
 }
 
 /* Row `row` of the product as a pixel of the destination of a gradient that has gaps. */
@@ -232,8 +238,11 @@ static int64_t spread_pixel(const leati_geometry *g, int64_t row) {
     return ((row * g->out[0] + at[0]) * g->out[1] + at[1]) * g->out[2] + at[2];
 }
 
-static void compute(const leati_conv_state *s, const leati_conv_run *r, int64_t task, float *buffer) {
+static void compute(void *of, int64_t task, int member) {
+    const leati_conv_run *r = of;
+    const leati_conv_state *s = r->s;
     const leati_geometry *g = &s->g;
+    float *buffer = r->buffers + (size_t)member * s->buffer;
     int64_t rows = s->spread ? g->batch * g->in[0] * g->in[1] * g->in[2] : g->out_pixels;
     int64_t panel = s->isa->panel, depth = g->taps * g->channels, chunks = leati_ceil_div(depth, DEPTH);
     int64_t first = task / s->parts * s->block, part = task % s->parts, panels = g->filters / panel;
@@ -271,22 +280,21 @@ static void compute(const leati_conv_state *s, const leati_conv_run *r, int64_t 
                (size_t)p.columns * sizeof(float));
 }
 
-/* Zeros where a gradient has gaps. */
-static void clear(const leati_conv_state *s, float *dst) {
-    int64_t rows = s->g.batch * s->g.out[0] * s->g.out[1], row = s->g.out[2] * s->g.filters;
-#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
-    for (int64_t i = 0; i < rows; i++) memset(dst + i * row, 0, (size_t)row * sizeof *dst);
+/* Zeros where a gradient has gaps: one line of pixels. */
+static void clear(void *of, int64_t task, int member) {
+    const leati_conv_run *r = of;
+    int64_t row = r->s->g.out[2] * r->s->g.filters;
+    (void)member;
+    memset(r->dst + task * row, 0, (size_t)row * sizeof *r->dst);
 }
 
 static leat_status run_products(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                 leat_error *err) {
     const leati_conv_state *s = kernel->state;
-    leati_conv_run r = leati_conv_start(s, kernel, args, run, pack);
+    leati_conv_run r = leati_conv_start(s, kernel, args, run, pack, s->g.filters / s->isa->panel);
     (void)err;
-    if (s->spread) clear(s, r.dst);
-#pragma omp parallel for num_threads(s->threads) schedule(dynamic, 1) if (s->threads > 1)
-    for (int64_t task = 0; task < s->blocks * s->parts; task++)
-        compute(s, &r, task, r.buffers + (size_t)omp_get_thread_num() * s->buffer);
+    if (s->spread) leati_team_share(run->team, s->threads, s->g.batch * s->g.out[0] * s->g.out[1], clear, &r);
+    leati_team_share(run->team, s->threads, s->blocks * s->parts, compute, &r);
     return LEAT_OK;
 }
 

@@ -31,14 +31,21 @@ void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t most);
 /* Sets what the kernel needs: scratch, and `floats` of packed weights; names it. */
 void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, const char *way, size_t floats);
 
-/* What a run works with.  Weights are packed where they were not. */
+/* What is given to a function that packs a part of the weights. */
+typedef struct leati_conv_packing {
+    const leati_conv_state *s;
+    const float *weights;
+    float *packed;
+} leati_conv_packing;
+
+/* What a run works with.  Weights are packed where they were not, in `tasks` parts. */
 typedef struct leati_conv_run {
+    const leati_conv_state *s;
     const float *src, *bias, *addend, *packed;
-    float *dst, *buffers;
+    float *dst, *buffers; /* s->buffer floats for each thread */
 } leati_conv_run;
-typedef void (*leati_conv_packer)(const leati_conv_state *s, const float *weights, float *packed);
 leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *kernel, void *const *args,
-                                const leati_run *run, leati_conv_packer pack);
+                                const leati_run *run, leati_team_work pack, int64_t tasks);
 
 /* Rows of `width` channels from channel `from` on: of what lies under tap `tap` at the pixels first to first + count - 1;
  * zeros in the padding. */

@@ -2,7 +2,6 @@
 /* The gradient of a convolution by its weights and bias, as products of matrices: what lies under a tap at each pixel,
  * transposed, times the gradient of the destination; for 3x3 windows with stride 1 at the 16 places of Winograd's
  * F(2x2, 3x3) instead of 9 taps, tile by tile (product.h).  Layer: backends/native. */
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,26 +49,48 @@ static int64_t width_of(const weights_state *s, int64_t group) {
 
 /* ---- Tap by tap ---- */
 
-/* Pixels first to first + count - 1, of which diff_dst is packed: for one tap, group of channels and part of the columns. */
-static void add_pixels(const weights_state *s, const float *src, const float *packed, float *diff_weights,
-                       int64_t task, int64_t first, int64_t count, float *buffer) {
+/* Pixels first to first + count - 1. */
+typedef struct stretch {
+    const weights_state *s;
+    const float *src, *diff_dst;
+    float *diff_weights, *diff_bias; /* the latter may be NULL */
+    float *packed, *buffers;
+    int64_t first, count;
+} stretch;
+
+static void pack_diff(void *of, int64_t panel, int member) {
+    const stretch *r = of;
+    const weights_state *s = r->s;
+    columns c = columns_of(s, panel, s->g.filters / s->isa->panel);
+    (void)member;
+    s->isa->pack_columns(r->diff_dst + r->first * s->g.filters, s->g.filters, r->count, c.from, c.to,
+                         r->packed, r->count * s->isa->panel, r->diff_bias);
+}
+
+/* Of which diff_dst is packed: for one tap, group of channels and part of the columns. */
+static void add_pixels(void *of, int64_t task, int member) {
+    const stretch *r = of;
+    const weights_state *s = r->s;
     const leati_geometry *g = &s->g;
+    int64_t first = r->first, count = r->count;
+    float *buffer = r->buffers + member * PIXELS * s->group;
     int64_t group = task / s->parts % s->groups, tap = task / s->parts / s->groups;
     columns c = columns_of(s, task % s->parts, s->parts);
     leati_product p = {.a = buffer, .a_row = 1, .a_depth = s->group, .c_row = g->filters};
-    p.c = diff_weights + (tap * g->channels + group * s->group) * g->filters + c.from;
+    p.c = r->diff_weights + (tap * g->channels + group * s->group) * g->filters + c.from;
     p.rows = width_of(s, group);
     p.columns = c.to - c.from;
     p.b_panel = count * s->isa->panel;
     p.from_row = g->filters;
     for (int64_t done = 0; done < count; done += PIXELS) {
         p.depth = count - done < PIXELS ? count - done : PIXELS;
-        p.b = packed + c.from * count + done * s->isa->panel;
+        p.b = r->packed + c.from * count + done * s->isa->panel;
         p.from = first + done > 0 ? p.c : NULL;
         if (s->groups == 1 && leati_conv_is_flat(g)) /* it would be the same again */
-            p.a = src + (first + done) * g->channels;
+            p.a = r->src + (first + done) * g->channels;
         else
-            leati_conv_gather(g, src, tap, first + done, p.depth, group * s->group, p.rows, buffer, s->group);
+            leati_conv_gather(g, r->src, tap, first + done, p.depth, group * s->group, p.rows, buffer,
+                              s->group);
         s->isa->product(&p);
     }
 }
@@ -78,40 +99,40 @@ static leat_status run_taps(const leati_kernel *kernel, void *const *args, const
                             leat_error *err) {
     const weights_state *s = kernel->state;
     const leati_geometry *g = &s->g;
-    const float *src = args[0], *diff_dst = args[1];
-    float *diff_weights = args[2], *diff_bias = args[3];
-    float *packed = run->scratch, *buffers = packed + s->tiles * g->filters;
-    int64_t panels = g->filters / s->isa->panel;
+    stretch r = {.s = s,
+                 .src = args[0],
+                 .diff_dst = args[1],
+                 .diff_weights = args[2],
+                 .diff_bias = args[3],
+                 .packed = run->scratch};
     (void)err;
-    if (diff_bias) memset(diff_bias, 0, (size_t)g->filters * sizeof *diff_bias);
-    for (int64_t first = 0; first < g->out_pixels; first += s->tiles) {
-        int64_t count = g->out_pixels - first < s->tiles ? g->out_pixels - first : s->tiles;
-#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
-        for (int64_t j = 0; j < panels; j++) {
-            columns c = columns_of(s, j, panels);
-            s->isa->pack_columns(diff_dst + first * g->filters, g->filters, count, c.from, c.to, packed,
-                                 count * s->isa->panel, diff_bias);
-        }
-#pragma omp parallel for num_threads(s->threads) schedule(dynamic, 1) if (s->threads > 1)
-        for (int64_t task = 0; task < g->taps * s->groups * s->parts; task++)
-            add_pixels(s, src, packed, diff_weights, task, first, count,
-                       buffers + omp_get_thread_num() * PIXELS * s->group);
+    r.buffers = r.packed + s->tiles * g->filters;
+    if (r.diff_bias) memset(r.diff_bias, 0, (size_t)g->filters * sizeof *r.diff_bias);
+    for (; r.first < g->out_pixels; r.first += s->tiles) {
+        r.count = g->out_pixels - r.first < s->tiles ? g->out_pixels - r.first : s->tiles;
+        leati_team_share(run->team, s->threads, g->filters / s->isa->panel, pack_diff, &r);
+        leati_team_share(run->team, s->threads, g->taps * s->groups * s->parts, add_pixels, &r);
     }
     return LEAT_OK;
 }
 
 /* ---- Winograd ---- */
 
-/* Where the numbers of a block of tiles lie. */
+/* A block of tiles, and where its numbers lie. */
 typedef struct places {
+    const weights_state *s;
     leati_winograd src, diff;
-    float *sums, *diff_bias;
+    float *sums, *diff_weights, *diff_bias;
+    int64_t first, count;
 } places;
 
 static places places_of(const weights_state *s, void *const *args, float *scratch) {
     const leati_geometry *g = &s->g;
     int64_t most = g->channels > g->filters ? g->channels : g->filters;
-    places p = {.sums = scratch + leati_conv_line(most), .diff_bias = args[3]};
+    places p = {.s = s,
+                .sums = scratch + leati_conv_line(most),
+                .diff_weights = args[2],
+                .diff_bias = args[3]};
     p.src = (leati_winograd){.g = g,
                              .image = args[0],
                              .zeros = scratch,
@@ -131,29 +152,36 @@ static places places_of(const weights_state *s, void *const *args, float *scratc
     return p;
 }
 
-/* The numbers of tiles first to last - 1, of a block that begins at `block`. */
-static void make_parts(const weights_state *s, const places *p, int64_t block, int64_t first, int64_t last) {
+/* The numbers of CHUNK tiles. */
+static void make_parts(void *of, int64_t task, int member) {
+    const places *p = of;
     leati_winograd src = p->src, diff = p->diff;
-    src.first = diff.first = first;
-    src.last = diff.last = last;
-    src.parts += (first - block) * src.group;
-    diff.parts += (first - block) * diff.group;
-    s->isa->winograd_source(&src);
-    s->isa->winograd_diff(&diff);
+    int64_t from = task * CHUNK, to = from + CHUNK < p->count ? from + CHUNK : p->count;
+    (void)member;
+    src.first = diff.first = p->first + from;
+    src.last = diff.last = p->first + to;
+    src.parts += from * src.group;
+    diff.parts += from * diff.group;
+    p->s->isa->winograd_source(&src);
+    p->s->isa->winograd_diff(&diff);
 }
 
-static void add_bias(const weights_state *s, const places *p, columns c, int64_t count) {
+static void add_bias(const places *p, columns c) {
+    const weights_state *s = p->s;
     for (int64_t j = c.from; j < c.to; j += s->isa->panel) {
         const float *from = p->diff.parts + BIAS_PLACE * p->diff.by_place + j * s->tiles;
-        for (int64_t i = 0; i < count * s->isa->panel; i++) p->diff_bias[j + i % s->isa->panel] += from[i];
+        for (int64_t i = 0; i < p->count * s->isa->panel; i++) p->diff_bias[j + i % s->isa->panel] += from[i];
     }
 }
 
 /* For one place, group of channels and part of the columns. */
-static void add_tiles(const weights_state *s, const places *p, int64_t task, bool first, int64_t count) {
+static void add_tiles(void *of, int64_t task, int member) {
+    const places *p = of;
+    const weights_state *s = p->s;
     const leati_geometry *g = &s->g;
     int64_t group = task / s->parts % s->groups, place = task / s->parts / s->groups;
     columns c = columns_of(s, task % s->parts, s->parts);
+    (void)member;
     leati_product product = {.a = p->src.parts + place * p->src.by_place + group * p->src.by_group,
                              .a_row = 1,
                              .a_depth = s->group,
@@ -163,33 +191,34 @@ static void add_tiles(const weights_state *s, const places *p, int64_t task, boo
                              .c_row = g->filters,
                              .rows = width_of(s, group),
                              .columns = c.to - c.from,
-                             .depth = count,
+                             .depth = p->count,
                              .from_row = g->filters};
-    product.from = first ? NULL : product.c;
+    product.from = p->first == 0 ? NULL : product.c;
     s->isa->product(&product);
-    if (p->diff_bias && place == BIAS_PLACE && group == 0) add_bias(s, p, c, count);
+    if (p->diff_bias && place == BIAS_PLACE && group == 0) add_bias(p, c);
+}
+
+static void finish_weights(void *of, int64_t task, int member) {
+    const places *p = of;
+    int64_t channels = p->s->g.channels, from = task * CHUNK, to = from + CHUNK;
+    (void)member;
+    p->s->isa->winograd_weights_back(p->sums, channels, p->s->g.filters, from, to < channels ? to : channels,
+                                     p->diff_weights);
 }
 
 static leat_status run_winograd(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                 leat_error *err) {
     const weights_state *s = kernel->state;
     const leati_geometry *g = &s->g;
-    int64_t all = leati_winograd_tiles(g), channels = g->channels;
+    int64_t all = leati_winograd_tiles(g);
     places p = places_of(s, args, run->scratch);
     (void)err;
-    for (int64_t first = 0; first < all; first += s->tiles) {
-        int64_t count = all - first < s->tiles ? all - first : s->tiles;
-#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
-        for (int64_t i = 0; i < count; i += CHUNK)
-            make_parts(s, &p, first, first + i, first + (i + CHUNK < count ? i + CHUNK : count));
-#pragma omp parallel for num_threads(s->threads) schedule(dynamic, 1) if (s->threads > 1)
-        for (int64_t task = 0; task < PLACES * s->groups * s->parts; task++)
-            add_tiles(s, &p, task, first == 0, count);
+    for (; p.first < all; p.first += s->tiles) {
+        p.count = all - p.first < s->tiles ? all - p.first : s->tiles;
+        leati_team_share(run->team, s->threads, leati_ceil_div(p.count, CHUNK), make_parts, &p);
+        leati_team_share(run->team, s->threads, PLACES * s->groups * s->parts, add_tiles, &p);
     }
-#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
-    for (int64_t c = 0; c < channels; c += CHUNK)
-        s->isa->winograd_weights_back(p.sums, channels, g->filters, c,
-                                      c + CHUNK < channels ? c + CHUNK : channels, args[2]);
+    leati_team_share(run->team, s->threads, leati_ceil_div(g->channels, CHUNK), finish_weights, &p);
     return LEAT_OK;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 3x3 convolutions with stride 1, and their gradients by the source, by Winograd's F(2x2, 3x3) (product.h).  A block of
  * tiles goes through all three steps while it is in the cache.  Layer: backends/native. */
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +8,7 @@
 #include "backends/native/ops.h"
 #include "base/error.h"
 
-enum { PLACES = LEATI_WINOGRAD_PLACES, TILES = 48, LINE = 16 };
+enum { PLACES = LEATI_WINOGRAD_PLACES, TILES = 48, LINE = 16, PACKED = 4 /* channels at a time */ };
 
 bool leati_winograd_fits(const leati_geometry *g, int64_t lanes) {
     for (int i = 0; i < 3; i++)
@@ -17,16 +16,19 @@ bool leati_winograd_fits(const leati_geometry *g, int64_t lanes) {
     return g->in[0] == 1 && g->out[0] == 1 && g->channels % lanes == 0 && g->channels >= 16;
 }
 
-static void pack(const leati_conv_state *s, const float *weights, float *packed) {
-    int64_t channels = s->g.channels;
-#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
-    for (int64_t c = 0; c < channels; c += 4)
-        s->isa->winograd_weights(weights, channels, s->g.filters, c, c + 4 < channels ? c + 4 : channels,
-                                 packed);
+static void pack(void *of, int64_t task, int member) {
+    const leati_conv_packing *p = of;
+    int64_t channels = p->s->g.channels, from = task * PACKED, to = from + PACKED;
+    (void)member;
+    p->s->isa->winograd_weights(p->weights, channels, p->s->g.filters, from, to < channels ? to : channels,
+                                p->packed);
 }
 
-static void compute(const leati_conv_state *s, const leati_conv_run *r, int64_t task, float *buffer) {
+static void compute(void *of, int64_t task, int member) {
+    const leati_conv_run *r = of;
+    const leati_conv_state *s = r->s;
     const leati_geometry *g = &s->g;
+    float *buffer = r->buffers + (size_t)member * s->buffer;
     int64_t tiles = leati_winograd_tiles(g), panels = g->filters / s->isa->panel, part = task % s->parts;
     int64_t from = panels * part / s->parts * s->isa->panel,
             to = panels * (part + 1) / s->parts * s->isa->panel;
@@ -66,11 +68,9 @@ static void compute(const leati_conv_state *s, const leati_conv_run *r, int64_t 
 static leat_status run_winograd(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                 leat_error *err) {
     const leati_conv_state *s = kernel->state;
-    leati_conv_run r = leati_conv_start(s, kernel, args, run, pack);
+    leati_conv_run r = leati_conv_start(s, kernel, args, run, pack, leati_ceil_div(s->g.channels, PACKED));
     (void)err;
-#pragma omp parallel for num_threads(s->threads) schedule(dynamic, 1) if (s->threads > 1)
-    for (int64_t task = 0; task < s->blocks * s->parts; task++)
-        compute(s, &r, task, r.buffers + (size_t)omp_get_thread_num() * s->buffer);
+    leati_team_share(run->team, s->threads, s->blocks * s->parts, compute, &r);
     return LEAT_OK;
 }
 

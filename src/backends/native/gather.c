@@ -5,6 +5,7 @@
 
 #include "backends/native/isa.h"
 #include "backends/native/ops.h"
+#include "backends/native/share.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/index.h"
@@ -29,22 +30,22 @@ static leat_status read_indices(const gather_state *s, const void *data, int64_t
     return LEAT_OK;
 }
 
+static void run_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
+    const gather_state *s = kernel->state;
+    int64_t rows = s->backward ? s->table : s->count;
+    const leati_range_job job = {.in = {args[0], args[1]},
+                                 .out = {args[2]},
+                                 .indices = run->scratch,
+                                 .columns = s->columns,
+                                 .reduced = s->count};
+    s->range(&job, rows * t / s->threads, rows * (t + 1) / s->threads);
+}
+
 static leat_status run_gather(const leati_kernel *kernel, void *const *args, const leati_run *run,
                               leat_error *err) {
     const gather_state *s = kernel->state;
-    int64_t *indices = run->scratch, rows = s->backward ? s->table : s->count;
-    const leati_range_job job = {.in = {args[0], args[1]},
-                                 .out = {args[2]},
-                                 .indices = indices,
-                                 .columns = s->columns,
-                                 .reduced = s->count};
-    LEATI_TRY(read_indices(s, args[s->backward ? 0 : 1], indices, err));
-    if (s->threads == 1) {
-        s->range(&job, 0, rows);
-        return LEAT_OK;
-    }
-#pragma omp parallel for num_threads(s->threads) schedule(static, 1)
-    for (int t = 0; t < s->threads; t++) s->range(&job, rows * t / s->threads, rows * (t + 1) / s->threads);
+    LEATI_TRY(read_indices(s, args[s->backward ? 0 : 1], run->scratch, err));
+    leati_share(s->threads, run_part, kernel, args, run);
     return LEAT_OK;
 }
 

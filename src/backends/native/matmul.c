@@ -7,6 +7,7 @@
 
 #include "backends/native/isa.h"
 #include "backends/native/ops.h"
+#include "backends/native/share.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -107,28 +108,30 @@ typedef struct outer_state {
     int threads;
 } outer_state;
 
-/* Scratch: b in panels, then a buffer for each thread. */
-static leat_status run_outer(const leati_kernel *kernel, void *const *args, const leati_run *run,
-                             leat_error *err) {
+static void outer_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
     const outer_state *s = kernel->state;
     float *packed = run->scratch, *buffers = packed + s->k * s->n;
     int64_t blocks = (s->m + LEATI_OUTER_ROWS - 1) / LEATI_OUTER_ROWS;
+    int64_t last = blocks * (t + 1) / s->threads * LEATI_OUTER_ROWS;
+    leati_outer_job job = {.a = args[0],
+                           .packed = packed,
+                           .c = args[3],
+                           .m = s->m,
+                           .n = s->n,
+                           .k = s->k,
+                           .first = blocks * t / s->threads * LEATI_OUTER_ROWS,
+                           .last = last < s->m ? last : s->m,
+                           .buffer = buffers + t * s->k * LEATI_OUTER_ROWS};
+    s->isa->outer(&job);
+}
+
+/* Scratch: b in panels, then a buffer for each part. */
+static leat_status run_outer(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                             leat_error *err) {
+    const outer_state *s = kernel->state;
     (void)err;
-    s->isa->pack_panels(args[1], s->k, s->n, packed);
-#pragma omp parallel for num_threads(s->threads) schedule(static, 1)
-    for (int t = 0; t < s->threads; t++) {
-        int64_t last = blocks * (t + 1) / s->threads * LEATI_OUTER_ROWS;
-        leati_outer_job job = {.a = args[0],
-                               .packed = packed,
-                               .c = args[3],
-                               .m = s->m,
-                               .n = s->n,
-                               .k = s->k,
-                               .first = blocks * t / s->threads * LEATI_OUTER_ROWS,
-                               .last = last < s->m ? last : s->m,
-                               .buffer = buffers + t * s->k * LEATI_OUTER_ROWS};
-        s->isa->outer(&job);
-    }
+    s->isa->pack_panels(args[1], s->k, s->n, run->scratch);
+    leati_share(s->threads, outer_part, kernel, args, run);
     return LEAT_OK;
 }
 

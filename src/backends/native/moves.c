@@ -111,26 +111,24 @@ static void fill(const moves_state *s, float *dst, int64_t first, int64_t last) 
     for (int64_t i = first; i < last; i++) dst[i] = s->value;
 }
 
+static void fill_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
+    const moves_state *s = kernel->state;
+    (void)run;
+    fill(s, args[1], s->fill_count * t / s->threads, s->fill_count * (t + 1) / s->threads);
+}
+
+static void copy_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
+    const moves_state *s = kernel->state;
+    (void)run;
+    copy(s, args[1], args[0], s->rows * t / s->threads, s->rows * (t + 1) / s->threads);
+}
+
 static leat_status run_moves(const leati_kernel *kernel, void *const *args, const leati_run *run,
                              leat_error *err) {
     const moves_state *s = kernel->state;
-    (void)run, (void)err;
-    if (s->threads == 1) {
-        if (s->fill) fill(s, args[1], 0, s->fill_count);
-        copy(s, args[1], args[0], 0, s->rows);
-        return LEAT_OK;
-    }
-#pragma omp parallel num_threads(s->threads)
-    {
-        if (s->fill) {
-#pragma omp for schedule(static, 1)
-            for (int t = 0; t < s->threads; t++)
-                fill(s, args[1], s->fill_count * t / s->threads, s->fill_count * (t + 1) / s->threads);
-        }
-#pragma omp for schedule(static, 1)
-        for (int t = 0; t < s->threads; t++)
-            copy(s, args[1], args[0], s->rows * t / s->threads, s->rows * (t + 1) / s->threads);
-    }
+    (void)err;
+    if (s->fill) leati_share(s->threads, fill_part, kernel, args, run);
+    leati_share(s->threads, copy_part, kernel, args, run);
     return LEAT_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include "backends/native/ops.h"
 #include "backends/native/ranges.h"
+#include "backends/native/share.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
@@ -15,24 +16,22 @@
 #define THREAD_BYTES 1048576 /* that each thread must have to move, 25 us or more */
 #define POOL_TAPS    128
 
-leat_status leati_range_run(const leati_kernel *kernel, void *const *args, const leati_run *run,
-                            leat_error *err) {
+static void run_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
     const leati_range_state *s = kernel->state;
     leati_range_job job = s->job;
-    (void)err;
+    int64_t units = (s->count + s->unit - 1) / s->unit;
+    int64_t first = units * t / s->threads * s->unit, last = units * (t + 1) / s->threads * s->unit;
     for (int i = 0; i < s->reads; i++) job.in[i] = args[i];
     for (int i = 0; i < s->written; i++) job.out[i] = args[s->writes + i];
     job.key = leati_mix(run->seed, run->step);
-    if (s->threads == 1) {
-        s->range(&job, 0, s->count);
-        return LEAT_OK;
-    }
-    int64_t units = (s->count + s->unit - 1) / s->unit;
-#pragma omp parallel for num_threads(s->threads) schedule(static, 1)
-    for (int t = 0; t < s->threads; t++) {
-        int64_t first = units * t / s->threads * s->unit, last = units * (t + 1) / s->threads * s->unit;
-        s->range(&job, first, last < s->count ? last : s->count);
-    }
+    s->range(&job, first, last < s->count ? last : s->count);
+}
+
+leat_status leati_range_run(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                            leat_error *err) {
+    const leati_range_state *s = kernel->state;
+    (void)err;
+    leati_share(s->threads, run_part, kernel, args, run);
     return LEAT_OK;
 }
 

@@ -70,6 +70,20 @@ static leat_status run_rows(const leati_kernel *kernel, void *const *args, const
     return LEAT_OK;
 }
 
+static void reduce_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
+    const leati_range_state *s = kernel->state;
+    int64_t columns = s->job.columns, first = s->job.reduced * t / s->threads;
+    double *sums = run->scratch;
+    float *parts = (float *)(void *)(sums + s->threads * columns);
+    leati_range_job job = s->job;
+    job.in[0] = (const float *)args[0] + first * columns;
+    job.out[0] = parts + t * columns;
+    job.reduced = s->job.reduced * (t + 1) / s->threads - first;
+    job.divisor = 1;
+    job.sums = sums + t * columns;
+    s->range(&job, 0, 1);
+}
+
 /* One row of (reduced, columns): each thread reduces a part of it to a row in the scratch, then one reduces those. */
 static leat_status run_parts(const leati_kernel *kernel, void *const *args, const leati_run *run,
                              leat_error *err) {
@@ -78,17 +92,7 @@ static leat_status run_parts(const leati_kernel *kernel, void *const *args, cons
     double *sums = run->scratch;
     float *parts = (float *)(void *)(sums + s->threads * columns);
     (void)err;
-#pragma omp parallel for num_threads(s->threads) schedule(static, 1)
-    for (int t = 0; t < s->threads; t++) {
-        leati_range_job job = s->job;
-        int64_t first = s->job.reduced * t / s->threads;
-        job.in[0] = (const float *)args[0] + first * columns;
-        job.out[0] = parts + t * columns;
-        job.reduced = s->job.reduced * (t + 1) / s->threads - first;
-        job.divisor = 1;
-        job.sums = sums + t * columns;
-        s->range(&job, 0, 1);
-    }
+    leati_share(s->threads, reduce_part, kernel, args, run);
     leati_range_job job = s->job;
     job.in[0] = parts;
     job.out[0] = args[1];

@@ -102,29 +102,34 @@ static leati_rnn_job job_of(const rnn_state *s, void *const *args) {
                            .steps = input(s, args, LEATI_RNN_STEPS)};
 }
 
-/* One thread's blocks, one after the other. */
-static void run_share(const rnn_state *s, leati_rnn_job job, float *own, int thread,
-                      void (*block)(const leati_rnn_job *job)) {
+typedef struct blocks_run {
+    const rnn_state *s;
+    const leati_rnn_job *job;
+    float *own;
+    void (*block)(const leati_rnn_job *job);
+} blocks_run;
+
+/* A thread's blocks, one after the other. */
+static void run_share(void *of, int64_t thread, int member) {
+    const blocks_run *r = of;
+    const rnn_state *s = r->s;
+    leati_rnn_job job = *r->job;
+    float *own = r->own + thread * (s->gradient + s->block_scratch);
+    (void)member;
     job.diff_weights = own;
     if (s->gradient > 0) memset(own, 0, (size_t)s->gradient * sizeof *own);
     job.scratch = own + s->gradient;
     for (int64_t b = s->blocks * thread / s->threads; b < s->blocks * (thread + 1) / s->threads; b++) {
         job.first = b * s->block_rows;
         job.rows = s->shape.batch - job.first < s->block_rows ? s->shape.batch - job.first : s->block_rows;
-        block(&job);
+        r->block(&job);
     }
 }
 
-static void run_blocks(const rnn_state *s, const leati_rnn_job *job, float *own,
+static void run_blocks(const rnn_state *s, const leati_run *run, const leati_rnn_job *job, float *own,
                        void (*block)(const leati_rnn_job *job)) {
-    int64_t each = s->gradient + s->block_scratch;
-    if (s->threads == 1) {
-        run_share(s, *job, own, 0, block);
-        return;
-    }
-#pragma omp parallel for num_threads(s->threads) schedule(static, 1)
-    for (int thread = 0; thread < s->threads; thread++)
-        run_share(s, *job, own + thread * each, thread, block);
+    blocks_run r = {.s = s, .job = job, .own = own, .block = block};
+    leati_team_share(run->team, s->threads, s->threads, run_share, &r);
 }
 
 /* Scratch: each thread's block, then the packed weights, unless the plan keeps them. */
@@ -143,7 +148,7 @@ static leat_status run_forward(const leati_kernel *kernel, void *const *args, co
     job.h_last = out[LEATI_RNN_OUT_H_LAST];
     job.c_last = s->shape.cell == LEATI_CELL_LSTM ? out[LEATI_RNN_OUT_C_LAST] : NULL;
     job.workspace = s->shape.training ? out[LEATI_RNN_OUT_WORKSPACE] : NULL;
-    run_blocks(s, &job, scratch, s->isa->rnn_forward);
+    run_blocks(s, run, &job, scratch, s->isa->rnn_forward);
     return LEAT_OK;
 }
 
@@ -181,7 +186,7 @@ static leat_status run_backward(const leati_kernel *kernel, void *const *args, c
     job.diff_x = s->by_x > 0 ? out[LEATI_RNN_X] : NULL;
     job.diff_h0 = out[LEATI_RNN_H0];
     job.diff_c0 = s->shape.cell == LEATI_CELL_LSTM ? out[LEATI_RNN_C0] : NULL;
-    run_blocks(s, &job, own, s->isa->rnn_backward);
+    run_blocks(s, run, &job, own, s->isa->rnn_backward);
     finish_gradients(s, own, out[LEATI_RNN_KERNEL], out[LEATI_RNN_RECURRENT], out[LEATI_RNN_BIAS]);
     return LEAT_OK;
 }

@@ -3,24 +3,13 @@
 #include "backends/onednn/session.h"
 
 #include <math.h>
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/onednn/openmp.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
-
-/* oneDNN's thread count is the OpenMP runtime's: set around creation and execution, to one value for both. */
-static int threads_enter(int threads) {
-    int before = omp_get_max_threads();
-    if (before != threads) omp_set_num_threads(threads);
-    return before;
-}
-
-static void threads_leave(int before) {
-    if (omp_get_max_threads() != before) omp_set_num_threads(before);
-}
 
 leat_status leati_dnnl_fail(leat_error *err, dnnl_status_t status, const char *what) {
     leat_status code = status == dnnl_out_of_memory ? LEAT_ENOMEM : LEAT_EBACKEND;
@@ -54,6 +43,7 @@ static leat_status begin(leati_session **out, int threads, leati_kernel *kernel,
     kernel->state = s;
     kernel->destroy = destroy;
     s->threads = threads;
+    if (threads > 1) leati_openmp_sleep_soon();
     LEATI_DNNL_TRY(dnnl_engine_create(&s->engine, dnnl_cpu, 0), "engine creation");
     LEATI_DNNL_TRY(dnnl_stream_create(&s->stream, s->engine, dnnl_stream_default_flags), "stream creation");
     LEATI_DNNL_TRY(dnnl_primitive_attr_create(&s->attr), "attribute creation");
@@ -188,7 +178,7 @@ leat_status leati_session_run(const leati_kernel *kernel, void *const *args, con
     leati_session *s = kernel->state;
     unsigned char *pack = run->pack;
     bool packed = pack && run->packed;
-    int before = threads_enter(s->threads);
+    int before = leati_openmp_enter(s->threads);
     if (!pack && kernel->pack_bytes)
         pack = (unsigned char *)run->scratch + (kernel->scratch_bytes - kernel->pack_bytes);
     dnnl_status_t status = set_memories(s, args, run, pack);
@@ -197,7 +187,7 @@ leat_status leati_session_run(const leati_kernel *kernel, void *const *args, con
         if (!packed || !s->calls[i].packs)
             status =
                 dnnl_primitive_execute(s->calls[i].primitive, s->stream, s->calls[i].count, s->calls[i].args);
-    threads_leave(before);
+    leati_openmp_leave(before);
     if (status != dnnl_success) return leati_dnnl_fail(err, status, kernel->implementation);
     return LEAT_OK;
 }
@@ -280,10 +270,10 @@ leat_status leati_session_prepare(const leati_task *task, int threads, leati_ker
         snprintf(why, LEATI_REASON_BYTES, "an empty tensor");
         return LEAT_OK;
     }
-    int before = threads_enter(threads);
+    int before = leati_openmp_enter(threads);
     leat_status status = begin(&s, threads, kernel, err);
     if (status == LEAT_OK) status = describe(s, task, kernel, why, err);
-    threads_leave(before);
+    leati_openmp_leave(before);
     kernel->pack_bytes = s ? s->pack_bytes : 0;
     kernel->scratch_bytes += kernel->pack_bytes;
     if (status == LEAT_OK && s->call_count > 0) return LEAT_OK;

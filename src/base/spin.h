@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long one side spins before it sleeps: less and less while the waits are longer than spinning can bridge, all of it
  * again as soon as one was not. */
-#ifndef LEATI_FEED_SPIN_H
-#define LEATI_FEED_SPIN_H
+#ifndef LEATI_BASE_SPIN_H
+#define LEATI_BASE_SPIN_H
 
 #include <stdint.h>
 

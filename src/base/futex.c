@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linux futexes, without the library's locks around them.  Layer: feed. */
+/* Linux futexes, without the library's locks around them.  Layer: base. */
 #define _GNU_SOURCE /* syscall */
-#include "feed/futex.h"
+#include "base/futex.h"
 
 #include <errno.h>
 #include <limits.h>

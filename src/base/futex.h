@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sleeping on a word of memory, and waiting without sleeping. */
-#ifndef LEATI_FEED_FUTEX_H
-#define LEATI_FEED_FUTEX_H
+#ifndef LEATI_BASE_FUTEX_H
+#define LEATI_BASE_FUTEX_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GNU's runtime hardly spins while it has more threads than there are cores.  One that enters a region of that many, and sleeps
+ * ever after, sees to it; another runtime is not impressed.  Layer: backends/onednn. */
+#include "backends/onednn/openmp.h"
+
+#include <omp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+int leati_openmp_enter(int threads) {
+    int before = omp_get_max_threads();
+    if (before != threads) omp_set_num_threads(threads);
+    return before;
+}
+
+void leati_openmp_leave(int before) {
+    if (omp_get_max_threads() != before) omp_set_num_threads(before);
+}
+
+static void *sleep_with_another(void *unused) {
+    int entered = 0;
+#pragma omp parallel num_threads(2) reduction(+ : entered)
+    ++entered;
+    for (;;) pause();
+    return unused;
+}
+
+static void start_sleeper(void) {
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&thread, NULL, sleep_with_another, NULL) == 0) pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void leati_openmp_sleep_soon(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_sleeper);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tasks are claimed one by one from a word that holds a round's number and how many tasks of it are left.  What the round
+ * is about changes only while none is left, so that a claim that succeeds has read the right thing.  Layer: engine. */
+#define _GNU_SOURCE /* PR_SET_NAME */
+#include "engine/team.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/futex.h"
+#include "base/memory.h"
+#include "base/spin.h"
+
+/* A helper's spin between two rounds bridges the small ops between large ones; the caller's at the end of a round, the
+ * difference between two parts.  Then a core is left to who needs it. */
+enum { REST_NS = 2 * LEATI_WAKE_UP_NS, WAIT_NS = 2 * LEATI_WAKE_UP_NS, PAUSES = 32, LINE = 64 };
+
+typedef struct helper {
+    leati_team *team;
+    pthread_t thread;
+    int member;
+    struct helper *next;
+} helper;
+
+struct leati_team {
+    /* Written by the caller. */
+    alignas(LINE) _Atomic uint64_t
+        ticket; /* the round in the upper half, tasks that nobody has claimed in the lower */
+    _Atomic(leati_team_work) work;
+    void *_Atomic of;
+    _Atomic uint32_t tasks;
+    atomic_int threads; /* that may take part */
+    /* Written by helpers. */
+    alignas(LINE) leati_futex finished; /* tasks of this round, by helpers */
+    atomic_bool awaited;                /* the caller sleeps on it */
+    /* For going to sleep. */
+    alignas(LINE) leati_futex bell;
+    atomic_bool asleep; /* a helper is, or is about to be */
+    atomic_bool closing;
+    helper *helpers;
+    int size; /* with the caller */
+    pid_t process;
+};
+
+static uint32_t round_of(uint64_t ticket) {
+    return (uint32_t)(ticket >> 32);
+}
+
+static uint32_t left_of(uint64_t ticket) {
+    return (uint32_t)ticket;
+}
+
+/* Does tasks until none is left to claim; returns how many. */
+static uint32_t work(leati_team *team, int member, uint32_t *round) {
+    uint32_t done = 0;
+    uint64_t ticket = atomic_load_explicit(&team->ticket, memory_order_acquire);
+    for (;;) {
+        *round = round_of(ticket);
+        if (left_of(ticket) == 0) return done;
+        leati_team_work does = atomic_load_explicit(&team->work, memory_order_relaxed);
+        void *of = atomic_load_explicit(&team->of, memory_order_relaxed);
+        uint32_t tasks = atomic_load_explicit(&team->tasks, memory_order_relaxed);
+        if (member >= atomic_load_explicit(&team->threads, memory_order_relaxed)) return done;
+        if (!atomic_compare_exchange_weak_explicit(&team->ticket, &ticket, ticket - 1, memory_order_acq_rel,
+                                                   memory_order_acquire))
+            continue;
+        does(of, tasks - left_of(ticket), member);
+        ++done;
+        if (member > 0) {
+            atomic_fetch_add(&team->finished, 1);
+            if (atomic_load(&team->awaited)) leati_futex_wake(&team->finished, 1, false);
+        }
+        ticket = atomic_load_explicit(&team->ticket, memory_order_acquire);
+    }
+}
+
+/* ---- Helpers ---- */
+
+static bool is_called(leati_team *team, uint32_t round) {
+    return round_of(atomic_load(&team->ticket)) != round || atomic_load(&team->closing);
+}
+
+static void rest(leati_team *team, uint32_t round, leati_spin *spin) {
+    int64_t began = leati_now_ns(), until = began + leati_spin_length(spin);
+    do
+        for (int i = 0; i < PAUSES; i++) {
+            if (is_called(team, round)) {
+                leati_spin_learn(spin, 0);
+                return;
+            }
+            leati_spin_pause();
+        }
+    while (leati_now_ns() < until);
+    uint32_t bell = atomic_load(&team->bell);
+    atomic_store(&team->asleep, true);
+    while (!is_called(team, round)) {
+        leati_futex_wait(&team->bell, bell, -1, false);
+        bell = atomic_load(&team->bell);
+    }
+    leati_spin_learn(spin, leati_now_ns() - began);
+}
+
+static void *help(void *argument) {
+    const helper *self = argument;
+    leati_team *team = self->team;
+    leati_spin spin = {.longest_ns = REST_NS};
+    char name[16];
+    snprintf(name, sizeof name, "leat-compute/%d", self->member);
+    prctl(PR_SET_NAME, name);
+    while (!atomic_load(&team->closing)) {
+        uint32_t round;
+        work(team, self->member, &round);
+        rest(team, round, &spin);
+    }
+    return NULL;
+}
+
+static void ring(leati_team *team) {
+    atomic_fetch_add(&team->bell, 1);
+    leati_futex_wake(&team->bell, team->size, false);
+}
+
+/* ---- The caller ---- */
+
+static void await(leati_team *team, uint32_t finished) {
+    int64_t until = leati_now_ns() + WAIT_NS;
+    uint32_t now;
+    do
+        for (int i = 0; i < PAUSES; i++) {
+            if (atomic_load_explicit(&team->finished, memory_order_acquire) == finished) return;
+            leati_spin_pause();
+        }
+    while (leati_now_ns() < until);
+    atomic_store(&team->awaited, true);
+    while ((now = atomic_load(&team->finished)) != finished)
+        leati_futex_wait(&team->finished, now, -1, false);
+    atomic_store(&team->awaited, false);
+}
+
+static bool is_alone(const leati_team *team, int threads, int64_t tasks) {
+    return !team || threads < 2 || tasks < 2 || team->size < 2;
+}
+
+void leati_team_share(leati_team *team, int threads, int64_t tasks, leati_team_work does, void *of) {
+    if (is_alone(team, threads, tasks)) {
+        for (int64_t i = 0; i < tasks; i++) does(of, i, 0);
+        return;
+    }
+    uint64_t ticket = atomic_load_explicit(&team->ticket, memory_order_relaxed);
+    uint32_t round;
+    atomic_store_explicit(&team->work, does, memory_order_relaxed);
+    atomic_store_explicit(&team->of, of, memory_order_relaxed);
+    atomic_store_explicit(&team->tasks, (uint32_t)tasks, memory_order_relaxed);
+    atomic_store_explicit(&team->threads, threads, memory_order_relaxed);
+    atomic_store_explicit(&team->finished, 0, memory_order_relaxed);
+    atomic_store(&team->ticket, (uint64_t)(round_of(ticket) + 1) << 32 | (uint64_t)tasks);
+    if (atomic_load(&team->asleep) && atomic_exchange(&team->asleep, false)) ring(team);
+    uint32_t own = work(team, 0, &round);
+    if (own < tasks) await(team, (uint32_t)tasks - own);
+}
+
+/* ---- Making ---- */
+
+leat_status leati_team_create(leati_team **out, leat_error *err) {
+    leati_team *team = leati_calloc_aligned(sizeof *team);
+    *out = team;
+    if (!team) return leati_fail_memory(err, sizeof *team, "a team of threads");
+    team->size = 1;
+    team->process = getpid();
+    return LEAT_OK;
+}
+
+static leat_status start(leati_team *team, leat_error *err) {
+    helper *self = leati_calloc(1, sizeof *self);
+    if (!self) return leati_fail_memory(err, sizeof *self, "a thread");
+    *self = (helper){.team = team, .member = team->size, .next = team->helpers};
+    int failed = pthread_create(&self->thread, NULL, help, self);
+    if (failed) {
+        leati_free(self);
+        return leati_fail_errno(err, LEAT_EIO, failed, "cannot start compute thread %d", team->size + 1);
+    }
+    team->helpers = self;
+    ++team->size;
+    return LEAT_OK;
+}
+
+/* All signals are the caller's business. */
+leat_status leati_team_reserve(leati_team *team, int threads, leat_error *err) {
+    leat_status status = LEAT_OK;
+    sigset_t all, before;
+    if (threads <= team->size) return LEAT_OK;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (status == LEAT_OK && team->size < threads) status = start(team, err);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+void leati_team_destroy(leati_team **team_pointer) {
+    leati_team *team = *team_pointer;
+    if (!team) return;
+    bool here = team->process == getpid();
+    atomic_store(&team->closing, true);
+    if (here) ring(team);
+    while (team->helpers) {
+        helper *gone = team->helpers;
+        team->helpers = gone->next;
+        if (here) pthread_join(gone->thread, NULL);
+        leati_free(gone);
+    }
+    leati_free(team);
+    *team_pointer = NULL;
+}

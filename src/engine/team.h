@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads that compute.  The caller works, too, and never waits for a thread that has not begun: where a core is taken by
+ * others it does all by itself.  Between two calls the others spin for a moment, then sleep.  A team has one caller at a
+ * time.  In a forked child there is the caller alone. */
+#ifndef LEATI_ENGINE_TEAM_H
+#define LEATI_ENGINE_TEAM_H
+
+#include <stdint.h>
+
+#include "leat/error.h"
+
+typedef struct leati_team leati_team;
+
+/* One thread, the caller's, until more are asked for. */
+leat_status leati_team_create(leati_team **out, leat_error *err);
+void leati_team_destroy(leati_team **team);
+
+/* From now on at least so many threads, the caller among them.  LEAT_EIO: the system starts no more. */
+leat_status leati_team_reserve(leati_team *team, int threads, leat_error *err);
+
+/* Task `task`, by thread `member`: 0 is the caller; no two that work at once have the same. */
+typedef void (*leati_team_work)(void *of, int64_t task, int member);
+
+/* Calls work(of, i, ...) once for each i of [0, tasks), tasks < 2^32, on at most `threads` threads; returns when all have
+ * been done.  Without a team (NULL) on the caller's. */
+void leati_team_share(leati_team *team, int threads, int64_t tasks, leati_team_work work, void *of);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every task is done once, whoever comes; a member's number is its own; a fork leaves the caller alone, who does it all. */
+#include "cmocka_all.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/team.h"
+
+enum { THREADS = 4, TASKS = 1000 };
+
+static void nap(long us) {
+    nanosleep(&(struct timespec){.tv_nsec = 1000 * us}, NULL);
+}
+
+typedef struct counts {
+    atomic_int done[TASKS], inside[THREADS];
+    atomic_int trouble;
+    int threads;
+} counts;
+
+static void count(void *of, int64_t task, int member) {
+    counts *c = of;
+    if (member < 0 || member >= c->threads || atomic_fetch_add(&c->inside[member], 1) != 0)
+        atomic_fetch_add(&c->trouble, 1);
+    atomic_fetch_add(&c->done[task], 1);
+    atomic_fetch_sub(&c->inside[member], 1);
+}
+
+static bool all_done(counts *c, int64_t tasks) {
+    bool right = atomic_load(&c->trouble) == 0;
+    for (int64_t i = 0; i < tasks; i++) right = right && atomic_exchange(&c->done[i], 0) == 1;
+    return right;
+}
+
+static leati_team *team_of(int threads) {
+    leati_team *team = NULL;
+    assert_int_equal(leati_team_create(&team, NULL), LEAT_OK);
+    assert_int_equal(leati_team_reserve(team, threads, NULL), LEAT_OK);
+    return team;
+}
+
+static void test_each_task_once(void **state) {
+    (void)state;
+    static counts c;
+    leati_team *team = team_of(THREADS);
+    for (int threads = 1; threads <= THREADS; threads++)
+        for (int round = 0; round < 2000; round++) {
+            int64_t tasks = round % 7 == 0 ? TASKS : round % 13;
+            c.threads = threads;
+            leati_team_share(team, threads, tasks, count, &c);
+            assert_true(all_done(&c, tasks));
+        }
+    leati_team_destroy(&team);
+    assert_null(team);
+}
+
+static void test_after_a_sleep(void **state) {
+    (void)state;
+    static counts c;
+    leati_team *team = team_of(2);
+    c.threads = 2;
+    for (int round = 0; round < 20; round++) {
+        leati_team_share(team, 2, TASKS, count, &c);
+        assert_true(all_done(&c, TASKS));
+        nap(1000);
+    }
+    leati_team_destroy(&team);
+}
+
+/* Task 0 waits for task 1: two threads are at work at once. */
+static void meet(void *of, int64_t task, int member) {
+    atomic_int *met = of;
+    (void)task, (void)member;
+    atomic_fetch_add(met, 1);
+    while (atomic_load(met) < 2) nap(100);
+}
+
+static void test_two_at_once(void **state) {
+    (void)state;
+    leati_team *team = team_of(2);
+    for (int round = 0; round < 10; round++) {
+        atomic_int met = 0;
+        leati_team_share(team, 2, 2, meet, &met);
+        assert_int_equal(met, 2);
+        nap(500);
+    }
+    leati_team_destroy(&team);
+}
+
+static void test_without_helpers(void **state) {
+    (void)state;
+    static counts c;
+    c.threads = 1;
+    leati_team_share(NULL, 3, TASKS, count, &c);
+    assert_true(all_done(&c, TASKS));
+    leati_team *team = team_of(1);
+    leati_team_share(team, 3, TASKS, count, &c);
+    assert_true(all_done(&c, TASKS));
+    leati_team_destroy(&team);
+}
+
+static void test_in_a_forked_child(void **state) {
+    (void)state;
+    static counts c;
+    leati_team *team = team_of(3);
+    c.threads = 3;
+    leati_team_share(team, 3, TASKS, count, &c);
+    assert_true(all_done(&c, TASKS));
+    pid_t child = fork();
+    if (child == 0) {
+        bool right = true;
+        for (int round = 0; round < 10; round++) {
+            leati_team_share(team, 3, TASKS, count, &c);
+            right = right && all_done(&c, TASKS);
+        }
+        leati_team_destroy(&team);
+        _exit(right ? 0 : 1);
+    }
+    int ended = -1;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_int_equal(ended, 0);
+    leati_team_destroy(&team);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_task_once),    cmocka_unit_test(test_after_a_sleep),
+        cmocka_unit_test(test_two_at_once),       cmocka_unit_test(test_without_helpers),
+        cmocka_unit_test(test_in_a_forked_child),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
