@@ -15,16 +15,16 @@
 #include "engine/geometry.h"
 #include "leat/rng.h"
 #include "backends/ref/ref.h"
-#if LEAT_ONEDNN
 #include "backends/native/backend.h"
+#if LEAT_ONEDNN
 #include "backends/onednn/backend.h"
 #endif
 
-const leati_backend *const leati_backends[] = {
+const leati_backend *const leati_backends[] = {&leati_backend_native,
 #if LEAT_ONEDNN
-    &leati_backend_native, &leati_backend_onednn,
+                                               &leati_backend_onednn,
 #endif
-    &leati_backend_ref, NULL};
+                                               &leati_backend_ref, NULL};
 
 #define DIMS(...)                                                                                            \
     {                                                                                                        \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/run.h"
 
+#include "backends/native/backend.h"
 #include "backends/ref/ref.h"
 #include "cmocka_all.h"
 #ifdef LEAT_TEST_ONEDNN
-#include "backends/native/backend.h"
 #include "backends/onednn/backend.h"
 #endif
 
@@ -13,6 +13,8 @@ const run_backend run_backends[] = {
 #ifdef LEAT_TEST_ONEDNN
     {"onednn", {&leati_backend_onednn, &leati_backend_ref, NULL}},
     {"native", {&leati_backend_native, &leati_backend_onednn, &leati_backend_ref, NULL}},
+#else
+    {"native", {&leati_backend_native, &leati_backend_ref, NULL}},
 #endif
     {NULL, {NULL}},
 };

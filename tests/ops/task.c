@@ -11,19 +11,19 @@
 
 #include "backends/ref/ref.h"
 #include "base/memory.h"
-#if LEAT_ONEDNN
 #include "backends/native/backend.h"
+#if LEAT_ONEDNN
 #include "backends/onednn/backend.h"
 #endif
 
 #define GUARD_BYTES                                                                                          \
     256 /* not-a-numbers behind each buffer: a kernel may read there, but nothing may come of it */
 
-const leati_backend *const test_backends[] = {
+const leati_backend *const test_backends[] = {&leati_backend_native,
 #if LEAT_ONEDNN
-    &leati_backend_native, &leati_backend_onednn,
+                                              &leati_backend_onednn,
 #endif
-    &leati_backend_ref, NULL};
+                                              &leati_backend_ref, NULL};
 
 void test_task_init(test_task *t, leati_op op, const leati_attrs *attrs, int input_count,
                     const leati_desc *inputs, uint32_t unused, int threads) {

@@ -12,8 +12,8 @@
 #include "engine/build.h"
 #include "engine/plan.h"
 #include "leat/rng.h"
-#if LEAT_ONEDNN
 #include "backends/native/backend.h"
+#if LEAT_ONEDNN
 #include "backends/onednn/backend.h"
 #endif
 
@@ -101,6 +101,7 @@ static void run(bench *b) {
         fail_msg("%s", err.message);
 }
 
+#if LEAT_ONEDNN
 static int steps_named(const bench *b, const char *op) {
     int count = 0;
     for (int32_t s = 0; s < leati_plan_step_count(b->plan); ++s) {
@@ -110,6 +111,7 @@ static int steps_named(const bench *b, const char *op) {
     }
     return count;
 }
+#endif
 
 /* ---- Nets ---- */
 
@@ -297,6 +299,8 @@ static const leati_backend *const only_ref[] = {&leati_backend_ref, NULL};
 static const leati_backend *const with_onednn[] = {&leati_backend_onednn, &leati_backend_ref, NULL};
 static const leati_backend *const with_all[] = {&leati_backend_native, &leati_backend_onednn,
                                                 &leati_backend_ref, NULL};
+#else
+static const leati_backend *const with_native[] = {&leati_backend_native, &leati_backend_ref, NULL};
 #endif
 
 static double distance(const leat_tensor *a, const leat_tensor *b) {
@@ -351,6 +355,8 @@ static void fused_is_as_one_by_one(void **state) {
             compare(&nets[i], with_onednn, threads, 1e-5);
             compare(&nets[i], with_all, threads, 1e-5);
         }
+#else
+        for (int threads = 1; threads < 3; ++threads) compare(&nets[i], with_native, threads, 1e-5);
 #endif
     }
 }

@@ -7,15 +7,15 @@
 
 #include "backends/ref/ref.h"
 #include "ops/harness.h"
-#if LEAT_ONEDNN
 #include "backends/native/backend.h"
+#if LEAT_ONEDNN
 #include "backends/onednn/backend.h"
 #endif
 
 static const leati_backend *const backends[] = {
     &leati_backend_ref,
-#if LEAT_ONEDNN
     &leati_backend_native,
+#if LEAT_ONEDNN
     &leati_backend_onednn,
 #endif
 };
