@@ -183,6 +183,11 @@ LEAT_API void leat_model_set_threads(leat_model *model, int threads);
  *  pass of time, the same numbers.  leat_model_plan_summary tells of the memory.  Not while a fit runs. */
 LEAT_API void leat_model_set_gradient_checkpointing(leat_model *model, bool on);
 
+/** The same bytes for any number of compute threads, off at first: work is cut into a fixed number of parts, whoever does
+ *  them, and what oneDNN cuts by threads runs on one.  Holds on one kind of processor with one version of leat and of oneDNN.
+ *  Predictors are as it was when they were made.  Not while a fit runs. */
+LEAT_API void leat_model_set_deterministic(leat_model *model, bool on);
+
 /** What leat_model_plan_summary tells of. */
 typedef struct leat_plan_options {
     int64_t batch_size; /* default 32 */

@@ -36,6 +36,7 @@ static const cli_use fit_uses[] = {
     FAULT_USES,
     {CLI_SEED, false},
     {CLI_THREADS, false},
+    {CLI_DETERMINISTIC, false},
     {CLI_GRADIENT_CHECKPOINTING, false},
     {CLI_INITIAL_EPOCH, false},
     {CLI_VALIDATION_STEPS, false},
@@ -61,6 +62,7 @@ static const cli_use evaluate_uses[] = {
     FAULT_USES,
     {CLI_SEED, false},
     {CLI_THREADS, false},
+    {CLI_DETERMINISTIC, false},
     {CLI_VERBOSE, false},
     {CLI_JSON, false},
     {CLI_HELP, false},
@@ -79,6 +81,7 @@ static const cli_use predict_uses[] = {
     FAULT_USES,
     {CLI_SEED, false},
     {CLI_THREADS, false},
+    {CLI_DETERMINISTIC, false},
     {CLI_VERBOSE, false},
     {CLI_JSON, false},
     {CLI_HELP, false},
@@ -110,19 +113,11 @@ static const cli_use feed_tune_uses[] = {
 static const cli_use report_uses[] = {{CLI_REPORT_OUTPUT, false}, {CLI_HELP, false}};
 
 static const cli_use summary_uses[] = {
-    {CLI_LAYERS, false},
-    {CLI_PLAN, false},
-    {CLI_BATCH_SIZE, false},
-    {CLI_TRAIN_STEP, false},
-    {CLI_TIME, false},
-    {CLI_LOSS, false},
-    {CLI_OPTIMIZER, false},
-    {CLI_METRICS, false},
-    {CLI_UNKNOWN, false},
-    {CLI_THREADS, false},
-    {CLI_GRADIENT_CHECKPOINTING, false},
-    {CLI_JSON, false},
-    {CLI_HELP, false},
+    {CLI_LAYERS, false},     {CLI_PLAN, false},          {CLI_BATCH_SIZE, false},
+    {CLI_TRAIN_STEP, false}, {CLI_TIME, false},          {CLI_LOSS, false},
+    {CLI_OPTIMIZER, false},  {CLI_METRICS, false},       {CLI_UNKNOWN, false},
+    {CLI_THREADS, false},    {CLI_DETERMINISTIC, false}, {CLI_GRADIENT_CHECKPOINTING, false},
+    {CLI_JSON, false},       {CLI_HELP, false},
 };
 
 static const cli_use help_uses[] = {{CLI_HELP, false}};

@@ -47,6 +47,9 @@ struct leati_kernel {
         [LEATI_MAX_OUTPUTS]; /* 0: what the shape says; a workspace is as large as its kernel says */
 };
 
+/* The parts of sums where results must not depend on the number of threads, and the most threads that such a sum can use. */
+#define LEATI_FIXED_PARTS 8
+
 /* One node, as a backend sees it. */
 typedef struct leati_task {
     leati_op op;
@@ -54,8 +57,12 @@ typedef struct leati_task {
     int input_count, output_count;
     const leati_desc *inputs; /* rank -1: absent */
     const leati_desc *outputs;
-    uint32_t unused;             /* bit i: nobody reads output i */
-    int threads;                 /* to compute with, now and at every run */
+    uint32_t unused; /* bit i: nobody reads output i */
+    int threads;     /* to compute with, now and at every run: a kernel cuts its work into so many parts */
+    /* What comes out must depend on nothing but the task: `threads` is LEATI_FIXED_PARTS everywhere, and `present`, which
+     * must not matter, says how many there are.  `present` has no meaning otherwise. */
+    bool deterministic;
+    int present;
     const leati_kernel *forward; /* that of the node whose gradient this is: its workspace is passed; NULL */
 } leati_task;
 

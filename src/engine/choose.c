@@ -31,6 +31,7 @@ static void assign(const leati_plan *plan, const leati_node *node, assignment *a
         a->outputs[i] = leati_plan_value(plan, node->outputs[i])->desc;
         if (!is_read(plan, node->outputs[i])) unused |= 1u << i;
     }
+    bool deterministic = plan->options.deterministic;
     const leati_kernel *forward = node->forward >= 0 ? &plan->work[node->forward].kernel : NULL;
     a->task = (leati_task){.op = node->op,
                            .attrs = &a->attrs,
@@ -39,7 +40,9 @@ static void assign(const leati_plan *plan, const leati_node *node, assignment *a
                            .inputs = a->inputs,
                            .outputs = a->outputs,
                            .unused = unused,
-                           .threads = plan->options.threads,
+                           .threads = deterministic ? LEATI_FIXED_PARTS : plan->options.threads,
+                           .deterministic = deterministic,
+                           .present = plan->options.threads,
                            .forward = forward && forward->run ? forward : NULL};
 }
 

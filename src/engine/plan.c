@@ -258,11 +258,18 @@ static leat_status run_step(const leati_plan *plan, int32_t s, leati_run *run, l
                         leati_op_row_of(node->op)->name);
 }
 
+/* Plans of fewer threads, and those whose work is cut into more parts, share a team with others. */
+static leati_team *team_of(const leati_plan *plan) {
+    leati_team *team = plan->options.arena->team;
+    if (team) leati_team_limit(team, plan->options.threads);
+    return team;
+}
+
 leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
                            leat_error *err) {
     bind_arguments(plan, inputs);
     leati_plan_spoil(plan);
-    leati_run run = {.seed = seed, .step = step, .team = plan->options.arena->team};
+    leati_run run = {.seed = seed, .step = step, .team = team_of(plan)};
     for (int32_t s = 0; s < plan->step_count; ++s) LEATI_TRY(run_step(plan, s, &run, err));
     return LEAT_OK;
 }
@@ -271,7 +278,7 @@ leat_status leati_plan_run_timed(leati_plan *plan, const void *const *inputs, ui
                                  int64_t *step_ns, leat_error *err) {
     bind_arguments(plan, inputs);
     leati_plan_spoil(plan);
-    leati_run run = {.seed = seed, .step = step, .team = plan->options.arena->team};
+    leati_run run = {.seed = seed, .step = step, .team = team_of(plan)};
     int64_t before = leati_now_ns();
     for (int32_t s = 0; s < plan->step_count; ++s) {
         LEATI_TRY(run_step(plan, s, &run, err));
@@ -297,7 +304,7 @@ leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_packs *packs
         *plan->weight_patches[i].arg = (unsigned char *)weights + plan->weight_patches[i].offset;
     leati_arena_set_version(plan->options.arena, version);
     bind_arguments(plan, inputs);
-    leati_run run = {.team = plan->options.arena->team};
+    leati_run run = {.team = team_of(plan)};
     for (int32_t s = 0; s < plan->step_count; ++s) {
         const leati_pack *pack = plan->work[plan->steps[s]].pack;
         if (pack && pack->version != version) LEATI_TRY(run_step(plan, s, &run, err));

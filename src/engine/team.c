@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* PR_SET_NAME */
 #include "engine/team.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdalign.h>
@@ -47,6 +48,7 @@ struct leati_team {
     atomic_bool closing;
     helper *helpers;
     int size; /* with the caller */
+    int most; /* that may take part */
     pid_t process;
 };
 
@@ -150,6 +152,7 @@ static bool is_alone(const leati_team *team, int threads, int64_t tasks) {
 }
 
 void leati_team_share(leati_team *team, int threads, int64_t tasks, leati_team_work does, void *of) {
+    if (team && threads > team->most) threads = team->most;
     if (is_alone(team, threads, tasks)) {
         for (int64_t i = 0; i < tasks; i++) does(of, i, 0);
         return;
@@ -174,6 +177,7 @@ leat_status leati_team_create(leati_team **out, leat_error *err) {
     *out = team;
     if (!team) return leati_fail_memory(err, sizeof *team, "a team of threads");
     team->size = 1;
+    team->most = INT_MAX;
     team->process = getpid();
     return LEAT_OK;
 }
@@ -190,6 +194,10 @@ static leat_status start(leati_team *team, leat_error *err) {
     team->helpers = self;
     ++team->size;
     return LEAT_OK;
+}
+
+void leati_team_limit(leati_team *team, int threads) {
+    team->most = threads;
 }
 
 /* All signals are the caller's business. */

@@ -18,6 +18,9 @@ void leati_team_destroy(leati_team **team);
 /* From now on at least so many threads, the caller among them.  LEAT_EIO: the system starts no more. */
 leat_status leati_team_reserve(leati_team *team, int threads, leat_error *err);
 
+/* From now on at most so many take part, however many leati_team_share allows. */
+void leati_team_limit(leati_team *team, int threads);
+
 /* Task `task`, by thread `member`: 0 is the caller; no two that work at once have the same. */
 typedef void (*leati_team_work)(void *of, int64_t task, int member);
 

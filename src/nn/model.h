@@ -83,6 +83,7 @@ struct leat_model {
     leati_source *inputs, *outputs;
     bool trainable;
     bool gradient_checkpointing; /* leat_model_set_gradient_checkpointing */
+    bool deterministic;          /* leat_model_set_deterministic */
     leati_weights weights;
     leati_compiled compiled;
     uint64_t seed;

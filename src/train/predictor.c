@@ -80,7 +80,10 @@ static leat_status describe_inputs(leat_predictor *p, const leat_predictor_optio
 
 static leat_status compile(leat_predictor *p, const leat_predictor_options *options, leat_error *err) {
     bool sequence[LEATI_PROGRAM_MAX_OUTPUTS] = {0};
-    leati_plan_options plan = {.threads = options->threads, .backends = leati_backends, .arena = p->arena};
+    leati_plan_options plan = {.threads = options->threads,
+                               .backends = leati_backends,
+                               .arena = p->arena,
+                               .deterministic = p->model->deterministic};
     LEATI_TRY(describe_inputs(p, options, sequence, err));
     LEATI_TRY(leati_program_build_carrying(p->model, &p->spec, &p->carry, sequence, &p->program, err));
     p->states = leati_calloc_aligned(2 * p->carry.bytes);

@@ -101,6 +101,12 @@ void leat_model_set_gradient_checkpointing(leat_model *model, bool on) {
     ++model->version;
 }
 
+void leat_model_set_deterministic(leat_model *model, bool on) {
+    if (model->deterministic == on) return;
+    model->deterministic = on;
+    ++model->version;
+}
+
 static bool serves(const leati_compiled_step *step, const leati_program_spec *spec, int threads,
                    uint64_t version) {
     return step->threads == threads && step->version == version &&
@@ -120,7 +126,8 @@ static void explain(const leati_compiled_step *step) {
 static leat_status compile(leati_trainer *trainer, leati_compiled_step *step, leat_error *err) {
     leati_plan_options options = {.threads = step->threads,
                                   .backends = leati_backends,
-                                  .arena = trainer->arena};
+                                  .arena = trainer->arena,
+                                  .deterministic = trainer->model->deterministic};
     memcpy(options.slabs, trainer->model->weights.slab, sizeof options.slabs);
     LEATI_TRY(leati_program_build(trainer->model, &step->spec, &step->program, err));
     LEATI_TRY(leati_plan_create(&step->plan, &step->program.graph, &options, err));

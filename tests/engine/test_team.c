@@ -51,7 +51,8 @@ static void test_each_task_once(void **state) {
         for (int round = 0; round < 2000; round++) {
             int64_t tasks = round % 7 == 0 ? TASKS : round % 13;
             c.threads = threads;
-            leati_team_share(team, threads, tasks, count, &c);
+            leati_team_limit(team, round % 2 ? threads : THREADS);
+            leati_team_share(team, round % 2 ? THREADS + 3 : threads, tasks, count, &c);
             assert_true(all_done(&c, tasks));
         }
     leati_team_destroy(&team);

@@ -156,16 +156,16 @@ static leat_status backward(leati_session *s, const leati_task *task, leati_kern
 leat_status leati_onednn_batch_norm(const leati_task *task, leati_kernel *kernel, char *why,
                                     leat_error *err) {
     if (!fuses(task, why)) return LEAT_OK;
-    return leati_session_prepare(task, task->threads, kernel, why, err, forward);
+    return leati_session_prepare(task, leati_threads_for(task, LEATI_MANY, true), kernel, why, err, forward);
 }
 
 leat_status leati_onednn_batch_norm_apply(const leati_task *task, leati_kernel *kernel, char *why,
                                           leat_error *err) {
     if (!fuses(task, why)) return LEAT_OK;
-    return leati_session_prepare(task, task->threads, kernel, why, err, apply);
+    return leati_session_prepare(task, leati_threads_for(task, LEATI_MANY, false), kernel, why, err, apply);
 }
 
 leat_status leati_onednn_batch_norm_bwd(const leati_task *task, leati_kernel *kernel, char *why,
                                         leat_error *err) {
-    return leati_session_prepare(task, task->threads, kernel, why, err, backward);
+    return leati_session_prepare(task, leati_threads_for(task, LEATI_MANY, true), kernel, why, err, backward);
 }

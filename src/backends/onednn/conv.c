@@ -277,25 +277,25 @@ static leat_status bwd_weights(leati_session *s, const leati_task *task, leati_k
 }
 
 /* of a convolution with these outputs, weights (spatial..., channels / groups, filters) */
-static int threads_for(const leati_task *task, const leati_desc *dst, const leati_desc *weights) {
+static int threads_for(const leati_task *task, const leati_desc *dst, const leati_desc *weights, bool sums) {
     double operations = 2 * (double)leati_desc_count(dst);
     for (int i = 0; i + 1 < weights->rank; i++) operations *= (double)weights->shape[i];
-    return leati_threads_for(task, operations);
+    return leati_threads_for(task, operations, sums);
 }
 
 leat_status leati_onednn_conv(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
-    int threads = threads_for(task, &task->outputs[0], &task->inputs[1]);
+    int threads = threads_for(task, &task->outputs[0], &task->inputs[1], false);
     return leati_session_prepare(task, threads, kernel, why, err, forward);
 }
 
 leat_status leati_onednn_conv_bwd_data(const leati_task *task, leati_kernel *kernel, char *why,
                                        leat_error *err) {
-    int threads = threads_for(task, &task->inputs[0], &task->inputs[1]);
+    int threads = threads_for(task, &task->inputs[0], &task->inputs[1], false);
     return leati_session_prepare(task, threads, kernel, why, err, bwd_data);
 }
 
 leat_status leati_onednn_conv_bwd_weights(const leati_task *task, leati_kernel *kernel, char *why,
                                           leat_error *err) {
-    int threads = threads_for(task, &task->inputs[1], &task->outputs[0]);
+    int threads = threads_for(task, &task->inputs[1], &task->outputs[0], true);
     return leati_session_prepare(task, threads, kernel, why, err, bwd_weights);
 }

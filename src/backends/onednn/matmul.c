@@ -70,6 +70,6 @@ static leat_status describe(leati_session *s, const leati_task *task, leati_kern
 leat_status leati_onednn_matmul(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     const leati_desc *a = &task->inputs[0], *dst = &task->outputs[0];
     double depth = (double)a->shape[a->rank - (task->attrs->matmul.transpose_a ? 2 : 1)];
-    int threads = leati_threads_for(task, 2 * depth * (double)leati_desc_count(dst));
+    int threads = leati_threads_for(task, 2 * depth * (double)leati_desc_count(dst), true);
     return leati_session_prepare(task, threads, kernel, why, err, describe);
 }

@@ -100,10 +100,11 @@ static leat_status backward(leati_session *s, const leati_task *task, leati_kern
 }
 
 leat_status leati_onednn_pooling(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
-    return leati_session_prepare(task, task->threads, kernel, why, err, forward);
+    return leati_session_prepare(task, leati_threads_for(task, LEATI_MANY, false), kernel, why, err, forward);
 }
 
 leat_status leati_onednn_pooling_bwd(const leati_task *task, leati_kernel *kernel, char *why,
                                      leat_error *err) {
-    return leati_session_prepare(task, task->threads, kernel, why, err, backward);
+    return leati_session_prepare(task, leati_threads_for(task, LEATI_MANY, false), kernel, why, err,
+                                 backward);
 }

@@ -4,6 +4,8 @@
 #ifndef LEATI_BACKENDS_ONEDNN_SESSION_H
 #define LEATI_BACKENDS_ONEDNN_SESSION_H
 
+#include <math.h>
+
 #include "backends/onednn/onednn_compat.h"
 #include "engine/backend.h"
 
@@ -100,8 +102,10 @@ typedef leat_status (*leati_session_describe)(leati_session *s, const leati_task
 
 /* How many of the task's threads a product of so many operations is worth: one below 3 million, which take one core
  * some 30 us.  (On two Zen 3 cores two threads need 10 us for 1 million where one needs 12, 17 for 2 million where one
- * needs 23, 110 for 17 million where one needs 180; and a sleeping thread takes 50 us to wake.) */
-int leati_threads_for(const leati_task *task, double operations);
+ * needs 23, 110 for 17 million where one needs 180; and a sleeping thread takes 50 us to wake.)
+ * `sums`: oneDNN cuts sums by threads, so that one alone may serve a deterministic task. */
+#define LEATI_MANY INFINITY
+int leati_threads_for(const leati_task *task, double operations, bool sums);
 
 /* Puts the addition (of a tensor like dst) and the function of attrs->post into the session's attributes; false, with the
  * reason, where oneDNN has no such function. */
