@@ -17,7 +17,7 @@ EPOCH = {"torch": [{"threads": 2, "workers": 0}, {"threads": 2, "workers": 2}],
 def row(name, title, ask, goals, **more):
     return dict({"name": name, "title": title, "ask": ask, "unit": "us", "goals_avx2": goals, "goals_avx512": goals,
                  "figure": "us", "scale": 1.0, "settings": SMALL, "peers": ("torch", "keras3", "keras"), "quoted": {},
-                 "flops": 0, "threads": 2}, **more)
+                 "flops": 0, "threads": 2, "beside": 0}, **more)
 
 
 def step(model, batch, **more):
@@ -38,6 +38,16 @@ def rl_rows():
         found.append(row(name, title, dict(RL, mode="rl", batch_size=batch), goals, unit="s", scale=1e-6, figure=figure,
                          goals_avx512=[("torch", 5), ("keras", 25)] if goals else [], settings=BOTH))
     return found
+
+
+def beside_rows():
+    """Steps while another process keeps a core busy, as a worker does that makes batches."""
+    return [row(name + "-beside", title + ", beside a busy process", step(model, batch), [], unit="ms", scale=1e-3, beside=1,
+                settings=settings)
+            for name, title, model, batch, settings in (
+                ("mlp-train-1024", "MLP, Adam step 1024", "mlp", 1024, BOTH),
+                ("lstm-train-64", "LSTM, Adam step 64", "lstm", 64, BOTH),
+                ("cnn-train-64", "CNN, Adam step 64", "cnn", 64, NHWC))]
 
 
 ROWS = [
@@ -69,7 +79,7 @@ ROWS = [
         settings=NHWC, flops=RESNET, unit="ms", scale=1e-3),
     row("cnn-epoch", "CNN, an epoch of 60,000 by 64, from files", step("cnn", 64, mode="epoch"), [("best", 1.35)],
         goals_avx512=[("best", 1.8)], settings=EPOCH, flops=938 * 3 * 64 * CNN, unit="s", scale=938e-6),
-] + rl_rows() + [
+] + beside_rows() + rl_rows() + [
     row("start", "from the process's start to the end of the first CNN step", step("cnn", 64, mode="first"), [("keras", 25)],
         unit="ms", scale=1e-3, settings=BOTH),
     row("start-memory", "  its peak memory", step("cnn", 64, mode="first"), [("keras", 5)], unit="MiB", figure="mib",
