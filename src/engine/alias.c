@@ -6,57 +6,48 @@
  * weights), so every rewrite that stretches or moves an access to a state checks the nodes between.  Layer: engine. */
 #include "engine/plan_private.h"
 
-/* A range of a slab. */
-typedef struct range {
-    leati_slab slab;
-    size_t from, to;
-} range;
-
-static bool range_of(const leati_plan *plan, leati_value value, range *out) {
+/* What a value stands for where that is a state, otherwise NULL. */
+static const leati_value_info *state_of(const leati_plan *plan, leati_value value) {
     const leati_value_info *info = leati_plan_value(plan, leati_plan_root(plan, value));
-    if (info->storage != LEATI_IN_SLAB) return false;
-    size_t from = info->where.offset_bytes;
-    *out = (range){info->where.slab, from, from + leati_desc_bytes(&info->desc)};
-    return true;
+    return info->storage == LEATI_IN_SLAB ? info : NULL;
 }
 
-static bool overlaps(const leati_plan *plan, leati_value value, const range *r) {
-    range other;
-    return value >= 0 && range_of(plan, value, &other) && other.slab == r->slab && other.from < r->to &&
-           r->from < other.to;
+static bool overlaps(const leati_plan *plan, leati_value value, const leati_value_info *state) {
+    return value >= 0 && leati_states_overlap(leati_plan_value(plan, leati_plan_root(plan, value)), state);
 }
 
 static bool works(const leati_plan *plan, int32_t n) {
     return plan->work[n].needed && !plan->work[n].virtual;
 }
 
-static bool node_writes(const leati_plan *plan, int32_t n, const range *r) {
+static bool node_writes(const leati_plan *plan, int32_t n, const leati_value_info *state) {
     const leati_node *node = leati_plan_node(plan, n);
     uint32_t mask = leati_op_row_of(node->op)->writes;
     for (int i = 0; i < node->input_count && i < 32; ++i)
-        if ((mask >> i & 1u) && overlaps(plan, node->inputs[i], r)) return true;
+        if ((mask >> i & 1u) && overlaps(plan, node->inputs[i], state)) return true;
     for (int i = 0; i < node->output_count; ++i)
-        if (overlaps(plan, node->outputs[i], r)) return true;
+        if (overlaps(plan, node->outputs[i], state)) return true;
     return false;
 }
 
-static bool node_reads(const leati_plan *plan, int32_t n, const range *r) {
+static bool node_reads(const leati_plan *plan, int32_t n, const leati_value_info *state) {
     const leati_node *node = leati_plan_node(plan, n);
     for (int i = 0; i < node->input_count; ++i)
-        if (overlaps(plan, node->inputs[i], r)) return true;
+        if (overlaps(plan, node->inputs[i], state)) return true;
     return false;
 }
 
-/* Whether a node in [first, last] writes the range. */
-static bool written_between(const leati_plan *plan, int32_t first, int32_t last, const range *r) {
+/* Whether a node in [first, last] writes the state. */
+static bool written_between(const leati_plan *plan, int32_t first, int32_t last,
+                            const leati_value_info *state) {
     for (int32_t n = first; n <= last && n < plan->node_count; ++n)
-        if (works(plan, n) && node_writes(plan, n, r)) return true;
+        if (works(plan, n) && node_writes(plan, n, state)) return true;
     return false;
 }
 
 bool leati_plan_is_written(const leati_plan *plan, leati_value value, int32_t first, int32_t last) {
-    range r;
-    return range_of(plan, value, &r) && written_between(plan, first, last, &r);
+    const leati_value_info *state = state_of(plan, value);
+    return state && written_between(plan, first, last, state);
 }
 
 static void join(leati_plan *plan, leati_value value, leati_value root) {
@@ -69,24 +60,23 @@ static void alias_views(leati_plan *plan) {
         const leati_node *node = leati_plan_node(plan, n);
         if (!plan->work[n].needed || !(leati_op_row_of(node->op)->flags & LEATI_OP_VIEW)) continue;
         leati_value dst = node->outputs[0], root = leati_plan_root(plan, node->inputs[0]);
-        range r;
-        if (range_of(plan, root, &r) && written_between(plan, n + 1, plan->place[dst].last_read, &r))
-            continue;
+        if (leati_plan_is_written(plan, root, n + 1, plan->place[dst].last_read)) continue;
         join(plan, dst, root);
         plan->work[n].virtual = true;
     }
 }
 
 /* Whether node `maker` can write its output into the state while it reads its inputs. */
-static bool maker_allows(const leati_plan *plan, int32_t maker, leati_value made, leati_value state,
-                         const range *r) {
+static bool maker_allows(const leati_plan *plan, int32_t maker, leati_value made,
+                         const leati_value_info *state) {
     const leati_node *node = leati_plan_node(plan, maker);
     for (int i = 0; i < node->output_count; ++i)
-        if (node->outputs[i] != made && overlaps(plan, node->outputs[i], r)) return false;
+        if (node->outputs[i] != made && overlaps(plan, node->outputs[i], state)) return false;
     for (int i = 0; i < node->input_count; ++i) {
-        if (!overlaps(plan, node->inputs[i], r)) continue;
+        if (!overlaps(plan, node->inputs[i], state)) continue;
         bool same = i == 0 && (leati_op_row_of(node->op)->flags & LEATI_OP_IN_PLACE) &&
-                    node->outputs[0] == made && leati_plan_root(plan, node->inputs[0]) == state;
+                    node->outputs[0] == made &&
+                    leati_plan_value(plan, leati_plan_root(plan, node->inputs[0])) == state;
         if (!same) return false;
     }
     return true;
@@ -95,17 +85,15 @@ static bool maker_allows(const leati_plan *plan, int32_t maker, leati_value made
 /* Whether the value that node n stores can be made in the state itself: its own memory is in the arena, and from its
  * making to the store nobody sees the state, from the store to its last reader nobody writes it. */
 static bool can_elide(const leati_plan *plan, int32_t n, leati_value root, leati_value state) {
-    const leati_value_info *made = leati_plan_value(plan, root), *kept = leati_plan_value(plan, state);
-    range r;
-    if (made->storage != LEATI_IN_ARENA || made->producer < 0 || !range_of(plan, state, &r)) return false;
+    const leati_value_info *made = leati_plan_value(plan, root), *kept = state_of(plan, state);
+    if (!kept || made->storage != LEATI_IN_ARENA || made->producer < 0) return false;
     if (plan->place[root].bytes != leati_desc_bytes(&kept->desc) || made->desc.dtype != kept->desc.dtype)
         return false;
-    if (kept->where.offset_bytes % 64 != 0 || !maker_allows(plan, made->producer, root, state, &r))
-        return false;
+    if (kept->where.offset_bytes % 64 != 0 || !maker_allows(plan, made->producer, root, kept)) return false;
     for (int32_t between = made->producer + 1; between < n; ++between)
-        if (works(plan, between) && (node_writes(plan, between, &r) || node_reads(plan, between, &r)))
+        if (works(plan, between) && (node_writes(plan, between, kept) || node_reads(plan, between, kept)))
             return false;
-    return !written_between(plan, n + 1, plan->place[root].dies, &r);
+    return !written_between(plan, n + 1, plan->place[root].dies, kept);
 }
 
 static void elide_stores(leati_plan *plan) {

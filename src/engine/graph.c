@@ -114,6 +114,13 @@ leati_value leati_graph_input(leati_graph *graph, int input, const leati_desc *d
     return value;
 }
 
+bool leati_states_overlap(const leati_value_info *a, const leati_value_info *b) {
+    if (a->storage != LEATI_IN_SLAB || b->storage != LEATI_IN_SLAB || a->where.slab != b->where.slab)
+        return false;
+    return a->where.offset_bytes < b->where.offset_bytes + leati_desc_bytes(&b->desc) &&
+           b->where.offset_bytes < a->where.offset_bytes + leati_desc_bytes(&a->desc);
+}
+
 leati_value leati_graph_state(leati_graph *graph, leati_slab slab, size_t offset_bytes,
                               const leati_desc *desc) {
     for (leati_value value = 0; value < graph->values.count; ++value) {

@@ -51,6 +51,9 @@ typedef struct leati_value_info {
     bool output;      /* must be readable after the run */
 } leati_value_info;
 
+/* Whether both are states, with bytes in common. */
+bool leati_states_overlap(const leati_value_info *a, const leati_value_info *b);
+
 struct leati_node {
     leati_op op;
     leati_attrs attrs;

@@ -66,17 +66,10 @@ static int32_t producer_of(const sweep *s, leati_value value) {
 
 /* ---- What is known of values ---- */
 
-static bool overlap(const leati_value_info *a, const leati_value_info *b) {
-    if (a->storage != LEATI_IN_SLAB || b->storage != LEATI_IN_SLAB || a->where.slab != b->where.slab)
-        return false;
-    return a->where.offset_bytes < b->where.offset_bytes + leati_desc_bytes(&b->desc) &&
-           b->where.offset_bytes < a->where.offset_bytes + leati_desc_bytes(&a->desc);
-}
-
 static void mark_like(const sweep *s, leati_value state) {
     const leati_value_info *info = leati_graph_value(s->graph, state);
     for (leati_value v = 0; v < s->value_count; ++v)
-        if (overlap(leati_graph_value(s->graph, v), info)) s->values[v].changed = true;
+        if (leati_states_overlap(leati_graph_value(s->graph, v), info)) s->values[v].changed = true;
 }
 
 static void mark_changed(const sweep *s) {
