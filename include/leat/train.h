@@ -188,6 +188,12 @@ LEAT_API void leat_model_set_gradient_checkpointing(leat_model *model, bool on);
  *  Predictors are as it was when they were made.  Not while a fit runs. */
 LEAT_API void leat_model_set_deterministic(leat_model *model, bool on);
 
+/** Folding, on at first: a prediction or an evaluation makes each BatchNormalization behind a convolution, where nothing else
+ *  reads that, part of the convolution's weights and bias, once for each version of the weights.  That rounds the weights
+ *  once more, by 1e-7 of each.  Off: every BatchNormalization is computed by itself, on the convolution's output.
+ *  Predictors are as it was when they were made.  Not while a fit runs. */
+LEAT_API void leat_model_set_folding(leat_model *model, bool on);
+
 /** What leat_model_plan_summary tells of. */
 typedef struct leat_plan_options {
     int64_t batch_size; /* default 32 */

@@ -77,6 +77,8 @@ typedef enum cli_value {
       "compute activations again for the gradients: less memory, up to a third more time")                   \
     X(DETERMINISTIC, "--deterministic", CLI_FLAG, NULL, 0, 0, NULL,                                          \
       "the same bytes for any --threads, at some cost in time")                                              \
+    X(NO_FOLD, "--no-fold", CLI_FLAG, NULL, 0, 0, NULL,                                                      \
+      "predictions leave BatchNormalization by itself, not in the weights of the convolution before it")     \
     X(VERBOSE, "--verbose", CLI_NUMBER, "0|1|2", 0, 2, "1",                                                  \
       "0: silent, 1: a progress bar, 2: one line per epoch")                                                 \
     X(OUT, "--out", CLI_FOLDER, "DIR", 0, 0, NULL,                                                           \

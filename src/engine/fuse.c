@@ -50,6 +50,7 @@ static int32_t next_link(const leati_plan *plan, int32_t n, leati_value made, ui
     const leati_node *reader = leati_plan_node(plan, place->last_read);
     uint32_t kind = kind_of(reader);
     if (!(kind & fusable(leati_plan_node(plan, n)->op)) || kind <= kinds) return -1;
+    if (kind == LEATI_POST_NORM && plan->options.unfolded) return -1;
     if (kind == LEATI_POST_ADD) {
         leati_value other = addend_of(plan, reader, made);
         return other >= 0 && is_there(plan, other, n, place->last_read) ? place->last_read : -1;

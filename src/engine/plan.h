@@ -31,6 +31,7 @@ typedef struct leati_plan_options {
     const leati_backend *const *backends; /* NULL-terminated, best first */
     leati_arena *arena;                   /* borrowed, outlives the plan */
     bool unfused;                         /* every op by itself */
+    bool unfolded;                        /* normalisations do not become part of packed weights */
     bool deterministic;                   /* the same bytes for any number of threads */
     void *slabs[LEATI_SLAB_COUNT];        /* base addresses, 64-byte aligned; see leati_plan_adopt */
 } leati_plan_options;

@@ -83,6 +83,7 @@ static leat_status compile(leat_predictor *p, const leat_predictor_options *opti
     leati_plan_options plan = {.threads = options->threads,
                                .backends = leati_backends,
                                .arena = p->arena,
+                               .unfolded = p->model->unfolded,
                                .deterministic = p->model->deterministic};
     LEATI_TRY(describe_inputs(p, options, sequence, err));
     LEATI_TRY(leati_program_build_carrying(p->model, &p->spec, &p->carry, sequence, &p->program, err));

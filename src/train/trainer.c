@@ -107,6 +107,12 @@ void leat_model_set_deterministic(leat_model *model, bool on) {
     ++model->version;
 }
 
+void leat_model_set_folding(leat_model *model, bool on) {
+    if (model->unfolded == !on) return;
+    model->unfolded = !on;
+    ++model->version;
+}
+
 static bool serves(const leati_compiled_step *step, const leati_program_spec *spec, int threads,
                    uint64_t version) {
     return step->threads == threads && step->version == version &&
@@ -127,6 +133,7 @@ static leat_status compile(leati_trainer *trainer, leati_compiled_step *step, le
     leati_plan_options options = {.threads = step->threads,
                                   .backends = leati_backends,
                                   .arena = trainer->arena,
+                                  .unfolded = trainer->model->unfolded,
                                   .deterministic = trainer->model->deterministic};
     memcpy(options.slabs, trainer->model->weights.slab, sizeof options.slabs);
     LEATI_TRY(leati_program_build(trainer->model, &step->spec, &step->program, err));

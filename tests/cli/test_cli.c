@@ -243,6 +243,27 @@ static void summary_of_a_plan(void **state) {
     refused("summary --plan small.json --train", "give --loss");
 }
 
+/* Ops of a prediction's plan that normalise by themselves. */
+static int norms_of_plan(const char *command) {
+    int count = 0;
+    runs(command);
+    for (const char *at = out; (at = strstr(at, "batch_norm_apply")); ++at) ++count;
+    return count;
+}
+
+static void normalisations_fold_unless_told_not_to(void **state) {
+    (void)state;
+    write_text("folds.json", "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": ["
+                             "{\"class_name\": \"Conv2D\", \"config\": {\"name\": \"c\", \"filters\": 16, "
+                             "\"kernel_size\": [3, 3], \"batch_input_shape\": [null, 6, 6, 8]}}, "
+                             "{\"class_name\": \"BatchNormalization\", \"config\": {\"name\": \"n\"}}]}}");
+    assert_int_equal(norms_of_plan("summary --plan folds.json --threads 1"), 0);
+    assert_true(norms_of_plan("summary --plan folds.json --threads 1 --no-fold") > 0);
+    refused("summary folds.json --no-fold", "--no-fold needs --plan");
+    runs("predict small.json --data npz:d.npz --output p.npy --verbose 0 --no-fold");
+    runs("evaluate small.json --data npz:d.npz --loss mse --verbose 0 --no-fold");
+}
+
 static void failures_exit_with_1_and_a_sentence(void **state) {
     (void)state;
     fails("fit absent.h5 --train npz:d.npz", "absent.h5");
@@ -293,6 +314,7 @@ int main(void) {
         cmocka_unit_test(the_same_seed_gives_the_same_model_with_any_workers),
         cmocka_unit_test(summary_is_keras_table),
         cmocka_unit_test(summary_of_a_plan),
+        cmocka_unit_test(normalisations_fold_unless_told_not_to),
         cmocka_unit_test(failures_exit_with_1_and_a_sentence),
         cmocka_unit_test(signals_end_training_with_everything_saved),
     };

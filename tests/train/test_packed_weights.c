@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "leat/predictor.h"
 #include "train/support.h"
 
 enum { PIXELS = 6 * 6 * 8, CLASSES = 8 };
@@ -155,10 +156,50 @@ static void weights_that_a_callback_restores_are_seen(void **state) {
     leat_model_destroy(&model);
 }
 
+static bool normalises_by_itself(leat_model *model) {
+    char *text = NULL;
+    leat_error err = {0};
+    leat_plan_options options = leat_plan_options_default();
+    expect_ok(leat_model_plan_summary(model, &options, &text, &err), &err);
+    bool found = strstr(text, "batch_norm_apply") != NULL;
+    leat_string_free(text);
+    return found;
+}
+
+/* What a predictor of one sample makes of the first. */
+static void predict_one(leat_model *model, float out[CLASSES]) {
+    leat_predictor *predictor = NULL;
+    leat_error err = {0};
+    expect_ok(leat_predictor_create(&predictor, model, NULL, &err), &err);
+    expect_ok(leat_predictor_run(predictor, (const void *[]){pixels}, (void *[]){out}, &err), &err);
+    leat_predictor_destroy(&predictor);
+}
+
+static void folding_can_be_turned_off(void **state) {
+    (void)state;
+    leat_model *model = make(5);
+    float folded[2][CLASSES], plain[2][CLASSES], again[CLASSES];
+    for (int step = 0; step < 3; ++step) train(model); /* statistics that are not 0 and 1 */
+    assert_false(normalises_by_itself(model));
+    predict(model, 2, folded[0]);
+    predict_one(model, folded[1]);
+    leat_model_set_folding(model, false);
+    assert_true(normalises_by_itself(model));
+    predict(model, 2, plain[0]);
+    predict_one(model, plain[1]);
+    for (int i = 0; i < 2 * CLASSES; ++i)
+        assert_float_equal(folded[i / CLASSES][i % CLASSES], plain[i / CLASSES][i % CLASSES], 1e-5f);
+    leat_model_set_folding(model, true);
+    predict(model, 2, again);
+    assert_memory_equal(again, folded[0], sizeof again);
+    leat_model_destroy(&model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(every_change_is_seen, fill),
         cmocka_unit_test_setup(weights_that_a_callback_restores_are_seen, fill),
+        cmocka_unit_test_setup(folding_can_be_turned_off, fill),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
