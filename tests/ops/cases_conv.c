@@ -26,7 +26,7 @@
     {                                                                                                        \
         .name = "conv of panels, then " title, .op = LEATI_OP_CONV,                                          \
         .attrs = {.conv = {W2(size, 1, 1, (size) / 2, (size) / 2), .groups = 1}}, .input_count = 3,          \
-        .inputs = {OP_F32(1, 3, 2, 32), OP_F32(size, size, 32, 16), OP_F32(16)},                             \
+        .inputs = {OP_F32(1, 3, 2, 32), OP_F32(size, size, 32, 32), OP_F32(32)},                             \
         .then = &(const leati_eltwise){.function = (f), .a = (pa), .b = (pb)}, .bends = true                 \
     }
 

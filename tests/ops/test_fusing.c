@@ -161,10 +161,10 @@ static void residual_block(bench *b) {
 /* The same, of whole panels: Winograd's 3x3, and a sum of more than a panel's depth. */
 static void residual_block_of_panels(bench *b) {
     leati_value x = input(b, SHAPE(2, 7, 5, 544));
-    leati_value y = relu(b, apply_norm(b, convolve(b, x, 16, 1, 1, true), true, true));
-    y = relu(b, apply_norm(b, convolve(b, y, 16, 3, 1, true), true, false));
+    leati_value y = relu(b, apply_norm(b, convolve(b, x, 32, 1, 1, true), true, true));
+    y = relu(b, apply_norm(b, convolve(b, y, 32, 3, 1, true), true, false));
     leati_value z =
-        relu(b, leati_add(b->graph, apply_norm(b, convolve(b, y, 16, 3, 1, false), false, true), y));
+        relu(b, leati_add(b->graph, apply_norm(b, convolve(b, y, 32, 3, 1, false), false, true), y));
     y = apply_norm(b, convolve(b, z, 544, 1, 1, false), false, true);
     keep(b, relu(b, leati_add(b->graph, y, x)));
 }

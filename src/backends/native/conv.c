@@ -112,11 +112,10 @@ bool leati_conv_is_flat(const leati_geometry *g) {
 static const char *reason_against(const leati_geometry *g, const leati_native_isa *isa, bool turned,
                                   bool winograd) {
     if (g->groups > 1) return "groups";
-    if (LEATI_NATIVE_YIELDS && isa->lanes > 8) return "oneDNN reaches the peak with AVX-512";
     if (g->filters % isa->panel || (turned && g->channels % isa->lanes))
         return "channels or filters that are not whole panels";
     if (LEATI_NATIVE_YIELDS && g->taps * g->channels < 32) return "few products to a sum";
-    if (LEATI_NATIVE_YIELDS && !winograd && isa->lanes == 8 && g->taps > 1 && g->in[0] == 1)
+    if (LEATI_NATIVE_YIELDS && !winograd && isa->lanes >= 8 && g->taps > 1 && g->in[0] == 1)
         return "a window that oneDNN has a kernel for";
     if (g->out_pixels == 0) return "an empty tensor";
     if (turned && has_steps(g) && (g->taps > 1 || has_padding(g))) return "a gradient with gaps";

@@ -262,7 +262,6 @@ static void use_taps(weights_state *s, leati_kernel *kernel) {
 static const char *reason_against(const leati_geometry *g, const leati_native_isa *isa, uint32_t unused) {
     if (unused & 1) return "the bias alone";
     if (g->groups > 1) return "groups";
-    if (LEATI_NATIVE_YIELDS && isa->lanes > 8) return "oneDNN reaches the peak with AVX-512";
     if (g->filters % isa->panel) return "filters that are not whole panels";
     if (LEATI_NATIVE_YIELDS && g->channels < 8) return "few channels";
     if (g->out_pixels == 0) return "an empty tensor";
