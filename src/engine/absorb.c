@@ -52,7 +52,8 @@ static void absorb_pad(leati_plan *plan, int32_t n) {
     const leati_desc *src = &leati_plan_value(plan, pad->inputs[0])->desc;
     leati_value padded = pad->outputs[0];
     margins m = {0};
-    if (pad->attrs.pad.value != 0 || src->dtype != LEAT_F32 || leati_plan_value(plan, padded)->output ||
+    if (pad->attrs.pad.value != 0 || src->dtype != leati_plan_value(plan, padded)->desc.dtype ||
+        leati_plan_value(plan, padded)->output ||
         leati_plan_value(plan, pad->inputs[0])->storage == LEATI_IN_SLAB ||
         !margins_of(src->rank, pad->attrs.pad.before, pad->attrs.pad.after, &m))
         return;

@@ -60,7 +60,9 @@ static void alias_views(leati_plan *plan) {
         const leati_node *node = leati_plan_node(plan, n);
         if (!plan->work[n].needed || !(leati_op_row_of(node->op)->flags & LEATI_OP_VIEW)) continue;
         leati_value dst = node->outputs[0], root = leati_plan_root(plan, node->inputs[0]);
-        if (leati_plan_is_written(plan, root, n + 1, plan->place[dst].last_read)) continue;
+        if (leati_plan_value(plan, root)->desc.dtype != leati_plan_value(plan, dst)->desc.dtype ||
+            leati_plan_is_written(plan, root, n + 1, plan->place[dst].last_read))
+            continue;
         join(plan, dst, root);
         plan->work[n].virtual = true;
     }

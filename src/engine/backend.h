@@ -79,6 +79,8 @@ typedef struct leati_implementation {
     leat_status (*prepare)(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err);
     uint32_t
         fuses; /* leati_post_kind that it looks at in attrs->post, and serves or refuses; is not asked for others */
+    /* It looks at whether tensors are bf16, and serves or refuses; else it is asked as if all were f32 (engine/widen.c). */
+    bool narrow;
 } leati_implementation;
 
 #define LEATI_REASON_BYTES 96

@@ -32,7 +32,8 @@ static void assign(const leati_plan *plan, const leati_node *node, assignment *a
         if (!is_read(plan, node->outputs[i])) unused |= 1u << i;
     }
     bool deterministic = plan->options.deterministic;
-    const leati_kernel *forward = node->forward >= 0 ? &plan->work[node->forward].kernel : NULL;
+    const leati_kernel *forward =
+        node->forward >= 0 ? leati_kernel_inside(&plan->work[node->forward].kernel) : NULL;
     a->task = (leati_task){.op = node->op,
                            .attrs = &a->attrs,
                            .input_count = node->input_count,
@@ -46,13 +47,14 @@ static void assign(const leati_plan *plan, const leati_node *node, assignment *a
                            .forward = forward && forward->run ? forward : NULL};
 }
 
-/* Asks one backend.  kernel->run stays NULL where all of its implementations refuse. */
-static leat_status ask(const leati_backend *backend, const leati_task *task, leati_kernel *kernel,
-                       leati_text *declined, leat_error *err) {
+leat_status leati_plan_ask(const leati_backend *backend, const leati_task *task, leati_kernel *kernel,
+                           leati_text *declined, leat_error *err) {
     uint32_t post = task->attrs->post.kinds;
+    bool narrow = leati_task_is_narrow(task);
     for (size_t i = 0; i < backend->count; ++i) {
         const leati_implementation *implementation = &backend->implementations[i];
         if (implementation->op != task->op || (post & ~implementation->fuses)) continue;
+        if (narrow && !implementation->narrow) continue;
         char why[LEATI_REASON_BYTES] = "";
         *kernel = (leati_kernel){0};
         leat_status status = implementation->prepare(task, kernel, why, err);
@@ -75,21 +77,40 @@ static leat_status refused_by_all(const leati_plan *plan, int32_t n, leat_error 
                       declined ? ": " : "", declined ? declined : "");
 }
 
-/* The longest chain first: a backend that refuses it is asked for less of it, and at last for the op alone. */
+/* Asks a backend for node n with the first `length` of its chain.  widened: with f32 in place of bf16. */
+static leat_status choose_of(leati_plan *plan, const leati_backend *backend, int32_t n,
+                             const leati_chain *chain, int length, bool widened, leat_error *err) {
+    leati_work *work = &plan->work[n];
+    leati_node node;
+    assignment a;
+    leati_plan_fused(plan, n, chain, length, &node);
+    assign(plan, &node, &a);
+    leati_task task = a.task;
+    leati_desc inputs[LEATI_MAX_INPUTS], outputs[LEATI_MAX_OUTPUTS];
+    if (widened) {
+        if (!leati_task_is_narrow(&a.task)) return LEAT_OK;
+        leati_task_widen(&a.task, inputs, outputs);
+        task.inputs = inputs;
+        task.outputs = outputs;
+    }
+    LEATI_TRY(leati_plan_ask(backend, &task, &work->kernel, &work->declined, err));
+    if (!work->kernel.run) return LEAT_OK;
+    if (widened) LEATI_TRY(leati_plan_widened(plan, &a.task, &work->kernel, err));
+    if (length > 0) leati_plan_fuse(plan, n, chain, length, &node);
+    return LEAT_OK;
+}
+
+/* The longest chain first: a backend that refuses it is asked for less of it, and at last for the op alone.  Where all
+ * refuse a task of bf16, they are asked for it in f32. */
 static leat_status choose(leati_plan *plan, int32_t n, leat_error *err) {
     leati_work *work = &plan->work[n];
     leati_chain chain;
-    assignment a;
     leati_plan_chain(plan, n, &chain);
-    for (const leati_backend *const *backend = plan->options.backends; *backend && !work->kernel.run;
-         ++backend)
-        for (int length = chain.length; length >= 0 && !work->kernel.run; --length) {
-            leati_node node;
-            leati_plan_fused(plan, n, &chain, length, &node);
-            assign(plan, &node, &a);
-            LEATI_TRY(ask(*backend, &a.task, &work->kernel, &work->declined, err));
-            if (work->kernel.run && length > 0) leati_plan_fuse(plan, n, &chain, length, &node);
-        }
+    for (int widened = 0; widened < 2; ++widened)
+        for (const leati_backend *const *backend = plan->options.backends; *backend && !work->kernel.run;
+             ++backend)
+            for (int length = chain.length; length >= 0 && !work->kernel.run; --length)
+                LEATI_TRY(choose_of(plan, *backend, n, &chain, length, widened, err));
     return work->kernel.run ? LEAT_OK : refused_by_all(plan, n, err);
 }
 

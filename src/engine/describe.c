@@ -119,7 +119,7 @@ static void add_values(const leati_plan *plan, int count, const leati_value *val
         }
         const leati_desc *desc = &leati_plan_value(plan, values[i])->desc;
         leati_text_add(text, " %s", leati_shape_text(shape, sizeof shape, desc->rank, desc->shape));
-        if (desc->dtype != LEAT_F32) leati_text_add(text, "%s", leat_dtype_name(desc->dtype));
+        if (desc->dtype != LEAT_F32) leati_text_add(text, "%s", leati_dtype_name(desc->dtype));
     }
 }
 

@@ -18,6 +18,10 @@ static bool can_fold(const leati_plan *plan, int32_t n) {
         return false;
     for (int i = 0; i < node->input_count; ++i)
         if (!is_constant(plan, node->inputs[i])) return false;
+    bool view = leati_op_row_of(node->op)->flags & LEATI_OP_VIEW;
+    if (view && leati_plan_value(plan, node->inputs[0])->desc.dtype !=
+                    leati_plan_value(plan, node->outputs[0])->desc.dtype)
+        return false;
     for (int i = 0; i < node->output_count; ++i) {
         size_t said = plan->work[n].kernel.output_bytes[i];
         if (said || leati_desc_bytes(&leati_plan_value(plan, node->outputs[i])->desc) > MOST_BYTES)

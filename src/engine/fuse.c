@@ -39,8 +39,7 @@ static leati_value addend_of(const leati_plan *plan, const leati_node *add, leat
     leati_value other = add->inputs[0] == made ? add->inputs[1] : add->inputs[0];
     if (add->inputs[0] == add->inputs[1]) return LEATI_INVALID;
     const leati_desc *a = &leati_plan_value(plan, made)->desc, *b = &leati_plan_value(plan, other)->desc;
-    return a->dtype == LEAT_F32 && b->dtype == LEAT_F32 && leati_desc_same_shape(a, b) ? other
-                                                                                       : LEATI_INVALID;
+    return a->dtype == b->dtype && leati_desc_same_shape(a, b) ? other : LEATI_INVALID;
 }
 
 /* The node that alone reads `made`, if its kind comes after those in `kinds`; -1: none. */

@@ -82,8 +82,8 @@ void leati_graph_label(leati_graph *graph, const char *label) {
 
 /* Whether the shape makes sense and its bytes can be counted. */
 static bool desc_fits(const leati_desc *desc) {
-    if (desc->rank < 0 || desc->rank > LEAT_MAX_RANK || leat_dtype_bytes(desc->dtype) == 0) return false;
-    int64_t bytes = (int64_t)leat_dtype_bytes(desc->dtype);
+    if (desc->rank < 0 || desc->rank > LEAT_MAX_RANK || leati_dtype_bytes(desc->dtype) == 0) return false;
+    int64_t bytes = (int64_t)leati_dtype_bytes(desc->dtype);
     for (int i = 0; i < desc->rank; ++i) {
         if (desc->shape[i] < 0) return false;
         if (desc->shape[i] > 0 && !leati_mul_i64(bytes, desc->shape[i], &bytes)) return false;
@@ -208,6 +208,78 @@ static bool add_outputs(leati_graph *graph, const leati_op_row *row, leati_node 
     return true;
 }
 
+/* ---- What may be bf16 ---- */
+
+bool leati_graph_set_narrow(leati_graph *graph, bool on) {
+    bool before = graph->narrow;
+    graph->narrow = on;
+    return before;
+}
+
+void leati_graph_set_exact(leati_graph *graph, leati_value value) {
+    if (value >= 0) leati_graph_value_mutable(graph, value)->exact = true;
+}
+
+void leati_graph_make_narrow(leati_graph *graph, leati_value value) {
+    for (; value >= 0;
+         value = leati_graph_node_at(graph, leati_graph_value(graph, value)->producer)->inputs[0]) {
+        leati_value_info *info = leati_graph_value_mutable(graph, value);
+        if (info->desc.dtype != LEAT_F32 || info->storage != LEATI_IN_ARENA || info->exact) return;
+        info->narrow = true;
+        if (!(leati_op_row_of(leati_graph_node_at(graph, info->producer)->op)->flags & LEATI_OP_VIEW)) return;
+    }
+}
+
+leati_value leati_graph_narrowed(leati_graph *graph, leati_value value) {
+    if (value < 0) return value;
+    const leati_value_info *info = leati_graph_value(graph, value);
+    if (info->desc.dtype != LEAT_F32 || info->narrow || info->exact) return value;
+    leati_attrs attrs = {.cast = {.dtype = LEAT_F32, .scale = 1}};
+    leati_value copy = leati_graph_node(graph, LEATI_OP_CAST, &attrs, 1, &value, NULL);
+    if (copy >= 0) leati_graph_make_narrow(graph, copy);
+    return copy;
+}
+
+/* Whether the op only moves numbers. */
+static bool moves(leati_op op) {
+    switch (op) {
+    case LEATI_OP_RESHAPE:
+    case LEATI_OP_TRANSPOSE:
+    case LEATI_OP_SLICE:
+    case LEATI_OP_CONCAT:
+    case LEATI_OP_PAD:
+    case LEATI_OP_REVERSE:
+    case LEATI_OP_BROADCAST: return true;
+    default: return false;
+    }
+}
+
+/* Statistics and workspaces stay f32. */
+static int narrow_outputs(const leati_node *node) {
+    switch (node->op) {
+    case LEATI_OP_BATCH_NORM:
+    case LEATI_OP_GROUP_NORM: return 1;
+    case LEATI_OP_RNN: return 3;
+    default: return node->output_count;
+    }
+}
+
+static void mark_outputs(leati_graph *graph, const leati_node *node) {
+    bool all = moves(node->op), any = false;
+    for (int i = 0; i < node->input_count; ++i) {
+        if (node->inputs[i] < 0) continue;
+        all = all && leati_graph_value(graph, node->inputs[i])->exact;
+        any = any || leati_graph_value(graph, node->inputs[i])->narrow;
+    }
+    if (all) {
+        leati_graph_set_exact(graph, node->outputs[0]);
+        return;
+    }
+    bool view = leati_op_row_of(node->op)->flags & LEATI_OP_VIEW;
+    for (int i = 0; (view ? any : graph->narrow) && i < narrow_outputs(node); ++i)
+        leati_graph_make_narrow(graph, node->outputs[i]);
+}
+
 leati_value leati_graph_node(leati_graph *graph, leati_op op, const leati_attrs *attrs, int input_count,
                              const leati_value *inputs, leati_value *outputs) {
     const leati_op_row *row = leati_op_row_of(op);
@@ -228,6 +300,7 @@ leati_value leati_graph_node(leati_graph *graph, leati_op op, const leati_attrs 
         return LEATI_INVALID;
     }
     if (!own(&graph->nodes, node)) return fail_memory(graph, "a node");
+    mark_outputs(graph, node);
     for (int i = 0; outputs && i < row->outputs; ++i) outputs[i] = node->outputs[i];
     return row->outputs ? node->outputs[0] : LEATI_NONE;
 }

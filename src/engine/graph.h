@@ -49,6 +49,8 @@ typedef struct leati_value_info {
     } where;
     int32_t producer; /* node, or -1 */
     bool output;      /* must be readable after the run */
+    bool narrow;      /* f32 whose numbers the plan may keep as bf16 (engine/narrow.c) */
+    bool exact;       /* f32 whose numbers bf16 may not have: whole ones, given as such */
 } leati_value_info;
 
 /* Whether both are states, with bytes in common. */
@@ -80,6 +82,13 @@ leati_value leati_graph_input(leati_graph *graph, int input, const leati_desc *d
 leati_value leati_graph_state(leati_graph *graph, leati_slab slab, size_t offset_bytes,
                               const leati_desc *desc);
 leati_value leati_graph_constant(leati_graph *graph, const leati_desc *desc, const void *data);
+/* While it is on, what ops make is narrow, and as long as that is so, so are gradients by it.  Views of what is narrow are,
+ * always; rearrangements of exact values are exact.  Returns what it was. */
+bool leati_graph_set_narrow(leati_graph *graph, bool on);
+/* value as something narrow: itself where it is narrow or exact, else a copy. */
+leati_value leati_graph_narrowed(leati_graph *graph, leati_value value);
+void leati_graph_set_exact(leati_graph *graph, leati_value value);
+
 /* A node.  outputs (may be NULL) receives all of them; returns the first. */
 leati_value leati_graph_node(leati_graph *graph, leati_op op, const leati_attrs *attrs, int input_count,
                              const leati_value *inputs, leati_value *outputs);

@@ -20,10 +20,14 @@ struct leati_graph {
     leati_owned constants;
     const char *label; /* of the nodes to come */
     int32_t forward;   /* of the nodes to come: the node being differentiated, or -1 */
+    bool narrow;       /* what nodes to come make */
 };
 
 leati_node *leati_graph_node_mutable(leati_graph *graph, int32_t node);
 leati_value_info *leati_graph_value_mutable(leati_graph *graph, leati_value value);
+
+/* Makes a value narrow, and what it is a view of. */
+void leati_graph_make_narrow(leati_graph *graph, leati_value value);
 
 /* Zeroed memory that lives as long as the graph, for a constant; NULL when there is none. */
 void *leati_graph_own_constant(leati_graph *graph, size_t bytes);

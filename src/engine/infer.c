@@ -13,14 +13,14 @@ const char *leati_desc_text(char out[LEATI_DESC_TEXT_BYTES], const leati_desc *d
     }
     char shape[LEATI_DESC_TEXT_BYTES - 16];
     leati_shape_text(shape, sizeof shape, desc->rank, desc->shape);
-    snprintf(out, LEATI_DESC_TEXT_BYTES, "%s %s", shape, leat_dtype_name(desc->dtype));
+    snprintf(out, LEATI_DESC_TEXT_BYTES, "%s %s", shape, leati_dtype_name(desc->dtype));
     return out;
 }
 
 leat_status leati_expect_dtype(const leati_desc *desc, const char *what, leat_dtype dtype, leat_error *err) {
     if (desc->dtype == dtype) return LEAT_OK;
     char text[LEATI_DESC_TEXT_BYTES];
-    return leati_fail(err, LEAT_EDTYPE, "%s: expected %s, got %s", what, leat_dtype_name(dtype),
+    return leati_fail(err, LEAT_EDTYPE, "%s: expected %s, got %s", what, leati_dtype_name(dtype),
                       leati_desc_text(text, desc));
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/ops/rows.h"
+#include "tensor/bfloat16.h"
 
 const leati_op_row *leati_op_row_of(leati_op op) {
     static const leati_op_row *const rows[LEATI_OP_COUNT] = {
@@ -39,6 +40,14 @@ bool leati_eltwise_uses_dst(const leati_eltwise *eltwise) {
     return leati_function_uses_dst(eltwise->function);
 }
 
+size_t leati_dtype_bytes(leat_dtype dtype) {
+    return dtype == LEATI_BF16 ? sizeof(uint16_t) : leat_dtype_bytes(dtype);
+}
+
+const char *leati_dtype_name(leat_dtype dtype) {
+    return dtype == LEATI_BF16 ? "bfloat16" : leat_dtype_name(dtype);
+}
+
 int64_t leati_desc_count(const leati_desc *desc) {
     int64_t count = 1;
     for (int i = 0; i < desc->rank; ++i) count *= desc->shape[i];
@@ -46,7 +55,7 @@ int64_t leati_desc_count(const leati_desc *desc) {
 }
 
 size_t leati_desc_bytes(const leati_desc *desc) {
-    return (size_t)leati_desc_count(desc) * leat_dtype_bytes(desc->dtype);
+    return (size_t)leati_desc_count(desc) * leati_dtype_bytes(desc->dtype);
 }
 
 leati_desc leati_desc_make(leat_dtype dtype, int rank, const int64_t *shape) {

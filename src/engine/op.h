@@ -71,7 +71,7 @@ typedef struct leati_desc {
  *   TRANSPOSE          src -> axes permuted: dst.shape[i] = src.shape[perm[i]]
  *   RESHAPE            src -> the same memory as attrs.shape
  *   REVERSE            src -> the order along attrs.reverse.axis turned round
- *   CAST               src -> attrs.cast.dtype, times attrs.cast.scale for f32
+ *   CAST               src -> attrs.cast.dtype, times attrs.cast.scale for f32 and bf16
  *   COPY               src -> dst
  *   STORE              value, state (written) -> none: state = value.  The op of leati_graph_store
  *   DROPOUT            src -> src * mask / (1 - rate), the mask a function of (run seed, run step, attrs.dropout.stream,
@@ -388,6 +388,10 @@ bool leati_function_uses_dst(leati_function function);
 /* Whether ELTWISE_BWD of it takes dst.  Beside the list's column: RELU without threshold and with a slope of at least 0 does
  * (dst > 0 where x > 0), ELU with a negative scale does not. */
 bool leati_eltwise_uses_dst(const leati_eltwise *eltwise);
+
+/* As leat_dtype_bytes and _name, of LEATI_BF16 (tensor/bfloat16.h) too. */
+size_t leati_dtype_bytes(leat_dtype dtype);
+const char *leati_dtype_name(leat_dtype dtype);
 
 int64_t leati_desc_count(const leati_desc *desc);
 size_t leati_desc_bytes(const leati_desc *desc);

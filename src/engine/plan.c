@@ -172,6 +172,7 @@ static leat_status compile(leati_plan *plan, leat_error *err) {
     LEATI_TRY(arena_reserve_threads(plan->options.arena, plan->options.threads, err));
     LEATI_TRY(make_tables(plan, err));
     leati_plan_need(plan);
+    leati_plan_narrow(plan);
     leati_plan_absorb(plan);
     LEATI_TRY(leati_plan_choose(plan, err));
     LEATI_TRY(leati_plan_fold(plan, err));

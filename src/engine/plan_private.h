@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan from inside: what its passes hand to each other.  In order: need.c (which nodes run), absorb.c (padding),
- * choose.c (kernels) with fuse.c (what they take over), fold.c (what is constant), alias.c (whose memory each value has),
+/* The plan from inside: what its passes hand to each other.  In order: need.c (which nodes run), narrow.c (what is
+ * bf16), absorb.c (padding), choose.c (kernels, widen.c where they know no bf16) with fuse.c (what they take over), fold.c (what is constant), alias.c (whose memory each value has),
  * pack.c (weights that stay packed), place.c (where in the arena), plan.c (arguments, running). */
 #ifndef LEATI_ENGINE_PLAN_PRIVATE_H
 #define LEATI_ENGINE_PLAN_PRIVATE_H
@@ -107,6 +107,9 @@ void leati_plan_need(leati_plan *plan);
 /* Counts again, after nodes were dropped. */
 void leati_plan_count_readers(leati_plan *plan);
 
+/* Makes what is narrow bf16, where it is not to be read after the run. */
+void leati_plan_narrow(leati_plan *plan);
+
 /* Makes padding before and cutting after convolutions part of them. */
 void leati_plan_absorb(leati_plan *plan);
 
@@ -134,6 +137,18 @@ const char *leati_post_text(char out[LEATI_POST_TEXT_BYTES], const leati_attrs *
 leat_status leati_plan_choose(leati_plan *plan, leat_error *err);
 /* Finds one for the views and stores that remain. */
 leat_status leati_plan_choose_rest(leati_plan *plan, leat_error *err);
+
+/* Whether a tensor of the task is bf16; the same task with f32 in their place. */
+bool leati_task_is_narrow(const leati_task *task);
+void leati_task_widen(const leati_task *task, leati_desc *inputs, leati_desc *outputs);
+/* Makes of *kernel, which serves the widened task, one that serves the task: what is bf16 passes through scratch. */
+leat_status leati_plan_widened(const leati_plan *plan, const leati_task *task, leati_kernel *kernel,
+                               leat_error *err);
+/* The kernel inside of such a one; else itself. */
+const leati_kernel *leati_kernel_inside(const leati_kernel *kernel);
+/* Asks one backend.  kernel->run stays NULL where all of its implementations refuse. */
+leat_status leati_plan_ask(const leati_backend *backend, const leati_task *task, leati_kernel *kernel,
+                           leati_text *declined, leat_error *err);
 
 /* Computes at once what depends on constants alone, where it is small. */
 leat_status leati_plan_fold(leati_plan *plan, leat_error *err);

@@ -232,7 +232,11 @@ static void copy_node(sweep *s, int32_t n) {
     graph->label = node->label;
     s->order[s->ordered++] = leati_graph_node_count(graph);
     leati_graph_node(graph, node->op, &node->attrs, node->input_count, inputs, outputs);
-    for (int i = 0; i < node->output_count; ++i) s->values[node->outputs[i]].stand_in = outputs[i];
+    for (int i = 0; i < node->output_count; ++i) {
+        s->values[node->outputs[i]].stand_in = outputs[i];
+        if (outputs[i] >= 0 && leati_graph_value(graph, node->outputs[i])->narrow)
+            leati_graph_make_narrow(graph, outputs[i]);
+    }
 }
 
 /* Puts in front of a gradient's node the copies of the segments that it reads of, unless they were made. */

@@ -233,7 +233,7 @@ static leat_status compile_with(stand *b, const leati_backend *const *backends, 
 }
 
 static void refusals_are_told(void **state) {
-    static const leati_implementation refusing[] = {{LEATI_OP_ELTWISE, refuse, 0}};
+    static const leati_implementation refusing[] = {{LEATI_OP_ELTWISE, refuse, 0, false}};
     static const leati_backend nobody = {.name = "nobody", .implementations = refusing, .count = 1};
     stand *b = *state;
     leat_error err = {0};
@@ -253,7 +253,7 @@ static void refusals_are_told(void **state) {
 }
 
 static void a_backend_that_fails_ends_the_compilation(void **state) {
-    static const leati_implementation failing[] = {{LEATI_OP_ELTWISE, break_down, 0}};
+    static const leati_implementation failing[] = {{LEATI_OP_ELTWISE, break_down, 0, false}};
     static const leati_backend broken = {.name = "broken", .implementations = failing, .count = 1};
     stand *b = *state;
     leat_error err = {0};
@@ -289,7 +289,7 @@ static leat_status accept_failing(const leati_task *task, leati_kernel *kernel, 
 }
 
 static void a_kernel_that_fails_is_named(void **state) {
-    static const leati_implementation failing[] = {{LEATI_OP_ELTWISE, accept_failing, 0}};
+    static const leati_implementation failing[] = {{LEATI_OP_ELTWISE, accept_failing, 0, false}};
     static const leati_backend hot = {.name = "hot", .implementations = failing, .count = 1};
     stand *b = *state;
     leat_error err = {0};

@@ -14,6 +14,10 @@
 #include "engine/build.h"
 #include "engine/plan.h"
 #include "leat/rng.h"
+#include "tensor/bfloat16.h"
+
+/* Half a unit of the last of eight digits, here and in what it was computed from. */
+#define BF16_TOLERANCE 0.015
 
 /* A case with its data. */
 typedef struct subject {
@@ -151,35 +155,54 @@ static void add_gradients(const subject *s, leati_graph *g, const leati_value *i
     }
 }
 
-static void trial_init(trial *t, subject *s, const leati_backend *backend, int threads, bool gradients) {
-    const leati_backend *const backends[] = {backend, &leati_backend_ref, NULL};
+/* How a trial is made. */
+typedef struct manner {
+    const leati_backend *backend;
+    int threads;
+    bool gradients, narrow; /* narrow: all that may be is bf16 */
+} manner;
+
+static leati_value make_input(const subject *s, leati_graph *g, int i, size_t state_offset) {
+    const op_input *input = &s->c->inputs[i];
+    if (input->desc.rank < 0) return LEATI_NONE;
+    if (is_written(s, i)) return leati_graph_state(g, LEATI_SLAB_SLOT0, state_offset, &input->desc);
+    return leati_graph_input(g, i, &input->desc);
+}
+
+/* Of something that is kept, which is never bf16. */
+static leati_value as_kept(leati_graph *g, leati_value value) {
+    if (leati_graph_value(g, value)->narrow)
+        value = leati_graph_node(g, LEATI_OP_COPY, NULL, 1, &value, NULL);
+    leati_graph_keep(g, value);
+    return value;
+}
+
+static void trial_init(trial *t, subject *s, const manner *m) {
+    const leati_backend *const backends[] = {m->backend, &leati_backend_ref, NULL};
     leat_error err = {0};
     leati_graph *g;
-    leati_value inputs[OP_MAX_INPUTS];
+    leati_value inputs[OP_MAX_INPUTS], read[OP_MAX_INPUTS];
     size_t used = 0;
     *t = (trial){0};
     assert_int_equal(leati_graph_create(&g, &err), LEAT_OK);
     assert_int_equal(leati_arena_create(&t->arena, &err), LEAT_OK);
     for (int i = 0; i < s->c->input_count; ++i) {
-        const leati_desc *desc = &s->c->inputs[i].desc;
         t->state_offset[i] = used;
-        if (desc->rank < 0)
-            inputs[i] = LEATI_NONE;
-        else if (is_written(s, i))
-            inputs[i] = leati_graph_state(g, LEATI_SLAB_SLOT0, used, desc);
-        else
-            inputs[i] = leati_graph_input(g, i, desc);
-        if (is_written(s, i) && desc->rank >= 0) used += leati_align(leati_desc_bytes(desc));
+        inputs[i] = make_input(s, g, i, used);
+        read[i] = m->narrow && !is_written(s, i) ? leati_graph_narrowed(g, inputs[i]) : inputs[i];
+        if (is_written(s, i) && inputs[i] >= 0) used += leati_align(leati_desc_bytes(&s->c->inputs[i].desc));
     }
     t->states = allocate(used);
-    leati_graph_node(g, s->c->op, &s->c->attrs, s->c->input_count, inputs, t->outputs);
+    leati_graph_set_narrow(g, m->narrow);
+    leati_graph_node(g, s->c->op, &s->c->attrs, s->c->input_count, read, t->outputs);
     if (s->c->then) t->outputs[0] = leati_eltwise_of(g, t->outputs[0], *s->c->then);
+    leati_graph_set_narrow(g, false);
     if (leati_graph_check(g, &err) != LEAT_OK) fail_msg("%s: %s", s->c->name, err.message);
-    learn_outputs(s, g, t);
     for (int k = 0; k < s->row->outputs; ++k)
-        if (is_compared(s, k)) leati_graph_keep(g, t->outputs[k]);
-    if (gradients && s->row->gradient) add_gradients(s, g, inputs, t);
-    leati_plan_options options = {.threads = threads, .backends = backends, .arena = t->arena};
+        if (is_compared(s, k)) t->outputs[k] = as_kept(g, t->outputs[k]);
+    learn_outputs(s, g, t);
+    if (m->gradients && s->row->gradient) add_gradients(s, g, inputs, t);
+    leati_plan_options options = {.threads = m->threads, .backends = backends, .arena = t->arena};
     options.slabs[LEATI_SLAB_SLOT0] = t->states;
     if (leati_plan_create(&t->plan, &g, &options, &err) != LEAT_OK)
         fail_msg("%s: %s", s->c->name, err.message);
@@ -235,8 +258,7 @@ static void compare(const trial *t, const subject *s, const char *what, const fl
 }
 
 /* Outputs, written states and gradients of one trial against another's. */
-static void compare_trials(const trial *got, const trial *expected, const subject *s) {
-    double tolerance = s->c->tolerance > 0 ? s->c->tolerance : 1e-5;
+static void compare_trials(const trial *got, const trial *expected, const subject *s, double tolerance) {
     char what[32];
     for (int k = 0; k < s->row->outputs; ++k) {
         if (!is_compared(s, k)) continue;
@@ -257,7 +279,8 @@ static void compare_trials(const trial *got, const trial *expected, const subjec
                     tolerance);
         if (is_differentiated(s, i))
             compare(got, s, what, leati_plan_output(got->plan, got->gradients[i]).data,
-                    leati_plan_output(expected->plan, expected->gradients[i]).data, count, 10 * tolerance);
+                    leati_plan_output(expected->plan, expected->gradients[i]).data, count,
+                    tolerance < BF16_TOLERANCE ? 10 * tolerance : tolerance);
     }
 }
 
@@ -298,19 +321,44 @@ void op_check(const op_case *c, const leati_backend *backend, int threads) {
     subject s;
     trial t, reference, forward;
     subject_init(&s, c);
-    trial_init(&t, &s, backend, threads, true);
+    trial_init(&t, &s, &(manner){.backend = backend, .threads = threads, .gradients = true});
     trial_run(&t, &s);
     if (backend != &leati_backend_ref) {
-        trial_init(&reference, &s, &leati_backend_ref, 1, true);
+        trial_init(&reference, &s, &(manner){.backend = &leati_backend_ref, .threads = 1, .gradients = true});
         trial_run(&reference, &s);
-        compare_trials(&t, &reference, &s);
+        compare_trials(&t, &reference, &s, c->tolerance > 0 ? c->tolerance : 1e-5);
         trial_fini(&reference);
     }
     if (s.row->gradient && !c->bends) {
-        trial_init(&forward, &s, &leati_backend_ref, 1, false);
+        trial_init(&forward, &s, &(manner){.backend = &leati_backend_ref, .threads = 1});
         check_differences(&t, &forward, &s);
         trial_fini(&forward);
     }
+    trial_fini(&t);
+    subject_fini(&s);
+}
+
+/* Inputs that bf16 has, so that only what is computed is rounded. */
+static void round_inputs(const subject *s) {
+    for (int i = 0; i < s->c->input_count; ++i) {
+        float *x = s->data[i];
+        if (!x || s->c->inputs[i].desc.dtype != LEAT_F32 || is_written(s, i)) continue;
+        for (int64_t k = 0; k < leati_desc_count(&s->c->inputs[i].desc); ++k)
+            x[k] = leati_bfloat16_to_float(leati_bfloat16_of_float(x[k]));
+    }
+}
+
+void op_check_narrow(const op_case *c, const leati_backend *backend, int threads) {
+    subject s;
+    trial t, reference;
+    subject_init(&s, c);
+    round_inputs(&s);
+    trial_init(&t, &s, &(manner){.backend = backend, .threads = threads, .gradients = true, .narrow = true});
+    trial_run(&t, &s);
+    trial_init(&reference, &s, &(manner){.backend = &leati_backend_ref, .threads = 1, .gradients = true});
+    trial_run(&reference, &s);
+    compare_trials(&t, &reference, &s, BF16_TOLERANCE);
+    trial_fini(&reference);
     trial_fini(&t);
     subject_fini(&s);
 }

@@ -88,5 +88,7 @@ OP_FAMILY_LIST(OP_FAMILY_DECLARED)
 /* Fails the cmocka test that it is called from where `backend` (tried first, ref serves what it refuses) does not agree
  * with ref or with differences.  threads: to compute with. */
 void op_check(const op_case *c, const leati_backend *backend, int threads);
+/* The same with bf16 wherever the engine may have it, against ref in f32. */
+void op_check_narrow(const op_case *c, const leati_backend *backend, int threads);
 
 #endif

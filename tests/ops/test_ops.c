@@ -19,7 +19,7 @@ static const leati_backend *const backends[] = {
     &leati_backend_onednn,
 #endif
 };
-enum { backend_count = sizeof backends / sizeof *backends, most_tests = 2048 };
+enum { backend_count = sizeof backends / sizeof *backends, most_tests = 4096 };
 
 typedef struct assignment {
     char name[128];
@@ -30,6 +30,11 @@ typedef struct assignment {
 static void check(void **state) {
     const assignment *a = *state;
     op_check(a->c, a->backend, a->backend == &leati_backend_ref ? 1 : 2);
+}
+
+static void check_narrow(void **state) {
+    const assignment *a = *state;
+    op_check_narrow(a->c, a->backend, a->backend == &leati_backend_ref ? 1 : 2);
 }
 
 /* ---- What there must be ---- */
@@ -105,12 +110,15 @@ int main(int argc, char **argv) {
     size_t count = 0;
     for (size_t f = 0; f < sizeof families / sizeof *families; ++f)
         for (const op_case *c = families[f]; c->name; ++c)
-            for (size_t b = 0; b < backend_count && count < most_tests; ++b) {
+            for (size_t b = 0; b < 2 * backend_count && count < most_tests; ++b) {
                 assignment *a = &assignments[count];
-                *a = (assignment){.c = c, .backend = backends[b]};
-                snprintf(a->name, sizeof a->name, "%s: %s", backends[b]->name, c->name);
+                const leati_backend *backend = backends[b / 2];
+                *a = (assignment){.c = c, .backend = backend};
+                snprintf(a->name, sizeof a->name, "%s: %s%s", backend->name, c->name, b % 2 ? ", bf16" : "");
                 if (argc > 1 && !strstr(a->name, argv[1])) continue;
-                tests[count++] = (struct CMUnitTest){.name = a->name, .test_func = check, .initial_state = a};
+                tests[count++] = (struct CMUnitTest){.name = a->name,
+                                                     .test_func = b % 2 ? check_narrow : check,
+                                                     .initial_state = a};
             }
     if (argc == 1 && count + 2 < most_tests) {
         tests[count++] = (struct CMUnitTest)cmocka_unit_test(every_op_has_a_case);

@@ -10,6 +10,7 @@
 #include "backends/ref/ref.h"
 #include "base/memory.h"
 #include "leat/rng.h"
+#include "tensor/bfloat16.h"
 
 /* Runs one op of ref on given memory: inputs, then outputs, in args; descriptions likewise. */
 static void run_op(leati_op op, const leati_attrs *attrs, int inputs, int outputs, const leati_desc *descs,
@@ -158,6 +159,24 @@ static void casts_saturate(void **state) {
     assert_memory_equal(bytes, small, sizeof small);
 }
 
+/* To the nearest, of two as near to the even one; what is too large is infinite, and NaN stays. */
+static void casts_round_to_bfloat16(void **state) {
+    enum { count = 8 };
+    (void)state;
+    float src[count] = {1, -0.0f, 1 + 0x1p-8f, 1 + 0x3p-8f, 1 + 0x1.01p-8f, INFINITY, 3.4e38f, NAN};
+    const uint16_t expected[count - 1] = {0x3f80, 0x8000, 0x3f80, 0x3f82, 0x3f81, 0x7f80, 0x7f80};
+    uint16_t narrow[count];
+    float back[count];
+    leati_attrs to = {.cast = {.dtype = LEATI_BF16, .scale = 1}},
+                from = {.cast = {.dtype = LEAT_F32, .scale = 2}};
+    leati_desc descs[2] = {vector(LEAT_F32, count), vector(LEATI_BF16, count)};
+    run_op(LEATI_OP_CAST, &to, 1, 1, descs, (void *[]){src, narrow}, 0);
+    assert_memory_equal(narrow, expected, sizeof expected);
+    leati_desc reversed[2] = {descs[1], descs[0]};
+    run_op(LEATI_OP_CAST, &from, 1, 1, reversed, (void *[]){narrow, back}, 0);
+    assert_true(back[0] == 2 && back[1] == 0 && back[3] == 2 + 0x4p-7f && isinf(back[5]) && isnan(back[7]));
+}
+
 /* The rate is kept, elements are scaled, the mask is the step's, and element e does not depend on the shape. */
 static void masks_of_dropout(void **state) {
     (void)state;
@@ -285,8 +304,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(functions_against_libm), cmocka_unit_test(functions_keep_nan),
         cmocka_unit_test(softmax_of_far_logits),  cmocka_unit_test(classes_at_their_limits),
-        cmocka_unit_test(casts_saturate),         cmocka_unit_test(masks_of_dropout),
-        cmocka_unit_test(updates_against_keras),
+        cmocka_unit_test(casts_saturate),         cmocka_unit_test(casts_round_to_bfloat16),
+        cmocka_unit_test(masks_of_dropout),       cmocka_unit_test(updates_against_keras),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,8 @@ static const leati_implementation implementations[] = {
      : (op) == LEATI_OP_MATMUL ? LEATI_POST_ADD | LEATI_POST_FUNCTION                                        \
      : (op) == LEATI_OP_BINARY ? LEATI_POST_FUNCTION                                                         \
                                : 0)
-#define IMPLEMENTATION(upper, lower) {LEATI_OP_##upper, leati_native_##lower, FUSES(LEATI_OP_##upper)},
+#define IMPLEMENTATION(upper, lower)                                                                         \
+    {LEATI_OP_##upper, leati_native_##lower, FUSES(LEATI_OP_##upper), LEATI_OP_##upper == LEATI_OP_CAST},
     LEATI_NATIVE_LIST(IMPLEMENTATION)
 #undef IMPLEMENTATION
 #undef FUSES

@@ -9,6 +9,7 @@
 #include "backends/native/function_body.h"
 #include "backends/native/isa.h"
 #include "engine/random.h"
+#include "tensor/bfloat16.h"
 
 /* Runs EXPRESSION of x = in[0] into out[0]; the switch over functions stands outside of the loop that way. */
 #define MAP(EXPRESSION)                                                                                      \
@@ -277,23 +278,37 @@ static void random_normal(const leati_range_job *job, int64_t first, int64_t las
     }
 }
 
-#define CAST(type)                                                                                           \
+#define CAST(type, to, READ, WRITE)                                                                          \
     {                                                                                                        \
         const type *restrict from = (const type *)(const void *)job->in[0];                                  \
-        for (int64_t i = first; i < last; i++) to[i] = (float)from[i] * scale;                               \
+        for (int64_t i = first; i < last; i++) (to)[i] = WRITE(READ(from[i]) * scale);                       \
         return;                                                                                              \
     }
+#define CASTS(to, WRITE)                                                                                     \
+    if (job->dtype == LEATI_BF16) CAST(uint16_t, to, leati_bfloat16_to_float, WRITE)                         \
+    switch (job->dtype) {                                                                                    \
+    case LEAT_F32: CAST(float, to, (float), WRITE)                                                           \
+    case LEAT_F64: CAST(double, to, (float), WRITE)                                                          \
+    case LEAT_I32: CAST(int32_t, to, (float), WRITE)                                                         \
+    case LEAT_I64: CAST(int64_t, to, (float), WRITE)                                                         \
+    case LEAT_U8: CAST(uint8_t, to, (float), WRITE)                                                          \
+    }
+
+static void cast_to_float(const leati_range_job *job, int64_t first, int64_t last) {
+    float *restrict to = job->out[0], scale = job->attrs->cast.scale;
+    CASTS(to, (float))
+}
+
+static void cast_to_bfloat16(const leati_range_job *job, int64_t first, int64_t last) {
+    uint16_t *restrict to = (uint16_t *)(void *)job->out[0];
+    float scale = job->attrs->cast.scale;
+    CASTS(to, leati_bfloat16_of_float)
+}
 
 static void cast(const leati_range_job *job, int64_t first, int64_t last) {
-    float *restrict to = job->out[0], scale = job->attrs->cast.scale;
-    switch (job->dtype) {
-    case LEAT_F32: CAST(float)
-    case LEAT_F64: CAST(double)
-    case LEAT_I32: CAST(int32_t)
-    case LEAT_I64: CAST(int64_t)
-    case LEAT_U8: CAST(uint8_t)
-    }
+    (job->attrs->cast.dtype == LEATI_BF16 ? cast_to_bfloat16 : cast_to_float)(job, first, last);
 }
+#undef CASTS
 #undef CAST
 
 /* The formulas stand in engine/ops/update.c.  in: scalars, g; out: p, slots. */

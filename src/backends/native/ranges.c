@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "tensor/bfloat16.h"
 
 #define THREAD_BYTES 1048576 /* that each thread must have to move, 25 us or more */
 #define POOL_TAPS    128
@@ -94,7 +95,7 @@ leat_status leati_native_eltwise_bwd(const leati_task *task, leati_kernel *kerne
 
 leat_status leati_native_cast(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     leati_range_state *s;
-    if (task->attrs->cast.dtype != LEAT_F32) {
+    if (task->attrs->cast.dtype != LEAT_F32 && task->attrs->cast.dtype != LEATI_BF16) {
         snprintf(why, LEATI_REASON_BYTES, "to %s", leat_dtype_name(task->attrs->cast.dtype));
         return LEAT_OK;
     }

@@ -5,15 +5,15 @@
 #include "backends/onednn/ops.h"
 
 static const leati_implementation implementations[] = {
-    {LEATI_OP_MATMUL, leati_onednn_matmul, LEATI_POST_ADD | LEATI_POST_FUNCTION},
-    {LEATI_OP_CONV, leati_onednn_conv, LEATI_POST_NORM | LEATI_POST_ADD | LEATI_POST_FUNCTION},
-    {LEATI_OP_CONV_BWD_DATA, leati_onednn_conv_bwd_data, 0},
-    {LEATI_OP_CONV_BWD_WEIGHTS, leati_onednn_conv_bwd_weights, 0},
-    {LEATI_OP_POOLING, leati_onednn_pooling, 0},
-    {LEATI_OP_POOLING_BWD, leati_onednn_pooling_bwd, 0},
-    {LEATI_OP_BATCH_NORM, leati_onednn_batch_norm, LEATI_POST_FUNCTION},
-    {LEATI_OP_BATCH_NORM_APPLY, leati_onednn_batch_norm_apply, LEATI_POST_FUNCTION},
-    {LEATI_OP_BATCH_NORM_BWD, leati_onednn_batch_norm_bwd, 0},
+    {LEATI_OP_MATMUL, leati_onednn_matmul, LEATI_POST_ADD | LEATI_POST_FUNCTION, true},
+    {LEATI_OP_CONV, leati_onednn_conv, LEATI_POST_NORM | LEATI_POST_ADD | LEATI_POST_FUNCTION, true},
+    {LEATI_OP_CONV_BWD_DATA, leati_onednn_conv_bwd_data, 0, true},
+    {LEATI_OP_CONV_BWD_WEIGHTS, leati_onednn_conv_bwd_weights, 0, true},
+    {LEATI_OP_POOLING, leati_onednn_pooling, 0, false},
+    {LEATI_OP_POOLING_BWD, leati_onednn_pooling_bwd, 0, false},
+    {LEATI_OP_BATCH_NORM, leati_onednn_batch_norm, LEATI_POST_FUNCTION, false},
+    {LEATI_OP_BATCH_NORM_APPLY, leati_onednn_batch_norm_apply, LEATI_POST_FUNCTION, false},
+    {LEATI_OP_BATCH_NORM_BWD, leati_onednn_batch_norm_bwd, 0, false},
 };
 
 const leati_backend leati_backend_onednn = {

@@ -11,13 +11,15 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { SRC, WEIGHTS, WEIGHTS_ANY, BIAS, DST, SRC_BLOCKED, DST_BLOCKED, MDS };
+enum { SRC, WEIGHTS, WEIGHTS_ANY, WEIGHTS_HINT, BIAS, DST, SRC_BLOCKED, DST_BLOCKED, MDS };
 
 typedef struct conv {
     leati_geometry g;
     leati_dnnl_window w;
     leati_own_md md[MDS];
     leati_conv_mds any; /* what oneDNN is asked for */
+    /* Of the images; of the weights as they lie, and as oneDNN is to have them. */
+    dnnl_data_type_t src, dst, given, wanted;
     bool bias;
     dnnl_primitive_desc_t hint, pd;
 } conv;
@@ -33,10 +35,14 @@ static leat_status make_mds(conv *c, leat_error *err) {
     dims[rank++] = g->channels / g->groups;
     for (int i = 0; i < spatial; i++) dims[rank++] = c->w.kernel[i];
     dnnl_format_tag_t tag = g->groups > 1 ? grouped[spatial - 1] : plain[spatial - 1];
-    LEATI_DNNL_TRY(leati_image_md(&c->md[SRC], spatial, g->batch, g->channels, g->in), "image description");
-    LEATI_DNNL_TRY(leati_image_md(&c->md[DST], spatial, g->batch, g->filters, g->out), "image description");
-    LEATI_DNNL_TRY(leati_md_init(&c->md[WEIGHTS], rank, dims, tag), "weights description");
-    LEATI_DNNL_TRY(leati_md_init(&c->md[WEIGHTS_ANY], rank, dims, dnnl_format_tag_any),
+    LEATI_DNNL_TRY(leati_image_md(&c->md[SRC], spatial, g->batch, g->channels, g->in, c->src),
+                   "image description");
+    LEATI_DNNL_TRY(leati_image_md(&c->md[DST], spatial, g->batch, g->filters, g->out, c->dst),
+                   "image description");
+    LEATI_DNNL_TRY(leati_md_init_as(&c->md[WEIGHTS], rank, dims, c->given, tag), "weights description");
+    LEATI_DNNL_TRY(leati_md_init_as(&c->md[WEIGHTS_ANY], rank, dims, c->wanted, dnnl_format_tag_any),
+                   "weights description");
+    LEATI_DNNL_TRY(leati_md_init_as(&c->md[WEIGHTS_HINT], rank, dims, c->src, dnnl_format_tag_any),
                    "weights description");
     LEATI_DNNL_TRY(leati_md_init(&c->md[BIAS], 1, filters, dnnl_a), "bias description");
     c->any = (leati_conv_mds){.src = leati_md_of(&c->md[SRC]),
@@ -52,8 +58,10 @@ static leat_status make_mds(conv *c, leat_error *err) {
 
 static dnnl_status_t describe(conv *c, leati_session *s, dnnl_prop_kind_t prop) {
     dnnl_status_t status = dnnl_success;
+    leati_conv_mds hint = c->any;
+    hint.weights = leati_md_of(&c->md[WEIGHTS_HINT]);
     if (prop == dnnl_backward_data || prop == dnnl_backward_weights)
-        status = leati_pd_conv(&c->hint, s->engine, dnnl_forward_training, &c->any, NULL, s->attr);
+        status = leati_pd_conv(&c->hint, s->engine, dnnl_forward_training, &hint, NULL, s->attr);
     return status == dnnl_success ? leati_pd_conv(&c->pd, s->engine, prop, &c->any, c->hint, s->attr)
                                   : status;
 }
@@ -70,7 +78,17 @@ static int axes_of(const leati_geometry *g, int spatial) {
     return spatial == 1 && g->groups > 1 ? 2 : spatial;
 }
 
+/* Products of bf16 are summed in f32, and the gradient by the weights stays that. */
+static void read_types(conv *c, const leati_task *task) {
+    bool data = task->op == LEATI_OP_CONV_BWD_DATA, weights = task->op == LEATI_OP_CONV_BWD_WEIGHTS;
+    c->src = leati_dnnl_type(data ? &task->outputs[0] : &task->inputs[0]);
+    c->dst = leati_dnnl_type(data ? &task->inputs[0] : weights ? &task->inputs[1] : &task->outputs[0]);
+    c->given = leati_dnnl_type(weights ? &task->outputs[0] : &task->inputs[1]);
+    c->wanted = weights ? c->given : data ? c->dst : c->src;
+}
+
 static leat_status read_task(conv *c, const leati_task *task, leat_error *err) {
+    read_types(c, task);
     LEATI_TRY(leati_conv_geometry(&c->g, task->op, task->attrs, task->inputs, err));
     c->w = leati_dnnl_window_of(&c->g, axes_of(&c->g, task->attrs->conv.window.spatial));
     return make_mds(c, err);
@@ -147,9 +165,9 @@ static void set_key(const conv *c, const leati_task *task, leati_kernel *kernel,
     bool norm = task->attrs->post.kinds & LEATI_POST_NORM;
     const void *own = leati_md_blocking_of(wanted, &b) ? NULL : kernel->state;
     const char *layout = strstr(kernel->layout, "weights");
-    snprintf(kernel->pack_key, sizeof kernel->pack_key, "%s %p %lldx%lld/%lld%s%.9g", layout ? layout : "",
-             own, (long long)c->g.channels, (long long)c->g.filters, (long long)c->g.groups,
-             norm ? " norm " : " ", (double)(norm ? task->attrs->post.epsilon : 0));
+    snprintf(kernel->pack_key, sizeof kernel->pack_key, "%s%s %p %lldx%lld/%lld%s%.9g", layout ? layout : "",
+             c->wanted == dnnl_bf16 ? " bf16" : "", own, (long long)c->g.channels, (long long)c->g.filters,
+             (long long)c->g.groups, norm ? " norm " : " ", (double)(norm ? task->attrs->post.epsilon : 0));
     kernel->pack_inputs = 1u << 1;
     if (!norm) return;
     for (int i = 2; i <= leati_own_inputs(task) + LEATI_POST_VARIANCE; i++) kernel->pack_inputs |= 1u << i;
@@ -283,19 +301,34 @@ static int threads_for(const leati_task *task, const leati_desc *dst, const leat
     return leati_threads_for(task, operations, sums);
 }
 
+/* Whether weights (spatial..., channels, filters) have more than one place. */
+static bool has_taps(const leati_desc *weights) {
+    int64_t taps = 1;
+    for (int i = 0; i + 2 < weights->rank; i++) taps *= weights->shape[i];
+    return taps > 1;
+}
+
 leat_status leati_onednn_conv(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    uint32_t weights = task->attrs->post.kinds & LEATI_POST_NORM ? 0 : 1u << 1; /* folded ones are f32 */
+    if (!leati_dnnl_takes(task, 1u, weights | 1u << task->input_count, why)) return LEAT_OK;
     int threads = threads_for(task, &task->outputs[0], &task->inputs[1], false);
     return leati_session_prepare(task, threads, kernel, why, err, forward);
 }
 
 leat_status leati_onednn_conv_bwd_data(const leati_task *task, leati_kernel *kernel, char *why,
                                        leat_error *err) {
+    if (!leati_dnnl_takes(task, 1u | 1u << 2, 1u << 1, why)) return LEAT_OK;
     int threads = threads_for(task, &task->inputs[0], &task->inputs[1], false);
     return leati_session_prepare(task, threads, kernel, why, err, bwd_data);
 }
 
 leat_status leati_onednn_conv_bwd_weights(const leati_task *task, leati_kernel *kernel, char *why,
                                           leat_error *err) {
+    if (!leati_dnnl_takes(task, 3u, 0, why)) return LEAT_OK;
+    if (leati_dnnl_type(&task->inputs[0]) == dnnl_bf16 && has_taps(&task->outputs[0])) {
+        snprintf(why, LEATI_REASON_BYTES, "slow in bfloat16"); /* 8x14x14x256, 3x3: 62 ms, 8 in f32 (Zen 4) */
+        return LEAT_OK;
+    }
     int threads = threads_for(task, &task->inputs[1], &task->outputs[0], true);
     return leati_session_prepare(task, threads, kernel, why, err, bwd_weights);
 }

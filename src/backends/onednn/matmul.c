@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products by oneDNN's matmul, which takes transposed operands as they lie and adds the bias.
  * Layer: backends/onednn. */
+#include <stdio.h>
+
 #include "backends/onednn/ops.h"
 #include "backends/onednn/session.h"
 #include "base/error.h"
 
-enum { A, B, BIAS, DST, MDS };
+enum { A, B, B_WANTED, BIAS, DST, MDS };
 
 /* The last two axes, behind one of all others where there are any. */
 static dnnl_status_t operand(leati_own_md *md, const leati_desc *desc, bool transposed) {
@@ -16,7 +18,22 @@ static dnnl_status_t operand(leati_own_md *md, const leati_desc *desc, bool tran
     dims[rank - 1] = desc->shape[rows + !transposed];
     dnnl_format_tag_t tag = rank == 2 ? dnnl_ab : dnnl_abc;
     if (transposed) tag = rank == 2 ? dnnl_ba : dnnl_acb;
-    return leati_md_init(md, rank, dims, tag);
+    return leati_md_init_as(md, rank, dims, leati_dnnl_type(desc), tag);
+}
+
+/* Weights are f32 beside rows that are bf16: the product is to have them as bf16, in a layout of its own. */
+static bool is_rounded(const leati_task *task) {
+    return leati_dnnl_type(&task->inputs[0]) != leati_dnnl_type(&task->inputs[1]);
+}
+
+static dnnl_status_t wanted_operand(leati_own_md *md, const leati_desc *desc, bool transposed) {
+    leati_own_md plain = {0};
+    leati_md_blocking b;
+    dnnl_status_t status = operand(&plain, desc, transposed);
+    if (status == dnnl_success && leati_md_blocking_of(leati_md_of(&plain), &b))
+        status = leati_md_init_as(md, b.rank, b.dims, dnnl_bf16, dnnl_format_tag_any);
+    leati_md_fini(&plain);
+    return status;
 }
 
 static leat_status make_mds(leati_own_md *md, const leati_task *task, leat_error *err) {
@@ -26,22 +43,42 @@ static leat_status make_mds(leati_own_md *md, const leati_task *task, leat_error
     bias.shape[bias.rank - 1] = dst->shape[dst->rank - 1];
     LEATI_DNNL_TRY(operand(&md[A], &task->inputs[0], task->attrs->matmul.transpose_a), "operand description");
     LEATI_DNNL_TRY(operand(&md[B], &task->inputs[1], task->attrs->matmul.transpose_b), "operand description");
+    if (is_rounded(task))
+        LEATI_DNNL_TRY(wanted_operand(&md[B_WANTED], &task->inputs[1], task->attrs->matmul.transpose_b),
+                       "operand description");
     LEATI_DNNL_TRY(operand(&md[BIAS], &bias, false), "bias description");
     LEATI_DNNL_TRY(operand(&md[DST], dst, false), "product description");
     return LEAT_OK;
 }
 
+/* Operand b as the primitive reads it. */
+static leat_status add_weights(leati_session *s, const leati_task *task, leati_kernel *kernel,
+                               leati_own_md *md, dnnl_primitive_desc_t pd, int *out, leat_error *err) {
+    leati_md plain = leati_md_of(&md[B]), wanted = leati_pd_md(pd, dnnl_query_weights_md);
+    int given = 0;
+    LEATI_TRY(leati_session_argument(s, plain, 1, &given, err));
+    *out = given;
+    if (!is_rounded(task)) return LEAT_OK;
+    kernel->pack_inputs = 1u << 1;
+    leati_session_layout(kernel, leati_md_of(&md[DST]), wanted);
+    leati_md_blocking b;
+    const void *own = leati_md_blocking_of(wanted, &b) ? NULL : kernel->state;
+    snprintf(kernel->pack_key, sizeof kernel->pack_key, "bf16 %s %p %lld %d", kernel->layout, own,
+             (long long)task->outputs[0].shape[task->outputs[0].rank - 1], task->attrs->matmul.transpose_b);
+    return leati_session_packed(s, kernel, plain, given, wanted, out, err);
+}
+
 static leat_status add_call(leati_session *s, const leati_task *task, leati_kernel *kernel, leati_own_md *md,
                             dnnl_primitive_desc_t pd, bool bias, leat_error *err) {
-    int memory[MDS];
-    for (int i = 0; i < MDS; i++)
-        if (i != BIAS || bias)
-            LEATI_TRY(leati_session_argument(s, leati_md_of(&md[i]), i == DST ? task->input_count : i,
-                                             &memory[i], err));
+    int memory[MDS] = {0};
+    LEATI_TRY(leati_session_argument(s, leati_md_of(&md[A]), 0, &memory[A], err));
+    LEATI_TRY(add_weights(s, task, kernel, md, pd, &memory[B], err));
+    if (bias) LEATI_TRY(leati_session_argument(s, leati_md_of(&md[BIAS]), 2, &memory[BIAS], err));
+    LEATI_TRY(leati_session_argument(s, leati_md_of(&md[DST]), task->input_count, &memory[DST], err));
     leati_dnnl_arg args[5] = {{DNNL_ARG_SRC, memory[A]},
                               {DNNL_ARG_WEIGHTS, memory[B]},
                               {DNNL_ARG_DST, memory[DST]},
-                              {DNNL_ARG_BIAS, bias ? memory[BIAS] : 0}};
+                              {DNNL_ARG_BIAS, memory[BIAS]}};
     int count = bias ? 4 : 3;
     LEATI_TRY(leati_session_addend(s, task, leati_md_of(&md[DST]), args, &count, err));
     return leati_session_call(s, kernel, pd, count, args, true, err);
@@ -57,7 +94,8 @@ static leat_status describe(leati_session *s, const leati_task *task, leati_kern
     if (status == LEAT_OK) status = leati_session_fuse(s, task, leati_md_of(&md[DST]), &fused, why, err);
     if (status == LEAT_OK && fused) {
         dnnl_status_t made =
-            leati_pd_matmul(&pd, s->engine, leati_md_of(&md[A]), leati_md_of(&md[B]),
+            leati_pd_matmul(&pd, s->engine, leati_md_of(&md[A]),
+                            leati_md_of(&md[is_rounded(task) ? B_WANTED : B]),
                             bias ? leati_md_of(&md[BIAS]) : NULL, leati_md_of(&md[DST]), s->attr);
         status = leati_session_accept(made, &pd, why, err);
     }
@@ -68,6 +106,7 @@ static leat_status describe(leati_session *s, const leati_task *task, leati_kern
 }
 
 leat_status leati_onednn_matmul(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    if (!leati_dnnl_takes(task, 1u, 1u << 1 | 1u << task->input_count, why)) return LEAT_OK;
     const leati_desc *a = &task->inputs[0], *dst = &task->outputs[0];
     double depth = (double)a->shape[a->rank - (task->attrs->matmul.transpose_a ? 2 : 1)];
     int threads = leati_threads_for(task, 2 * depth * (double)leati_desc_count(dst), true);

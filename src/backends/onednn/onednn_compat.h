@@ -33,13 +33,18 @@ static inline leati_md leati_md_of(const leati_own_md *own) {
 #endif
 }
 
+static inline dnnl_status_t leati_md_init_as(leati_own_md *own, int rank, const int64_t *dims,
+                                             dnnl_data_type_t type, dnnl_format_tag_t tag) {
+#if LEATI_DNNL3
+    return dnnl_memory_desc_create_with_tag(&own->md, rank, dims, type, tag);
+#else
+    return dnnl_memory_desc_init_by_tag(&own->md, rank, dims, type, tag);
+#endif
+}
+
 static inline dnnl_status_t leati_md_init(leati_own_md *own, int rank, const int64_t *dims,
                                           dnnl_format_tag_t tag) {
-#if LEATI_DNNL3
-    return dnnl_memory_desc_create_with_tag(&own->md, rank, dims, dnnl_f32, tag);
-#else
-    return dnnl_memory_desc_init_by_tag(&own->md, rank, dims, dnnl_f32, tag);
-#endif
+    return leati_md_init_as(own, rank, dims, dnnl_f32, tag);
 }
 
 static inline void leati_md_fini(leati_own_md *own) {

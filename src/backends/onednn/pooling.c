@@ -18,8 +18,10 @@ static leat_status make_pds(pooling *p, leati_session *s, const leati_task *task
     leati_geometry g;
     LEATI_TRY(leati_geometry_make(&g, &task->attrs->pooling.window, &task->inputs[0], err));
     leati_dnnl_window w = leati_dnnl_window_of(&g, task->attrs->pooling.window.spatial);
-    LEATI_DNNL_TRY(leati_image_md(&p->src, w.spatial, g.batch, g.channels, g.in), "image description");
-    LEATI_DNNL_TRY(leati_image_md(&p->dst, w.spatial, g.batch, g.channels, g.out), "image description");
+    LEATI_DNNL_TRY(leati_image_md(&p->src, w.spatial, g.batch, g.channels, g.in, dnnl_f32),
+                   "image description");
+    LEATI_DNNL_TRY(leati_image_md(&p->dst, w.spatial, g.batch, g.channels, g.out, dnnl_f32),
+                   "image description");
     leati_conv_mds mds = {.src = leati_md_of(&p->src),
                           .dst = leati_md_of(&p->dst),
                           .strides = w.strides,

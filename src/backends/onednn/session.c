@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "backends/onednn/openmp.h"
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "tensor/bfloat16.h"
 
 leat_status leati_dnnl_fail(leat_error *err, dnnl_status_t status, const char *what) {
     leat_status code = status == dnnl_out_of_memory ? LEAT_ENOMEM : LEAT_EBACKEND;
@@ -206,6 +208,31 @@ leat_status leati_session_accept(dnnl_status_t status, dnnl_primitive_desc_t *pd
     dnnl_primitive_desc_destroy(*pd);
     *pd = NULL;
     return LEAT_OK;
+}
+
+dnnl_data_type_t leati_dnnl_type(const leati_desc *desc) {
+    return desc->dtype == LEATI_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+static bool is_narrow(const leati_desc *desc) {
+    return desc->rank >= 0 && desc->dtype == LEATI_BF16;
+}
+
+bool leati_dnnl_takes(const leati_task *task, uint32_t must, uint32_t may, char *why) {
+    bool any = false, fits = true;
+    int addend = task->attrs->post.kinds & LEATI_POST_ADD ? leati_own_inputs(task) + LEATI_POST_ADDEND : -1;
+    for (int i = 0; i < task->input_count + task->output_count; ++i) {
+        bool narrow =
+            is_narrow(i < task->input_count ? &task->inputs[i] : &task->outputs[i - task->input_count]);
+        any = any || narrow;
+        if (i == addend)
+            fits = fits && narrow == is_narrow(&task->outputs[0]);
+        else
+            fits = fits && (narrow ? (must | may) >> i & 1u : !(must >> i & 1u));
+    }
+    if (!any || (fits && leati_cpu_has_bfloat16())) return true;
+    snprintf(why, LEATI_REASON_BYTES, fits ? "no arithmetic of bfloat16 on this CPU" : "bfloat16 beside f32");
+    return false;
 }
 
 int leati_threads_for(const leati_task *task, double operations, bool sums) {

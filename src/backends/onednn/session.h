@@ -107,6 +107,12 @@ typedef leat_status (*leati_session_describe)(leati_session *s, const leati_task
 #define LEATI_MANY INFINITY
 int leati_threads_for(const leati_task *task, double operations, bool sums);
 
+/* oneDNN's name for the type of a tensor: f32 or bf16. */
+dnnl_data_type_t leati_dnnl_type(const leati_desc *desc);
+/* Whether a task with bf16 is for oneDNN: this CPU multiplies it, the tensors of `must` (bit i: argument i of the kernel)
+ * are bf16, those of `may` may be, no other is, and an addend is what output 0 is.  Says why not. */
+bool leati_dnnl_takes(const leati_task *task, uint32_t must, uint32_t may, char *why);
+
 /* Puts the addition (of a tensor like dst) and the function of attrs->post into the session's attributes; false, with the
  * reason, where oneDNN has no such function. */
 leat_status leati_session_fuse(leati_session *s, const leati_task *task, leati_md dst, bool *fused, char *why,

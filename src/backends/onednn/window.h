@@ -25,24 +25,25 @@ static inline leati_dnnl_window leati_dnnl_window_of(const leati_geometry *g, in
 }
 
 static inline dnnl_status_t leati_image_md_as(leati_own_md *md, int spatial, int64_t batch, int64_t channels,
-                                              const int64_t size[3], const dnnl_format_tag_t tags[3]) {
+                                              const int64_t size[3], dnnl_data_type_t type,
+                                              const dnnl_format_tag_t tags[3]) {
     dnnl_dims_t dims = {batch, channels};
     for (int i = 0; i < spatial; i++) dims[2 + i] = size[3 - spatial + i];
-    return leati_md_init(md, 2 + spatial, dims, tags[spatial - 1]);
+    return leati_md_init_as(md, 2 + spatial, dims, type, tags[spatial - 1]);
 }
 
 /* (N, C, spatial...) dimensions in memory as (N, spatial..., C), as all of leat keeps them. */
 static inline dnnl_status_t leati_image_md(leati_own_md *md, int spatial, int64_t batch, int64_t channels,
-                                           const int64_t size[3]) {
+                                           const int64_t size[3], dnnl_data_type_t type) {
     static const dnnl_format_tag_t tags[] = {dnnl_nwc, dnnl_nhwc, dnnl_ndhwc};
-    return leati_image_md_as(md, spatial, batch, channels, size, tags);
+    return leati_image_md_as(md, spatial, batch, channels, size, type, tags);
 }
 
-/* The same as (N, C / 8, spatial..., 8). */
+/* The same in f32 as (N, C / 8, spatial..., 8). */
 static inline dnnl_status_t leati_blocked_image_md(leati_own_md *md, int spatial, int64_t batch,
                                                    int64_t channels, const int64_t size[3]) {
     static const dnnl_format_tag_t tags[] = {dnnl_nCw8c, dnnl_nChw8c, dnnl_nCdhw8c};
-    return leati_image_md_as(md, spatial, batch, channels, size, tags);
+    return leati_image_md_as(md, spatial, batch, channels, size, dnnl_f32, tags);
 }
 
 #endif

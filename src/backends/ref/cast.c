@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CAST in plain C.  Numbers that the new type cannot hold become its nearest; NaN becomes 0.  Layer: backends/ref. */
+/* CAST in plain C.  Numbers that the new type cannot hold become its nearest; NaN becomes 0
+ * where that has none.  Layer: backends/ref. */
 #include <math.h>
 
 #include "backends/ref/ref.h"
+#include "tensor/bfloat16.h"
 
 static double read_real(leat_dtype dtype, const void *data, int64_t i) {
+    if (dtype == LEATI_BF16) return (double)leati_bfloat16_to_float(((const uint16_t *)data)[i]);
     switch (dtype) {
     case LEAT_F32: return (double)((const float *)data)[i];
     case LEAT_F64: return ((const double *)data)[i];
@@ -32,6 +35,19 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high) {
     return x < low ? low : x > high ? high : x;
 }
 
+static leat_status run_to_bfloat16(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                                   leat_error *err) {
+    (void)run;
+    (void)err;
+    const leati_ref *ref = leati_ref_of(kernel);
+    leat_dtype from = leati_ref_in(ref, 0)->dtype;
+    int64_t count = leati_desc_count(leati_ref_in(ref, 0));
+    for (int64_t i = 0; i < count; ++i)
+        ((uint16_t *)args[1])[i] =
+            leati_bfloat16_of_float((float)read_real(from, args[0], i) * ref->attrs.cast.scale);
+    return LEAT_OK;
+}
+
 static leat_status run_cast(const leati_kernel *kernel, void *const *args, const leati_run *run,
                             leat_error *err) {
     (void)run;
@@ -55,4 +71,8 @@ static leat_status run_cast(const leati_kernel *kernel, void *const *args, const
     return LEAT_OK;
 }
 
-LEATI_REF_ACCEPTS(cast, run_cast)
+leat_status leati_ref_cast(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    (void)why;
+    return leati_ref_accept(task, kernel, task->attrs->cast.dtype == LEATI_BF16 ? run_to_bfloat16 : run_cast,
+                            err);
+}

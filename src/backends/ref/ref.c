@@ -9,8 +9,9 @@
 #include "base/memory.h"
 
 static const leati_implementation implementations[] = {
-#define FUSES(op)                    ((op) == LEATI_OP_MATMUL || (op) == LEATI_OP_CONV ? LEATI_POST_FUNCTION : 0)
-#define IMPLEMENTATION(upper, lower) {LEATI_OP_##upper, leati_ref_##lower, FUSES(LEATI_OP_##upper)},
+#define FUSES(op) ((op) == LEATI_OP_MATMUL || (op) == LEATI_OP_CONV ? LEATI_POST_FUNCTION : 0)
+#define IMPLEMENTATION(upper, lower)                                                                         \
+    {LEATI_OP_##upper, leati_ref_##lower, FUSES(LEATI_OP_##upper), LEATI_OP_##upper == LEATI_OP_CAST},
     LEATI_OP_LIST(IMPLEMENTATION)
 #undef IMPLEMENTATION
 #undef FUSES

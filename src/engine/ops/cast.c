@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CAST: any type to any other, f32 results times a scale.  Layer: engine. */
+/* CAST: any type to any other, f32 and bf16 results times a scale.  Layer: engine. */
 #include "engine/build.h"
 #include "engine/infer.h"
 #include "engine/ops/rows.h"
@@ -7,7 +7,7 @@
 static leat_status infer_cast(const leati_attrs *attrs, int input_count, const leati_desc *in,
                               leati_desc *out, leat_error *err) {
     (void)input_count;
-    if (leat_dtype_bytes(attrs->cast.dtype) == 0)
+    if (leati_dtype_bytes(attrs->cast.dtype) == 0)
         return leati_fail(err, LEAT_EDTYPE, "data type %d is not known", (int)attrs->cast.dtype);
     out[0] = in[0];
     out[0].dtype = attrs->cast.dtype;
@@ -18,7 +18,9 @@ static void cast_gradient(leati_graph *g, const leati_node *node, const leati_va
                           const bool *wanted, leati_value *diff_inputs) {
     (void)wanted;
     if (leati_graph_desc(g, node->inputs[0])->dtype == LEAT_F32 && node->attrs.cast.dtype == LEAT_F32)
-        diff_inputs[0] = leati_linear(g, diff_outputs[0], node->attrs.cast.scale, 0);
+        diff_inputs[0] = node->attrs.cast.scale == 1
+                             ? diff_outputs[0]
+                             : leati_linear(g, diff_outputs[0], node->attrs.cast.scale, 0);
 }
 
 const leati_op_row leati_op_cast = {.name = "cast",
