@@ -14,11 +14,17 @@
 #define PAGE            LEAT_SOURCE_DIR "/docs/layers.md"
 #define MOST_PAGE_BYTES ((size_t)1 << 20)
 
-/* Gradients that are 0 but for rounding: a bias in front of a BatchNormalization, or of a key, moves nothing.  Such a one is only asked
- * to be as small as Keras's, beside the other gradients of the model. */
-static const char *const cancelling[] = {
-    "batchnorm", "nested_batchnorm", "nested_functional", "groupnorm_instance", "layernorm_axis1", "mha",
-    "gqa"};
+/* Gradients that are 0 but for rounding: a bias in front of a BatchNormalization, or of a key, or one that
+ * all that a Softmax compares have in common, moves nothing.  Such a one is only asked to be as small as Keras's, beside
+ * the other gradients of the model. */
+static const char *const cancelling[] = {"batchnorm",
+                                         "nested_batchnorm",
+                                         "nested_functional",
+                                         "groupnorm_instance",
+                                         "layernorm_axis1",
+                                         "mha",
+                                         "gqa",
+                                         "layer_softmax_rank3_axis1"};
 #define CANCELLED 1e-6
 
 static bool cancels(const char *name) {

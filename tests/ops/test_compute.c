@@ -793,9 +793,11 @@ static void test_rnn_steps_by_hand(void **state) {
 static void test_matmul(void **state) {
     (void)state;
     leat_rng rng = leat_rng_for(6, 0, 0);
-    const int64_t sizes[][3] = {{1, 1, 1},      {1, 64, 128}, {3, 5, 7},      {16, 9, 33},    {64, 128, 10},
-                                {130, 300, 70}, {1, 200, 3},  {1024, 70, 32}, {1280, 33, 64}, {2, 40, 96},
-                                {5, 33, 32},    {7, 9, 64},   {12, 31, 160}};
+    const int64_t sizes[][3] = {{1, 1, 1},      {1, 64, 128},    {3, 5, 7},       {16, 9, 33},
+                                {64, 128, 10},  {130, 300, 70},  {1, 200, 3},     {1024, 70, 32},
+                                {1280, 33, 64}, {2, 40, 96},     {5, 33, 32},     {7, 9, 64},
+                                {12, 31, 160},  {300, 530, 100}, {3, 3000, 2900}, {100, 10, 4},
+                                {40, 3, 900}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int which = 0; which < 8; which++) {
             int64_t m = sizes[i][0], k = sizes[i][1], n = sizes[i][2];

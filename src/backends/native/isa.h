@@ -80,16 +80,6 @@ typedef struct leati_rows_job {
 } leati_rows_job;
 #define LEATI_FEW_ROWS 12
 
-/* c (m, n) = a' b for a (k, m), b (k, n), the rows `first` to `last` - 1 of c, through a buffer of its own. */
-typedef struct leati_outer_job {
-    const float *a;
-    const float *packed; /* b in panels: (n / panel, k, panel) */
-    float *c;
-    int64_t m, n, k, first, last;
-    float *buffer; /* (k, LEATI_OUTER_ROWS) */
-} leati_outer_job;
-#define LEATI_OUTER_ROWS 96
-
 /* A depthwise convolution with one filter a channel, of the samples first to last - 1; its gradient by the source of those
  * samples, or by the weights of the channels first to last - 1. */
 typedef struct leati_depthwise_job {
@@ -118,12 +108,13 @@ typedef struct leati_native_isa {
     int64_t lanes;
     void (*matvec)(const leati_matvec_job *job);
     void (*few_rows)(const leati_rows_job *job);
-    void (*pack_panels)(const float *b, int64_t k, int64_t n, float *packed);
-    void (*outer)(const leati_outer_job *job);
     void (*product)(const leati_product *product);
     /* Columns first to last - 1 of b, rows b_row apart, as panels panel_floats apart; added up into sums (NULL: not). */
     void (*pack_columns)(const float *b, int64_t b_row, int64_t rows, int64_t first, int64_t last,
                          float *packed, int64_t panel_floats, float *sums);
+    /* The same of a matrix whose transpose is b. */
+    void (*pack_turned)(const float *b, int64_t b_row, int64_t rows, int64_t first, int64_t last,
+                        float *packed, int64_t panel_floats);
     void (*winograd_source)(const leati_winograd *job);
     void (*winograd_diff)(const leati_winograd *job);
     void (*winograd_result)(const leati_winograd *job);

@@ -6,7 +6,6 @@
 #include "backends/native/group_norm_body.h"
 #include "backends/native/loops_body.h"
 #include "backends/native/rnn_body.h"
-#include "backends/native/outer_body.h"
 #include "backends/native/reduce_body.h"
 #include "backends/native/resample_body.h"
 #include "backends/native/rows_body.h"
@@ -47,10 +46,9 @@ const leati_native_isa LEATI_ISA = {
     .lanes = LEATI_LANES,
     .matvec = matvec,
     .few_rows = few_rows,
-    .pack_panels = pack_panels,
-    .outer = outer,
     .product = multiply,
     .pack_columns = pack_columns,
+    .pack_turned = pack_turned,
     .winograd_source = winograd_source,
     .winograd_diff = winograd_diff,
     .winograd_result = winograd_result,

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kinds of MATMUL at which libraries are slow.  A single row times a matrix, which is what predicting one sample
- * comes to: a library's call costs more than the product.  A few rows, for which it copies the matrix.  And a wide matrix transposed times another, the gradient by
- * the weights of a layer with many inputs: 9216 inputs, 128 units and 64 samples take oneDNN 2.6 3.2 ms on one Zen 3
- * core, for all its rows lie a power of two apart.  Layer: backends/native. */
+/* MATMUL of one row or a few, whose matrix is read as it lies: packing it would cost as much as the product.
+ * dense.c has the others.  Layer: backends/native. */
 #include <stdio.h>
 
 #include "backends/native/isa.h"
 #include "backends/native/ops.h"
-#include "backends/native/share.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -102,64 +99,6 @@ static bool is_few_rows(const leati_task *task) {
            leati_desc_bytes(&task->inputs[1]) <= MOST_BYTES;
 }
 
-typedef struct outer_state {
-    int64_t m, n, k;
-    const leati_native_isa *isa;
-    int threads;
-} outer_state;
-
-static void outer_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
-    const outer_state *s = kernel->state;
-    float *packed = run->scratch, *buffers = packed + s->k * s->n;
-    int64_t blocks = (s->m + LEATI_OUTER_ROWS - 1) / LEATI_OUTER_ROWS;
-    int64_t last = blocks * (t + 1) / s->threads * LEATI_OUTER_ROWS;
-    leati_outer_job job = {.a = args[0],
-                           .packed = packed,
-                           .c = args[3],
-                           .m = s->m,
-                           .n = s->n,
-                           .k = s->k,
-                           .first = blocks * t / s->threads * LEATI_OUTER_ROWS,
-                           .last = last < s->m ? last : s->m,
-                           .buffer = buffers + t * s->k * LEATI_OUTER_ROWS};
-    s->isa->outer(&job);
-}
-
-/* Scratch: b in panels, then a buffer for each part. */
-static leat_status run_outer(const leati_kernel *kernel, void *const *args, const leati_run *run,
-                             leat_error *err) {
-    const outer_state *s = kernel->state;
-    (void)err;
-    s->isa->pack_panels(args[1], s->k, s->n, run->scratch);
-    leati_share(s->threads, outer_part, kernel, args, run);
-    return LEAT_OK;
-}
-
-static leat_status prepare_outer(const leati_task *task, leati_kernel *kernel, leat_error *err) {
-    outer_state *s = leati_calloc(1, sizeof *s);
-    if (!s) return leati_fail_memory(err, sizeof *s, "a product");
-    *s = (outer_state){.m = task->outputs[0].shape[0],
-                       .n = task->outputs[0].shape[1],
-                       .k = task->inputs[0].shape[0],
-                       .isa = leati_native_isa_of(),
-                       .threads = task->threads};
-    if (2.0 * (double)s->m * (double)s->n * (double)s->k < 3e6) s->threads = 1; /* as backends/onednn does */
-    kernel->scratch_bytes = (size_t)(s->k * (s->n + s->threads * LEATI_OUTER_ROWS)) * sizeof(float);
-    kernel->state = s;
-    kernel->destroy = leati_free;
-    kernel->run = run_outer;
-    snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", s->isa->name);
-    return LEAT_OK;
-}
-
-/* Few samples, so that a buffer of all of them stays in the cache; whole panels of units; rows that are aliases. */
-static bool is_outer(const leati_task *task) {
-    const leati_desc *dst = &task->outputs[0];
-    return task->attrs->matmul.transpose_a && !task->attrs->matmul.transpose_b && !task->attrs->post.kinds &&
-           task->inputs[2].rank < 0 && task->inputs[0].shape[0] <= 512 && dst->shape[0] >= 1024 &&
-           dst->shape[0] % 256 == 0 && dst->shape[1] % leati_native_isa_of()->panel == 0;
-}
-
 leat_status leati_native_matmul(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     if (task->outputs[0].rank > 2) {
         snprintf(why, LEATI_REASON_BYTES, "several matrices");
@@ -169,7 +108,6 @@ leat_status leati_native_matmul(const leati_task *task, leati_kernel *kernel, ch
     if (task->outputs[0].shape[0] == 1 && !adds && leati_desc_bytes(&task->inputs[1]) <= MOST_BYTES)
         return prepare_matvec(task, kernel, err);
     if (is_few_rows(task)) return prepare_rows(task, kernel, err);
-    if (is_outer(task)) return prepare_outer(task, kernel, err);
-    snprintf(why, LEATI_REASON_BYTES, "neither few rows times at most 1 MiB nor a wide matrix transposed");
+    snprintf(why, LEATI_REASON_BYTES, "not few rows times at most 1 MiB");
     return LEAT_OK;
 }

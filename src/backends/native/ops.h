@@ -7,6 +7,7 @@
 
 #define LEATI_NATIVE_LIST(X)                                                                                 \
     X(MATMUL, matmul)                                                                                        \
+    X(MATMUL, dense)                                                                                         \
     X(CONV, conv_winograd)                                                                                   \
     X(CONV, conv_product)                                                                                    \
     X(CONV, conv)                                                                                            \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the convolutions of backends/native hand to the code that is compiled once per instruction set. */
+/* What the products of backends/native hand to the code that is compiled once per instruction set. */
 #ifndef LEATI_BACKENDS_NATIVE_PRODUCT_H
 #define LEATI_BACKENDS_NATIVE_PRODUCT_H
 
 #include "engine/geometry.h"
 
 /* c (rows, columns) = f(a b + from + bias).  Element (i, k) of a is a[i * a_row + k * a_depth].  b lies in panels of
- * isa->panel columns, of which columns is a multiple.  from (NULL: 0), rows from_row apart, may be c. */
+ * isa->panel columns, the last one with zeros behind its columns.  from (NULL: 0), rows from_row apart, may be c. */
 typedef struct leati_product {
     const float *a, *b, *from, *bias;
     float *c;

@@ -4,9 +4,13 @@
 #ifndef LEATI_BACKENDS_NATIVE_PRODUCT_BODY_H
 #define LEATI_BACKENDS_NATIVE_PRODUCT_BODY_H
 
+#include <math.h>
+#include <stdbool.h>
+
 #include "backends/native/function_body.h"
 #include "backends/native/product.h"
 #include "backends/native/tile.h"
+#include "backends/native/turn_body.h"
 
 #define PRODUCT_NEAR (32 * 1024) /* floats of panels that are read from the second cache */
 
@@ -15,55 +19,73 @@ LEATI_INLINE int is_clip(const leati_eltwise *f) {
     return f->function == LEATI_FN_RELU && f->a == 0 && f->c == 0;
 }
 
-/* A tile of p at (row, column). */
-LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t column, const int rows) {
+/* A tile of p at (row, column): so many vectors of a panel. */
+LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t column, const int rows,
+                               const int wide) {
     vf acc[LEATI_ROWS][2];
     int64_t a_row = p->a_row, a_depth = p->a_depth, from_row = p->from_row, c_row = p->c_row;
     const float *a = p->a + row * a_row, *b = p->b + column / LEATI_PANEL * p->b_panel;
     float *c = p->c + row * c_row + column;
     for (int i = 0; i < rows; i++) {
         __builtin_prefetch(c + i * c_row, 1);
-        for (int j = 0; j < 2; j++) acc[i][j] = (vf){0};
+        for (int j = 0; j < wide; j++) acc[i][j] = (vf){0};
     }
 #pragma GCC unroll 4
     for (int64_t k = p->depth; k > 0; k--, a += a_depth, b += LEATI_PANEL) {
-        vf right[2] = {v_load(b), v_load(b + LEATI_LANES)};
+        vf right[2];
+        for (int j = 0; j < wide; j++) right[j] = v_load(b + j * LEATI_LANES);
         for (int i = 0; i < rows; i++) {
             vf left = v_all(a[i * a_row]);
-            for (int j = 0; j < 2; j++) acc[i][j] += left * right[j];
+            for (int j = 0; j < wide; j++) acc[i][j] += left * right[j];
         }
     }
     if (p->bias) {
-        vf bias[2] = {v_load(p->bias + column), v_load(p->bias + column + LEATI_LANES)};
-        for (int i = 0; i < rows; i++)
-            for (int j = 0; j < 2; j++) acc[i][j] += bias[j];
+        for (int j = 0; j < wide; j++) {
+            vf bias = v_load(p->bias + column + j * LEATI_LANES);
+            for (int i = 0; i < rows; i++) acc[i][j] += bias;
+        }
     }
     if (p->from) {
         const float *from = p->from + row * from_row + column;
         for (int i = 0; i < rows; i++)
-            for (int j = 0; j < 2; j++) acc[i][j] += v_load(from + i * from_row + j * LEATI_LANES);
+            for (int j = 0; j < wide; j++) acc[i][j] += v_load(from + i * from_row + j * LEATI_LANES);
     }
     if (p->f && is_clip(p->f)) {
         vf high = v_all(p->f->b);
         for (int i = 0; i < rows; i++)
-            for (int j = 0; j < 2; j++) acc[i][j] = v_min(v_max(acc[i][j], v_all(0)), high);
+            for (int j = 0; j < wide; j++) acc[i][j] = v_min(v_max(acc[i][j], v_all(0)), high);
     }
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < 2; j++) v_store(c + i * c_row + j * LEATI_LANES, acc[i][j]);
+        for (int j = 0; j < wide; j++) v_store(c + i * c_row + j * LEATI_LANES, acc[i][j]);
 }
 
-#define PRODUCT_TILE(rows)                                                                                   \
-    static __attribute__((noinline)) void product_tile_##rows(const leati_product *p, int64_t row,           \
-                                                              int64_t column) {                              \
-        product_tile(p, row, column, rows);                                                                  \
+#define PRODUCT_TILE(rows, wide)                                                                             \
+    static __attribute__((noinline)) void product_tile_##rows##_##wide(const leati_product *p, int64_t row,  \
+                                                                       int64_t column) {                     \
+        product_tile(p, row, column, rows, wide);                                                            \
     }
-PRODUCT_TILE(1)
-PRODUCT_TILE(2)
-PRODUCT_TILE(3)
-PRODUCT_TILE(4)
-PRODUCT_TILE(5)
-PRODUCT_TILE(6)
+PRODUCT_TILE(1, 1)
+PRODUCT_TILE(2, 1)
+PRODUCT_TILE(3, 1)
+PRODUCT_TILE(4, 1)
+PRODUCT_TILE(5, 1)
+PRODUCT_TILE(6, 1)
+PRODUCT_TILE(1, 2)
+PRODUCT_TILE(2, 2)
+PRODUCT_TILE(3, 2)
+PRODUCT_TILE(4, 2)
+PRODUCT_TILE(5, 2)
+PRODUCT_TILE(6, 2)
 #undef PRODUCT_TILE
+
+typedef void (*product_tile_of)(const leati_product *p, int64_t row, int64_t column);
+
+static const product_tile_of product_tiles[2][LEATI_ROWS + 1] = {{NULL, product_tile_1_1, product_tile_2_1,
+                                                                  product_tile_3_1, product_tile_4_1,
+                                                                  product_tile_5_1, product_tile_6_1},
+                                                                 {NULL, product_tile_1_2, product_tile_2_2,
+                                                                  product_tile_3_2, product_tile_4_2,
+                                                                  product_tile_5_2, product_tile_6_2}};
 
 static __attribute__((noinline)) vf function_of(const leati_eltwise *f, vf x) {
     return f_apply(f, x);
@@ -74,40 +96,71 @@ static void product_function(const leati_product *p) {
     for (int64_t i = 0; i < p->rows; i++)
         for (int64_t j = 0; j < p->columns; j += LEATI_LANES) {
             float *c = p->c + i * p->c_row + j;
-            v_store(c, function_of(p->f, v_load(c)));
+            v_store_part(c, function_of(p->f, v_load_part(c, p->columns - j)), p->columns - j);
         }
+}
+
+/* A tile of less than a panel's columns: by way of a buffer. */
+static __attribute__((noinline)) void product_edge(const leati_product *p, int64_t row, int64_t column,
+                                                   int64_t rows) {
+    float edge[LEATI_ROWS * LEATI_PANEL];
+    int64_t left = p->columns - column;
+    leati_product q = {.a = p->a + row * p->a_row,
+                       .a_row = p->a_row,
+                       .a_depth = p->a_depth,
+                       .depth = p->depth,
+                       .b = p->b + column / LEATI_PANEL * p->b_panel,
+                       .c = edge,
+                       .c_row = LEATI_PANEL};
+    product_tiles[left > LEATI_LANES][rows](&q, 0, 0);
+    for (int64_t j = 0; j < left; j += LEATI_LANES) {
+        int64_t count = left - j;
+        vf bias = p->bias ? v_load_part(p->bias + column + j, count) : (vf){0};
+        vf low = v_all(-INFINITY), high = v_all(INFINITY);
+        if (p->f && is_clip(p->f)) low = v_all(0), high = v_all(p->f->b);
+        for (int64_t i = 0; i < rows; i++) {
+            vf x = v_load(edge + i * LEATI_PANEL + j) + bias;
+            if (p->from) x += v_load_part(p->from + (row + i) * p->from_row + column + j, count);
+            v_store_part(p->c + (row + i) * p->c_row + column + j, v_min(v_max(x, low), high), count);
+        }
+    }
+}
+
+/* n rows of columns `column` to `to` - 1. */
+LEATI_INLINE void product_row(const leati_product *p, int64_t row, int64_t n, int64_t column, int64_t to) {
+    for (; column + LEATI_PANEL <= to; column += LEATI_PANEL) product_tiles[1][n](p, row, column);
+    if (column < to) product_edge(p, row, column, n);
 }
 
 /* Panel by panel: it stays in the first cache while the rows go by.  Where all panels stay in the second, row by row: c
  * is written as it lies.  32 rows are 6 6 5 5 5 5, not five times 6 and a 2. */
 static void multiply(const leati_product *p) {
-    static void (*const tiles[])(const leati_product *, int64_t,
-                                 int64_t) = {NULL,           product_tile_1, product_tile_2, product_tile_3,
-                                             product_tile_4, product_tile_5, product_tile_6};
+    bool near = p->a_depth == 1 && p->columns * p->depth <= PRODUCT_NEAR;
     int64_t blocks = (p->rows + LEATI_ROWS - 1) / LEATI_ROWS, size = p->rows / blocks;
     int64_t larger = p->rows % blocks * (size + 1); /* rows in blocks of one more */
-    if (p->a_depth == 1 && p->columns * p->depth <= PRODUCT_NEAR)
+    int64_t step = near ? p->columns : LEATI_PANEL;
+    for (int64_t column = 0; column < p->columns; column += step) {
+        int64_t to = column + step < p->columns ? column + step : p->columns;
         for (int64_t row = 0, n; row < p->rows; row += n) {
             n = size + (row < larger);
-            for (int64_t column = 0; column < p->columns; column += LEATI_PANEL) tiles[n](p, row, column);
+            product_row(p, row, n, column, to);
         }
-    else
-        for (int64_t column = 0; column < p->columns; column += LEATI_PANEL)
-            for (int64_t row = 0, n; row < p->rows; row += n) {
-                n = size + (row < larger);
-                tiles[n](p, row, column);
-            }
+    }
     if (p->f && !is_clip(p->f)) product_function(p);
 }
 
-/* Columns first to last - 1 of b (k, n), rows b_row apart, as panels panel_floats apart: whole panels. */
+/* Columns first to last - 1 of b (k, n), rows b_row apart, as panels panel_floats apart; the last one may have fewer, and
+ * zeros behind them. */
 static void pack_columns(const float *b, int64_t b_row, int64_t k, int64_t first, int64_t last, float *packed,
                          int64_t panel_floats, float *sums) {
     for (int64_t j = first; j < last; j += LEATI_PANEL) {
         float *to = packed + j / LEATI_PANEL * panel_floats;
+        int64_t low = last - j, high = low - LEATI_LANES; /* columns of either half */
         vf sum[2] = {{0}};
         for (int64_t i = 0; i < k; i++, to += LEATI_PANEL) {
-            vf left = v_load(b + i * b_row + j), right = v_load(b + i * b_row + j + LEATI_LANES);
+            const float *from = b + i * b_row + j;
+            vf left = v_load_part(from, low),
+               right = high > 0 ? v_load_part(from + LEATI_LANES, high) : (vf){0};
             v_store(to, left);
             v_store(to + LEATI_LANES, right);
             sum[0] += left;
@@ -116,6 +169,21 @@ static void pack_columns(const float *b, int64_t b_row, int64_t k, int64_t first
         if (!sums) continue;
         v_store(sums + j, v_load(sums + j) + sum[0]);
         v_store(sums + j + LEATI_LANES, v_load(sums + j + LEATI_LANES) + sum[1]);
+    }
+}
+
+/* As pack_columns, of a matrix whose transpose is b (n, k), rows b_row apart. */
+static void pack_turned(const float *b, int64_t b_row, int64_t k, int64_t first, int64_t last, float *packed,
+                        int64_t panel_floats) {
+    for (int64_t j = first; j < last; j += LEATI_LANES) {
+        float *to = packed + j / LEATI_PANEL * panel_floats + j % LEATI_PANEL;
+        int64_t left = last - j, done = left < LEATI_LANES ? 0 : k / LEATI_LANES * LEATI_LANES;
+        const float *from = b + j * b_row;
+        for (int64_t i = 0; i < done; i += LEATI_LANES)
+            turn_square(to + i * LEATI_PANEL, LEATI_PANEL, from + i, b_row);
+        for (int64_t i = done; i < k; i++)
+            for (int64_t x = 0; x < LEATI_LANES; x++)
+                to[i * LEATI_PANEL + x] = x < left ? from[x * b_row + i] : 0;
     }
 }
 

@@ -34,12 +34,28 @@ LEATI_INLINE vf v_all(float x) {
     return x - (vf){0};
 }
 
+#if defined(__AVX512F__) && LEATI_LANES == 16
+LEATI_INLINE __mmask16 v_first(int64_t count) {
+    return (__mmask16)(count > 0 ? (1u << count) - 1 : 0);
+}
+#elif defined(__AVX2__) && LEATI_LANES == 8
+LEATI_INLINE __m256i v_first(int64_t count) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+#endif
+
 /* The first count lanes, at most all; the others are 0. */
 LEATI_INLINE vf v_load_part(const float *from, int64_t count) {
     if (count >= LEATI_LANES) return v_load(from);
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    return (vf)_mm512_maskz_loadu_ps(v_first(count), from);
+#elif defined(__AVX2__) && LEATI_LANES == 8
+    return (vf)_mm256_maskload_ps(from, v_first(count));
+#else
     float lanes[LEATI_LANES] = {0};
     for (int64_t i = 0; i < count; i++) lanes[i] = from[i];
     return v_load(lanes);
+#endif
 }
 
 LEATI_INLINE void v_store_part(float *to, vf x, int64_t count) {
@@ -47,9 +63,15 @@ LEATI_INLINE void v_store_part(float *to, vf x, int64_t count) {
         v_store(to, x);
         return;
     }
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    _mm512_mask_storeu_ps(to, v_first(count), (__m512)x);
+#elif defined(__AVX2__) && LEATI_LANES == 8
+    _mm256_maskstore_ps(to, v_first(count), (__m256)x);
+#else
     float lanes[LEATI_LANES];
     v_store(lanes, x);
     for (int64_t i = 0; i < count; i++) to[i] = lanes[i];
+#endif
 }
 
 /* Per lane: mask ? a : b, where the mask is what a comparison gives. */
