@@ -214,7 +214,7 @@ static const conv_case conv_cases[] = {
      {4, 5, 4},
      true},
     {"3x3 same of whole panels", W2(3, 1, 1, 1, 1), 1, 2, 32, 64, {5, 6}, true},
-    {"3x3 valid of whole panels, many tiles", W2(3, 1, 1, 0, 0), 1, 2, 32, 32, {29, 28}, true},
+    {"3x3 valid of whole panels, many tiles", W2(3, 1, 1, 0, 0), 1, 3, 32, 32, {29, 28}, true},
     {"3x3 of more channels than a group", W2(3, 1, 1, 2, 0), 1, 3, 80, 96, {4, 3}, false},
     {"3x3 of whole panels, cut", W2(3, 1, 1, 2, 2), 1, 1, 64, 32, {1, 1}, true},
     {"1x1 of whole panels", W2(1, 1, 1, 0, 0), 1, 3, 32, 32, {28, 28}, true},

@@ -17,7 +17,11 @@ enum {
     PACKED = 128 * 1024,  /* floats */
     PLACES = LEATI_WINOGRAD_PLACES,
     TILES = 256, /* at a time, where their numbers take no more than MOST_BYTES */
+    NEAR = 96,   /* at a time where a thread has them for itself, in its second cache */
     CHUNK = 8,
+    SHARES = 8,        /* of all tiles, each with sums of its own */
+    SHARE_TILES = 256, /* in each at least */
+    SHARE_SUMS = 4096, /* channels times filters at most */
     LINE = 16,
     BIAS_PLACE = 5 /* whose number is the sum of a tile's pixels */
 };
@@ -30,6 +34,8 @@ typedef struct weights_state {
     int64_t groups, group; /* of channels: how many, how many channels each has at most */
     int64_t parts;         /* of columns */
     int64_t tiles;         /* at a time; or pixels */
+    int64_t shares;        /* Winograd: of all tiles, each with sums of its own */
+    int64_t buffer;        /* Winograd: floats of a block of tiles */
 } weights_state;
 
 /* The columns of part `part`. */
@@ -123,9 +129,20 @@ typedef struct places {
     const weights_state *s;
     leati_winograd src, diff;
     float *sums, *diff_weights, *diff_bias;
-    int64_t first, count;
+    int64_t begin, first, count; /* the first block's first tile, this one's */
 } places;
 
+/* Of a thread's memory: source and gradient of a block. */
+static void set_buffers(places *p, float *buffer) {
+    p->src.parts = buffer;
+    p->diff.parts = buffer + PLACES * p->src.by_place;
+}
+
+static int64_t sums_of(const weights_state *s) {
+    return PLACES * s->g.channels * s->g.filters;
+}
+
+/* Scratch: zeros, sums, the biases' sums, blocks of tiles. */
 static places places_of(const weights_state *s, void *const *args, float *scratch) {
     const leati_geometry *g = &s->g;
     int64_t most = g->channels > g->filters ? g->channels : g->filters;
@@ -136,17 +153,16 @@ static places places_of(const weights_state *s, void *const *args, float *scratc
     p.src = (leati_winograd){.g = g,
                              .image = args[0],
                              .zeros = scratch,
-                             .parts = p.sums + PLACES * g->channels * g->filters,
                              .group = s->group,
                              .by_group = s->tiles * s->group,
                              .by_place = s->groups * s->tiles * s->group + LINE};
     p.diff = (leati_winograd){.g = g,
                               .image = args[1],
                               .zeros = scratch,
-                              .parts = p.src.parts + PLACES * p.src.by_place,
                               .group = s->isa->panel,
                               .by_group = s->tiles * s->isa->panel,
                               .by_place = s->tiles * g->filters + LINE};
+    set_buffers(&p, p.sums + s->shares * (sums_of(s) + g->filters));
     memset(scratch, 0, (size_t)most * sizeof *scratch);
     if (p.diff_bias) memset(p.diff_bias, 0, (size_t)g->filters * sizeof(float));
     return p;
@@ -167,10 +183,12 @@ static void make_parts(void *of, int64_t task, int member) {
 }
 
 static void add_bias(const places *p, columns c) {
-    const weights_state *s = p->s;
-    for (int64_t j = c.from; j < c.to; j += s->isa->panel) {
-        const float *from = p->diff.parts + BIAS_PLACE * p->diff.by_place + j * s->tiles;
-        for (int64_t i = 0; i < p->count * s->isa->panel; i++) p->diff_bias[j + i % s->isa->panel] += from[i];
+    int64_t panel = p->s->isa->panel;
+    for (int64_t j = c.from; j < c.to; j += panel) {
+        const float *from = p->diff.parts + BIAS_PLACE * p->diff.by_place + j * p->s->tiles;
+        float *to = p->diff_bias + j;
+        for (int64_t i = 0; i < p->count; i++, from += panel)
+            for (int64_t l = 0; l < panel; l++) to[l] += from[l];
     }
 }
 
@@ -193,32 +211,68 @@ static void add_tiles(void *of, int64_t task, int member) {
                              .columns = c.to - c.from,
                              .depth = p->count,
                              .from_row = g->filters};
-    product.from = p->first == 0 ? NULL : product.c;
+    product.from = p->first == p->begin ? NULL : product.c;
     s->isa->product(&product);
     if (p->diff_bias && place == BIAS_PLACE && group == 0) add_bias(p, c);
 }
 
+/* Tiles p.first to last - 1, block by block. */
+static void add_blocks(places p, int64_t last, leati_team *team) {
+    const weights_state *s = p.s;
+    for (p.begin = p.first; p.first < last; p.first += s->tiles) {
+        p.count = last - p.first < s->tiles ? last - p.first : s->tiles;
+        leati_team_share(team, s->threads, leati_ceil_div(p.count, CHUNK), make_parts, &p);
+        leati_team_share(team, s->threads, PLACES * s->groups * s->parts, add_tiles, &p);
+    }
+}
+
+/* All blocks of a share of the tiles, into its own sums. */
+static void add_share(void *of, int64_t share, int member) {
+    places p = *(const places *)of;
+    const weights_state *s = p.s;
+    int64_t all = leati_winograd_tiles(&s->g);
+    set_buffers(&p, p.src.parts + member * s->buffer);
+    if (p.diff_bias) {
+        p.diff_bias = p.sums + s->shares * sums_of(s) + share * s->g.filters;
+        memset(p.diff_bias, 0, (size_t)s->g.filters * sizeof(float));
+    }
+    p.sums += share * sums_of(s);
+    p.first = all * share / s->shares;
+    add_blocks(p, all * (share + 1) / s->shares, NULL);
+}
+
+/* to += the `shares` - 1 arrays behind it, `apart` floats apart. */
+static void add_sums(float *to, int64_t count, int64_t shares, int64_t apart) {
+    for (int64_t k = 1; k < shares; k++)
+        for (int64_t i = 0; i < count; i++) to[i] += to[k * apart + i];
+}
+
 static void finish_weights(void *of, int64_t task, int member) {
     const places *p = of;
-    int64_t channels = p->s->g.channels, from = task * CHUNK, to = from + CHUNK;
+    const weights_state *s = p->s;
+    int64_t channels = s->g.channels, filters = s->g.filters, from = task * CHUNK, to = from + CHUNK;
     (void)member;
-    p->s->isa->winograd_weights_back(p->sums, channels, p->s->g.filters, from, to < channels ? to : channels,
-                                     p->diff_weights);
+    if (to > channels) to = channels;
+    for (int64_t place = 0; place < PLACES; place++)
+        add_sums(p->sums + (place * channels + from) * filters, (to - from) * filters, s->shares, sums_of(s));
+    s->isa->winograd_weights_back(p->sums, channels, filters, from, to, p->diff_weights);
 }
 
 static leat_status run_winograd(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                 leat_error *err) {
     const weights_state *s = kernel->state;
     const leati_geometry *g = &s->g;
-    int64_t all = leati_winograd_tiles(g);
     places p = places_of(s, args, run->scratch);
     (void)err;
-    for (; p.first < all; p.first += s->tiles) {
-        p.count = all - p.first < s->tiles ? all - p.first : s->tiles;
-        leati_team_share(run->team, s->threads, leati_ceil_div(p.count, CHUNK), make_parts, &p);
-        leati_team_share(run->team, s->threads, PLACES * s->groups * s->parts, add_tiles, &p);
-    }
+    if (s->shares > 1)
+        leati_team_share(run->team, s->threads, s->shares, add_share, &p);
+    else
+        add_blocks(p, leati_winograd_tiles(g), run->team);
     leati_team_share(run->team, s->threads, leati_ceil_div(g->channels, CHUNK), finish_weights, &p);
+    if (s->shares > 1 && p.diff_bias) {
+        const float *biases = p.sums + s->shares * sums_of(s);
+        for (int64_t i = 0; i < s->shares * g->filters; i++) p.diff_bias[i % g->filters] += biases[i];
+    }
     return LEAT_OK;
 }
 
@@ -238,13 +292,15 @@ static void use_winograd(weights_state *s, leati_kernel *kernel) {
             all = leati_winograd_tiles(g);
     int64_t most = g->channels > g->filters ? g->channels : g->filters;
     share(s, PLACES);
-    s->tiles = MOST_BYTES / bytes < TILES ? MOST_BYTES / bytes : TILES;
+    s->shares = g->channels * g->filters <= SHARE_SUMS ? all / SHARE_TILES : 1;
+    s->shares = s->shares > SHARES ? SHARES : s->shares > 0 ? s->shares : 1;
+    s->tiles = s->shares > 1 ? NEAR : MOST_BYTES / bytes < TILES ? MOST_BYTES / bytes : TILES;
     if (s->tiles < 32) s->tiles = 32;
     s->tiles = leati_ceil_div(all, leati_ceil_div(all, s->tiles));
-    size_t floats = leati_conv_line(most) +
-                    (size_t)(PLACES * (g->channels * g->filters +
-                                       s->tiles * (s->groups * s->group + g->filters) + 2 * (int64_t)LINE));
-    kernel->scratch_bytes = floats * sizeof(float);
+    s->buffer = PLACES * (s->tiles * (s->groups * s->group + g->filters) + 2 * (int64_t)LINE);
+    int64_t floats = (int64_t)leati_conv_line(most) + s->shares * (sums_of(s) + g->filters) +
+                     (s->shares > 1 ? s->threads : 1) * s->buffer;
+    kernel->scratch_bytes = (size_t)floats * sizeof(float);
     kernel->run = run_winograd;
     snprintf(kernel->implementation, sizeof kernel->implementation, "native winograd %s", s->isa->name);
 }

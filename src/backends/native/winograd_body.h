@@ -23,11 +23,15 @@ static int64_t pixel_of(const int64_t size[3], tile_window w, int64_t i, int64_t
     return (w.image * size[1] + y) * size[2] + x;
 }
 
-static void store_parts(const leati_winograd *w, int64_t tile, int64_t channel, vf part[4][4]) {
+LEATI_INLINE void store_parts(const leati_winograd *w, int64_t tile, int64_t channel, vf part[4][4]) {
+    int64_t by_place = w->by_place;
     float *to = w->parts + channel / w->group * w->by_group + tile * w->group + channel % w->group;
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) v_store(to + (4 * i + j) * w->by_place, part[i][j]);
+    for (int i = 0; i < 4; i++, to += 4 * by_place)
+        for (int j = 0; j < 4; j++) v_store(to + j * by_place, part[i][j]);
 }
+
+/* Images come from memory, and a tile's rows are not what a cache foresees: those of the tile after the next. */
+#define WINOGRAD_AHEAD 4 /* pixels */
 
 /* B' d B of the tiles' 4x4 source pixels. */
 static void winograd_source(const leati_winograd *w) {
@@ -45,6 +49,7 @@ static void winograd_source(const leati_winograd *w) {
         for (int64_t c = 0; c < g->channels; c += LEATI_LANES) {
             vf d[4][4], t[4][4];
             for (int i = 0; i < 4; i++) {
+                for (int j = 2; j < 4; j++) __builtin_prefetch(at[i][j] + WINOGRAD_AHEAD * g->channels + c);
                 vf x0 = v_load(at[i][0] + c), x1 = v_load(at[i][1] + c), x2 = v_load(at[i][2] + c),
                    x3 = v_load(at[i][3] + c);
                 d[i][0] = x0 - x2, d[i][1] = x1 + x2, d[i][2] = x2 - x1, d[i][3] = x1 - x3;
@@ -72,6 +77,7 @@ static void winograd_diff(const leati_winograd *w) {
         for (int64_t c = 0; c < g->filters; c += LEATI_LANES) {
             vf d[2][4], t[4][4];
             for (int i = 0; i < 2; i++) {
+                for (int j = 0; j < 2; j++) __builtin_prefetch(at[i][j] + WINOGRAD_AHEAD * g->filters + c);
                 vf x0 = v_load(at[i][0] + c), x1 = v_load(at[i][1] + c);
                 d[i][0] = x0, d[i][1] = x0 + x1, d[i][2] = x0 - x1, d[i][3] = -x1;
             }
@@ -84,37 +90,51 @@ static void winograd_diff(const leati_winograd *w) {
     }
 }
 
-LEATI_INLINE void winograd_store(const leati_winograd *w, int64_t pixel, int64_t filter, vf x) {
-    int64_t at = pixel * w->g->filters + filter;
+LEATI_INLINE void winograd_store(const leati_winograd *w, int64_t at, const int calls, vf x) {
     if (w->addend) x += v_load(w->addend + at);
-    if (w->f) x = is_clip(w->f) ? v_min(v_max(x, v_all(0)), v_all(w->f->b)) : function_of(w->f, x);
+    if (calls)
+        x = function_of(w->f, x);
+    else if (w->f)
+        x = v_min(v_max(x, v_all(0)), v_all(w->f->b));
     v_store(w->dst + at, x);
 }
 
-/* A' m A, bias and what follows, into the tiles' 2x2 pixels: of some filters. */
-static void winograd_result(const leati_winograd *w) {
+/* A' m A, bias and what follows, into the tile's 2x2 pixels: of some filters. */
+LEATI_INLINE void winograd_pixels(const leati_winograd *w, int64_t tile, const int calls) {
     const leati_geometry *g = w->g;
-    for (int64_t tile = w->first; tile < w->last; tile++) {
-        tile_window window = winograd_window(g, tile);
-        int64_t pixel[2][2];
-        for (int i = 0; i < 2; i++)
-            for (int j = 0; j < 2; j++) pixel[i][j] = pixel_of(g->out, window, i, j);
-        for (int64_t c = 0; c < w->columns; c += LEATI_LANES) {
-            const float *from = w->parts + (tile - w->first) * w->group + c;
-            vf m[2][4], bias = w->bias ? v_load(w->bias + w->from + c) : (vf){0};
-            for (int j = 0; j < 4; j++, from += w->by_place) {
-                vf m1 = v_load(from + 4 * w->by_place), m2 = v_load(from + 8 * w->by_place);
-                m[0][j] = v_load(from) + m1 + m2;
-                m[1][j] = m1 - m2 - v_load(from + 12 * w->by_place);
+    tile_window window = winograd_window(g, tile);
+    int64_t at[2][2], by_place = w->by_place, filters = g->filters;
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++) at[i][j] = pixel_of(g->out, window, i, j) * filters + w->from;
+    for (int64_t c = 0; c < w->columns; c += LEATI_LANES) {
+        const float *from = w->parts + (tile - w->first) * w->group + c;
+        vf m[2][4], bias = w->bias ? v_load(w->bias + w->from + c) : (vf){0};
+        for (int j = 0; j < 4; j++, from += by_place) {
+            vf m1 = v_load(from + 4 * by_place), m2 = v_load(from + 8 * by_place);
+            m[0][j] = v_load(from) + m1 + m2;
+            m[1][j] = m1 - m2 - v_load(from + 12 * by_place);
+        }
+        for (int i = 0; i < 2; i++) {
+            vf left = m[i][0] + m[i][1] + m[i][2] + bias, right = m[i][1] - m[i][2] - m[i][3] + bias;
+            if (at[i][0] >= 0) {
+                __builtin_prefetch(w->dst + at[i][0] + c + WINOGRAD_AHEAD * filters, 1);
+                winograd_store(w, at[i][0] + c, calls, left);
             }
-            for (int i = 0; i < 2; i++) {
-                if (pixel[i][0] >= 0)
-                    winograd_store(w, pixel[i][0], w->from + c, m[i][0] + m[i][1] + m[i][2] + bias);
-                if (pixel[i][1] >= 0)
-                    winograd_store(w, pixel[i][1], w->from + c, m[i][1] - m[i][2] - m[i][3] + bias);
+            if (at[i][1] >= 0) {
+                __builtin_prefetch(w->dst + at[i][1] + c + WINOGRAD_AHEAD * filters, 1);
+                winograd_store(w, at[i][1] + c, calls, right);
             }
         }
     }
+}
+
+static void winograd_result(const leati_winograd *w) {
+    bool calls = w->f && !is_clip(w->f);
+    for (int64_t tile = w->first; tile < w->last; tile++)
+        if (calls)
+            winograd_pixels(w, tile, 1);
+        else
+            winograd_pixels(w, tile, 0);
 }
 
 /* G g G' of weights (9, depth, columns): rows first to last - 1 of the depth, into panels (place, columns / panel, depth,
