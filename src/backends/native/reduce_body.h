@@ -305,6 +305,46 @@ LEATI_INLINE void matvec_columns(const leati_matvec_job *job, int64_t first, con
                      left - v * LEATI_LANES);
 }
 
+/* Few columns, of which a vector holds whole rows: a vector of a stands for as many rows, its numbers repeated. */
+LEATI_INLINE void matvec_narrow(const leati_matvec_job *job, const int n) {
+    vf acc[8] = {{0}};
+    vi lane;
+    for (int i = 0; i < LEATI_LANES; i++) lane[i] = i / n;
+    int64_t k = 0;
+    for (; k + LEATI_LANES <= job->k; k += LEATI_LANES) {
+        vf a = v_load(job->a + k);
+        const float *rows = job->b + k * n;
+        for (int i = 0; i < n; i++)
+            acc[i] += v_permute(a, lane + i * (LEATI_LANES / n)) * v_load(rows + i * LEATI_LANES);
+    }
+    for (int i = 1; i < n; i++) acc[0] += acc[i];
+    float sums[LEATI_LANES], dst[LEATI_LANES] = {0};
+    v_store(sums, acc[0]);
+    for (int j = 0; j < n; j++) dst[j] = job->bias ? job->bias[j] : 0;
+    for (int i = 0; i < LEATI_LANES; i++) dst[i % n] += sums[i];
+    for (; k < job->k; k++)
+        for (int j = 0; j < n; j++) dst[j] += job->a[k] * job->b[k * n + j];
+    vf y = v_load(dst);
+    v_store_part(job->dst, job->f ? f_apply(job->f, y) : y, n);
+}
+
+static void matvec_1(const leati_matvec_job *job) {
+    matvec_narrow(job, 1);
+}
+static void matvec_2(const leati_matvec_job *job) {
+    matvec_narrow(job, 2);
+}
+static void matvec_4(const leati_matvec_job *job) {
+    matvec_narrow(job, 4);
+}
+#if LEATI_LANES >= 8
+static void matvec_8(const leati_matvec_job *job) {
+    matvec_narrow(job, 8);
+}
+#else
+#define matvec_8 NULL
+#endif
+
 /* dst[j] = a . b[j], row by row of b. */
 static void matvec_rows(const leati_matvec_job *job) {
     for (int64_t j = 0; j < job->n; j++) {
@@ -322,8 +362,13 @@ static void matvec_rows(const leati_matvec_job *job) {
 }
 
 static void matvec(const leati_matvec_job *job) {
-    if (job->transposed) {
-        matvec_rows(job);
+    static void (*const narrow[])(const leati_matvec_job *) = {NULL, matvec_1, matvec_2, NULL,    matvec_4,
+                                                               NULL, NULL,     NULL,     matvec_8};
+    void (*whole)(const leati_matvec_job *) = job->transposed ? matvec_rows
+                                              : job->n <= 8   ? narrow[job->n]
+                                                              : NULL;
+    if (whole) {
+        whole(job);
         return;
     }
     int64_t first = 0;

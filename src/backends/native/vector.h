@@ -79,6 +79,19 @@ LEATI_INLINE vf v_select(vi mask, vf a, vf b) {
     return (vf)((mask & (vi)a) | (~mask & (vi)b));
 }
 
+/* x[from[i]] in lane i. */
+LEATI_INLINE vf v_permute(vf x, vi from) {
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    return (vf)_mm512_permutexvar_ps((__m512i)from, (__m512)x);
+#elif defined(__AVX2__) && LEATI_LANES == 8
+    return (vf)_mm256_permutevar8x32_ps((__m256)x, (__m256i)from);
+#else
+    vf y;
+    for (int i = 0; i < LEATI_LANES; i++) y[i] = x[from[i]];
+    return y;
+#endif
+}
+
 /* Lanes that are not a number. */
 LEATI_INLINE vi v_nan(vf x) {
     const vf same = x;
