@@ -172,6 +172,19 @@ typedef struct bench_case {
             {src, channel, moments, moments, src}, 0, 0                                                      \
     }
 
+#define BATCH_NORM_CASES(tag, n, side, c)                                                                    \
+    {tag " fwd",                                                                                             \
+     LEATI_OP_BATCH_NORM,                                                                                    \
+     {.batch_norm = {1e-3f}},                                                                                \
+     3,                                                                                                      \
+     {DIMS(n, side, side, c), DIMS(c), DIMS(c)},                                                             \
+     0,                                                                                                      \
+     0},                                                                                                     \
+    {                                                                                                        \
+        tag " bwd", LEATI_OP_BATCH_NORM_BWD, {.batch_norm = {1e-3f}}, 5,                                     \
+            {DIMS(n, side, side, c), DIMS(c), DIMS(c), DIMS(c), DIMS(n, side, side, c)}, 0, 0                \
+    }
+
 static const bench_case cases[] = {
     CONV_CASES("28x28x1 32, n 64", 64, 28, 1, 26, 32),
     CONV_CASES("26x26x32 64, n 64", 64, 26, 32, 24, 64),
@@ -261,27 +274,17 @@ static const bench_case cases[] = {
      {DIMS(128, 24, 24, 64), DIMS(128, 12, 12, 64), DIMS(128, 12, 12, 64), DIMS(0)},
      0,
      0},
-    {"batch norm 24x24x64, n 128 fwd",
-     LEATI_OP_BATCH_NORM,
-     {.batch_norm = {1e-3f}},
-     3,
-     {DIMS(128, 24, 24, 64), DIMS(64), DIMS(64)},
-     0,
-     0},
-    {"batch norm 24x24x64, n 128 bwd",
-     LEATI_OP_BATCH_NORM_BWD,
-     {.batch_norm = {1e-3f}},
-     5,
-     {DIMS(128, 24, 24, 64), DIMS(64), DIMS(64), DIMS(64), DIMS(128, 24, 24, 64)},
-     0,
-     0},
-    {"batch norm 24x24x64, n 128 bwd, no gamma",
-     LEATI_OP_BATCH_NORM_BWD,
-     {.batch_norm = {1e-3f}},
-     5,
-     {DIMS(128, 24, 24, 64), ABSENT, DIMS(64), DIMS(64), DIMS(128, 24, 24, 64)},
-     0,
-     0},
+    BATCH_NORM_CASES("batch norm 24x24x64, n 128", 128, 24, 64),
+    BATCH_NORM_CASES("batch norm 112x112x64, n 8", 8, 112, 64),
+    BATCH_NORM_CASES("batch norm 56x56x64, n 8", 8, 56, 64),
+    BATCH_NORM_CASES("batch norm 56x56x256, n 8", 8, 56, 256),
+    BATCH_NORM_CASES("batch norm 28x28x128, n 8", 8, 28, 128),
+    BATCH_NORM_CASES("batch norm 28x28x512, n 8", 8, 28, 512),
+    BATCH_NORM_CASES("batch norm 14x14x256, n 8", 8, 14, 256),
+    BATCH_NORM_CASES("batch norm 14x14x1024, n 8", 8, 14, 1024),
+    BATCH_NORM_CASES("batch norm 7x7x512, n 8", 8, 7, 512),
+    BATCH_NORM_CASES("batch norm 7x7x2048, n 8", 8, 7, 2048),
+    BATCH_NORM_CASES("batch norm 28x28x36, n 8", 8, 28, 36),
     ANY_CONV_CASES("depthwise 16x16x16x32, n 2", CUBE(3, 3, 1, 1, 1, 1), 32, SIDES(16, 16, 16),
                    DIMS(2, 16, 16, 16, 32), DIMS(3, 3, 3, 1, 32), DIMS(2, 16, 16, 16, 32),
                    2.0 * 2 * 4096 * 27 * 32),

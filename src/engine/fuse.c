@@ -9,9 +9,9 @@
 static uint32_t fusable(leati_op op) {
     switch (op) {
     case LEATI_OP_CONV: return LEATI_POST_NORM | LEATI_POST_ADD | LEATI_POST_FUNCTION;
-    case LEATI_OP_MATMUL: return LEATI_POST_ADD | LEATI_POST_FUNCTION;
+    case LEATI_OP_MATMUL:
     case LEATI_OP_BATCH_NORM:
-    case LEATI_OP_BATCH_NORM_APPLY:
+    case LEATI_OP_BATCH_NORM_APPLY: return LEATI_POST_ADD | LEATI_POST_FUNCTION;
     case LEATI_OP_BINARY: return LEATI_POST_FUNCTION;
     default: return 0;
     }

@@ -508,7 +508,8 @@ static void check_norm(const leati_desc *src, bool gamma, bool beta, leat_rng *r
 static void test_batch_norm(void **state) {
     (void)state;
     leat_rng rng = leat_rng_for(3, 0, 0);
-    const leati_desc shapes[] = {DIMS(3, 4, 5, 8), DIMS(16, 5), DIMS(4, 6, 3), DIMS(2, 7, 7, 32)};
+    const leati_desc shapes[] = {DIMS(3, 4, 5, 8), DIMS(16, 5), DIMS(4, 6, 3),      DIMS(2, 7, 7, 32),
+                                 DIMS(33, 70),     DIMS(1, 4),  DIMS(2, 96, 96, 36)};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (int which = 0; which < 4; which++) check_norm(&shapes[i], which & 1, which & 2, &rng);
 }

@@ -291,7 +291,7 @@ static const net nets[] = {
     {"sums", sums, {"binary+softsign", "binary+relu", "binary+tanh"}, {1, 1, 1}},
     {"padded", padded, {"conv+norm+relu", "conv", "pad"}, {1, 3, 2}},
     {"padded training", padded_training, {"conv", "conv_bwd_weights", "pad", "slice"}, {2, 2, 0, 0}},
-    {"training", training, {"batch_norm+relu", "batch_norm", "binary+relu"}, {1, 1, 1}},
+    {"training", training, {"batch_norm+relu", "batch_norm+add+relu"}, {1, 1}},
 };
 
 static const leati_backend *const only_ref[] = {&leati_backend_ref, NULL};

@@ -100,6 +100,17 @@ typedef struct leati_norm_job {
     float *mean_of, *scale_of; /* and (channels), and (3, channels) */
 } leati_norm_job;
 
+/* (rows, channels) to be normalised over its rows, and gradients by it; batch_norm_body.h has the formulas. */
+typedef struct leati_batch_norm_job {
+    int64_t channels;
+    const float *src, *diff_dst, *addend /* may be NULL */;
+    float *dst;
+    const float *mean, *scale, *shift, *by_src; /* by channel */
+    const leati_eltwise *f;                     /* may be NULL */
+    double *sums;                               /* (2, channels), of a part of the rows */
+    float *some;                                /* (2, channels): the part's own */
+} leati_batch_norm_job;
+
 typedef struct leati_native_isa {
     const char *name;
     leati_range ranges[LEATI_OP_COUNT]; /* NULL: none */
@@ -124,6 +135,10 @@ typedef struct leati_native_isa {
                              int64_t last, float *packed);
     void (*winograd_weights_back)(const float *sums, int64_t depth, int64_t columns, int64_t first,
                                   int64_t last, float *weights);
+    void (*batch_norm_moments)(const leati_batch_norm_job *job, int64_t first, int64_t last); /* rows */
+    void (*batch_norm_write)(const leati_batch_norm_job *job, int64_t first, int64_t last);
+    void (*batch_norm_sums)(const leati_batch_norm_job *job, int64_t first, int64_t last);
+    void (*batch_norm_diff)(const leati_batch_norm_job *job, int64_t first, int64_t last);
     void (*norm_forward)(const leati_norm_job *job, int64_t first, int64_t last); /* rows */
     void (*norm_backward)(const leati_norm_job *job, int64_t first, int64_t last);
     void (*depthwise_forward)(const leati_depthwise_job *job);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The body of isa_*.c: all code that exists once per instruction set, and its table.  The includer defines LEATI_ISA
  * (the table), LEATI_ISA_NAME and LEATI_LANES, and CMake gives it the compiler options. */
+#include "backends/native/batch_norm_body.h"
 #include "backends/native/depthwise_body.h"
 #include "backends/native/gather_body.h"
 #include "backends/native/group_norm_body.h"
@@ -54,6 +55,10 @@ const leati_native_isa LEATI_ISA = {
     .winograd_result = winograd_result,
     .winograd_weights = winograd_weights,
     .winograd_weights_back = winograd_weights_back,
+    .batch_norm_moments = batch_norm_moments,
+    .batch_norm_write = batch_norm_write,
+    .batch_norm_sums = batch_norm_sums,
+    .batch_norm_diff = batch_norm_diff,
     .norm_forward = norm_forward,
     .norm_backward = norm_backward,
     .depthwise_forward = depthwise_forward,

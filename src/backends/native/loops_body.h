@@ -120,9 +120,14 @@ static void operate_keep(const float *a, int a_step, const float *b, int b_step,
     }
 }
 
+/* max(x, 0) */
+LEATI_INLINE bool is_plain_relu(const leati_eltwise *f) {
+    return f->function == LEATI_FN_RELU && f->a == 0 && f->c == 0 && isinf(f->b);
+}
+
 /* What is fused into an op: f of what it has just made, while that is near. */
 static void apply_post(const leati_eltwise *f, float *dst, int64_t count) {
-    if (f->function == LEATI_FN_RELU && f->a == 0 && f->c == 0 && isinf(f->b)) {
+    if (is_plain_relu(f)) {
         for (int64_t i = 0; i < count; i += LEATI_LANES) {
             vf x = v_load_part(dst + i, count - i);
             v_store_part(dst + i, v_select((vi)(x > v_all(0)) | v_nan(x), x, v_all(0)), count - i);

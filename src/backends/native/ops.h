@@ -44,6 +44,9 @@
     X(POOLING_BWD, pooling_bwd)                                                                              \
     X(RESAMPLE, resample)                                                                                    \
     X(RESAMPLE_BWD, resample_bwd)                                                                            \
+    X(BATCH_NORM, batch_norm)                                                                                \
+    X(BATCH_NORM_APPLY, batch_norm_apply)                                                                    \
+    X(BATCH_NORM_BWD, batch_norm_bwd)                                                                        \
     X(GROUP_NORM, group_norm)                                                                                \
     X(GROUP_NORM_BWD, group_norm_bwd)                                                                        \
     X(RNN, rnn)                                                                                              \

@@ -11,9 +11,6 @@ static const leati_implementation implementations[] = {
     {LEATI_OP_CONV_BWD_WEIGHTS, leati_onednn_conv_bwd_weights, 0, true},
     {LEATI_OP_POOLING, leati_onednn_pooling, 0, false},
     {LEATI_OP_POOLING_BWD, leati_onednn_pooling_bwd, 0, false},
-    {LEATI_OP_BATCH_NORM, leati_onednn_batch_norm, LEATI_POST_FUNCTION, false},
-    {LEATI_OP_BATCH_NORM_APPLY, leati_onednn_batch_norm_apply, LEATI_POST_FUNCTION, false},
-    {LEATI_OP_BATCH_NORM_BWD, leati_onednn_batch_norm_bwd, 0, false},
 };
 
 const leati_backend leati_backend_onednn = {

@@ -150,45 +150,6 @@ static inline dnnl_status_t leati_pd_pooling(dnnl_primitive_desc_t *pd, dnnl_eng
 #endif
 }
 
-/* Batch normalisation: forward where hint is NULL, else backward with gradients of the same layout. */
-static inline dnnl_status_t leati_pd_batch_norm(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
-                                                dnnl_prop_kind_t prop, leati_md data, float epsilon,
-                                                unsigned flags, dnnl_primitive_desc_t hint,
-                                                const_dnnl_primitive_attr_t attr) {
-#if LEATI_DNNL3
-    if (hint)
-        return dnnl_batch_normalization_backward_primitive_desc_create(pd, engine, prop, data, data, data,
-                                                                       epsilon, flags, hint, attr);
-    return dnnl_batch_normalization_forward_primitive_desc_create(pd, engine, prop, data, data, epsilon,
-                                                                  flags, attr);
-#else
-    dnnl_batch_normalization_desc_t d;
-    dnnl_status_t status =
-        hint ? dnnl_batch_normalization_backward_desc_init(&d, prop, data, data, epsilon, flags)
-             : dnnl_batch_normalization_forward_desc_init(&d, prop, data, epsilon, flags);
-    return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : status;
-#endif
-}
-
-/* An element-wise function: forward where hint is NULL, else backward (data: src or dst, as alg says). */
-static inline dnnl_status_t leati_pd_eltwise(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
-                                             dnnl_alg_kind_t alg, leati_md data, float alpha, float beta,
-                                             dnnl_primitive_desc_t hint, const_dnnl_primitive_attr_t attr) {
-#if LEATI_DNNL3
-    if (hint)
-        return dnnl_eltwise_backward_primitive_desc_create(pd, engine, alg, data, data, data, alpha, beta,
-                                                           hint, attr);
-    return dnnl_eltwise_forward_primitive_desc_create(pd, engine, dnnl_forward_training, alg, data, data,
-                                                      alpha, beta, attr);
-#else
-    dnnl_eltwise_desc_t d;
-    dnnl_status_t status =
-        hint ? dnnl_eltwise_backward_desc_init(&d, alg, data, data, alpha, beta)
-             : dnnl_eltwise_forward_desc_init(&d, dnnl_forward_training, alg, data, alpha, beta);
-    return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : status;
-#endif
-}
-
 static inline dnnl_status_t leati_pd_matmul(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, leati_md a,
                                             leati_md b, leati_md bias, leati_md dst,
                                             const_dnnl_primitive_attr_t attr) {

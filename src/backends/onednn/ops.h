@@ -14,10 +14,5 @@ leat_status leati_onednn_conv_bwd_weights(const leati_task *task, leati_kernel *
 leat_status leati_onednn_pooling(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err);
 leat_status leati_onednn_pooling_bwd(const leati_task *task, leati_kernel *kernel, char *why,
                                      leat_error *err);
-leat_status leati_onednn_batch_norm(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err);
-leat_status leati_onednn_batch_norm_apply(const leati_task *task, leati_kernel *kernel, char *why,
-                                          leat_error *err);
-leat_status leati_onednn_batch_norm_bwd(const leati_task *task, leati_kernel *kernel, char *why,
-                                        leat_error *err);
 
 #endif
