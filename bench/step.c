@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The time of one training step or one prediction, through the public interface:
- *     bench_step MODEL train|predict|first|fit BATCH [THREADS [SECONDS]]
+ *     bench_step MODEL train|predict|first|fit BATCH [THREADS [SECONDS [POLICY]]]
  * MODEL is mlp (64-128-128-4), lstm (64 steps of 8 features, 64 units, 4 outputs), cnn (28x28x1: conv32, conv64, pool,
  * dense 128, dense 10) or least (4 numbers to 4, for what is no arithmetic), trained by Adam; or a model's file, of one input and
  * one output, by SGD with momentum.  THREADS 0: leat's choice.  Prints one JSON object: median, quartiles and fastest in us, and
@@ -215,9 +215,8 @@ static leat_status run(leat_model *model, const arguments *a, const int64_t *sha
 
 int main(int argc, char **argv) {
     if (argc < 4) {
-        fprintf(
-            stderr,
-            "usage: bench_step mlp|lstm|cnn|least|FILE train|predict|first|fit BATCH [THREADS [SECONDS]]\n");
+        fprintf(stderr, "usage: bench_step mlp|lstm|cnn|least|FILE train|predict|first|fit BATCH [THREADS "
+                        "[SECONDS [POLICY]]]\n");
         return 2;
     }
     leat_error err = {0};
@@ -230,6 +229,7 @@ int main(int argc, char **argv) {
     const char *metrics = strcmp(a.mode, "fit") == 0 ? "mae" : NULL;
     leat_status status = strchr(a.name, '.') ? load_model(&model, a.name, shape, &rank, &err)
                                              : make_model(&model, a.name, metrics, shape, &rank, &err);
+    if (status == LEAT_OK && argc > 6) status = leat_model_set_dtype_policy(model, argv[6], &err);
     if (status == LEAT_OK) status = run(model, &a, shape, rank, &err);
     if (status != LEAT_OK) fprintf(stderr, "bench_step: %s\n", err.message);
     leat_model_destroy(&model);

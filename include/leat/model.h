@@ -187,6 +187,16 @@ LEAT_API const char *leat_model_output_name(const leat_model *model, int index);
 LEAT_API leat_tensor leat_model_input_shape(const leat_model *model, int index); /* data is NULL */
 LEAT_API leat_tensor leat_model_output_shape(const leat_model *model, int index);
 
+/** keras.config.set_dtype_policy as if it had stood before the model was made: "float32", as at first, or "mixed_bfloat16",
+ *  of all layers but inputs, nested ones too.  Under mixed_bfloat16 a layer reads and makes bfloat16; weights, their
+ *  gradients, losses, metrics and predictions are f32.  The layers' configurations say it (dtype), so files do.
+ *  Errors: LEAT_ENOTSUP another policy.  Not while a fit runs; predictors are as it was when they were made. */
+LEAT_API LEAT_CHECKED leat_status leat_model_set_dtype_policy(leat_model *model, const char *policy,
+                                                              leat_error *err);
+
+/** Whether layers of the policy mixed_bfloat16 would be faster in float32: this CPU does not multiply bfloat16. */
+LEAT_API bool leat_model_prefers_float32(const leat_model *model);
+
 /** Freezes or thaws a layer (layer.trainable = ...).  Takes effect at the next compile, as in Keras.
  *  Errors: LEAT_ENOTFOUND no such layer, with the nearest name. */
 LEAT_API LEAT_CHECKED leat_status leat_model_set_trainable(leat_model *model, const char *layer,

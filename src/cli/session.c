@@ -68,12 +68,18 @@ static leat_status load(cli_session *session, const char *path, leat_error *err)
 }
 
 int cli_load(cli_session *session, const char *path) {
+    const char *const *text = session->arguments->text;
     leat_error err = {0};
     leat_status status = load(session, path, &err);
     if (status == LEAT_OK) {
-        leat_model_set_deterministic(session->model, session->arguments->text[CLI_DETERMINISTIC] != NULL);
-        leat_model_set_folding(session->model, session->arguments->text[CLI_NO_FOLD] == NULL);
+        leat_model_set_deterministic(session->model, text[CLI_DETERMINISTIC] != NULL);
+        leat_model_set_folding(session->model, text[CLI_NO_FOLD] == NULL);
     }
+    if (status == LEAT_OK && text[CLI_DTYPE_POLICY])
+        status = leat_model_set_dtype_policy(session->model, text[CLI_DTYPE_POLICY], &err);
+    if (status == LEAT_OK && leat_model_prefers_float32(session->model))
+        fprintf(stderr, "leat %s: warning: this CPU does not multiply bfloat16: float32 is faster\n",
+                session->command);
     if (status == LEAT_OK && ends_with(path, ".json"))
         status = leat_model_initialize(session->model, (uint64_t)cli_number(session->arguments, CLI_SEED, 0),
                                        &err);

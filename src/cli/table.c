@@ -38,6 +38,7 @@ static const cli_use fit_uses[] = {
     {CLI_THREADS, false},
     {CLI_DETERMINISTIC, false},
     {CLI_NO_FOLD, false},
+    {CLI_DTYPE_POLICY, false},
     {CLI_GRADIENT_CHECKPOINTING, false},
     {CLI_INITIAL_EPOCH, false},
     {CLI_VALIDATION_STEPS, false},
@@ -65,6 +66,7 @@ static const cli_use evaluate_uses[] = {
     {CLI_THREADS, false},
     {CLI_DETERMINISTIC, false},
     {CLI_NO_FOLD, false},
+    {CLI_DTYPE_POLICY, false},
     {CLI_VERBOSE, false},
     {CLI_JSON, false},
     {CLI_HELP, false},
@@ -85,6 +87,7 @@ static const cli_use predict_uses[] = {
     {CLI_THREADS, false},
     {CLI_DETERMINISTIC, false},
     {CLI_NO_FOLD, false},
+    {CLI_DTYPE_POLICY, false},
     {CLI_VERBOSE, false},
     {CLI_JSON, false},
     {CLI_HELP, false},
@@ -108,9 +111,9 @@ static const cli_use feed_trace_uses[] = {{CLI_TRACE_OUTPUT, true},
                                           {CLI_HELP, false}};
 
 static const cli_use feed_tune_uses[] = {
-    {CLI_MODEL, true},       {CLI_LOSS, false},    {CLI_OPTIMIZER, false}, {CLI_LAYERS, false},
-    {CLI_BATCH_SIZE, false}, {CLI_SHUFFLE, false}, {CLI_SEED, false},      {CLI_SECONDS, false},
-    {CLI_JSON, false},       {CLI_HELP, false},
+    {CLI_MODEL, true},         {CLI_LOSS, false},       {CLI_OPTIMIZER, false}, {CLI_LAYERS, false},
+    {CLI_DTYPE_POLICY, false}, {CLI_BATCH_SIZE, false}, {CLI_SHUFFLE, false},   {CLI_SEED, false},
+    {CLI_SECONDS, false},      {CLI_JSON, false},       {CLI_HELP, false},
 };
 
 static const cli_use report_uses[] = {{CLI_REPORT_OUTPUT, false}, {CLI_HELP, false}};
@@ -120,7 +123,8 @@ static const cli_use summary_uses[] = {
     {CLI_TRAIN_STEP, false}, {CLI_TIME, false},          {CLI_LOSS, false},
     {CLI_OPTIMIZER, false},  {CLI_METRICS, false},       {CLI_UNKNOWN, false},
     {CLI_THREADS, false},    {CLI_DETERMINISTIC, false}, {CLI_GRADIENT_CHECKPOINTING, false},
-    {CLI_NO_FOLD, false},    {CLI_JSON, false},          {CLI_HELP, false},
+    {CLI_NO_FOLD, false},    {CLI_DTYPE_POLICY, false},  {CLI_JSON, false},
+    {CLI_HELP, false},
 };
 
 static const cli_use help_uses[] = {{CLI_HELP, false}};

@@ -79,6 +79,9 @@ typedef enum cli_value {
       "the same bytes for any --threads, at some cost in time")                                              \
     X(NO_FOLD, "--no-fold", CLI_FLAG, NULL, 0, 0, NULL,                                                      \
       "predictions leave BatchNormalization by itself, not in the weights of the convolution before it")     \
+    X(DTYPE_POLICY, "--dtype-policy", CLI_TEXT, "POLICY", 0, 0, "as MODEL says",                             \
+      "of all layers: float32, or mixed_bfloat16, which computes with bfloat16 and keeps weights in "        \
+      "float32")                                                                                             \
     X(VERBOSE, "--verbose", CLI_NUMBER, "0|1|2", 0, 2, "1",                                                  \
       "0: silent, 1: a progress bar, 2: one line per epoch")                                                 \
     X(OUT, "--out", CLI_FOLDER, "DIR", 0, 0, NULL,                                                           \

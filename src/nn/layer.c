@@ -57,13 +57,19 @@ static leat_status read_trainable(leati_layer *layer, const json_t *config, leat
 
 static leat_status read_dtype(leati_layer *layer, const json_t *config, leat_error *err) {
     const json_t *value = json_object_get(config, "dtype");
-    const char *name = json_string_value(value);
+    const json_t *policy =
+        json_object_get(json_object_get(value, "config"), "name"); /* tf.keras's "Policy" */
+    const char *name = json_string_value(policy ? policy : value);
     layer->dtype = LEAT_F32;
     if (!value || json_is_null(value)) return LEAT_OK;
+    layer->mixed = name && strcmp(name, LEATI_MIXED_BFLOAT16) == 0 && !leati_layer_is_input(layer);
+    if (layer->mixed) return LEAT_OK;
     if (!name) return leati_fail(err, LEAT_ENOTSUP, "dtype: expected the name of a type, like \"float32\"");
     LEATI_TRY(leati_prefix(leat_dtype_parse(&layer->dtype, name, err), err, "dtype"));
     if (layer->dtype != LEAT_F32 && !leati_layer_is_input(layer))
-        return leati_fail(err, LEAT_ENOTSUP, "dtype: expected \"float32\", received \"%s\"", name);
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "dtype: expected \"float32\" or \"" LEATI_MIXED_BFLOAT16 "\", received \"%s\"",
+                          name);
     return LEAT_OK;
 }
 
@@ -172,6 +178,10 @@ static leat_status write_activity(const leati_layer *layer, json_t *config, leat
     return leati_fail(err, LEAT_ENOMEM, "no memory for the configuration of '%s'", layer->name);
 }
 
+const char *leati_layer_policy(const leati_layer *layer) {
+    return layer->mixed ? LEATI_MIXED_BFLOAT16 : leat_dtype_name(layer->dtype);
+}
+
 leat_status leati_layer_config(const leati_layer *layer, json_t **out, leat_error *err) {
     json_t *config = json_object();
     bool added = config && json_object_set_new(config, "name", json_string(layer->name)) == 0;
@@ -179,7 +189,7 @@ leat_status leati_layer_config(const leati_layer *layer, json_t **out, leat_erro
         added = json_object_set_new(config, "trainable", json_boolean(layer->trainable)) == 0;
     if (added && layer->has_batch_input_shape)
         added = json_object_set_new(config, "batch_input_shape", shape_value(&layer->batch_input_shape)) == 0;
-    if (added) added = json_object_set_new(config, "dtype", json_string(leat_dtype_name(layer->dtype))) == 0;
+    if (added) added = json_object_set_new(config, "dtype", json_string(leati_layer_policy(layer))) == 0;
     leat_status status =
         added ? LEAT_OK
               : leati_fail(err, LEAT_ENOMEM, "no memory for the configuration of '%s'", layer->name);
@@ -354,6 +364,7 @@ void leati_lowering_add_loss(leati_lowering *lowering, leati_value scalar) {
 void leati_lowering_add_activity(leati_lowering *lowering, const leati_regularizer *regularizer,
                                  int output_count, const leati_value *outputs) {
     if (!regularizer || lowering->mode == LEATI_PREDICT || lowering->inside) return;
+    bool before = leati_graph_set_narrow(lowering->graph, false);
     for (int i = 0; i < output_count; ++i) {
         leati_value penalty = leati_regularizer_lower(regularizer, lowering->graph, outputs[i]);
         const leati_desc *desc = leati_graph_desc(lowering->graph, outputs[i]);
@@ -361,4 +372,5 @@ void leati_lowering_add_activity(leati_lowering *lowering, const leati_regulariz
             penalty = leati_linear(lowering->graph, penalty, 1.0f / (float)desc->shape[0], 0.0f);
         leati_lowering_add_loss(lowering, penalty);
     }
+    leati_graph_set_narrow(lowering->graph, before);
 }

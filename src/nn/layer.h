@@ -59,6 +59,7 @@ struct leati_layer {
     bool has_batch_input_shape; /* the configuration gave one: first layer of a Sequential */
     leati_shape batch_input_shape;
     leat_dtype dtype;
+    bool mixed; /* Keras's policy mixed_bfloat16: what it reads and makes may be bf16, its weights are f32 */
     void *config; /* type->config_bytes, laid out by type->fields */
     leati_regularizer
         activity_regularizer; /* of a type whose table has no such row: current Keras's layers all may */
@@ -170,6 +171,10 @@ leat_status leati_layer_infer(const leati_layer *layer, int input_count, const l
 /* Declares the weights at the first call; at a further one, checks that the same weights fit. */
 leat_status leati_layer_build(leati_layer *layer, int input_count, const leati_shape *inputs,
                               leat_error *err);
+
+/* Keras's name of how it computes: "float32", or of an InputLayer the type of what it is fed. */
+#define LEATI_MIXED_BFLOAT16 "mixed_bfloat16"
+const char *leati_layer_policy(const leati_layer *layer);
 
 /* A layer from Keras's config object (name, trainable, ... and the type's fields). */
 leat_status leati_layer_create(leati_layer **out, const leati_layer_type *type, const json_t *config,

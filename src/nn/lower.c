@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "engine/build.h"
 #include "nn/carry.h"
+#include "nn/layers/types.h"
 #include "nn/network.h"
 #include "nn/wrapping.h"
 
@@ -110,6 +111,14 @@ leati_value leati_lowering_joined_mask(const leati_lowering *lowering, int input
     return joined;
 }
 
+/* Indices are whole numbers, which bf16 has up to 256 alone. */
+static leati_value as_read(const leati_layer *layer, leati_lowering *lowering, leati_value value) {
+    if (layer->type == &leati_layer_embedding) return value;
+    leati_value read = leati_graph_narrowed(lowering->graph, value);
+    if (leati_carry_is_step(lowering, value)) leati_carry_mark(lowering, read);
+    return read;
+}
+
 static leat_status lower_layer(const leati_layer *layer, leati_lowering *lowering, int count,
                                const tensors *inputs, int output_count, const made *outputs,
                                leat_error *err) {
@@ -127,12 +136,18 @@ static leat_status lower_layer(const leati_layer *layer, leati_lowering *lowerin
                 layer->type->class_name);
     }
     for (int i = 0; i < LEATI_LAYER_MAX_OUTPUTS; ++i) lowering->output_masks[i] = LEATI_NONE;
-    layer->type->lower(layer, lowering, count, inputs->values, outputs->values);
+    leati_value read[LEATI_MAX_INPUTS];
+    bool before = leati_graph_set_narrow(lowering->graph, layer->mixed), mixed = layer->mixed || before;
+    leati_graph_set_narrow(lowering->graph, mixed); /* what is inside of such a layer is one */
+    for (int i = 0; i < count; ++i)
+        read[i] = mixed ? as_read(layer, lowering, inputs->values[i]) : inputs->values[i];
+    layer->type->lower(layer, lowering, count, read, outputs->values);
+    leati_graph_set_narrow(lowering->graph, before);
     leati_lowering_add_activity(lowering, &layer->activity_regularizer, output_count, outputs->values);
     leati_value joined =
         masking == LEATI_MASK_PASSED ? leati_lowering_joined_mask(lowering, count) : LEATI_NONE;
     for (int i = 0; i < output_count; ++i) {
-        outputs->values[i] = own_value(lowering->graph, outputs->values[i], count, inputs->values);
+        outputs->values[i] = own_value(lowering->graph, outputs->values[i], count, read);
         outputs->masks[i] = masking == LEATI_MASK_PASSED ? joined : lowering->output_masks[i];
     }
     if (makes_step) LEATI_TRY(leati_stepwise_mark(layer, lowering, outputs->values[0], err));

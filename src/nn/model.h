@@ -113,6 +113,9 @@ leat_status leati_model_read_inner(leat_model **out, const json_t *item, const l
 leat_status leati_model_compile_config(leat_model *model, const json_t *training_config, leat_error *err);
 leat_status leati_model_training_config(const leat_model *model, json_t **out, leat_error *err);
 
+/* Layers of the policy mixed_bfloat16. */
+int32_t leati_model_count_mixed(const leat_model *model);
+
 /* Whoever writes weights says so, plans excepted: kernels pack them anew. */
 static inline void leati_model_weights_changed(leat_model *model) {
     ++model->weights_version;

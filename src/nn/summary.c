@@ -176,6 +176,8 @@ static void totals(leati_text *text, const leat_model *model) {
     leati_text_add(text, "Total params: %s\n", grouped(number, all));
     leati_text_add(text, "Trainable params: %s\n", grouped(number, trainable));
     leati_text_add(text, "Non-trainable params: %s\n", grouped(number, all - trainable));
+    int32_t mixed = leati_model_count_mixed(model);
+    if (mixed > 0) leati_text_add(text, "Layers of policy " LEATI_MIXED_BFLOAT16 ": %d\n", (int)mixed);
 }
 
 leat_status leat_model_summary(const leat_model *model, char **out, leat_error *err) {

@@ -264,6 +264,25 @@ static void normalisations_fold_unless_told_not_to(void **state) {
     runs("evaluate small.json --data npz:d.npz --loss mse --verbose 0 --no-fold");
 }
 
+static void a_policy_is_kept_and_its_price_told(void **state) {
+    (void)state;
+    setenv("LEAT_MAX_ISA", "base", 1);
+    runs(FIT "--epochs 1 --dtype-policy mixed_bfloat16 --out run");
+    assert_non_null(
+        strstr(err, "leat fit: warning: this CPU does not multiply bfloat16: float32 is faster\n"));
+    runs("summary run/model.h5");
+    assert_non_null(strstr(out, "Layers of policy mixed_bfloat16: "));
+    assert_non_null(strstr(err, "warning: "));
+    runs("summary --plan run/model.h5 --threads 1");
+    assert_non_null(strstr(out, "as f32"));
+    runs("summary run/model.h5 --dtype-policy float32");
+    assert_null(strstr(out, "bfloat16"));
+    assert_string_equal(err, "");
+    unsetenv("LEAT_MAX_ISA");
+    fails(FIT "--dtype-policy float16",
+          "dtype policy: expected float32 or mixed_bfloat16, received 'float16'");
+}
+
 static void failures_exit_with_1_and_a_sentence(void **state) {
     (void)state;
     fails("fit absent.h5 --train npz:d.npz", "absent.h5");
@@ -315,6 +334,7 @@ int main(void) {
         cmocka_unit_test(summary_is_keras_table),
         cmocka_unit_test(summary_of_a_plan),
         cmocka_unit_test(normalisations_fold_unless_told_not_to),
+        cmocka_unit_test(a_policy_is_kept_and_its_price_told),
         cmocka_unit_test(failures_exit_with_1_and_a_sentence),
         cmocka_unit_test(signals_end_training_with_everything_saved),
     };

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records what needs current Keras: record_keras3.py [GROUP...], of files (.keras and legacy .h5 files, and how it goes on
-from there, files/keras3_*), layers (those that it alone has, keras-3/layers) and optimizers."""
+from there, files/keras3_*), layers (those that it alone has, keras-3/layers), optimizers and
+policies (mixed_bfloat16, keras-3/policies)."""
 import collections
 import json
 import os
@@ -14,7 +15,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 import keras  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-from recorder import keras3_attention, keras3_layers, keras3_optimizers, store  # noqa: E402
+from recorder import keras3_attention, keras3_layers, keras3_optimizers, keras3_policies, store  # noqa: E402
 
 L = keras.layers
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -175,7 +176,8 @@ def optimizers():
 
 def main():
     """Records the groups that are asked for, or all."""
-    groups = {"files": files, "layers": keras3_layers.run, "attention": keras3_attention.run, "optimizers": optimizers}
+    groups = {"files": files, "layers": keras3_layers.run, "attention": keras3_attention.run, "optimizers": optimizers,
+              "policies": keras3_policies.run}
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     keras.utils.set_random_seed(3)

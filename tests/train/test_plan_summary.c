@@ -169,6 +169,24 @@ static void gradient_checkpointing_saves_memory_alone(void **state) {
     leat_model_destroy(&models[1]);
 }
 
+static void bfloat16_halves_activations(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *model = make_deep();
+    leat_plan_options options = leat_plan_options_default();
+    int64_t bytes[2];
+    options.train = true;
+    options.batch_size = ROWS;
+    for (int i = 0; i < 2; ++i) {
+        expect_ok(leat_model_set_dtype_policy(model, i ? "mixed_bfloat16" : "float32", &err), &err);
+        json_t *root = figures(model, options);
+        bytes[i] = whole(root, "arena_bytes");
+        json_decref(root);
+    }
+    if (10 * bytes[1] > 7 * bytes[0]) fail_msg("%d bytes instead of %d", (int)bytes[1], (int)bytes[0]);
+    leat_model_destroy(&model);
+}
+
 /* So does a prediction of a stateful layer, whose states go on where they were. */
 static void measuring_leaves_states_as_they_were(void **state) {
     (void)state;
@@ -260,6 +278,7 @@ int main(void) {
         cmocka_unit_test(times_are_of_every_step),
         cmocka_unit_test(measuring_leaves_the_model_as_it_was),
         cmocka_unit_test(gradient_checkpointing_saves_memory_alone),
+        cmocka_unit_test(bfloat16_halves_activations),
         cmocka_unit_test(measuring_leaves_states_as_they_were),
         cmocka_unit_test(a_table_for_people),
         cmocka_unit_test(unknown_lengths_count_as_told),

@@ -54,7 +54,7 @@ def layer_config(layer, shape):
 def initial(random, variable):
     """A value by what the variable is."""
     shape = tuple(variable.shape)
-    if variable.name in ("gamma", "variance"):
+    if variable.name in ("gamma", "variance", "moving_variance"):
         return random.uniform(0.5, 1.5, shape)
     if variable.name == "count":
         return np.zeros(shape)
@@ -74,7 +74,7 @@ def weights_of(model):
 
 def total_loss(model, x, t):
     """What compile's mean_squared_error gives in training, and the penalties."""
-    error = tf.reduce_mean(tf.square(model(x, training=True) - t))
+    error = tf.reduce_mean(tf.square(tf.cast(model(x, training=True), t.dtype) - t))
     return error + tf.add_n([tf.convert_to_tensor(p) for p in model.losses] or [tf.constant(0.0)])
 
 
@@ -98,7 +98,7 @@ def train(model, x, t, members):
     members["train_loss"] = losses
     members["train_outputs"] = [[loss] for loss in losses]
     members.update(listed("wt", [w.numpy() for w in weights_of(model)]))
-    members["yt0"] = model(x, training=False).numpy()
+    members["yt0"] = model(x, training=False).numpy().astype("float32")
 
 
 def case(name, class_name, shape, *makes, scale=1.0, batch=3, notes="", trains=True):
@@ -122,10 +122,10 @@ def case(name, class_name, shape, *makes, scale=1.0, batch=3, notes="", trains=T
         "keras_version": "2.3.1", "backend": "tensorflow"}, [x], random, notes, trains)
 
 
-def functional(name, class_name, build, batch=3, inputs=None):
+def functional(name, class_name, build, batch=3, inputs=None, group="layers"):
     """A model of what build() gives: its inputs and its output."""
     keras.backend.clear_session()
-    random = store.random_for("keras-3/layers/" + name)
+    random = store.random_for("keras-3/%s/%s" % (group, name))
     x, y = build()
     model = keras.Model(x, y)
     for weight in weights_of(model):
@@ -134,16 +134,16 @@ def functional(name, class_name, build, batch=3, inputs=None):
         inputs = [random.normal(0.0, 1.0, (batch,) + tuple(i.shape[1:])) for i in x]
     types = ["bool" if i.dtype == "bool" else "float32" for i in x]
     inputs = [v.astype(t) for v, t in zip(inputs, types)]
-    record(name, class_name, model, json.loads(model.to_json()), inputs, random)
+    record(name, class_name, model, json.loads(model.to_json()), inputs, random, group=group)
 
 
-def record(name, class_name, model, config, x, random, notes="", trains=True, kept=None):
-    """Prediction, loss, gradients and steps of a model with weights, into keras-3/layers.  `kept`: values of some."""
+def record(name, class_name, model, config, x, random, notes="", trains=True, kept=None, group="layers"):
+    """Prediction, loss, gradients and steps of a model with weights, into keras-3/<group>.  `kept`: values of some."""
     t = random.normal(0.0, 1.0, model(x if len(x) > 1 else x[0]).shape).astype("float32")
     weights = weights_of(model)
     members = collections.OrderedDict()
     members["meta"] = store.text({
-        "keras": keras.__version__, "tensorflow": tf.__version__, "group": "layers", "case": name,
+        "keras": keras.__version__, "tensorflow": tf.__version__, "group": group, "case": name,
         "class_name": class_name, "loss": "mean_squared_error", "metrics": [], "weighted_metrics": [],
         "optimizer": {"class_name": "SGD", "config": {"learning_rate": RATE}}, "steps": STEPS,
         "weights": [w.path for w in weights],
@@ -155,7 +155,7 @@ def record(name, class_name, model, config, x, random, notes="", trains=True, ke
     x = x if len(x) > 1 else x[0]
     members.update(listed("t", [t]))
     members.update(listed("w", [(kept or {}).get(w.path, w.numpy()) for w in weights]))
-    members["y0"] = model(x, training=False).numpy()
+    members["y0"] = model(x, training=False).numpy().astype("float32")
     if trains:
         train(model, x, t, members)
-    store.save("%s/layers/%s.npz" % (ROOT, name), members)
+    store.save("%s/%s/%s.npz" % (ROOT, group, name), members)

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The policy mixed_bfloat16: models as current Keras computes them with it, and every case of a layer, whose numbers in float32
+ * it comes near to.  Keras rounds weights, and what every op makes; leat rounds weights only where it multiplies bfloat16,
+ * and neither what is fused nor the gradients of weights: two roundings of eight binary digits may lie between the two. */
+#include "cmocka_all.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "leat/model.h"
+#include "nn/model_case.h"
+
+#define NEAR_KERAS   0.02 /* of the largest number of a tensor: 5 units in the last of 8 digits */
+#define NEAR_FLOAT32 0.05
+
+static void compare_outputs(const model_stage *s, const char *member, int64_t row, double tolerance) {
+    float got[CASE_MAX_OUTPUTS];
+    int count = model_stage_outputs(s, got);
+    leat_tensor all = test_npz_get(s->of->g.npz, member);
+    assert_int_equal(all.shape[all.rank - 1], count);
+    golden_compare(&s->of->g, member, got, (const float *)all.data + row * count, count, tolerance);
+}
+
+static void predict(model_case *c, const char *prefix, double tolerance) {
+    model_stage s;
+    model_stage_open(&s, c, LEATI_PREDICT);
+    model_stage_run(&s);
+    model_stage_compare_predictions(&s, prefix, tolerance);
+    model_stage_close(&s);
+}
+
+static void train(model_case *c, double tolerance) {
+    model_stage s;
+    int64_t steps = json_integer_value(json_object_get(c->g.meta, "steps"));
+    assert_true(steps > 0);
+    model_stage_open(&s, c, LEATI_TRAIN);
+    for (int64_t step = 0; step < steps; ++step) {
+        model_stage_run(&s);
+        compare_outputs(&s, "train_outputs", step, tolerance);
+    }
+    model_case_compare_weights(c, "wt", tolerance);
+    model_stage_close(&s);
+    predict(c, "yt", tolerance);
+}
+
+static void check_model(const char *name, void *user) {
+    double worst = 0;
+    for (int i = 0; run_backends[i].name; ++i) {
+        model_case c;
+        model_case_open(&c, "keras-3/policies", name, &run_backends[i]);
+        c.g.worst = &worst;
+        predict(&c, "y", NEAR_KERAS);
+        train(&c, NEAR_KERAS);
+        model_case_close(&c);
+    }
+    print_message("%s: at most %.1e from Keras's\n", name, worst);
+    ++*(int *)user;
+}
+
+static void test_models_are_keras_s(void **state) {
+    int cases = 0;
+    (void)state;
+    golden_each("keras-3/policies", check_model, &cases);
+    assert_int_equal(cases, 4);
+}
+
+/* With all backends; one training step runs, too, whose numbers are the ops' affair (test_ops). */
+static void check_layer(const char *name, void *user) {
+    const run_backend *best = run_backends;
+    leat_error err = {0};
+    model_case c;
+    while (best[1].name) ++best;
+    model_case_open(&c, user, name, best);
+    assert_ok(leat_model_set_dtype_policy(c.model, "mixed_bfloat16", &err), &err);
+    predict(&c, "y", NEAR_FLOAT32);
+    if (test_npz_has(c.g.npz, "loss0")) {
+        model_stage s;
+        float got[CASE_MAX_OUTPUTS];
+        model_stage_open(&s, &c, LEATI_TRAIN);
+        model_stage_run(&s);
+        model_stage_outputs(&s, got);
+        assert_true(isfinite(got[0]));
+        model_stage_close(&s);
+    }
+    model_case_close(&c);
+}
+
+static void test_every_layer_computes_in_bfloat16(void **state) {
+    static char layers[] = "layers", later[] = "keras-3/layers";
+    (void)state;
+    golden_each(layers, check_layer, layers);
+    golden_each(later, check_layer, later);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_models_are_keras_s),
+        cmocka_unit_test(test_every_layer_computes_in_bfloat16),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
