@@ -265,15 +265,24 @@ LEATI_INLINE const float *weights_of(const rnn_block *b, int64_t panel, int64_t 
     return b->job->packed.weights + ((panel * depth + row) * b->shape->gates + gate) * LEATI_PANEL;
 }
 
+/* Of a single row, at a panel: what the sums of some gates begin with, and where they go; the last gate's are apart in a GRU
+ * that resets after the product. */
+typedef struct row_sums {
+    const float *start, *last_start;
+    int64_t start_by;
+    float *z, *last_z;
+} row_sums;
+
 /* z = start + a W for a single row, from either end of the depth: a caller that takes turns finds in the first cache what
  * it used last.  In several sums, where one would wait for itself. */
-LEATI_INLINE void row_of(const float *a, int64_t depth, const float *w, int64_t w_row, const float *start,
-                         int64_t start_by, float *z, bool backwards, const int panels, const int sums) {
+LEATI_INLINE void row_of(const float *a, int64_t depth, const float *w, int64_t w_row, row_sums s,
+                         bool backwards, const int panels, const int sums) {
     vf acc[4][8];
     int64_t by = backwards ? -1 : 1, k = 0;
     if (backwards && depth > 0) a += depth - 1, w += (depth - 1) * w_row, w_row = -w_row;
     for (int j = 0; j < 2 * panels; j++) {
-        acc[0][j] = v_load(start + j / 2 * start_by + j % 2 * LEATI_LANES);
+        const float *start = j / 2 == panels - 1 ? s.last_start : s.start + j / 2 * s.start_by;
+        acc[0][j] = v_load(start + j % 2 * LEATI_LANES);
         for (int i = 1; i < sums; i++) acc[i][j] = (vf){0};
     }
     for (; k + sums <= depth; k += sums)
@@ -284,28 +293,38 @@ LEATI_INLINE void row_of(const float *a, int64_t depth, const float *w, int64_t 
     for (; k < depth; k++, a += by, w += w_row)
         for (int j = 0; j < 2 * panels; j++) acc[0][j] += v_all(*a) * v_load(w + j * LEATI_LANES);
     for (int j = 0; j < 2 * panels; j++) {
+        float *z = j / 2 == panels - 1 ? s.last_z : s.z + j / 2 * LEATI_PANEL;
         for (int i = 1; i < sums; i++) acc[0][j] += acc[i][j];
-        v_store(z + j * LEATI_LANES, acc[0][j]);
+        v_store(z + j % 2 * LEATI_LANES, acc[0][j]);
     }
 }
 
-/* As product, of a single row and all panels; the products by x are made. */
-static void row_product(const rnn_block *b, int64_t step, span s, bool with_x, const operand *h) {
-    int64_t depth = h ? h->depth : 0, gates = b->shape->gates, w_row = gates * LEATI_PANEL;
-    int64_t slots = b->slots, start_by = with_x ? AHEAD * LEATI_PANEL : LEATI_PANEL;
-    const float *a = h ? h->a : NULL;
+/* A panel's products by x of one gate, which are made. */
+LEATI_INLINE const float *ahead_of(const rnn_block *b, int64_t panel, int64_t gate, int64_t step) {
+    return b->ahead + ((panel * b->shape->gates + gate) * AHEAD + step % AHEAD) * LEATI_PANEL;
+}
+
+/* z = x K + b + h R for a single row, all panels of a span of gates; the products by x are made.  `apart`: x K + b of the last
+ * gate is in its own slot, and h R + b in the next. */
+static void row_product(const rnn_block *b, int64_t step, span s, bool apart, const operand *h) {
+    int64_t w_row = b->shape->gates * LEATI_PANEL, last = s.to - s.from - 1, out = last + (apart ? 1 : 0);
     bool backwards = step % 2 == 1;
     for (int64_t i = 0; i < b->panels; i++) {
         int64_t panel = backwards ? b->panels - 1 - i : i;
-        const float *w = weights_of(b, panel, b->features, s.from);
-        const float *start = with_x
-                                 ? b->ahead + ((panel * gates + s.from) * AHEAD + step % AHEAD) * LEATI_PANEL
-                                 : bias_of(b, panel, s.slot);
-        float *z = b->z + (panel * slots + s.slot) * LEATI_PANEL;
+        const float *w = weights_of(b, panel, b->features, s.from), *x = ahead_of(b, panel, s.to - 1, step);
+        float *z = b->z + (panel * b->slots + s.slot) * LEATI_PANEL;
+        row_sums sums = {.start = ahead_of(b, panel, s.from, step),
+                         .last_start = apart ? bias_of(b, panel, s.slot + out) : x,
+                         .start_by = AHEAD * LEATI_PANEL,
+                         .z = z,
+                         .last_z = z + out * LEATI_PANEL};
+        for (int64_t v = 0; apart && v < LEATI_PANEL; v += LEATI_LANES)
+            v_store(z + last * LEATI_PANEL + v, v_load(x + v));
         switch (s.to - s.from) {
-        case 4: row_of(a, depth, w, w_row, start, start_by, z, backwards, 4, 1); break;
-        case 2: row_of(a, depth, w, w_row, start, start_by, z, backwards, 2, 2); break;
-        default: row_of(a, depth, w, w_row, start, start_by, z, backwards, 1, 4);
+        case 4: row_of(h->a, h->depth, w, w_row, sums, backwards, 4, 1); break;
+        case 3: row_of(h->a, h->depth, w, w_row, sums, backwards, 3, 1); break;
+        case 2: row_of(h->a, h->depth, w, w_row, sums, backwards, 2, 2); break;
+        default: row_of(h->a, h->depth, w, w_row, sums, backwards, 1, 4);
         }
     }
 }
@@ -315,7 +334,7 @@ static void product(const rnn_block *b, int64_t step, strip at, span s, const op
     bool apart = (x && x->by_gate) || (h && h->by_gate);
     int64_t each = apart ? 1 : s.to - s.from, slots = b->slots, z_gate = b->z_rows * LEATI_PANEL;
     if (b->ahead) {
-        row_product(b, step, s, x != NULL, h);
+        row_product(b, step, s, false, h);
         return;
     }
     for (int64_t u = at.from; u < at.to; u += LEATI_PANEL)

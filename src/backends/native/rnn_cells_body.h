@@ -274,9 +274,13 @@ LEATI_INLINE void gru_after_mix(const rnn_block *b, const place *at, functions_k
 
 LEATI_INLINE void gru_after_forward(const rnn_block *b, int64_t step, strip at, const operand *x,
                                     const operand *h, functions_kind kind) {
-    product(b, step, at, (span){0, 2, 0}, x, h);
-    product(b, step, at, (span){2, 3, 2}, x, NULL);
-    product(b, step, at, (span){2, 3, 3}, NULL, h);
+    if (b->ahead) {
+        row_product(b, step, (span){0, 3, 0}, true, h);
+    } else {
+        product(b, step, at, (span){0, 2, 0}, x, h);
+        product(b, step, at, (span){2, 3, 2}, x, NULL);
+        product(b, step, at, (span){2, 3, 3}, NULL, h);
+    }
     forward_places(b, step, at, kind, false, gru_after_mix);
 }
 
