@@ -93,6 +93,15 @@ typedef enum leati_masking {
     LEATI_MASK_OWN          /* lower reads input_masks and sets output_masks, which are LEATI_NONE before */
 } leati_masking;
 
+/* Whether a layer takes each step of a sequence (N, T, ...) by itself, so that one step at a time gives what all of them give.
+ * Recurrent layers (recurrence.h) need not say. */
+typedef enum leati_steps {
+    LEATI_STEPS_JOINED = 0, /* no, or it is not known */
+    LEATI_STEPS_BY_NUMBER,  /* even each number */
+    LEATI_STEPS_APART,      /* what is behind the second axis */
+    LEATI_STEPS_BY_AXIS     /* the same, if "axis" is none of the first two */
+} leati_steps;
+
 /* A default that older versions of Keras had: `preset` for files of versions below major.minor. */
 typedef struct leati_old_preset {
     const char *key;
@@ -108,6 +117,7 @@ struct leati_layer_type {
     int32_t min_inputs, max_inputs;      /* 1, 1 for most */
     const leati_old_preset *old_presets; /* ended by key NULL; NULL: none */
     leati_masking masking;
+    leati_steps steps;
     bool shares_trainable; /* the layer inside is frozen, and thawed, with it */
     /* The model inside, which then has the weights and states; NULL: none is. */
     struct leat_model *(*model)(const leati_layer *layer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which layers take each step of a sequence by itself, so that one step at a time gives what all of them give.
+/* Where one step of a sequence at a time gives what all of them give, by what each layer says (leati_steps).
  * Layer: nn. */
 #include <string.h>
 
@@ -7,55 +7,6 @@
 #include "base/memory.h"
 #include "nn/carry.h"
 #include "nn/layers/recurrence.h"
-
-typedef enum rule {
-    NEVER = 0,
-    EACH_NUMBER, /* whatever the shape */
-    EACH_STEP,   /* (N, T, ...): what is behind the second axis */
-    BY_AXIS,     /* the same, if "axis" is none of the first two */
-    RECURRENT
-} rule;
-
-static const struct {
-    const char *class_name;
-    rule rule;
-} rules[] = {
-    {"InputLayer", EACH_NUMBER},
-    {"Activation", EACH_NUMBER},
-    {"ActivityRegularization", EACH_NUMBER},
-    {"Add", EACH_NUMBER},
-    {"AlphaDropout", EACH_NUMBER},
-    {"Average", EACH_NUMBER},
-    {"Dropout", EACH_NUMBER},
-    {"ELU", EACH_NUMBER},
-    {"Embedding", EACH_NUMBER},
-    {"GaussianDropout", EACH_NUMBER},
-    {"GaussianNoise", EACH_NUMBER},
-    {"Identity", EACH_NUMBER},
-    {"LeakyReLU", EACH_NUMBER},
-    {"Maximum", EACH_NUMBER},
-    {"Minimum", EACH_NUMBER},
-    {"Multiply", EACH_NUMBER},
-    {"ReLU", EACH_NUMBER},
-    {"SpatialDropout1D", EACH_NUMBER},
-    {"Subtract", EACH_NUMBER},
-    {"ThresholdedReLU", EACH_NUMBER},
-    {"Dense", EACH_STEP},
-    {"LayerScale", EACH_STEP},
-    {"Masking", EACH_STEP},
-    {"TimeDistributed", EACH_STEP},
-    {"BatchNormalization", BY_AXIS},
-    {"Concatenate", BY_AXIS},
-    {"LayerNormalization", BY_AXIS},
-    {"Softmax", BY_AXIS},
-};
-
-static rule rule_of(const leati_layer *layer) {
-    if (leati_recurrence_of(layer)) return RECURRENT;
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; ++i)
-        if (strcmp(rules[i].class_name, layer->type->class_name) == 0) return rules[i].rule;
-    return NEVER;
-}
 
 /* ---- Calls ---- */
 
@@ -96,10 +47,10 @@ leat_status leati_stepwise_check(const leati_layer *layer, const leati_lowering 
         rank = leati_graph_desc(lowering->graph, inputs[i])->rank;
     }
     if (!*makes_step) return LEAT_OK;
-    rule applies = rule_of(layer);
-    bool allowed = applies == EACH_NUMBER || (applies == EACH_STEP && rank > 2);
-    if (applies == RECURRENT) return check_recurrent(layer, input_count, makes_step, err);
-    if (applies == BY_AXIS && rank > 2) LEATI_TRY(axes_are_behind_time(layer, rank, &allowed, err));
+    leati_steps steps = layer->type->steps;
+    bool allowed = steps == LEATI_STEPS_BY_NUMBER || (steps == LEATI_STEPS_APART && rank > 2);
+    if (leati_recurrence_of(layer)) return check_recurrent(layer, input_count, makes_step, err);
+    if (steps == LEATI_STEPS_BY_AXIS && rank > 2) LEATI_TRY(axes_are_behind_time(layer, rank, &allowed, err));
     if (allowed) return LEAT_OK;
     return leati_fail(err, LEAT_ENOTSUP, "streaming: %s looks at several steps of a sequence at once",
                       layer->type->class_name);
@@ -133,11 +84,8 @@ static int32_t place_of(const leat_model *model, int32_t member, int32_t call) {
 /* Whether the inputs of a call are steps of a sequence, where its outputs are (`wanted`). */
 static bool takes_steps(const leati_member *member, bool wanted) {
     if (member->model) return wanted || has_recurrence(member->model);
-    switch (rule_of(member->layer)) {
-    case RECURRENT: return true;
-    case NEVER: return false;
-    default: return wanted;
-    }
+    if (leati_recurrence_of(member->layer)) return true;
+    return wanted && member->layer->type->steps != LEATI_STEPS_JOINED;
 }
 
 static bool may_be_sequence(const leati_member *reader, const leati_shape *shape) {

@@ -47,5 +47,6 @@ const leati_layer_type leati_layer_activation = {.class_name = "Activation",
                                                  .min_inputs = 1,
                                                  .max_inputs = 1,
                                                  .masking = LEATI_MASK_PASSED,
+                                                 .steps = LEATI_STEPS_BY_NUMBER,
                                                  .infer = infer,
                                                  .lower = lower};

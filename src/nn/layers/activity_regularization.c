@@ -32,5 +32,6 @@ const leati_layer_type leati_layer_activity_regularization = {.class_name = "Act
                                                               .min_inputs = 1,
                                                               .max_inputs = 1,
                                                               .masking = LEATI_MASK_PASSED,
+                                                              .steps = LEATI_STEPS_BY_NUMBER,
                                                               .infer = leati_infer_same,
                                                               .lower = lower};

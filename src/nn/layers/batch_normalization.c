@@ -127,6 +127,7 @@ const leati_layer_type leati_layer_batch_normalization = {.class_name = "BatchNo
                                                           .min_inputs = 1,
                                                           .max_inputs = 1,
                                                           .masking = LEATI_MASK_PASSED,
+                                                          .steps = LEATI_STEPS_BY_AXIS,
                                                           .infer = infer,
                                                           .build = build,
                                                           .lower = lower};

@@ -80,5 +80,6 @@ const leati_layer_type leati_layer_concatenate = {.class_name = "Concatenate",
                                                   .min_inputs = 2,
                                                   .max_inputs = 32,
                                                   .masking = LEATI_MASK_OWN,
+                                                  .steps = LEATI_STEPS_BY_AXIS,
                                                   .infer = infer,
                                                   .lower = lower};

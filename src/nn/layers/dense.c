@@ -64,6 +64,7 @@ const leati_layer_type leati_layer_dense = {.class_name = "Dense",
                                             .min_inputs = 1,
                                             .max_inputs = 1,
                                             .masking = LEATI_MASK_PASSED,
+                                            .steps = LEATI_STEPS_APART,
                                             .infer = infer,
                                             .build = build,
                                             .lower = lower};

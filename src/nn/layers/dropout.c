@@ -183,7 +183,7 @@ static void lower_alpha(const leati_layer *layer, leati_lowering *lowering, int 
     outputs[0] = leati_linear(g, x, (float)(a * (1 - c->rate)), (float)(a * p + b));
 }
 
-#define DROPOUT(variable, class_name_, name_prefix_, fields_, check_, infer_, lower_)                        \
+#define DROPOUT(variable, class_name_, name_prefix_, fields_, check_, infer_, lower_, steps_)                \
     const leati_layer_type variable = {.class_name = class_name_,                                            \
                                        .name_prefix = name_prefix_,                                          \
                                        .config_bytes = sizeof(config),                                       \
@@ -192,15 +192,17 @@ static void lower_alpha(const leati_layer *layer, leati_lowering *lowering, int 
                                        .max_inputs = 1,                                                      \
                                        .check = check_,                                                      \
                                        .masking = LEATI_MASK_PASSED,                                         \
+                                       .steps = steps_,                                                      \
                                        .infer = infer_,                                                      \
                                        .lower = lower_}
-DROPOUT(leati_layer_dropout, "Dropout", "dropout", fields, check, infer, lower);
+DROPOUT(leati_layer_dropout, "Dropout", "dropout", fields, check, infer, lower, LEATI_STEPS_BY_NUMBER);
 DROPOUT(leati_layer_spatial_dropout1d, "SpatialDropout1D", "spatial_dropout1d", fields, check, infer_spatial,
-        lower_spatial);
+        lower_spatial, LEATI_STEPS_BY_NUMBER);
 DROPOUT(leati_layer_spatial_dropout2d, "SpatialDropout2D", "spatial_dropout2d", image_fields, check,
-        infer_spatial, lower_spatial);
+        infer_spatial, lower_spatial, LEATI_STEPS_JOINED);
 DROPOUT(leati_layer_spatial_dropout3d, "SpatialDropout3D", "spatial_dropout3d", image_fields, check,
-        infer_spatial, lower_spatial);
-DROPOUT(leati_layer_alpha_dropout, "AlphaDropout", "alpha_dropout", alpha_fields, check, infer, lower_alpha);
+        infer_spatial, lower_spatial, LEATI_STEPS_JOINED);
+DROPOUT(leati_layer_alpha_dropout, "AlphaDropout", "alpha_dropout", alpha_fields, check, infer, lower_alpha,
+        LEATI_STEPS_BY_NUMBER);
 DROPOUT(leati_layer_stochastic_depth, "StochasticDepth", "stochastic_depth", depth_fields, check_depth,
-        leati_infer_same, lower_depth);
+        leati_infer_same, lower_depth, LEATI_STEPS_JOINED);

@@ -74,6 +74,7 @@ const leati_layer_type leati_layer_embedding = {.class_name = "Embedding",
                                                 .min_inputs = 1,
                                                 .max_inputs = 1,
                                                 .masking = LEATI_MASK_OWN,
+                                                .steps = LEATI_STEPS_BY_NUMBER,
                                                 .infer = infer,
                                                 .build = build,
                                                 .lower = lower};

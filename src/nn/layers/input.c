@@ -41,5 +41,6 @@ const leati_layer_type leati_layer_input = {.class_name = "InputLayer",
                                             .fields = fields,
                                             .check = check,
                                             .masking = LEATI_MASK_PASSED,
+                                            .steps = LEATI_STEPS_BY_NUMBER,
                                             .infer = infer,
                                             .lower = lower};

@@ -63,6 +63,7 @@ const leati_layer_type leati_layer_layer_scale = {.class_name = "LayerScale",
                                                   .max_inputs = 1,
                                                   .check = check,
                                                   .fini = fini,
+                                                  .steps = LEATI_STEPS_APART,
                                                   .infer = infer,
                                                   .build = build,
                                                   .lower = lower};

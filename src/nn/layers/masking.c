@@ -34,5 +34,6 @@ const leati_layer_type leati_layer_masking = {.class_name = "Masking",
                                               .min_inputs = 1,
                                               .max_inputs = 1,
                                               .masking = LEATI_MASK_OWN,
+                                              .steps = LEATI_STEPS_APART,
                                               .infer = infer,
                                               .lower = lower};

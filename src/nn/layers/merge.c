@@ -88,6 +88,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
                                        .min_inputs = 2,                                                      \
                                        .max_inputs = most,                                                   \
                                        .masking = LEATI_MASK_PASSED,                                         \
+                                       .steps = LEATI_STEPS_BY_NUMBER,                                       \
                                        .infer = infer,                                                       \
                                        .lower = lower}
 MERGE(leati_layer_add, "Add", "add", 32);

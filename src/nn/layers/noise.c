@@ -65,6 +65,7 @@ static void lower_dropout(const leati_layer *layer, leati_lowering *lowering, in
                                        .min_inputs = 1,                                                      \
                                        .max_inputs = 1,                                                      \
                                        .masking = LEATI_MASK_PASSED,                                         \
+                                       .steps = LEATI_STEPS_BY_NUMBER,                                       \
                                        .infer = leati_infer_same,                                            \
                                        .lower = lower_}
 NOISE(leati_layer_gaussian_noise, "GaussianNoise", "gaussian_noise", noise_fields, lower_noise);

@@ -185,7 +185,7 @@ static void lower_unit(const leati_layer *layer, leati_lowering *lowering, int i
     outputs[0] = leati_mul(g, inputs[0], inverse);
 }
 
-#define NORMALIZATION(variable, class_name_, name_prefix_, fields_, check_, build_, lower_)                  \
+#define NORMALIZATION(variable, class_name_, name_prefix_, fields_, check_, build_, lower_, steps_)          \
     const leati_layer_type variable = {.class_name = class_name_,                                            \
                                        .name_prefix = name_prefix_,                                          \
                                        .config_bytes = sizeof(config),                                       \
@@ -193,13 +193,14 @@ static void lower_unit(const leati_layer *layer, leati_lowering *lowering, int i
                                        .min_inputs = 1,                                                      \
                                        .max_inputs = 1,                                                      \
                                        .masking = LEATI_MASK_PASSED,                                         \
+                                       .steps = steps_,                                                      \
                                        .check = check_,                                                      \
                                        .infer = infer,                                                       \
                                        .build = build_,                                                      \
                                        .lower = lower_}
 NORMALIZATION(leati_layer_layer_normalization, "LayerNormalization", "layer_normalization", layer_fields,
-              NULL, build_layer, lower_layer);
+              NULL, build_layer, lower_layer, LEATI_STEPS_BY_AXIS);
 NORMALIZATION(leati_layer_group_normalization, "GroupNormalization", "group_normalization", group_fields,
-              check_group, build_group, lower_group);
+              check_group, build_group, lower_group, LEATI_STEPS_JOINED);
 NORMALIZATION(leati_layer_unit_normalization, "UnitNormalization", "unit_normalization", unit_fields, NULL,
-              NULL, lower_unit);
+              NULL, lower_unit, LEATI_STEPS_JOINED);

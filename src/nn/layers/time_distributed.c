@@ -121,6 +121,7 @@ const leati_layer_type leati_layer_time_distributed = {.class_name = "TimeDistri
                                                        .shares_trainable = true,
                                                        .model = model_inside,
                                                        .check = check,
+                                                       .steps = LEATI_STEPS_APART,
                                                        .infer = infer,
                                                        .build = build,
                                                        .place = place,
