@@ -22,11 +22,11 @@
     }
 
 /* Of whole panels, which backends/native takes. */
-#define FUSED_PANELS(title, size, f, pa, pb)                                                                 \
+#define FUSED_PANELS(title, size, side, f, pa, pb)                                                           \
     {                                                                                                        \
         .name = "conv of panels, then " title, .op = LEATI_OP_CONV,                                          \
         .attrs = {.conv = {W2(size, 1, 1, (size) / 2, (size) / 2), .groups = 1}}, .input_count = 3,          \
-        .inputs = {OP_F32(1, 3, 2, 32), OP_F32(size, size, 32, 32), OP_F32(32)},                             \
+        .inputs = {OP_F32(1, side, side, 32), OP_F32(size, size, 32, 32), OP_F32(32)},                       \
         .then = &(const leati_eltwise){.function = (f), .a = (pa), .b = (pb)}, .bends = true                 \
     }
 
@@ -146,9 +146,11 @@ const op_case cases_conv[] = {
     FUSED("selu", true, LEATI_FN_SELU, 0, 0),
     FUSED("tanh", false, LEATI_FN_TANH, 0, 0),
     FUSED("sigmoid", false, LEATI_FN_SIGMOID, 0, 0),
-    FUSED_PANELS("relu", 3, LEATI_FN_RELU, 0, INFINITY),
-    FUSED_PANELS("leaky relu", 3, LEATI_FN_RELU, 0.25f, INFINITY),
-    FUSED_PANELS("relu6", 1, LEATI_FN_RELU, 0, 0.5f),
-    FUSED_PANELS("silu", 1, LEATI_FN_SILU, 0, 0),
+    FUSED_PANELS("relu", 3, 3, LEATI_FN_RELU, 0, INFINITY),
+    FUSED_PANELS("leaky relu", 3, 3, LEATI_FN_RELU, 0.25f, INFINITY),
+    FUSED_PANELS("relu, of 4x4 tiles", 3, 24, LEATI_FN_RELU, 0, INFINITY),
+    FUSED_PANELS("silu, of 4x4 tiles", 3, 24, LEATI_FN_SILU, 0, 0),
+    FUSED_PANELS("relu6", 1, 3, LEATI_FN_RELU, 0, 0.5f),
+    FUSED_PANELS("silu", 1, 3, LEATI_FN_SILU, 0, 0),
     {0},
 };

@@ -167,7 +167,8 @@ void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t most) {
     if (s->parts > panels) s->parts = panels;
 }
 
-void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, const char *way, size_t floats) {
+void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats) {
+    const char *way = s->size == 2 ? "winograd " : s->size == 4 ? "winograd 4x4 " : "";
     size_t weights = s->norm || s->turned ? leati_conv_line(s->g.taps * s->g.channels * s->g.filters) : 0;
     s->buffer = leati_conv_line((int64_t)s->buffer);
     kernel->pack_bytes =
@@ -179,8 +180,12 @@ void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, const char *wa
     snprintf(kernel->pack_key, sizeof kernel->pack_key, "native %s%s%s %lldx%lld%s%.9g", way, s->isa->name,
              s->turned ? " turned" : "", (long long)s->g.channels, (long long)s->g.filters,
              s->norm ? " norm " : " ", (double)(s->norm ? s->epsilon : 0));
-    snprintf(kernel->layout, sizeof kernel->layout, "nhwc weights %s%d columns",
-             *way ? "16 x panels of " : "panels of ", (int)s->isa->panel);
+    if (s->size)
+        snprintf(kernel->layout, sizeof kernel->layout, "nhwc weights %d x panels of %d columns",
+                 (int)leati_winograd_places(s->size), (int)s->isa->panel);
+    else
+        snprintf(kernel->layout, sizeof kernel->layout, "nhwc weights panels of %d columns",
+                 (int)s->isa->panel);
 }
 
 void leati_conv_gather(const leati_geometry *g, const float *src, int64_t tap, int64_t first, int64_t count,
@@ -308,7 +313,7 @@ leat_status leati_native_conv_product(const leati_task *task, leati_kernel *kern
     leati_conv_share(s, s->spread ? g->batch * g->in[0] * g->in[1] * g->in[2] : g->out_pixels, ROWS);
     if (!s->spread && !leati_conv_is_flat(g)) s->buffer = (size_t)(s->block * (depth + 16));
     if (s->spread) s->buffer = (size_t)(s->block * g->filters);
-    leati_conv_memory(s, kernel, "", (size_t)(depth * g->filters));
+    leati_conv_memory(s, kernel, (size_t)(depth * g->filters));
     kernel->run = run_products;
     return LEAT_OK;
 }

@@ -17,6 +17,7 @@ typedef struct leati_conv_state {
     bool norm, has_f;
     int threads, bias, post, dst; /* arguments; bias and post: -1 where absent */
     int64_t block, blocks, parts; /* rows (or tiles) of a block, blocks, groups of columns of each */
+    int64_t size;                 /* Winograd's tiles: pixels of a side; 0: not by Winograd */
     size_t buffer;                /* floats of a thread's memory, before the weights' in scratch */
 } leati_conv_state;
 
@@ -29,13 +30,12 @@ leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, boo
 void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t most);
 
 /* Sets what the kernel needs: scratch, and `floats` of packed weights; names it. */
-void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, const char *way, size_t floats);
+void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats);
 
 /* What is given to a function that packs a part of the weights. */
 typedef struct leati_conv_packing {
     const leati_conv_state *s;
-    const float *weights;
-    float *packed;
+    float *weights, *packed;
 } leati_conv_packing;
 
 /* What a run works with.  Weights are packed where they were not, in `tasks` parts. */
@@ -64,7 +64,10 @@ static inline size_t leati_conv_line(int64_t floats) {
     return (size_t)(floats + 15) / 16 * 16;
 }
 
-/* Whether F(2x2, 3x3) computes it. */
+/* The size of Winograd's tiles that takes least: 2, or 4.  weights_cost: of those of a place, in tiles. */
+int64_t leati_winograd_size(const leati_geometry *g, int64_t weights_cost);
+
+/* Whether Winograd's way computes it. */
 bool leati_winograd_fits(const leati_geometry *g, int64_t lanes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gradient of a convolution by its weights and bias, as products of matrices: what lies under a tap at each pixel,
- * transposed, times the gradient of the destination; for 3x3 windows with stride 1 at the 16 places of Winograd's
- * F(2x2, 3x3) instead of 9 taps, tile by tile (product.h).  Layer: backends/native. */
+ * transposed, times the gradient of the destination; for 3x3 windows with stride 1 at the places of Winograd's
+ * tiles instead of 9 taps, tile by tile (product.h).  Layer: backends/native. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,15 +15,15 @@ enum {
     PIXELS = 256,         /* gathered at a time by each thread */
     STRETCH = 8 * PIXELS, /* packed at a time for all, where they stay in the second caches */
     PACKED = 128 * 1024,  /* floats */
-    PLACES = LEATI_WINOGRAD_PLACES,
-    TILES = 256, /* at a time, where their numbers take no more than MOST_BYTES */
-    NEAR = 96,   /* at a time where a thread has them for itself, in its second cache */
+    TILES = 256,          /* at a time, where their numbers take no more than MOST_BYTES */
+    NEAR = 1728, /* places times tiles at a time where a thread has them for itself, in its second cache */
     CHUNK = 8,
-    SHARES = 8,        /* of all tiles, each with sums of its own */
-    SHARE_TILES = 256, /* in each at least */
-    SHARE_SUMS = 4096, /* channels times filters at most */
+    SHARES = 8,           /* of all tiles, each with sums of its own */
+    SHARE_NUMBERS = 4096, /* places times tiles in each at least */
+    SHARE_SUMS = 4096,    /* channels times filters at most */
     LINE = 16,
-    BIAS_PLACE = 5 /* whose number is the sum of a tile's pixels */
+    STEP = 8,         /* filters, of which a panel has a multiple */
+    WEIGHTS_COST = 32 /* of the sums of a place, in tiles */
 };
 #define MOST_BYTES ((int64_t)16 << 20)
 
@@ -34,6 +34,7 @@ typedef struct weights_state {
     int64_t groups, group; /* of channels: how many, how many channels each has at most */
     int64_t parts;         /* of columns */
     int64_t tiles;         /* at a time; or pixels */
+    int64_t size, places;  /* Winograd: a tile's pixels to a side, and its numbers */
     int64_t shares;        /* Winograd: of all tiles, each with sums of its own */
     int64_t buffer;        /* Winograd: floats of a block of tiles */
 } weights_state;
@@ -135,11 +136,11 @@ typedef struct places {
 /* Of a thread's memory: source and gradient of a block. */
 static void set_buffers(places *p, float *buffer) {
     p->src.parts = buffer;
-    p->diff.parts = buffer + PLACES * p->src.by_place;
+    p->diff.parts = buffer + p->s->places * p->src.by_place;
 }
 
 static int64_t sums_of(const weights_state *s) {
-    return PLACES * s->g.channels * s->g.filters;
+    return s->places * s->g.channels * s->g.filters;
 }
 
 /* Scratch: zeros, sums, the biases' sums, blocks of tiles. */
@@ -151,12 +152,14 @@ static places places_of(const weights_state *s, void *const *args, float *scratc
                 .diff_weights = args[2],
                 .diff_bias = args[3]};
     p.src = (leati_winograd){.g = g,
+                             .size = s->size,
                              .image = args[0],
                              .zeros = scratch,
                              .group = s->group,
                              .by_group = s->tiles * s->group,
                              .by_place = s->groups * s->tiles * s->group + LINE};
     p.diff = (leati_winograd){.g = g,
+                              .size = s->size,
                               .image = args[1],
                               .zeros = scratch,
                               .group = s->isa->panel,
@@ -182,13 +185,25 @@ static void make_parts(void *of, int64_t task, int member) {
     p->s->isa->winograd_diff(&diff);
 }
 
+/* Sums of the block's pixels, of some filters. */
 static void add_bias(const places *p, columns c) {
-    int64_t panel = p->s->isa->panel;
-    for (int64_t j = c.from; j < c.to; j += panel) {
-        const float *from = p->diff.parts + BIAS_PLACE * p->diff.by_place + j * p->s->tiles;
-        float *to = p->diff_bias + j;
-        for (int64_t i = 0; i < p->count; i++, from += panel)
-            for (int64_t l = 0; l < panel; l++) to[l] += from[l];
+    const leati_geometry *g = &p->s->g;
+    int64_t size = p->s->size, across = leati_ceil_div(g->out[2], size),
+            down = leati_ceil_div(g->out[1], size);
+    for (int64_t j = c.from; j < c.to; j += STEP) {
+        float sum[STEP] = {0};
+        for (int64_t tile = p->first; tile < p->first + p->count; tile++) {
+            int64_t image = tile / across / down, y = tile / across % down * size, x = tile % across * size;
+            int64_t bottom = y + size < g->out[1] ? y + size : g->out[1];
+            int64_t wide = x + size < g->out[2] ? size : g->out[2] - x;
+            for (; y < bottom; y++) {
+                const float *from =
+                    p->diff.image + ((image * g->out[1] + y) * g->out[2] + x) * g->filters + j;
+                for (int64_t i = 0; i < wide; i++, from += g->filters)
+                    for (int l = 0; l < STEP; l++) sum[l] += from[l];
+            }
+        }
+        for (int l = 0; l < STEP; l++) p->diff_bias[j + l] += sum[l];
     }
 }
 
@@ -213,7 +228,7 @@ static void add_tiles(void *of, int64_t task, int member) {
                              .from_row = g->filters};
     product.from = p->first == p->begin ? NULL : product.c;
     s->isa->product(&product);
-    if (p->diff_bias && place == BIAS_PLACE && group == 0) add_bias(p, c);
+    if (p->diff_bias && place == 0 && group == 0) add_bias(p, c);
 }
 
 /* Tiles p.first to last - 1, block by block. */
@@ -222,7 +237,7 @@ static void add_blocks(places p, int64_t last, leati_team *team) {
     for (p.begin = p.first; p.first < last; p.first += s->tiles) {
         p.count = last - p.first < s->tiles ? last - p.first : s->tiles;
         leati_team_share(team, s->threads, leati_ceil_div(p.count, CHUNK), make_parts, &p);
-        leati_team_share(team, s->threads, PLACES * s->groups * s->parts, add_tiles, &p);
+        leati_team_share(team, s->threads, s->places * s->groups * s->parts, add_tiles, &p);
     }
 }
 
@@ -230,7 +245,7 @@ static void add_blocks(places p, int64_t last, leati_team *team) {
 static void add_share(void *of, int64_t share, int member) {
     places p = *(const places *)of;
     const weights_state *s = p.s;
-    int64_t all = leati_winograd_tiles(&s->g);
+    int64_t all = leati_winograd_tiles(&s->g, s->size);
     set_buffers(&p, p.src.parts + member * s->buffer);
     if (p.diff_bias) {
         p.diff_bias = p.sums + s->shares * sums_of(s) + share * s->g.filters;
@@ -253,9 +268,15 @@ static void finish_weights(void *of, int64_t task, int member) {
     int64_t channels = s->g.channels, filters = s->g.filters, from = task * CHUNK, to = from + CHUNK;
     (void)member;
     if (to > channels) to = channels;
-    for (int64_t place = 0; place < PLACES; place++)
+    for (int64_t place = 0; place < s->places; place++)
         add_sums(p->sums + (place * channels + from) * filters, (to - from) * filters, s->shares, sums_of(s));
-    s->isa->winograd_weights_back(p->sums, channels, filters, from, to, p->diff_weights);
+    s->isa->winograd_weights_back(&(leati_winograd_weights){.size = s->size,
+                                                            .depth = channels,
+                                                            .columns = filters,
+                                                            .first = from,
+                                                            .last = to,
+                                                            .weights = p->diff_weights,
+                                                            .packed = p->sums});
 }
 
 static leat_status run_winograd(const leati_kernel *kernel, void *const *args, const leati_run *run,
@@ -267,7 +288,7 @@ static leat_status run_winograd(const leati_kernel *kernel, void *const *args, c
     if (s->shares > 1)
         leati_team_share(run->team, s->threads, s->shares, add_share, &p);
     else
-        add_blocks(p, leati_winograd_tiles(g), run->team);
+        add_blocks(p, leati_winograd_tiles(g, s->size), run->team);
     leati_team_share(run->team, s->threads, leati_ceil_div(g->channels, CHUNK), finish_weights, &p);
     if (s->shares > 1 && p.diff_bias) {
         const float *biases = p.sums + s->shares * sums_of(s);
@@ -288,21 +309,24 @@ static void share(weights_state *s, int64_t products) {
 
 static void use_winograd(weights_state *s, leati_kernel *kernel) {
     const leati_geometry *g = &s->g;
-    int64_t bytes = PLACES * (g->channels + g->filters) * (int64_t)sizeof(float),
-            all = leati_winograd_tiles(g);
+    s->size = leati_winograd_size(g, WEIGHTS_COST);
+    s->places = leati_winograd_places(s->size);
+    int64_t bytes = s->places * (g->channels + g->filters) * (int64_t)sizeof(float),
+            all = leati_winograd_tiles(g, s->size);
     int64_t most = g->channels > g->filters ? g->channels : g->filters;
-    share(s, PLACES);
-    s->shares = g->channels * g->filters <= SHARE_SUMS ? all / SHARE_TILES : 1;
+    share(s, s->places);
+    s->shares = g->channels * g->filters <= SHARE_SUMS ? all * s->places / SHARE_NUMBERS : 1;
     s->shares = s->shares > SHARES ? SHARES : s->shares > 0 ? s->shares : 1;
-    s->tiles = s->shares > 1 ? NEAR : MOST_BYTES / bytes < TILES ? MOST_BYTES / bytes : TILES;
+    s->tiles = s->shares > 1 ? NEAR / s->places : MOST_BYTES / bytes < TILES ? MOST_BYTES / bytes : TILES;
     if (s->tiles < 32) s->tiles = 32;
     s->tiles = leati_ceil_div(all, leati_ceil_div(all, s->tiles));
-    s->buffer = PLACES * (s->tiles * (s->groups * s->group + g->filters) + 2 * (int64_t)LINE);
+    s->buffer = s->places * (s->tiles * (s->groups * s->group + g->filters) + 2 * (int64_t)LINE);
     int64_t floats = (int64_t)leati_conv_line(most) + s->shares * (sums_of(s) + g->filters) +
                      (s->shares > 1 ? s->threads : 1) * s->buffer;
     kernel->scratch_bytes = (size_t)floats * sizeof(float);
     kernel->run = run_winograd;
-    snprintf(kernel->implementation, sizeof kernel->implementation, "native winograd %s", s->isa->name);
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native winograd %s%s",
+             s->size == 4 ? "4x4 " : "", s->isa->name);
 }
 
 static void use_taps(weights_state *s, leati_kernel *kernel) {

@@ -129,12 +129,8 @@ typedef struct leati_native_isa {
     void (*winograd_source)(const leati_winograd *job);
     void (*winograd_diff)(const leati_winograd *job);
     void (*winograd_result)(const leati_winograd *job);
-    /* Of rows first to last - 1 of the depth: weights (9, depth, columns) to panels (place, columns / panel, depth,
-     * panel), and sums (place, depth, columns) to weights. */
-    void (*winograd_weights)(const float *weights, int64_t depth, int64_t columns, int64_t first,
-                             int64_t last, float *packed);
-    void (*winograd_weights_back)(const float *sums, int64_t depth, int64_t columns, int64_t first,
-                                  int64_t last, float *weights);
+    void (*winograd_weights)(const leati_winograd_weights *job);
+    void (*winograd_weights_back)(const leati_winograd_weights *job);
     void (*batch_norm_moments)(const leati_batch_norm_job *job, int64_t first, int64_t last); /* rows */
     void (*batch_norm_write)(const leati_batch_norm_job *job, int64_t first, int64_t last);
     void (*batch_norm_sums)(const leati_batch_norm_job *job, int64_t first, int64_t last);

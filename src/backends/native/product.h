@@ -14,11 +14,13 @@ typedef struct leati_product {
     const leati_eltwise *f; /* NULL: none */
 } leati_product;
 
-/* Winograd's F(2x2, 3x3) (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016): a tile is 2x2 pixels
- * of the destination, which depend on 4x4 of the source.  16 numbers stand for either, places 0 to 15, and the convolution
- * is a product of matrices at each place: 16 multiplications for what takes 36.  Tiles are numbered along rows, images. */
+/* Winograd's F(2x2, 3x3) and F(4x4, 3x3) (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016): a tile
+ * is `size` x `size` pixels of the destination, which depend on (size + 2)^2 of the source.  As many numbers stand for either,
+ * at places 0 to 15 or 35, and the convolution is a product of matrices at each place: 16 multiplications for what takes 36,
+ * or 36 for 144.  Tiles are numbered along rows, images. */
 typedef struct leati_winograd {
     const leati_geometry *g;
+    int64_t size;               /* 2 or 4 */
     int64_t first, last;        /* tiles */
     const float *image, *zeros; /* what is read, and as many zeros as it has channels */
     float *parts;               /* of tile `first` on; element (place, group, tile, channel of the group) */
@@ -28,10 +30,20 @@ typedef struct leati_winograd {
     const leati_eltwise *f;
     float *dst;
 } leati_winograd;
-#define LEATI_WINOGRAD_PLACES 16
 
-static inline int64_t leati_winograd_tiles(const leati_geometry *g) {
-    return g->batch * ((g->out[1] + 1) / 2) * ((g->out[2] + 1) / 2);
+/* Of rows first to last - 1 of the depth: weights (9, depth, columns) to panels (place, columns / panel, depth, panel); or, for
+ * their gradient, back from sums (place, depth, columns). */
+typedef struct leati_winograd_weights {
+    int64_t size, depth, columns, first, last;
+    float *weights, *packed;
+} leati_winograd_weights;
+
+static inline int64_t leati_winograd_places(int64_t size) {
+    return (size + 2) * (size + 2);
+}
+
+static inline int64_t leati_winograd_tiles(const leati_geometry *g, int64_t size) {
+    return g->batch * ((g->out[1] + size - 1) / size) * ((g->out[2] + size - 1) / size);
 }
 
 #endif

@@ -1,20 +1,102 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Winograd's F(2x2, 3x3), for the code that is compiled once per instruction set: from images to the 16 numbers of each
- * tile and back, for the convolution (product.h) and, transposed, for its gradient by the weights. */
+/* Winograd's F(2x2, 3x3) and F(4x4, 3x3), for the code that is compiled once per instruction set: from images to the 16 or 36
+ * numbers of each tile and back, for the convolution (product.h) and, transposed, for its gradient by the weights. */
 #ifndef LEATI_BACKENDS_NATIVE_WINOGRAD_BODY_H
 #define LEATI_BACKENDS_NATIVE_WINOGRAD_BODY_H
 
 #include "backends/native/product_body.h"
 
-/* Where pixels of a tile lie: `size` rows and columns of an image (N, in_rows, in_columns, channels) from (y, x) on; NULL
- * outside. */
+/* ---- One axis: a tile of `size` pixels, 2 or 4, and size + 2 places ---- */
+
+/* Of size 4 the polynomials' points are 0, A, -A, B, -B and infinity; squares of A and B.  Sums of these factors are exact, and
+ * errors a third of those with 1 and 2. */
+#define A    0.75f
+#define A2   (A * A)
+#define B    1.5f
+#define B2   (B * B)
+#define BY_A (1 / (2 * A2 * (A2 - B2)))
+#define BY_B (1 / (2 * B2 * (B2 - A2)))
+
+LEATI_INLINE void source_line(const int size, vf to[6], const vf x[6]) {
+    if (size == 2) {
+        to[0] = x[0] - x[2], to[1] = x[1] + x[2], to[2] = x[2] - x[1], to[3] = x[1] - x[3];
+        return;
+    }
+    vf even_a = x[4] - B2 * x[2], odd_a = A * (x[3] - B2 * x[1]);
+    vf even_b = x[4] - A2 * x[2], odd_b = B * (x[3] - A2 * x[1]);
+    to[0] = A2 * B2 * x[0] - (A2 + B2) * x[2] + x[4];
+    to[1] = even_a + odd_a, to[2] = even_a - odd_a;
+    to[3] = even_b + odd_b, to[4] = even_b - odd_b;
+    to[5] = A2 * B2 * x[1] - (A2 + B2) * x[3] + x[5];
+}
+
+LEATI_INLINE void weights_line(const int size, vf to[6], const vf x[3]) {
+    if (size == 2) {
+        vf sum = (x[0] + x[2]) * 0.5f, middle = x[1] * 0.5f;
+        to[0] = x[0], to[1] = sum + middle, to[2] = sum - middle, to[3] = x[2];
+        return;
+    }
+    vf even_a = (x[0] + A2 * x[2]) * BY_A, odd_a = x[1] * (A * BY_A);
+    vf even_b = (x[0] + B2 * x[2]) * BY_B, odd_b = x[1] * (B * BY_B);
+    to[0] = x[0] * (1 / (A2 * B2));
+    to[1] = even_a + odd_a, to[2] = even_a - odd_a;
+    to[3] = even_b + odd_b, to[4] = even_b - odd_b;
+    to[5] = x[2];
+}
+
+LEATI_INLINE void result_line(const int size, vf to[4], const vf m[6]) {
+    if (size == 2) {
+        to[0] = m[0] + m[1] + m[2], to[1] = m[1] - m[2] - m[3];
+        return;
+    }
+    vf even_a = m[1] + m[2], odd_a = A * (m[1] - m[2]), even_b = m[3] + m[4], odd_b = B * (m[3] - m[4]);
+    to[0] = m[0] + even_a + even_b, to[1] = odd_a + odd_b;
+    to[2] = A2 * even_a + B2 * even_b, to[3] = A2 * odd_a + B2 * odd_b + m[5];
+}
+
+/* Transposed: from the gradient of pixels to places, and from places to the gradient of weights. */
+LEATI_INLINE void diff_line(const int size, vf to[6], const vf x[4]) {
+    if (size == 2) {
+        to[0] = x[0], to[1] = x[0] + x[1], to[2] = x[0] - x[1], to[3] = -x[1];
+        return;
+    }
+    vf even_a = x[0] + A2 * x[2], odd_a = A * (x[1] + A2 * x[3]);
+    vf even_b = x[0] + B2 * x[2], odd_b = B * (x[1] + B2 * x[3]);
+    to[0] = x[0], to[1] = even_a + odd_a, to[2] = even_a - odd_a;
+    to[3] = even_b + odd_b, to[4] = even_b - odd_b, to[5] = x[3];
+}
+
+LEATI_INLINE void weights_back_line(const int size, vf to[3], const vf m[6]) {
+    if (size == 2) {
+        vf sum = (m[1] + m[2]) * 0.5f;
+        to[0] = m[0] + sum, to[1] = (m[1] - m[2]) * 0.5f, to[2] = sum + m[3];
+        return;
+    }
+    vf even_a = (m[1] + m[2]) * BY_A, odd_a = (m[1] - m[2]) * (A * BY_A);
+    vf even_b = (m[3] + m[4]) * BY_B, odd_b = (m[3] - m[4]) * (B * BY_B);
+    to[0] = m[0] * (1 / (A2 * B2)) + even_a + even_b;
+    to[1] = odd_a + odd_b;
+    to[2] = A2 * even_a + B2 * even_b + m[5];
+}
+
+#undef A
+#undef A2
+#undef B
+#undef B2
+#undef BY_A
+#undef BY_B
+
+/* ---- Tiles ---- */
+
+/* Where a tile's first pixel lies. */
 typedef struct tile_window {
     int64_t image, y, x;
 } tile_window;
 
-static tile_window winograd_window(const leati_geometry *g, int64_t tile) {
-    int64_t columns = (g->out[2] + 1) / 2, rows = (g->out[1] + 1) / 2;
-    return (tile_window){tile / columns / rows, tile / columns % rows * 2, tile % columns * 2};
+static tile_window winograd_window(const leati_winograd *w, int64_t tile) {
+    const leati_geometry *g = w->g;
+    int64_t size = w->size, columns = (g->out[2] + size - 1) / size, rows = (g->out[1] + size - 1) / size;
+    return (tile_window){tile / columns / rows, tile / columns % rows * size, tile % columns * size};
 }
 
 static int64_t pixel_of(const int64_t size[3], tile_window w, int64_t i, int64_t j) {
@@ -23,71 +105,89 @@ static int64_t pixel_of(const int64_t size[3], tile_window w, int64_t i, int64_t
     return (w.image * size[1] + y) * size[2] + x;
 }
 
-LEATI_INLINE void store_parts(const leati_winograd *w, int64_t tile, int64_t channel, vf part[4][4]) {
-    int64_t by_place = w->by_place;
-    float *to = w->parts + channel / w->group * w->by_group + tile * w->group + channel % w->group;
-    for (int i = 0; i < 4; i++, to += 4 * by_place)
-        for (int j = 0; j < 4; j++) v_store(to + j * by_place, part[i][j]);
-}
-
-/* Images come from memory, and a tile's rows are not what a cache foresees: those of the tile after the next. */
+/* Images come from memory, and a tile's rows are not what a cache foresees: those of a tile that comes soon. */
 #define WINOGRAD_AHEAD 4 /* pixels */
 
-/* B' d B of the tiles' 4x4 source pixels. */
-static void winograd_source(const leati_winograd *w) {
+LEATI_INLINE float *part_of(const leati_winograd *w, int64_t tile, int64_t channel) {
+    return w->parts + channel / w->group * w->by_group + (tile - w->first) * w->group + channel % w->group;
+}
+
+/* B' d B of the tile's source pixels, a place more on each side than it has pixels. */
+LEATI_INLINE void winograd_source_tile(const leati_winograd *w, int64_t tile, const int size) {
     const leati_geometry *g = w->g;
-    for (int64_t tile = w->first; tile < w->last; tile++) {
-        tile_window window = winograd_window(g, tile);
-        const float *at[4][4];
-        window.y -= g->pad_before[1];
-        window.x -= g->pad_before[2];
-        for (int i = 0; i < 4; i++)
-            for (int j = 0; j < 4; j++) {
-                int64_t pixel = pixel_of(g->in, window, i, j);
-                at[i][j] = pixel < 0 ? w->zeros : w->image + pixel * g->channels;
-            }
-        for (int64_t c = 0; c < g->channels; c += LEATI_LANES) {
-            vf d[4][4], t[4][4];
-            for (int i = 0; i < 4; i++) {
-                for (int j = 2; j < 4; j++) __builtin_prefetch(at[i][j] + WINOGRAD_AHEAD * g->channels + c);
-                vf x0 = v_load(at[i][0] + c), x1 = v_load(at[i][1] + c), x2 = v_load(at[i][2] + c),
-                   x3 = v_load(at[i][3] + c);
-                d[i][0] = x0 - x2, d[i][1] = x1 + x2, d[i][2] = x2 - x1, d[i][3] = x1 - x3;
-            }
-            for (int j = 0; j < 4; j++) {
-                t[0][j] = d[0][j] - d[2][j], t[1][j] = d[1][j] + d[2][j];
-                t[2][j] = d[2][j] - d[1][j], t[3][j] = d[1][j] - d[3][j];
-            }
-            store_parts(w, tile - w->first, c, t);
+    const int side = size + 2;
+    tile_window window = winograd_window(w, tile);
+    const float *at[6][6];
+    int64_t by_place = w->by_place, ahead = WINOGRAD_AHEAD * g->channels;
+    window.y -= g->pad_before[1];
+    window.x -= g->pad_before[2];
+    for (int i = 0; i < side; i++)
+        for (int j = 0; j < side; j++) {
+            int64_t pixel = pixel_of(g->in, window, i, j);
+            at[i][j] = pixel < 0 ? w->zeros : w->image + pixel * g->channels;
+        }
+    for (int64_t c = 0; c < g->channels; c += LEATI_LANES) {
+        float *to = part_of(w, tile, c);
+        vf d[6][6], x[6], t[6];
+#pragma GCC unroll 6
+        for (int i = 0; i < side; i++) {
+            for (int j = 2; j < side; j++) __builtin_prefetch(at[i][j] + ahead + c);
+            for (int j = 0; j < side; j++) x[j] = v_load(at[i][j] + c);
+            source_line(size, d[i], x);
+        }
+#pragma GCC unroll 6
+        for (int j = 0; j < side; j++) {
+            for (int i = 0; i < side; i++) x[i] = d[i][j];
+            source_line(size, t, x);
+            for (int i = 0; i < side; i++) v_store(to + (side * i + j) * by_place, t[i]);
         }
     }
 }
 
-/* A y A' of the tiles' 2x2 pixels of the destination's gradient. */
-static void winograd_diff(const leati_winograd *w) {
+static void winograd_source(const leati_winograd *w) {
+    for (int64_t tile = w->first; tile < w->last; tile++)
+        if (w->size == 2)
+            winograd_source_tile(w, tile, 2);
+        else
+            winograd_source_tile(w, tile, 4);
+}
+
+/* A y A' of the tile's pixels of the destination's gradient. */
+LEATI_INLINE void winograd_diff_tile(const leati_winograd *w, int64_t tile, const int size) {
     const leati_geometry *g = w->g;
-    for (int64_t tile = w->first; tile < w->last; tile++) {
-        tile_window window = winograd_window(g, tile);
-        const float *at[2][2];
-        for (int i = 0; i < 2; i++)
-            for (int j = 0; j < 2; j++) {
-                int64_t pixel = pixel_of(g->out, window, i, j);
-                at[i][j] = pixel < 0 ? w->zeros : w->image + pixel * g->filters;
-            }
-        for (int64_t c = 0; c < g->filters; c += LEATI_LANES) {
-            vf d[2][4], t[4][4];
-            for (int i = 0; i < 2; i++) {
-                for (int j = 0; j < 2; j++) __builtin_prefetch(at[i][j] + WINOGRAD_AHEAD * g->filters + c);
-                vf x0 = v_load(at[i][0] + c), x1 = v_load(at[i][1] + c);
-                d[i][0] = x0, d[i][1] = x0 + x1, d[i][2] = x0 - x1, d[i][3] = -x1;
-            }
-            for (int j = 0; j < 4; j++) {
-                t[0][j] = d[0][j], t[1][j] = d[0][j] + d[1][j];
-                t[2][j] = d[0][j] - d[1][j], t[3][j] = -d[1][j];
-            }
-            store_parts(w, tile - w->first, c, t);
+    const int side = size + 2;
+    tile_window window = winograd_window(w, tile);
+    const float *at[4][4];
+    int64_t by_place = w->by_place, ahead = WINOGRAD_AHEAD * g->filters;
+    for (int i = 0; i < size; i++)
+        for (int j = 0; j < size; j++) {
+            int64_t pixel = pixel_of(g->out, window, i, j);
+            at[i][j] = pixel < 0 ? w->zeros : w->image + pixel * g->filters;
+        }
+    for (int64_t c = 0; c < g->filters; c += LEATI_LANES) {
+        float *to = part_of(w, tile, c);
+        vf d[4][6], x[4], t[6];
+#pragma GCC unroll 4
+        for (int i = 0; i < size; i++) {
+            for (int j = 0; j < size; j++) __builtin_prefetch(at[i][j] + ahead + c);
+            for (int j = 0; j < size; j++) x[j] = v_load(at[i][j] + c);
+            diff_line(size, d[i], x);
+        }
+#pragma GCC unroll 6
+        for (int j = 0; j < side; j++) {
+            for (int i = 0; i < size; i++) x[i] = d[i][j];
+            diff_line(size, t, x);
+            for (int i = 0; i < side; i++) v_store(to + (side * i + j) * by_place, t[i]);
         }
     }
+}
+
+static void winograd_diff(const leati_winograd *w) {
+    for (int64_t tile = w->first; tile < w->last; tile++)
+        if (w->size == 2)
+            winograd_diff_tile(w, tile, 2);
+        else
+            winograd_diff_tile(w, tile, 4);
 }
 
 LEATI_INLINE void winograd_store(const leati_winograd *w, int64_t at, const int calls, vf x) {
@@ -99,85 +199,111 @@ LEATI_INLINE void winograd_store(const leati_winograd *w, int64_t at, const int 
     v_store(w->dst + at, x);
 }
 
-/* A' m A, bias and what follows, into the tile's 2x2 pixels: of some filters. */
-LEATI_INLINE void winograd_pixels(const leati_winograd *w, int64_t tile, const int calls) {
+/* A' m A, bias and what follows, into the tile's pixels: of some filters. */
+LEATI_INLINE void winograd_result_tile(const leati_winograd *w, int64_t tile, const int size,
+                                       const int calls) {
     const leati_geometry *g = w->g;
-    tile_window window = winograd_window(g, tile);
-    int64_t at[2][2], by_place = w->by_place, filters = g->filters;
-    for (int i = 0; i < 2; i++)
-        for (int j = 0; j < 2; j++) at[i][j] = pixel_of(g->out, window, i, j) * filters + w->from;
+    const int side = size + 2;
+    tile_window window = winograd_window(w, tile);
+    int64_t at[4][4], by_place = w->by_place, ahead = WINOGRAD_AHEAD * g->filters;
+    for (int i = 0; i < size; i++)
+        for (int j = 0; j < size; j++) at[i][j] = pixel_of(g->out, window, i, j) * g->filters + w->from;
     for (int64_t c = 0; c < w->columns; c += LEATI_LANES) {
         const float *from = w->parts + (tile - w->first) * w->group + c;
-        vf m[2][4], bias = w->bias ? v_load(w->bias + w->from + c) : (vf){0};
-        for (int j = 0; j < 4; j++, from += by_place) {
-            vf m1 = v_load(from + 4 * by_place), m2 = v_load(from + 8 * by_place);
-            m[0][j] = v_load(from) + m1 + m2;
-            m[1][j] = m1 - m2 - v_load(from + 12 * by_place);
+        vf m[4][6], x[6], y[4], bias = w->bias ? v_load(w->bias + w->from + c) : (vf){0};
+#pragma GCC unroll 6
+        for (int j = 0; j < side; j++) {
+            for (int i = 0; i < side; i++) x[i] = v_load(from + (side * i + j) * by_place);
+            result_line(size, y, x);
+            for (int i = 0; i < size; i++) m[i][j] = y[i];
         }
-        for (int i = 0; i < 2; i++) {
-            vf left = m[i][0] + m[i][1] + m[i][2] + bias, right = m[i][1] - m[i][2] - m[i][3] + bias;
-            if (at[i][0] >= 0) {
-                __builtin_prefetch(w->dst + at[i][0] + c + WINOGRAD_AHEAD * filters, 1);
-                winograd_store(w, at[i][0] + c, calls, left);
-            }
-            if (at[i][1] >= 0) {
-                __builtin_prefetch(w->dst + at[i][1] + c + WINOGRAD_AHEAD * filters, 1);
-                winograd_store(w, at[i][1] + c, calls, right);
+#pragma GCC unroll 4
+        for (int i = 0; i < size; i++) {
+            result_line(size, y, m[i]);
+            for (int j = 0; j < size; j++) {
+                if (at[i][j] < 0) continue;
+                __builtin_prefetch(w->dst + at[i][j] + c + ahead, 1);
+                winograd_store(w, at[i][j] + c, calls, y[j] + bias);
             }
         }
     }
 }
+
+#define RESULT(name, size, calls)                                                                            \
+    static void winograd_result_##name(const leati_winograd *w, int64_t tile) {                              \
+        winograd_result_tile(w, tile, size, calls);                                                          \
+    }
+RESULT(2, 2, 0)
+RESULT(2_any, 2, 1)
+RESULT(4, 4, 0)
+RESULT(4_any, 4, 1)
+#undef RESULT
 
 static void winograd_result(const leati_winograd *w) {
     bool calls = w->f && !is_clip(w->f);
     for (int64_t tile = w->first; tile < w->last; tile++)
-        if (calls)
-            winograd_pixels(w, tile, 1);
+        if (w->size == 2)
+            (calls ? winograd_result_2_any : winograd_result_2)(w, tile);
         else
-            winograd_pixels(w, tile, 0);
+            (calls ? winograd_result_4_any : winograd_result_4)(w, tile);
 }
 
 /* G g G' of weights (9, depth, columns): rows first to last - 1 of the depth, into panels (place, columns / panel, depth,
  * panel). */
-static void winograd_weights(const float *weights, int64_t depth, int64_t columns, int64_t first,
-                             int64_t last, float *packed) {
-    int64_t tap = depth * columns;
-    for (int64_t row = first; row < last; row++)
-        for (int64_t c = 0; c < columns; c += LEATI_LANES) {
-            const float *from = weights + row * columns + c;
-            float *to = packed + (c / LEATI_PANEL * depth + row) * LEATI_PANEL + c % LEATI_PANEL;
-            vf t[4][3];
-            for (int j = 0; j < 3; j++, from += tap) {
-                vf g0 = v_load(from), g1 = v_load(from + 3 * tap), g2 = v_load(from + 6 * tap);
-                vf sum = (g0 + g2) * 0.5f;
-                t[0][j] = g0, t[1][j] = sum + g1 * 0.5f, t[2][j] = sum - g1 * 0.5f, t[3][j] = g2;
+LEATI_INLINE void winograd_pack(const leati_winograd_weights *w, const int size) {
+    const int side = size + 2;
+    int64_t tap = w->depth * w->columns;
+    for (int64_t row = w->first; row < w->last; row++)
+        for (int64_t c = 0; c < w->columns; c += LEATI_LANES) {
+            const float *from = w->weights + row * w->columns + c;
+            float *to = w->packed + (c / LEATI_PANEL * w->depth + row) * LEATI_PANEL + c % LEATI_PANEL;
+            vf t[6][3], x[6], y[6];
+#pragma GCC unroll 3
+            for (int j = 0; j < 3; j++) {
+                for (int i = 0; i < 3; i++) x[i] = v_load(from + (3 * i + j) * tap);
+                weights_line(size, y, x);
+                for (int i = 0; i < side; i++) t[i][j] = y[i];
             }
-            for (int i = 0; i < 4; i++) {
-                vf sum = (t[i][0] + t[i][2]) * 0.5f, middle = t[i][1] * 0.5f;
-                const vf row_of[4] = {t[i][0], sum + middle, sum - middle, t[i][2]};
-                for (int j = 0; j < 4; j++) v_store(to + (4 * i + j) * tap, row_of[j]);
+#pragma GCC unroll 6
+            for (int i = 0; i < side; i++) {
+                weights_line(size, y, t[i]);
+                for (int j = 0; j < side; j++) v_store(to + (side * i + j) * tap, y[j]);
             }
         }
 }
 
+static void winograd_weights(const leati_winograd_weights *w) {
+    if (w->size == 2)
+        winograd_pack(w, 2);
+    else
+        winograd_pack(w, 4);
+}
+
 /* G' m G of sums (place, depth, columns) into weights (9, depth, columns): rows first to last - 1 of the depth. */
-static void winograd_weights_back(const float *sums, int64_t depth, int64_t columns, int64_t first,
-                                  int64_t last, float *weights) {
-    int64_t tap = depth * columns;
-    for (int64_t at = first * columns; at < last * columns; at += LEATI_LANES) {
-        vf t[4][3];
-        for (int i = 0; i < 4; i++) {
-            const float *from = sums + 4 * i * tap + at;
-            vf m1 = v_load(from + tap), m2 = v_load(from + 2 * tap), sum = (m1 + m2) * 0.5f;
-            t[i][0] = v_load(from) + sum, t[i][1] = (m1 - m2) * 0.5f, t[i][2] = sum + v_load(from + 3 * tap);
+LEATI_INLINE void winograd_unpack(const leati_winograd_weights *w, const int size) {
+    const int side = size + 2;
+    int64_t tap = w->depth * w->columns;
+    for (int64_t at = w->first * w->columns; at < w->last * w->columns; at += LEATI_LANES) {
+        vf t[6][3], x[6], y[3];
+#pragma GCC unroll 6
+        for (int i = 0; i < side; i++) {
+            for (int j = 0; j < side; j++) x[j] = v_load(w->packed + (side * i + j) * tap + at);
+            weights_back_line(size, t[i], x);
         }
+#pragma GCC unroll 3
         for (int j = 0; j < 3; j++) {
-            vf sum = (t[1][j] + t[2][j]) * 0.5f;
-            v_store(weights + j * tap + at, t[0][j] + sum);
-            v_store(weights + (3 + j) * tap + at, (t[1][j] - t[2][j]) * 0.5f);
-            v_store(weights + (6 + j) * tap + at, sum + t[3][j]);
+            for (int i = 0; i < side; i++) x[i] = t[i][j];
+            weights_back_line(size, y, x);
+            for (int i = 0; i < 3; i++) v_store(w->weights + (3 * i + j) * tap + at, y[i]);
         }
     }
+}
+
+static void winograd_weights_back(const leati_winograd_weights *w) {
+    if (w->size == 2)
+        winograd_unpack(w, 2);
+    else
+        winograd_unpack(w, 4);
 }
 
 #endif
