@@ -49,13 +49,14 @@ def in_keras(model, x, t, path, repeats):
     probe = keras.Model(model.inputs, [layer.output for layer in model.layers])
     outputs = probe.predict_on_batch(x)
     found["outputs"] = dict(zip([layer.name for layer in model.layers], outputs))
-    found["output_scatter"] = scatter(lambda: [distance(*v) for v in zip(probe.predict_on_batch(x), outputs)])
+    natural = model.get_weights()
     application_models.fill(model, model.name, "steady")
     model.save(path % "step")
     found["before"] = named_weights(model)
     found["loss"] = float(model.train_on_batch(x, t))
     found["after"] = named_weights(model)
-    found["step_scatter"] = scatter(lambda: another_step(model, x, t, found))
+    found["output_again"] = lambda: another_prediction(model, probe, natural, x, outputs)
+    found["step_again"] = lambda: another_step(model, x, t, found)
     found["train_seconds"] = median_time(lambda: model.train_on_batch(x, t), repeats)
     found["predict_seconds"] = median_time(lambda: model.predict_on_batch(x), repeats)
     return found
@@ -92,11 +93,20 @@ def step_errors(after, theirs):
                      for n, v in theirs["after"].items()])
 
 
-def scatter(errors, times=8):
-    """How far Keras's own numbers lie from one another where its sums round otherwise (rounding.py): the most of some runs."""
+def scatter(errors, limit, again, times=8):
+    """How far Keras's own numbers lie from one another where its sums round otherwise (rounding.py): the most of some runs.
+    NaN where no error exceeds the limit."""
     from recorder import rounding
+    if np.all(errors < limit):
+        return np.full(errors.shape, np.nan)
     with rounding.at_random():
-        return np.max([errors() for _ in range(times)], axis=0)
+        return np.max([again() for _ in range(times)], axis=0)
+
+
+def another_prediction(model, probe, weights, x, outputs):
+    """How far every layer's output lies from those of Keras's first prediction."""
+    model.set_weights(weights)
+    return [distance(*v) for v in zip(probe.predict_on_batch(x), outputs)]
 
 
 def another_step(model, x, t, found):
@@ -113,15 +123,17 @@ def compare(name, ours, theirs):
     last = names.index(theirs["config"]["config"]["output_layers"][0][0])
     output[last] = max(output[last], distance(ours["predict"], theirs["outputs"][names[last]]))
     step = step_errors(ours["after"], theirs)
+    output_scatter = scatter(output, LAYER_LIMIT, theirs["output_again"])
+    step_scatter = scatter(step, STEP_LIMITS, theirs["step_again"])
     layer, (weight, update) = output.argmax(), step.argmax(axis=0)
     row = {
         "model": name, "layers": len(names), "parameters": theirs["parameters"],
-        "layer": names[layer], "outputs": [output[layer], theirs["output_scatter"][layer]],
-        "weight": weights[weight], "weights": [step[weight, 0], theirs["step_scatter"][weight, 0]],
-        "updates": [step[update, 1], theirs["step_scatter"][update, 1]],
+        "layer": names[layer], "outputs": [output[layer], output_scatter[layer]],
+        "weight": weights[weight], "weights": [step[weight, 0], step_scatter[weight, 0]],
+        "updates": [step[update, 1], step_scatter[update, 1]],
         "loss": abs(ours["loss"] - theirs["loss"]) / abs(theirs["loss"]),
-        "excess": [float(np.max(found / np.maximum(limit, SCATTERS * theirs[scattered]))) for found, limit, scattered in
-                   ((output, LAYER_LIMIT, "output_scatter"), (step, STEP_LIMITS, "step_scatter"))],
+        "excess": [float(np.max(found / np.fmax(limit, SCATTERS * scattered))) for found, limit, scattered in
+                   ((output, LAYER_LIMIT, output_scatter), (step, STEP_LIMITS, step_scatter))],
         "summary": ours["summary"] == theirs["summary"],
         "config": ours["config"]["config"] == theirs["config"]["config"],
         "same_weights": list(ours["after"].keys()) == list(theirs["after"].keys()),
@@ -165,7 +177,7 @@ def head(row, *names):
 
 def show(row):
     """Prints it."""
-    numbers = ["%.1e" % v for v in row["outputs"] + [row["loss"]] + row["weights"] + row["updates"]]
+    numbers = ["" if np.isnan(v) else "%.1e" % v for v in row["outputs"] + [row["loss"]] + row["weights"] + row["updates"]]
     words = "same" if row["summary"] and row["config"] else "DIFFER"
     print(ROW % tuple([row["model"], row["pixels"], row["layers"], row["parameters"], numbers[0], row["layer"][-25:]] +
                       numbers[1:] + [words]) + ("" if row["passed"] else " FAILED"))
