@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Zeros around a convolution's source, and the margin that a slice takes off a transposed convolution, become padding of
- * the window: no copy is made of the image.  Layer: engine. */
+ * the window: no copy is made of the image.  The gradient of max(x, 0) becomes part of that of the normalisation before it.
+ * Layer: engine. */
+#include <math.h>
+
 #include "engine/plan_private.h"
 
 /* More zeros on the spatial axes of an image. */
@@ -90,6 +93,42 @@ static void absorb_slice(leati_plan *plan, int32_t n) {
     plan->work[n].needed = false;
 }
 
+static bool is_reader(const leati_node *node, leati_value value) {
+    for (int i = 0; i < node->input_count; ++i)
+        if (node->inputs[i] == value) return true;
+    return false;
+}
+
+/* The node that makes what node n takes for the gradient by its dst, if that is the gradient of max(x, 0) which n can make,
+ * too: nobody reads it before.  -1: none. */
+static int32_t rectifier_before(const leati_plan *plan, int32_t n) {
+    leati_value diff = leati_plan_node(plan, n)->inputs[4];
+    int32_t at = leati_plan_value(plan, diff)->producer;
+    if (at < 0) return -1;
+    const leati_node *node = leati_plan_node(plan, at);
+    const leati_eltwise *f = &node->attrs.eltwise;
+    if (node->op != LEATI_OP_ELTWISE_BWD || f->function != LEATI_FN_RELU || f->a != 0 || f->c != 0 ||
+        !isinf(f->b))
+        return -1;
+    for (int i = 0; i < 2; ++i)
+        if (leati_plan_value(plan, node->inputs[i])->storage == LEATI_IN_SLAB) return -1;
+    for (int32_t between = at + 1; between < n; ++between)
+        if (plan->work[between].needed && is_reader(leati_plan_node(plan, between), diff)) return -1;
+    return at;
+}
+
+static void absorb_rectifier(leati_plan *plan, int32_t n) {
+    leati_node *norm = leati_graph_node_mutable(plan->graph, n);
+    int32_t at = norm->inputs[5] < 0 ? rectifier_before(plan, n) : -1;
+    if (at < 0) return;
+    const leati_node *rectifier = leati_plan_node(plan, at);
+    norm->inputs[4] = rectifier->inputs[1];
+    norm->inputs[5] = rectifier->inputs[0];
+    norm->outputs[3] = rectifier->outputs[0];
+    leati_graph_value_mutable(plan->graph, norm->outputs[3])->producer = n;
+    plan->work[at].needed = false;
+}
+
 void leati_plan_absorb(leati_plan *plan) {
     if (plan->options.unfused) return;
     for (int32_t n = 0; n < plan->node_count; ++n) {
@@ -97,6 +136,7 @@ void leati_plan_absorb(leati_plan *plan) {
         leati_op op = leati_plan_node(plan, n)->op;
         if (op == LEATI_OP_PAD) absorb_pad(plan, n);
         if (op == LEATI_OP_SLICE) absorb_slice(plan, n);
+        if (op == LEATI_OP_BATCH_NORM_BWD) absorb_rectifier(plan, n);
     }
     leati_plan_count_readers(plan);
 }

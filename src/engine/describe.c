@@ -8,12 +8,13 @@
 
 /* ---- A step's figures ---- */
 
-/* "eltwise relu", "conv+norm+add+relu" */
+/* "eltwise relu", "conv+norm+add+relu", "relu+batch_norm_bwd" */
 static void name_step(const leati_node *node, char *out, size_t size) {
     char fused[LEATI_POST_TEXT_BYTES];
     bool function = node->op == LEATI_OP_ELTWISE || node->op == LEATI_OP_ELTWISE_BWD;
-    snprintf(out, size, "%s%s%s%s%s", leati_op_row_of(node->op)->name, function ? " " : "",
-             function ? leati_function_name(node->attrs.eltwise.function) : "",
+    bool rectified = node->op == LEATI_OP_BATCH_NORM_BWD && node->inputs[5] >= 0;
+    snprintf(out, size, "%s%s%s%s%s%s", rectified ? "relu+" : "", leati_op_row_of(node->op)->name,
+             function ? " " : "", function ? leati_function_name(node->attrs.eltwise.function) : "",
              node->attrs.post.kinds ? "+" : "", leati_post_text(fused, &node->attrs));
 }
 

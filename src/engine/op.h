@@ -42,7 +42,8 @@ typedef struct leati_desc {
  *   RESAMPLE_BWD       diff_dst -> diff_src
  *   BATCH_NORM         src, gamma?, beta? -> dst, mean, variance (biased).  Over the last axis, statistics of the batch
  *   BATCH_NORM_APPLY   src, gamma?, beta?, mean, variance -> dst.  Given statistics
- *   BATCH_NORM_BWD     src, gamma?, mean, variance, diff_dst -> diff_src, diff_gamma, diff_beta
+ *   BATCH_NORM_BWD     src, gamma?, mean, variance, diff_dst, rectified? -> diff_src, diff_gamma, diff_beta, diff (outputs
+ *                      may be unused).  diff_dst counts only where `rectified` is above 0; diff is what counts of it
  *   GROUP_NORM         src, gamma? (C), beta? (C) -> dst, mean, 1 / sqrt(variance + epsilon), both (rows, groups).  src is
  *                      (rows, places, groups, C / groups), its first attrs.group_norm.samples axes being the rows
  *                      (engine/group_norm.h); moments of a row are over its places and a group's channels

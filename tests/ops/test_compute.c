@@ -475,6 +475,28 @@ static void test_pooling_ties(void **state) {
 
 /* --- batch normalisation ---------------------------------------------------------------------------------------- */
 
+/* The gradient through max(dst, 0), of which `rectified` says where it was above 0: as if diff_dst were 0 elsewhere. */
+static void check_rectified_norm(test_task *plain, leat_rng *rng) {
+    test_task t;
+    leati_desc inputs[6];
+    int64_t count = leati_desc_count(&plain->inputs[4]);
+    memcpy(inputs, plain->inputs, 5 * sizeof *inputs);
+    inputs[5] = inputs[4];
+    test_task_init(&t, LEATI_OP_BATCH_NORM_BWD, &plain->attrs, 6, inputs, 0, 2);
+    test_fill_inputs(&t, -1, 1, rng);
+    for (int i = 0; i < 4; i++)
+        if (plain->args[i]) memcpy(t.args[i], plain->args[i], leati_desc_bytes(&inputs[i]));
+    compare_all(&t, "batch_norm_bwd, rectified", 1e-4);
+    for (int64_t i = 0; i < count; i++) plain->args[4][i] = t.args[5][i] > 0 ? t.args[4][i] : 0;
+    test_run_ref(plain);
+    test_run_ref(&t);
+    for (int64_t i = 0; i < count; i++) {
+        assert_true(test_output(&t, 0)[i] == test_output(plain, 0)[i]);
+        assert_true(test_output(&t, 3)[i] == plain->args[4][i]);
+    }
+    test_task_fini(&t);
+}
+
 static void check_norm(const leati_desc *src, bool gamma, bool beta, leat_rng *rng) {
     int64_t channels = src->shape[src->rank - 1];
     leati_desc channel = leati_desc_make(LEAT_F32, 1, &channels), absent = ABSENT;
@@ -500,6 +522,7 @@ static void check_norm(const leati_desc *src, bool gamma, bool beta, leat_rng *r
     for (int i = 0; i < 3; i++)
         if (i == 0 || (i == 1 ? gamma : beta))
             check_slope(&t, weights, i, test_output(&bwd, i), "batch_norm", bwd.implementation, rng);
+    check_rectified_norm(&bwd, rng);
     leati_free(weights[0]);
     test_task_fini(&t);
     test_task_fini(&apply);

@@ -142,36 +142,47 @@ static leat_status run_apply(const leati_kernel *kernel, void *const *args, cons
     return LEAT_OK;
 }
 
-/* The formula is in backends/ref/batch_norm.c. */
+/* Gradients by gamma and beta (either may be NULL), and the factors of that by src: the formula is in
+ * backends/ref/batch_norm.c. */
+static void join_sums(const norm_run *r, const float *gamma, const float *variance, float *diff_gamma,
+                      float *diff_beta) {
+    const norm_state *s = r->s;
+    for (int64_t c = 0; c < s->channels; c++) {
+        double inverse = 1 / sqrt((double)variance[c] + (double)s->epsilon), sum = 0, product = 0;
+        double scale = (gamma ? (double)gamma[c] : 1) * inverse, n = (double)s->rows;
+        for (int t = 0; t < s->threads; t++) {
+            sum += r->sums[2 * t * s->channels + c];
+            product += r->sums[(2 * t + 1) * s->channels + c];
+        }
+        if (diff_beta) diff_beta[c] = (float)sum;
+        if (diff_gamma) diff_gamma[c] = (float)(product * inverse);
+        r->scale[c] = (float)scale;
+        r->shift[c] = (float)(sum / n);
+        r->by_src[c] = (float)(scale * inverse * inverse * product / n);
+    }
+}
+
 static leat_status run_backward(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                 leat_error *err) {
     const norm_state *s = kernel->state;
-    const float *gamma = args[1], *variance = args[3];
-    float *diff_gamma = args[6], *diff_beta = args[7];
+    void *const *out = args + s->dst;
     norm_run r = run_of(s, run);
     (void)err;
     r.job.src = args[0];
     r.job.mean = args[2];
     r.job.diff_dst = args[4];
-    r.job.dst = args[5];
+    r.job.rectified = s->dst > 5 ? args[5] : NULL;
+    r.job.dst = out[0];
+    r.job.diff = out[3];
     r.sum = s->isa->batch_norm_sums;
     r.write = s->isa->batch_norm_diff;
     share_sums(&r, run);
-    for (int64_t c = 0; c < s->channels; c++) {
-        double inverse = 1 / sqrt((double)variance[c] + (double)s->epsilon), n = (double)s->rows, sum = 0,
-               product = 0;
-        for (int t = 0; t < s->threads; t++) {
-            sum += r.sums[2 * t * s->channels + c];
-            product += r.sums[(2 * t + 1) * s->channels + c];
-        }
-        double scale = (gamma ? (double)gamma[c] : 1) * inverse;
-        diff_beta[c] = (float)sum;
-        diff_gamma[c] = (float)(product * inverse);
-        r.scale[c] = (float)scale;
-        r.shift[c] = (float)(sum / n);
-        r.by_src[c] = (float)(scale * inverse * inverse * product / n);
+    join_sums(&r, args[1], args[3], out[1], out[2]);
+    if (r.job.diff) {
+        r.job.diff_dst = r.job.diff;
+        r.job.rectified = NULL;
     }
-    share_writing(&r, run);
+    if (r.job.dst) share_writing(&r, run);
     return LEAT_OK;
 }
 

@@ -83,25 +83,33 @@ static void batch_norm_write(const leati_batch_norm_job *job, int64_t first, int
     }
 }
 
+/* A vector of what counts of the gradient by dst. */
+LEATI_INLINE vf diff_at(const leati_batch_norm_job *job, int64_t at, int64_t left) {
+    vf diff = v_load_part(job->diff_dst + at, left);
+    if (!job->rectified) return diff;
+    return diff * v_select((vi)(v_load_part(job->rectified + at, left) > v_all(0)), v_all(1), v_all(0));
+}
+
 /* sums: of diff, then of diff (src - mean), of rows first to last - 1. */
 static void batch_norm_sums(const leati_batch_norm_job *job, int64_t first, int64_t last) {
-    int64_t channels = job->channels;
-    float *some = job->some, *products = some + channels;
-    memset(job->sums, 0, 2 * (size_t)channels * sizeof *job->sums);
+    const leati_batch_norm_job j = *job;
+    float *some = j.some, *products = some + j.channels;
+    memset(j.sums, 0, 2 * (size_t)j.channels * sizeof *j.sums);
     for (int64_t row = first; row < last; row += NORM_ROWS) {
         int64_t rows = last - row < NORM_ROWS ? last - row : NORM_ROWS;
-        for (int64_t c = 0; c < channels; c = next_vector(c, channels)) {
-            int64_t left = channels - c, at = row * channels + c;
-            vf mean = v_load_part(job->mean + c, left), sum = {0}, product = {0};
-            for (int64_t r = 0; r < rows; r++, at += channels) {
-                vf diff = v_load_part(job->diff_dst + at, left);
+        for (int64_t c = 0; c < j.channels; c = next_vector(c, j.channels)) {
+            int64_t left = j.channels - c, at = row * j.channels + c;
+            vf mean = v_load_part(j.mean + c, left), sum = {0}, product = {0};
+            for (int64_t r = 0; r < rows; r++, at += j.channels) {
+                vf diff = diff_at(&j, at, left);
                 sum += diff;
-                product += diff * (v_load_part(job->src + at, left) - mean);
+                product += diff * (v_load_part(j.src + at, left) - mean);
+                if (j.diff) v_store_part(j.diff + at, diff, left);
             }
             v_store_part(some + c, sum, left);
             v_store_part(products + c, product, left);
         }
-        for (int64_t i = 0; i < 2 * channels; i++) job->sums[i] += (double)some[i];
+        for (int64_t i = 0; i < 2 * j.channels; i++) j.sums[i] += (double)some[i];
     }
 }
 
@@ -111,7 +119,7 @@ static void batch_norm_diff(const leati_batch_norm_job *job, int64_t first, int6
     for (int64_t row = first; row < last; row++)
         for (int64_t c = 0; c < j.channels; c = next_vector(c, j.channels)) {
             int64_t left = j.channels - c, at = row * j.channels + c;
-            vf diff = v_load_part(j.diff_dst + at, left) - v_load_part(j.shift + c, left);
+            vf diff = diff_at(&j, at, left) - v_load_part(j.shift + c, left);
             vf centred = v_load_part(j.src + at, left) - v_load_part(j.mean + c, left);
             vf by_src = centred * v_load_part(j.by_src + c, left);
             v_store_part(j.dst + at, diff * v_load_part(j.scale + c, left) - by_src, left);

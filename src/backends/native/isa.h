@@ -103,8 +103,8 @@ typedef struct leati_norm_job {
 /* (rows, channels) to be normalised over its rows, and gradients by it; batch_norm_body.h has the formulas. */
 typedef struct leati_batch_norm_job {
     int64_t channels;
-    const float *src, *diff_dst, *addend /* may be NULL */;
-    float *dst;
+    const float *src, *addend /* may be NULL */, *diff_dst, *rectified /* may be NULL */;
+    float *dst, *diff /* may be NULL */;
     const float *mean, *scale, *shift, *by_src; /* by channel */
     const leati_eltwise *f;                     /* may be NULL */
     double *sums;                               /* (2, channels), of a part of the rows */

@@ -2,6 +2,7 @@
 /* Batch normalisation over the last axis in plain C, sums in double.  Layer: backends/ref. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "backends/ref/ref.h"
 #include "base/error.h"
@@ -54,27 +55,36 @@ static leat_status run_apply(const leati_kernel *kernel, void *const *args, cons
     return LEAT_OK;
 }
 
+/* What counts of the gradient by dst. */
+static void mask(const norm_state *s, const float *diff_dst, const float *rectified, float *diff) {
+    for (int64_t i = 0; i < s->rows * s->channels; i++)
+        diff[i] = diff_dst[i] * (!rectified || rectified[i] > 0 ? 1.0f : 0.0f);
+}
+
 /* With y = (src - mean) / sqrt(variance + epsilon) and n rows, per channel:
- * diff_beta = sum diff_dst; diff_gamma = sum diff_dst y;
- * diff_src = gamma / sqrt(variance + epsilon) (diff_dst - diff_beta / n - y diff_gamma / n). */
+ * diff_beta = sum diff; diff_gamma = sum diff y;
+ * diff_src = gamma / sqrt(variance + epsilon) (diff - diff_beta / n - y diff_gamma / n). */
 static leat_status run_bwd(const leati_kernel *kernel, void *const *args, const leati_run *run,
                            leat_error *err) {
     const norm_state *s = kernel->state;
-    const float *src = args[0], *gamma = args[1], *mean = args[2], *variance = args[3], *diff_dst = args[4];
-    float *diff_src = args[5], *diff_gamma = args[6], *diff_beta = args[7];
-    (void)run, (void)err;
+    const float *src = args[0], *gamma = args[1], *mean = args[2], *variance = args[3];
+    void *const *out = args + s->inputs;
+    float *diff_src = out[0], *diff_gamma = out[1], *diff_beta = out[2], *diff = run->scratch;
+    (void)err;
+    mask(s, args[4], s->inputs > 5 ? args[5] : NULL, diff);
+    if (out[3]) memcpy(out[3], diff, (size_t)(s->rows * s->channels) * sizeof *diff);
     for (int64_t c = 0; c < s->channels; c++) {
         double inverse = 1 / sqrt((double)variance[c] + (double)s->epsilon), sum = 0, sum_y = 0;
         for (int64_t i = c; i < s->rows * s->channels; i += s->channels) {
-            sum += (double)diff_dst[i];
-            sum_y += (double)diff_dst[i] * ((double)src[i] - (double)mean[c]) * inverse;
+            sum += (double)diff[i];
+            sum_y += (double)diff[i] * ((double)src[i] - (double)mean[c]) * inverse;
         }
-        diff_beta[c] = (float)sum;
-        diff_gamma[c] = (float)sum_y;
+        if (diff_beta) diff_beta[c] = (float)sum;
+        if (diff_gamma) diff_gamma[c] = (float)sum_y;
         double scale = (gamma ? (double)gamma[c] : 1) * inverse, n = (double)s->rows;
-        for (int64_t i = c; i < s->rows * s->channels; i += s->channels) {
+        for (int64_t i = c; diff_src && i < s->rows * s->channels; i += s->channels) {
             double y = ((double)src[i] - (double)mean[c]) * inverse;
-            diff_src[i] = (float)(scale * ((double)diff_dst[i] - sum / n - y * sum_y / n));
+            diff_src[i] = (float)(scale * ((double)diff[i] - sum / n - y * sum_y / n));
         }
     }
     return LEAT_OK;
@@ -111,5 +121,6 @@ leat_status leati_ref_batch_norm_bwd(const leati_task *task, leati_kernel *kerne
                                      leat_error *err) {
     (void)why;
     kernel->run = run_bwd;
+    kernel->scratch_bytes = leati_desc_bytes(&task->inputs[0]);
     return prepare(task, kernel, err);
 }

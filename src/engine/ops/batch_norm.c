@@ -49,13 +49,15 @@ static leat_status infer_apply(const leati_attrs *attrs, int input_count, const 
 static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const leati_desc *in, leati_desc *out,
                              leat_error *err) {
     static const char *const names[] = {"src", "gamma", "mean", "variance"};
-    (void)attrs, (void)input_count;
+    (void)attrs;
     int64_t channels = 0;
     LEATI_TRY(channels_of(&in[0], &channels, err));
     for (int i = 1; i < 4; i++) LEATI_TRY(expect_channels(&in[i], channels, names[i], err));
     if (in[2].rank < 0 || in[3].rank < 0 || !leati_desc_same_shape(&in[4], &in[0]))
         return leati_fail(err, LEAT_ESHAPE, "expected mean, variance, and diff_dst of the source's shape");
-    out[0] = in[0];
+    if (input_count > 5 && in[5].rank >= 0 && !leati_desc_same_shape(&in[5], &in[0]))
+        return leati_fail(err, LEAT_ESHAPE, "expected what was rectified to be of the source's shape");
+    out[0] = out[3] = in[0];
     out[1] = out[2] = leati_desc_make(LEAT_F32, 1, &channels);
     return LEAT_OK;
 }
@@ -87,10 +89,11 @@ static leati_value through_statistics(leati_graph *graph, const leati_node *node
 static void gradient_batch_norm(leati_graph *graph, const leati_node *node, const int32_t *diff_outputs,
                                 const bool *wanted, int32_t *diff_inputs) {
     leati_value gamma = node->input_count > 1 ? node->inputs[1] : LEATI_NONE;
-    leati_value outputs[3] = {LEATI_NONE, LEATI_NONE, LEATI_NONE};
+    leati_value outputs[4] = {LEATI_NONE, LEATI_NONE, LEATI_NONE, LEATI_NONE};
     if (diff_outputs[0] != LEATI_NONE) {
-        leati_value inputs[] = {node->inputs[0], gamma, node->outputs[1], node->outputs[2], diff_outputs[0]};
-        leati_graph_node(graph, LEATI_OP_BATCH_NORM_BWD, &node->attrs, 5, inputs, outputs);
+        leati_value inputs[] = {node->inputs[0],  gamma,           node->outputs[1],
+                                node->outputs[2], diff_outputs[0], LEATI_NONE};
+        leati_graph_node(graph, LEATI_OP_BATCH_NORM_BWD, &node->attrs, 6, inputs, outputs);
     }
     if (wanted[0]) diff_inputs[0] = through_statistics(graph, node, diff_outputs, outputs[0]);
     for (int i = 1; i < node->input_count && i < 3; i++)
@@ -135,7 +138,8 @@ const leati_op_row leati_op_batch_norm_apply = {.name = "batch_norm_apply",
                                                 .gradient = gradient_apply};
 const leati_op_row leati_op_batch_norm_bwd = {.name = "batch_norm_bwd",
                                               .min_inputs = 5,
-                                              .max_inputs = 5,
-                                              .outputs = 3,
-                                              .optional = 1u << 1,
+                                              .max_inputs = 6,
+                                              .outputs = 4,
+                                              .flags = LEATI_OP_OPTIONAL_OUTPUTS,
+                                              .optional = 1u << 1 | 1u << 5,
                                               .infer = infer_bwd};
