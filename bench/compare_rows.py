@@ -73,6 +73,8 @@ ROWS = [
         settings=NHWC, flops=128 * CNN, unit="ms", scale=1e-3),
     row("resnet-train-8", "ResNet-50, SGD step 8", step("resnet50", 8), [("torch", 1.25)], goals_avx512=[("torch", 1.6)],
         settings=NHWC, flops=3 * 8 * RESNET, unit="ms", scale=1e-3),
+    row("resnet-train-8-bf16", "ResNet-50, SGD step 8, mixed_bfloat16", step("resnet50", 8, policy="mixed_bfloat16"), [],
+        goals_avx512=[("torch", 1.9)], settings=NHWC, peers=("torch",), flops=3 * 8 * RESNET, unit="ms", scale=1e-3),
     row("resnet-predict-8", "ResNet-50, predict 8", predict("resnet50", 8), [("best", 1.15)], goals_avx512=[("best", 1.4)],
         settings=NHWC, flops=8 * RESNET, unit="ms", scale=1e-3),
     row("resnet-predict-1", "ResNet-50, predict 1", predict("resnet50", 1), [("best", 1.35)], goals_avx512=[("best", 1.4)],

@@ -73,7 +73,8 @@ def trainer(model, loss, wishes):
     optimizer = optimizer_of(model, wishes)
 
     def loss_of(x, y):
-        return loss(model(x), y)
+        with torch.autocast("cpu", torch.bfloat16, enabled=wishes.get("policy") == "mixed_bfloat16"):
+            return loss(model(x), y)
 
     forward = torch.compile(loss_of) if wishes.get("compile") else loss_of
 
