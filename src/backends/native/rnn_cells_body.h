@@ -147,7 +147,10 @@ LEATI_INLINE void backward_places(const rnn_block *b, int64_t step, functions_ki
                 at.left = b->units - at.u;
                 at.z = z_at(b, at.r, at.u);
                 at.kept = kept + v;
-                (counts(b, step, at.r) ? unmix : idle)(b, &at, kind);
+                if (counts(b, step, at.r))
+                    unmix(b, &at, kind);
+                else
+                    idle(b, &at, kind);
             }
     }
 }
