@@ -11,10 +11,11 @@ static const leati_implementation implementations[] = {
          ? LEATI_POST_ADD | LEATI_POST_FUNCTION                                                              \
      : (op) == LEATI_OP_BINARY ? LEATI_POST_FUNCTION                                                         \
                                : 0)
-#define IMPLEMENTATION(upper, lower)                                                                         \
-    {LEATI_OP_##upper, leati_native_##lower, FUSES(LEATI_OP_##upper), LEATI_OP_##upper == LEATI_OP_CAST},
-    LEATI_NATIVE_LIST(IMPLEMENTATION)
-#undef IMPLEMENTATION
+#define NARROW(upper, lower) {LEATI_OP_##upper, leati_native_##lower, FUSES(LEATI_OP_##upper), true},
+#define WIDE(upper, lower)   {LEATI_OP_##upper, leati_native_##lower, FUSES(LEATI_OP_##upper), false},
+    LEATI_NATIVE_NARROW_LIST(NARROW) LEATI_NATIVE_LIST(WIDE)
+#undef WIDE
+#undef NARROW
 #undef FUSES
 };
 

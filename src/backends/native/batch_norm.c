@@ -10,6 +10,7 @@
 #include "backends/native/share.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "tensor/bfloat16.h"
 
 #define PIECE_BYTES ((int64_t)256 * 1024) /* of src, in the pass that writes */
 
@@ -17,7 +18,7 @@ typedef struct norm_state {
     int64_t rows, channels;
     float epsilon;
     leati_eltwise f;
-    bool has_f;
+    bool has_f, narrow;
     int dst, addend; /* their arguments; addend -1: none */
     int threads;     /* and parts of the sums */
     int64_t pieces;  /* of the pass that writes, a multiple of threads */
@@ -46,10 +47,8 @@ static norm_run run_of(const norm_state *s, const leati_run *run) {
     r.scale = r.some + s->threads * 2 * s->channels;
     r.shift = r.scale + s->channels;
     r.by_src = r.shift + s->channels;
-    r.job = (leati_batch_norm_job){.channels = s->channels,
-                                   .scale = r.scale,
-                                   .shift = r.shift,
-                                   .by_src = r.by_src};
+    r.job = (leati_batch_norm_job){
+        .channels = s->channels, .scale = r.scale, .shift = r.shift, .by_src = r.by_src, .narrow = s->narrow};
     if (s->has_f) r.job.f = &s->f;
     return r;
 }
@@ -186,12 +185,42 @@ static leat_status run_backward(const leati_kernel *kernel, void *const *args, c
     return LEAT_OK;
 }
 
+static bool is_narrow(const leati_desc *desc) {
+    return desc->rank >= 0 && desc->dtype == LEATI_BF16;
+}
+
+/* Images are of one type, all else is f32; of bf16, only max(x, 0) is fused. */
+static bool fits(const leati_task *task) {
+    bool backward = task->op == LEATI_OP_BATCH_NORM_BWD, adds = task->attrs->post.kinds & LEATI_POST_ADD;
+    int addend = adds ? leati_own_inputs(task) + LEATI_POST_ADDEND : 0;
+    for (int i = 0; i < task->input_count; i++) {
+        bool image = i == 0 || (backward ? i >= 4 : i == addend);
+        if (task->inputs[i].rank >= 0 && is_narrow(&task->inputs[i]) != image) return false;
+    }
+    for (int i = 0; i < task->output_count; i++) {
+        bool image = i == 0 || i == 3;
+        if (!(task->unused >> i & 1u) && is_narrow(&task->outputs[i]) != image) return false;
+    }
+    const leati_eltwise *f = &task->attrs->post.function;
+    bool plain = f->function == LEATI_FN_RELU && f->a == 0 && f->c == 0 && isinf(f->b);
+    return plain || !(task->attrs->post.kinds & LEATI_POST_FUNCTION);
+}
+
+static bool any_narrow(const leati_task *task) {
+    bool any = false;
+    for (int i = 0; i < task->input_count; i++) any = any || is_narrow(&task->inputs[i]);
+    for (int i = 0; i < task->output_count; i++) any = any || is_narrow(&task->outputs[i]);
+    return any;
+}
+
 static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     const leati_desc *src = &task->inputs[0];
-    int64_t count = leati_desc_count(src), bytes = count * (int64_t)sizeof(float);
+    int64_t count = leati_desc_count(src), bytes = (int64_t)leati_desc_bytes(src);
     leati_range_state work = {0};
-    if (count == 0) {
-        snprintf(why, LEATI_REASON_BYTES, "an empty tensor");
+    bool narrow = any_narrow(task);
+    if (count == 0 || (narrow && !fits(task))) {
+        snprintf(why, LEATI_REASON_BYTES,
+                 count == 0 ? "an empty tensor" : "bfloat16 beside f32, or not fused");
         kernel->run = NULL;
         return LEAT_OK;
     }
@@ -208,6 +237,7 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
     s->threads = s->rows < work.threads ? (int)s->rows : work.threads;
     s->pieces = s->threads * (1 + bytes / s->threads / PIECE_BYTES);
     s->isa = leati_native_isa_of();
+    s->narrow = narrow;
     kernel->scratch_bytes = scratch_bytes(s);
     kernel->state = s;
     kernel->destroy = leati_free;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "tensor/bfloat16.h"
 
 /* Row-major steps of an operand along the axes of dst, 0 where it repeats. */
 static void steps_of(const leati_desc *operand, const leati_desc *dst, int64_t steps[LEAT_MAX_RANK]) {
@@ -45,12 +46,13 @@ static void walk(leati_range_job *job, const leati_desc *dst, const leati_desc *
 
 leat_status leati_native_binary(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     leati_range_state *s;
-    if (task->inputs[0].dtype != LEAT_F32) {
+    if (task->inputs[0].dtype != LEAT_F32 && task->inputs[0].dtype != LEATI_BF16) {
         snprintf(why, LEATI_REASON_BYTES, "not f32");
         return LEAT_OK;
     }
     LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
     walk(&s->job, &task->outputs[0], &task->inputs[0], &task->inputs[1]);
+    if (!leati_range_take_narrow(s, task, why)) kernel->run = NULL;
     leati_range_share(s, task, leati_task_bytes(task));
     return LEAT_OK;
 }

@@ -95,7 +95,7 @@ static void turn_geometry(leati_geometry *g) {
     }
 }
 
-static bool has_steps(const leati_geometry *g) {
+bool leati_conv_has_steps(const leati_geometry *g) {
     return g->stride[0] > 1 || g->stride[1] > 1 || g->stride[2] > 1;
 }
 
@@ -106,7 +106,7 @@ static bool has_padding(const leati_geometry *g) {
 }
 
 bool leati_conv_is_flat(const leati_geometry *g) {
-    return g->taps == 1 && !has_padding(g) && !has_steps(g);
+    return g->taps == 1 && !has_padding(g) && !leati_conv_has_steps(g);
 }
 
 static const char *reason_against(const leati_geometry *g, const leati_native_isa *isa, bool turned,
@@ -118,7 +118,7 @@ static const char *reason_against(const leati_geometry *g, const leati_native_is
     if (LEATI_NATIVE_YIELDS && !winograd && isa->lanes >= 8 && g->taps > 1 && g->in[0] == 1)
         return "a window that oneDNN has a kernel for";
     if (g->out_pixels == 0) return "an empty tensor";
-    if (turned && has_steps(g) && (g->taps > 1 || has_padding(g))) return "a gradient with gaps";
+    if (turned && leati_conv_has_steps(g) && (g->taps > 1 || has_padding(g))) return "a gradient with gaps";
     return NULL;
 }
 
@@ -309,7 +309,7 @@ leat_status leati_native_conv_product(const leati_task *task, leati_kernel *kern
     if (!s) return LEAT_OK;
     const leati_geometry *g = &s->g;
     int64_t depth = g->taps * g->channels;
-    s->spread = s->turned && has_steps(g);
+    s->spread = s->turned && leati_conv_has_steps(g);
     leati_conv_share(s, s->spread ? g->batch * g->in[0] * g->in[1] * g->in[2] : g->out_pixels, ROWS);
     if (!s->spread && !leati_conv_is_flat(g)) s->buffer = (size_t)(s->block * (depth + 16));
     if (s->spread) s->buffer = (size_t)(s->block * g->filters);

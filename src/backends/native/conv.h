@@ -55,6 +55,9 @@ void leati_conv_gather(const leati_geometry *g, const float *src, int64_t tap, i
 /* Whether what lies under the window at each pixel is the source as it lies. */
 bool leati_conv_is_flat(const leati_geometry *g);
 
+/* Whether its windows lie more than one pixel apart. */
+bool leati_conv_has_steps(const leati_geometry *g);
+
 static inline int64_t leati_ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }

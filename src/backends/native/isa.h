@@ -109,11 +109,14 @@ typedef struct leati_batch_norm_job {
     const leati_eltwise *f;                     /* may be NULL */
     double *sums;                               /* (2, channels), of a part of the rows */
     float *some;                                /* (2, channels): the part's own */
+    bool narrow;                                /* src, dst, addend and all of the gradient are bf16 */
 } leati_batch_norm_job;
 
 typedef struct leati_native_isa {
     const char *name;
-    leati_range ranges[LEATI_OP_COUNT]; /* NULL: none */
+    leati_range ranges[LEATI_OP_COUNT];                            /* NULL: none */
+    void (*widen)(const uint16_t *from, float *to, int64_t count); /* bf16 */
+    void (*narrow)(const float *from, uint16_t *to, int64_t count);
     /* to[i][j] = from[j][i] for i, j < lanes, elements of four bytes, rows so many apart */
     void (*turn_square)(float *to, int64_t to_step, const float *from, int64_t from_step);
     int64_t lanes;

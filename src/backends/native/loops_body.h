@@ -11,6 +11,18 @@
 #include "engine/random.h"
 #include "tensor/bfloat16.h"
 
+static void widen(const uint16_t *from, float *to, int64_t count) {
+    int64_t i = 0;
+    for (; i + LEATI_LANES <= count; i += LEATI_LANES) v_store(to + i, v_load_narrow(from + i));
+    if (i < count) v_store_part(to + i, v_load_narrow_part(from + i, count - i), count - i);
+}
+
+static void narrow(const float *from, uint16_t *to, int64_t count) {
+    int64_t i = 0;
+    for (; i + LEATI_LANES <= count; i += LEATI_LANES) v_store_narrow(to + i, v_load(from + i));
+    if (i < count) v_store_narrow_part(to + i, v_load_part(from + i, count - i), count - i);
+}
+
 /* Runs EXPRESSION of x = in[0] into out[0]; the switch over functions stands outside of the loop that way. */
 #define MAP(EXPRESSION)                                                                                      \
     for (int64_t i = first; i < last; i += LEATI_LANES) {                                                    \
@@ -311,7 +323,16 @@ static void cast_to_bfloat16(const leati_range_job *job, int64_t first, int64_t 
 }
 
 static void cast(const leati_range_job *job, int64_t first, int64_t last) {
-    (job->attrs->cast.dtype == LEATI_BF16 ? cast_to_bfloat16 : cast_to_float)(job, first, last);
+    bool to_narrow = job->attrs->cast.dtype == LEATI_BF16, plain = job->attrs->cast.scale == 1;
+    if (plain && to_narrow && job->dtype == LEAT_F32) {
+        narrow(job->in[0] + first, (uint16_t *)(void *)job->out[0] + first, last - first);
+        return;
+    }
+    if (plain && !to_narrow && job->dtype == LEATI_BF16) {
+        widen((const uint16_t *)(const void *)job->in[0] + first, job->out[0] + first, last - first);
+        return;
+    }
+    (to_narrow ? cast_to_bfloat16 : cast_to_float)(job, first, last);
 }
 #undef CASTS
 #undef CAST

@@ -5,6 +5,18 @@
 
 #include "engine/backend.h"
 
+/* Those that look at whether tensors are bf16. */
+#define LEATI_NATIVE_NARROW_LIST(X)                                                                          \
+    X(CONV, conv_bfloat16)                                                                                   \
+    X(CONV_BWD_DATA, conv_bfloat16)                                                                          \
+    X(ELTWISE, eltwise)                                                                                      \
+    X(ELTWISE_BWD, eltwise_bwd)                                                                              \
+    X(BINARY, binary)                                                                                        \
+    X(CAST, cast)                                                                                            \
+    X(BATCH_NORM, batch_norm)                                                                                \
+    X(BATCH_NORM_APPLY, batch_norm_apply)                                                                    \
+    X(BATCH_NORM_BWD, batch_norm_bwd)
+
 #define LEATI_NATIVE_LIST(X)                                                                                 \
     X(MATMUL, matmul)                                                                                        \
     X(MATMUL, dense)                                                                                         \
@@ -17,9 +29,6 @@
     X(CONV_BWD_WEIGHTS, conv_bwd_weights_winograd)                                                           \
     X(CONV_BWD_WEIGHTS, conv_bwd_weights_product)                                                            \
     X(CONV_BWD_WEIGHTS, conv_bwd_weights)                                                                    \
-    X(ELTWISE, eltwise)                                                                                      \
-    X(ELTWISE_BWD, eltwise_bwd)                                                                              \
-    X(BINARY, binary)                                                                                        \
     X(REDUCE, reduce)                                                                                        \
     X(SOFTMAX, softmax)                                                                                      \
     X(SOFTMAX_BWD, softmax_bwd)                                                                              \
@@ -31,7 +40,6 @@
     X(GATHER, gather)                                                                                        \
     X(GATHER_BWD, gather_bwd)                                                                                \
     X(ONE_HOT, one_hot)                                                                                      \
-    X(CAST, cast)                                                                                            \
     X(CONCAT, concat)                                                                                        \
     X(SLICE, slice)                                                                                          \
     X(PAD, pad)                                                                                              \
@@ -44,9 +52,6 @@
     X(POOLING_BWD, pooling_bwd)                                                                              \
     X(RESAMPLE, resample)                                                                                    \
     X(RESAMPLE_BWD, resample_bwd)                                                                            \
-    X(BATCH_NORM, batch_norm)                                                                                \
-    X(BATCH_NORM_APPLY, batch_norm_apply)                                                                    \
-    X(BATCH_NORM_BWD, batch_norm_bwd)                                                                        \
     X(GROUP_NORM, group_norm)                                                                                \
     X(GROUP_NORM_BWD, group_norm_bwd)                                                                        \
     X(RNN, rnn)                                                                                              \
@@ -64,6 +69,7 @@
 #define LEATI_NATIVE_DECLARED(upper, lower)                                                                  \
     leat_status leati_native_##lower(const leati_task *task, leati_kernel *kernel, char *why,                \
                                      leat_error *err);
+LEATI_NATIVE_NARROW_LIST(LEATI_NATIVE_DECLARED)
 LEATI_NATIVE_LIST(LEATI_NATIVE_DECLARED)
 #undef LEATI_NATIVE_DECLARED
 

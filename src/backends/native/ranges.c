@@ -17,6 +17,28 @@
 #define THREAD_BYTES 1048576 /* that each thread must have to move, 25 us or more */
 #define POOL_TAPS    128
 
+#define PIECE 2048 /* elements: what is f32 of them stays in the first cache */
+
+/* Inputs of one element stay where they are. */
+static void run_pieces(const leati_range_state *s, void *const *args, leati_range_job job, int64_t first,
+                       int64_t last) {
+    float wide[3][PIECE];
+    const leati_native_isa *isa = leati_native_isa_of();
+    bool out = s->narrow >> s->writes & 1u;
+    for (int64_t i = first, n; i < last; i += n) {
+        n = last - i < PIECE ? last - i : PIECE;
+        for (int k = 0; k < s->reads; k++) {
+            bool one = job.axes == 1 && job.by[k][0] == 0;
+            int64_t at = one ? 0 : i;
+            job.in[k] = s->narrow >> k & 1u ? wide[k] : (const float *)args[k] + at;
+            if (s->narrow >> k & 1u) isa->widen((const uint16_t *)args[k] + at, wide[k], one ? 1 : n);
+        }
+        job.out[0] = out ? wide[2] : (float *)args[s->writes] + i;
+        s->range(&job, 0, n);
+        if (out) isa->narrow(wide[2], (uint16_t *)args[s->writes] + i, n);
+    }
+}
+
 static void run_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
     const leati_range_state *s = kernel->state;
     leati_range_job job = s->job;
@@ -25,7 +47,11 @@ static void run_part(const leati_kernel *kernel, void *const *args, const leati_
     for (int i = 0; i < s->reads; i++) job.in[i] = args[i];
     for (int i = 0; i < s->written; i++) job.out[i] = args[s->writes + i];
     job.key = leati_mix(run->seed, run->step);
-    s->range(&job, first, last < s->count ? last : s->count);
+    if (last > s->count) last = s->count;
+    if (s->narrow)
+        run_pieces(s, args, job, first, last);
+    else
+        s->range(&job, first, last);
 }
 
 leat_status leati_range_run(const leati_kernel *kernel, void *const *args, const leati_run *run,
@@ -58,6 +84,19 @@ leat_status leati_range_prepare(leati_range_state **out, const leati_task *task,
     return LEAT_OK;
 }
 
+bool leati_range_take_narrow(leati_range_state *s, const leati_task *task, char *why) {
+    bool known = s->job.axes <= 1;
+    for (int i = 0; i < task->input_count + task->output_count; i++) {
+        leat_dtype dtype =
+            (i < task->input_count ? task->inputs[i] : task->outputs[i - task->input_count]).dtype;
+        known = known && (dtype == LEAT_F32 || dtype == LEATI_BF16);
+        if (dtype == LEATI_BF16) s->narrow |= UINT32_C(1) << i;
+    }
+    if (known || !s->narrow) return true;
+    snprintf(why, LEATI_REASON_BYTES, "bfloat16 in rows");
+    return false;
+}
+
 void leati_range_share(leati_range_state *s, const leati_task *task, int64_t bytes) {
     int64_t most = bytes / THREAD_BYTES;
     s->threads = most < 1 ? 1 : most < task->threads ? (int)most : task->threads;
@@ -71,23 +110,19 @@ int64_t leati_task_bytes(const leati_task *task) {
     return bytes;
 }
 
-/* An error if prepare failed; else shares the work by what must be moved. */
-#define SIMPLE(op)                                                                                           \
-    leat_status leati_native_##op(const leati_task *task, leati_kernel *kernel, char *why,                   \
-                                  leat_error *err) {                                                         \
-        (void)why;                                                                                           \
-        leati_range_state *s;                                                                                \
-        LEATI_TRY(leati_range_prepare(&s, task, kernel, err));                                               \
-        leati_range_share(s, task, leati_task_bytes(task));                                                  \
-        return LEAT_OK;                                                                                      \
-    }
-SIMPLE(eltwise)
+leat_status leati_native_eltwise(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    leati_range_state *s;
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
+    if (!leati_range_take_narrow(s, task, why)) kernel->run = NULL;
+    leati_range_share(s, task, leati_task_bytes(task));
+    return LEAT_OK;
+}
 
 leat_status leati_native_eltwise_bwd(const leati_task *task, leati_kernel *kernel, char *why,
                                      leat_error *err) {
-    (void)why;
     leati_range_state *s;
     LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
+    if (!leati_range_take_narrow(s, task, why)) kernel->run = NULL;
     s->job.from_dst = leati_eltwise_uses_dst(&s->attrs.eltwise);
     leati_range_share(s, task, leati_task_bytes(task));
     return LEAT_OK;

@@ -16,6 +16,7 @@ typedef struct leati_range_state {
     int64_t count, unit; /* elements; stretches are multiples of unit */
     int inputs, reads;   /* args[0 .. reads - 1] are in, the others from `writes` on out */
     int writes, written;
+    uint32_t narrow;  /* bit i: argument i is bf16, which passes through pieces of f32 */
     leati_range draw; /* DROPOUT with shared draws: makes so many factors */
     int64_t draws;
 } leati_range_state;
@@ -24,6 +25,9 @@ typedef struct leati_range_state {
  * inputs, writes output 0; threads not yet said. */
 leat_status leati_range_prepare(leati_range_state **out, const leati_task *task, leati_kernel *kernel,
                                 leat_error *err);
+
+/* For loops over elements: notes which arguments are bf16.  false, with the reason, where one is neither that nor f32. */
+bool leati_range_take_narrow(leati_range_state *s, const leati_task *task, char *why);
 
 /* As many threads as have enough to do, when so many bytes must be moved. */
 void leati_range_share(leati_range_state *s, const leati_task *task, int64_t bytes);

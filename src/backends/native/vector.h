@@ -74,6 +74,38 @@ LEATI_INLINE void v_store_part(float *to, vf x, int64_t count) {
 #endif
 }
 
+typedef uint16_t vh __attribute__((vector_size(LEATI_LANES * 2)));
+typedef uint16_t vh_loose __attribute__((vector_size(LEATI_LANES * 2), aligned(2), may_alias));
+typedef uint32_t vu __attribute__((vector_size(LEATI_LANES * 4)));
+
+/* bf16 as floats, and the nearest ones of floats (tensor/bfloat16.h says how). */
+LEATI_INLINE vf v_load_narrow(const uint16_t *from) {
+    return (vf)(__builtin_convertvector(*(const vh_loose *)from, vu) << 16);
+}
+
+LEATI_INLINE void v_store_narrow(uint16_t *to, vf x) {
+    vu bits = (vu)x, nearest = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16, nan = bits >> 16 | 0x40u;
+    vu is_nan = (vu)((bits & 0x7fffffffu) > 0x7f800000u);
+    *(vh_loose *)to = __builtin_convertvector((nearest & ~is_nan) | (nan & is_nan), vh);
+}
+
+LEATI_INLINE vf v_load_narrow_part(const uint16_t *from, int64_t count) {
+    if (count >= LEATI_LANES) return v_load_narrow(from);
+    uint16_t lanes[LEATI_LANES] = {0};
+    for (int64_t i = 0; i < count; i++) lanes[i] = from[i];
+    return v_load_narrow(lanes);
+}
+
+LEATI_INLINE void v_store_narrow_part(uint16_t *to, vf x, int64_t count) {
+    if (count >= LEATI_LANES) {
+        v_store_narrow(to, x);
+        return;
+    }
+    uint16_t lanes[LEATI_LANES];
+    v_store_narrow(lanes, x);
+    for (int64_t i = 0; i < count; i++) to[i] = lanes[i];
+}
+
 /* Per lane: mask ? a : b, where the mask is what a comparison gives. */
 LEATI_INLINE vf v_select(vi mask, vf a, vf b) {
     return (vf)((mask & (vi)a) | (~mask & (vi)b));
@@ -118,8 +150,6 @@ LEATI_INLINE vf v_max(vf x, vf y) {
     return v_select((vi)(x < y), y, x);
 #endif
 }
-
-typedef uint32_t vu __attribute__((vector_size(LEATI_LANES * 4)));
 
 /* The low and high words of x * y, per lane. */
 LEATI_INLINE void v_multiply_wide(vu x, uint32_t y, vu *low, vu *high) {

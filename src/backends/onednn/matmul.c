@@ -109,6 +109,8 @@ leat_status leati_onednn_matmul(const leati_task *task, leati_kernel *kernel, ch
     if (!leati_dnnl_takes(task, 1u, 1u << 1 | 1u << task->input_count, why)) return LEAT_OK;
     const leati_desc *a = &task->inputs[0], *dst = &task->outputs[0];
     double depth = (double)a->shape[a->rank - (task->attrs->matmul.transpose_a ? 2 : 1)];
-    int threads = leati_threads_for(task, 2 * depth * (double)leati_desc_count(dst), true);
+    double operations = 2 * depth * (double)leati_desc_count(dst);
+    if (leati_dnnl_type(a) == dnnl_bf16) operations /= 8; /* a second thread pays from there on only */
+    int threads = leati_threads_for(task, operations, true);
     return leati_session_prepare(task, threads, kernel, why, err, describe);
 }
