@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks are claimed one by one from a word that holds a round's number and how many tasks of it are left.  What the round
  * is about changes only while none is left, so that a claim that succeeds has read the right thing.  Layer: engine. */
-#define _GNU_SOURCE /* PR_SET_NAME */
+#define _GNU_SOURCE /* PR_SET_NAME, sched_getcpu */
 #include "engine/team.h"
 
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -23,11 +24,13 @@
 /* A helper's spin between two rounds bridges the small ops between large ones; the caller's at the end of a round, the
  * difference between two parts.  Then a core is left to who needs it. */
 enum { REST_NS = 2 * LEATI_WAKE_UP_NS, WAIT_NS = 2 * LEATI_WAKE_UP_NS, PAUSES = 32, LINE = 64 };
+enum { MOVE_NS = 1000000 }; /* no helper moves more often */
 
 typedef struct helper {
     leati_team *team;
     pthread_t thread;
     int member;
+    int64_t moved_ns;
     struct helper *next;
 } helper;
 
@@ -39,6 +42,7 @@ struct leati_team {
     void *_Atomic of;
     _Atomic uint32_t tasks;
     atomic_int threads; /* that may take part */
+    atomic_int core;    /* the caller's */
     /* Written by helpers. */
     alignas(LINE) leati_futex finished; /* tasks of this round, by helpers */
     atomic_bool awaited;                /* the caller sleeps on it */
@@ -86,13 +90,30 @@ static uint32_t work(leati_team *team, int member, uint32_t *round) {
 
 /* ---- Helpers ---- */
 
+/* Off the caller's core, where a helper can only be in its way.  The scheduler may leave two threads that spin between
+ * rounds of microseconds on one core for as long as they live, with another core idle. */
+static void make_way(leati_team *team, helper *self) {
+    cpu_set_t all, others;
+    int core = atomic_load_explicit(&team->core, memory_order_relaxed);
+    if (sched_getcpu() != core || core < 0 || core >= CPU_SETSIZE) return;
+    int64_t now = leati_now_ns();
+    if (now < self->moved_ns + MOVE_NS || sched_getaffinity(0, sizeof all, &all) != 0) return;
+    self->moved_ns = now;
+    others = all;
+    CPU_CLR((size_t)core, &others);
+    if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return;
+    sched_setaffinity(0, sizeof all, &all);
+}
+
 static bool is_called(leati_team *team, uint32_t round) {
     return round_of(atomic_load(&team->ticket)) != round || atomic_load(&team->closing);
 }
 
-static void rest(leati_team *team, uint32_t round, leati_spin *spin) {
+static void rest(helper *self, uint32_t round, leati_spin *spin) {
+    leati_team *team = self->team;
     int64_t began = leati_now_ns(), until = began + leati_spin_length(spin);
-    do
+    do {
+        make_way(team, self);
         for (int i = 0; i < PAUSES; i++) {
             if (is_called(team, round)) {
                 leati_spin_learn(spin, 0);
@@ -100,18 +121,19 @@ static void rest(leati_team *team, uint32_t round, leati_spin *spin) {
             }
             leati_spin_pause();
         }
-    while (leati_now_ns() < until);
+    } while (leati_now_ns() < until);
     uint32_t bell = atomic_load(&team->bell);
     atomic_store(&team->asleep, true);
     while (!is_called(team, round)) {
         leati_futex_wait(&team->bell, bell, -1, false);
         bell = atomic_load(&team->bell);
     }
+    make_way(team, self);
     leati_spin_learn(spin, leati_now_ns() - began);
 }
 
 static void *help(void *argument) {
-    const helper *self = argument;
+    helper *self = argument;
     leati_team *team = self->team;
     leati_spin spin = {.longest_ns = REST_NS};
     char name[16];
@@ -120,7 +142,7 @@ static void *help(void *argument) {
     while (!atomic_load(&team->closing)) {
         uint32_t round;
         work(team, self->member, &round);
-        rest(team, round, &spin);
+        rest(self, round, &spin);
     }
     return NULL;
 }
@@ -163,6 +185,7 @@ void leati_team_share(leati_team *team, int threads, int64_t tasks, leati_team_w
     atomic_store_explicit(&team->of, of, memory_order_relaxed);
     atomic_store_explicit(&team->tasks, (uint32_t)tasks, memory_order_relaxed);
     atomic_store_explicit(&team->threads, threads, memory_order_relaxed);
+    atomic_store_explicit(&team->core, sched_getcpu(), memory_order_relaxed);
     atomic_store_explicit(&team->finished, 0, memory_order_relaxed);
     atomic_store(&team->ticket, (uint64_t)(round_of(ticket) + 1) << 32 | (uint64_t)tasks);
     if (atomic_load(&team->asleep) && atomic_exchange(&team->asleep, false)) ring(team);
@@ -178,6 +201,7 @@ leat_status leati_team_create(leati_team **out, leat_error *err) {
     if (!team) return leati_fail_memory(err, sizeof *team, "a team of threads");
     team->size = 1;
     team->most = INT_MAX;
+    team->core = -1;
     team->process = getpid();
     return LEAT_OK;
 }

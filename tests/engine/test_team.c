@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every task is done once, whoever comes; a member's number is its own; a fork leaves the caller alone, who does it all. */
+/* Every task is done once, whoever comes; a member's number is its own; a fork leaves the caller alone, who does it all;
+ * a helper leaves the caller's core. */
+#define _GNU_SOURCE /* sched_getcpu */
 #include "cmocka_all.h"
 
+#include <dirent.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -92,6 +97,52 @@ static void test_two_at_once(void **state) {
     leati_team_destroy(&team);
 }
 
+/* All threads of the process but the caller. */
+static void allow_helpers(const cpu_set_t *cores) {
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    for (const struct dirent *entry = readdir(tasks); entry; entry = readdir(tasks)) {
+        pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (thread > 0 && thread != getpid()) sched_setaffinity(thread, sizeof *cores, cores);
+    }
+    closedir(tasks);
+}
+
+typedef struct cores {
+    atomic_int helper; /* its latest task was on this core */
+    atomic_bool met;
+} cores;
+
+/* Task 0 waits for the helper's task 1, so that both come. */
+static void note_core(void *of, int64_t task, int member) {
+    cores *c = of;
+    if (member == 1) atomic_store(&c->helper, sched_getcpu());
+    if (member == 1) atomic_store(&c->met, true);
+    for (int i = 0; member == 0 && task == 0 && i < 50 && !atomic_load(&c->met); i++) nap(100);
+}
+
+/* Held on one core with the caller, and let go while the caller works on: whatever the scheduler likes. */
+static void test_leaves_the_callers_core(void **state) {
+    (void)state;
+    cpu_set_t all, one;
+    int core = sched_getcpu();
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) < 2) LEAT_SKIP("one core");
+    CPU_ZERO(&one);
+    CPU_SET((size_t)core, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0); /* the caller stays there */
+    leati_team *team = team_of(2);
+    allow_helpers(&all);
+    cores c = {.helper = core};
+    for (int round = 0; round < 2000 && atomic_load(&c.helper) == core; round++) {
+        atomic_store(&c.met, false);
+        leati_team_share(team, 2, 2, note_core, &c);
+    }
+    assert_int_not_equal(c.helper, core);
+    leati_team_destroy(&team);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+}
+
 static void test_without_helpers(void **state) {
     (void)state;
     static counts c;
@@ -131,7 +182,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_task_once),    cmocka_unit_test(test_after_a_sleep),
         cmocka_unit_test(test_two_at_once),       cmocka_unit_test(test_without_helpers),
-        cmocka_unit_test(test_in_a_forked_child),
+        cmocka_unit_test(test_in_a_forked_child), cmocka_unit_test(test_leaves_the_callers_core),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

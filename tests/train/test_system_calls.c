@@ -124,11 +124,13 @@ static void need_strace(void) {
     skip();
 }
 
-/* Whether a line of the trace is one of those waits.  "1234  futex(...": a thread's number first. */
+/* Whether a line of the trace is one of those waits, or a compute thread that leaves another's core.  "1234  futex(...": a thread's number first. */
 static bool is_wait(const char *line) {
     static const char *const waits[] = {"futex(",
                                         "sched_yield(",
                                         "clock_nanosleep(",
+                                        "sched_getaffinity(",
+                                        "sched_setaffinity(",
                                         "<... futex resumed>",
                                         "<... clock_nanosleep resumed>",
                                         "<... sched_yield resumed>"};
