@@ -16,7 +16,7 @@ enum {
     DEPTH = 256 /* of a panel in the first, of a's columns copied together */
 };
 #define WHOLE  33554432 /* bytes of b that are packed as a whole */
-#define SHARED 3e6      /* operations from which a second thread pays */
+#define SHARED 1e6      /* operations from which a second thread pays */
 #define LARGE  3e7      /* from which there are more tasks than threads: one may be held up */
 
 typedef struct dense_state {
