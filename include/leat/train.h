@@ -194,6 +194,19 @@ LEAT_API void leat_model_set_deterministic(leat_model *model, bool on);
  *  Predictors are as it was when they were made.  Not while a fit runs. */
 LEAT_API void leat_model_set_folding(leat_model *model, bool on);
 
+/** Which kernel, with how many threads, serves a large product of matrices or a convolution. */
+typedef enum leat_tuning {
+    LEAT_TUNE_OFF,   /**< the one that rules say: a function of the CPU and the shapes */
+    LEAT_TUNE_KNOWN, /**< the one that was fastest when it was measured on such a machine, where it was */
+    LEAT_TUNE_MEASURE /**< the same, and what is not known is measured where a batch of new shapes begins: 50 ms for
+                           each op or two runs of each candidate, 10 s for all */
+} leat_tuning;
+
+/** LEAT_TUNE_OFF at first.  What was measured is kept in $LEAT_CACHE_DIR (nowhere where that is empty), $XDG_CACHE_HOME/leat or
+ *  ~/.cache/leat, by CPU, versions, threads and shapes.  Results differ by rounding at most; those of a deterministic model,
+ *  which is never tuned, not at all.  Predictors are as it was when they were made.  Not while a fit runs. */
+LEAT_API void leat_model_set_tuning(leat_model *model, leat_tuning tuning);
+
 /** What leat_model_plan_summary tells of. */
 typedef struct leat_plan_options {
     int64_t batch_size; /* default 32 */

@@ -15,8 +15,8 @@ static int wrong(const char *command, const char *option, const char *text, cons
     return CLI_USAGE;
 }
 
-static int both(const char *command, const char *one, const char *other) {
-    fprintf(stderr, "leat %s: %s and %s say the same thing: give one of them\ntry: leat %s --help\n", command,
+int cli_both(const char *command, const char *one, const char *other) {
+    fprintf(stderr, "leat %s: %s and %s exclude each other: give one of them\ntry: leat %s --help\n", command,
             one, other, command);
     return CLI_USAGE;
 }
@@ -40,7 +40,7 @@ static int read_shuffle(const char *command, const cli_arguments *arguments, lea
                 {"samples", LEAT_SHUFFLE_SAMPLES},
                 {"auto", LEAT_SHUFFLE_AUTO}};
     const char *text = arguments->text[CLI_SHUFFLE], *number = text ? text + strlen("window:") : NULL;
-    if (text && arguments->text[CLI_NO_SHUFFLE]) return both(command, "--shuffle", "--no-shuffle");
+    if (text && arguments->text[CLI_NO_SHUFFLE]) return cli_both(command, "--shuffle", "--no-shuffle");
     out->shuffle = arguments->text[CLI_NO_SHUFFLE] ? LEAT_SHUFFLE_NONE : LEAT_SHUFFLE_AUTO;
     if (!text) return CLI_SUCCESS;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; ++i)
@@ -94,7 +94,7 @@ static int read_rank(const char *command, const cli_arguments *arguments, leat_f
 int cli_feeding(const char *command, const cli_arguments *arguments, leat_feed_options *out) {
     *out = leat_feed_options_default();
     if (arguments->text[CLI_FEED_MEMORY] && arguments->text[CLI_MAX_QUEUE_SIZE])
-        return both(command, "--feed-memory", "--max-queue-size");
+        return cli_both(command, "--feed-memory", "--max-queue-size");
     out->workers = (int)cli_number(arguments, CLI_WORKERS, out->workers);
     out->use_multiprocessing = arguments->text[CLI_MULTIPROCESSING] != NULL;
     out->max_queue_size = (int)cli_number(arguments, CLI_MAX_QUEUE_SIZE, out->max_queue_size);

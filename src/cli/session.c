@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/feeding.h"
 #include "leat/source.h"
 #include "leat/layer.h"
 
@@ -70,10 +71,14 @@ static leat_status load(cli_session *session, const char *path, leat_error *err)
 int cli_load(cli_session *session, const char *path) {
     const char *const *text = session->arguments->text;
     leat_error err = {0};
+    if (text[CLI_TUNE] && text[CLI_NO_TUNE]) return cli_both(session->command, "--tune", "--no-tune");
     leat_status status = load(session, path, &err);
     if (status == LEAT_OK) {
         leat_model_set_deterministic(session->model, text[CLI_DETERMINISTIC] != NULL);
         leat_model_set_folding(session->model, text[CLI_NO_FOLD] == NULL);
+        leat_model_set_tuning(session->model, text[CLI_NO_TUNE] ? LEAT_TUNE_OFF
+                                              : text[CLI_TUNE]  ? LEAT_TUNE_MEASURE
+                                                                : LEAT_TUNE_KNOWN);
     }
     if (status == LEAT_OK && text[CLI_DTYPE_POLICY])
         status = leat_model_set_dtype_policy(session->model, text[CLI_DTYPE_POLICY], &err);

@@ -27,7 +27,8 @@ static const char *stray_option(const cli_arguments *arguments) {
     static const cli_option_id of_plan[] = {CLI_BATCH_SIZE,    CLI_TRAIN_STEP, CLI_TIME,
                                             CLI_LOSS,          CLI_OPTIMIZER,  CLI_METRICS,
                                             CLI_UNKNOWN,       CLI_THREADS,    CLI_GRADIENT_CHECKPOINTING,
-                                            CLI_DETERMINISTIC, CLI_NO_FOLD,    CLI_JSON};
+                                            CLI_DETERMINISTIC, CLI_NO_FOLD,    CLI_TUNE,
+                                            CLI_NO_TUNE,       CLI_JSON};
     for (size_t i = 0; i < sizeof of_plan / sizeof *of_plan; ++i)
         if (arguments->text[of_plan[i]]) return cli_options[of_plan[i]].name;
     return NULL;

@@ -39,6 +39,8 @@ static const cli_use fit_uses[] = {
     {CLI_DETERMINISTIC, false},
     {CLI_NO_FOLD, false},
     {CLI_DTYPE_POLICY, false},
+    {CLI_TUNE, false},
+    {CLI_NO_TUNE, false},
     {CLI_GRADIENT_CHECKPOINTING, false},
     {CLI_INITIAL_EPOCH, false},
     {CLI_VALIDATION_STEPS, false},
@@ -67,6 +69,8 @@ static const cli_use evaluate_uses[] = {
     {CLI_DETERMINISTIC, false},
     {CLI_NO_FOLD, false},
     {CLI_DTYPE_POLICY, false},
+    {CLI_TUNE, false},
+    {CLI_NO_TUNE, false},
     {CLI_VERBOSE, false},
     {CLI_JSON, false},
     {CLI_HELP, false},
@@ -88,6 +92,8 @@ static const cli_use predict_uses[] = {
     {CLI_DETERMINISTIC, false},
     {CLI_NO_FOLD, false},
     {CLI_DTYPE_POLICY, false},
+    {CLI_TUNE, false},
+    {CLI_NO_TUNE, false},
     {CLI_VERBOSE, false},
     {CLI_JSON, false},
     {CLI_HELP, false},
@@ -123,8 +129,8 @@ static const cli_use summary_uses[] = {
     {CLI_TRAIN_STEP, false}, {CLI_TIME, false},          {CLI_LOSS, false},
     {CLI_OPTIMIZER, false},  {CLI_METRICS, false},       {CLI_UNKNOWN, false},
     {CLI_THREADS, false},    {CLI_DETERMINISTIC, false}, {CLI_GRADIENT_CHECKPOINTING, false},
-    {CLI_NO_FOLD, false},    {CLI_DTYPE_POLICY, false},  {CLI_JSON, false},
-    {CLI_HELP, false},
+    {CLI_NO_FOLD, false},    {CLI_DTYPE_POLICY, false},  {CLI_TUNE, false},
+    {CLI_NO_TUNE, false},    {CLI_JSON, false},          {CLI_HELP, false},
 };
 
 static const cli_use help_uses[] = {{CLI_HELP, false}};

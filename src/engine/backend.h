@@ -63,8 +63,18 @@ typedef struct leati_task {
      * must not matter, says how many there are.  `present` has no meaning otherwise. */
     bool deterministic;
     int present;
+    bool
+        measured; /* who asks has measured, or will: rules of thumb refuse nothing, and leave no thread out */
     const leati_kernel *forward; /* that of the node whose gradient this is: its workspace is passed; NULL */
 } leati_task;
+
+/* What is worth a thread: some 30 us of one core.  (On two Zen 3 cores two threads need 10 us for 1 million operations where
+ * one needs 12, 17 for 2 million where one needs 23, 110 for 17 million where one needs 180; and a sleeping thread takes
+ * 50 us to wake.) */
+#define LEATI_THREAD_OPERATIONS 3e6
+static inline int leati_worthwhile_threads(const leati_task *task, double operations) {
+    return operations < LEATI_THREAD_OPERATIONS && !task->measured ? 1 : task->threads;
+}
 
 /* The number of the op's own inputs: what is fused reads those after them. */
 static inline int leati_own_inputs(const leati_task *task) {
@@ -89,6 +99,8 @@ typedef struct leati_backend {
     const char *name;
     const leati_implementation *implementations; /* several for one op: in order of preference */
     size_t count;
+    void (*name_version)(char *out,
+                         size_t bytes); /* what its speed depends on beside the CPU; NULL: nothing */
 } leati_backend;
 
 /* The backends in order of preference, NULL at the end.  Defined by the composition root, src/leat.c; a test program

@@ -95,6 +95,7 @@ static leat_status choose_of(leati_plan *plan, const leati_backend *backend, int
     }
     LEATI_TRY(leati_plan_ask(backend, &task, &work->kernel, &work->declined, err));
     if (!work->kernel.run) return LEAT_OK;
+    leati_plan_tune(plan, &node, &task, work);
     if (widened) LEATI_TRY(leati_plan_widened(plan, &a.task, &work->kernel, err));
     if (length > 0) leati_plan_fuse(plan, n, chain, length, &node);
     return LEAT_OK;
@@ -127,7 +128,9 @@ static leat_status choose_where(leati_plan *plan, bool rest, leat_error *err) {
 }
 
 leat_status leati_plan_choose(leati_plan *plan, leat_error *err) {
-    return choose_where(plan, false, err);
+    leat_status status = choose_where(plan, false, err);
+    if (plan->options.arena->choices) leati_choices_save(plan->options.arena->choices);
+    return status;
 }
 
 leat_status leati_plan_choose_rest(leati_plan *plan, leat_error *err) {

@@ -47,7 +47,7 @@ static double rnn_operations(const leati_plan *plan, const leati_node *node) {
     return (node->op == LEATI_OP_RNN ? 2 : 4) * steps * weights;
 }
 
-static double operations_of(const leati_plan *plan, const leati_node *node) {
+double leati_plan_operations(const leati_plan *plan, const leati_node *node) {
     switch (node->op) {
     case LEATI_OP_MATMUL: return matmul_operations(plan, node);
     case LEATI_OP_CONV:
@@ -96,8 +96,9 @@ void leati_plan_step_get(const leati_plan *plan, int32_t step, leati_plan_step *
     *out = (leati_plan_step){.node = node,
                              .implementation = work->kernel.implementation,
                              .layout = *work->kernel.layout ? work->kernel.layout : "plain",
+                             .measured = work->measured,
                              .declined = work->declined.data ? work->declined.data : "",
-                             .operations = operations_of(plan, node),
+                             .operations = leati_plan_operations(plan, node),
                              .reorders = work->kernel.reorders,
                              .reorder_bytes = work->kernel.reorder_bytes,
                              .kept_bytes = work->pack ? work->pack->bytes : 0};
@@ -133,7 +134,7 @@ static void describe_step(const leati_plan *plan, int32_t n, leati_text *text) {
     add_values(plan, node->input_count, node->inputs, text);
     leati_text_add(text, " ->");
     add_values(plan, node->output_count, node->outputs, text);
-    leati_text_add(text, ": %s", work->kernel.implementation);
+    leati_text_add(text, ": %s%s", work->kernel.implementation, work->measured ? ", measured" : "");
     if (work->declined.length) {
         /* without the last "; " */
         leati_text_add(text, " (%.*s)", (int)work->declined.length - 2, work->declined.data);

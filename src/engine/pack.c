@@ -30,8 +30,7 @@ void leati_arena_set_version(leati_arena *arena, uint64_t version) {
     arena->version = version;
 }
 
-/* Whether value is memory that only the owner of the weights changes, between runs. */
-static bool stays(const leati_plan *plan, leati_value value) {
+bool leati_plan_stays(const leati_plan *plan, leati_value value) {
     const leati_value_info *info = leati_plan_value(plan, leati_plan_root(plan, value));
     if (info->storage == LEATI_IN_CONSTANT) return true;
     return info->storage == LEATI_IN_SLAB && info->where.slab == LEATI_SLAB_WEIGHTS &&
@@ -107,7 +106,7 @@ static bool describe(const leati_plan *plan, int32_t n, leati_pack *wanted) {
     if (kernel->pack_bytes == 0 || kernel->pack_inputs == 0) return false;
     for (int i = 0; i < node->input_count && i < 32; ++i) {
         if (!(kernel->pack_inputs >> i & 1u) || node->inputs[i] < 0) continue;
-        if (!stays(plan, node->inputs[i])) return false;
+        if (!leati_plan_stays(plan, node->inputs[i])) return false;
         wanted->from[i] = memory_of(plan, node->inputs[i]);
     }
     return true;

@@ -15,6 +15,7 @@ leat_status leati_arena_create(leati_arena **out, leat_error *err) {
 void leati_arena_destroy(leati_arena **arena) {
     if (!*arena) return;
     leati_team_destroy(&(*arena)->team);
+    leati_choices_close(&(*arena)->choices);
     leati_free((*arena)->memory);
     leati_free(*arena);
     *arena = NULL;

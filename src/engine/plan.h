@@ -33,6 +33,8 @@ typedef struct leati_plan_options {
     bool unfused;                         /* every op by itself */
     bool unfolded;                        /* normalisations do not become part of packed weights */
     bool deterministic;                   /* the same bytes for any number of threads */
+    bool recalls;                         /* heavy ops have the kernels that were fastest once (tune.c) */
+    bool measures;                        /* with recalls: finds out which, where that is not known */
     void *slabs[LEATI_SLAB_COUNT];        /* base addresses, 64-byte aligned; see leati_plan_adopt */
 } leati_plan_options;
 
@@ -68,6 +70,7 @@ typedef struct leati_plan_step {
     const leati_node *node;         /* its values are those of leati_plan_graph */
     char op[LEATI_STEP_NAME_BYTES]; /* with what was fused into it: "conv+relu" */
     const char *implementation;     /* "onednn jit:avx2" */
+    bool measured;                  /* chosen by measuring */
     const char *layout;             /* of what it works on: "nhwc", "nChw8c weights OIhw8i8o", "plain" */
     const char *declined;           /* "onednn: dilation > 1; ": who refused before; "" */
     double operations;              /* multiplications and additions; 0 where memory is the work */

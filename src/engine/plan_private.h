@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan from inside: what its passes hand to each other.  In order: need.c (which nodes run), narrow.c (what is
- * bf16), absorb.c (padding), choose.c (kernels, widen.c where they know no bf16) with fuse.c (what they take over), fold.c (what is constant), alias.c (whose memory each value has),
+ * bf16), absorb.c (padding), choose.c (kernels, widen.c where they know no bf16) with fuse.c (what they take over) and
+ * tune.c (which is fastest), fold.c (what is constant), alias.c (whose memory each value has),
  * pack.c (weights that stay packed), place.c (where in the arena), plan.c (arguments, running). */
 #ifndef LEATI_ENGINE_PLAN_PRIVATE_H
 #define LEATI_ENGINE_PLAN_PRIVATE_H
 
 #include "base/text.h"
+#include "engine/choices.h"
 #include "engine/graph_private.h"
 #include "engine/plan.h"
 
@@ -34,8 +36,9 @@ struct leati_arena {
     unsigned char *memory;
     size_t bytes;
     leati_packs packs;
-    uint64_t version; /* of the weights; 0: not known */
-    leati_team *team; /* NULL: no plan has more than one thread */
+    uint64_t version;       /* of the weights; 0: not known */
+    leati_team *team;       /* NULL: no plan has more than one thread */
+    leati_choices *choices; /* NULL: no plan has been tuned */
 };
 
 /* What is known of one node. */
@@ -43,6 +46,7 @@ typedef struct leati_work {
     bool needed;  /* its outputs or its writes are wanted */
     bool virtual; /* needed, but computes nothing: a view, or a store whose value is made in place */
     leati_kernel kernel;
+    bool measured;       /* it was chosen by measuring */
     leati_text declined; /* "onednn: dilation > 1; ": who refused before the kernel was found */
     void **args;         /* into plan->args */
     size_t scratch_offset;
@@ -85,6 +89,7 @@ struct leati_plan {
     size_t arena_bytes, bound_bytes;
     int32_t written_count;
     leati_memory *written; /* weights that the plan writes */
+    int64_t tuned_ns;      /* spent on measuring */
 };
 
 static inline const leati_node *leati_plan_node(const leati_plan *plan, int32_t n) {
@@ -150,6 +155,11 @@ const leati_kernel *leati_kernel_inside(const leati_kernel *kernel);
 leat_status leati_plan_ask(const leati_backend *backend, const leati_task *task, leati_kernel *kernel,
                            leati_text *declined, leat_error *err);
 
+/* Puts the kernel in place that is fastest for a heavy task, where the plan is tuned: found by measuring, now or once. */
+void leati_plan_tune(leati_plan *plan, const leati_node *node, const leati_task *task, leati_work *work);
+/* Multiplications and additions; 0 where memory is the work. */
+double leati_plan_operations(const leati_plan *plan, const leati_node *node);
+
 /* Computes at once what depends on constants alone, where it is small. */
 leat_status leati_plan_fold(leati_plan *plan, leat_error *err);
 
@@ -158,6 +168,8 @@ leat_status leati_plan_pack(leati_plan *plan, leat_error *err);
 void leati_plan_unpack(leati_plan *plan);
 /* Before a run: what was packed of weights that this plan writes is of no use any more. */
 void leati_plan_spoil(const leati_plan *plan);
+/* Whether value is memory that only the owner of the weights changes, between runs. */
+bool leati_plan_stays(const leati_plan *plan, leati_value value);
 /* Bytes of scratch in the arena. */
 size_t leati_plan_scratch_bytes(const leati_work *work);
 

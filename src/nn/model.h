@@ -85,6 +85,7 @@ struct leat_model {
     bool gradient_checkpointing; /* leat_model_set_gradient_checkpointing */
     bool deterministic;          /* leat_model_set_deterministic */
     bool unfolded;               /* leat_model_set_folding: off */
+    int tuning;                  /* leat_model_set_tuning */
     leati_weights weights;
     leati_compiled compiled;
     uint64_t seed;

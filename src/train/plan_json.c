@@ -34,14 +34,15 @@ static json_t *step_json(const leati_plan_view *view, int32_t s) {
     leati_plan_step step;
     leati_plan_step_get(view->step->plan, s, &step);
     const leati_node *node = step.node;
-    json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:I, s:I, s:f, s:i, s:I, s:I}", "layer",
-                               node->label ? node->label : "", "op", step.op, "inputs",
-                               values_json(view, node->input_count, node->inputs), "outputs",
-                               values_json(view, node->output_count, node->outputs), "implementation",
-                               step.implementation, "layout", step.layout, "declined", step.declined, "bytes",
-                               (json_int_t)step.bytes, "arena_bytes", (json_int_t)step.arena_bytes,
-                               "operations", step.operations, "reorders", step.reorders, "reorder_bytes",
-                               (json_int_t)step.reorder_bytes, "kept_bytes", (json_int_t)step.kept_bytes);
+    json_t *object =
+        json_pack("{s:s, s:s, s:o, s:o, s:s, s:b, s:s, s:s, s:I, s:I, s:f, s:i, s:I, s:I}", "layer",
+                  node->label ? node->label : "", "op", step.op, "inputs",
+                  values_json(view, node->input_count, node->inputs), "outputs",
+                  values_json(view, node->output_count, node->outputs), "implementation", step.implementation,
+                  "measured", step.measured, "layout", step.layout, "declined", step.declined, "bytes",
+                  (json_int_t)step.bytes, "arena_bytes", (json_int_t)step.arena_bytes, "operations",
+                  step.operations, "reorders", step.reorders, "reorder_bytes", (json_int_t)step.reorder_bytes,
+                  "kept_bytes", (json_int_t)step.kept_bytes);
     if (object && view->step_ns &&
         json_object_set_new(object, "us", json_real(view->step_ns[s] / 1e3)) != 0) {
         json_decref(object);

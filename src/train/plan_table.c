@@ -69,7 +69,7 @@ static void fill_row(const leati_plan_view *view, int32_t s, char (*cells)[CELL_
     snprintf(cells[0], CELL_BYTES, "%s", step.node->label ? step.node->label : "");
     snprintf(cells[1], CELL_BYTES, "%s", step.op);
     shapes_text(cells[2], view, step.node);
-    snprintf(cells[3], CELL_BYTES, "%s", step.implementation);
+    snprintf(cells[3], CELL_BYTES, "%s%s", step.implementation, step.measured ? " *" : "");
     snprintf(cells[4], CELL_BYTES, "%s", step.layout);
     bytes_text(cells[5], CELL_BYTES, (double)step.bytes);
     bytes_text(cells[6], CELL_BYTES, (double)step.arena_bytes);
@@ -162,6 +162,9 @@ static void add_foot(const leati_plan_view *view, leati_text *text) {
     leati_text_add(text, "\n%d steps of %d nodes; %.3g GFLOP; arena %s, of which %s are alive at once\n",
                    (int)view->count, (int)leati_graph_node_count(leati_plan_graph(plan)),
                    view->operations / 1e9, arena, bound);
+    if (view->measured > 0)
+        leati_text_add(text, "* %d kernel%s chosen by measuring\n", (int)view->measured,
+                       view->measured == 1 ? "" : "s");
     bytes_text(kept, sizeof kept, (double)view->kept_bytes);
     leati_text_add(text, "%d copies into another layout in each run, %s; %s of weights stay packed\n",
                    view->reorders, reorders, kept);

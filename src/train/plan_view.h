@@ -14,6 +14,7 @@ typedef struct leati_plan_view {
     double *step_ns;   /* median of each; NULL: not measured */
     double total_ns;   /* their sum */
     double operations; /* of all */
+    int32_t measured;  /* steps whose kernel was chosen by measuring */
     int reorders;      /* of all */
     size_t reorder_bytes, kept_bytes;
 } leati_plan_view;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "leat/train.h"
 #include "nn/carry.h"
 #include "nn/program.h"
 #include "train/publication.h"
@@ -83,6 +84,8 @@ static leat_status compile(leat_predictor *p, const leat_predictor_options *opti
     leati_plan_options plan = {.threads = options->threads,
                                .backends = leati_backends,
                                .arena = p->arena,
+                               .recalls = p->model->tuning >= LEAT_TUNE_KNOWN,
+                               .measures = p->model->tuning == LEAT_TUNE_MEASURE,
                                .unfolded = p->model->unfolded,
                                .deterministic = p->model->deterministic};
     LEATI_TRY(describe_inputs(p, options, sequence, err));

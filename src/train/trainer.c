@@ -113,6 +113,12 @@ void leat_model_set_folding(leat_model *model, bool on) {
     ++model->version;
 }
 
+void leat_model_set_tuning(leat_model *model, leat_tuning tuning) {
+    if (model->tuning == (int)tuning) return;
+    model->tuning = (int)tuning;
+    ++model->version;
+}
+
 static bool serves(const leati_compiled_step *step, const leati_program_spec *spec, int threads,
                    uint64_t version) {
     return step->threads == threads && step->version == version &&
@@ -133,6 +139,8 @@ static leat_status compile(leati_trainer *trainer, leati_compiled_step *step, le
     leati_plan_options options = {.threads = step->threads,
                                   .backends = leati_backends,
                                   .arena = trainer->arena,
+                                  .recalls = trainer->model->tuning >= LEAT_TUNE_KNOWN,
+                                  .measures = trainer->model->tuning == LEAT_TUNE_MEASURE,
                                   .unfolded = trainer->model->unfolded,
                                   .deterministic = trainer->model->deterministic};
     memcpy(options.slabs, trainer->model->weights.slab, sizeof options.slabs);

@@ -283,6 +283,31 @@ static void a_policy_is_kept_and_its_price_told(void **state) {
           "dtype policy: expected float32 or mixed_bfloat16, received 'float16'");
 }
 
+static void what_was_measured_serves_later_runs(void **state) {
+    (void)state;
+    assert_int_equal(setenv("LEAT_CACHE_DIR", "run/cache", 1), 0);
+    write_text("wide.json", "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": ["
+                            "{\"class_name\": \"Conv2D\", \"config\": {\"name\": \"c\", \"filters\": 32, "
+                            "\"kernel_size\": [3, 3], \"batch_input_shape\": [null, 16, 16, 32]}}]}}");
+    runs("summary --plan wide.json --threads 1");
+    assert_null(strstr(out, "chosen by measuring"));
+    runs("summary --plan wide.json --threads 1 --tune");
+    bool chosen =
+        strstr(out, "* 1 kernel chosen by measuring") != NULL; /* without oneDNN there is one candidate */
+    assert_int_equal(exists("run/cache/kernels"), chosen);
+    runs("summary --plan wide.json --threads 1");
+    assert_int_equal(strstr(out, "chosen by measuring") != NULL, chosen);
+    runs("summary --plan wide.json --threads 1 --no-tune");
+    assert_null(strstr(out, "chosen by measuring"));
+    runs("summary --plan wide.json --threads 1 --deterministic --tune");
+    assert_null(strstr(out, "chosen by measuring"));
+    refused("summary --plan wide.json --tune --no-tune", "--tune and --no-tune exclude each other");
+    refused("summary wide.json --tune", "--tune needs --plan");
+    runs("fit small.json --train npz:d.npz --loss mse --verbose 0 --tune");
+    runs("predict small.json --data npz:d.npz --output p.npy --verbose 0 --no-tune");
+    assert_int_equal(setenv("LEAT_CACHE_DIR", "", 1), 0);
+}
+
 static void failures_exit_with_1_and_a_sentence(void **state) {
     (void)state;
     fails("fit absent.h5 --train npz:d.npz", "absent.h5");
@@ -335,6 +360,7 @@ int main(void) {
         cmocka_unit_test(summary_of_a_plan),
         cmocka_unit_test(normalisations_fold_unless_told_not_to),
         cmocka_unit_test(a_policy_is_kept_and_its_price_told),
+        cmocka_unit_test(what_was_measured_serves_later_runs),
         cmocka_unit_test(failures_exit_with_1_and_a_sentence),
         cmocka_unit_test(signals_end_training_with_everything_saved),
     };

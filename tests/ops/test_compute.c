@@ -35,6 +35,7 @@ static int compare_but(test_task *t, const char *name, double tolerance, uint32_
             const leati_implementation *implementation = &test_backends[b]->implementations[k];
             char why[LEATI_REASON_BYTES] = "";
             if (implementation->op != t->task.op) continue;
+            if (t->task.measured && !test_backends[b + 1]) continue;
             for (int i = 0; i < t->task.output_count; i++)
                 if (expected[i]) memset(test_output(t, i), 0xff, leati_desc_bytes(&t->outputs[i]));
             if (!test_run(t, implementation, why, NULL)) continue;
@@ -50,7 +51,11 @@ static int compare_but(test_task *t, const char *name, double tolerance, uint32_
     return served;
 }
 
+/* All that could, which measuring may choose, and those that rules let serve. */
 static int compare_all(test_task *t, const char *name, double tolerance) {
+    t->task.measured = true;
+    compare_but(t, name, tolerance, 0);
+    t->task.measured = false;
     return compare_but(t, name, tolerance, 0);
 }
 

@@ -2,6 +2,9 @@
 /* The table of leat's own kernels.  Layer: backends/native. */
 #include "backends/native/backend.h"
 
+#include <stdio.h>
+
+#include "backends/native/isa.h"
 #include "backends/native/ops.h"
 
 static const leati_implementation implementations[] = {
@@ -19,8 +22,13 @@ static const leati_implementation implementations[] = {
 #undef FUSES
 };
 
+static void name_version(char *out, size_t bytes) {
+    snprintf(out, bytes, "%s", leati_native_isa_of()->name);
+}
+
 const leati_backend leati_backend_native = {
     .name = "native",
     .implementations = implementations,
     .count = sizeof implementations / sizeof implementations[0],
+    .name_version = name_version,
 };

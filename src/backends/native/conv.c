@@ -109,13 +109,14 @@ bool leati_conv_is_flat(const leati_geometry *g) {
     return g->taps == 1 && !has_padding(g) && !leati_conv_has_steps(g);
 }
 
+/* yields: where oneDNN is faster. */
 static const char *reason_against(const leati_geometry *g, const leati_native_isa *isa, bool turned,
-                                  bool winograd) {
+                                  bool winograd, bool yields) {
     if (g->groups > 1) return "groups";
     if (g->filters % isa->panel || (turned && g->channels % isa->lanes))
         return "channels or filters that are not whole panels";
-    if (LEATI_NATIVE_YIELDS && g->taps * g->channels < 32) return "few products to a sum";
-    if (LEATI_NATIVE_YIELDS && !winograd && isa->lanes >= 8 && g->taps > 1 && g->in[0] == 1)
+    if (yields && g->taps * g->channels < 32) return "few products to a sum";
+    if (yields && !winograd && isa->lanes >= 8 && g->taps > 1 && g->in[0] == 1)
         return "a window that oneDNN has a kernel for";
     if (g->out_pixels == 0) return "an empty tensor";
     if (turned && leati_conv_has_steps(g) && (g->taps > 1 || has_padding(g))) return "a gradient with gaps";
@@ -133,14 +134,15 @@ leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, boo
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
     int64_t sums = g.out_pixels;
     if (turned) turn_geometry(&g);
-    const char *against = reason_against(&g, isa, turned, winograd);
+    bool yields = LEATI_NATIVE_YIELDS && !task->measured;
+    const char *against = reason_against(&g, isa, turned, winograd, yields);
     if (against) {
         snprintf(why, LEATI_REASON_BYTES, "%s", against);
         return LEAT_OK;
     }
     leati_conv_state *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a convolution");
-    *s = (leati_conv_state){.g = g, .isa = isa, .turned = turned, .threads = task->threads};
+    *s = (leati_conv_state){.g = g, .isa = isa, .turned = turned};
     s->bias = !turned && own > 2 && task->inputs[2].rank >= 0 ? 2 : -1;
     s->post = task->input_count > own ? own : -1;
     s->dst = task->input_count;
@@ -148,8 +150,8 @@ leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, boo
     s->has_f = kinds & LEATI_POST_FUNCTION;
     s->f = task->attrs->post.function;
     s->epsilon = task->attrs->post.epsilon;
-    if (2.0 * (double)sums * (double)g.taps * (double)g.channels * (double)g.filters < 3e6)
-        s->threads = 1; /* as backends/onednn does */
+    s->threads = leati_worthwhile_threads(task, 2.0 * (double)sums * (double)g.taps * (double)g.channels *
+                                                    (double)g.filters);
     kernel->state = s;
     kernel->destroy = leati_free;
     *out = s;

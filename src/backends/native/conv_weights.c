@@ -339,11 +339,13 @@ static void use_taps(weights_state *s, leati_kernel *kernel) {
     snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", s->isa->name);
 }
 
-static const char *reason_against(const leati_geometry *g, const leati_native_isa *isa, uint32_t unused) {
+/* yields: where oneDNN is faster. */
+static const char *reason_against(const leati_geometry *g, const leati_native_isa *isa, uint32_t unused,
+                                  bool yields) {
     if (unused & 1) return "the bias alone";
     if (g->groups > 1) return "groups";
     if (g->filters % isa->panel) return "filters that are not whole panels";
-    if (LEATI_NATIVE_YIELDS && g->channels < 8) return "few channels";
+    if (yields && g->channels < 8) return "few channels";
     if (g->out_pixels == 0) return "an empty tensor";
     return NULL;
 }
@@ -353,7 +355,7 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool wi
     const leati_native_isa *isa = leati_native_isa_of();
     leati_geometry g;
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
-    const char *against = reason_against(&g, isa, task->unused);
+    const char *against = reason_against(&g, isa, task->unused, LEATI_NATIVE_YIELDS && !task->measured);
     if (!against && winograd && !leati_winograd_fits(&g, isa->lanes)) against = "not 3x3 with stride 1";
     if (against) {
         snprintf(why, LEATI_REASON_BYTES, "%s", against);
@@ -361,9 +363,9 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool wi
     }
     weights_state *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a convolution's gradient");
-    *s = (weights_state){.g = g, .isa = isa, .threads = task->threads};
-    if (2.0 * (double)g.out_pixels * (double)g.taps * (double)g.channels * (double)g.filters < 3e6)
-        s->threads = 1; /* as backends/onednn does */
+    *s = (weights_state){.g = g, .isa = isa};
+    s->threads = leati_worthwhile_threads(task, 2.0 * (double)g.out_pixels * (double)g.taps *
+                                                    (double)g.channels * (double)g.filters);
     kernel->state = s;
     kernel->destroy = leati_free;
     if (winograd)

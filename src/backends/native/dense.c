@@ -149,9 +149,9 @@ static leat_status run_dense(const leati_kernel *kernel, void *const *args, cons
 }
 
 /* Columns, so that nothing is packed twice; rows, where there are many more. */
-static void share(dense_state *s, int threads) {
+static void share(dense_state *s, const leati_task *task) {
     double operations = 2 * (double)s->m * (double)s->n * (double)s->k;
-    s->threads = operations < SHARED ? 1 : threads;
+    s->threads = operations < SHARED && !task->measured ? 1 : task->threads;
     int64_t wanted = s->threads == 1 ? 1 : operations < LARGE ? s->threads : 2 * s->threads;
     int64_t panels = panels_of(s), most = leati_ceil_div(s->m, s->isa->rows);
     s->parts = s->m > 2 * s->n ? 1 : wanted < panels ? wanted : panels;
@@ -161,7 +161,7 @@ static void share(dense_state *s, int threads) {
 
 static leat_status prepare(dense_state *s, const leati_task *task, leati_kernel *kernel) {
     int64_t panel = s->isa->panel, depth = s->k < DEPTH ? s->k : DEPTH;
-    share(s, task->threads);
+    share(s, task);
     size_t bytes = (size_t)(s->k * panels_of(s) * panel) * sizeof(float);
     s->whole = !s->ta && bytes <= WHOLE;
     s->left = s->ta ? depth * ROWS : 0;
@@ -178,7 +178,7 @@ static leat_status prepare(dense_state *s, const leati_task *task, leati_kernel 
     kernel->state = s;
     kernel->destroy = leati_free;
     kernel->run = run_dense;
-    snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", s->isa->name);
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native dense %s", s->isa->name);
     return LEAT_OK;
 }
 

@@ -102,7 +102,7 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
     }
     bool square = g.kernel[1] == 3 && g.kernel[2] == 3, volume = g.in[0] > 1;
     bool known = task->op == LEATI_OP_CONV || (!has_gaps(&g) && (!by_weights || square || g.channels < 8));
-    if (LEATI_NATIVE_YIELDS && known && !volume) {
+    if (LEATI_NATIVE_YIELDS && !task->measured && known && !volume) {
         snprintf(why, LEATI_REASON_BYTES, "a window that oneDNN has a kernel for");
         return LEAT_OK;
     }
@@ -111,9 +111,8 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
     double operations = 2.0 * (double)g.out_pixels * (double)g.taps * (double)g.channels;
     *s = (depthwise_state){.g = g,
                            .isa = leati_native_isa_of(),
-                           .threads = task->threads,
+                           .threads = leati_worthwhile_threads(task, operations),
                            .inputs = task->input_count};
-    if (operations < 3e6) s->threads = 1; /* as backends/onednn does */
     kernel->state = s;
     kernel->destroy = leati_free;
     kernel->run = task->op == LEATI_OP_CONV ? run_forward : by_weights ? run_bwd_weights : run_bwd_data;

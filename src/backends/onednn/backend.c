@@ -2,6 +2,9 @@
 /* The table of what oneDNN serves.  Layer: backends/onednn. */
 #include "backends/onednn/backend.h"
 
+#include <stdio.h>
+
+#include "backends/onednn/onednn_compat.h"
 #include "backends/onednn/ops.h"
 
 static const leati_implementation implementations[] = {
@@ -13,8 +16,15 @@ static const leati_implementation implementations[] = {
     {LEATI_OP_POOLING_BWD, leati_onednn_pooling_bwd, 0, false},
 };
 
+static void name_version(char *out, size_t bytes) {
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(out, bytes, "%d.%d.%d isa %d", version->major, version->minor, version->patch,
+             (int)dnnl_get_effective_cpu_isa());
+}
+
 const leati_backend leati_backend_onednn = {
     .name = "onednn",
     .implementations = implementations,
     .count = sizeof implementations / sizeof implementations[0],
+    .name_version = name_version,
 };

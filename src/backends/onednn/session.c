@@ -236,8 +236,8 @@ bool leati_dnnl_takes(const leati_task *task, uint32_t must, uint32_t may, char 
 }
 
 int leati_threads_for(const leati_task *task, double operations, bool sums) {
-    if (operations < 3e6) return 1;
-    return !task->deterministic ? task->threads : sums ? 1 : task->present;
+    int threads = leati_worthwhile_threads(task, operations);
+    return !task->deterministic || threads == 1 ? threads : sums ? 1 : task->present;
 }
 
 /* oneDNN's name for a function; false where it has none that is the same. */

@@ -100,10 +100,7 @@ static inline leati_md leati_pd_md(const_dnnl_primitive_desc_t pd, dnnl_query_t 
 typedef leat_status (*leati_session_describe)(leati_session *s, const leati_task *task, leati_kernel *kernel,
                                               char *why, leat_error *err);
 
-/* How many of the task's threads a product of so many operations is worth: one below 3 million, which take one core
- * some 30 us.  (On two Zen 3 cores two threads need 10 us for 1 million where one needs 12, 17 for 2 million where one
- * needs 23, 110 for 17 million where one needs 180; and a sleeping thread takes 50 us to wake.)
- * `sums`: oneDNN cuts sums by threads, so that one alone may serve a deterministic task. */
+/* How many of the task's threads a product of so many operations is worth.  `sums`: oneDNN cuts sums by threads, so that one alone may serve a deterministic task. */
 #define LEATI_MANY INFINITY
 int leati_threads_for(const leati_task *task, double operations, bool sums);
 
