@@ -7,17 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/parse.h"
 #include "cli/session.h"
 
 static int wrong(const char *command, const char *option, const char *text, const char *expected) {
     fprintf(stderr, "leat %s: %s '%s': expected %s\ntry: leat %s --help\n", command, option, text, expected,
             command);
-    return CLI_USAGE;
-}
-
-int cli_both(const char *command, const char *one, const char *other) {
-    fprintf(stderr, "leat %s: %s and %s exclude each other: give one of them\ntry: leat %s --help\n", command,
-            one, other, command);
     return CLI_USAGE;
 }
 

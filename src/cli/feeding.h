@@ -10,7 +10,4 @@
  * What is said wrongly is told in the command's name, and CLI_USAGE returned. */
 int cli_feeding(const char *command, const cli_arguments *arguments, leat_feed_options *out);
 
-/* Says that two options exclude each other, and returns CLI_USAGE. */
-int cli_both(const char *command, const char *one, const char *other);
-
 #endif

@@ -234,3 +234,9 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_arguments *
     }
     return out->text[CLI_HELP] ? CLI_SUCCESS : check_required(command, out);
 }
+
+int cli_both(const char *command, const char *one, const char *other) {
+    fprintf(stderr, "leat %s: %s and %s exclude each other: give one of them\ntry: leat %s --help\n", command,
+            one, other, command);
+    return CLI_USAGE;
+}

@@ -9,6 +9,9 @@
  * On a mistake it says so on standard error and returns CLI_USAGE.  What is required is not asked for beside --help. */
 int cli_parse(const cli_command *command, int argc, char **argv, cli_arguments *out);
 
+/* Says that two options exclude each other, and returns CLI_USAGE. */
+int cli_both(const char *command, const char *one, const char *other);
+
 /* The name nearest to a misspelt one; NULL where none is near. */
 const char *cli_nearest(const char *word, const char *const *names, int count);
 

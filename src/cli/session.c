@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/feeding.h"
+#include "cli/parse.h"
 #include "leat/source.h"
 #include "leat/layer.h"
 

@@ -191,6 +191,30 @@ void model_stage_compare_predictions(const model_stage *s, const char *prefix, d
     }
 }
 
+void model_stage_compare_outputs(const model_stage *s, const char *member, int64_t row, double tolerance) {
+    float got[CASE_MAX_OUTPUTS];
+    int count = model_stage_outputs(s, got);
+    leat_tensor all = test_npz_get(s->of->g.npz, member);
+    assert_int_equal(all.shape[all.rank - 1], count);
+    golden_compare(&s->of->g, member, got, (const float *)all.data + row * count, count, tolerance);
+}
+
+void model_case_compare_prediction(model_case *c, const char *prefix, double tolerance) {
+    model_stage s;
+    model_stage_open(&s, c, LEATI_PREDICT);
+    model_stage_run(&s);
+    model_stage_compare_predictions(&s, prefix, tolerance);
+    model_stage_close(&s);
+}
+
+void model_case_compare_evaluation(model_case *c, double tolerance) {
+    model_stage s;
+    model_stage_open(&s, c, LEATI_TEST);
+    model_stage_run(&s);
+    model_stage_compare_outputs(&s, "test0", 0, tolerance);
+    model_stage_close(&s);
+}
+
 void model_case_compare_weights(const model_case *c, const char *prefix, double tolerance) {
     for (int i = 0; i < leat_model_weight_count(c->model); ++i) {
         const leat_tensor got = leat_model_weight(c->model, i);

@@ -42,6 +42,11 @@ int model_stage_outputs(const model_stage *s, float *out);
 /* Compares with the members <prefix>0, <prefix>1, ...: predictions of the last run, the weights now, the gradients of the
  * last run (of meta.trainable). */
 void model_stage_compare_predictions(const model_stage *s, const char *prefix, double tolerance);
+/* Outputs of the last run, with a row of the member. */
+void model_stage_compare_outputs(const model_stage *s, const char *member, int64_t row, double tolerance);
+/* A prediction with the members <prefix>0, ..., and an evaluation with test0: a stage of its own each. */
+void model_case_compare_prediction(model_case *c, const char *prefix, double tolerance);
+void model_case_compare_evaluation(model_case *c, double tolerance);
 void model_case_compare_weights(const model_case *c, const char *prefix, double tolerance);
 void model_case_compare_gradients(const model_case *c, double tolerance);
 

@@ -69,30 +69,6 @@ static void compare_gradients(const model_case *c, const char *name) {
     }
 }
 
-static void compare_outputs(const model_stage *s, const char *member, int64_t row) {
-    float got[CASE_MAX_OUTPUTS];
-    int count = model_stage_outputs(s, got);
-    leat_tensor all = test_npz_get(s->of->g.npz, member);
-    assert_int_equal(all.shape[all.rank - 1], count);
-    golden_compare(&s->of->g, member, got, (const float *)all.data + row * count, count, GOLDEN_TOLERANCE);
-}
-
-static void predict(model_case *c, const char *prefix) {
-    model_stage s;
-    model_stage_open(&s, c, LEATI_PREDICT);
-    model_stage_run(&s);
-    model_stage_compare_predictions(&s, prefix, GOLDEN_TOLERANCE);
-    model_stage_close(&s);
-}
-
-static void evaluate(model_case *c) {
-    model_stage s;
-    model_stage_open(&s, c, LEATI_TEST);
-    model_stage_run(&s);
-    compare_outputs(&s, "test0", 0);
-    model_stage_close(&s);
-}
-
 static void train(model_case *c, const char *name) {
     model_stage s;
     int64_t steps = json_integer_value(json_object_get(c->g.meta, "steps"));
@@ -100,12 +76,12 @@ static void train(model_case *c, const char *name) {
     model_stage_open(&s, c, LEATI_TRAIN);
     for (int64_t step = 0; step < steps; ++step) {
         model_stage_run(&s);
-        compare_outputs(&s, "train_outputs", step);
+        model_stage_compare_outputs(&s, "train_outputs", step, GOLDEN_TOLERANCE);
         if (step == 0 && test_npz_has(c->g.npz, "g0")) compare_gradients(c, name);
     }
     model_case_compare_weights(c, "wt", GOLDEN_TOLERANCE);
     model_stage_close(&s);
-    predict(c, "yt");
+    model_case_compare_prediction(c, "yt", GOLDEN_TOLERANCE);
 }
 
 typedef struct group {
@@ -131,9 +107,9 @@ static void run_case(const char *group_name, const char *name, const run_backend
     model_case_open(&c, group_name, name, backend);
     c.g.worst = worst;
     c.model->gradient_checkpointing = recompute;
-    predict(&c, "y");
+    model_case_compare_prediction(&c, "y", GOLDEN_TOLERANCE);
     if (test_npz_has(c.g.npz, "loss0")) {
-        evaluate(&c);
+        model_case_compare_evaluation(&c, GOLDEN_TOLERANCE);
         train(&c, name);
     }
     model_case_close(&c);

@@ -33,30 +33,6 @@ static const looser *tolerance_of(const char *name) {
     return &usual;
 }
 
-static void compare_outputs(const model_stage *s, const char *member, int64_t row, double tolerance) {
-    float got[CASE_MAX_OUTPUTS];
-    int count = model_stage_outputs(s, got);
-    leat_tensor all = test_npz_get(s->of->g.npz, member);
-    assert_int_equal(all.shape[all.rank - 1], count);
-    golden_compare(&s->of->g, member, got, (const float *)all.data + row * count, count, tolerance);
-}
-
-static void predict(model_case *c, const char *prefix, double tolerance) {
-    model_stage s;
-    model_stage_open(&s, c, LEATI_PREDICT);
-    model_stage_run(&s);
-    model_stage_compare_predictions(&s, prefix, tolerance);
-    model_stage_close(&s);
-}
-
-static void evaluate(model_case *c, double tolerance) {
-    model_stage s;
-    model_stage_open(&s, c, LEATI_TEST);
-    model_stage_run(&s);
-    compare_outputs(&s, "test0", 0, tolerance);
-    model_stage_close(&s);
-}
-
 static void train(model_case *c, const looser *tolerance) {
     model_stage s;
     int64_t steps = json_integer_value(json_object_get(c->g.meta, "steps"));
@@ -64,12 +40,12 @@ static void train(model_case *c, const looser *tolerance) {
     model_stage_open(&s, c, LEATI_TRAIN);
     for (int64_t step = 0; step < steps; ++step) {
         model_stage_run(&s);
-        compare_outputs(&s, "train_outputs", step, tolerance->all);
+        model_stage_compare_outputs(&s, "train_outputs", step, tolerance->all);
         if (step == 0) model_case_compare_gradients(c, tolerance->gradients);
     }
     model_case_compare_weights(c, "wt", tolerance->all);
     model_stage_close(&s);
-    predict(c, "yt", tolerance->all);
+    model_case_compare_prediction(c, "yt", tolerance->all);
 }
 
 static void check(const char *name, void *user) {
@@ -78,8 +54,8 @@ static void check(const char *name, void *user) {
         model_case c;
         const looser *tolerance = tolerance_of(name);
         model_case_open(&c, "losses", name, &run_backends[i]);
-        predict(&c, "y", tolerance->all);
-        evaluate(&c, tolerance->all);
+        model_case_compare_prediction(&c, "y", tolerance->all);
+        model_case_compare_evaluation(&c, tolerance->all);
         train(&c, tolerance);
         model_case_close(&c);
     }

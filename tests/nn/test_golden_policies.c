@@ -14,22 +14,6 @@
 #define NEAR_KERAS   0.02 /* of the largest number of a tensor: 5 units in the last of 8 digits */
 #define NEAR_FLOAT32 0.05
 
-static void compare_outputs(const model_stage *s, const char *member, int64_t row, double tolerance) {
-    float got[CASE_MAX_OUTPUTS];
-    int count = model_stage_outputs(s, got);
-    leat_tensor all = test_npz_get(s->of->g.npz, member);
-    assert_int_equal(all.shape[all.rank - 1], count);
-    golden_compare(&s->of->g, member, got, (const float *)all.data + row * count, count, tolerance);
-}
-
-static void predict(model_case *c, const char *prefix, double tolerance) {
-    model_stage s;
-    model_stage_open(&s, c, LEATI_PREDICT);
-    model_stage_run(&s);
-    model_stage_compare_predictions(&s, prefix, tolerance);
-    model_stage_close(&s);
-}
-
 static void train(model_case *c, double tolerance) {
     model_stage s;
     int64_t steps = json_integer_value(json_object_get(c->g.meta, "steps"));
@@ -37,11 +21,11 @@ static void train(model_case *c, double tolerance) {
     model_stage_open(&s, c, LEATI_TRAIN);
     for (int64_t step = 0; step < steps; ++step) {
         model_stage_run(&s);
-        compare_outputs(&s, "train_outputs", step, tolerance);
+        model_stage_compare_outputs(&s, "train_outputs", step, tolerance);
     }
     model_case_compare_weights(c, "wt", tolerance);
     model_stage_close(&s);
-    predict(c, "yt", tolerance);
+    model_case_compare_prediction(c, "yt", tolerance);
 }
 
 static void check_model(const char *name, void *user) {
@@ -50,7 +34,7 @@ static void check_model(const char *name, void *user) {
         model_case c;
         model_case_open(&c, "keras-3/policies", name, &run_backends[i]);
         c.g.worst = &worst;
-        predict(&c, "y", NEAR_KERAS);
+        model_case_compare_prediction(&c, "y", NEAR_KERAS);
         train(&c, NEAR_KERAS);
         model_case_close(&c);
     }
@@ -73,7 +57,7 @@ static void check_layer(const char *name, void *user) {
     while (best[1].name) ++best;
     model_case_open(&c, user, name, best);
     assert_ok(leat_model_set_dtype_policy(c.model, "mixed_bfloat16", &err), &err);
-    predict(&c, "y", NEAR_FLOAT32);
+    model_case_compare_prediction(&c, "y", NEAR_FLOAT32);
     if (test_npz_has(c.g.npz, "loss0")) {
         model_stage s;
         float got[CASE_MAX_OUTPUTS];

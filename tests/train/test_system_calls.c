@@ -124,7 +124,8 @@ static void need_strace(void) {
     skip();
 }
 
-/* Whether a line of the trace is one of those waits, or a compute thread that leaves another's core.  "1234  futex(...": a thread's number first. */
+/* Whether a line of the trace is one of those waits, or a compute thread that leaves another's core.
+ * "1234  futex(...": a thread's number first. */
 static bool is_wait(const char *line) {
     static const char *const waits[] = {"futex(",
                                         "sched_yield(",

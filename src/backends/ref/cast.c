@@ -35,17 +35,22 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high) {
     return x < low ? low : x > high ? high : x;
 }
 
-static leat_status run_to_bfloat16(const leati_kernel *kernel, void *const *args, const leati_run *run,
-                                   leat_error *err) {
-    (void)run;
-    (void)err;
-    const leati_ref *ref = leati_ref_of(kernel);
-    leat_dtype from = leati_ref_in(ref, 0)->dtype;
-    int64_t count = leati_desc_count(leati_ref_in(ref, 0));
-    for (int64_t i = 0; i < count; ++i)
-        ((uint16_t *)args[1])[i] =
-            leati_bfloat16_of_float((float)read_real(from, args[0], i) * ref->attrs.cast.scale);
-    return LEAT_OK;
+/* Element i of data becomes that of out. */
+static void write_element(leat_dtype to, void *out, int64_t i, leat_dtype from, const void *data,
+                          float scale) {
+    if (to == LEATI_BF16) {
+        ((uint16_t *)out)[i] = leati_bfloat16_of_float((float)read_real(from, data, i) * scale);
+        return;
+    }
+    switch (to) {
+    case LEAT_F32: ((float *)out)[i] = (float)read_real(from, data, i) * scale; break;
+    case LEAT_F64: ((double *)out)[i] = read_real(from, data, i); break;
+    case LEAT_I32:
+        ((int32_t *)out)[i] = (int32_t)clamp(read_whole(from, data, i), INT32_MIN, INT32_MAX);
+        break;
+    case LEAT_I64: ((int64_t *)out)[i] = read_whole(from, data, i); break;
+    case LEAT_U8: ((uint8_t *)out)[i] = (uint8_t)clamp(read_whole(from, data, i), 0, UINT8_MAX); break;
+    }
 }
 
 static leat_status run_cast(const leati_kernel *kernel, void *const *args, const leati_run *run,
@@ -53,26 +58,13 @@ static leat_status run_cast(const leati_kernel *kernel, void *const *args, const
     (void)run;
     (void)err;
     const leati_ref *ref = leati_ref_of(kernel);
-    leat_dtype from = leati_ref_in(ref, 0)->dtype;
+    leat_dtype from = leati_ref_in(ref, 0)->dtype, to = ref->attrs.cast.dtype;
     int64_t count = leati_desc_count(leati_ref_in(ref, 0));
-    for (int64_t i = 0; i < count; ++i) switch (ref->attrs.cast.dtype) {
-        case LEAT_F32:
-            ((float *)args[1])[i] = (float)read_real(from, args[0], i) * ref->attrs.cast.scale;
-            break;
-        case LEAT_F64: ((double *)args[1])[i] = read_real(from, args[0], i); break;
-        case LEAT_I32:
-            ((int32_t *)args[1])[i] = (int32_t)clamp(read_whole(from, args[0], i), INT32_MIN, INT32_MAX);
-            break;
-        case LEAT_I64: ((int64_t *)args[1])[i] = read_whole(from, args[0], i); break;
-        case LEAT_U8:
-            ((uint8_t *)args[1])[i] = (uint8_t)clamp(read_whole(from, args[0], i), 0, UINT8_MAX);
-            break;
-        }
+    for (int64_t i = 0; i < count; ++i) write_element(to, args[1], i, from, args[0], ref->attrs.cast.scale);
     return LEAT_OK;
 }
 
 leat_status leati_ref_cast(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     (void)why;
-    return leati_ref_accept(task, kernel, task->attrs->cast.dtype == LEATI_BF16 ? run_to_bfloat16 : run_cast,
-                            err);
+    return leati_ref_accept(task, kernel, run_cast, err);
 }
