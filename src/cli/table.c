@@ -11,129 +11,89 @@ const cli_option cli_options[CLI_OPTION_COUNT] = {
 #undef CLI_OPTION_ROW
 };
 
+/* Options that a command may, or must, be given. */
+#define MAY(id)                                                                                              \
+    { CLI_##id, false }
+#define MUST(id)                                                                                             \
+    { CLI_##id, true }
+
 /* What becomes of batches that cannot be made. */
-#define FAULT_USES                                                                                           \
-    {CLI_BAD_BATCH, false}, {CLI_BATCH_TIMEOUT, false}, {CLI_MAX_DEATHS, false}, {                           \
-        CLI_CHECK_FINITE, false                                                                              \
-    }
+#define FAULT_USES MAY(BAD_BATCH), MAY(BATCH_TIMEOUT), MAY(MAX_DEATHS), MAY(CHECK_FINITE)
+
+/* How batches are made, and how many ahead. */
+#define WORKER_USES MAY(WORKERS), MAY(MULTIPROCESSING), MAY(MAX_QUEUE_SIZE), MAY(FEED_MEMORY)
+
+/* What kernels may do. */
+#define KERNEL_USES MAY(THREADS), MAY(DETERMINISTIC), MAY(NO_FOLD), MAY(DTYPE_POLICY), MAY(TUNE), MAY(NO_TUNE)
+
+/* What evaluate and predict share. */
+#define PASS_USES                                                                                            \
+    MAY(LAYERS), MAY(BATCH_SIZE), MAY(STEPS), WORKER_USES, FAULT_USES, MAY(SEED), KERNEL_USES, MAY(VERBOSE), \
+        MAY(JSON), MAY(HELP)
 
 static const cli_use fit_uses[] = {
-    {CLI_TRAIN, true},
-    {CLI_VALIDATION, false},
-    {CLI_LAYERS, false},
-    {CLI_EPOCHS, false},
-    {CLI_BATCH_SIZE, false},
-    {CLI_STEPS_PER_EPOCH, false},
-    {CLI_OPTIMIZER, false},
-    {CLI_LOSS, false},
-    {CLI_METRICS, false},
-    {CLI_WORKERS, false},
-    {CLI_MULTIPROCESSING, false},
-    {CLI_MAX_QUEUE_SIZE, false},
-    {CLI_FEED_MEMORY, false},
-    {CLI_SHUFFLE, false},
-    {CLI_NO_SHUFFLE, false},
+    MUST(TRAIN),
+    MAY(VALIDATION),
+    MAY(LAYERS),
+    MAY(EPOCHS),
+    MAY(BATCH_SIZE),
+    MAY(STEPS_PER_EPOCH),
+    MAY(OPTIMIZER),
+    MAY(LOSS),
+    MAY(METRICS),
+    WORKER_USES,
+    MAY(SHUFFLE),
+    MAY(NO_SHUFFLE),
     FAULT_USES,
-    {CLI_SEED, false},
-    {CLI_THREADS, false},
-    {CLI_DETERMINISTIC, false},
-    {CLI_NO_FOLD, false},
-    {CLI_DTYPE_POLICY, false},
-    {CLI_TUNE, false},
-    {CLI_NO_TUNE, false},
-    {CLI_GRADIENT_CHECKPOINTING, false},
-    {CLI_INITIAL_EPOCH, false},
-    {CLI_VALIDATION_STEPS, false},
-    {CLI_VALIDATION_FREQ, false},
-    {CLI_VERBOSE, false},
-    {CLI_OUT, false},
-    {CLI_TRACE, false},
-    {CLI_JSON, false},
-    {CLI_HELP, false},
+    MAY(SEED),
+    KERNEL_USES,
+    MAY(GRADIENT_CHECKPOINTING),
+    MAY(INITIAL_EPOCH),
+    MAY(VALIDATION_STEPS),
+    MAY(VALIDATION_FREQ),
+    MAY(VERBOSE),
+    MAY(OUT),
+    MAY(TRACE),
+    MAY(JSON),
+    MAY(HELP),
 };
 
-static const cli_use evaluate_uses[] = {
-    {CLI_DATA, true},
-    {CLI_LAYERS, false},
-    {CLI_BATCH_SIZE, false},
-    {CLI_STEPS, false},
-    {CLI_LOSS, false},
-    {CLI_METRICS, false},
-    {CLI_WORKERS, false},
-    {CLI_MULTIPROCESSING, false},
-    {CLI_MAX_QUEUE_SIZE, false},
-    {CLI_FEED_MEMORY, false},
-    FAULT_USES,
-    {CLI_SEED, false},
-    {CLI_THREADS, false},
-    {CLI_DETERMINISTIC, false},
-    {CLI_NO_FOLD, false},
-    {CLI_DTYPE_POLICY, false},
-    {CLI_TUNE, false},
-    {CLI_NO_TUNE, false},
-    {CLI_VERBOSE, false},
-    {CLI_JSON, false},
-    {CLI_HELP, false},
-};
+static const cli_use evaluate_uses[] = {MUST(DATA), MAY(LOSS), MAY(METRICS), PASS_USES};
 
-static const cli_use predict_uses[] = {
-    {CLI_DATA, true},
-    {CLI_OUTPUT, true},
-    {CLI_LAYERS, false},
-    {CLI_BATCH_SIZE, false},
-    {CLI_STEPS, false},
-    {CLI_WORKERS, false},
-    {CLI_MULTIPROCESSING, false},
-    {CLI_MAX_QUEUE_SIZE, false},
-    {CLI_FEED_MEMORY, false},
-    FAULT_USES,
-    {CLI_SEED, false},
-    {CLI_THREADS, false},
-    {CLI_DETERMINISTIC, false},
-    {CLI_NO_FOLD, false},
-    {CLI_DTYPE_POLICY, false},
-    {CLI_TUNE, false},
-    {CLI_NO_TUNE, false},
-    {CLI_VERBOSE, false},
-    {CLI_JSON, false},
-    {CLI_HELP, false},
-};
+static const cli_use predict_uses[] = {MUST(DATA), MUST(OUTPUT), PASS_USES};
 
 /* What bench and trace share. */
 #define FEED_USES                                                                                            \
-    {CLI_PAYLOAD, false}, {CLI_WORK_US, false}, {CLI_CONSUME_US, false}, {CLI_BATCH_SIZE, false},            \
-        {CLI_BATCHES, false}, {CLI_PASSES, false}, {CLI_WORKERS, false}, {CLI_MULTIPROCESSING, false},       \
-        {CLI_MAX_QUEUE_SIZE, false}, {CLI_FEED_MEMORY, false}, {CLI_SHUFFLE, false}, {CLI_SEED, false},      \
-        {CLI_RANK, false}, {CLI_WORLD, false}, FAULT_USES
+    MAY(PAYLOAD), MAY(WORK_US), MAY(CONSUME_US), MAY(BATCH_SIZE), MAY(BATCHES), MAY(PASSES), WORKER_USES,    \
+        MAY(SHUFFLE), MAY(SEED), MAY(RANK), MAY(WORLD), FAULT_USES
 
-static const cli_use feed_bench_uses[] = {FEED_USES,
-                                          {CLI_DIGEST, false},
-                                          {CLI_JSON, false},
-                                          {CLI_HELP, false}};
+static const cli_use feed_bench_uses[] = {FEED_USES, MAY(DIGEST), MAY(JSON), MAY(HELP)};
 
-static const cli_use feed_trace_uses[] = {{CLI_TRACE_OUTPUT, true},
-                                          FEED_USES,
-                                          {CLI_JSON, false},
-                                          {CLI_HELP, false}};
+static const cli_use feed_trace_uses[] = {MUST(TRACE_OUTPUT), FEED_USES, MAY(JSON), MAY(HELP)};
 
-static const cli_use feed_tune_uses[] = {
-    {CLI_MODEL, true},         {CLI_LOSS, false},       {CLI_OPTIMIZER, false}, {CLI_LAYERS, false},
-    {CLI_DTYPE_POLICY, false}, {CLI_BATCH_SIZE, false}, {CLI_SHUFFLE, false},   {CLI_SEED, false},
-    {CLI_SECONDS, false},      {CLI_JSON, false},       {CLI_HELP, false},
-};
+static const cli_use feed_tune_uses[] = {MUST(MODEL),       MAY(LOSS),       MAY(OPTIMIZER), MAY(LAYERS),
+                                         MAY(DTYPE_POLICY), MAY(BATCH_SIZE), MAY(SHUFFLE),   MAY(SEED),
+                                         MAY(SECONDS),      MAY(JSON),       MAY(HELP)};
 
-static const cli_use report_uses[] = {{CLI_REPORT_OUTPUT, false}, {CLI_HELP, false}};
+static const cli_use report_uses[] = {MAY(REPORT_OUTPUT), MAY(HELP)};
 
 static const cli_use summary_uses[] = {
-    {CLI_LAYERS, false},     {CLI_PLAN, false},          {CLI_BATCH_SIZE, false},
-    {CLI_TRAIN_STEP, false}, {CLI_TIME, false},          {CLI_LOSS, false},
-    {CLI_OPTIMIZER, false},  {CLI_METRICS, false},       {CLI_UNKNOWN, false},
-    {CLI_THREADS, false},    {CLI_DETERMINISTIC, false}, {CLI_GRADIENT_CHECKPOINTING, false},
-    {CLI_NO_FOLD, false},    {CLI_DTYPE_POLICY, false},  {CLI_TUNE, false},
-    {CLI_NO_TUNE, false},    {CLI_JSON, false},          {CLI_HELP, false},
+    MAY(LAYERS),
+    MAY(PLAN),
+    MAY(BATCH_SIZE),
+    MAY(TRAIN_STEP),
+    MAY(TIME),
+    MAY(LOSS),
+    MAY(OPTIMIZER),
+    MAY(METRICS),
+    MAY(UNKNOWN),
+    KERNEL_USES,
+    MAY(GRADIENT_CHECKPOINTING),
+    MAY(JSON),
+    MAY(HELP),
 };
 
-static const cli_use help_uses[] = {{CLI_HELP, false}};
+static const cli_use help_uses[] = {MAY(HELP)};
 
 #define USES(array) array, sizeof array / sizeof *array
 
