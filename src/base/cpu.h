@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this CPU computes with. */
+/* What this CPU computes with, none above what the environment's LEAT_MAX_ISA names (base, avx2, avx512): for tests, and to
+ * have the same rounding on several machines. */
 #ifndef LEATI_BASE_CPU_H
 #define LEATI_BASE_CPU_H
 
 #include <stdbool.h>
 
-/* Whether it multiplies bfloat16, and the environment's LEAT_MAX_ISA allows that.  Without, f32 is faster. */
+/* Each has those before it. */
+typedef enum leati_cpu_isa {
+    LEATI_CPU_BASE, /* any CPU of this architecture */
+    LEATI_CPU_AVX2, /* with FMA */
+    LEATI_CPU_AVX512,
+    LEATI_CPU_COUNT
+} leati_cpu_isa;
+
+leati_cpu_isa leati_cpu_best_isa(void);
+
+/* Whether it multiplies bfloat16.  Without, f32 is faster. */
 bool leati_cpu_has_bfloat16(void);
 
 #endif

@@ -163,8 +163,7 @@ extern const leati_native_isa leati_native_base;
 extern const leati_native_isa leati_native_avx2, leati_native_avx512;
 #endif
 
-/* The best that this CPU has, but none above the one that the environment's LEAT_MAX_ISA names (base, avx2, avx512): for
- * tests, and to have the same rounding on several machines. */
+/* The one of leati_cpu_best_isa. */
 const leati_native_isa *leati_native_isa_of(void);
 
 #endif
