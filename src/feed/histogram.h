@@ -5,7 +5,7 @@
 
 #include "leat/feed.h"
 
-#define LEATI_HISTOGRAM_BINS 496 /* of 63 bits */
+#define LEATI_HISTOGRAM_BINS 488 /* of 63 bits: 16, and 8 for each power of two from 16 on */
 
 typedef struct leati_histogram {
     int64_t count, max;

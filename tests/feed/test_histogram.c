@@ -105,6 +105,7 @@ static void the_largest_and_the_negative_have_a_place(void **state) {
     assert_true(p.max == INT64_MAX);
     assert_near(p.p99, INT64_MAX);
     assert_int_equal(histogram.bins[0], 1);
+    assert_int_equal(histogram.bins[LEATI_HISTOGRAM_BINS - 1], 2);
 }
 
 static void a_full_bin_stays_full(void **state) {
