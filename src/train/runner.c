@@ -137,19 +137,18 @@ static leat_status get(leati_runner *runner, bool *more, leat_error *err) {
     return LEAT_OK;
 }
 
-static void trace(const leati_runner *runner, const char *name, int64_t start, int64_t end) {
+/* The feed traces the wait before it. */
+static void trace_step(const leati_runner *runner, int64_t start, int64_t end) {
     if (!runner->plan.options.trace) return;
     leat_feed_position at = leat_feed_position_get(runner->feed);
-    leati_trace_span(runner->plan.options.trace, runner->lane, name, start, end, at.pass, at.index);
+    leati_trace_span(runner->plan.options.trace, runner->lane, "step", start, end, at.pass, at.index);
 }
 
 leat_status leati_runner_take(leati_runner *runner, bool *more, leat_error *err) {
     runner->asked_ns = leati_now_ns();
     LEATI_TRY(get(runner, more, err));
-    int64_t end = leati_now_ns();
-    runner->waited_ns = end - runner->asked_ns;
+    runner->waited_ns = leati_now_ns() - runner->asked_ns;
     runner->wait_ns += runner->waited_ns;
-    if (*more) trace(runner, "wait", runner->asked_ns, end);
     return LEAT_OK;
 }
 
@@ -170,7 +169,7 @@ leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **s
     runner->computed_ns = end - start;
     runner->compute_ns += runner->computed_ns;
     ++runner->steps;
-    trace(runner, "step", start, end);
+    trace_step(runner, start, end);
     return status;
 }
 
