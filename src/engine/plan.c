@@ -3,6 +3,7 @@
 #include "engine/plan.h"
 
 #include "base/clock.h"
+#include "base/denormals.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/plan_private.h"
@@ -267,12 +268,20 @@ static leati_team *team_of(const leati_plan *plan) {
     return team;
 }
 
-leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
-                           leat_error *err) {
-    bind_arguments(plan, inputs);
-    leati_plan_spoil(plan);
-    leati_run run = {.seed = seed, .step = step, .team = team_of(plan)};
-    for (int32_t s = 0; s < plan->step_count; ++s) LEATI_TRY(run_step(plan, s, &run, err));
+static leat_status run_steps(const leati_plan *plan, leati_run *run, leat_error *err) {
+    for (int32_t s = 0; s < plan->step_count; ++s) LEATI_TRY(run_step(plan, s, run, err));
+    return LEAT_OK;
+}
+
+static leat_status run_steps_timed(const leati_plan *plan, leati_run *run, int64_t *step_ns,
+                                   leat_error *err) {
+    int64_t before = leati_now_ns();
+    for (int32_t s = 0; s < plan->step_count; ++s) {
+        LEATI_TRY(run_step(plan, s, run, err));
+        int64_t now = leati_now_ns();
+        step_ns[s] = now - before;
+        before = now;
+    }
     return LEAT_OK;
 }
 
@@ -281,14 +290,15 @@ leat_status leati_plan_run_timed(leati_plan *plan, const void *const *inputs, ui
     bind_arguments(plan, inputs);
     leati_plan_spoil(plan);
     leati_run run = {.seed = seed, .step = step, .team = team_of(plan)};
-    int64_t before = leati_now_ns();
-    for (int32_t s = 0; s < plan->step_count; ++s) {
-        LEATI_TRY(run_step(plan, s, &run, err));
-        int64_t now = leati_now_ns();
-        step_ns[s] = now - before;
-        before = now;
-    }
-    return LEAT_OK;
+    leati_float_mode mode = leati_flush_denormals();
+    leat_status status = step_ns ? run_steps_timed(plan, &run, step_ns, err) : run_steps(plan, &run, err);
+    leati_set_float_mode(mode);
+    return status;
+}
+
+leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
+                           leat_error *err) {
+    return leati_plan_run_timed(plan, inputs, seed, step, NULL, err);
 }
 
 leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_packs *packs, uint64_t version,

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/denormals.h"
 #include "base/error.h"
 #include "base/futex.h"
 #include "base/memory.h"
@@ -139,6 +140,7 @@ static void *help(void *argument) {
     char name[16];
     snprintf(name, sizeof name, "leat-compute/%d", self->member);
     prctl(PR_SET_NAME, name);
+    leati_flush_denormals(); /* as every caller does */
     while (!atomic_load(&team->closing)) {
         uint32_t round;
         work(team, self->member, &round);

@@ -301,6 +301,22 @@ static void a_kernel_that_fails_is_named(void **state) {
     assert_string_equal(err.message, "'act': op eltwise: overheated");
 }
 
+static float tiny_product(void) {
+    volatile float tiny = 1e-30f;
+    return tiny * 1e-10f;
+}
+
+static void what_is_too_small_to_be_normal_is_0(void **state) {
+    stand *b = *state;
+    leati_value y = leati_linear(b->graph, stand_input(b, 0, 1, 2), 1e-10f, 0);
+    leati_graph_keep(b->graph, y);
+    stand_compile(b);
+    stand_run(b, (const void *[]){(float[]){1e-30f, 1e-20f}});
+    assert_true(stand_output(b, y)[0] == 0);
+    assert_float_equal(stand_output(b, y)[1], 1e-30, 1e-36);
+    assert_true(tiny_product() > 0); /* the caller computes as before */
+}
+
 #define ON_STAND(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void) {
@@ -320,6 +336,7 @@ int main(void) {
         ON_STAND(a_backend_that_fails_ends_the_compilation),
         ON_STAND(a_graph_that_failed_makes_no_plan),
         ON_STAND(a_kernel_that_fails_is_named),
+        ON_STAND(what_is_too_small_to_be_normal_is_0),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every task is done once, whoever comes; a member's number is its own; a fork leaves the caller alone, who does it all;
- * a helper leaves the caller's core. */
+ * a helper leaves the caller's core, and flushes what is too small to be normal. */
 #define _GNU_SOURCE /* sched_getcpu */
 #include "cmocka_all.h"
 
@@ -97,6 +97,31 @@ static void test_two_at_once(void **state) {
     leati_team_destroy(&team);
 }
 
+typedef struct products {
+    float of_member[THREADS];
+    atomic_int met;
+} products;
+
+/* Every task waits for the others: each thread does one. */
+static void multiply(void *of, int64_t task, int member) {
+    products *p = of;
+    volatile float tiny = 1e-30f;
+    (void)task;
+    p->of_member[member] = tiny * 1e-10f;
+    atomic_fetch_add(&p->met, 1);
+    while (atomic_load(&p->met) < THREADS) nap(100);
+}
+
+static void test_helpers_flush(void **state) {
+    (void)state;
+    leati_team *team = team_of(THREADS);
+    products p = {.met = 0};
+    leati_team_share(team, THREADS, THREADS, multiply, &p);
+    assert_true(p.of_member[0] > 0); /* the caller's mode is its own */
+    for (int i = 1; i < THREADS; i++) assert_true(p.of_member[i] == 0);
+    leati_team_destroy(&team);
+}
+
 /* All threads of the process but the caller. */
 static void allow_helpers(const cpu_set_t *cores) {
     DIR *tasks = opendir("/proc/self/task");
@@ -183,6 +208,7 @@ int main(void) {
         cmocka_unit_test(test_each_task_once),    cmocka_unit_test(test_after_a_sleep),
         cmocka_unit_test(test_two_at_once),       cmocka_unit_test(test_without_helpers),
         cmocka_unit_test(test_in_a_forked_child), cmocka_unit_test(test_leaves_the_callers_core),
+        cmocka_unit_test(test_helpers_flush),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

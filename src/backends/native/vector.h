@@ -204,7 +204,7 @@ LEATI_INLINE vf v_exp(vf x) {
     return (p * r * r + r + 1.0f) * (vf)exponent;
 }
 
-/* e^x of any x: infinite and denormal where it must be. */
+/* e^x of any x: infinite where it must be. */
 LEATI_INLINE vf v_exp_any(vf x) {
     const float shift = 12582912.0f;
     x = v_max(v_min(x, v_all(89.0f)), v_all(-104.0f));
@@ -265,11 +265,9 @@ LEATI_INLINE vf v_log(vf x) {
     return n * 0.693359375f + (n * -2.12194440e-4f + 2.0f * (s + s * z * p));
 }
 
-/* log x of any x. */
+/* log x of any x; of what is too small to be normal, -infinity. */
 LEATI_INLINE vf v_log_any(vf x) {
-    vi small = (vi)(x < v_all(0x1p-126f));
-    vf y = v_log(v_select(small, x * 0x1p23f, x)) - v_select(small, v_all(15.9423851f), v_all(0));
-    y = v_select((vi)(x == v_all(0)), v_all(-__builtin_inff()), y);
+    vf y = v_select((vi)(x < v_all(0x1p-126f)), v_all(-__builtin_inff()), v_log(x));
     y = v_select((vi)(x < v_all(0)) | v_nan(x), v_all(__builtin_nanf("")), y);
     return v_select((vi)(x == v_all(__builtin_inff())), x, y);
 }
