@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices with what follows them, for the code that is compiled once per instruction set.  A tile is
- * LEATI_ROWS rows of the product times a panel, kept in registers over the whole depth. */
+ * LEATI_ROWS rows of the product times a panel, kept in registers over the whole depth; or times two, where there are
+ * 32 registers: it loads less for each product. */
 #ifndef LEATI_BACKENDS_NATIVE_PRODUCT_BODY_H
 #define LEATI_BACKENDS_NATIVE_PRODUCT_BODY_H
 
@@ -13,79 +14,91 @@
 #include "backends/native/turn_body.h"
 
 #define PRODUCT_NEAR (32 * 1024) /* floats of panels that are read from the second cache */
+#if LEATI_LANES == 16
+#define PRODUCT_WIDE 4 /* vectors of a tile */
+#else
+#define PRODUCT_WIDE 2
+#endif
 
 /* max(x, 0) and min(max(x, 0), b): done in registers; other functions in a pass over the tile. */
 LEATI_INLINE int is_clip(const leati_eltwise *f) {
     return f->function == LEATI_FN_RELU && f->a == 0 && f->c == 0;
 }
 
-/* A tile of p at (row, column): so many vectors of a panel. */
+/* Unrolled early, so that what the loop counts is kept in registers from the first to the last. */
+#define EACH(i, count) _Pragma("GCC unroll 6") for (int i = 0; i < count; i++)
+
+/* A tile of p at (row, column): so many vectors of a panel or two. */
 LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t column, const int rows,
                                const int wide) {
-    vf acc[LEATI_ROWS][2];
+    vf acc[LEATI_ROWS][PRODUCT_WIDE];
     int64_t a_row = p->a_row, a_depth = p->a_depth, from_row = p->from_row, c_row = p->c_row;
     const float *a = p->a + row * a_row, *b = p->b + column / LEATI_PANEL * p->b_panel;
     float *c = p->c + row * c_row + column;
-    for (int i = 0; i < rows; i++) {
+    EACH (i, rows) {
         __builtin_prefetch(c + i * c_row, 1);
-        for (int j = 0; j < wide; j++) acc[i][j] = (vf){0};
+        EACH (j, wide) acc[i][j] = (vf){0};
     }
 #pragma GCC unroll 4
     for (int64_t k = p->depth; k > 0; k--, a += a_depth, b += LEATI_PANEL) {
-        vf right[2];
-        for (int j = 0; j < wide; j++) right[j] = v_load(b + j * LEATI_LANES);
-        for (int i = 0; i < rows; i++) {
+        vf right[PRODUCT_WIDE];
+        EACH (j, wide) right[j] = v_load(b + j / 2 * p->b_panel + j % 2 * LEATI_LANES);
+        EACH (i, rows) {
             vf left = v_all(a[i * a_row]);
-            for (int j = 0; j < wide; j++) acc[i][j] += left * right[j];
+            EACH (j, wide) acc[i][j] += left * right[j];
         }
     }
     if (p->bias) {
-        for (int j = 0; j < wide; j++) {
+        EACH (j, wide) {
             vf bias = v_load(p->bias + column + j * LEATI_LANES);
-            for (int i = 0; i < rows; i++) acc[i][j] += bias;
+            EACH (i, rows) acc[i][j] += bias;
         }
     }
     if (p->from) {
         const float *from = p->from + row * from_row + column;
-        for (int i = 0; i < rows; i++)
-            for (int j = 0; j < wide; j++) acc[i][j] += v_load(from + i * from_row + j * LEATI_LANES);
+        EACH (i, rows)
+            EACH (j, wide) acc[i][j] += v_load(from + i * from_row + j * LEATI_LANES);
     }
     if (p->f && is_clip(p->f)) {
         vf high = v_all(p->f->b);
-        for (int i = 0; i < rows; i++)
-            for (int j = 0; j < wide; j++) acc[i][j] = v_min(v_max(acc[i][j], v_all(0)), high);
+        EACH (i, rows)
+            EACH (j, wide) acc[i][j] = v_min(v_max(acc[i][j], v_all(0)), high);
     }
-    for (int i = 0; i < rows; i++)
-        for (int j = 0; j < wide; j++) v_store(c + i * c_row + j * LEATI_LANES, acc[i][j]);
+    EACH (i, rows)
+        EACH (j, wide) v_store(c + i * c_row + j * LEATI_LANES, acc[i][j]);
 }
+
+#undef EACH
 
 #define PRODUCT_TILE(rows, wide)                                                                             \
     static __attribute__((noinline)) void product_tile_##rows##_##wide(const leati_product *p, int64_t row,  \
                                                                        int64_t column) {                     \
         product_tile(p, row, column, rows, wide);                                                            \
     }
-PRODUCT_TILE(1, 1)
-PRODUCT_TILE(2, 1)
-PRODUCT_TILE(3, 1)
-PRODUCT_TILE(4, 1)
-PRODUCT_TILE(5, 1)
-PRODUCT_TILE(6, 1)
-PRODUCT_TILE(1, 2)
-PRODUCT_TILE(2, 2)
-PRODUCT_TILE(3, 2)
-PRODUCT_TILE(4, 2)
-PRODUCT_TILE(5, 2)
-PRODUCT_TILE(6, 2)
-#undef PRODUCT_TILE
+#define PRODUCT_TILES(wide)                                                                                  \
+    PRODUCT_TILE(1, wide)                                                                                    \
+    PRODUCT_TILE(2, wide)                                                                                    \
+    PRODUCT_TILE(3, wide)                                                                                    \
+    PRODUCT_TILE(4, wide)                                                                                    \
+    PRODUCT_TILE(5, wide)                                                                                    \
+    PRODUCT_TILE(6, wide)                                                                                    \
+    static const product_tile_of product_tiles_##wide[LEATI_ROWS + 1] = {NULL,                               \
+                                                                         product_tile_1_##wide,              \
+                                                                         product_tile_2_##wide,              \
+                                                                         product_tile_3_##wide,              \
+                                                                         product_tile_4_##wide,              \
+                                                                         product_tile_5_##wide,              \
+                                                                         product_tile_6_##wide};
 
 typedef void (*product_tile_of)(const leati_product *p, int64_t row, int64_t column);
 
-static const product_tile_of product_tiles[2][LEATI_ROWS + 1] = {{NULL, product_tile_1_1, product_tile_2_1,
-                                                                  product_tile_3_1, product_tile_4_1,
-                                                                  product_tile_5_1, product_tile_6_1},
-                                                                 {NULL, product_tile_1_2, product_tile_2_2,
-                                                                  product_tile_3_2, product_tile_4_2,
-                                                                  product_tile_5_2, product_tile_6_2}};
+PRODUCT_TILES(1)
+PRODUCT_TILES(2)
+#if PRODUCT_WIDE == 4
+PRODUCT_TILES(4)
+#endif
+#undef PRODUCT_TILES
+#undef PRODUCT_TILE
 
 static __attribute__((noinline)) vf function_of(const leati_eltwise *f, vf x) {
     return f_apply(f, x);
@@ -112,7 +125,7 @@ static __attribute__((noinline)) void product_edge(const leati_product *p, int64
                        .b = p->b + column / LEATI_PANEL * p->b_panel,
                        .c = edge,
                        .c_row = LEATI_PANEL};
-    product_tiles[left > LEATI_LANES][rows](&q, 0, 0);
+    (left > LEATI_LANES ? product_tiles_2 : product_tiles_1)[rows](&q, 0, 0);
     for (int64_t j = 0; j < left; j += LEATI_LANES) {
         int64_t count = left - j;
         vf bias = p->bias ? v_load_part(p->bias + column + j, count) : (vf){0};
@@ -128,17 +141,20 @@ static __attribute__((noinline)) void product_edge(const leati_product *p, int64
 
 /* n rows of columns `column` to `to` - 1. */
 LEATI_INLINE void product_row(const leati_product *p, int64_t row, int64_t n, int64_t column, int64_t to) {
-    for (; column + LEATI_PANEL <= to; column += LEATI_PANEL) product_tiles[1][n](p, row, column);
+#if PRODUCT_WIDE == 4
+    for (; column + 2 * LEATI_PANEL <= to; column += 2 * LEATI_PANEL) product_tiles_4[n](p, row, column);
+#endif
+    for (; column + LEATI_PANEL <= to; column += LEATI_PANEL) product_tiles_2[n](p, row, column);
     if (column < to) product_edge(p, row, column, n);
 }
 
-/* Panel by panel: it stays in the first cache while the rows go by.  Where all panels stay in the second, row by row: c
+/* Tile by tile of columns: they stay in the first cache while the rows go by.  Where all panels stay in the second, row by row: c
  * is written as it lies.  32 rows are 6 6 5 5 5 5, not five times 6 and a 2. */
 static void multiply(const leati_product *p) {
     bool near = p->a_depth == 1 && p->columns * p->depth <= PRODUCT_NEAR;
     int64_t blocks = (p->rows + LEATI_ROWS - 1) / LEATI_ROWS, size = p->rows / blocks;
     int64_t larger = p->rows % blocks * (size + 1); /* rows in blocks of one more */
-    int64_t step = near ? p->columns : LEATI_PANEL;
+    int64_t step = near ? p->columns : PRODUCT_WIDE * LEATI_LANES;
     for (int64_t column = 0; column < p->columns; column += step) {
         int64_t to = column + step < p->columns ? column + step : p->columns;
         for (int64_t row = 0, n; row < p->rows; row += n) {
