@@ -90,7 +90,7 @@ leat_status leati_native_conv_bfloat16(const leati_task *task, leati_kernel *ker
                                        leat_error *err) {
     leati_conv_state *s = NULL;
     const char *against = !is_narrow(&task->inputs[0]) ? "not bfloat16"
-                          : !leati_cpu_has_bfloat16()  ? "no arithmetic of bfloat16 on this CPU"
+                          : !leati_cpu_has_bfloat16()  ? "f32 is faster on this CPU"
                           : !fits(task)                ? "bfloat16 beside f32"
                           : !fuses(task)               ? "not fused"
                                                        : NULL;
@@ -120,7 +120,7 @@ leat_status leati_native_conv_bfloat16(const leati_task *task, leati_kernel *ker
 leat_status leati_native_conv_bfloat16(const leati_task *task, leati_kernel *kernel, char *why,
                                        leat_error *err) {
     (void)task, (void)kernel, (void)err;
-    snprintf(why, LEATI_REASON_BYTES, "no arithmetic of bfloat16 on this CPU");
+    snprintf(why, LEATI_REASON_BYTES, "f32 is faster on this CPU");
     return LEAT_OK;
 }
 

@@ -231,7 +231,7 @@ bool leati_dnnl_takes(const leati_task *task, uint32_t must, uint32_t may, char 
             fits = fits && (narrow ? (must | may) >> i & 1u : !(must >> i & 1u));
     }
     if (!any || (fits && leati_cpu_has_bfloat16())) return true;
-    snprintf(why, LEATI_REASON_BYTES, fits ? "no arithmetic of bfloat16 on this CPU" : "bfloat16 beside f32");
+    snprintf(why, LEATI_REASON_BYTES, fits ? "f32 is faster on this CPU" : "bfloat16 beside f32");
     return false;
 }
 
