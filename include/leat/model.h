@@ -194,7 +194,8 @@ LEAT_API leat_tensor leat_model_output_shape(const leat_model *model, int index)
 LEAT_API LEAT_CHECKED leat_status leat_model_set_dtype_policy(leat_model *model, const char *policy,
                                                               leat_error *err);
 
-/** Whether layers of the policy mixed_bfloat16 would be faster in float32: this CPU multiplies bfloat16 no faster, or not. */
+/** Whether layers of the policy mixed_bfloat16 would be faster in float32, unless memory is the limit: this CPU does not
+ *  multiply bfloat16 faster. */
 LEAT_API bool leat_model_prefers_float32(const leat_model *model);
 
 /** Freezes or thaws a layer (layer.trainable = ...).  Takes effect at the next compile, as in Keras.

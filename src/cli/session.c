@@ -83,7 +83,9 @@ int cli_load(cli_session *session, const char *path) {
     if (status == LEAT_OK && text[CLI_DTYPE_POLICY])
         status = leat_model_set_dtype_policy(session->model, text[CLI_DTYPE_POLICY], &err);
     if (status == LEAT_OK && leat_model_prefers_float32(session->model))
-        fprintf(stderr, "leat %s: warning: this CPU multiplies bfloat16 no faster: float32 is faster\n",
+        fprintf(stderr,
+                "leat %s: warning: this CPU multiplies bfloat16 no faster: float32 is faster unless memory "
+                "is the limit\n",
                 session->command);
     if (status == LEAT_OK && ends_with(path, ".json"))
         status = leat_model_initialize(session->model, (uint64_t)cli_number(session->arguments, CLI_SEED, 0),

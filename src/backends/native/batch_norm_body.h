@@ -9,19 +9,6 @@
 
 #define NORM_ROWS 16
 
-/* A number of images that are bf16 or not. */
-LEATI_INLINE vf load_number(const void *from, int64_t at, int64_t left, const bool narrow) {
-    return narrow ? v_load_narrow_part((const uint16_t *)from + at, left)
-                  : v_load_part((const float *)from + at, left);
-}
-
-LEATI_INLINE void store_number(void *to, int64_t at, vf x, int64_t left, const bool narrow) {
-    if (narrow)
-        v_store_narrow_part((uint16_t *)to + at, x, left);
-    else
-        v_store_part((float *)to + at, x, left);
-}
-
 /* Where the next vector of a row begins: the last one overlaps with that before, rather than being a part. */
 LEATI_INLINE int64_t next_vector(int64_t c, int64_t channels) {
     int64_t next = c + LEATI_LANES;
@@ -34,17 +21,17 @@ LEATI_INLINE void moments_of_some(const void *x, int64_t start, int64_t channels
     for (int64_t c = 0; c < channels; c = next_vector(c, channels)) {
         int64_t left = channels - c;
         vf sum = {0}, more = {0}, centre, centred;
-        for (int64_t r = 0; r < rows; r++) sum += load_number(x, start + r * channels + c, left, narrow);
+        for (int64_t r = 0; r < rows; r++) sum += v_load_image(x, start + r * channels + c, left, narrow);
         centre = sum / (float)rows;
         sum = (vf){0};
         for (int64_t r = 0; r + 2 <= rows; r += 2) {
-            centred = load_number(x, start + r * channels + c, left, narrow) - centre;
+            centred = v_load_image(x, start + r * channels + c, left, narrow) - centre;
             sum += centred * centred;
-            centred = load_number(x, start + (r + 1) * channels + c, left, narrow) - centre;
+            centred = v_load_image(x, start + (r + 1) * channels + c, left, narrow) - centre;
             more += centred * centred;
         }
         centred =
-            rows & 1 ? load_number(x, start + (rows - 1) * channels + c, left, narrow) - centre : (vf){0};
+            rows & 1 ? v_load_image(x, start + (rows - 1) * channels + c, left, narrow) - centre : (vf){0};
         v_store_part(mean + c, centre, left);
         v_store_part(squares + c, sum + more + centred * centred, left);
     }
@@ -88,11 +75,11 @@ LEATI_INLINE void write_of(const leati_batch_norm_job *job, int64_t first, int64
         int64_t start = row * j.channels;
         for (int64_t c = 0; c < j.channels; c = next_vector(c, j.channels)) {
             int64_t left = j.channels - c, at = start + c;
-            vf centred = load_number(j.src, at, left, narrow) - v_load_part(j.mean + c, left);
+            vf centred = v_load_image(j.src, at, left, narrow) - v_load_part(j.mean + c, left);
             vf y = centred * v_load_part(j.scale + c, left) + v_load_part(j.shift + c, left);
-            if (j.addend) y += load_number(j.addend, at, left, narrow);
+            if (j.addend) y += v_load_image(j.addend, at, left, narrow);
             if (relu) y = v_max(y, v_all(0));
-            store_number(j.dst, at, y, left, narrow);
+            v_store_image(j.dst, at, y, left, narrow);
         }
         if (j.f && !relu) apply_post(j.f, j.dst + start, j.channels);
     }
@@ -100,9 +87,9 @@ LEATI_INLINE void write_of(const leati_batch_norm_job *job, int64_t first, int64
 
 /* A vector of what counts of the gradient by dst. */
 LEATI_INLINE vf diff_at(const leati_batch_norm_job *job, int64_t at, int64_t left, const bool narrow) {
-    vf diff = load_number(job->diff_dst, at, left, narrow);
+    vf diff = v_load_image(job->diff_dst, at, left, narrow);
     if (!job->rectified) return diff;
-    vf rectified = load_number(job->rectified, at, left, narrow);
+    vf rectified = v_load_image(job->rectified, at, left, narrow);
     return diff * v_select((vi)(rectified > v_all(0)), v_all(1), v_all(0));
 }
 
@@ -119,8 +106,8 @@ LEATI_INLINE void sums_of(const leati_batch_norm_job *job, int64_t first, int64_
             for (int64_t r = 0; r < rows; r++, at += j.channels) {
                 vf diff = diff_at(&j, at, left, narrow);
                 sum += diff;
-                product += diff * (load_number(j.src, at, left, narrow) - mean);
-                if (j.diff) store_number(j.diff, at, diff, left, narrow);
+                product += diff * (v_load_image(j.src, at, left, narrow) - mean);
+                if (j.diff) v_store_image(j.diff, at, diff, left, narrow);
             }
             v_store_part(some + c, sum, left);
             v_store_part(products + c, product, left);
@@ -136,9 +123,9 @@ LEATI_INLINE void diff_of(const leati_batch_norm_job *job, int64_t first, int64_
         for (int64_t c = 0; c < j.channels; c = next_vector(c, j.channels)) {
             int64_t left = j.channels - c, at = row * j.channels + c;
             vf diff = diff_at(&j, at, left, narrow) - v_load_part(j.shift + c, left);
-            vf centred = load_number(j.src, at, left, narrow) - v_load_part(j.mean + c, left);
+            vf centred = v_load_image(j.src, at, left, narrow) - v_load_part(j.mean + c, left);
             vf by_src = centred * v_load_part(j.by_src + c, left);
-            store_number(j.dst, at, diff * v_load_part(j.scale + c, left) - by_src, left, narrow);
+            v_store_image(j.dst, at, diff * v_load_part(j.scale + c, left) - by_src, left, narrow);
         }
 }
 

@@ -123,6 +123,15 @@ static const char *reason_against(const leati_geometry *g, const leati_native_is
     return NULL;
 }
 
+/* Source, destination and addend are bf16 and all else is f32, or all is f32. */
+static bool fits(const leati_task *task) {
+    bool narrow = leati_conv_is_narrow(&task->inputs[0]);
+    int addend = task->attrs->post.kinds & LEATI_POST_ADD ? leati_own_inputs(task) + LEATI_POST_ADDEND : 0;
+    for (int i = 0; i < task->input_count; i++)
+        if (leati_conv_is_narrow(&task->inputs[i]) != (narrow && (i == 0 || i == addend))) return false;
+    return leati_conv_is_narrow(&task->outputs[0]) == narrow;
+}
+
 leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, bool winograd,
                              leati_kernel *kernel, char *why, leat_error *err) {
     const leati_native_isa *isa = leati_native_isa_of();
@@ -135,7 +144,8 @@ leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, boo
     int64_t sums = g.out_pixels;
     if (turned) turn_geometry(&g);
     bool yields = LEATI_NATIVE_YIELDS && !task->measured;
-    const char *against = reason_against(&g, isa, turned, winograd, yields);
+    const char *against =
+        fits(task) ? reason_against(&g, isa, turned, winograd, yields) : "bfloat16 beside f32";
     if (against) {
         snprintf(why, LEATI_REASON_BYTES, "%s", against);
         return LEAT_OK;
@@ -147,6 +157,7 @@ leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, boo
     s->post = task->input_count > own ? own : -1;
     s->dst = task->input_count;
     s->norm = kinds & LEATI_POST_NORM;
+    s->narrow = leati_conv_is_narrow(&task->inputs[0]);
     s->has_f = kinds & LEATI_POST_FUNCTION;
     s->f = task->attrs->post.function;
     s->epsilon = task->attrs->post.epsilon;
@@ -190,8 +201,17 @@ void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats)
                  (int)s->isa->panel);
 }
 
-void leati_conv_gather(const leati_geometry *g, const float *src, int64_t tap, int64_t first, int64_t count,
-                       int64_t from, int64_t width, float *to, int64_t to_row) {
+/* Channels from number `at` of the image on. */
+static void copy_channels(const leati_conv_image *image, int64_t at, int64_t width, float *to) {
+    if (image->widen)
+        image->widen((const uint16_t *)image->numbers + at, to, width);
+    else
+        memcpy(to, (const float *)image->numbers + at, (size_t)width * sizeof *to);
+}
+
+void leati_conv_gather(const leati_conv_image *image, int64_t tap, int64_t first, int64_t count, int64_t from,
+                       int64_t width, float *to, int64_t to_row) {
+    const leati_geometry *g = image->g;
     int64_t at[3], shift[3], rest = first;
     for (int i = 2; i >= 0; i--) {
         at[i] = rest % g->out[i];
@@ -200,8 +220,8 @@ void leati_conv_gather(const leati_geometry *g, const float *src, int64_t tap, i
         tap /= g->kernel[i];
     }
     if (leati_conv_is_flat(g)) {
-        for (src += first * g->channels + from; count > 0; count--, to += to_row, src += g->channels)
-            memcpy(to, src, (size_t)width * sizeof *to);
+        for (from += first * g->channels; count > 0; count--, to += to_row, from += g->channels)
+            copy_channels(image, from, width, to);
         return;
     }
     for (; count > 0; count--, to += to_row) {
@@ -213,7 +233,7 @@ void leati_conv_gather(const leati_geometry *g, const float *src, int64_t tap, i
             pixel = pixel * g->in[i] + place;
         }
         if (inside)
-            memcpy(to, src + pixel * g->channels + from, (size_t)width * sizeof *to);
+            copy_channels(image, pixel * g->channels + from, width, to);
         else
             memset(to, 0, (size_t)width * sizeof *to);
         for (int i = 2; i >= 0 && ++at[i] == g->out[i]; i--) {
@@ -244,31 +264,69 @@ static int64_t spread_pixel(const leati_geometry *g, int64_t row) {
     return ((row * g->out[0] + at[0]) * g->out[1] + at[1]) * g->out[2] + at[2];
 }
 
+/* Whether the products go to memory of the thread first. */
+static bool is_moved(const leati_conv_state *s) {
+    return s->spread || s->narrow;
+}
+
+/* Columns `from` on of a block's products, with what is added to them. */
+static void add_wide(const leati_conv_run *r, leati_product *p, int64_t first, int64_t from) {
+    const leati_conv_state *s = r->s;
+    int64_t at = first * s->g.filters + from;
+    p->from_row = s->narrow ? p->c_row : s->g.filters;
+    if (!r->addend) return;
+    p->from = s->narrow ? p->c : (const float *)r->addend + at;
+    for (int64_t i = 0; s->narrow && i < p->rows; i++)
+        s->isa->widen((const uint16_t *)r->addend + at + i * s->g.filters, p->c + i * p->c_row, p->columns);
+}
+
+static void move_products(const leati_conv_run *r, const leati_product *p, int64_t first, int64_t from) {
+    const leati_conv_state *s = r->s;
+    for (int64_t i = 0; i < p->rows; i++) {
+        int64_t pixel = s->spread ? spread_pixel(&s->g, first + i) : first + i,
+                at = pixel * s->g.filters + from;
+        const float *made = p->c + i * p->c_row;
+        if (s->narrow)
+            s->isa->narrow(made, (uint16_t *)r->dst + at, p->columns);
+        else
+            memcpy((float *)r->dst + at, made, (size_t)p->columns * sizeof(float));
+    }
+}
+
+/* Sets p's left rows: the source as it lies, or what lies under the windows in `gathered`. */
+static void gather_rows(const leati_conv_run *r, leati_product *p, int64_t first, float *gathered) {
+    const leati_conv_state *s = r->s;
+    const leati_geometry *g = &s->g;
+    const leati_conv_image image = {g, r->src, s->narrow ? s->isa->widen : NULL};
+    bool in_place = s->spread || leati_conv_is_flat(g);
+    int64_t depth = g->taps * g->channels;
+    p->a_depth = 1;
+    p->a_row = in_place && !s->narrow ? depth : depth + 16;
+    p->a = in_place && !s->narrow ? (const float *)r->src + first * depth : gathered;
+    for (int64_t tap = 0; !in_place && tap < g->taps; tap++)
+        leati_conv_gather(&image, tap, first, p->rows, 0, g->channels, gathered + tap * g->channels,
+                          p->a_row);
+    for (int64_t i = 0; in_place && s->narrow && i < p->rows; i++)
+        s->isa->widen((const uint16_t *)r->src + (first + i) * depth, gathered + i * p->a_row, depth);
+}
+
 static void compute(void *of, int64_t task, int member) {
     const leati_conv_run *r = of;
     const leati_conv_state *s = r->s;
     const leati_geometry *g = &s->g;
-    float *buffer = r->buffers + (size_t)member * s->buffer;
+    float *made = r->buffers + (size_t)member * s->buffer,
+          *gathered = made + (is_moved(s) ? s->block * g->filters : 0);
     int64_t rows = s->spread ? g->batch * g->in[0] * g->in[1] * g->in[2] : g->out_pixels;
     int64_t panel = s->isa->panel, depth = g->taps * g->channels, chunks = leati_ceil_div(depth, DEPTH);
     int64_t first = task / s->parts * s->block, part = task % s->parts, panels = g->filters / panel;
     int64_t from = panels * part / s->parts * panel, to = panels * (part + 1) / s->parts * panel;
-    leati_product p = {.a = r->src + first * g->channels, .a_row = g->channels, .a_depth = 1};
-    p.rows = rows - first < s->block ? rows - first : s->block;
-    p.columns = to - from;
-    p.c = s->spread ? buffer : r->dst + first * g->filters + from;
-    p.c_row = s->spread ? p.columns : g->filters;
-    if (!s->spread && !leati_conv_is_flat(g)) {
-        p.a = buffer;
-        p.a_row = depth + 16;
-        for (int64_t tap = 0; tap < g->taps; tap++)
-            leati_conv_gather(g, r->src, tap, first, p.rows, 0, g->channels, buffer + tap * g->channels,
-                              p.a_row);
-    }
+    leati_product p = {.rows = rows - first < s->block ? rows - first : s->block, .columns = to - from};
+    p.c = is_moved(s) ? made : (float *)r->dst + first * g->filters + from;
+    p.c_row = is_moved(s) ? p.columns : g->filters;
     p.b_panel = depth * panel;
-    p.from_row = g->filters;
-    p.from = r->addend ? r->addend + first * g->filters + from : NULL;
     p.bias = r->bias ? r->bias + from : NULL;
+    add_wide(r, &p, first, from);
+    gather_rows(r, &p, first, gathered);
     const float *a = p.a, *b = r->packed + from * depth;
     for (int64_t i = 0; i < chunks; i++) {
         int64_t k = depth * i / chunks;
@@ -281,17 +339,16 @@ static void compute(void *of, int64_t task, int member) {
         p.from_row = p.c_row;
         p.bias = NULL;
     }
-    for (int64_t i = 0; s->spread && i < p.rows; i++)
-        memcpy(r->dst + spread_pixel(g, first + i) * g->filters + from, buffer + i * p.c_row,
-               (size_t)p.columns * sizeof(float));
+    if (is_moved(s)) move_products(r, &p, first, from);
 }
 
 /* Zeros where a gradient has gaps: one line of pixels. */
 static void clear(void *of, int64_t task, int member) {
     const leati_conv_run *r = of;
-    int64_t row = r->s->g.out[2] * r->s->g.filters;
+    size_t row =
+        (size_t)(r->s->g.out[2] * r->s->g.filters) * (r->s->narrow ? sizeof(uint16_t) : sizeof(float));
     (void)member;
-    memset(r->dst + task * row, 0, (size_t)row * sizeof *r->dst);
+    memset((unsigned char *)r->dst + (size_t)task * row, 0, row);
 }
 
 static leat_status run_products(const leati_kernel *kernel, void *const *args, const leati_run *run,
@@ -313,8 +370,8 @@ leat_status leati_native_conv_product(const leati_task *task, leati_kernel *kern
     int64_t depth = g->taps * g->channels;
     s->spread = s->turned && leati_conv_has_steps(g);
     leati_conv_share(s, s->spread ? g->batch * g->in[0] * g->in[1] * g->in[2] : g->out_pixels, ROWS);
-    if (!s->spread && !leati_conv_is_flat(g)) s->buffer = (size_t)(s->block * (depth + 16));
-    if (s->spread) s->buffer = (size_t)(s->block * g->filters);
+    if (is_moved(s)) s->buffer = (size_t)(s->block * g->filters);
+    if (s->narrow || (!s->spread && !leati_conv_is_flat(g))) s->buffer += (size_t)(s->block * (depth + 16));
     leati_conv_memory(s, kernel, (size_t)(depth * g->filters));
     kernel->run = run_products;
     return LEAT_OK;

@@ -5,6 +5,7 @@
 
 #include "backends/native/isa.h"
 #include "engine/backend.h"
+#include "tensor/bfloat16.h"
 
 /* The gradient by the source of a convolution with stride 1 is a convolution, with the weights turned round. */
 typedef struct leati_conv_state {
@@ -15,6 +16,7 @@ typedef struct leati_conv_state {
     bool turned; /* weights are (taps, filters, channels), taps from last to first */
     bool spread; /* computed at one pixel of each stride x stride, 0 at the others: a 1x1 gradient */
     bool norm, has_f;
+    bool narrow;                  /* source, destination and addend are bf16 */
     int threads, bias, post, dst; /* arguments; bias and post: -1 where absent */
     int64_t block, blocks, parts; /* rows (or tiles) of a block, blocks, groups of columns of each */
     int64_t size;                 /* Winograd's tiles: pixels of a side; 0: not by Winograd */
@@ -41,16 +43,29 @@ typedef struct leati_conv_packing {
 /* What a run works with.  Weights are packed where they were not, in `tasks` parts. */
 typedef struct leati_conv_run {
     const leati_conv_state *s;
-    const float *src, *bias, *addend, *packed;
-    float *dst, *buffers; /* s->buffer floats for each thread */
+    const void *src, *addend;
+    const float *bias, *packed;
+    void *dst;
+    float *buffers; /* s->buffer floats for each thread */
 } leati_conv_run;
 leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *kernel, void *const *args,
                                 const leati_run *run, leati_team_work pack, int64_t tasks);
 
+/* What a convolution reads. */
+typedef struct leati_conv_image {
+    const leati_geometry *g;
+    const void *numbers;                                           /* of four bytes, */
+    void (*widen)(const uint16_t *from, float *to, int64_t count); /* or where this is given bf16 */
+} leati_conv_image;
+
 /* Rows of `width` channels from channel `from` on: of what lies under tap `tap` at the pixels first to first + count - 1;
  * zeros in the padding. */
-void leati_conv_gather(const leati_geometry *g, const float *src, int64_t tap, int64_t first, int64_t count,
-                       int64_t from, int64_t width, float *to, int64_t to_row);
+void leati_conv_gather(const leati_conv_image *image, int64_t tap, int64_t first, int64_t count, int64_t from,
+                       int64_t width, float *to, int64_t to_row);
+
+static inline bool leati_conv_is_narrow(const leati_desc *desc) {
+    return desc->rank >= 0 && desc->dtype == LEATI_BF16;
+}
 
 /* Whether what lies under the window at each pixel is the source as it lies. */
 bool leati_conv_is_flat(const leati_geometry *g);

@@ -35,7 +35,7 @@ static void compute(void *of, int64_t task, int member) {
     int64_t first = task / s->parts * s->block, part = task % s->parts;
     int64_t from = panels * part / s->parts * LEATI_BFLOAT16_PANEL,
             to = panels * (part + 1) / s->parts * LEATI_BFLOAT16_PANEL;
-    leati_bfloat16_product p = {.a = (const uint32_t *)(const void *)r->src + first * g.channels,
+    leati_bfloat16_product p = {.a = (const uint32_t *)r->src + first * g.channels,
                                 .b = (const uint32_t *)(const void *)r->packed + from * depth,
                                 .bias = r->bias ? r->bias + from : NULL,
                                 .depth = depth,
@@ -46,14 +46,14 @@ static void compute(void *of, int64_t task, int member) {
                                 .low = s->has_f ? 0 : -INFINITY,
                                 .high = s->has_f ? s->f.b : INFINITY};
     p.rows = g.out_pixels - first < s->block ? g.out_pixels - first : s->block;
-    p.c = (uint16_t *)(void *)r->dst + first * g.filters + from;
-    if (r->addend) p.addend = (const uint16_t *)(const void *)r->addend + first * g.filters + from;
+    p.c = (uint16_t *)r->dst + first * g.filters + from;
+    if (r->addend) p.addend = (const uint16_t *)r->addend + first * g.filters + from;
     if (!leati_conv_is_flat(&g)) {
+        const leati_conv_image image = {&g, r->src, NULL};
         p.a = (const uint32_t *)(const void *)buffer;
         p.a_row = depth + 16;
         for (int64_t tap = 0; tap < g.taps; tap++)
-            leati_conv_gather(&g, r->src, tap, first, p.rows, 0, g.channels, buffer + tap * g.channels,
-                              p.a_row);
+            leati_conv_gather(&image, tap, first, p.rows, 0, g.channels, buffer + tap * g.channels, p.a_row);
     }
     leati_bfloat16_multiply(&p);
 }
@@ -67,18 +67,6 @@ static leat_status run_products(const leati_kernel *kernel, void *const *args, c
     return LEAT_OK;
 }
 
-static bool is_narrow(const leati_desc *desc) {
-    return desc->rank >= 0 && desc->dtype == LEATI_BF16;
-}
-
-/* Source, destination and addend are bf16, all else is f32. */
-static bool fits(const leati_task *task) {
-    int addend = task->attrs->post.kinds & LEATI_POST_ADD ? leati_own_inputs(task) + LEATI_POST_ADDEND : 0;
-    for (int i = 0; i < task->input_count; i++)
-        if (is_narrow(&task->inputs[i]) != (i == 0 || i == addend)) return false;
-    return is_narrow(&task->outputs[0]);
-}
-
 /* What the product does beside: max(x, 0), and its min with a number. */
 static bool fuses(const leati_task *task) {
     const leati_eltwise *f = &task->attrs->post.function;
@@ -89,11 +77,10 @@ static bool fuses(const leati_task *task) {
 leat_status leati_native_conv_bfloat16(const leati_task *task, leati_kernel *kernel, char *why,
                                        leat_error *err) {
     leati_conv_state *s = NULL;
-    const char *against = !is_narrow(&task->inputs[0]) ? "not bfloat16"
-                          : !leati_cpu_has_bfloat16()  ? "f32 is faster on this CPU"
-                          : !fits(task)                ? "bfloat16 beside f32"
-                          : !fuses(task)               ? "not fused"
-                                                       : NULL;
+    const char *against = !leati_conv_is_narrow(&task->inputs[0]) ? "not bfloat16"
+                          : !leati_cpu_has_bfloat16()             ? "f32 is faster on this CPU"
+                          : !fuses(task)                          ? "not fused"
+                                                                  : NULL;
     if (against) {
         snprintf(why, LEATI_REASON_BYTES, "%s", against);
         return LEAT_OK;

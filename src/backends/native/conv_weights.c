@@ -31,6 +31,7 @@ typedef struct weights_state {
     leati_geometry g;
     const leati_native_isa *isa;
     int threads;
+    bool narrow;           /* source and gradient are bf16 */
     int64_t groups, group; /* of channels: how many, how many channels each has at most */
     int64_t parts;         /* of columns */
     int64_t tiles;         /* at a time; or pixels */
@@ -59,7 +60,7 @@ static int64_t width_of(const weights_state *s, int64_t group) {
 /* Pixels first to first + count - 1. */
 typedef struct stretch {
     const weights_state *s;
-    const float *src, *diff_dst;
+    const void *src, *diff_dst;
     float *diff_weights, *diff_bias; /* the latter may be NULL */
     float *packed, *buffers;
     int64_t first, count;
@@ -69,9 +70,14 @@ static void pack_diff(void *of, int64_t panel, int member) {
     const stretch *r = of;
     const weights_state *s = r->s;
     columns c = columns_of(s, panel, s->g.filters / s->isa->panel);
+    int64_t at = r->first * s->g.filters, floats = r->count * s->isa->panel;
     (void)member;
-    s->isa->pack_columns(r->diff_dst + r->first * s->g.filters, s->g.filters, r->count, c.from, c.to,
-                         r->packed, r->count * s->isa->panel, r->diff_bias);
+    if (s->narrow)
+        s->isa->pack_narrow_columns((const uint16_t *)r->diff_dst + at, s->g.filters, r->count, c.from, c.to,
+                                    r->packed, floats, r->diff_bias);
+    else
+        s->isa->pack_columns((const float *)r->diff_dst + at, s->g.filters, r->count, c.from, c.to, r->packed,
+                             floats, r->diff_bias);
 }
 
 /* Of which diff_dst is packed: for one tap, group of channels and part of the columns. */
@@ -79,6 +85,7 @@ static void add_pixels(void *of, int64_t task, int member) {
     const stretch *r = of;
     const weights_state *s = r->s;
     const leati_geometry *g = &s->g;
+    const leati_conv_image image = {g, r->src, s->narrow ? s->isa->widen : NULL};
     int64_t first = r->first, count = r->count;
     float *buffer = r->buffers + member * PIXELS * s->group;
     int64_t group = task / s->parts % s->groups, tap = task / s->parts / s->groups;
@@ -93,11 +100,10 @@ static void add_pixels(void *of, int64_t task, int member) {
         p.depth = count - done < PIXELS ? count - done : PIXELS;
         p.b = r->packed + c.from * count + done * s->isa->panel;
         p.from = first + done > 0 ? p.c : NULL;
-        if (s->groups == 1 && leati_conv_is_flat(g)) /* it would be the same again */
-            p.a = r->src + (first + done) * g->channels;
+        if (s->groups == 1 && leati_conv_is_flat(g) && !s->narrow) /* it would be the same again */
+            p.a = (const float *)r->src + (first + done) * g->channels;
         else
-            leati_conv_gather(g, r->src, tap, first + done, p.depth, group * s->group, p.rows, buffer,
-                              s->group);
+            leati_conv_gather(&image, tap, first + done, p.depth, group * s->group, p.rows, buffer, s->group);
         s->isa->product(&p);
     }
 }
@@ -155,6 +161,7 @@ static places places_of(const weights_state *s, void *const *args, float *scratc
                              .size = s->size,
                              .image = args[0],
                              .zeros = scratch,
+                             .narrow = s->narrow,
                              .group = s->group,
                              .by_group = s->tiles * s->group,
                              .by_place = s->groups * s->tiles * s->group + LINE};
@@ -162,6 +169,7 @@ static places places_of(const weights_state *s, void *const *args, float *scratc
                               .size = s->size,
                               .image = args[1],
                               .zeros = scratch,
+                              .narrow = s->narrow,
                               .group = s->isa->panel,
                               .by_group = s->tiles * s->isa->panel,
                               .by_place = s->tiles * g->filters + LINE};
@@ -185,6 +193,16 @@ static void make_parts(void *of, int64_t task, int member) {
     p->s->isa->winograd_diff(&diff);
 }
 
+/* sum += STEP numbers of the gradient. */
+static void add_step(const places *p, int64_t at, float *sum) {
+    const uint16_t *narrow = (const uint16_t *)p->diff.image + at;
+    const float *wide = (const float *)p->diff.image + at;
+    if (p->s->narrow)
+        for (int l = 0; l < STEP; l++) sum[l] += leati_bfloat16_to_float(narrow[l]);
+    else
+        for (int l = 0; l < STEP; l++) sum[l] += wide[l];
+}
+
 /* Sums of the block's pixels, of some filters. */
 static void add_bias(const places *p, columns c) {
     const leati_geometry *g = &p->s->g;
@@ -197,10 +215,8 @@ static void add_bias(const places *p, columns c) {
             int64_t bottom = y + size < g->out[1] ? y + size : g->out[1];
             int64_t wide = x + size < g->out[2] ? size : g->out[2] - x;
             for (; y < bottom; y++) {
-                const float *from =
-                    p->diff.image + ((image * g->out[1] + y) * g->out[2] + x) * g->filters + j;
-                for (int64_t i = 0; i < wide; i++, from += g->filters)
-                    for (int l = 0; l < STEP; l++) sum[l] += from[l];
+                int64_t at = ((image * g->out[1] + y) * g->out[2] + x) * g->filters + j;
+                for (int64_t i = 0; i < wide; i++, at += g->filters) add_step(p, at, sum);
             }
         }
         for (int l = 0; l < STEP; l++) p->diff_bias[j + l] += sum[l];
@@ -356,6 +372,8 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool wi
     leati_geometry g;
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
     const char *against = reason_against(&g, isa, task->unused, LEATI_NATIVE_YIELDS && !task->measured);
+    bool narrow = leati_conv_is_narrow(&task->inputs[0]);
+    if (leati_conv_is_narrow(&task->inputs[1]) != narrow) against = "bfloat16 beside f32";
     if (!against && winograd && !leati_winograd_fits(&g, isa->lanes)) against = "not 3x3 with stride 1";
     if (against) {
         snprintf(why, LEATI_REASON_BYTES, "%s", against);
@@ -363,7 +381,7 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool wi
     }
     weights_state *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a convolution's gradient");
-    *s = (weights_state){.g = g, .isa = isa};
+    *s = (weights_state){.g = g, .isa = isa, .narrow = narrow};
     s->threads = leati_worthwhile_threads(task, 2.0 * (double)g.out_pixels * (double)g.taps *
                                                     (double)g.channels * (double)g.filters);
     kernel->state = s;

@@ -52,8 +52,12 @@ static void compute(void *of, int64_t task, int member) {
     int64_t panels = g->filters / s->isa->panel, part = task % s->parts;
     int64_t from = panels * part / s->parts * s->isa->panel,
             to = panels * (part + 1) / s->parts * s->isa->panel;
-    leati_winograd w = {
-        .g = g, .size = s->size, .first = task / s->parts * s->block, .image = r->src, .zeros = buffer};
+    leati_winograd w = {.g = g,
+                        .size = s->size,
+                        .first = task / s->parts * s->block,
+                        .image = r->src,
+                        .zeros = buffer,
+                        .narrow = s->narrow};
     w.last = w.first + s->block < tiles ? w.first + s->block : tiles;
     w.parts = buffer + leati_conv_line(g->channels);
     w.group = g->channels;

@@ -126,6 +126,8 @@ typedef struct leati_native_isa {
     /* Columns first to last - 1 of b, rows b_row apart, as panels panel_floats apart; added up into sums (NULL: not). */
     void (*pack_columns)(const float *b, int64_t b_row, int64_t rows, int64_t first, int64_t last,
                          float *packed, int64_t panel_floats, float *sums);
+    void (*pack_narrow_columns)(const uint16_t *b, int64_t b_row, int64_t rows, int64_t first, int64_t last,
+                                float *packed, int64_t panel_floats, float *sums); /* of bf16 */
     /* The same of a matrix whose transpose is b. */
     void (*pack_turned)(const float *b, int64_t b_row, int64_t rows, int64_t first, int64_t last,
                         float *packed, int64_t panel_floats);

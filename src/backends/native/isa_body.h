@@ -51,6 +51,7 @@ const leati_native_isa LEATI_ISA = {
     .few_rows = few_rows,
     .product = multiply,
     .pack_columns = pack_columns,
+    .pack_narrow_columns = pack_narrow_columns,
     .pack_turned = pack_turned,
     .winograd_source = winograd_source,
     .winograd_diff = winograd_diff,

@@ -8,7 +8,13 @@
 /* Those that look at whether tensors are bf16. */
 #define LEATI_NATIVE_NARROW_LIST(X)                                                                          \
     X(CONV, conv_bfloat16)                                                                                   \
+    X(CONV, conv_winograd)                                                                                   \
+    X(CONV, conv_product)                                                                                    \
     X(CONV_BWD_DATA, conv_bfloat16)                                                                          \
+    X(CONV_BWD_DATA, conv_winograd)                                                                          \
+    X(CONV_BWD_DATA, conv_product)                                                                           \
+    X(CONV_BWD_WEIGHTS, conv_bwd_weights_winograd)                                                           \
+    X(CONV_BWD_WEIGHTS, conv_bwd_weights_product)                                                            \
     X(ELTWISE, eltwise)                                                                                      \
     X(ELTWISE_BWD, eltwise_bwd)                                                                              \
     X(BINARY, binary)                                                                                        \
@@ -20,14 +26,8 @@
 #define LEATI_NATIVE_LIST(X)                                                                                 \
     X(MATMUL, matmul)                                                                                        \
     X(MATMUL, dense)                                                                                         \
-    X(CONV, conv_winograd)                                                                                   \
-    X(CONV, conv_product)                                                                                    \
     X(CONV, conv)                                                                                            \
-    X(CONV_BWD_DATA, conv_winograd)                                                                          \
-    X(CONV_BWD_DATA, conv_product)                                                                           \
     X(CONV_BWD_DATA, conv_bwd_data)                                                                          \
-    X(CONV_BWD_WEIGHTS, conv_bwd_weights_winograd)                                                           \
-    X(CONV_BWD_WEIGHTS, conv_bwd_weights_product)                                                            \
     X(CONV_BWD_WEIGHTS, conv_bwd_weights)                                                                    \
     X(REDUCE, reduce)                                                                                        \
     X(SOFTMAX, softmax)                                                                                      \

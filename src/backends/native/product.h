@@ -20,15 +20,18 @@ typedef struct leati_product {
  * or 36 for 144.  Tiles are numbered along rows, images. */
 typedef struct leati_winograd {
     const leati_geometry *g;
-    int64_t size;               /* 2 or 4 */
-    int64_t first, last;        /* tiles */
-    const float *image, *zeros; /* what is read, and as many zeros as it has channels */
-    float *parts;               /* of tile `first` on; element (place, group, tile, channel of the group) */
+    int64_t size;        /* 2 or 4 */
+    int64_t first, last; /* tiles */
+    const void *image;   /* what is read */
+    const float *zeros;  /* as many as it has channels */
+    bool narrow;         /* image, addend and dst are bf16 */
+    float *parts;        /* of tile `first` on; element (place, group, tile, channel of the group) */
     int64_t by_place, by_group, group;
     int64_t from, columns; /* winograd_result: the filters, of which parts has `columns` */
-    const float *bias, *addend;
+    const float *bias;
+    const void *addend;
     const leati_eltwise *f;
-    float *dst;
+    void *dst;
 } leati_winograd;
 
 /* Of rows first to last - 1 of the depth: weights (9, depth, columns) to panels (place, columns / panel, depth, panel); or, for

@@ -167,16 +167,16 @@ static void multiply(const leati_product *p) {
 
 /* Columns first to last - 1 of b (k, n), rows b_row apart, as panels panel_floats apart; the last one may have fewer, and
  * zeros behind them. */
-static void pack_columns(const float *b, int64_t b_row, int64_t k, int64_t first, int64_t last, float *packed,
-                         int64_t panel_floats, float *sums) {
+LEATI_INLINE void pack_columns_of(const void *b, int64_t b_row, int64_t k, int64_t first, int64_t last,
+                                  float *packed, int64_t panel_floats, float *sums, const bool narrow) {
     for (int64_t j = first; j < last; j += LEATI_PANEL) {
         float *to = packed + j / LEATI_PANEL * panel_floats;
         int64_t low = last - j, high = low - LEATI_LANES; /* columns of either half */
         vf sum[2] = {{0}};
         for (int64_t i = 0; i < k; i++, to += LEATI_PANEL) {
-            const float *from = b + i * b_row + j;
-            vf left = v_load_part(from, low),
-               right = high > 0 ? v_load_part(from + LEATI_LANES, high) : (vf){0};
+            int64_t at = i * b_row + j;
+            vf left = v_load_image(b, at, low, narrow),
+               right = high > 0 ? v_load_image(b, at + LEATI_LANES, high, narrow) : (vf){0};
             v_store(to, left);
             v_store(to + LEATI_LANES, right);
             sum[0] += left;
@@ -186,6 +186,16 @@ static void pack_columns(const float *b, int64_t b_row, int64_t k, int64_t first
         v_store(sums + j, v_load(sums + j) + sum[0]);
         v_store(sums + j + LEATI_LANES, v_load(sums + j + LEATI_LANES) + sum[1]);
     }
+}
+
+static void pack_columns(const float *b, int64_t b_row, int64_t k, int64_t first, int64_t last, float *packed,
+                         int64_t panel_floats, float *sums) {
+    pack_columns_of(b, b_row, k, first, last, packed, panel_floats, sums, false);
+}
+
+static void pack_narrow_columns(const uint16_t *b, int64_t b_row, int64_t k, int64_t first, int64_t last,
+                                float *packed, int64_t panel_floats, float *sums) {
+    pack_columns_of(b, b_row, k, first, last, packed, panel_floats, sums, true);
 }
 
 /* As pack_columns, of a matrix whose transpose is b (n, k), rows b_row apart. */

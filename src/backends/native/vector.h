@@ -5,6 +5,7 @@
 #ifndef LEATI_BACKENDS_NATIVE_VECTOR_H
 #define LEATI_BACKENDS_NATIVE_VECTOR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -104,6 +105,19 @@ LEATI_INLINE void v_store_narrow_part(uint16_t *to, vf x, int64_t count) {
     uint16_t lanes[LEATI_LANES];
     v_store_narrow(lanes, x);
     for (int64_t i = 0; i < count; i++) to[i] = lanes[i];
+}
+
+/* Numbers of an image that is bf16 or not. */
+LEATI_INLINE vf v_load_image(const void *image, int64_t at, int64_t count, const bool narrow) {
+    return narrow ? v_load_narrow_part((const uint16_t *)image + at, count)
+                  : v_load_part((const float *)image + at, count);
+}
+
+LEATI_INLINE void v_store_image(void *image, int64_t at, vf x, int64_t count, const bool narrow) {
+    if (narrow)
+        v_store_narrow_part((uint16_t *)image + at, x, count);
+    else
+        v_store_part((float *)image + at, x, count);
 }
 
 /* Per lane: mask ? a : b, where the mask is what a comparison gives. */

@@ -108,31 +108,55 @@ static int64_t pixel_of(const int64_t size[3], tile_window w, int64_t i, int64_t
 /* Images come from memory, and a tile's rows are not what a cache foresees: those of a tile that comes soon. */
 #define WINOGRAD_AHEAD 4 /* pixels */
 
+/* Where a pixel's numbers lie: those of none are zeros. */
+LEATI_INLINE const void *winograd_pixel(const leati_winograd *w, int64_t pixel, int64_t channels) {
+    size_t size = w->narrow ? sizeof(uint16_t) : sizeof(float);
+    return pixel < 0 ? (const void *)w->zeros
+                     : (const unsigned char *)w->image + (size_t)(pixel * channels) * size;
+}
+
+LEATI_INLINE void winograd_prefetch(const void *image, int64_t at, const bool narrow) {
+    __builtin_prefetch((const unsigned char *)image + (narrow ? 2 : 4) * at);
+}
+
 LEATI_INLINE float *part_of(const leati_winograd *w, int64_t tile, int64_t channel) {
     return w->parts + channel / w->group * w->by_group + (tile - w->first) * w->group + channel % w->group;
 }
 
+/* Calls name_tile for all tiles. */
+#define EACH_TILE(name)                                                                                      \
+    static void winograd_##name(const leati_winograd *w) {                                                   \
+        for (int64_t tile = w->first; tile < w->last; tile++)                                                \
+            if (w->size == 2 && w->narrow)                                                                   \
+                winograd_##name##_tile(w, tile, 2, true);                                                    \
+            else if (w->size == 2)                                                                           \
+                winograd_##name##_tile(w, tile, 2, false);                                                   \
+            else if (w->narrow)                                                                              \
+                winograd_##name##_tile(w, tile, 4, true);                                                    \
+            else                                                                                             \
+                winograd_##name##_tile(w, tile, 4, false);                                                   \
+    }
+
 /* B' d B of the tile's source pixels, a place more on each side than it has pixels. */
-LEATI_INLINE void winograd_source_tile(const leati_winograd *w, int64_t tile, const int size) {
+LEATI_INLINE void winograd_source_tile(const leati_winograd *w, int64_t tile, const int size,
+                                       const bool narrow) {
     const leati_geometry *g = w->g;
     const int side = size + 2;
     tile_window window = winograd_window(w, tile);
-    const float *at[6][6];
+    const void *at[6][6];
     int64_t by_place = w->by_place, ahead = WINOGRAD_AHEAD * g->channels;
     window.y -= g->pad_before[1];
     window.x -= g->pad_before[2];
     for (int i = 0; i < side; i++)
-        for (int j = 0; j < side; j++) {
-            int64_t pixel = pixel_of(g->in, window, i, j);
-            at[i][j] = pixel < 0 ? w->zeros : w->image + pixel * g->channels;
-        }
+        for (int j = 0; j < side; j++)
+            at[i][j] = winograd_pixel(w, pixel_of(g->in, window, i, j), g->channels);
     for (int64_t c = 0; c < g->channels; c += LEATI_LANES) {
         float *to = part_of(w, tile, c);
         vf d[6][6], x[6], t[6];
 #pragma GCC unroll 6
         for (int i = 0; i < side; i++) {
-            for (int j = 2; j < side; j++) __builtin_prefetch(at[i][j] + ahead + c);
-            for (int j = 0; j < side; j++) x[j] = v_load(at[i][j] + c);
+            for (int j = 2; j < side; j++) winograd_prefetch(at[i][j], ahead + c, narrow);
+            for (int j = 0; j < side; j++) x[j] = v_load_image(at[i][j], c, LEATI_LANES, narrow);
             source_line(size, d[i], x);
         }
 #pragma GCC unroll 6
@@ -144,33 +168,26 @@ LEATI_INLINE void winograd_source_tile(const leati_winograd *w, int64_t tile, co
     }
 }
 
-static void winograd_source(const leati_winograd *w) {
-    for (int64_t tile = w->first; tile < w->last; tile++)
-        if (w->size == 2)
-            winograd_source_tile(w, tile, 2);
-        else
-            winograd_source_tile(w, tile, 4);
-}
+EACH_TILE(source)
 
 /* A y A' of the tile's pixels of the destination's gradient. */
-LEATI_INLINE void winograd_diff_tile(const leati_winograd *w, int64_t tile, const int size) {
+LEATI_INLINE void winograd_diff_tile(const leati_winograd *w, int64_t tile, const int size,
+                                     const bool narrow) {
     const leati_geometry *g = w->g;
     const int side = size + 2;
     tile_window window = winograd_window(w, tile);
-    const float *at[4][4];
+    const void *at[4][4];
     int64_t by_place = w->by_place, ahead = WINOGRAD_AHEAD * g->filters;
     for (int i = 0; i < size; i++)
-        for (int j = 0; j < size; j++) {
-            int64_t pixel = pixel_of(g->out, window, i, j);
-            at[i][j] = pixel < 0 ? w->zeros : w->image + pixel * g->filters;
-        }
+        for (int j = 0; j < size; j++)
+            at[i][j] = winograd_pixel(w, pixel_of(g->out, window, i, j), g->filters);
     for (int64_t c = 0; c < g->filters; c += LEATI_LANES) {
         float *to = part_of(w, tile, c);
         vf d[4][6], x[4], t[6];
 #pragma GCC unroll 4
         for (int i = 0; i < size; i++) {
-            for (int j = 0; j < size; j++) __builtin_prefetch(at[i][j] + ahead + c);
-            for (int j = 0; j < size; j++) x[j] = v_load(at[i][j] + c);
+            for (int j = 0; j < size; j++) winograd_prefetch(at[i][j], ahead + c, narrow);
+            for (int j = 0; j < size; j++) x[j] = v_load_image(at[i][j], c, LEATI_LANES, narrow);
             diff_line(size, d[i], x);
         }
 #pragma GCC unroll 6
@@ -182,26 +199,22 @@ LEATI_INLINE void winograd_diff_tile(const leati_winograd *w, int64_t tile, cons
     }
 }
 
-static void winograd_diff(const leati_winograd *w) {
-    for (int64_t tile = w->first; tile < w->last; tile++)
-        if (w->size == 2)
-            winograd_diff_tile(w, tile, 2);
-        else
-            winograd_diff_tile(w, tile, 4);
-}
+EACH_TILE(diff)
+#undef EACH_TILE
 
-LEATI_INLINE void winograd_store(const leati_winograd *w, int64_t at, const int calls, vf x) {
-    if (w->addend) x += v_load(w->addend + at);
+LEATI_INLINE void winograd_store(const leati_winograd *w, int64_t at, const bool calls, const bool narrow,
+                                 vf x) {
+    if (w->addend) x += v_load_image(w->addend, at, LEATI_LANES, narrow);
     if (calls)
         x = function_of(w->f, x);
     else if (w->f)
         x = v_min(v_max(x, v_all(0)), v_all(w->f->b));
-    v_store(w->dst + at, x);
+    v_store_image(w->dst, at, x, LEATI_LANES, narrow);
 }
 
 /* A' m A, bias and what follows, into the tile's pixels: of some filters. */
 LEATI_INLINE void winograd_result_tile(const leati_winograd *w, int64_t tile, const int size,
-                                       const int calls) {
+                                       const bool calls, const bool narrow) {
     const leati_geometry *g = w->g;
     const int side = size + 2;
     tile_window window = winograd_window(w, tile);
@@ -222,30 +235,36 @@ LEATI_INLINE void winograd_result_tile(const leati_winograd *w, int64_t tile, co
             result_line(size, y, m[i]);
             for (int j = 0; j < size; j++) {
                 if (at[i][j] < 0) continue;
-                __builtin_prefetch(w->dst + at[i][j] + c + ahead, 1);
-                winograd_store(w, at[i][j] + c, calls, y[j] + bias);
+                __builtin_prefetch((unsigned char *)w->dst + (narrow ? 2 : 4) * (at[i][j] + c + ahead), 1);
+                winograd_store(w, at[i][j] + c, calls, narrow, y[j] + bias);
             }
         }
     }
 }
 
-#define RESULT(name, size, calls)                                                                            \
+#define RESULT(name, size, calls, narrow)                                                                    \
     static void winograd_result_##name(const leati_winograd *w, int64_t tile) {                              \
-        winograd_result_tile(w, tile, size, calls);                                                          \
+        winograd_result_tile(w, tile, size, calls, narrow);                                                  \
     }
-RESULT(2, 2, 0)
-RESULT(2_any, 2, 1)
-RESULT(4, 4, 0)
-RESULT(4_any, 4, 1)
+RESULT(2, 2, false, false)
+RESULT(2_narrow, 2, false, true)
+RESULT(2_any, 2, true, false)
+RESULT(2_any_narrow, 2, true, true)
+RESULT(4, 4, false, false)
+RESULT(4_narrow, 4, false, true)
+RESULT(4_any, 4, true, false)
+RESULT(4_any_narrow, 4, true, true)
 #undef RESULT
 
 static void winograd_result(const leati_winograd *w) {
+    static void (*const results[2][2][2])(const leati_winograd *,
+                                          int64_t) = {{{winograd_result_2, winograd_result_2_narrow},
+                                                       {winograd_result_2_any, winograd_result_2_any_narrow}},
+                                                      {{winograd_result_4, winograd_result_4_narrow},
+                                                       {winograd_result_4_any,
+                                                        winograd_result_4_any_narrow}}};
     bool calls = w->f && !is_clip(w->f);
-    for (int64_t tile = w->first; tile < w->last; tile++)
-        if (w->size == 2)
-            (calls ? winograd_result_2_any : winograd_result_2)(w, tile);
-        else
-            (calls ? winograd_result_4_any : winograd_result_4)(w, tile);
+    for (int64_t tile = w->first; tile < w->last; tile++) results[w->size == 4][calls][w->narrow](w, tile);
 }
 
 /* G g G' of weights (9, depth, columns): rows first to last - 1 of the depth, into panels (place, columns / panel, depth,
