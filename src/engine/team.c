@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks are claimed one by one from a word that holds a round's number and how many tasks of it are left.  What the round
- * is about changes only while none is left, so that a claim that succeeds has read the right thing.  Layer: engine. */
+/* Tasks are claimed one by one from a word that holds a round's number and which tasks of it are left: the caller takes the
+ * first, helpers the last, so that who wrote something is likely to read it in a later round.  What the round is about
+ * changes only while none is left, so that a claim that succeeds has read the right thing.  Layer: engine. */
 #define _GNU_SOURCE /* PR_SET_NAME, sched_getcpu */
 #include "engine/team.h"
 
@@ -26,6 +27,8 @@
  * difference between two parts.  Then a core is left to who needs it. */
 enum { REST_NS = 2 * LEATI_WAKE_UP_NS, WAIT_NS = 2 * LEATI_WAKE_UP_NS, PAUSES = 32, LINE = 64 };
 enum { MOVE_NS = 1000000 }; /* no helper moves more often */
+enum { TASK_BITS = 20 };
+#define ROUND_TASKS ((INT64_C(1) << TASK_BITS) - 1) /* at most */
 
 typedef struct helper {
     leati_team *team;
@@ -38,12 +41,12 @@ typedef struct helper {
 struct leati_team {
     /* Written by the caller. */
     alignas(LINE) _Atomic uint64_t
-        ticket; /* the round in the upper half, tasks that nobody has claimed in the lower */
+        ticket; /* the round, then the first task that nobody has claimed, then the one behind the last */
     _Atomic(leati_team_work) work;
     void *_Atomic of;
-    _Atomic uint32_t tasks;
-    atomic_int threads; /* that may take part */
-    atomic_int core;    /* the caller's */
+    _Atomic int64_t begin; /* the number of the round's first task */
+    atomic_int threads;    /* that may take part */
+    atomic_int core;       /* the caller's */
     /* Written by helpers. */
     alignas(LINE) leati_futex finished; /* tasks of this round, by helpers */
     atomic_bool awaited;                /* the caller sleeps on it */
@@ -58,11 +61,15 @@ struct leati_team {
 };
 
 static uint32_t round_of(uint64_t ticket) {
-    return (uint32_t)(ticket >> 32);
+    return (uint32_t)(ticket >> 2 * TASK_BITS);
 }
 
-static uint32_t left_of(uint64_t ticket) {
-    return (uint32_t)ticket;
+static uint32_t first_of(uint64_t ticket) {
+    return (uint32_t)(ticket >> TASK_BITS & ROUND_TASKS);
+}
+
+static uint32_t end_of(uint64_t ticket) {
+    return (uint32_t)(ticket & ROUND_TASKS);
 }
 
 /* Does tasks until none is left to claim; returns how many. */
@@ -71,15 +78,17 @@ static uint32_t work(leati_team *team, int member, uint32_t *round) {
     uint64_t ticket = atomic_load_explicit(&team->ticket, memory_order_acquire);
     for (;;) {
         *round = round_of(ticket);
-        if (left_of(ticket) == 0) return done;
+        uint32_t first = first_of(ticket), end = end_of(ticket);
+        if (first == end) return done;
         leati_team_work does = atomic_load_explicit(&team->work, memory_order_relaxed);
         void *of = atomic_load_explicit(&team->of, memory_order_relaxed);
-        uint32_t tasks = atomic_load_explicit(&team->tasks, memory_order_relaxed);
+        int64_t begin = atomic_load_explicit(&team->begin, memory_order_relaxed);
         if (member >= atomic_load_explicit(&team->threads, memory_order_relaxed)) return done;
-        if (!atomic_compare_exchange_weak_explicit(&team->ticket, &ticket, ticket - 1, memory_order_acq_rel,
+        uint64_t claimed = member == 0 ? ticket + (UINT64_C(1) << TASK_BITS) : ticket - 1;
+        if (!atomic_compare_exchange_weak_explicit(&team->ticket, &ticket, claimed, memory_order_acq_rel,
                                                    memory_order_acquire))
             continue;
-        does(of, tasks - left_of(ticket), member);
+        does(of, begin + (member == 0 ? first : end - 1), member);
         ++done;
         if (member > 0) {
             atomic_fetch_add(&team->finished, 1);
@@ -175,24 +184,30 @@ static bool is_alone(const leati_team *team, int threads, int64_t tasks) {
     return !team || threads < 2 || tasks < 2 || team->size < 2;
 }
 
+static void share_round(leati_team *team, int threads, int64_t begin, uint32_t tasks, leati_team_work does,
+                        void *of) {
+    uint64_t ticket = atomic_load_explicit(&team->ticket, memory_order_relaxed);
+    uint32_t round;
+    atomic_store_explicit(&team->work, does, memory_order_relaxed);
+    atomic_store_explicit(&team->of, of, memory_order_relaxed);
+    atomic_store_explicit(&team->begin, begin, memory_order_relaxed);
+    atomic_store_explicit(&team->threads, threads, memory_order_relaxed);
+    atomic_store_explicit(&team->core, sched_getcpu(), memory_order_relaxed);
+    atomic_store_explicit(&team->finished, 0, memory_order_relaxed);
+    atomic_store(&team->ticket, (uint64_t)(round_of(ticket) + 1) << 2 * TASK_BITS | tasks);
+    if (atomic_load(&team->asleep) && atomic_exchange(&team->asleep, false)) ring(team);
+    uint32_t own = work(team, 0, &round);
+    if (own < tasks) await(team, tasks - own);
+}
+
 void leati_team_share(leati_team *team, int threads, int64_t tasks, leati_team_work does, void *of) {
     if (team && threads > team->most) threads = team->most;
     if (is_alone(team, threads, tasks)) {
         for (int64_t i = 0; i < tasks; i++) does(of, i, 0);
         return;
     }
-    uint64_t ticket = atomic_load_explicit(&team->ticket, memory_order_relaxed);
-    uint32_t round;
-    atomic_store_explicit(&team->work, does, memory_order_relaxed);
-    atomic_store_explicit(&team->of, of, memory_order_relaxed);
-    atomic_store_explicit(&team->tasks, (uint32_t)tasks, memory_order_relaxed);
-    atomic_store_explicit(&team->threads, threads, memory_order_relaxed);
-    atomic_store_explicit(&team->core, sched_getcpu(), memory_order_relaxed);
-    atomic_store_explicit(&team->finished, 0, memory_order_relaxed);
-    atomic_store(&team->ticket, (uint64_t)(round_of(ticket) + 1) << 32 | (uint64_t)tasks);
-    if (atomic_load(&team->asleep) && atomic_exchange(&team->asleep, false)) ring(team);
-    uint32_t own = work(team, 0, &round);
-    if (own < tasks) await(team, (uint32_t)tasks - own);
+    for (int64_t left, begin = 0; (left = tasks - begin) > 0; begin += ROUND_TASKS)
+        share_round(team, threads, begin, (uint32_t)(left < ROUND_TASKS ? left : ROUND_TASKS), does, of);
 }
 
 /* ---- Making ---- */

@@ -24,8 +24,8 @@ void leati_team_limit(leati_team *team, int threads);
 /* Task `task`, by thread `member`: 0 is the caller; no two that work at once have the same. */
 typedef void (*leati_team_work)(void *of, int64_t task, int member);
 
-/* Calls work(of, i, ...) once for each i of [0, tasks), tasks < 2^32, on at most `threads` threads; returns when all have
- * been done.  Without a team (NULL) on the caller's. */
+/* Calls work(of, i, ...) once for each i of [0, tasks) on at most `threads` threads; returns when all have been done.  The
+ * caller begins with the first task, others with the last.  Without a team (NULL) all is done on the caller's. */
 void leati_team_share(leati_team *team, int threads, int64_t tasks, leati_team_work work, void *of);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MATMUL of any sizes: c (m, n) = op(a) (m, k) op(b) (k, n) + bias + addend, through a function.  Tiles of rows times packed
  * panels of b (product.h).  Weights are packed as a whole, for as long as they last.  What is large, or surely no weights,
- * each task packs by itself: its own columns, some of the depth at a time.  Sums do not depend on threads.
+ * each task packs by itself: its own columns, some of the depth at a time.  A gradient by weights is a sum over samples, and
+ * each thread takes some of these, which it may have made itself and so finds in its cache; it is computed turned where it
+ * has few columns.  Depth is added up in chunks, one after the other whoever made them: sums do not depend on threads.
  * Layer: backends/native. */
 #include <stdio.h>
 #include <string.h>
@@ -16,25 +18,29 @@ enum {
     DEPTH = 256 /* of a panel in the first, of a's columns copied together */
 };
 #define WHOLE  33554432 /* bytes of b that are packed as a whole */
+#define APART  1048576  /* floats at most of sums over chunks that wait to be added up */
 #define SHARED 1e6      /* operations from which a second thread pays */
 #define LARGE  3e7      /* from which there are more tasks than threads: one may be held up */
 
 typedef struct dense_state {
     const leati_native_isa *isa;
     int64_t m, n, k;
-    bool ta, tb, has_f;
+    bool ta, tb, has_f, turned /* c' is computed, as b' a; what is said of a, b, c holds of that */;
     bool
         whole; /* b is packed as a whole: a transposed a is a gradient by weights, whose b is of the samples */
     leati_eltwise f;
     int threads, bias, addend, dst; /* arguments; -1: absent */
-    int64_t blocks, parts;          /* of rows, of columns: a task is one of each */
+    int64_t chunks;                 /* of the depth */
+    int64_t spans, blocks, parts;   /* of chunks, of rows, of columns: a task is one of each */
     int64_t left, right;            /* floats that each thread packs of a and of b */
 } dense_state;
 
 typedef struct dense_run {
     const dense_state *s;
     const float *a, *b, *bias, *addend;
-    float *c, *packed /* b, where s->whole */, *buffers;
+    float *c, *packed /* b, where s->whole */,
+        *apart /* sums over the chunks that are not of the first span */;
+    float *buffers, *dst;
     bool pack; /* a task packs its own columns of it */
 } dense_run;
 
@@ -48,7 +54,7 @@ static int64_t panels_of(const dense_state *s) {
 }
 
 static dense_area area_of(const dense_state *s, int64_t task) {
-    int64_t block = task / s->parts, part = task % s->parts, panels = panels_of(s);
+    int64_t block = task / s->parts % s->blocks, part = task % s->parts, panels = panels_of(s);
     dense_area area = {.row = s->m * block / s->blocks, .column = panels * part / s->parts * s->isa->panel};
     int64_t to = panels * (part + 1) / s->parts * s->isa->panel;
     area.rows = s->m * (block + 1) / s->blocks - area.row;
@@ -75,14 +81,19 @@ static void pack_panel(void *of, int64_t task, int member) {
     pack_depth(r, column, s->n - column < panel ? s->n - column : panel, 0, s->k, r->packed + column * s->k);
 }
 
-/* Adds what the depth from k to `to` gives to an area; b: its panels from k on. */
-static void add_depth(const dense_run *r, dense_area area, int64_t k, int64_t to, const float *b,
-                      int64_t b_panel, float *buffer) {
+static int64_t first_chunk(const dense_state *s, int64_t span) {
+    return s->chunks * span / s->spans;
+}
+
+/* Adds what a chunk gives to an area, or puts it apart; b: its panels from the chunk on. */
+static void add_chunk(const dense_run *r, dense_area area, int64_t chunk, const float *b, int64_t b_panel,
+                      float *buffer) {
     const dense_state *s = r->s;
+    int64_t k = s->k * chunk / s->chunks, to = s->k * (chunk + 1) / s->chunks;
     leati_product p = {.b = b, .b_panel = b_panel, .depth = to - k, .columns = area.columns};
-    int64_t at = area.row * s->n + area.column;
+    int64_t at = area.row * s->n + area.column, before = chunk - first_chunk(s, 1);
     p.rows = area.rows;
-    p.c = r->c + at;
+    p.c = (before < 0 ? r->c : r->apart + before * s->m * s->n) + at;
     p.c_row = p.from_row = s->n;
     if (s->ta) {
         for (int64_t i = 0; i < p.depth; i++)
@@ -95,11 +106,11 @@ static void add_depth(const dense_run *r, dense_area area, int64_t k, int64_t to
         p.a_row = s->k;
         p.a_depth = 1;
     }
-    if (k > 0)
-        p.from = p.c;
-    else
+    if (chunk == 0)
         p.from = r->addend ? r->addend + at : NULL;
-    p.bias = r->bias && k == 0 ? r->bias + area.column : NULL;
+    else if (before < 0)
+        p.from = p.c;
+    p.bias = r->bias && chunk == 0 ? r->bias + area.column : NULL;
     p.f = s->has_f && to == s->k ? &s->f : NULL;
     s->isa->product(&p);
 }
@@ -117,15 +128,34 @@ static void compute(void *of, int64_t task, int member) {
     const dense_state *s = r->s;
     dense_area area = area_of(s, task);
     float *left = r->buffers + (s->left + s->right) * member, *right = left + s->left;
-    int64_t chunks = leati_ceil_div(s->k, DEPTH), groups = leati_ceil_div(area.rows, ROWS),
-            panel = s->isa->panel;
+    int64_t span = task / s->parts / s->blocks, first = first_chunk(s, span),
+            chunks = first_chunk(s, span + 1) - first;
+    int64_t groups = leati_ceil_div(area.rows, ROWS), panel = s->isa->panel;
     if (r->pack) pack_depth(r, area.column, area.columns, 0, s->k, r->packed + area.column * s->k);
     for (int64_t i = 0; i < chunks * groups; i++) {
-        int64_t chunk = s->whole ? i % chunks : i / groups, group = s->whole ? i / chunks : i % groups;
-        int64_t k = s->k * chunk / chunks, to = s->k * (chunk + 1) / chunks;
+        int64_t chunk = first + (s->whole ? i % chunks : i / groups),
+                group = s->whole ? i / chunks : i % groups;
+        int64_t k = s->k * chunk / s->chunks, to = s->k * (chunk + 1) / s->chunks;
         const float *b = s->whole ? r->packed + area.column * s->k + k * panel : right;
         if (!s->whole && group == 0) pack_depth(r, area.column, area.columns, k, to, right);
-        add_depth(r, rows_of(area, group, groups), k, to, b, (s->whole ? s->k : to - k) * panel, left);
+        add_chunk(r, rows_of(area, group, groups), chunk, b, (s->whole ? s->k : to - k) * panel, left);
+    }
+}
+
+/* Rows of what has been turned, or stretches of what has not, `threads` of them. */
+static void finish(void *of, int64_t task, int member) {
+    const dense_run *r = of;
+    const dense_state *s = r->s;
+    int64_t rows = s->turned ? s->m : 1, count = s->m * s->n / rows;
+    int64_t first = count * task / s->threads, last = count * (task + 1) / s->threads;
+    (void)member;
+    for (int64_t i = 0; i < rows; i++) {
+        float *c = r->c + i * count;
+        for (int64_t chunk = 0; chunk < s->chunks - first_chunk(s, 1); chunk++) {
+            const float *apart = r->apart + (chunk * rows + i) * count;
+            for (int64_t j = first; j < last; j++) c[j] += apart[j];
+        }
+        for (int64_t j = first; s->turned && j < last; j++) r->dst[j * rows + i] = c[j];
     }
 }
 
@@ -133,26 +163,40 @@ static leat_status run_dense(const leati_kernel *kernel, void *const *args, cons
                              leat_error *err) {
     const dense_state *s = kernel->state;
     dense_run r = {.s = s,
-                   .a = args[0],
-                   .b = args[1],
+                   .a = args[s->turned],
+                   .b = args[!s->turned],
                    .bias = s->bias >= 0 ? args[s->bias] : NULL,
                    .addend = s->addend >= 0 ? args[s->addend] : NULL,
-                   .c = args[s->dst],
+                   .dst = args[s->dst],
                    .buffers = run->scratch};
     (void)err;
-    r.packed = run->pack ? run->pack : r.buffers + (s->left + s->right) * s->threads;
+    float *behind = r.buffers + (s->left + s->right) * s->threads;
+    r.packed = run->pack ? run->pack : behind;
+    r.c = s->turned ? behind : r.dst;
+    r.apart = s->turned ? behind + s->m * s->n : behind;
     bool packs = s->whole && !(run->pack && run->packed);
     r.pack = packs && s->blocks == 1;
     if (packs && !r.pack) leati_team_share(run->team, s->threads, panels_of(s), pack_panel, &r);
-    leati_team_share(run->team, s->threads, s->blocks * s->parts, compute, &r);
+    leati_team_share(run->team, s->threads, s->spans * s->blocks * s->parts, compute, &r);
+    if (s->spans > 1 || s->turned) leati_team_share(run->team, s->threads, s->threads, finish, &r);
     return LEAT_OK;
+}
+
+/* A gradient by weights has as many spans as threads, if it can; others one. */
+static void split_depth(dense_state *s) {
+    s->chunks = leati_ceil_div(s->k, DEPTH);
+    s->spans = s->ta && !s->has_f ? s->threads : 1;
+    if (s->spans > s->chunks) s->spans = s->chunks;
+    if ((s->chunks - first_chunk(s, 1)) * s->m * s->n > APART) s->spans = 1;
 }
 
 /* Columns, so that nothing is packed twice; rows, where there are many more. */
 static void share(dense_state *s, const leati_task *task) {
     double operations = 2 * (double)s->m * (double)s->n * (double)s->k;
     s->threads = operations < SHARED && !task->measured ? 1 : task->threads;
-    int64_t wanted = s->threads == 1 ? 1 : operations < LARGE ? s->threads : 2 * s->threads;
+    split_depth(s);
+    int64_t wanted = leati_ceil_div(s->threads, s->spans);
+    if (operations >= LARGE && s->spans == 1 && s->threads > 1) wanted *= 2;
     int64_t panels = panels_of(s), most = leati_ceil_div(s->m, s->isa->rows);
     s->parts = s->m > 2 * s->n ? 1 : wanted < panels ? wanted : panels;
     s->blocks = leati_ceil_div(wanted, s->parts);
@@ -160,8 +204,8 @@ static void share(dense_state *s, const leati_task *task) {
 }
 
 static leat_status prepare(dense_state *s, const leati_task *task, leati_kernel *kernel) {
-    int64_t panel = s->isa->panel, depth = s->k < DEPTH ? s->k : DEPTH;
     share(s, task);
+    int64_t panel = s->isa->panel, depth = leati_ceil_div(s->k, s->chunks);
     size_t bytes = (size_t)(s->k * panels_of(s) * panel) * sizeof(float);
     s->whole = !s->ta && bytes <= WHOLE;
     s->left = s->ta ? depth * ROWS : 0;
@@ -175,11 +219,23 @@ static leat_status prepare(dense_state *s, const leati_task *task, leati_kernel 
         s->right = depth * leati_ceil_div(panels_of(s), s->parts) * panel;
     }
     kernel->scratch_bytes = (size_t)((s->left + s->right) * s->threads) * sizeof(float) + kernel->pack_bytes;
+    kernel->scratch_bytes +=
+        (size_t)((s->chunks - first_chunk(s, 1) + s->turned) * s->m * s->n) * sizeof(float);
     kernel->state = s;
     kernel->destroy = leati_free;
     kernel->run = run_dense;
     snprintf(kernel->implementation, sizeof kernel->implementation, "native dense %s", s->isa->name);
     return LEAT_OK;
+}
+
+/* Few columns leave most of a panel unused, few rows nothing of a tile. */
+static void turn(dense_state *s) {
+    int64_t rows = s->m;
+    if (!s->ta || s->tb || s->has_f || s->bias >= 0 || s->addend >= 0) return;
+    if (2 * s->n > s->isa->panel || s->m < s->isa->panel) return;
+    s->turned = true;
+    s->m = s->n;
+    s->n = rows;
 }
 
 leat_status leati_native_dense(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
@@ -202,5 +258,6 @@ leat_status leati_native_dense(const leati_task *task, leati_kernel *kernel, cha
     s->k = a->shape[!s->ta];
     s->bias = own > 2 && task->inputs[2].rank >= 0 ? 2 : -1;
     s->addend = task->attrs->post.kinds & LEATI_POST_ADD ? own + LEATI_POST_ADDEND : -1;
+    turn(s);
     return prepare(s, task, kernel);
 }

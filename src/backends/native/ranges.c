@@ -14,8 +14,9 @@
 #include "base/rng.h"
 #include "tensor/bfloat16.h"
 
-#define THREAD_BYTES 1048576 /* that each thread must have to move, 25 us or more */
-#define POOL_TAPS    128
+#define THREAD_BYTES                                                                                         \
+    131072 /* that each thread must have to move; less would come out of another core's cache anyway */
+#define POOL_TAPS 128
 
 #define PIECE 2048 /* elements: what is f32 of them stays in the first cache */
 
