@@ -68,6 +68,15 @@ static leat_status load(cli_session *session, const char *path, leat_error *err)
     return status;
 }
 
+static void show_measuring(void *user, double share) {
+    cli_session *session = user;
+    if (share <= 0) cli_progress_begin(&session->measuring);
+    if (share < 1)
+        cli_progress_draw(&session->measuring, share, "measuring");
+    else
+        cli_progress_end(&session->measuring);
+}
+
 int cli_load(cli_session *session, const char *path) {
     const char *const *text = session->arguments->text;
     leat_error err = {0};
@@ -79,6 +88,8 @@ int cli_load(cli_session *session, const char *path) {
         leat_model_set_tuning(session->model, text[CLI_NO_TUNE] ? LEAT_TUNE_OFF
                                               : text[CLI_TUNE]  ? LEAT_TUNE_MEASURE
                                                                 : LEAT_TUNE_KNOWN);
+        if (cli_number(session->arguments, CLI_VERBOSE, 1) == 1)
+            leat_model_watch_measuring(session->model, show_measuring, session);
     }
     if (status == LEAT_OK && text[CLI_DTYPE_POLICY])
         status = leat_model_set_dtype_policy(session->model, text[CLI_DTYPE_POLICY], &err);

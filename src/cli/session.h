@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "cli/progress.h"
 #include "cli/table.h"
 #include "leat/error.h"
 #include "leat/feed.h"
@@ -20,6 +21,7 @@ typedef struct cli_session {
     leat_feed *feed; /* of a command that takes batches itself */
     leat_sequence data;
     leat_sequence validation;
+    cli_progress measuring; /* kernels, or ops */
 } cli_session;
 
 /* Loads the model.  Like all below: says what went wrong and returns an exit code. */

@@ -115,11 +115,18 @@ static leat_status choose(leati_plan *plan, int32_t n, leat_error *err) {
     return work->kernel.run ? LEAT_OK : refused_by_all(plan, n, err);
 }
 
+/* Measuring may take seconds. */
+static void tell(const leati_plan *plan, double share) {
+    const leati_plan_options *o = &plan->options;
+    if (o->watch && o->measures && !o->deterministic) o->watch(o->watcher, share);
+}
+
 static leat_status choose_where(leati_plan *plan, bool rest, leat_error *err) {
     for (int32_t n = 0; n < plan->node_count; ++n) {
         const leati_node *node = leati_plan_node(plan, n);
         bool late = node->op == LEATI_OP_STORE || (leati_op_row_of(node->op)->flags & LEATI_OP_VIEW);
         if (!plan->work[n].needed || plan->work[n].virtual || late != rest) continue;
+        if (!rest) tell(plan, (n + 1.0) / (plan->node_count + 1.0));
         leat_status status = choose(plan, n, err);
         if (status != LEAT_OK && node->label) return leati_prefix(status, err, "'%s'", node->label);
         LEATI_TRY(status);
@@ -128,7 +135,9 @@ static leat_status choose_where(leati_plan *plan, bool rest, leat_error *err) {
 }
 
 leat_status leati_plan_choose(leati_plan *plan, leat_error *err) {
+    tell(plan, 0);
     leat_status status = choose_where(plan, false, err);
+    tell(plan, 1);
     if (plan->options.arena->choices) leati_choices_save(plan->options.arena->choices);
     return status;
 }

@@ -35,7 +35,9 @@ typedef struct leati_plan_options {
     bool deterministic;                   /* the same bytes for any number of threads */
     bool recalls;                         /* heavy ops have the kernels that were fastest once (tune.c) */
     bool measures;                        /* with recalls: finds out which, where that is not known */
-    void *slabs[LEATI_SLAB_COUNT];        /* base addresses, 64-byte aligned; see leati_plan_adopt */
+    void (*watch)(void *watcher, double share); /* measuring is so far, from 0 to 1; NULL: nobody asks */
+    void *watcher;
+    void *slabs[LEATI_SLAB_COUNT]; /* base addresses, 64-byte aligned; see leati_plan_adopt */
 } leati_plan_options;
 
 /* Compiles a graph; takes it over whether it succeeds or fails (and sets *graph to NULL).

@@ -82,10 +82,12 @@ struct leat_model {
     int32_t input_count, output_count;
     leati_source *inputs, *outputs;
     bool trainable;
-    bool gradient_checkpointing; /* leat_model_set_gradient_checkpointing */
-    bool deterministic;          /* leat_model_set_deterministic */
-    bool unfolded;               /* leat_model_set_folding: off */
-    int tuning;                  /* leat_model_set_tuning */
+    bool gradient_checkpointing;                /* leat_model_set_gradient_checkpointing */
+    bool deterministic;                         /* leat_model_set_deterministic */
+    bool unfolded;                              /* leat_model_set_folding: off */
+    int tuning;                                 /* leat_model_set_tuning */
+    void (*watch)(void *watcher, double share); /* leat_model_watch_measuring; NULL: nobody does */
+    void *watcher;
     leati_weights weights;
     leati_compiled compiled;
     uint64_t seed;

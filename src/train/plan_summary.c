@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* leat_model_plan_summary: a plan for made-up data, compiled as for real data, and measured where that is asked for.
  * Layer: train. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,10 +150,12 @@ static void take_medians(leati_plan_view *view, const int64_t *times, int runs) 
 static leat_status run_often(leati_plan_view *view, leat_model *model, leati_trainer *trainer,
                              const void *const *data, const keepsake *kept, int64_t *times, leat_error *err) {
     int runs = 0;
-    int64_t start = 0;
+    int64_t start = leati_now_ns();
     for (int r = -1; r < MOST_RUNS; ++r) { /* the first one does not count */
         if (r == 0) start = leati_now_ns();
-        if (r >= LEAST_RUNS && leati_now_ns() - start > RUN_NS) break;
+        double share = fmin((double)r / LEAST_RUNS, (double)(leati_now_ns() - start) / (double)RUN_NS);
+        if (share >= 1) break;
+        if (model->watch) model->watch(model->watcher, fmax(share, 0));
         LEATI_TRY(leati_trainer_run_timed(trainer, view->step, data,
                                           times + (int64_t)(r < 0 ? 0 : r) * view->count, err));
         put_back(kept, model);
@@ -172,6 +175,7 @@ static leat_status measure(leati_plan_view *view, leat_model *model, leati_train
         times && view->step_ns ? LEAT_OK : leati_fail_memory(err, cells * sizeof *times, "times");
     if (status == LEAT_OK) status = keep(&kept, model, view->options.train, err);
     if (status == LEAT_OK) status = run_often(view, model, trainer, data, &kept, times, err);
+    if (model->watch) model->watch(model->watcher, 1);
     keepsake_fini(&kept);
     leati_free(times);
     return status;

@@ -10,6 +10,7 @@
 #include "nn/carry.h"
 #include "nn/program.h"
 #include "train/publication.h"
+#include "train/trainer.h"
 
 struct leat_predictor {
     const leat_model *model;
@@ -81,13 +82,7 @@ static leat_status describe_inputs(leat_predictor *p, const leat_predictor_optio
 
 static leat_status compile(leat_predictor *p, const leat_predictor_options *options, leat_error *err) {
     bool sequence[LEATI_PROGRAM_MAX_OUTPUTS] = {0};
-    leati_plan_options plan = {.threads = options->threads,
-                               .backends = leati_backends,
-                               .arena = p->arena,
-                               .recalls = p->model->tuning >= LEAT_TUNE_KNOWN,
-                               .measures = p->model->tuning == LEAT_TUNE_MEASURE,
-                               .unfolded = p->model->unfolded,
-                               .deterministic = p->model->deterministic};
+    leati_plan_options plan = leati_plan_options_of(p->model, options->threads, p->arena);
     LEATI_TRY(describe_inputs(p, options, sequence, err));
     LEATI_TRY(leati_program_build_carrying(p->model, &p->spec, &p->carry, sequence, &p->program, err));
     p->states = leati_calloc_aligned(2 * p->carry.bytes);

@@ -119,6 +119,11 @@ void leat_model_set_tuning(leat_model *model, leat_tuning tuning) {
     ++model->version;
 }
 
+void leat_model_watch_measuring(leat_model *model, leat_watch watch, void *user) {
+    model->watch = watch;
+    model->watcher = user;
+}
+
 static bool serves(const leati_compiled_step *step, const leati_program_spec *spec, int threads,
                    uint64_t version) {
     return step->threads == threads && step->version == version &&
@@ -135,14 +140,20 @@ static void explain(const leati_compiled_step *step) {
     leati_text_fini(&text);
 }
 
+leati_plan_options leati_plan_options_of(const leat_model *model, int threads, leati_arena *arena) {
+    return (leati_plan_options){.threads = threads,
+                                .backends = leati_backends,
+                                .arena = arena,
+                                .recalls = model->tuning >= LEAT_TUNE_KNOWN,
+                                .measures = model->tuning == LEAT_TUNE_MEASURE,
+                                .watch = model->watch,
+                                .watcher = model->watcher,
+                                .unfolded = model->unfolded,
+                                .deterministic = model->deterministic};
+}
+
 static leat_status compile(leati_trainer *trainer, leati_compiled_step *step, leat_error *err) {
-    leati_plan_options options = {.threads = step->threads,
-                                  .backends = leati_backends,
-                                  .arena = trainer->arena,
-                                  .recalls = trainer->model->tuning >= LEAT_TUNE_KNOWN,
-                                  .measures = trainer->model->tuning == LEAT_TUNE_MEASURE,
-                                  .unfolded = trainer->model->unfolded,
-                                  .deterministic = trainer->model->deterministic};
+    leati_plan_options options = leati_plan_options_of(trainer->model, step->threads, trainer->arena);
     memcpy(options.slabs, trainer->model->weights.slab, sizeof options.slabs);
     LEATI_TRY(leati_program_build(trainer->model, &step->spec, &step->program, err));
     LEATI_TRY(leati_plan_create(&step->plan, &step->program.graph, &options, err));

@@ -27,6 +27,9 @@ leat_status leati_trainer_of(leat_model *model, leati_trainer **out, leat_error 
 leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec *spec, int threads,
                                const leati_compiled_step **out, leat_error *err);
 
+/* How the model wants its plans: without slabs. */
+leati_plan_options leati_plan_options_of(const leat_model *model, int threads, leati_arena *arena);
+
 /* Runs it on bound data.  In train mode it writes the optimizer's scalars first and counts the iteration after. */
 leat_status leati_trainer_run(leati_trainer *trainer, const leati_compiled_step *step,
                               const void *const *pointers, uint64_t seed, leat_error *err);

@@ -26,13 +26,24 @@ static float pixels[BATCH * PIXELS], targets[BATCH * CLASSES];
 typedef struct results {
     float batch[BATCH * CLASSES], one[CLASSES];
     bool measured;
+    double share; /* told last */
+    int begun, ended;
 } results;
+
+static void watch(void *user, double share) {
+    results *r = user;
+    assert_true(share == 0 || (share >= r->share && share <= 1));
+    r->begun += share == 0;
+    r->ended += share == 1;
+    r->share = share;
+}
 
 /* Some steps, then a prediction of the batch and of one sample. */
 static void compute(leat_tuning tuning, bool deterministic, results *out) {
     leat_model *model = NULL;
     leat_error err = {0};
     char *plan = NULL;
+    *out = (results){0};
     leat_compile_options options = leat_compile_options_default();
     options.optimizer = "SGD(learning_rate=0.01)";
     options.loss = "mse";
@@ -42,6 +53,7 @@ static void compute(leat_tuning tuning, bool deterministic, results *out) {
     leat_model_set_threads(model, 2);
     leat_model_set_deterministic(model, deterministic);
     leat_model_set_tuning(model, tuning);
+    leat_model_watch_measuring(model, watch, out);
     leat_array input = {.tensor =
                             leat_tensor_view(LEAT_F32, 4, (int64_t[]){BATCH, SIDE, SIDE, CHANNELS}, pixels)};
     leat_array target = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){BATCH, CLASSES}, targets)};
@@ -77,6 +89,9 @@ static void results_are_the_same_but_for_rounding(void **state) {
     compute(LEAT_TUNE_OFF, false, &rules);
     compute(LEAT_TUNE_MEASURE, false, &tuned);
     assert_false(rules.measured);
+    assert_int_equal(rules.begun, 0);
+    assert_int_equal(tuned.begun, 4); /* for a step, a batch, the predictor, the summary */
+    assert_int_equal(tuned.ended, 4);
 #ifdef LEAT_WITH_ONEDNN
     assert_true(tuned.measured); /* otherwise nobody else serves it */
 #endif
@@ -100,6 +115,7 @@ static void deterministic_models_are_not_tuned(void **state) {
     compute(LEAT_TUNE_OFF, true, &rules);
     compute(LEAT_TUNE_MEASURE, true, &tuned);
     assert_false(tuned.measured);
+    assert_int_equal(tuned.begun, 0);
     assert_memory_equal(rules.batch, tuned.batch, sizeof rules.batch);
     assert_memory_equal(rules.one, tuned.one, sizeof rules.one);
 }
