@@ -107,9 +107,9 @@ static bool recall(const leati_backend *const *backends, const leati_task *task,
 
 /* ---- Candidates ---- */
 
-/* Whether it is the rules' choice once more. */
+/* Whether it is surely the rules' choice once more: how many threads those leave out of little work is each kernel's affair. */
 static bool is_known(const race *r, const leati_kernel *kernel, int threads, double operations) {
-    return threads == leati_worthwhile_threads(&r->task, operations) &&
+    return threads == r->task.threads && (threads == 1 || operations >= LEATI_THREAD_OPERATIONS) &&
            strcmp(kernel->implementation, r->trials[0].kernel.implementation) == 0;
 }
 

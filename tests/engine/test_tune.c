@@ -18,7 +18,8 @@
 
 enum { WIDE = 64, MOST_LINES = 2000, TEXT = 1 << 20 };
 
-static int runs; /* of all kernels */
+static int runs;          /* of all kernels */
+static unsigned asked_of; /* bit t: the slow one ran, for t threads */
 static char folder[] = "/tmp/leat-tune-XXXXXX", path[64];
 static char text[TEXT];
 
@@ -27,31 +28,33 @@ static char text[TEXT];
 /* Nothing is computed: what is fast takes microseconds, so that a busy machine changes nothing. */
 static leat_status run_product(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                leat_error *err) {
-    const bool *dawdles = kernel->state;
+    const int *slow = kernel->state;
     (void)args, (void)run, (void)err;
     ++runs;
-    if (*dawdles) nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    if (*slow) nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    if (*slow) asked_of |= 1u << *slow;
     return LEAT_OK;
 }
 
-static leat_status prepare(leati_kernel *kernel, bool dawdles, leat_error *err) {
-    bool *state = leati_memdup(&dawdles, sizeof dawdles);
+/* slow: its threads; 0: it is fast. */
+static leat_status prepare(leati_kernel *kernel, int slow, leat_error *err) {
+    int *state = leati_memdup(&slow, sizeof slow);
     if (!state) return leat_error_set(err, LEAT_ENOMEM, "no memory for a product");
     kernel->state = state;
     kernel->destroy = leati_free;
     kernel->run = run_product;
-    snprintf(kernel->implementation, sizeof kernel->implementation, dawdles ? "own slow" : "own fast");
+    snprintf(kernel->implementation, sizeof kernel->implementation, slow ? "own slow" : "own fast");
     return LEAT_OK;
 }
 
 static leat_status prepare_slow(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
-    (void)task, (void)why;
-    return prepare(kernel, true, err);
+    (void)why;
+    return prepare(kernel, task->threads, err);
 }
 
 /* The rules would not take it. */
 static leat_status prepare_fast(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
-    if (task->measured) return prepare(kernel, false, err);
+    if (task->measured) return prepare(kernel, 0, err);
     snprintf(why, LEATI_REASON_BYTES, "a rule of thumb");
     return LEAT_OK;
 }
@@ -78,7 +81,7 @@ static leat_status compile(leati_plan **plan, leati_arena *arena, const leati_pl
     leati_value a = leati_graph_input(g, 0, &left), b = leati_graph_input(g, 1, &right);
     leati_graph_keep(g, leati_matmul(g, a, false, b, false, LEATI_NONE));
     leati_plan_options options = *how;
-    options.threads = 1;
+    options.threads = how->threads ? how->threads : 1;
     options.backends = backends;
     options.arena = arena;
     return leati_plan_create(plan, &g, &options, err);
@@ -179,6 +182,22 @@ static void nothing_is_measured_unasked(void **state) {
     expect(&off, 64, "own slow", false, false);
     expect(&deterministic, 64, "own slow", false, false);
     expect(&measure, 8, "own slow", false, false); /* too little work */
+}
+
+/* How many threads the rules leave out of little work, only they know. */
+static void fewer_threads_are_tried_where_there_is_little_work(void **state) {
+    (void)state;
+    leati_plan_options two = measure;
+    two.threads = 2;
+    asked_of = 0;
+    expect(&two, 64, "own fast", true, true);
+    assert_int_equal(asked_of, 1u << 1 | 1u << 2);
+    asked_of = 0;
+    expect(&two, 512, "own fast", true, true); /* 4 million operations */
+    assert_int_equal(asked_of, 1u << 1 | 1u << 2);
+    asked_of = 0;
+    expect(&two, 1024, "own fast", true, true);
+    assert_int_equal(asked_of, 1u << 2);
 }
 
 /* Whatever is in the file, the product is measured, and the file is whole again. */
@@ -340,6 +359,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(what_was_measured_is_remembered, begin),
         cmocka_unit_test_setup(nothing_is_measured_unasked, begin),
+        cmocka_unit_test_setup(fewer_threads_are_tried_where_there_is_little_work, begin),
         cmocka_unit_test_setup(a_damaged_file_is_measured_anew, begin),
         cmocka_unit_test_setup(no_file_is_no_failure, begin),
         cmocka_unit_test_setup(the_file_lies_where_caches_lie, begin),
