@@ -83,7 +83,8 @@ typedef enum cli_value {
       "of all layers: float32, or mixed_bfloat16, which computes with bfloat16 and keeps weights in "        \
       "float32")                                                                                             \
     X(TUNE, "--tune", CLI_FLAG, NULL, 0, 0, NULL,                                                            \
-      "measure once which kernels are fastest here, up to 10 s, and remember it for later runs")             \
+      "measure once which kernels are fastest here, up to 10 s for each size of batch, and remember it for " \
+      "later runs")                                                                                          \
     X(NO_TUNE, "--no-tune", CLI_FLAG, NULL, 0, 0, NULL, "forget for this run what --tune has measured")      \
     X(VERBOSE, "--verbose", CLI_NUMBER, "0|1|2", 0, 2, "1",                                                  \
       "0: silent, 1: a progress bar, 2: one line per epoch")                                                 \

@@ -74,14 +74,15 @@ static char *find_folder(void) {
     return NULL;
 }
 
-/* With those above it that are missing; where that fails, so does opening the file. */
+/* With those above it that are missing, for the user alone (XDG Base Directory Specification); where that fails, so does
+ * opening the file. */
 static void make_folder(char *folder) {
     for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        (void)mkdir(folder, 0777);
+        (void)mkdir(folder, 0700);
         *slash = '/';
     }
-    (void)mkdir(folder, 0777);
+    (void)mkdir(folder, 0700);
 }
 
 static bool name_file(const leati_choices *choices, leati_text *path) {
