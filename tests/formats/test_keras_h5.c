@@ -14,6 +14,11 @@
 
 #define FILES LEAT_SOURCE_DIR "/tests/golden/files/"
 
+typedef struct saved {
+    unsigned char bytes[1 << 20];
+    size_t count;
+} saved;
+
 static void must(leat_status status, const leat_error *err) {
     if (status != LEAT_OK) fail_msg("%s", err->message);
 }
@@ -143,6 +148,32 @@ static void what_leat_writes_goes_on_just_the_same(void **state) {
         leat_model_destroy(&model);
     }
     unlink(copy);
+}
+
+static void save_and_read(const leat_model *model, const char *path, saved *out) {
+    leat_error err = {0};
+    must(leat_model_save(model, path, true, &err), &err);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    out->count = fread(out->bytes, 1, sizeof out->bytes, file);
+    assert_true(out->count < sizeof out->bytes);
+    fclose(file);
+}
+
+/* Also at another time: cmp tells whether two runs gave the same. */
+static void the_same_model_is_the_same_bytes(void **state) {
+    (void)state;
+    static saved first, second;
+    char path[] = "/tmp/leat-h5-XXXXXX";
+    leat_model *model = load(FILES "lstm_sgd.h5");
+    close(mkstemp(path));
+    save_and_read(model, path, &first);
+    sleep(1); /* HDF5 counts seconds */
+    save_and_read(model, path, &second);
+    assert_int_equal(first.count, second.count);
+    assert_memory_equal(first.bytes, second.bytes, first.count);
+    leat_model_destroy(&model);
+    unlink(path);
 }
 
 static void other_files_predict_as_in_keras(void **state) {
@@ -281,6 +312,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keras_files_go_on_as_in_keras),
         cmocka_unit_test(what_leat_writes_goes_on_just_the_same),
+        cmocka_unit_test(the_same_model_is_the_same_bytes),
         cmocka_unit_test(other_files_predict_as_in_keras),
         cmocka_unit_test(files_of_current_keras_go_on_as_there),
         cmocka_unit_test(weights_files_fit_an_architecture),
