@@ -123,13 +123,13 @@ static bool read_seconds(const char *text, int64_t *out) {
     return true;
 }
 
-static void say_expected(const cli_option *option) {
+static void say_expected(const cli_option *option, bool too_large) {
     if (option->value == CLI_SIZE)
         fputs("expected bytes, such as 65536, 64K, 512M or 2G\n", stderr);
     else if (option->value == CLI_DURATION)
         fprintf(stderr, "expected seconds, such as 30 or 0.5, of at least %g\n",
                 (double)option->minimum / 1e3);
-    else if (option->maximum < INT32_MAX - 1)
+    else if (option->maximum < INT32_MAX - 1 || too_large)
         fprintf(stderr, "expected a whole number from %" PRId64 " to %" PRId64 "\n", option->minimum,
                 option->maximum);
     else
@@ -148,7 +148,7 @@ static int read_value(const cli_command *command, cli_option_id id, cli_argument
         return CLI_SUCCESS;
     }
     fprintf(stderr, "leat %s: %s '%s': ", command->name, option->name, out->text[id]);
-    say_expected(option);
+    say_expected(option, is && value > option->maximum);
     return wrong(command);
 }
 

@@ -62,6 +62,7 @@ static void wrong_usage_is_told_and_exits_with_2(void **state) {
     refused("fit m.h5 --epoch=3", "did you mean '--epochs'?");
     refused("fit m.h5 n.h5", "unexpected argument 'n.h5'");
     refused("fit m.h5 --epochs 0", "expected a whole number of at least 1");
+    refused("fit m.h5 --batch-size 99999999999", "expected a whole number from 1 to 2147483647");
     refused("fit m.h5 --epochs x", "--epochs 'x'");
     refused("fit m.h5 --epochs 99999999999999999999", "--epochs");
     refused("fit m.h5 --verbose 3", "from 0 to 2");
