@@ -12,6 +12,9 @@
 extern "C" {
 #endif
 
+/** Pointers: NULL is fine where a text says so, and for every `err`.  Otherwise a function that returns a status gives
+ *  LEAT_EINVAL and names the argument; any other function must not be given NULL. */
+
 /** Every status: name, value, text.  Values are part of the ABI and are never reused. */
 #define LEAT_STATUS_LIST(X)                                                                                  \
     X(LEAT_OK, 0, "success")                                                                                 \

@@ -31,10 +31,11 @@ typedef struct leat_predictor_options {
 
 LEAT_API leat_predictor_options leat_predictor_options_default(void);
 
-/** Compiles the model; the predictor sees the weights as they are now.  options NULL: the defaults.  The model is borrowed
- *  and outlives it.  @param[out] out  For leat_predictor_destroy; NULL on failure.
- *  Errors: LEAT_EINVAL an option; LEAT_ESHAPE inputs that the model cannot take, or that have a dimension which neither says;
- *  LEAT_ENOTSUP streaming through a layer that looks at several steps at once, naming it; LEAT_ENOMEM.
+/** Compiles the model; the predictor sees the weights as they are now.  options NULL: the defaults.  The predictor keeps the
+ *  model: the memory of one that is destroyed first is freed with its last predictor.
+ *  @param[out] out  For leat_predictor_destroy; NULL on failure.
+ *  Errors: LEAT_EINVAL an option; LEAT_EDTYPE, LEAT_ESHAPE inputs that the model cannot take, or that have a dimension which
+ *  neither says; LEAT_ENOTSUP streaming through a layer that looks at several steps at once, naming it; LEAT_ENOMEM.
  *  Threads: a call on the model. */
 LEAT_API LEAT_CHECKED leat_status leat_predictor_create(leat_predictor **out, leat_model *model,
                                                         const leat_predictor_options *options,

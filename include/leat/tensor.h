@@ -45,7 +45,8 @@ LEAT_API size_t leat_dtype_bytes(leat_dtype dtype);
 /** The data type with that NumPy name.  Errors: LEAT_EDTYPE names the known ones.  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_dtype_parse(leat_dtype *out, const char *name, leat_error *err);
 
-/** A view of `data` with the given type and shape (rank numbers).  Threads: any. */
+/** A view of `data` with the given type and shape (rank numbers, of which LEAT_MAX_RANK are read at most: whoever takes the
+ *  view refuses a larger rank).  Threads: any. */
 LEAT_API leat_tensor leat_tensor_view(leat_dtype dtype, int rank, const int64_t *shape, void *data);
 
 /** Number of elements: the product of the shape, 1 for a scalar.  Threads: any. */

@@ -165,7 +165,7 @@ LEAT_API LEAT_CHECKED leat_status leat_model_predict(leat_model *model, const le
                                                      int64_t batch_size, const leat_evaluate_options *options,
                                                      leat_predictions **out, leat_error *err);
 
-/** One step on one batch: arrays->count samples.  logs (NULL allowed) receives this batch's loss and metrics. */
+/** One step on one batch: all samples of the arrays.  logs (NULL allowed) receives this batch's loss and metrics. */
 LEAT_API LEAT_CHECKED leat_status leat_model_train_on_batch(leat_model *model, const leat_arrays *arrays,
                                                             leat_logs *logs, leat_error *err);
 LEAT_API LEAT_CHECKED leat_status leat_model_test_on_batch(leat_model *model, const leat_arrays *arrays,

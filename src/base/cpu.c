@@ -5,12 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[LEATI_CPU_COUNT] = {"base", "avx2", "avx512"};
+#include "base/error.h"
 
-static leati_cpu_isa most(void) {
+/* In the order of leati_cpu_isa; what follows is the last, with more. */
+static const char *const names[] = {"base", "avx2", "avx512", "avx512_bf16"};
+
+/* What LEAT_MAX_ISA names; where there is none, or it is empty or unknown, the last. */
+static leati_cpu_isa most(bool *known) {
     const char *name = getenv("LEAT_MAX_ISA");
-    for (int i = 0; name && i < LEATI_CPU_COUNT; ++i)
-        if (strcmp(names[i], name) == 0) return (leati_cpu_isa)i;
+    *known = true;
+    if (!name || !*name) return LEATI_CPU_COUNT - 1;
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); ++i)
+        if (strcmp(names[i], name) == 0) return i < LEATI_CPU_COUNT ? (leati_cpu_isa)i : LEATI_CPU_COUNT - 1;
+    *known = false;
     return LEATI_CPU_COUNT - 1;
 }
 
@@ -24,9 +31,19 @@ static bool has(leati_cpu_isa isa) {
 }
 
 leati_cpu_isa leati_cpu_best_isa(void) {
-    leati_cpu_isa isa = most();
+    bool known;
+    leati_cpu_isa isa = most(&known);
     while (!has(isa)) --isa;
     return isa;
+}
+
+leat_status leati_cpu_check_isa(leat_error *err) {
+    bool known;
+    most(&known);
+    if (known) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL,
+                      "LEAT_MAX_ISA: expected base, avx2, avx512 or avx512_bf16, received '%s'",
+                      getenv("LEAT_MAX_ISA"));
 }
 
 /* Intel's cores take two cycles for a vector of bf16, and half a cycle for one of f32, which is half as much work. */

@@ -6,6 +6,8 @@
 
 #include <stdbool.h>
 
+#include "leat/error.h"
+
 /* Each has those before it. */
 typedef enum leati_cpu_isa {
     LEATI_CPU_BASE, /* any CPU of this architecture */
@@ -15,6 +17,9 @@ typedef enum leati_cpu_isa {
 } leati_cpu_isa;
 
 leati_cpu_isa leati_cpu_best_isa(void);
+
+/* LEAT_EINVAL: LEAT_MAX_ISA is none of the words. */
+leat_status leati_cpu_check_isa(leat_error *err);
 
 /* Whether it multiplies bfloat16 faster than f32; with LEAT_MAX_ISA=avx512_bf16, for tests, whether it does at all. */
 bool leati_cpu_has_bfloat16(void);

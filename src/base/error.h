@@ -32,6 +32,12 @@ leat_status leati_prefix(leat_status status, leat_error *err, const char *format
         if (leati_try_status != LEAT_OK) return leati_try_status;                                            \
     } while (0)
 
+/* At the beginning of a public function: what it cannot do without.  `LEATI_GIVEN(model, err);` */
+#define LEATI_GIVEN(argument, err)                                                                           \
+    do {                                                                                                     \
+        if (!(argument)) return leati_fail((err), LEAT_EINVAL, "%s: " #argument " is NULL", __func__);       \
+    } while (0)
+
 /* clang's analyzer sees one file at a time; without this it takes a failure for LEAT_OK, and out parameters for set. */
 #if defined(__clang_analyzer__) && !defined(LEATI_DEFINES_ERRORS)
 #undef leati_fail

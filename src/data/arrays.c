@@ -24,6 +24,8 @@ static leat_status check_tensor(const leat_tensor *tensor, const char *origin, l
 static leat_status add_part(leati_columns *columns, leat_batch_part part, const leat_array *arrays,
                             int32_t count, leat_error *err) {
     const leati_column_options plain = leati_column_options_default();
+    if (!arrays && count > 0)
+        return leati_fail(err, LEAT_EINVAL, "expected %d arrays of a kind, received NULL", (int)count);
     for (int32_t i = 0; i < count; ++i) {
         char origin[LEAT_NAME_BYTES + 16];
         const char *name = arrays[i].name && arrays[i].name[0] ? arrays[i].name : NULL;
@@ -41,6 +43,8 @@ static leat_status add_part(leati_columns *columns, leat_batch_part part, const 
 
 leat_status leat_arrays_open(leat_sequence *out, const leat_arrays *arrays,
                              const leat_source_options *options, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    LEATI_GIVEN(arrays, err);
     leati_columns *columns = NULL;
     *out = (leat_sequence){0};
     LEATI_TRY(leati_columns_create(&columns, options, NULL, NULL, err));

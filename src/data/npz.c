@@ -92,6 +92,8 @@ leat_status leati_npz_open_bytes(leat_npz **out, const void *data, size_t size, 
 }
 
 leat_status leat_npz_open(leat_npz **out, const char *path, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    LEATI_GIVEN(path, err);
     leati_map map;
     *out = NULL;
     LEATI_TRY(leati_map_open(&map, path, err));
@@ -99,9 +101,9 @@ leat_status leat_npz_open(leat_npz **out, const char *path, leat_error *err) {
 }
 
 void leat_npz_close(leat_npz **npz) {
+    if (!npz || !*npz) return;
     leat_npz *old = *npz;
     *npz = NULL;
-    if (!old) return;
     for (int i = 0; old->arrays && i < old->count; ++i) {
         leati_free(old->arrays[i].name);
         leati_free(old->arrays[i].unpacked);
@@ -200,6 +202,9 @@ static leat_status make_native(array *wanted, leat_error *err) {
 }
 
 leat_status leat_npz_get(leat_npz *npz, const char *name, leat_tensor *out, leat_error *err) {
+    LEATI_GIVEN(npz, err);
+    LEATI_GIVEN(name, err);
+    LEATI_GIVEN(out, err);
     array *wanted = NULL;
     *out = (leat_tensor){0};
     LEATI_TRY(find(npz, name, &wanted, err));

@@ -10,6 +10,8 @@
 #include "zip/zip.h"
 
 leat_status leat_npy_write(const char *path, const leat_tensor *tensor, leat_error *err) {
+    LEATI_GIVEN(path, err);
+    LEATI_GIVEN(tensor, err);
     char header[LEATI_NPY_HEADER_BYTES];
     leati_replacement file;
     size_t bytes = leati_npy_header(header, tensor);
@@ -40,6 +42,9 @@ static leat_status add(leati_zip_writer *writer, const char *const *names, int i
 
 leat_status leat_npz_write(const char *path, const char *const *names, const leat_tensor *tensors, int count,
                            leat_error *err) {
+    LEATI_GIVEN(path, err);
+    LEATI_GIVEN(names, err);
+    LEATI_GIVEN(tensors, err);
     leati_zip_writer writer;
     LEATI_TRY(leati_zip_create(&writer, path, err));
     leat_status status = LEAT_OK;

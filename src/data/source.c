@@ -186,6 +186,8 @@ static leat_status open_spec(leat_sequence *out, const leati_spec *spec, const c
 
 leat_status leat_source_open(leat_sequence *out, const char *spec, const leat_source_options *options,
                              leat_error *err) {
+    LEATI_GIVEN(out, err);
+    LEATI_GIVEN(spec, err);
     leati_spec parsed;
     leat_source_options all = options ? *options : leat_source_options_default();
     *out = (leat_sequence){0};

@@ -3,6 +3,7 @@
 #include "engine/plan.h"
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/denormals.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -170,6 +171,7 @@ static leat_status make_arguments(leati_plan *plan, leat_error *err) {
 }
 
 static leat_status compile(leati_plan *plan, leat_error *err) {
+    LEATI_TRY(leati_cpu_check_isa(err));
     LEATI_TRY(leati_graph_check(plan->graph, err));
     LEATI_TRY(arena_reserve_threads(plan->options.arena, plan->options.threads, err));
     LEATI_TRY(make_tables(plan, err));

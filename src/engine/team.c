@@ -245,6 +245,9 @@ void leati_team_limit(leati_team *team, int threads) {
 leat_status leati_team_reserve(leati_team *team, int threads, leat_error *err) {
     leat_status status = LEAT_OK;
     sigset_t all, before;
+    if (threads > LEATI_TEAM_MOST)
+        return leati_fail(err, LEAT_EINVAL, "threads: expected at most %d, received %d", LEATI_TEAM_MOST,
+                          threads);
     if (threads <= team->size) return LEAT_OK;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

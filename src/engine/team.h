@@ -9,13 +9,17 @@
 
 #include "leat/error.h"
 
+/* Threads at most; more cores than this are left idle. */
+#define LEATI_TEAM_MOST 1024
+
 typedef struct leati_team leati_team;
 
 /* One thread, the caller's, until more are asked for. */
 leat_status leati_team_create(leati_team **out, leat_error *err);
 void leati_team_destroy(leati_team **team);
 
-/* From now on at least so many threads, the caller among them.  LEAT_EIO: the system starts no more. */
+/* From now on at least so many threads, the caller among them.  LEAT_EINVAL: more than LEATI_TEAM_MOST; LEAT_EIO: the
+ * system starts no more. */
 leat_status leati_team_reserve(leati_team *team, int threads, leat_error *err);
 
 /* From now on at most so many take part, however many leati_team_share allows. */

@@ -161,6 +161,8 @@ leat_status leat_model_load(leat_model **out, const char *path, leat_error *err)
 
 leat_status leat_model_load_with(leat_model **out, const char *path, const leat_registry *registry,
                                  leat_error *err) {
+    LEATI_GIVEN(out, err);
+    LEATI_GIVEN(path, err);
     file_kind kind = FILE_UNKNOWN;
     *out = NULL;
     LEATI_TRY(kind_of(path, &kind, err));
@@ -175,6 +177,8 @@ leat_status leat_model_load_with(leat_model **out, const char *path, const leat_
 }
 
 leat_status leat_model_load_weights(leat_model *model, const char *path, bool by_name, leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(path, err);
     leati_h5 *file = NULL;
     const char *group = NULL;
     LEATI_TRY(leati_h5_open(&file, path, err));
@@ -235,6 +239,8 @@ static leat_status replace(const char *path, write_content content, const leat_m
 
 leat_status leat_model_save(const leat_model *model, const char *path, bool include_optimizer,
                             leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(path, err);
     return replace(path, write_model, model, include_optimizer, err);
 }
 
@@ -245,5 +251,7 @@ static leat_status write_weights(leati_h5 *file, const leat_model *model, bool i
 }
 
 leat_status leat_model_save_weights(const leat_model *model, const char *path, leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(path, err);
     return replace(path, write_weights, model, false, err);
 }

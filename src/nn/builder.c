@@ -26,6 +26,7 @@ struct leat_builder {
 };
 
 leat_status leat_builder_create(leat_builder **out, leat_error *err) {
+    LEATI_GIVEN(out, err);
     leat_builder *builder = leati_calloc(1, sizeof *builder);
     *out = NULL;
     if (!builder) return leati_fail_memory(err, sizeof *builder, "a builder");
@@ -40,8 +41,8 @@ leat_status leat_builder_create(leat_builder **out, leat_error *err) {
 }
 
 void leat_builder_destroy(leat_builder **builder) {
+    if (!builder || !*builder) return;
     leat_builder *b = *builder;
-    if (!b) return;
     *builder = NULL;
     while (b->nodes) {
         leat_node *node = b->nodes;
@@ -269,7 +270,7 @@ leat_node *leat_call_model(leat_model **inner, leat_node *const *x, int count) {
     leat_builder *builder = builder_of(x, count);
     leat_error err = {0};
     int32_t member;
-    if (!builder || !*inner) {
+    if (!builder || !inner || !*inner) {
         leat_model_destroy(inner);
         return NULL;
     }
@@ -379,8 +380,12 @@ static leat_status finish(leat_builder *builder, leat_node *const *inputs, int i
 
 leat_status leat_model_create(leat_model **out, leat_builder **builder, leat_node *const *inputs,
                               int input_count, leat_node *const *outputs, int output_count, leat_error *err) {
-    *out = NULL;
-    if (!*builder) return leati_fail(err, LEAT_EINVAL, "the builder is NULL");
+    if (out) *out = NULL;
+    if (!builder || !*builder) return leati_fail(err, LEAT_EINVAL, "the builder is NULL");
+    if (!out) {
+        leat_builder_destroy(builder);
+        LEATI_GIVEN(out, err);
+    }
     leat_status status = finish(*builder, inputs, input_count, outputs, output_count, err);
     if (status == LEAT_OK) {
         *out = (*builder)->model;

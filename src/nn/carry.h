@@ -33,7 +33,7 @@ void leati_carry_mark(leati_lowering *lowering, leati_value value);
 bool leati_carry_is_step(const leati_lowering *lowering, leati_value value);
 
 /* Which inputs of the model are sequences: those that lead to a recurrent layer through layers that take each step by
- * itself. */
+ * itself.  Errors: LEAT_ENOTSUP a layer before it that does not, by name; LEAT_EINVAL no recurrent layer. */
 leat_status leati_stepwise_inputs(const leat_model *model, bool *out, leat_error *err);
 
 /* Whether a call is given a step, and then makes one of each output.  Errors: LEAT_ENOTSUP a layer that looks at several

@@ -340,6 +340,8 @@ static leat_status parse_all(const leat_compile_options *options, json_t **optim
 }
 
 leat_status leat_model_compile(leat_model *model, const leat_compile_options *options, leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(options, err);
     const leat_compile_options preset = leat_compile_options_default();
     json_t *optimizer = NULL, *arguments = json_object();
     leat_status status = arguments ? parse_all(options ? options : &preset, &optimizer, arguments, err)

@@ -12,9 +12,10 @@
 #include "nn/wrapping.h"
 
 void leat_model_destroy(leat_model **model) {
+    if (!model || !*model) return;
     leat_model *m = *model;
-    if (!m) return;
     *model = NULL;
+    if (atomic_fetch_sub(&m->holders, 1) > 0) return;
     if (m->session && m->session_destroy) m->session_destroy(&m->session);
     if (m->publication && m->publication_destroy) m->publication_destroy(&m->publication);
     leati_compiled_fini(&m->compiled);
@@ -111,6 +112,8 @@ static leat_status no_such_layer(const leat_model *model, const char *name, leat
 }
 
 leat_status leat_model_set_trainable(leat_model *model, const char *layer, bool trainable, leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(layer, err);
     leat_model *owner = NULL;
     int32_t index = -1;
     if (!find_member(model, layer, &owner, &index)) return no_such_layer(model, layer, err);

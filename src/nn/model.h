@@ -94,6 +94,7 @@ struct leat_model {
     int64_t iterations;         /* training steps done: the optimizer's counter */
     uint64_t weights_version;   /* counts what changes weights: leati_model_weights_changed */
     uint64_t version;           /* changes when plans made before must not be used: compile, trainable, ... */
+    atomic_int holders;         /* predictors; whoever goes last frees it, they or the owner */
     atomic_bool stop_requested; /* leat_model_stop_training */
     int32_t runs;               /* fits, evaluations and predictions in progress, one inside another's hook */
     void *session;              /* the trainer's plans and feeds' caches (train/session.h), made on demand */

@@ -165,6 +165,7 @@ static leat_status check(probe *p, double *worst, leat_error *err) {
 
 leat_status leat_check_gradient(const leat_layer_definition *definition, const char *config, int input_count,
                                 const leat_tensor *shapes, double *worst, leat_error *err) {
+    LEATI_GIVEN(definition, err);
     probe p = {.own = NULL};
     *worst = 0;
     leat_status status = leati_own_create(&p.own, definition, NULL, err);

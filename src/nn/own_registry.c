@@ -159,14 +159,16 @@ void leati_own_release(leati_own **own) {
 /* ---- The registry ---- */
 
 leat_status leat_registry_create(leat_registry **out, leat_error *err) {
+    LEATI_GIVEN(out, err);
     *out = leati_calloc(1, sizeof **out);
     return *out ? LEAT_OK : leati_fail_memory(err, sizeof **out, "a registry");
 }
 
 void leat_registry_destroy(leat_registry **registry) {
+    if (!registry || !*registry) return;
     leat_registry *r = *registry;
     *registry = NULL;
-    while (r && r->layers) {
+    while (r->layers) {
         leati_own *own = r->layers;
         r->layers = own->next;
         leati_own_release(&own);
@@ -182,6 +184,8 @@ static leati_own *find(const leat_registry *registry, const char *class_name) {
 
 leat_status leat_register_layer(leat_registry *registry, const leat_layer_definition *definition,
                                 leat_error *err) {
+    LEATI_GIVEN(registry, err);
+    LEATI_GIVEN(definition, err);
     static const char *const taken[] = {"Lambda", "Sequential", "Model", "Functional"};
     leati_own *own = NULL;
     LEATI_TRY(leati_own_create(&own, definition, registry->opening, err));
@@ -203,6 +207,8 @@ leat_status leat_register_layer(leat_registry *registry, const leat_layer_defini
 }
 
 leat_status leat_registry_open(leat_registry *registry, const char *path, leat_error *err) {
+    LEATI_GIVEN(registry, err);
+    LEATI_GIVEN(path, err);
     leat_status (*entry)(leat_registry * registry, leat_error * err) = NULL;
     leati_library *library = NULL;
     LEATI_TRY(leati_library_open(&library, path, err));

@@ -31,6 +31,8 @@ static void set_model(leat_model *model, bool mixed) {
 }
 
 leat_status leat_model_set_dtype_policy(leat_model *model, const char *policy, leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(policy, err);
     bool mixed = strcmp(policy, LEATI_MIXED_BFLOAT16) == 0;
     if (!mixed && strcmp(policy, "float32") != 0)
         return leati_fail(err, LEAT_ENOTSUP,

@@ -75,7 +75,7 @@ static const leati_layer *find(const leat_model *model, const char *name) {
 }
 
 leat_tensor leat_model_state(const leat_model *model, const char *layer, int index) {
-    const leati_layer *found = find(model, layer);
+    const leati_layer *found = layer ? find(model, layer) : NULL;
     if (!found || index < 0 || index >= found->state_count) return (leat_tensor){0};
     const leati_state *state = &found->states[index];
     char *slab = model->weights.slab[LEATI_SLAB_STATES];

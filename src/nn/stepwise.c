@@ -8,6 +8,8 @@
 #include "nn/carry.h"
 #include "nn/layers/recurrence.h"
 
+#define LOOKS_AT_SEVERAL "streaming: %s looks at several steps of a sequence at once"
+
 /* ---- Calls ---- */
 
 static bool is_behind_time(const json_t *axis, int rank) {
@@ -52,8 +54,7 @@ leat_status leati_stepwise_check(const leati_layer *layer, const leati_lowering 
     if (leati_recurrence_of(layer)) return check_recurrent(layer, input_count, makes_step, err);
     if (steps == LEATI_STEPS_BY_AXIS && rank > 2) LEATI_TRY(axes_are_behind_time(layer, rank, &allowed, err));
     if (allowed) return LEAT_OK;
-    return leati_fail(err, LEAT_ENOTSUP, "streaming: %s looks at several steps of a sequence at once",
-                      layer->type->class_name);
+    return leati_fail(err, LEAT_ENOTSUP, LOOKS_AT_SEVERAL, layer->type->class_name);
 }
 
 leat_status leati_stepwise_mark(const leati_layer *layer, leati_lowering *lowering, leati_value output,
@@ -104,12 +105,29 @@ static void mark_sources(const leat_model *model, const leati_turn *turn, bool *
     }
 }
 
+static leat_status refuse(const leat_model *model, const bool *wanted, leat_error *err) {
+    for (int32_t i = model->turn_count; i-- > 0;) {
+        const leati_turn *turn = &model->turns[i];
+        const leati_layer *layer = model->members[turn->member].layer;
+        if (layer && layer->type->steps == LEATI_STEPS_JOINED && !leati_recurrence_of(layer) &&
+            wanted[place_of(model, turn->member, turn->call)])
+            return leati_fail(err, LEAT_ENOTSUP, "layer '%s': " LOOKS_AT_SEVERAL, layer->name,
+                              layer->type->class_name);
+    }
+    return leati_fail(err, LEAT_EINVAL,
+                      "streaming: expected a model with a recurrent layer of one direction");
+}
+
 leat_status leati_stepwise_inputs(const leat_model *model, bool *out, leat_error *err) {
+    bool any = false;
     bool *wanted = leati_calloc((size_t)model->turn_count + 1, sizeof *wanted);
     if (!wanted) return leati_fail_memory(err, (size_t)model->turn_count, "a list of calls");
     for (int32_t i = model->turn_count; i-- > 0;) mark_sources(model, &model->turns[i], wanted);
-    for (int32_t i = 0; i < model->input_count; ++i)
+    for (int32_t i = 0; i < model->input_count; ++i) {
         out[i] = wanted[place_of(model, model->inputs[i].layer, model->inputs[i].call)];
+        any = any || out[i];
+    }
+    leat_status status = any ? LEAT_OK : refuse(model, wanted, err);
     leati_free(wanted);
-    return LEAT_OK;
+    return status;
 }

@@ -260,6 +260,7 @@ leat_status leati_weights_layout(leat_model *model, leat_error *err) {
 }
 
 leat_status leat_model_initialize(leat_model *model, uint64_t seed, leat_error *err) {
+    LEATI_GIVEN(model, err);
     finder f;
     LEATI_TRY(finder_init(&f, model, err));
     find_in_model(&f, model, TRAINABLE, NULL, 0);
@@ -305,6 +306,8 @@ static leat_status same_shape(const leat_model *a, const leat_model *b, int inde
 }
 
 leat_status leat_model_copy_weights(leat_model *model, const leat_model *from, leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(from, err);
     const leati_weights *own = &model->weights, *other = &from->weights;
     if (own->count != other->count)
         return leati_fail(err, LEAT_EINVAL, "expected a model of %d weights, received one of %d", own->count,

@@ -23,6 +23,7 @@ static leat_status check_shape(int rank, const int64_t *shape, leat_error *err) 
 
 leat_status leat_batch_spec_add(leat_batch_spec *spec, leat_batch_part part, const char *name,
                                 leat_dtype dtype, int rank, const int64_t *shape, leat_error *err) {
+    LEATI_GIVEN(spec, err);
     if (spec->tensor_count >= LEAT_BATCH_MAX_TENSORS)
         return leati_fail(err, LEAT_EINVAL, "a batch has at most %d tensors", LEAT_BATCH_MAX_TENSORS);
     if (spec->tensor_count > 0 && spec->tensors[spec->tensor_count - 1].part > part)

@@ -27,6 +27,8 @@ size_t leat_dtype_bytes(leat_dtype dtype) {
 }
 
 leat_status leat_dtype_parse(leat_dtype *out, const char *name, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    LEATI_GIVEN(name, err);
 #define DTYPE_PARSE(dtype, value, text, bytes)                                                               \
     if (strcmp(name, text) == 0) {                                                                           \
         *out = dtype;                                                                                        \
@@ -41,7 +43,8 @@ leat_status leat_dtype_parse(leat_dtype *out, const char *name, leat_error *err)
 
 leat_tensor leat_tensor_view(leat_dtype dtype, int rank, const int64_t *shape, void *data) {
     leat_tensor tensor = {.dtype = dtype, .rank = rank, .data = data};
-    if (rank > 0) memcpy(tensor.shape, shape, (size_t)rank * sizeof *shape);
+    int known = rank < LEAT_MAX_RANK ? rank : LEAT_MAX_RANK;
+    if (known > 0) memcpy(tensor.shape, shape, (size_t)known * sizeof *shape);
     return tensor;
 }
 

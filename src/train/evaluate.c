@@ -171,8 +171,8 @@ static leat_status pass(const pass_kind *kind, leat_model *model, pass_task *tas
     loop->training.params.samples = task->samples;
     loop->training.callbacks = options->callbacks;
     loop->training.callback_count = options->callback_count;
-    leat_status status = LEAT_OK;
-    if (kind->mode == LEATI_TEST) status = leati_meter_init(&loop->meter, model, err);
+    leat_status status = leati_callbacks_check(options->callbacks, options->callback_count, err);
+    if (status == LEAT_OK && kind->mode == LEATI_TEST) status = leati_meter_init(&loop->meter, model, err);
     if (status == LEAT_OK && kind->mode == LEATI_TEST)
         status = leati_training_name(&loop->training, false, err);
     if (status == LEAT_OK) {
@@ -211,6 +211,9 @@ static leat_status predict(leat_model *model, pass_task *task, const leat_evalua
 leat_status leat_model_evaluate_generator(leat_model *model, const leat_sequence *sequence,
                                           const leat_evaluate_options *options, leat_logs *logs,
                                           leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(logs, err);
+    LEATI_GIVEN(sequence, err);
     pass_task task = {.sequence = sequence, .logs = logs};
     return evaluate(model, &task, options, err);
 }
@@ -218,12 +221,18 @@ leat_status leat_model_evaluate_generator(leat_model *model, const leat_sequence
 leat_status leat_model_predict_generator(leat_model *model, const leat_sequence *sequence,
                                          const leat_evaluate_options *options, leat_predictions **out,
                                          leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(sequence, err);
+    LEATI_GIVEN(out, err);
     pass_task task = {.sequence = sequence};
     return predict(model, &task, options, out, err);
 }
 
 leat_status leat_model_evaluate(leat_model *model, const leat_arrays *arrays, int64_t batch_size,
                                 const leat_evaluate_options *options, leat_logs *logs, leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(logs, err);
+    LEATI_GIVEN(arrays, err);
     leat_sequence sequence = {0};
     *logs = (leat_logs){0};
     LEATI_TRY(leati_arrays_sequence(&sequence, model, arrays, batch_size, err));
@@ -236,6 +245,9 @@ leat_status leat_model_evaluate(leat_model *model, const leat_arrays *arrays, in
 leat_status leat_model_predict(leat_model *model, const leat_arrays *arrays, int64_t batch_size,
                                const leat_evaluate_options *options, leat_predictions **out,
                                leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(arrays, err);
+    LEATI_GIVEN(out, err);
     leat_sequence sequence = {0};
     *out = NULL;
     LEATI_TRY(leati_arrays_sequence(&sequence, model, arrays, batch_size, err));

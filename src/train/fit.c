@@ -36,9 +36,12 @@ static leat_status check_options(const leat_model *model, const leat_sequence *s
         return leati_fail(err, LEAT_EINVAL,
                           "the model must be compiled before training: leat_model_compile, or "
                           "--optimizer and --loss");
-    if (options->initial_epoch < 0 || options->steps_per_epoch < 0 || options->validation_steps < 0)
-        return leati_fail(err, LEAT_EINVAL,
-                          "initial_epoch, steps_per_epoch and validation_steps are at least 0");
+    if (options->epochs < 0 || options->initial_epoch < 0 || options->steps_per_epoch < 0 ||
+        options->validation_steps < 0 || options->threads < 0)
+        return leati_fail(
+            err, LEAT_EINVAL,
+            "epochs, initial_epoch, steps_per_epoch, validation_steps and threads are at least 0");
+    LEATI_TRY(leati_callbacks_check(options->callbacks, options->callback_count, err));
     if (!options->validation_epochs && options->validation_freq < 1)
         return leati_fail(err, LEAT_EINVAL, "validation_freq is at least 1, got %" PRId64,
                           options->validation_freq);
@@ -232,6 +235,8 @@ static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_opt
 leat_status leat_model_fit_generator(leat_model *model, const leat_sequence *sequence,
                                      const leat_fit_options *options, leat_history **history,
                                      leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(sequence, err);
     leat_fit_options preset = leat_fit_options_default();
     fit_task task = {.sequence = sequence};
     return run_fit(model, &task, options ? options : &preset, history, err);
@@ -239,6 +244,8 @@ leat_status leat_model_fit_generator(leat_model *model, const leat_sequence *seq
 
 leat_status leat_model_fit(leat_model *model, const leat_arrays *arrays, int64_t batch_size,
                            const leat_fit_options *options, leat_history **history, leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(arrays, err);
     leat_sequence sequence = {0};
     leat_fit_options preset = leat_fit_options_default();
     if (history) *history = NULL;

@@ -11,9 +11,12 @@
 
 static leat_status add_part(leat_batch_spec *spec, leat_batch *batch, leat_batch_part part,
                             const leat_array *arrays, int count, leat_error *err) {
+    if (!arrays && count > 0)
+        return leati_fail(err, LEAT_EINVAL, "expected %d arrays of a kind, received NULL", count);
     for (int i = 0; i < count; ++i) {
         const leat_tensor *tensor = &arrays[i].tensor;
-        if (tensor->rank < 1 || tensor->shape[0] < 1)
+        if (!tensor->data) return leati_fail(err, LEAT_EINVAL, "an array of a batch has no data");
+        if (tensor->rank < 1 || tensor->rank > LEAT_MAX_RANK || tensor->shape[0] < 1)
             return leati_fail(err, LEAT_ESHAPE,
                               "an array of a batch needs samples along its first dimension");
         if (batch->size == 0) batch->size = tensor->shape[0];
@@ -73,16 +76,23 @@ static leat_status measure(leat_model *model, leati_mode mode, const leat_arrays
 
 leat_status leat_model_train_on_batch(leat_model *model, const leat_arrays *arrays, leat_logs *logs,
                                       leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(arrays, err);
     return measure(model, LEATI_TRAIN, arrays, logs, err);
 }
 
 leat_status leat_model_test_on_batch(leat_model *model, const leat_arrays *arrays, leat_logs *logs,
                                      leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(arrays, err);
     return measure(model, LEATI_TEST, arrays, logs, err);
 }
 
 leat_status leat_model_predict_on_batch(leat_model *model, const leat_arrays *arrays, leat_tensor *outputs,
                                         leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(arrays, err);
+    LEATI_GIVEN(outputs, err);
     const leati_compiled_step *step = NULL;
     int64_t size = 0;
     leat_arrays inputs = {.inputs = arrays->inputs, .input_count = arrays->input_count};

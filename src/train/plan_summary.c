@@ -212,6 +212,8 @@ static leat_status summarise(leat_model *model, leati_plan_view *view, made_up *
 
 leat_status leat_model_plan_summary(leat_model *model, const leat_plan_options *options, char **out,
                                     leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(out, err);
     leati_plan_view view = {.model = model, .options = options ? *options : leat_plan_options_default()};
     made_up m = {0};
     *out = NULL;

@@ -13,7 +13,7 @@
 #include "train/trainer.h"
 
 struct leat_predictor {
-    const leat_model *model;
+    leat_model *model; /* held */
     leati_publication *publication;
     leati_copy *copy;
     leati_program_spec spec;
@@ -48,34 +48,41 @@ static leat_status input_shape(const leat_predictor *p, const leat_predictor_opt
         if (options->streaming && sequence[i]) shape.dims[1] = 1;
         *out = leati_desc_make(LEAT_F32, shape.rank, shape.dims);
     }
-    bool known = out->rank > 0 && leat_dtype_bytes(out->dtype) > 0;
+    if (leat_dtype_bytes(out->dtype) == 0)
+        return leati_fail(err, LEAT_EDTYPE, "input '%s': unknown data type %d",
+                          leati_model_input_name(p->model, i), (int)out->dtype);
+    bool known = out->rank > 0 && out->rank <= LEAT_MAX_RANK;
     for (int j = 0; known && j < out->rank; ++j) known = out->shape[j] > 0;
     known = known && out->shape[0] == options->batch_size;
     if (known && options->streaming && sequence[i]) known = out->rank > 1 && out->shape[1] == 1;
     if (known) return LEAT_OK;
     char text[LEATI_SHAPE_TEXT_BYTES];
     return leati_fail(err, LEAT_ESHAPE,
-                      "input '%s': expected a whole shape with %lld in front%s, received %s",
+                      "input '%s': expected a whole shape with %lld in front%s, received %s%s",
                       leati_model_input_name(p->model, i), (long long)options->batch_size,
                       options->streaming && sequence[i] ? " and one step" : "",
-                      leati_shape_text(text, sizeof text, out->rank, out->shape));
+                      leati_shape_text(text, sizeof text, out->rank, out->shape),
+                      options->inputs ? "" : ": say it in the options' inputs");
+}
+
+static bool is_countable(const leati_desc *desc) {
+    int64_t room = INT64_MAX / 8; /* bytes of the largest type */
+    for (int i = 0; i < desc->rank; ++i) room /= desc->shape[i];
+    return room > 0;
 }
 
 static leat_status describe_inputs(leat_predictor *p, const leat_predictor_options *options, bool *sequence,
                                    leat_error *err) {
-    bool any = false;
     p->spec = (leati_program_spec){.mode = LEATI_PREDICT, .input_count = p->input_count};
     if (options->streaming) LEATI_TRY(leati_stepwise_inputs(p->model, sequence, err));
     for (int i = 0; i < p->input_count; ++i) {
         leati_desc *desc = &p->spec.inputs[i];
         LEATI_TRY(input_shape(p, options, sequence, i, desc, err));
-        any = any || sequence[i];
-        p->input_bytes[i] = leati_desc_bytes(desc);
+        p->input_bytes[i] = is_countable(desc) ? leati_desc_bytes(desc) : SIZE_MAX;
         p->inputs[i] = leati_calloc_aligned(p->input_bytes[i]);
         if (!p->inputs[i]) return leati_fail_memory(err, p->input_bytes[i], "an input");
     }
-    if (any || !options->streaming) return LEAT_OK;
-    return leati_fail(err, LEAT_EINVAL, "streaming: expected a model with a recurrent layer");
+    return LEAT_OK;
 }
 
 /* ---- Making ---- */
@@ -129,6 +136,7 @@ static leat_status check(const leat_model *model, const leat_predictor_options *
 static leat_status create(leat_predictor *p, leat_model *model, const leat_predictor_options *options,
                           leat_error *err) {
     LEATI_TRY(check(model, options, err));
+    atomic_fetch_add(&model->holders, 1);
     p->model = model;
     p->batch_size = options->batch_size;
     p->input_count = model->input_count;
@@ -144,6 +152,8 @@ static leat_status create(leat_predictor *p, leat_model *model, const leat_predi
 
 leat_status leat_predictor_create(leat_predictor **out, leat_model *model,
                                   const leat_predictor_options *options, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    LEATI_GIVEN(model, err);
     const leat_predictor_options defaults = leat_predictor_options_default();
     leat_predictor *p = leati_calloc(1, sizeof *p);
     *out = NULL;
@@ -167,6 +177,7 @@ void leat_predictor_destroy(leat_predictor **predictor) {
     if (p->copy) leati_publication_release(p->publication, p->copy);
     for (int i = 0; i < p->input_count; ++i) leati_free(p->inputs[i]);
     leati_free(p->states);
+    leat_model_destroy(&p->model);
     leati_free(p);
     *predictor = NULL;
 }
@@ -185,6 +196,7 @@ leat_tensor leat_predictor_output(const leat_predictor *p, int index) {
 
 leat_status leat_predictor_run(leat_predictor *p, const void *const *inputs, void *const *outputs,
                                leat_error *err) {
+    LEATI_GIVEN(p, err);
     const void *bound[LEATI_PROGRAM_MAX_OUTPUTS];
     for (int i = 0; i < p->input_count; ++i) bound[i] = inputs && inputs[i] ? inputs[i] : p->inputs[i];
     LEATI_TRY(leati_plan_run(p->plan, bound, 0, 0, err));
@@ -198,6 +210,7 @@ leat_status leat_predictor_run(leat_predictor *p, const void *const *inputs, voi
 /* ---- Weights ---- */
 
 leat_status leat_predictor_sync(leat_predictor *p, leat_error *err) {
+    LEATI_GIVEN(p, err);
     if (atomic_load_explicit(&p->publication->number, memory_order_acquire) == p->copy->number)
         return LEAT_OK;
     leati_copy *newest = leati_publication_newest(p->publication), *before = p->copy;
@@ -250,7 +263,7 @@ void leat_predictor_restore(leat_predictor *p, const void *state) {
 leat_tensor leat_predictor_state(const leat_predictor *p, const char *layer, int index) {
     for (int32_t i = 0; i < p->carry.count; ++i) {
         const leati_carried *state = &p->carry.items[i];
-        if (state->index == index && strcmp(state->layer->name, layer) == 0)
+        if (layer && state->index == index && strcmp(state->layer->name, layer) == 0)
             return leat_tensor_view(LEAT_F32, state->desc.rank, state->desc.shape,
                                     p->states + state->offset_bytes);
     }

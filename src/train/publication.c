@@ -112,6 +112,7 @@ leat_status leati_publication_of(leat_model *model, leati_publication **out, lea
 }
 
 leat_status leat_model_publish(leat_model *model, leat_error *err) {
+    LEATI_GIVEN(model, err);
     leati_publication *publication = NULL;
     LEATI_TRY(find_or_make(model, &publication, err));
     return leati_prefix(publish(model, publication, err), err, "model '%s'", model->name);

@@ -106,6 +106,12 @@ leat_status leati_training_call(leat_training *training, leati_hook hook, int64_
     return call_one(training, &training->history, hook, index, logs, err);
 }
 
+leat_status leati_callbacks_check(leat_callback *const *callbacks, int count, leat_error *err) {
+    for (int i = 0; i < count; ++i)
+        if (!callbacks || !callbacks[i]) return leati_fail(err, LEAT_EINVAL, "callback %d is NULL", i);
+    return LEAT_OK;
+}
+
 void leat_callback_destroy(leat_callback *callback) {
     if (!callback) return;
     if (callback->destroy) callback->destroy(callback->user);

@@ -36,6 +36,9 @@ struct leat_training {
 void leati_training_enter(leat_training *training);
 void leati_training_leave(leat_training *training);
 
+/* LEAT_EINVAL where one of them is NULL, or all. */
+leat_status leati_callbacks_check(leat_callback *const *callbacks, int count, leat_error *err);
+
 /* Names of the logs to come: loss and metrics of the compiled model, and val_* of them.
  * Errors: LEAT_ENOTSUP more than leat_logs holds. */
 leat_status leati_training_name(leat_training *training, bool do_validation, leat_error *err);

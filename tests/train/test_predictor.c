@@ -200,7 +200,10 @@ static void streaming_refuses_what_needs_more_than_a_step(void **state) {
     static const char *const refused[][2] = {
         {"{\"class_name\": \"Conv1D\", \"config\": {\"name\": \"c\", \"filters\": 6, \"kernel_size\": "
          "[1]" WINDOW "}}," CELL("LSTM", "a", ""),
-         "expected a model with a recurrent layer"},
+         "layer 'c': streaming: Conv1D looks at several steps"},
+        {"{\"class_name\": \"Bidirectional\", \"config\": {\"name\": \"b\", \"layer\": " CELL("LSTM", "c", "")
+             WINDOW "}}",
+         "expected a model with a recurrent layer of one direction"},
         {CELL("LSTM", "a",
               SEQUENCES WINDOW) ","
                                 "{\"class_name\": \"GlobalAveragePooling1D\", \"config\": {\"name\": \"g\"}}",
@@ -463,6 +466,26 @@ static void weights_that_moved_are_refused(void **state) {
     leat_model_destroy(&model);
 }
 
+/* The trainer may end before its actors do. */
+static void a_predictor_keeps_its_model(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *model = model_of(CELL("LSTM", "a", INPUT("[null, 4, 3]")) "," DENSE("b", 2, ""));
+    leat_predictor *first = NULL, *second = NULL;
+    expect_ok(leat_predictor_create(&first, model, NULL, &err), &err);
+    expect_ok(leat_predictor_create(&second, model, NULL, &err), &err);
+    float before = predict_one(first);
+    expect_ok(leat_model_initialize(model, 4, &err), &err);
+    expect_ok(leat_model_publish(model, &err), &err);
+    leat_model_destroy(&model);
+    assert_null(model);
+    assert_float_equal(predict_one(first), before, 0);
+    leat_predictor_destroy(&first);
+    expect_ok(leat_predictor_sync(second, &err), &err);
+    assert_true(predict_one(second) != before);
+    leat_predictor_destroy(&second);
+}
+
 static void options_are_checked(void **state) {
     (void)state;
     leat_model *model = model_of(CELL("LSTM", "a", INPUT("[null, null, 3]")));
@@ -470,7 +493,8 @@ static void options_are_checked(void **state) {
     leat_predictor *predictor = NULL;
     leat_error err = {0};
     assert_int_equal(leat_predictor_create(&predictor, model, NULL, &err), LEAT_ESHAPE);
-    assert_non_null(strstr(err.message, "expected a whole shape"));
+    assert_non_null(
+        strstr(err.message, "expected a whole shape with 1 in front, received (1, None, 3): say it"));
     leat_tensor shape = leat_tensor_view(LEAT_F64, 3, (int64_t[]){1, 4, 3}, NULL);
     options.inputs = &shape;
     expect_ok(leat_predictor_create(&predictor, model, &options, &err), &err);
@@ -501,6 +525,7 @@ int main(void) {
         cmocka_unit_test(new_weights_are_seen_when_asked_for),
         cmocka_unit_test(packed_weights_follow),
         cmocka_unit_test(weights_that_moved_are_refused),
+        cmocka_unit_test(a_predictor_keeps_its_model),
         cmocka_unit_test(options_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,6 +98,8 @@ static void destroy(void *user) {
 
 leat_status leat_csv_logger_create(leat_callback *out, const char *path, const char *separator, bool append,
                                    leat_error *err) {
+    LEATI_GIVEN(out, err);
+    LEATI_GIVEN(path, err);
     *out = (leat_callback){0};
     csv_logger *self = leati_calloc(1, sizeof *self);
     if (!self) return leati_fail_memory(err, sizeof *self, "CSVLogger");

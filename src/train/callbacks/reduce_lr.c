@@ -61,6 +61,7 @@ static leat_status reduce_end(void *user, leat_training *training, int64_t epoch
 
 leat_status leat_reduce_lr_on_plateau_create(leat_callback *out, const leat_reduce_lr_options *options,
                                              leat_error *err) {
+    LEATI_GIVEN(out, err);
     *out = (leat_callback){0};
     if (!(options->factor < 1 && options->factor > 0))
         return leati_fail(err, LEAT_EINVAL, "ReduceLROnPlateau: factor lies between 0 and 1, got %g",
@@ -113,6 +114,8 @@ static leat_status schedule_end(void *user, leat_training *training, int64_t epo
 
 leat_status leat_learning_rate_scheduler_create(leat_callback *out, leat_schedule schedule, void *user,
                                                 int verbose, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    LEATI_GIVEN(schedule, err);
     *out = (leat_callback){0};
     scheduler *self = leati_calloc(1, sizeof *self);
     if (!self) return leati_fail_memory(err, sizeof *self, "LearningRateScheduler");

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/error.h"
 #include "leat/callback.h"
 
 static leat_status batch_end(void *user, leat_training *training, int64_t batch, leat_logs *logs,
@@ -19,7 +20,7 @@ static leat_status batch_end(void *user, leat_training *training, int64_t batch,
 }
 
 leat_status leat_terminate_on_nan_create(leat_callback *out, leat_error *err) {
-    (void)err;
+    LEATI_GIVEN(out, err);
     *out = (leat_callback){.on_train_batch_end = batch_end};
     return LEAT_OK;
 }
