@@ -91,7 +91,7 @@ static leat_node *make_node(leat_builder *builder, leati_source source) {
 /* The builder of the tensors; NULL, with the mistake kept where there is a builder to keep it, unless all are of one. */
 static leat_builder *builder_of(leat_node *const *x, int count) {
     leat_builder *builder = NULL;
-    for (int i = 0; i < count && !builder; ++i) builder = x[i] ? x[i]->builder : NULL;
+    for (int i = 0; i < count && !builder; ++i) builder = x && x[i] ? x[i]->builder : NULL;
     if (!builder || builder->failure.code != LEAT_OK) return NULL;
     for (int i = 0; i < count; ++i) {
         if (x[i] && x[i]->builder == builder) continue;
@@ -120,6 +120,8 @@ static leat_node *call_member(leat_builder *builder, int32_t member, leat_node *
 
 static leat_status add_layer(leat_builder *builder, const char *class_name, const json_t *config,
                              int32_t *member, leat_error *err) {
+    if (!class_name)
+        return leati_fail(err, LEAT_EINVAL, "layer %d: its class is NULL", (int)builder->model->member_count);
     const leati_layer_type *type = leati_layer_type_for(builder->registry, class_name, config, err);
     leati_layer *layer = NULL;
     if (!type) return LEAT_ENOTSUP;
@@ -236,6 +238,10 @@ leat_node *leat_batch_input(leat_builder *builder, const int64_t *batch_shape, i
     leat_error err = {0};
     int32_t member;
     if (!builder || builder->failure.code != LEAT_OK) return NULL;
+    if (!batch_shape && rank > 0) {
+        leat_error_set(&builder->failure, LEAT_EINVAL, "an input's shape is NULL");
+        return NULL;
+    }
     json_t *dims = json_array(), *config = json_object();
     bool set = dims && config;
     for (int i = 0; set && i < rank; ++i)
@@ -254,6 +260,7 @@ leat_node *leat_batch_input(leat_builder *builder, const int64_t *batch_shape, i
 leat_node *leat_input(leat_builder *builder, const int64_t *shape, int rank) {
     int64_t batch_shape[LEAT_MAX_RANK + 1] = {-1};
     int known = rank < LEAT_MAX_RANK ? rank : LEAT_MAX_RANK;
+    if (!shape && known > 0) return leat_batch_input(builder, NULL, 1 + known);
     for (int i = 0; i < known; ++i) batch_shape[1 + i] = shape[i];
     return leat_batch_input(builder, batch_shape, 1 + known);
 }

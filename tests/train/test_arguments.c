@@ -67,6 +67,21 @@ static void models_without_arguments(void **state) {
     leat_model_destroy(&model);
 }
 
+/* A network keeps its first error. */
+static void networks_without_arguments(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; ++i) {
+        leat_builder *builder = NULL;
+        leat_model *model = NULL;
+        expect_ok(leat_builder_create(&builder, &err), &err);
+        leat_node *input = leat_input(builder, i == 0 ? NULL : (int64_t[]){4}, 1);
+        leat_node *output = i == 1 ? leat_layer(input, NULL, NULL) : leat_merge(NULL, 2, "Add", NULL);
+        assert_null(output);
+        expect_refusal(leat_model_create(&model, &builder, &input, 1, &output, 1, &err), LEAT_EINVAL);
+        assert_null(model);
+    }
+}
+
 static void training_without_arguments(void **state) {
     leat_model *model = make_classifier(1);
     leat_sequence sequence;
@@ -170,9 +185,10 @@ static void unknown_cap_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(models_without_arguments), cmocka_unit_test(training_without_arguments),
-        cmocka_unit_test(options_out_of_range),     cmocka_unit_test(predictors_without_arguments),
-        cmocka_unit_test(ends_take_null),           cmocka_unit_test(unknown_cap_is_refused),
+        cmocka_unit_test(networks_without_arguments),   cmocka_unit_test(models_without_arguments),
+        cmocka_unit_test(training_without_arguments),   cmocka_unit_test(options_out_of_range),
+        cmocka_unit_test(predictors_without_arguments), cmocka_unit_test(ends_take_null),
+        cmocka_unit_test(unknown_cap_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
