@@ -30,6 +30,14 @@
         .then = &(const leati_eltwise){.function = (f), .a = (pa), .b = (pb)}, .bends = true                 \
     }
 
+/* The same by itself, some pixels apart. */
+#define STEPS_OF_PANELS(size, side)                                                                          \
+    {                                                                                                        \
+        .name = "conv of panels, stride 2, window of " #size, .op = LEATI_OP_CONV,                           \
+        .attrs = {.conv = {W2(size, 2, 1, (size) / 2, (size) / 2), .groups = 1}}, .input_count = 3,          \
+        .inputs = {OP_F32(2, side, side, 32), OP_F32(size, size, 32, 32), OP_F32(32)},                       \
+    }
+
 const op_case cases_conv[] = {
     {.name = "conv 3x3 valid",
      .op = LEATI_OP_CONV,
@@ -152,5 +160,7 @@ const op_case cases_conv[] = {
     FUSED_PANELS("silu, of 4x4 tiles", 3, 24, LEATI_FN_SILU, 0, 0),
     FUSED_PANELS("relu6", 1, 3, LEATI_FN_RELU, 0, 0.5f),
     FUSED_PANELS("silu", 1, 3, LEATI_FN_SILU, 0, 0),
+    STEPS_OF_PANELS(1, 4),
+    STEPS_OF_PANELS(3, 5),
     {0},
 };
