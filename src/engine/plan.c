@@ -201,7 +201,9 @@ leat_status leati_plan_create(leati_plan **out, leati_graph **graph, const leati
     plan->graph = *graph;
     *graph = NULL;
     plan->options = *options;
+    leati_float_mode mode = leati_flush_denormals(); /* kernels run here, too: folded, or measured */
     leat_status status = compile(plan, err);
+    leati_set_float_mode(mode);
     if (status != LEAT_OK)
         leati_plan_destroy(&plan);
     else
@@ -319,11 +321,13 @@ leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_packs *packs
     leati_arena_set_version(plan->options.arena, version);
     bind_arguments(plan, inputs);
     leati_run run = {.team = team_of(plan)};
-    for (int32_t s = 0; s < plan->step_count; ++s) {
+    leati_float_mode mode = leati_flush_denormals();
+    for (int32_t s = 0; s < plan->step_count && status == LEAT_OK; ++s) {
         const leati_pack *pack = plan->work[plan->steps[s]].pack;
-        if (pack && pack->version != version) LEATI_TRY(run_step(plan, s, &run, err));
+        if (pack && pack->version != version) status = run_step(plan, s, &run, err);
     }
-    return LEAT_OK;
+    leati_set_float_mode(mode);
+    return status;
 }
 
 leat_tensor leati_plan_output(const leati_plan *plan, leati_value value) {

@@ -309,8 +309,12 @@ static float tiny_product(void) {
 static void what_is_too_small_to_be_normal_is_0(void **state) {
     stand *b = *state;
     leati_value y = leati_linear(b->graph, stand_input(b, 0, 1, 2), 1e-10f, 0);
+    leati_value folded = leati_linear(b->graph, leati_scalar(b->graph, 1e-30f), 1e-10f, 0);
     leati_graph_keep(b->graph, y);
+    leati_graph_keep(b->graph, folded);
     stand_compile(b);
+    assert_int_equal(steps_of(b, "eltwise"), 1);
+    assert_true(stand_output(b, folded)[0] == 0);
     stand_run(b, (const void *[]){(float[]){1e-30f, 1e-20f}});
     assert_true(stand_output(b, y)[0] == 0);
     assert_float_equal(stand_output(b, y)[1], 1e-30, 1e-36);
