@@ -148,12 +148,12 @@ typedef struct bench_case {
          4,                                                                                                  \
          {DIMS(n, 64, 8), DIMS(8, 256), DIMS(64, 256), DIMS(256)},                                           \
          2.0 * n * 64 * 256 * 72,                                                                            \
-         4},                                                                                                 \
+         1 | 4},                                                                                             \
     {                                                                                                        \
-        "lstm " tag " train bwd", LEATI_OP_RNN_BWD, LSTM_OF(true), LEATI_RNN_BWD_INPUTS,                     \
-            {DIMS(n, 64, 8),   DIMS(8, 256),    DIMS(64, 256), DIMS(256), ABSENT,                            \
-             ABSENT,           ABSENT,          ABSENT,        ABSENT,    DIMS(n, 64, 64),                   \
-             DIMS(64, n, 320), DIMS(n, 64, 64), ABSENT,        ABSENT},                                      \
+        "lstm " tag " train bwd", LEATI_OP_RNN_BWD, LSTM_OF(true),                                           \
+            LEATI_RNN_BWD_INPUTS, {DIMS(n, 64, 8),   DIMS(8, 256),    DIMS(64, 256), DIMS(256), ABSENT,      \
+                                   ABSENT,           ABSENT,          ABSENT,        ABSENT,    ABSENT,      \
+                                   DIMS(64, n, 320), DIMS(n, 64, 64), ABSENT,        ABSENT},                \
             2.0 * n * 64 * 256 * (64 + 72), 1 | 16 | 32                                                      \
     }
 

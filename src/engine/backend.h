@@ -16,6 +16,8 @@
 typedef struct leati_run {
     uint64_t seed; /* of dropout */
     uint64_t step; /* counts training steps: another step, other masks */
+    uint64_t
+        turn; /* counts the plan's runs: for kernels that read memory from either end in turn, to the same result */
     void *scratch; /* kernel->scratch_bytes, 64-byte aligned, contents undefined */
     /* Memory for what the kernel packs (kernel->pack_bytes), which then is not part of scratch; `packed`: it still holds
      * what this kernel, or one with the same pack_key, made of the same inputs.  NULL: the last pack_bytes of scratch. */

@@ -56,7 +56,8 @@ typedef struct leati_desc {
  *                      G gates, kept: leati_rnn_shape.  x_mask[gate] multiplies x, h_mask[gate] multiplies h, before the
  *                      product of that gate: factors of dropout.  Where steps is 0 the states stay, and the output is
  *                      that of the step before, 0 before the first that counts (Keras's rule)
- *   RNN_BWD            the inputs of RNN in their order, sequence, workspace, diff_sequence?, diff_h_last?, diff_c_last?
+ *   RNN_BWD            the inputs of RNN in their order, sequence (not of an LSTM without steps), workspace, diff_sequence?,
+ *                      diff_h_last?, diff_c_last?
  *                      -> diff_x, diff_kernel, diff_recurrent, diff_bias, diff_h0, diff_c0 (outputs may be unused)
  *   ELTWISE            src -> f(src)
  *   ELTWISE_BWD        src or dst (leati_function_uses_dst), diff_dst -> diff_src

@@ -293,7 +293,7 @@ leat_status leati_plan_run_timed(leati_plan *plan, const void *const *inputs, ui
                                  int64_t *step_ns, leat_error *err) {
     bind_arguments(plan, inputs);
     leati_plan_spoil(plan);
-    leati_run run = {.seed = seed, .step = step, .team = team_of(plan)};
+    leati_run run = {.seed = seed, .step = step, .turn = plan->runs++, .team = team_of(plan)};
     leati_float_mode mode = leati_flush_denormals();
     leat_status status = step_ns ? run_steps_timed(plan, &run, step_ns, err) : run_steps(plan, &run, err);
     leati_set_float_mode(mode);

@@ -79,6 +79,7 @@ struct leati_plan {
     leati_work *work;   /* by node */
     leati_place *place; /* by value */
     int32_t step_count;
+    uint64_t runs;
     int32_t *steps; /* the nodes that run, in order */
     void **args;
     int32_t arena_patch_count, input_patch_count, weight_patch_count;

@@ -30,6 +30,7 @@ typedef struct leati_rnn_job {
     const leati_rnn_shape *shape;
     leati_rnn_packed packed;
     int64_t first, rows; /* samples */
+    uint64_t turn;       /* of the run; a single row's */
     float *scratch;      /* as many floats as rnn_scratch says */
     const float *x, *h0, *c0, *x_mask, *h_mask, *steps;
     float *sequence, *h_last, *c_last, *workspace; /* the first and the last: inputs of the backward pass */

@@ -8,16 +8,18 @@
 
 #include "backends/native/function_body.h"
 #include "backends/native/isa.h"
-#include "backends/native/tile.h"
+#include "backends/native/product_body.h"
 
 #define AHEAD       LEATI_ROWS /* steps of a single row whose products by x are made together */
 #define GATHER_ROWS 96         /* rows of gradients that meet the weights' gradients together */
+#define FAR_BYTES   (32 << 20) /* of what training keeps: the caches lose it before the backward pass */
 
 typedef struct rnn_block {
     const leati_rnn_job *job;
     const leati_rnn_shape *shape;
     int64_t rows, units, features, padded, panels; /* padded units; panels of one gate */
     int64_t slots, parts;                          /* sums of a step; what is kept of it, in units */
+    bool past;                                     /* forward: that goes past the caches */
     float *
         z; /* gates of a strip (panels, slots, z_rows, panel), or gradients (slots, panels, gathered, panel) */
     int64_t z_rows; /* 1, and a strip is all panels of a single row; or LEATI_ROWS, and it is one panel */
@@ -80,6 +82,8 @@ static int64_t lay_out(rnn_block *b, const leati_rnn_job *job, bool backward) {
     b->parts = shape->kept / shape->units;
     b->panels = b->padded / LEATI_PANEL;
     if (backward) b->gathered *= gathered_steps(shape, rows);
+    b->past = shape->batch * shape->steps * shape->kept >= FAR_BYTES / (int64_t)sizeof(float) &&
+              b->units % LEATI_PANEL == 0 && (uintptr_t)job->workspace % sizeof(vf) == 0;
     b->z_rows = rows == 1 ? 1 : LEATI_ROWS;
     b->z = carve(&at, slots * (backward    ? b->gathered * b->padded
                                : rows == 1 ? b->padded
@@ -150,13 +154,12 @@ static void rnn_pack(const leati_rnn_shape *shape, const float *kernel, const fl
 }
 
 static void rnn_pack_transposed(const leati_rnn_shape *shape, const float *from, int64_t rows, float *to) {
-    int64_t units = shape->units, padded = round_up(units), width = shape->gates * units;
-    for (int64_t first = 0; first < rows; first += LEATI_PANEL)
-        for (int64_t k = 0; k < shape->gates * padded; k++, to += LEATI_PANEL)
-            for (int64_t j = 0; j < LEATI_PANEL; j++)
-                to[j] = first + j < rows && k % padded < units
-                            ? from[(first + j) * width + k / padded * units + k % padded]
-                            : 0;
+    int64_t units = shape->units, padded = round_up(units),
+            panel_floats = shape->gates * padded * LEATI_PANEL;
+    memset(to, 0, (size_t)(round_up(rows) / LEATI_PANEL * panel_floats) * sizeof *to);
+    for (int64_t gate = 0; gate < shape->gates; gate++)
+        pack_turned(from + gate * units, shape->gates * units, units, 0, rows,
+                    to + gate * padded * LEATI_PANEL, panel_floats);
 }
 
 /* Rows first_row, ... of packed weights into (rows, gates units). */
@@ -305,12 +308,14 @@ LEATI_INLINE const float *ahead_of(const rnn_block *b, int64_t panel, int64_t ga
 }
 
 /* z = x K + b + h R for a single row, all panels of a span of gates; the products by x are made.  `apart`: x K + b of the last
- * gate is in its own slot, and h R + b in the next. */
+ * gate is in its own slot, and h R + b in the next.  From run to run, too, the panel that comes first was the last one; within
+ * a panel each run sums in the same order. */
 static void row_product(const rnn_block *b, int64_t step, span s, bool apart, const operand *h) {
     int64_t w_row = b->shape->gates * LEATI_PANEL, last = s.to - s.from - 1, out = last + (apart ? 1 : 0);
     bool backwards = step % 2 == 1;
+    bool last_first = (b->job->turn * (uint64_t)b->shape->steps + (uint64_t)step) % 2 == 1;
     for (int64_t i = 0; i < b->panels; i++) {
-        int64_t panel = backwards ? b->panels - 1 - i : i;
+        int64_t panel = last_first ? b->panels - 1 - i : i;
         const float *w = weights_of(b, panel, b->features, s.from), *x = ahead_of(b, panel, s.to - 1, step);
         float *z = b->z + (panel * b->slots + s.slot) * LEATI_PANEL;
         row_sums sums = {.start = ahead_of(b, panel, s.from, step),
@@ -507,6 +512,7 @@ static void rnn_forward(const leati_rnn_job *job) {
     }
     store_rows(&b, b.h, job->h_last);
     store_rows(&b, b.c, job->c_last);
+    if (b.past) v_stored();
 }
 
 /* A step's x and, unless the cell makes it, the h before it. */

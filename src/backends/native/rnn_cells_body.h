@@ -73,6 +73,7 @@ typedef struct place {
     float *z, *kept;         /* slot 0, and the first part, or NULL */
     int64_t slot;            /* from one slot to the next */
     int64_t gathered;        /* backward: from `row` to where it lies among the gathered rows */
+    bool past;               /* keep: past the caches */
 } place;
 
 typedef void (*place_function)(const rnn_block *b, const place *at, functions_kind kind);
@@ -82,11 +83,23 @@ LEATI_INLINE vf kept_part(const place *at, int64_t part) {
     return v_load_part(at->kept + part * at->width, at->left);
 }
 LEATI_INLINE void keep(const place *at, int64_t part, vf x) {
-    v_store_part(at->kept + part * at->width, x, at->left);
+    float *to = at->kept + part * at->width;
+    if (at->past)
+        v_store_past(to, x);
+    else
+        v_store_part(to, x, at->left);
+}
+
+/* What is kept of the step before the one before, to the second cache. */
+LEATI_INLINE void fetch_ahead(const rnn_block *b, const place *at) {
+    if (at->step < 2) return;
+    const float *kept = at->kept - 2 * b->shape->batch * b->shape->kept;
+    for (int64_t i = 0; i < b->parts; i++) __builtin_prefetch(kept + i * at->width, 0, 2);
 }
 
 /* A step that does not count: the state stays. */
-LEATI_INLINE void forward_idle(const rnn_block *b, const place *at) {
+LEATI_INLINE void forward_idle(const rnn_block *b, const place *at, functions_kind kind) {
+    (void)kind;
     v_store(b->h_next + at->row, v_load(b->h + at->row));
     for (int64_t i = 0; at->kept && i < b->parts; i++) {
         bool is_c = b->shape->cell == LEATI_CELL_LSTM && i == 4;
@@ -94,10 +107,14 @@ LEATI_INLINE void forward_idle(const rnn_block *b, const place *at) {
     }
 }
 
-/* Every place of a strip; mix leaves alone what does not count, unless `all`. */
-LEATI_INLINE void forward_places(const rnn_block *b, int64_t step, strip s, functions_kind kind, bool all,
-                                 place_function mix) {
-    place at = {.step = step, .slot = b->z_rows * LEATI_PANEL};
+LEATI_INLINE void leave(const rnn_block *b, const place *at, functions_kind kind) {
+    (void)b, (void)at, (void)kind;
+}
+
+/* Every place of a strip: mix, or idle where the step does not count. */
+LEATI_INLINE void forward_places(const rnn_block *b, int64_t step, strip s, functions_kind kind,
+                                 place_function mix, place_function idle) {
+    place at = {.step = step, .slot = b->z_rows * LEATI_PANEL, .past = b->past};
     float *z = b->z;
     for (int64_t from = s.from; from < s.to; from += LEATI_PANEL, z += b->slots * at.slot) {
         float *kept = b->job->workspace ? kept_at(b, step, s.first, from) : NULL;
@@ -110,10 +127,10 @@ LEATI_INLINE void forward_places(const rnn_block *b, int64_t step, strip s, func
                 at.left = b->units - at.u;
                 at.z = z + i * LEATI_PANEL + v;
                 at.kept = kept ? kept + i * b->parts * at.width + v : NULL;
-                if (all || counts(b, step, at.r))
+                if (counts(b, step, at.r))
                     mix(b, &at, kind);
                 else
-                    forward_idle(b, &at);
+                    idle(b, &at, kind);
             }
     }
 }
@@ -160,20 +177,17 @@ LEATI_INLINE void no_gates(const rnn_block *b, const place *at, functions_kind k
     backward_idle(b, at);
 }
 
-LEATI_INLINE void leave(const rnn_block *b, const place *at, functions_kind kind) {
-    (void)b, (void)at, (void)kind;
-}
-
 /* ---- LSTM ---- */
 
+/* c, and o in place of its z. */
 LEATI_INLINE void lstm_mix(const rnn_block *b, const place *at, functions_kind kind) {
     const leati_eltwise *g = &b->shape->activation, *f = &b->shape->recurrent_activation;
-    const float *z = at->z;
+    float *z = at->z;
     vf i = gate_act(kind, f, v_load(z)), forget = gate_act(kind, f, v_load(z + at->slot));
     vf candidate = act(kind, g, v_load(z + 2 * at->slot)), o = gate_act(kind, f, v_load(z + 3 * at->slot));
     vf c = forget * v_load(b->c + at->row) + i * candidate;
     v_store(b->c + at->row, c);
-    v_store(b->h_next + at->row, o * act(kind, g, c));
+    v_store(z + 3 * at->slot, o);
     if (!at->kept) return;
     keep(at, 0, i);
     keep(at, 1, forget);
@@ -182,10 +196,17 @@ LEATI_INLINE void lstm_mix(const rnn_block *b, const place *at, functions_kind k
     keep(at, 4, c);
 }
 
+/* h, in a pass of its own: g(c) waits for c so long that little else of the strip would fit beside it. */
+LEATI_INLINE void lstm_out(const rnn_block *b, const place *at, functions_kind kind) {
+    vf squashed = act(kind, &b->shape->activation, v_load(b->c + at->row));
+    v_store(b->h_next + at->row, v_load(at->z + 3 * at->slot) * squashed);
+}
+
 LEATI_INLINE void lstm_forward(const rnn_block *b, int64_t step, strip at, const operand *x, const operand *h,
                                functions_kind kind) {
     product(b, step, at, (span){0, 4, 0}, x, h);
-    forward_places(b, step, at, kind, false, lstm_mix);
+    forward_places(b, step, at, kind, lstm_mix, forward_idle);
+    forward_places(b, step, at, kind, lstm_out, leave);
 }
 
 /* g(c) of the step before is kept for its own turn, and with o comes to the h before. */
@@ -196,6 +217,7 @@ LEATI_INLINE void lstm_unmix(const rnn_block *b, const place *at, functions_kind
     const float *c0 = job->c0 ? job->c0 + (job->first + at->r) * b->units + at->u : NULL;
     const float *before = kept_before ? kept_before + 4 * at->width : c0;
     bool have = !job->steps && at->step < b->shape->steps - 1, make = !job->steps && at->step > 0;
+    fetch_ahead(b, at);
     vf i = kept_part(at, 0), forget = kept_part(at, 1), candidate = kept_part(at, 2), o = kept_part(at, 3);
     vf squashed = have ? v_load(b->squashed + at->row) : act(kind, g, kept_part(at, 4));
     vf dh = gradient_by_h(b, at), c_before = before ? v_load_part(before, at->left) : (vf){0};
@@ -250,7 +272,7 @@ LEATI_INLINE void gru_gates(const rnn_block *b, const place *at, functions_kind 
 LEATI_INLINE void gru_reset(const rnn_block *b, int64_t step, strip at, const operand *x, const operand *h,
                             functions_kind kind) {
     product(b, step, at, (span){0, 2, 0}, x, h);
-    forward_places(b, step, at, kind, true, gru_gates);
+    forward_places(b, step, at, kind, gru_gates, gru_gates);
 }
 
 LEATI_INLINE void gru_mix(const rnn_block *b, const place *at, functions_kind kind) {
@@ -263,7 +285,7 @@ LEATI_INLINE void gru_forward(const rnn_block *b, int64_t step, strip at, const 
     operand v = {b->v, b->padded, b->units, 0};
     (void)h;
     product(b, step, at, (span){2, 3, 2}, x, &v);
-    forward_places(b, step, at, kind, false, gru_mix);
+    forward_places(b, step, at, kind, gru_mix, forward_idle);
 }
 
 LEATI_INLINE void gru_after_mix(const rnn_block *b, const place *at, functions_kind kind) {
@@ -284,7 +306,7 @@ LEATI_INLINE void gru_after_forward(const rnn_block *b, int64_t step, strip at, 
         product(b, step, at, (span){2, 3, 2}, x, NULL);
         product(b, step, at, (span){2, 3, 3}, NULL, h);
     }
-    forward_places(b, step, at, kind, false, gru_after_mix);
+    forward_places(b, step, at, kind, gru_after_mix, forward_idle);
 }
 
 /* z of the update gate and the candidate, and h: what the update gate keeps.  Then, reset after the product: z of the
@@ -293,6 +315,7 @@ LEATI_INLINE void gru_unmix_gates(const rnn_block *b, const place *at, functions
     const leati_eltwise *g = &b->shape->activation, *f = &b->shape->recurrent_activation;
     vf update = kept_part(at, 0), reset = kept_part(at, 1), candidate = kept_part(at, 2);
     vf dh = gradient_by_h(b, at), h = v_load(b->h_before + at->gathered + at->row);
+    fetch_ahead(b, at);
     vf by_candidate = dh * (1.0f - update) * act_slope(kind, g, candidate), carry = carry_factor(b, at);
     v_store(at->z, dh * (h * carry - candidate) * gate_slope(kind, f, update));
     v_store(at->z + 2 * at->slot, by_candidate);
@@ -343,10 +366,11 @@ LEATI_INLINE void simple_mix(const rnn_block *b, const place *at, functions_kind
 LEATI_INLINE void simple_forward(const rnn_block *b, int64_t step, strip at, const operand *x,
                                  const operand *h, functions_kind kind) {
     product(b, step, at, (span){0, 1, 0}, x, h);
-    forward_places(b, step, at, kind, false, simple_mix);
+    forward_places(b, step, at, kind, simple_mix, forward_idle);
 }
 
 LEATI_INLINE void simple_unmix(const rnn_block *b, const place *at, functions_kind kind) {
+    fetch_ahead(b, at);
     v_store(at->z, gradient_by_h(b, at) * act_slope(kind, &b->shape->activation, kept_part(at, 0)));
     v_store(b->h + at->row, (vf){0});
 }

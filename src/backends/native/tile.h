@@ -2,7 +2,8 @@
 /* Small matrix products from packed panels, for the code that is compiled once per instruction set.
  *
  * A panel is LEATI_PANEL columns of a matrix, row after row.  A tile is some rows of the product times one panel or
- * more, kept in registers over the whole depth: 6 x 2 vectors and what feeds them are just what 16 registers hold. */
+ * more, kept in registers over the whole depth: 6 x 2 vectors and what feeds them are just what 16 registers hold; AVX-512 has
+ * 32. */
 #ifndef LEATI_BACKENDS_NATIVE_TILE_H
 #define LEATI_BACKENDS_NATIVE_TILE_H
 
@@ -10,6 +11,11 @@
 
 #define LEATI_PANEL (2 * LEATI_LANES)
 #define LEATI_ROWS  6
+#if LEATI_LANES == 16
+#define LEATI_WIDE 2 /* panels of a tile of many rows: there are 32 registers */
+#else
+#define LEATI_WIDE 1
+#endif
 
 /* A stretch of the depth: element (i, k) of chunk c of the left operand is a[i * by_row + k * by_depth + c * by_chunk]. */
 typedef struct leati_stretch {
@@ -32,34 +38,41 @@ typedef struct leati_tile {
     int backwards; /* visit panels last to first: a caller that alternates finds the last ones still in the cache */
 } leati_tile;
 
+/* Loops that run at least once: GCC keeps the sums in registers alone. */
 LEATI_INLINE void tile_of(const leati_tile *t, const int rows, const int panels) {
+    static const float zeros[4 * LEATI_PANEL];
     vf acc[LEATI_ROWS][8];
+    const float *from = t->add ? t->c : t->start ? t->start : zeros, *b = t->b;
+    int64_t from_row = t->add ? t->c_row : 0, from_panel = t->add ? t->c_panel : LEATI_PANEL;
+    int64_t b_row = t->b_row, b_panel = t->b_panel;
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < 2 * panels; j++) {
-            const float *c = t->c + i * t->c_row + j / 2 * t->c_panel + j % 2 * LEATI_LANES;
-            acc[i][j] = t->add ? v_load(c) : t->start ? v_load(t->start + j * LEATI_LANES) : (vf){0};
-        }
-    const float *b = t->b;
-    for (int s = 0; s < t->count; s++) {
-        const leati_stretch *st = &t->stretches[s];
+        for (int j = 0; j < 2 * panels; j++)
+            acc[i][j] = v_load(from + i * from_row + j / 2 * from_panel + j % 2 * LEATI_LANES);
+    const leati_stretch *st = t->stretches, *end = st + t->count;
+    do {
         const float *chunk = st->a + t->row * st->by_row;
-        int64_t by_row = st->by_row, by_depth = st->by_depth;
-        for (int64_t c = 0; c < st->chunks; c++, chunk += st->by_chunk) {
+        int64_t by_row = st->by_row, by_depth = st->by_depth, chunks = st->chunks;
+        do {
             const float *a = chunk;
-            for (int64_t k = 0; k < st->depth; k++, a += by_depth, b += t->b_row) {
+            int64_t k = st->depth;
+            do {
                 vf row_of_b[8];
                 for (int j = 0; j < 2 * panels; j++)
-                    row_of_b[j] = v_load(b + j / 2 * t->b_panel + j % 2 * LEATI_LANES);
+                    row_of_b[j] = v_load(b + j / 2 * b_panel + j % 2 * LEATI_LANES);
                 for (int i = 0; i < rows; i++) {
                     vf left = v_all(a[i * by_row]);
                     for (int j = 0; j < 2 * panels; j++) acc[i][j] += left * row_of_b[j];
                 }
-            }
-        }
-    }
+                a += by_depth, b += b_row;
+            } while (--k > 0);
+            chunk += st->by_chunk;
+        } while (--chunks > 0);
+    } while (++st < end);
+    float *to = t->c;
+    int64_t c_row = t->c_row, c_panel = t->c_panel;
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < 2 * panels; j++)
-            v_store(t->c + i * t->c_row + j / 2 * t->c_panel + j % 2 * LEATI_LANES, acc[i][j]);
+            v_store(to + i * c_row + j / 2 * c_panel + j % 2 * LEATI_LANES, acc[i][j]);
 }
 
 /* One row needs several panels at a time: a single panel's two accumulators would wait for their own sums. */
@@ -90,14 +103,27 @@ static void tile_5x1(const leati_tile *t) {
 static void tile_6x1(const leati_tile *t) {
     tile_of(t, 6, 1);
 }
+static void tile_4_wide(const leati_tile *t) {
+    tile_of(t, 4, LEATI_WIDE);
+}
+static void tile_5_wide(const leati_tile *t) {
+    tile_of(t, 5, LEATI_WIDE);
+}
+static void tile_6_wide(const leati_tile *t) {
+    tile_of(t, 6, LEATI_WIDE);
+}
 
 /* `rows` rows (at most LEATI_ROWS) of all `panels`. */
 LEATI_INLINE void tile_row_block(leati_tile t, int64_t rows, int64_t panels) {
     static const struct {
         int wide; /* panels at a time */
         void (*one)(const leati_tile *), (*many)(const leati_tile *);
-    } ways[LEATI_ROWS] = {{4, tile_1x1, tile_1x4}, {2, tile_2x1, tile_2x2}, {2, tile_3x1, tile_3x2},
-                          {1, tile_4x1, NULL},     {1, tile_5x1, NULL},     {1, tile_6x1, NULL}};
+    } ways[LEATI_ROWS] = {{4, tile_1x1, tile_1x4},
+                          {2, tile_2x1, tile_2x2},
+                          {2, tile_3x1, tile_3x2},
+                          {LEATI_WIDE, tile_4x1, tile_4_wide},
+                          {LEATI_WIDE, tile_5x1, tile_5_wide},
+                          {LEATI_WIDE, tile_6x1, tile_6_wide}};
     int step = ways[rows - 1].wide;
     for (int64_t done = 0; done < panels; done += step) {
         if (panels - done < step) step = 1;
@@ -110,14 +136,14 @@ LEATI_INLINE void tile_row_block(leati_tile t, int64_t rows, int64_t panels) {
     }
 }
 
-/* All of c, panel by panel: it stays in the first cache while the rows go by. */
+/* All of c, LEATI_WIDE panels at a time: they stay in the first cache while the rows go by. */
 LEATI_INLINE void tile_all(leati_tile t, int64_t rows, int64_t panels) {
     if (rows <= LEATI_ROWS) {
         if (rows > 0) tile_row_block(t, rows, panels);
         return;
     }
     int64_t blocks = (rows + LEATI_ROWS - 1) / LEATI_ROWS;
-    for (int64_t p = 0; p < panels; p++)
+    for (int64_t p = 0; p < panels; p += LEATI_WIDE)
         for (int64_t i = 0; i < blocks; i++) { /* 32 rows are 6 6 5 5 5 5, not five times 6 and a slow 2 */
             leati_tile one = t;
             int64_t first = rows * i / blocks;
@@ -125,7 +151,8 @@ LEATI_INLINE void tile_all(leati_tile t, int64_t rows, int64_t panels) {
             one.row += first;
             one.c += p * t.c_panel + first * t.c_row;
             if (t.start) one.start += p * LEATI_PANEL;
-            tile_row_block(one, rows * (i + 1) / blocks - first, 1);
+            tile_row_block(one, rows * (i + 1) / blocks - first,
+                           panels - p < LEATI_WIDE ? panels - p : LEATI_WIDE);
         }
 }
 

@@ -31,6 +31,22 @@ LEATI_INLINE void v_store(float *to, vf x) {
     *(vf_loose *)to = x;
 }
 
+/* To an address of whole vectors, past the caches; v_stored before another thread reads it. */
+LEATI_INLINE void v_store_past(float *to, vf x) {
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    _mm512_stream_ps(to, (__m512)x);
+#elif defined(__AVX__) && LEATI_LANES == 8
+    _mm256_stream_ps(to, (__m256)x);
+#else
+    v_store(to, x);
+#endif
+}
+LEATI_INLINE void v_stored(void) {
+#if defined(__AVX__)
+    _mm_sfence();
+#endif
+}
+
 LEATI_INLINE vf v_all(float x) {
     return x - (vf){0};
 }

@@ -353,17 +353,29 @@ static void backward_x(const sample *p, int64_t at, float *diff_x) {
         row[j] = counts(p, at) ? (float)by_value(p, x, 0, s->gates, p->z, j) : 0.0f;
 }
 
+/* h of the step before, whose part of the workspace an LSTM makes it from where no sequence is given. */
+static const float *h_before(const sample *p, int64_t at, const float *kept) {
+    const leati_rnn_shape *s = p->shape;
+    int64_t units = s->units;
+    if (at <= p->first) return p->h;
+    if (p->in[LEATI_RNN_SEQUENCE]) return p->in[LEATI_RNN_SEQUENCE] + (p->n * s->steps + at - 1) * units;
+    for (int64_t u = 0; u < units; u++)
+        p->v[u] = kept[3 * units + u] * leati_eltwise_at(&s->activation, kept[4 * units + u]);
+    return p->v;
+}
+
 static void backward_step(const sample *p, int64_t at, void *const *out,
                           void (*cell)(const sample *p, const step *s)) {
     const leati_rnn_shape *s = p->shape;
     int64_t units = s->units, row = (p->n * s->steps + at) * units;
-    const float *kept = p->in[LEATI_RNN_WORKSPACE] + (at * s->batch + p->n) * s->kept;
+    const float *kept = p->in[LEATI_RNN_WORKSPACE] + (at * s->batch + p->n) * s->kept,
+                *before = kept - s->batch * s->kept;
     const float *outside = p->in[LEATI_RNN_DIFF_SEQUENCE];
     for (int64_t u = 0; outside && at >= p->first && u < units; u++) p->by_h[u] += (double)outside[row + u];
     if (counts(p, at)) {
         step now = {.kept = kept,
-                    .h = at > p->first ? p->in[LEATI_RNN_SEQUENCE] + row - units : p->h,
-                    .c = at > 0 ? kept - s->batch * s->kept + 4 * units : p->c,
+                    .h = h_before(p, at, before),
+                    .c = at > 0 ? before + 4 * units : p->c,
                     .diff_recurrent = out[LEATI_RNN_RECURRENT],
                     .diff_bias = out[LEATI_RNN_BIAS]};
         cell(p, &now);

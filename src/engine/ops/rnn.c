@@ -71,6 +71,11 @@ static leat_status infer_rnn(const leati_attrs *attrs, int input_count, const le
     return LEAT_OK;
 }
 
+/* An LSTM whose steps all count has in its workspace what h is made of. */
+static bool needs_sequence(leati_cell cell, bool some_steps) {
+    return cell != LEATI_CELL_LSTM || some_steps;
+}
+
 static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const leati_desc *in, leati_desc *out,
                              leat_error *err) {
     leati_rnn_shape s;
@@ -80,6 +85,8 @@ static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const le
                           "expected an RNN made with training set, its gradient was asked for");
     const leati_desc sequence = DESC(s.batch, s.steps, s.units), state = DESC(s.batch, s.units);
     const leati_desc workspace = DESC(s.steps, s.batch, s.kept);
+    if (in[LEATI_RNN_SEQUENCE].rank < 0 && needs_sequence(s.cell, in[LEATI_RNN_STEPS].rank >= 0))
+        return leati_fail(err, LEAT_EINVAL, "expected the sequence that the RNN gave");
     LEATI_TRY(expect_input(&in[LEATI_RNN_SEQUENCE], "sequence", &sequence, err));
     LEATI_TRY(expect_input(&in[LEATI_RNN_WORKSPACE], "workspace", &workspace, err));
     LEATI_TRY(expect_input(&in[LEATI_RNN_DIFF_SEQUENCE], "diff_sequence", &sequence, err));
@@ -99,7 +106,9 @@ static void gradient(leati_graph *graph, const leati_node *node, const int32_t *
     leati_value inputs[LEATI_RNN_BWD_INPUTS], outputs[LEATI_MAX_OUTPUTS];
     for (int i = 0; i < LEATI_RNN_INPUTS; i++)
         inputs[i] = i < node->input_count ? node->inputs[i] : LEATI_NONE;
-    inputs[LEATI_RNN_SEQUENCE] = node->outputs[LEATI_RNN_OUT_SEQUENCE];
+    inputs[LEATI_RNN_SEQUENCE] = needs_sequence(node->attrs.rnn.cell, inputs[LEATI_RNN_STEPS] != LEATI_NONE)
+                                     ? node->outputs[LEATI_RNN_OUT_SEQUENCE]
+                                     : LEATI_NONE;
     inputs[LEATI_RNN_WORKSPACE] = node->outputs[LEATI_RNN_OUT_WORKSPACE];
     inputs[LEATI_RNN_DIFF_SEQUENCE] = diff_outputs[LEATI_RNN_OUT_SEQUENCE];
     inputs[LEATI_RNN_DIFF_H_LAST] = diff_outputs[LEATI_RNN_OUT_H_LAST];
@@ -127,6 +136,7 @@ const leati_op_row leati_op_rnn_bwd = {.name = "rnn_bwd",
                                        .max_inputs = LEATI_RNN_BWD_INPUTS,
                                        .outputs = LEATI_RNN_GRADIENTS,
                                        .flags = LEATI_OP_OPTIONAL_OUTPUTS,
-                                       .optional = OPTIONAL_INPUTS | 1u << LEATI_RNN_DIFF_SEQUENCE |
+                                       .optional = OPTIONAL_INPUTS | 1u << LEATI_RNN_SEQUENCE |
+                                                   1u << LEATI_RNN_DIFF_SEQUENCE |
                                                    1u << LEATI_RNN_DIFF_H_LAST | 1u << LEATI_RNN_DIFF_C_LAST,
                                        .infer = infer_bwd};
