@@ -11,14 +11,16 @@
 #include "base/memory.h"
 
 enum {
-    GROUP = 64,           /* channels of a product's rows */
-    PIXELS = 256,         /* gathered at a time by each thread */
-    STRETCH = 8 * PIXELS, /* packed at a time for all, where they stay in the second caches */
-    PACKED = 128 * 1024,  /* floats */
-    TILES = 256,          /* at a time, where their numbers take no more than MOST_BYTES */
+    GROUP = 64,                /* channels of a product's rows */
+    PIXELS = 256,              /* packed and gathered at a time by each thread, for its second cache */
+    WIDE = 128,                /* columns that are worth gathering the left side for */
+    WIDEST = 512,              /* that stay in the second cache with it */
+    TAPS_SUMS = 80 * 1024,     /* floats that each share of the pixels may have for itself */
+    SHARE_PIXELS = 4 * PIXELS, /* that a share has at least */
+    TILES = 256,               /* at a time, where their numbers take no more than MOST_BYTES */
     NEAR = 1728, /* places times tiles at a time where a thread has them for itself, in its second cache */
     CHUNK = 8,
-    SHARES = 8,           /* of all tiles, each with sums of its own */
+    SHARES = 8,           /* of all tiles or pixels, each with sums of its own */
     SHARE_NUMBERS = 4096, /* places times tiles in each at least */
     SHARE_SUMS = 4096,    /* channels times filters at most */
     LINE = 16,
@@ -34,10 +36,12 @@ typedef struct weights_state {
     bool narrow;           /* source and gradient are bf16 */
     int64_t groups, group; /* of channels: how many, how many channels each has at most */
     int64_t parts;         /* of columns */
-    int64_t tiles;         /* at a time; or pixels */
+    int64_t columns;       /* Taps: that a part has at most */
+    int64_t strips;        /* Taps: of taps and groups */
+    int64_t tiles;         /* Winograd: at a time */
     int64_t size, places;  /* Winograd: a tile's pixels to a side, and its numbers */
-    int64_t shares;        /* Winograd: of all tiles, each with sums of its own */
-    int64_t buffer;        /* Winograd: floats of a block of tiles */
+    int64_t shares;        /* of all tiles or pixels, each with sums of its own */
+    int64_t buffer;        /* floats of a block of tiles, or of a thread's columns and left side */
 } weights_state;
 
 /* The columns of part `part`. */
@@ -57,54 +61,86 @@ static int64_t width_of(const weights_state *s, int64_t group) {
 
 /* ---- Tap by tap ---- */
 
-/* Pixels first to first + count - 1. */
-typedef struct stretch {
+typedef struct taps_run {
     const weights_state *s;
     const void *src, *diff_dst;
     float *diff_weights, *diff_bias; /* the latter may be NULL */
-    float *packed, *buffers;
-    int64_t first, count;
-} stretch;
+    float *sums, *buffers;           /* of all shares but the first; weights and bias of each */
+} taps_run;
 
-static void pack_diff(void *of, int64_t panel, int member) {
-    const stretch *r = of;
-    const weights_state *s = r->s;
-    columns c = columns_of(s, panel, s->g.filters / s->isa->panel);
-    int64_t at = r->first * s->g.filters, floats = r->count * s->isa->panel;
-    (void)member;
-    if (s->narrow)
-        s->isa->pack_narrow_columns((const uint16_t *)r->diff_dst + at, s->g.filters, r->count, c.from, c.to,
-                                    r->packed, floats, r->diff_bias);
-    else
-        s->isa->pack_columns((const float *)r->diff_dst + at, s->g.filters, r->count, c.from, c.to, r->packed,
-                             floats, r->diff_bias);
+/* Floats of a share's sums. */
+static int64_t sums_of_taps(const weights_state *s) {
+    return (s->g.taps * s->g.channels + 1) * s->g.filters;
 }
 
-/* Of which diff_dst is packed: for one tap, group of channels and part of the columns. */
-static void add_pixels(void *of, int64_t task, int member) {
-    const stretch *r = of;
+/* What the pixels first to first + count - 1 add to a strip of taps and channels, and some columns. */
+static void add_pixels(const taps_run *r, int64_t strip, columns c, int64_t first, int64_t count, bool begins,
+                       float *buffer) {
     const weights_state *s = r->s;
     const leati_geometry *g = &s->g;
+    float *left = buffer + PIXELS * s->columns;
+    int64_t all = g->taps * s->groups, width = c.to - c.from;
+    float *bias = strip == 0 && r->diff_bias ? r->diff_bias + c.from : NULL;
+    int64_t at = first * g->filters + c.from, floats = count * s->isa->panel;
     const leati_conv_image image = {g, r->src, s->narrow ? s->isa->widen : NULL};
-    int64_t first = r->first, count = r->count;
-    float *buffer = r->buffers + member * PIXELS * s->group;
-    int64_t group = task / s->parts % s->groups, tap = task / s->parts / s->groups;
-    columns c = columns_of(s, task % s->parts, s->parts);
-    leati_product p = {.a = buffer, .a_row = 1, .a_depth = s->group, .c_row = g->filters};
-    p.c = r->diff_weights + (tap * g->channels + group * s->group) * g->filters + c.from;
-    p.rows = width_of(s, group);
-    p.columns = c.to - c.from;
-    p.b_panel = count * s->isa->panel;
-    p.from_row = g->filters;
-    for (int64_t done = 0; done < count; done += PIXELS) {
-        p.depth = count - done < PIXELS ? count - done : PIXELS;
-        p.b = r->packed + c.from * count + done * s->isa->panel;
-        p.from = first + done > 0 ? p.c : NULL;
-        if (s->groups == 1 && leati_conv_is_flat(g) && !s->narrow) /* it would be the same again */
-            p.a = (const float *)r->src + (first + done) * g->channels;
-        else
-            leati_conv_gather(&image, tap, first + done, p.depth, group * s->group, p.rows, buffer, s->group);
+    if (s->narrow)
+        s->isa->pack_narrow_columns((const uint16_t *)r->diff_dst + at, g->filters, count, 0, width, buffer,
+                                    floats, bias);
+    else
+        s->isa->pack_columns((const float *)r->diff_dst + at, g->filters, count, 0, width, buffer, floats,
+                             bias);
+    for (int64_t i = all * strip / s->strips; i < all * (strip + 1) / s->strips; i++) {
+        int64_t tap = i / s->groups, group = i % s->groups;
+        leati_product p = {.a = left,
+                           .a_row = 1,
+                           .a_depth = s->group + LINE,
+                           .b = buffer,
+                           .b_panel = floats,
+                           .c =
+                               r->diff_weights + (tap * g->channels + group * s->group) * g->filters + c.from,
+                           .c_row = g->filters,
+                           .rows = width_of(s, group),
+                           .columns = width,
+                           .depth = count,
+                           .from_row = g->filters};
+        p.from = begins ? NULL : p.c;
+        leati_conv_gather(&image, tap, first, count, group * s->group, p.rows, left, p.a_depth);
         s->isa->product(&p);
+    }
+}
+
+/* For a share of the pixels, part of the columns and strip of taps and channels. */
+static void add_taps(void *of, int64_t task, int member) {
+    taps_run r = *(const taps_run *)of;
+    const weights_state *s = r.s;
+    int64_t strip = task % s->strips, share = task / s->strips / s->parts, pixels = s->g.out_pixels;
+    columns c = columns_of(s, task / s->strips % s->parts, s->parts);
+    if (share > 0) {
+        r.diff_weights = r.sums + (share - 1) * sums_of_taps(s);
+        if (r.diff_bias) r.diff_bias = r.diff_weights + sums_of_taps(s) - s->g.filters;
+    }
+    if (r.diff_bias && strip == 0) memset(r.diff_bias + c.from, 0, (size_t)(c.to - c.from) * sizeof(float));
+    int64_t first = pixels * share / s->shares, last = pixels * (share + 1) / s->shares;
+    int64_t chunks = leati_ceil_div(last - first, PIXELS);
+    for (int64_t i = 0; i < chunks; i++) {
+        int64_t from = first + (last - first) * i / chunks, to = first + (last - first) * (i + 1) / chunks;
+        add_pixels(&r, strip, c, from, to - from, i == 0, r.buffers + member * s->buffer);
+    }
+}
+
+/* to += `count` arrays, `apart` floats apart. */
+static void add_sums(float *to, const float *from, int64_t floats, int64_t count, int64_t apart) {
+    for (int64_t k = 0; k < count; k++, from += apart)
+        for (int64_t i = 0; i < floats; i++) to[i] += from[i];
+}
+
+static void finish_taps(void *of, int64_t channel, int member) {
+    const taps_run *r = of;
+    const weights_state *s = r->s;
+    (void)member;
+    for (int64_t tap = 0; tap < s->g.taps; tap++) {
+        int64_t at = (tap * s->g.channels + channel) * s->g.filters;
+        add_sums(r->diff_weights + at, r->sums + at, s->g.filters, s->shares - 1, sums_of_taps(s));
     }
 }
 
@@ -112,20 +148,20 @@ static leat_status run_taps(const leati_kernel *kernel, void *const *args, const
                             leat_error *err) {
     const weights_state *s = kernel->state;
     const leati_geometry *g = &s->g;
-    stretch r = {.s = s,
-                 .src = args[0],
-                 .diff_dst = args[1],
-                 .diff_weights = args[2],
-                 .diff_bias = args[3],
-                 .packed = run->scratch};
+    taps_run r = {.s = s,
+                  .src = args[0],
+                  .diff_dst = args[1],
+                  .diff_weights = args[2],
+                  .diff_bias = args[3],
+                  .sums = run->scratch};
     (void)err;
-    r.buffers = r.packed + s->tiles * g->filters;
-    if (r.diff_bias) memset(r.diff_bias, 0, (size_t)g->filters * sizeof *r.diff_bias);
-    for (; r.first < g->out_pixels; r.first += s->tiles) {
-        r.count = g->out_pixels - r.first < s->tiles ? g->out_pixels - r.first : s->tiles;
-        leati_team_share(run->team, s->threads, g->filters / s->isa->panel, pack_diff, &r);
-        leati_team_share(run->team, s->threads, g->taps * s->groups * s->parts, add_pixels, &r);
-    }
+    r.buffers = r.sums + (s->shares - 1) * sums_of_taps(s);
+    leati_team_share(run->team, s->threads, s->shares * s->parts * s->strips, add_taps, &r);
+    if (s->shares == 1) return LEAT_OK;
+    leati_team_share(run->team, s->threads, g->channels, finish_taps, &r);
+    if (r.diff_bias)
+        add_sums(r.diff_bias, r.sums + sums_of_taps(s) - g->filters, g->filters, s->shares - 1,
+                 sums_of_taps(s));
     return LEAT_OK;
 }
 
@@ -272,20 +308,16 @@ static void add_share(void *of, int64_t share, int member) {
     add_blocks(p, all * (share + 1) / s->shares, NULL);
 }
 
-/* to += the `shares` - 1 arrays behind it, `apart` floats apart. */
-static void add_sums(float *to, int64_t count, int64_t shares, int64_t apart) {
-    for (int64_t k = 1; k < shares; k++)
-        for (int64_t i = 0; i < count; i++) to[i] += to[k * apart + i];
-}
-
 static void finish_weights(void *of, int64_t task, int member) {
     const places *p = of;
     const weights_state *s = p->s;
     int64_t channels = s->g.channels, filters = s->g.filters, from = task * CHUNK, to = from + CHUNK;
     (void)member;
     if (to > channels) to = channels;
-    for (int64_t place = 0; place < s->places; place++)
-        add_sums(p->sums + (place * channels + from) * filters, (to - from) * filters, s->shares, sums_of(s));
+    for (int64_t place = 0; place < s->places; place++) {
+        float *sums = p->sums + (place * channels + from) * filters;
+        add_sums(sums, sums + sums_of(s), (to - from) * filters, s->shares - 1, sums_of(s));
+    }
     s->isa->winograd_weights_back(&(leati_winograd_weights){.size = s->size,
                                                             .depth = channels,
                                                             .columns = filters,
@@ -345,12 +377,29 @@ static void use_winograd(weights_state *s, leati_kernel *kernel) {
              s->size == 4 ? "4x4 " : "", s->isa->name);
 }
 
+/* Shares of the pixels where sums are few, so that a thread reads what others do not; else columns, and what lies on the left
+ * where columns would be too few for what it takes to gather it. */
+static void share_taps(weights_state *s) {
+    const leati_geometry *g = &s->g;
+    int64_t wanted = s->threads > 1 ? 2 * s->threads : 1, panel = s->isa->panel, panels = g->filters / panel;
+    share(s, 1);
+    s->shares = sums_of_taps(s) <= TAPS_SUMS ? g->out_pixels / SHARE_PIXELS : 1;
+    s->shares = s->shares > SHARES ? SHARES : s->shares > 0 ? s->shares : 1;
+    wanted = leati_ceil_div(wanted, s->shares);
+    s->parts = g->filters / WIDE < wanted ? g->filters / WIDE : wanted;
+    if (s->parts < leati_ceil_div(g->filters, WIDEST)) s->parts = leati_ceil_div(g->filters, WIDEST);
+    s->strips = leati_ceil_div(wanted, s->parts);
+    if (s->strips > g->taps * s->groups) s->strips = g->taps * s->groups;
+    if (s->parts * s->strips < wanted) s->parts = leati_ceil_div(wanted, s->strips);
+    if (s->parts > panels) s->parts = panels;
+    s->columns = leati_ceil_div(panels, s->parts) * panel;
+}
+
 static void use_taps(weights_state *s, leati_kernel *kernel) {
-    int64_t pixels = PACKED / s->g.filters / PIXELS * PIXELS;
-    share(s, s->g.taps);
-    s->tiles = pixels < PIXELS ? PIXELS : pixels > STRETCH ? STRETCH : pixels;
+    share_taps(s);
+    s->buffer = PIXELS * (s->columns + s->group + LINE);
     kernel->scratch_bytes =
-        (size_t)(s->tiles * s->g.filters + s->threads * PIXELS * s->group) * sizeof(float);
+        (size_t)((s->shares - 1) * sums_of_taps(s) + s->threads * s->buffer) * sizeof(float);
     kernel->run = run_taps;
     snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", s->isa->name);
 }

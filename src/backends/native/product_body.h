@@ -28,24 +28,43 @@ LEATI_INLINE int is_clip(const leati_eltwise *f) {
 /* Unrolled early, so that what the loop counts is kept in registers from the first to the last. */
 #define EACH(i, count) _Pragma("GCC unroll 6") for (int i = 0; i < count; i++)
 
+#define LINE_FLOATS 16
+
+/* What is fetched beside a tile, for each line's length of the depth: lines of what panels come next, and of the next rows. */
+typedef struct product_ahead {
+    const float *b;
+    int lines; /* of each panel */
+    bool rows;
+} product_ahead;
+
 /* A tile of p at (row, column): so many vectors of a panel or two. */
-LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t column, const int rows,
-                               const int wide) {
+LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t column, product_ahead ahead,
+                               const int rows, const int wide) {
     vf acc[LEATI_ROWS][PRODUCT_WIDE];
     int64_t a_row = p->a_row, a_depth = p->a_depth, from_row = p->from_row, c_row = p->c_row;
     const float *a = p->a + row * a_row, *b = p->b + column / LEATI_PANEL * p->b_panel;
     float *c = p->c + row * c_row + column;
     EACH (i, rows) {
-        __builtin_prefetch(c + i * c_row, 1);
-        EACH (j, wide) acc[i][j] = (vf){0};
+        EACH (j, wide) {
+            __builtin_prefetch(c + i * c_row + j * LEATI_LANES, 1);
+            acc[i][j] = (vf){0};
+        }
     }
+    int64_t at_once = ahead.rows || ahead.lines > 0 ? LINE_FLOATS : p->depth;
+    for (int64_t k = p->depth, most; k > 0; k -= most) {
+        most = k < at_once ? k : at_once;
+        if (ahead.rows)
+            EACH (i, rows) __builtin_prefetch(a + (rows + i) * a_row);
+        for (int line = 0; line < ahead.lines; line++, ahead.b += LINE_FLOATS)
+            EACH (j, PRODUCT_WIDE / 2) __builtin_prefetch(ahead.b + j * p->b_panel, 0, 2);
 #pragma GCC unroll 4
-    for (int64_t k = p->depth; k > 0; k--, a += a_depth, b += LEATI_PANEL) {
-        vf right[PRODUCT_WIDE];
-        EACH (j, wide) right[j] = v_load(b + j / 2 * p->b_panel + j % 2 * LEATI_LANES);
-        EACH (i, rows) {
-            vf left = v_all(a[i * a_row]);
-            EACH (j, wide) acc[i][j] += left * right[j];
+        for (int64_t n = most; n > 0; n--, a += a_depth, b += LEATI_PANEL) {
+            vf right[PRODUCT_WIDE];
+            EACH (j, wide) right[j] = v_load(b + j / 2 * p->b_panel + j % 2 * LEATI_LANES);
+            EACH (i, rows) {
+                vf left = v_all(a[i * a_row]);
+                EACH (j, wide) acc[i][j] += left * right[j];
+            }
         }
     }
     if (p->bias) {
@@ -71,9 +90,10 @@ LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t colu
 #undef EACH
 
 #define PRODUCT_TILE(rows, wide)                                                                             \
-    static __attribute__((noinline)) void product_tile_##rows##_##wide(const leati_product *p, int64_t row,  \
-                                                                       int64_t column) {                     \
-        product_tile(p, row, column, rows, wide);                                                            \
+    static                                                                                                   \
+        __attribute__((noinline)) void product_tile_##rows##_##wide(const leati_product *p, int64_t row,     \
+                                                                    int64_t column, product_ahead ahead) {   \
+        product_tile(p, row, column, ahead, rows, wide);                                                     \
     }
 #define PRODUCT_TILES(wide)                                                                                  \
     PRODUCT_TILE(1, wide)                                                                                    \
@@ -90,7 +110,7 @@ LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t colu
                                                                          product_tile_5_##wide,              \
                                                                          product_tile_6_##wide};
 
-typedef void (*product_tile_of)(const leati_product *p, int64_t row, int64_t column);
+typedef void (*product_tile_of)(const leati_product *p, int64_t row, int64_t column, product_ahead ahead);
 
 PRODUCT_TILES(1)
 PRODUCT_TILES(2)
@@ -125,7 +145,7 @@ static __attribute__((noinline)) void product_edge(const leati_product *p, int64
                        .b = p->b + column / LEATI_PANEL * p->b_panel,
                        .c = edge,
                        .c_row = LEATI_PANEL};
-    (left > LEATI_LANES ? product_tiles_2 : product_tiles_1)[rows](&q, 0, 0);
+    (left > LEATI_LANES ? product_tiles_2 : product_tiles_1)[rows](&q, 0, 0, (product_ahead){0});
     for (int64_t j = 0; j < left; j += LEATI_LANES) {
         int64_t count = left - j;
         vf bias = p->bias ? v_load_part(p->bias + column + j, count) : (vf){0};
@@ -140,16 +160,20 @@ static __attribute__((noinline)) void product_edge(const leati_product *p, int64
 }
 
 /* n rows of columns `column` to `to` - 1. */
-LEATI_INLINE void product_row(const leati_product *p, int64_t row, int64_t n, int64_t column, int64_t to) {
+LEATI_INLINE void product_row(const leati_product *p, int64_t row, int64_t n, int64_t column, int64_t to,
+                              product_ahead ahead) {
 #if PRODUCT_WIDE == 4
-    for (; column + 2 * LEATI_PANEL <= to; column += 2 * LEATI_PANEL) product_tiles_4[n](p, row, column);
+    for (; column + 2 * LEATI_PANEL <= to; column += 2 * LEATI_PANEL, ahead.rows = false)
+        product_tiles_4[n](p, row, column, ahead);
 #endif
-    for (; column + LEATI_PANEL <= to; column += LEATI_PANEL) product_tiles_2[n](p, row, column);
+    for (; column + LEATI_PANEL <= to; column += LEATI_PANEL, ahead.rows = false)
+        product_tiles_2[n](p, row, column, ahead);
     if (column < to) product_edge(p, row, column, n);
 }
 
-/* Tile by tile of columns: they stay in the first cache while the rows go by.  Where all panels stay in the second, row by row: c
- * is written as it lies.  32 rows are 6 6 5 5 5 5, not five times 6 and a 2. */
+/* Tile by tile of columns: they stay in the first cache while the rows go by, and each block of these fetches its share of what
+ * comes next.  Where all panels stay in the second, row by row: c is written as it lies.  What a gradient by weights multiplies
+ * was packed just before, and is near.  32 rows are 6 6 5 5 5 5, not five times 6 and a 2. */
 static void multiply(const leati_product *p) {
     bool near = p->a_depth == 1 && p->columns * p->depth <= PRODUCT_NEAR;
     int64_t blocks = (p->rows + LEATI_ROWS - 1) / LEATI_ROWS, size = p->rows / blocks;
@@ -157,9 +181,13 @@ static void multiply(const leati_product *p) {
     int64_t step = near ? p->columns : PRODUCT_WIDE * LEATI_LANES;
     for (int64_t column = 0; column < p->columns; column += step) {
         int64_t to = column + step < p->columns ? column + step : p->columns;
-        for (int64_t row = 0, n; row < p->rows; row += n) {
+        product_ahead ahead = {.b = p->b + to / LEATI_PANEL * p->b_panel, .rows = p->a_depth == 1};
+        if (ahead.rows && !near && (to < p->columns || p->b_panel == p->depth * LEATI_PANEL))
+            ahead.lines = (int)((LEATI_PANEL + blocks - 1) / blocks);
+        int64_t share = ahead.lines * ((p->depth + LINE_FLOATS - 1) / LINE_FLOATS) * LINE_FLOATS;
+        for (int64_t row = 0, n; row < p->rows; row += n, ahead.b += share) {
             n = size + (row < larger);
-            product_row(p, row, n, column, to);
+            product_row(p, row, n, column, to, ahead);
         }
     }
     if (p->f && !is_clip(p->f)) product_function(p);
