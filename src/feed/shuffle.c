@@ -27,9 +27,9 @@ static uint64_t toss(uint64_t coin, uint64_t pair) {
 
 static uint64_t turn(const leati_shuffle *shuffle, int round, uint64_t at) {
     uint64_t key = shuffle->round[round].partner;
-    uint64_t partner = key - at + (key < at ? shuffle->length : 0);
+    /* By masks: a branch would be guessed wrong half the time. */
+    uint64_t partner = key - at + (shuffle->length & (0 - (uint64_t)(key < at)));
     uint64_t larger = at > partner ? at : partner;
-    /* A branch would be guessed wrong half the time. */
     return at ^ ((at ^ partner) & toss(shuffle->round[round].coin, larger));
 }
 
@@ -39,15 +39,18 @@ uint64_t leati_shuffle_at(const leati_shuffle *shuffle, uint64_t position) {
 }
 
 /* A round waits for the one before it, but not for those of other positions: some of them go side by side. */
+static inline void turn_all(const leati_shuffle *shuffle, uint64_t first, const int lanes, uint64_t *out) {
+    uint64_t at[16];
+    for (int j = 0; j < lanes; ++j) at[j] = first + (uint64_t)j;
+    for (int i = 0; i < shuffle->rounds; ++i)
+        for (int j = 0; j < lanes; ++j) at[j] = turn(shuffle, i, at[j]);
+    for (int j = 0; j < lanes; ++j) out[j] = at[j];
+}
+
+/* Sixteen are enough for the compiler to make vectors of them. */
 void leati_shuffle_range(const leati_shuffle *shuffle, uint64_t first, int64_t count, uint64_t *out) {
-    enum { lanes = 4 };
     int64_t done = 0;
-    for (; done + lanes <= count; done += lanes) {
-        uint64_t at[lanes];
-        for (int j = 0; j < lanes; ++j) at[j] = first + (uint64_t)(done + j);
-        for (int i = 0; i < shuffle->rounds; ++i)
-            for (int j = 0; j < lanes; ++j) at[j] = turn(shuffle, i, at[j]);
-        for (int j = 0; j < lanes; ++j) out[done + j] = at[j];
-    }
+    for (; done + 16 <= count; done += 16) turn_all(shuffle, first + (uint64_t)done, 16, out + done);
+    for (; done + 4 <= count; done += 4) turn_all(shuffle, first + (uint64_t)done, 4, out + done);
     for (; done < count; ++done) out[done] = leati_shuffle_at(shuffle, first + (uint64_t)done);
 }
