@@ -297,7 +297,7 @@ LEATI_INLINE vf v_log(vf x) {
 
 /* log x of any x; of what is too small to be normal, -infinity. */
 LEATI_INLINE vf v_log_any(vf x) {
-    vf y = v_select((vi)(x < v_all(0x1p-126f)), v_all(-__builtin_inff()), v_log(x));
+    vf y = v_select((vi)(x < v_all(0x1p-126f)), v_all(-__builtin_inff()), v_log(v_max(x, v_all(0x1p-126f))));
     y = v_select((vi)(x < v_all(0)) | v_nan(x), v_all(__builtin_nanf("")), y);
     return v_select((vi)(x == v_all(__builtin_inff())), x, y);
 }
