@@ -6,6 +6,7 @@
 #include "leat/callback.h"
 #include "leat/error.h"
 #include "leat/feed.h"
+#include "leat/fork.h"
 #include "leat/layer.h"
 #include "leat/model.h"
 #include "leat/npz.h"

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* leat_before_fork and what follows it, by fork()'s own handlers and by a host's hooks beside them or in their place: a child is
+ * one deeper than its parent, whoever says so and how often; and nobody is inside leati_fork_hold when a process forks. */
+#define _GNU_SOURCE /* _Fork */
+#include "cmocka_all.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fork.h"
+
+enum { ALARM_S = 30 };
+
+static void enter_and_leave(void) {
+    leati_fork_hold();
+    leati_fork_hold();
+    leati_fork_release();
+    leati_fork_release();
+}
+
+static void *in_a_thread(void *user) {
+    enter_and_leave();
+    return user;
+}
+
+/* The gate is open for this thread and others, so that whoever comes to it does not hang. */
+static void pass_the_gate(void) {
+    pthread_t thread;
+    enter_and_leave();
+    if (pthread_create(&thread, NULL, in_a_thread, NULL) == 0) pthread_join(thread, NULL);
+}
+
+/* 0: the child was as deep as it should be. */
+static int wait_for(pid_t child) {
+    int status = -1;
+    return waitpid(child, &status, 0) == child ? status : -1;
+}
+
+static void end_child(uint32_t depth) {
+    alarm(ALARM_S);
+    pass_the_gate();
+    _exit(leati_fork_depth() == depth ? 0 : 1);
+}
+
+static void fork_calls_the_handlers(void **state) {
+    (void)state;
+    uint32_t depth = leati_fork_depth();
+    pid_t child = fork();
+    if (child == 0) {
+        pid_t grandchild = fork();
+        if (grandchild == 0) end_child(depth + 2);
+        if (wait_for(grandchild) != 0) _exit(2);
+        end_child(depth + 1);
+    }
+    assert_int_equal(wait_for(child), 0);
+    assert_int_equal(leati_fork_depth(), depth);
+    pass_the_gate();
+}
+
+/* As Python does it: `before`, fork(), then the others; a host may leave out what it does not know. */
+static void a_hosts_hooks_beside_them_are_harmless(void **state) {
+    (void)state;
+    uint32_t depth = leati_fork_depth();
+    for (int calls = 0; calls < 3; ++calls) {
+        leat_before_fork();
+        pid_t child = fork();
+        if (child == 0) {
+            for (int i = 0; i < calls; ++i) leat_after_fork_child();
+            pid_t grandchild = fork();
+            if (grandchild == 0) end_child(depth + 2);
+            if (wait_for(grandchild) != 0) _exit(2);
+            end_child(depth + 1);
+        }
+        leat_after_fork_parent();
+        assert_int_equal(wait_for(child), 0);
+        pass_the_gate();
+    }
+    leat_after_fork_parent(); /* without leat_before_fork */
+    leat_after_fork_child();  /* in no child */
+    assert_int_equal(leati_fork_depth(), depth);
+    pass_the_gate();
+}
+
+/* _Fork runs no handlers. */
+static void a_hosts_hooks_in_their_place_suffice(void **state) {
+    (void)state;
+    uint32_t depth = leati_fork_depth();
+    for (int before = 0; before < 2; ++before) {
+        if (before) leat_before_fork();
+        pid_t child = _Fork();
+        if (child == 0) {
+            leat_after_fork_child();
+            leat_after_fork_child();
+            end_child(depth + 1);
+        }
+        if (before) leat_after_fork_parent();
+        assert_int_equal(wait_for(child), 0);
+        pass_the_gate();
+    }
+    assert_int_equal(leati_fork_depth(), depth);
+}
+
+/* ---- Who is inside ---- */
+
+typedef struct pair {
+    atomic_bool done;
+    atomic_int entered;
+    int first, second; /* equal outside leati_fork_hold */
+} pair;
+
+static void *change_both(void *user) {
+    pair *p = user;
+    while (!atomic_load(&p->done)) {
+        leati_fork_hold();
+        ++p->first;
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        ++p->second;
+        leati_fork_release();
+        atomic_fetch_add(&p->entered, 1);
+    }
+    return NULL;
+}
+
+static void a_fork_waits_for_the_others(void **state) {
+    (void)state;
+    pthread_t thread;
+    pair p = {0};
+    assert_int_equal(pthread_create(&thread, NULL, change_both, &p), 0);
+    while (atomic_load(&p.entered) < 1) nanosleep(&(struct timespec){.tv_nsec = 10000}, NULL);
+    int torn = 0;
+    for (int i = 0; i < 20; ++i) {
+        pid_t child = fork();
+        if (child == 0) _exit(p.first == p.second ? 0 : 1);
+        torn += wait_for(child) != 0;
+    }
+    atomic_store(&p.done, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(torn, 0);
+}
+
+/* A signal handler may fork, whatever its thread is doing. */
+static void a_fork_does_not_wait_for_its_own_thread(void **state) {
+    (void)state;
+    uint32_t depth = leati_fork_depth();
+    alarm(ALARM_S);
+    leati_fork_hold();
+    pid_t child = fork();
+    if (child == 0) {
+        leati_fork_release();
+        end_child(depth + 1);
+    }
+    leati_fork_release();
+    assert_int_equal(wait_for(child), 0);
+    pass_the_gate();
+    alarm(0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fork_calls_the_handlers),
+        cmocka_unit_test(a_hosts_hooks_beside_them_are_harmless),
+        cmocka_unit_test(a_hosts_hooks_in_their_place_suffice),
+        cmocka_unit_test(a_fork_waits_for_the_others),
+        cmocka_unit_test(a_fork_does_not_wait_for_its_own_thread),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
