@@ -14,11 +14,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/denormals.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/futex.h"
 #include "base/memory.h"
 #include "base/spin.h"
@@ -55,9 +55,9 @@ struct leati_team {
     atomic_bool asleep; /* a helper is, or is about to be */
     atomic_bool closing;
     helper *helpers;
-    int size; /* with the caller */
-    int most; /* that may take part */
-    pid_t process;
+    int size;            /* with the caller */
+    int most;            /* that may take part */
+    uint32_t fork_depth; /* of the process in which the helpers were started */
 };
 
 static uint32_t round_of(uint64_t ticket) {
@@ -163,6 +163,60 @@ static void ring(leati_team *team) {
     leati_futex_wake(&team->bell, team->size, false);
 }
 
+/* ---- Starting helpers ---- */
+
+static leat_status start(leati_team *team, leat_error *err) {
+    helper *self = leati_calloc(1, sizeof *self);
+    if (!self) return leati_fail_memory(err, sizeof *self, "a thread");
+    *self = (helper){.team = team, .member = team->size, .next = team->helpers};
+    int failed = pthread_create(&self->thread, NULL, help, self);
+    if (failed) {
+        leati_free(self);
+        return leati_fail_errno(err, LEAT_EIO, failed, "cannot start compute thread %d", team->size + 1);
+    }
+    team->helpers = self;
+    ++team->size;
+    return LEAT_OK;
+}
+
+/* All signals are the caller's business. */
+static leat_status start_until(leati_team *team, int threads, leat_error *err) {
+    leat_status status = LEAT_OK;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (status == LEAT_OK && team->size < threads) status = start(team, err);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+/* ---- Forks ---- */
+
+static bool is_at_home(const leati_team *team) {
+    return team->fork_depth == leati_fork_depth();
+}
+
+/* Forgets helpers that are threads of another process. */
+static void forget_helpers(leati_team *team) {
+    while (team->helpers) {
+        helper *gone = team->helpers;
+        team->helpers = gone->next;
+        leati_free(gone);
+    }
+    team->size = 1;
+}
+
+/* In a forked child: starts as many helpers as the parent had, or as the system allows.  With fewer, the caller does more. */
+static void move_in(leati_team *team) {
+    int size = team->size;
+    forget_helpers(team);
+    team->fork_depth = leati_fork_depth();
+    atomic_store(&team->ticket, 0);
+    atomic_store(&team->awaited, false);
+    atomic_store(&team->asleep, false);
+    (void)start_until(team, size, NULL);
+}
+
 /* ---- The caller ---- */
 
 static void await(leati_team *team, uint32_t finished) {
@@ -201,6 +255,7 @@ static void share_round(leati_team *team, int threads, int64_t begin, uint32_t t
 }
 
 void leati_team_share(leati_team *team, int threads, int64_t tasks, leati_team_work does, void *of) {
+    if (team && !is_at_home(team)) move_in(team);
     if (team && threads > team->most) threads = team->most;
     if (is_alone(team, threads, tasks)) {
         for (int64_t i = 0; i < tasks; i++) does(of, i, 0);
@@ -219,21 +274,7 @@ leat_status leati_team_create(leati_team **out, leat_error *err) {
     team->size = 1;
     team->most = INT_MAX;
     team->core = -1;
-    team->process = getpid();
-    return LEAT_OK;
-}
-
-static leat_status start(leati_team *team, leat_error *err) {
-    helper *self = leati_calloc(1, sizeof *self);
-    if (!self) return leati_fail_memory(err, sizeof *self, "a thread");
-    *self = (helper){.team = team, .member = team->size, .next = team->helpers};
-    int failed = pthread_create(&self->thread, NULL, help, self);
-    if (failed) {
-        leati_free(self);
-        return leati_fail_errno(err, LEAT_EIO, failed, "cannot start compute thread %d", team->size + 1);
-    }
-    team->helpers = self;
-    ++team->size;
+    team->fork_depth = leati_fork_depth();
     return LEAT_OK;
 }
 
@@ -241,31 +282,25 @@ void leati_team_limit(leati_team *team, int threads) {
     team->most = threads;
 }
 
-/* All signals are the caller's business. */
 leat_status leati_team_reserve(leati_team *team, int threads, leat_error *err) {
-    leat_status status = LEAT_OK;
-    sigset_t all, before;
     if (threads > LEATI_TEAM_MOST)
         return leati_fail(err, LEAT_EINVAL, "threads: expected at most %d, received %d", LEATI_TEAM_MOST,
                           threads);
+    if (!is_at_home(team)) move_in(team);
     if (threads <= team->size) return LEAT_OK;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (status == LEAT_OK && team->size < threads) status = start(team, err);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return status;
+    return start_until(team, threads, err);
 }
 
 void leati_team_destroy(leati_team **team_pointer) {
     leati_team *team = *team_pointer;
     if (!team) return;
-    bool here = team->process == getpid();
+    if (!is_at_home(team)) forget_helpers(team);
     atomic_store(&team->closing, true);
-    if (here) ring(team);
+    ring(team);
     while (team->helpers) {
         helper *gone = team->helpers;
         team->helpers = gone->next;
-        if (here) pthread_join(gone->thread, NULL);
+        pthread_join(gone->thread, NULL);
         leati_free(gone);
     }
     leati_free(team);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads that compute.  The caller works, too, and never waits for a thread that has not begun: where a core is taken by
  * others it does all by itself.  Between two calls the others spin for a moment, then sleep.  A team has one caller at a
- * time.  In a forked child there is the caller alone. */
+ * time.  A
+ * forked child starts helpers of its own when it first uses the team. */
 #ifndef LEATI_ENGINE_TEAM_H
 #define LEATI_ENGINE_TEAM_H
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forking the helper out of whatever process the caller lives in, and getting rid of it again.  Layer: feed. */
-#define _GNU_SOURCE /* dlsym(RTLD_DEFAULT) */
+#define _GNU_SOURCE /* syscall, NSIG */
 #include "feed/process.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,16 +21,6 @@ int leati_pidfd_open(pid_t pid) {
     errno = ENOSYS;
     return -1;
 #endif
-}
-
-/* A child that inherits a pool of OpenMP threads, which it does not have, waits for them for ever in its first parallel
- * region.  The runtime, where there is one, is asked to give its threads up; the caller's next region makes new ones. */
-static void rest_openmp(void) {
-    enum { omp_pause_hard = 2 };
-    int (*pause_all)(int) = NULL;
-    void *symbol = dlsym(RTLD_DEFAULT, "omp_pause_resource_all");
-    memcpy(&pause_all, &symbol, sizeof symbol); /* POSIX's way to a function */
-    if (pause_all) pause_all(omp_pause_hard);
 }
 
 /* The caller's handlers would run the caller's code in the wrong process.  What a terminal or a scheduler sends to the
@@ -61,10 +49,11 @@ static void share_mappings(const leati_works *works, bool share) {
     for (int i = 0; i < works->count; ++i) leati_service_inherit(works->services[i], share);
 }
 
+/* fork() runs base/fork.c's handlers, which end the OpenMP threads of this thread: the helper has none of them, and the workers'
+ * parallel regions start their own. */
 static leat_status fork_helper(leati_helper *helper, leat_error *err) {
     sigset_t all, before;
     sigfillset(&all);
-    rest_openmp();
     pthread_sigmask(SIG_SETMASK, &all, &before);
     share_mappings(helper->works, true);
     pid_t pid = fork();

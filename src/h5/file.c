@@ -9,18 +9,21 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/memory.h"
 
 /* Guards HDF5 itself, whose state is the process's: a build without thread safety must not be entered twice. */
 static pthread_mutex_t hdf5_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void leati_h5_enter(void) {
+    leati_fork_hold();
     pthread_mutex_lock(&hdf5_lock);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
 
 void leati_h5_leave(void) {
     pthread_mutex_unlock(&hdf5_lock);
+    leati_fork_release();
 }
 
 static herr_t keep_message(unsigned depth, const H5E_error2_t *entry, void *user) {

@@ -114,9 +114,9 @@ static leat_status adopt(leat_predictor *p, leati_copy *copy, leat_error *err) {
     const void *inputs[LEATI_PROGRAM_MAX_OUTPUTS];
     for (int i = 0; i < p->input_count; ++i) inputs[i] = p->inputs[i];
     memcpy(kept, p->states, p->carry.bytes);
-    pthread_mutex_lock(&copy->packing);
+    leati_publication_lock(&copy->packing);
     leat_status status = leati_plan_adopt(p->plan, copy->weights, copy->packs, copy->number, inputs, err);
-    pthread_mutex_unlock(&copy->packing);
+    leati_publication_unlock(&copy->packing);
     memcpy(p->states, kept, p->carry.bytes);
     find_outputs(p);
     return status;

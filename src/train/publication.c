@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/memory.h"
 #include "leat/predictor.h"
 
@@ -17,6 +18,16 @@ uint64_t leati_weights_layout_id(const leat_model *model) {
         hash = (hash ^ (uint64_t)(uintptr_t)weights->entries[i]) * UINT64_C(0x100000001b3);
     }
     return hash;
+}
+
+void leati_publication_lock(pthread_mutex_t *lock) {
+    leati_fork_hold();
+    pthread_mutex_lock(lock);
+}
+
+void leati_publication_unlock(pthread_mutex_t *lock) {
+    pthread_mutex_unlock(lock);
+    leati_fork_release();
 }
 
 static void copy_destroy(leati_copy *copy) {
@@ -58,17 +69,17 @@ static leat_status copy_create(leati_copy **out, size_t bytes, leat_error *err) 
 static leat_status take_free(leati_publication *publication, size_t bytes, leati_copy **out,
                              leat_error *err) {
     leati_copy *copy = NULL;
-    pthread_mutex_lock(&publication->lock);
+    leati_publication_lock(&publication->lock);
     for (copy = publication->copies; copy && (copy->users > 0 || copy->bytes != bytes);) copy = copy->next;
     if (copy) copy->users = 1;
-    pthread_mutex_unlock(&publication->lock);
+    leati_publication_unlock(&publication->lock);
     if (!copy) {
         LEATI_TRY(copy_create(&copy, bytes, err));
         copy->users = 1;
-        pthread_mutex_lock(&publication->lock);
+        leati_publication_lock(&publication->lock);
         copy->next = publication->copies;
         publication->copies = copy;
-        pthread_mutex_unlock(&publication->lock);
+        leati_publication_unlock(&publication->lock);
     }
     *out = copy;
     return LEAT_OK;
@@ -80,12 +91,12 @@ static leat_status publish(leat_model *model, leati_publication *publication, le
     LEATI_TRY(take_free(publication, weights->bytes, &copy, err));
     memcpy(copy->weights, weights->slab[LEATI_SLAB_WEIGHTS], weights->bytes);
     copy->layout = leati_weights_layout_id(model);
-    pthread_mutex_lock(&publication->lock);
+    leati_publication_lock(&publication->lock);
     copy->number = atomic_load(&publication->number) + 1;
     if (publication->newest) --publication->newest->users;
     publication->newest = copy;
     atomic_store(&publication->number, copy->number);
-    pthread_mutex_unlock(&publication->lock);
+    leati_publication_unlock(&publication->lock);
     return LEAT_OK;
 }
 
@@ -119,15 +130,15 @@ leat_status leat_model_publish(leat_model *model, leat_error *err) {
 }
 
 leati_copy *leati_publication_newest(leati_publication *publication) {
-    pthread_mutex_lock(&publication->lock);
+    leati_publication_lock(&publication->lock);
     leati_copy *newest = publication->newest;
     ++newest->users;
-    pthread_mutex_unlock(&publication->lock);
+    leati_publication_unlock(&publication->lock);
     return newest;
 }
 
 void leati_publication_release(leati_publication *publication, leati_copy *copy) {
-    pthread_mutex_lock(&publication->lock);
+    leati_publication_lock(&publication->lock);
     --copy->users;
-    pthread_mutex_unlock(&publication->lock);
+    leati_publication_unlock(&publication->lock);
 }

@@ -35,6 +35,11 @@ leat_status leati_publication_of(leat_model *model, leati_publication **out, lea
 leati_copy *leati_publication_newest(leati_publication *publication);
 void leati_publication_release(leati_publication *publication, leati_copy *copy);
 
+/* Locks and unlocks one of the mutexes above.  No other thread forks in between: a child would inherit a lock that is held by
+ * a thread that it does not have. */
+void leati_publication_lock(pthread_mutex_t *lock);
+void leati_publication_unlock(pthread_mutex_t *lock);
+
 /* A number for where the weights lie in their slab. */
 uint64_t leati_weights_layout_id(const leat_model *model);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every task is done once, whoever comes; a member's number is its own; a fork leaves the caller alone, who does it all;
+/* Every task is done once, whoever comes; a member's number is its own; a forked child has helpers of its own;
  * a helper leaves the caller's core, and flushes what is too small to be normal. */
 #define _GNU_SOURCE /* sched_getcpu */
 #include "cmocka_all.h"
@@ -190,6 +190,9 @@ static void test_in_a_forked_child(void **state) {
     pid_t child = fork();
     if (child == 0) {
         bool right = true;
+        atomic_int met = 0;
+        alarm(60);
+        leati_team_share(team, 2, 2, meet, &met); /* returns if the child has a thread that helps */
         for (int round = 0; round < 10; round++) {
             leati_team_share(team, 3, TASKS, count, &c);
             right = right && all_done(&c, TASKS);

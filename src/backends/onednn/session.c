@@ -9,6 +9,7 @@
 #include "backends/onednn/openmp.h"
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "tensor/bfloat16.h"
@@ -304,10 +305,12 @@ leat_status leati_session_prepare(const leati_task *task, int threads, leati_ker
         snprintf(why, LEATI_REASON_BYTES, "an empty tensor");
         return LEAT_OK;
     }
+    leati_fork_hold(); /* oneDNN has locks of its own, on its cache of primitives */
     int before = leati_openmp_enter(threads);
     leat_status status = begin(&s, threads, kernel, err);
     if (status == LEAT_OK) status = describe(s, task, kernel, why, err);
     leati_openmp_leave(before);
+    leati_fork_release();
     kernel->pack_bytes = s ? s->pack_bytes : 0;
     kernel->scratch_bytes += kernel->pack_bytes;
     bool accepted = status == LEAT_OK && s && s->call_count > 0,
