@@ -157,6 +157,7 @@ static leat_status find_head(leat_feed *feed, leat_error *err) {
 /* ---- the caller's side ---- */
 
 static leat_status check_ready(leat_feed *feed, leat_error *err) {
+    LEATI_TRY(leati_stream_check_process(feed, err));
     if (feed->in_use)
         return leati_fail(err, LEAT_EINVAL,
                           "the batch in hand must go back by leat_feed_release before the next is taken");
@@ -218,6 +219,7 @@ leat_status leat_feed_get(leat_feed *feed, const leat_batch **batch, leat_error 
 }
 
 void leat_feed_release(leat_feed *feed) {
-    if (feed->in_use) leati_figures_release(&feed->figures, &feed->service.ring, feed->in_use);
+    if (feed->in_use && !leati_group_is_inherited(feed->group))
+        leati_figures_release(&feed->figures, &feed->service.ring, feed->in_use);
     feed->in_use = NULL;
 }

@@ -2,8 +2,6 @@
 /* Opening and closing feeds.  Layer: feed. */
 #include "leat/feed.h"
 
-#include <unistd.h>
-
 #include "base/error.h"
 #include "feed/options.h"
 #include "feed/stream.h"
@@ -177,6 +175,7 @@ leat_status leat_feed_open(leat_feed **out, const leat_sequence *sequence, const
 }
 
 void leat_feed_stop(leat_feed *feed) {
+    if (leati_group_is_inherited(feed->group)) return;
     leati_ring_stop(&feed->service.ring);
 }
 
@@ -187,7 +186,7 @@ int leat_feed_close(leat_feed **feed) {
         (*feed)->closed = true;
         --group->open_count;
     }
-    if (group->open_count > 0 && group->owner == getpid()) leati_ring_stop(&(*feed)->service.ring);
+    if (group->open_count > 0 && !leati_group_is_inherited(group)) leati_ring_stop(&(*feed)->service.ring);
     *feed = NULL;
     return group->open_count > 0 ? 0 : leati_group_destroy(group);
 }

@@ -2,13 +2,17 @@
 /* Feeds opened together.  Layer: feed. */
 #include "feed/group.h"
 
-#include <unistd.h>
-
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/memory.h"
 #include "feed/stream.h"
 
+bool leati_group_is_inherited(const leati_group *group) {
+    return group->fork_depth != leati_fork_depth();
+}
+
+/* A child does not have the mappings of a group with worker processes (MADV_DONTFORK), and may have others in their place. */
 static void unmap_all(leati_group *group) {
     for (int i = 0; i < group->feed_count; ++i) leati_service_unmap(&group->feeds[i].service);
     leati_roster_fini(&group->works.roster);
@@ -19,8 +23,7 @@ static void free_group(void *pointer) {
     leati_group *group = pointer;
     for (int i = 0; i < group->feed_count; ++i) leati_worker_fini(&group->feeds[i].inline_worker);
     leati_crew_fini(&group->crew);
-    if (group->owner == getpid())
-        unmap_all(group); /* its children do not have the mappings, but perhaps others there */
+    if (!leati_group_is_inherited(group) || !group->works.roster.between_processes) unmap_all(group);
     leati_free(group->services);
     leati_free(group->feeds);
     leati_free(group);
@@ -30,7 +33,7 @@ leat_status leati_group_create(leati_group **out, int count, leat_error *err) {
     *out = NULL;
     leati_group *group = leati_calloc(1, sizeof *group);
     if (!group) return leati_fail_memory(err, sizeof *group, "a group of feeds");
-    group->owner = getpid();
+    group->fork_depth = leati_fork_depth();
     group->crew.works = &group->works;
     group->crew.threads.release = free_group;
     group->crew.threads.owner = group;
@@ -60,7 +63,7 @@ leat_status leati_group_renew(leati_group *group, leat_error *err) {
 }
 
 int leati_group_destroy(leati_group *group) {
-    if (group->owner != getpid()) { /* a child of the owner: it has no workers */
+    if (leati_group_is_inherited(group)) { /* the workers are the parent's */
         free_group(group);
         return 0;
     }

@@ -3,12 +3,10 @@
 #ifndef LEATI_FEED_GROUP_H
 #define LEATI_FEED_GROUP_H
 
-#include <sys/types.h>
-
 #include "feed/crew.h"
 
 typedef struct leati_group {
-    pid_t owner; /* the process that opened it */
+    uint32_t fork_depth; /* of the process that opened it */
     leat_feed *feeds;
     int feed_count;
     int open_count;           /* of them, not yet closed */
@@ -19,6 +17,9 @@ typedef struct leati_group {
     int64_t opened_ns;
     int64_t patience_ns; /* with threads: how long closing waits; -1: until all batches are made */
 } leati_group;
+
+/* Whether this process inherited the group by a fork.  It has no workers then, nor, where workers are processes, the ring. */
+bool leati_group_is_inherited(const leati_group *group);
 
 /* A group of `count` zeroed feeds, with nothing started.  Errors: LEAT_ENOMEM. */
 leat_status leati_group_create(leati_group **out, int count, leat_error *err);

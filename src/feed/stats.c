@@ -21,7 +21,7 @@ leat_feed_making leat_feed_making_get(const leat_feed *feed) {
 
 int leat_feed_ready(const leat_feed *feed) {
     int ready = 0;
-    if (leati_feed_is_inline(feed)) return 0;
+    if (leati_feed_is_inline(feed) || leati_group_is_inherited(feed->group)) return 0;
     for (uint64_t ticket = feed->delivered; ticket < feed->issued; ++ticket, ++ready)
         if (atomic_load(&leati_ring_slot(&feed->service.ring, ticket)->state) != LEATI_SLOT_READY) break;
     return ready;
@@ -30,6 +30,7 @@ int leat_feed_ready(const leat_feed *feed) {
 leat_feed_stats leat_feed_stats_get(const leat_feed *feed) {
     const leati_figures *figures = &feed->figures;
     const leati_ring *ring = &feed->service.ring;
+    bool here = !leati_group_is_inherited(feed->group);
     return (leat_feed_stats){.batches = figures->batches,
                              .bytes = figures->bytes,
                              .starved = figures->starved,
@@ -37,8 +38,8 @@ leat_feed_stats leat_feed_stats_get(const leat_feed *feed) {
                              .wait = leati_histogram_percentiles(&figures->wait),
                              .get_ns = figures->get_ns,
                              .get = leati_histogram_percentiles(&figures->get),
-                             .worker_deaths = atomic_load(&ring->shared->deaths),
-                             .timeouts = atomic_load(&ring->shared->timeouts),
+                             .worker_deaths = here ? atomic_load(&ring->shared->deaths) : 0,
+                             .timeouts = here ? atomic_load(&ring->shared->timeouts) : 0,
                              .retries = figures->retries,
                              .skips = figures->skips,
                              .ring_bytes = (int64_t)ring->bytes,
@@ -49,7 +50,8 @@ leat_feed_stats leat_feed_stats_get(const leat_feed *feed) {
 double leat_feed_worker_busy(const leat_feed *feed, int worker) {
     const leati_roster *roster = feed->service.ring.roster;
     int64_t open_ns = leati_now_ns() - feed->figures.opened_ns;
-    if (worker < 0 || worker >= roster->count || open_ns <= 0) return 0;
+    if (worker < 0 || worker >= roster->count || open_ns <= 0 || leati_group_is_inherited(feed->group))
+        return 0;
     double share = (double)atomic_load_explicit(&roster->workers[worker].busy_ns, memory_order_relaxed) /
                    (double)open_ns;
     return share < 1 ? share : 1;

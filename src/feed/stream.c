@@ -19,6 +19,14 @@ leat_status leati_stream_end(leat_feed *feed, leat_status status, const leat_err
     return feed->ended;
 }
 
+leat_status leati_stream_check_process(const leat_feed *feed, leat_error *err) {
+    if (!leati_group_is_inherited(feed->group)) return LEAT_OK;
+    return leati_fail(
+        err, LEAT_EINVAL,
+        "the feed was opened before this process was forked, and its workers serve the parent alone: "
+        "close it, and open a feed in this process");
+}
+
 /* ---- passes ---- */
 
 static leat_status check_samples(const leat_feed *feed, int64_t pass, int64_t length, int64_t samples,
@@ -113,6 +121,7 @@ static leat_status end_pass(leat_feed *feed, leat_error *err) {
 }
 
 leat_status leat_feed_end_pass(leat_feed *feed, leat_error *err) {
+    LEATI_TRY(leati_stream_check_process(feed, err));
     if (!feed->pass_due || feed->in_use) return LEAT_OK;
     feed->pass_due = false;
     leat_error why = {0};

@@ -56,6 +56,9 @@ void leati_stream_issue_until(leat_feed *feed, uint64_t end, bool urgent);
 /* Issues as many as the queue holds beyond the batch in use; nothing where the caller makes the batches. */
 void leati_stream_issue_ahead(leat_feed *feed, bool urgent);
 
+/* LEAT_EINVAL in a child of the process that opened the feed, so that no public function touches the ring there. */
+leat_status leati_stream_check_process(const leat_feed *feed, leat_error *err);
+
 /* The first failure ends the stream: workers leave, and every further call returns it. */
 leat_status leati_stream_end(leat_feed *feed, leat_status status, const leat_error *why, leat_error *err);
 

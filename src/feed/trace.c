@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/memory.h"
 
 enum {
@@ -32,6 +33,7 @@ typedef struct lane {
 } lane;
 
 struct leat_trace {
+    uint32_t fork_depth; /* of the process that opened the trace: a child of it writes nothing */
     int fd;
     char *path;
     int64_t origin_ns;
@@ -48,9 +50,14 @@ static void fail_writing(leat_trace *trace, int number) {
     trace->status = leati_fail_errno(&trace->error, LEAT_EIO, number, "cannot write '%s'", trace->path);
 }
 
+/* A child has a copy of what its parent is yet to write, in a file that they share. */
+static bool is_inherited(const leat_trace *trace) {
+    return trace->fork_depth != leati_fork_depth();
+}
+
 static void flush(leat_trace *trace) {
     const char *next = trace->buffer;
-    while (trace->used > 0 && trace->status != LEAT_EIO) {
+    while (!is_inherited(trace) && trace->used > 0 && trace->status != LEAT_EIO) {
         ssize_t written = write(trace->fd, next, trace->used);
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) {
@@ -231,6 +238,7 @@ leat_status leat_trace_open(leat_trace **out, const char *path, leat_error *err)
         return status;
     }
     trace->origin_ns = leati_now_ns();
+    trace->fork_depth = leati_fork_depth();
     trace->buffer[trace->used++] = '[';
     *out = trace;
     return LEAT_OK;
