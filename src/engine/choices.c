@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -28,7 +27,6 @@ struct leati_choices {
     char *folder; /* NULL: no file */
     entry *entries;
     size_t count;
-    pid_t process;
 };
 
 /* ---- The machine ---- */
@@ -230,7 +228,6 @@ leati_choices *leati_choices_open(const leati_backend *const *backends) {
     leati_choices *choices = leati_calloc(1, sizeof *choices);
     if (!choices) return NULL;
     name_machine(choices->machine, backends);
-    choices->process = getpid();
     choices->folder = find_folder();
     read_file(choices);
     return choices;
@@ -242,10 +239,6 @@ void leati_choices_close(leati_choices **choices) {
     leati_free((*choices)->entries);
     leati_free(*choices);
     *choices = NULL;
-}
-
-bool leati_choices_are_ours(const leati_choices *choices) {
-    return choices->process == getpid();
 }
 
 const leati_choice *leati_choices_find(const leati_choices *choices, const char *key) {

@@ -22,9 +22,6 @@ typedef struct leati_choices leati_choices;
 leati_choices *leati_choices_open(const leati_backend *const *backends);
 void leati_choices_close(leati_choices **choices);
 
-/* Whether this process opened them: a forked child has no threads to measure with. */
-bool leati_choices_are_ours(const leati_choices *choices);
-
 /* Keys hold neither tabs nor ends of lines. */
 const leati_choice *leati_choices_find(const leati_choices *choices, const char *key);
 /* Without memory it is not kept. */
