@@ -128,7 +128,9 @@ LEAT_API leat_feed_options leat_feed_options_default(void);
 /** Starts workers, which begin at once with pass 0.  Copies *sequence; what it points to must outlive the feed.
  *  With processes, *user is what it was at this call (and `state` is kept current); they are forked here, so open the
  *  feed before large memory is filled and, where possible, before threads are made.  A feed belongs to the process that
- *  opened it.  options may be NULL for the defaults.
+ *  opened it: in a forked child its functions return LEAT_EINVAL, figures of what happened before the fork, or 0, and
+ *  leat_feed_close frees the child's copy; the parent and its workers notice nothing.  options may be NULL for the
+ *  defaults.
  *  Errors: LEAT_EINVAL an option or an empty sequence; LEAT_ESHAPE the specification; LEAT_ENOTSUP an option that this
  *  sequence does not allow; LEAT_ENOMEM; LEAT_EIO no process, thread, mapping or descriptor could be had.  After failure
  *  nothing is left.  What a worker meets while it starts (worker_init, a process that cannot be forked) is told by

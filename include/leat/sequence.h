@@ -98,7 +98,11 @@ typedef struct leat_sequence {
     /** After each pass, on the trainer's thread, before any batch of the next is made.  Optional. */
     leat_status (*on_epoch_end)(void *user, int64_t pass, leat_error *err);
 
-    /** Once in each worker, before its first batch and after its last.  Optional.  A killed process runs no fini. */
+    /** Once in each worker, before its first batch and after its last.  Optional.  A killed process runs no fini.
+     *  A host runtime attaches a worker thread in worker_init and detaches it in worker_fini: of what *user's functions run
+     *  on that thread worker_init comes first and worker_fini last.  worker_fini is not called where worker_init failed.
+     *  Feeds that are opened together share their threads, which then call worker_init once for each sequence that has
+     *  one, and worker_fini in the reverse order. */
     leat_status (*worker_init)(void *user, int worker, leat_error *err);
     void (*worker_fini)(void *user, int worker);
 

@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/** Opaque.  Written by the thread that takes batches; externally synchronised. */
+/** Opaque.  Written by the thread that takes batches; externally synchronised.  A forked child writes nothing to the trace that
+ *  it inherited, and may close it. */
 typedef struct leat_trace leat_trace;
 
 /** Creates or replaces the file.  Errors: LEAT_EIO, LEAT_ENOMEM. */
