@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ring's memory: layout, mapping, and lack of it as an error.  Layer: feed.
  *
- * Between processes it is a memfd: unnamed, so that nothing stays behind whoever is killed, and sealed.  Shared memory
+ * Between processes it is shared anonymous memory, so that nothing stays behind whichever process is killed.  Shared memory
  * that cannot be had is normally told by SIGBUS at the first touch; here the kernel is asked for it beforehand. */
 #define _GNU_SOURCE /* memfd_create, madvise */
 #include "feed/service.h"
@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -100,32 +101,56 @@ static leat_status check_available(const leati_ring *ring, leat_error *err) {
         ring->bytes >> 20, (unsigned long long)ring->slot_count, ring->slot_bytes >> 10, available >> 20);
 }
 
-/* Shared memory whose control part is there; `*backed_all` says whether the slots are too. */
-static leat_status map_shared(leati_ring *ring, size_t control, void **out, bool *backed_all,
-                              leat_error *err) {
+static leat_status cannot_share(const leati_ring *ring, int failed, leat_error *err) {
+    return leati_fail_errno(err, failed == ENOMEM || failed == ENOSPC ? LEAT_ENOMEM : LEAT_EIO, failed,
+                            "cannot map %zu bytes of shared memory for the feed's ring", ring->bytes);
+}
+
+/* Gives the memory file its size and its memory, seals it and maps it.  Returns errno's number, or 0. */
+static int map_file(const leati_ring *ring, int fd, void **out) {
+    if (ftruncate(fd, (off_t)ring->bytes) != 0) return errno;
+    int failed = posix_fallocate(fd, 0, (off_t)ring->bytes);
+    if (failed) return failed;
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return errno;
+    void *memory = mmap(NULL, ring->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) return errno;
+    *out = memory;
+    return 0;
+}
+
+/* Before Linux 5.14 only a file can be asked for memory so that its lack is an error: a memfd, to which the limit of file
+ * sizes applies.  A program that exceeds it is killed by SIGXFSZ, so it is looked at first. */
+static leat_status map_memfd(const leati_ring *ring, void **out, leat_error *err) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < ring->bytes)
+        return leati_fail(
+            err, LEAT_EIO,
+            "the feed's ring needs %zu bytes of shared memory; before Linux 5.14 the limit of file "
+            "sizes applies to it, which is %llu bytes here: raise that (ulimit -f, RLIMIT_FSIZE), "
+            "or lower max_queue_size or the batch size",
+            ring->bytes, (unsigned long long)limit.rlim_cur);
     int fd = memfd_create("leat-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return leati_fail_errno(err, LEAT_EIO, errno, "cannot make the feed's shared memory");
-    leat_status status = LEAT_OK;
-    void *memory = MAP_FAILED;
-    int failed = ftruncate(fd, (off_t)ring->bytes) != 0 ? errno : posix_fallocate(fd, 0, (off_t)control);
-    if (!failed) {
-        memory = mmap(NULL, ring->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (memory == MAP_FAILED) failed = errno;
-    }
-    if (!failed) {
-        *backed_all = madvise(memory, control, MADV_POPULATE_WRITE) != 0;
-        if (*backed_all) failed = posix_fallocate(fd, 0, (off_t)ring->bytes);
-    }
-    if (!failed && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) failed = errno;
-    if (failed) {
-        status = leati_fail_errno(err, failed == ENOMEM || failed == ENOSPC ? LEAT_ENOMEM : LEAT_EIO, failed,
-                                  "cannot map %zu bytes of shared memory for the feed's ring", ring->bytes);
-        if (memory != MAP_FAILED) munmap(memory, ring->bytes);
-        memory = NULL;
-    }
+    int failed = map_file(ring, fd, out);
     close(fd);
-    *out = memory;
-    return status;
+    return failed ? cannot_share(ring, failed, err) : LEAT_OK;
+}
+
+/* Shared memory whose control part is in place; `*backed_all` says whether the slots are, too.  It has no name and no
+ * descriptor, so that no limit of files or descriptors concerns it. */
+static leat_status map_shared(const leati_ring *ring, size_t control, void **out, bool *backed_all,
+                              leat_error *err) {
+    void *memory = mmap(NULL, ring->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return cannot_share(ring, errno, err);
+    int tries = 0, failed = 0;
+    do failed = madvise(memory, control, MADV_POPULATE_WRITE) != 0 ? errno : 0;
+    while ((failed == EINTR || failed == EAGAIN) && ++tries < 100);
+    *backed_all = failed == EINVAL;
+    *out = failed ? NULL : memory;
+    if (!failed) return LEAT_OK;
+    munmap(memory, ring->bytes);
+    return *backed_all ? map_memfd(ring, out, err)
+                       : cannot_share(ring, failed == EFAULT ? ENOMEM : failed, err);
 }
 
 static leat_status map_private(const leati_ring *ring, void **out, leat_error *err) {

@@ -193,10 +193,12 @@ typedef struct denial {
     int error, third_argument;
     feed_mode mode;
     int expected;
+    bool old_kernel; /* MADV_POPULATE_WRITE (23) is denied, too, as before Linux 5.14 */
 } denial;
 
 static int denied_life(const leat_sequence *sequence, void *argument) {
     const denial *d = argument;
+    if (d->old_kernel) deny(SYS_madvise, EINVAL, 23);
     deny(d->number, d->error, d->third_argument);
     return whole_life(sequence, d->mode);
 }
@@ -204,21 +206,21 @@ static int denied_life(const leat_sequence *sequence, void *argument) {
 static void refused_system_calls_are_told(void **state) {
     (void)state;
     denial denials[] = {
-        {"mmap (threads)", SYS_mmap, ENOMEM, 3, two_threads, LEAT_ENOMEM},
-        {"mmap (processes)", SYS_mmap, ENOMEM, 3, two_processes, LEAT_ENOMEM},
-        {"mmap (in line)", SYS_mmap, ENOMEM, 3, {0, false}, LEAT_ENOMEM},
-        {"fork", SYS_clone, EAGAIN, 0, two_processes, LEAT_EIO},
-        {"threads", SYS_clone3, EAGAIN, 0, two_threads, LEAT_EIO},
-        {"memfd_create, out of descriptors", SYS_memfd_create, ENFILE, 0, two_processes, LEAT_EIO},
-        {"ftruncate, a full cgroup", SYS_ftruncate, ENOMEM, 0, two_processes, LEAT_ENOMEM},
+        {"mmap (threads)", SYS_mmap, ENOMEM, 3, two_threads, LEAT_ENOMEM, false},
+        {"mmap (processes)", SYS_mmap, ENOMEM, 3, two_processes, LEAT_ENOMEM, false},
+        {"mmap (in line)", SYS_mmap, ENOMEM, 3, {0, false}, LEAT_ENOMEM, false},
+        {"fork", SYS_clone, EAGAIN, 0, two_processes, LEAT_EIO, false},
+        {"threads", SYS_clone3, EAGAIN, 0, two_threads, LEAT_EIO, false},
+        {"memfd_create, out of descriptors", SYS_memfd_create, ENFILE, 0, two_processes, LEAT_EIO, true},
+        {"ftruncate, a full cgroup", SYS_ftruncate, ENOMEM, 0, two_processes, LEAT_ENOMEM, true},
 #ifdef SYS_poll
-        {"poll", SYS_poll, ENOMEM, 0, two_processes, LEAT_OK},
+        {"poll", SYS_poll, ENOMEM, 0, two_processes, LEAT_OK, false},
 #else /* newer architectures have this one alone */
-        {"poll", SYS_ppoll, ENOMEM, 0, two_processes, LEAT_OK},
+        {"poll", SYS_ppoll, ENOMEM, 0, two_processes, LEAT_OK, false},
 #endif
-        {"madvise", SYS_madvise, EINVAL, 0, two_processes, LEAT_OK},
-        {"prctl (names)", SYS_prctl, EPERM, 0, two_threads, LEAT_OK},
-        {"sched_getaffinity", SYS_sched_getaffinity, EPERM, 0, two_processes, LEAT_OK},
+        {"madvise", SYS_madvise, EINVAL, 0, two_processes, LEAT_OK, false},
+        {"prctl (names)", SYS_prctl, EPERM, 0, two_threads, LEAT_OK, false},
+        {"sched_getaffinity", SYS_sched_getaffinity, EPERM, 0, two_processes, LEAT_OK, false},
     };
     if (SANITIZED) skip_because("a sanitizer makes the same system calls");
     source s;
@@ -316,6 +318,46 @@ static void limit_of_memory_is_told(void **state) {
         feed_mode mode = modes[m];
         assert_int_equal(in_a_child(life_in_little_memory, &sequence, &mode), LEAT_ENOMEM);
     }
+    source_fini(&s);
+}
+
+typedef struct file_limit {
+    feed_mode mode;
+    bool old_kernel; /* as of a denial */
+} file_limit;
+
+static int life_with_small_files(const leat_sequence *sequence, void *argument) {
+    const file_limit *limit = argument;
+    struct rlimit small = {1 << 16, 1 << 16};
+    if (limit->old_kernel) deny(SYS_madvise, EINVAL, 23);
+    if (setrlimit(RLIMIT_FSIZE, &small) != 0) return unexpected;
+    return whole_life(sequence, limit->mode);
+}
+
+/* RLIMIT_FSIZE is for files on a disk.  The ring is memory, and a program that exceeded the limit would die of SIGXFSZ. */
+static void limit_of_file_sizes_is_no_limit_of_the_ring(void **state) {
+    (void)state;
+    source s;
+    source_init(&s, 6, 64, 4096);
+    s.borrowed = true;
+    leat_sequence sequence = source_sequence(&s);
+    for (size_t m = 0; m < sizeof modes / sizeof *modes; ++m) {
+        file_limit limit = {.mode = modes[m]};
+        assert_int_equal(in_a_child(life_with_small_files, &sequence, &limit), LEAT_OK);
+    }
+    source_fini(&s);
+}
+
+static void limit_of_file_sizes_is_told_on_older_kernels(void **state) {
+    (void)state;
+    source s;
+    source_init(&s, 6, 64, 4096);
+    s.borrowed = true;
+    leat_sequence sequence = source_sequence(&s);
+    file_limit limit = {.mode = two_processes, .old_kernel = true};
+    int code = in_a_child(life_with_small_files, &sequence, &limit);
+    if (code == no_filters) skip_because("no system call filters here");
+    assert_int_equal(code, LEAT_EIO);
     source_fini(&s);
 }
 
@@ -430,6 +472,8 @@ int main(void) {
         cmocka_unit_test(limit_of_processes_is_told),
         cmocka_unit_test(refused_replacement_is_told),
         cmocka_unit_test(limit_of_memory_is_told),
+        cmocka_unit_test(limit_of_file_sizes_is_no_limit_of_the_ring),
+        cmocka_unit_test(limit_of_file_sizes_is_told_on_older_kernels),
         cmocka_unit_test(interrupted_calls_go_on),
         cmocka_unit_test(interrupted_close_leaves_nothing),
         cmocka_unit_test(handler_may_stop_a_feed),
