@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -21,6 +20,7 @@
 #include "base/fork.h"
 #include "base/futex.h"
 #include "base/memory.h"
+#include "base/signals.h"
 #include "base/spin.h"
 
 /* A helper's spin between two rounds bridges the small ops between large ones; the caller's at the end of a round, the
@@ -179,14 +179,13 @@ static leat_status start(leati_team *team, leat_error *err) {
     return LEAT_OK;
 }
 
-/* All signals are the caller's business. */
+/* All signals but faults are the caller's to handle. */
 static leat_status start_until(leati_team *team, int threads, leat_error *err) {
     leat_status status = LEAT_OK;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    leati_mask_all_but_faults(&before);
     while (status == LEAT_OK && team->size < threads) status = start(team, err);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    leati_mask_restore(&before);
     return status;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/signals.h"
 
 int leati_pidfd_open(pid_t pid) {
 #ifdef SYS_pidfd_open
@@ -23,25 +24,32 @@ int leati_pidfd_open(pid_t pid) {
 #endif
 }
 
+static void leave_to_the_caller(int number) {
+    (void)number;
+}
+
+/* A handler, not SIG_IGN: a program that `get` starts would inherit that and could not be interrupted.  What the caller
+ * itself ignores stays ignored. */
+static void disregard(int number) {
+    struct sigaction action;
+    if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN) return;
+    action = (struct sigaction){.sa_handler = leave_to_the_caller, .sa_flags = SA_RESTART};
+    sigaction(number, &action, NULL);
+}
+
 /* The caller's handlers would run the caller's code in the wrong process.  What a terminal or a scheduler sends to the
  * whole group is for the caller to answer: workers end when it says so, or when it is gone.  Handlers of a program's own
  * faults stay, because they print where it happened. */
 static void reset_signals(void) {
     static const int for_the_caller[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2};
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
     for (int number = 1; number < NSIG; ++number) {
         struct sigaction action;
         bool keep = sigaction(number, NULL, &action) != 0 || action.sa_handler == SIG_DFL ||
-                    action.sa_handler == SIG_IGN;
-        for (size_t i = 0; i < sizeof faults / sizeof *faults; ++i) keep = keep || number == faults[i];
+                    action.sa_handler == SIG_IGN || leati_is_fault(number) || number == SIGABRT;
         if (!keep) signal(number, SIG_DFL);
     }
-    for (size_t i = 0; i < sizeof for_the_caller / sizeof *for_the_caller; ++i)
-        signal(for_the_caller[i], SIG_IGN);
+    for (size_t i = 0; i < sizeof for_the_caller / sizeof *for_the_caller; ++i) disregard(for_the_caller[i]);
     signal(SIGCHLD, SIG_DFL); /* ignored, it would swallow how workers end */
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 static void share_mappings(const leati_works *works, bool share) {
@@ -60,10 +68,12 @@ static leat_status fork_helper(leati_helper *helper, leat_error *err) {
     int failed = pid < 0 ? errno : 0;
     if (pid == 0) {
         reset_signals();
+        leati_mask_restore(&before);
+        leati_mask_no_faults(NULL);
         _exit(leati_helper_run(helper));
     }
     share_mappings(helper->works, false);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    leati_mask_restore(&before);
     if (failed)
         return leati_fail_errno(err, LEAT_EIO, failed, "cannot fork the helper of the worker processes");
     helper->pid = pid;

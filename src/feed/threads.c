@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Worker threads: all signals are the caller's business, so they block every one.  Layer: feed. */
+/* Worker threads.  They run the program's code, so they have the signal mask of the thread that opens the feed, and so do
+ * programs that `get` starts.  Layer: feed. */
 #include "feed/threads.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/signals.h"
 
 void leati_name_worker(int number) {
     char name[16];
@@ -58,13 +59,12 @@ leat_status leati_threads_start(leati_threads *threads, leati_works *works, leat
     size_t count = (size_t)works->roster.count;
     threads->threads = leati_calloc(count, sizeof *threads->threads);
     if (!threads->threads) return leati_fail_memory(err, count * sizeof *threads->threads, "worker threads");
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    leati_mask_no_faults(&before);
     leat_status status = LEAT_OK;
     for (int i = 0; i < works->roster.count && status == LEAT_OK; ++i)
         status = start_one(threads, works, i, err);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    leati_mask_restore(&before);
     if (status != LEAT_OK) {
         leati_roster_retire(&works->roster);
         leati_threads_join(threads, -1);

@@ -6,9 +6,11 @@
 
 #include <dirent.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -206,12 +208,41 @@ static void test_in_a_forked_child(void **state) {
     leati_team_destroy(&team);
 }
 
+static void on_fault(int number) {
+    (void)number;
+    _exit(7);
+}
+
+static void touch(void *of, int64_t task, int member) {
+    volatile char *page = of;
+    (void)task;
+    while (member == 0) nap(1000); /* leaves the other task to a helper */
+    *page = 1;
+}
+
+/* The program's handler of faults runs in a helper, too: crash reporters and other languages' runtimes rely on it. */
+static void test_helper_hands_faults_over(void **state) {
+    (void)state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        void *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        signal(SIGSEGV, on_fault);
+        leati_team_share(team_of(2), 2, 2, touch, page);
+        _exit(1);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 7) fail_msg("status %x", (unsigned)status);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_task_once),    cmocka_unit_test(test_after_a_sleep),
         cmocka_unit_test(test_two_at_once),       cmocka_unit_test(test_without_helpers),
         cmocka_unit_test(test_in_a_forked_child), cmocka_unit_test(test_leaves_the_callers_core),
-        cmocka_unit_test(test_helpers_flush),
+        cmocka_unit_test(test_helpers_flush),     cmocka_unit_test(test_helper_hands_faults_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

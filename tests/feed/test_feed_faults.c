@@ -210,15 +210,14 @@ static void dead_helper_is_an_error(void **state) {
 }
 
 /* A trainer in a process group of its own, which takes batches for ever. */
-static pid_t fork_trainer(const leat_sequence *sequence, int ready, bool ignores_signals) {
+static pid_t fork_trainer(const leat_sequence *sequence, int ready, void (*on_signal)(int)) {
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid > 0) return pid;
     setpgid(0, 0);
-    if (ignores_signals)
-        for (int number = 1; number < 16; ++number)
-            if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
-                signal(number, SIG_IGN);
+    for (int number = 1; number < 16; ++number)
+        if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
+            signal(number, on_signal);
     leat_feed_options options = source_options(two_processes);
     leat_feed *feed = NULL;
     leat_error err = {0};
@@ -243,7 +242,7 @@ static void dead_trainer_leaves_no_orphan(void **state) {
     for (int paused = 0; paused < 2; ++paused) {
         int ready[2];
         assert_int_equal(pipe(ready), 0);
-        pid_t trainer = fork_trainer(&sequence, ready[1], false);
+        pid_t trainer = fork_trainer(&sequence, ready[1], SIG_DFL);
         char byte;
         assert_int_equal(read(ready[0], &byte, 1), 1);
         pid_t helper = helper_of(trainer), workers[most_children];
@@ -267,8 +266,11 @@ static void dead_trainer_leaves_no_orphan(void **state) {
     source_fini(&s);
 }
 
-static void signals_to_the_group_are_the_trainers_business(void **state) {
-    (void)state;
+static void handle(int number) {
+    (void)number;
+}
+
+static void hit_the_group_of_a_trainer(void (*on_signal)(int)) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     source s;
     source_init(&s, 6, 2, 3);
@@ -276,7 +278,7 @@ static void signals_to_the_group_are_the_trainers_business(void **state) {
     leat_sequence sequence = source_sequence(&s);
     int ready[2];
     assert_int_equal(pipe(ready), 0);
-    pid_t trainer = fork_trainer(&sequence, ready[1], true);
+    pid_t trainer = fork_trainer(&sequence, ready[1], on_signal);
     char byte;
     assert_int_equal(read(ready[0], &byte, 1), 1);
     pid_t helper = helper_of(trainer), before[most_children], after[most_children];
@@ -294,6 +296,12 @@ static void signals_to_the_group_are_the_trainers_business(void **state) {
     close(ready[0]);
     close(ready[1]);
     source_fini(&s);
+}
+
+static void signals_to_the_group_are_the_trainers_business(void **state) {
+    (void)state;
+    hit_the_group_of_a_trainer(SIG_IGN);
+    hit_the_group_of_a_trainer(handle);
 }
 
 static void stopped_processes_go_on(void **state) {

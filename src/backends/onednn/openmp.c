@@ -5,8 +5,9 @@
 
 #include <omp.h>
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
+
+#include "base/signals.h"
 
 int leati_openmp_enter(int threads) {
     int before = omp_get_max_threads();
@@ -27,12 +28,11 @@ static void *sleep_with_another(void *unused) {
 }
 
 static void start_sleeper(void) {
-    sigset_t all, before;
+    sigset_t before;
     pthread_t thread;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    leati_mask_all_but_faults(&before);
     if (pthread_create(&thread, NULL, sleep_with_another, NULL) == 0) pthread_detach(thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    leati_mask_restore(&before);
 }
 
 void leati_openmp_sleep_soon(void) {

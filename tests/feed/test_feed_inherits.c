@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What workers, and programs that `get` starts, take over from the program that opened the feed: signals. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, SIGWINCH */
+#include "cmocka_all.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "feed/procs.h"
+#include "feed/source.h"
+
+static const feed_mode modes[] = {{0, false}, {2, false}, {2, true}};
+enum { mode_count = sizeof modes / sizeof *modes };
+
+/* ---- faults ---- */
+
+enum { handled = 42, unexpected = 100 };
+
+static void on_fault(int number) {
+    (void)number;
+    _exit(handled);
+}
+
+/* Touches memory that nobody may touch. */
+static leat_status faulting_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch,
+                                leat_error *err) {
+    (void)user;
+    (void)index;
+    (void)rng;
+    (void)err;
+    volatile char *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return LEAT_ENOMEM;
+    batch->size = *page;
+    return LEAT_OK;
+}
+
+/* The program's end: by its handler in a worker thread, or, where the worker is a process, by the feed's error. */
+static int life_with_a_fault(const leat_sequence *sequence, feed_mode mode) {
+    const leat_batch *batch = NULL;
+    leat_error err = {0};
+    signal(SIGSEGV, on_fault);
+    leat_feed_options options = source_options(mode);
+    options.faults.max_deaths = 1;
+    leat_feed *feed = source_open(sequence, &options);
+    leat_status status = leat_feed_get(feed, &batch, &err);
+    leat_feed_close(&feed);
+    return status == LEAT_EWORKER && strstr(err.message, "exited with status 42") ? handled : unexpected;
+}
+
+/* Crash reporters, and hosts such as Julia, the JVM and Go, handle faults in the thread that commits them. */
+static void handler_of_faults_runs_in_workers(void **state) {
+    (void)state;
+    source s;
+    source_init(&s, 6, 2, 3);
+    leat_sequence sequence = source_sequence(&s);
+    sequence.get = faulting_get;
+    for (int m = 0; m < mode_count; ++m) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            alarm(60);
+            _exit(life_with_a_fault(&sequence, modes[m]));
+        }
+        int status = 0;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != handled) fail_msg("status %x", (unsigned)status);
+    }
+    source_fini(&s);
+}
+
+/* ---- masks and dispositions ---- */
+
+/* Starts grep with its output in the pipe.  Not by popen, whose shell may change the mask. */
+static pid_t start_grep(int output) {
+    extern char **environ;
+    char *arguments[] = {(char[]){"grep"}, (char[]){"-E"}, (char[]){"^Sig(Blk|Ign):"},
+                         (char[]){"/proc/self/status"}, NULL};
+    posix_spawn_file_actions_t actions;
+    pid_t pid = -1;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    if (posix_spawnp(&pid, "grep", &actions, NULL, arguments, environ) != 0) pid = -1;
+    posix_spawn_file_actions_destroy(&actions);
+    return pid;
+}
+
+/* The signals that a program, which is started now, blocks and ignores. */
+static leat_status signals_of_a_program(int64_t out[2]) {
+    int ends[2], status = -1;
+    char text[256] = "";
+    unsigned long long blocked = 0, ignored = 0;
+    if (pipe(ends) != 0) return LEAT_EIO;
+    pid_t pid = start_grep(ends[1]);
+    close(ends[1]);
+    if (pid > 0) waitpid(pid, &status, 0);
+    ssize_t length = read(ends[0], text, sizeof text - 1);
+    close(ends[0]);
+    if (status != 0 || length <= 0 || sscanf(text, "SigBlk: %llx SigIgn: %llx", &blocked, &ignored) != 2)
+        return LEAT_EIO;
+    out[0] = (int64_t)blocked;
+    out[1] = (int64_t)ignored;
+    return LEAT_OK;
+}
+
+static leat_status starting_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch,
+                                leat_error *err) {
+    (void)user;
+    (void)index;
+    (void)rng;
+    if (signals_of_a_program(batch->tensors[1].data) != LEAT_OK)
+        return leat_error_set(err, LEAT_EIO, "cannot start grep");
+    memset(batch->tensors[0].data, 0, leat_tensor_bytes(&batch->tensors[0]));
+    return LEAT_OK;
+}
+
+static void program_that_get_starts_has_the_callers_signals(void **state) {
+    (void)state;
+    source s;
+    int64_t expected[2];
+    sigset_t mask, before;
+    source_init(&s, 6, 2, 3);
+    leat_sequence sequence = source_sequence(&s);
+    sequence.get = starting_get;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGWINCH);
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, &mask, &before), 0);
+    void (*old)(int) = signal(SIGHUP, SIG_IGN); /* nohup */
+    assert_int_equal(signals_of_a_program(expected), LEAT_OK);
+    for (int m = 0; m < mode_count; ++m) {
+        const leat_batch *batch = NULL;
+        leat_error err = {0};
+        leat_feed_options options = source_options(modes[m]);
+        leat_feed *feed = source_open(&sequence, &options);
+        if (leat_feed_get(feed, &batch, &err) != LEAT_OK) fail_msg("%s", err.message);
+        const int64_t *seen = batch->tensors[1].data;
+        if (seen[0] != expected[0] || seen[1] != expected[1])
+            fail_msg("mode %d: blocked %llx, expected %llx; ignored %llx, expected %llx", m,
+                     (unsigned long long)seen[0], (unsigned long long)expected[0],
+                     (unsigned long long)seen[1], (unsigned long long)expected[1]);
+        leat_feed_release(feed);
+        leat_feed_close(&feed);
+    }
+    signal(SIGHUP, old);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+    source_fini(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(handler_of_faults_runs_in_workers),
+        cmocka_unit_test(program_that_get_starts_has_the_callers_signals),
+    };
+    alarm(240); /* a test that hangs ends */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
