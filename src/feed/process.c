@@ -5,6 +5,9 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -52,6 +55,12 @@ static void reset_signals(void) {
     signal(SIGCHLD, SIG_DFL); /* ignored, it would swallow how workers end */
 }
 
+/* Forgets what the caller has printed and not yet written: the caller writes it, and a copy must not be written again. */
+static void drop_unwritten_output(void) {
+    __fpurge(stdout);
+    __fpurge(stderr);
+}
+
 static void share_mappings(const leati_works *works, bool share) {
     leati_roster_inherit(&works->roster, share);
     for (int i = 0; i < works->count; ++i) leati_service_inherit(works->services[i], share);
@@ -67,6 +76,7 @@ static leat_status fork_helper(leati_helper *helper, leat_error *err) {
     pid_t pid = fork();
     int failed = pid < 0 ? errno : 0;
     if (pid == 0) {
+        drop_unwritten_output();
         reset_signals();
         leati_mask_restore(&before);
         leati_mask_no_faults(NULL);

@@ -3,6 +3,7 @@
 #include "feed/worker.h"
 
 #include <sched.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -161,9 +162,17 @@ static leat_status back_share(const leati_worker *worker, leat_error *err) {
     return LEAT_OK;
 }
 
+/* Writes what the program's functions have printed.  A worker process ends without exit's flush, or is killed. */
+static void flush_output(const leati_worker *worker) {
+    if (!worker->works->roster.between_processes) return;
+    fflush(stdout);
+    fflush(stderr);
+}
+
 static void work(const leati_worker *worker, leati_maker *maker, leati_slot *slot) {
     leati_worker_entry *entry = &worker->works->roster.workers[worker->number];
     leati_maker_make(maker, slot, worker->number);
+    flush_output(worker);
     int64_t busy = atomic_load_explicit(&entry->busy_ns, memory_order_relaxed) + slot->get_ns;
     atomic_store_explicit(&entry->busy_ns, busy, memory_order_relaxed);
     leati_ring_publish(&maker->service->ring, slot);
@@ -172,8 +181,10 @@ static void work(const leati_worker *worker, leati_maker *maker, leati_slot *slo
 leat_status leati_worker_run(leati_worker *worker, leat_error *err) {
     const leati_roster *roster = &worker->works->roster;
     leati_maker *maker = NULL;
-    LEATI_TRY(leati_worker_begin(worker, err));
-    leat_status status = back_share(worker, err);
+    leat_status status = leati_worker_begin(worker, err);
+    flush_output(worker);
+    if (status != LEAT_OK) return status;
+    status = back_share(worker, err);
     atomic_store(&roster->workers[worker->number].phase, LEATI_WORKER_RUNNING);
     leati_slot *slot = roster->between_processes ? inherit(worker, &maker) : NULL;
     while (status == LEAT_OK && !is_over(worker)) {
@@ -185,5 +196,6 @@ leat_status leati_worker_run(leati_worker *worker, leat_error *err) {
         slot = NULL;
     }
     leati_worker_end(worker);
+    flush_output(worker);
     return status;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What workers, and programs that `get` starts, take over from the program that opened the feed: signals. */
+/* What workers, and programs that `get` starts, take over from the program that opened the feed: signals,
+ * output that is not yet written. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, SIGWINCH */
 #include "cmocka_all.h"
 
@@ -152,10 +153,122 @@ static void program_that_get_starts_has_the_callers_signals(void **state) {
     source_fini(&s);
 }
 
+/* ---- output ---- */
+
+enum { printed_batches = 6 };
+
+static leat_status printing_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch,
+                                leat_error *err) {
+    source *s = user;
+    (void)rng;
+    (void)err;
+    printf("get %d\n", (int)index);
+    memset(batch->tensors[0].data, 0, leat_tensor_bytes(&batch->tensors[0]));
+    memset(batch->tensors[1].data, 0, leat_tensor_bytes(&batch->tensors[1]));
+    if (index == 0) atomic_store(&s->counts->last_pid, (int64_t)getpid());
+    return LEAT_OK;
+}
+
+static leat_status printing_init(void *user, int worker, leat_error *err) {
+    (void)user;
+    (void)worker;
+    (void)err;
+    printf("init\n");
+    return LEAT_OK;
+}
+
+static void printing_fini(void *user, int worker) {
+    (void)user;
+    (void)worker;
+    printf("fini\n");
+}
+
+/* Prints while a feed is open, and ends as a program does.  With `killed`, a worker dies after its batch was delivered. */
+static void life_with_output(source *s, const leat_sequence *sequence, feed_mode mode, bool killed) {
+    leat_feed_options options = source_options(mode);
+    options.limit = printed_batches;
+    printf("caller\n");
+    leat_feed *feed = source_open(sequence, &options);
+    for (int i = 0; i < printed_batches; ++i) {
+        const leat_batch *batch = NULL;
+        leat_error err = {0};
+        if (leat_feed_get(feed, &batch, &err) != LEAT_OK) _exit(1);
+        leat_feed_release(feed);
+    }
+    if (killed) kill((pid_t)atomic_load(&s->counts->last_pid), SIGKILL);
+    leat_feed_close(&feed);
+    exit(0);
+}
+
+static int count_of(const char *text, const char *line) {
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, line)); at += strlen(line)) ++count;
+    return count;
+}
+
+/* Runs life_with_output in a child whose output goes to a file, and hands out what is in the file. */
+static void output_of_a_life(source *s, const leat_sequence *sequence, feed_mode mode, bool killed,
+                             char *text, size_t bytes) {
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    fflush(stdout);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(fileno(file), STDOUT_FILENO); /* a file's output is written when the buffer is full */
+        life_with_output(s, sequence, mode, killed);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    rewind(file);
+    text[fread(text, 1, bytes - 1, file)] = '\0';
+    fclose(file);
+}
+
+static void what_workers_print_is_written_once(void **state) {
+    (void)state;
+    source s;
+    char text[4096];
+    source_init(&s, printed_batches, 2, 3);
+    leat_sequence sequence = source_sequence(&s);
+    sequence.get = printing_get;
+    sequence.worker_init = printing_init;
+    sequence.worker_fini = printing_fini;
+    for (int m = 0; m < mode_count; ++m) {
+        int workers = modes[m].workers ? modes[m].workers : 1;
+        output_of_a_life(&s, &sequence, modes[m], false, text, sizeof text);
+        bool right = count_of(text, "caller\n") == 1 && count_of(text, "init\n") == workers &&
+                     count_of(text, "fini\n") == workers;
+        for (int i = 0; i < printed_batches; ++i) {
+            char line[16];
+            snprintf(line, sizeof line, "get %d\n", i);
+            right = right && count_of(text, line) == 1;
+        }
+        if (!right) fail_msg("mode %d printed:\n%s", m, text);
+    }
+    source_fini(&s);
+}
+
+/* What was printed for a batch is written when the trainer has the batch, whatever becomes of the worker. */
+static void output_of_a_delivered_batch_survives_its_worker(void **state) {
+    (void)state;
+    source s;
+    char text[4096];
+    source_init(&s, printed_batches, 2, 3);
+    leat_sequence sequence = source_sequence(&s);
+    sequence.get = printing_get;
+    output_of_a_life(&s, &sequence, modes[2], true, text, sizeof text);
+    if (count_of(text, "get 0\n") != 1 || count_of(text, "caller\n") != 1) fail_msg("printed:\n%s", text);
+    source_fini(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handler_of_faults_runs_in_workers),
         cmocka_unit_test(program_that_get_starts_has_the_callers_signals),
+        cmocka_unit_test(what_workers_print_is_written_once),
+        cmocka_unit_test(output_of_a_delivered_batch_survives_its_worker),
     };
     alarm(240); /* a test that hangs ends */
     return cmocka_run_group_tests(tests, NULL, NULL);
