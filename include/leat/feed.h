@@ -79,6 +79,14 @@ typedef struct leat_feed_options {
     leat_trace *trace; /* what happened is written there; outlives the feed; NULL (default): nowhere */
     const char *name;  /* of the feed in traces; default "feed" */
     int spin_us;       /* longest spin before the caller sleeps for a batch; -1 (default): by idle cores */
+    /** Worker processes, and the helper process that forks them, have copies of all descriptors that are open when the feed
+     *  is opened, since `get` may read from them.  Whatever ends when its last descriptor is closed does not end before the
+     *  feed then: a lock by flock stays held, pclose waits for a reader that sees no end of its pipe, a peer's socket
+     *  stays connected.  With close_descriptors they close all but 0, 1, 2 and those in kept_descriptors, which is
+     *  copied.  Feeds that are opened together close what each of them allows.  Default false, NULL, 0. */
+    bool close_descriptors;
+    const int *kept_descriptors;
+    int kept_descriptor_count;
 } leat_feed_options;
 
 /** Where a batch stands in the stream. */

@@ -73,6 +73,7 @@ static leat_status open_feed(leat_feed *feed, const leat_feed_plan *plan, leat_e
         feed->service.ring.owner = group->works.count % roster->count;
         group->works.roster.wake_all = true;
     }
+    LEATI_TRY(leati_descriptors_add(&group->crew.helper.descriptors, &plan->options, err));
     group->services[group->works.count++] = &feed->service;
     leati_stream_issue_ahead(feed, true);
     return LEAT_OK;

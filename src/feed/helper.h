@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/types.h>
 
+#include "feed/descriptors.h"
 #include "feed/patience.h"
 #include "feed/worker.h"
 
@@ -20,10 +21,11 @@ typedef struct leati_child {
 } leati_child;
 
 typedef struct leati_helper {
-    pid_t pid;        /* 0: none runs */
-    pid_t caller;     /* who forked it */
-    int control;      /* an eventfd that says: leave */
-    int caller_pidfd; /* in the helper alone; -1 when the kernel has none to give */
+    pid_t pid;                     /* 0: none runs */
+    pid_t caller;                  /* who forked it */
+    int control;                   /* an eventfd that says: leave */
+    int caller_pidfd;              /* in the helper alone; -1 when the kernel has none to give */
+    leati_descriptors descriptors; /* of the caller's, that the helper closes */
     leati_works *works;
     uint32_t generation; /* of the workers */
     leati_patience patience;

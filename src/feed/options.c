@@ -2,6 +2,8 @@
 /* The feed's options: defaults and limits.  Layer: feed. */
 #include "feed/options.h"
 
+#include <limits.h>
+
 #include "base/error.h"
 #include "feed/roster.h"
 #include "feed/service.h"
@@ -23,6 +25,18 @@ static leat_status check_range(const char *name, int64_t value, int64_t least, i
                           (long long)least);
     return leati_fail(err, LEAT_EINVAL, "%s is %lld, expected %lld to %lld", name, (long long)value,
                       (long long)least, (long long)most);
+}
+
+static leat_status check_descriptors(const leat_feed_options *options, leat_error *err) {
+    LEATI_TRY(check_range("kept_descriptor_count", options->kept_descriptor_count, 0, INT_MAX / 2, err));
+    if (options->kept_descriptor_count && !options->kept_descriptors)
+        return leati_fail(err, LEAT_EINVAL, "kept_descriptors is NULL, expected %d descriptors",
+                          options->kept_descriptor_count);
+    for (int i = 0; i < options->kept_descriptor_count; ++i)
+        if (options->kept_descriptors[i] < 0)
+            return leati_fail(err, LEAT_EINVAL, "kept_descriptors[%d] is %d, expected an open descriptor", i,
+                              options->kept_descriptors[i]);
+    return LEAT_OK;
 }
 
 static leat_status check_faults(const leat_feed_options *options, leat_error *err) {
@@ -47,6 +61,7 @@ leat_status leati_feed_options_check(const leat_feed_options *options, leat_erro
     LEATI_TRY(check_range("limit", options->limit, 0, INT64_MAX, err));
     LEATI_TRY(check_range("passes", options->passes, 0, INT64_MAX, err));
     LEATI_TRY(check_range("spin_us", options->spin_us, -1, INT64_MAX, err));
+    LEATI_TRY(check_descriptors(options, err));
     return check_faults(options, err);
 }
 

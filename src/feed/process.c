@@ -76,6 +76,7 @@ static leat_status fork_helper(leati_helper *helper, leat_error *err) {
     pid_t pid = fork();
     int failed = pid < 0 ? errno : 0;
     if (pid == 0) {
+        leati_descriptors_close(&helper->descriptors, (int[]){helper->control, helper->caller_pidfd});
         drop_unwritten_output();
         reset_signals();
         leati_mask_restore(&before);
@@ -176,5 +177,6 @@ void leati_processes_fini(leati_helper *helper) {
     leati_free(helper->workers);
     leati_free(helper->children);
     leati_free(helper->watched);
+    leati_descriptors_fini(&helper->descriptors);
     *helper = (leati_helper){0};
 }

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What workers, and programs that `get` starts, take over from the program that opened the feed: signals,
- * output that is not yet written. */
-#define _GNU_SOURCE /* MAP_ANONYMOUS, SIGWINCH */
+ * output that is not yet written, descriptors. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, SIGWINCH, syscall numbers */
 #include "cmocka_all.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -263,12 +268,213 @@ static void output_of_a_delivered_batch_survives_its_worker(void **state) {
     source_fini(&s);
 }
 
+/* ---- descriptors ---- */
+
+typedef struct descriptors {
+    source s;
+    int listed, unlisted;
+} descriptors;
+
+/* A closed descriptor's number may be another one's by now, the helper's. */
+static bool is_device(int fd) {
+    struct stat about;
+    return fstat(fd, &about) == 0 && S_ISCHR(about.st_mode);
+}
+
+/* Tells which of the descriptors are open in the worker. */
+static leat_status describing_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch,
+                                  leat_error *err) {
+    const descriptors *d = user;
+    (void)index;
+    (void)rng;
+    (void)err;
+    int64_t *y = batch->tensors[1].data;
+    y[0] = is_device(d->listed);
+    y[1] = is_device(d->unlisted);
+    memset(batch->tensors[0].data, 0, leat_tensor_bytes(&batch->tensors[0]));
+    return LEAT_OK;
+}
+
+static int64_t always_six(void *user) {
+    (void)user;
+    return 6;
+}
+
+static void descriptors_init(descriptors *d, leat_sequence *sequence) {
+    source_init(&d->s, 6, 2, 3);
+    *sequence = source_sequence(&d->s);
+    sequence->user = d;
+    sequence->get = describing_get;
+    sequence->worker_init = NULL;
+    sequence->worker_fini = NULL;
+    sequence->length = always_six;
+    d->listed = open("/dev/null", O_RDONLY);
+    d->unlisted = open("/dev/null", O_RDONLY);
+    assert_true(d->listed > 2 && d->unlisted > 2);
+}
+
+static void descriptors_fini(descriptors *d) {
+    if (d->listed >= 0) close(d->listed);
+    if (d->unlisted >= 0) close(d->unlisted);
+    source_fini(&d->s);
+}
+
+static bool are_open(leat_feed *feed, bool listed, bool unlisted) {
+    const leat_batch *batch = NULL;
+    leat_error err = {0};
+    if (leat_feed_get(feed, &batch, &err) != LEAT_OK) fail_msg("%s", err.message);
+    const int64_t *y = batch->tensors[1].data;
+    bool right = y[0] == listed && y[1] == unlisted;
+    leat_feed_release(feed);
+    return right;
+}
+
+static leat_feed_options closing_options(const descriptors *d) {
+    leat_feed_options options = source_options(modes[2]);
+    options.max_queue_size = 1;
+    options.close_descriptors = true;
+    options.kept_descriptors = &d->listed;
+    options.kept_descriptor_count = 1;
+    return options;
+}
+
+static void workers_have_all_descriptors_by_default(void **state) {
+    (void)state;
+    descriptors d;
+    leat_sequence sequence;
+    descriptors_init(&d, &sequence);
+    leat_feed_options options = source_options(modes[2]);
+    leat_feed *feed = source_open(&sequence, &options);
+    assert_true(are_open(feed, true, true));
+    leat_feed_close(&feed);
+    descriptors_fini(&d);
+}
+
+/* Workers that replace dead ones have the same ones, also where the kernel cannot close a range. */
+static void life_with_few_descriptors(const descriptors *d, const leat_sequence *sequence) {
+    leat_feed_options options = closing_options(d);
+    leat_feed *feed = source_open(sequence, &options);
+    if (!are_open(feed, true, false)) _exit(1);
+    pid_t helper = helper_of(getpid()), workers[most_children];
+    workers_of(helper, 2, workers);
+    for (int i = 0; i < 2; ++i) kill(workers[i], SIGKILL);
+    for (int i = 0; i < 10; ++i)
+        if (!are_open(feed, true, false)) _exit(2);
+    if (leat_feed_stats_get(feed).worker_deaths < 1) _exit(3);
+    leat_feed_close(&feed);
+    _exit(is_device(d->unlisted) ? 0 : 4); /* the program's own stays */
+}
+
+static void workers_close_what_is_not_kept(void **state) {
+    (void)state;
+    descriptors d;
+    leat_sequence sequence;
+    descriptors_init(&d, &sequence);
+    for (int old_kernel = 0; old_kernel < 2; ++old_kernel) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            alarm(60);
+            if (old_kernel) deny(SYS_close_range, ENOSYS, 0);
+            life_with_few_descriptors(&d, &sequence);
+        }
+        int status = 0;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 77) skip_because("no system call filters here");
+        if (status != 0) fail_msg("old kernel %d: status %x", old_kernel, (unsigned)status);
+    }
+    descriptors_fini(&d);
+}
+
+static void lock_ends_with_the_callers_descriptor(void **state) {
+    (void)state;
+    descriptors d;
+    leat_sequence sequence;
+    descriptors_init(&d, &sequence);
+    char path[] = "/tmp/leat-lock-XXXXXX";
+    int first = mkstemp(path), second = open(path, O_RDWR);
+    unlink(path);
+    assert_true(first >= 0 && second >= 0);
+    leat_feed_options options = closing_options(&d);
+    options.kept_descriptors = &second;
+    assert_int_equal(flock(first, LOCK_EX), 0);
+    leat_feed *feed = source_open(&sequence, &options);
+    assert_true(are_open(feed, false, false)); /* a worker runs, so the helper has closed what it closes */
+    close(first);
+    assert_int_equal(flock(second, LOCK_EX | LOCK_NB), 0);
+    leat_feed_close(&feed);
+    close(second);
+    descriptors_fini(&d);
+}
+
+static void pclose_sees_the_end_of_its_program(void **state) {
+    (void)state;
+    descriptors d;
+    leat_sequence sequence;
+    descriptors_init(&d, &sequence);
+    FILE *program = popen("cat >/dev/null", "w");
+    assert_non_null(program);
+    leat_feed_options options = closing_options(&d);
+    leat_feed *feed = source_open(&sequence, &options);
+    assert_true(are_open(feed, true, false));
+    assert_int_equal(pclose(program), 0); /* hangs while a worker holds the pipe: alarm ends the test */
+    leat_feed_close(&feed);
+    descriptors_fini(&d);
+}
+
+/* Of two feeds with the same workers, one wants all descriptors: none is closed.  Then each keeps one. */
+static void feeds_together_keep_what_each_keeps(void **state) {
+    (void)state;
+    descriptors d;
+    leat_sequence sequence;
+    descriptors_init(&d, &sequence);
+    for (int all = 0; all < 2; ++all) {
+        leat_feed_plan plans[2] = {{.sequence = &sequence, .options = closing_options(&d)},
+                                   {.sequence = &sequence, .options = closing_options(&d)}};
+        plans[1].options.kept_descriptors = &d.unlisted;
+        if (all) plans[1].options = source_options(modes[2]);
+        leat_feed *feeds[2];
+        leat_error err = {0};
+        if (leat_feed_open_together(feeds, plans, 2, &err) != LEAT_OK) fail_msg("%s", err.message);
+        for (int i = 0; i < 2; ++i) assert_true(are_open(feeds[i], true, true));
+        for (int i = 0; i < 2; ++i) leat_feed_close(&feeds[i]);
+    }
+    descriptors_fini(&d);
+}
+
+static void kept_descriptors_are_checked(void **state) {
+    (void)state;
+    descriptors d;
+    leat_sequence sequence;
+    descriptors_init(&d, &sequence);
+    leat_feed *feed = NULL;
+    leat_error err = {0};
+    int negative = -1;
+    leat_feed_options options = closing_options(&d);
+    options.kept_descriptors = &negative;
+    assert_int_equal(leat_feed_open(&feed, &sequence, &options, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "kept_descriptors[0] is -1"));
+    options.kept_descriptors = NULL;
+    assert_int_equal(leat_feed_open(&feed, &sequence, &options, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "kept_descriptors is NULL"));
+    options.kept_descriptor_count = -1;
+    assert_int_equal(leat_feed_open(&feed, &sequence, &options, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "kept_descriptor_count"));
+    descriptors_fini(&d);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handler_of_faults_runs_in_workers),
         cmocka_unit_test(program_that_get_starts_has_the_callers_signals),
         cmocka_unit_test(what_workers_print_is_written_once),
         cmocka_unit_test(output_of_a_delivered_batch_survives_its_worker),
+        cmocka_unit_test(workers_have_all_descriptors_by_default),
+        cmocka_unit_test(workers_close_what_is_not_kept),
+        cmocka_unit_test(lock_ends_with_the_callers_descriptor),
+        cmocka_unit_test(feeds_together_keep_what_each_keeps),
+        cmocka_unit_test(kept_descriptors_are_checked),
+        cmocka_unit_test(pclose_sees_the_end_of_its_program),
     };
     alarm(240); /* a test that hangs ends */
     return cmocka_run_group_tests(tests, NULL, NULL);
