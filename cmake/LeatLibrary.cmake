@@ -8,7 +8,8 @@ function(leat_library target name exported)
   add_library(leat::${exported} ALIAS ${target})
   target_link_libraries(${target} PRIVATE ${ARGN} leat_options Threads::Threads m)
   target_link_options(${target} PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/leat.map)
-  # dlclose leaves the library in memory: OpenMP's threads run its code, and so does a worker thread that missed its deadline.
+  # dlclose leaves the library in memory: OpenMP's threads run its code, and so does a worker thread that missed its
+  # deadline; the handler of SIGBUS stays installed.
   target_link_options(${target} PRIVATE -Wl,-z,nodelete)
   if(NOT LEAT_SANITIZE) # clang's sanitizers leave their functions to the program
     target_link_options(${target} PRIVATE -Wl,--no-undefined)

@@ -22,7 +22,7 @@ LEAT_API LEAT_CHECKED leat_status leat_npz_write(const char *path, const char *c
                                                  const leat_tensor *tensors, int count, leat_error *err);
 
 /** Opaque: an open .npz file, or a .npy file as one array named "".  Externally synchronised.  The file must not be
- *  shortened while it is open: it is mapped, not loaded. */
+ *  shortened while it is open: it is mapped, not loaded, and reading what is missing raises SIGBUS. */
 typedef struct leat_npz leat_npz;
 
 /** numpy.load(path).

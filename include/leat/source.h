@@ -3,9 +3,10 @@
  *
  *     SPEC = KIND:PATH[,PATH...][?KEY=VALUE[&KEY=VALUE...]]      idx:x.gz,y.gz?scale=1/255&onehot=10
  *
- * leat_source_help() has the kinds and options.  Files are mapped, not loaded, and must not be shortened while they are in
- * use.  What all sources share: samples are the first dimension; a batch is a run of samples, the last one short; a pass
- * can be shuffled by samples (LEAT_SHUFFLE_SAMPLES of the feed); float64 becomes float32; an input or target with one number a sample has shape (1,), as in Keras. */
+ * leat_source_help() has the kinds and options.  Files are mapped, not loaded: one that is shortened while it is in
+ * use makes get fail with LEAT_EIO.  What all sources share: samples are the first dimension; a batch is a run of
+ * samples, the last one short; a pass can be shuffled by samples (LEAT_SHUFFLE_SAMPLES of the feed); float64 becomes
+ * float32; an input or target with one number a sample has shape (1,), as in Keras. */
 #ifndef LEAT_SOURCE_H
 #define LEAT_SOURCE_H
 
@@ -53,7 +54,8 @@ LEAT_API LEAT_CHECKED leat_status leat_arrays_open(leat_sequence *out, const lea
 /** The sequence that SPEC names.  options NULL: the defaults.
  *  @param[out] out  Owned by the caller (leat_sequence_destroy); zeroed on failure.
  *  Errors: LEAT_EINVAL the SPEC, with the nearest known word; LEAT_ENOTFOUND, LEAT_EIO a file; LEAT_EFORMAT a damaged
- *  file; LEAT_ESHAPE arrays that do not fit each other; LEAT_ENOMEM; a plugin's own.  Threads: as leat_arrays_open. */
+ *  file; LEAT_ESHAPE arrays that do not fit each other; LEAT_ENOMEM; a plugin's own.  Threads: as leat_arrays_open.
+ *  The first file that is mapped installs a handler of SIGBUS, which passes on what does not concern such files. */
 LEAT_API LEAT_CHECKED leat_status leat_source_open(leat_sequence *out, const char *spec,
                                                    const leat_source_options *options, leat_error *err);
 

@@ -20,7 +20,10 @@ static leat_status map_descriptor(leati_map *out, int fd, const char *path, leat
     if (!S_ISREG(about.st_mode))
         return leati_fail(err, LEAT_EINVAL, "'%s' is %s, expected a regular file", path,
                           S_ISDIR(about.st_mode) ? "a directory" : "a pipe, socket or device");
-    *out = (leati_map){.data = (const unsigned char *)"", .size = (size_t)about.st_size};
+    *out = (leati_map){.data = (const unsigned char *)"",
+                       .size = (size_t)about.st_size,
+                       .device = about.st_dev,
+                       .inode = about.st_ino};
     if (out->size == 0) return LEAT_OK;
     void *data = mmap(NULL, out->size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED) {
@@ -42,7 +45,54 @@ leat_status leati_map_open(leati_map *out, const char *path, leat_error *err) {
     return status;
 }
 
+leat_status leati_map_open_guarded(leati_map *out, const char *path, leat_error *err) {
+    LEATI_TRY(leati_map_open(out, path, err));
+    if (out->size == 0) return LEAT_OK;
+    out->path = leati_strdup(path);
+    if (!out->path) {
+        leati_map_close(out);
+        return leati_fail_memory(err, strlen(path), "a file name");
+    }
+    out->guard = leati_guard_begin(out->data, out->size);
+    return LEAT_OK;
+}
+
+/* How long the file is now; -1 when nobody knows, since it has no longer the name under which it was opened. */
+static int64_t length_now(const leati_map *map) {
+    struct stat about;
+    bool known = stat(map->path, &about) == 0 && about.st_dev == map->device && about.st_ino == map->inode;
+    return known ? (int64_t)about.st_size : -1;
+}
+
+/* Bytes that are missing within a file's last page raise no signal. */
+static bool touches_last_page(const leati_map *map, const void *from, size_t bytes) {
+    size_t last = (map->size - 1) / leati_page_bytes() * leati_page_bytes();
+    return (uintptr_t)from + bytes > (uintptr_t)map->data + last;
+}
+
+leat_status leati_map_check(const leati_map *map, const void *from, size_t bytes, leat_error *err) {
+    size_t offset = 0;
+    if (!map || !map->guard) return LEAT_OK;
+    bool hit = leati_guard_was_hit(map->guard, &offset);
+    if (!hit && !touches_last_page(map, from, bytes)) return LEAT_OK;
+    int64_t now = length_now(map);
+    if (now >= 0 && now < (int64_t)map->size)
+        return leati_fail(
+            err, LEAT_EIO,
+            "'%s' was shortened to %lld bytes while it was in use; it had %zu when it was opened.  "
+            "Give new data a file of its own, or rename a complete file over the old one",
+            map->path, (long long)now, map->size);
+    if (!hit) return LEAT_OK;
+    return leati_fail(
+        err, LEAT_EIO,
+        "'%s' could not be read from byte %zu of %zu on: it was shortened while it was in use, or "
+        "its device failed",
+        map->path, offset, map->size);
+}
+
 void leati_map_close(leati_map *map) {
+    leati_guard_end(map->guard);
+    leati_free(map->path);
     if (map->size) munmap((void *)(uintptr_t)map->data, map->size);
     *map = (leati_map){0};
 }

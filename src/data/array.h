@@ -3,6 +3,7 @@
 #ifndef LEATI_DATA_ARRAY_H
 #define LEATI_DATA_ARRAY_H
 
+#include "base/file.h"
 #include "data/element.h"
 
 typedef struct leati_array {
@@ -13,6 +14,7 @@ typedef struct leati_array {
     int64_t shape[LEAT_MAX_RANK];
     const unsigned char *data; /* need not be aligned */
     size_t bytes;
+    const leati_map *map; /* the guarded file that data lies in; NULL: data is memory */
 } leati_array;
 
 leati_array leati_array_of(const leat_tensor *tensor);

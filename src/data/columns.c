@@ -217,6 +217,24 @@ static int64_t samples(void *user) {
     return ((const leati_columns *)user)->samples;
 }
 
+/* Whether rows that have been converted were the file's, and not what stands for missing pages. */
+static leat_status check_rows(const column *c, int64_t first, int64_t rows, leat_error *err) {
+    return leati_map_check(c->array.map, c->array.data + (size_t)first * c->row_bytes,
+                           (size_t)rows * c->row_bytes, err);
+}
+
+static leat_status check_samples_read(const leati_columns *columns, const int64_t *numbers, int64_t count,
+                                      leat_error *err) {
+    int64_t first = numbers[0], last = numbers[0];
+    for (int64_t i = 1; i < count; ++i) {
+        if (numbers[i] < first) first = numbers[i];
+        if (numbers[i] > last) last = numbers[i];
+    }
+    for (int k = 0; k < columns->spec.tensor_count; ++k)
+        LEATI_TRY(check_rows(&columns->columns[k], first, last - first + 1, err));
+    return LEAT_OK;
+}
+
 static leat_status get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
                                leat_batch *batch, leat_error *err) {
     const leati_columns *columns = user;
@@ -227,7 +245,7 @@ static leat_status get_samples(void *user, const int64_t *numbers, int64_t count
             unsigned char *dst = batch->tensors[k].data;
             LEATI_TRY(c->convert(c, numbers[i], 1, dst + (size_t)i * c->row_dst_bytes, err));
         }
-    return LEAT_OK;
+    return check_samples_read(columns, numbers, count, err);
 }
 
 static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
@@ -239,6 +257,7 @@ static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *bat
     for (int k = 0; k < columns->spec.tensor_count; ++k) {
         const column *c = &columns->columns[k];
         LEATI_TRY(c->convert(c, first, rows, batch->tensors[k].data, err));
+        LEATI_TRY(check_rows(c, first, rows, err));
     }
     return LEAT_OK;
 }

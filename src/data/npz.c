@@ -91,6 +91,13 @@ leat_status leati_npz_open_bytes(leat_npz **out, const void *data, size_t size, 
     return open_map(out, (leati_map){0}, data, size, label, err);
 }
 
+leat_status leati_npz_open_guarded(leat_npz **out, const char *path, leat_error *err) {
+    leati_map map;
+    *out = NULL;
+    LEATI_TRY(leati_map_open_guarded(&map, path, err));
+    return open_map(out, map, map.data, map.size, path, err);
+}
+
 leat_status leat_npz_open(leat_npz **out, const char *path, leat_error *err) {
     LEATI_GIVEN(out, err);
     LEATI_GIVEN(path, err);
@@ -152,11 +159,14 @@ static leat_status parse(leat_npz *npz, array *wanted, leat_error *err) {
     if (wanted->parsed) return LEAT_OK;
     LEATI_TRY(get_file(npz, wanted, &data, &size, err));
     LEATI_TRY(leati_npy_parse(&wanted->npy, data, size, npz->label, err));
+    wanted->npy.map = wanted->unpacked ? NULL : &npz->map;
     if (wanted->npy.fortran) {
         wanted->ordered = leati_calloc_aligned(wanted->npy.bytes);
         if (!wanted->ordered) return leati_fail_memory(err, wanted->npy.bytes, "an array in C order");
         leati_array_to_c_order(&wanted->npy, wanted->ordered);
+        LEATI_TRY(leati_map_check(wanted->npy.map, wanted->npy.data, wanted->npy.bytes, err));
         wanted->npy.data = wanted->ordered;
+        wanted->npy.map = NULL;
         wanted->npy.fortran = false;
     }
     wanted->parsed = true;

@@ -52,9 +52,13 @@ static leat_status add_idx(leati_columns *columns, files *f, const char *path, l
     leati_array array;
     int slot = f->count++;
     leati_map *map = &f->maps[slot];
-    LEATI_TRY(leati_map_open(map, path, err));
+    LEATI_TRY(leati_map_open_guarded(map, path, err));
     LEATI_TRY(leati_idx_parse(&array, &f->unpacked[slot], map->data, map->size, path, err));
-    if (f->unpacked[slot]) leati_map_close(map);
+    LEATI_TRY(leati_map_check(map, map->data, map->size, err));
+    if (f->unpacked[slot])
+        leati_map_close(map);
+    else
+        array.map = map;
     if (part == LEAT_PART_INPUT && array.rank == 3)
         array.shape[array.rank++] = 1; /* pictures of one channel */
     return leati_columns_add(columns, part, NULL, &array, &settings->columns, path, err);
@@ -79,7 +83,7 @@ static leat_status add_npy(leati_columns *columns, files *f, const char *path, l
                            const leati_settings *settings, leat_error *err) {
     const leati_array *array = NULL;
     leat_npz **npz = &f->npz[f->count++];
-    LEATI_TRY(leat_npz_open(npz, path, err));
+    LEATI_TRY(leati_npz_open_guarded(npz, path, err));
     if (leat_npz_count(*npz) != 1 || leat_npz_name(*npz, 0)[0] != '\0')
         return leati_fail(err, LEAT_EFORMAT, "'%s' is an .npz file: write npz:%s", path, path);
     LEATI_TRY(leati_npz_array(*npz, "", &array, err));
@@ -138,7 +142,7 @@ leat_status leati_open_npz(leat_sequence *out, const leati_spec *spec, const cha
     (void)text;
     LEATI_TRY(create(&columns, &f, options, err));
     leat_npz **npz = &f->npz[f->count++];
-    leat_status status = leat_npz_open(npz, spec->paths[0], err);
+    leat_status status = leati_npz_open_guarded(npz, spec->paths[0], err);
     if (status == LEAT_OK)
         status = add_members(columns, *npz, settings->inputs, "x", LEAT_PART_INPUT, settings, err);
     if (status == LEAT_OK)

@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "data/files.h"
 #include "leat/feed.h"
@@ -86,8 +87,85 @@ static void every_pass_has_every_sample_once_in_another_order(void **state) {
     }
 }
 
+/* ---- Files that are shortened while they are in use ---- */
+
+enum { rows = 64, row_bytes = 8192 };
+
+static void make_npy(void) {
+    static int32_t x[rows][row_bytes / 4];
+    leat_tensor tensor = leat_tensor_view(LEAT_I32, 2, (int64_t[]){rows, row_bytes / 4}, x);
+    assert_int_equal(leat_npy_write("b.npy", &tensor, NULL), LEAT_OK);
+}
+
+static void make_npz(void) {
+    static int32_t x[rows][row_bytes / 4];
+    leat_tensor tensor = leat_tensor_view(LEAT_I32, 2, (int64_t[]){rows, row_bytes / 4}, x);
+    assert_int_equal(leat_npz_write("b.npz", (const char *[]){"x"}, &tensor, 1, NULL), LEAT_OK);
+}
+
+static void make_idx(void) {
+    static bytes file;
+    static const unsigned char sample[512];
+    file.size = 0;
+    bytes_add_be(&file, 0x0802, 4);
+    bytes_add_be(&file, rows, 4);
+    bytes_add_be(&file, sizeof sample, 4);
+    for (int i = 0; i < rows; ++i) bytes_add(&file, sample, sizeof sample);
+    bytes_write(&file, "b.idx");
+}
+
+static const struct {
+    const char *path, *spec;
+    void (*make)(void);
+} shortened_files[] = {{"b.npy", "npy:b.npy", make_npy},
+                       {"b.npz", "npz:b.npz", make_npz},
+                       {"b.idx", "idx:b.idx", make_idx}};
+
+/* Takes a batch, shortens the file, and takes the rest: the stream's end. */
+static leat_status shorten_in_a_stream(const char *spec, const char *path, const leat_feed_options *options,
+                                       leat_error *err) {
+    leat_sequence s;
+    leat_feed *feed;
+    leat_source_options source = {.batch_size = batch_size};
+    if (leat_source_open(&s, spec, &source, err) != LEAT_OK) fail_msg("%s", err->message);
+    if (leat_feed_open(&feed, &s, options, err) != LEAT_OK) fail_msg("%s", err->message);
+    leat_status status = LEAT_OK;
+    for (int i = 0; i < 10 * rows && status == LEAT_OK; ++i) {
+        const leat_batch *batch;
+        status = leat_feed_get(feed, &batch, err);
+        if (status == LEAT_OK) leat_feed_release(feed);
+        if (i == 0) assert_int_equal(truncate(path, 5000), 0);
+    }
+    assert_int_equal(leat_feed_close(&feed), 0);
+    leat_sequence_destroy(&s);
+    return status;
+}
+
+static void shortened_file_ends_the_stream_with_an_error(void **state) {
+    (void)state;
+    for (size_t f = 0; f < sizeof shortened_files / sizeof *shortened_files; ++f)
+        for (int mode = 0; mode < 6; ++mode) {
+            leat_feed_options options = leat_feed_options_default();
+            leat_error err = {0};
+            options.workers = mode / 2 > 0 ? 2 : 0;
+            options.use_multiprocessing = mode / 2 == 2;
+            options.shuffle = mode % 2 ? LEAT_SHUFFLE_SAMPLES : LEAT_SHUFFLE_NONE;
+            options.max_queue_size = 1;
+            shortened_files[f].make();
+            leat_status status =
+                shorten_in_a_stream(shortened_files[f].spec, shortened_files[f].path, &options, &err);
+            if (status != LEAT_EIO || strncmp(err.message, "batch ", 6) != 0 ||
+                !strstr(err.message, shortened_files[f].path) ||
+                !strstr(err.message, "was shortened to 5000 bytes while it was in use"))
+                fail_msg("%s, mode %d: %s %s", shortened_files[f].spec, mode, leat_status_name(status),
+                         err.message);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        /* First: cmocka has a handler of SIGBUS of its own for each test, and leat installs its one once a process. */
+        cmocka_unit_test(shortened_file_ends_the_stream_with_an_error),
         cmocka_unit_test(the_stream_does_not_depend_on_the_workers),
         cmocka_unit_test(every_pass_has_every_sample_once_in_another_order),
     };
