@@ -60,6 +60,8 @@ LEAT_API LEAT_CHECKED leat_status leat_training_validate(leat_training *training
                                                          leat_error *err);
 /** Writes people's text where the progress goes (standard error), nothing when verbose is 0. */
 LEAT_API void leat_training_write(leat_training *training, const char *format, ...) LEAT_PRINTF(2, 3);
+/** leat_training_write with a finished text, for languages that cannot call a function with `...`.  text NULL: nothing. */
+LEAT_API void leat_training_write_text(leat_training *training, const char *text);
 
 /** A hook.  index is the epoch (from 0) or the batch (from 0), 0 elsewhere.  logs of a batch's end: batch, size, and
  *  loss and metrics over the epoch so far; of an epoch's end: loss, metrics, val_*, and what callbacks before this one added.  A failure ends training

@@ -71,6 +71,10 @@ LEAT_API const char *leat_status_name(leat_status status);
 LEAT_API leat_status leat_error_set(leat_error *err, leat_status code, const char *format, ...)
     LEAT_PRINTF(3, 4);
 
+/** leat_error_set with a finished text, for languages that cannot call a function with `...`: no character of `text` is a
+ *  format.  text NULL: the status's own text.  Threads: any. */
+LEAT_API leat_status leat_error_set_text(leat_error *err, leat_status code, const char *text);
+
 #ifdef __cplusplus
 }
 #endif

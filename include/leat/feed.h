@@ -199,6 +199,12 @@ LEAT_API leat_feed_position leat_feed_position_get(const leat_feed *feed);
  *  keeps, beside the seed.  index is unspecified. */
 LEAT_API leat_feed_position leat_feed_next(const leat_feed *feed);
 
+/** Both through a pointer: *out is zeroed on failure.  Errors: LEAT_EINVAL a pointer that is NULL. */
+LEAT_API LEAT_CHECKED leat_status leat_feed_position_get_into(const leat_feed *feed, leat_feed_position *out,
+                                                              leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_feed_next_into(const leat_feed *feed, leat_feed_position *out,
+                                                      leat_error *err);
+
 /** Batches of the pass in hand that this rank gets; LEAT_LENGTH_INFINITE for generators. */
 LEAT_API int64_t leat_feed_length(const leat_feed *feed);
 
@@ -211,6 +217,9 @@ LEAT_API leat_feed_stats leat_feed_stats_get(const leat_feed *feed);
 
 /** How the batch was made that leat_feed_get delivered last; all zero before any. */
 LEAT_API leat_feed_making leat_feed_making_get(const leat_feed *feed);
+/** The same through a pointer: *out is zeroed on failure.  Errors: LEAT_EINVAL a pointer that is NULL. */
+LEAT_API LEAT_CHECKED leat_status leat_feed_making_get_into(const leat_feed *feed, leat_feed_making *out,
+                                                            leat_error *err);
 
 /** The share of the time since the feed was opened that a worker spent in `get` of any feed that it serves, 0 to 1;
  *  worker < stats.workers. */

@@ -52,7 +52,8 @@ LEAT_API leat_node *leat_layer(leat_node *x, const char *class_name, const char 
 LEAT_API leat_node *leat_merge(leat_node *const *x, int count, const char *class_name, const char *config);
 
 /** Both with arguments that are printed: leat_layerf(x, "Conv2D", "{'filters': %d, 'name': '%s_conv'}", 64, block).
- *  %s must bring no quotes, and %f and %g print what JSON reads in locales alone whose decimal point is a point. */
+ *  %s must bring no quotes, and %f and %g print what JSON reads in locales alone whose decimal point is a point.
+ *  leat_layer and leat_merge are the forms without `...`, for other languages. */
 LEAT_API leat_node *leat_layerf(leat_node *x, const char *class_name, const char *format, ...)
     LEAT_PRINTF(3, 4);
 LEAT_API leat_node *leat_mergef(leat_node *const *x, int count, const char *class_name, const char *format,
@@ -162,6 +163,9 @@ LEAT_API LEAT_CHECKED leat_status leat_model_initialize(leat_model *model, uint6
  *  every prediction, instead of once after they have changed. */
 LEAT_API int leat_model_weight_count(const leat_model *model);
 LEAT_API leat_tensor leat_model_weight(const leat_model *model, int index);
+/** leat_model_weight through a pointer: *out is zeroed on failure.  Errors: LEAT_EINVAL the index. */
+LEAT_API LEAT_CHECKED leat_status leat_model_weight_into(const leat_model *model, int index, leat_tensor *out,
+                                                         leat_error *err);
 LEAT_API const char *leat_model_weight_name(const leat_model *model, int index); /* "dense_1/kernel:0" */
 
 /** model.set_weights(from.get_weights()): what a target network of reinforcement learning is brought up to date with.
@@ -178,6 +182,9 @@ LEAT_API void leat_model_reset_states(leat_model *model);
  *  is borrowed until the model is compiled or destroyed; writing through it is Keras's layer.reset_states(states).  Its
  *  data is NULL where there is no such state. */
 LEAT_API leat_tensor leat_model_state(const leat_model *model, const char *layer, int index);
+/** leat_model_state through a pointer: *out is zeroed on failure.  Errors: LEAT_ENOTFOUND no such state. */
+LEAT_API LEAT_CHECKED leat_status leat_model_state_into(const leat_model *model, const char *layer, int index,
+                                                        leat_tensor *out, leat_error *err);
 
 /** Inputs and outputs: how many, names of their layers, shapes with -1 for None (batch dimension in front). */
 LEAT_API int leat_model_input_count(const leat_model *model);
@@ -186,6 +193,11 @@ LEAT_API const char *leat_model_input_name(const leat_model *model, int index);
 LEAT_API const char *leat_model_output_name(const leat_model *model, int index);
 LEAT_API leat_tensor leat_model_input_shape(const leat_model *model, int index); /* data is NULL */
 LEAT_API leat_tensor leat_model_output_shape(const leat_model *model, int index);
+/** Both through a pointer: *out is zeroed on failure.  Errors: LEAT_EINVAL the index. */
+LEAT_API LEAT_CHECKED leat_status leat_model_input_shape_into(const leat_model *model, int index,
+                                                              leat_tensor *out, leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_model_output_shape_into(const leat_model *model, int index,
+                                                               leat_tensor *out, leat_error *err);
 
 /** keras.config.set_dtype_policy as if it had stood before the model was made: "float32", as at first, or "mixed_bfloat16",
  *  of all layers but inputs, nested ones too.  Under mixed_bfloat16 a layer reads and makes bfloat16; weights, their

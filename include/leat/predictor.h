@@ -48,6 +48,11 @@ LEAT_API void leat_predictor_destroy(leat_predictor **predictor);
  *  of the caller's (leat_predictor_run); an output's is valid until the next run. */
 LEAT_API leat_tensor leat_predictor_input(const leat_predictor *predictor, int index);
 LEAT_API leat_tensor leat_predictor_output(const leat_predictor *predictor, int index);
+/** Both through a pointer: *out is zeroed on failure.  Errors: LEAT_EINVAL the index. */
+LEAT_API LEAT_CHECKED leat_status leat_predictor_input_into(const leat_predictor *predictor, int index,
+                                                            leat_tensor *out, leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_predictor_output_into(const leat_predictor *predictor, int index,
+                                                             leat_tensor *out, leat_error *err);
 
 /** Predicts.  inputs[i]: the data of input i; NULL, as all of it or one: what leat_predictor_input points to.  outputs[i]: where
  *  output i is copied; NULL, as all of it or one: nowhere.  Errors: what a layer reports of its input (an Embedding, of an
@@ -83,6 +88,10 @@ LEAT_API void leat_predictor_restore(leat_predictor *predictor, const void *stat
 /** One state of a layer: 0 is h, 1 an LSTM's c.  The view is borrowed as long as the predictor lives, and may be written.
  *  Its data is NULL where there is no such state. */
 LEAT_API leat_tensor leat_predictor_state(const leat_predictor *predictor, const char *layer, int index);
+/** leat_predictor_state through a pointer: *out is zeroed on failure.  Errors: LEAT_ENOTFOUND no such state. */
+LEAT_API LEAT_CHECKED leat_status leat_predictor_state_into(const leat_predictor *predictor,
+                                                            const char *layer, int index, leat_tensor *out,
+                                                            leat_error *err);
 
 #ifdef __cplusplus
 }

@@ -27,6 +27,9 @@ typedef struct leat_rng {
  *  Threads: any; a leat_rng itself is externally synchronised. */
 LEAT_API leat_rng leat_rng_for(uint64_t seed, uint64_t pass, uint64_t index);
 
+/** leat_rng_for through a pointer.  out NULL: nothing happens. */
+LEAT_API void leat_rng_for_into(uint64_t seed, uint64_t pass, uint64_t index, leat_rng *out);
+
 /** The next 32 or 64 random bits. */
 LEAT_API uint32_t leat_rng_u32(leat_rng *rng);
 LEAT_API uint64_t leat_rng_u64(leat_rng *rng);

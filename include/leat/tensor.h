@@ -49,6 +49,12 @@ LEAT_API LEAT_CHECKED leat_status leat_dtype_parse(leat_dtype *out, const char *
  *  view refuses a larger rank).  Threads: any. */
 LEAT_API leat_tensor leat_tensor_view(leat_dtype dtype, int rank, const int64_t *shape, void *data);
 
+/** leat_tensor_view through a pointer, with a check: *out is zeroed on failure.
+ *  Errors: LEAT_EINVAL a shape that is NULL; LEAT_EDTYPE an unknown data type; LEAT_ESHAPE a rank below 0 or above
+ *  LEAT_MAX_RANK.  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_tensor_view_into(leat_dtype dtype, int rank, const int64_t *shape,
+                                                        void *data, leat_tensor *out, leat_error *err);
+
 /** Number of elements: the product of the shape, 1 for a scalar.  Threads: any. */
 LEAT_API int64_t leat_tensor_count(const leat_tensor *tensor);
 

@@ -152,6 +152,9 @@ LEAT_API LEAT_CHECKED leat_status leat_model_evaluate(leat_model *model, const l
 typedef struct leat_predictions leat_predictions;
 LEAT_API int leat_predictions_count(const leat_predictions *predictions);
 LEAT_API leat_tensor leat_predictions_get(const leat_predictions *predictions, int output); /* borrowed */
+/** leat_predictions_get through a pointer: *out is zeroed on failure.  Errors: LEAT_EINVAL the index. */
+LEAT_API LEAT_CHECKED leat_status leat_predictions_get_into(const leat_predictions *predictions, int output,
+                                                            leat_tensor *out, leat_error *err);
 LEAT_API void leat_predictions_destroy(leat_predictions **predictions);
 
 /** model.predict_generator.  Targets and sample weights of the sequence are ignored.  options NULL: the defaults.

@@ -45,6 +45,10 @@ leat_status leat_error_set(leat_error *err, leat_status code, const char *format
     return code;
 }
 
+leat_status leat_error_set_text(leat_error *err, leat_status code, const char *text) {
+    return leat_error_set(err, code, "%s", text ? text : leat_status_text(code));
+}
+
 leat_status leati_fail_origin(leat_error *err, leat_status code, leat_origin origin, int64_t origin_code,
                               const char *format, ...) {
     va_list arguments;
@@ -71,6 +75,14 @@ leat_status leati_fail_errno(leat_error *err, leat_status code, int number, cons
 
 leat_status leati_fail_memory(leat_error *err, size_t bytes, const char *what) {
     return leati_fail(err, LEAT_ENOMEM, "no memory for %s (%zu bytes)", what, bytes);
+}
+
+leat_status leati_fail_index(leat_error *err, const char *what, int64_t index, int64_t count) {
+    if (count < 1)
+        return leati_fail(err, LEAT_EINVAL, "received the index %lld of a %s: there is none",
+                          (long long)index, what);
+    return leati_fail(err, LEAT_EINVAL, "expected the index of a %s from 0 to %lld, received %lld", what,
+                      (long long)count - 1, (long long)index);
 }
 
 leat_status leati_prefix(leat_status status, leat_error *err, const char *format, ...) {

@@ -21,6 +21,9 @@ leat_status leati_fail_errno(leat_error *err, leat_status code, int number, cons
 
 leat_status leati_fail_memory(leat_error *err, size_t bytes, const char *what);
 
+/* LEAT_EINVAL for the index of a `what`, of which there are `count`: "expected a weight from 0 to 5, received 7". */
+leat_status leati_fail_index(leat_error *err, const char *what, int64_t index, int64_t count);
+
 /* Puts "format: " in front of the message and returns err's code given as status (so that it can end a return):
  * `return leati_prefix(status, err, "layer '%s'", name)`. */
 leat_status leati_prefix(leat_status status, leat_error *err, const char *format, ...) LEAT_PRINTF(3, 4);

@@ -39,6 +39,10 @@ leat_rng leat_rng_for(uint64_t seed, uint64_t pass, uint64_t index) {
     return (leat_rng){.key = leati_mix(seed, pass), .counter = {0, index}, .used = 4};
 }
 
+void leat_rng_for_into(uint64_t seed, uint64_t pass, uint64_t index, leat_rng *out) {
+    if (out) *out = leat_rng_for(seed, pass, index);
+}
+
 uint32_t leat_rng_u32(leat_rng *rng) {
     if (rng->used == 4) {
         leati_philox(rng->key, rng->counter[0]++, rng->counter[1], rng->block);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a feed tells about itself.  Layer: feed. */
 #include "base/clock.h"
+#include "base/error.h"
 #include "feed/stream.h"
 
 leat_feed_position leat_feed_position_get(const leat_feed *feed) {
@@ -11,12 +12,36 @@ leat_feed_position leat_feed_next(const leat_feed *feed) {
     return feed->next;
 }
 
+leat_status leat_feed_position_get_into(const leat_feed *feed, leat_feed_position *out, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = (leat_feed_position){0};
+    LEATI_GIVEN(feed, err);
+    *out = leat_feed_position_get(feed);
+    return LEAT_OK;
+}
+
+leat_status leat_feed_next_into(const leat_feed *feed, leat_feed_position *out, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = (leat_feed_position){0};
+    LEATI_GIVEN(feed, err);
+    *out = leat_feed_next(feed);
+    return LEAT_OK;
+}
+
 int64_t leat_feed_length(const leat_feed *feed) {
     return feed->length;
 }
 
 leat_feed_making leat_feed_making_get(const leat_feed *feed) {
     return feed->figures.making;
+}
+
+leat_status leat_feed_making_get_into(const leat_feed *feed, leat_feed_making *out, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = (leat_feed_making){0};
+    LEATI_GIVEN(feed, err);
+    *out = leat_feed_making_get(feed);
+    return LEAT_OK;
 }
 
 int leat_feed_ready(const leat_feed *feed) {

@@ -78,6 +78,28 @@ leat_tensor leat_model_output_shape(const leat_model *model, int index) {
     return leat_tensor_view(LEAT_F32, shape.rank, shape.dims, NULL);
 }
 
+leat_status leat_model_input_shape_into(const leat_model *model, int index, leat_tensor *out,
+                                        leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = (leat_tensor){0};
+    LEATI_GIVEN(model, err);
+    if (index < 0 || index >= model->input_count)
+        return leati_fail_index(err, "input", index, model->input_count);
+    *out = leat_model_input_shape(model, index);
+    return LEAT_OK;
+}
+
+leat_status leat_model_output_shape_into(const leat_model *model, int index, leat_tensor *out,
+                                         leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = (leat_tensor){0};
+    LEATI_GIVEN(model, err);
+    if (index < 0 || index >= model->output_count)
+        return leati_fail_index(err, "output", index, model->output_count);
+    *out = leat_model_output_shape(model, index);
+    return LEAT_OK;
+}
+
 /* ---- Freezing ---- */
 
 /* The layer, or nested model, of that name; those of this model before those inside nested ones. */

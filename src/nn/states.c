@@ -81,3 +81,15 @@ leat_tensor leat_model_state(const leat_model *model, const char *layer, int ind
     char *slab = model->weights.slab[LEATI_SLAB_STATES];
     return leat_tensor_view(LEAT_F32, state->desc.rank, state->desc.shape, slab + state->offset_bytes);
 }
+
+leat_status leat_model_state_into(const leat_model *model, const char *layer, int index, leat_tensor *out,
+                                  leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = (leat_tensor){0};
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(layer, err);
+    *out = leat_model_state(model, layer, index);
+    if (out->data) return LEAT_OK;
+    return leati_fail(err, LEAT_ENOTFOUND, "model '%s': layer '%s' has no state %d", model->name, layer,
+                      index);
+}

@@ -291,6 +291,16 @@ leat_tensor leat_model_weight(const leat_model *model, int index) {
                             slab + weight->offset_bytes);
 }
 
+leat_status leat_model_weight_into(const leat_model *model, int index, leat_tensor *out, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = (leat_tensor){0};
+    LEATI_GIVEN(model, err);
+    if (index < 0 || index >= model->weights.count)
+        return leati_fail_index(err, "weight", index, model->weights.count);
+    *out = leat_model_weight(model, index);
+    return LEAT_OK;
+}
+
 const char *leat_model_weight_name(const leat_model *model, int index) {
     if (index < 0 || index >= model->weights.count) return NULL;
     return model->weights.names[model->weights.order[index]];

@@ -48,6 +48,19 @@ leat_tensor leat_tensor_view(leat_dtype dtype, int rank, const int64_t *shape, v
     return tensor;
 }
 
+leat_status leat_tensor_view_into(leat_dtype dtype, int rank, const int64_t *shape, void *data,
+                                  leat_tensor *out, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = (leat_tensor){0};
+    if (leat_dtype_bytes(dtype) == 0)
+        return leati_fail(err, LEAT_EDTYPE, "expected a data type, received the number %d", (int)dtype);
+    if (rank < 0 || rank > LEAT_MAX_RANK)
+        return leati_fail(err, LEAT_ESHAPE, "expected a rank from 0 to %d, received %d", LEAT_MAX_RANK, rank);
+    if (rank > 0) LEATI_GIVEN(shape, err);
+    *out = leat_tensor_view(dtype, rank, shape, data);
+    return LEAT_OK;
+}
+
 int64_t leat_tensor_count(const leat_tensor *tensor) {
     int64_t count = 1;
     for (int i = 0; i < tensor->rank; ++i) count *= tensor->shape[i];

@@ -79,6 +79,17 @@ leat_tensor leat_predictions_get(const leat_predictions *predictions, int output
     return output < 0 || output >= predictions->count ? (leat_tensor){0} : predictions->outputs[output];
 }
 
+leat_status leat_predictions_get_into(const leat_predictions *predictions, int output, leat_tensor *out,
+                                      leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = (leat_tensor){0};
+    LEATI_GIVEN(predictions, err);
+    if (output < 0 || output >= predictions->count)
+        return leati_fail_index(err, "output", output, predictions->count);
+    *out = predictions->outputs[output];
+    return LEAT_OK;
+}
+
 void leat_predictions_destroy(leat_predictions **predictions) {
     if (!predictions || !*predictions) return;
     for (int i = 0; i < (*predictions)->count; ++i) leati_free((*predictions)->outputs[i].data);

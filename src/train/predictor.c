@@ -194,6 +194,28 @@ leat_tensor leat_predictor_output(const leat_predictor *p, int index) {
     return index < 0 || index >= p->output_count ? (leat_tensor){0} : p->outputs[index];
 }
 
+leat_status leat_predictor_input_into(const leat_predictor *predictor, int index, leat_tensor *out,
+                                      leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = (leat_tensor){0};
+    LEATI_GIVEN(predictor, err);
+    if (index < 0 || index >= predictor->input_count)
+        return leati_fail_index(err, "predictor's input", index, predictor->input_count);
+    *out = leat_predictor_input(predictor, index);
+    return LEAT_OK;
+}
+
+leat_status leat_predictor_output_into(const leat_predictor *predictor, int index, leat_tensor *out,
+                                       leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = (leat_tensor){0};
+    LEATI_GIVEN(predictor, err);
+    if (index < 0 || index >= predictor->output_count)
+        return leati_fail_index(err, "predictor's output", index, predictor->output_count);
+    *out = leat_predictor_output(predictor, index);
+    return LEAT_OK;
+}
+
 leat_status leat_predictor_run(leat_predictor *p, const void *const *inputs, void *const *outputs,
                                leat_error *err) {
     LEATI_GIVEN(p, err);
@@ -268,4 +290,14 @@ leat_tensor leat_predictor_state(const leat_predictor *p, const char *layer, int
                                     p->states + state->offset_bytes);
     }
     return (leat_tensor){0};
+}
+
+leat_status leat_predictor_state_into(const leat_predictor *predictor, const char *layer, int index,
+                                      leat_tensor *out, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = (leat_tensor){0};
+    LEATI_GIVEN(predictor, err);
+    LEATI_GIVEN(layer, err);
+    *out = leat_predictor_state(predictor, layer, index);
+    return out->data ? LEAT_OK : leati_fail(err, LEAT_ENOTFOUND, "layer '%s' has no state %d", layer, index);
 }

@@ -61,6 +61,10 @@ void leat_training_write(leat_training *training, const char *format, ...) {
     va_end(arguments);
 }
 
+void leat_training_write_text(leat_training *training, const char *text) {
+    if (training && text) leat_training_write(training, "%s", text);
+}
+
 leat_status leati_training_name(leat_training *training, bool do_validation, leat_error *err) {
     int count = leati_meter_names(training->model, training->names, LEATI_MAX_NAMES);
     int all = do_validation ? 2 * count : count;

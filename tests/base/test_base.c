@@ -27,6 +27,26 @@ static void prefix_goes_in_front_and_cuts_at_the_end(void **state) {
     assert_int_equal(leati_fail(NULL, LEAT_EIO, "nobody listens"), LEAT_EIO);
 }
 
+static void finished_text_is_no_format(void **state) {
+    (void)state;
+    leat_error err = {0};
+    assert_int_equal(leat_error_set_text(&err, LEAT_EUSER, "100 %s of %n"), LEAT_EUSER);
+    assert_int_equal(err.code, LEAT_EUSER);
+    assert_string_equal(err.message, "100 %s of %n");
+    assert_int_equal(leat_error_set_text(&err, LEAT_EIO, NULL), LEAT_EIO);
+    assert_string_equal(err.message, leat_status_text(LEAT_EIO));
+    assert_int_equal(leat_error_set_text(NULL, LEAT_EIO, "nobody listens"), LEAT_EIO);
+}
+
+static void index_out_of_range_names_the_range(void **state) {
+    (void)state;
+    leat_error err = {0};
+    assert_int_equal(leati_fail_index(&err, "weight", 7, 6), LEAT_EINVAL);
+    assert_string_equal(err.message, "expected the index of a weight from 0 to 5, received 7");
+    assert_int_equal(leati_fail_index(&err, "weight", 0, 0), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "there is none"));
+}
+
 static void philox_matches_the_published_vectors(void **state) {
     (void)state;
     uint32_t out[4];
@@ -116,6 +136,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_has_the_promised_size),
         cmocka_unit_test(prefix_goes_in_front_and_cuts_at_the_end),
+        cmocka_unit_test(finished_text_is_no_format),
+        cmocka_unit_test(index_out_of_range_names_the_range),
         cmocka_unit_test(philox_matches_the_published_vectors),
         cmocka_unit_test(streams_depend_on_seed_pass_and_index),
         cmocka_unit_test(deviates_have_their_moments),

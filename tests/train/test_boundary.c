@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a binding for another language calls: the forms that write through a pointer give what the forms by value give, and
+ * refuse what is not there; texts without a format. */
+#include "cmocka_all.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "leat/leat.h"
+#include "train/support.h"
+
+static leat_error err;
+
+/* The call is refused with that status, a message, and an *out of zeroes. */
+#define expect_refusal(call, status, out)                                                                    \
+    do {                                                                                                     \
+        memset(&err, 0, sizeof err);                                                                         \
+        memset(&(out), 0x5a, sizeof(out));                                                                   \
+        assert_int_equal(call, status);                                                                      \
+        assert_int_not_equal(err.message[0], 0);                                                             \
+        for (size_t byte = 0; byte < sizeof(out); ++byte)                                                    \
+            assert_int_equal(((const unsigned char *)&(out))[byte], 0);                                      \
+    } while (0)
+
+#define expect_null(call, name)                                                                              \
+    do {                                                                                                     \
+        memset(&err, 0, sizeof err);                                                                         \
+        assert_int_equal(call, LEAT_EINVAL);                                                                 \
+        assert_non_null(strstr(err.message, name " is NULL"));                                               \
+    } while (0)
+
+static void expect_same(const leat_tensor *a, leat_tensor b) {
+    assert_int_equal(a->dtype, b.dtype);
+    assert_int_equal(a->rank, b.rank);
+    assert_memory_equal(a->shape, b.shape, sizeof b.shape);
+    assert_ptr_equal(a->data, b.data);
+}
+
+/* A stateful LSTM(2) named "memory" on a batch of one sequence of 3 steps of 2 numbers. */
+static leat_model *make_stateful(void) {
+    leat_model *model = NULL;
+    leat_builder *builder = NULL;
+    expect_ok(leat_builder_create(&builder, &err), &err);
+    leat_node *input = leat_batch_input(builder, (int64_t[]){1, 3, 2}, 3);
+    leat_node *output = leat_layer(input, "LSTM", "{'units': 2, 'stateful': true, 'name': 'memory'}");
+    expect_ok(leat_model_create(&model, &builder, &input, 1, &output, 1, &err), &err);
+    return model;
+}
+
+static void views_of_a_model(void **state) {
+    leat_model *model = make_classifier(1);
+    leat_tensor out;
+    (void)state;
+    for (int i = 0; i < leat_model_weight_count(model); ++i) {
+        expect_ok(leat_model_weight_into(model, i, &out, &err), &err);
+        expect_same(&out, leat_model_weight(model, i));
+    }
+    expect_ok(leat_model_input_shape_into(model, 0, &out, &err), &err);
+    expect_same(&out, leat_model_input_shape(model, 0));
+    assert_int_equal(out.shape[0], -1);
+    expect_ok(leat_model_output_shape_into(model, 0, &out, &err), &err);
+    expect_same(&out, leat_model_output_shape(model, 0));
+    expect_refusal(leat_model_weight_into(model, 4, &out, &err), LEAT_EINVAL, out);
+    assert_non_null(strstr(err.message, "from 0 to 3, received 4"));
+    expect_refusal(leat_model_weight_into(model, -1, &out, &err), LEAT_EINVAL, out);
+    expect_refusal(leat_model_input_shape_into(model, 1, &out, &err), LEAT_EINVAL, out);
+    expect_refusal(leat_model_output_shape_into(model, -1, &out, &err), LEAT_EINVAL, out);
+    expect_refusal(leat_model_weight_into(NULL, 0, &out, &err), LEAT_EINVAL, out);
+    expect_null(leat_model_weight_into(model, 0, NULL, &err), "out");
+    expect_null(leat_model_input_shape_into(NULL, 0, &out, &err), "model");
+    expect_null(leat_model_output_shape_into(NULL, 0, &out, &err), "model");
+    leat_model_destroy(&model);
+}
+
+static void views_of_states(void **state) {
+    leat_model *model = make_stateful();
+    leat_predictor *predictor = NULL;
+    leat_tensor out;
+    (void)state;
+    expect_ok(leat_model_state_into(model, "memory", 1, &out, &err), &err);
+    expect_same(&out, leat_model_state(model, "memory", 1));
+    expect_refusal(leat_model_state_into(model, "memory", 2, &out, &err), LEAT_ENOTFOUND, out);
+    expect_refusal(leat_model_state_into(model, "other", 0, &out, &err), LEAT_ENOTFOUND, out);
+    expect_null(leat_model_state_into(model, NULL, 0, &out, &err), "layer");
+    expect_ok(leat_predictor_create(&predictor, model, NULL, &err), &err);
+    expect_ok(leat_predictor_input_into(predictor, 0, &out, &err), &err);
+    expect_same(&out, leat_predictor_input(predictor, 0));
+    expect_ok(leat_predictor_output_into(predictor, 0, &out, &err), &err);
+    expect_same(&out, leat_predictor_output(predictor, 0));
+    expect_ok(leat_predictor_state_into(predictor, "memory", 0, &out, &err), &err);
+    expect_same(&out, leat_predictor_state(predictor, "memory", 0));
+    expect_refusal(leat_predictor_input_into(predictor, 1, &out, &err), LEAT_EINVAL, out);
+    expect_refusal(leat_predictor_output_into(predictor, -1, &out, &err), LEAT_EINVAL, out);
+    expect_refusal(leat_predictor_state_into(predictor, "memory", 2, &out, &err), LEAT_ENOTFOUND, out);
+    expect_null(leat_predictor_input_into(NULL, 0, &out, &err), "predictor");
+    expect_null(leat_predictor_state_into(predictor, NULL, 0, &out, &err), "layer");
+    leat_predictor_destroy(&predictor);
+    leat_model_destroy(&model);
+}
+
+static void views_are_checked(void **state) {
+    float data[6];
+    int64_t shape[LEAT_MAX_RANK + 1] = {2, 3};
+    leat_tensor out;
+    (void)state;
+    expect_ok(leat_tensor_view_into(LEAT_F32, 2, shape, data, &out, &err), &err);
+    expect_same(&out, leat_tensor_view(LEAT_F32, 2, shape, data));
+    expect_ok(leat_tensor_view_into(LEAT_I64, 0, NULL, data, &out, &err), &err);
+    expect_refusal(leat_tensor_view_into((leat_dtype)77, 2, shape, data, &out, &err), LEAT_EDTYPE, out);
+    expect_refusal(leat_tensor_view_into(LEAT_F32, LEAT_MAX_RANK + 1, shape, data, &out, &err), LEAT_ESHAPE,
+                   out);
+    expect_refusal(leat_tensor_view_into(LEAT_F32, -1, shape, data, &out, &err), LEAT_ESHAPE, out);
+    expect_null(leat_tensor_view_into(LEAT_F32, 2, NULL, data, &out, &err), "shape");
+    expect_null(leat_tensor_view_into(LEAT_F32, 2, shape, data, NULL, &err), "out");
+}
+
+static void predictions_by_pointer(void **state) {
+    leat_model *model = make_classifier(1);
+    leat_predictions *predictions = NULL;
+    float x[3][4] = {{0}};
+    leat_array in = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 4}, x)};
+    leat_arrays arrays = {.inputs = &in, .input_count = 1};
+    leat_tensor out;
+    (void)state;
+    expect_ok(leat_model_predict(model, &arrays, 2, NULL, &predictions, &err), &err);
+    expect_ok(leat_predictions_get_into(predictions, 0, &out, &err), &err);
+    expect_same(&out, leat_predictions_get(predictions, 0));
+    expect_refusal(leat_predictions_get_into(predictions, 1, &out, &err), LEAT_EINVAL, out);
+    expect_null(leat_predictions_get_into(NULL, 0, &out, &err), "predictions");
+    leat_predictions_destroy(&predictions);
+    leat_model_destroy(&model);
+}
+
+static void positions_of_a_feed(void **state) {
+    clusters data = clusters_of(10, 4);
+    leat_sequence sequence = clusters_sequence(&data);
+    leat_feed *feed = NULL;
+    leat_feed_position at, next;
+    leat_feed_making making;
+    const leat_batch *batch = NULL;
+    (void)state;
+    expect_ok(leat_feed_open(&feed, &sequence, NULL, &err), &err);
+    for (int i = 0; i < 2; ++i) {
+        expect_ok(leat_feed_get(feed, &batch, &err), &err);
+        leat_feed_release(feed);
+    }
+    expect_ok(leat_feed_position_get_into(feed, &at, &err), &err);
+    assert_int_equal(at.ordinal, 1);
+    assert_int_equal(at.ordinal, leat_feed_position_get(feed).ordinal);
+    expect_ok(leat_feed_next_into(feed, &next, &err), &err);
+    assert_int_equal(next.ordinal, 2);
+    expect_ok(leat_feed_making_get_into(feed, &making, &err), &err);
+    assert_true(making.end_ns > 0);
+    assert_int_equal(making.end_ns, leat_feed_making_get(feed).end_ns);
+    expect_refusal(leat_feed_position_get_into(NULL, &at, &err), LEAT_EINVAL, at);
+    expect_refusal(leat_feed_next_into(NULL, &next, &err), LEAT_EINVAL, next);
+    expect_refusal(leat_feed_making_get_into(NULL, &making, &err), LEAT_EINVAL, making);
+    expect_null(leat_feed_next_into(feed, NULL, &err), "out");
+    leat_feed_close(&feed);
+}
+
+static void random_streams_by_pointer(void **state) {
+    leat_rng by_value = leat_rng_for(1, 2, 3), by_pointer;
+    (void)state;
+    leat_rng_for_into(1, 2, 3, &by_pointer);
+    for (int i = 0; i < 10; ++i) assert_int_equal(leat_rng_u64(&by_value), leat_rng_u64(&by_pointer));
+    leat_rng_for_into(1, 2, 3, NULL);
+}
+
+static leat_status write_text(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                              leat_error *error) {
+    (void)user, (void)index, (void)logs, (void)error;
+    leat_training_write_text(training, "100 %s of %n\n");
+    leat_training_write_text(training, NULL);
+    return LEAT_OK;
+}
+
+/* What a training with a callback that writes prints to standard error. */
+static void written(int verbose, char *out, size_t bytes) {
+    leat_model *model = make_classifier(1);
+    clusters data = clusters_of(4, 4);
+    leat_sequence sequence = clusters_sequence(&data);
+    leat_callback callback = {.on_train_begin = write_text}, *callbacks[] = {&callback};
+    leat_fit_options options = quiet_fit_with(1, callbacks, 1);
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    options.verbose = verbose;
+    fflush(stderr);
+    int kept = dup(STDERR_FILENO);
+    assert_true(kept >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+    leat_status status = leat_model_fit_generator(model, &sequence, &options, NULL, &err);
+    fflush(stderr);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    expect_ok(status, &err);
+    rewind(file);
+    out[fread(out, 1, bytes - 1, file)] = '\0';
+    fclose(file);
+    leat_model_destroy(&model);
+}
+
+static void progress_takes_finished_text(void **state) {
+    char text[4096];
+    (void)state;
+    written(2, text, sizeof text);
+    assert_non_null(strstr(text, "100 %s of %n\n"));
+    written(0, text, sizeof text);
+    assert_null(strstr(text, "100"));
+    leat_training_write_text(NULL, "nowhere");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(views_of_a_model),
+        cmocka_unit_test(views_of_states),
+        cmocka_unit_test(views_are_checked),
+        cmocka_unit_test(predictions_by_pointer),
+        cmocka_unit_test(positions_of_a_feed),
+        cmocka_unit_test(random_streams_by_pointer),
+        cmocka_unit_test(progress_takes_finished_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
