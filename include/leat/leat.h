@@ -7,6 +7,7 @@
 #include "leat/error.h"
 #include "leat/feed.h"
 #include "leat/fork.h"
+#include "leat/inspect.h"
 #include "leat/layer.h"
 #include "leat/model.h"
 #include "leat/npz.h"

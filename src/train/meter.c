@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "leat/train.h"
 
 static int64_t states_of(const leat_model *model) {
     int64_t count = 0;
@@ -132,4 +133,21 @@ int leati_meter_names(const leat_model *model, char (*names)[LEAT_LOG_NAME_BYTES
             if (count < most) leati_metric_result_name(metric, j, names[count], LEAT_LOG_NAME_BYTES);
     }
     return count;
+}
+
+int leat_model_metric_count(const leat_model *model) {
+    return model && model->compiled.ready ? leati_meter_names(model, NULL, 0) : 0;
+}
+
+leat_status leat_model_metric_name(const leat_model *model, int index, char *out, leat_error *err) {
+    char names[1 + LEATI_PROGRAM_MAX_OUTPUTS + LEATI_PROGRAM_MAX_METRICS][LEAT_LOG_NAME_BYTES];
+    const int room = sizeof names / sizeof names[0];
+    LEATI_GIVEN(out, err);
+    out[0] = '\0';
+    LEATI_GIVEN(model, err);
+    int count = leat_model_metric_count(model);
+    if (index < 0 || index >= count || index >= room) return leati_fail_index(err, "metric", index, count);
+    leati_meter_names(model, names, room);
+    snprintf(out, LEAT_LOG_NAME_BYTES, "%s", names[index]);
+    return LEAT_OK;
 }

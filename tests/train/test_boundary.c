@@ -115,6 +115,76 @@ static void views_are_checked(void **state) {
     expect_null(leat_tensor_view_into(LEAT_F32, 2, shape, data, NULL, &err), "out");
 }
 
+/* Names are those that evaluation reports, in that order. */
+static void expect_metric_names(leat_model *model, const leat_arrays *arrays, const char *first) {
+    leat_logs logs;
+    char name[LEAT_LOG_NAME_BYTES];
+    expect_ok(leat_model_evaluate(model, arrays, 0, NULL, &logs, &err), &err);
+    assert_int_equal(leat_model_metric_count(model), logs.count);
+    for (int i = 0; i < logs.count; ++i) {
+        expect_ok(leat_model_metric_name(model, i, name, &err), &err);
+        assert_string_equal(name, logs.items[i].name);
+    }
+    expect_ok(leat_model_metric_name(model, 1, name, &err), &err);
+    assert_string_equal(name, first);
+    assert_int_equal(leat_model_metric_name(model, logs.count, name, &err), LEAT_EINVAL);
+    assert_string_equal(name, "");
+}
+
+static void names_of_metrics(void **state) {
+    leat_model *model = make_classifier(1), *two = NULL;
+    leat_builder *builder = NULL;
+    float x[2][4] = {{0}}, y[2][3] = {{0}};
+    leat_array in = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, 4}, x)}, out[2];
+    leat_arrays arrays = {.inputs = &in, .input_count = 1, .targets = out, .target_count = 1};
+    leat_compile_options options = leat_compile_options_default();
+    (void)state;
+    out[0] = out[1] = (leat_array){.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, 3}, y)};
+    expect_metric_names(model, &arrays, "accuracy");
+    expect_ok(leat_builder_create(&builder, &err), &err);
+    leat_node *input = leat_input(builder, (int64_t[]){4}, 1), *outputs[2];
+    outputs[0] = leat_layer(input, "Dense", "{'units': 3, 'name': 'a'}");
+    outputs[1] = leat_layer(input, "Dense", "{'units': 3, 'name': 'b'}");
+    expect_ok(leat_model_create(&two, &builder, &input, 1, outputs, 2, &err), &err);
+    assert_int_equal(leat_model_metric_count(two), 0);
+    options.loss = "mse";
+    options.metrics = "mae";
+    expect_ok(leat_model_compile(two, &options, &err), &err);
+    arrays.target_count = 2;
+    expect_metric_names(two, &arrays, "a_loss");
+    assert_int_equal(leat_model_metric_count(two), 5);
+    assert_int_equal(leat_model_metric_count(NULL), 0);
+    expect_null(leat_model_metric_name(two, 0, NULL, &err), "out");
+    leat_model_destroy(&two);
+    leat_model_destroy(&model);
+}
+
+/* What training leaves in the optimizer: the number of steps, and Adam's moments. */
+static void state_of_the_optimizer_after_a_fit(void **state) {
+    leat_model *model = make_classifier(1);
+    clusters data = clusters_of(12, 4);
+    leat_sequence sequence = clusters_sequence(&data);
+    leat_fit_options options = quiet_fit(2);
+    int64_t steps = 0;
+    float moments[64] = {0}, sum = 0;
+    leat_tensor counter, slot;
+    char name[LEAT_OPTIMIZER_NAME_BYTES];
+    (void)state;
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
+    expect_ok(leat_model_optimizer_weight_shape(model, 0, &counter, name, &err), &err);
+    counter.data = &steps;
+    expect_ok(leat_model_optimizer_weight_get(model, 0, &counter, &err), &err);
+    assert_int_equal(steps, 6);
+    expect_ok(leat_model_optimizer_weight_shape(model, 1, &slot, name, &err), &err);
+    assert_string_equal(name, "m_0:0");
+    assert_true(leat_tensor_count(&slot) <= 64);
+    slot.data = moments;
+    expect_ok(leat_model_optimizer_weight_get(model, 1, &slot, &err), &err);
+    for (int i = 0; i < 64; ++i) sum += moments[i] * moments[i];
+    assert_true(sum > 0);
+    leat_model_destroy(&model);
+}
+
 static void predictions_by_pointer(void **state) {
     leat_model *model = make_classifier(1);
     leat_predictions *predictions = NULL;
@@ -218,6 +288,8 @@ int main(void) {
         cmocka_unit_test(predictions_by_pointer),
         cmocka_unit_test(positions_of_a_feed),
         cmocka_unit_test(random_streams_by_pointer),
+        cmocka_unit_test(names_of_metrics),
+        cmocka_unit_test(state_of_the_optimizer_after_a_fit),
         cmocka_unit_test(progress_takes_finished_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
