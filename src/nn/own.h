@@ -57,6 +57,9 @@ static inline const void *leati_own_settings(const leati_own_config *config) {
     return (const char *)config + config->own->settings;
 }
 
+/* The own layer that a type is of, or NULL. */
+leati_own *leati_own_of(const leati_layer_type *type);
+
 /* The registered layer for a class name in a file, or NULL. */
 const leati_layer_type *leati_registry_find(const leat_registry *registry, const char *class_name,
                                             const json_t *config);

@@ -306,6 +306,12 @@ static void held_lambda(const leati_layer_type *type, int change) {
     hold((leati_own *)((uintptr_t)type - offsetof(leati_own, lambda)), change);
 }
 
+leati_own *leati_own_of(const leati_layer_type *type) {
+    if (type->held == held) return (leati_own *)(uintptr_t)type;
+    if (type->held == held_lambda) return (leati_own *)((uintptr_t)type - offsetof(leati_own, lambda));
+    return NULL;
+}
+
 void leati_own_fill(leati_own *own) {
     const leat_layer_definition *d = &own->definition;
     own->type = (leati_layer_type){.class_name = own->class_name,

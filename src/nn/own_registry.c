@@ -11,6 +11,8 @@
 struct leat_registry {
     leati_own *layers;
     leati_library *opening; /* whose function is registering */
+    leati_own **lent;       /* that somebody else holds: leati_registry_lend */
+    int lent_count;
 };
 
 leat_layer_definition leat_layer_definition_default(void) {
@@ -173,12 +175,15 @@ void leat_registry_destroy(leat_registry **registry) {
         r->layers = own->next;
         leati_own_release(&own);
     }
+    leati_free(r->lent);
     leati_free(r);
 }
 
 static leati_own *find(const leat_registry *registry, const char *class_name) {
     leati_own *own = registry ? registry->layers : NULL;
     while (own && (!class_name || strcmp(own->class_name, class_name) != 0)) own = own->next;
+    for (int i = 0; registry && class_name && !own && i < registry->lent_count; ++i)
+        if (strcmp(registry->lent[i]->class_name, class_name) == 0) own = registry->lent[i];
     return own;
 }
 
@@ -221,6 +226,22 @@ leat_status leat_registry_open(leat_registry *registry, const char *path, leat_e
     }
     leati_library_close(&library);
     return status;
+}
+
+leat_status leati_registry_lend(leat_registry *registry, const leati_layer_type *type, leat_error *err) {
+    leati_own *own = leati_own_of(type);
+    const leati_own *known = own ? find(registry, own->class_name) : NULL;
+    if (known && known != own)
+        return leati_fail(err, LEAT_EINVAL,
+                          "%s: the model has two own layers of this class name, from two registries",
+                          own->class_name);
+    if (!own || known) return LEAT_OK;
+    size_t count = (size_t)registry->lent_count + 1;
+    leati_own **lent = leati_realloc(registry->lent, count, sizeof(leati_own *));
+    if (!lent) return leati_fail_memory(err, count * sizeof(leati_own *), "a registry");
+    lent[registry->lent_count++] = own;
+    registry->lent = lent;
+    return LEAT_OK;
 }
 
 /* ---- What a file names ---- */

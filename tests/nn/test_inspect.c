@@ -444,6 +444,62 @@ static void state_of_the_optimizer_is_checked(void **state) {
     leat_model_destroy(&model);
 }
 
+/* ---- Clones ---- */
+
+static bool same_weights(const leat_model *a, const leat_model *b) {
+    bool same = leat_model_weight_count(a) == leat_model_weight_count(b);
+    for (int i = 0; same && i < leat_model_weight_count(a); ++i) {
+        leat_tensor p = leat_model_weight(a, i), q = leat_model_weight(b, i);
+        same = leat_tensor_bytes(&p) == leat_tensor_bytes(&q) &&
+               memcmp(p.data, q.data, leat_tensor_bytes(&p)) == 0 &&
+               strcmp(leat_model_weight_name(a, i), leat_model_weight_name(b, i)) == 0;
+    }
+    return same;
+}
+
+static void expect_same_json(const leat_model *a, const leat_model *b) {
+    char *p = NULL, *q = NULL;
+    assert_ok(leat_model_to_json(a, &p, &err), &err);
+    assert_ok(leat_model_to_json(b, &q, &err), &err);
+    assert_string_equal(p, q);
+    leat_string_free(p);
+    leat_string_free(q);
+}
+
+static void clones_are_models_of_their_own(void **state) {
+    leat_model *model = make_compiled("adam"), *copy = NULL, *fresh = NULL, *wrapped = model_of(WRAPPED);
+    (void)state;
+    assert_ok(leat_model_initialize(model, 5, &err), &err);
+    assert_ok(leat_model_set_trainable(model, "block", false, &err), &err);
+    assert_ok(leat_model_clone(&copy, model, true, &err), &err);
+    assert_ok(leat_model_clone(&fresh, model, false, &err), &err);
+    expect_same_json(model, copy);
+    expect_same_json(model, fresh);
+    assert_true(same_weights(model, copy));
+    assert_false(same_weights(model, fresh));
+    assert_true(leat_model_is_compiled(model));
+    assert_false(leat_model_is_compiled(copy));
+    assert_false(leat_model_layer_trainable(copy, layer(copy, "block")));
+    leat_tensor bias = leat_model_weight(copy, leat_model_find_weight(copy, "y/bias"));
+    ((float *)bias.data)[0] = 42; /* the copy's alone */
+    assert_false(same_weights(model, copy));
+    assert_ok(leat_model_initialize(model, 0, &err), &err);
+    assert_true(same_weights(model, fresh)); /* a fresh clone is drawn with seed 0 */
+    leat_model_destroy(&model);
+    check_against_json(copy);
+    leat_model_destroy(&copy);
+    leat_model_destroy(&fresh);
+    assert_ok(leat_model_clone(&copy, wrapped, true, &err), &err);
+    expect_same_json(wrapped, copy);
+    assert_true(same_weights(wrapped, copy));
+    leat_model_destroy(&copy);
+    copy = wrapped;
+    expect_refusal(leat_model_clone(&copy, NULL, true, &err), LEAT_EINVAL, "model is NULL");
+    assert_null(copy);
+    expect_refusal(leat_model_clone(NULL, wrapped, true, &err), LEAT_EINVAL, "out is NULL");
+    leat_model_destroy(&wrapped);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_are_those_of_the_configuration),
@@ -458,6 +514,7 @@ int main(void) {
         cmocka_unit_test(arguments_of_compile_come_back),
         cmocka_unit_test(state_of_the_optimizer_can_be_set),
         cmocka_unit_test(state_of_the_optimizer_is_checked),
+        cmocka_unit_test(clones_are_models_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

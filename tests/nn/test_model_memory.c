@@ -86,6 +86,14 @@ static leat_status freeze(leat_model **model, leat_error *err) {
     return status;
 }
 
+static leat_status clone(leat_model **model, leat_error *err) {
+    leat_model *made = NULL;
+    leat_status status = leat_model_clone(&made, *model, true, err);
+    assert_int_equal(made != NULL, status == LEAT_OK);
+    leat_model_destroy(&made);
+    return status;
+}
+
 static leat_status build(leat_model **model, leat_error *err) {
     leat_builder *b = NULL, *inner_b = NULL;
     leat_model *inner = NULL;
@@ -130,7 +138,7 @@ static leat_status use_own(leat_model **model, leat_error *err) {
     if (status == LEAT_OK) status = leat_model_from_json_with(model, json, registry, err);
     if (status == LEAT_OK) status = leat_check_gradient(&product, "{\"units\": 2}", 1, &shape, &worst, err);
     leat_registry_destroy(&registry);
-    return status;
+    return status == LEAT_OK ? clone(model, err) : status;
 }
 
 static void *allocate(size_t bytes) {
@@ -151,6 +159,7 @@ static void test_build(void **state) {
     (void)state;
     sweep(build, false, 100);
     sweep(use_own, false, 20);
+    sweep(clone, true, 50);
 }
 
 int main(void) {

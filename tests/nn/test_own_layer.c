@@ -293,6 +293,70 @@ static void test_lambda(void **state) {
             LEAT_ENOTSUP, "'times' (Lambda): arguments: unknown key 'factors'; did you mean 'factor'?");
 }
 
+/* A clone has the own layers of its model, alone and in a wrapper, also when the registry is gone. */
+static void test_cloned(void **state) {
+    leat_error err = {0};
+    (void)state;
+    leat_model *model = read_model(
+        LAYERS(LAYER("Lambda",
+                     FIRST "\"name\": \"first\", \"function\": \"times\", \"arguments\": "
+                           "{\"factor\": 3}") ", " LAYER("Product",
+                                                         "\"units\": 6") ", " LAYER("Reshape",
+                                                                                    "\"target_shape\": [2, "
+                                                                                    "3]") ", " LAYER("TimeDis"
+                                                                                                     "tribute"
+                                                                                                     "d",
+                                                                                                     "\"layer"
+                                                                                                     "\":"
+                                                                                                     " " LAYER(
+                                                                                                         "Pro"
+                                                                                                         "duc"
+                                                                                                         "t",
+                                                                                                         "\"u"
+                                                                                                         "nit"
+                                                                                                         "s\""
+                                                                                                         ": "
+                                                                                                         "2, "
+                                                                                                         "\"n"
+                                                                                                         "ame"
+                                                                                                         "\":"
+                                                                                                         " \""
+                                                                                                         "p"
+                                                                                                         "\"")) ", " LAYER("Flatten",
+                                                                                                                           "\"name\""
+                                                                                                                           ": "
+                                                                                                                           "\"flat"
+                                                                                                                           "\"")));
+    leat_model *copy = NULL, *again = NULL;
+    leat_registry_destroy(&registry);
+    assert_ok(leat_model_clone(&copy, model, true, &err), &err);
+    same_weights(model, copy, 0);
+    assert_ok(leat_model_clone(&again, copy, true, &err), &err);
+    leat_model_destroy(&copy);
+    same_training(model, again);
+}
+
+/* Two different own layers of one name: a configuration cannot tell them apart. */
+static void test_namesakes_are_not_cloned(void **state) {
+    leat_error err = {0};
+    leat_builder *builder = NULL;
+    leat_model *model = NULL, *copy = NULL,
+               *inner = read_model(LAYERS(LAYER("Product", FIRST "\"units\": 4")));
+    leat_registry *other = own_registry();
+    (void)state;
+    assert_ok(leat_builder_create(&builder, &err), &err);
+    leat_builder_use(builder, other);
+    leat_node *input = leat_input(builder, (int64_t[]){4}, 1);
+    leat_node *output = leat_call_model(&inner, &input, 1);
+    output = leat_layer(output, "Product", "{'units': 2}");
+    assert_ok(leat_model_create(&model, &builder, &input, 1, &output, 1, &err), &err);
+    assert_int_equal(leat_model_clone(&copy, model, true, &err), LEAT_EINVAL);
+    assert_null(copy);
+    assert_non_null(strstr(err.message, "Product: the model has two own layers of this class name"));
+    leat_model_destroy(&model);
+    leat_registry_destroy(&other);
+}
+
 /* ---- What is refused ---- */
 
 static void test_bad_configurations(void **state) {
@@ -485,6 +549,8 @@ int main(void) {
         IN_REGISTRY(test_mask_passes),
         IN_REGISTRY(test_saved_and_loaded),
         IN_REGISTRY(test_lambda),
+        IN_REGISTRY(test_cloned),
+        IN_REGISTRY(test_namesakes_are_not_cloned),
         IN_REGISTRY(test_bad_configurations),
         IN_REGISTRY(test_bad_definitions),
         IN_REGISTRY(test_failures),
