@@ -60,6 +60,13 @@ LEAT_API LEAT_CHECKED leat_status leat_predictor_output_into(const leat_predicto
 LEAT_API LEAT_CHECKED leat_status leat_predictor_run(leat_predictor *predictor, const void *const *inputs,
                                                      void *const *outputs, leat_error *err);
 
+/** leat_predictor_run with a check of types and shapes: inputs[i] and outputs[i] must be as leat_predictor_input and
+ *  leat_predictor_output say.  NULL for all of them, or data NULL for one: as in leat_predictor_run.
+ *  Errors: as leat_predictor_run; LEAT_EDTYPE, LEAT_ESHAPE another type or shape, before anything is computed. */
+LEAT_API LEAT_CHECKED leat_status leat_predictor_run_into(leat_predictor *predictor,
+                                                          const leat_tensor *inputs,
+                                                          const leat_tensor *outputs, leat_error *err);
+
 /* ---- Weights ---- */
 
 /** Makes a copy of the model's weights as they are now, and offers it to all predictors of the model.

@@ -175,6 +175,22 @@ LEAT_API LEAT_CHECKED leat_status leat_model_predict(leat_model *model, const le
                                                      int64_t batch_size, const leat_evaluate_options *options,
                                                      leat_predictions **out, leat_error *err);
 
+/** leat_model_predict and leat_model_predict_generator into the caller's memory; the result is not allocated.
+ *  @param outputs  One tensor per output of the model: float32, with the samples along the first axis.  shape[0] is the number
+ *  of samples that there is room for, and becomes the number of samples that were predicted; the other dimensions are those
+ *  of the prediction.  data NULL: this output is not wanted.
+ *  Errors: as the forms without _into; LEAT_EINVAL outputs is NULL; LEAT_EDTYPE, LEAT_ESHAPE memory of another type or
+ *  shape, or for too few samples.  After a failure, shapes are unchanged and the memory's content is unspecified.
+ *  Threads: externally synchronised per model. */
+LEAT_API LEAT_CHECKED leat_status leat_model_predict_into(leat_model *model, const leat_arrays *arrays,
+                                                          int64_t batch_size,
+                                                          const leat_evaluate_options *options,
+                                                          leat_tensor *outputs, leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_model_predict_generator_into(leat_model *model,
+                                                                    const leat_sequence *sequence,
+                                                                    const leat_evaluate_options *options,
+                                                                    leat_tensor *outputs, leat_error *err);
+
 /** One step on one batch: all samples of the arrays.  logs (NULL allowed) receives this batch's loss and metrics. */
 LEAT_API LEAT_CHECKED leat_status leat_model_train_on_batch(leat_model *model, const leat_arrays *arrays,
                                                             leat_logs *logs, leat_error *err);
@@ -184,6 +200,10 @@ LEAT_API LEAT_CHECKED leat_status leat_model_test_on_batch(leat_model *model, co
 /** outputs[i] (one per output of the model) receives a view that is borrowed until the model's next call. */
 LEAT_API LEAT_CHECKED leat_status leat_model_predict_on_batch(leat_model *model, const leat_arrays *arrays,
                                                               leat_tensor *outputs, leat_error *err);
+/** The same into the caller's memory: outputs and errors as in leat_model_predict_into. */
+LEAT_API LEAT_CHECKED leat_status leat_model_predict_on_batch_into(leat_model *model,
+                                                                   const leat_arrays *arrays,
+                                                                   leat_tensor *outputs, leat_error *err);
 
 /** Compute threads of the calls for one batch, from now on; default: all cores. */
 LEAT_API void leat_model_set_threads(leat_model *model, int threads);

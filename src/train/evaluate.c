@@ -208,6 +208,17 @@ static leat_status predict(leat_model *model, pass_task *task, const leat_evalua
     return status;
 }
 
+/* Predicts into the caller's memory; shape[0] becomes the number of samples that were. */
+static leat_status predict_in(leat_model *model, pass_task *task, const leat_evaluate_options *options,
+                              leat_tensor *outputs, leat_error *err) {
+    LEATI_TRY(leati_predictions_create_in(&task->predictions, model, outputs, task->samples, err));
+    leat_status status = pass(&predicting, model, task, options, err);
+    for (int i = 0; status == LEAT_OK && i < model->output_count; ++i)
+        if (outputs[i].data) outputs[i].shape[0] = leat_predictions_get(task->predictions, i).shape[0];
+    leat_predictions_destroy(&task->predictions);
+    return status;
+}
+
 leat_status leat_model_evaluate_generator(leat_model *model, const leat_sequence *sequence,
                                           const leat_evaluate_options *options, leat_logs *logs,
                                           leat_error *err) {
@@ -253,6 +264,30 @@ leat_status leat_model_predict(leat_model *model, const leat_arrays *arrays, int
     LEATI_TRY(leati_arrays_sequence(&sequence, model, arrays, batch_size, err));
     pass_task task = {&sequence, arrays->inputs[0].tensor.shape[0], NULL, NULL, 0};
     leat_status status = predict(model, &task, options, out, err);
+    leati_arrays_close(&sequence, model, task.stuck);
+    return status;
+}
+
+leat_status leat_model_predict_generator_into(leat_model *model, const leat_sequence *sequence,
+                                              const leat_evaluate_options *options, leat_tensor *outputs,
+                                              leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(sequence, err);
+    LEATI_GIVEN(outputs, err);
+    pass_task task = {.sequence = sequence};
+    return predict_in(model, &task, options, outputs, err);
+}
+
+leat_status leat_model_predict_into(leat_model *model, const leat_arrays *arrays, int64_t batch_size,
+                                    const leat_evaluate_options *options, leat_tensor *outputs,
+                                    leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(arrays, err);
+    LEATI_GIVEN(outputs, err);
+    leat_sequence sequence = {0};
+    LEATI_TRY(leati_arrays_sequence(&sequence, model, arrays, batch_size, err));
+    pass_task task = {&sequence, arrays->inputs[0].tensor.shape[0], NULL, NULL, 0};
+    leat_status status = predict_in(model, &task, options, outputs, err);
     leati_arrays_close(&sequence, model, task.stuck);
     return status;
 }

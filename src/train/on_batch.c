@@ -7,6 +7,7 @@
 #include "leat/train.h"
 #include "train/binding.h"
 #include "train/meter.h"
+#include "train/predictions.h"
 #include "train/trainer.h"
 
 static leat_status add_part(leat_batch_spec *spec, leat_batch *batch, leat_batch_part part,
@@ -100,4 +101,24 @@ leat_status leat_model_predict_on_batch(leat_model *model, const leat_arrays *ar
     for (int i = 0; i < model->output_count; ++i)
         outputs[i] = leati_plan_output(step->plan, step->program.predictions[i]);
     return LEAT_OK;
+}
+
+leat_status leat_model_predict_on_batch_into(leat_model *model, const leat_arrays *arrays,
+                                             leat_tensor *outputs, leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(arrays, err);
+    LEATI_GIVEN(outputs, err);
+    const leati_compiled_step *step = NULL;
+    leat_predictions *made = NULL;
+    int64_t size = 0;
+    leat_arrays inputs = {.inputs = arrays->inputs, .input_count = arrays->input_count};
+    bool some = inputs.inputs && inputs.input_count > 0 && inputs.inputs[0].tensor.rank > 0;
+    int64_t samples = some ? inputs.inputs[0].tensor.shape[0] : 0;
+    LEATI_TRY(leati_predictions_create_in(&made, model, outputs, samples, err));
+    leat_status status = run(model, LEATI_PREDICT, &inputs, &step, &size, err);
+    if (status == LEAT_OK) status = leati_predictions_append(made, step, size, err);
+    for (int i = 0; status == LEAT_OK && i < model->output_count; ++i)
+        if (outputs[i].data) outputs[i].shape[0] = size;
+    leat_predictions_destroy(&made);
+    return status;
 }

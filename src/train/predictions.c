@@ -6,11 +6,14 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 struct leat_predictions {
     int count;
     leat_tensor outputs[LEATI_PROGRAM_MAX_OUTPUTS];
     size_t capacity[LEATI_PROGRAM_MAX_OUTPUTS]; /* bytes */
+    bool lent;                                  /* the memory is the caller's; data NULL: not wanted */
+    int64_t room[LEATI_PROGRAM_MAX_OUTPUTS];    /* of lent memory, in samples */
 };
 
 leat_status leati_predictions_create(leat_predictions **out, int output_count, leat_error *err) {
@@ -21,6 +24,59 @@ leat_status leati_predictions_create(leat_predictions **out, int output_count, l
     *out = leati_calloc(1, sizeof **out);
     if (!*out) return leati_fail_memory(err, sizeof **out, "predictions");
     (*out)->count = output_count;
+    return LEAT_OK;
+}
+
+static leat_status fail_room(int i, leat_dtype dtype, const leat_tensor *needed, const leat_tensor *given,
+                             leat_error *err) {
+    char want[96], got[96];
+    int rank = given->rank < 0 || given->rank > LEAT_MAX_RANK ? 0 : given->rank;
+    return leati_fail(err, dtype == given->dtype ? LEAT_ESHAPE : LEAT_EDTYPE,
+                      "output %d: expected memory for %s of shape %s, received %s of shape %s", i,
+                      leat_dtype_name(dtype),
+                      leati_shape_text(want, sizeof want, needed->rank, needed->shape),
+                      leat_dtype_name(given->dtype), leati_shape_text(got, sizeof got, rank, given->shape));
+}
+
+/* Whether memory for `given` has room for `needed`, in which -1 is any number. */
+static bool has_room(const leat_tensor *given, const leat_tensor *needed) {
+    bool fits = given->rank == needed->rank && given->rank > 0 && given->shape[0] >= needed->shape[0];
+    for (int i = 1; fits && i < given->rank; ++i)
+        fits = given->shape[i] == needed->shape[i] || needed->shape[i] < 0;
+    return fits;
+}
+
+leat_status leati_predictions_create_in(leat_predictions **out, const leat_model *model,
+                                        const leat_tensor *outputs, int64_t samples, leat_error *err) {
+    LEATI_TRY(leati_predictions_create(out, model->output_count, err));
+    leat_status status = LEAT_OK;
+    (*out)->lent = true;
+    for (int i = 0; status == LEAT_OK && i < model->output_count; ++i) {
+        leat_tensor needed = leat_model_output_shape(model, i);
+        needed.shape[0] = samples;
+        (*out)->outputs[i] = outputs[i];
+        if (!outputs[i].data) continue;
+        if (!has_room(&outputs[i], &needed)) {
+            status = fail_room(i, outputs[i].dtype, &needed, &outputs[i], err);
+            continue;
+        }
+        (*out)->room[i] = outputs[i].shape[0];
+        (*out)->outputs[i].shape[0] = 0;
+    }
+    if (status != LEAT_OK) leat_predictions_destroy(out);
+    return status;
+}
+
+/* Adds a batch to the caller's memory. */
+static leat_status append_lent(leat_predictions *p, int i, const leat_tensor *more, leat_error *err) {
+    leat_tensor *all = &p->outputs[i], given = *all, needed = *more;
+    if (!all->data) return LEAT_OK;
+    given.shape[0] = p->room[i];
+    needed.shape[0] += all->shape[0];
+    if (given.dtype != more->dtype || !has_room(&given, &needed))
+        return fail_room(i, more->dtype, &needed, &given, err);
+    memcpy((char *)all->data + leat_tensor_bytes(all), more->data, leat_tensor_bytes(more));
+    all->shape[0] = needed.shape[0];
     return LEAT_OK;
 }
 
@@ -66,7 +122,8 @@ leat_status leati_predictions_append(leat_predictions *predictions, const leati_
         if (output.rank < 1 || output.shape[0] != size)
             return leati_fail(err, LEAT_ESHAPE, "output %d does not have the batch of %lld samples in front",
                               i, (long long)size);
-        LEATI_TRY(append(predictions, i, &output, err));
+        LEATI_TRY(predictions->lent ? append_lent(predictions, i, &output, err)
+                                    : append(predictions, i, &output, err));
     }
     return LEAT_OK;
 }
@@ -92,7 +149,8 @@ leat_status leat_predictions_get_into(const leat_predictions *predictions, int o
 
 void leat_predictions_destroy(leat_predictions **predictions) {
     if (!predictions || !*predictions) return;
-    for (int i = 0; i < (*predictions)->count; ++i) leati_free((*predictions)->outputs[i].data);
+    for (int i = 0; !(*predictions)->lent && i < (*predictions)->count; ++i)
+        leati_free((*predictions)->outputs[i].data);
     leati_free(*predictions);
     *predictions = NULL;
 }

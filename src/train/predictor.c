@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "leat/train.h"
 #include "nn/carry.h"
 #include "nn/program.h"
@@ -227,6 +228,38 @@ leat_status leat_predictor_run(leat_predictor *p, const void *const *inputs, voi
     for (int i = 0; outputs && i < p->output_count; ++i)
         if (outputs[i]) memcpy(outputs[i], p->outputs[i].data, p->output_bytes[i]);
     return LEAT_OK;
+}
+
+static leat_status check_tensor(const char *what, int i, const leat_tensor *want, const leat_tensor *given,
+                                leat_error *err) {
+    char expected[96], received[96];
+    int rank = given->rank < 0 || given->rank > LEAT_MAX_RANK ? 0 : given->rank;
+    bool same = given->rank == want->rank;
+    for (int j = 0; same && j < rank; ++j) same = given->shape[j] == want->shape[j];
+    if (same && given->dtype == want->dtype) return LEAT_OK;
+    return leati_fail(err, given->dtype == want->dtype ? LEAT_ESHAPE : LEAT_EDTYPE,
+                      "%s %d: expected %s of shape %s, received %s of shape %s", what, i,
+                      leat_dtype_name(want->dtype),
+                      leati_shape_text(expected, sizeof expected, want->rank, want->shape),
+                      leat_dtype_name(given->dtype),
+                      leati_shape_text(received, sizeof received, rank, given->shape));
+}
+
+leat_status leat_predictor_run_into(leat_predictor *predictor, const leat_tensor *inputs,
+                                    const leat_tensor *outputs, leat_error *err) {
+    LEATI_GIVEN(predictor, err);
+    const void *in[LEATI_PROGRAM_MAX_OUTPUTS] = {0};
+    void *out[LEATI_PROGRAM_MAX_OUTPUTS] = {0};
+    for (int i = 0; inputs && i < predictor->input_count; ++i) {
+        const leat_tensor want = leat_predictor_input(predictor, i);
+        in[i] = inputs[i].data;
+        if (in[i]) LEATI_TRY(check_tensor("input", i, &want, &inputs[i], err));
+    }
+    for (int i = 0; outputs && i < predictor->output_count; ++i) {
+        out[i] = outputs[i].data;
+        if (out[i]) LEATI_TRY(check_tensor("output", i, &predictor->outputs[i], &outputs[i], err));
+    }
+    return leat_predictor_run(predictor, in, out, err);
 }
 
 /* ---- Weights ---- */

@@ -297,36 +297,39 @@ static void test_lambda(void **state) {
 static void test_cloned(void **state) {
     leat_error err = {0};
     (void)state;
-    leat_model *model = read_model(
-        LAYERS(LAYER("Lambda",
-                     FIRST "\"name\": \"first\", \"function\": \"times\", \"arguments\": "
-                           "{\"factor\": 3}") ", " LAYER("Product",
-                                                         "\"units\": 6") ", " LAYER("Reshape",
-                                                                                    "\"target_shape\": [2, "
-                                                                                    "3]") ", " LAYER("TimeDis"
-                                                                                                     "tribute"
-                                                                                                     "d",
-                                                                                                     "\"layer"
-                                                                                                     "\":"
-                                                                                                     " " LAYER(
-                                                                                                         "Pro"
-                                                                                                         "duc"
-                                                                                                         "t",
-                                                                                                         "\"u"
-                                                                                                         "nit"
-                                                                                                         "s\""
-                                                                                                         ": "
-                                                                                                         "2, "
-                                                                                                         "\"n"
-                                                                                                         "ame"
-                                                                                                         "\":"
-                                                                                                         " \""
-                                                                                                         "p"
-                                                                                                         "\"")) ", " LAYER("Flatten",
-                                                                                                                           "\"name\""
-                                                                                                                           ": "
-                                                                                                                           "\"flat"
-                                                                                                                           "\"")));
+    leat_model *model = read_model(LAYERS(LAYER(
+        "Lambda", FIRST
+        "\"name\": \"first\", \"function\": \"times\", \"arguments\": "
+        "{\"factor\": 3}") ", " LAYER("Product",
+                                      "\"units\": 6") ", " LAYER("Reshape",
+                                                                 "\"target_shape\": [2, "
+                                                                 "3]") ", " LAYER("TimeDis"
+                                                                                  "tribute"
+                                                                                  "d",
+                                                                                  "\"layer"
+                                                                                  "\":"
+                                                                                  " " LAYER(
+                                                                                      "Pro"
+                                                                                      "duc"
+                                                                                      "t",
+                                                                                      "\"u"
+                                                                                      "nit"
+                                                                                      "s\""
+                                                                                      ": "
+                                                                                      "2, "
+                                                                                      "\"n"
+                                                                                      "ame"
+                                                                                      "\":"
+                                                                                      " \""
+                                                                                      "p"
+                                                                                      "\"")) ", " LAYER("Flat"
+                                                                                                        "ten",
+                                                                                                        "\"na"
+                                                                                                        "me\""
+                                                                                                        ": "
+                                                                                                        "\"fl"
+                                                                                                        "at"
+                                                                                                        "\"")));
     leat_model *copy = NULL, *again = NULL;
     leat_registry_destroy(&registry);
     assert_ok(leat_model_clone(&copy, model, true, &err), &err);

@@ -202,6 +202,157 @@ static void predictions_by_pointer(void **state) {
     leat_model_destroy(&model);
 }
 
+/* ---- Predictions into the caller's memory ---- */
+
+enum { SAMPLES = 10, CLASSES = 3 };
+
+typedef struct room {
+    float before, values[SAMPLES][CLASSES], after; /* guards around it */
+    leat_tensor tensor;
+} room;
+
+static void make_room(room *r, int64_t samples) {
+    for (int i = 0; i < SAMPLES * CLASSES; ++i) r->values[i / CLASSES][i % CLASSES] = -1;
+    r->before = r->after = -7;
+    r->tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){samples, CLASSES}, r->values);
+}
+
+static void expect_predicted(const room *r, const leat_predictions *all, int64_t samples) {
+    const leat_tensor want = leat_predictions_get(all, 0);
+    assert_int_equal(r->tensor.shape[0], samples);
+    assert_memory_equal(r->values, want.data, (size_t)samples * CLASSES * sizeof(float));
+    for (int64_t i = samples; i < SAMPLES; ++i) assert_true(r->values[i][0] == -1);
+    assert_true(r->before == -7 && r->after == -7);
+}
+
+static void predictions_go_into_given_memory(void **state) {
+    leat_model *model = make_classifier(1);
+    leat_predictions *all = NULL;
+    float x[8][4];
+    room r;
+    (void)state;
+    for (int i = 0; i < 32; ++i) x[i / 4][i % 4] = (float)(i % 7) - 3;
+    leat_array in = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){8, 4}, x)};
+    leat_arrays arrays = {.inputs = &in, .input_count = 1};
+    expect_ok(leat_model_predict(model, &arrays, 3, NULL, &all, &err), &err);
+    for (int64_t samples = 8; samples <= SAMPLES; ++samples) {
+        make_room(&r, samples);
+        expect_ok(leat_model_predict_into(model, &arrays, 3, NULL, &r.tensor, &err), &err);
+        expect_predicted(&r, all, 8);
+        make_room(&r, samples);
+        expect_ok(leat_model_predict_on_batch_into(model, &arrays, &r.tensor, &err), &err);
+        assert_int_equal(r.tensor.shape[0], 8);
+        const leat_tensor want = leat_predictions_get(all, 0);
+        for (int i = 0; i < 8 * CLASSES; ++i) /* a batch of another size may round otherwise */
+            assert_float_equal(r.values[i / CLASSES][i % CLASSES], ((const float *)want.data)[i], 1e-6);
+        assert_true(r.before == -7 && r.after == -7);
+    }
+    make_room(&r, 0);
+    r.tensor.data = NULL; /* not wanted */
+    expect_ok(leat_model_predict_into(model, &arrays, 3, NULL, &r.tensor, &err), &err);
+    leat_predictions_destroy(&all);
+    leat_model_destroy(&model);
+}
+
+/* A sequence, and a generator that ends before its steps do. */
+static void predictions_of_sequences_go_into_given_memory(void **state) {
+    leat_model *model = make_classifier(1);
+    leat_predictions *all = NULL;
+    clusters data = clusters_of(SAMPLES - 1, 4);
+    leat_sequence sequence = clusters_sequence(&data);
+    leat_evaluate_options options = leat_evaluate_options_default();
+    room r;
+    (void)state;
+    expect_ok(leat_model_predict_generator(model, &sequence, NULL, &all, &err), &err);
+    make_room(&r, SAMPLES);
+    expect_ok(leat_model_predict_generator_into(model, &sequence, NULL, &r.tensor, &err), &err);
+    expect_predicted(&r, all, SAMPLES - 1);
+    make_room(&r, SAMPLES - 2); /* one sample too little is seen at the last batch */
+    assert_int_equal(leat_model_predict_generator_into(model, &sequence, NULL, &r.tensor, &err), LEAT_ESHAPE);
+    assert_non_null(strstr(err.message, "(9, 3), received float32 of shape (8, 3)"));
+    assert_int_equal(r.tensor.shape[0], SAMPLES - 2);
+    assert_true(r.values[SAMPLES - 2][0] == -1);
+    data.ends_at = 2;
+    leat_sequence generator = clusters_generator(&data);
+    options.steps = 5;
+    make_room(&r, SAMPLES);
+    expect_ok(leat_model_predict_generator_into(model, &generator, &options, &r.tensor, &err), &err);
+    expect_predicted(&r, all, 8);
+    leat_predictions_destroy(&all);
+    leat_model_destroy(&model);
+}
+
+static void memory_for_predictions_is_checked(void **state) {
+    leat_model *model = make_classifier(1);
+    float x[8][4] = {{0}};
+    leat_array in = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){8, 4}, x)};
+    leat_arrays arrays = {.inputs = &in, .input_count = 1};
+    room r;
+    (void)state;
+#define REFUSED(status)                                                                                      \
+    do {                                                                                                     \
+        leat_tensor given = r.tensor;                                                                        \
+        assert_int_equal(leat_model_predict_into(model, &arrays, 3, NULL, &r.tensor, &err), status);         \
+        assert_int_equal(leat_model_predict_on_batch_into(model, &arrays, &r.tensor, &err), status);         \
+        assert_memory_equal(&given, &r.tensor, sizeof given);                                                \
+        assert_true(r.values[0][0] == -1);                                                                   \
+    } while (0)
+    make_room(&r, 7);
+    REFUSED(LEAT_ESHAPE);
+    assert_non_null(strstr(err.message, "output 0: expected memory for float32 of shape (8, 3), received "
+                                        "float32 of shape (7, 3)"));
+    make_room(&r, 8);
+    r.tensor.shape[1] = 2;
+    REFUSED(LEAT_ESHAPE);
+    make_room(&r, 8);
+    r.tensor.rank = 1;
+    REFUSED(LEAT_ESHAPE);
+    make_room(&r, 8);
+    r.tensor.rank = 9;
+    REFUSED(LEAT_ESHAPE);
+    make_room(&r, 8);
+    r.tensor.dtype = LEAT_F64;
+    REFUSED(LEAT_EDTYPE);
+#undef REFUSED
+    expect_null(leat_model_predict_into(model, &arrays, 3, NULL, NULL, &err), "outputs");
+    expect_null(leat_model_predict_into(model, NULL, 3, NULL, &r.tensor, &err), "arrays");
+    expect_null(leat_model_predict_generator_into(model, NULL, NULL, &r.tensor, &err), "sequence");
+    expect_null(leat_model_predict_on_batch_into(NULL, &arrays, &r.tensor, &err), "model");
+    arrays.inputs = NULL;
+    make_room(&r, 8);
+    assert_int_equal(leat_model_predict_on_batch_into(model, &arrays, &r.tensor, &err), LEAT_EINVAL);
+    assert_int_equal(leat_model_predict_into(model, &arrays, 3, NULL, &r.tensor, &err), LEAT_EINVAL);
+    leat_model_destroy(&model);
+}
+
+static void predictors_check_what_they_are_given(void **state) {
+    leat_model *model = make_classifier(1);
+    leat_predictor *predictor = NULL;
+    float x[1][4] = {{1, 2, 3, 4}}, y[1][CLASSES], plain[1][CLASSES];
+    leat_tensor in = leat_tensor_view(LEAT_F32, 2, (int64_t[]){1, 4}, x);
+    leat_tensor out = leat_tensor_view(LEAT_F32, 2, (int64_t[]){1, CLASSES}, y), bad;
+    (void)state;
+    expect_ok(leat_predictor_create(&predictor, model, NULL, &err), &err);
+    expect_ok(leat_predictor_run(predictor, (const void *[]){x}, (void *[]){plain}, &err), &err);
+    expect_ok(leat_predictor_run_into(predictor, &in, &out, &err), &err);
+    assert_memory_equal(y, plain, sizeof y);
+    expect_ok(leat_predictor_run_into(predictor, NULL, NULL, &err), &err);
+    bad = in;
+    bad.shape[1] = 5;
+    assert_int_equal(leat_predictor_run_into(predictor, &bad, &out, &err), LEAT_ESHAPE);
+    assert_non_null(
+        strstr(err.message, "input 0: expected float32 of shape (1, 4), received float32 of shape (1, 5)"));
+    bad = out;
+    bad.dtype = LEAT_F64;
+    assert_int_equal(leat_predictor_run_into(predictor, &in, &bad, &err), LEAT_EDTYPE);
+    bad.rank = 9;
+    bad.dtype = LEAT_F32;
+    assert_int_equal(leat_predictor_run_into(predictor, &in, &bad, &err), LEAT_ESHAPE);
+    expect_null(leat_predictor_run_into(NULL, &in, &out, &err), "predictor");
+    leat_predictor_destroy(&predictor);
+    leat_model_destroy(&model);
+}
+
 static void positions_of_a_feed(void **state) {
     clusters data = clusters_of(10, 4);
     leat_sequence sequence = clusters_sequence(&data);
@@ -288,6 +439,10 @@ int main(void) {
         cmocka_unit_test(predictions_by_pointer),
         cmocka_unit_test(positions_of_a_feed),
         cmocka_unit_test(random_streams_by_pointer),
+        cmocka_unit_test(predictions_go_into_given_memory),
+        cmocka_unit_test(predictions_of_sequences_go_into_given_memory),
+        cmocka_unit_test(memory_for_predictions_is_checked),
+        cmocka_unit_test(predictors_check_what_they_are_given),
         cmocka_unit_test(names_of_metrics),
         cmocka_unit_test(state_of_the_optimizer_after_a_fit),
         cmocka_unit_test(progress_takes_finished_text),
