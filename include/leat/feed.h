@@ -170,7 +170,8 @@ typedef struct leat_feed_plan {
 LEAT_API LEAT_CHECKED leat_status leat_feed_open_together(leat_feed **out, const leat_feed_plan *plans,
                                                           int count, leat_error *err);
 
-/** Waits for the next batch.  *batch is borrowed until leat_feed_release.  Calling it again without release is
+/** Waits for the next batch.  *batch and the memory of its tensors belong to the feed, until leat_feed_release or
+ *  leat_feed_close.  Calling it again without release is
  *  LEAT_EINVAL.  At the end of a pass it does what leat_feed_end_pass does, unless that was done.
  *  Errors: the code and message of the sequence's get, prefixed "batch 7 of pass 2: "; LEAT_ESHAPE the same, where get
  *  set what the specification does not allow; LEAT_EWORKER worker processes died making the batch, or the helper

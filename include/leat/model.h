@@ -168,8 +168,10 @@ LEAT_API void leat_model_set_learning_rate(leat_model *model, double learning_ra
 /** Draws every weight anew, as its initializer says, from this seed; training's own random choices follow it too. */
 LEAT_API LEAT_CHECKED leat_status leat_model_initialize(leat_model *model, uint64_t seed, leat_error *err);
 
-/** Weights in the order of Keras's model.get_weights().  The view is borrowed until the model is compiled or destroyed;
- *  writing through it changes the model.  As long as one is out, convolutions bring their weights into their own layout at
+/** Weights in the order of Keras's model.get_weights().  The memory of the view and the text of the name belong to the model.
+ *  They are valid until leat_model_compile (also one that fails), until the model becomes a layer of another model
+ *  (leat_call_model), and until leat_model_destroy; training, loading, copying and drawing weights, freezing and saving leave
+ *  them where they are.  Writing through the view changes the model.  As long as one is out, convolutions bring their weights into their own layout at
  *  every prediction, instead of once after they have changed. */
 LEAT_API int leat_model_weight_count(const leat_model *model);
 LEAT_API leat_tensor leat_model_weight(const leat_model *model, int index);
@@ -188,15 +190,16 @@ LEAT_API LEAT_CHECKED leat_status leat_model_copy_weights(leat_model *model, con
  *  all carry it on and none resets it, as in Keras; a fit of several epochs wants this in a callback. */
 LEAT_API void leat_model_reset_states(leat_model *model);
 
-/** One state of a stateful layer: 0 is h, 1 an LSTM's c; of Bidirectional those of the forward layer come first.  The view
- *  is borrowed until the model is compiled or destroyed; writing through it is Keras's layer.reset_states(states).  Its
- *  data is NULL where there is no such state. */
+/** One state of a stateful layer: 0 is h, 1 an LSTM's c; of Bidirectional those of the forward layer come first.  The memory
+ *  of the view belongs to the model and is valid as long as that of leat_model_weight; writing through it is Keras's
+ *  layer.reset_states(states).  Its data is NULL where there is no such state. */
 LEAT_API leat_tensor leat_model_state(const leat_model *model, const char *layer, int index);
 /** leat_model_state through a pointer: *out is zeroed on failure.  Errors: LEAT_ENOTFOUND no such state. */
 LEAT_API LEAT_CHECKED leat_status leat_model_state_into(const leat_model *model, const char *layer, int index,
                                                         leat_tensor *out, leat_error *err);
 
-/** Inputs and outputs: how many, names of their layers, shapes with -1 for None (batch dimension in front). */
+/** Inputs and outputs: how many, names of their layers, shapes with -1 for None (batch dimension in front).
+ *  The names belong to the model, until leat_model_destroy or leat_call_model. */
 LEAT_API int leat_model_input_count(const leat_model *model);
 LEAT_API int leat_model_output_count(const leat_model *model);
 LEAT_API const char *leat_model_input_name(const leat_model *model, int index);

@@ -25,7 +25,8 @@ typedef struct leat_predictor_options {
      * 1), and recurrent layers, stateful or not, carry their states from run to run: the steps of a window, one by one
      * after a reset, end with what the window gives.  For models whose other layers take each step by itself. */
     bool streaming;
-    /* NULL (default): f32, shapes as the model says.  Otherwise the type and the whole shape of each input; data is ignored. */
+    /* NULL (default): f32, shapes as the model says.  Otherwise the type and the whole shape of each input; data is ignored.
+     * Borrowed for the call of leat_predictor_create. */
     const leat_tensor *inputs;
 } leat_predictor_options;
 
@@ -45,7 +46,9 @@ LEAT_API LEAT_CHECKED leat_status leat_predictor_create(leat_predictor **out, le
 LEAT_API void leat_predictor_destroy(leat_predictor **predictor);
 
 /** Inputs and outputs, one for each of the model's: type, shape, and memory of the predictor's own that may be used instead
- *  of the caller's (leat_predictor_run); an output's is valid until the next run. */
+ *  of the caller's (leat_predictor_run).  An input's memory stays the same until leat_predictor_destroy.  An output's memory
+ *  holds the last run's prediction until the next leat_predictor_run or leat_predictor_sync, which may also move it: ask for
+ *  the view again after each of them. */
 LEAT_API leat_tensor leat_predictor_input(const leat_predictor *predictor, int index);
 LEAT_API leat_tensor leat_predictor_output(const leat_predictor *predictor, int index);
 /** Both through a pointer: *out is zeroed on failure.  Errors: LEAT_EINVAL the index. */
@@ -92,8 +95,8 @@ LEAT_API size_t leat_predictor_state_bytes(const leat_predictor *predictor);
 LEAT_API void leat_predictor_save(const leat_predictor *predictor, void *state);
 LEAT_API void leat_predictor_restore(leat_predictor *predictor, const void *state);
 
-/** One state of a layer: 0 is h, 1 an LSTM's c.  The view is borrowed as long as the predictor lives, and may be written.
- *  Its data is NULL where there is no such state. */
+/** One state of a layer: 0 is h, 1 an LSTM's c.  The memory of the view belongs to the predictor, until
+ *  leat_predictor_destroy, and may be written.  Its data is NULL where there is no such state. */
 LEAT_API leat_tensor leat_predictor_state(const leat_predictor *predictor, const char *layer, int index);
 /** leat_predictor_state through a pointer: *out is zeroed on failure.  Errors: LEAT_ENOTFOUND no such state. */
 LEAT_API LEAT_CHECKED leat_status leat_predictor_state_into(const leat_predictor *predictor,

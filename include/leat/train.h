@@ -49,7 +49,8 @@ LEAT_API LEAT_CHECKED leat_status leat_model_metric_name(const leat_model *model
 /** What fit returns: keras.callbacks.History.  Opaque, immutable once returned. */
 typedef struct leat_history leat_history;
 
-/** Names of the series ("loss", "accuracy", "val_loss", "lr", ...), in the order of their first appearance. */
+/** What these functions return as a pointer belongs to the history, until leat_history_destroy.
+ *  Names of the series ("loss", "accuracy", "val_loss", "lr", ...), in the order of their first appearance. */
 LEAT_API int leat_history_count(const leat_history *history);
 LEAT_API const char *leat_history_name(const leat_history *history, int index);
 
@@ -155,10 +156,11 @@ LEAT_API LEAT_CHECKED leat_status leat_model_evaluate(leat_model *model, const l
                                                       const leat_evaluate_options *options, leat_logs *logs,
                                                       leat_error *err);
 
-/** Predictions: one tensor per output of the model, samples along the first axis, in the order of the data. */
+/** Predictions: one tensor per output of the model, samples along the first axis, in the order of the data.  The memory of the
+ *  tensors belongs to the predictions, until leat_predictions_destroy; it does not depend on the model. */
 typedef struct leat_predictions leat_predictions;
 LEAT_API int leat_predictions_count(const leat_predictions *predictions);
-LEAT_API leat_tensor leat_predictions_get(const leat_predictions *predictions, int output); /* borrowed */
+LEAT_API leat_tensor leat_predictions_get(const leat_predictions *predictions, int output);
 /** leat_predictions_get through a pointer: *out is zeroed on failure.  Errors: LEAT_EINVAL the index. */
 LEAT_API LEAT_CHECKED leat_status leat_predictions_get_into(const leat_predictions *predictions, int output,
                                                             leat_tensor *out, leat_error *err);
@@ -197,7 +199,9 @@ LEAT_API LEAT_CHECKED leat_status leat_model_train_on_batch(leat_model *model, c
 LEAT_API LEAT_CHECKED leat_status leat_model_test_on_batch(leat_model *model, const leat_arrays *arrays,
                                                            leat_logs *logs, leat_error *err);
 
-/** outputs[i] (one per output of the model) receives a view that is borrowed until the model's next call. */
+/** outputs[i] (one per output of the model) receives a view.  Its memory belongs to the model and is valid until the next call
+ *  that computes with the model, compiles, changes or destroys it.  Where an output of the model is an input, the view is of
+ *  the caller's own array. */
 LEAT_API LEAT_CHECKED leat_status leat_model_predict_on_batch(leat_model *model, const leat_arrays *arrays,
                                                               leat_tensor *outputs, leat_error *err);
 /** The same into the caller's memory: outputs and errors as in leat_model_predict_into. */

@@ -4,6 +4,7 @@
 #include "cmocka_all.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -353,6 +354,81 @@ static void predictors_check_what_they_are_given(void **state) {
     leat_model_destroy(&model);
 }
 
+/* ---- Owners of views ---- */
+
+/* A view of a weight stays in place through all that is promised, and shows the model's weight. */
+static void views_of_weights_stay_in_place(void **state) {
+    leat_model *model = make_classifier(1), *other = make_classifier(2);
+    clusters data = clusters_of(12, 4);
+    leat_sequence sequence = clusters_sequence(&data);
+    leat_fit_options options = quiet_fit(1);
+    leat_tensor view = leat_model_weight(model, 0);
+    const char *name = leat_model_weight_name(model, 0);
+    char path[] = "/tmp/leat_boundary_XXXXXX";
+    float before, after;
+    int file = mkstemp(path);
+    (void)state;
+    assert_true(file >= 0);
+    close(file);
+    memcpy(&before, view.data, sizeof before);
+    expect_ok(leat_model_save_weights(model, path, &err), &err);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
+    memcpy(&after, view.data, sizeof after);
+    assert_true(before != after); /* the view shows what training did */
+    expect_ok(leat_model_initialize(model, 3, &err), &err);
+    expect_ok(leat_model_copy_weights(model, other, &err), &err);
+    expect_ok(leat_model_set_trainable(model, leat_model_layer_name(model, 1), false, &err), &err);
+    expect_ok(leat_model_publish(model, &err), &err);
+    expect_ok(leat_model_load_weights(model, path, false, &err), &err);
+    memcpy(&after, view.data, sizeof after);
+    assert_true(before == after);
+    assert_ptr_equal(view.data, leat_model_weight(model, 0).data);
+    assert_ptr_equal(name, leat_model_weight_name(model, 0));
+    unlink(path);
+    leat_model_destroy(&other);
+    leat_model_destroy(&model);
+}
+
+/* Inputs and states of a predictor stay in place; an output is asked for again after each run. */
+static void views_of_a_predictor_stay_in_place(void **state) {
+    leat_model *model = make_stateful();
+    leat_predictor *predictor = NULL;
+    (void)state;
+    expect_ok(leat_predictor_create(&predictor, model, NULL, &err), &err);
+    leat_tensor input = leat_predictor_input(predictor, 0);
+    leat_tensor memory = leat_predictor_state(predictor, "memory", 0);
+    for (int i = 0; i < 6; ++i) ((float *)input.data)[i] = 1;
+    for (int run = 0; run < 3; ++run) {
+        float y[2];
+        expect_ok(leat_predictor_run(predictor, NULL, (void *[]){y}, &err), &err);
+        assert_memory_equal(leat_predictor_output(predictor, 0).data, y, sizeof y);
+        assert_memory_equal(memory.data, y, sizeof y); /* h after the last step is the output */
+        expect_ok(leat_model_initialize(model, (uint64_t)run, &err), &err);
+        expect_ok(leat_model_publish(model, &err), &err);
+        expect_ok(leat_predictor_sync(predictor, &err), &err);
+        assert_ptr_equal(input.data, leat_predictor_input(predictor, 0).data);
+        assert_ptr_equal(memory.data, leat_predictor_state(predictor, "memory", 0).data);
+    }
+    leat_model_destroy(&model); /* the predictor keeps it */
+    expect_ok(leat_predictor_run(predictor, NULL, NULL, &err), &err);
+    leat_predictor_destroy(&predictor);
+}
+
+/* Predictions do not depend on the model. */
+static void predictions_outlive_their_model(void **state) {
+    leat_model *model = make_classifier(1);
+    leat_predictions *all = NULL;
+    float x[2][4] = {{1, 2, 3, 4}, {4, 3, 2, 1}}, kept[2][3];
+    leat_array in = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, 4}, x)};
+    leat_arrays arrays = {.inputs = &in, .input_count = 1};
+    (void)state;
+    expect_ok(leat_model_predict(model, &arrays, 2, NULL, &all, &err), &err);
+    memcpy(kept, leat_predictions_get(all, 0).data, sizeof kept);
+    leat_model_destroy(&model);
+    assert_memory_equal(kept, leat_predictions_get(all, 0).data, sizeof kept);
+    leat_predictions_destroy(&all);
+}
+
 static void positions_of_a_feed(void **state) {
     clusters data = clusters_of(10, 4);
     leat_sequence sequence = clusters_sequence(&data);
@@ -443,6 +519,9 @@ int main(void) {
         cmocka_unit_test(predictions_of_sequences_go_into_given_memory),
         cmocka_unit_test(memory_for_predictions_is_checked),
         cmocka_unit_test(predictors_check_what_they_are_given),
+        cmocka_unit_test(views_of_weights_stay_in_place),
+        cmocka_unit_test(views_of_a_predictor_stay_in_place),
+        cmocka_unit_test(predictions_outlive_their_model),
         cmocka_unit_test(names_of_metrics),
         cmocka_unit_test(state_of_the_optimizer_after_a_fit),
         cmocka_unit_test(progress_takes_finished_text),
