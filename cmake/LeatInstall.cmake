@@ -11,6 +11,7 @@ if(LEAT_FEED_ONLY)
   endforeach()
 else()
   install(DIRECTORY include/leat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+  install(FILES docs/api.json DESTINATION ${CMAKE_INSTALL_DATADIR}/leat)
 endif()
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/leat)

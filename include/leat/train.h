@@ -121,7 +121,8 @@ LEAT_API LEAT_CHECKED leat_status leat_model_fit_generator(leat_model *model, co
 
 /** model.fit(x, y, sample_weight, batch_size): arrays in memory, samples shuffled.  batch_size 0: that of the model's
  *  input, or 32.  options NULL: the defaults.  A stateful model (leat_model_reset_states) takes batches of that size alone.
- *  Errors, history, threads: as leat_model_fit_generator. */
+ *  @param[out] history  NULL allowed; as in leat_model_fit_generator.
+ *  Errors, threads: as leat_model_fit_generator. */
 LEAT_API LEAT_CHECKED leat_status leat_model_fit(leat_model *model, const leat_arrays *arrays,
                                                  int64_t batch_size, const leat_fit_options *options,
                                                  leat_history **history, leat_error *err);
@@ -146,6 +147,7 @@ LEAT_API leat_evaluate_options leat_evaluate_options_default(void);
 
 /** model.evaluate_generator: loss and metrics, exact over all samples, in logs (names as in History; empty on failure).
  *  options NULL: the defaults.  A generator that ends early: over what there was.
+ *  @param[out] logs  In the caller's memory.
  *  Errors: as leat_model_fit_generator; LEAT_ESTOPPED after leat_model_stop_training. */
 LEAT_API LEAT_CHECKED leat_status leat_model_evaluate_generator(leat_model *model,
                                                                 const leat_sequence *sequence,
