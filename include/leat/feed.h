@@ -60,7 +60,7 @@ typedef struct leat_faults {
      *  has waited for it.  Time in which the whole program stood still does not count.  Needs workers.
      *  0 (default): a living worker is never given up. */
     int64_t deadline_ms;
-    bool check_finite; /* a batch with NaN or Inf in its f32 and f64 tensors is bad; default false */
+    bool check_finite; /* a batch with NaN or Inf in its f16, f32 and f64 tensors is bad; default false */
 } leat_faults;
 
 typedef struct leat_feed_options {

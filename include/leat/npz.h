@@ -34,8 +34,8 @@ LEAT_API LEAT_CHECKED leat_status leat_npz_open(leat_npz **out, const char *path
 LEAT_API int leat_npz_count(const leat_npz *npz);
 LEAT_API const char *leat_npz_name(const leat_npz *npz, int index);
 
-/** The array of that name, in C order and this machine's byte order: in place where the file has it so, otherwise a copy
- *  made at the first call.  float16 becomes float32; bool uint8; int8, int16 and uint16 int32; uint32 int64.
+/** The array of that name, in the file's data type, in C order and this machine's byte order: in place where the file has
+ *  it so, otherwise a copy made at the first call.  leat_tensor_copy converts it to another type.
  *  @param[out] out  Read-only.  Its memory belongs to the npz, until leat_npz_close; further calls leave it in place.
  *  Errors: LEAT_ENOTFOUND lists the names there are; LEAT_EFORMAT damaged; LEAT_ENOTSUP a type; LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_npz_get(leat_npz *npz, const char *name, leat_tensor *out,

@@ -12,13 +12,22 @@
 extern "C" {
 #endif
 
-/** Every data type: enumerator, value, NumPy's name, bytes. */
+/** Every data type: enumerator, value, NumPy's name, bytes.  Values are part of the ABI and never reused.  A bool is one
+ *  byte, false where it is 0; float16 is IEEE 754 binary16.  Data of every type may enter a model: it is computed with in
+ *  float32, and class numbers and an Embedding's indices of integer types are read exactly. */
 #define LEAT_DTYPE_LIST(X)                                                                                   \
     X(LEAT_F32, 0, "float32", 4)                                                                             \
     X(LEAT_F64, 1, "float64", 8)                                                                             \
     X(LEAT_I32, 2, "int32", 4)                                                                               \
     X(LEAT_I64, 3, "int64", 8)                                                                               \
-    X(LEAT_U8, 4, "uint8", 1)
+    X(LEAT_U8, 4, "uint8", 1)                                                                                \
+    X(LEAT_BOOL, 5, "bool", 1)                                                                               \
+    X(LEAT_I8, 6, "int8", 1)                                                                                 \
+    X(LEAT_I16, 7, "int16", 2)                                                                               \
+    X(LEAT_U16, 8, "uint16", 2)                                                                              \
+    X(LEAT_U32, 9, "uint32", 4)                                                                              \
+    X(LEAT_U64, 10, "uint64", 8)                                                                             \
+    X(LEAT_F16, 11, "float16", 2)
 
 typedef enum leat_dtype {
 #define LEAT_DTYPE_ENUM(name, value, text, bytes) name = value,
@@ -60,6 +69,19 @@ LEAT_API int64_t leat_tensor_count(const leat_tensor *tensor);
 
 /** Bytes of all elements.  Threads: any. */
 LEAT_API size_t leat_tensor_bytes(const leat_tensor *tensor);
+
+/** Writes the elements of src to the memory of dst, contiguous and row-major, converted to dst's data type: real numbers are
+ *  rounded to the nearest (ties to even) or, by an integer type, cut towards zero; what lies outside of an integer type's
+ *  range becomes the nearest end of it; NaN becomes the integer 0; anything but 0 becomes the bool 1.
+ *  @param strides  Of src: src->rank numbers, the distance in bytes to the next element along each dimension, as in NumPy and
+ *  Py_buffer (DLPack counts elements: multiply by leat_dtype_bytes).  A stride may be negative, 0, or no multiple of the
+ *  element's size; src->data is the address of the element whose indices are all 0, and need not be aligned.  NULL: src is
+ *  contiguous and row-major.
+ *  The memory of the two must not overlap.
+ *  Errors: LEAT_ESHAPE shapes that differ, or an impossible rank; LEAT_EDTYPE unknown type; LEAT_EINVAL NULL data.
+ *  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_tensor_copy(const leat_tensor *dst, const leat_tensor *src,
+                                                   const int64_t *strides, leat_error *err);
 
 #ifdef __cplusplus
 }

@@ -7,21 +7,25 @@
 #include "data/element.h"
 
 typedef struct leati_array {
-    leati_element element;
+    leat_dtype dtype;
     bool swapped; /* the other byte order */
-    bool fortran; /* first index fastest, and that makes a difference */
+    bool fortran; /* first index fastest, and that makes a difference; never with strides */
+    bool strided; /* strides count; otherwise the elements lie one behind the other */
     int rank;
     int64_t shape[LEAT_MAX_RANK];
-    const unsigned char *data; /* need not be aligned */
-    size_t bytes;
+    int64_t strides[LEAT_MAX_RANK]; /* bytes */
+    const unsigned char
+        *data;    /* need not be aligned; with strides, that of the element whose indices are all 0 */
+    size_t bytes; /* of all elements */
     const leati_map *map; /* the guarded file that data lies in; NULL: data is memory */
 } leati_array;
 
-leati_array leati_array_of(const leat_tensor *tensor);
+/* strides may be NULL: contiguous. */
+leati_array leati_array_of(const leat_tensor *tensor, const int64_t *strides);
 
 int64_t leati_array_count(const leati_array *array);
 
-/* Copies the elements, as they are, to C order.  dst: array->bytes. */
+/* Copies the elements of a contiguous array, as they are, to C order.  dst: array->bytes. */
 void leati_array_to_c_order(const leati_array *array, void *dst);
 
 #endif

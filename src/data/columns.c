@@ -8,6 +8,11 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "tensor/convert.h"
+#include "tensor/number.h"
+#include "tensor/strided.h"
+
+enum { chunk = 512 }; /* elements that are converted at a time where they cannot be read as they lie */
 
 typedef struct column column;
 
@@ -16,8 +21,13 @@ struct column {
     leati_column_options options;
     /* Converts `rows` rows that follow each other; `first` is the number of the first, for messages. */
     leat_status (*convert)(const column *c, int64_t first, int64_t rows, unsigned char *dst, leat_error *err);
+    /* Elements, aligned and in this machine's byte order, to the batch's type.  NULL: as they are. */
+    void (*emit)(const column *c, const void *src, void *dst, size_t count);
+    leat_dtype dtype;     /* in a batch */
+    leati_strides row;    /* how the elements of a row lie */
+    ptrdiff_t row_stride; /* bytes from one row to the next */
+    bool dense;           /* all rows lie one behind the other */
     size_t row_count;     /* elements of a row */
-    size_t row_bytes;     /* in the array */
     size_t row_dst_bytes; /* in a batch */
     float *table;         /* the 256 scaled values of a byte */
 };
@@ -59,38 +69,86 @@ void leati_columns_destroy(leati_columns *columns) {
 
 /* ---- Conversions ---- */
 
-static leat_status convert_plain(const column *c, int64_t first, int64_t rows, unsigned char *dst,
-                                 leat_error *err) {
+static const unsigned char *row_at(const column *c, int64_t row) {
+    return c->array.data + (ptrdiff_t)row * c->row_stride;
+}
+
+static void emit_converted(const column *c, const void *src, void *dst, size_t count) {
+    leati_convert(c->dtype, dst, c->array.dtype, src, count);
+}
+
+/* Computed in double, rounded once. */
+static void emit_scaled(const column *c, const void *src, void *dst, size_t count) {
+    double numbers[chunk];
+    const size_t bytes = leat_dtype_bytes(c->array.dtype);
+    const double numerator = c->options.numerator, denominator = c->options.denominator;
+    float *to = dst;
+    for (size_t i = 0; i < count; i += chunk) {
+        const size_t n = count - i < chunk ? count - i : chunk;
+        leati_convert(LEAT_F64, numbers, c->array.dtype, (const unsigned char *)src + i * bytes, n);
+        for (size_t k = 0; k < n; ++k) to[i + k] = (float)(numbers[k] * numerator / denominator);
+    }
+}
+
+static void emit_from_table(const column *c, const void *src, void *dst, size_t count) {
+    const unsigned char *from = src;
+    float *to = dst;
+    for (size_t i = 0; i < count; ++i) to[i] = c->table[from[i]];
+}
+
+/* count elements that lie as `over` says, from src on. */
+static void convert_span(const column *c, const leati_strides *over, const unsigned char *src, size_t count,
+                         unsigned char *dst) {
+    const size_t bytes = over->bytes, to_bytes = leat_dtype_bytes(c->dtype);
+    uint64_t buffer[chunk]; /* aligned for every type */
+    leati_strided_walk walk = leati_strided_begin(over, src);
+    if (!c->emit) {
+        leati_strided_take(&walk, dst, (int64_t)count);
+        if (c->array.swapped) leati_swap_bytes(dst, bytes, count);
+        return;
+    }
+    if (leati_strides_are_dense(over) && !c->array.swapped && (uintptr_t)src % bytes == 0) {
+        c->emit(c, src, dst, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i += chunk) {
+        const size_t n = count - i < chunk ? count - i : chunk;
+        leati_strided_take(&walk, buffer, (int64_t)n);
+        if (c->array.swapped) leati_swap_bytes(buffer, bytes, n);
+        c->emit(c, buffer, dst + i * to_bytes, n);
+    }
+}
+
+static leat_status convert_rows(const column *c, int64_t first, int64_t rows, unsigned char *dst,
+                                leat_error *err) {
     (void)err;
-    leati_element_convert(c->array.element, c->array.swapped, c->array.data + (size_t)first * c->row_bytes,
-                          dst, (size_t)rows * c->row_count);
+    if (c->dense) {
+        const size_t count = (size_t)rows * c->row_count, bytes = c->row.bytes;
+        const leati_strides over = {.bytes = bytes,
+                                    .rank = 1,
+                                    .shape = {(int64_t)count},
+                                    .stride = {(int64_t)bytes}};
+        convert_span(c, &over, row_at(c, first), count, dst);
+        return LEAT_OK;
+    }
+    for (int64_t i = 0; i < rows; ++i)
+        convert_span(c, &c->row, row_at(c, first + i), c->row_count, dst + (size_t)i * c->row_dst_bytes);
     return LEAT_OK;
 }
 
-static leat_status convert_scaled(const column *c, int64_t first, int64_t rows, unsigned char *dst,
-                                  leat_error *err) {
-    (void)err;
-    leati_element_scale(c->array.element, c->array.swapped, c->options.numerator, c->options.denominator,
-                        c->array.data + (size_t)first * c->row_bytes, (float *)(void *)dst,
-                        (size_t)rows * c->row_count);
-    return LEAT_OK;
-}
-
-static leat_status convert_table(const column *c, int64_t first, int64_t rows, unsigned char *dst,
-                                 leat_error *err) {
-    (void)err;
-    const unsigned char *src = c->array.data + (size_t)first * c->row_bytes;
-    float *to = (float *)(void *)dst;
-    for (size_t i = 0, n = (size_t)rows * c->row_count; i < n; ++i) to[i] = c->table[src[i]];
-    return LEAT_OK;
+/* The number of a row that has one element. */
+static int64_t label_of(const column *c, int64_t row) {
+    uint64_t element; /* aligned for every type */
+    memcpy(&element, row_at(c, row), c->row.bytes);
+    if (c->array.swapped) leati_swap_bytes(&element, c->row.bytes, 1);
+    return leati_integer_at(c->array.dtype, &element, 0);
 }
 
 static leat_status convert_onehot(const column *c, int64_t first, int64_t rows, unsigned char *dst,
                                   leat_error *err) {
     memset(dst, 0, (size_t)rows * c->row_dst_bytes);
     for (int64_t i = 0; i < rows; ++i) {
-        int64_t label = leati_element_integer(c->array.element, c->array.swapped,
-                                              c->array.data + (size_t)(first + i) * c->row_bytes);
+        const int64_t label = label_of(c, first + i);
         if (label < 0 || label >= c->options.onehot)
             return leati_fail(err, LEAT_EINVAL,
                               "the label of sample %lld is %lld, expected 0 to %lld (onehot=%lld)",
@@ -138,9 +196,9 @@ static leat_status reshape(column *c, const char *origin, leat_error *err) {
 }
 
 static leat_status choose_onehot(column *c, const char *origin, leat_error *err) {
-    if (!leati_element_is_integer(c->array.element))
+    if (!leati_dtype_is_integer(c->array.dtype))
         return leati_fail(err, LEAT_EDTYPE, "'%s': onehot needs whole numbers, the array holds '%s'", origin,
-                          leati_element_code(c->array.element));
+                          leati_dtype_code(c->array.dtype));
     if (leati_array_count(&c->array) != c->array.shape[0])
         return leati_fail(err, LEAT_ESHAPE, "'%s': onehot needs one label a sample", origin);
     c->convert = convert_onehot;
@@ -150,47 +208,52 @@ static leat_status choose_onehot(column *c, const char *origin, leat_error *err)
 }
 
 static leat_status choose_scale(column *c, leat_error *err) {
-    if (c->options.denominator == 0) c->options.numerator = c->options.denominator = 1;
-    c->convert = convert_scaled;
-    if (c->array.element != LEATI_U8) return LEAT_OK;
+    c->emit = emit_scaled;
+    if (c->array.dtype != LEAT_U8) return LEAT_OK;
     c->table = leati_calloc(256, sizeof *c->table);
     if (!c->table) return leati_fail_memory(err, 256 * sizeof *c->table, "a table of scaled bytes");
     for (int i = 0; i < 256; ++i) c->table[i] = (float)(i * c->options.numerator / c->options.denominator);
-    c->convert = convert_table;
+    c->emit = emit_from_table;
     return LEAT_OK;
 }
 
+/* Where the rows lie. */
+static void lay_out(column *c) {
+    const leati_array *array = &c->array;
+    const size_t bytes = leat_dtype_bytes(array->dtype);
+    const int64_t *strides = array->strided ? array->strides : NULL;
+    const leati_strides all = leati_strides_make(bytes, array->rank, array->shape, strides);
+    c->row = leati_strides_make(bytes, array->rank - 1, array->shape + 1, strides ? strides + 1 : NULL);
+    c->dense = leati_strides_are_dense(&all);
+    c->row_count = (size_t)(leati_array_count(array) / array->shape[0]);
+    c->row_stride = strides ? (ptrdiff_t)strides[0] : (ptrdiff_t)(c->row_count * bytes);
+}
+
 /* Chooses the conversion, and with it the data type of the batch's tensor. */
-static leat_status choose(column *c, leat_batch_part part, const char *origin, leat_dtype *dtype,
-                          leat_error *err) {
-    bool scaled = part == LEAT_PART_INPUT && c->options.denominator != 0;
-    *dtype = leati_element_dtype(c->array.element);
-    c->row_count = (size_t)(leati_array_count(&c->array) / c->array.shape[0]);
-    c->row_bytes = c->row_count * leati_element_bytes(c->array.element);
+static leat_status choose(column *c, leat_batch_part part, const char *origin, leat_error *err) {
+    const bool scaled = part == LEAT_PART_INPUT && c->options.denominator != 0;
+    lay_out(c);
+    c->dtype = LEAT_F32;
     if (part == LEAT_PART_INPUT && c->options.shape_rank >= 0) LEATI_TRY(reshape(c, origin, err));
-    if (part == LEAT_PART_TARGET && c->options.onehot > 0) {
-        *dtype = LEAT_F32;
-        return choose_onehot(c, origin, err);
-    }
-    c->convert = convert_plain;
-    if (!scaled && *dtype != LEAT_F64 && (*dtype == LEAT_F32 || part != LEAT_PART_SAMPLE_WEIGHT))
-        return LEAT_OK;
-    if (!scaled) c->options.denominator = 0;
-    *dtype = LEAT_F32;
-    return choose_scale(c, err);
+    if (part == LEAT_PART_TARGET && c->options.onehot > 0) return choose_onehot(c, origin, err);
+    c->convert = convert_rows;
+    if (scaled) return choose_scale(c, err);
+    if (c->array.dtype != LEAT_F64 && part != LEAT_PART_SAMPLE_WEIGHT) c->dtype = c->array.dtype;
+    if (c->dtype != c->array.dtype) c->emit = emit_converted;
+    return LEAT_OK;
 }
 
 static leat_status add(leati_columns *columns, leat_batch_part part, const char *name, column *c,
                        const char *origin, leat_error *err) {
-    leat_dtype dtype = LEAT_F32;
     if (columns->spec.tensor_count == LEAT_BATCH_MAX_TENSORS)
         return leati_fail(err, LEAT_EINVAL, "more than %d arrays", LEAT_BATCH_MAX_TENSORS);
     LEATI_TRY(check_samples(columns, &c->array, origin, err));
-    LEATI_TRY(choose(c, part, origin, &dtype, err));
+    LEATI_TRY(choose(c, part, origin, err));
     if (c->array.rank == 1 && part != LEAT_PART_SAMPLE_WEIGHT) c->array.shape[c->array.rank++] = 1;
-    c->row_dst_bytes = leat_dtype_bytes(dtype);
+    c->row_dst_bytes = leat_dtype_bytes(c->dtype);
     for (int i = 1; i < c->array.rank; ++i) c->row_dst_bytes *= (size_t)c->array.shape[i];
-    return leat_batch_spec_add(&columns->spec, part, name, dtype, c->array.rank - 1, c->array.shape + 1, err);
+    return leat_batch_spec_add(&columns->spec, part, name, c->dtype, c->array.rank - 1, c->array.shape + 1,
+                               err);
 }
 
 leat_status leati_columns_add(leati_columns *columns, leat_batch_part part, const char *name,

@@ -10,37 +10,37 @@
 
 enum { magic_bytes = 4, header_max = magic_bytes + 4 * LEAT_MAX_RANK };
 
-static bool find_element(leati_element *out, unsigned char type) {
+static bool find_dtype(leat_dtype *out, unsigned char type) {
     static const struct {
         unsigned char type;
-        leati_element element;
-    } types[] = {{0x08, LEATI_U8},  {0x09, LEATI_I8},  {0x0b, LEATI_I16},
-                 {0x0c, LEATI_I32}, {0x0d, LEATI_F32}, {0x0e, LEATI_F64}};
+        leat_dtype dtype;
+    } types[] = {{0x08, LEAT_U8},  {0x09, LEAT_I8},  {0x0b, LEAT_I16},
+                 {0x0c, LEAT_I32}, {0x0d, LEAT_F32}, {0x0e, LEAT_F64}};
     for (size_t i = 0; i < sizeof types / sizeof *types; ++i) {
         if (types[i].type != type) continue;
-        *out = types[i].element;
+        *out = types[i].dtype;
         return true;
     }
     return false;
 }
 
-/* The first four bytes: element and rank. */
+/* The first four bytes: data type and rank. */
 static leat_status parse_magic(leati_array *out, const unsigned char *p, const char *label, leat_error *err) {
     *out = (leati_array){0};
-    if (p[0] != 0 || p[1] != 0 || !find_element(&out->element, p[2]))
+    if (p[0] != 0 || p[1] != 0 || !find_dtype(&out->dtype, p[2]))
         return leati_fail(err, LEAT_EFORMAT, "'%s' is not an idx file: it begins with %02x %02x %02x %02x",
                           label, p[0], p[1], p[2], p[3]);
     if (p[3] > LEAT_MAX_RANK)
         return leati_fail(err, LEAT_ENOTSUP, "'%s': %d dimensions, expected at most %d", label, p[3],
                           LEAT_MAX_RANK);
     out->rank = p[3];
-    out->swapped = leati_little_endian() && leati_element_bytes(out->element) > 1;
+    out->swapped = leati_little_endian() && leat_dtype_bytes(out->dtype) > 1;
     return LEAT_OK;
 }
 
 /* The dimensions, and from them the size of the data. */
 static leat_status parse_shape(leati_array *out, const unsigned char *p, const char *label, leat_error *err) {
-    size_t bytes = leati_element_bytes(out->element);
+    size_t bytes = leat_dtype_bytes(out->dtype);
     for (int i = 0; i < out->rank; ++i, p += 4) {
         out->shape[i] = (int64_t)p[0] << 24 | (int64_t)p[1] << 16 | (int64_t)p[2] << 8 | p[3];
         if (!leati_mul_size(bytes, (size_t)out->shape[i], &bytes))

@@ -86,11 +86,11 @@ static leat_status read_type(reader *in, leati_array *array, leat_error *err) {
     LEATI_TRY(read_string(in, text, sizeof text, err));
     const char *code = text + (text[0] != '\0' && strchr("<>|=", text[0]) != NULL);
     array->swapped = text[0] == (leati_little_endian() ? '>' : '<');
-    if (leati_element_parse(&array->element, code)) return LEAT_OK;
+    if (leati_dtype_of_code(&array->dtype, code)) return LEAT_OK;
     return leati_fail(
         err, LEAT_ENOTSUP,
-        "'%s': numbers of type '%s', expected float16/32/64, bool, int8/16/32/64 or uint8/16/32%s", in->label,
-        text, strcmp(code, "u8") == 0 ? ": save it as int64" : "");
+        "'%s': numbers of type '%s', expected float16/32/64, bool, int8/16/32/64 or uint8/16/32/64",
+        in->label, text);
 }
 
 static leat_status read_order(reader *in, leati_array *array, leat_error *err) {
@@ -139,7 +139,7 @@ static leat_status check_size(leati_array *array, size_t have, const char *label
         fits = fits && leati_mul_i64(count, array->shape[i] ? array->shape[i] : 1, &count);
     }
     if (empty) count = 0;
-    fits = fits && leati_mul_size((size_t)count, leati_element_bytes(array->element), &bytes);
+    fits = fits && leati_mul_size((size_t)count, leat_dtype_bytes(array->dtype), &bytes);
     if (!fits || bytes > have)
         return leati_fail(err, LEAT_EFORMAT,
                           "'%s': cut off: the header promises more than the %zu bytes that follow", label,
@@ -176,7 +176,7 @@ leat_status leati_npy_parse(leati_array *out, const void *data, size_t size, con
 }
 
 size_t leati_npy_header(char out[LEATI_NPY_HEADER_BYTES], const leat_tensor *tensor) {
-    const char *code = leati_element_code(leati_element_of(tensor->dtype));
+    const char *code = leati_dtype_code(tensor->dtype);
     char order = leat_dtype_bytes(tensor->dtype) == 1 ? '|' : leati_little_endian() ? '<' : '>';
     size_t used = preamble_bytes, room = LEATI_NPY_HEADER_BYTES;
     used += (size_t)snprintf(out + used, room - used, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",

@@ -203,11 +203,11 @@ leat_status leati_npz_array(leat_npz *npz, const char *name, const leati_array *
 /* A view of the elements as this machine has them. */
 static leat_status make_native(array *wanted, leat_error *err) {
     const leati_array *npy = &wanted->npy;
-    size_t bytes = (size_t)leati_array_count(npy) * leat_dtype_bytes(leati_element_dtype(npy->element));
-    wanted->native = leati_calloc_aligned(bytes);
-    if (!wanted->native) return leati_fail_memory(err, bytes, "a converted array");
-    leati_element_convert(npy->element, npy->swapped, npy->data, wanted->native,
-                          (size_t)leati_array_count(npy));
+    wanted->native = leati_calloc_aligned(npy->bytes);
+    if (!wanted->native) return leati_fail_memory(err, npy->bytes, "a converted array");
+    if (npy->bytes) memcpy(wanted->native, npy->data, npy->bytes);
+    if (npy->swapped)
+        leati_swap_bytes(wanted->native, leat_dtype_bytes(npy->dtype), (size_t)leati_array_count(npy));
     return LEAT_OK;
 }
 
@@ -219,11 +219,9 @@ leat_status leat_npz_get(leat_npz *npz, const char *name, leat_tensor *out, leat
     *out = (leat_tensor){0};
     LEATI_TRY(find(npz, name, &wanted, err));
     const leati_array *npy = &wanted->npy;
-    leat_dtype dtype = leati_element_dtype(npy->element);
-    bool in_place = leati_element_is_plain(npy->element) && !npy->swapped &&
-                    (uintptr_t)npy->data % leat_dtype_bytes(dtype) == 0;
+    bool in_place = !npy->swapped && (uintptr_t)npy->data % leat_dtype_bytes(npy->dtype) == 0;
     if (!in_place && !wanted->native) LEATI_TRY(make_native(wanted, err));
-    *out = leat_tensor_view(dtype, npy->rank, npy->shape,
+    *out = leat_tensor_view(npy->dtype, npy->rank, npy->shape,
                             in_place ? (void *)(uintptr_t)npy->data : wanted->native);
     return LEAT_OK;
 }

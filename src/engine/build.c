@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "tensor/number.h"
 
 static leati_value unary(leati_graph *g, leati_op op, const leati_attrs *attrs, leati_value x) {
     return leati_graph_node(g, op, attrs, 1, &x, NULL);
@@ -239,7 +240,15 @@ leati_value leati_random_normal(leati_graph *g, leati_value like, float mean, fl
     return unary(g, LEATI_OP_RANDOM_NORMAL, &attrs, like);
 }
 
+/* The integers that a cast made float32, which holds those up to 2^24 alone; otherwise the value itself. */
+static leati_value before_cast(const leati_graph *g, leati_value value) {
+    const leati_node *maker = value < 0 ? NULL : producer_of(g, value, LEATI_OP_CAST);
+    if (!maker || maker->attrs.cast.scale != 1) return value;
+    return leati_dtype_is_integer(leati_graph_desc(g, maker->inputs[0])->dtype) ? maker->inputs[0] : value;
+}
+
 leati_value leati_gather(leati_graph *g, leati_value table, leati_value indices) {
+    indices = before_cast(g, indices);
     return leati_graph_node(g, LEATI_OP_GATHER, NULL, 2, (leati_value[]){table, indices}, NULL);
 }
 

@@ -5,21 +5,16 @@
 
 #include <stdint.h>
 
-#include "leat/tensor.h"
+#include "tensor/number.h"
 
 /* The index in element i, -1 where it is not in [0, limit).  Reals are cut towards zero. */
 static inline int64_t leati_index_at(leat_dtype dtype, const void *data, int64_t i, int64_t limit) {
-    int64_t index = -1;
-    double real = -1;
-    switch (dtype) {
-    case LEAT_I32: index = ((const int32_t *)data)[i]; break;
-    case LEAT_I64: index = ((const int64_t *)data)[i]; break;
-    case LEAT_U8: index = ((const uint8_t *)data)[i]; break;
-    case LEAT_F32: real = (double)((const float *)data)[i]; break;
-    case LEAT_F64: real = ((const double *)data)[i]; break;
+    if (leati_dtype_is_integer(dtype)) {
+        const int64_t index = leati_integer_at(dtype, data, i);
+        return index >= 0 && index < limit ? index : -1;
     }
-    if (real > -1 && real < (double)limit) index = (int64_t)real;
-    return index >= 0 && index < limit ? index : -1;
+    const double real = leati_number_at(dtype, data, i);
+    return real > -1 && real < (double)limit ? (int64_t)real : -1;
 }
 
 #endif

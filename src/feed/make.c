@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "feed/copy.h"
+#include "tensor/number.h"
 
 #define CACHE_BYTES      ((size_t)32 << 20) /* a last-level cache, as large as common ones are */
 #define LARGE_SLOT_BYTES ((size_t)1 << 20)
@@ -109,9 +110,16 @@ static bool run_is_finite_f64(const double *x, int64_t count) {
     return !found;
 }
 
+static bool run_is_finite_f16(const uint16_t *x, int64_t count) {
+    uint32_t found = 0;
+    for (int64_t i = 0; i < count; ++i) found |= (x[i] & 0x7c00u) == 0x7c00u;
+    return !found;
+}
+
 static bool run_is_finite(const leat_tensor *tensor, int64_t first, int64_t count) {
     if (tensor->dtype == LEAT_F32) return run_is_finite_f32((const float *)tensor->data + first, count);
     if (tensor->dtype == LEAT_F64) return run_is_finite_f64((const double *)tensor->data + first, count);
+    if (tensor->dtype == LEAT_F16) return run_is_finite_f16((const uint16_t *)tensor->data + first, count);
     return true;
 }
 
@@ -129,8 +137,7 @@ static leat_status check_finite(const leat_batch_spec *spec, const leat_batch *b
         const leat_tensor *tensor = &batch->tensors[i];
         int64_t count = leat_tensor_count(tensor), at = find_not_finite(tensor);
         if (at == count) continue;
-        double value = tensor->dtype == LEAT_F32 ? (double)((const float *)tensor->data)[at]
-                                                 : ((const double *)tensor->data)[at];
+        double value = leati_number_at(tensor->dtype, tensor->data, at);
         return leati_fail(err, LEAT_EUSER, "tensor %d ('%s') holds %s in sample %lld, element %lld of it", i,
                           spec->tensors[i].name, isnan(value) ? "NaN" : "an infinity",
                           (long long)(at / (count / batch->size)), (long long)(at % (count / batch->size)));

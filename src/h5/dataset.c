@@ -14,7 +14,14 @@ static hid_t memory_type(leat_dtype dtype) {
     case LEAT_F64: return H5T_NATIVE_DOUBLE;
     case LEAT_I32: return H5T_NATIVE_INT32;
     case LEAT_I64: return H5T_NATIVE_INT64;
-    case LEAT_U8: return H5T_NATIVE_UINT8;
+    case LEAT_U8:
+    case LEAT_BOOL: return H5T_NATIVE_UINT8;
+    case LEAT_I8: return H5T_NATIVE_INT8;
+    case LEAT_I16: return H5T_NATIVE_INT16;
+    case LEAT_U16: return H5T_NATIVE_UINT16;
+    case LEAT_U32: return H5T_NATIVE_UINT32;
+    case LEAT_U64: return H5T_NATIVE_UINT64;
+    case LEAT_F16: break; /* HDF5 has none before 1.14.4 */
     }
     return H5I_INVALID_HID;
 }
@@ -25,7 +32,14 @@ static hid_t file_type(leat_dtype dtype) {
     case LEAT_F64: return H5T_IEEE_F64LE;
     case LEAT_I32: return H5T_STD_I32LE;
     case LEAT_I64: return H5T_STD_I64LE;
-    case LEAT_U8: return H5T_STD_U8LE;
+    case LEAT_U8:
+    case LEAT_BOOL: return H5T_STD_U8LE;
+    case LEAT_I8: return H5T_STD_I8LE;
+    case LEAT_I16: return H5T_STD_I16LE;
+    case LEAT_U16: return H5T_STD_U16LE;
+    case LEAT_U32: return H5T_STD_U32LE;
+    case LEAT_U64: return H5T_STD_U64LE;
+    case LEAT_F16: break;
     }
     return H5I_INVALID_HID;
 }
@@ -107,7 +121,14 @@ static leat_status check_shape(leati_h5 *file, const char *name, const leat_tens
                       leati_shape_text(received, sizeof received, found->rank, found->shape));
 }
 
+static leat_status check_dtype(leati_h5 *file, const char *name, leat_dtype dtype, leat_error *err) {
+    if (dtype != LEAT_F16) return LEAT_OK;
+    return leati_fail(err, LEAT_EDTYPE, "'%s': '%s': HDF5 has no float16: convert to float32", file->path,
+                      name);
+}
+
 leat_status leati_h5_read(leati_h5 *file, const char *name, const leat_tensor *tensor, leat_error *err) {
+    LEATI_TRY(check_dtype(file, name, tensor->dtype, err));
     leati_h5_enter();
     hid_t dataset = H5I_INVALID_HID;
     leat_tensor found;
@@ -128,6 +149,7 @@ leat_status leati_h5_write(leati_h5 *file, const char *name, const leat_tensor *
     hsize_t dims[LEAT_MAX_RANK] = {0};
     for (int i = 0; i < tensor->rank; ++i) dims[i] = (hsize_t)tensor->shape[i];
     leat_status status = LEAT_OK;
+    LEATI_TRY(check_dtype(file, name, tensor->dtype, err));
     leati_h5_enter();
     hid_t links = H5Pcreate(H5P_LINK_CREATE);
     hid_t space = tensor->rank ? H5Screate_simple(tensor->rank, dims, NULL) : H5Screate(H5S_SCALAR);

@@ -8,6 +8,7 @@
 #include "engine/build.h"
 #include "nn/losses/rows.h"
 #include "nn/object.h"
+#include "tensor/number.h"
 
 static const leati_loss_type *const table[] = {
     &leati_loss_mean_squared_error,
@@ -165,24 +166,13 @@ leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err)
     return leati_object_write(loss.type->class_name, config, out, err);
 }
 
-static double number_at(const leat_tensor *tensor, int64_t index) {
-    switch (tensor->dtype) {
-    case LEAT_F32: return (double)((const float *)tensor->data)[index];
-    case LEAT_F64: return ((const double *)tensor->data)[index];
-    case LEAT_I32: return (double)((const int32_t *)tensor->data)[index];
-    case LEAT_I64: return (double)((const int64_t *)tensor->data)[index];
-    case LEAT_U8: return (double)((const uint8_t *)tensor->data)[index];
-    }
-    return -1.0;
-}
-
 leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_tensor *targets,
                                      int64_t classes, leat_error *err) {
     if (!loss->type || !loss->type->sparse || classes < 0) return LEAT_OK;
     int64_t count = leat_tensor_count(targets);
     int64_t per_sample = targets->rank > 0 && targets->shape[0] > 0 ? count / targets->shape[0] : 1;
     for (int64_t i = 0; i < count; ++i) {
-        double number = number_at(targets, i);
+        double number = leati_number_at(targets->dtype, targets->data, i);
         if (number >= 0.0 && number < (double)classes) continue;
         return leati_fail(err, LEAT_EINVAL,
                           "%s: expected class numbers from 0 to %lld, found %g in sample %lld",

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "nn/model.h"
+#include "tensor/number.h"
 
 /* What weight `index` is. */
 typedef enum part_kind { PART_ITERATIONS, PART_SCHEDULE, PART_SLOT, PART_AVERAGE } part_kind;
@@ -93,14 +94,9 @@ void leati_optimizer_weight_copy(const leat_model *model, int index, void *out) 
 }
 
 static leat_status read_whole(const leat_tensor *value, int64_t *out, leat_error *err) {
-    switch (value->dtype) {
-    case LEAT_I64: memcpy(out, value->data, sizeof(*out)); return LEAT_OK;
-    case LEAT_I32: *out = *(const int32_t *)value->data; return LEAT_OK;
-    case LEAT_U8: *out = *(const uint8_t *)value->data; return LEAT_OK;
-    case LEAT_F32: *out = (int64_t) * (const float *)value->data; return LEAT_OK;
-    case LEAT_F64: *out = (int64_t) * (const double *)value->data; return LEAT_OK;
-    }
-    return leati_fail(err, LEAT_EDTYPE, "expected a whole number");
+    if (leat_dtype_bytes(value->dtype) == 0) return leati_fail(err, LEAT_EDTYPE, "expected a whole number");
+    *out = leati_integer_at(value->dtype, value->data, 0);
+    return LEAT_OK;
 }
 
 static leat_status set_iterations(leat_model *model, const leat_tensor *value, leat_error *err) {

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "engine/build.h"
 #include "nn/carry.h"
+#include "tensor/number.h"
 
 /* What the parts of the build share. */
 typedef struct context {
@@ -107,7 +108,7 @@ static leat_status bind_target(context *c, int output, leat_error *err) {
     if (loss->type->sparse && expected.rank > 0) expected.shape[expected.rank - 1] = 1;
     if (!fits(given, expected.rank, expected.shape)) return target_mismatch(c, output, &expected, err);
     leati_value target = with_last_dimension(c, bind(c, given), expected.rank);
-    bool keep_type = loss->type->sparse && given->dtype != LEAT_F64;
+    bool keep_type = loss->type->sparse && leati_dtype_is_integer(given->dtype);
     c->targets[output] = keep_type ? target : as_float(c, target);
     return LEAT_OK;
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "tensor/number.h"
 
 /* What one part of a batch is matched with: inputs of the model, or those of its outputs that have a loss. */
 typedef struct side {
@@ -133,14 +134,7 @@ void leati_binding_fini(leati_binding *binding) {
 }
 
 static double element(const leat_tensor *tensor, int64_t i) {
-    switch (tensor->dtype) {
-    case LEAT_F32: return (double)((const float *)tensor->data)[i];
-    case LEAT_F64: return ((const double *)tensor->data)[i];
-    case LEAT_I32: return (double)((const int32_t *)tensor->data)[i];
-    case LEAT_I64: return (double)((const int64_t *)tensor->data)[i];
-    case LEAT_U8: return (double)((const uint8_t *)tensor->data)[i];
-    }
-    return 0;
+    return leati_number_at(tensor->dtype, tensor->data, i);
 }
 
 /* Keras's rule: the argmax of a row of several columns, the number itself where there is one. */

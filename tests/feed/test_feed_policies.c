@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "feed/source.h"
+#include "tensor/convert.h"
 
 static const feed_mode modes[] = {{0, false}, {1, false}, {3, false}, {1, true}, {3, true}};
 static const feed_mode in_line = {0};
@@ -348,8 +349,7 @@ static int64_t gauge_length(void *user) {
 }
 
 static void put(leat_dtype dtype, void *data, int64_t at, double value) {
-    if (dtype == LEAT_F32) ((float *)data)[at] = (float)value;
-    if (dtype == LEAT_F64) ((double *)data)[at] = value;
+    leati_convert(dtype, (char *)data + (size_t)at * leat_dtype_bytes(dtype), LEAT_F64, &value, 1);
 }
 
 static leat_status gauge_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
@@ -415,12 +415,13 @@ static void expect_finite(gauge *g, feed_mode mode, bool good) {
 static void numbers_that_are_not_finite_are_found(void **state) {
     (void)state;
     static const double values[] = {(double)NAN, (double)INFINITY, (double)-INFINITY, 3.4028234e38, -0.0};
-    static const leat_dtype types[] = {LEAT_F32, LEAT_F64};
+    static const leat_dtype types[] = {LEAT_F32, LEAT_F64, LEAT_F16};
     FOR_EACH_MODE(mode) {
-        for (int t = 0; t < 2; ++t)
+        for (int t = 0; t < 3; ++t)
             for (int v = 0; v < 5; ++v)
                 for (int last = 0; last < 2; ++last) {
                     gauge g = {.dtype = types[t], .value = values[v], .last = last};
+                    if (v == 3 && g.dtype == LEAT_F16) g.value = 65504; /* its largest */
                     expect_finite(&g, mode, v >= 3);
                 }
         gauge weight = {.dtype = LEAT_F32, .tensor = 1, .value = (double)NAN, .last = true};

@@ -15,6 +15,7 @@
 #include "engine/plan.h"
 #include "leat/rng.h"
 #include "tensor/bfloat16.h"
+#include "tensor/convert.h"
 
 /* Half a unit of the last of eight digits, here and in what it was computed from. */
 #define BF16_TOLERANCE 0.015
@@ -60,13 +61,7 @@ static double draw(const op_input *input, leat_rng *rng) {
 }
 
 static void write_number(leat_dtype dtype, void *data, int64_t i, double value) {
-    switch (dtype) {
-    case LEAT_F32: ((float *)data)[i] = (float)value; break;
-    case LEAT_F64: ((double *)data)[i] = value; break;
-    case LEAT_I32: ((int32_t *)data)[i] = (int32_t)value; break;
-    case LEAT_I64: ((int64_t *)data)[i] = (int64_t)value; break;
-    case LEAT_U8: ((uint8_t *)data)[i] = (uint8_t)value; break;
-    }
+    leati_convert(dtype, (char *)data + (size_t)i * leat_dtype_bytes(dtype), LEAT_F64, &value, 1);
 }
 
 static void fill(const op_input *input, void *data, leat_rng *rng) {

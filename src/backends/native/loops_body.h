@@ -10,6 +10,7 @@
 #include "backends/native/isa.h"
 #include "engine/random.h"
 #include "tensor/bfloat16.h"
+#include "tensor/number.h"
 
 static void widen(const uint16_t *from, float *to, int64_t count) {
     int64_t i = 0;
@@ -306,9 +307,16 @@ static void random_normal(const leati_range_job *job, int64_t first, int64_t las
     switch (job->dtype) {                                                                                    \
     case LEAT_F32: CAST(float, to, (float), WRITE)                                                           \
     case LEAT_F64: CAST(double, to, (float), WRITE)                                                          \
+    case LEAT_F16: CAST(uint16_t, to, leati_float16_to_float, WRITE)                                         \
+    case LEAT_BOOL: CAST(uint8_t, to, (float)LEATI_TRUTH, WRITE)                                             \
+    case LEAT_I8: CAST(int8_t, to, (float), WRITE)                                                           \
+    case LEAT_I16: CAST(int16_t, to, (float), WRITE)                                                         \
     case LEAT_I32: CAST(int32_t, to, (float), WRITE)                                                         \
     case LEAT_I64: CAST(int64_t, to, (float), WRITE)                                                         \
     case LEAT_U8: CAST(uint8_t, to, (float), WRITE)                                                          \
+    case LEAT_U16: CAST(uint16_t, to, (float), WRITE)                                                        \
+    case LEAT_U32: CAST(uint32_t, to, (float), WRITE)                                                        \
+    case LEAT_U64: CAST(uint64_t, to, (float), WRITE)                                                        \
     }
 
 static void cast_to_float(const leati_range_job *job, int64_t first, int64_t last) {

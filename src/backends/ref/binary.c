@@ -4,6 +4,7 @@
 
 #include "backends/ref/ref.h"
 #include "backends/ref/walk.h"
+#include "tensor/number.h"
 
 static float apply(leati_binary kind, float a, float b) {
     switch (kind) {
@@ -37,19 +38,16 @@ static leat_status run_f32(const leati_kernel *kernel, void *const *args, const 
 
 /* -1, 0 or 1 as a is less than, equal to or greater than b; 2 where they have no order. */
 static int compare(leat_dtype dtype, const void *a, int64_t i, const void *b, int64_t j) {
-#define ORDER(type)                                                                                          \
-    (((const type *)a)[i] > ((const type *)b)[j]) - (((const type *)a)[i] < ((const type *)b)[j])
-    switch (dtype) {
-    case LEAT_F64:
-        if (isnan(((const double *)a)[i]) || isnan(((const double *)b)[j])) return 2;
-        return ORDER(double);
-    case LEAT_I32: return ORDER(int32_t);
-    case LEAT_I64: return ORDER(int64_t);
-    case LEAT_U8: return ORDER(uint8_t);
-    case LEAT_F32: break;
+    if (dtype == LEAT_U64) {
+        const uint64_t x = ((const uint64_t *)a)[i], y = ((const uint64_t *)b)[j];
+        return (x > y) - (x < y);
     }
-    return 2;
-#undef ORDER
+    if (leati_dtype_is_integer(dtype)) {
+        const int64_t x = leati_integer_at(dtype, a, i), y = leati_integer_at(dtype, b, j);
+        return (x > y) - (x < y);
+    }
+    const double x = leati_number_at(dtype, a, i), y = leati_number_at(dtype, b, j);
+    return isnan(x) || isnan(y) ? 2 : (x > y) - (x < y);
 }
 
 /* The comparisons of every other type. */

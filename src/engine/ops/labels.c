@@ -2,6 +2,7 @@
 /* Ops on class indices, without a gradient: ONE_HOT, ARGMAX, IN_TOP_K.  Layer: engine. */
 #include "engine/infer.h"
 #include "engine/ops/rows.h"
+#include "tensor/number.h"
 
 static leat_status infer_one_hot(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                  leati_desc *out, leat_error *err) {
@@ -46,9 +47,9 @@ static leat_status infer_in_top_k(const leati_attrs *attrs, int input_count, con
     LEATI_TRY(leati_expect_rank(&in[0], "predictions", 2, err));
     leati_desc like = leati_desc_make(in[1].dtype, 1, in[0].shape);
     LEATI_TRY(leati_expect_like(&in[1], "targets", &like, err));
-    if (in[1].dtype != LEAT_I32 && in[1].dtype != LEAT_I64 && in[1].dtype != LEAT_U8)
+    if (leat_dtype_bytes(in[1].dtype) == 0 || !leati_dtype_is_integer(in[1].dtype))
         return leati_fail(err, LEAT_EDTYPE, "targets: expected whole numbers, got %s",
-                          leat_dtype_name(in[1].dtype));
+                          leati_dtype_name(in[1].dtype));
     if (attrs->top_k.k < 1) return leati_fail(err, LEAT_EINVAL, "k is %lld", (long long)attrs->top_k.k);
     out[0] = leati_desc_make(LEAT_F32, 1, in[0].shape);
     return LEAT_OK;

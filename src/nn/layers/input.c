@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "nn/layers/rows.h"
 #include "nn/layers/types.h"
+#include "tensor/number.h"
 
 typedef struct config {
     bool sparse;
@@ -31,8 +32,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     bool fits = layer->dtype != LEAT_F32 || leati_graph_desc(lowering->graph, inputs[0])->dtype == LEAT_F32;
     (void)input_count;
     outputs[0] = fits ? inputs[0] : leati_cast(lowering->graph, inputs[0], LEAT_F32, 1.0f);
-    if (layer->dtype != LEAT_F32 && layer->dtype != LEAT_F64)
-        leati_graph_set_exact(lowering->graph, outputs[0]);
+    if (leati_dtype_is_integer(layer->dtype)) leati_graph_set_exact(lowering->graph, outputs[0]);
 }
 
 const leati_layer_type leati_layer_input = {.class_name = "InputLayer",
