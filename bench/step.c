@@ -194,8 +194,8 @@ static leat_status run(leat_model *model, const arguments *a, const int64_t *sha
     for (int i = 0; i < rank; ++i) elements *= dims[i + 1] = shape[i];
     float *x = random_numbers((size_t)elements), *y = random_numbers((size_t)(dims[0] * classes));
     double *samples = malloc(most_samples * sizeof *samples);
-    leat_array inputs = {NULL, leat_tensor_view(LEAT_F32, rank + 1, dims, x)};
-    leat_array targets = {NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){dims[0], classes}, y)};
+    leat_array inputs = {.tensor = leat_tensor_view(LEAT_F32, rank + 1, dims, x)};
+    leat_array targets = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){dims[0], classes}, y)};
     leat_arrays arrays = {&inputs, &targets, NULL, 1, 1, 0};
     leat_status status = LEAT_ENOMEM;
     int count = 0;

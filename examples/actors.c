@@ -61,8 +61,8 @@ static leat_status train(leat_model *model, leat_error *err) {
         for (long t = 0; t < steps; ++t) x[i][t] = wave(i + t);
         y[i] = wave(i + steps);
     }
-    leat_array input = {NULL, leat_tensor_view(LEAT_F32, 3, (int64_t[]){samples, steps, 1}, x)};
-    leat_array target = {NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){samples, 1}, y)};
+    leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 3, (int64_t[]){samples, steps, 1}, x)};
+    leat_array target = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){samples, 1}, y)};
     leat_arrays data = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
     leat_fit_options fit = leat_fit_options_default();
     fit.verbose = 0;

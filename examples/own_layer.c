@@ -173,8 +173,8 @@ static leat_status measure(leat_model *model, const char *when, const leat_array
 }
 
 static leat_status run(leat_registry *registry, const char *path, leat_error *err) {
-    const leat_array x = {NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, 2}, points)};
-    const leat_array t = {NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, 1}, inside)};
+    const leat_array x = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, 2}, points)};
+    const leat_array t = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, 1}, inside)};
     const leat_arrays data = {.inputs = &x, .targets = &t, .input_count = 1, .target_count = 1};
     leat_fit_options fit = leat_fit_options_default();
     leat_model *model = NULL, *loaded = NULL;

@@ -31,6 +31,9 @@ LEAT_API leat_source_options leat_source_options_default(void);
 typedef struct leat_array {
     const char *name;   /* the model's layer it belongs to; NULL or "": by position */
     leat_tensor tensor; /* (samples, ...) */
+    /* How the tensor's elements lie in memory: tensor.rank numbers, as leat_tensor_copy describes them (bytes; negative ones
+     * and 0 are allowed).  NULL: row-major, contiguous.  The numbers are copied. */
+    const int64_t *strides;
 } leat_array;
 
 /** Arrays with the same number of samples. */

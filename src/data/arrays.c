@@ -35,7 +35,7 @@ static leat_status add_part(leati_columns *columns, leat_batch_part part, const 
         else
             snprintf(origin, sizeof origin, "array %d", (int)i);
         LEATI_TRY(check_tensor(tensor, origin, err));
-        leati_array array = leati_array_of(tensor, NULL);
+        leati_array array = leati_array_of(tensor, arrays[i].strides);
         LEATI_TRY(leati_columns_add(columns, part, name, &array, &plain, origin, err));
     }
     return LEAT_OK;

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "leat/train.h"
+#include "tensor/strided.h"
 #include "train/binding.h"
 #include "train/meter.h"
 #include "train/predictions.h"
@@ -31,13 +33,47 @@ static leat_status add_part(leat_batch_spec *spec, leat_batch *batch, leat_batch
     return LEAT_OK;
 }
 
-static leat_status gather(const leat_arrays *arrays, leat_batch_spec *spec, leat_batch *batch,
-                          leat_error *err) {
+static leat_status describe(const leat_arrays *arrays, leat_batch_spec *spec, leat_batch *batch,
+                            leat_error *err) {
     LEATI_TRY(add_part(spec, batch, LEAT_PART_INPUT, arrays->inputs, arrays->input_count, err));
     LEATI_TRY(add_part(spec, batch, LEAT_PART_TARGET, arrays->targets, arrays->target_count, err));
     LEATI_TRY(add_part(spec, batch, LEAT_PART_SAMPLE_WEIGHT, arrays->sample_weights,
                        arrays->sample_weight_count, err));
     spec->batch_size = batch->size;
+    return LEAT_OK;
+}
+
+/* The array that tensor i of a batch was made of: inputs, then targets, then sample weights. */
+static const leat_array *array_at(const leat_arrays *arrays, int i) {
+    if (i < arrays->input_count) return &arrays->inputs[i];
+    i -= arrays->input_count;
+    return i < arrays->target_count ? &arrays->targets[i] : &arrays->sample_weights[i - arrays->target_count];
+}
+
+/* Whether a plan can read an array where it lies: contiguous, row-major and aligned. */
+static bool is_readable(const leat_array *array) {
+    const leat_tensor *tensor = &array->tensor;
+    const size_t bytes = leat_dtype_bytes(tensor->dtype);
+    const leati_strides strides = leati_strides_make(bytes, tensor->rank, tensor->shape, array->strides);
+    return leati_strides_are_dense(&strides) && (uintptr_t)tensor->data % bytes == 0;
+}
+
+/* Replaces the tensors that a plan cannot read by copies, in memory of the trainer's. */
+static leat_status gather(const leat_arrays *arrays, leati_trainer *trainer, leat_batch *batch,
+                          leat_error *err) {
+    size_t bytes = 0;
+    for (int i = 0; i < batch->tensor_count; ++i)
+        if (!is_readable(array_at(arrays, i))) bytes += leati_align(leat_tensor_bytes(&batch->tensors[i]));
+    if (bytes == 0) return LEAT_OK;
+    unsigned char *memory = NULL;
+    LEATI_TRY(leati_trainer_reserve(trainer, bytes, &memory, err));
+    for (int i = 0; i < batch->tensor_count; ++i) {
+        const leat_array *array = array_at(arrays, i);
+        if (is_readable(array)) continue;
+        batch->tensors[i].data = memory;
+        LEATI_TRY(leat_tensor_copy(&batch->tensors[i], &array->tensor, array->strides, err));
+        memory += leati_align(leat_tensor_bytes(&batch->tensors[i]));
+    }
     return LEAT_OK;
 }
 
@@ -49,10 +85,11 @@ static leat_status run(leat_model *model, leati_mode mode, const leat_arrays *ar
     leati_trainer *trainer = NULL;
     leati_program_spec shapes;
     const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
-    LEATI_TRY(gather(arrays, &spec, &batch, err));
+    LEATI_TRY(describe(arrays, &spec, &batch, err));
     LEATI_TRY(leati_binding_init(&binding, model, &spec, mode, err));
-    LEATI_TRY(leati_binding_apply(&binding, &batch, &shapes, pointers, err));
     LEATI_TRY(leati_trainer_of(model, &trainer, err));
+    LEATI_TRY(gather(arrays, trainer, &batch, err));
+    LEATI_TRY(leati_binding_apply(&binding, &batch, &shapes, pointers, err));
     LEATI_TRY(leati_trainer_step(trainer, &shapes, leati_trainer_threads(trainer), step, err));
     *size = batch.size;
     return leati_trainer_run(trainer, *step, pointers, model->seed, err);

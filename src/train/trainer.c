@@ -27,6 +27,8 @@ struct leati_trainer {
     leati_arena *arena;
     leati_compiled_step *steps; /* last used first */
     int threads;                /* 0: all cores */
+    unsigned char *gathered;    /* the arrays of a call on one batch, contiguous */
+    size_t gathered_bytes;
 };
 
 static void step_destroy(leati_compiled_step *step) {
@@ -44,6 +46,7 @@ static void trainer_destroy(void **handle) {
         step_destroy(step);
     }
     leati_arena_destroy(&trainer->arena);
+    leati_free(trainer->gathered);
     while (trainer->leftovers) {
         leftover *left = trainer->leftovers;
         trainer->leftovers = left->next;
@@ -79,6 +82,19 @@ leat_status leati_trainer_of(leat_model *model, leati_trainer **out, leat_error 
         }
     }
     *out = model->session;
+    return LEAT_OK;
+}
+
+leat_status leati_trainer_reserve(leati_trainer *trainer, size_t bytes, unsigned char **out,
+                                  leat_error *err) {
+    if (bytes > trainer->gathered_bytes) {
+        unsigned char *memory = leati_calloc_aligned(bytes);
+        if (!memory) return leati_fail_memory(err, bytes, "a contiguous copy of a batch");
+        leati_free(trainer->gathered);
+        trainer->gathered = memory;
+        trainer->gathered_bytes = bytes;
+    }
+    *out = trainer->gathered;
     return LEAT_OK;
 }
 

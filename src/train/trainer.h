@@ -41,6 +41,9 @@ leat_status leati_trainer_run_timed(leati_trainer *trainer, const leati_compiled
 /* Activations and scratch of all its plans, which share them. */
 size_t leati_trainer_activation_bytes(const leati_trainer *trainer);
 
+/* Memory for the arrays of a call on one batch that a plan cannot read where they lie.  Borrowed until the next call. */
+leat_status leati_trainer_reserve(leati_trainer *trainer, size_t bytes, unsigned char **out, leat_error *err);
+
 /* Memory, or a sequence, that worker threads which cannot be ended may still look at: freed with the model. */
 void leati_trainer_keep(leati_trainer *trainer, void *memory, const leat_sequence *sequence);
 

@@ -137,8 +137,8 @@ static leat_status open_arrays(const void *what, leat_error *err) {
     (void)what;
     double x[4] = {1, 2, 3, 4};
     uint8_t w[4] = {1, 2, 3, 4};
-    leat_array input = {"x", leat_tensor_view(LEAT_F64, 1, (int64_t[]){4}, x)};
-    leat_array weight = {NULL, leat_tensor_view(LEAT_U8, 1, (int64_t[]){4}, w)};
+    leat_array input = {.name = "x", .tensor = leat_tensor_view(LEAT_F64, 1, (int64_t[]){4}, x)};
+    leat_array weight = {.tensor = leat_tensor_view(LEAT_U8, 1, (int64_t[]){4}, w)};
     leat_arrays arrays = {.inputs = &input,
                           .input_count = 1,
                           .sample_weights = &weight,

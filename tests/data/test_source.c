@@ -66,9 +66,9 @@ static void arrays_come_in_batches_with_a_short_last_one(void **state) {
     int64_t y[10];
     for (int i = 0; i < 10; ++i)
         x[i][0] = (float)i, x[i][1] = (float)-i, y[i] = 10 * i, w[i] = 0.5f * (float)i;
-    leat_array input = {"a", leat_tensor_view(LEAT_F32, 2, (int64_t[]){10, 2}, x)};
-    leat_array target = {NULL, leat_tensor_view(LEAT_I64, 1, (int64_t[]){10}, y)};
-    leat_array weight = {"", leat_tensor_view(LEAT_F32, 1, (int64_t[]){10}, w)};
+    leat_array input = {.name = "a", .tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){10, 2}, x)};
+    leat_array target = {.tensor = leat_tensor_view(LEAT_I64, 1, (int64_t[]){10}, y)};
+    leat_array weight = {.name = "", .tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){10}, w)};
     leat_arrays arrays = {&input, &target, &weight, 1, 1, 1};
     leat_source_options options = leat_source_options_default();
     options.batch_size = 4;
@@ -95,8 +95,8 @@ static void arrays_that_do_not_fit_are_refused(void **state) {
     float x[6] = {0};
     leat_sequence s;
     leat_error err = {0};
-    leat_array input = {"a", leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 2}, x)};
-    leat_array target = {"b", leat_tensor_view(LEAT_F32, 1, (int64_t[]){4}, x)};
+    leat_array input = {.name = "a", .tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 2}, x)};
+    leat_array target = {.name = "b", .tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){4}, x)};
     leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
     assert_int_equal(leat_arrays_open(&s, &arrays, NULL, &err), LEAT_ESHAPE);
     assert_string_equal(err.message, "target: 'b' has 4 samples, the arrays before it 3");
@@ -125,8 +125,8 @@ static void samples_come_by_their_numbers(void **state) {
     enum { n = 103, count = 4 };
     int32_t x[n], y[n], got_x[count], got_y[count];
     for (int i = 0; i < n; ++i) x[i] = i, y[i] = -i;
-    leat_array input = {NULL, leat_tensor_view(LEAT_I32, 1, (int64_t[]){n}, x)};
-    leat_array target = {NULL, leat_tensor_view(LEAT_I32, 1, (int64_t[]){n}, y)};
+    leat_array input = {.tensor = leat_tensor_view(LEAT_I32, 1, (int64_t[]){n}, x)};
+    leat_array target = {.tensor = leat_tensor_view(LEAT_I32, 1, (int64_t[]){n}, y)};
     leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
     leat_source_options options = {.batch_size = 10};
     leat_sequence s;

@@ -52,7 +52,7 @@ static int32_t gather(leat_npz *npz, const char *prefix, leat_array *out) {
     int32_t count = 0;
     char name[16];
     while (snprintf(name, sizeof name, "%s%d", prefix, (int)count), test_npz_has(npz, name))
-        out[count++] = (leat_array){NULL, test_npz_get(npz, name)};
+        out[count++] = (leat_array){.tensor = test_npz_get(npz, name)};
     return count;
 }
 

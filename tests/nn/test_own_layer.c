@@ -78,8 +78,8 @@ static void make_batch(batch *b, const leat_model *model) {
     draw(b->x, leat_tensor_count(&x), 1);
     draw(b->t, leat_tensor_count(&t), 2);
     memset(b->x + FEATURES, 0, FEATURES * sizeof *b->x); /* a step that a Masking sees */
-    b->input = (leat_array){NULL, leat_tensor_view(LEAT_F32, x.rank, x.shape, b->x)};
-    b->target = (leat_array){NULL, leat_tensor_view(LEAT_F32, t.rank, t.shape, b->t)};
+    b->input = (leat_array){.tensor = leat_tensor_view(LEAT_F32, x.rank, x.shape, b->x)};
+    b->target = (leat_array){.tensor = leat_tensor_view(LEAT_F32, t.rank, t.shape, b->t)};
     b->arrays =
         (leat_arrays){.inputs = &b->input, .targets = &b->target, .input_count = 1, .target_count = 1};
 }

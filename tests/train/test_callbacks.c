@@ -174,8 +174,8 @@ static void scheduler_sets_the_rate_and_logs_it(void **state) {
     leat_error err = {0};
     leat_model *model = make_line(0.5);
     float x[] = {1}, y[] = {1};
-    leat_array inputs = {NULL, leat_tensor_view(LEAT_F32, 1, (int64_t[]){1}, x)};
-    leat_array targets = {NULL, leat_tensor_view(LEAT_F32, 1, (int64_t[]){1}, y)};
+    leat_array inputs = {.tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){1}, x)};
+    leat_array targets = {.tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){1}, y)};
     leat_arrays arrays = {&inputs, &targets, NULL, 1, 1, 0};
     leat_callback tested;
     expect_ok(leat_learning_rate_scheduler_create(&tested, one_over_epoch, NULL, 0, &err), &err);

@@ -115,9 +115,9 @@ static void table_init(table *t) {
         t->y[i] = 2 * t->x[i];
         t->w[i] = 1;
     }
-    t->inputs = (leat_array){NULL, leat_tensor_view(LEAT_F32, 1, (int64_t[]){12}, t->x)};
-    t->targets = (leat_array){NULL, leat_tensor_view(LEAT_F32, 1, (int64_t[]){12}, t->y)};
-    t->weights = (leat_array){NULL, leat_tensor_view(LEAT_F32, 1, (int64_t[]){12}, t->w)};
+    t->inputs = (leat_array){.tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){12}, t->x)};
+    t->targets = (leat_array){.tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){12}, t->y)};
+    t->weights = (leat_array){.tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){12}, t->w)};
     t->arrays = (leat_arrays){&t->inputs, &t->targets, NULL, 1, 1, 0};
 }
 
@@ -232,8 +232,8 @@ static void tensors_are_matched_by_all_names_or_none(void **state) {
     leat_error err = {0};
     leat_model *model = make_pair();
     float five[] = {5}, two[] = {2};
-    leat_array inputs[] = {{"right", leat_tensor_view(LEAT_F32, 1, (int64_t[]){1}, five)},
-                           {"left", leat_tensor_view(LEAT_F32, 1, (int64_t[]){1}, two)}};
+    leat_array inputs[] = {{.name = "right", .tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){1}, five)},
+                           {.name = "left", .tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){1}, two)}};
     leat_arrays arrays = {.inputs = inputs, .input_count = 2};
     leat_tensor output;
     expect_ok(leat_model_predict_on_batch(model, &arrays, &output, &err), &err);
@@ -288,7 +288,7 @@ static void many_batch_sizes_cost_no_more_than_some(void **state) {
     for (int i = 0; i < most; ++i) x[i] = (float)i;
     for (int64_t round = 0; round < 2; ++round)
         for (int64_t size = 1; size <= most; ++size) {
-            leat_array inputs = {NULL, leat_tensor_view(LEAT_F32, 1, (int64_t[]){size}, x)};
+            leat_array inputs = {.tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){size}, x)};
             leat_arrays arrays = {.inputs = &inputs, .input_count = 1};
             leat_tensor output;
             expect_ok(leat_model_predict_on_batch(model, &arrays, &output, &err), &err);

@@ -188,9 +188,9 @@ static void sample_and_class_weights_multiply(void **state) {
     leat_error err = {0};
     leat_model *model = make_line(0.1);
     float x[] = {1, 2}, y[] = {1, 0}, w[] = {0.5F, 4};
-    leat_array inputs = {NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, 1}, x)};
-    leat_array targets = {NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, 1}, y)};
-    leat_array weights = {NULL, leat_tensor_view(LEAT_F32, 1, (int64_t[]){2}, w)};
+    leat_array inputs = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, 1}, x)};
+    leat_array targets = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, 1}, y)};
+    leat_array weights = {.tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){2}, w)};
     leat_arrays arrays = {&inputs, &targets, &weights, 1, 1, 1};
     leat_class_weight classes[] = {{0, 3}, {1, 2}};
     leat_fit_options options = quiet_fit(1);
@@ -214,8 +214,8 @@ static void fit_on_arrays_shuffles_samples(void **state) {
         x[i] = (float)i / 32;
         y[i] = 2 * x[i];
     }
-    leat_array inputs = {NULL, leat_tensor_view(LEAT_F32, 1, (int64_t[]){32}, x)};
-    leat_array targets = {NULL, leat_tensor_view(LEAT_F32, 1, (int64_t[]){32}, y)};
+    leat_array inputs = {.tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){32}, x)};
+    leat_array targets = {.tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){32}, y)};
     leat_arrays arrays = {&inputs, &targets, NULL, 1, 1, 0};
     for (int shuffle = 0; shuffle < 2; ++shuffle) {
         leat_model *model = make_line(0.1);
@@ -234,8 +234,8 @@ static void one_batch_at_a_time_is_the_same_as_fit(void **state) {
     leat_error err = {0};
     leat_model *fitted = make_line(0.1), *stepped = make_line(0.1);
     float x[] = {1, 2, 3}, y[] = {2, 4, 7};
-    leat_array inputs = {NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 1}, x)};
-    leat_array targets = {NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 1}, y)};
+    leat_array inputs = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 1}, x)};
+    leat_array targets = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 1}, y)};
     leat_arrays arrays = {&inputs, &targets, NULL, 1, 1, 0};
     leat_fit_options options = quiet_fit(4);
     leat_logs logs;

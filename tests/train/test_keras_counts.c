@@ -42,8 +42,8 @@ static void counted_init(counted *c) {
     *c = (counted){.model = make_classifier(1), .data = clusters_of(10, 2), .held_out = clusters_of(4, 2)};
     c->generator = clusters_generator(&c->data);
     c->validation = clusters_generator(&c->held_out);
-    c->inputs = (leat_array){NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){10, 4}, c->x)};
-    c->targets = (leat_array){NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){10, 3}, c->y)};
+    c->inputs = (leat_array){.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){10, 4}, c->x)};
+    c->targets = (leat_array){.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){10, 3}, c->y)};
     c->arrays = (leat_arrays){&c->inputs, &c->targets, NULL, 1, 1, 0};
     c->callback = counting(&c->got);
     c->callbacks[0] = &c->callback;

@@ -386,9 +386,9 @@ static void promise_40_the_weighted_loss_is_that_of_its_batches(void **state) {
     leat_error err = {0};
     leat_model *model = make_line(0);
     float x[] = {1, 1, 1}, y[] = {1, 2, 3}, w[] = {1, 3, 5};
-    leat_array inputs = {NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 1}, x)};
-    leat_array targets = {NULL, leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 1}, y)};
-    leat_array weights = {NULL, leat_tensor_view(LEAT_F32, 1, (int64_t[]){3}, w)};
+    leat_array inputs = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 1}, x)};
+    leat_array targets = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 1}, y)};
+    leat_array weights = {.tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){3}, w)};
     leat_arrays arrays = {&inputs, &targets, &weights, 1, 1, 1};
     leat_fit_options options = quiet_fit(1);
     leat_history *history = NULL;
