@@ -155,21 +155,12 @@ static leat_status inner_layers(json_t *config, leat_error *err) {
     return LEAT_OK;
 }
 
-/* Truths are bytes. */
-static leat_status input(json_t *config, leat_error *err) {
-    const char *dtype = json_string_value(json_object_get(config, "dtype"));
-    if (dtype && strcmp(dtype, "bool") == 0 &&
-        json_object_set_new(config, "dtype", json_string("uint8")) != 0)
-        return no_memory(err);
-    return rename_key(config, "batch_shape", "batch_input_shape", err);
-}
-
 static leat_status layer(json_t *item, leat_error *err) {
     json_t *config = json_object_get(item, "config");
     const leati_layer_type *type = leati_layer_type_find(leati_item_class(item), NULL);
     if (!type || !json_is_object(config)) return LEAT_OK;
     LEATI_TRY(inner_layers(config, err));
-    if (type == &leati_layer_input) LEATI_TRY(input(config, err));
+    if (type == &leati_layer_input) LEATI_TRY(rename_key(config, "batch_shape", "batch_input_shape", err));
     if (type == &leati_layer_leaky_relu) LEATI_TRY(rename_key(config, "negative_slope", "alpha", err));
     if (type == &leati_layer_bidirectional) LEATI_TRY(bidirectional(config, err));
     if (has_field(type, "as_keras3") && json_object_set_new(config, "as_keras3", json_true()) != 0)
