@@ -57,7 +57,8 @@ LEAT_API LEAT_CHECKED leat_status leat_predictor_input_into(const leat_predictor
 LEAT_API LEAT_CHECKED leat_status leat_predictor_output_into(const leat_predictor *predictor, int index,
                                                              leat_tensor *out, leat_error *err);
 
-/** Predicts.  inputs[i]: the data of input i; NULL, as all of it or one: what leat_predictor_input points to.  outputs[i]: where
+/** Predicts.  inputs[i]: the data of input i, contiguous and of its data type (leat_tensor_copy brings any other into the memory
+ *  of leat_predictor_input); NULL, as all of it or one: what leat_predictor_input points to.  outputs[i]: where
  *  output i is copied; NULL, as all of it or one: nowhere.  Errors: what a layer reports of its input (an Embedding, of an
  *  index); states are then undefined until a reset. */
 LEAT_API LEAT_CHECKED leat_status leat_predictor_run(leat_predictor *predictor, const void *const *inputs,

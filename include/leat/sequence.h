@@ -27,8 +27,9 @@ typedef enum leat_batch_part {
 } leat_batch_part;
 
 /** One tensor of every batch.  `shape` is that of one sample (no batch dimension); a dimension may be the
- *  maximum where `get` sets a smaller one.  Inputs (and so targets, weights) that bear the names of the model's
- *  input (output) layers are matched by them; those that bear none of them, by position; to name only some is an error. */
+ *  maximum where `get` sets a smaller one.  `dtype` may be any of LEAT_DTYPE_LIST: the batch holds it, the model converts it.
+ *  Inputs (and so targets, weights) that bear the names of the model's input (output) layers are matched by them; those that
+ *  bear none of them, by position; to name only some is an error. */
 typedef struct leat_tensor_spec {
     char name[LEAT_NAME_BYTES];
     leat_batch_part part;

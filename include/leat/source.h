@@ -6,7 +6,8 @@
  * leat_source_help() has the kinds and options.  Files are mapped, not loaded: one that is shortened while it is in
  * use makes get fail with LEAT_EIO.  What all sources share: samples are the first dimension; a batch is a run of
  * samples, the last one short; a pass can be shuffled by samples (LEAT_SHUFFLE_SAMPLES of the feed); float64 becomes
- * float32; an input or target with one number a sample has shape (1,), as in Keras. */
+ * float32, other data types stay as they are until the model reads them; an input or target with one number a sample has
+ * shape (1,), as in Keras. */
 #ifndef LEAT_SOURCE_H
 #define LEAT_SOURCE_H
 

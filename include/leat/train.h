@@ -195,7 +195,8 @@ LEAT_API LEAT_CHECKED leat_status leat_model_predict_generator_into(leat_model *
                                                                     const leat_evaluate_options *options,
                                                                     leat_tensor *outputs, leat_error *err);
 
-/** One step on one batch: all samples of the arrays.  logs (NULL allowed) receives this batch's loss and metrics. */
+/** One step on one batch: all samples of the arrays.  Arrays that are not contiguous and aligned are copied first, into memory
+ *  that the model keeps.  logs (NULL allowed) receives this batch's loss and metrics. */
 LEAT_API LEAT_CHECKED leat_status leat_model_train_on_batch(leat_model *model, const leat_arrays *arrays,
                                                             leat_logs *logs, leat_error *err);
 LEAT_API LEAT_CHECKED leat_status leat_model_test_on_batch(leat_model *model, const leat_arrays *arrays,
