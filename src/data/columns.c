@@ -280,10 +280,12 @@ static int64_t samples(void *user) {
     return ((const leati_columns *)user)->samples;
 }
 
-/* Whether rows that have been converted were the file's, and not what stands for missing pages. */
+/* Whether the rows that were converted came from the file, and not from the zeros that stand for its missing pages.  Where
+ * the rows of the array lie interleaved (Fortran order), all of it is checked. */
 static leat_status check_rows(const column *c, int64_t first, int64_t rows, leat_error *err) {
-    return leati_map_check(c->array.map, c->array.data + (size_t)first * c->row_bytes,
-                           (size_t)rows * c->row_bytes, err);
+    if (!c->array.map) return LEAT_OK;
+    if (!c->dense) return leati_map_check(c->array.map, c->array.data, c->array.bytes, err);
+    return leati_map_check(c->array.map, row_at(c, first), (size_t)rows * (size_t)c->row_stride, err);
 }
 
 static leat_status check_samples_read(const leati_columns *columns, const int64_t *numbers, int64_t count,
