@@ -159,6 +159,25 @@ LEAT_API LEAT_CHECKED leat_status leat_model_compile(leat_model *model, const le
 
 LEAT_API bool leat_model_is_compiled(const leat_model *model);
 
+/** What a configuration or leat_model_compile may name. */
+typedef enum leat_name_kind {
+    LEAT_NAMES_LAYERS = 0, /**< what leat_layer takes; layers of your own are not in the list */
+    LEAT_NAMES_LOSSES,
+    LEAT_NAMES_METRICS,    /**< losses are metrics, too */
+    LEAT_NAMES_OPTIMIZERS, /**< upper and lower case are the same in these alone: adam is Adam */
+    LEAT_NAMES_ACTIVATIONS,
+    LEAT_NAMES_INITIALIZERS,
+    LEAT_NAMES_REGULARIZERS,
+    LEAT_NAMES_CONSTRAINTS
+} leat_name_kind;
+
+/** Number of names of a kind that leat knows, with Keras's other names for the same thing: mean_squared_error,
+ *  MeanSquaredError, mse and MSE are four.  0 where there is no such kind.  Threads: any. */
+LEAT_API int leat_name_count(leat_name_kind kind);
+
+/** One of them, sorted by the bytes of the names, without repetitions; static.  NULL out of range.  Threads: any. */
+LEAT_API const char *leat_name_get(leat_name_kind kind, int index);
+
 /** The optimizer's learning rate, now. */
 LEAT_API double leat_model_learning_rate(const leat_model *model);
 LEAT_API void leat_model_set_learning_rate(leat_model *model, double learning_rate);

@@ -136,7 +136,7 @@ const char *leati_activation_name(leati_activation_kind kind) {
     return (unsigned)kind < LEATI_ACTIVATION_COUNT ? rows[kind].name : "unknown";
 }
 
-static const char *name_at(int index) {
+const char *leati_activation_name_at(int index) {
     return index < (int)LEATI_ACTIVATION_COUNT ? rows[index].name : NULL;
 }
 
@@ -147,7 +147,7 @@ leat_status leati_activation_from_name(leati_activation *out, const char *name, 
             return LEAT_OK;
         }
     }
-    return leati_unknown_name(err, "activation", name, name_at);
+    return leati_unknown_name(err, "activation", name, leati_activation_name_at);
 }
 
 leat_status leati_activation_read(leati_activation *out, const json_t *value, leat_error *err) {

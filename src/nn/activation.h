@@ -53,6 +53,8 @@ typedef struct leati_activation {
 
 /* Keras's name: "hard_sigmoid". */
 const char *leati_activation_name(leati_activation_kind kind);
+/* Every name: index from 0, NULL at the end. */
+const char *leati_activation_name_at(int index);
 
 /* Errors: LEAT_ENOTFOUND with the nearest known name. */
 leat_status leati_activation_from_name(leati_activation *out, const char *name, leat_error *err);

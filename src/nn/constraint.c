@@ -29,11 +29,11 @@ static const row rows[] = {
 #define ROW_COUNT     ((int)(sizeof(rows) / sizeof(rows[0])))
 #define NAMES_PER_ROW 3
 
-static const char *name_at(int index) {
-    static const char *const names[] = {"MaxNorm",  "max_norm",   "maxnorm",     "NonNeg",
-                                        "non_neg",  "nonneg",     "UnitNorm",    "unit_norm",
-                                        "unitnorm", "MinMaxNorm", "min_max_norm"};
-    return index < (int)(sizeof(names) / sizeof(names[0])) ? names[index] : NULL;
+const char *leati_constraint_name_at(int index) {
+    for (int i = 0; i < ROW_COUNT; ++i)
+        for (int j = 0; j < NAMES_PER_ROW && rows[i].names[j]; ++j)
+            if (index-- == 0) return rows[i].names[j];
+    return NULL;
 }
 
 static const row *find(const char *name) {
@@ -86,7 +86,7 @@ leat_status leati_constraint_read(leati_constraint *out, const json_t *value, le
     leati_object object;
     LEATI_TRY(leati_object_read(&object, value, "constraint", err));
     const row *found = find(object.name);
-    if (!found) return leati_unknown_name(err, "constraint", object.name, name_at);
+    if (!found) return leati_unknown_name(err, "constraint", object.name, leati_constraint_name_at);
     LEATI_TRY(read_number(&out->min_value, found->has_min, 0.0, object.config, "min_value", err));
     LEATI_TRY(
         read_number(&out->max_value, found->has_max, found->max_value, object.config, "max_value", err));

@@ -32,6 +32,9 @@ typedef struct leati_constraint {
 leat_status leati_constraint_read(leati_constraint *out, const json_t *value, leat_error *err);
 leat_status leati_constraint_write(const leati_constraint *constraint, json_t **out, leat_error *err);
 
+/* Every name: index from 0, NULL at the end. */
+const char *leati_constraint_name_at(int index);
+
 /* The constrained weight; w itself where there is no constraint. */
 leati_value leati_constraint_lower(const leati_constraint *constraint, leati_graph *graph, leati_value w);
 

@@ -54,8 +54,8 @@ const leati_loss_type *leati_loss_type_find(const char *name) {
     return NULL;
 }
 
-/* Functions, then classes, then aliases, for "did you mean". */
-static const char *name_at(int index) {
+/* Functions, then classes, then aliases. */
+const char *leati_loss_name_at(int index) {
     if (index < TABLE_COUNT) return table[index]->name;
     index -= TABLE_COUNT;
     for (int i = 0; i < TABLE_COUNT; ++i) {
@@ -115,7 +115,7 @@ leat_status leati_loss_read(leati_output_loss *out, const json_t *value, leat_er
     leati_object object;
     LEATI_TRY(leati_object_read(&object, value, "loss", err));
     const leati_loss_type *type = leati_loss_type_find(object.name);
-    if (!type) return leati_unknown_name(err, "loss", object.name, name_at);
+    if (!type) return leati_unknown_name(err, "loss", object.name, leati_loss_name_at);
     leat_status status = leati_measure_options_read(&out->options, type->fields, object.config, err);
     if (status == LEAT_OK) status = read_reduction(&out->reduction, object.config, err);
     if (status != LEAT_OK) return leati_prefix(status, err, "loss '%s'", object.name);

@@ -63,6 +63,8 @@ const leati_loss_type *leati_loss_type_at(int index);
 int leati_loss_type_count(void);
 /* The row with that function name, class name or alias; NULL where there is none. */
 const leati_loss_type *leati_loss_type_find(const char *name);
+/* Every name that leati_loss_type_find knows: index from 0, NULL at the end. */
+const char *leati_loss_name_at(int index);
 
 /* Sets type, options and reduction from a name, {"class_name": ..., "config": ...}, or null.
  * Errors: LEAT_ENOTFOUND with the nearest known name; LEAT_EINVAL, LEAT_ENOTSUP an option. */

@@ -35,6 +35,9 @@ static const leati_metric_type *const table[] = {
 
 #define TABLE_COUNT ((int)(sizeof(table) / sizeof(table[0])))
 
+/* The one class whose name as a metric is not its name as a loss: LogCosh. */
+static const char other_class[] = "LogCoshError";
+
 static bool named(const leati_metric_type *type, const char *name) {
     if (strcmp(type->name, name) == 0 || (type->class_name && strcmp(type->class_name, name) == 0))
         return true;
@@ -64,18 +67,29 @@ bool leati_metric_type_at(int index, leati_metric_type *out) {
 }
 
 bool leati_metric_type_find(const char *name, leati_metric_type *out) {
-    if (strcmp(name, "LogCoshError") == 0) name = "LogCosh"; /* the one class that a metric calls otherwise */
+    if (strcmp(name, other_class) == 0) name = "LogCosh";
     for (int i = 0; leati_metric_type_at(i, out); ++i) {
         if (named(out, name)) return true;
     }
     return false;
 }
 
-static const char *name_at(int index) {
-    static const char *const more[] = {"acc", "crossentropy", "ce", "mse", "mae", "mape", "msle", NULL};
+/* A metric's own names: its function's, its class's and its aliases; NULL at the end. */
+static const char *own_name_at(const leati_metric_type *type, int index) {
+    if (index == 0) return type->name;
+    if (type->class_name && --index == 0) return type->class_name;
+    for (int i = 0; type->aliases && type->aliases[i]; ++i)
+        if (--index == 0) return type->aliases[i];
+    return NULL;
+}
+
+const char *leati_metric_name_at(int index) {
+    static const char *const more[] = {"acc", "crossentropy", "ce", other_class, NULL};
     leati_metric_type type;
-    if (leati_metric_type_at(index, &type)) return type.name;
-    return more[index - TABLE_COUNT - leati_loss_type_count()];
+    for (int i = 0; leati_metric_type_at(i, &type); ++i)
+        for (int k = 0; own_name_at(&type, k); ++k)
+            if (index-- == 0) return own_name_at(&type, k);
+    return index < (int)(sizeof(more) / sizeof(more[0])) ? more[index] : NULL;
 }
 
 /* What "accuracy" and "crossentropy" mean for an output; other names stay. */
@@ -159,7 +173,7 @@ leat_status leati_metric_read(leati_metric *out, const json_t *value, int64_t la
     bool text = json_is_string(value); /* {"class_name": "Accuracy"} is never resolved */
     leati_metric_type type;
     if (!leati_metric_type_find(text ? resolve(object.name, last_dimension, loss) : object.name, &type)) {
-        return leati_unknown_name(err, "metric", object.name, name_at);
+        return leati_unknown_name(err, "metric", object.name, leati_metric_name_at);
     }
     leat_status status = configure(out, &type, object.config, last_dimension, err);
     if (status != LEAT_OK) status = leati_prefix(status, err, "metric '%s'", object.name);

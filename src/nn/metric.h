@@ -74,6 +74,8 @@ void leati_metric_result_name(const leati_metric *metric, int index, char *out, 
 bool leati_metric_type_at(int index, leati_metric_type *out);
 /* The row with that function name, class name or alias; false where there is none. */
 bool leati_metric_type_find(const char *name, leati_metric_type *out);
+/* Every name that leati_metric_read knows: index from 0, NULL at the end.  A name may come twice. */
+const char *leati_metric_name_at(int index);
 
 /* Sets name, function and options from a name or {"class_name": ..., "config": ...}.  "accuracy", "acc", "crossentropy" and
  * "ce" depend on the output's last dimension and on its loss (NULL: none), as in Keras.  The name is that of the

@@ -23,7 +23,7 @@ static const row rows[] = {
 
 #define ROW_COUNT ((int)(sizeof(rows) / sizeof(rows[0])))
 
-static const char *name_at(int index) {
+const char *leati_regularizer_name_at(int index) {
     return index < ROW_COUNT ? rows[index].name : NULL;
 }
 
@@ -50,7 +50,7 @@ leat_status leati_regularizer_read(leati_regularizer *out, const json_t *value, 
     leati_object object;
     LEATI_TRY(leati_object_read(&object, value, "regularizer", err));
     const row *found = find(object.name);
-    if (!found) return leati_unknown_name(err, "regularizer", object.name, name_at);
+    if (!found) return leati_unknown_name(err, "regularizer", object.name, leati_regularizer_name_at);
     LEATI_TRY(read_factor(&out->l1, found->l1, object.config, found->keys[0], found->name, err));
     LEATI_TRY(read_factor(&out->l2, found->l2, object.config, found->keys[1], found->name, err));
     out->per_sample = json_is_true(json_object_get(object.config, "per_sample"));

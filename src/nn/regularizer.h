@@ -26,6 +26,9 @@ typedef struct leati_regularizer {
 leat_status leati_regularizer_read(leati_regularizer *out, const json_t *value, leat_error *err);
 leat_status leati_regularizer_write(const leati_regularizer *regularizer, json_t **out, leat_error *err);
 
+/* Every name: index from 0, NULL at the end. */
+const char *leati_regularizer_name_at(int index);
+
 /* The penalty of x as a scalar; LEATI_NONE where there is none.  Of an activity it is the plain sum over the batch. */
 leati_value leati_regularizer_lower(const leati_regularizer *regularizer, leati_graph *graph, leati_value x);
 
