@@ -27,7 +27,7 @@ typedef struct cli_bench {
     leat_feed_stats stats;
 } cli_bench;
 
-/* The figures for people, on standard error, and as one JSON object, on standard output. */
+/* The result on standard output: figures for people, or one JSON object. */
 void cli_bench_print(const cli_bench *bench);
 void cli_bench_print_json(const cli_bench *bench);
 

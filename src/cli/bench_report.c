@@ -33,14 +33,14 @@ static double mean_ns(int64_t total_ns, int64_t batches) {
 
 static void print_time(const char *label, double ns) {
     char text[CLI_TIME_BYTES];
-    fprintf(stderr, "  %s %s\n", label, cli_time_text(text, ns));
+    printf("  %s %s\n", label, cli_time_text(text, ns));
 }
 
 static void print_spread(const char *label, double mean, const leat_percentiles *spread) {
     char text[5][CLI_TIME_BYTES];
-    fprintf(stderr, "  %s mean %s, p50 %s, p90 %s, p99 %s, max %s\n", label, cli_time_text(text[0], mean),
-            cli_time_text(text[1], (double)spread->p50), cli_time_text(text[2], (double)spread->p90),
-            cli_time_text(text[3], (double)spread->p99), cli_time_text(text[4], (double)spread->max));
+    printf("  %s mean %s, p50 %s, p90 %s, p99 %s, max %s\n", label, cli_time_text(text[0], mean),
+           cli_time_text(text[1], (double)spread->p50), cli_time_text(text[2], (double)spread->p90),
+           cli_time_text(text[3], (double)spread->p99), cli_time_text(text[4], (double)spread->max));
 }
 
 static void print_source(const cli_bench *bench) {
@@ -53,51 +53,49 @@ static void print_source(const cli_bench *bench) {
                  : options->workers == 1      ? "thread"
                                               : "threads");
     if (a->operand_count > 0)
-        fprintf(stderr, "%s", a->operands[0]);
+        printf("%s", a->operands[0]);
     else
-        fprintf(stderr, "%" PRId64 " bytes a batch", bench->synthetic.bytes);
-    fprintf(stderr, ", %s, a queue of %d\n", workers, bench->stats.max_queue_size);
+        printf("%" PRId64 " bytes a batch", bench->synthetic.bytes);
+    printf(", %s, a queue of %d\n", workers, bench->stats.max_queue_size);
 }
 
 static void print_trouble(const leat_feed_stats *stats) {
     if (stats->worker_deaths == 0 && stats->retries == 0 && stats->skips == 0) return;
-    fprintf(stderr,
-            "  trouble        %" PRId64 " workers died (%" PRId64 " of them killed for being late), %" PRId64
-            " further attempts, %" PRId64 " batches skipped\n",
-            stats->worker_deaths, stats->timeouts, stats->retries, stats->skips);
+    printf("  trouble        %" PRId64 " workers died (%" PRId64 " of them killed for being late), %" PRId64
+           " further attempts, %" PRId64 " batches skipped\n",
+           stats->worker_deaths, stats->timeouts, stats->retries, stats->skips);
 }
 
 static void print_workers(const cli_bench *bench) {
     if (bench->options.workers == 0) return;
-    fputs("  busy workers  ", stderr);
+    fputs("  busy workers  ", stdout);
     for (int i = 0; i < bench->stats.workers; ++i)
-        fprintf(stderr, " %.0f %%", 100 * leat_feed_worker_busy(bench->session.feed, i));
-    fputc('\n', stderr);
+        printf(" %.0f %%", 100 * leat_feed_worker_busy(bench->session.feed, i));
+    putchar('\n');
 }
 
 void cli_bench_print(const cli_bench *bench) {
     const leat_feed_stats *stats = &bench->stats;
     char text[CLI_TIME_BYTES], most[CLI_TIME_BYTES];
     print_source(bench);
-    fprintf(stderr, "  batches        %" PRId64 " in %" PRId64 " pass%s, %.3f MB\n", bench->batches,
-            bench->passes, bench->passes == 1 ? "" : "es", (double)stats->bytes / 1e6);
+    printf("  batches        %" PRId64 " in %" PRId64 " pass%s, %.3f MB\n", bench->batches, bench->passes,
+           bench->passes == 1 ? "" : "es", (double)stats->bytes / 1e6);
     if (bench->batches == 0) return;
-    fprintf(stderr, "  a batch        %s, %.1f MB/s\n", cli_time_text(text, batch_ns(bench)),
-            mb_per_second(bench));
+    printf("  a batch        %s, %.1f MB/s\n", cli_time_text(text, batch_ns(bench)), mb_per_second(bench));
     print_time("first batch   ", (double)(bench->first_ns - bench->opening_ns));
     if (bench->turnovers > 0)
-        fprintf(stderr, "  between passes %s, at most %s\n", cli_time_text(text, median_turnover_ns(bench)),
-                cli_time_text(most, (double)bench->turnover_ns[bench->turnovers - 1]));
+        printf("  between passes %s, at most %s\n", cli_time_text(text, median_turnover_ns(bench)),
+               cli_time_text(most, (double)bench->turnover_ns[bench->turnovers - 1]));
     print_spread("get           ", mean_ns(stats->get_ns, bench->batches), &stats->get);
     print_spread("wait          ", mean_ns(stats->wait_ns, bench->batches), &stats->wait);
-    fprintf(stderr, "  starved        %" PRId64 " times\n", stats->starved);
+    printf("  starved        %" PRId64 " times\n", stats->starved);
     print_trouble(stats);
-    fprintf(stderr, "  ring           %.3f MB\n", (double)stats->ring_bytes / 1e6);
+    printf("  ring           %.3f MB\n", (double)stats->ring_bytes / 1e6);
     print_workers(bench);
-    if (bench->digest) fprintf(stderr, "  sha256         %s\n", bench->sha_text);
+    if (bench->digest) printf("  sha256         %s\n", bench->sha_text);
     if (bench->consume_us == 0 && !bench->digest)
-        fprintf(stderr, "A training step that takes longer than %s would not wait for this feed.\n",
-                cli_time_text(text, batch_ns(bench)));
+        printf("A training step that takes longer than %s would not wait for this feed.\n",
+               cli_time_text(text, batch_ns(bench)));
 }
 
 /* ---- JSON ---- */

@@ -7,8 +7,8 @@
 
 static void print_text(const leat_logs *logs) {
     for (int i = 0; i < logs->count; ++i)
-        fprintf(stderr, "%s%s: %.4f", i ? " - " : "", logs->items[i].name, logs->items[i].value);
-    fputc('\n', stderr);
+        printf("%s%s: %.4f", i ? " - " : "", logs->items[i].name, logs->items[i].value);
+    putchar('\n');
 }
 
 static void print_json(const leat_logs *logs) {

@@ -89,6 +89,9 @@ void cli_man_overview(FILE *out) {
     roff_head(out, "leat", 1, "train Keras models, and use them");
     fputs(".SH SYNOPSIS\n.B leat\n.I COMMAND\n[\\fIARGUMENT\\fR...]\n", out);
     roff_members(out, NULL);
+    fputs(".SH OUTPUT\nResults go to standard output; progress, notes, warnings and errors to standard "
+          "error.\n",
+          out);
     roff_exit_codes(out);
     fputs(".SH SEE ALSO\n.BR leat\\-specs (7)\n", out);
 }

@@ -123,7 +123,8 @@ const cli_command cli_commands[] = {
      "    --metrics 'AUC,Precision(thresholds=[0.3, 0.5])'",
      USES(fit_uses), cli_fit},
     {"evaluate", "MODEL", "loss and metrics of a model on data",
-     "Loss and metrics are exact over all samples.  MODEL must have a compilation, or --loss be given.",
+     "Prints loss and metrics on standard output; they are exact over all samples.  MODEL must have a "
+     "compilation, or --loss be given.",
      "leat evaluate run/model.h5 --data 'idx:t10k-images.gz,t10k-labels.gz?scale=1/255&onehot=10' --json",
      USES(evaluate_uses), cli_evaluate},
     {"predict", "MODEL", "a model's predictions for data",
@@ -159,7 +160,7 @@ const cli_command cli_commands[] = {
      "of a "
      "batch, MB/s (millions of bytes), the first batch, the time between two passes, percentiles of the "
      "workers' "
-     "get and of the waiting for them, and what went wrong.\n"
+     "get and of the waiting for them, and what went wrong, on standard output.\n"
      "\n"
      "A synthetic batch is written as a whole, with one random byte throughout, or with random bytes where "
      "--digest asks for them; both are a function of seed, pass and index.  The digest is the same for any "
@@ -169,7 +170,8 @@ const cli_command cli_commands[] = {
      "leat feed bench --payload 1K --work-us 5000 --workers 2 --digest",
      USES(feed_bench_uses), cli_feed_bench},
     {"feed tune", "SPEC", "the best workers, threads and queue for a model and its data",
-     "Trains with one setting after the other, --seconds each, and tells which one is fastest and why: first "
+     "Trains with one setting after the other, --seconds each, and tells on standard output which one is "
+     "fastest and why: first "
      "numbers of worker threads and processes while all cores compute, then fewer compute threads, then "
      "longer "
      "and shorter queues.  Of settings that differ by less than 3 % the smaller one is chosen.  Nothing is "

@@ -113,7 +113,7 @@ typedef enum cli_value {
     X(UNKNOWN, "--unknown", CLI_NUMBER, "N", 1, INT32_MAX, "32",                                             \
       "with --plan: what counts for a None in an input's shape, beside the batch")                           \
     X(SECONDS, "--seconds", CLI_DURATION, "SECONDS", 50, 3600000, "2", "time for each setting")              \
-    X(JSON, "--json", CLI_FLAG, NULL, 0, 0, NULL, "print the result on standard output as one JSON object")  \
+    X(JSON, "--json", CLI_FLAG, NULL, 0, 0, NULL, "print the result as one JSON object")                     \
     X(HELP, "--help", CLI_FLAG, NULL, 0, 0, NULL, "say all this")
 
 typedef enum cli_option_id {

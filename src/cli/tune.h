@@ -42,7 +42,7 @@ int cli_tune_best(const cli_tuning *tuning);
 /* Why that row, in a few sentences. */
 void cli_tune_explain(const cli_tuning *tuning, int best, char *out, size_t bytes);
 
-/* The table for people, on standard error, and as one JSON object, on standard output. */
+/* The result on standard output: a table for people, or one JSON object. */
 void cli_tune_print(const cli_tuning *tuning);
 void cli_tune_print_json(const cli_tuning *tuning);
 

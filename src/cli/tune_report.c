@@ -189,20 +189,20 @@ static const char *kind_text(const cli_setting *s) {
 
 static void print_row(const cli_trial *row, bool best) {
     const cli_setting *s = &row->setting;
-    fprintf(stderr, "%7d  %-9s  %7d  %5d  %10.1f  %5.1f %%  %10.3f  %10.3f%s\n", s->workers, kind_text(s),
-            s->threads, s->queue, row->rate, 100 * row->wait, row->get_ns / 1e6, row->step_ns / 1e6,
-            best ? "  <- best" : "");
+    printf("%7d  %-9s  %7d  %5d  %10.1f  %5.1f %%  %10.3f  %10.3f%s\n", s->workers, kind_text(s), s->threads,
+           s->queue, row->rate, 100 * row->wait, row->get_ns / 1e6, row->step_ns / 1e6,
+           best ? "  <- best" : "");
 }
 
 void cli_tune_print(const cli_tuning *tuning) {
     char text[1024];
     int best = cli_tune_best(tuning);
-    fputs("workers  kind       threads  queue     steps/s     wait      get ms     step ms\n", stderr);
+    fputs("workers  kind       threads  queue     steps/s     wait      get ms     step ms\n", stdout);
     for (int i = 0; i < tuning->count; ++i) print_row(&tuning->rows[i], i == best);
     cli_tune_explain(tuning, best, text, sizeof text);
-    fprintf(stderr, "%s\n", text);
+    printf("%s\n", text);
     options_text(&tuning->rows[best].setting, text, sizeof text);
-    fprintf(stderr, "for leat fit: %s\n", text);
+    printf("for leat fit: %s\n", text);
 }
 
 static void json_number(const char *name, double value) {

@@ -131,6 +131,22 @@ static double evaluate(const char *model) {
     return loss;
 }
 
+/* A result is what the command was asked for; the progress and its bar are notes beside it. */
+static void results_are_on_standard_output(void **state) {
+    (void)state;
+    double loss = 0, accuracy = 0;
+    runs(FIT "--epochs 1 --out run --verbose 0");
+    runs("evaluate run/model.h5 --data npz:d.npz");
+    assert_int_equal(sscanf(out, "loss: %lf - accuracy: %lf", &loss, &accuracy), 2);
+    assert_true(loss > 0 && accuracy >= 0 && accuracy <= 1);
+    assert_non_null(strstr(out, "\n"));
+    assert_ptr_equal(strchr(out, '\n'), out + strlen(out) - 1); /* one line, for a pipe */
+    assert_non_null(strstr(err, "3/3 ["));
+    runs("evaluate run/model.h5 --data npz:d.npz --verbose 0");
+    assert_memory_equal(out, "loss: ", 6);
+    assert_string_equal(err, "");
+}
+
 static void training_goes_on_where_it_ended(void **state) {
     (void)state;
     runs(FIT "--epochs 2 --out run --verbose 0");
@@ -353,6 +369,7 @@ int main(void) {
         cmocka_unit_test(wrong_usage_is_told_and_exits_with_2),
         cmocka_unit_test(a_manual_page_and_a_completion_for_each_command),
         cmocka_unit_test(fit_trains_saves_and_reports),
+        cmocka_unit_test(results_are_on_standard_output),
         cmocka_unit_test(training_goes_on_where_it_ended),
         cmocka_unit_test(predictions_have_the_shape_and_sum_of_a_softmax),
         cmocka_unit_test(several_outputs_of_one_layer_have_names_of_their_own),

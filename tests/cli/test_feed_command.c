@@ -210,9 +210,9 @@ static void bench_reports_what_it_measured(void **state) {
     assert_null(json_object_get(root, "sha256"));
     json_decref(root);
     runs("feed bench npz:d.npz --workers 1 --use-multiprocessing");
-    assert_string_equal(out, "");
-    assert_non_null(strstr(err, "npz:d.npz, 1 worker process, a queue of 10"));
-    assert_non_null(strstr(err, "6 in 2 passes"));
+    assert_string_equal(err, "");
+    assert_memory_equal(out, "npz:d.npz, 1 worker process, a queue of 10\n", 43);
+    assert_non_null(strstr(out, "6 in 2 passes"));
 }
 
 static void bench_ends_where_it_is_told(void **state) {
@@ -398,6 +398,7 @@ static void a_trace_is_json_with_events(void **state) {
     (void)state;
     runs("feed trace --payload 1K --batches 50 --workers 2 --use-multiprocessing --output t.json");
     assert_non_null(strstr(err, "saved t.json"));
+    assert_non_null(strstr(out, "  batches        100 in 2 passes"));
     json_decref(read_trace("t.json"));
     runs(FIT "--epochs 2 --batch-size 4 --verbose 0 --trace t.json");
     json_decref(read_trace("t.json"));
@@ -436,9 +437,10 @@ static void tune_recommends_one_of_its_rows(void **state) {
     assert_string_equal(json_string_value(json_object_get(root, "options")), expected);
     json_decref(root);
     runs("feed tune npz:d.npz --model small.json --loss categorical_crossentropy --seconds 0.05");
-    assert_string_equal(out, "");
-    assert_non_null(strstr(err, "<- best"));
-    assert_non_null(strstr(err, "for leat fit: --workers "));
+    assert_string_equal(err, "");
+    assert_memory_equal(out, "workers  kind ", 14);
+    assert_non_null(strstr(out, "<- best"));
+    assert_non_null(strstr(out, "for leat fit: --workers "));
 }
 
 /* ---- Signals ---- */
