@@ -93,6 +93,8 @@ static const cli_use summary_uses[] = {
     MAY(HELP),
 };
 
+static const cli_use list_uses[] = {MAY(JSON), MAY(HELP)};
+
 static const cli_use help_uses[] = {MAY(HELP)};
 
 #define USES(array) array, sizeof array / sizeof *array
@@ -193,6 +195,12 @@ const cli_command cli_commands[] = {
      "and compute, how far the workers were ahead, who made which batch when, and the feed's figures.  "
      "`leat fit --out` writes it too.",
      "leat report run\nleat report run --output /tmp/run.html", USES(report_uses), cli_report},
+    {"list", "[KIND]", "the names of losses, layers and so on that leat knows",
+     "KIND is layers, losses, metrics, optimizers, activations, initializers, regularizers or constraints.  "
+     "Prints one name a line, sorted, with Keras's other names for the same thing (mean_squared_error, "
+     "MeanSquaredError, mse); without KIND how many names each kind has.  --loss, --metrics and --optimizer "
+     "take these names; an optimizer's in upper or lower case.",
+     "leat list losses\nleat list layers | grep -i conv\nleat list --json", USES(list_uses), cli_list},
     {"help", "[TOPIC...]", "help on a command, or on specs: how data is named",
      "TOPIC is a command or `specs`.", "leat help specs\nleat help fit\nleat help feed bench",
      USES(help_uses), cli_help},

@@ -142,6 +142,17 @@ typedef struct cli_arguments {
     int64_t number[CLI_OPTION_COUNT];   /* of numbers, sizes (bytes) and seconds (ms) */
 } cli_arguments;
 
+/* What `leat list` lists: the enumerator LEAT_NAMES_*, and its word on the command line. */
+#define CLI_KIND_LIST(X)                                                                                     \
+    X(LAYERS, "layers")                                                                                      \
+    X(LOSSES, "losses")                                                                                      \
+    X(METRICS, "metrics")                                                                                    \
+    X(OPTIMIZERS, "optimizers")                                                                              \
+    X(ACTIVATIONS, "activations")                                                                            \
+    X(INITIALIZERS, "initializers")                                                                          \
+    X(REGULARIZERS, "regularizers")                                                                          \
+    X(CONSTRAINTS, "constraints")
+
 enum { CLI_SUCCESS = 0, CLI_FAILURE = 1, CLI_USAGE = 2 };
 
 /* A command's option, and whether it must be given. */
@@ -184,6 +195,7 @@ int cli_feed_bench(const cli_arguments *arguments);
 int cli_feed_trace(const cli_arguments *arguments);
 int cli_feed_tune(const cli_arguments *arguments);
 int cli_report(const cli_arguments *arguments);
+int cli_list(const cli_arguments *arguments);
 int cli_help(const cli_arguments *arguments);
 int cli_version(const cli_arguments *arguments);
 

@@ -32,7 +32,7 @@ static void help_is_the_table(void **state) {
     (void)state;
     runs("--help");
     assert_non_null(strstr(out, "usage: leat COMMAND"));
-    const char *commands[] = {"fit", "evaluate", "predict", "summary", "help", "version"};
+    const char *commands[] = {"fit", "evaluate", "predict", "summary", "list", "help", "version"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; ++i) {
         char line[64];
         snprintf(line, sizeof line, "%s --help", commands[i]);
@@ -281,6 +281,44 @@ static void normalisations_fold_unless_told_not_to(void **state) {
     runs("evaluate small.json --data npz:d.npz --loss mse --verbose 0 --no-fold");
 }
 
+static void list_says_the_names(void **state) {
+    (void)state;
+    static const char *const kinds[] = {"layers",      "losses",       "metrics",      "optimizers",
+                                        "activations", "initializers", "regularizers", "constraints"};
+    static char counts[text_bytes];
+    runs("list");
+    memcpy(counts, out, sizeof counts);
+    const char *at = counts;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
+        char line[64], word[32];
+        int count = 0, used = 0, lines = 0;
+        assert_int_equal(sscanf(at, "%31s %d\n%n", word, &count, &used), 2);
+        assert_string_equal(word, kinds[i]);
+        at += used;
+        snprintf(line, sizeof line, "list %s", kinds[i]);
+        runs(line);
+        for (const char *c = out; *c; ++c) lines += *c == '\n';
+        assert_int_equal(lines, count);
+        assert_string_equal(err, "");
+        assert_null(strchr(out, ' '));
+    }
+    assert_string_equal(at, "");
+    runs("list losses");
+    assert_non_null(strstr(out, "\nmse\n"));
+    json_error_t why;
+    runs("list optimizers --json");
+    json_t *root = json_loads(out, 0, &why);
+    assert_int_equal(json_object_size(root), 1);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(root, "optimizers"), 2)), "Adagrad");
+    json_decref(root);
+    runs("list --json");
+    root = json_loads(out, 0, &why);
+    assert_int_equal(json_object_size(root), sizeof kinds / sizeof *kinds);
+    json_decref(root);
+    refused("list loss", "no kind 'loss': did you mean 'losses'?");
+    refused("list layers losses", "unexpected argument 'losses'");
+}
+
 static void a_policy_is_kept_and_its_price_told(void **state) {
     (void)state;
     setenv("LEAT_MAX_ISA", "base", 1);
@@ -377,6 +415,7 @@ int main(void) {
         cmocka_unit_test(summary_is_keras_table),
         cmocka_unit_test(summary_of_a_plan),
         cmocka_unit_test(normalisations_fold_unless_told_not_to),
+        cmocka_unit_test(list_says_the_names),
         cmocka_unit_test(a_policy_is_kept_and_its_price_told),
         cmocka_unit_test(what_was_measured_serves_later_runs),
         cmocka_unit_test(failures_exit_with_1_and_a_sentence),
