@@ -36,7 +36,8 @@ typedef struct leat_verdict {
     /* Memory in bytes: the most that the process had (getrusage's ru_maxrss; worker processes are not in it), and of it the
      * model with its gradients and the optimizer's state, and activations with what kernels need besides. */
     int64_t peak_rss_bytes, model_bytes, activation_bytes;
-    char text[768]; /* the verdict in words, a few sentences */
+    /* The verdict in words, a few sentences.  Steps that took less than 100 ms in all are not judged: the text says so. */
+    char text[768];
 } leat_verdict;
 
 /** model.metrics_names: the names of the values that training and evaluation report, in Keras's order: "loss", with several

@@ -184,7 +184,8 @@ static void measure_memory(const leati_fit_loop *loop, leat_verdict *verdict) {
     verdict->activation_bytes = (int64_t)leati_trainer_activation_bytes(loop->train.trainer);
 }
 
-static void judge(leati_fit_loop *loop) {
+/* The verdict is written where the fit came to its end, or was stopped; after a failure the error is what counts. */
+static void judge(leati_fit_loop *loop, leat_status status) {
     leat_verdict verdict = {.steps = loop->train.steps,
                             .wall_ns = loop->wall_ns,
                             .data_wait_ns = loop->train.wait_ns,
@@ -203,7 +204,8 @@ static void judge(leati_fit_loop *loop) {
     if (loop->train.trainer) measure_memory(loop, &verdict);
     leati_verdict_explain(&verdict);
     loop->history->verdict = verdict;
-    if (verdict.steps > 0) leat_training_write(&loop->training, "%s\n", verdict.text);
+    bool ended = status == LEAT_OK || status == LEAT_ESTOPPED;
+    if (ended && verdict.steps > 0) leat_training_write(&loop->training, "%s\n", verdict.text);
 }
 
 static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_options *options,
@@ -218,7 +220,7 @@ static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_opt
         leati_training_enter(&loop->training);
         status = fit(loop, task->sequence, err);
         leati_training_leave(&loop->training);
-        judge(loop);
+        judge(loop, status);
     }
     task->stuck = leati_runner_close((leati_runner *const[]){&loop->train, &loop->validation}, 2);
     leati_progress_destroy(&loop->progress);

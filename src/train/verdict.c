@@ -12,6 +12,10 @@ enum { advice_percent = 10 }; /* of the time spent waiting for data, from where 
 
 enum { shortest_ns = 200000000 }; /* a run whose use of cores can be told */
 
+/* Training steps that took less than 100 ms in all are not judged: starting the workers, making the first batch
+ * and planning the first step take tens of milliseconds once, and would be taken for what limits every step. */
+enum { judged_ns = 100000000 };
+
 static void say(leat_verdict *v, const char *format, ...) LEAT_PRINTF(2, 3);
 static void say(leat_verdict *v, const char *format, ...) {
     size_t used = strlen(v->text);
@@ -131,15 +135,20 @@ void leati_verdict_explain(leat_verdict *v) {
         tell_faults(v);
         return;
     }
+    bool judged = v->wall_ns >= judged_ns;
     double wall = (double)v->wall_ns;
     double data = 100 * (double)v->data_wait_ns / wall, compute = 100 * (double)v->compute_ns / wall;
     const char *by = data > compute ? "data" : "compute";
     if (100 - data - compute > fmax(data, compute)) by = "callbacks and what else comes between the steps";
-    say(v, "Training waited %.0f %% of the time for data and %.0f %% for compute: it is bound by %s.", data,
-        compute, by);
+    if (judged)
+        say(v, "Training waited %.0f %% of the time for data and %.0f %% for compute: it is bound by %s.",
+            data, compute, by);
+    else
+        say(v, "The run was too short to tell what limits it: %" PRId64 " step%s in %.2f ms.", v->steps,
+            plural(v->steps), milliseconds(wall));
     say(v, " A step takes %.2f ms; get takes %.2f ms, %.2f ms at p90.", milliseconds(step_ns(v)),
         milliseconds((double)v->get_mean_ns), milliseconds((double)v->feed.get.p90));
-    advise(v, data);
+    if (judged) advise(v, data);
     tell_faults(v);
     tell_memory(v);
 }

@@ -76,6 +76,25 @@ static void verdicts_say_who_waits_and_what_helps(void **state) {
     says(none, "No step was run.");
 }
 
+/* 4 steps in 4 ms: most of that is the wait for the first batch, which no setting of the workers shortens. */
+static void a_run_of_milliseconds_is_not_judged(void **state) {
+    (void)state;
+    leat_verdict v = verdict_of(7, 14, 1);
+    v.steps = 4;
+    v.compute_ns = 1000000;
+    v.data_wait_ns = 3000000;
+    v.wall_ns = 4000000;
+    v.feed.skips = 1;
+    says(v,
+         "The run was too short to tell what limits it: 4 steps in 4.00 ms. A step takes 0.25 ms; get takes "
+         "14.00 ms, 14.00 ms at p90. 1 bad batch was passed over.");
+    v.steps = 1;
+    v.wall_ns = 99999999;
+    says(v, "too short to tell what limits it: 1 step in 100.00 ms.");
+    v.wall_ns = 100000000;
+    says(v, "it is bound by");
+}
+
 /* A second on 4 cores, compute 0.1 s of it, 3 workers inside get for 2.4 s in all. */
 static void waiting_is_told_from_computing(void **state) {
     (void)state;
@@ -293,6 +312,7 @@ static void a_trace_has_the_loop_s_spans(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verdicts_say_who_waits_and_what_helps),
+        cmocka_unit_test(a_run_of_milliseconds_is_not_judged),
         cmocka_unit_test(waiting_is_told_from_computing),
         cmocka_unit_test(verdicts_say_what_went_wrong),
         cmocka_unit_test(points_thin_out_evenly),

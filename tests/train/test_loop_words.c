@@ -115,6 +115,31 @@ static void an_evaluation_tells_the_same(void **state) {
 
 /* ---- errors ---- */
 
+/* What failed is the news; the verdict on the steps before it is in the history. */
+static void a_failed_fit_writes_no_verdict(void **state) {
+    (void)state;
+    catcher c;
+    leat_error err = {0};
+    leat_model *model = make_classifier(1);
+    leat_history *history = NULL;
+    clusters data = clusters_of(40, 8);
+    data.fail_at = 3;
+    leat_sequence sequence = clusters_sequence(&data);
+    leat_fit_options options = quiet_fit(1);
+    options.verbose = 2;
+    options.shuffle = LEAT_SHUFFLE_NONE;
+    catch_begin(&c);
+    leat_status status = leat_model_fit_generator(model, &sequence, &options, &history, &err);
+    catch_end(&c);
+    assert_int_not_equal(status, LEAT_OK);
+    has(&c, "Epoch 1/1");
+    assert_null(strstr(c.text, "A step takes"));
+    assert_int_equal(leat_history_verdict(history).steps, 3);
+    assert_non_null(strstr(leat_history_verdict(history).text, "A step takes"));
+    leat_history_destroy(&history);
+    leat_model_destroy(&model);
+}
+
 static void errors_say_which_data(void **state) {
     (void)state;
     leat_error err = {0};
@@ -255,6 +280,7 @@ int main(void) {
         cmocka_unit_test(batches_passed_over_are_told),
         cmocka_unit_test(ends_of_generators_are_told),
         cmocka_unit_test(an_evaluation_tells_the_same),
+        cmocka_unit_test(a_failed_fit_writes_no_verdict),
         cmocka_unit_test(errors_say_which_data),
         cmocka_unit_test(a_thread_that_hangs_is_told_of),
         cmocka_unit_test(a_worker_s_death_changes_nothing_but_the_verdict),
