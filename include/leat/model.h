@@ -111,6 +111,10 @@ LEAT_API LEAT_CHECKED leat_status leat_model_to_json(const leat_model *model, ch
 /** model.summary(): Keras's table, a string for leat_string_free. */
 LEAT_API LEAT_CHECKED leat_status leat_model_summary(const leat_model *model, char **out, leat_error *err);
 
+/** The same as one JSON object, as docs/formats/summary.md has it: a string for leat_string_free. */
+LEAT_API LEAT_CHECKED leat_status leat_model_summary_json(const leat_model *model, char **out,
+                                                          leat_error *err);
+
 LEAT_API void leat_string_free(char *string);
 
 /** NULL is fine; sets *model to NULL. */

@@ -28,7 +28,7 @@ static const char *stray_option(const cli_arguments *arguments) {
                                             CLI_LOSS,          CLI_OPTIMIZER,  CLI_METRICS,
                                             CLI_UNKNOWN,       CLI_THREADS,    CLI_GRADIENT_CHECKPOINTING,
                                             CLI_DETERMINISTIC, CLI_NO_FOLD,    CLI_TUNE,
-                                            CLI_NO_TUNE,       CLI_JSON};
+                                            CLI_NO_TUNE};
     for (size_t i = 0; i < sizeof of_plan / sizeof *of_plan; ++i)
         if (arguments->text[of_plan[i]]) return cli_options[of_plan[i]].name;
     return NULL;
@@ -36,17 +36,19 @@ static const char *stray_option(const cli_arguments *arguments) {
 
 int cli_summary(const cli_arguments *arguments) {
     cli_session session = {.command = "summary", .arguments = arguments};
+    leat_status (*write)(const leat_model *model, char **out, leat_error *err) =
+        arguments->text[CLI_JSON] ? leat_model_summary_json : leat_model_summary;
     const char *stray = arguments->text[CLI_PLAN] ? NULL : stray_option(arguments);
     leat_error err = {0};
     char *text = NULL;
     if (stray) {
-        fprintf(stderr, "leat summary: %s needs --plan\n", stray);
+        fprintf(stderr, "leat summary: %s needs --plan\ntry: leat summary --help\n", stray);
         return CLI_USAGE;
     }
     int code = cli_load(&session, arguments->operands[0]);
     if (code == CLI_SUCCESS && arguments->text[CLI_PLAN])
         code = plan(&session, &text);
-    else if (code == CLI_SUCCESS && leat_model_summary(session.model, &text, &err) != LEAT_OK)
+    else if (code == CLI_SUCCESS && write(session.model, &text, &err) != LEAT_OK)
         code = cli_fail(&session, &err);
     if (text) fputs(text, stdout);
     if (text && arguments->text[CLI_JSON]) fputc('\n', stdout);

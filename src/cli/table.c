@@ -138,7 +138,7 @@ const cli_command cli_commands[] = {
      "leat predict two_heads.h5 --data npz:x.npz --output y.npz --workers 2",
      USES(predict_uses), cli_predict},
     {"summary", "MODEL", "a model's layers, shapes and numbers of parameters",
-     "Keras's table, on standard output.\n"
+     "Keras's table, on standard output; with --json the same as an object.\n"
      "\n"
      "With --plan instead how a batch is computed: for each op the layer that asked for it, the "
      "implementation "

@@ -8,8 +8,9 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/network.h"
+#include "nn/summary.h"
 
-enum { LINE_BYTES = 512, FIELD_BYTES = 320 };
+enum { LINE_BYTES = 512, FIELD_BYTES = LEATI_SUMMARY_FIELD_BYTES };
 
 /* Where the columns end: of a plain chain of layers, and of a graph with what each layer is connected to. */
 typedef struct style {
@@ -59,10 +60,11 @@ static int64_t count_layer(const leati_layer *layer) {
     return count;
 }
 
-static int64_t count_member(const leati_member *member) {
+int64_t leati_summary_params(const leati_member *member) {
     int64_t count = member->layer ? count_layer(member->layer) : 0;
     const leat_model *inner = leati_member_model(member);
-    for (int32_t i = 0; inner && i < inner->member_count; ++i) count += count_member(&inner->members[i]);
+    for (int32_t i = 0; inner && i < inner->member_count; ++i)
+        count += leati_summary_params(&inner->members[i]);
     return count;
 }
 
@@ -122,7 +124,8 @@ static bool is_chain(const leat_model *model) {
     return true;
 }
 
-static void source_text(char out[FIELD_BYTES], const leat_model *model, const leati_source *source) {
+void leati_summary_source(char out[LEATI_SUMMARY_FIELD_BYTES], const leat_model *model,
+                          const leati_source *source) {
     const leati_member *member = &model->members[source->layer];
     snprintf(out, FIELD_BYTES, "%s[%d][%d]", leati_member_name(model, source->layer),
              (int)source->call + (member->model ? 1 : 0), (int)source->tensor);
@@ -136,10 +139,10 @@ static void member_rows(leati_text *text, const style *s, const leat_model *mode
     snprintf(name, sizeof name, "%s (%s)", leati_member_name(model, index),
              member->layer ? member->layer->type->class_name : member->model->class_name);
     if (!output_text(shape, member)) text->failed = true;
-    snprintf(count, sizeof count, "%" PRId64, count_member(member));
+    snprintf(count, sizeof count, "%" PRId64, leati_summary_params(member));
     for (int32_t i = 0; s->count == 4 && i < member->call_count; ++i) {
         for (int32_t j = 0; j < member->calls[i].input_count; ++j) {
-            source_text(connection, model, &member->calls[i].inputs[j]);
+            leati_summary_source(connection, model, &member->calls[i].inputs[j]);
             row(text, s, fields);
             name[0] = shape[0] = count[0] = '\0';
             first = false;
@@ -160,8 +163,7 @@ static int64_t count_trainable(const leat_model *model) {
     return count;
 }
 
-/* A compiled model trains what it did when it was compiled, as in Keras. */
-static int64_t count_trained(const leat_model *model) {
+int64_t leati_summary_trainable_params(const leat_model *model) {
     int64_t count = 0;
     if (!model->compiled.ready) return count_trainable(model);
     for (int32_t i = 0; i < model->weights.trainable_count; ++i)
@@ -169,10 +171,14 @@ static int64_t count_trained(const leat_model *model) {
     return count;
 }
 
+int32_t leati_summary_first(const leat_model *model) {
+    return strcmp(model->class_name, "Sequential") == 0 && model->member_count > 1 ? 1 : 0;
+}
+
 static void totals(leati_text *text, const leat_model *model) {
-    int64_t trainable = count_trained(model), all = 0;
+    int64_t trainable = leati_summary_trainable_params(model), all = 0;
     char number[32];
-    for (int32_t i = 0; i < model->member_count; ++i) all += count_member(&model->members[i]);
+    for (int32_t i = 0; i < model->member_count; ++i) all += leati_summary_params(&model->members[i]);
     leati_text_add(text, "Total params: %s\n", grouped(number, all));
     leati_text_add(text, "Trainable params: %s\n", grouped(number, trainable));
     leati_text_add(text, "Non-trainable params: %s\n", grouped(number, all - trainable));
@@ -185,14 +191,12 @@ leat_status leat_model_summary(const leat_model *model, char **out, leat_error *
     LEATI_GIVEN(out, err);
     static const char *const header[] = {"Layer (type)", "Output Shape", "Param #", "Connected to"};
     const style *s = is_chain(model) ? &chain : &graph;
-    /* Keras does not list a Sequential's own InputLayer. */
-    int32_t first = strcmp(model->class_name, "Sequential") == 0 && model->member_count > 1 ? 1 : 0;
     leati_text text = {0};
     leati_text_add(&text, "Model: \"%s\"\n", model->name);
     rule(&text, s, '_');
     row(&text, s, header);
     rule(&text, s, '=');
-    for (int32_t i = first; i < model->member_count; ++i) {
+    for (int32_t i = leati_summary_first(model); i < model->member_count; ++i) {
         member_rows(&text, s, model, i);
         rule(&text, s, i + 1 == model->member_count ? '=' : '_');
     }

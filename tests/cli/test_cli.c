@@ -256,6 +256,10 @@ static void summary_of_a_plan(void **state) {
     assert_string_equal(json_string_value(json_object_get(root, "mode")), "train");
     assert_true(json_real_value(json_object_get(root, "us")) > 0);
     json_decref(root);
+    runs("summary small.json --json");
+    root = json_loads(out, 0, NULL);
+    assert_int_equal(json_integer_value(json_object_get(root, "params")), 67);
+    json_decref(root);
     refused("summary small.json --time", "--time needs --plan");
     refused("summary --plan small.json --train", "give --loss");
 }

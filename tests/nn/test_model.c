@@ -544,6 +544,59 @@ static void test_summaries(void **state) {
     }
 }
 
+static json_t *summary_of(const char *json) {
+    leat_error err = {0};
+    leat_model *model = model_of(json);
+    char *text = NULL;
+    assert_ok(leat_model_summary_json(model, &text, &err), &err);
+    json_t *root = json_loads(text, 0, NULL);
+    assert_non_null(root);
+    leat_string_free(text);
+    leat_model_destroy(&model);
+    return root;
+}
+
+/* A layer that is called twice; and a Sequential, whose InputLayer is not listed. */
+static void test_summary_json(void **state) {
+    (void)state;
+    json_t *root = summary_of(
+        SMALL_MODEL(SMALL_INPUT("a", "[null, 4]") ", " SMALL_INPUT(
+                        "b",
+                        "[null, 4]") ", "
+                                     "{\"class_name\": \"Dense\", \"name\": \"d\", \"inbound_nodes\": "
+                                     "[[[\"a\", 0, 0, {}]], "
+                                     "[[\"b\", 0, 0, {}]]], \"config\": {\"name\": \"d\", \"units\": 3}}, "
+                                     "{\"class_name\": \"BatchNormalization\", \"name\": \"n\", "
+                                     "\"inbound_nodes\": [[[\"d\", 1, 0, {}]]], "
+                                     "\"config\": {\"name\": \"n\"}}",
+                    "[\"a\", 0, 0], [\"b\", 0, 0]", "[\"d\", 0, 0], [\"n\", 0, 0]"));
+    json_t *expected =
+        json_loads("{\"model\": \"small\", \"class_name\": \"Model\", \"layers\": ["
+                   "{\"name\": \"a\", \"class_name\": \"InputLayer\", \"params\": 0, \"calls\": "
+                   "[{\"inputs\": [], \"output_shapes\": [[null, 4]]}]}, "
+                   "{\"name\": \"b\", \"class_name\": \"InputLayer\", \"params\": 0, \"calls\": "
+                   "[{\"inputs\": [], \"output_shapes\": [[null, 4]]}]}, "
+                   "{\"name\": \"d\", \"class_name\": \"Dense\", \"params\": 15, \"calls\": "
+                   "[{\"inputs\": [\"a[0][0]\"], \"output_shapes\": [[null, 3]]}, "
+                   "{\"inputs\": [\"b[0][0]\"], \"output_shapes\": [[null, 3]]}]}, "
+                   "{\"name\": \"n\", \"class_name\": \"BatchNormalization\", \"params\": 12, \"calls\": "
+                   "[{\"inputs\": [\"d[1][0]\"], \"output_shapes\": [[null, 3]]}]}], "
+                   "\"params\": 27, \"trainable_params\": 21, \"non_trainable_params\": 6, "
+                   "\"mixed_bfloat16_layers\": 0}",
+                   0, NULL);
+    assert_non_null(expected);
+    char *text = json_dumps(root, 0);
+    if (!json_equal(root, expected)) fail_msg("%s", text);
+    free(text);
+    json_decref(expected);
+    json_decref(root);
+    root = summary_of("{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": ["
+                      "{\"class_name\": \"Flatten\", \"config\": {\"name\": \"f\", "
+                      "\"batch_input_shape\": [null, 2, 2]}}]}}");
+    assert_int_equal(json_array_size(json_object_get(root, "layers")), 1);
+    json_decref(root);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_configs),
@@ -560,6 +613,7 @@ int main(void) {
         cmocka_unit_test(test_freezing_wrappers),
         cmocka_unit_test(test_freezing_model_inside),
         cmocka_unit_test(test_summaries),
+        cmocka_unit_test(test_summary_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,6 +74,14 @@ static leat_status summarise(leat_model **model, leat_error *err) {
     return status;
 }
 
+static leat_status summarise_json(leat_model **model, leat_error *err) {
+    char *text = NULL;
+    leat_status status = leat_model_summary_json(*model, &text, err);
+    assert_int_equal(text != NULL, status == LEAT_OK);
+    leat_string_free(text);
+    return status;
+}
+
 static leat_status initialise(leat_model **model, leat_error *err) {
     return leat_model_initialize(*model, 5, err);
 }
@@ -150,6 +158,7 @@ static void test_use(void **state) {
     json_set_alloc_funcs(allocate, leati_free);
     sweep(write_json, true, 50);
     sweep(summarise, true, 10);
+    sweep(summarise_json, true, 10);
     sweep(initialise, true, 10);
     sweep(freeze, true, 5);
     json_set_alloc_funcs(malloc, free);
