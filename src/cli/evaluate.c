@@ -28,7 +28,7 @@ static int evaluate(cli_session *session) {
     leat_logs logs = {0};
     cli_catch_signals(session);
     leat_status status = leat_model_evaluate_generator(session->model, &session->data, &options, &logs, &err);
-    if (cli_signal_code()) return cli_signal_code();
+    if (cli_signal_code()) return cli_interrupted(session, "there is no result");
     if (status != LEAT_OK) return cli_fail(session, &err);
     if (session->arguments->text[CLI_JSON])
         print_json(&logs);

@@ -8,10 +8,11 @@
 #include <unistd.h>
 
 #include "cli/feeding.h"
+#include "cli/interrupt.h"
 #include "cli/report/page.h"
 #include "cli/session.h"
 
-enum { path_bytes = 4096, callback_max = 3 };
+enum { path_bytes = 4096, callback_max = 4 };
 
 /* The folder of --out, the callbacks that write to it, and the trace. */
 typedef struct output {
@@ -20,6 +21,8 @@ typedef struct output {
     leat_callback *list[callback_max];
     int count;
     leat_trace *trace; /* NULL: none */
+    cli_position position;
+    bool saved; /* model.h5 was written */
 } output;
 
 static void in_folder(char out[path_bytes], const output *to, const char *name) {
@@ -65,6 +68,9 @@ static int open_output(cli_session *session, output *to) {
     const cli_arguments *a = session->arguments;
     leat_error err = {0};
     to->folder = a->text[CLI_OUT];
+    to->callbacks[0] = cli_position_callback(&to->position);
+    to->list[0] = &to->callbacks[0];
+    to->count = 1;
     if (a->text[CLI_TRACE] && leat_trace_open(&to->trace, a->text[CLI_TRACE], &err) != LEAT_OK)
         return cli_fail(session, &err);
     if (!to->folder) return CLI_SUCCESS;
@@ -131,17 +137,18 @@ static int write_report(const output *to) {
     return cli_report_write("fit", history, path);
 }
 
-static int save_model(const cli_session *session, const output *to) {
+static int save_model(const cli_session *session, output *to) {
     char path[path_bytes];
     leat_error err = {0};
     in_folder(path, to, "model.h5");
     if (leat_model_save(session->model, path, true, &err) != LEAT_OK) return cli_fail(session, &err);
+    to->saved = true;
     if (cli_number(session->arguments, CLI_VERBOSE, 1) > 0) fprintf(stderr, "saved %s\n", path);
     return CLI_SUCCESS;
 }
 
 /* Writes what a fit leaves: history.json, model.h5 unless the fit failed, the JSON object. */
-static int report(const cli_session *session, const output *to, const leat_history *history, bool failed) {
+static int report(const cli_session *session, output *to, const leat_history *history, bool failed) {
     leat_error err = {0};
     char *json = NULL;
     int code = CLI_SUCCESS;
@@ -168,6 +175,7 @@ static int train(cli_session *session, output *to) {
     int reported = report(session, to, history, failed);
     leat_history_destroy(&history);
     if (code == CLI_SUCCESS) code = reported;
+    if (!failed && cli_signal_code()) cli_tell_interrupt(session, &to->position, to->folder, to->saved);
     return code == CLI_SUCCESS && cli_signal_code() ? cli_signal_code() : code;
 }
 

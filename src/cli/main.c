@@ -45,9 +45,11 @@ static int run(int argc, char **argv) {
     }
     const cli_command *command = NULL;
     cli_arguments arguments;
+    const char *program = argv[0];
     int code = find(&argc, &argv, &command);
     if (code == CLI_SUCCESS) code = cli_parse(command, argc, argv, &arguments);
     if (code != CLI_SUCCESS) return code;
+    arguments.program = program;
     if (arguments.text[CLI_HELP]) {
         cli_help_command(stdout, command);
         return CLI_SUCCESS;

@@ -118,8 +118,11 @@ static int predict(cli_session *session) {
     cli_catch_signals(session);
     leat_status status =
         leat_model_predict_generator(session->model, &session->data, &options, &predictions, &err);
-    int code = cli_signal_code();
-    if (code == 0) code = status == LEAT_OK ? save(session, predictions) : cli_fail(session, &err);
+    int code = 0;
+    if (cli_signal_code())
+        code = cli_interrupted(session, "nothing was saved");
+    else
+        code = status == LEAT_OK ? save(session, predictions) : cli_fail(session, &err);
     leat_predictions_destroy(&predictions);
     return code;
 }

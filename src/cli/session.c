@@ -43,6 +43,11 @@ int cli_signal_code(void) {
     return received ? 128 + (int)received : 0;
 }
 
+int cli_interrupted(const cli_session *session, const char *consequence) {
+    fprintf(stderr, "leat %s: interrupted: %s\n", session->command, consequence);
+    return cli_signal_code();
+}
+
 int cli_fail(const cli_session *session, const leat_error *err) {
     fprintf(stderr, "leat %s: %s\n", session->command, err->message);
     return CLI_FAILURE;

@@ -40,6 +40,9 @@ int cli_catch_signals(cli_session *session);
 /* 130 or 143 when a signal came, otherwise 0. */
 int cli_signal_code(void);
 
+/* Says that a signal came, and what follows from that; returns its code. */
+int cli_interrupted(const cli_session *session, const char *consequence);
+
 /* Frees everything.  Signals have their default effect again. */
 void cli_close(cli_session *session);
 

@@ -136,6 +136,7 @@ extern const cli_option cli_options[CLI_OPTION_COUNT];
 
 /* What the user said: texts as given, numbers read. */
 typedef struct cli_arguments {
+    const char *program; /* argv[0] */
     const char *operands[2];
     int operand_count;
     const char *text[CLI_OPTION_COUNT]; /* NULL: not given */

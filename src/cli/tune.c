@@ -293,6 +293,8 @@ static int tune(tuner *t) {
     int code = search(t);
     cli_progress_end(&t->progress);
     bool interrupted = code != CLI_SUCCESS && code == cli_signal_code();
+    if (interrupted && t->tuning->count == 0)
+        return cli_interrupted(&t->session, "no setting was measured to its end");
     if (t->tuning->count == 0 || (code != CLI_SUCCESS && !interrupted)) return code;
     if (t->session.arguments->text[CLI_JSON])
         cli_tune_print_json(t->tuning);

@@ -2,6 +2,7 @@
 /* Running the `leat` command from a test. */
 #include "cmocka_all.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,18 @@ pid_t start(const char *line) {
     if (!freopen(".out", "w", stdout) || !freopen(".err", "w", stderr)) _exit(99);
     execv(LEAT_COMMAND, argv);
     _exit(99);
+}
+
+bool catches(pid_t child) {
+    char path[64], line[256];
+    unsigned long long caught = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)child);
+    FILE *file = fopen(path, "r");
+    if (!file) return false;
+    while (fgets(line, sizeof line, file))
+        if (strncmp(line, "SigCgt:", 7) == 0) caught = strtoull(line + 7, NULL, 16);
+    fclose(file);
+    return caught >> (SIGINT - 1) & 1;
 }
 
 int finish(pid_t child) {

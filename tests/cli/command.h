@@ -3,6 +3,7 @@
 #ifndef LEAT_TESTS_CLI_COMMAND_H
 #define LEAT_TESTS_CLI_COMMAND_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 enum { text_bytes = 1 << 16 };
@@ -12,6 +13,9 @@ extern char out[text_bytes], err[text_bytes];
 
 /* Starts `leat ARGUMENTS`, blanks between them; its outputs go to the files .out and .err. */
 pid_t start(const char *line);
+
+/* Whether the process catches SIGINT by now. */
+bool catches(pid_t child);
 
 /* Waits for it, and reads what it printed; the exit code.  A signal fails the test. */
 int finish(pid_t child);

@@ -383,16 +383,54 @@ static void failures_exit_with_1_and_a_sentence(void **state) {
     fails("predict run/model.h5 --data npz:d.npz --output no/folder/p.npy --verbose 0", "no/folder/p.npy");
 }
 
+/* The number behind these words on standard error. */
+static long after(const char *words) {
+    const char *at = strstr(err, words);
+    if (!at) fail_msg("'%s' does not say '%s'", err, words);
+    return strtol(at + strlen(words), NULL, 10);
+}
+
+/* Runs the command that leat has told for going on, up to the end of the epoch that it begins with. */
+static void go_on(void) {
+    char line[1024];
+    long epoch = after("to go on with epoch ");
+    const char *command = strstr(err, ": " LEAT_COMMAND " fit run/model.h5 "), *epochs = NULL;
+    if (!command) fail_msg("no command: %s", err);
+    command += 2;
+    epochs = strstr(command, "--epochs 1000000");
+    assert_non_null(epochs);
+    assert_null(strstr(command, "--loss"));
+    snprintf(line, sizeof line, "%.*s--epochs %ld%s", (int)(epochs - command), command, epoch,
+             epochs + strlen("--epochs 1000000"));
+    line[strcspn(line, "\n")] = '\0';
+    if (epoch > 1) {
+        char expected[64];
+        snprintf(expected, sizeof expected, "--initial-epoch %ld ", epoch - 1);
+        assert_non_null(strstr(line, expected));
+    }
+    if (system(line) != 0) fail_msg("%s", line);
+}
+
 /* Starts a long fit, sends a signal once epochs have passed. */
-static void interrupt(int number, const char *workers) {
+static void interrupt(int number, const char *more) {
     char line[512];
-    snprintf(line, sizeof line, FIT "--epochs 1000000 --out run --verbose 0 %s", workers);
+    snprintf(line, sizeof line,
+             "fit small.json --train npz:d.npz?inputs=x&targets=y --loss categorical_crossentropy "
+             "--optimizer adam "
+             "--metrics accuracy --epochs 1000000 --out run --verbose 0 %s",
+             more);
     (void)!system("rm -rf run");
     pid_t child = start(line);
     for (int i = 0; i < 3000 && !exists("run/checkpoint.h5"); ++i)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     kill(child, number);
     assert_int_equal(finish(child), 128 + number);
+    assert_string_equal(out, "");
+    assert_memory_equal(err, "leat fit: interrupted ", 22);
+    assert_non_null(strstr(err, " of 1000000"));
+    assert_non_null(strstr(err, "; run/model.h5 has the weights and the optimizer's state"));
+    assert_non_null(strstr(err, "--train 'npz:d.npz?inputs=x&targets=y'"));
+    go_on();
     assert_true(exists("run/model.h5"));
     assert_true(exists("run/history.json"));
     evaluate("run/model.h5");
@@ -403,6 +441,21 @@ static void signals_end_training_with_everything_saved(void **state) {
     interrupt(SIGINT, "--workers 0");
     interrupt(SIGTERM, "--workers 2");
     interrupt(SIGINT, "--workers 2 --use-multiprocessing");
+    interrupt(SIGINT, "--validation npz:d.npz --batch-size 4");
+}
+
+/* An epoch of a million steps is interrupted within, and nothing is saved: there is nothing to go on from. */
+static void an_interrupt_within_an_epoch_is_told(void **state) {
+    (void)state;
+    pid_t child = start(FIT "--steps-per-epoch 1000000 --epochs 3 --verbose 0");
+    for (int i = 0; i < 3000 && !catches(child); ++i)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    kill(child, SIGINT);
+    assert_int_equal(finish(child), 128 + SIGINT);
+    assert_true(after("leat fit: interrupted in epoch 1 of 3, after step ") >= 1);
+    assert_non_null(strstr(err, " of 1000000; nothing was saved: give --out DIR to keep the model\n"));
+    assert_null(strstr(err, "to go on"));
 }
 
 int main(void) {
@@ -424,6 +477,7 @@ int main(void) {
         cmocka_unit_test(what_was_measured_serves_later_runs),
         cmocka_unit_test(failures_exit_with_1_and_a_sentence),
         cmocka_unit_test(signals_end_training_with_everything_saved),
+        cmocka_unit_test(an_interrupt_within_an_epoch_is_told),
     };
     return cmocka_run_group_tests(tests, enter, leave);
 }

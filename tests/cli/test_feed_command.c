@@ -445,19 +445,6 @@ static void tune_recommends_one_of_its_rows(void **state) {
 
 /* ---- Signals ---- */
 
-/* Whether the process catches SIGINT by now. */
-static bool catches(pid_t child) {
-    char path[64], line[256];
-    unsigned long long caught = 0;
-    snprintf(path, sizeof path, "/proc/%d/status", (int)child);
-    FILE *file = fopen(path, "r");
-    if (!file) return false;
-    while (fgets(line, sizeof line, file))
-        if (strncmp(line, "SigCgt:", 7) == 0) caught = strtoull(line + 7, NULL, 16);
-    fclose(file);
-    return caught >> (SIGINT - 1) & 1;
-}
-
 static void interrupted(const char *line) {
     json_error_t why;
     pid_t child = start(line);
