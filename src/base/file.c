@@ -108,7 +108,7 @@ static leat_status open_beside(leati_replacement *file, leat_error *err) {
         if (file->fd >= 0) return LEAT_OK;
         if (errno != EEXIST) break;
     }
-    return leati_fail_errno(err, LEAT_EIO, errno, "cannot create '%s'", file->temporary);
+    return leati_fail_errno(err, LEAT_EIO, errno, "cannot create '%s'", file->path);
 }
 
 static void forget(leati_replacement *file) {
@@ -130,7 +130,7 @@ leat_status leati_replace_write(leati_replacement *file, const void *data, size_
     while (bytes > 0) {
         ssize_t written = write(file->fd, next, bytes);
         if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return leati_fail_errno(err, LEAT_EIO, errno, "cannot write '%s'", file->temporary);
+        if (written < 0) return leati_fail_errno(err, LEAT_EIO, errno, "cannot write '%s'", file->path);
         next += written;
         bytes -= (size_t)written;
     }
@@ -154,9 +154,9 @@ static void sync_directory(const char *path) {
 leat_status leati_replace_commit(leati_replacement *file, leat_error *err) {
     leat_status status = LEAT_OK;
     if (fsync(file->fd) != 0 && errno != EINVAL && errno != ENOTSUP)
-        status = leati_fail_errno(err, LEAT_EIO, errno, "cannot flush '%s'", file->temporary);
+        status = leati_fail_errno(err, LEAT_EIO, errno, "cannot flush '%s'", file->path);
     if (close(file->fd) != 0 && status == LEAT_OK)
-        status = leati_fail_errno(err, LEAT_EIO, errno, "cannot close '%s'", file->temporary);
+        status = leati_fail_errno(err, LEAT_EIO, errno, "cannot close '%s'", file->path);
     file->fd = -1;
     if (status == LEAT_OK && rename(file->temporary, file->path) != 0)
         status =

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/feeding.h"
+#include "cli/parse.h"
 #include "cli/progress.h"
 
 enum { default_batches = 1000, default_passes = 2 };
@@ -23,7 +24,8 @@ static int check(const cli_bench *bench) {
         return usage(bench, "a SPEC or --payload BYTES is missing");
     if (a->operand_count > 0 && a->text[CLI_PAYLOAD])
         return usage(bench, "a SPEC and --payload are two sources: give one of them");
-    if (a->operand_count > 0 && a->text[CLI_WORK_US]) return usage(bench, "--work-us needs --payload");
+    if (a->operand_count > 0 && a->text[CLI_WORK_US])
+        return cli_needs(bench->session.command, "--work-us", "--payload");
     if (a->text[CLI_PAYLOAD] && a->text[CLI_BATCH_SIZE])
         return usage(bench,
                      "--batch-size needs a SPEC: the bytes of a synthetic batch are those of --payload");

@@ -31,6 +31,10 @@ static double mean_ns(int64_t total_ns, int64_t batches) {
     return batches > 0 ? (double)total_ns / (double)batches : 0;
 }
 
+static const char *plural(int64_t count) {
+    return count == 1 ? "" : "s";
+}
+
 static void print_time(const char *label, double ns) {
     char text[CLI_TIME_BYTES];
     printf("  %s %s\n", label, cli_time_text(text, ns));
@@ -61,9 +65,10 @@ static void print_source(const cli_bench *bench) {
 
 static void print_trouble(const leat_feed_stats *stats) {
     if (stats->worker_deaths == 0 && stats->retries == 0 && stats->skips == 0) return;
-    printf("  trouble        %" PRId64 " workers died (%" PRId64 " of them killed for being late), %" PRId64
-           " further attempts, %" PRId64 " batches skipped\n",
-           stats->worker_deaths, stats->timeouts, stats->retries, stats->skips);
+    printf("  trouble        %" PRId64 " worker%s died (%" PRId64 " of them killed for being late), %" PRId64
+           " further attempt%s, %" PRId64 " batch%s skipped\n",
+           stats->worker_deaths, plural(stats->worker_deaths), stats->timeouts, stats->retries,
+           plural(stats->retries), stats->skips, stats->skips == 1 ? "" : "es");
 }
 
 static void print_workers(const cli_bench *bench) {
@@ -88,7 +93,7 @@ void cli_bench_print(const cli_bench *bench) {
                cli_time_text(most, (double)bench->turnover_ns[bench->turnovers - 1]));
     print_spread("get           ", mean_ns(stats->get_ns, bench->batches), &stats->get);
     print_spread("wait          ", mean_ns(stats->wait_ns, bench->batches), &stats->wait);
-    printf("  starved        %" PRId64 " times\n", stats->starved);
+    printf("  starved        %" PRId64 " time%s\n", stats->starved, plural(stats->starved));
     print_trouble(stats);
     printf("  ring           %.3f MB\n", (double)stats->ring_bytes / 1e6);
     print_workers(bench);

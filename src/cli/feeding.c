@@ -81,8 +81,8 @@ static int read_rank(const char *command, const cli_arguments *arguments, leat_f
     out->rank = (int)cli_number(arguments, CLI_RANK, out->rank);
     out->world = (int)cli_number(arguments, CLI_WORLD, out->world);
     if (out->rank < out->world) return CLI_SUCCESS;
-    fprintf(stderr, "leat %s: --rank %d: expected a rank below --world, which is %d\n", command, out->rank,
-            out->world);
+    fprintf(stderr, "leat %s: --rank %d: expected a rank below --world, which is %d\ntry: leat %s --help\n",
+            command, out->rank, out->world, command);
     return CLI_USAGE;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `leat fit`.  Layer: cli. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "cli/feeding.h"
 #include "cli/interrupt.h"
+#include "cli/parse.h"
 #include "cli/report/page.h"
 #include "cli/session.h"
 
@@ -64,11 +66,20 @@ static leat_status add_log(output *to, bool append, leat_error *err) {
     return leat_csv_logger_create(&to->callbacks[to->count++], path, ",", append, err);
 }
 
+/* Said where training begins, so that an error before that stands alone. */
+static leat_status tell_nothing_is_saved(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                                         leat_error *err) {
+    (void)user, (void)index, (void)logs, (void)err;
+    leat_training_write(training, "nothing will be saved: give --out DIR to keep the model\n");
+    return LEAT_OK;
+}
+
 static int open_output(cli_session *session, output *to) {
     const cli_arguments *a = session->arguments;
     leat_error err = {0};
     to->folder = a->text[CLI_OUT];
     to->callbacks[0] = cli_position_callback(&to->position);
+    if (!to->folder) to->callbacks[0].on_train_begin = tell_nothing_is_saved;
     to->list[0] = &to->callbacks[0];
     to->count = 1;
     if (a->text[CLI_TRACE] && leat_trace_open(&to->trace, a->text[CLI_TRACE], &err) != LEAT_OK)
@@ -166,8 +177,6 @@ static int train(cli_session *session, output *to) {
     leat_fit_options options = fit_options(session, to);
     leat_history *history = NULL;
     leat_error err = {0};
-    if (!to->folder && options.verbose > 0)
-        fputs("nothing will be saved: give --out DIR to keep the model\n", stderr);
     cli_catch_signals(session);
     leat_status status = leat_model_fit_generator(session->model, &session->data, &options, &history, &err);
     bool failed = status != LEAT_OK && !(status == LEAT_ESTOPPED && cli_signal_code());
@@ -179,14 +188,24 @@ static int train(cli_session *session, output *to) {
     return code == CLI_SUCCESS && cli_signal_code() ? cli_signal_code() : code;
 }
 
+static int check_options(const cli_arguments *a) {
+    int64_t epochs = cli_number(a, CLI_EPOCHS, 1), first = cli_number(a, CLI_INITIAL_EPOCH, 0);
+    if (!a->text[CLI_VALIDATION] && a->text[CLI_VALIDATION_STEPS])
+        return cli_needs("fit", "--validation-steps", "--validation");
+    if (!a->text[CLI_VALIDATION] && a->text[CLI_VALIDATION_FREQ])
+        return cli_needs("fit", "--validation-freq", "--validation");
+    if (epochs > first) return CLI_SUCCESS;
+    fprintf(stderr,
+            "leat fit: --epochs %" PRId64 " is the number of the last epoch and must lie beyond "
+            "--initial-epoch %" PRId64 "\ntry: leat fit --help\n",
+            epochs, first);
+    return CLI_USAGE;
+}
+
 static int prepare(cli_session *session, output *to) {
     const cli_arguments *a = session->arguments;
-    if (cli_number(a, CLI_EPOCHS, 1) <= cli_number(a, CLI_INITIAL_EPOCH, 0)) {
-        fputs("leat fit: --epochs is the number of the last epoch and must lie beyond --initial-epoch\n",
-              stderr);
-        return CLI_USAGE;
-    }
-    int code = cli_feeding(session->command, a, &session->feeding);
+    int code = check_options(a);
+    if (code == CLI_SUCCESS) code = cli_feeding(session->command, a, &session->feeding);
     if (code == CLI_SUCCESS) code = cli_load(session, a->operands[0]);
     if (code == CLI_SUCCESS) code = cli_compile(session);
     if (code == CLI_SUCCESS) code = cli_open(session, &session->data, a->text[CLI_TRAIN]);

@@ -106,7 +106,7 @@ int cli_help(const cli_arguments *arguments) {
         near = cli_nearest(topic, topics, near ? 2 : 1);
         fprintf(stderr, "leat help: no command or topic '%s'", topic);
         if (near) fprintf(stderr, ": did you mean '%s'?", near);
-        fputc('\n', stderr);
+        fputs("\ntry: leat help\n", stderr);
         return CLI_USAGE;
     }
     return CLI_SUCCESS;

@@ -14,10 +14,13 @@ static int flushed(int code) {
 }
 
 static int unknown_command(const char *name) {
-    const char *near = cli_nearest_command(name);
-    fprintf(stderr, "leat: no command '%s'", name);
+    const char *near = name[0] == '-' ? NULL : cli_nearest_command(name), *blank = strchr(name, ' ');
+    fprintf(stderr, "leat: %s '%s'", name[0] == '-' ? "unknown option" : "no command", name);
     if (near) fprintf(stderr, ": did you mean '%s'?", near);
-    fputs("\ntry: leat --help\n", stderr);
+    if (blank)
+        fprintf(stderr, "\ntry: leat %.*s --help\n", (int)(blank - name), name);
+    else
+        fputs("\ntry: leat --help\n", stderr);
     return CLI_USAGE;
 }
 
@@ -29,7 +32,7 @@ static int find(int *argc, char ***argv, const cli_command **out) {
     if (strcmp(name, "--version") == 0) name = "version";
     *out = cli_command_find(name);
     *argc -= 2, *argv += 2;
-    if (*out && !(*out)->run && *argc > 0 && (*argv)[0][0] != '-') {
+    if (*out && !(*out)->run && *argc > 0 && (*argv)[0][0] && (*argv)[0][0] != '-') {
         snprintf(joined, sizeof joined, "%s %s", name, (*argv)[0]);
         name = joined;
         *out = cli_command_find(name);

@@ -2,13 +2,14 @@
 /* The command line's parser.  Layer: cli. */
 #include "cli/parse.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Levenshtein's distance of words shorter than 32 letters. */
+/* Levenshtein's distance of words shorter than 32 letters; upper and lower case are the same. */
 static int distance(const char *a, const char *b) {
     enum { most = 32 };
     int row[most], length = (int)strlen(b);
@@ -18,7 +19,7 @@ static int distance(const char *a, const char *b) {
         int diagonal = row[0];
         row[0] = i + 1;
         for (int j = 0; j < length; ++j) {
-            int cost = diagonal + (a[i] != b[j]);
+            int cost = diagonal + (tolower((unsigned char)a[i]) != tolower((unsigned char)b[j]));
             diagonal = row[j + 1];
             if (row[j] + 1 < cost) cost = row[j] + 1;
             if (diagonal + 1 < cost) cost = diagonal + 1;
@@ -40,18 +41,35 @@ const char *cli_nearest(const char *word, const char *const *names, int count) {
     return nearest;
 }
 
-const char *cli_nearest_command(const char *word) {
+/* What other programs call a command. */
+static const char *const other_words[][2] = {
+    {"train", "fit"}, {"test", "evaluate"}, {"eval", "evaluate"}, {"plot", "report"}, {"info", "summary"}};
+
+/* The nearest of the commands that are, or are not, members of a group, by the last word of their names. */
+static const char *nearest_of(const char *word, const cli_command *group, bool any_group) {
     const char *names[32] = {0}, *last_names[32] = {0};
     int count = 0;
-    for (; count < cli_command_count && count < 32; ++count) {
-        names[count] = cli_commands[count].name;
-        last_names[count] = cli_command_last_name(&cli_commands[count]);
+    for (int i = 0; i < cli_command_count && count < 32; ++i) {
+        if (!any_group && !cli_command_is_in(&cli_commands[i], group)) continue;
+        names[count] = cli_commands[i].name;
+        last_names[count++] = cli_command_last_name(&cli_commands[i]);
     }
-    const char *near = cli_nearest(word, names, count), *last = NULL;
-    if (!near) last = cli_nearest(word, last_names, count);
+    const char *last = cli_nearest(word, last_names, count);
     for (int i = 0; last && i < count; ++i)
-        if (last == last_names[i]) near = names[i];
-    return near;
+        if (last == last_names[i]) return names[i];
+    return NULL;
+}
+
+const char *cli_nearest_command(const char *word) {
+    char group_name[32];
+    const char *blank = strchr(word, ' ');
+    for (size_t i = 0; i < sizeof other_words / sizeof *other_words; ++i)
+        if (strcmp(word, other_words[i][0]) == 0) return other_words[i][1];
+    snprintf(group_name, sizeof group_name, "%.*s", blank ? (int)(blank - word) : 0, word);
+    const cli_command *group = blank ? cli_command_find(group_name) : NULL;
+    if (group) return nearest_of(blank + 1, group, false);
+    const char *near = nearest_of(word, NULL, false);
+    return near ? near : nearest_of(word, NULL, true);
 }
 
 static int wrong(const cli_command *command) {
@@ -68,6 +86,8 @@ static const char *const old_words[][2] = {
     {"--samples-per-epoch", "say --steps-per-epoch, which counts batches"},
     {"--wait-time", "leat never polls: there is nothing to wait between"},
     {"--random-seed", "say --seed"},
+    {"--learning-rate", "say --optimizer 'SGD(learning_rate=0.1)'"},
+    {"--lr", "say --optimizer 'SGD(learning_rate=0.1)'"},
 };
 
 static const char *old_word_hint(const char *word) {
@@ -82,49 +102,59 @@ static const char *old_word_hint(const char *word) {
 
 static int unknown_option(const cli_command *command, const char *word) {
     const char *names[CLI_OPTION_COUNT], *hint = old_word_hint(word);
-    for (int i = 0; i < command->use_count; ++i) names[i] = cli_options[command->uses[i].id].name;
-    const char *near = hint ? NULL : cli_nearest(word, names, command->use_count);
+    const size_t dashes = strlen("--"); /* which all options have in common */
+    for (int i = 0; i < command->use_count; ++i) names[i] = cli_options[command->uses[i].id].name + dashes;
+    bool is_long = !hint && strncmp(word, "--", dashes) == 0;
+    const char *near = is_long ? cli_nearest(word + dashes, names, command->use_count) : NULL;
     fprintf(stderr, "leat %s: unknown option '%s'", command->name, word);
     if (hint) fprintf(stderr, ": %s", hint);
-    if (near) fprintf(stderr, ": did you mean '%s'?", near);
+    if (near) fprintf(stderr, ": did you mean '--%s'?", near);
     fputc('\n', stderr);
     return wrong(command);
 }
 
-static bool read_number(const char *text, int64_t *out) {
+/* The readers of numbers say whether the text is one.  *beyond: 64 bits are too few for it, and *out is the nearest
+ * number that they hold. */
+static bool read_number(const char *text, int64_t *out, bool *beyond) {
     char *end = NULL;
     errno = 0;
-    long long value = strtoll(text, &end, 10);
-    *out = value;
-    return errno == 0 && *text && !*end;
+    *out = strtoll(text, &end, 10);
+    *beyond = errno == ERANGE;
+    return end != text && !*end;
 }
 
 /* 65536, 512M: digits, and a letter for 1024, 1024^2 or 1024^3. */
-static bool read_size(const char *text, int64_t *out) {
+static bool read_size(const char *text, int64_t *out, bool *beyond) {
     static const char units[] = "KMGkmg";
     size_t digits = strspn(text, "0123456789");
     const char *unit = text[digits] ? strchr(units, text[digits]) : NULL;
     int shift = unit ? (int)((unit - units) % 3 + 1) * 10 : 0;
-    if (digits == 0 || digits > 18 || (unit ? text[digits + 1] : text[digits])) return false;
+    if (digits == 0 || (unit ? text[digits + 1] : text[digits])) return false;
+    errno = 0;
     int64_t value = strtoll(text, NULL, 10);
-    if (value > INT64_MAX >> shift) return false;
-    *out = value << shift;
+    *beyond = errno == ERANGE || value > INT64_MAX >> shift;
+    *out = *beyond ? INT64_MAX : value << shift;
     return true;
 }
 
 /* 30, 0.5: in milliseconds, rounded up. */
-static bool read_seconds(const char *text, int64_t *out) {
+static bool read_seconds(const char *text, int64_t *out, bool *beyond) {
     size_t length = strlen(text);
     char *end = NULL;
     double ms = 1000 * strtod(text, &end);
-    if (length == 0 || strspn(text, "0123456789.") != length || *end || ms > 1e15) return false;
-    *out = (int64_t)ms;
-    if ((double)*out < ms) ++*out;
+    if (length == 0 || strspn(text, "0123456789.") != length || *end) return false;
+    *beyond = ms >= 9.2e18; /* INT64_MAX is about 9.22e18 */
+    *out = *beyond ? INT64_MAX : (int64_t)ms;
+    if (!*beyond && (double)*out < ms) ++*out;
     return true;
 }
 
 static void say_expected(const cli_option *option, bool too_large) {
-    if (option->value == CLI_SIZE)
+    if (option->value == CLI_SIZE && too_large)
+        fprintf(stderr, "expected at most %" PRId64 "G bytes\n", option->maximum >> 30);
+    else if (option->value == CLI_DURATION && too_large)
+        fprintf(stderr, "expected at most %g seconds\n", (double)option->maximum / 1e3);
+    else if (option->value == CLI_SIZE)
         fputs("expected bytes, such as 65536, 64K, 512M or 2G\n", stderr);
     else if (option->value == CLI_DURATION)
         fprintf(stderr, "expected seconds, such as 30 or 0.5, of at least %g\n",
@@ -140,15 +170,16 @@ static void say_expected(const cli_option *option, bool too_large) {
 static int read_value(const cli_command *command, cli_option_id id, cli_arguments *out) {
     const cli_option *option = &cli_options[id];
     int64_t value = 0;
-    bool is = option->value == CLI_SIZE       ? read_size(out->text[id], &value)
-              : option->value == CLI_DURATION ? read_seconds(out->text[id], &value)
-                                              : read_number(out->text[id], &value);
-    if (is && value >= option->minimum && value <= option->maximum) {
+    bool beyond = false;
+    bool is = option->value == CLI_SIZE       ? read_size(out->text[id], &value, &beyond)
+              : option->value == CLI_DURATION ? read_seconds(out->text[id], &value, &beyond)
+                                              : read_number(out->text[id], &value, &beyond);
+    if (is && !beyond && value >= option->minimum && value <= option->maximum) {
         out->number[id] = value;
         return CLI_SUCCESS;
     }
     fprintf(stderr, "leat %s: %s '%s': ", command->name, option->name, out->text[id]);
-    say_expected(option, is && value > option->maximum);
+    say_expected(option, is && (value > option->maximum || (beyond && value > 0)));
     return wrong(command);
 }
 
@@ -159,6 +190,12 @@ static int find_option(const cli_command *command, const char *word, size_t leng
         if (strlen(name) == length && memcmp(name, word, length) == 0) return (int)command->uses[i].id;
     }
     return -1;
+}
+
+static int no_value(const cli_command *command, const cli_option *option) {
+    fprintf(stderr, "leat %s: %s needs a value: %s %s\n", command->name, option->name, option->name,
+            option->metavar);
+    return wrong(command);
 }
 
 /* Reads the option at argv[*at] and its value, and moves *at to the last word read. */
@@ -186,11 +223,9 @@ static int read_option(const cli_command *command, int argc, char **argv, int *a
         out->text[id] = equals + 1;
     else if (*at + 1 < argc)
         out->text[id] = argv[++*at];
-    else {
-        fprintf(stderr, "leat %s: %s needs a value: %s %s\n", command->name, option->name, option->name,
-                option->metavar);
-        return wrong(command);
-    }
+    else
+        return no_value(command, option);
+    if (option->value != CLI_FLAG && !*out->text[id]) return no_value(command, option);
     bool numeric = option->value == CLI_NUMBER || option->value == CLI_SIZE || option->value == CLI_DURATION;
     return numeric ? read_value(command, (cli_option_id)id, out) : CLI_SUCCESS;
 }
@@ -198,7 +233,16 @@ static int read_option(const cli_command *command, int argc, char **argv, int *a
 static int read_operand(const cli_command *command, const char *word, cli_arguments *out) {
     int most = !command->operand ? 0 : strstr(command->operand, "...") ? 2 : 1;
     if (out->operand_count == most) {
-        fprintf(stderr, "leat %s: unexpected argument '%s'\n", command->name, word);
+        cli_option_id data = find_option(command, "--train", 7) >= 0 ? CLI_TRAIN : CLI_DATA;
+        fprintf(stderr, "leat %s: unexpected argument '%s'", command->name, word);
+        if (strchr(word, ':') &&
+            find_option(command, cli_options[data].name, strlen(cli_options[data].name)) >= 0)
+            fprintf(stderr, ": data is given by %s %s", cli_options[data].name, cli_options[data].metavar);
+        fputc('\n', stderr);
+        return wrong(command);
+    }
+    if (!*word) {
+        fprintf(stderr, "leat %s: %s is empty\n", command->name, command->operand);
         return wrong(command);
     }
     out->operands[out->operand_count++] = word;
@@ -233,6 +277,11 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_arguments *
         if (code != CLI_SUCCESS) return code;
     }
     return out->text[CLI_HELP] ? CLI_SUCCESS : check_required(command, out);
+}
+
+int cli_needs(const char *command, const char *one, const char *other) {
+    fprintf(stderr, "leat %s: %s needs %s\ntry: leat %s --help\n", command, one, other, command);
+    return CLI_USAGE;
 }
 
 int cli_both(const char *command, const char *one, const char *other) {

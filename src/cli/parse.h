@@ -12,6 +12,9 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_arguments *
 /* Says that two options exclude each other, and returns CLI_USAGE. */
 int cli_both(const char *command, const char *one, const char *other);
 
+/* Says that an option does nothing without another, and returns CLI_USAGE. */
+int cli_needs(const char *command, const char *one, const char *other);
+
 /* The name nearest to a misspelt one; NULL where none is near. */
 const char *cli_nearest(const char *word, const char *const *names, int count);
 

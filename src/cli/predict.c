@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `leat predict`.  Layer: cli. */
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/feeding.h"
 #include "cli/session.h"
@@ -19,16 +23,33 @@ static bool is_npy(const char *path) {
     return length >= 4 && strcmp(path + length - 4, ".npy") == 0;
 }
 
+/* Whether a file can be put there: its folder can be written to, and no folder is in its place. */
+static int check_place(const char *path) {
+    char folder[PATH_MAX];
+    struct stat about;
+    const char *slash = strrchr(path, '/');
+    int number = 0;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    if (access(folder, W_OK) != 0)
+        number = errno;
+    else if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
+        number = EISDIR;
+    if (number == 0) return CLI_SUCCESS;
+    fprintf(stderr, "leat predict: cannot write '%s': %s\n", path, strerror(number));
+    return CLI_FAILURE;
+}
+
 /* What can be said before anything is computed. */
 static int check_output(const cli_session *session) {
     const char *path = session->arguments->text[CLI_OUTPUT];
     int outputs = leat_model_output_count(session->model);
-    if (is_npz(path) || (is_npy(path) && outputs == 1)) return CLI_SUCCESS;
+    if (is_npz(path) || (is_npy(path) && outputs == 1)) return check_place(path);
     if (is_npy(path))
         fprintf(stderr, "leat predict: --output '%s': the model has %d outputs, which go into an .npz file\n",
                 path, outputs);
     else
         fprintf(stderr, "leat predict: --output '%s': expected a name that ends in .npy or .npz\n", path);
+    fputs("try: leat predict --help\n", stderr);
     return CLI_USAGE;
 }
 
@@ -107,7 +128,8 @@ static int save(const cli_session *session, const leat_predictions *predictions)
     free_names(names);
     if (status != LEAT_OK) return cli_fail(session, &err);
     if (cli_number(session->arguments, CLI_VERBOSE, 1) > 0)
-        fprintf(stderr, "saved %s: %" PRId64 " samples\n", path, first.shape[0]);
+        fprintf(stderr, "saved %s: %" PRId64 " sample%s\n", path, first.shape[0],
+                first.shape[0] == 1 ? "" : "s");
     return CLI_SUCCESS;
 }
 

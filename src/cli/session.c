@@ -117,15 +117,19 @@ int cli_compile(cli_session *session) {
     bool asked = text[CLI_OPTIMIZER] || text[CLI_LOSS] || text[CLI_METRICS];
     if (!asked && leat_model_is_compiled(session->model)) return CLI_SUCCESS;
     if (!text[CLI_LOSS]) {
-        fprintf(stderr, "leat %s: %s: give --loss\n", session->command,
-                asked ? "the model is compiled anew" : "the model has no compilation");
+        fprintf(stderr, "leat %s: %s: give --loss\ntry: leat %s --help\n", session->command,
+                asked ? "the model is compiled anew" : "the model has no compilation", session->command);
         return CLI_USAGE;
     }
     if (text[CLI_OPTIMIZER]) options.optimizer = text[CLI_OPTIMIZER];
     options.loss = text[CLI_LOSS];
     options.metrics = text[CLI_METRICS];
-    return leat_model_compile(session->model, &options, &err) == LEAT_OK ? CLI_SUCCESS
-                                                                         : cli_fail(session, &err);
+    leat_status status = leat_model_compile(session->model, &options, &err);
+    if (status == LEAT_OK) return CLI_SUCCESS;
+    cli_fail(session, &err);
+    if (status == LEAT_ENOTFOUND)
+        fputs("try: leat list losses, leat list metrics, leat list optimizers\n", stderr);
+    return CLI_FAILURE;
 }
 
 int cli_open(cli_session *session, leat_sequence *out, const char *spec) {

@@ -2,6 +2,7 @@
 /* `leat summary`.  Layer: cli. */
 #include <stdio.h>
 
+#include "cli/parse.h"
 #include "cli/session.h"
 
 static int plan(cli_session *session, char **text) {
@@ -41,10 +42,7 @@ int cli_summary(const cli_arguments *arguments) {
     const char *stray = arguments->text[CLI_PLAN] ? NULL : stray_option(arguments);
     leat_error err = {0};
     char *text = NULL;
-    if (stray) {
-        fprintf(stderr, "leat summary: %s needs --plan\ntry: leat summary --help\n", stray);
-        return CLI_USAGE;
-    }
+    if (stray) return cli_needs("summary", stray, "--plan");
     int code = cli_load(&session, arguments->operands[0]);
     if (code == CLI_SUCCESS && arguments->text[CLI_PLAN])
         code = plan(&session, &text);

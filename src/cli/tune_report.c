@@ -111,7 +111,7 @@ static void explain_waiting(const cli_tuning *tuning, const cli_trial *best, wor
     say(to, "Training waits for data %.0f %% of the time: a batch takes %s to make, a step %s.",
         100 * best->wait, made, step);
     if (!more) {
-        say(to, " No more than %d worker%s were tried.", s->workers, s->workers == 1 ? "" : "s");
+        say(to, " No more than %d worker%s tried.", s->workers, s->workers == 1 ? " was" : "s were");
         return;
     }
     cli_time_text(later, more->get_ns);

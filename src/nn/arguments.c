@@ -91,8 +91,10 @@ leat_status leati_argument_check(const json_t *value, const char *what, const le
         }
     }
     if (json_is_array(value) && list_by_output && json_array_size(value) != (size_t)model->output_count) {
-        return leati_fail(err, LEAT_EINVAL, "%s: expected one item for each of %d outputs, found %zu", what,
-                          (int)model->output_count, json_array_size(value));
+        return leati_fail(err, LEAT_EINVAL, "%s: expected one item for %s %d output%s, found %zu", what,
+                          model->output_count == 1 ? "the model's" : "each of the model's",
+                          (int)model->output_count, model->output_count == 1 ? "" : "s",
+                          json_array_size(value));
     }
     return LEAT_OK;
 }

@@ -12,20 +12,20 @@
 /* What one part of a batch is matched with: inputs of the model, or those of its outputs that have a loss. */
 typedef struct side {
     leat_batch_part part;
-    const char *noun; /* "input" */
+    const char *noun, *nouns; /* "input", "inputs" */
     int32_t count;
     int32_t places[LEATI_PROGRAM_MAX_OUTPUTS]; /* of the inputs or outputs in the model */
     const char *(*name)(const leat_model *model, int index);
 } side;
 
 static side inputs_of(const leat_model *model) {
-    side s = {LEAT_PART_INPUT, "input", model->input_count, {0}, leati_model_input_name};
+    side s = {LEAT_PART_INPUT, "input", "inputs", model->input_count, {0}, leati_model_input_name};
     for (int32_t i = 0; i < model->input_count; ++i) s.places[i] = i;
     return s;
 }
 
 static side outputs_of(const leat_model *model, leat_batch_part part) {
-    side s = {part, "output with a loss", 0, {0}, leati_model_output_name};
+    side s = {part, "output with a loss", "outputs with a loss", 0, {0}, leati_model_output_name};
     for (int32_t i = 0; i < model->output_count; ++i)
         if (model->compiled.losses[i].type) s.places[s.count++] = i;
     return s;
@@ -62,8 +62,8 @@ static leat_status match(const leat_model *model, const side *s, const leat_batc
 static leat_status check_count(const side *s, const leat_batch_spec *spec, leat_error *err) {
     int count = leat_batch_spec_count(spec, s->part);
     if (count == s->count) return LEAT_OK;
-    return leati_fail(err, LEAT_EINVAL, "the model has %d %s%s, the data gives %d", (int)s->count, s->noun,
-                      s->count == 1 ? "" : "s", count);
+    return leati_fail(err, LEAT_EINVAL, "the model has %d %s, the data gives %d", (int)s->count,
+                      s->count == 1 ? s->noun : s->nouns, count);
 }
 
 static leat_status check_input(const leat_model *model, int index, const leat_tensor_spec *tensor,

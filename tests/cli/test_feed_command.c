@@ -111,7 +111,7 @@ static void wrong_feed_usage_is_told(void **state) {
         snprintf(line, sizeof line, "feed bench --payload 1K --feed-memory %s", sizes[i]);
         refused(line, "--feed-memory '");
         snprintf(line, sizeof line, "feed bench --payload %s", sizes[i]);
-        refused(line, "expected bytes, such as");
+        refused(line, "': expected ");
     }
     refused("feed bench --payload 1K --rank 2 --world 2",
             "--rank 2: expected a rank below --world, which is 2");

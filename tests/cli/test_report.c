@@ -184,7 +184,7 @@ static void what_is_missing_is_told(void **state) {
     (void)state;
     write_text("run/history.json", whole);
     refused("report", "RUN is missing");
-    refused("report absent", "--output FILE");
+    fails("report absent", "cannot read 'absent': No such file");
     fails("report absent --output c.html", "cannot read 'absent': No such file");
     assert_int_equal(system("mkdir -p empty"), 0);
     fails("report empty", "cannot read 'empty/history.json': No such file");

@@ -245,7 +245,7 @@ static void test_errors(void **state) {
     } rows[] = {
         {SMALL_ONE, "msee", NULL, LEAT_ENOTFOUND, "unknown loss 'msee'; did you mean 'mse'?"},
         {SMALL_ONE, "mse", "acuracy", LEAT_ENOTFOUND, "did you mean 'accuracy'?"},
-        {SMALL_ONE, "mse,mae", NULL, LEAT_EINVAL, "expected one item for each of 1 outputs, found 2"},
+        {SMALL_ONE, "mse,mae", NULL, LEAT_EINVAL, "expected one item for the model's 1 output, found 2"},
         {SMALL_ONE, "{\"z\": \"mse\"}", NULL, LEAT_ENOTFOUND,
          "the model has no output 'z'; did you mean 'y'?"},
         {SMALL_ONE, "{\"z\": ", NULL, LEAT_EINVAL, "expected a name or JSON"},
@@ -257,7 +257,8 @@ static void test_errors(void **state) {
         {SMALL_ONE, "mse", "AUC(curv=PR)", LEAT_ENOTSUP, "unknown key 'curv'; did you mean 'curve'?"},
         {SMALL_ONE, "mse", "Recall(class_id=3)", LEAT_EINVAL, "a class from 0 to 2, found 3"},
         {SMALL_ONE, "Huber(delta=0", NULL, LEAT_EINVAL, "loss: expected Name(key=value, ...)"},
-        {SMALL_TWO, "mse", "[[\"acc\"]]", LEAT_EINVAL, "metrics: expected one item for each of 2 outputs"},
+        {SMALL_TWO, "mse", "[[\"acc\"]]", LEAT_EINVAL,
+         "metrics: expected one item for each of the model's 2 outputs"},
         {SMALL_TWO, "mse", "{\"c\": \"acc\"}", LEAT_ENOTFOUND, "metrics: the model has no output 'c'"},
         {SMALL_TWO, "categorical_crossentropy", NULL, LEAT_ESHAPE, "binary_crossentropy"},
     };

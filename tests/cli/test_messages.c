@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the command says of mistakes: the words are about the mistake that was made, and say what to do. */
+#include "cmocka_all.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "data/files.h"
+#include "leat/npz.h"
+
+static int leave(void **state) {
+    if (system("rm -rf run") != 0) return -1;
+    return files_leave(state);
+}
+
+/* A program and its arguments, which may hold blanks or be empty, through a shell; as `refused` does otherwise. */
+static void refused_in_shell(const char *arguments, const char *says) {
+    char line[1024];
+    snprintf(line, sizeof line, "'" LEAT_COMMAND "' %s >.out 2>.err", arguments);
+    int status = system(line);
+    FILE *file = fopen(".err", "r");
+    assert_non_null(file);
+    err[fread(err, 1, text_bytes - 1, file)] = '\0';
+    fclose(file);
+    assert_int_equal(system("test ! -s .out; r=$?; rm -f .out .err; exit $r"), 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 2 || !strstr(err, says))
+        fail_msg("leat %s: exit code %d: %s", arguments, WEXITSTATUS(status), err);
+}
+
+static void numbers_out_of_range_are_told_with_the_bound(void **state) {
+    (void)state;
+    static const char *const huge[] = {"2147483648", "99999999999999999999"};
+    for (int i = 0; i < 2; ++i) {
+        char line[128];
+        snprintf(line, sizeof line, "fit m.h5 --batch-size %s", huge[i]);
+        refused(line, "expected a whole number from 1 to 2147483647");
+        snprintf(line, sizeof line, "fit m.h5 --epochs %s", huge[i]);
+        refused(line, "expected a whole number from 1 to 2147483647");
+    }
+    refused("fit m.h5 --batch-size -99999999999999999999", "expected a whole number of at least 1");
+    refused("fit m.h5 --batch-size 99999999999999999999x", "expected a whole number of at least 1");
+    refused("feed bench --payload 1025G", "expected at most 1024G bytes");
+    refused("feed bench --payload 99999999999999999999", "expected at most 1024G bytes");
+    refused("feed bench --payload 9999999999999G", "expected at most 1024G bytes");
+    refused("feed bench --payload 1K --feed-memory 9999999999999G", "expected at most ");
+    refused("feed bench --payload 1K --seed 9223372036854775808",
+            "expected a whole number from 0 to 9223372036854775807");
+    refused("feed bench --payload 1K --batch-timeout 99999999999999999999", "expected at most ");
+    refused("feed bench --payload 5X", "expected bytes, such as 65536, 64K, 512M or 2G");
+    refused("feed tune x --model y --seconds 99999", "expected at most 3600 seconds");
+    refused("feed tune x --model y --seconds 99999999999999999999", "expected at most 3600 seconds");
+    refused("feed bench --payload 1K --batch-timeout 1e3", "expected seconds, such as 30 or 0.5");
+    refused("fit small.json --train x --epochs 2 --initial-epoch 5",
+            "--epochs 2 is the number of the last epoch and must lie beyond --initial-epoch 5");
+}
+
+static void empty_words_are_refused(void **state) {
+    (void)state;
+    refused_in_shell("fit ''", "MODEL is empty");
+    refused_in_shell("fit small.json --train ''", "--train needs a value: --train SPEC");
+    refused_in_shell("fit small.json --train npz:d.npz --loss ''", "--loss needs a value: --loss NAME");
+    refused_in_shell("fit small.json --train npz:d.npz --loss=", "--loss needs a value: --loss NAME");
+    refused_in_shell("fit small.json --train npz:d.npz --loss mse --out ''",
+                     "--out needs a value: --out DIR");
+    refused_in_shell("feed ''", "COMMAND is empty");
+}
+
+static void unknown_words_have_a_fitting_hint(void **state) {
+    (void)state;
+    refused("FIT", "did you mean 'fit'?");
+    refused("train", "did you mean 'fit'?");
+    refused("test", "did you mean 'evaluate'?");
+    refused("eval", "did you mean 'evaluate'?");
+    refused("feed help", "leat: no command 'feed help'\ntry: leat feed --help\n");
+    refused("feed bnech", "no command 'feed bnech': did you mean 'feed bench'?\ntry: leat feed --help\n");
+    refused("-x", "leat: unknown option '-x'\ntry: leat --help\n");
+    refused("help nosuchthing", "no command or topic 'nosuchthing'\ntry: leat help\n");
+    refused("fit m.h5 --lr 0.1", "say --optimizer 'SGD(learning_rate=0.1)'");
+    refused("fit m.h5 --learning_rate=0.1", "say --optimizer 'SGD(learning_rate=0.1)'");
+    refused("list losses --plan", "unknown option '--plan'\n");
+    refused("fit m.h5 npz:d.npz --loss mse",
+            "unexpected argument 'npz:d.npz': data is given by --train SPEC");
+    refused("evaluate m.h5 npz:d.npz", "unexpected argument 'npz:d.npz': data is given by --data SPEC");
+    fails("fit small.json --train npz:d.npz --loss nosuchthing",
+          "unknown loss 'nosuchthing'\ntry: leat list losses");
+    fails("fit small.json --train npz:d.npz --loss mse --metrics acc,nosuchthing", "try: leat list losses");
+    fails("fit small.json --train npz:d.npz --loss mse --optimizer nosuchthing", "leat list optimizers");
+}
+
+/* An option that would change nothing is a mistake, too. */
+static void options_that_need_another_are_told(void **state) {
+    (void)state;
+    refused("fit small.json --train npz:d.npz --loss mse --validation-steps 3",
+            "--validation-steps needs --validation");
+    refused("fit small.json --train npz:d.npz --loss mse --validation-freq 3",
+            "--validation-freq needs --validation");
+    refused("feed bench --payload 1K --rank 1", "--rank 1: expected a rank below --world, which is 1");
+    assert_non_null(strstr(err, "try: leat feed bench --help"));
+    refused("evaluate small.json --data npz:d.npz --metrics acc", "the model is compiled anew: give --loss");
+    assert_non_null(strstr(err, "try: leat evaluate --help"));
+}
+
+static void what_is_missing_is_named(void **state) {
+    (void)state;
+    fails("report nosuch", "leat report: cannot read 'nosuch': No such file or directory");
+    fails("report nosuch --output c.html", "cannot read 'nosuch': No such file or directory");
+    refused("report small.json",
+            "'small.json' is a file, not a folder that leat fit --out wrote: --output FILE says");
+    assert_int_equal(system("mkdir -p run/empty run/p.npy"), 0);
+    fails("report run/empty",
+          "cannot read 'run/empty/history.json': No such file or directory: RUN is a folder that "
+          "leat fit --out wrote");
+    /* Before anything is computed, and without the name of a temporary file. */
+    fails("predict small.json --data npz:d.npz --output no/folder/p.npy",
+          "cannot write 'no/folder/p.npy': No such file or directory");
+    assert_null(strstr(err, "/step"));
+    fails("predict small.json --data npz:d.npz --output run/p.npy",
+          "cannot write 'run/p.npy': Is a directory");
+    assert_null(strstr(err, "/step"));
+}
+
+/* x.npy: inputs of small.json without targets. */
+static void write_inputs(void) {
+    static float x[12][4];
+    leat_tensor tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){12, 4}, x);
+    assert_int_equal(leat_npy_write("x.npy", &tensor, NULL), LEAT_OK);
+}
+
+/* Nothing is announced about a fit that does not begin. */
+static void an_error_comes_first(void **state) {
+    (void)state;
+    write_inputs();
+    fails("fit small.json --train npy:x.npy --loss mse", "leat fit: targets: ");
+    assert_memory_equal(err, "leat fit: targets: ", 19);
+    unlink("x.npy");
+    runs("fit small.json --train npz:d.npz --loss mse");
+    assert_non_null(strstr(err, "nothing will be saved: give --out DIR to keep the model\n"));
+}
+
+static void one_is_singular_and_others_plural(void **state) {
+    (void)state;
+    write_inputs();
+    write_text("heads.json",
+               "{\"class_name\": \"Model\", \"config\": {\"name\": \"heads\", \"layers\": ["
+               "{\"class_name\": \"InputLayer\", \"name\": \"x\", \"inbound_nodes\": [], "
+               "\"config\": {\"name\": \"x\", \"batch_input_shape\": [null, 4]}},"
+               "{\"class_name\": \"Dense\", \"name\": \"a\", \"inbound_nodes\": [[[\"x\", 0, 0, {}]]], "
+               "\"config\": {\"name\": \"a\", \"units\": 3}},"
+               "{\"class_name\": \"Dense\", \"name\": \"b\", \"inbound_nodes\": [[[\"x\", 0, 0, {}]]], "
+               "\"config\": {\"name\": \"b\", \"units\": 3}}],"
+               "\"input_layers\": [[\"x\", 0, 0]], \"output_layers\": [[\"a\", 0, 0], [\"b\", 0, 0]]}}");
+    fails("fit heads.json --train npz:d.npz --loss mse",
+          "the model has 2 outputs with a loss, the data gives 1");
+    fails("fit small.json --train npy:x.npy --loss mse",
+          "the model has 1 output with a loss, the data gives 0");
+    fails("fit small.json --train npz:d.npz --loss mse,mse", "one item for the model's 1 output, found 2");
+    fails("fit heads.json --train npz:d.npz --loss mse,mse,mse",
+          "one item for each of the model's 2 outputs, found 3");
+    runs("predict small.json --data npz:d.npz --output p.npy --batch-size 1 --steps 1");
+    assert_non_null(strstr(err, "saved p.npy: 1 sample\n"));
+    unlink("p.npy");
+    unlink("heads.json");
+    unlink("x.npy");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_out_of_range_are_told_with_the_bound),
+        cmocka_unit_test(empty_words_are_refused),
+        cmocka_unit_test(unknown_words_have_a_fitting_hint),
+        cmocka_unit_test(options_that_need_another_are_told),
+        cmocka_unit_test(what_is_missing_is_named),
+        cmocka_unit_test(an_error_comes_first),
+        cmocka_unit_test(one_is_singular_and_others_plural),
+    };
+    return cmocka_run_group_tests(tests, enter, leave);
+}
