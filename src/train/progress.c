@@ -35,6 +35,7 @@ leat_status leati_progress_create(leati_progress **out, int verbose, leat_error 
 }
 
 void leati_progress_destroy(leati_progress **progress) {
+    if (*progress && (*progress)->width > 0) fputc('\n', stderr); /* a failure has left the bar in its line */
     leati_free(*progress);
     *progress = NULL;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a loop says while it runs, below the progress bar, and in errors that need more than the feed's words. */
+#define _XOPEN_SOURCE 700 /* posix_openpt */
 #include "cmocka_all.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -161,6 +163,37 @@ static void errors_say_which_data(void **state) {
     leat_model_destroy(&model);
 }
 
+/* On a terminal the bar stands in a line of its own when the error is about to be told. */
+static void a_bar_that_a_failure_cuts_ends_its_line(void **state) {
+    (void)state;
+    char text[4096] = "";
+    leat_error err = {0};
+    leat_model *model = make_classifier(1);
+    clusters data = clusters_of(40, 8);
+    data.fail_at = 3;
+    leat_sequence sequence = clusters_sequence(&data);
+    leat_fit_options options = quiet_fit(1);
+    options.verbose = 1;
+    options.shuffle = LEAT_SHUFFLE_NONE;
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY), saved = dup(STDERR_FILENO);
+    if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) LEAT_SKIP("no pseudo-terminal");
+    int screen = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    assert_true(screen >= 0);
+    fflush(stderr);
+    dup2(screen, STDERR_FILENO);
+    leat_status status = leat_model_fit_generator(model, &sequence, &options, NULL, &err);
+    fflush(stderr);
+    dup2(saved, STDERR_FILENO);
+    ssize_t length = read(terminal, text, sizeof text - 1);
+    close(screen);
+    close(terminal);
+    close(saved);
+    assert_int_not_equal(status, LEAT_OK);
+    assert_true(length > 2);
+    if (!strstr(text, "1/5 [") || text[length - 1] != '\n') fail_msg("'%s'", text);
+    leat_model_destroy(&model);
+}
+
 /* A sequence whose second batch hangs until it is told to go on. */
 typedef struct hanging {
     clusters data;
@@ -281,6 +314,7 @@ int main(void) {
         cmocka_unit_test(ends_of_generators_are_told),
         cmocka_unit_test(an_evaluation_tells_the_same),
         cmocka_unit_test(a_failed_fit_writes_no_verdict),
+        cmocka_unit_test(a_bar_that_a_failure_cuts_ends_its_line),
         cmocka_unit_test(errors_say_which_data),
         cmocka_unit_test(a_thread_that_hangs_is_told_of),
         cmocka_unit_test(a_worker_s_death_changes_nothing_but_the_verdict),
