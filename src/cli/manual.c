@@ -131,22 +131,6 @@ void cli_man_specs(FILE *out) {
 
 /* ---- bash ---- */
 
-/* What completion offers after an option. */
-static void bash_value(FILE *out, const cli_option *option) {
-    fprintf(out, "    %s) ", option->name);
-    switch (option->value) {
-    case CLI_SPEC: fputs("_leat_spec \"$cur\"; return", out); break;
-    case CLI_FILE: fputs("COMPREPLY=($(compgen -f -- \"$cur\")); return", out); break;
-    case CLI_FOLDER: fputs("COMPREPLY=($(compgen -d -- \"$cur\")); return", out); break;
-    case CLI_FLAG: fputs(";", out); break;
-    case CLI_TEXT:
-    case CLI_NUMBER:
-    case CLI_SIZE:
-    case CLI_DURATION: fputs("return", out); break;
-    }
-    fputs(" ;;\n", out);
-}
-
 /* The names that may stand where a command of this group does; of NULL: of none. */
 static void bash_members(FILE *out, const cli_command *group) {
     for (int i = 0; i < cli_command_count; ++i)
@@ -154,57 +138,72 @@ static void bash_members(FILE *out, const cli_command *group) {
             fprintf(out, "%s ", cli_command_last_name(&cli_commands[i]));
 }
 
-static void bash_head(FILE *out) {
-    fputs(
-        "# bash completion of leat, made from its table of commands and options\n"
-        "_leat_spec() {\n"
-        "    case $1 in\n"
-        "    *:*) compopt -o nospace; COMPREPLY=($(compgen -f -- \"${1##*[:,]}\")) ;;\n"
-        "    *) compopt -o nospace; COMPREPLY=($(compgen -W 'idx: npy: npz: plugin:' -- \"$1\")) ;;\n"
-        "    esac\n"
-        "}\n"
-        "_leat() {\n"
-        "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}\n"
-        "    COMPREPLY=()\n"
-        "    # readline cuts words at colons: npz:file is three words\n"
-        "    if [ \"$prev\" = : ] || [ \"$cur\" = : ]; then\n"
-        "        [ \"$cur\" = : ] && cur=\n"
-        "        compopt -o filenames; COMPREPLY=($(compgen -f -- \"${cur##*,}\")); return\n"
-        "    fi\n"
-        "    if [ \"$COMP_CWORD\" = 1 ]; then\n"
-        "        COMPREPLY=($(compgen -W '",
-        out);
+/* A variable that holds the command's options of some kinds of values: specs='--train --validation '. */
+static void bash_options(FILE *out, const char *variable, const cli_command *command, unsigned kinds) {
+    fprintf(out, " %s='", variable);
+    for (int i = 0; i < command->use_count; ++i) {
+        const cli_option *option = &cli_options[command->uses[i].id];
+        if (kinds >> option->value & 1) fprintf(out, "%s ", option->name);
+    }
+    fputc('\'', out);
+}
+
+/* What stands in the place of a command's operand: data, words, or a file. */
+static void bash_operand(FILE *out, const cli_command *command) {
+    const char *operand = command->operand ? command->operand : "";
+    if (strstr(operand, "SPEC")) {
+        fputs(" operand=spec", out);
+    } else if (strstr(operand, "KIND")) {
+        fputs(" operand=words words='", out);
+#define KIND_WORD(id, name) fputs(name " ", out);
+        CLI_KIND_LIST(KIND_WORD)
+#undef KIND_WORD
+        fputc('\'', out);
+    } else if (strstr(operand, "TOPIC")) {
+        fputs(" operand=words words='", out);
+        bash_members(out, NULL);
+        fputs("specs '", out);
+    } else {
+        fprintf(out, " operand=%s", *operand ? "file" : "none");
+    }
+}
+
+/* _leat_of COMMAND sets what completion knows of it. */
+static void bash_commands(FILE *out) {
+    fputs("_leat_of() {\n    words=\n    case $1 in\n", out);
+    for (int i = 0; i < cli_command_count; ++i) {
+        const cli_command *command = &cli_commands[i];
+        if (!command->run) continue;
+        fprintf(out, "    '%s')", command->name);
+        bash_operand(out, command);
+        bash_options(out, "specs", command, 1U << CLI_SPEC);
+        bash_options(out, "files", command, 1U << CLI_FILE);
+        bash_options(out, "folders", command, 1U << CLI_FOLDER);
+        bash_options(out, "others", command,
+                     1U << CLI_TEXT | 1U << CLI_NUMBER | 1U << CLI_SIZE | 1U << CLI_DURATION);
+        bash_options(out, "flags", command, 1U << CLI_FLAG);
+        fputs(" ;;\n", out);
+    }
+    fputs("    *) return 1 ;;\n    esac\n}\n", out);
+}
+
+/* _leat_members GROUP prints the names of its commands; of '' those of no group. */
+static void bash_groups(FILE *out) {
+    fputs("_leat_members() {\n    case $1 in\n    '') echo '", out);
     bash_members(out, NULL);
-    fputs("--help --version' -- \"$cur\")); return\n    fi\n    case $command in\n", out);
+    fputs("' ;;\n", out);
     for (int i = 0; i < cli_command_count; ++i) {
         if (cli_commands[i].run) continue;
-        fprintf(out, "    %s) [ \"$COMP_CWORD\" != 2 ] || { COMPREPLY=($(compgen -W '", cli_commands[i].name);
+        fprintf(out, "    '%s') echo '", cli_commands[i].name);
         bash_members(out, &cli_commands[i]);
-        fputs("--help' -- \"$cur\")); return; }\n        command=\"$command ${COMP_WORDS[2]}\" ;;\n", out);
+        fputs("' ;;\n", out);
     }
-    fputs("    esac\n", out);
+    fputs("    esac\n}\n", out);
 }
 
 void cli_bash_completion(FILE *out) {
-    bash_head(out);
-    fputs("    case $prev in\n", out);
-    for (int i = 0; i < CLI_OPTION_COUNT; ++i)
-        if (cli_options[i].value != CLI_FLAG) bash_value(out, &cli_options[i]);
-    fputs("    esac\n    case $cur in\n    -*) ;;\n"
-          "    *) [ \"$command\" = help ] || { compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")); "
-          "return; } ;;\n"
-          "    esac\n    case $command in\n",
-          out);
-    for (int i = 0; i < cli_command_count; ++i) {
-        if (!cli_commands[i].run) continue;
-        fprintf(out, "    '%s') COMPREPLY=($(compgen -W '", cli_commands[i].name);
-        if (strcmp(cli_commands[i].name, "help") == 0) {
-            bash_members(out, NULL);
-            fputs("specs ", out);
-        }
-        for (int k = 0; k < cli_commands[i].use_count; ++k)
-            fprintf(out, "%s ", cli_options[cli_commands[i].uses[k].id].name);
-        fputs("' -- \"$cur\")) ;;\n", out);
-    }
-    fputs("    esac\n}\ncomplete -F _leat leat\n", out);
+    fputs("# bash completion of leat, made from its table of commands and options\n", out);
+    bash_groups(out);
+    bash_commands(out);
+    fputs(cli_completion, out);
 }

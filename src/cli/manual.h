@@ -17,6 +17,8 @@ void cli_man_overview(FILE *out);
 void cli_man_command(FILE *out, const cli_command *command);
 void cli_man_specs(FILE *out);
 
+/* completion.bash, as a string. */
+extern const char cli_completion[];
 void cli_bash_completion(FILE *out);
 
 #endif
