@@ -157,7 +157,7 @@ LEAT_API LEAT_CHECKED leat_status leat_learning_rate_scheduler_create(leat_callb
                                                                       int verbose, leat_error *err);
 
 /** keras.callbacks.CSVLogger: one line per epoch; columns are fixed before the first (val_* included where training
- *  validates, NA in an epoch without). */
+ *  validates, NA in an epoch without).  The file is written in place, line by line; it may be a FIFO or a character device. */
 LEAT_API LEAT_CHECKED leat_status leat_csv_logger_create(leat_callback *out, const char *path,
                                                          const char *separator, bool append, leat_error *err);
 

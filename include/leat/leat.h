@@ -6,6 +6,7 @@
 #include "leat/callback.h"
 #include "leat/error.h"
 #include "leat/feed.h"
+#include "leat/file.h"
 #include "leat/fork.h"
 #include "leat/inspect.h"
 #include "leat/layer.h"

@@ -130,7 +130,8 @@ LEAT_API LEAT_CHECKED leat_status leat_model_load(leat_model **out, const char *
 LEAT_API LEAT_CHECKED leat_status leat_model_load_with(leat_model **out, const char *path,
                                                        const leat_registry *registry, leat_error *err);
 
-/** model.save(path, include_optimizer): replaces the file atomically; on failure the old one is untouched. */
+/** model.save(path, include_optimizer): replaces the file atomically, by the rule of leat_file_replace: links are followed,
+ *  what is no regular file is refused (LEAT_EINVAL).  On failure the old file is untouched. */
 LEAT_API LEAT_CHECKED leat_status leat_model_save(const leat_model *model, const char *path,
                                                   bool include_optimizer, leat_error *err);
 

@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/** numpy.save(path, tensor).  Replaces the file atomically: on failure the old one is untouched.
- *  Errors: LEAT_EIO with the path.  Threads: any. */
+/** numpy.save(path, tensor).  Replaces the file as leat_file_replace does: on failure the old one is untouched.
+ *  Errors: LEAT_EINVAL not a regular file; LEAT_EIO with the path.  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_npy_write(const char *path, const leat_tensor *tensor,
                                                  leat_error *err);
 

@@ -14,7 +14,8 @@ extern "C" {
  *  it inherited, and may close it. */
 typedef struct leat_trace leat_trace;
 
-/** Creates or replaces the file.  Errors: LEAT_EIO, LEAT_ENOMEM. */
+/** Creates the file, or empties it and writes it in place, so that what a killed program has written can be read; it may be
+ *  a FIFO or a character device.  Errors: LEAT_EINVAL a directory, block device or socket; LEAT_EIO; LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_trace_open(leat_trace **out, const char *path, leat_error *err);
 
 /** Ends the file, after the feeds that write to it are closed.  Sets *trace to NULL; NULL is fine.  Errors: LEAT_EIO

@@ -34,17 +34,32 @@ leat_status leati_map_check(const leati_map *map, const void *from, size_t bytes
 
 void leati_map_close(leati_map *map);
 
-/* A file that appears under its name only when it is complete: written beside it, flushed to the disk, renamed.
+/* A file that appears under its name only when it is complete: written beside it, flushed to the disk, renamed.  Every file
+ * that leat replaces is replaced through these functions.  The rule: a regular file, or a name that is free, is written; a
+ * symbolic link is followed, also to a file that is yet to be; anything else (a directory, device, FIFO, socket) is refused
+ * and stays as it is.  The new file has the permissions of the old one, and its owner and group where the process may set
+ * them; a group that cannot be kept gets the permissions of others.  ACLs and extended attributes are not copied.
  * After begin fails or commit (either way) nothing is owed; otherwise abandon removes the unfinished file. */
 typedef struct leati_replacement {
-    int fd; /* -1: none */
-    char *path;
-    char *temporary;
+    int fd;          /* -1: none */
+    char *path;      /* the file to replace, behind all links */
+    char *temporary; /* the unfinished file, in the same folder */
+    bool replaces;   /* there is an old file, with the following */
+    mode_t mode;
+    uid_t owner;
+    gid_t group;
 } leati_replacement;
 
+/* Errors: LEAT_EINVAL something lies there that is no regular file; LEAT_EIO, with errno: links in a loop, a file or folder
+ * that may not be written; LEAT_ENOMEM. */
 leat_status leati_replace_begin(leati_replacement *out, const char *path, leat_error *err);
 leat_status leati_replace_write(leati_replacement *file, const void *data, size_t bytes, leat_error *err);
 leat_status leati_replace_commit(leati_replacement *file, leat_error *err);
 void leati_replace_abandon(leati_replacement *file);
+
+/* Opens a file that is written bit by bit and stays readable when the program is killed: a trace, a log.  It is written in
+ * place, after what it has (`append`) or emptied, so a FIFO or a character device (`/dev/stdout`) serves as well.  The
+ * descriptor is the caller's.  Errors: LEAT_EINVAL a directory, block device or socket; LEAT_EIO. */
+leat_status leati_stream_open(int *out, const char *path, bool append, leat_error *err);
 
 #endif

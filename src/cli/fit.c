@@ -13,6 +13,7 @@
 #include "cli/parse.h"
 #include "cli/report/page.h"
 #include "cli/session.h"
+#include "leat/file.h"
 
 enum { path_bytes = 4096, callback_max = 4 };
 
@@ -127,17 +128,17 @@ static leat_fit_options fit_options(const cli_session *session, const output *to
     return options;
 }
 
-/* Replaces DIR/history.json. */
-static int write_history(const output *to, const char *json) {
-    char path[path_bytes], temporary[path_bytes];
+/* Replaces DIR/history.json by the text and a line's end. */
+static int write_history(const output *to, char *json) {
+    char path[path_bytes];
+    leat_error err = {0};
+    size_t length = strlen(json);
     in_folder(path, to, "history.json");
-    in_folder(temporary, to, "history.json.tmp");
-    FILE *file = fopen(temporary, "w");
-    bool written = file && fprintf(file, "%s\n", json) > 0 && fflush(file) == 0 && fsync(fileno(file)) == 0;
-    if (file && fclose(file) != 0) written = false;
-    if (written && rename(temporary, path) == 0) return CLI_SUCCESS;
-    fprintf(stderr, "leat fit: cannot write '%s': %s\n", path, strerror(errno));
-    (void)unlink(temporary);
+    json[length] = '\n';
+    leat_status status = leat_file_replace(path, json, length + 1, &err);
+    json[length] = '\0';
+    if (status == LEAT_OK) return CLI_SUCCESS;
+    fprintf(stderr, "leat fit: %s\n", err.message);
     return CLI_FAILURE;
 }
 

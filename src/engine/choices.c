@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "leat/file.h"
 
 enum { MOST_LINES = 2000, MOST_BYTES = MOST_LINES * 1024 };
 
@@ -195,12 +196,8 @@ static void compose(const leati_choices *choices, const leati_map *map, size_t a
 }
 
 static void write_file(const char *path, const leati_text *text) {
-    leati_replacement file;
-    if (leati_replace_begin(&file, path, NULL) != LEAT_OK) return;
-    if (leati_replace_write(&file, text->data, text->length, NULL) == LEAT_OK)
-        (void)leati_replace_commit(&file, NULL);
-    else
-        leati_replace_abandon(&file);
+    leat_status status = leat_file_replace(path, text->data, text->length, NULL);
+    (void)status; /* what is not saved is measured again */
 }
 
 /* Reads anew what other processes have written meanwhile.  What one writes between that and the end is lost: it is measured

@@ -6,7 +6,6 @@
 #include "feed/trace.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -16,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/fork.h"
 #include "base/memory.h"
 
@@ -225,14 +225,9 @@ leat_status leat_trace_open(leat_trace **out, const char *path, leat_error *err)
     leat_trace *trace = leati_calloc(1, sizeof *trace);
     if (!trace) return leati_fail_memory(err, sizeof *trace, "a trace");
     trace->path = leati_strdup(path);
-    trace->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    leat_status status = LEAT_OK;
-    if (trace->fd < 0)
-        status = leati_fail_errno(err, LEAT_EIO, errno, "cannot create '%s'", path);
-    else if (!trace->path)
-        status = leati_fail_memory(err, strlen(path) + 1, "a file name");
+    leat_status status = trace->path ? leati_stream_open(&trace->fd, path, false, err)
+                                     : leati_fail_memory(err, strlen(path) + 1, "a file name");
     if (status != LEAT_OK) {
-        if (trace->fd >= 0) close(trace->fd);
         leati_free(trace->path);
         leati_free(trace);
         return status;

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mapped files and atomic replacement. */
+#define _GNU_SOURCE /* mknod */
 #include "cmocka_all.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -96,12 +103,177 @@ static void failures_name_the_file(void **state) {
     unlink("pipe");
     assert_int_equal(leati_replace_begin(&file, "no/such/folder", &err), LEAT_EIO);
     assert_non_null(strstr(err.message, "no/such/folder"));
-    assert_int_equal(mkdir("folder", 0700), 0);
-    assert_int_equal(leati_replace_begin(&file, "folder", &err), LEAT_OK);
-    assert_int_equal(leati_replace_commit(&file, &err), LEAT_EIO);
-    assert_non_null(strstr(err.message, "'folder'"));
-    rmdir("folder");
     assert_int_equal(files_here(), 1);
+}
+
+/* Beginning must fail, with a message that has `words`, and leave nothing. */
+static void expect_refusal(const char *path, leat_status code, const char *words) {
+    leati_replacement file;
+    leat_error err = {0};
+    int before = files_here();
+    leat_status status = leati_replace_begin(&file, path, &err);
+    leati_replace_abandon(&file);
+    assert_int_equal(status, code);
+    if (!strstr(err.message, words)) fail_msg("'%s' lacks '%s'", err.message, words);
+    assert_non_null(strstr(err.message, path));
+    assert_int_equal(files_here(), before);
+}
+
+static void expect_text(const char *path, const char *text) {
+    leati_map map;
+    leat_error err = {0};
+    assert_int_equal(leati_map_open(&map, path, &err), LEAT_OK);
+    assert_int_equal(map.size, strlen(text));
+    assert_memory_equal(map.data, text, map.size);
+    leati_map_close(&map);
+}
+
+static void make_socket(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    close(fd);
+}
+
+static void only_regular_files_are_replaced(void **state) {
+    (void)state;
+    assert_int_equal(mkdir("folder", 0700), 0);
+    assert_int_equal(mkfifo("fifo", 0600), 0);
+    make_socket("socket");
+    expect_refusal("folder", LEAT_EINVAL, "a directory");
+    expect_refusal("folder/", LEAT_EINVAL, "a directory");
+    expect_refusal("fifo", LEAT_EINVAL, "a FIFO");
+    expect_refusal("socket", LEAT_EINVAL, "a socket");
+    expect_refusal("/dev/null", LEAT_EINVAL, "a character device");
+    assert_int_equal(symlink("/dev/null", "link"), 0);
+    expect_refusal("link", LEAT_EINVAL, "leads to '/dev/null', which is a character device");
+    if (mknod("disk", S_IFBLK | 0600, makedev(7, 200)) == 0) { /* root alone may */
+        expect_refusal("disk", LEAT_EINVAL, "a block device");
+        unlink("disk");
+    }
+    unlink("link");
+    unlink("socket");
+    unlink("fifo");
+    rmdir("folder");
+}
+
+static void links_are_followed(void **state) {
+    (void)state;
+    struct stat about;
+    assert_int_equal(mkdir("folder", 0700), 0);
+    assert_int_equal(symlink("../kept", "folder/up"), 0); /* the text of a link starts in its own folder */
+    assert_int_equal(symlink("folder/up", "chain"), 0);
+    write_text("kept", "old");
+    write_text("chain", "by a chain of links");
+    expect_text("kept", "by a chain of links");
+    assert_true(lstat("chain", &about) == 0 && S_ISLNK(about.st_mode));
+    assert_true(lstat("folder/up", &about) == 0 && S_ISLNK(about.st_mode));
+    assert_int_equal(symlink("folder/new", "dangling"), 0);
+    write_text("dangling", "made");
+    expect_text("folder/new", "made");
+    assert_true(lstat("dangling", &about) == 0 && S_ISLNK(about.st_mode));
+    assert_int_equal(symlink("round", "about"), 0);
+    assert_int_equal(symlink("about", "round"), 0);
+    expect_refusal("about", LEAT_EIO, strerror(ELOOP));
+    const char *made[] = {"about", "round", "dangling", "folder/new", "chain", "folder/up"};
+    for (int i = 0; i < 6; ++i) assert_int_equal(unlink(made[i]), 0);
+    rmdir("folder");
+}
+
+static void an_open_file_without_a_name_is_refused(void **state) {
+    (void)state;
+    char path[40];
+    int fd = open("gone", O_WRONLY | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    unlink("gone");
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    expect_refusal(path, LEAT_EINVAL, "give the file's path");
+    close(fd);
+}
+
+static void a_new_file_has_the_permissions_of_the_old_one(void **state) {
+    (void)state;
+    struct stat about;
+    write_text("kept", "old");
+    assert_int_equal(chmod("kept", 0640), 0);
+    bool is_root = geteuid() == 0;
+    if (is_root) assert_int_equal(chown("kept", 12345, 54321), 0);
+    write_text("kept", "new");
+    assert_int_equal(stat("kept", &about), 0);
+    assert_int_equal(about.st_mode & 07777, 0640);
+    if (is_root) assert_true(about.st_uid == 12345 && about.st_gid == 54321);
+    unlink("kept");
+    write_text("kept", "new");
+    mode_t mask = umask(0);
+    umask(mask);
+    assert_int_equal(stat("kept", &about), 0);
+    assert_int_equal(about.st_mode & 07777, 0666 & ~mask);
+}
+
+/* In a process without privileges: 0 where the refusals are as they should be, otherwise the number of the wrong one. */
+static int refusals_of_a_stranger(void) {
+    leati_replacement file;
+    leat_error err = {0};
+    if (setgid(65534) != 0 || setuid(65534) != 0) return 1;
+    if (leati_replace_begin(&file, "closed/open", &err) != LEAT_EIO) return 2;
+    if (!strstr(err.message, "make its folder writable")) return 3;
+    if (leati_replace_begin(&file, "shared/locked", &err) != LEAT_EIO) return 4;
+    if (!strstr(err.message, "change its permissions")) return 5;
+    if (leati_replace_begin(&file, "shared/open", &err) != LEAT_OK) return 6;
+    if (leati_replace_commit(&file, &err) != LEAT_OK) return 7;
+    return 0;
+}
+
+static void a_missing_permission_is_named(void **state) {
+    (void)state;
+    if (geteuid() != 0) LEAT_SKIP("only root may become another user");
+    const char *files[] = {"closed/open", "shared/locked", "shared/open"};
+    int result = -1;
+    assert_int_equal(mkdir("closed", 0700), 0);
+    assert_int_equal(mkdir("shared", 0700), 0);
+    for (int i = 0; i < 3; ++i) write_text(files[i], "old");
+    assert_true(chmod(files[0], 0666) == 0 && chmod(files[1], 0444) == 0 && chmod(files[2], 0664) == 0);
+    assert_true(chmod(".", 0755) == 0 && chmod("closed", 0755) == 0 && chmod("shared", 0777) == 0);
+    assert_int_equal(chown(files[2], 65534, 54321), 0); /* whose group the writer is no member of */
+    pid_t child = fork();
+    if (child == 0) _exit(refusals_of_a_stranger());
+    assert_true(child > 0 && waitpid(child, &result, 0) == child);
+    assert_int_equal(WIFEXITED(result) ? WEXITSTATUS(result) : -1, 0);
+    struct stat about;
+    assert_int_equal(stat(files[2], &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0644); /* another group gets no more than others */
+    for (int i = 0; i < 3; ++i) assert_int_equal(unlink(files[i]), 0);
+    assert_true(rmdir("closed") == 0 && rmdir("shared") == 0);
+}
+
+static leat_status stream(const char *path, bool append, const char *text) {
+    int fd;
+    leat_error err = {0};
+    leat_status status = leati_stream_open(&fd, path, append, &err);
+    if (status != LEAT_OK) return strstr(err.message, path) ? status : LEAT_EINTERNAL;
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+    return LEAT_OK;
+}
+
+static void streams_are_written_in_place(void **state) {
+    (void)state;
+    struct stat before, after;
+    assert_int_equal(stat("kept", &before), 0);
+    assert_int_equal(symlink("kept", "link"), 0);
+    assert_int_equal(stream("link", false, "one"), LEAT_OK);
+    assert_int_equal(stream("link", true, " two"), LEAT_OK);
+    expect_text("kept", "one two");
+    assert_int_equal(stat("kept", &after), 0);
+    assert_true(before.st_ino == after.st_ino);
+    assert_int_equal(stream("/dev/null", false, "x"), LEAT_OK);
+    assert_int_equal(stream(".", false, "x"), LEAT_EINVAL);
+    make_socket("socket");
+    assert_int_equal(stream("socket", false, "x"), LEAT_EINVAL);
+    assert_int_equal(stream("no/such/folder", false, "x"), LEAT_EIO);
+    unlink("socket");
+    unlink("link");
 }
 
 int main(void) {
@@ -110,6 +282,12 @@ int main(void) {
         cmocka_unit_test(an_abandoned_file_leaves_nothing),
         cmocka_unit_test(two_writers_do_not_meet),
         cmocka_unit_test(failures_name_the_file),
+        cmocka_unit_test(only_regular_files_are_replaced),
+        cmocka_unit_test(links_are_followed),
+        cmocka_unit_test(an_open_file_without_a_name_is_refused),
+        cmocka_unit_test(a_new_file_has_the_permissions_of_the_old_one),
+        cmocka_unit_test(a_missing_permission_is_named),
+        cmocka_unit_test(streams_are_written_in_place),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

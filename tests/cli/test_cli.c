@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -411,6 +412,34 @@ static void go_on(void) {
     if (system(line) != 0) fail_msg("%s", line);
 }
 
+static void what_is_no_regular_file_is_not_replaced(void **state) {
+    (void)state;
+    const char *names[] = {"checkpoint.h5", "model.h5", "history.json", "report.html"};
+    const char *outputs[] = {"run/fifo.npy", "run/fifo.npz"};
+    char path[80], line[200];
+    struct stat about;
+    runs(FIT "--epochs 1 --out run --verbose 0");
+    for (int i = 0; i < 4; ++i) {
+        snprintf(path, sizeof path, "run/%s", names[i]);
+        assert_true(unlink(path) == 0 && mkfifo(path, 0600) == 0);
+        fails(FIT "--epochs 1 --out run --verbose 0", "is a FIFO");
+        assert_true(stat(path, &about) == 0 && S_ISFIFO(about.st_mode));
+        unlink(path);
+    }
+    for (int i = 0; i < 2; ++i) {
+        assert_int_equal(mkfifo(outputs[i], 0600), 0);
+        snprintf(line, sizeof line, "predict small.json --data npz:d.npz --output %s --verbose 0",
+                 outputs[i]);
+        fails(line, "is a FIFO");
+        assert_true(stat(outputs[i], &about) == 0 && S_ISFIFO(about.st_mode));
+    }
+    runs(FIT "--epochs 1 --out run --verbose 0");
+    assert_true(rename("run/model.h5", "run/kept.h5") == 0 && symlink("kept.h5", "run/model.h5") == 0);
+    runs(FIT "--epochs 1 --out run --verbose 0");
+    assert_true(lstat("run/model.h5", &about) == 0 && S_ISLNK(about.st_mode));
+    assert_true(lstat("run/kept.h5", &about) == 0 && S_ISREG(about.st_mode));
+}
+
 /* Starts a long fit, sends a signal once epochs have passed. */
 static void interrupt(int number, const char *more) {
     char line[512];
@@ -476,6 +505,7 @@ int main(void) {
         cmocka_unit_test(a_policy_is_kept_and_its_price_told),
         cmocka_unit_test(what_was_measured_serves_later_runs),
         cmocka_unit_test(failures_exit_with_1_and_a_sentence),
+        cmocka_unit_test(what_is_no_regular_file_is_not_replaced),
         cmocka_unit_test(signals_end_training_with_everything_saved),
         cmocka_unit_test(an_interrupt_within_an_epoch_is_told),
     };

@@ -190,7 +190,7 @@ static void what_is_missing_is_told(void **state) {
     fails("report empty", "cannot read 'empty/history.json': No such file");
     refused("report run/history.json", "--output FILE");
     fails("report run --output no/such/folder.html", "cannot write 'no/such/folder.html'");
-    fails("report run --output empty", "cannot write 'empty': Is a directory");
+    fails("report run --output empty", "cannot write 'empty': it is a directory");
     assert_false(exists("c.html"));
 }
 

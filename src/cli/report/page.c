@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "cli/report/check.h"
 #include "cli/table.h"
+#include "leat/file.h"
 #include "leat/version.h"
 
 /* Where the template wants the numbers. */
@@ -112,33 +112,34 @@ static void put_run(FILE *out, const char *path, const char *history) {
     fputc('}', out);
 }
 
-static bool put_page(FILE *out, const char *path, const char *history) {
+static void put_page(FILE *out, const char *path, const char *history) {
     const char *hole = strstr(cli_report_template, place);
     fwrite(cli_report_template, 1, (size_t)(hole - cli_report_template), out);
     put_run(out, path, history);
     fputs(hole + sizeof place - 1, out);
-    return fflush(out) == 0 && !ferror(out);
 }
 
-/* Writes `temporary` and renames it, so that the report appears when it is complete.  An errno, 0: none. */
-static int replace(const char *temporary, const char *path, const char *history, const char *output) {
-    FILE *file = fopen(temporary, "w");
-    if (!file) return errno;
-    int number = put_page(file, path, history) && fsync(fileno(file)) == 0 ? 0 : errno;
-    if (fclose(file) != 0 && number == 0) number = errno;
-    if (number == 0 && rename(temporary, output) != 0) number = errno;
-    if (number != 0) (void)unlink(temporary);
-    return number;
+/* The page as text for free(); NULL where there is no memory. */
+static char *make_page(const char *path, const char *history, size_t *bytes) {
+    char *page = NULL;
+    FILE *out = open_memstream(&page, bytes);
+    if (!out) return NULL;
+    put_page(out, path, history);
+    bool failed = ferror(out);
+    if (fclose(out) == 0 && !failed) return page;
+    free(page);
+    return NULL;
 }
 
 static int write_report(const char *command, const char *path, const char *history, const char *output) {
-    size_t bytes = strlen(output) + 40;
-    char *temporary = malloc(bytes);
-    if (temporary) snprintf(temporary, bytes, "%s.%ld.tmp", output, (long)getpid());
-    int number = temporary ? replace(temporary, path, history, output) : ENOMEM;
-    free(temporary);
-    if (number == 0) return CLI_SUCCESS;
-    fprintf(stderr, "leat %s: cannot write '%s': %s\n", command, output, strerror(number));
+    leat_error err = {0};
+    size_t bytes = 0;
+    char *page = make_page(path, history, &bytes);
+    leat_status status = page ? leat_file_replace(output, page, bytes, &err)
+                              : leat_error_set(&err, LEAT_ENOMEM, "no memory for the report '%s'", output);
+    free(page);
+    if (status == LEAT_OK) return CLI_SUCCESS;
+    fprintf(stderr, "leat %s: %s\n", command, err.message);
     return CLI_FAILURE;
 }
 

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "leat/callback.h"
 
@@ -29,8 +31,16 @@ static leat_status train_begin(void *user, leat_training *training, int64_t inde
     (void)training, (void)index, (void)logs;
     csv_logger *self = user;
     if (self->file) fclose(self->file); /* a fit that failed calls no on_train_end */
-    self->file = fopen(self->path, self->append ? "a" : "w");
-    if (!self->file) return failed(self, err);
+    self->file = NULL;
+    int fd;
+    leat_status status = leati_stream_open(&fd, self->path, self->append, err);
+    if (status != LEAT_OK) return leati_prefix(status, err, "CSVLogger");
+    self->file = fdopen(fd, self->append ? "a" : "w");
+    if (!self->file) {
+        status = failed(self, err);
+        close(fd);
+        return status;
+    }
     self->has_header = self->append && fseek(self->file, 0, SEEK_END) == 0 && ftell(self->file) > 0;
     self->append = true; /* a second fit with this callback adds to the file */
     self->column_count = 0;
