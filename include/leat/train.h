@@ -31,7 +31,7 @@ typedef struct leat_verdict {
     bool generator;       /* the data was one, which a single worker owns */
     bool get_waits;       /* get waited for something else than a core, a disk say, most of its time */
     int threads;          /* that computed */
-    int cores;            /* that this process may use */
+    int cores;            /* that this process may use: by affinity and by the quota of its control group */
     leat_feed_stats feed; /* of the training data: how waiting and get were spread, what went wrong */
     /* Memory in bytes: the most that the process had (getrusage's ru_maxrss; worker processes are not in it), and of it the
      * model with its gradients and the optimizer's state, and activations with what kernels need besides. */

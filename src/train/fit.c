@@ -135,19 +135,20 @@ static leat_status open_feeds(leati_fit_loop *loop, const leat_sequence *sequenc
 static void announce(leati_fit_loop *loop) {
     const leat_fit_options *options = loop->options;
     leat_feed_stats stats = leat_feed_stats_get(loop->train.feed);
-    leat_training_write(
-        &loop->training,
-        "leat: %d worker %s%s, %d compute thread%s, %d core%s; the feed's ring holds %.1f MB\n",
-        options->workers, options->use_multiprocessing ? "process" : "thread",
-        options->workers == 1          ? ""
-        : options->use_multiprocessing ? "es"
-                                       : "s",
-        loop->train.threads, loop->train.threads == 1 ? "" : "s", leati_core_count(),
-        leati_core_count() == 1 ? "" : "s", (double)stats.ring_bytes / 1e6);
+    char text[96];
+    leat_training_write(&loop->training,
+                        "leat: %d worker %s%s, %d compute thread%s, %s; the feed's ring holds %.1f MB\n",
+                        options->workers, options->use_multiprocessing ? "process" : "thread",
+                        options->workers == 1          ? ""
+                        : options->use_multiprocessing ? "es"
+                                                       : "s",
+                        loop->train.threads, loop->train.threads == 1 ? "" : "s",
+                        leati_cores_text(text, sizeof text, &loop->cores), (double)stats.ring_bytes / 1e6);
 }
 
 static leat_status fit(leati_fit_loop *loop, const leat_sequence *sequence, leat_error *err) {
     const leat_fit_options *options = loop->options;
+    loop->cores = leati_cores_get();
     LEATI_TRY(leati_progress_create(&loop->progress, options->verbose, err));
     loop->training.progress = leati_progress_callback(loop->progress);
     if (options->epochs <= options->initial_epoch) return leati_fit_run(loop, err);
@@ -193,7 +194,7 @@ static void judge(leati_fit_loop *loop, leat_status status) {
                             .workers = loop->options->workers,
                             .use_multiprocessing = loop->options->use_multiprocessing,
                             .threads = loop->train.threads,
-                            .cores = leati_core_count()};
+                            .cores = loop->cores.count};
     if (loop->train.feed) leati_record_end(&loop->history->record, loop->train.feed);
     verdict.feed = loop->history->record.feed;
     int64_t used_ns = 0, elapsed_ns = leati_now_ns() - loop->begun_ns;

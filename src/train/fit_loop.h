@@ -3,6 +3,7 @@
 #ifndef LEATI_TRAIN_FIT_LOOP_H
 #define LEATI_TRAIN_FIT_LOOP_H
 
+#include "base/clock.h"
 #include "train/history.h"
 #include "train/progress.h"
 #include "train/runner.h"
@@ -22,6 +23,7 @@ typedef struct leati_fit_loop {
     int64_t begun_ns,
         begun_cores_ns; /* when the first step could begin, and core time in use until then; 0: not known */
     int epoch_lane;     /* of options->trace */
+    leati_cores cores;  /* when it began */
     bool validating;
     bool validation_cut; /* a request to stop ended a validation early: its feed is in the middle of a pass */
     bool validation_over; /* its generator has ended */

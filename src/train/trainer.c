@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -29,6 +30,7 @@ struct leati_trainer {
     int threads;                /* 0: all cores */
     unsigned char *gathered;    /* the arrays of a call on one batch, contiguous */
     size_t gathered_bytes;
+    double quota; /* CPUs, as leati_cores_within wants them: read once, since calls may be short */
 };
 
 static void step_destroy(leati_compiled_step *step) {
@@ -73,6 +75,7 @@ leat_status leati_trainer_of(leat_model *model, leati_trainer **out, leat_error 
         leati_trainer *trainer = leati_calloc(1, sizeof *trainer);
         if (!trainer) return leati_fail_memory(err, sizeof *trainer, "a trainer");
         trainer->model = model;
+        trainer->quota = leati_cgroup_cpus("");
         model->session = trainer;
         model->session_destroy = trainer_destroy;
         leat_status status = leati_arena_create(&trainer->arena, err);
@@ -103,7 +106,7 @@ size_t leati_trainer_activation_bytes(const leati_trainer *trainer) {
 }
 
 int leati_trainer_threads(const leati_trainer *trainer) {
-    return trainer->threads > 0 ? trainer->threads : leati_core_count();
+    return trainer->threads > 0 ? trainer->threads : leati_cores_within(trainer->quota).count;
 }
 
 void leat_model_set_threads(leat_model *model, int threads) {
