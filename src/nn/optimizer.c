@@ -73,6 +73,9 @@ static leat_status check_foreign(const leati_optimizer_type *type, const json_t 
     return LEAT_OK;
 }
 
+/* Options that are not set are NAN.  They are compared by isgreater and isless, which are false for NAN as > and < are, but
+ * raise no FE_INVALID: a program may have that trapped. */
+
 static double as_float(double value) {
     return (double)(float)value;
 }
@@ -80,8 +83,9 @@ static double as_float(double value) {
 /* Where the options that current Keras added are out of range. */
 static leat_status settle_new(const leati_optimizer *optimizer, leat_error *err) {
     const leati_optimizer_config *c = &optimizer->config;
-    int clips = (c->clipnorm > 0.0) + (c->clipvalue > 0.0) + (c->global_clipnorm > 0.0);
-    if (clips > 1 && (optimizer->clips_each || c->global_clipnorm > 0.0))
+    int clips =
+        (isgreater(c->clipnorm, 0.0)) + (isgreater(c->clipvalue, 0.0)) + (isgreater(c->global_clipnorm, 0.0));
+    if (clips > 1 && (optimizer->clips_each || isgreater(c->global_clipnorm, 0.0)))
         return leati_fail(err, LEAT_EINVAL, "expected one of clipnorm, clipvalue and global_clipnorm");
     if (c->use_ema && !(c->ema_momentum >= 0.0 && c->ema_momentum <= 1.0))
         return leati_fail(err, LEAT_EINVAL, "ema_momentum: expected a number from 0 to 1, found %g",
@@ -113,9 +117,9 @@ static leat_status settle(leati_optimizer *optimizer, leat_error *err) {
     c->beta_2 = as_float(c->beta_2);
     if (optimizer->type == &leati_optimizer_rmsprop) c->rho = as_float(c->rho);
     optimizer->m_schedule = 1.0f;
-    if (c->clipnorm < 0.0 || c->clipvalue < 0.0 || c->global_clipnorm < 0.0) {
+    if (isless(c->clipnorm, 0.0) || isless(c->clipvalue, 0.0) || isless(c->global_clipnorm, 0.0)) {
         return leati_fail(err, LEAT_EINVAL, "expected clipnorm and clipvalue to be >= 0, found %g and %g",
-                          c->clipnorm < 0.0 ? c->clipnorm : c->global_clipnorm, c->clipvalue);
+                          isless(c->clipnorm, 0.0) ? c->clipnorm : c->global_clipnorm, c->clipvalue);
     }
     return settle_new(optimizer, err);
 }
@@ -167,8 +171,8 @@ leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out
         if (json_is_null(json_object_get(config, absent_if_null[i])))
             json_object_del(config, absent_if_null[i]);
     }
-    bool marked =
-        config && optimizer->clips_each && !optimizer->type->is_new && optimizer->config.clipnorm > 0.0;
+    bool marked = config && optimizer->clips_each && !optimizer->type->is_new &&
+                  isgreater(optimizer->config.clipnorm, 0.0);
     if (marked) json_object_set_new(config, "global_clipnorm", json_null()); /* so it is read as it was */
     return leati_object_write(optimizer->type->class_name, config, out, err);
 }
@@ -206,7 +210,7 @@ int leati_optimizer_scalar_count(const leati_optimizer *optimizer) {
 }
 
 static bool decays(const leati_optimizer *optimizer) {
-    return optimizer->config.weight_decay > 0.0 || optimizer->config.weight_decay < 0.0;
+    return isgreater(optimizer->config.weight_decay, 0.0) || isless(optimizer->config.weight_decay, 0.0);
 }
 
 /* Whether the weights become their average after this step. */
@@ -267,19 +271,19 @@ static void clip_norm(leati_graph *graph, leati_value gradients, float limit) {
 static void clip(const leati_optimizer *optimizer, leati_graph *graph, const leati_weights *weights) {
     const leati_optimizer_config *c = &optimizer->config;
     leati_value gradients = whole(graph, LEATI_SLAB_GRADIENTS, weights);
-    if (c->clipnorm > 0.0 && optimizer->clips_each) {
+    if (isgreater(c->clipnorm, 0.0) && optimizer->clips_each) {
         for (int32_t i = 0; i < weights->trainable_count; ++i) {
             const leati_weight *weight = weights->entries[i];
             clip_norm(graph,
                       leati_graph_state(graph, LEATI_SLAB_GRADIENTS, weight->offset_bytes, &weight->desc),
                       (float)c->clipnorm);
         }
-    } else if (c->clipnorm > 0.0) {
+    } else if (isgreater(c->clipnorm, 0.0)) {
         clip_norm(graph, gradients, (float)c->clipnorm);
-    } else if (c->global_clipnorm > 0.0) {
+    } else if (isgreater(c->global_clipnorm, 0.0)) {
         clip_norm(graph, gradients, (float)c->global_clipnorm);
     }
-    if (c->clipvalue > 0.0) {
+    if (isgreater(c->clipvalue, 0.0)) {
         float limit = (float)c->clipvalue;
         leati_graph_store(graph, gradients, leati_clip(graph, gradients, -limit, limit));
     }

@@ -27,7 +27,7 @@ static void narrow(const float *from, uint16_t *to, int64_t count) {
 /* Runs EXPRESSION of x = in[0] into out[0]; the switch over functions stands outside of the loop that way. */
 #define MAP(EXPRESSION)                                                                                      \
     for (int64_t i = first; i < last; i += LEATI_LANES) {                                                    \
-        vf x = v_load_part(src + i, last - i);                                                               \
+        vf x = v_load_part_or_one(src + i, last - i);                                                        \
         v_store_part(dst + i, (EXPRESSION), last - i);                                                       \
     }                                                                                                        \
     return
@@ -57,7 +57,7 @@ static void eltwise(const leati_range_job *job, int64_t first, int64_t last) {
 
 #define MAP(SLOPE)                                                                                           \
     for (int64_t i = first; i < last; i += LEATI_LANES) {                                                    \
-        vf x = v_load_part(at + i, last - i);                                                                \
+        vf x = v_load_part_or_one(at + i, last - i);                                                         \
         v_store_part(to + i, v_load_part(diff + i, last - i) * (SLOPE), last - i);                           \
     }                                                                                                        \
     return
@@ -97,7 +97,7 @@ LEATI_INLINE void operate_row(leati_binary kind, const float *a, int a_step, con
                               float *dst, int64_t count) {
     for (int64_t i = 0; i < count; i += LEATI_LANES) {
         vf x = a_step ? v_load_part(a + i, count - i) : v_all(*a);
-        vf y = b_step ? v_load_part(b + i, count - i) : v_all(*b);
+        vf y = b_step ? v_load_part_or_one(b + i, count - i) : v_all(*b);
         v_store_part(dst + i, operate(kind, x, y), count - i);
     }
 }
@@ -148,7 +148,7 @@ static void apply_post(const leati_eltwise *f, float *dst, int64_t count) {
         return;
     }
     for (int64_t i = 0; i < count; i += LEATI_LANES) {
-        vf x = v_load_part(dst + i, count - i);
+        vf x = v_load_part_or_one(dst + i, count - i);
         v_store_part(dst + i, f_apply(f, x), count - i);
     }
 }

@@ -129,7 +129,7 @@ static void product_function(const leati_product *p) {
     for (int64_t i = 0; i < p->rows; i++)
         for (int64_t j = 0; j < p->columns; j += LEATI_LANES) {
             float *c = p->c + i * p->c_row + j;
-            v_store_part(c, function_of(p->f, v_load_part(c, p->columns - j)), p->columns - j);
+            v_store_part(c, function_of(p->f, v_load_part_or_one(c, p->columns - j)), p->columns - j);
         }
 }
 

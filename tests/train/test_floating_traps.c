@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program may have the processor trap invalid floating-point operations (feenableexcept): with finite data leat makes none. */
+#define _GNU_SOURCE /* feenableexcept */
+#include "cmocka_all.h"
+
+#include <fenv.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nn/loss.h"
+#include "nn/metric.h"
+#include "nn/optimizer.h"
+#include "train/support.h"
+
+/* Sizes that fill no vector, so that each loop has its rest. */
+enum { SAMPLES = 22, INPUTS = 5, CLASSES = 3 };
+
+static int set_traps(void **state) {
+    (void)state;
+    (void)feenableexcept(FE_INVALID);
+    return 0;
+}
+
+static int clear_traps(void **state) {
+    (void)state;
+    (void)fedisableexcept(FE_INVALID);
+    return 0;
+}
+
+static void need_traps(void) {
+    if ((fegetexcept() & FE_INVALID) == 0)
+        LEAT_SKIP("this processor does not trap floating-point exceptions");
+}
+
+/* Trains two epochs, evaluates and predicts, with a thread for the data and two to compute. */
+static void train(const char *optimizer, const char *loss, const char *metrics) {
+    static const char layers[] =
+        "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": ["
+        "{\"class_name\": \"Dense\", \"config\": {\"name\": \"a\", \"units\": 13, \"activation\": \"relu\","
+        " \"batch_input_shape\": [null, 5]}},"
+        "{\"class_name\": \"BatchNormalization\", \"config\": {\"name\": \"b\"}},"
+        "{\"class_name\": \"Dense\", \"config\": {\"name\": \"c\", \"units\": 3, \"activation\": "
+        "\"softmax\"}}]}}";
+    static float x[SAMPLES * INPUTS], y[SAMPLES * CLASSES];
+    leat_error err = {0};
+    leat_model *model = NULL;
+    for (int i = 0; i < SAMPLES * INPUTS; ++i) x[i] = (float)(i * 7 % 11) / 5.0f - 1.0f;
+    for (int i = 0; i < SAMPLES; ++i) y[i * CLASSES + i % CLASSES] = 1;
+    leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, INPUTS}, x)};
+    leat_array target = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, CLASSES}, y)};
+    leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
+    leat_compile_options compile = leat_compile_options_default();
+    leat_fit_options options = quiet_fit(2);
+    expect_ok(leat_model_from_json(&model, layers, &err), &err);
+    compile.optimizer = optimizer;
+    compile.loss = loss;
+    compile.metrics = metrics;
+    if (leat_model_compile(model, &compile, &err) != LEAT_OK)
+        fail_msg("%s, %s, %s: %s", optimizer, loss, metrics, err.message);
+    expect_ok(leat_model_initialize(model, 3, &err), &err);
+    options.workers = 1;
+    options.threads = 2;
+    print_message("%s, %s, %s\n", optimizer, loss, metrics ? metrics : "no metric");
+    expect_ok(leat_model_fit(model, &arrays, 8, &options, NULL, &err), &err);
+    leat_model_destroy(&model);
+}
+
+static void every_optimizer(void **state) {
+    (void)state;
+    static const char *const configs[] = {
+        "", "\"clipnorm\": 0.5", "\"clipvalue\": 0.5", "\"global_clipnorm\": 0.5",
+        "\"weight_decay\": 0.01, \"use_ema\": true, \"ema_overwrite_frequency\": 2"};
+    need_traps();
+    for (int i = 0; leati_optimizer_type_at(i); ++i)
+        for (int k = 0; k < 5; ++k) {
+            char text[256];
+            snprintf(text, sizeof text, "{\"class_name\": \"%s\", \"config\": {%s}}",
+                     leati_optimizer_type_at(i)->class_name, configs[k]);
+            train(text, "mse", NULL);
+        }
+}
+
+static void every_loss(void **state) {
+    (void)state;
+    need_traps();
+    for (int i = 0; leati_loss_type_at(i); ++i)
+        if (!strstr(leati_loss_type_at(i)->name, "sparse")) train("adam", leati_loss_type_at(i)->name, NULL);
+}
+
+static void every_metric(void **state) {
+    (void)state;
+    need_traps();
+    leati_metric_type type;
+    for (int i = 0; leati_metric_type_at(i, &type); ++i) {
+        const char *name = type.class_name;
+        char text[256];
+        const char *config = strcmp(name, "MeanIoU") == 0 ? "\"num_classes\": 3" : "";
+        if (strstr(name, "Sparse")) continue;
+        if (strcmp(name, "SensitivityAtSpecificity") == 0) config = "\"specificity\": 0.5";
+        if (strcmp(name, "SpecificityAtSensitivity") == 0) config = "\"sensitivity\": 0.5";
+        snprintf(text, sizeof text, "[{\"class_name\": \"%s\", \"config\": {%s}}]", name, config);
+        train("sgd", "mse", text);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_optimizer, set_traps, clear_traps),
+        cmocka_unit_test_setup_teardown(every_loss, set_traps, clear_traps),
+        cmocka_unit_test_setup_teardown(every_metric, set_traps, clear_traps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
