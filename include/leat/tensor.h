@@ -64,10 +64,10 @@ LEAT_API leat_tensor leat_tensor_view(leat_dtype dtype, int rank, const int64_t 
 LEAT_API LEAT_CHECKED leat_status leat_tensor_view_into(leat_dtype dtype, int rank, const int64_t *shape,
                                                         void *data, leat_tensor *out, leat_error *err);
 
-/** Number of elements: the product of the shape, 1 for a scalar.  Threads: any. */
+/** Number of elements: the product of the shape, 1 for a scalar, INT64_MAX where it does not fit.  Threads: any. */
 LEAT_API int64_t leat_tensor_count(const leat_tensor *tensor);
 
-/** Bytes of all elements.  Threads: any. */
+/** Bytes of all elements, SIZE_MAX where they do not fit.  Threads: any. */
 LEAT_API size_t leat_tensor_bytes(const leat_tensor *tensor);
 
 /** Writes the elements of src to the memory of dst, contiguous and row-major, converted to dst's data type: real numbers are

@@ -31,4 +31,11 @@ size_t leati_align(size_t bytes);
 bool leati_mul_size(size_t a, size_t b, size_t *out);
 bool leati_mul_i64(int64_t a, int64_t b, int64_t *out);
 
+/* The product, or the nearest number that fits: for counts of elements, which no memory can then hold. */
+int64_t leati_mul_saturated(int64_t a, int64_t b);
+/* The product of a shape, likewise; 1 for rank 0. */
+int64_t leati_shape_count(int rank, const int64_t *shape);
+/* count * bytes; SIZE_MAX where that does not fit, which no allocation can serve. */
+size_t leati_count_bytes(int64_t count, size_t bytes);
+
 #endif

@@ -31,3 +31,25 @@ bool leati_mul_i64(int64_t a, int64_t b, int64_t *out) {
     *out = a * b;
     return true;
 }
+
+static uint64_t magnitude(int64_t a) {
+    return a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
+}
+
+int64_t leati_mul_saturated(int64_t a, int64_t b) {
+    uint64_t x = magnitude(a), y = magnitude(b);
+    bool negative = (a < 0) != (b < 0);
+    if (y && x > INT64_MAX / y) return negative ? -INT64_MAX : INT64_MAX;
+    return negative ? -(int64_t)(x * y) : (int64_t)(x * y);
+}
+
+int64_t leati_shape_count(int rank, const int64_t *shape) {
+    int64_t count = 1;
+    for (int i = 0; i < rank; ++i) count = leati_mul_saturated(count, shape[i]);
+    return count;
+}
+
+size_t leati_count_bytes(int64_t count, size_t bytes) {
+    size_t product = 0;
+    return leati_mul_size((size_t)count, bytes, &product) ? product : SIZE_MAX;
+}

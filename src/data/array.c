@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "tensor/strided.h"
 
 leati_array leati_array_of(const leat_tensor *tensor, const int64_t *strides) {
@@ -18,9 +19,7 @@ leati_array leati_array_of(const leat_tensor *tensor, const int64_t *strides) {
 }
 
 int64_t leati_array_count(const leati_array *array) {
-    int64_t count = 1;
-    for (int i = 0; i < array->rank; ++i) count *= array->shape[i];
-    return count;
+    return leati_shape_count(array->rank, array->shape);
 }
 
 void leati_array_to_c_order(const leati_array *array, void *dst) {

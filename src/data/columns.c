@@ -250,8 +250,8 @@ static leat_status add(leati_columns *columns, leat_batch_part part, const char 
     LEATI_TRY(check_samples(columns, &c->array, origin, err));
     LEATI_TRY(choose(c, part, origin, err));
     if (c->array.rank == 1 && part != LEAT_PART_SAMPLE_WEIGHT) c->array.shape[c->array.rank++] = 1;
-    c->row_dst_bytes = leat_dtype_bytes(c->dtype);
-    for (int i = 1; i < c->array.rank; ++i) c->row_dst_bytes *= (size_t)c->array.shape[i];
+    c->row_dst_bytes = leati_count_bytes(leati_shape_count(c->array.rank - 1, c->array.shape + 1),
+                                         leat_dtype_bytes(c->dtype));
     return leat_batch_spec_add(&columns->spec, part, name, c->dtype, c->array.rank - 1, c->array.shape + 1,
                                err);
 }

@@ -138,7 +138,7 @@ leati_value leati_softmax_over(leati_graph *g, leati_value x, uint32_t axes) {
         if (i < kept)
             dims[i] = apart[i];
         else
-            dims[kept] *= apart[i];
+            dims[kept] = leati_mul_saturated(dims[kept], apart[i]);
     }
     leati_value rows = leati_reshape(g, leati_transpose(g, x, perm), kept + 1, dims);
     return leati_transpose(g, leati_reshape(g, leati_softmax_of(g, rows, -1), desc.rank, apart), back);

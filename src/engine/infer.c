@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 
 const char *leati_desc_text(char out[LEATI_DESC_TEXT_BYTES], const leati_desc *desc) {
@@ -56,9 +57,9 @@ leat_status leati_expect_axis(const leati_desc *desc, int axis, leat_error *err)
 }
 
 leati_axis_split leati_split_at(const leati_desc *desc, int axis) {
-    leati_axis_split split = {.outer = 1, .length = desc->shape[axis], .inner = 1};
-    for (int i = 0; i < axis; ++i) split.outer *= desc->shape[i];
-    for (int i = axis + 1; i < desc->rank; ++i) split.inner *= desc->shape[i];
+    leati_axis_split split = {.length = desc->shape[axis]};
+    split.outer = leati_shape_count(axis, desc->shape);
+    split.inner = leati_shape_count(desc->rank - axis - 1, desc->shape + axis + 1);
     return split;
 }
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "engine/ops/rows.h"
 #include "tensor/bfloat16.h"
 
@@ -49,13 +50,11 @@ const char *leati_dtype_name(leat_dtype dtype) {
 }
 
 int64_t leati_desc_count(const leati_desc *desc) {
-    int64_t count = 1;
-    for (int i = 0; i < desc->rank; ++i) count *= desc->shape[i];
-    return count;
+    return leati_shape_count(desc->rank, desc->shape);
 }
 
 size_t leati_desc_bytes(const leati_desc *desc) {
-    return (size_t)leati_desc_count(desc) * leati_dtype_bytes(desc->dtype);
+    return leati_count_bytes(leati_desc_count(desc), leati_dtype_bytes(desc->dtype));
 }
 
 leati_desc leati_desc_make(leat_dtype dtype, int rank, const int64_t *shape) {

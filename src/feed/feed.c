@@ -40,7 +40,8 @@ static leat_status adopt_plan(leat_feed *feed, const leat_feed_plan *plan, leat_
 
 /* Where the stream begins. */
 static leat_status take_position(leat_feed *feed, const leat_feed_position *at, leat_error *err) {
-    if (at->pass < 0 || at->ordinal < 0)
+    const int64_t most = INT64_MAX / 2; /* so that going on from there has numbers left */
+    if (at->pass < 0 || at->ordinal < 0 || at->pass > most || at->ordinal > most / feed->order.world)
         return leati_fail(err, LEAT_EINVAL, "no stream has batch %lld of pass %lld", (long long)at->ordinal,
                           (long long)at->pass);
     LEATI_TRY(leati_stream_start_pass(feed, at->pass, err));

@@ -106,6 +106,8 @@ void leati_order_start(leati_order *order, const leati_order_rule *rule, int64_t
 
 int64_t leati_order_index(leati_order *order, int64_t ordinal) {
     int64_t at = ordinal;
-    if (order->world > 1) at = (ordinal * order->world + order->rank) % order->total;
+    if (order->world > 1)
+        at = (int64_t)(((uint64_t)ordinal * (uint64_t)order->world + (uint64_t)order->rank) %
+                       (uint64_t)order->total);
     return leati_permutation_at(&order->batches, at);
 }

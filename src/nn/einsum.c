@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 enum { max_labels = LEAT_MAX_RANK };
 
 typedef struct labels {
@@ -73,7 +75,7 @@ static void append(labels *to, const labels *from) {
 static int64_t size_of(const leati_desc *desc, const labels *own, const labels *of) {
     int64_t size = 1;
     for (int i = 0; i < own->count && i < desc->rank; ++i)
-        if (has(of, own->names[i])) size *= desc->shape[i];
+        if (has(of, own->names[i])) size = leati_mul_saturated(size, desc->shape[i]);
     return size;
 }
 

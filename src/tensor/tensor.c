@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 
 const char *leat_dtype_name(leat_dtype dtype) {
     switch (dtype) {
@@ -62,11 +63,9 @@ leat_status leat_tensor_view_into(leat_dtype dtype, int rank, const int64_t *sha
 }
 
 int64_t leat_tensor_count(const leat_tensor *tensor) {
-    int64_t count = 1;
-    for (int i = 0; i < tensor->rank; ++i) count *= tensor->shape[i];
-    return count;
+    return leati_shape_count(tensor->rank, tensor->shape);
 }
 
 size_t leat_tensor_bytes(const leat_tensor *tensor) {
-    return (size_t)leat_tensor_count(tensor) * leat_dtype_bytes(tensor->dtype);
+    return leati_count_bytes(leat_tensor_count(tensor), leat_dtype_bytes(tensor->dtype));
 }

@@ -132,6 +132,26 @@ static void products_are_checked(void **state) {
     assert_null(leati_calloc(SIZE_MAX / 2, 4));
 }
 
+/* A product that no integer holds must be no small one: whoever allocates by it would write beyond the end. */
+static void counts_of_huge_shapes_are_the_largest_number(void **state) {
+    (void)state;
+    const int64_t huge[][3] = {{INT64_MAX / 2, 3, 1},
+                               {INT64_MAX, INT64_MAX, INT64_MAX},
+                               {1, 1 << 30, INT64_MAX}};
+    const int64_t none[] = {INT64_MAX, 3, 0};
+    for (int i = 0; i < 3; ++i) {
+        leat_tensor tensor = leat_tensor_view(LEAT_F32, 3, huge[i], NULL);
+        assert_true(leat_tensor_count(&tensor) == INT64_MAX);
+        assert_true(leat_tensor_bytes(&tensor) == SIZE_MAX);
+    }
+    leat_tensor tensor = leat_tensor_view(LEAT_F32, 3, none, NULL);
+    assert_true(leat_tensor_count(&tensor) == 0 && leat_tensor_bytes(&tensor) == 0);
+    tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){INT64_MAX}, NULL);
+    assert_true(leat_tensor_count(&tensor) == INT64_MAX && leat_tensor_bytes(&tensor) == SIZE_MAX);
+    assert_true(leati_mul_saturated(INT64_MIN, 2) == -INT64_MAX);
+    assert_true(leati_mul_saturated(-3, 5) == -15 && leati_mul_saturated(-3, -5) == 15);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_has_the_promised_size),
@@ -145,6 +165,7 @@ int main(void) {
         cmocka_unit_test(nearest_name_is_found_or_not),
         cmocka_unit_test(spec_refuses_what_cannot_be),
         cmocka_unit_test(products_are_checked),
+        cmocka_unit_test(counts_of_huge_shapes_are_the_largest_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

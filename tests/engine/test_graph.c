@@ -196,6 +196,13 @@ static void the_table_is_whole(void **state) {
 
 #define IN_GRAPH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
+static void counts_of_huge_shapes_do_not_wrap(void **state) {
+    (void)state;
+    const leati_desc desc = leati_desc_make(LEAT_F32, 2, (int64_t[]){INT64_MAX / 2, 3});
+    assert_true(leati_desc_count(&desc) == INT64_MAX);
+    assert_true(leati_desc_bytes(&desc) == SIZE_MAX);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_GRAPH(the_first_failure_is_kept),
@@ -206,6 +213,7 @@ int main(void) {
         IN_GRAPH(transpositions_are_joined),
         IN_GRAPH(indices_are_read_before_their_cast),
         cmocka_unit_test(the_table_is_whole),
+        cmocka_unit_test(counts_of_huge_shapes_do_not_wrap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
