@@ -17,20 +17,21 @@ typedef struct epoch_end {
 
 static leat_status train_step(leati_fit_loop *loop, int64_t step, bool *more, leat_error *err) {
     leati_runner *runner = &loop->train;
-    leat_logs logs = {0};
+    leat_logs *logs = &loop->step_logs;
     const leati_compiled_step *ran = NULL;
+    logs->count = 0;
     LEATI_TRY(leati_runner_take(runner, more, err));
     if (!*more) return LEAT_OK;
     leati_record_batch(&loop->history->record, runner->feed);
-    leat_logs_set(&logs, "batch", (double)step);
-    leat_logs_set(&logs, "size", (double)runner->size);
-    LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_train_batch_begin, step, &logs, err));
+    leat_logs_set(logs, "batch", (double)step);
+    leat_logs_set(logs, "size", (double)runner->size);
+    LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_train_batch_begin, step, logs, err));
     LEATI_TRY(leati_prefix(leati_runner_run(runner, &ran, err), err, "batch %" PRId64, step));
     leati_record_step(&loop->history->record, runner->asked_ns, runner->waited_ns, runner->computed_ns);
     LEATI_TRY(leati_prefix(leati_meter_add(&loop->meter, loop->model, ran, runner->size, err), err,
                            "batch %" PRId64, step));
-    leati_meter_logs(&loop->meter, loop->model, "", &logs);
-    return leati_training_call(&loop->training, LEATI_HOOK_on_train_batch_end, step, &logs, err);
+    leati_meter_logs(&loop->meter, loop->model, "", logs);
+    return leati_training_call(&loop->training, LEATI_HOOK_on_train_batch_end, step, logs, err);
 }
 
 static leat_status train_steps(leati_fit_loop *loop, epoch_end *end, leat_error *err) {
@@ -94,17 +95,18 @@ static leat_status count_steps(leati_fit_loop *loop, leat_error *err) {
 }
 
 static leat_status run_epoch(leati_fit_loop *loop, int64_t epoch, leat_error *err) {
-    leat_logs logs = {0};
+    leat_logs *logs = &loop->epoch_logs;
     epoch_end end;
     int64_t start = leati_now_ns();
+    logs->count = 0;
     LEATI_TRY(count_steps(loop, err));
     leati_meter_reset(&loop->meter);
-    LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_epoch_begin, epoch, &logs, err));
+    LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_epoch_begin, epoch, logs, err));
     LEATI_TRY(train_steps(loop, &end, err));
     if (!end.more && loop->train.pace == LEATI_PACE_GENERATOR) stop_at_end(loop, end.done);
-    leati_meter_logs(&loop->meter, loop->model, "", &logs);
-    if (end.whole) LEATI_TRY(leati_fit_validate_epoch(loop, epoch, &logs, err));
-    LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_epoch_end, epoch, &logs, err));
+    leati_meter_logs(&loop->meter, loop->model, "", logs);
+    if (end.whole) LEATI_TRY(leati_fit_validate_epoch(loop, epoch, logs, err));
+    LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_epoch_end, epoch, logs, err));
     leati_trace_span(loop->options->trace, loop->epoch_lane, "epoch", start, leati_now_ns(), -1, epoch);
     tell(loop, epoch, &end);
     return leat_feed_end_pass(loop->train.feed, err);
@@ -127,9 +129,9 @@ static leat_status run_epochs(leati_fit_loop *loop, leat_error *err) {
 }
 
 leat_status leati_fit_run(leati_fit_loop *loop, leat_error *err) {
-    leat_logs logs = {0};
-    LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_train_begin, 0, &logs, err));
+    leat_logs *logs = &loop->run_logs; /* empty */
+    LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_train_begin, 0, logs, err));
     LEATI_TRY(run_epochs(loop, err));
     leati_optimizer_finish(loop->model);
-    return leati_training_call(&loop->training, LEATI_HOOK_on_train_end, 0, &logs, err);
+    return leati_training_call(&loop->training, LEATI_HOOK_on_train_end, 0, logs, err);
 }

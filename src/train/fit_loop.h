@@ -18,6 +18,8 @@ typedef struct leati_fit_loop {
     leati_meter meter, validation_meter;
     leat_history *history;
     leati_progress *progress;
+    leat_logs run_logs, epoch_logs,
+        step_logs; /* of the hooks in hand: 9 KB each, too large for a small stack */
     int64_t steps; /* of the epoch in hand */
     int64_t wall_ns;
     int64_t begun_ns,
