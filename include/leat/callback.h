@@ -28,7 +28,7 @@ typedef struct leat_logs {
     leat_log items[LEAT_MAX_LOGS];
 } leat_logs;
 
-/** A value by name; false where there is none.  Threads: any. */
+/** A value by name; false where there is none, and *value is left alone.  Threads: any. */
 LEAT_API bool leat_logs_get(const leat_logs *logs, const char *name, double *value);
 /** Sets or adds a value; a name that is too long is cut, a 65th name is dropped. */
 LEAT_API void leat_logs_set(leat_logs *logs, const char *name, double value);
@@ -157,7 +157,8 @@ LEAT_API LEAT_CHECKED leat_status leat_learning_rate_scheduler_create(leat_callb
                                                                       int verbose, leat_error *err);
 
 /** keras.callbacks.CSVLogger: one line per epoch; columns are fixed before the first (val_* included where training
- *  validates, NA in an epoch without).  The file is written in place, line by line; it may be a FIFO or a character device. */
+ *  validates, NA in an epoch without).  separator NULL: ",".  The file is written in place, line by line; it may be a FIFO or
+ *  a character device. */
 LEAT_API LEAT_CHECKED leat_status leat_csv_logger_create(leat_callback *out, const char *path,
                                                          const char *separator, bool append, leat_error *err);
 

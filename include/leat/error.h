@@ -12,8 +12,10 @@
 extern "C" {
 #endif
 
-/** Pointers: NULL is fine where a text says so, and for every `err`.  Otherwise a function that returns a status gives
- *  LEAT_EINVAL and names the argument; any other function must not be given NULL. */
+/** Pointers: NULL is fine where a text says so, and for every `err`.  Given NULL elsewhere, a function that returns a status
+ *  gives LEAT_EINVAL and names the argument, a function that returns something else returns 0, NULL, false or a zeroed struct,
+ *  and a function that returns nothing does nothing.  An enumeration, a rank or a count that does not exist is an error too,
+ *  and where a function makes something in *out, *out is NULL after a failure. */
 
 /** Every status: name, value, text.  Values are part of the ABI and are never reused. */
 #define LEAT_STATUS_LIST(X)                                                                                  \
@@ -67,7 +69,7 @@ LEAT_API const char *leat_status_text(leat_status status);
 LEAT_API const char *leat_status_name(leat_status status);
 
 /** Fills *err (NULL allowed) and returns code, so that a user's function can `return leat_error_set(...)`.
- *  A message that does not fit is cut.  Threads: any. */
+ *  A message that does not fit is cut.  format NULL: the status's fixed text.  Threads: any. */
 LEAT_API leat_status leat_error_set(leat_error *err, leat_status code, const char *format, ...)
     LEAT_PRINTF(3, 4);
 

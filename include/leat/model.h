@@ -68,6 +68,7 @@ LEAT_API leat_node *leat_call_model(leat_model **inner, leat_node *const *x, int
 /** Another output of the layer that made `made`: an LSTM's states (return_state) are outputs 1 and 2. */
 LEAT_API leat_node *leat_output(leat_node *made, int index);
 
+/** activation NULL: "linear". */
 LEAT_API leat_node *leat_dense(leat_node *x, int64_t units, const char *activation);
 LEAT_API leat_node *leat_conv2d(leat_node *x, int64_t filters, int64_t kernel_size, const char *activation);
 LEAT_API leat_node *leat_max_pooling2d(leat_node *x, int64_t pool_size);

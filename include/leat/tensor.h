@@ -55,7 +55,7 @@ LEAT_API size_t leat_dtype_bytes(leat_dtype dtype);
 LEAT_API LEAT_CHECKED leat_status leat_dtype_parse(leat_dtype *out, const char *name, leat_error *err);
 
 /** A view of `data` with the given type and shape (rank numbers, of which LEAT_MAX_RANK are read at most: whoever takes the
- *  view refuses a larger rank).  Threads: any. */
+ *  view refuses a larger rank).  shape NULL: all dimensions are 0.  Threads: any. */
 LEAT_API leat_tensor leat_tensor_view(leat_dtype dtype, int rank, const int64_t *shape, void *data);
 
 /** leat_tensor_view through a pointer, with a check: *out is zeroed on failure.
@@ -64,7 +64,8 @@ LEAT_API leat_tensor leat_tensor_view(leat_dtype dtype, int rank, const int64_t 
 LEAT_API LEAT_CHECKED leat_status leat_tensor_view_into(leat_dtype dtype, int rank, const int64_t *shape,
                                                         void *data, leat_tensor *out, leat_error *err);
 
-/** Number of elements: the product of the shape, 1 for a scalar, INT64_MAX where it does not fit.  Threads: any. */
+/** Number of elements: the product of the shape, 1 for a scalar, INT64_MAX where it does not fit, 0 for a rank that does not
+ *  exist.  Threads: any. */
 LEAT_API int64_t leat_tensor_count(const leat_tensor *tensor);
 
 /** Bytes of all elements, SIZE_MAX where they do not fit.  Threads: any. */

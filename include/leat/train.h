@@ -91,7 +91,9 @@ typedef struct leat_fit_options {
     int64_t validation_freq;  /* default 1: every so many epochs */
     const int64_t *validation_epochs; /* instead of validation_freq: after these epochs (counted from 1) */
     int validation_epoch_count;
-    const leat_class_weight *class_weight; /* NULL: none.  Needs one output with classes */
+    /* NULL: none.  Needs one output with classes.  Lists each class of the data once, with a finite weight, and no class that
+     * the output does not have. */
+    const leat_class_weight *class_weight;
     int class_weight_count;
     int max_queue_size; /* default 10 */
     size_t feed_memory; /* bytes for each feed's batches, instead of max_queue_size; 0 (default): no limit */

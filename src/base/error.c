@@ -30,7 +30,10 @@ static void fill(leat_error *err, leat_status code, leat_origin origin, int64_t 
                  const char *format, va_list arguments) {
     if (!err) return;
     char text[LEAT_ERROR_MESSAGE_BYTES]; /* the arguments may point into err->message */
-    vsnprintf(text, sizeof text, format, arguments);
+    if (format)
+        vsnprintf(text, sizeof text, format, arguments);
+    else
+        snprintf(text, sizeof text, "%s", leat_status_text(code));
     memcpy(err->message, text, sizeof text);
     err->code = (int32_t)code;
     err->origin = (int32_t)origin;

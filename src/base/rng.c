@@ -44,6 +44,7 @@ void leat_rng_for_into(uint64_t seed, uint64_t pass, uint64_t index, leat_rng *o
 }
 
 uint32_t leat_rng_u32(leat_rng *rng) {
+    if (!rng) return 0;
     if (rng->used == 4) {
         leati_philox(rng->key, rng->counter[0]++, rng->counter[1], rng->block);
         rng->used = 0;
@@ -69,6 +70,7 @@ double leat_rng_uniform(leat_rng *rng) {
 }
 
 double leat_rng_normal(leat_rng *rng) {
+    if (!rng) return 0;
     if (rng->has_normal) {
         rng->has_normal = 0;
         return rng->normal;

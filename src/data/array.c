@@ -4,8 +4,28 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "base/memory.h"
 #include "tensor/strided.h"
+
+leat_status leati_array_check(const leat_tensor *tensor, const char *name, leat_error *err) {
+    int64_t bytes = (int64_t)leat_dtype_bytes(tensor->dtype);
+    bool fits = true;
+    if (bytes == 0)
+        return leati_fail(err, LEAT_EDTYPE, "'%s' has the unknown data type %d", name, (int)tensor->dtype);
+    if (tensor->rank < 0 || tensor->rank > LEAT_MAX_RANK)
+        return leati_fail(err, LEAT_ESHAPE, "'%s' has rank %d, expected 0 to %d", name, (int)tensor->rank,
+                          LEAT_MAX_RANK);
+    for (int i = 0; i < tensor->rank; ++i) {
+        if (tensor->shape[i] < 0)
+            return leati_fail(err, LEAT_ESHAPE, "'%s' has %lld as dimension %d, expected at least 0", name,
+                              (long long)tensor->shape[i], i);
+        fits = fits && leati_mul_i64(bytes, tensor->shape[i], &bytes);
+    }
+    if (!fits) return leati_fail(err, LEAT_ESHAPE, "'%s' does not fit the address space", name);
+    if (!tensor->data && bytes > 0) return leati_fail(err, LEAT_EINVAL, "'%s' has no data", name);
+    return LEAT_OK;
+}
 
 leati_array leati_array_of(const leat_tensor *tensor, const int64_t *strides) {
     leati_array array = {.dtype = tensor->dtype,

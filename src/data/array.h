@@ -20,7 +20,11 @@ typedef struct leati_array {
     const leati_map *map; /* the guarded file that data lies in; NULL: data is memory */
 } leati_array;
 
-/* strides may be NULL: contiguous. */
+/* What can be read as an array, or written as one.  `name` is for messages.  Errors: LEAT_EDTYPE an unknown type; LEAT_ESHAPE a
+ * rank or a dimension that does not exist; LEAT_EINVAL elements without data. */
+leat_status leati_array_check(const leat_tensor *tensor, const char *name, leat_error *err);
+
+/* The tensor must have passed leati_array_check.  strides may be NULL: contiguous. */
 leati_array leati_array_of(const leat_tensor *tensor, const int64_t *strides);
 
 int64_t leati_array_count(const leati_array *array);

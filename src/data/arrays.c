@@ -11,19 +11,11 @@ leat_source_options leat_source_options_default(void) {
     return (leat_source_options){.batch_size = 32};
 }
 
-static leat_status check_tensor(const leat_tensor *tensor, const char *origin, leat_error *err) {
-    if (leat_dtype_bytes(tensor->dtype) == 0)
-        return leati_fail(err, LEAT_EDTYPE, "'%s' has the unknown data type %d", origin, (int)tensor->dtype);
-    if (tensor->rank < 0 || tensor->rank > LEAT_MAX_RANK)
-        return leati_fail(err, LEAT_ESHAPE, "'%s' has rank %d, expected 1 to %d", origin, (int)tensor->rank,
-                          LEAT_MAX_RANK);
-    if (!tensor->data) return leati_fail(err, LEAT_EINVAL, "'%s' has no data", origin);
-    return LEAT_OK;
-}
-
 static leat_status add_part(leati_columns *columns, leat_batch_part part, const leat_array *arrays,
                             int32_t count, leat_error *err) {
     const leati_column_options plain = leati_column_options_default();
+    if (count < 0)
+        return leati_fail(err, LEAT_EINVAL, "expected at least 0 arrays of a kind, received %d", (int)count);
     if (!arrays && count > 0)
         return leati_fail(err, LEAT_EINVAL, "expected %d arrays of a kind, received NULL", (int)count);
     for (int32_t i = 0; i < count; ++i) {
@@ -34,7 +26,7 @@ static leat_status add_part(leati_columns *columns, leat_batch_part part, const 
             snprintf(origin, sizeof origin, "%s", name);
         else
             snprintf(origin, sizeof origin, "array %d", (int)i);
-        LEATI_TRY(check_tensor(tensor, origin, err));
+        LEATI_TRY(leati_array_check(tensor, origin, err));
         leati_array array = leati_array_of(tensor, arrays[i].strides);
         LEATI_TRY(leati_columns_add(columns, part, name, &array, &plain, origin, err));
     }

@@ -100,9 +100,9 @@ leat_status leati_npz_open_guarded(leat_npz **out, const char *path, leat_error 
 
 leat_status leat_npz_open(leat_npz **out, const char *path, leat_error *err) {
     LEATI_GIVEN(out, err);
+    *out = NULL;
     LEATI_GIVEN(path, err);
     leati_map map;
-    *out = NULL;
     LEATI_TRY(leati_map_open(&map, path, err));
     return open_map(out, map, map.data, map.size, path, err);
 }
@@ -125,11 +125,12 @@ void leat_npz_close(leat_npz **npz) {
 }
 
 int leat_npz_count(const leat_npz *npz) {
+    if (!npz) return 0;
     return npz->count;
 }
 
 const char *leat_npz_name(const leat_npz *npz, int index) {
-    return index >= 0 && index < npz->count ? npz->arrays[index].name : NULL;
+    return npz && index >= 0 && index < npz->count ? npz->arrays[index].name : NULL;
 }
 
 /* The .npy file of an array: in place, or unpacked and kept. */

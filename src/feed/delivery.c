@@ -176,6 +176,8 @@ static leat_status end_unless_ok(leat_feed *feed, leat_status status, const leat
 }
 
 leat_status leat_feed_await(leat_feed *feed, bool *more, leat_error *err) {
+    LEATI_GIVEN(feed, err);
+    LEATI_GIVEN(more, err);
     leat_error why = {0};
     *more = false;
     LEATI_TRY(check_ready(feed, err));
@@ -206,6 +208,8 @@ static void deliver(leat_feed *feed, const leat_batch **batch) {
 }
 
 leat_status leat_feed_get(leat_feed *feed, const leat_batch **batch, leat_error *err) {
+    LEATI_GIVEN(feed, err);
+    LEATI_GIVEN(batch, err);
     leat_error why = {0};
     *batch = NULL;
     LEATI_TRY(check_ready(feed, err));
@@ -219,6 +223,7 @@ leat_status leat_feed_get(leat_feed *feed, const leat_batch **batch, leat_error 
 }
 
 void leat_feed_release(leat_feed *feed) {
+    if (!feed) return;
     if (feed->in_use && !leati_group_is_inherited(feed->group))
         leati_figures_release(&feed->figures, &feed->service.ring, feed->in_use);
     feed->in_use = NULL;

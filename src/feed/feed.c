@@ -142,9 +142,9 @@ static leat_status open_group(leati_group *group, const leat_feed_plan *plans, i
 leat_status leat_feed_open_together(leat_feed **out, const leat_feed_plan *plans, int count,
                                     leat_error *err) {
     LEATI_GIVEN(out, err);
+    for (int i = 0; i < count; ++i) out[i] = NULL;
     LEATI_GIVEN(plans, err);
     leati_group *group = NULL;
-    for (int i = 0; i < count; ++i) out[i] = NULL;
     if (count < 1) return leati_fail(err, LEAT_EINVAL, "feed: %d feeds to open, expected at least 1", count);
     leat_status status = leati_group_create(&group, count, err);
     if (status == LEAT_OK) {
@@ -161,7 +161,9 @@ leat_status leat_feed_open_at(leat_feed **out, const leat_sequence *sequence,
                               const leat_feed_options *options, const leat_feed_position *at,
                               leat_error *err) {
     LEATI_GIVEN(out, err);
+    *out = NULL;
     LEATI_GIVEN(sequence, err);
+    LEATI_GIVEN(at, err);
     leat_feed_plan plan = {.sequence = sequence,
                            .options = options ? *options : leat_feed_options_default(),
                            .at = *at};
@@ -171,13 +173,14 @@ leat_status leat_feed_open_at(leat_feed **out, const leat_sequence *sequence,
 leat_status leat_feed_open(leat_feed **out, const leat_sequence *sequence, const leat_feed_options *options,
                            leat_error *err) {
     LEATI_GIVEN(out, err);
+    *out = NULL;
     LEATI_GIVEN(sequence, err);
     const leat_feed_position beginning = {0};
     return leat_feed_open_at(out, sequence, options, &beginning, err);
 }
 
 void leat_feed_stop(leat_feed *feed) {
-    if (leati_group_is_inherited(feed->group)) return;
+    if (!feed || leati_group_is_inherited(feed->group)) return;
     leati_ring_stop(&feed->service.ring);
 }
 

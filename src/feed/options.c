@@ -77,6 +77,7 @@ static leat_status check_generator(const leat_sequence *sequence, leat_error *er
 }
 
 leat_status leati_sequence_check(const leat_sequence *sequence, leat_error *err) {
+    if (!sequence) return leati_fail(err, LEAT_EINVAL, "the sequence is NULL");
     if (sequence->struct_size != sizeof *sequence)
         return leati_fail(err, LEAT_EINVAL,
                           "the sequence's struct_size is %zu, expected %zu: start from leat_sequence_default",

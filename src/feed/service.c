@@ -34,6 +34,9 @@ static size_t page_bytes(void) {
 static leat_status lay_out_tensor(const leat_batch_spec *spec, int i, size_t *bytes, leat_error *err) {
     const leat_tensor_spec *tensor = &spec->tensors[i];
     size_t element = leat_dtype_bytes(tensor->dtype);
+    if ((int)tensor->part < LEAT_PART_INPUT || (int)tensor->part > LEAT_PART_SAMPLE_WEIGHT)
+        return leati_fail(err, LEAT_EINVAL, "tensor %d ('%s'): unknown part %d", i, tensor->name,
+                          (int)tensor->part);
     if (element == 0)
         return leati_fail(err, LEAT_EDTYPE, "tensor %d ('%s'): unknown data type %d", i, tensor->name,
                           (int)tensor->dtype);

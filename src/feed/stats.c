@@ -5,11 +5,11 @@
 #include "feed/stream.h"
 
 leat_feed_position leat_feed_position_get(const leat_feed *feed) {
-    return feed->position;
+    return feed ? feed->position : (leat_feed_position){0};
 }
 
 leat_feed_position leat_feed_next(const leat_feed *feed) {
-    return feed->next;
+    return feed ? feed->next : (leat_feed_position){0};
 }
 
 leat_status leat_feed_position_get_into(const leat_feed *feed, leat_feed_position *out, leat_error *err) {
@@ -29,11 +29,12 @@ leat_status leat_feed_next_into(const leat_feed *feed, leat_feed_position *out, 
 }
 
 int64_t leat_feed_length(const leat_feed *feed) {
+    if (!feed) return 0;
     return feed->length;
 }
 
 leat_feed_making leat_feed_making_get(const leat_feed *feed) {
-    return feed->figures.making;
+    return feed ? feed->figures.making : (leat_feed_making){0};
 }
 
 leat_status leat_feed_making_get_into(const leat_feed *feed, leat_feed_making *out, leat_error *err) {
@@ -45,6 +46,7 @@ leat_status leat_feed_making_get_into(const leat_feed *feed, leat_feed_making *o
 }
 
 int leat_feed_ready(const leat_feed *feed) {
+    if (!feed) return 0;
     int ready = 0;
     if (leati_feed_is_inline(feed) || leati_group_is_inherited(feed->group)) return 0;
     for (uint64_t ticket = feed->delivered; ticket < feed->issued; ++ticket, ++ready)
@@ -53,6 +55,7 @@ int leat_feed_ready(const leat_feed *feed) {
 }
 
 leat_feed_stats leat_feed_stats_get(const leat_feed *feed) {
+    if (!feed) return (leat_feed_stats){0};
     const leati_figures *figures = &feed->figures;
     const leati_ring *ring = &feed->service.ring;
     bool here = !leati_group_is_inherited(feed->group);
@@ -73,6 +76,7 @@ leat_feed_stats leat_feed_stats_get(const leat_feed *feed) {
 }
 
 double leat_feed_worker_busy(const leat_feed *feed, int worker) {
+    if (!feed) return 0;
     const leati_roster *roster = feed->service.ring.roster;
     int64_t open_ns = leati_now_ns() - feed->figures.opened_ns;
     if (worker < 0 || worker >= roster->count || open_ns <= 0 || leati_group_is_inherited(feed->group))
@@ -83,6 +87,7 @@ double leat_feed_worker_busy(const leat_feed *feed, int worker) {
 }
 
 int leat_feed_depths(const leat_feed *feed, leat_feed_depth *out, int capacity) {
+    if (!feed || !out) return 0;
     const leati_figures *figures = &feed->figures;
     int count = figures->depth_count < capacity ? figures->depth_count : capacity;
     for (int i = 0; i < count; ++i)

@@ -121,6 +121,7 @@ static leat_status end_pass(leat_feed *feed, leat_error *err) {
 }
 
 leat_status leat_feed_end_pass(leat_feed *feed, leat_error *err) {
+    LEATI_GIVEN(feed, err);
     LEATI_TRY(leati_stream_check_process(feed, err));
     if (!feed->pass_due || feed->in_use) return LEAT_OK;
     feed->pass_due = false;

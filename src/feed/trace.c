@@ -220,8 +220,8 @@ void leati_trace_count(leat_trace *trace, int lane_number, const char *name, int
 
 leat_status leat_trace_open(leat_trace **out, const char *path, leat_error *err) {
     LEATI_GIVEN(out, err);
-    LEATI_GIVEN(path, err);
     *out = NULL;
+    LEATI_GIVEN(path, err);
     leat_trace *trace = leati_calloc(1, sizeof *trace);
     if (!trace) return leati_fail_memory(err, sizeof *trace, "a trace");
     trace->path = leati_strdup(path);

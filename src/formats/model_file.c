@@ -162,9 +162,9 @@ leat_status leat_model_load(leat_model **out, const char *path, leat_error *err)
 leat_status leat_model_load_with(leat_model **out, const char *path, const leat_registry *registry,
                                  leat_error *err) {
     LEATI_GIVEN(out, err);
+    *out = NULL;
     LEATI_GIVEN(path, err);
     file_kind kind = FILE_UNKNOWN;
-    *out = NULL;
     LEATI_TRY(kind_of(path, &kind, err));
     switch (kind) {
     case FILE_H5: return load_h5(out, path, registry, err);

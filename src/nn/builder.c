@@ -356,7 +356,9 @@ leat_node *leat_lstm(leat_node *x, int64_t units, bool return_sequences) {
 
 static leat_status sources_of(const leat_builder *builder, leat_node *const *nodes, int count,
                               const char *what, leati_source **out, leat_error *err) {
-    *out = leati_calloc(count > 0 ? (size_t)count : 1, sizeof **out);
+    if (!nodes || count < 1)
+        return leati_fail(err, LEAT_EINVAL, nodes ? "expected at least one %s" : "%ss is NULL", what);
+    *out = leati_calloc((size_t)count, sizeof **out);
     if (!*out) return leati_fail_memory(err, sizeof **out, what);
     for (int i = 0; i < count; ++i) {
         if (!nodes[i] || nodes[i]->builder != builder)

@@ -397,15 +397,15 @@ leat_status leati_model_training_config(const leat_model *model, json_t **out, l
 }
 
 bool leat_model_is_compiled(const leat_model *model) {
-    return model->compiled.ready;
+    return model && model->compiled.ready;
 }
 
 double leat_model_learning_rate(const leat_model *model) {
-    return model->compiled.ready ? model->compiled.optimizer->config.learning_rate : 0.0;
+    return leat_model_is_compiled(model) ? model->compiled.optimizer->config.learning_rate : 0.0;
 }
 
 void leat_model_set_learning_rate(leat_model *model, double learning_rate) {
-    if (model->compiled.ready) {
+    if (leat_model_is_compiled(model)) {
         model->compiled.optimizer->config.learning_rate = (double)(float)learning_rate;
     }
 }

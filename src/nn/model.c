@@ -50,30 +50,30 @@ leati_shape leati_model_output_shape(const leat_model *model, int index) {
 }
 
 int leat_model_input_count(const leat_model *model) {
-    return model->input_count;
+    return model ? model->input_count : 0;
 }
 
 int leat_model_output_count(const leat_model *model) {
-    return model->output_count;
+    return model ? model->output_count : 0;
 }
 
 const char *leat_model_input_name(const leat_model *model, int index) {
-    return index >= 0 && index < model->input_count ? leati_model_input_name(model, index) : NULL;
+    return model && index >= 0 && index < model->input_count ? leati_model_input_name(model, index) : NULL;
 }
 
 const char *leat_model_output_name(const leat_model *model, int index) {
-    return index >= 0 && index < model->output_count ? leati_model_output_name(model, index) : NULL;
+    return model && index >= 0 && index < model->output_count ? leati_model_output_name(model, index) : NULL;
 }
 
 leat_tensor leat_model_input_shape(const leat_model *model, int index) {
-    if (index < 0 || index >= model->input_count) return (leat_tensor){0};
+    if (!model || index < 0 || index >= model->input_count) return (leat_tensor){0};
     leati_shape shape = leati_model_input_shape(model, index);
     leat_dtype dtype = model->members[model->inputs[index].layer].layer->dtype;
     return leat_tensor_view(dtype, shape.rank, shape.dims, NULL);
 }
 
 leat_tensor leat_model_output_shape(const leat_model *model, int index) {
-    if (index < 0 || index >= model->output_count) return (leat_tensor){0};
+    if (!model || index < 0 || index >= model->output_count) return (leat_tensor){0};
     leati_shape shape = leati_model_output_shape(model, index);
     return leat_tensor_view(LEAT_F32, shape.rank, shape.dims, NULL);
 }

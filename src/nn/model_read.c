@@ -374,9 +374,9 @@ leat_status leat_model_from_json(leat_model **out, const char *json, leat_error 
 leat_status leat_model_from_json_with(leat_model **out, const char *json, const leat_registry *registry,
                                       leat_error *err) {
     LEATI_GIVEN(out, err);
+    *out = NULL;
     LEATI_GIVEN(json, err);
     json_t *root = NULL;
-    *out = NULL;
     LEATI_TRY(leati_json_parse(&root, json, strlen(json), err));
     leat_status status = leati_model_from_config_with(out, root, registry, err);
     json_decref(root);

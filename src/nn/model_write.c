@@ -117,10 +117,10 @@ leat_status leati_model_config(const leat_model *model, json_t **out, leat_error
 }
 
 leat_status leat_model_to_json(const leat_model *model, char **out, leat_error *err) {
-    LEATI_GIVEN(model, err);
     LEATI_GIVEN(out, err);
-    json_t *root = NULL;
     *out = NULL;
+    LEATI_GIVEN(model, err);
+    json_t *root = NULL;
     LEATI_TRY(leati_model_config(model, &root, err));
     bool set = json_object_set_new(root, "keras_version", json_string("2.3.1")) == 0 &&
                json_object_set_new(root, "backend", json_string("tensorflow")) == 0;

@@ -52,6 +52,9 @@ static leat_status make_layer(probe *p, const char *config, leat_error *err) {
 static leat_status make_shapes(probe *p, int count, const leat_tensor *shapes, leat_error *err) {
     leati_shape in[LEATI_OWN_MAX_INPUTS] = {0}, out[LEATI_LAYER_MAX_OUTPUTS];
     for (int i = 0; i < count && i < LEATI_OWN_MAX_INPUTS; ++i) {
+        if (shapes[i].dtype != LEAT_F32)
+            return leati_fail(err, LEAT_EDTYPE, "input %d: expected float32, received %s", i,
+                              leat_dtype_name(shapes[i].dtype));
         if (shapes[i].rank < 1 || shapes[i].rank > LEAT_MAX_RANK)
             return leati_fail(err, LEAT_ESHAPE, "input %d: expected a rank of 1 to %d", i, LEAT_MAX_RANK);
         in[i].rank = shapes[i].rank;
@@ -166,6 +169,8 @@ static leat_status check(probe *p, double *worst, leat_error *err) {
 leat_status leat_check_gradient(const leat_layer_definition *definition, const char *config, int input_count,
                                 const leat_tensor *shapes, double *worst, leat_error *err) {
     LEATI_GIVEN(definition, err);
+    LEATI_GIVEN(shapes, err);
+    LEATI_GIVEN(worst, err);
     probe p = {.own = NULL};
     *worst = 0;
     leat_status status = leati_own_create(&p.own, definition, NULL, err);

@@ -199,6 +199,8 @@ static leat_status add_weight(leati_layer *layer, const leat_layer_weight *weigh
 
 leat_status leat_layer_add_weight(leat_layer_weights *weights, const leat_layer_weight *weight,
                                   leat_error *err) {
+    LEATI_GIVEN(weights, err);
+    LEATI_GIVEN(weight, err);
     const char *name = weight->name;
     if (!name || !name[0] || strlen(name) >= LEAT_NAME_BYTES)
         return leati_fail(err, LEAT_EINVAL, "a weight's name: expected 1 to %d bytes", LEAT_NAME_BYTES - 1);

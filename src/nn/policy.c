@@ -54,5 +54,5 @@ int32_t leati_model_count_mixed(const leat_model *model) {
 }
 
 bool leat_model_prefers_float32(const leat_model *model) {
-    return leati_model_count_mixed(model) > 0 && !leati_cpu_has_bfloat16();
+    return model && leati_model_count_mixed(model) > 0 && !leati_cpu_has_bfloat16();
 }

@@ -58,7 +58,7 @@ int64_t leati_model_stateful_batch(const leat_model *model) {
 }
 
 void leat_model_reset_states(leat_model *model) {
-    if (model->weights.state_bytes > 0)
+    if (model && model->weights.state_bytes > 0)
         memset(model->weights.slab[LEATI_SLAB_STATES], 0, model->weights.state_bytes);
 }
 
@@ -75,7 +75,7 @@ static const leati_layer *find(const leat_model *model, const char *name) {
 }
 
 leat_tensor leat_model_state(const leat_model *model, const char *layer, int index) {
-    const leati_layer *found = layer ? find(model, layer) : NULL;
+    const leati_layer *found = model && layer ? find(model, layer) : NULL;
     if (!found || index < 0 || index >= found->state_count) return (leat_tensor){0};
     const leati_state *state = &found->states[index];
     char *slab = model->weights.slab[LEATI_SLAB_STATES];

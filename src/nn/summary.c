@@ -187,8 +187,9 @@ static void totals(leati_text *text, const leat_model *model) {
 }
 
 leat_status leat_model_summary(const leat_model *model, char **out, leat_error *err) {
-    LEATI_GIVEN(model, err);
     LEATI_GIVEN(out, err);
+    *out = NULL;
+    LEATI_GIVEN(model, err);
     static const char *const header[] = {"Layer (type)", "Output Shape", "Param #", "Connected to"};
     const style *s = is_chain(model) ? &chain : &graph;
     leati_text text = {0};

@@ -279,11 +279,11 @@ leat_status leat_model_initialize(leat_model *model, uint64_t seed, leat_error *
 /* ---- Looking at them ---- */
 
 int leat_model_weight_count(const leat_model *model) {
-    return model->weights.count;
+    return model ? model->weights.count : 0;
 }
 
 leat_tensor leat_model_weight(const leat_model *model, int index) {
-    if (index < 0 || index >= model->weights.count) return (leat_tensor){0};
+    if (!model || index < 0 || index >= model->weights.count) return (leat_tensor){0};
     const leati_weight *weight = model->weights.entries[model->weights.order[index]];
     char *slab = model->weights.slab[LEATI_SLAB_WEIGHTS];
     *model->weights.lent = true;
@@ -302,7 +302,7 @@ leat_status leat_model_weight_into(const leat_model *model, int index, leat_tens
 }
 
 const char *leat_model_weight_name(const leat_model *model, int index) {
-    if (index < 0 || index >= model->weights.count) return NULL;
+    if (!model || index < 0 || index >= model->weights.count) return NULL;
     return model->weights.names[model->weights.order[index]];
 }
 

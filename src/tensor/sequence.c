@@ -24,6 +24,11 @@ static leat_status check_shape(int rank, const int64_t *shape, leat_error *err) 
 leat_status leat_batch_spec_add(leat_batch_spec *spec, leat_batch_part part, const char *name,
                                 leat_dtype dtype, int rank, const int64_t *shape, leat_error *err) {
     LEATI_GIVEN(spec, err);
+    if (rank > 0) LEATI_GIVEN(shape, err);
+    if ((int)part < LEAT_PART_INPUT || (int)part > LEAT_PART_SAMPLE_WEIGHT)
+        return leati_fail(err, LEAT_EINVAL,
+                          "unknown part %d of a batch: expected an input, target or sample weight",
+                          (int)part);
     if (spec->tensor_count >= LEAT_BATCH_MAX_TENSORS)
         return leati_fail(err, LEAT_EINVAL, "a batch has at most %d tensors", LEAT_BATCH_MAX_TENSORS);
     if (spec->tensor_count > 0 && spec->tensors[spec->tensor_count - 1].part > part)
@@ -41,12 +46,14 @@ leat_status leat_batch_spec_add(leat_batch_spec *spec, leat_batch_part part, con
 }
 
 int leat_batch_spec_count(const leat_batch_spec *spec, leat_batch_part part) {
+    if (!spec) return 0;
     int count = 0;
     for (int i = 0; i < spec->tensor_count; ++i) count += spec->tensors[i].part == part;
     return count;
 }
 
 int leat_batch_spec_first(const leat_batch_spec *spec, leat_batch_part part) {
+    if (!spec) return 0;
     int first = 0;
     while (first < spec->tensor_count && spec->tensors[first].part < part) ++first;
     return first;

@@ -45,7 +45,7 @@ leat_status leat_dtype_parse(leat_dtype *out, const char *name, leat_error *err)
 leat_tensor leat_tensor_view(leat_dtype dtype, int rank, const int64_t *shape, void *data) {
     leat_tensor tensor = {.dtype = dtype, .rank = rank, .data = data};
     int known = rank < LEAT_MAX_RANK ? rank : LEAT_MAX_RANK;
-    if (known > 0) memcpy(tensor.shape, shape, (size_t)known * sizeof *shape);
+    if (shape && known > 0) memcpy(tensor.shape, shape, (size_t)known * sizeof *shape);
     return tensor;
 }
 
@@ -63,9 +63,11 @@ leat_status leat_tensor_view_into(leat_dtype dtype, int rank, const int64_t *sha
 }
 
 int64_t leat_tensor_count(const leat_tensor *tensor) {
+    if (!tensor || tensor->rank < 0 || tensor->rank > LEAT_MAX_RANK) return 0;
     return leati_shape_count(tensor->rank, tensor->shape);
 }
 
 size_t leat_tensor_bytes(const leat_tensor *tensor) {
+    if (!tensor) return 0;
     return leati_count_bytes(leat_tensor_count(tensor), leat_dtype_bytes(tensor->dtype));
 }

@@ -2,12 +2,14 @@
 /* Matching batches to models.  Layer: train. */
 #include "train/binding.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "tensor/number.h"
+#include "train/training.h"
 
 /* What one part of a batch is matched with: inputs of the model, or those of its outputs that have a loss. */
 typedef struct side {
@@ -114,12 +116,44 @@ leat_status leati_binding_init(leati_binding *binding, const leat_model *model, 
     return mode == LEATI_PREDICT ? LEAT_OK : bind_targets(binding, model, spec, err);
 }
 
-leat_status leati_binding_set_class_weight(leati_binding *binding, const leat_class_weight *class_weight,
-                                           int count, leat_error *err) {
-    if (!class_weight || count == 0) return LEAT_OK;
+/* How many classes a target can have: the columns of a one-hot target, or, where it is a class number, the outputs for
+ * classes.  0: unknown, a number for an output of one number may be anything. */
+static int64_t class_count(const leati_binding *binding, const leat_tensor_spec *target) {
+    const leati_shape shape = leati_model_output_shape(binding->model, 0);
+    const int64_t columns = target->rank == 1 ? target->shape[0] : 1;
+    const int64_t width = shape.rank > 0 ? shape.dims[shape.rank - 1] : 1;
+    if (columns > 1) return columns;
+    return width > 1 ? width : 0;
+}
+
+static leat_status check_class_weight(const leati_binding *binding, const leat_class_weight *weights,
+                                      int count, int64_t classes, leat_error *err) {
+    for (int i = 0; i < count; ++i) {
+        const long long number = (long long)weights[i].class_index;
+        if (classes > 0 && (number < 0 || number >= classes))
+            return leati_fail(err, LEAT_EINVAL, "class_weight lists class %lld, output '%s' has 0 to %lld",
+                              number, leati_model_output_name(binding->model, 0), (long long)classes - 1);
+        if (!isfinite(weights[i].weight))
+            return leati_fail(err, LEAT_EINVAL,
+                              "class_weight gives class %lld the weight %g, expected a finite number", number,
+                              weights[i].weight);
+        for (int j = 0; j < i; ++j)
+            if (weights[j].class_index == number)
+                return leati_fail(err, LEAT_EINVAL, "class_weight lists class %lld twice", number);
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_binding_set_class_weight(leati_binding *binding, const leat_batch_spec *spec,
+                                           const leat_class_weight *class_weight, int count,
+                                           leat_error *err) {
+    LEATI_TRY(leati_check_list(class_weight, count, "class_weight", err));
+    if (count == 0) return LEAT_OK;
     if (binding->target_count != 1 || binding->targets[0] < 0)
         return leati_fail(err, LEAT_EINVAL, "class_weight needs a model with one output, this one has %d",
                           (int)binding->target_count);
+    LEATI_TRY(check_class_weight(binding, class_weight, count,
+                                 class_count(binding, &spec->tensors[binding->targets[0]]), err));
     binding->class_factors = leati_calloc((size_t)binding->batch_size, sizeof *binding->class_factors);
     if (!binding->class_factors)
         return leati_fail_memory(err, (size_t)binding->batch_size * 4, "class weights");

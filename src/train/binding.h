@@ -24,9 +24,10 @@ typedef struct leati_binding {
  * LEAT_EINVAL class weights for a model with several outputs. */
 leat_status leati_binding_init(leati_binding *binding, const leat_model *model, const leat_batch_spec *spec,
                                leati_mode mode, leat_error *err);
-/* From now on, sample weights are multiplied by the weight of the sample's class. */
-leat_status leati_binding_set_class_weight(leati_binding *binding, const leat_class_weight *class_weight,
-                                           int count, leat_error *err);
+/* From now on, sample weights are multiplied by the weight of the sample's class.  spec is that of leati_binding_init.
+ * Errors: LEAT_EINVAL a class twice, one that the output does not have, a weight that is not finite. */
+leat_status leati_binding_set_class_weight(leati_binding *binding, const leat_batch_spec *spec,
+                                           const leat_class_weight *class_weight, int count, leat_error *err);
 void leati_binding_fini(leati_binding *binding);
 
 /* The step's inputs for this batch, in the order in which a program binds them, and what they look like.

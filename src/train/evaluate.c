@@ -232,9 +232,10 @@ leat_status leat_model_evaluate_generator(leat_model *model, const leat_sequence
 leat_status leat_model_predict_generator(leat_model *model, const leat_sequence *sequence,
                                          const leat_evaluate_options *options, leat_predictions **out,
                                          leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = NULL;
     LEATI_GIVEN(model, err);
     LEATI_GIVEN(sequence, err);
-    LEATI_GIVEN(out, err);
     pass_task task = {.sequence = sequence};
     return predict(model, &task, options, out, err);
 }
@@ -256,11 +257,11 @@ leat_status leat_model_evaluate(leat_model *model, const leat_arrays *arrays, in
 leat_status leat_model_predict(leat_model *model, const leat_arrays *arrays, int64_t batch_size,
                                const leat_evaluate_options *options, leat_predictions **out,
                                leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = NULL;
     LEATI_GIVEN(model, err);
     LEATI_GIVEN(arrays, err);
-    LEATI_GIVEN(out, err);
     leat_sequence sequence = {0};
-    *out = NULL;
     LEATI_TRY(leati_arrays_sequence(&sequence, model, arrays, batch_size, err));
     pass_task task = {&sequence, arrays->inputs[0].tensor.shape[0], NULL, NULL, 0};
     leat_status status = predict(model, &task, options, out, err);

@@ -42,6 +42,8 @@ static leat_status check_options(const leat_model *model, const leat_sequence *s
             err, LEAT_EINVAL,
             "epochs, initial_epoch, steps_per_epoch, validation_steps and threads are at least 0");
     LEATI_TRY(leati_callbacks_check(options->callbacks, options->callback_count, err));
+    LEATI_TRY(leati_check_list(options->validation_epochs, options->validation_epoch_count,
+                               "validation_epoch", err));
     if (!options->validation_epochs && options->validation_freq < 1)
         return leati_fail(err, LEAT_EINVAL, "validation_freq is at least 1, got %" PRId64,
                           options->validation_freq);

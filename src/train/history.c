@@ -63,23 +63,25 @@ leat_callback leati_history_callback(leat_history *history) {
 }
 
 leat_verdict leat_history_verdict(const leat_history *history) {
+    if (!history) return (leat_verdict){0};
     return history->verdict;
 }
 
 int leat_history_count(const leat_history *history) {
-    return history->count;
+    return history ? history->count : 0;
 }
 
 const char *leat_history_name(const leat_history *history, int index) {
-    return index < 0 || index >= history->count ? NULL : history->items[index].name;
+    return !history || index < 0 || index >= history->count ? NULL : history->items[index].name;
 }
 
 const double *leat_history_values(const leat_history *history, const char *name, int *count) {
+    if (count) *count = 0;
+    if (!history || !name || !count) return NULL;
     for (int i = 0; i < history->count; ++i)
         if (strcmp(history->items[i].name, name) == 0) {
             *count = history->items[i].count;
             return history->items[i].values;
         }
-    *count = 0;
     return NULL;
 }

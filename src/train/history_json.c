@@ -131,9 +131,9 @@ static json_t *lanes_json(const leati_record *record) {
 }
 
 leat_status leat_history_json(const leat_history *history, char **out, leat_error *err) {
-    LEATI_GIVEN(history, err);
     LEATI_GIVEN(out, err);
     *out = NULL;
+    LEATI_GIVEN(history, err);
     json_t *root = json_object();
     bool complete = root && add(root, "epoch", series_json(&history->epochs, true)) &&
                     add(root, "history", all_series_json(history)) &&

@@ -6,6 +6,7 @@
 #include <string.h>
 
 bool leat_logs_get(const leat_logs *logs, const char *name, double *value) {
+    if (!logs || !name || !value) return false;
     for (int i = 0; i < logs->count; ++i)
         if (strcmp(logs->items[i].name, name) == 0) {
             *value = logs->items[i].value;
@@ -15,6 +16,7 @@ bool leat_logs_get(const leat_logs *logs, const char *name, double *value) {
 }
 
 void leat_logs_set(leat_logs *logs, const char *name, double value) {
+    if (!logs || !name) return;
     for (int i = 0; i < logs->count; ++i)
         if (strcmp(logs->items[i].name, name) == 0) {
             logs->items[i].value = value;

@@ -14,6 +14,8 @@
 
 static leat_status add_part(leat_batch_spec *spec, leat_batch *batch, leat_batch_part part,
                             const leat_array *arrays, int count, leat_error *err) {
+    if (count < 0)
+        return leati_fail(err, LEAT_EINVAL, "expected at least 0 arrays of a kind, received %d", (int)count);
     if (!arrays && count > 0)
         return leati_fail(err, LEAT_EINVAL, "expected %d arrays of a kind, received NULL", count);
     for (int i = 0; i < count; ++i) {

@@ -212,11 +212,11 @@ static leat_status summarise(leat_model *model, leati_plan_view *view, made_up *
 
 leat_status leat_model_plan_summary(leat_model *model, const leat_plan_options *options, char **out,
                                     leat_error *err) {
-    LEATI_GIVEN(model, err);
     LEATI_GIVEN(out, err);
+    *out = NULL;
+    LEATI_GIVEN(model, err);
     leati_plan_view view = {.model = model, .options = options ? *options : leat_plan_options_default()};
     made_up m = {0};
-    *out = NULL;
     if (view.options.batch_size < 1 || view.options.unknown < 1 || view.options.threads < 0)
         return leati_fail(err, LEAT_EINVAL,
                           "expected batch_size and unknown of at least 1 and threads of at least 0");

@@ -129,11 +129,12 @@ leat_status leati_predictions_append(leat_predictions *predictions, const leati_
 }
 
 int leat_predictions_count(const leat_predictions *predictions) {
-    return predictions->count;
+    return predictions ? predictions->count : 0;
 }
 
 leat_tensor leat_predictions_get(const leat_predictions *predictions, int output) {
-    return output < 0 || output >= predictions->count ? (leat_tensor){0} : predictions->outputs[output];
+    return !predictions || output < 0 || output >= predictions->count ? (leat_tensor){0}
+                                                                      : predictions->outputs[output];
 }
 
 leat_status leat_predictions_get_into(const leat_predictions *predictions, int output, leat_tensor *out,

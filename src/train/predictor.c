@@ -154,10 +154,10 @@ static leat_status create(leat_predictor *p, leat_model *model, const leat_predi
 leat_status leat_predictor_create(leat_predictor **out, leat_model *model,
                                   const leat_predictor_options *options, leat_error *err) {
     LEATI_GIVEN(out, err);
+    *out = NULL;
     LEATI_GIVEN(model, err);
     const leat_predictor_options defaults = leat_predictor_options_default();
     leat_predictor *p = leati_calloc(1, sizeof *p);
-    *out = NULL;
     if (!p) return leati_fail_memory(err, sizeof *p, "a predictor");
     leat_status status = create(p, model, options ? options : &defaults, err);
     if (status != LEAT_OK) {
@@ -185,14 +185,15 @@ void leat_predictor_destroy(leat_predictor **predictor) {
 
 /* ---- Running ---- */
 
-leat_tensor leat_predictor_input(const leat_predictor *p, int index) {
-    if (index < 0 || index >= p->input_count) return (leat_tensor){0};
-    const leati_desc *desc = &p->spec.inputs[index];
-    return leat_tensor_view(desc->dtype, desc->rank, desc->shape, p->inputs[index]);
+leat_tensor leat_predictor_input(const leat_predictor *predictor, int index) {
+    if (!predictor || index < 0 || index >= predictor->input_count) return (leat_tensor){0};
+    const leati_desc *desc = &predictor->spec.inputs[index];
+    return leat_tensor_view(desc->dtype, desc->rank, desc->shape, predictor->inputs[index]);
 }
 
-leat_tensor leat_predictor_output(const leat_predictor *p, int index) {
-    return index < 0 || index >= p->output_count ? (leat_tensor){0} : p->outputs[index];
+leat_tensor leat_predictor_output(const leat_predictor *predictor, int index) {
+    return !predictor || index < 0 || index >= predictor->output_count ? (leat_tensor){0}
+                                                                       : predictor->outputs[index];
 }
 
 leat_status leat_predictor_input_into(const leat_predictor *predictor, int index, leat_tensor *out,
@@ -217,16 +218,17 @@ leat_status leat_predictor_output_into(const leat_predictor *predictor, int inde
     return LEAT_OK;
 }
 
-leat_status leat_predictor_run(leat_predictor *p, const void *const *inputs, void *const *outputs,
+leat_status leat_predictor_run(leat_predictor *predictor, const void *const *inputs, void *const *outputs,
                                leat_error *err) {
-    LEATI_GIVEN(p, err);
+    LEATI_GIVEN(predictor, err);
     const void *bound[LEATI_PROGRAM_MAX_OUTPUTS];
-    for (int i = 0; i < p->input_count; ++i) bound[i] = inputs && inputs[i] ? inputs[i] : p->inputs[i];
-    LEATI_TRY(leati_plan_run(p->plan, bound, 0, 0, err));
-    for (int i = 0; p->passes_on && i < p->output_count; ++i)
-        p->outputs[i] = leati_plan_output(p->plan, p->program.predictions[i]);
-    for (int i = 0; outputs && i < p->output_count; ++i)
-        if (outputs[i]) memcpy(outputs[i], p->outputs[i].data, p->output_bytes[i]);
+    for (int i = 0; i < predictor->input_count; ++i)
+        bound[i] = inputs && inputs[i] ? inputs[i] : predictor->inputs[i];
+    LEATI_TRY(leati_plan_run(predictor->plan, bound, 0, 0, err));
+    for (int i = 0; predictor->passes_on && i < predictor->output_count; ++i)
+        predictor->outputs[i] = leati_plan_output(predictor->plan, predictor->program.predictions[i]);
+    for (int i = 0; outputs && i < predictor->output_count; ++i)
+        if (outputs[i]) memcpy(outputs[i], predictor->outputs[i].data, predictor->output_bytes[i]);
     return LEAT_OK;
 }
 
@@ -264,63 +266,68 @@ leat_status leat_predictor_run_into(leat_predictor *predictor, const leat_tensor
 
 /* ---- Weights ---- */
 
-leat_status leat_predictor_sync(leat_predictor *p, leat_error *err) {
-    LEATI_GIVEN(p, err);
-    if (atomic_load_explicit(&p->publication->number, memory_order_acquire) == p->copy->number)
+leat_status leat_predictor_sync(leat_predictor *predictor, leat_error *err) {
+    LEATI_GIVEN(predictor, err);
+    if (atomic_load_explicit(&predictor->publication->number, memory_order_acquire) ==
+        predictor->copy->number)
         return LEAT_OK;
-    leati_copy *newest = leati_publication_newest(p->publication), *before = p->copy;
+    leati_copy *newest = leati_publication_newest(predictor->publication), *before = predictor->copy;
     leat_status status = LEAT_OK;
     if (newest->layout != before->layout)
         status = leati_fail(err, LEAT_EINVAL,
                             "model '%s' was compiled anew, with other layers frozen: expected a predictor "
                             "made since then",
-                            p->model->name);
+                            predictor->model->name);
     if (status == LEAT_OK) {
-        status = adopt(p, newest, err);
-        if (status != LEAT_OK) adopt(p, before, NULL); /* what it needs is there */
+        status = adopt(predictor, newest, err);
+        if (status != LEAT_OK) adopt(predictor, before, NULL); /* what it needs is there */
     }
-    if (status == LEAT_OK) p->copy = newest;
-    leati_publication_release(p->publication, status == LEAT_OK ? before : newest);
+    if (status == LEAT_OK) predictor->copy = newest;
+    leati_publication_release(predictor->publication, status == LEAT_OK ? before : newest);
     return status;
 }
 
-uint64_t leat_predictor_version(const leat_predictor *p) {
-    return p->copy->number;
+uint64_t leat_predictor_version(const leat_predictor *predictor) {
+    return predictor ? predictor->copy->number : 0;
 }
 
 /* ---- States ---- */
 
-void leat_predictor_reset(leat_predictor *p) {
-    memset(p->states, 0, p->carry.bytes);
+void leat_predictor_reset(leat_predictor *predictor) {
+    if (!predictor) return;
+    memset(predictor->states, 0, predictor->carry.bytes);
 }
 
-void leat_predictor_reset_sample(leat_predictor *p, int64_t sample) {
-    if (sample < 0 || sample >= p->batch_size) return;
-    for (int32_t i = 0; i < p->carry.count; ++i) {
-        const leati_carried *state = &p->carry.items[i];
-        size_t bytes = leati_desc_bytes(&state->desc) / (size_t)p->batch_size;
-        memset(p->states + state->offset_bytes + (size_t)sample * bytes, 0, bytes);
+void leat_predictor_reset_sample(leat_predictor *predictor, int64_t sample) {
+    if (!predictor || sample < 0 || sample >= predictor->batch_size) return;
+    for (int32_t i = 0; i < predictor->carry.count; ++i) {
+        const leati_carried *state = &predictor->carry.items[i];
+        size_t bytes = leati_desc_bytes(&state->desc) / (size_t)predictor->batch_size;
+        memset(predictor->states + state->offset_bytes + (size_t)sample * bytes, 0, bytes);
     }
 }
 
-size_t leat_predictor_state_bytes(const leat_predictor *p) {
-    return p->carry.bytes;
+size_t leat_predictor_state_bytes(const leat_predictor *predictor) {
+    return predictor ? predictor->carry.bytes : 0;
 }
 
-void leat_predictor_save(const leat_predictor *p, void *state) {
-    memcpy(state, p->states, p->carry.bytes);
+void leat_predictor_save(const leat_predictor *predictor, void *state) {
+    if (!predictor || !state) return;
+    memcpy(state, predictor->states, predictor->carry.bytes);
 }
 
-void leat_predictor_restore(leat_predictor *p, const void *state) {
-    memcpy(p->states, state, p->carry.bytes);
+void leat_predictor_restore(leat_predictor *predictor, const void *state) {
+    if (!predictor || !state) return;
+    memcpy(predictor->states, state, predictor->carry.bytes);
 }
 
-leat_tensor leat_predictor_state(const leat_predictor *p, const char *layer, int index) {
-    for (int32_t i = 0; i < p->carry.count; ++i) {
-        const leati_carried *state = &p->carry.items[i];
-        if (layer && state->index == index && strcmp(state->layer->name, layer) == 0)
+leat_tensor leat_predictor_state(const leat_predictor *predictor, const char *layer, int index) {
+    if (!predictor || !layer) return (leat_tensor){0};
+    for (int32_t i = 0; i < predictor->carry.count; ++i) {
+        const leati_carried *state = &predictor->carry.items[i];
+        if (state->index == index && strcmp(state->layer->name, layer) == 0)
             return leat_tensor_view(LEAT_F32, state->desc.rank, state->desc.shape,
-                                    p->states + state->offset_bytes);
+                                    predictor->states + state->offset_bytes);
     }
     return (leat_tensor){0};
 }

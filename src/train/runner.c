@@ -79,7 +79,7 @@ leat_status leati_runner_plan(leati_runner *runner, leat_model *model, const lea
     runner->threads = leati_threads_or_default(options->threads);
     LEATI_TRY(leati_trainer_of(model, &runner->trainer, err));
     LEATI_TRY(leati_binding_init(&runner->binding, model, &sequence->spec, options->mode, err));
-    LEATI_TRY(leati_binding_set_class_weight(&runner->binding, options->class_weight,
+    LEATI_TRY(leati_binding_set_class_weight(&runner->binding, &sequence->spec, options->class_weight,
                                              options->class_weight_count, err));
     LEATI_TRY(choose_sequence(runner, sequence, options, err));
     runner->plan = (leat_feed_plan){&runner->sequence, options->feed, options->at};

@@ -110,35 +110,38 @@ int leati_trainer_threads(const leati_trainer *trainer) {
 }
 
 void leat_model_set_threads(leat_model *model, int threads) {
+    if (!model) return;
     leati_trainer *trainer = NULL;
     if (leati_trainer_of(model, &trainer, NULL) == LEAT_OK) trainer->threads = threads;
 }
 
 void leat_model_set_gradient_checkpointing(leat_model *model, bool on) {
-    if (model->gradient_checkpointing == on) return;
+    if (!model || model->gradient_checkpointing == on) return;
     model->gradient_checkpointing = on;
     ++model->version;
 }
 
 void leat_model_set_deterministic(leat_model *model, bool on) {
-    if (model->deterministic == on) return;
+    if (!model || model->deterministic == on) return;
     model->deterministic = on;
     ++model->version;
 }
 
 void leat_model_set_folding(leat_model *model, bool on) {
-    if (model->unfolded == !on) return;
+    if (!model || model->unfolded == !on) return;
     model->unfolded = !on;
     ++model->version;
 }
 
 void leat_model_set_tuning(leat_model *model, leat_tuning tuning) {
+    if (!model || (int)tuning < LEAT_TUNE_OFF || (int)tuning > LEAT_TUNE_MEASURE) return;
     if (model->tuning == (int)tuning) return;
     model->tuning = (int)tuning;
     ++model->version;
 }
 
 void leat_model_watch_measuring(leat_model *model, leat_watch watch, void *user) {
+    if (!model) return;
     model->watch = watch;
     model->watcher = user;
 }

@@ -10,24 +10,28 @@
 #include "train/meter.h"
 
 const leat_training_params *leat_training_params_get(const leat_training *training) {
+    if (!training) return NULL;
     return &training->params;
 }
 
 leat_model *leat_training_model(const leat_training *training) {
+    if (!training) return NULL;
     return training->model;
 }
 
 void leat_training_stop(leat_training *training, const char *reason) {
+    if (!training) return;
     if (training->stop) return;
     training->stop = true;
     snprintf(training->stop_reason, sizeof training->stop_reason, "%s", reason ? reason : "stopped");
 }
 
 const char *leat_training_stop_reason(const leat_training *training) {
-    return training->stop ? training->stop_reason : NULL;
+    return training && training->stop ? training->stop_reason : NULL;
 }
 
 void leat_model_stop_training(leat_model *model) {
+    if (!model) return;
     atomic_store_explicit(&model->stop_requested, true, memory_order_relaxed);
 }
 
@@ -49,11 +53,14 @@ bool leati_training_should_stop(leat_training *training) {
 }
 
 leat_status leat_training_validate(leat_training *training, leat_logs *logs, leat_error *err) {
+    LEATI_GIVEN(training, err);
+    LEATI_GIVEN(logs, err);
     if (!training->validate) return leati_fail(err, LEAT_EINVAL, "training has no validation data");
     return training->validate(training, logs, err);
 }
 
 void leat_training_write(leat_training *training, const char *format, ...) {
+    if (!training || !format) return;
     if (training->params.verbose == 0) return;
     va_list arguments;
     va_start(arguments, format);
@@ -110,9 +117,18 @@ leat_status leati_training_call(leat_training *training, leati_hook hook, int64_
     return call_one(training, &training->history, hook, index, logs, err);
 }
 
+leat_status leati_check_list(const void *list, int count, const char *name, leat_error *err) {
+    if (count < 0)
+        return leati_fail(err, LEAT_EINVAL, "%s_count: expected at least 0, received %d", name, count);
+    if (count > 0 && !list)
+        return leati_fail(err, LEAT_EINVAL, "%s_count is %d, but their list is NULL", name, count);
+    return LEAT_OK;
+}
+
 leat_status leati_callbacks_check(leat_callback *const *callbacks, int count, leat_error *err) {
+    LEATI_TRY(leati_check_list(callbacks, count, "callback", err));
     for (int i = 0; i < count; ++i)
-        if (!callbacks || !callbacks[i]) return leati_fail(err, LEAT_EINVAL, "callback %d is NULL", i);
+        if (!callbacks[i]) return leati_fail(err, LEAT_EINVAL, "callback %d is NULL", i);
     return LEAT_OK;
 }
 

@@ -36,7 +36,11 @@ struct leat_training {
 void leati_training_enter(leat_training *training);
 void leati_training_leave(leat_training *training);
 
-/* LEAT_EINVAL where one of them is NULL, or all. */
+/* An option that is a list and its length, `name`_count.  Errors: LEAT_EINVAL a negative count, or a count of what
+ * is NULL. */
+leat_status leati_check_list(const void *list, int count, const char *name, leat_error *err);
+
+/* Errors: those of leati_check_list; LEAT_EINVAL one of them is NULL. */
 leat_status leati_callbacks_check(leat_callback *const *callbacks, int count, leat_error *err);
 
 /* Names of the logs to come: loss and metrics of the compiled model, and val_* of them.

@@ -92,6 +92,7 @@ static void destroy(void *user) {
 leat_status leat_early_stopping_create(leat_callback *out, const leat_early_stopping_options *options,
                                        leat_error *err) {
     LEATI_GIVEN(out, err);
+    LEATI_GIVEN(options, err);
     *out = (leat_callback){0};
     early_stopping *self = leati_calloc(1, sizeof *self);
     if (!self) return leati_fail_memory(err, sizeof *self, "EarlyStopping");

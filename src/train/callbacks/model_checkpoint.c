@@ -128,6 +128,7 @@ static void destroy(void *user) {
 leat_status leat_model_checkpoint_create(leat_callback *out, const leat_model_checkpoint_options *options,
                                          leat_error *err) {
     LEATI_GIVEN(out, err);
+    LEATI_GIVEN(options, err);
     *out = (leat_callback){0};
     if (!options->filepath || !options->filepath[0])
         return leati_fail(err, LEAT_EINVAL, "ModelCheckpoint: filepath is required");

@@ -13,6 +13,9 @@ leat_status leati_monitor_init(leati_monitor *monitor, const char *name, leat_mo
     if (!name || !name[0] || strlen(name) >= sizeof monitor->name)
         return leati_fail(err, LEAT_EINVAL, "monitor must be a name of 1 to %d letters",
                           LEAT_LOG_NAME_BYTES - 1);
+    if ((int)mode < LEAT_MONITOR_AUTO || (int)mode > LEAT_MONITOR_MAX)
+        return leati_fail(err, LEAT_EINVAL, "mode: expected LEAT_MONITOR_AUTO, _MIN or _MAX, received %d",
+                          (int)mode);
     snprintf(monitor->name, sizeof monitor->name, "%s", name);
     monitor->maximum = mode == LEAT_MONITOR_MAX || (mode == LEAT_MONITOR_AUTO && strstr(name, "acc"));
     monitor->min_delta = fabs(min_delta);

@@ -62,6 +62,7 @@ static leat_status reduce_end(void *user, leat_training *training, int64_t epoch
 leat_status leat_reduce_lr_on_plateau_create(leat_callback *out, const leat_reduce_lr_options *options,
                                              leat_error *err) {
     LEATI_GIVEN(out, err);
+    LEATI_GIVEN(options, err);
     *out = (leat_callback){0};
     if (!(options->factor < 1 && options->factor > 0))
         return leati_fail(err, LEAT_EINVAL, "ReduceLROnPlateau: factor lies between 0 and 1, got %g",

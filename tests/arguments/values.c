@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Valid values for the parameters of the public functions, found by a parameter's type, its name and its function. */
+#include "arguments/values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmocka_all.h"
+#include "nn/own_layers.h"
+#include "train/support.h"
+
+enum { SAMPLES = 8, FEATURES = 4, CLASSES = 3 };
+
+/* Everything that arguments point to.  What functions fill starts as zero. */
+static struct {
+    float x[SAMPLES][FEATURES], y[SAMPLES][CLASSES], weights[SAMPLES];
+    char state[4096];
+    leat_array input, target, weight;
+    leat_arrays arrays;
+    clusters clusters, held_back;
+    leat_sequence sequence, validation, opened_sequence;
+    leat_batch_spec spec;
+    const leat_batch *batch;
+    leat_model *model, *other, *stateful, *new_model;
+    leat_registry *registry, *new_registry;
+    leat_layer_definition definition;
+    leat_layer_key keys[2];
+    leat_layer_weight layer_weight;
+    char elsewhere; /* stands for what is valid inside a call back alone: call_with puts that in its place */
+    leat_builder *builder, *new_builder;
+    leat_node *node, *nodes[2], *made[1], *image, *steps;
+    leat_callback callback, new_callback;
+    leat_callback *callbacks[1];
+    leat_logs logs;
+    leat_history *history, *new_history;
+    leat_predictions *predictions, *new_predictions;
+    leat_predictor *predictor, *new_predictor;
+    leat_feed *feed, *new_feed;
+    leat_feed_plan plan;
+    leat_feed_position position;
+    leat_feed_depth depth;
+    leat_trace *trace, *new_trace;
+    leat_npz *npz, *new_npz;
+    leat_rng rng;
+    leat_class_weight class_weight[CLASSES];
+    leat_tensor tensor, new_tensor, shape;
+    leat_dtype dtype;
+    leat_error err;
+    leat_compile_options compile;
+    leat_fit_options fit;
+    leat_evaluate_options evaluate;
+    leat_feed_options feeding;
+    leat_plan_options plans;
+    leat_predictor_options predicting;
+    leat_source_options source;
+    leat_model_checkpoint_options checkpoint;
+    leat_early_stopping_options stopping;
+    leat_reduce_lr_options reducing;
+    char *string, *new_string;
+    void *inputs[1], *outputs[1];
+    const char *names[1];
+    int64_t shapes[2], epochs[1];
+    int count;
+    double real;
+    bool more;
+} all;
+
+/* ---- Making them ---- */
+
+static void make_arrays(void) {
+    all.input.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, FEATURES}, all.x);
+    all.target.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, CLASSES}, all.y);
+    all.weight.tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){SAMPLES}, all.weights);
+    for (int i = 0; i < SAMPLES; ++i) all.y[i][i % CLASSES] = all.weights[i] = 1;
+    all.arrays = (leat_arrays){.inputs = &all.input,
+                               .targets = &all.target,
+                               .sample_weights = &all.weight,
+                               .input_count = 1,
+                               .target_count = 1,
+                               .sample_weight_count = 1};
+    all.clusters = clusters_of(SAMPLES, 4), all.held_back = clusters_of(SAMPLES, 4);
+    all.sequence = clusters_sequence(&all.clusters), all.validation = clusters_sequence(&all.held_back);
+    all.tensor = all.input.tensor;
+    all.shape = leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, FEATURES}, NULL);
+    all.rng = leat_rng_for(1, 2, 3);
+    all.inputs[0] = all.x, all.outputs[0] = all.y;
+    all.names[0] = "a";
+    all.shapes[0] = all.shapes[1] = FEATURES;
+    all.epochs[0] = 1;
+    leat_logs_set(&all.logs, "loss", 1);
+}
+
+static void make_options(void) {
+    for (int i = 0; i < CLASSES; ++i) all.class_weight[i] = (leat_class_weight){i, 1};
+    all.callbacks[0] = &all.callback;
+    all.compile = leat_compile_options_default();
+    all.compile.loss = "categorical_crossentropy", all.compile.metrics = "accuracy";
+    all.compile.weighted_metrics = "accuracy", all.compile.loss_weights = "[1]";
+    all.fit = quiet_fit_with(1, all.callbacks, 1);
+    all.fit.validation = &all.validation;
+    all.fit.validation_epochs = all.epochs, all.fit.validation_epoch_count = 1;
+    all.fit.class_weight = all.class_weight, all.fit.class_weight_count = CLASSES;
+    all.evaluate = leat_evaluate_options_default();
+    all.evaluate.callbacks = all.callbacks, all.evaluate.callback_count = 1, all.evaluate.threads = 1;
+    all.feeding = leat_feed_options_default();
+    all.feeding.trace = all.trace;
+    all.plan = (leat_feed_plan){.sequence = &all.sequence, .options = all.feeding};
+    all.plans = leat_plan_options_default();
+    all.plans.threads = 1;
+    all.predicting = leat_predictor_options_default();
+    all.predicting.inputs = &all.shape, all.predicting.batch_size = 2;
+    all.source = leat_source_options_default();
+    all.checkpoint = leat_model_checkpoint_options_default(),
+    all.checkpoint.filepath = "nonsense-checkpoint.h5";
+    all.stopping = leat_early_stopping_options_default();
+    all.reducing = leat_reduce_lr_options_default();
+}
+
+static void make_models(void) {
+    all.model = make_classifier(1), all.other = make_classifier(2);
+    leat_builder *builder = NULL;
+    leat_node *in, *out;
+    expect_ok(leat_builder_create(&builder, &all.err), &all.err);
+    in = leat_batch_input(builder, (int64_t[]){2, 3, 2}, 3);
+    out = leat_layer(in, "LSTM", "{'units': 2, 'stateful': true, 'name': 'memory'}");
+    expect_ok(leat_model_create(&all.stateful, &builder, &in, 1, &out, 1, &all.err), &all.err);
+
+    expect_ok(leat_builder_create(&all.builder, &all.err), &all.err);
+    all.node = leat_input(all.builder, (int64_t[]){FEATURES}, 1);
+    all.made[0] = leat_dense(all.node, FEATURES, "relu");
+    all.nodes[0] = all.node, all.nodes[1] = all.made[0];
+    all.image = leat_input(all.builder, (int64_t[]){8, 8, 3}, 3);
+    all.steps = leat_input(all.builder, (int64_t[]){3, 2}, 2);
+
+    all.keys[0] = (leat_layer_key){.key = "factor", .kind = LEAT_KEY_FLOAT, .preset = "2"};
+    all.definition = own_times();
+    all.definition.keys = all.keys;
+    all.layer_weight = (leat_layer_weight){.name = "w", .rank = 1, .shape = {FEATURES}};
+    expect_ok(leat_registry_create(&all.registry, &all.err), &all.err);
+}
+
+static void make_results(void) {
+    const leat_fit_options fit = quiet_fit(1);
+    leat_predictor_options options = leat_predictor_options_default();
+    expect_ok(leat_model_fit_generator(all.model, &all.sequence, &fit, &all.history, &all.err), &all.err);
+    expect_ok(leat_model_predict_generator(all.model, &all.sequence, &all.evaluate, &all.predictions,
+                                           &all.err),
+              &all.err);
+    expect_ok(leat_predictor_create(&all.predictor, all.model, &options, &all.err), &all.err);
+    assert_true(leat_predictor_state_bytes(all.predictor) <= sizeof all.state);
+    expect_ok(leat_model_to_json(all.model, &all.string, &all.err), &all.err);
+    expect_ok(leat_model_save(all.model, "nonsense.h5", true, &all.err), &all.err);
+    expect_ok(leat_npz_write("nonsense.npz", all.names, &all.tensor, 1, &all.err), &all.err);
+    expect_ok(leat_npz_open(&all.npz, "nonsense.npz", &all.err), &all.err);
+    expect_ok(leat_npy_write("nonsense.npy", &all.tensor, &all.err), &all.err);
+}
+
+void make_values(void) {
+    make_arrays();
+    expect_ok(leat_trace_open(&all.trace, "nonsense-trace.json", &all.err), &all.err);
+    make_options();
+    make_models();
+    make_results();
+}
+
+/* ---- Finding them ---- */
+
+/* A place that a pointer points to: HELD is the pointer that lies there, IN the place itself. */
+typedef struct rule {
+    const char *type, *name, *function; /* NULL: any */
+    void *place;
+    bool held;
+} rule;
+
+#define HELD(member) &all.member, true
+#define IN(member)   &all.member, false
+
+static const rule objects[] = {
+    {"bool *", NULL, NULL, IN(more)},
+    {"char *", "string", NULL, HELD(string)},
+    {"char **", "out", NULL, IN(new_string)},
+    {"const char *const *", "names", NULL, IN(names)},
+    {"const int64_t *", NULL, NULL, IN(shapes)},
+    {"const leat_arrays *", NULL, NULL, IN(arrays)},
+    {"const leat_batch **", NULL, NULL, IN(batch)},
+    {"const leat_batch_spec *", NULL, NULL, IN(sequence.spec)},
+    {"const leat_compile_options *", NULL, NULL, IN(compile)},
+    {"const leat_early_stopping_options *", NULL, NULL, IN(stopping)},
+    {"const leat_evaluate_options *", NULL, NULL, IN(evaluate)},
+    {"const leat_feed *", NULL, NULL, HELD(feed)},
+    {"const leat_feed_options *", NULL, NULL, IN(feeding)},
+    {"const leat_feed_plan *", NULL, NULL, IN(plan)},
+    {"const leat_feed_position *", NULL, NULL, IN(position)},
+    {"const leat_fit_options *", NULL, NULL, IN(fit)},
+    {"const leat_history *", NULL, NULL, HELD(history)},
+    {"const leat_layer_definition *", NULL, NULL, IN(definition)},
+    {"const leat_layer_weight *", NULL, NULL, IN(layer_weight)},
+    {"const leat_logs *", NULL, NULL, IN(logs)},
+    {"const leat_model *", "from", NULL, HELD(other)},
+    {"const leat_model *", NULL, "leat_model_state", HELD(stateful)},
+    {"const leat_model *", NULL, NULL, HELD(model)},
+    {"const leat_model_checkpoint_options *", NULL, NULL, IN(checkpoint)},
+    {"const leat_npz *", NULL, NULL, HELD(npz)},
+    {"const leat_plan_options *", NULL, NULL, IN(plans)},
+    {"const leat_predictions *", NULL, NULL, HELD(predictions)},
+    {"const leat_predictor *", NULL, NULL, HELD(predictor)},
+    {"const leat_predictor_options *", NULL, NULL, IN(predicting)},
+    {"const leat_reduce_lr_options *", NULL, NULL, IN(reducing)},
+    {"const leat_registry *", NULL, NULL, HELD(registry)},
+    {"const leat_sequence *", NULL, NULL, IN(sequence)},
+    {"const leat_source_options *", NULL, NULL, IN(source)},
+    {"const leat_tensor *", "shapes", NULL, IN(shape)},
+    {"const leat_tensor *", NULL, NULL, IN(tensor)},
+    {"const leat_training *", NULL, NULL, IN(elsewhere)},
+    {"const void *", "state", NULL, IN(state)},
+    {"const void *const *", "inputs", NULL, IN(inputs)},
+    {"double *", NULL, NULL, IN(real)},
+    {"int *", "count", NULL, IN(count)},
+    {"leat_batch_spec *", NULL, NULL, IN(spec)},
+    {"leat_builder *", NULL, NULL, HELD(builder)},
+    {"leat_builder **", "out", NULL, IN(new_builder)},
+    {"leat_builder **", NULL, NULL, IN(builder)},
+    {"leat_callback *", "out", NULL, IN(new_callback)},
+    {"leat_callback *", NULL, NULL, IN(callback)},
+    {"leat_dtype *", NULL, NULL, IN(dtype)},
+    {"leat_error *", NULL, NULL, IN(err)},
+    {"leat_feed *", NULL, NULL, HELD(feed)},
+    {"leat_feed **", "out", NULL, IN(new_feed)},
+    {"leat_feed **", NULL, NULL, IN(feed)},
+    {"leat_feed_depth *", NULL, NULL, IN(depth)},
+    {"leat_history **", NULL, "leat_history_destroy", IN(history)},
+    {"leat_history **", NULL, NULL, IN(new_history)},
+    {"leat_layer_weights *", NULL, NULL, IN(elsewhere)},
+    {"leat_logs *", NULL, NULL, IN(logs)},
+    {"leat_model *", NULL, NULL, HELD(model)},
+    {"leat_model **", "out", NULL, IN(new_model)},
+    {"leat_model **", NULL, NULL, IN(model)},
+    {"leat_node *", NULL, "leat_conv2d", HELD(image)},
+    {"leat_node *", NULL, "leat_max_pooling2d", HELD(image)},
+    {"leat_node *", NULL, "leat_average_pooling2d", HELD(image)},
+    {"leat_node *", NULL, "leat_flatten", HELD(image)},
+    {"leat_node *", NULL, "leat_lstm", HELD(steps)},
+    {"leat_node *", "made", NULL, HELD(made[0])},
+    {"leat_node *", NULL, NULL, HELD(node)},
+    {"leat_node *const *", "outputs", NULL, IN(made)},
+    {"leat_node *const *", NULL, NULL, IN(nodes)},
+    {"leat_npz *", NULL, NULL, HELD(npz)},
+    {"leat_npz **", "out", NULL, IN(new_npz)},
+    {"leat_npz **", NULL, NULL, IN(npz)},
+    {"leat_predictions **", "out", NULL, IN(new_predictions)},
+    {"leat_predictions **", NULL, NULL, IN(predictions)},
+    {"leat_predictor *", NULL, NULL, HELD(predictor)},
+    {"leat_predictor **", "out", NULL, IN(new_predictor)},
+    {"leat_predictor **", NULL, NULL, IN(predictor)},
+    {"leat_registry *", NULL, NULL, HELD(registry)},
+    {"leat_registry **", "out", NULL, IN(new_registry)},
+    {"leat_registry **", NULL, NULL, IN(registry)},
+    {"leat_rng *", NULL, NULL, IN(rng)},
+    {"leat_sequence *", "out", NULL, IN(opened_sequence)},
+    {"leat_sequence *", NULL, NULL, IN(sequence)},
+    {"leat_tensor *", NULL, NULL, IN(new_tensor)},
+    {"leat_trace **", "out", NULL, IN(new_trace)},
+    {"leat_trace **", NULL, NULL, IN(trace)},
+    {"leat_training *", NULL, NULL, IN(elsewhere)},
+    {"void *", NULL, NULL, IN(state)},
+    {"void *const *", "outputs", NULL, IN(outputs)},
+};
+
+typedef struct text {
+    const char *name, *function, *text; /* NULL: any */
+} text;
+
+static const text texts[] = {
+    {"activation", NULL, "relu"},
+    {"class_name", "leat_merge", "Add"},
+    {"class_name", "leat_mergef", "Add"},
+    {"class_name", "leat_layer", "BatchNormalization"},
+    {"class_name", NULL, "Dense"},
+    {"config", "leat_layer", "{'momentum': 0.5}"},
+    {"config", NULL, "{}"},
+    {"format", "leat_layerf", "{'units': 2}"},
+    {"format", NULL, "{}"},
+    {"json", NULL,
+     "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"line\", \"layers\": [{\"class_name\": "
+     "\"Dense\", \"config\": {\"units\": 1, \"batch_input_shape\": [null, 1]}}]}}"},
+    {"layer", "leat_model_set_trainable", "hidden"},
+    {"layer", NULL, "memory"},
+    {"name", "leat_dtype_parse", "float32"},
+    {"name", "leat_npz_get", "a"},
+    {"name", NULL, "loss"},
+    {"path", "leat_model_load", "nonsense.h5"},
+    {"path", "leat_model_load_with", "nonsense.h5"},
+    {"path", "leat_model_load_weights", "nonsense.h5"},
+    {"path", "leat_npz_open", "nonsense.npz"},
+    {"path", "leat_registry_open", LEAT_PLUGIN_LAYERS},
+    {"path", NULL, "nonsense-written"},
+    {"policy", NULL, "float32"},
+    {"reason", NULL, "enough"},
+    {"separator", NULL, ","},
+    {"spec", NULL, "npy:nonsense.npy"},
+};
+
+typedef struct number {
+    const char *name, *function;
+    double number;
+} number;
+
+static const number numbers[] = {
+    {"rank", "leat_batch_input", 2},
+    {"rank", "leat_tensor_view", 2},
+    {"rank", NULL, 1},
+    {"code", NULL, LEAT_EUSER},
+    {"status", NULL, LEAT_EUSER},
+    {"count", "leat_merge", 2},
+    {"count", "leat_mergef", 2},
+    {"count", NULL, 1},
+    {"input_count", NULL, 1},
+    {"output_count", NULL, 1},
+    {"capacity", NULL, 1},
+    {"batch_size", NULL, 4},
+    {"filters", NULL, 2},
+    {"kernel_size", NULL, 3},
+    {"pool_size", NULL, 2},
+    {"units", NULL, 2},
+    {"rate", NULL, 0.5},
+    {"threads", NULL, 1},
+    {"bound", NULL, 10},
+    {"learning_rate", NULL, 0.1},
+    {"value", NULL, 1},
+    {"index", NULL, 0},
+    {"output", NULL, 0},
+    {"worker", NULL, 0},
+    {"sample", NULL, 0},
+    {"verbose", NULL, 0},
+    {"seed", NULL, 0},
+    {"pass", NULL, 0},
+    {"part", NULL, LEAT_PART_INPUT},
+    {"dtype", NULL, LEAT_F32},
+    {"tuning", NULL, LEAT_TUNE_OFF},
+};
+
+static bool fits(const char *pattern, const char *word) {
+    return !pattern || strcmp(pattern, word) == 0;
+}
+
+#define COUNT(table) (sizeof(table) / sizeof(table)[0])
+
+static bool find_object(const function *f, const parameter *p, value *out) {
+    for (size_t i = 0; i < COUNT(objects); ++i) {
+        const rule *r = &objects[i];
+        if (!fits(r->type, p->type) || !fits(r->name, p->name) || !fits(r->function, f->name)) continue;
+        out->pointer = r->held ? *(void **)r->place : r->place;
+        return true;
+    }
+    return false;
+}
+
+static bool find_text(const function *f, const parameter *p, value *out) {
+    for (size_t i = 0; i < COUNT(texts); ++i) {
+        if (!fits(texts[i].name, p->name) || !fits(texts[i].function, f->name)) continue;
+        out->pointer = (void *)(uintptr_t)texts[i].text;
+        return true;
+    }
+    return false;
+}
+
+static bool find_number(const function *f, const parameter *p, value *out) {
+    for (size_t i = 0; i < COUNT(numbers); ++i) {
+        if (!fits(numbers[i].name, p->name) || !fits(numbers[i].function, f->name)) continue;
+        if (p->kind == KIND_REAL)
+            out->real = numbers[i].number;
+        else
+            out->integer = (int64_t)numbers[i].number;
+        return true;
+    }
+    return strcmp(p->type, "bool") == 0;
+}
+
+static double halve(void *user, int64_t epoch, double learning_rate) {
+    (void)user, (void)epoch;
+    return learning_rate / 2;
+}
+
+static void look_on(void *user, double share) {
+    (void)user, (void)share;
+}
+
+static bool find_callback(const parameter *p, value *out) {
+    if (strcmp(p->type, "leat_schedule") == 0)
+        out->callback = (void (*)(void))halve;
+    else if (strcmp(p->type, "leat_watch") == 0)
+        out->callback = (void (*)(void))look_on;
+    else
+        return false;
+    return true;
+}
+
+/* A feed belongs to the process that opened it. */
+void prepare_call(const function *f) {
+    if (strncmp(f->name, "leat_feed_", 10) != 0) return;
+    expect_ok(leat_feed_open(&all.feed, &all.sequence, NULL, &all.err), &all.err);
+}
+
+bool valid_value(const function *f, const parameter *p, value *out) {
+    *out = (value){0};
+    switch (p->kind) {
+    case KIND_POINTER:
+        return strcmp(p->type, "const char *") == 0 ? find_text(f, p, out) : find_object(f, p, out);
+    case KIND_CALLBACK: return find_callback(p, out);
+    default: return find_number(f, p, out);
+    }
+}
+
+/* ---- Calling ---- */
+
+/* The call that a hook of training or a layer's build makes, where its first argument is valid. */
+typedef struct postponed {
+    const function *f;
+    value *arguments;
+    answer *to;
+    bool done;
+} postponed;
+
+static leat_status call_in_training(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                                    leat_error *err) {
+    postponed *p = user;
+    (void)index, (void)logs, (void)err;
+    if (p->arguments[0].pointer) p->arguments[0].pointer = training;
+    p->f->call(p->arguments, p->to);
+    p->done = true;
+    return LEAT_OK;
+}
+
+static leat_status call_in_build(const void *config, int count, const leat_tensor *inputs,
+                                 leat_layer_weights *weights, leat_error *err) {
+    postponed *p = all.definition.user;
+    (void)config, (void)count, (void)inputs, (void)err;
+    if (p->done) return LEAT_OK;
+    if (p->arguments[0].pointer) p->arguments[0].pointer = weights;
+    p->f->call(p->arguments, p->to);
+    p->done = true;
+    return LEAT_OK;
+}
+
+static void train_and_call(postponed *p) {
+    leat_callback callback = {.user = p, .on_train_begin = call_in_training}, *callbacks[] = {&callback};
+    leat_fit_options fit = quiet_fit_with(1, callbacks, 1);
+    fit.validation = &all.validation;
+    leat_status status = leat_model_fit_generator(all.model, &all.sequence, &fit, NULL, NULL);
+    (void)status; /* a call may stop training */
+}
+
+static void build_and_call(postponed *p) {
+    leat_node *x, *y;
+    all.definition.user = p;
+    all.definition.build = call_in_build;
+    expect_ok(leat_register_layer(all.registry, &all.definition, &all.err), &all.err);
+    leat_builder_use(all.builder, all.registry);
+    x = leat_input(all.builder, all.shapes, 1);
+    y = leat_layer(x, all.definition.class_name, NULL);
+    leat_status status = leat_model_create(&all.new_model, &all.builder, &x, 1, &y, 1, NULL);
+    (void)status; /* the layer's weight may be refused */
+}
+
+void call_with(const function *f, value *arguments, answer *to) {
+    postponed p = {.f = f, .arguments = arguments, .to = to, .done = false};
+    const char *first = f->count ? f->parameters[0].type : "";
+    const bool training = strstr(first, "leat_training *") != NULL;
+    const bool weights = strcmp(first, "leat_layer_weights *") == 0;
+    if (!training && !weights) {
+        f->call(arguments, to);
+        return;
+    }
+    if (training) train_and_call(&p);
+    if (weights) build_and_call(&p);
+    if (!p.done) fail_msg("%s was not called", f->name);
+}
