@@ -56,7 +56,8 @@ typedef struct leat_layer_weight {
     const char *name;
     int32_t rank;
     int64_t shape[LEAT_MAX_RANK];
-    /** The name of a key of that kind, or what Keras's files have in its place: a name ("zeros", "l2"), or JSON.
+    /** The name of a key of that kind, or what Keras's files have in its place: a name ("zeros", "l2"), or JSON, in which strings
+     * may stand in single quotes.
      *  initializer NULL: "glorot_uniform"; the others NULL: none. */
     const char *initializer, *regularizer, *constraint;
     bool fixed; /* no training changes it */
@@ -144,7 +145,8 @@ leat_status leat_plugin_register(leat_registry *registry, leat_error *err);
 /** Compares `backward` with finite differences of `forward` in training mode, on inputs drawn from [-1, 1] of the given shapes
  *  (all dimensions known, batch in front) and weights as their initializers draw them: *worst is the largest difference of a
  *  partial derivative, relative to the largest one of that input or weight.  float32 leaves some 1e-3 of a smooth layer; what
- *  is not smooth where it is asked, such as |x| near 0, differs.  config: the keys' values, a JSON object; NULL: defaults.
+ *  is not smooth where it is asked, such as |x| near 0, differs.  config: the keys' values, a JSON object in which strings may stand in
+ *  single quotes; NULL: defaults.
  *  Errors: LEAT_ENOTSUP no backward; those of the layer. */
 LEAT_API LEAT_CHECKED leat_status leat_check_gradient(const leat_layer_definition *definition,
                                                       const char *config, int input_count,

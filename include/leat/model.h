@@ -146,7 +146,7 @@ LEAT_API LEAT_CHECKED leat_status leat_model_save_weights(const leat_model *mode
 
 /** model.compile(...).  Each text is a name or a class with arguments by name, as in Python ("AUC(curve=PR)"), several of
  *  them with commas between, or JSON as Keras's training_config holds it (an optimizer's {"class_name": ..., "config":
- *  ...}, a dict by output name, a list by output). */
+ *  ...}, a dict by output name, a list by output), in which strings may stand in single quotes. */
 typedef struct leat_compile_options {
     const char *optimizer;          /* "adam", or JSON; default "rmsprop" */
     const char *loss;               /* required to train and evaluate */

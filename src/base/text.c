@@ -45,28 +45,44 @@ void leati_text_fini(leati_text *text) {
     *text = (leati_text){0};
 }
 
-/* Levenshtein's distance, cut off at `most` letters per word. */
+static char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* How many letters must be put in, left out, replaced or swapped with their neighbour to turn one word into the other
+ * (optimal string alignment: Damerau and Levenshtein's distance without edits inside a swapped pair), upper and lower case
+ * taken as the same; `most` for words that are longer than `most`. */
 static size_t distance(const char *a, const char *b) {
     enum { most = 48 };
-    size_t row[most + 1], length = strlen(b);
+    size_t rows[3][most + 1], length = strlen(b);
+    size_t *before = rows[0], *above = rows[1], *row = rows[2];
     if (strlen(a) > most || length > most) return most;
-    for (size_t j = 0; j <= length; ++j) row[j] = j;
+    for (size_t j = 0; j <= length; ++j) above[j] = j;
     for (size_t i = 0; a[i]; ++i) {
-        size_t diagonal = row[0];
         row[0] = i + 1;
         for (size_t j = 0; j < length; ++j) {
-            size_t cost = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
+            size_t cost = above[j] + (lower(a[i]) != lower(b[j]));
+            if (above[j + 1] + 1 < cost) cost = above[j + 1] + 1;
             if (row[j] + 1 < cost) cost = row[j] + 1;
-            if (diagonal + 1 < cost) cost = diagonal + 1;
+            const bool swapped =
+                i > 0 && j > 0 && lower(a[i]) == lower(b[j - 1]) && lower(a[i - 1]) == lower(b[j]);
+            if (swapped && before[j - 1] + 1 < cost) cost = before[j - 1] + 1;
             row[j + 1] = cost;
         }
+        size_t *spent = before;
+        before = above, above = row, row = spent;
     }
-    return row[length];
+    return above[length];
+}
+
+/* A slip of the fingers is one letter of a short word, one of three in a long one; what differs more is another word. */
+static size_t slips(const char *word) {
+    const size_t letters = strlen(word + strspn(word, "-"));
+    return letters < 2 ? 0 : letters < 6 ? 1 : letters / 3;
 }
 
 const char *leati_nearest(const char *word, const char *const *names, size_t count) {
-    size_t best = strlen(word) / 2 + 1;
+    size_t best = slips(word) + 1;
     const char *nearest = NULL;
     for (size_t i = 0; i < count; ++i) {
         size_t d = distance(word, names[i]);

@@ -20,7 +20,9 @@ typedef struct leati_text {
 void leati_text_add(leati_text *text, const char *format, ...) LEAT_PRINTF(2, 3);
 void leati_text_fini(leati_text *text);
 
-/* The name among `names` (count of them) nearest to `word`, for "did you mean"; NULL when none is near. */
+/* The name among `names` (count of them) that `word` misspells, for "did you mean": one slip (a letter too many, missing,
+ * wrong, or swapped with the next) in a word of up to 5 letters, one for every three letters of a longer one, in upper or lower
+ * case.  NULL where none is that near. */
 const char *leati_nearest(const char *word, const char *const *names, size_t count);
 
 /* "(None, 28, 28, 1)": a shape as Keras writes it, negative dimensions as None.  Returns `out`. */

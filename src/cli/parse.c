@@ -9,31 +9,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Levenshtein's distance of words shorter than 32 letters; upper and lower case are the same. */
-static int distance(const char *a, const char *b) {
-    enum { most = 32 };
-    int row[most], length = (int)strlen(b);
-    if (length >= most || strlen(a) >= most) return most;
-    for (int j = 0; j <= length; ++j) row[j] = j;
-    for (int i = 0; a[i]; ++i) {
-        int diagonal = row[0];
-        row[0] = i + 1;
-        for (int j = 0; j < length; ++j) {
-            int cost = diagonal + (tolower((unsigned char)a[i]) != tolower((unsigned char)b[j]));
-            diagonal = row[j + 1];
-            if (row[j] + 1 < cost) cost = row[j] + 1;
-            if (diagonal + 1 < cost) cost = diagonal + 1;
-            row[j + 1] = cost;
-        }
-    }
-    return row[length];
+static char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
+/* How many letters must be put in, left out, replaced or swapped with their neighbour to turn one word into the other
+ * (optimal string alignment: Damerau and Levenshtein's distance without edits inside a swapped pair), upper and lower case
+ * taken as the same; `most` for words that are longer than `most`. */
+static size_t distance(const char *a, const char *b) {
+    enum { most = 48 };
+    size_t rows[3][most + 1], length = strlen(b);
+    size_t *before = rows[0], *above = rows[1], *row = rows[2];
+    if (strlen(a) > most || length > most) return most;
+    for (size_t j = 0; j <= length; ++j) above[j] = j;
+    for (size_t i = 0; a[i]; ++i) {
+        row[0] = i + 1;
+        for (size_t j = 0; j < length; ++j) {
+            size_t cost = above[j] + (lower(a[i]) != lower(b[j]));
+            if (above[j + 1] + 1 < cost) cost = above[j + 1] + 1;
+            if (row[j] + 1 < cost) cost = row[j] + 1;
+            const bool swapped =
+                i > 0 && j > 0 && lower(a[i]) == lower(b[j - 1]) && lower(a[i - 1]) == lower(b[j]);
+            if (swapped && before[j - 1] + 1 < cost) cost = before[j - 1] + 1;
+            row[j + 1] = cost;
+        }
+        size_t *spent = before;
+        before = above, above = row, row = spent;
+    }
+    return above[length];
+}
+
+/* A slip of the fingers is one letter of a short word, one of three in a long one; what differs more is another word. */
+static size_t slips(const char *word) {
+    const size_t letters = strlen(word + strspn(word, "-"));
+    return letters < 2 ? 0 : letters < 6 ? 1 : letters / 3;
+}
+
+/* As leati_nearest of src/base, which a program that sees public headers alone does not have. */
 const char *cli_nearest(const char *word, const char *const *names, int count) {
-    int best = (int)strlen(word) / 2 + 1;
+    size_t best = slips(word) + 1;
     const char *nearest = NULL;
     for (int i = 0; i < count; ++i) {
-        int d = distance(word, names[i]);
+        size_t d = distance(word, names[i]);
         if (d >= best) continue;
         best = d;
         nearest = names[i];

@@ -18,6 +18,10 @@
  * Errors: LEAT_EFORMAT with line and column, also for texts beyond the limits above; LEAT_ENOMEM. */
 leat_status leati_json_parse(json_t **out, const char *text, size_t bytes, leat_error *err);
 
+/* The same for a text that a person writes as an argument, in C or in a shell: strings may stand in single quotes, inside which
+ * \' is a single quote.  Files are read by leati_json_parse. */
+leat_status leati_json_parse_argument(json_t **out, const char *text, size_t bytes, leat_error *err);
+
 /* json.dumps(value): *out is for leati_free.  Errors: LEAT_ENOMEM. */
 leat_status leati_json_write(const json_t *value, char **out, leat_error *err);
 

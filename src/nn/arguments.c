@@ -2,10 +2,12 @@
 /* Arguments of compile: parsing, checking, dealing out to outputs. */
 #include "nn/arguments.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "json/json.h"
 #include "nn/call.h"
 
 #define MAX_OUTPUTS 64
@@ -30,24 +32,25 @@ static leat_status parse_names(const char *text, const char *what, json_t **out,
 }
 
 static leat_status parse_json(const char *text, const char *what, json_t **out, leat_error *err) {
-    json_error_t error;
-    *out = json_loads(text, JSON_DECODE_ANY, &error);
-    if (*out) return LEAT_OK;
-    if (json_error_code(&error) == json_error_out_of_memory) {
-        return leati_fail(err, LEAT_ENOMEM, "no memory for %s", what);
-    }
-    return leati_fail(err, LEAT_EINVAL, "%s: expected a name or JSON; at character %d: %s", what,
-                      error.position, error.text);
+    leat_error why = {0};
+    leat_status status = leati_json_parse_argument(out, text, strlen(text), &why);
+    if (status == LEAT_OK) return LEAT_OK;
+    if (status == LEAT_ENOMEM) return leati_fail(err, LEAT_ENOMEM, "no memory for %s", what);
+    return leati_fail(err, LEAT_EINVAL, "%s: expected a name or JSON; %s", what, why.message);
 }
 
-/* "1, 0.5" */
-static leat_status parse_numbers(const char *text, const char *what, json_t **out, leat_error *err) {
-    leati_text list = {0};
-    leati_text_add(&list, "[%s]", text);
-    leat_status status = list.failed ? leati_fail(err, LEAT_ENOMEM, "no memory for %s", what)
-                                     : parse_json(list.data, what, out, err);
-    leati_text_fini(&list);
-    return status;
+/* Numbers or strings in quotes, one or, with commas between, several: "1, 0.5". */
+static leat_status parse_list(const char *text, const char *what, json_t **out, leat_error *err) {
+    leati_text brackets = {0};
+    leati_text_add(&brackets, "[%s]", text);
+    leat_status status = brackets.failed ? leati_fail(err, LEAT_ENOMEM, "no memory for %s", what)
+                                         : parse_json(brackets.data, what, out, err);
+    leati_text_fini(&brackets);
+    if (status != LEAT_OK || json_array_size(*out) != 1) return status;
+    json_t *list = *out;
+    *out = json_incref(json_array_get(list, 0));
+    json_decref(list);
+    return LEAT_OK;
 }
 
 leat_status leati_argument_parse(const char *text, const char *what, json_t **out, leat_error *err) {
@@ -57,11 +60,9 @@ leat_status leati_argument_parse(const char *text, const char *what, json_t **ou
         *out = json_null();
         return LEAT_OK;
     }
-    if (!strchr("{[\"-0123456789", *start) && strcmp(start, "null") != 0) {
-        return parse_names(start, what, out, err);
-    }
-    bool numbers = strchr("-0123456789", *start) && strchr(start, ',');
-    return numbers ? parse_numbers(start, what, out, err) : parse_json(start, what, out, err);
+    if (strchr("{[", *start) || strcmp(start, "null") == 0) return parse_json(start, what, out, err);
+    return strchr("'\"-0123456789", *start) ? parse_list(start, what, out, err)
+                                            : parse_names(start, what, out, err);
 }
 
 bool leati_argument_is_dict(const json_t *value) {
@@ -76,9 +77,13 @@ static leat_status check_key(const char *key, const char *what, const leat_model
         if (strcmp(names[i], key) == 0) return LEAT_OK;
     }
     const char *nearest = leati_nearest(key, names, count);
-    if (!nearest && count > 0) nearest = names[0];
-    return leati_fail(err, LEAT_ENOTFOUND, "%s: the model has no output '%s'; did you mean '%s'?", what, key,
-                      nearest ? nearest : "");
+    if (nearest)
+        return leati_fail(err, LEAT_ENOTFOUND, "%s: the model has no output '%s'; did you mean '%s'?", what,
+                          key, nearest);
+    char list[256] = "";
+    for (size_t i = 0, used = 0; i < count && used < sizeof list; ++i)
+        used += (size_t)snprintf(list + used, sizeof list - used, " '%s'", names[i]);
+    return leati_fail(err, LEAT_ENOTFOUND, "%s: the model has no output '%s'; there are%s", what, key, list);
 }
 
 leat_status leati_argument_check(const json_t *value, const char *what, const leat_model *model,

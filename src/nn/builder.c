@@ -147,43 +147,13 @@ static leat_node *call_new(leat_node *const *x, int count, const char *class_nam
     return made;
 }
 
-/* JSON of a text whose strings may stand in single quotes; *out is for leati_free. */
-static leat_status double_quoted(const char *text, char **out, leat_error *err) {
-    size_t length = strlen(text), used = 0;
-    char *copy = leati_calloc(length + 1, 2), quote = 0;
-    *out = copy;
-    if (!copy) return leati_fail_memory(err, 2 * length, "a configuration");
-    for (const char *c = text; *c; ++c) {
-        if (quote && *c == '\\' && c[1]) {
-            if (*++c != '\'') copy[used++] = '\\';
-            copy[used++] = *c;
-        } else if ((!quote && (*c == '\'' || *c == '"')) || (quote && *c == quote)) {
-            quote = quote ? '\0' : *c;
-            copy[used++] = '"';
-        } else {
-            if (*c == '"') copy[used++] = '\\';
-            copy[used++] = *c;
-        }
-    }
-    return LEAT_OK;
-}
-
-static leat_status parse_arguments(const char *text, json_t **out, leat_error *err) {
-    char *json = NULL;
-    *out = NULL;
-    LEATI_TRY(double_quoted(text, &json, err));
-    leat_status status = leati_json_parse(out, json, strlen(json), err);
-    leati_free(json);
-    return status;
-}
-
 leat_node *leat_merge(leat_node *const *x, int count, const char *class_name, const char *config) {
     leat_builder *builder = builder_of(x, count);
     json_t *parsed = NULL;
     leat_error err = {0};
     if (!builder) return NULL;
     if (!config) return call_new(x, count, class_name, json_object());
-    leat_status status = parse_arguments(config, &parsed, &err);
+    leat_status status = leati_json_parse_argument(&parsed, config, strlen(config), &err);
     if (status != LEAT_OK) {
         leati_prefix(status, &err, "layer %d (%s)", (int)builder->model->member_count, class_name);
         keep(builder, &err);

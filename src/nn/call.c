@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "json/json.h"
 #include "nn/object.h"
 
 /* A stretch of the text. */
@@ -70,13 +71,10 @@ static json_t *word_value(stretch s) {
 
 /* *lacks_memory: why there is none. */
 static json_t *value_of(stretch s, bool *lacks_memory) {
-    json_error_t error;
+    json_t *value = NULL;
     *lacks_memory = true;
     if (is_word(s)) return word_value(s);
-    bool quoted = s.length >= 2 && s.at[0] == '\'' && s.at[s.length - 1] == '\'';
-    if (quoted) return json_stringn(s.at + 1, s.length - 2);
-    json_t *value = json_loadb(s.at, s.length, JSON_DECODE_ANY, &error);
-    if (!value) *lacks_memory = json_error_code(&error) == json_error_out_of_memory;
+    *lacks_memory = leati_json_parse_argument(&value, s.at, s.length, NULL) == LEAT_ENOMEM;
     return value;
 }
 

@@ -139,7 +139,7 @@ static const leati_own_part *part_of(const leati_own_config *c, const char *name
 
 /* A name, or JSON. */
 static leat_status parse(const char *text, json_t **out, leat_error *err) {
-    if (text[0] == '{') return leati_json_parse(out, text, strlen(text), err);
+    if (text[0] == '{') return leati_json_parse_argument(out, text, strlen(text), err);
     *out = json_string(text);
     return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for '%s'", text);
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "nn/own.h"
 
 struct leat_registry {
@@ -259,12 +260,29 @@ const leati_layer_type *leati_registry_find(const leat_registry *registry, const
     return !own ? NULL : lambda ? &own->lambda : &own->type;
 }
 
+/* The registered layer whose name is misspelt; NULL: none is near. */
+static const char *nearest_own(const leat_registry *registry, const char *class_name) {
+    const char *near = NULL;
+    for (const leati_own *own = registry ? registry->layers : NULL; own && !near; own = own->next) {
+        const char *name = own->class_name;
+        near = leati_nearest(class_name, &name, 1);
+    }
+    return near;
+}
+
 const leati_layer_type *leati_layer_type_for(const leat_registry *registry, const char *class_name,
                                              const json_t *config, leat_error *err) {
     const leati_layer_type *type = leati_registry_find(registry, class_name, config);
     const char *name = json_string_value(json_object_get(config, "name"));
     if (type) return type;
-    if (strcmp(class_name, "Lambda") != 0) return leati_layer_type_find(class_name, err);
+    if (strcmp(class_name, "Lambda") != 0) {
+        const char *own = nearest_own(registry, class_name);
+        type = leati_layer_type_find(class_name, err);
+        if (!type && own)
+            leati_fail(err, LEAT_ENOTSUP, "no layer '%s' in leat or among your own; did you mean '%s'?",
+                       class_name, own);
+        return type;
+    }
     leati_fail(
         err, LEAT_ENOTSUP,
         "a file has the Python code of a Lambda, which leat cannot run: write the layer in C and register it "

@@ -106,6 +106,40 @@ static void nearest_name_is_found_or_not(void **state) {
     const char *names[] = {"--epochs", "--batch-size", "--workers"};
     assert_string_equal(leati_nearest("--epoch", names, 3), "--epochs");
     assert_null(leati_nearest("--zzzzzzzzzzzzzzz", names, 3));
+    const char *words[] = {"SGD", "Adam", "Adamax", "RMSprop", "fit", "evaluate", "mean_squared_error"};
+    static const struct {
+        const char *word, *nearest; /* NULL: none */
+    } cases[] = {
+        {"adm", "Adam"},
+        {"adma", "Adam"},
+        {"dsg", NULL},
+        {"sdg", "SGD"},
+        {"sgd", "SGD"},
+        {"fti", "fit"},
+        {"ift", "fit"},
+        {"fi", "fit"},
+        {"fat", "fit"},
+        {"rms_prop", "RMSprop"},
+        {"evalaute", "evaluate"},
+        {"evalute", "evaluate"},
+        {"mean_sqaured_eror", "mean_squared_error"},
+        {"f", NULL},
+        {"", NULL},
+        {"at", NULL},
+        {"xit", "fit"},
+        {"tif", NULL},
+        {"test", NULL},
+        {"data", NULL},
+        {"madam", "Adam"},
+        {"mean_absolute_error", NULL},
+        {"evolution", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        const char *nearest = leati_nearest(cases[i].word, words, sizeof words / sizeof words[0]);
+        if (!nearest != !cases[i].nearest || (nearest && strcmp(nearest, cases[i].nearest) != 0))
+            fail_msg("'%s': '%s', expected '%s'", cases[i].word, nearest ? nearest : "none",
+                     cases[i].nearest ? cases[i].nearest : "none");
+    }
 }
 
 static void spec_refuses_what_cannot_be(void **state) {

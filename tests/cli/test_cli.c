@@ -56,6 +56,11 @@ static void wrong_usage_is_told_and_exits_with_2(void **state) {
     (void)state;
     refused("", "usage: leat COMMAND");
     refused("fitt", "no command 'fitt': did you mean 'fit'?");
+    refused("fti", "no command 'fti': did you mean 'fit'?");
+    refused("Fit", "no command 'Fit': did you mean 'fit'?");
+    refused("tes", "no command 'tes'\n");
+    refused("fit m.h5 --epcohs 3", "unknown option '--epcohs': did you mean '--epochs'?");
+    refused("fit m.h5 --x 3", "unknown option '--x'\n");
     refused("fit", "MODEL is missing");
     refused("fit m.h5", "--train SPEC is missing");
     refused("fit m.h5 --train", "--train needs a value");

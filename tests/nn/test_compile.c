@@ -43,6 +43,10 @@ static void test_metric_names(void **state) {
         {SMALL_ONE, "accuracy", NULL, "accuracy"},
         {SMALL_ONE, "acc, mse", NULL, "acc,mse"},
         {SMALL_ONE, "[\"acc\", \"acc\"]", NULL, "acc"},
+        {SMALL_ONE, "['acc', 'mse']", "'mae'", "acc,mse,mae"},
+        {SMALL_ONE, "'acc', \"mse\"", NULL, "acc,mse"},
+        {SMALL_ONE, "{'y': 'acc'}", NULL, "acc"},
+        {SMALL_ONE, "{'class_name': 'AUC', 'config': {'name': 'it\\'s'}}", NULL, "it's"},
         {SMALL_ONE, "acc", "acc,mae", "acc,acc_1,mae"},
         {SMALL_ONE, "{\"y\": \"acc\"}", NULL, "acc"},
         {SMALL_ONE, "AUC, AUC(curve=PR) ,Precision(thresholds=0.3)", "AUC", "auc,auc_1,precision,auc_2"},
@@ -246,8 +250,7 @@ static void test_errors(void **state) {
         {SMALL_ONE, "msee", NULL, LEAT_ENOTFOUND, "unknown loss 'msee'; did you mean 'mse'?"},
         {SMALL_ONE, "mse", "acuracy", LEAT_ENOTFOUND, "did you mean 'accuracy'?"},
         {SMALL_ONE, "mse,mae", NULL, LEAT_EINVAL, "expected one item for the model's 1 output, found 2"},
-        {SMALL_ONE, "{\"z\": \"mse\"}", NULL, LEAT_ENOTFOUND,
-         "the model has no output 'z'; did you mean 'y'?"},
+        {SMALL_ONE, "{\"z\": \"mse\"}", NULL, LEAT_ENOTFOUND, "the model has no output 'z'; there are 'y'"},
         {SMALL_ONE, "{\"z\": ", NULL, LEAT_EINVAL, "expected a name or JSON"},
         {SMALL_ONE, "mse,,mae", NULL, LEAT_EINVAL, "between commas"},
         {SMALL_ONE, "mse", "AUC(", LEAT_EINVAL, "metrics: expected Name(key=value, ...), found 'AUC('"},
@@ -279,13 +282,35 @@ static void test_errors(void **state) {
     leat_model_destroy(&model);
 }
 
+/* What a person writes in a shell, inside double quotes. */
+static void test_single_quotes(void **state) {
+    static const char *const optimizers[] = {
+        "{'class_name': 'SGD', 'config': {'learning_rate': 0.5}}",
+        "{\"class_name\": 'SGD', 'config': {\"learning_rate\": 0.5}}",
+        "SGD(learning_rate=0.5, name='it\\'s')",
+        "'SGD'",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof optimizers / sizeof optimizers[0]; ++i) {
+        leat_error err = {0};
+        leat_model *model = make(SMALL_ONE);
+        const leat_compile_options options = {.optimizer = optimizers[i],
+                                              .loss = "'mse'",
+                                              .loss_weights = "{'y': 1}"};
+        if (leat_model_compile(model, &options, &err) != LEAT_OK)
+            fail_msg("%s: %s", optimizers[i], err.message);
+        assert_float_equal((float)leat_model_learning_rate(model), i < 3 ? 0.5F : 0.01F, 1e-6F);
+        leat_model_destroy(&model);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_metric_names), cmocka_unit_test(test_losses_by_output),
         cmocka_unit_test(test_temporal),     cmocka_unit_test(test_learning_rate),
         cmocka_unit_test(test_again),        cmocka_unit_test(test_training_config),
         cmocka_unit_test(test_loss_names),   cmocka_unit_test(test_keras3_config),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_errors),       cmocka_unit_test(test_single_quotes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -196,6 +196,7 @@ static void test_errors(void **state) {
         leat_status status;
         const char *says;
     } rows[] = {
+        {"\"adm\"", LEAT_ENOTFOUND, "unknown optimizer 'adm'; did you mean 'Adam'?"},
         {"\"adan\"", LEAT_ENOTFOUND, "unknown optimizer 'adan'; did you mean 'Adam'?"},
         {"{\"class_name\": \"Adam\", \"config\": {\"gradient_accumulation_steps\": 2}}", LEAT_ENOTSUP,
          "gradient_accumulation_steps"},

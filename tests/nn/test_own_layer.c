@@ -373,7 +373,8 @@ static void test_bad_configurations(void **state) {
     refused(LAYERS(LAYER("SumAndDifference", FIRST "\"name\": \"s\"")), LEAT_EINVAL, "expected 2 inputs");
     refused(LAYERS(LAYER("Product", "\"batch_input_shape\": [null, null], \"units\": 2")), LEAT_ESHAPE,
             "weight 'kernel': expected known sizes");
-    refused(LAYERS(LAYER("Products", FIRST "\"units\": 2")), LEAT_ENOTSUP, "no layer 'Products'");
+    refused(LAYERS(LAYER("Products", FIRST "\"units\": 2")), LEAT_ENOTSUP,
+            "no layer 'Products' in leat or among your own; did you mean 'Product'?");
 }
 
 static void not_registered(leat_layer_definition d, const char *said) {
@@ -474,7 +475,7 @@ static void test_gradient_check(void **state) {
     const leat_tensor shapes[] = {leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 4}, NULL),
                                   leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 4}, NULL)};
     leat_layer_definition d = own_product();
-    assert_ok(leat_check_gradient(&d, "{\"units\": 2}", 1, shapes, &worst, &err), &err);
+    assert_ok(leat_check_gradient(&d, "{'units': 2}", 1, shapes, &worst, &err), &err);
     assert_true(worst < 1e-3);
     d = own_sum_and_difference();
     assert_ok(leat_check_gradient(&d, NULL, 2, shapes, &worst, &err), &err);
