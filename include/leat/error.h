@@ -56,9 +56,10 @@ typedef enum leat_origin {
 /** What went wrong: expected, received, where.  Start from `leat_error err = {0};`.  A function that succeeds
  *  leaves it alone.  The size (512 bytes) is part of the ABI; the value may be copied freely. */
 typedef struct leat_error {
-    int32_t code;        /* a leat_status */
-    int32_t origin;      /* a leat_origin */
-    int64_t origin_code; /* errno, dnnl_status_t, ... */
+    int32_t code;   /* a leat_status */
+    int32_t origin; /* a leat_origin */
+    int64_t
+        origin_code; /* errno, dnnl_status_t, ...; LEAT_ORIGIN_LEAT: 0, or 1 + the place in its batch of a wrong sample */
     char message[LEAT_ERROR_MESSAGE_BYTES];
 } leat_error;
 

@@ -61,6 +61,18 @@ leat_status leati_fail_origin(leat_error *err, leat_status code, leat_origin ori
     return code;
 }
 
+leat_status leati_fail_sample(leat_error *err, leat_status code, int64_t place, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fill(err, code, LEAT_ORIGIN_LEAT, 1 + place, format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+int64_t leati_error_place(const leat_error *err) {
+    return err && err->origin == LEAT_ORIGIN_LEAT ? err->origin_code - 1 : -1;
+}
+
 leat_status leati_fail_errno(leat_error *err, leat_status code, int number, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

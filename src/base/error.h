@@ -19,6 +19,14 @@ leat_status leati_fail_origin(leat_error *err, leat_status code, leat_origin ori
 leat_status leati_fail_errno(leat_error *err, leat_status code, int number, const char *format, ...)
     LEAT_PRINTF(4, 5);
 
+/* The same for what is wrong with one sample of a batch: `place` is kept for leati_error_place.  The message says "sample %lld of
+ * the batch" itself; who knows the sample's number in the data puts that in front. */
+leat_status leati_fail_sample(leat_error *err, leat_status code, int64_t place, const char *format, ...)
+    LEAT_PRINTF(4, 5);
+
+/* The place in the batch of the sample that is wrong; -1 where the error is of no sample. */
+int64_t leati_error_place(const leat_error *err);
+
 leat_status leati_fail_memory(leat_error *err, size_t bytes, const char *what);
 
 /* LEAT_EINVAL for the index of a `what`, of which there are `count`: "expected a weight from 0 to 5, received 7". */
@@ -44,6 +52,7 @@ leat_status leati_prefix(leat_status status, leat_error *err, const char *format
 /* clang's analyzer sees one file at a time; without this it takes a failure for LEAT_OK, and out parameters for set. */
 #if defined(__clang_analyzer__) && !defined(LEATI_DEFINES_ERRORS)
 #undef leati_fail
+#define leati_fail_sample(err, code, ...) (leati_fail_sample((err), (code), __VA_ARGS__), (code))
 #define leati_fail(err, code, ...)        (leat_error_set((err), (code), __VA_ARGS__), (code))
 #define leati_fail_origin(err, code, ...) (leati_fail_origin((err), (code), __VA_ARGS__), (code))
 #define leati_fail_errno(err, code, ...)  (leati_fail_errno((err), (code), __VA_ARGS__), (code))

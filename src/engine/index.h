@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "engine/op.h"
 #include "tensor/number.h"
 
 /* The index in element i, -1 where it is not in [0, limit).  Reals are cut towards zero. */
@@ -16,5 +17,10 @@ static inline int64_t leati_index_at(leat_dtype dtype, const void *data, int64_t
     const double real = leati_number_at(dtype, data, i);
     return real > -1 && real < (double)limit ? (int64_t)real : -1;
 }
+
+/* The failure of index i of a tensor with the batch in front, which is not in [0, limit): names its value, its sample and its
+ * place there.  Errors: LEAT_EINVAL. */
+leat_status leati_index_fail(const leati_desc *indices, const void *data, int64_t i, int64_t limit,
+                             leat_error *err);
 
 #endif

@@ -57,6 +57,12 @@ static leat_status wrong_shape(const leat_batch_spec *spec, const leat_batch *ba
     int64_t most[LEAT_MAX_RANK] = {batch->size};
     for (int d = 0; d < wanted->rank; ++d) most[d + 1] = wanted->shape[d];
     char got[160], expected[160];
+    if (!tensor->data)
+        return leati_fail(err, LEAT_ESHAPE,
+                          "get set the data of tensor %d ('%s') to NULL; expected the memory that it was "
+                          "given, or memory of "
+                          "its own",
+                          i, wanted->name);
     int rank = tensor->rank < 0 || tensor->rank > LEAT_MAX_RANK ? 0 : tensor->rank;
     return leati_fail(
         err, LEAT_ESHAPE,
@@ -132,15 +138,26 @@ static int64_t find_not_finite(const leat_tensor *tensor) {
     return i < count ? i : count;
 }
 
-static leat_status check_finite(const leat_batch_spec *spec, const leat_batch *batch, leat_error *err) {
+/* Element `at` of tensor i is not finite. */
+static leat_status not_finite(const leati_service *service, const leati_slot *slot, int i, int64_t at,
+                              leat_error *err) {
+    const leat_tensor *tensor = &slot->batch.tensors[i];
+    const int64_t each = leat_tensor_count(tensor) / slot->batch.size, place = at / each;
+    const int64_t number = leati_service_sample(service, &slot->job, place);
+    const double value = leati_number_at(tensor->dtype, tensor->data, at);
+    leati_fail(err, LEAT_EUSER, "tensor %d ('%s') holds %s in element %lld of sample %lld of the batch", i,
+               service->sequence.spec.tensors[i].name, isnan(value) ? "NaN" : "an infinity",
+               (long long)(at % each), (long long)place);
+    if (number < 0) return LEAT_EUSER;
+    return leati_prefix(LEAT_EUSER, err, "sample %lld of the data", (long long)number);
+}
+
+static leat_status check_finite(const leati_service *service, const leati_slot *slot, leat_error *err) {
+    const leat_batch_spec *spec = &service->sequence.spec;
     for (int i = 0; i < spec->tensor_count; ++i) {
-        const leat_tensor *tensor = &batch->tensors[i];
-        int64_t count = leat_tensor_count(tensor), at = find_not_finite(tensor);
-        if (at == count) continue;
-        double value = leati_number_at(tensor->dtype, tensor->data, at);
-        return leati_fail(err, LEAT_EUSER, "tensor %d ('%s') holds %s in sample %lld, element %lld of it", i,
-                          spec->tensors[i].name, isnan(value) ? "NaN" : "an infinity",
-                          (long long)(at / (count / batch->size)), (long long)(at % (count / batch->size)));
+        const leat_tensor *tensor = &slot->batch.tensors[i];
+        int64_t at = find_not_finite(tensor);
+        if (at < leat_tensor_count(tensor)) return not_finite(service, slot, i, at, err);
     }
     return LEAT_OK;
 }
@@ -227,7 +244,7 @@ static leat_status attempt(leati_maker *maker, leati_slot *slot, leat_error *err
         return LEAT_OK;
     }
     LEATI_TRY(settle(spec, &slot->batch, err));
-    return service->faults.check_finite ? check_finite(spec, &slot->batch, err) : LEAT_OK;
+    return service->faults.check_finite ? check_finite(service, slot, err) : LEAT_OK;
 }
 
 static leat_status make(leati_maker *maker, leati_slot *slot) {

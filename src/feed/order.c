@@ -97,6 +97,15 @@ static int64_t share(const leati_order *order) {
     return even + (order->rank < rest);
 }
 
+int64_t leati_order_sample(const leati_order_rule *rule, int64_t pass, int64_t samples, int64_t batch_size,
+                           int64_t batch, int64_t place) {
+    const int64_t position = batch * batch_size + place;
+    leati_permutation permutation;
+    if (samples == 0 || position >= samples) return position;
+    leati_permutation_init(&permutation, rule, pass, samples);
+    return leati_permutation_at(&permutation, position);
+}
+
 void leati_order_start(leati_order *order, const leati_order_rule *rule, int64_t pass, int64_t total) {
     static const leati_order_rule in_order = {.shuffle = LEAT_SHUFFLE_NONE};
     order->total = total;

@@ -37,6 +37,11 @@ int64_t leati_permutation_at(leati_permutation *permutation, int64_t position);
 /* The same for `count` positions from `first` on. */
 void leati_permutation_range(leati_permutation *permutation, int64_t first, int64_t count, int64_t *out);
 
+/* The number in the data of the sample at this place of a batch of `batch_size`; samples: those of the pass where they are
+ * shuffled, otherwise 0. */
+int64_t leati_order_sample(const leati_order_rule *rule, int64_t pass, int64_t samples, int64_t batch_size,
+                           int64_t batch, int64_t place);
+
 /* The batches of one rank in one pass. */
 typedef struct leati_order {
     int rank, world;

@@ -231,6 +231,13 @@ void leati_service_unmap(leati_service *service) {
     service->ring = (leati_ring){0};
 }
 
+int64_t leati_service_sample(const leati_service *service, const leati_job *job, int64_t place) {
+    const leat_sequence *sequence = &service->sequence;
+    if (!sequence->get_samples) return -1;
+    return leati_order_sample(&service->rule, job->position.pass, job->samples, sequence->spec.batch_size,
+                              job->position.index, place);
+}
+
 leat_status leati_service_back(leati_service *service, leati_slot *slot, leat_error *err) {
     const leati_ring *ring = &service->ring;
     if (!ring->backed_by_worker || atomic_load_explicit(&slot->backed, memory_order_relaxed)) return LEAT_OK;

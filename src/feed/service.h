@@ -30,6 +30,9 @@ void leati_service_unmap(leati_service *service);
 /* Makes sure that the slot's memory is there: where it cannot be had, an error instead of a SIGBUS at the first touch. */
 leat_status leati_service_back(leati_service *service, leati_slot *slot, leat_error *err);
 
+/* The number in the data of the sample at this place of the job's batch; -1 where the sequence does not tell. */
+int64_t leati_service_sample(const leati_service *service, const leati_job *job, int64_t place);
+
 /* Shares the ring with children that are forked from now on, or does not. */
 void leati_service_inherit(const leati_service *service, bool inherit);
 

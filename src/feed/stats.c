@@ -2,6 +2,7 @@
 /* What a feed tells about itself.  Layer: feed. */
 #include "base/clock.h"
 #include "base/error.h"
+#include "feed/sample.h"
 #include "feed/stream.h"
 
 leat_feed_position leat_feed_position_get(const leat_feed *feed) {
@@ -93,4 +94,8 @@ int leat_feed_depths(const leat_feed *feed, leat_feed_depth *out, int capacity) 
     for (int i = 0; i < count; ++i)
         out[i] = figures->depths[(int64_t)i * figures->depth_count / (count > 0 ? count : 1)];
     return count;
+}
+
+int64_t leati_feed_sample(const leat_feed *feed, int64_t place) {
+    return feed->in_use ? leati_service_sample(&feed->service, &feed->in_use->job, place) : -1;
 }

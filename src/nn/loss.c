@@ -174,9 +174,10 @@ leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_t
     for (int64_t i = 0; i < count; ++i) {
         double number = leati_number_at(targets->dtype, targets->data, i);
         if (number >= 0.0 && number < (double)classes) continue;
-        return leati_fail(err, LEAT_EINVAL,
-                          "%s: expected class numbers from 0 to %lld, found %g in sample %lld",
-                          loss->type->name, (long long)(classes - 1), number, (long long)(i / per_sample));
+        return leati_fail_sample(
+            err, LEAT_EINVAL, i / per_sample,
+            "%s: expected class numbers from 0 to %lld, found %g in sample %lld of the batch",
+            loss->type->name, (long long)(classes - 1), number, (long long)(i / per_sample));
     }
     return LEAT_OK;
 }

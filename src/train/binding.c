@@ -180,15 +180,17 @@ static double class_of(const leat_tensor *target, int64_t sample, int64_t column
     return (double)best;
 }
 
-static leat_status weight_of(const leati_binding *binding, double class_index, double *weight,
+static leat_status weight_of(const leati_binding *binding, double class_index, int64_t sample, double *weight,
                              leat_error *err) {
     for (int i = 0; i < binding->class_weight_count; ++i)
         if ((double)binding->class_weight[i].class_index == class_index) {
             *weight = binding->class_weight[i].weight;
             return LEAT_OK;
         }
-    return leati_fail(err, LEAT_EINVAL, "class_weight must list all classes of the data: class %g is missing",
-                      class_index);
+    return leati_fail_sample(err, LEAT_EINVAL, sample,
+                             "class_weight must list all classes of the data: class %g is missing, which "
+                             "sample %lld of the batch has",
+                             class_index, (long long)sample);
 }
 
 static leat_status fill_class_factors(leati_binding *binding, const leat_batch *batch, leat_error *err) {
@@ -200,7 +202,7 @@ static leat_status fill_class_factors(leati_binding *binding, const leat_batch *
     int64_t columns = target->rank == 2 ? target->shape[1] : 1;
     for (int64_t i = 0; i < batch->size; ++i) {
         double weight = 0;
-        LEATI_TRY(weight_of(binding, class_of(target, i, columns), &weight, err));
+        LEATI_TRY(weight_of(binding, class_of(target, i, columns), i, &weight, err));
         binding->class_factors[i] = (float)(given ? weight * element(given, i) : weight);
     }
     return LEAT_OK;

@@ -2,9 +2,12 @@
 /* Feed and trainer joined.  Layer: train. */
 #include "train/runner.h"
 
+#include <inttypes.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "feed/sample.h"
 #include "feed/trace.h"
 
 enum { most_together = 4 };
@@ -160,9 +163,16 @@ static leat_status run(leati_runner *runner, const leati_compiled_step **step, l
     return leati_trainer_run(runner->trainer, *step, pointers, runner->seed, err);
 }
 
+/* A failure that is of one sample of the batch in use is told by the sample's number in the data, where that is known. */
+static leat_status name_sample(const leati_runner *runner, leat_status status, leat_error *err) {
+    const int64_t place = status == LEAT_OK ? -1 : leati_error_place(err);
+    const int64_t number = place < 0 ? -1 : leati_feed_sample(runner->feed, place);
+    return number < 0 ? status : leati_prefix(status, err, "sample %" PRId64 " of the data", number);
+}
+
 leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **step, leat_error *err) {
     int64_t start = leati_now_ns();
-    leat_status status = run(runner, step, err);
+    leat_status status = name_sample(runner, run(runner, step, err), err);
     leat_feed_release(runner->feed);
     runner->batch = NULL;
     int64_t end = leati_now_ns();

@@ -393,14 +393,17 @@ void wrong_shapes_are_named(void **state) {
     (void)state;
     static const char *const parts[] = {
         "batch 1 of pass 0: get set a size of 3 samples, the specification allows 1 to 2",
-        "get set a size of 0 samples", "tensor 0 ('x') to shape (2, 4)", "rank 3",
-        "get failed without a message: input or output failed"};
+        "get set a size of 0 samples",
+        "tensor 0 ('x') to shape (2, 4)",
+        "rank 3",
+        "get failed without a message: input or output failed",
+        "get set the data of tensor 0 ('x') to NULL"};
     source s;
     source_init(&s, 6, 2, 3);
     s.wrong_at = 1;
     leat_sequence sequence = source_sequence(&s);
     FOR_EACH_MODE(mode) {
-        for (s.wrong = 0; s.wrong < 5; ++s.wrong) {
+        for (s.wrong = 0; s.wrong < 6; ++s.wrong) {
             leat_feed_options options = source_options(mode);
             leat_feed *feed = source_open(&sequence, &options);
             take(feed);

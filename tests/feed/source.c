@@ -65,6 +65,7 @@ static void misbehave(const source *s, leat_batch *batch) {
     case 1: batch->size = 0; break;
     case 2: batch->tensors[0].shape[1] = s->width + 1; break;
     case 3: batch->tensors[0].rank = 3; break;
+    case 5: batch->tensors[0].data = NULL; break;
     default: break;
     }
 }

@@ -15,6 +15,7 @@
 typedef struct gather_state {
     leati_range range;
     leat_dtype dtype;              /* of the indices */
+    leati_desc indices;            /* their shape, for messages */
     int64_t count, table, columns; /* indices; rows of the table, and their length */
     bool backward;
     int threads;
@@ -23,9 +24,7 @@ typedef struct gather_state {
 static leat_status read_indices(const gather_state *s, const void *data, int64_t *indices, leat_error *err) {
     for (int64_t i = 0; i < s->count; i++) {
         indices[i] = leati_index_at(s->dtype, data, i, s->table);
-        if (indices[i] < 0)
-            return leati_fail(err, LEAT_EINVAL, "index %lld of the batch is not in [0, %lld)", (long long)i,
-                              (long long)s->table);
+        if (indices[i] < 0) return leati_index_fail(&s->indices, data, i, s->table, err);
     }
     return LEAT_OK;
 }
@@ -58,6 +57,7 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, leat_er
     const leati_desc *table = backward ? &task->outputs[0] : &task->inputs[0];
     *s = (gather_state){.range = isa->ranges[task->op],
                         .dtype = indices->dtype,
+                        .indices = *indices,
                         .count = leati_desc_count(indices),
                         .table = table->shape[0],
                         .columns = table->shape[1],

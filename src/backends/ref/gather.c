@@ -9,9 +9,7 @@
 static leat_status find(const leati_desc *indices, const void *data, int64_t i, int64_t rows, int64_t *out,
                         leat_error *err) {
     *out = leati_index_at(indices->dtype, data, i, rows);
-    return *out >= 0 ? LEAT_OK
-                     : leati_fail(err, LEAT_EINVAL, "index %lld of the batch is not in [0, %lld)",
-                                  (long long)i, (long long)rows);
+    return *out >= 0 ? LEAT_OK : leati_index_fail(indices, data, i, rows, err);
 }
 
 static leat_status run_gather(const leati_kernel *kernel, void *const *args, const leati_run *run,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GATHER and GATHER_BWD: rows of a table by their numbers, and the sums of what reaches each row.  Layer: engine. */
 #include "engine/graph.h"
+#include "engine/index.h"
 #include "engine/infer.h"
 #include "engine/ops/rows.h"
 
@@ -22,6 +23,27 @@ static void gradient(leati_graph *g, const leati_node *node, const leati_value *
     leati_attrs attrs = {.gather = {.rows = leati_graph_desc(g, node->inputs[0])->shape[0]}};
     leati_value inputs[] = {node->inputs[1], diff_outputs[0]};
     if (wanted[0]) diff_inputs[0] = leati_graph_node(g, LEATI_OP_GATHER_BWD, &attrs, 2, inputs, NULL);
+}
+
+static double shown(leat_dtype dtype, const void *data, int64_t i) {
+    switch (dtype) {
+    case LEAT_I32: return (double)((const int32_t *)data)[i];
+    case LEAT_I64: return (double)((const int64_t *)data)[i];
+    case LEAT_U8: return (double)((const uint8_t *)data)[i];
+    case LEAT_F32: return (double)((const float *)data)[i];
+    case LEAT_F64: return ((const double *)data)[i];
+    }
+    return 0;
+}
+
+leat_status leati_index_fail(const leati_desc *indices, const void *data, int64_t i, int64_t limit,
+                             leat_error *err) {
+    const int64_t samples = indices->rank > 0 ? indices->shape[0] : 1,
+                  each = leati_desc_count(indices) / samples;
+    return leati_fail_sample(
+        err, LEAT_EINVAL, i / each,
+        "expected an index from 0 to %lld, received %.15g at place %lld of sample %lld of the batch",
+        (long long)limit - 1, shown(indices->dtype, data, i), (long long)(i % each), (long long)(i / each));
 }
 
 const leati_op_row leati_op_gather = {.name = "gather",
