@@ -85,6 +85,10 @@ leat_status leati_sequence_check(const leat_sequence *sequence, leat_error *err)
     if (sequence->state_bytes && !sequence->state)
         return leati_fail(err, LEAT_EINVAL, "the sequence declares %zu bytes of state at NULL",
                           sequence->state_bytes);
+    if (sequence->state_bytes > PTRDIFF_MAX)
+        return leati_fail(err, LEAT_EINVAL,
+                          "the sequence declares %zu bytes of state, more than memory can have",
+                          sequence->state_bytes);
     if (sequence->next) return check_generator(sequence, err);
     if (!sequence->length || !sequence->get)
         return leati_fail(err, LEAT_EINVAL,

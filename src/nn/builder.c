@@ -167,6 +167,11 @@ static leat_node *merge_printed(leat_node *const *x, int count, const char *clas
     leat_builder *builder = builder_of(x, count);
     va_list again;
     if (!builder) return NULL;
+    if (!format) {
+        if (builder->failure.code == LEAT_OK)
+            leat_error_set(&builder->failure, LEAT_EINVAL, "a layer's format is NULL");
+        return NULL;
+    }
     va_copy(again, arguments);
     int length = vsnprintf(NULL, 0, format, again);
     va_end(again);
@@ -208,6 +213,12 @@ leat_node *leat_batch_input(leat_builder *builder, const int64_t *batch_shape, i
     leat_error err = {0};
     int32_t member;
     if (!builder || builder->failure.code != LEAT_OK) return NULL;
+    if (rank > LEAT_MAX_RANK) {
+        leat_error_set(&builder->failure, LEAT_ESHAPE,
+                       "an input has at most %d dimensions, the batch's included; got %d", LEAT_MAX_RANK,
+                       rank);
+        return NULL;
+    }
     if (!batch_shape && rank > 0) {
         leat_error_set(&builder->failure, LEAT_EINVAL, "an input's shape is NULL");
         return NULL;

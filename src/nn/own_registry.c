@@ -70,6 +70,9 @@ static leat_status check_keys(const leat_layer_definition *d, int *count, leat_e
 
 static leat_status check_definition(const leat_layer_definition *d, leat_error *err) {
     if (!d->forward) return leati_fail(err, LEAT_EINVAL, "forward is missing");
+    if (d->config_bytes > PTRDIFF_MAX / 2)
+        return leati_fail(err, LEAT_EINVAL, "config_bytes is %zu, more than memory can have",
+                          d->config_bytes);
     if (d->min_inputs < 1 || d->max_inputs < d->min_inputs || d->max_inputs > LEATI_OWN_MAX_INPUTS)
         return leati_fail(err, LEAT_EINVAL,
                           "expected 1 <= min_inputs <= max_inputs <= %d, received %d and %d",

@@ -59,7 +59,7 @@ static struct {
     char *string, *new_string;
     void *inputs[1], *outputs[1];
     const char *names[1];
-    int64_t shapes[2], epochs[1];
+    int64_t shapes[LEAT_MAX_RANK + 1], epochs[1]; /* as long as the longest rank that is tried */
     int count;
     double real;
     bool more;
