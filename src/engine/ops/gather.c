@@ -25,17 +25,6 @@ static void gradient(leati_graph *g, const leati_node *node, const leati_value *
     if (wanted[0]) diff_inputs[0] = leati_graph_node(g, LEATI_OP_GATHER_BWD, &attrs, 2, inputs, NULL);
 }
 
-static double shown(leat_dtype dtype, const void *data, int64_t i) {
-    switch (dtype) {
-    case LEAT_I32: return (double)((const int32_t *)data)[i];
-    case LEAT_I64: return (double)((const int64_t *)data)[i];
-    case LEAT_U8: return (double)((const uint8_t *)data)[i];
-    case LEAT_F32: return (double)((const float *)data)[i];
-    case LEAT_F64: return ((const double *)data)[i];
-    }
-    return 0;
-}
-
 leat_status leati_index_fail(const leati_desc *indices, const void *data, int64_t i, int64_t limit,
                              leat_error *err) {
     const int64_t samples = indices->rank > 0 ? indices->shape[0] : 1,
@@ -43,7 +32,7 @@ leat_status leati_index_fail(const leati_desc *indices, const void *data, int64_
     return leati_fail_sample(
         err, LEAT_EINVAL, i / each,
         "expected an index from 0 to %lld, received %.15g at place %lld of sample %lld of the batch",
-        (long long)limit - 1, shown(indices->dtype, data, i), (long long)(i % each), (long long)(i / each));
+        (long long)limit - 1, leati_number_at(indices->dtype, data, i), (long long)(i % each), (long long)(i / each));
 }
 
 const leati_op_row leati_op_gather = {.name = "gather",
