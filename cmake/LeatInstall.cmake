@@ -16,18 +16,28 @@ endif()
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/leat)
 install(EXPORT leat NAMESPACE leat:: FILE leatConfig.cmake DESTINATION ${package})
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/leatConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/leatConfigVersion.cmake COMPATIBILITY SameMajorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/leatConfigVersion.cmake DESTINATION ${package})
 
 file(RELATIVE_PATH LEAT_PC_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 
-# leat_pc(NAME LIBRARY DESCRIPTION)
+# leat_pc(NAME LIBRARY DESCRIPTION): reads LEAT_PC_REQUIRES, LEAT_PC_REQUIRES_PRIVATE and LEAT_PC_LIBS_PRIVATE.
 function(leat_pc LEAT_PC_NAME LEAT_PC_LIBRARY LEAT_PC_DESCRIPTION)
   configure_file(cmake/leat.pc.in ${LEAT_PC_NAME}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${LEAT_PC_NAME}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 
+# What a static library needs is said where one is installed alone: pkg-config asks for private requirements even where it
+# does not use them.
+set(LEAT_PC_LIBS_PRIVATE "-lm -pthread")
 leat_pc(leat-feed leat_feed "Batches made by worker threads or processes, delivered in order")
 if(NOT LEAT_FEED_ONLY)
+  set(LEAT_PC_REQUIRES "leat-feed = ${PROJECT_VERSION}")
+  if(LEAT_STATIC)
+    set(LEAT_PC_REQUIRES_PRIVATE "jansson >= 2.13, zlib, hdf5-serial")
+    if(LEAT_ONEDNN)
+      string(PREPEND LEAT_PC_LIBS_PRIVATE "-ldnnl ${OpenMP_C_FLAGS} ")
+    endif()
+  endif()
   leat_pc(leat leat "Trains Keras models from C")
 endif()

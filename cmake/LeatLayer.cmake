@@ -1,7 +1,14 @@
-# leat_layer(NAME SOURCES...): the object library leat_NAME of one room of src/.
+# leat_layer(NAME [SHARED] SOURCES...): the object library leat_NAME of one room of src/.
 # Which other rooms it may include is checked by tools/check-layers, against docs/architecture.md.
+# SHARED: libleat_feed.so contains the room, and libleat.so uses the room's private functions there
+# (docs/decisions/0300-libleat-uses-libleat-feed.md).
 function(leat_layer name)
-  add_library(leat_${name} OBJECT ${ARGN})
+  cmake_parse_arguments(R "SHARED" "" "" ${ARGN})
+  add_library(leat_${name} OBJECT ${R_UNPARSED_ARGUMENTS})
+  if(R_SHARED)
+    set_target_properties(leat_${name} PROPERTIES C_VISIBILITY_PRESET default)
+    target_compile_options(leat_${name} PRIVATE -fno-semantic-interposition)
+  endif()
   target_include_directories(leat_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(leat_${name} PRIVATE leat_options)
   set_property(GLOBAL APPEND PROPERTY LEAT_LAYERS leat_${name})

@@ -8,6 +8,10 @@
 #define LEAT_VERSION_PATCH  0
 #define LEAT_VERSION_STRING "0.1.0"
 
+/** A version as one integer that grows with it: 0.1.0 is 100, 1.2.3 is 10203.  For #if, and for leat_version_number(). */
+#define LEAT_VERSION_ENCODE(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
+#define LEAT_VERSION_NUMBER                      LEAT_VERSION_ENCODE(LEAT_VERSION_MAJOR, LEAT_VERSION_MINOR, LEAT_VERSION_PATCH)
+
 #if defined(__GNUC__)
 #define LEAT_API                 __attribute__((visibility("default")))
 #define LEAT_CHECKED             __attribute__((warn_unused_result))
@@ -25,6 +29,11 @@ extern "C" {
 /** The version of the library that is linked, as "0.1.0"; LEAT_VERSION_STRING is that of the headers.
  *  Threads: any. */
 LEAT_API const char *leat_version(void);
+
+/** The version of the library that is linked, as LEAT_VERSION_ENCODE(major, minor, patch); LEAT_VERSION_NUMBER is that of the
+ *  headers.  A library of the same major version serves a program that was compiled with headers of an older one.
+ *  Threads: any. */
+LEAT_API int leat_version_number(void);
 
 #ifdef __cplusplus
 }

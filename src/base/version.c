@@ -5,3 +5,7 @@
 const char *leat_version(void) {
     return LEAT_VERSION_STRING;
 }
+
+int leat_version_number(void) {
+    return LEAT_VERSION_NUMBER;
+}

@@ -5,15 +5,16 @@
 
 #include <stdint.h>
 
+#include "base/shared.h"
 #include "leat/trace.h"
 
 /* A lane: `group` ("training feed") is what the viewer folds, `name` ("leat-worker/3", "wait") a line in it.  Lanes of the same
  * group and name are one.  Names are copied. */
-int leati_trace_lane(leat_trace *trace, const char *group, const char *name);
+LEATI_SHARED int leati_trace_lane(leat_trace *trace, const char *group, const char *name);
 
 /* Something that took time.  pass, index < 0: not said. */
-void leati_trace_span(leat_trace *trace, int lane, const char *name, int64_t start_ns, int64_t end_ns,
-                      int64_t pass, int64_t index);
+LEATI_SHARED void leati_trace_span(leat_trace *trace, int lane, const char *name, int64_t start_ns,
+                                   int64_t end_ns, int64_t pass, int64_t index);
 
 /* Something that happened at a moment. */
 void leati_trace_instant(leat_trace *trace, int lane, const char *name, int64_t at_ns);

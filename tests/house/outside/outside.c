@@ -21,6 +21,13 @@ int main(void) {
         printf("headers %s, library %s\n", LEAT_VERSION_STRING, leat_version());
         return 1;
     }
+#if LEAT_VERSION_NUMBER < LEAT_VERSION_ENCODE(0, 1, 0)
+#error "an older header than the one that was installed"
+#endif
+    if (leat_version_number() != LEAT_VERSION_NUMBER) {
+        printf("headers %d, library %d\n", LEAT_VERSION_NUMBER, leat_version_number());
+        return 1;
+    }
     leat_sequence_destroy(&sequence);
     printf("outside: leat %s\n", leat_version());
     return 0;

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LEATI_SHARED marks a private function of the feed that libleat_feed.so exports for libleat.so.  The rooms base and tensor
+ * need no mark: they are compiled with default visibility (SHARED in their CMakeLists.txt). */
+#ifndef LEATI_BASE_SHARED_H
+#define LEATI_BASE_SHARED_H
+
+#if defined(__GNUC__)
+#define LEATI_SHARED __attribute__((visibility("default")))
+#else
+#define LEATI_SHARED
+#endif
+
+#endif
