@@ -15,6 +15,7 @@
 extern "C" {
 #endif
 
+/** Bounds of leat_logs: its numbers, and the bytes of a name with its final 0. */
 #define LEAT_MAX_LOGS       64
 #define LEAT_LOG_NAME_BYTES 128
 
@@ -23,6 +24,7 @@ typedef struct leat_log {
     char name[LEAT_LOG_NAME_BYTES];
     double value;
 } leat_log;
+/** Named numbers in the order in which they were set. */
 typedef struct leat_logs {
     int32_t count;
     leat_log items[LEAT_MAX_LOGS];
@@ -48,6 +50,7 @@ typedef struct leat_training_params {
     const char *const *metrics;
 } leat_training_params;
 
+/** The training's parameters and its model, borrowed.  Valid during the hook's call. */
 LEAT_API const leat_training_params *leat_training_params_get(const leat_training *training);
 LEAT_API leat_model *leat_training_model(const leat_training *training);
 /** model.stop_training = True, with the reason in words (kept for on_train_end). */
@@ -86,6 +89,8 @@ typedef leat_status (*leat_hook)(void *user, leat_training *training, int64_t in
     X(on_predict_batch_begin)                                                                                \
     X(on_predict_batch_end)
 
+/** Functions that training calls, and the pointer that each is given.  A hook that is NULL is not called.  leat_callback_destroy
+ *  frees what the callback owns. */
 typedef struct leat_callback {
     void *user;
 #define LEAT_HOOK_MEMBER(name) leat_hook name;

@@ -36,6 +36,7 @@ extern "C" {
     X(LEAT_ETIMEOUT, 14, "too late")                                                                         \
     X(LEAT_ESKIPPED, 15, "passed over")
 
+/** What a function returns: LEAT_OK, or the kind of its failure, by LEAT_STATUS_LIST. */
 typedef enum leat_status {
 #define LEAT_STATUS_ENUM(name, value, text) name = value,
     LEAT_STATUS_LIST(LEAT_STATUS_ENUM)
@@ -51,6 +52,7 @@ typedef enum leat_origin {
     LEAT_ORIGIN_USER = 4
 } leat_origin;
 
+/** Bytes of an error's message with its final 0; a longer message is cut. */
 #define LEAT_ERROR_MESSAGE_BYTES 496
 
 /** What went wrong: expected, received, where.  Start from `leat_error err = {0};`.  A function that succeeds

@@ -63,6 +63,7 @@ typedef struct leat_faults {
     bool check_finite; /* a batch with NaN or Inf in its f16, f32 and f64 tensors is bad; default false */
 } leat_faults;
 
+/** How a feed makes its batches.  Start from leat_feed_options_default(). */
 typedef struct leat_feed_options {
     int workers;              /* 0: batches are made in leat_feed_get, by the caller; default 1 */
     bool use_multiprocessing; /* worker processes instead of threads; default false */
@@ -131,6 +132,7 @@ typedef struct leat_feed_making {
     int64_t start_ns, end_ns;
 } leat_feed_making;
 
+/** The defaults that the members' comments name.  Threads: any. */
 LEAT_API leat_feed_options leat_feed_options_default(void);
 
 /** Starts workers, which begin at once with pass 0.  Copies *sequence; what it points to must outlive the feed.
@@ -214,6 +216,7 @@ LEAT_API int64_t leat_feed_length(const leat_feed *feed);
  *  by the clock, for a few at a time. */
 LEAT_API int leat_feed_ready(const leat_feed *feed);
 
+/** What the feed has measured so far.  Threads: externally synchronised. */
 LEAT_API leat_feed_stats leat_feed_stats_get(const leat_feed *feed);
 
 /** How the batch was made that leat_feed_get delivered last; all zero before any. */

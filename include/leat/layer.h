@@ -26,6 +26,7 @@ typedef struct leat_layer_numbers {
     int64_t values[LEAT_MAX_RANK];
 } leat_layer_numbers;
 
+/** The kind of a key, and the type of the member that holds its value in the layer's config. */
 typedef enum leat_layer_key_kind {
     LEAT_KEY_INT,         /* int64_t */
     LEAT_KEY_FLOAT,       /* double */
@@ -114,6 +115,7 @@ typedef struct leat_layer_definition {
     leat_status (*backward)(const leat_layer_call *call, leat_error *err);
 } leat_layer_definition;
 
+/** A definition with its size, one input and one output.  Threads: any. */
 LEAT_API leat_layer_definition leat_layer_definition_default(void);
 
 /* ---- Registering ---- */

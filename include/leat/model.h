@@ -29,6 +29,8 @@ typedef struct leat_node leat_node;
 
 /* ---- Building ---- */
 
+/** A network without layers, and its end without a model.  @param[out] out  For leat_model_create or leat_builder_destroy; NULL on
+ *  failure.  leat_builder_destroy takes NULL and sets *builder to NULL.  Errors: LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_builder_create(leat_builder **out, leat_error *err);
 LEAT_API void leat_builder_destroy(leat_builder **builder);
 
@@ -68,7 +70,8 @@ LEAT_API leat_node *leat_call_model(leat_model **inner, leat_node *const *x, int
 /** Another output of the layer that made `made`: an LSTM's states (return_state) are outputs 1 and 2. */
 LEAT_API leat_node *leat_output(leat_node *made, int index);
 
-/** activation NULL: "linear". */
+/** Layers by their usual arguments (activation NULL: "linear"); all others have Keras's defaults.  leat_layer takes any
+ *  argument of any layer. */
 LEAT_API leat_node *leat_dense(leat_node *x, int64_t units, const char *activation);
 LEAT_API leat_node *leat_conv2d(leat_node *x, int64_t filters, int64_t kernel_size, const char *activation);
 LEAT_API leat_node *leat_max_pooling2d(leat_node *x, int64_t pool_size);
@@ -116,6 +119,7 @@ LEAT_API LEAT_CHECKED leat_status leat_model_summary(const leat_model *model, ch
 LEAT_API LEAT_CHECKED leat_status leat_model_summary_json(const leat_model *model, char **out,
                                                           leat_error *err);
 
+/** Frees a string that leat returned; NULL is fine.  Threads: any. */
 LEAT_API void leat_string_free(char *string);
 
 /** NULL is fine; sets *model to NULL. */
@@ -156,6 +160,7 @@ typedef struct leat_compile_options {
     const char *sample_weight_mode; /* NULL or "temporal" */
 } leat_compile_options;
 
+/** The defaults that the members' comments name.  Threads: any. */
 LEAT_API leat_compile_options leat_compile_options_default(void);
 
 /** Forgets the optimizer's state.  Errors: LEAT_ENOTFOUND an unknown name, with the nearest known one; LEAT_EINVAL a
@@ -163,6 +168,7 @@ LEAT_API leat_compile_options leat_compile_options_default(void);
 LEAT_API LEAT_CHECKED leat_status leat_model_compile(leat_model *model, const leat_compile_options *options,
                                                      leat_error *err);
 
+/** Whether leat_model_compile succeeded, or the model was read from a file together with its optimizer and loss. */
 LEAT_API bool leat_model_is_compiled(const leat_model *model);
 
 /** What a configuration or leat_model_compile may name. */

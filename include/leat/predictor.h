@@ -18,6 +18,7 @@ extern "C" {
 /** Opaque.  Externally synchronised; several of one model may run at the same time, also while the model trains. */
 typedef struct leat_predictor leat_predictor;
 
+/** How a predictor computes.  Start from leat_predictor_options_default(). */
 typedef struct leat_predictor_options {
     int64_t batch_size; /* default 1 */
     int threads;        /* to compute with; default 1 */
@@ -30,6 +31,7 @@ typedef struct leat_predictor_options {
     const leat_tensor *inputs;
 } leat_predictor_options;
 
+/** The defaults that the members' comments name.  Threads: any. */
 LEAT_API leat_predictor_options leat_predictor_options_default(void);
 
 /** Compiles the model; the predictor sees the weights as they are now.  options NULL: the defaults.  The predictor keeps the

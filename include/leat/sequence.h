@@ -16,6 +16,7 @@
 extern "C" {
 #endif
 
+/** Bounds of a batch: its tensors, and the bytes of a tensor's name with its final 0. */
 #define LEAT_BATCH_MAX_TENSORS 32
 #define LEAT_NAME_BYTES        64
 

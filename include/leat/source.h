@@ -22,10 +22,12 @@
 extern "C" {
 #endif
 
+/** How a source makes batches.  Start from leat_source_options_default(). */
 typedef struct leat_source_options {
     int64_t batch_size; /* default 32 */
 } leat_source_options;
 
+/** The defaults that the members' comments name.  Threads: any. */
 LEAT_API leat_source_options leat_source_options_default(void);
 
 /** One array of samples. */

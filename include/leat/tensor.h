@@ -29,12 +29,14 @@ extern "C" {
     X(LEAT_U64, 10, "uint64", 8)                                                                             \
     X(LEAT_F16, 11, "float16", 2)
 
+/** A data type, by LEAT_DTYPE_LIST. */
 typedef enum leat_dtype {
 #define LEAT_DTYPE_ENUM(name, value, text, bytes) name = value,
     LEAT_DTYPE_LIST(LEAT_DTYPE_ENUM)
 #undef LEAT_DTYPE_ENUM
 } leat_dtype;
 
+/** The largest rank of a tensor. */
 #define LEAT_MAX_RANK 8
 
 /** A view: it owns nothing.  Row-major, contiguous; a scalar has rank 0. */

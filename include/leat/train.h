@@ -63,8 +63,10 @@ LEAT_API const double *leat_history_values(const leat_history *history, const ch
  *  docs/formats/history.md has it: a string for leat_string_free. */
 LEAT_API LEAT_CHECKED leat_status leat_history_json(const leat_history *history, char **out, leat_error *err);
 
+/** The verdict on the whole training. */
 LEAT_API leat_verdict leat_history_verdict(const leat_history *history);
 
+/** NULL is fine; sets *history to NULL. */
 LEAT_API void leat_history_destroy(leat_history **history);
 
 /** The weight of a class in the training loss. */
@@ -107,6 +109,7 @@ typedef struct leat_fit_options {
     int threads; /* to compute with; 0 (default): all cores, since workers sleep while the ring is full */
 } leat_fit_options;
 
+/** The defaults that the members' comments name.  Threads: any. */
 LEAT_API leat_fit_options leat_fit_options_default(void);
 
 /** model.fit_generator.  The model must be compiled.  options NULL: the defaults.
@@ -146,6 +149,7 @@ typedef struct leat_evaluate_options {
     int threads;        /* as in leat_fit_options */
 } leat_evaluate_options;
 
+/** The defaults that the members' comments name.  Threads: any. */
 LEAT_API leat_evaluate_options leat_evaluate_options_default(void);
 
 /** model.evaluate_generator: loss and metrics, exact over all samples, in logs (names as in History; empty on failure).
@@ -265,6 +269,7 @@ typedef struct leat_plan_options {
     int threads; /* to compute with; 0 (default): all cores */
 } leat_plan_options;
 
+/** The defaults that the members' comments name.  Threads: any. */
 LEAT_API leat_plan_options leat_plan_options_default(void);
 
 /** How a prediction or a training step is computed: for each op the layer that it comes from, shapes, which

@@ -3,12 +3,14 @@
 #ifndef LEAT_VERSION_H
 #define LEAT_VERSION_H
 
+/** The version of the headers, as numbers and as text. */
 #define LEAT_VERSION_MAJOR  0
 #define LEAT_VERSION_MINOR  1
 #define LEAT_VERSION_PATCH  0
 #define LEAT_VERSION_STRING "0.1.0"
 
-/** A version as one integer that grows with it: 0.1.0 is 100, 1.2.3 is 10203.  For #if, and for leat_version_number(). */
+/** A version as one integer that grows with it: 0.1.0 is 100, 1.2.3 is 10203.  For the preprocessor's conditions, and to
+ *  compare with leat_version_number(). */
 #define LEAT_VERSION_ENCODE(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
 #define LEAT_VERSION_NUMBER                      LEAT_VERSION_ENCODE(LEAT_VERSION_MAJOR, LEAT_VERSION_MINOR, LEAT_VERSION_PATCH)
 
