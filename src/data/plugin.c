@@ -25,6 +25,17 @@ static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *bat
     return p->inner.get(p->inner.user, index, rng, batch, err);
 }
 
+static int64_t samples(void *user) {
+    plugin *p = user;
+    return p->inner.samples(p->inner.user);
+}
+
+static leat_status get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
+                               leat_batch *batch, leat_error *err) {
+    plugin *p = user;
+    return p->inner.get_samples(p->inner.user, numbers, count, rng, batch, err);
+}
+
 static leat_status on_epoch_end(void *user, int64_t pass, leat_error *err) {
     plugin *p = user;
     return p->inner.on_epoch_end(p->inner.user, pass, err);
@@ -82,6 +93,8 @@ leat_status leati_open_plugin(leat_sequence *out, const leati_spec *spec, const 
     out->user = p;
     out->length = length;
     out->get = get;
+    out->samples = p->inner.samples ? samples : NULL;
+    out->get_samples = p->inner.get_samples ? get_samples : NULL;
     out->on_epoch_end = p->inner.on_epoch_end ? on_epoch_end : NULL;
     out->worker_init = p->inner.worker_init ? worker_init : NULL;
     out->worker_fini = p->inner.worker_fini ? worker_fini : NULL;

@@ -422,6 +422,47 @@ static void a_plugin_is_a_sequence(void **state) {
     leat_sequence_destroy(&s);
 }
 
+/* The letter that the plugin has now: get adds it to each value. */
+static char letter_of(leat_sequence *s) {
+    leat_rng rng = leat_rng_for(0, 0, 0);
+    leat_batch batch = {.size = 1, .tensor_count = 1};
+    float x = 0;
+    batch.tensors[0] = leat_tensor_view(LEAT_F32, 2, (const int64_t[]){1, 1}, &x);
+    assert_int_equal(s->get(s->user, 0, &rng, &batch, NULL), LEAT_OK);
+    return (char)x;
+}
+
+static void hooks_of_a_plugin_are_called(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_sequence s = open_spec("plugin:" LEAT_PLUGIN_ROWS "?hooks", 1);
+    assert_int_equal(letter_of(&s), 'h');
+    assert_int_equal(s.worker_init(s.user, 3, &err), LEAT_OK);
+    assert_int_equal(letter_of(&s), 'd');
+    assert_int_equal(s.on_epoch_end(s.user, 2, &err), LEAT_OK);
+    assert_int_equal(letter_of(&s), 'r');
+    s.worker_fini(s.user, 4);
+    assert_int_equal(letter_of(&s), 'E');
+    assert_int_equal(s.worker_init(s.user, -1, &err), LEAT_EUSER);
+    assert_string_equal(err.message, "no such worker");
+    assert_int_equal(s.on_epoch_end(s.user, -1, &err), LEAT_EUSER);
+    assert_string_equal(err.message, "no such pass");
+    leat_sequence_destroy(&s);
+}
+
+static void a_plugin_may_be_read_by_samples(void **state) {
+    (void)state;
+    leat_sequence s = open_spec("plugin:" LEAT_PLUGIN_ROWS "?samples", 2);
+    leat_rng rng = leat_rng_for(0, 0, 0);
+    leat_batch batch = {.size = 2, .tensor_count = 1};
+    float x[2] = {0};
+    batch.tensors[0] = leat_tensor_view(LEAT_F32, 2, (const int64_t[]){2, 1}, x);
+    assert_int_equal(s.samples(s.user), 6 + 's'); /* the plugin's own pointer reaches both */
+    assert_int_equal(s.get_samples(s.user, (const int64_t[]){5, 1}, 2, &rng, &batch, NULL), LEAT_OK);
+    assert_true(x[0] == 5 + 's' && x[1] == 1 + 's');
+    leat_sequence_destroy(&s);
+}
+
 static void what_is_no_plugin_is_refused(void **state) {
     (void)state;
     refused("plugin:" LEAT_PLUGIN_NONE, LEAT_ENOTFOUND, "does not define leat_plugin_open");
@@ -455,6 +496,8 @@ int main(void) {
         cmocka_unit_test(scales_are_read_as_numbers),
         cmocka_unit_test(the_help_names_every_kind_and_option),
         cmocka_unit_test(a_plugin_is_a_sequence),
+        cmocka_unit_test(hooks_of_a_plugin_are_called),
+        cmocka_unit_test(a_plugin_may_be_read_by_samples),
         cmocka_unit_test(what_is_no_plugin_is_refused),
     };
     return cmocka_run_group_tests(tests, enter, files_leave);
