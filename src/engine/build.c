@@ -101,14 +101,6 @@ leati_value leati_reduce_all(leati_graph *g, leati_reduce kind, leati_value x) {
     return rank == 0 && x >= 0 ? x : leati_reduce_of(g, kind, x, (UINT32_C(1) << rank) - 1, false);
 }
 
-leati_value leati_mean_per_sample(leati_graph *g, leati_value x) {
-    int rank = rank_of(g, x);
-    if (rank == 0) return leati_graph_fail(g, LEAT_ESHAPE, "a scalar has no samples");
-    return rank == 1
-               ? x
-               : leati_reduce_of(g, LEATI_REDUCE_MEAN, x, ((UINT32_C(1) << rank) - 1) & ~UINT32_C(1), false);
-}
-
 static leati_value softmax(leati_graph *g, leati_value x, int axis, bool log) {
     leati_attrs attrs = {.softmax = {.axis = axis < 0 ? axis + rank_of(g, x) : axis, .log = log}};
     return unary(g, LEATI_OP_SOFTMAX, &attrs, x);

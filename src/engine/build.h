@@ -22,8 +22,6 @@ leati_value leati_reduce_of(leati_graph *g, leati_reduce kind, leati_value x, ui
 leati_value leati_reduce_last(leati_graph *g, leati_reduce kind, leati_value x,
                               bool keep_dims);                                  /* last axis */
 leati_value leati_reduce_all(leati_graph *g, leati_reduce kind, leati_value x); /* to a scalar */
-/* The mean over all axes but the first: (N, ...) -> (N); a value of rank 1 stays as it is. */
-leati_value leati_mean_per_sample(leati_graph *g, leati_value x);
 leati_value leati_softmax_of(leati_graph *g, leati_value x, int axis);
 leati_value leati_softmax_over(leati_graph *g, leati_value x, uint32_t axes); /* over several together */
 leati_value leati_log_softmax(leati_graph *g, leati_value x, int axis);
