@@ -6,7 +6,7 @@
  *
  * The same file is a plugin, for models that have such layers and are used by the command:
  *
- *     cc -shared -fPIC own_layer.c -o own_layer.so -lleat -lm && leat summary own_layer.h5 --layers ./own_layer.so */
+ *     cc -shared -fPIC own_layer.c -o own_layer.so -lleat -lleat_feed -lm && leat summary own_layer.h5 --layers ./own_layer.so */
 #include <math.h>
 #include <stdio.h>
 

@@ -6,7 +6,7 @@
  *     LEAT_PLUGIN leat_status leat_plugin_open(leat_sequence *out, const char *options, int64_t batch_size,
  *                                              leat_error *err) { ... }
  *
- * compiled with `cc -shared -fPIC name.c -o name.so -lleat`. */
+ * compiled with `cc -shared -fPIC name.c -o name.so -lleat -lleat_feed`. */
 #ifndef LEAT_PLUGIN_H
 #define LEAT_PLUGIN_H
 
