@@ -4,38 +4,68 @@
  * A child has one thread, a copy of the one that forked.  Three things would go wrong in it: a lock that another thread held
  * stays locked, an OpenMP runtime waits for threads that are gone, and leat's objects believe in threads and worker processes
  * that they do not have. */
-#define _GNU_SOURCE /* RTLD_DEFAULT, the kind of a read-write lock */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "base/fork.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-/* These are global because a fork is: it copies the whole process.  `gate` is held for reading by every thread inside
- * leati_fork_hold, and for writing during a fork.  A fork that waits goes first, or two readers could keep it waiting for ever;
- * a thread that holds the gate does not lock it again. */
-static pthread_rwlock_t gate = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+#include "base/futex.h"
+
+#define FORKING UINT32_C(0x80000000)
+
+/* These are global because a fork is: it copies the whole process.  `gate` counts the threads inside leati_fork_hold; with
+ * FORKING no further one enters.  A lock of the C library would not do: its owner is a thread of the parent, so that the child
+ * could not unlock it. */
+static leati_futex gate;
 static _Atomic uint32_t depth;
 static _Atomic pid_t process; /* for which `depth` is right */
 
-static _Thread_local int holding; /* leati_fork_hold calls of this thread */
-static _Thread_local int forking; /* leat_before_fork calls of this thread */
-static _Thread_local bool due;    /* this thread is about to fork: `depth` is too small in its child */
+/* Initial-exec variables are allocated with their thread, and not at their first use: that may be in a signal handler. */
+#define OF_THREAD __attribute__((tls_model("initial-exec"))) static _Thread_local
+OF_THREAD int holding; /* leati_fork_hold calls of this thread */
+OF_THREAD int forking; /* leat_before_fork calls of this thread */
+OF_THREAD bool due;    /* this thread is about to fork: `depth` is too small in its child */
 
 uint32_t leati_fork_depth(void) {
     return atomic_load_explicit(&depth, memory_order_relaxed);
 }
 
+/* ---- The gate ---- */
+
+/* Between its leat_before_fork and the fork a thread has the gate closed for others, and does not wait for itself. */
 void leati_fork_hold(void) {
-    if (holding++ == 0) pthread_rwlock_rdlock(&gate);
+    if (holding++ > 0 || forking > 0) return;
+    for (uint32_t seen = atomic_load(&gate);;) {
+        if (!(seen & FORKING) && atomic_compare_exchange_weak(&gate, &seen, seen + 1)) return;
+        if (seen & FORKING) leati_futex_wait(&gate, seen, -1, false);
+        seen = atomic_load(&gate);
+    }
 }
 
 void leati_fork_release(void) {
-    if (--holding == 0) pthread_rwlock_unlock(&gate);
+    if (--holding > 0 || forking > 0) return;
+    if (atomic_fetch_sub(&gate, 1) == (FORKING | 1)) leati_futex_wake(&gate, INT_MAX, false);
 }
+
+/* Waits for another thread that forks, keeps the others out, and waits for those that are inside. */
+static void close_gate(void) {
+    uint32_t seen;
+    while ((seen = atomic_fetch_or(&gate, FORKING)) & FORKING) leati_futex_wait(&gate, seen, -1, false);
+    while ((seen = atomic_load(&gate)) != FORKING) leati_futex_wait(&gate, seen, -1, false);
+}
+
+static void open_gate(void) {
+    atomic_store(&gate, 0);
+    leati_futex_wake(&gate, INT_MAX, false);
+}
+
+/* ---- Forks ---- */
 
 /* Inside a parallel region the runtime refuses, and a child needs no threads for the regions nested in that one. */
 static void end_openmp_threads(void) {
@@ -51,25 +81,23 @@ void leat_before_fork(void) {
     if (forking++ > 0) return;
     end_openmp_threads();
     due = true;
-    if (holding == 0) pthread_rwlock_wrlock(&gate);
+    if (holding == 0) close_gate();
 }
 
 void leat_after_fork_parent(void) {
     if (forking == 0 || --forking > 0) return;
     due = false;
-    if (holding == 0) pthread_rwlock_unlock(&gate);
+    if (holding == 0) open_gate();
 }
 
-/* The gate's readers and its writer are threads of the parent, so the child's gate is made anew. */
+/* The threads that the gate has counted are the parent's, but for this one. */
 void leat_after_fork_child(void) {
     if (!due && atomic_load(&process) == getpid()) return;
     due = false;
     forking = 0;
     atomic_store(&process, getpid());
     atomic_fetch_add(&depth, 1);
-    pthread_rwlock_t open = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
-    memcpy(&gate, &open, sizeof gate);
-    if (holding > 0) pthread_rwlock_rdlock(&gate);
+    atomic_store(&gate, holding > 0 ? 1 : 0);
 }
 
 __attribute__((constructor)) static void watch_forks(void) {

@@ -67,6 +67,7 @@ static void a_hosts_hooks_beside_them_are_harmless(void **state) {
     uint32_t depth = leati_fork_depth();
     for (int calls = 0; calls < 3; ++calls) {
         leat_before_fork();
+        enter_and_leave(); /* another library's hook may use leat */
         pid_t child = fork();
         if (child == 0) {
             for (int i = 0; i < calls; ++i) leat_after_fork_child();

@@ -184,6 +184,9 @@ static void test_without_helpers(void **state) {
 
 static void test_in_a_forked_child(void **state) {
     (void)state;
+#ifdef __SANITIZE_THREAD__
+    LEAT_SKIP("the thread sanitizer takes no new threads in a forked child");
+#endif
     static counts c;
     leati_team *team = team_of(3);
     c.threads = 3;
