@@ -9,14 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char lower(char c) {
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+static bool same(char a, char b, bool fold) {
+    const bool letters = (a >= 'A' && a <= 'Z') || (a >= 'a' && a <= 'z');
+    return a == b || (fold && letters && (a ^ b) == ('a' ^ 'A'));
 }
 
 /* How many letters must be put in, left out, replaced or swapped with their neighbour to turn one word into the other
  * (optimal string alignment: Damerau and Levenshtein's distance without edits inside a swapped pair), upper and lower case
- * taken as the same; `most` for words that are longer than `most`. */
-static size_t distance(const char *a, const char *b) {
+ * taken as the same where `fold` is set; `most` for words that are longer than `most`. */
+static size_t distance(const char *a, const char *b, bool fold) {
     enum { most = 48 };
     size_t rows[3][most + 1], length = strlen(b);
     size_t *before = rows[0], *above = rows[1], *row = rows[2];
@@ -25,11 +26,10 @@ static size_t distance(const char *a, const char *b) {
     for (size_t i = 0; a[i]; ++i) {
         row[0] = i + 1;
         for (size_t j = 0; j < length; ++j) {
-            size_t cost = above[j] + (lower(a[i]) != lower(b[j]));
+            size_t cost = above[j] + !same(a[i], b[j], fold);
             if (above[j + 1] + 1 < cost) cost = above[j + 1] + 1;
             if (row[j] + 1 < cost) cost = row[j] + 1;
-            const bool swapped =
-                i > 0 && j > 0 && lower(a[i]) == lower(b[j - 1]) && lower(a[i - 1]) == lower(b[j]);
+            const bool swapped = i > 0 && j > 0 && same(a[i], b[j - 1], fold) && same(a[i - 1], b[j], fold);
             if (swapped && before[j - 1] + 1 < cost) cost = before[j - 1] + 1;
             row[j + 1] = cost;
         }
@@ -47,12 +47,12 @@ static size_t slips(const char *word) {
 
 /* As leati_nearest of src/base, which a program that sees public headers alone does not have. */
 const char *cli_nearest(const char *word, const char *const *names, int count) {
-    size_t best = slips(word) + 1;
+    size_t best = slips(word) + 1, best_as_is = 0;
     const char *nearest = NULL;
     for (int i = 0; i < count; ++i) {
-        size_t d = distance(word, names[i]);
-        if (d >= best) continue;
-        best = d;
+        const size_t d = distance(word, names[i], true), as_is = distance(word, names[i], false);
+        if (d > best || (d == best && (!nearest || as_is >= best_as_is))) continue;
+        best = d, best_as_is = as_is;
         nearest = names[i];
     }
     return nearest;

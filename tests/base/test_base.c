@@ -106,7 +106,8 @@ static void nearest_name_is_found_or_not(void **state) {
     const char *names[] = {"--epochs", "--batch-size", "--workers"};
     assert_string_equal(leati_nearest("--epoch", names, 3), "--epochs");
     assert_null(leati_nearest("--zzzzzzzzzzzzzzz", names, 3));
-    const char *words[] = {"SGD", "Adam", "Adamax", "RMSprop", "fit", "evaluate", "mean_squared_error"};
+    const char *words[] = {
+        "SGD", "Adam", "Adamax", "RMSprop", "fit", "evaluate", "mean_squared_error", "Identity", "identity"};
     static const struct {
         const char *word, *nearest; /* NULL: none */
     } cases[] = {
@@ -123,6 +124,8 @@ static void nearest_name_is_found_or_not(void **state) {
         {"evalaute", "evaluate"},
         {"evalute", "evaluate"},
         {"mean_sqaured_eror", "mean_squared_error"},
+        {"identiti", "identity"},
+        {"Identiti", "Identity"},
         {"f", NULL},
         {"", NULL},
         {"at", NULL},
