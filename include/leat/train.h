@@ -41,9 +41,11 @@ typedef struct leat_verdict {
 } leat_verdict;
 
 /** model.metrics_names: the names of the values that training and evaluation report, in Keras's order: "loss", with several
- *  outputs the loss of each ("y_loss"), then the metrics.  The count is 0 for a model that is not compiled.
- *  @param[out] out  Room for LEAT_LOG_NAME_BYTES bytes; "" on failure.  Errors: LEAT_EINVAL the index. */
+ *  outputs the loss of each ("y_loss"), then the metrics.  The count is 0 for a model that is not compiled. */
 LEAT_API int leat_model_metric_count(const leat_model *model);
+
+/** One of these names.
+ *  @param[out] out  Room for LEAT_LOG_NAME_BYTES bytes; "" on failure.  Errors: LEAT_EINVAL the index. */
 LEAT_API LEAT_CHECKED leat_status leat_model_metric_name(const leat_model *model, int index, char *out,
                                                          leat_error *err);
 

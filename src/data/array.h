@@ -15,8 +15,8 @@ typedef struct leati_array {
     int64_t shape[LEAT_MAX_RANK];
     int64_t strides[LEAT_MAX_RANK]; /* bytes */
     const unsigned char
-        *data;    /* need not be aligned; with strides, that of the element whose indices are all 0 */
-    size_t bytes; /* of all elements */
+        *data;            /* need not be aligned; with strides, that of the element whose indices are all 0 */
+    size_t bytes;         /* of all elements */
     const leati_map *map; /* the guarded file that data lies in; NULL: data is memory */
 } leati_array;
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/guard.h"
 #include "base/memory.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -24,11 +25,6 @@
 
 static size_t round_up(size_t bytes, size_t unit) {
     return bytes > SIZE_MAX - unit ? SIZE_MAX : (bytes + unit - 1) / unit * unit;
-}
-
-static size_t page_bytes(void) {
-    long bytes = sysconf(_SC_PAGESIZE);
-    return bytes > 0 ? (size_t)bytes : 4096;
 }
 
 static leat_status lay_out_tensor(const leat_batch_spec *spec, int i, size_t *bytes, leat_error *err) {
@@ -72,7 +68,7 @@ static leat_status lay_out_slot(leati_ring *ring, const leat_batch_spec *spec, l
         ring->tensor_offset[i] = bytes;
         LEATI_TRY(lay_out_tensor(spec, i, &bytes, err));
     }
-    ring->slot_bytes = round_up(bytes, page_bytes());
+    ring->slot_bytes = round_up(bytes, leati_page_bytes());
     return LEAT_OK;
 }
 
@@ -209,7 +205,7 @@ leat_status leati_service_map(leati_service *service, const leati_roster *roster
     LEATI_TRY(choose_slots(service, roster->count, memory, err));
     size_t slots = sizeof(leati_ring_shared);
     size_t state = slots + ring->slot_count * sizeof(leati_slot);
-    size_t control = round_up(state + leati_align(sequence->state_bytes), page_bytes());
+    size_t control = round_up(state + leati_align(sequence->state_bytes), leati_page_bytes());
     size_t data = 0;
     if (!leati_mul_size(ring->slot_bytes, ring->slot_count, &data) || data > SIZE_MAX / 4 ||
         control > SIZE_MAX / 4)

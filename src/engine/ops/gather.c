@@ -32,7 +32,8 @@ leat_status leati_index_fail(const leati_desc *indices, const void *data, int64_
     return leati_fail_sample(
         err, LEAT_EINVAL, i / each,
         "expected an index from 0 to %lld, received %.15g at place %lld of sample %lld of the batch",
-        (long long)limit - 1, leati_number_at(indices->dtype, data, i), (long long)(i % each), (long long)(i / each));
+        (long long)limit - 1, leati_number_at(indices->dtype, data, i), (long long)(i % each),
+        (long long)(i / each));
 }
 
 const leati_op_row leati_op_gather = {.name = "gather",
