@@ -292,7 +292,7 @@ void leati_replace_abandon(leati_replacement *file) {
 leat_status leat_file_replace(const char *path, const void *data, size_t bytes, leat_error *err) {
     leati_replacement file;
     LEATI_GIVEN(path, err);
-    LEATI_GIVEN(data || bytes == 0, err);
+    if (bytes > 0) LEATI_GIVEN(data, err);
     LEATI_TRY(leati_replace_begin(&file, path, err));
     leat_status status = leati_replace_write(&file, data, bytes, err);
     if (status == LEAT_OK) return leati_replace_commit(&file, err);

@@ -7,22 +7,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/shared.h"
-
 /* Opaque: one guarded mapping. */
 typedef struct leati_guard leati_guard;
 
 /* Guards a mapping of whole pages, of which `bytes` are in use.  The first call installs a handler of SIGBUS for the rest of
  * the process's life, which hands all that is not its own to the handler, or the default, that was there before.  NULL when
  * more mappings are guarded than there is room for: this one stays as it is.  Threads: any. */
-LEATI_HIDDEN leati_guard *leati_guard_begin(const void *data, size_t bytes);
+leati_guard *leati_guard_begin(const void *data, size_t bytes);
 
 /* Before the mapping is unmapped; NULL is fine. */
-LEATI_HIDDEN void leati_guard_end(leati_guard *guard);
+void leati_guard_end(leati_guard *guard);
 
 /* Whether a page was missing; *offset is that of the first that was met. */
-LEATI_HIDDEN bool leati_guard_was_hit(const leati_guard *guard, size_t *offset);
+bool leati_guard_was_hit(const leati_guard *guard, size_t *offset);
 
-LEATI_HIDDEN size_t leati_page_bytes(void);
+size_t leati_page_bytes(void);
 
 #endif

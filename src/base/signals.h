@@ -10,10 +10,8 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "base/shared.h"
-
 /* Whether a signal says that the thread that receives it has committed a fault. */
-LEATI_HIDDEN bool leati_is_fault(int number);
+bool leati_is_fault(int number);
 
 /* For threads that compute and run no code of the program: blocks all signals but faults, so that a signal to the process
  * interrupts one of the program's own threads. */
@@ -21,7 +19,7 @@ void leati_mask_all_but_faults(sigset_t *before);
 
 /* For threads that run code of the program: the caller's own mask with faults unblocked.  A program that such a thread
  * starts (posix_spawn, system, popen) inherits this mask. */
-LEATI_HIDDEN void leati_mask_no_faults(sigset_t *before);
+void leati_mask_no_faults(sigset_t *before);
 
 void leati_mask_restore(const sigset_t *before);
 

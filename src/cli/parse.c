@@ -55,7 +55,12 @@ const char *cli_nearest(const char *word, const char *const *names, int count) {
         best = d, best_as_is = as_is;
         nearest = names[i];
     }
-    return nearest;
+    /* A word that is the beginning of one name alone stands for it: "loss" of "losses". */
+    int begun = 0;
+    for (int i = 0; i < count && best > slips(word); ++i)
+        if (strlen(word) > 2 && strncmp(word, names[i], strlen(word)) == 0 && begun++ == 0)
+            nearest = names[i];
+    return begun > 1 ? NULL : nearest;
 }
 
 /* What other programs call a command. */

@@ -63,9 +63,9 @@ static json_t *layers_json(const leat_model *model) {
 }
 
 leat_status leat_model_summary_json(const leat_model *model, char **out, leat_error *err) {
-    LEATI_GIVEN(model, err);
     LEATI_GIVEN(out, err);
     *out = NULL;
+    LEATI_GIVEN(model, err);
     int64_t all = 0, trainable = leati_summary_trainable_params(model);
     for (int32_t i = 0; i < model->member_count; ++i) all += leati_summary_params(&model->members[i]);
     json_t *layers = layers_json(model);

@@ -34,7 +34,7 @@ static struct {
     leat_logs logs;
     leat_history *history, *new_history;
     leat_predictions *predictions, *new_predictions;
-    leat_predictor *predictor, *new_predictor;
+    leat_predictor *predictor, *recurrent, *new_predictor;
     leat_feed *feed, *new_feed;
     leat_feed_plan plan;
     leat_feed_position position;
@@ -43,7 +43,11 @@ static struct {
     leat_npz *npz, *new_npz;
     leat_rng rng;
     leat_class_weight class_weight[CLASSES];
-    leat_tensor tensor, new_tensor, shape;
+    leat_tensor tensor, new_tensor, shape, step, prediction, row, predicted;
+    leat_feed_making making;
+    leat_layer_source layer_source;
+    int64_t strides[LEAT_MAX_RANK], steps_done;
+    float pair[2][FEATURES], results[SAMPLES][CLASSES];
     leat_dtype dtype;
     leat_error err;
     leat_compile_options compile;
@@ -82,6 +86,9 @@ static void make_arrays(void) {
     all.sequence = clusters_sequence(&all.clusters), all.validation = clusters_sequence(&all.held_back);
     all.tensor = all.input.tensor;
     all.shape = leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, FEATURES}, NULL);
+    all.step = leat_tensor_view(LEAT_I64, 0, NULL, &all.steps_done);
+    all.prediction = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, CLASSES}, all.results);
+    all.strides[0] = sizeof all.x[0], all.strides[1] = sizeof all.x[0][0];
     all.rng = leat_rng_for(1, 2, 3);
     all.inputs[0] = all.x, all.outputs[0] = all.y;
     all.names[0] = "a";
@@ -147,7 +154,9 @@ static void make_results(void) {
                                            &all.err),
               &all.err);
     expect_ok(leat_predictor_create(&all.predictor, all.model, &options, &all.err), &all.err);
+    expect_ok(leat_predictor_create(&all.recurrent, all.stateful, NULL, &all.err), &all.err);
     assert_true(leat_predictor_state_bytes(all.predictor) <= sizeof all.state);
+    all.row = leat_predictor_input(all.predictor, 0), all.predicted = leat_predictor_output(all.predictor, 0);
     expect_ok(leat_model_to_json(all.model, &all.string, &all.err), &all.err);
     expect_ok(leat_model_save(all.model, "nonsense.h5", true, &all.err), &all.err);
     expect_ok(leat_npz_write("nonsense.npz", all.names, &all.tensor, 1, &all.err), &all.err);
@@ -180,6 +189,7 @@ static const rule objects[] = {
     {"char *", "string", NULL, HELD(string)},
     {"char **", "out", NULL, IN(new_string)},
     {"const char *const *", "names", NULL, IN(names)},
+    {"const int64_t *", "strides", NULL, IN(strides)},
     {"const int64_t *", NULL, NULL, IN(shapes)},
     {"const leat_arrays *", NULL, NULL, IN(arrays)},
     {"const leat_batch **", NULL, NULL, IN(batch)},
@@ -198,11 +208,13 @@ static const rule objects[] = {
     {"const leat_logs *", NULL, NULL, IN(logs)},
     {"const leat_model *", "from", NULL, HELD(other)},
     {"const leat_model *", NULL, "leat_model_state", HELD(stateful)},
+    {"const leat_model *", NULL, "leat_model_state_into", HELD(stateful)},
     {"const leat_model *", NULL, NULL, HELD(model)},
     {"const leat_model_checkpoint_options *", NULL, NULL, IN(checkpoint)},
     {"const leat_npz *", NULL, NULL, HELD(npz)},
     {"const leat_plan_options *", NULL, NULL, IN(plans)},
     {"const leat_predictions *", NULL, NULL, HELD(predictions)},
+    {"const leat_predictor *", NULL, "leat_predictor_state_into", HELD(recurrent)},
     {"const leat_predictor *", NULL, NULL, HELD(predictor)},
     {"const leat_predictor_options *", NULL, NULL, IN(predicting)},
     {"const leat_reduce_lr_options *", NULL, NULL, IN(reducing)},
@@ -210,9 +222,14 @@ static const rule objects[] = {
     {"const leat_sequence *", NULL, NULL, IN(sequence)},
     {"const leat_source_options *", NULL, NULL, IN(source)},
     {"const leat_tensor *", "shapes", NULL, IN(shape)},
+    {"const leat_tensor *", NULL, "leat_model_optimizer_weight_get", IN(step)},
+    {"const leat_tensor *", NULL, "leat_model_optimizer_weight_set", IN(step)},
+    {"const leat_tensor *", "inputs", "leat_predictor_run_into", IN(row)},
+    {"const leat_tensor *", "outputs", "leat_predictor_run_into", IN(predicted)},
     {"const leat_tensor *", NULL, NULL, IN(tensor)},
     {"const leat_training *", NULL, NULL, IN(elsewhere)},
-    {"const void *", "state", NULL, IN(state)},
+    {"char *", NULL, NULL, IN(state)},
+    {"const void *", NULL, NULL, IN(state)},
     {"const void *const *", "inputs", NULL, IN(inputs)},
     {"double *", NULL, NULL, IN(real)},
     {"int *", "count", NULL, IN(count)},
@@ -228,8 +245,11 @@ static const rule objects[] = {
     {"leat_feed **", "out", NULL, IN(new_feed)},
     {"leat_feed **", NULL, NULL, IN(feed)},
     {"leat_feed_depth *", NULL, NULL, IN(depth)},
+    {"leat_feed_making *", NULL, NULL, IN(making)},
+    {"leat_feed_position *", NULL, NULL, IN(position)},
     {"leat_history **", NULL, "leat_history_destroy", IN(history)},
     {"leat_history **", NULL, NULL, IN(new_history)},
+    {"leat_layer_source *", NULL, NULL, IN(layer_source)},
     {"leat_layer_weights *", NULL, NULL, IN(elsewhere)},
     {"leat_logs *", NULL, NULL, IN(logs)},
     {"leat_model *", NULL, NULL, HELD(model)},
@@ -258,6 +278,7 @@ static const rule objects[] = {
     {"leat_rng *", NULL, NULL, IN(rng)},
     {"leat_sequence *", "out", NULL, IN(opened_sequence)},
     {"leat_sequence *", NULL, NULL, IN(sequence)},
+    {"leat_tensor *", "outputs", NULL, IN(prediction)},
     {"leat_tensor *", NULL, NULL, IN(new_tensor)},
     {"leat_trace **", "out", NULL, IN(new_trace)},
     {"leat_trace **", NULL, NULL, IN(trace)},
@@ -286,6 +307,8 @@ static const text texts[] = {
     {"layer", "leat_model_set_trainable", "hidden"},
     {"layer", NULL, "memory"},
     {"name", "leat_dtype_parse", "float32"},
+    {"name", "leat_model_find_layer", "hidden"},
+    {"name", "leat_model_find_weight", "hidden/kernel"},
     {"name", "leat_npz_get", "a"},
     {"name", NULL, "loss"},
     {"path", "leat_model_load", "nonsense.h5"},
@@ -298,6 +321,7 @@ static const text texts[] = {
     {"reason", NULL, "enough"},
     {"separator", NULL, ","},
     {"spec", NULL, "npy:nonsense.npy"},
+    {"text", NULL, "a text"},
 };
 
 typedef struct number {
@@ -308,6 +332,7 @@ typedef struct number {
 static const number numbers[] = {
     {"rank", "leat_batch_input", 2},
     {"rank", "leat_tensor_view", 2},
+    {"rank", "leat_tensor_view_into", 2},
     {"rank", NULL, 1},
     {"code", NULL, LEAT_EUSER},
     {"status", NULL, LEAT_EUSER},
@@ -328,6 +353,10 @@ static const number numbers[] = {
     {"learning_rate", NULL, 0.1},
     {"value", NULL, 1},
     {"index", NULL, 0},
+    {"layer", NULL, 1},
+    {"call", NULL, 0},
+    {"kind", NULL, LEAT_NAMES_LOSSES},
+    {"bytes", NULL, 16},
     {"output", NULL, 0},
     {"worker", NULL, 0},
     {"sample", NULL, 0},

@@ -335,7 +335,8 @@ static void embeddings_read_every_integer_type(void **state) {
                                                      &(leat_arrays){.inputs = &input, .input_count = 1},
                                                      &output, &err),
                          LEAT_EINVAL);
-        assert_non_null(strstr(err.message, "index 2 of the batch is not in [0, 4)"));
+        assert_non_null(strstr(err.message, "expected an index from 0 to 3, received "));
+        assert_non_null(strstr(err.message, " at place 2 of sample 0 of the batch"));
     }
     leat_model_destroy(&model);
 }
