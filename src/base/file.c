@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/signals.h"
 #include "leat/file.h"
 
 static const char *kind_of(mode_t mode) {
@@ -108,6 +109,27 @@ void leati_map_close(leati_map *map) {
     *map = (leati_map){0};
 }
 
+/* ---- Writing ---- */
+
+int leati_write_all(int fd, const void *data, size_t bytes, int64_t offset) {
+    const char *next = data;
+    int number = 0;
+    leati_size_signal held;
+    leati_size_signal_hold(&held);
+    while (bytes > 0 && number == 0) {
+        ssize_t written = offset < 0 ? write(fd, next, bytes) : pwrite(fd, next, bytes, offset);
+        if (written < 0) {
+            number = errno == EINTR ? 0 : errno;
+            continue;
+        }
+        next += written;
+        bytes -= (size_t)written;
+        if (offset >= 0) offset += written;
+    }
+    leati_size_signal_release(&held);
+    return number;
+}
+
 /* ---- What lies at a path ---- */
 
 /* The path that the link at `path` names, for the heap: its text, which starts in the link's folder unless it is absolute.
@@ -193,16 +215,24 @@ static leat_status fail_to_create(const leati_replacement *file, int number, lea
                             file->path);
 }
 
+/* Bytes of the path that the temporary name begins with: all, unless the name would be too long with what is added. */
+static size_t kept_bytes(const char *path, size_t added) {
+    const char *slash = strrchr(path, '/');
+    size_t folder = slash ? (size_t)(slash + 1 - path) : 0, name = strlen(path) - folder;
+    return folder + (name + added > NAME_MAX ? NAME_MAX - added : name);
+}
+
 /* Opens a new file beside the target; its name holds the process, and a number where that is taken.  What replaces a file is
- * private until it has that file's permissions. */
+ * private until it has that file's permissions.  It can be read, since HDF5 reads what it has written. */
 static leat_status open_beside(leati_replacement *file, leat_error *err) {
-    size_t bytes = strlen(file->path) + 40;
+    enum { most_added = 40 };
+    size_t bytes = strlen(file->path) + most_added;
+    int kept = (int)kept_bytes(file->path, most_added);
     file->temporary = leati_calloc(bytes, 1);
     if (!file->temporary) return leati_fail_memory(err, bytes, "a file name");
     for (int attempt = 0; attempt < 100; ++attempt) {
-        snprintf(file->temporary, bytes, "%s.%ld-%d.tmp", file->path, (long)getpid(), attempt);
-        file->fd =
-            open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file->replaces ? 0600 : 0666);
+        snprintf(file->temporary, bytes, "%.*s.%ld-%d.tmp", kept, file->path, (long)getpid(), attempt);
+        file->fd = open(file->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, file->replaces ? 0600 : 0666);
         if (file->fd >= 0) return LEAT_OK;
         if (errno != EEXIST) break;
     }
@@ -216,7 +246,9 @@ static void forget(leati_replacement *file) {
 }
 
 leat_status leati_replace_begin(leati_replacement *out, const char *path, leat_error *err) {
-    *out = (leati_replacement){.fd = -1, .path = leati_strdup(path)};
+    *out = (leati_replacement){.fd = -1};
+    if (!path[0]) return leati_fail(err, LEAT_EINVAL, "the path of the file to write is empty");
+    out->path = leati_strdup(path);
     leat_status status = out->path ? LEAT_OK : leati_fail_memory(err, strlen(path), "a file name");
     if (status == LEAT_OK) status = follow_links(&out->path, err);
     if (status == LEAT_OK) status = look_at(out, path, err);
@@ -226,15 +258,9 @@ leat_status leati_replace_begin(leati_replacement *out, const char *path, leat_e
 }
 
 leat_status leati_replace_write(leati_replacement *file, const void *data, size_t bytes, leat_error *err) {
-    const char *next = data;
-    while (bytes > 0) {
-        ssize_t written = write(file->fd, next, bytes);
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return leati_fail_errno(err, LEAT_EIO, errno, "cannot write '%s'", file->path);
-        next += written;
-        bytes -= (size_t)written;
-    }
-    return LEAT_OK;
+    int number = leati_write_all(file->fd, data, bytes, -1);
+    if (number == 0) return LEAT_OK;
+    return leati_fail_errno(err, LEAT_EIO, number, "cannot write '%s'", file->path);
 }
 
 /* Makes the rename last through a power cut.  Some file systems refuse to sync a directory; that is no failure. */

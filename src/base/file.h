@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/guard.h"
@@ -33,6 +34,10 @@ leat_status leati_map_open_guarded(leati_map *out, const char *path, leat_error 
 leat_status leati_map_check(const leati_map *map, const void *from, size_t bytes, leat_error *err);
 
 void leati_map_close(leati_map *map);
+
+/* write(2) and, with an offset that is not negative, pwrite(2), until all bytes are written.  Beyond the limit of file sizes
+ * the result is EFBIG, and no signal.  Returns 0, or the number of the error. */
+int leati_write_all(int fd, const void *data, size_t bytes, int64_t offset);
 
 /* A file that appears under its name only when it is complete: written beside it, flushed to the disk, renamed.  Every file
  * that leat replaces is replaced through these functions.  The rule: a regular file, or a name that is free, is written; a

@@ -56,17 +56,9 @@ static bool is_inherited(const leat_trace *trace) {
 }
 
 static void flush(leat_trace *trace) {
-    const char *next = trace->buffer;
-    while (!is_inherited(trace) && trace->used > 0 && trace->status != LEAT_EIO) {
-        ssize_t written = write(trace->fd, next, trace->used);
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) {
-            fail_writing(trace, errno);
-        } else {
-            next += written;
-            trace->used -= (size_t)written;
-        }
-    }
+    bool writes = !is_inherited(trace) && trace->used > 0 && trace->status != LEAT_EIO;
+    int number = writes ? leati_write_all(trace->fd, trace->buffer, trace->used, -1) : 0;
+    if (number != 0) fail_writing(trace, number);
     trace->used = 0;
 }
 

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,32 @@ static void two_writers_do_not_meet(void **state) {
     assert_int_equal(leati_map_open(&empty, "kept", &err), LEAT_OK);
     assert_int_equal(empty.size, 0);
     leati_map_close(&empty);
+}
+
+/* The temporary name beside it must not be longer than the file system allows. */
+static void the_longest_name_is_written(void **state) {
+    (void)state;
+    char name[NAME_MAX + 1], in_folder[NAME_MAX + 8];
+    memset(name, 'n', NAME_MAX);
+    name[NAME_MAX] = '\0';
+    snprintf(in_folder, sizeof in_folder, "./././%s", name);
+    write_text(name, "one");
+    write_text(in_folder, "two");
+    leati_map map;
+    leat_error err = {0};
+    assert_int_equal(leati_map_open(&map, name, &err), LEAT_OK);
+    assert_memory_equal(map.data, "two", 3);
+    leati_map_close(&map);
+    unlink(name);
+    assert_int_equal(files_here(), 1);
+}
+
+static void an_empty_path_is_named(void **state) {
+    (void)state;
+    leati_replacement file;
+    leat_error err = {0};
+    assert_int_equal(leati_replace_begin(&file, "", &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "is empty"));
 }
 
 static void failures_name_the_file(void **state) {
@@ -281,6 +308,8 @@ int main(void) {
         cmocka_unit_test(a_file_is_replaced_in_one_step),
         cmocka_unit_test(an_abandoned_file_leaves_nothing),
         cmocka_unit_test(two_writers_do_not_meet),
+        cmocka_unit_test(the_longest_name_is_written),
+        cmocka_unit_test(an_empty_path_is_named),
         cmocka_unit_test(failures_name_the_file),
         cmocka_unit_test(only_regular_files_are_replaced),
         cmocka_unit_test(links_are_followed),
