@@ -45,6 +45,16 @@ void leati_text_fini(leati_text *text) {
     *text = (leati_text){0};
 }
 
+void leati_decimal_point(char *number) {
+    char *separator = number + strspn(number, " +-0123456789");
+    bool other = *separator == ',' || (unsigned char)*separator >= 0x80;
+    if (!other) return;
+    char *rest = separator + 1;
+    while ((unsigned char)*rest >= 0x80) ++rest;
+    *separator = '.';
+    memmove(separator + 1, rest, strlen(rest) + 1);
+}
+
 static bool same(char a, char b, bool fold) {
     const bool letters = (a >= 'A' && a <= 'Z') || (a >= 'a' && a <= 'z');
     return a == b || (fold && letters && (a ^ b) == ('a' ^ 'A'));

@@ -20,6 +20,10 @@ typedef struct leati_text {
 void leati_text_add(leati_text *text, const char *format, ...) LEAT_PRINTF(2, 3);
 void leati_text_fini(leati_text *text);
 
+/* Makes a point of the decimal separator in a number that printf wrote: the process's locale may have another one, of
+ * several bytes even.  Numbers without a separator, inf and nan stay as they are. */
+void leati_decimal_point(char *number);
+
 /* The name among `names` (count of them) that `word` misspells, for "did you mean": one slip (a letter too many, missing,
  * wrong, or swapped with the next) in a word of up to 5 letters, one for every three letters of a longer one, in upper or lower
  * case.  NULL where none is that near. */

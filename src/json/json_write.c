@@ -23,12 +23,6 @@ static int shortest(char *out, size_t bytes, double value) {
     return 17;
 }
 
-/* A process may have set a locale whose decimal point is none. */
-static void point(char *out) {
-    char *other = strchr(out, ',');
-    if (other) *other = '.';
-}
-
 const char *leati_json_real_text(char out[LEATI_JSON_REAL_BYTES], double value) {
     if (!isfinite(value)) {
         int mark = isnan(value) ? LEATI_JSON_MARK_NAN
@@ -42,7 +36,7 @@ const char *leati_json_real_text(char out[LEATI_JSON_REAL_BYTES], double value) 
     int places = digits - 1 - exponent;
     if (exponent >= -4 && exponent < 16) /* else as it is: Python writes two digits of exponent, as C does */
         snprintf(out, LEATI_JSON_REAL_BYTES, "%.*f", places > 1 ? places : 1, value);
-    point(out);
+    leati_decimal_point(out);
     return out;
 }
 

@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -189,6 +190,21 @@ static void counts_of_huge_shapes_are_the_largest_number(void **state) {
     assert_true(leati_mul_saturated(-3, 5) == -15 && leati_mul_saturated(-3, -5) == 15);
 }
 
+static void numbers_get_their_point(void **state) {
+    (void)state;
+    const char *const pairs[][2] = {{"0,25", "0.25"},   {"-1,5e-07", "-1.5e-07"},
+                                    {" 12,5", " 12.5"}, {"3\u066b14", "3.14"},
+                                    {"3.14", "3.14"},   {"42", "42"},
+                                    {"1e+20", "1e+20"}, {"-inf", "-inf"},
+                                    {"nan", "nan"},     {"", ""}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; ++i) {
+        char number[16];
+        snprintf(number, sizeof number, "%s", pairs[i][0]);
+        leati_decimal_point(number);
+        assert_string_equal(number, pairs[i][1]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_has_the_promised_size),
@@ -201,6 +217,7 @@ int main(void) {
         cmocka_unit_test(text_grows_and_shapes_read_like_keras),
         cmocka_unit_test(nearest_name_is_found_or_not),
         cmocka_unit_test(spec_refuses_what_cannot_be),
+        cmocka_unit_test(numbers_get_their_point),
         cmocka_unit_test(products_are_checked),
         cmocka_unit_test(counts_of_huge_shapes_are_the_largest_number),
     };

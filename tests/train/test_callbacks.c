@@ -2,6 +2,7 @@
 /* Callbacks: how often each hook is called, what the ready-made ones do, how training is stopped. */
 #include "cmocka_all.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,6 +233,59 @@ static void csv_has_columns_for_validation_from_the_start(void **state) {
     leat_model_destroy(&model);
 }
 
+/* A locale whose decimal separator is a comma, made in `folder`.  False where this system has no sources of locales. */
+static bool use_comma(const char *folder) {
+    char command[256];
+    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >%s/words 2>&1", folder,
+             folder);
+    (void)!system(command);
+    setenv("LOCPATH", folder, 1);
+    bool used = setlocale(LC_NUMERIC, "de_DE.UTF-8") != NULL;
+    unsetenv("LOCPATH");
+    return used;
+}
+
+static void remove_tree(const char *folder) {
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void files_have_points_in_every_locale(void **state) {
+    (void)state;
+    leat_error err = {0};
+    char folder[] = "/tmp/leat-locale-XXXXXX", path[64], pattern[64];
+    assert_non_null(mkdtemp(folder));
+    if (!use_comma(folder)) {
+        remove_tree(folder);
+        LEAT_SKIP("no localedef, or no sources of the locale de_DE");
+    }
+    snprintf(path, sizeof path, "%s/log.csv", folder);
+    snprintf(pattern, sizeof pattern, "%s/{loss:.1f}.h5", folder);
+    leat_model *model = make_classifier(1);
+    clusters data = clusters_of(16, 8);
+    leat_sequence sequence = clusters_sequence(&data);
+    leat_callback log, checkpoint;
+    leat_model_checkpoint_options named = leat_model_checkpoint_options_default();
+    named.filepath = pattern;
+    named.monitor = "loss";
+    expect_ok(leat_csv_logger_create(&log, path, NULL, false, &err), &err);
+    expect_ok(leat_model_checkpoint_create(&checkpoint, &named, &err), &err);
+    leat_fit_options options = quiet_fit_with(1, (leat_callback *[]){&log, &checkpoint}, 2);
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
+    setlocale(LC_NUMERIC, "C");
+    const char *line = strstr(read_text(path), "\r\n0,");
+    assert_non_null(line);
+    double accuracy = -1, loss = -1;
+    assert_int_equal(sscanf(line + 4, "%lf,%lf\r\n", &accuracy, &loss), 2);
+    snprintf(path, sizeof path, "%s/%.1f.h5", folder, loss);
+    assert_int_equal(access(path, R_OK), 0);
+    leat_callback_destroy(&log);
+    leat_callback_destroy(&checkpoint);
+    leat_model_destroy(&model);
+    remove_tree(folder);
+}
+
 static void checkpoints_are_named_and_chosen(void **state) {
     (void)state;
     leat_error err = {0};
@@ -405,6 +459,7 @@ int main(void) {
         cmocka_unit_test(reduce_lr_on_plateau_divides),
         cmocka_unit_test(scheduler_sets_the_rate_and_logs_it),
         cmocka_unit_test(csv_has_columns_for_validation_from_the_start),
+        cmocka_unit_test(files_have_points_in_every_locale),
         cmocka_unit_test(checkpoints_are_named_and_chosen),
         cmocka_unit_test(stopping_ends_after_the_batch),
         cmocka_unit_test(a_request_stops_fit_and_predict),

@@ -5,43 +5,51 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "leat/callback.h"
 
 typedef struct csv_logger {
     char *path;
     char separator[8];
     bool append;
-    FILE *file;
+    int fd;          /* -1: none */
     bool has_header; /* it was written, or the file to append to had one */
     int column_count;
     char columns[LEAT_MAX_LOGS][LEAT_LOG_NAME_BYTES];
 } csv_logger;
 
-static leat_status failed(csv_logger *self, leat_error *err) {
-    return leati_fail_errno(err, LEAT_EIO, errno, "CSVLogger: cannot write '%s'", self->path);
+static leat_status add_to_file(csv_logger *self, leati_text *text, leat_error *err) {
+    leat_status status = LEAT_OK;
+    int number = text->failed || self->fd < 0 ? 0 : leati_write_all(self->fd, text->data, text->length, -1);
+    if (text->failed) status = leati_fail_memory(err, text->length, "a line of CSVLogger");
+    if (number != 0)
+        status = leati_fail_errno(err, LEAT_EIO, number, "CSVLogger: cannot write '%s'", self->path);
+    leati_text_fini(text);
+    return status;
+}
+
+static leat_status close_file(csv_logger *self, leat_error *err) {
+    int fd = self->fd;
+    self->fd = -1;
+    if (fd < 0 || close(fd) == 0) return LEAT_OK;
+    return leati_fail_errno(err, LEAT_EIO, errno, "CSVLogger: cannot close '%s'", self->path);
 }
 
 static leat_status train_begin(void *user, leat_training *training, int64_t index, leat_logs *logs,
                                leat_error *err) {
     (void)training, (void)index, (void)logs;
     csv_logger *self = user;
-    if (self->file) fclose(self->file); /* a fit that failed calls no on_train_end */
-    self->file = NULL;
-    int fd;
-    leat_status status = leati_stream_open(&fd, self->path, self->append, err);
+    struct stat about;
+    (void)close_file(self, NULL); /* a fit that failed calls no on_train_end */
+    leat_status status = leati_stream_open(&self->fd, self->path, self->append, err);
     if (status != LEAT_OK) return leati_prefix(status, err, "CSVLogger");
-    self->file = fdopen(fd, self->append ? "a" : "w");
-    if (!self->file) {
-        status = failed(self, err);
-        close(fd);
-        return status;
-    }
-    self->has_header = self->append && fseek(self->file, 0, SEEK_END) == 0 && ftell(self->file) > 0;
+    self->has_header = self->append && fstat(self->fd, &about) == 0 && about.st_size > 0;
     self->append = true; /* a second fit with this callback adds to the file */
     self->column_count = 0;
     return LEAT_OK;
@@ -65,43 +73,43 @@ static void choose_columns(csv_logger *self, const leat_training_params *params,
     qsort(self->columns, (size_t)self->column_count, sizeof self->columns[0], by_name);
 }
 
-static void write_header(csv_logger *self) {
-    fputs("epoch", self->file);
+static void add_header(csv_logger *self, leati_text *text) {
+    leati_text_add(text, "epoch");
     for (int i = 0; i < self->column_count; ++i)
-        fprintf(self->file, "%s%s", self->separator, self->columns[i]);
-    fputs("\r\n", self->file);
+        leati_text_add(text, "%s%s", self->separator, self->columns[i]);
+    leati_text_add(text, "\r\n");
     self->has_header = true;
+}
+
+static void add_value(csv_logger *self, const leat_logs *logs, const char *name, leati_text *text) {
+    char number[40] = "NA";
+    double value = 0;
+    if (leat_logs_get(logs, name, &value)) snprintf(number, sizeof number, "%.9g", value);
+    leati_decimal_point(number);
+    leati_text_add(text, "%s%s", self->separator, number);
 }
 
 static leat_status epoch_end(void *user, leat_training *training, int64_t epoch, leat_logs *logs,
                              leat_error *err) {
     csv_logger *self = user;
+    leati_text text = {0};
     if (self->column_count == 0) choose_columns(self, leat_training_params_get(training), logs);
-    if (!self->has_header) write_header(self);
-    fprintf(self->file, "%" PRId64, epoch);
-    for (int i = 0; i < self->column_count; ++i) {
-        double value = 0;
-        if (leat_logs_get(logs, self->columns[i], &value))
-            fprintf(self->file, "%s%.9g", self->separator, value);
-        else
-            fprintf(self->file, "%sNA", self->separator);
-    }
-    fputs("\r\n", self->file);
-    return fflush(self->file) == 0 && !ferror(self->file) ? LEAT_OK : failed(self, err);
+    if (!self->has_header) add_header(self, &text);
+    leati_text_add(&text, "%" PRId64, epoch);
+    for (int i = 0; i < self->column_count; ++i) add_value(self, logs, self->columns[i], &text);
+    leati_text_add(&text, "\r\n");
+    return add_to_file(self, &text, err);
 }
 
 static leat_status train_end(void *user, leat_training *training, int64_t index, leat_logs *logs,
                              leat_error *err) {
     (void)training, (void)index, (void)logs;
-    csv_logger *self = user;
-    FILE *file = self->file;
-    self->file = NULL;
-    return !file || fclose(file) == 0 ? LEAT_OK : failed(self, err);
+    return close_file(user, err);
 }
 
 static void destroy(void *user) {
     csv_logger *self = user;
-    if (self->file) fclose(self->file);
+    (void)close_file(self, NULL);
     leati_free(self->path);
     leati_free(self);
 }
@@ -120,6 +128,7 @@ leat_status leat_csv_logger_create(leat_callback *out, const char *path, const c
     }
     snprintf(self->separator, sizeof self->separator, "%s", separator ? separator : ",");
     self->append = append;
+    self->fd = -1;
     *out = (leat_callback){.user = self,
                            .on_train_begin = train_begin,
                            .on_epoch_end = epoch_end,

@@ -44,6 +44,7 @@ static leat_status add_number(leati_text *path, const char *format, size_t lengt
     if (used < 0 || used >= (int)sizeof number)
         return leati_fail(err, LEAT_EINVAL, "format '%.*s' makes a number too long for a file's name",
                           (int)length, format);
+    leati_decimal_point(number);
     leati_text_add(path, "%s", number);
     return LEAT_OK;
 }
