@@ -228,13 +228,16 @@ static leat_status replace(const char *path, write_content content, const leat_m
     leati_replacement replacement;
     leati_h5 *file = NULL;
     LEATI_TRY(leati_replace_begin(&replacement, path, err));
-    leat_status status = leati_h5_create(&file, replacement.temporary, err);
+    leat_status status = leati_h5_create(&file, path, replacement.fd, err);
     if (status == LEAT_OK) status = content(file, model, include_optimizer, err);
-    leat_status closed = leati_h5_close(&file, status == LEAT_OK ? err : NULL);
-    if (status == LEAT_OK) status = closed;
+    leat_error unwritten = {0};
+    if (leati_h5_close(&file, &unwritten) != LEAT_OK) { /* the cause of what failed before, if anything did */
+        status = unwritten.code;
+        if (err) *err = unwritten;
+    }
     if (status == LEAT_OK) return leati_replace_commit(&replacement, err);
     leati_replace_abandon(&replacement);
-    return leati_prefix(status, err, "'%s' was not written", path);
+    return status;
 }
 
 leat_status leat_model_save(const leat_model *model, const char *path, bool include_optimizer,

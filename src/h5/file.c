@@ -100,11 +100,12 @@ leat_status leati_h5_open_bytes(leati_h5 **out, const char *label, const void *d
     return status == LEAT_OK ? LEAT_OK : drop(out, status);
 }
 
-leat_status leati_h5_create(leati_h5 **out, const char *path, leat_error *err) {
-    LEATI_TRY(make(out, path, err));
+leat_status leati_h5_create(leati_h5 **out, const char *label, int fd, leat_error *err) {
+    LEATI_TRY(make(out, label, err));
     leati_h5_enter();
     leat_status status = LEAT_OK;
-    (*out)->file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    (*out)->fd = fd;
+    (*out)->file = leati_h5_sink_create(*out);
     if ((*out)->file < 0) status = leati_h5_fail(*out, LEAT_EIO, err, "/", "cannot create the file");
     leati_h5_leave();
     return status == LEAT_OK ? LEAT_OK : drop(out, status);
@@ -114,9 +115,11 @@ leat_status leati_h5_close(leati_h5 **file, leat_error *err) {
     if (!*file) return LEAT_OK;
     leat_status status = LEAT_OK;
     leati_h5_enter();
-    if (H5Fflush((*file)->file, H5F_SCOPE_LOCAL) < 0 || H5Fclose((*file)->file) < 0)
+    if (H5Fclose((*file)->file) < 0)
         status = leati_h5_fail(*file, LEAT_EIO, err, "/", "cannot write the file to its end");
     leati_h5_leave();
+    int number = (*file)->write_error;
+    if (number != 0) status = leati_fail_errno(err, LEAT_EIO, number, "cannot write '%s'", (*file)->path);
     return drop(file, status);
 }
 

@@ -28,9 +28,10 @@ leat_status leati_h5_open(leati_h5 **out, const char *path, leat_error *err);
 /* The same of a file's bytes, which HDF5 copies; `label` stands for its path in messages. */
 leat_status leati_h5_open_bytes(leati_h5 **out, const char *label, const void *data, size_t size,
                                 leat_error *err);
-/* A new, empty file in place of what was there. */
-leat_status leati_h5_create(leati_h5 **out, const char *path, leat_error *err);
-/* Flushes and closes; NULL is fine.  Errors: LEAT_EIO what could not be written. */
+/* A new, empty file, written to the descriptor, which is open for reading and writing, refers to an empty file, and is
+ * borrowed until leati_h5_close; `label` stands for its path in messages. */
+leat_status leati_h5_create(leati_h5 **out, const char *label, int fd, leat_error *err);
+/* Closes; NULL is fine.  Errors: LEAT_EIO what could not be written, now or earlier. */
 leat_status leati_h5_close(leati_h5 **file, leat_error *err);
 
 /* Reading.  object is a path from the root: "/", "model_weights/dense_1". */
