@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The `leat` command: finds the subcommand, reads its arguments, runs it.  Layer: cli. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/manual.h"
 #include "cli/parse.h"
+
+/* Occupies descriptors 0 to 2 where the caller closed them.  Otherwise a file that leat opens would get such a number, and the
+ * messages would be written into that file.  Each is opened in the direction that its stream does not use, so that reading
+ * or writing fails as it does on a closed descriptor. */
+static bool occupy_standard_descriptors(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+        if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return false;
+    }
+    return true;
+}
 
 /* What was printed must have arrived: a full disk is a failure. */
 static int flushed(int code) {
@@ -61,5 +75,6 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    if (!occupy_standard_descriptors()) return CLI_FAILURE;
     return flushed(run(argc, argv));
 }

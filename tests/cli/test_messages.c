@@ -141,6 +141,27 @@ static void an_error_comes_first(void **state) {
     assert_non_null(strstr(err, "nothing will be saved: give --out DIR to keep the model\n"));
 }
 
+/* A file that the command opens never gets the number of a closed standard stream: messages do not end up in it. */
+static void closed_streams_do_not_reach_files(void **state) {
+    (void)state;
+    static const char *const closed[] = {"<&-", ">&-", "2>&-", "<&- >&- 2>&-"};
+    for (size_t i = 0; i < sizeof closed / sizeof *closed; ++i) {
+        char line[512], first[32];
+        snprintf(line, sizeof line, "'" LEAT_COMMAND "' " FIT "--out run --verbose 2 >.out 2>.err %s",
+                 closed[i]);
+        assert_int_equal(system(line), 0);
+        FILE *file = fopen("run/log.csv", "r");
+        assert_non_null(file);
+        assert_non_null(fgets(first, sizeof first, file));
+        fclose(file);
+        assert_string_equal(first, "epoch,accuracy,loss\r\n");
+        assert_int_equal(system("rm -rf run .out .err"), 0);
+    }
+    int status = system("'" LEAT_COMMAND "' version >&- 2>.err");
+    assert_int_equal(WEXITSTATUS(status), 1); /* What was to be printed is lost, and that is a failure. */
+    assert_int_equal(system("grep -q 'cannot write to standard output' .err && rm .err"), 0);
+}
+
 static void one_is_singular_and_others_plural(void **state) {
     (void)state;
     write_inputs();
@@ -175,6 +196,7 @@ int main(void) {
         cmocka_unit_test(options_that_need_another_are_told),
         cmocka_unit_test(what_is_missing_is_named),
         cmocka_unit_test(an_error_comes_first),
+        cmocka_unit_test(closed_streams_do_not_reach_files),
         cmocka_unit_test(one_is_singular_and_others_plural),
     };
     return cmocka_run_group_tests(tests, enter, leave);
