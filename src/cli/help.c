@@ -45,10 +45,11 @@ static void help_members(FILE *out, const cli_command *group) {
 void cli_help_overview(FILE *out) {
     fputs("usage: leat COMMAND [ARGUMENT...]\n\nTrains Keras models, and uses them.\n\ncommands:\n", out);
     help_members(out, NULL);
-    fputs("\nleat COMMAND --help says more of each; leat help specs says how data is named.\n"
-          "\nResults go to standard output; progress, notes, warnings and errors to standard error.\n"
-          "\nexit codes: 0 success, 1 failure, 2 wrong usage, 130 and 143 on SIGINT and SIGTERM\n",
-          out);
+    fputs(
+        "\nleat COMMAND --help says more of each; leat help specs says how data is named.\n"
+        "\nResults go to standard output; progress, notes, warnings and errors to standard error.\n"
+        "\nexit codes: 0 success, 1 failure, 2 wrong usage, 129, 130 and 143 on SIGHUP, SIGINT and SIGTERM\n",
+        out);
 }
 
 static void help_option(FILE *out, const cli_use *use) {

@@ -60,7 +60,9 @@ static void roff_option(FILE *out, const cli_use *use) {
 }
 
 static void roff_exit_codes(FILE *out) {
-    fputs(".SH EXIT STATUS\n0 success, 1 failure, 2 wrong usage, 130 and 143 on SIGINT and SIGTERM.\n", out);
+    fputs(".SH EXIT STATUS\n0 success, 1 failure, 2 wrong usage, 129, 130 and 143 on SIGHUP, SIGINT and "
+          "SIGTERM.\n",
+          out);
 }
 
 /* "leat-feed-bench": the page of a command. */

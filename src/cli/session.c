@@ -24,6 +24,11 @@ static void on_signal(int number) {
     if (measured) leat_feed_stop(measured);
 }
 
+static bool is_ignored(int number) {
+    struct sigaction action;
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 static void handle(int number, void (*handler)(int)) {
     struct sigaction action = {.sa_handler = handler};
     sigemptyset(&action.sa_mask);
@@ -36,6 +41,7 @@ int cli_catch_signals(cli_session *session) {
     measured = session->feed;
     handle(SIGINT, on_signal);
     handle(SIGTERM, on_signal);
+    if (!is_ignored(SIGHUP)) handle(SIGHUP, on_signal); /* nohup ignores it, so that training goes on */
     return CLI_SUCCESS;
 }
 
@@ -147,6 +153,7 @@ int cli_open(cli_session *session, leat_sequence *out, const char *spec) {
 void cli_close(cli_session *session) {
     handle(SIGINT, SIG_DFL);
     handle(SIGTERM, SIG_DFL);
+    if (!is_ignored(SIGHUP)) handle(SIGHUP, SIG_DFL);
     running = NULL;
     measured = NULL;
     if (leat_feed_close(&session->feed) ==

@@ -33,11 +33,11 @@ int cli_compile(cli_session *session);
 /* Opens the data that a SPEC names. */
 int cli_open(cli_session *session, leat_sequence *out, const char *spec);
 
-/* From here on SIGINT and SIGTERM ask the model and the feed to stop after the batch in hand; a second one ends the
- * process. */
+/* From here on SIGINT, SIGTERM and SIGHUP ask the model and the feed to stop after the batch in hand; a second one ends the
+ * process.  A SIGHUP that the caller ignores, as nohup does, stays ignored. */
 int cli_catch_signals(cli_session *session);
 
-/* 130 or 143 when a signal came, otherwise 0. */
+/* 129, 130 or 143 when a signal came, otherwise 0. */
 int cli_signal_code(void);
 
 /* Says that a signal came, and what follows from that; returns its code. */

@@ -474,8 +474,24 @@ static void signals_end_training_with_everything_saved(void **state) {
     (void)state;
     interrupt(SIGINT, "--workers 0");
     interrupt(SIGTERM, "--workers 2");
+    interrupt(SIGHUP, "--workers 1");
     interrupt(SIGINT, "--workers 2 --use-multiprocessing");
     interrupt(SIGINT, "--validation npz:d.npz --batch-size 4");
+}
+
+/* nohup's SIG_IGN stays: the terminal may close, and training goes on. */
+static void an_ignored_hangup_stays_ignored(void **state) {
+    (void)state;
+    struct sigaction before, ignore = {.sa_handler = SIG_IGN};
+    assert_int_equal(sigaction(SIGHUP, &ignore, &before), 0);
+    pid_t child = start(FIT "--epochs 1000000 --verbose 0");
+    assert_int_equal(sigaction(SIGHUP, &before, NULL), 0);
+    for (int i = 0; i < 3000 && !catches(child); ++i)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    kill(child, SIGHUP);
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    kill(child, SIGINT);
+    assert_int_equal(finish(child), 128 + SIGINT);
 }
 
 /* An epoch of a million steps is interrupted within, and nothing is saved: there is nothing to go on from. */
@@ -512,6 +528,7 @@ int main(void) {
         cmocka_unit_test(failures_exit_with_1_and_a_sentence),
         cmocka_unit_test(what_is_no_regular_file_is_not_replaced),
         cmocka_unit_test(signals_end_training_with_everything_saved),
+        cmocka_unit_test(an_ignored_hangup_stays_ignored),
         cmocka_unit_test(an_interrupt_within_an_epoch_is_told),
     };
     return cmocka_run_group_tests(tests, enter, leave);
