@@ -72,7 +72,7 @@ LEAT_API const char *leat_status_text(leat_status status);
 LEAT_API const char *leat_status_name(leat_status status);
 
 /** Fills *err (NULL allowed) and returns code, so that a user's function can `return leat_error_set(...)`.
- *  A message that does not fit is cut.  format NULL: the status's fixed text.  Threads: any. */
+ *  A message that does not fit is cut; a control character other than a line break or a tab becomes '?'.  format NULL: the status's fixed text.  Threads: any. */
 LEAT_API leat_status leat_error_set(leat_error *err, leat_status code, const char *format, ...)
     LEAT_PRINTF(3, 4);
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 const char *leat_status_text(leat_status status) {
     switch (status) {
 #define STATUS_TEXT(name, value, text)                                                                       \
@@ -26,6 +28,14 @@ const char *leat_status_name(leat_status status) {
     return "unknown status";
 }
 
+/* Messages quote files and go to terminals: only line breaks and tabs remain of the control characters, others become '?'. */
+static void hide_controls(char *text) {
+    for (size_t bytes; *text; text += bytes ? bytes : 1) {
+        bytes = *text == '\n' || *text == '\t' ? 0 : leati_control_bytes(text);
+        memset(text, '?', bytes);
+    }
+}
+
 static void fill(leat_error *err, leat_status code, leat_origin origin, int64_t origin_code,
                  const char *format, va_list arguments) {
     if (!err) return;
@@ -34,6 +44,7 @@ static void fill(leat_error *err, leat_status code, leat_origin origin, int64_t 
         vsnprintf(text, sizeof text, format, arguments);
     else
         snprintf(text, sizeof text, "%s", leat_status_text(code));
+    hide_controls(text);
     memcpy(err->message, text, sizeof text);
     err->code = (int32_t)code;
     err->origin = (int32_t)origin;
@@ -109,6 +120,7 @@ leat_status leati_prefix(leat_status status, leat_error *err, const char *format
     va_end(arguments);
     size_t used = length < 0 ? 0 : (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
     snprintf(text + used, sizeof text - used, ": %s", err->message);
+    hide_controls(text);
     memcpy(err->message, text, sizeof text);
     return status;
 }

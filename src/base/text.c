@@ -24,6 +24,19 @@ static bool reserve(leati_text *text, size_t more) {
     return true;
 }
 
+size_t leati_control_bytes(const char *at) {
+    const unsigned char *byte = (const unsigned char *)at;
+    if (byte[0] == '\0') return 0;
+    if (byte[0] < 0x20 || byte[0] == 0x7F) return 1;
+    return byte[0] == 0xC2 && byte[1] >= 0x80 && byte[1] <= 0x9F ? 2 : 0;
+}
+
+bool leati_has_control(const char *text) {
+    for (; *text; ++text)
+        if (leati_control_bytes(text)) return true;
+    return false;
+}
+
 void leati_text_add(leati_text *text, const char *format, ...) {
     if (text->failed) return;
     va_list arguments, again;

@@ -24,6 +24,13 @@ void leati_text_fini(leati_text *text);
  * several bytes even.  Numbers without a separator, inf and nan stay as they are. */
 void leati_decimal_point(char *number);
 
+/* The number of bytes of the control character that `at` begins with: 1 for C0 (below the blank) and DEL, 2 for C1 in UTF-8
+ * (U+0080 to U+009F), which terminals obey as well; 0 for any other character and at the end. */
+size_t leati_control_bytes(const char *at);
+
+/* Whether there is a control character in `text`. */
+bool leati_has_control(const char *text);
+
 /* The name among `names` (count of them) that `word` misspells, for "did you mean": one slip (a letter too many, missing,
  * wrong, or swapped with the next) in a word of up to 5 letters, one for every three letters of a longer one, in upper or lower
  * case.  NULL where none is that near. */

@@ -43,6 +43,7 @@ static leat_status read_name(leati_layer *layer, const json_t *config, leat_erro
     if (strlen(name) >= LEAT_NAME_BYTES)
         return leati_fail(err, LEAT_EINVAL, "name: expected at most %d bytes, received '%.40s...' (%zu)",
                           LEAT_NAME_BYTES - 1, name, strlen(name));
+    if (leati_has_control(name)) return leati_fail(err, LEAT_EINVAL, "name: control character in '%s'", name);
     memcpy(layer->name, name, strlen(name) + 1);
     return LEAT_OK;
 }

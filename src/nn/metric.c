@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "nn/losses/rows.h"
 #include "nn/metrics/rows.h"
 #include "nn/object.h"
@@ -118,6 +119,8 @@ static leat_status set_name(leati_metric *out, const json_t *value, const leati_
         return leati_fail(err, LEAT_EINVAL, "metric '%.40s...': expected a name shorter than %d bytes", name,
                           LEATI_METRIC_NAME_BYTES);
     }
+    if (leati_has_control(name))
+        return leati_fail(err, LEAT_EINVAL, "metric's name: control character in '%s'", name);
     out->is_object = !json_is_string(value) || is_class;
     return LEAT_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "json/json.h"
 #include "nn/network.h"
 #include "nn/translate.h"
@@ -128,6 +129,7 @@ static leat_status read_name(leat_model *model, const json_t *config, const char
     const char *name = value && !json_is_null(value) ? json_string_value(value) : preset;
     if (!name || !name[0] || strlen(name) >= LEAT_NAME_BYTES)
         return leati_fail(err, LEAT_EINVAL, "name: expected a text of 1 to %d bytes", LEAT_NAME_BYTES - 1);
+    if (leati_has_control(name)) return leati_fail(err, LEAT_EINVAL, "name: control character in '%s'", name);
     memcpy(model->name, name, strlen(name) + 1);
     model->trainable = !json_is_false(json_object_get(config, "trainable"));
     return LEAT_OK;

@@ -39,6 +39,18 @@ static void finished_text_is_no_format(void **state) {
     assert_int_equal(leat_error_set_text(NULL, LEAT_EIO, "nobody listens"), LEAT_EIO);
 }
 
+/* A message may quote a file; no byte of it may command a terminal.  UTF-8 and line breaks stay. */
+static void control_characters_do_not_get_into_messages(void **state) {
+    (void)state;
+    leat_error e = {0};
+    leat_error_set(&e, LEAT_EFORMAT, "array '%s'\n\tof \xC3\xA9",
+                   "\x1B[31m\a\r\x7F\xC2\x9B"
+                   "2J");
+    assert_string_equal(e.message, "array '?[31m?????2J'\n\tof \xC3\xA9");
+    leati_prefix(LEAT_EFORMAT, &e, "file '%s'", "\x1B]0;x\a");
+    assert_memory_equal(e.message, "file '?]0;x?': array", 20);
+}
+
 static void index_out_of_range_names_the_range(void **state) {
     (void)state;
     leat_error err = {0};
@@ -210,6 +222,7 @@ int main(void) {
         cmocka_unit_test(error_has_the_promised_size),
         cmocka_unit_test(prefix_goes_in_front_and_cuts_at_the_end),
         cmocka_unit_test(finished_text_is_no_format),
+        cmocka_unit_test(control_characters_do_not_get_into_messages),
         cmocka_unit_test(index_out_of_range_names_the_range),
         cmocka_unit_test(philox_matches_the_published_vectors),
         cmocka_unit_test(streams_depend_on_seed_pass_and_index),

@@ -85,6 +85,18 @@ static void test_masses(void **state) {
 }
 
 /* 60 wrappers, one within the other, and as many models. */
+/* Names reach a terminal in summaries and progress lines. */
+static void test_control_characters(void **state) {
+    (void)state;
+    refused(SEQUENTIAL(LAYER("Dense", "\"name\": \"d\\u001b[31m\", \"units\": 2, " SHAPE("3"))),
+            "name: control character");
+    refused(SEQUENTIAL(LAYER("Dense", "\"name\": \"d\\u009b2J\", \"units\": 2, " SHAPE("3"))),
+            "name: control character");
+    refused("{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\\n\", \"layers\": []}}",
+            "name: control character");
+    refused(SEQUENTIAL(LAYER("D\\u001b[2J", "\"units\": 2, " SHAPE("3"))), "(D?[2J)");
+}
+
 static void test_depth(void **state) {
     (void)state;
     char *text =
@@ -281,8 +293,9 @@ static void test_changed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),  cmocka_unit_test(test_masses),  cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_cycles), cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_masses),
+        cmocka_unit_test(test_depth),   cmocka_unit_test(test_cycles),
+        cmocka_unit_test(test_changed), cmocka_unit_test(test_control_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
