@@ -7,11 +7,13 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "feed/source.h"
@@ -66,6 +68,18 @@ int workers_of(pid_t helper, int expected, pid_t *out) {
         count = children_of(helper, out);
     assert_int_equal(count, expected);
     return count;
+}
+
+int end_children(void **state) {
+    (void)state;
+    pid_t pids[most_children];
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+    for (int count; (count = children_of(getpid(), pids)) > 0;)
+        for (int i = 0; i < count; ++i) {
+            kill(pids[i], SIGKILL);
+            waitpid(pids[i], NULL, 0);
+        }
+    return 0;
 }
 
 void deny(unsigned number, int error, int third_argument) {

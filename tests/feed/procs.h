@@ -20,6 +20,10 @@ int children_named(pid_t parent, const char *prefix);
 /* Waits until a helper has so many workers. */
 int workers_of(pid_t helper, int expected, pid_t *out);
 
+/* A teardown: kills and reaps all children of this process.  A test that failed in the middle has left a feed open, whose
+ * helper the next test would take for its own, or wait for without end. */
+int end_children(void **state);
+
 /* Makes a system call fail in this process and its children, as it does where the kernel is older or a sandbox says no;
  * only with that third argument, where one is given.  Ends the process with 77 where there are no such filters. */
 void deny(unsigned number, int error, int third_argument);
