@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "engine/backend.h"
-#include "engine/geometry.h"
+#include "engine/op_semantics/geometry.h"
 #include "leat/rng.h"
 #include "backends/ref/ref.h"
 #include "backends/native/backend.h"

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "fuzz.h"
-#include "nn/model.h"
+#include "nn/model/model.h"
 
 #define BATCH       2
 #define MAX_TENSORS 16

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "fuzz.h"
-#include "nn/model.h"
+#include "nn/model/model.h"
 
 static const char network[] =
     "{\"class_name\": \"Model\", \"config\": {\"name\": \"m\", \"layers\": ["

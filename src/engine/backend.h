@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/op.h"
-#include "engine/team.h"
+#include "engine/op_semantics/op.h"
+#include "base/thread_pool.h"
 #include "leat/error.h"
 
 /* What a kernel may know of the run that it is part of. */
@@ -91,7 +91,7 @@ typedef struct leati_implementation {
     leat_status (*prepare)(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err);
     uint32_t
         fuses; /* leati_post_kind that it looks at in attrs->post, and serves or refuses; is not asked for others */
-    /* It looks at whether tensors are bf16, and serves or refuses; else it is asked as if all were f32 (engine/widen.c). */
+    /* It looks at whether tensors are bf16, and serves or refuses; else it is asked as if all were f32 (engine/plan/bf16_fallback.c). */
     bool narrow;
 } leati_implementation;
 

@@ -3,7 +3,7 @@
 #ifndef LEATI_FEED_GROUP_H
 #define LEATI_FEED_GROUP_H
 
-#include "feed/crew.h"
+#include "feed/workers/worker_pool.h"
 
 typedef struct leati_group {
     uint32_t fork_depth; /* of the process that opened it */

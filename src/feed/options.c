@@ -5,8 +5,8 @@
 #include <limits.h>
 
 #include "base/error.h"
-#include "feed/roster.h"
-#include "feed/service.h"
+#include "feed/ring/worker_table.h"
+#include "feed/ring/service.h"
 
 leat_feed_options leat_feed_options_default(void) {
     return (leat_feed_options){.workers = 1,

@@ -3,9 +3,9 @@
 #ifndef LEATI_FEED_STREAM_H
 #define LEATI_FEED_STREAM_H
 
-#include "feed/figures.h"
+#include "feed/stats/figures.h"
 #include "feed/group.h"
-#include "feed/patience.h"
+#include "feed/workers/patience.h"
 
 struct leat_feed {
     leati_group *group;

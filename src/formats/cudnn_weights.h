@@ -3,7 +3,7 @@
 #ifndef LEATI_FORMATS_CUDNN_WEIGHTS_H
 #define LEATI_FORMATS_CUDNN_WEIGHTS_H
 
-#include "nn/layer.h"
+#include "nn/layers/layer.h"
 
 typedef enum leati_conversion { LEATI_AS_IT_IS, LEATI_FROM_CUDNN, LEATI_TO_CUDNN } leati_conversion;
 

@@ -4,7 +4,7 @@
 #define LEATI_FORMATS_KERAS3_H
 
 #include "h5/h5.h"
-#include "nn/model.h"
+#include "nn/model/model.h"
 
 /* A weight and its dataset: "layers/dense_1/vars/0". */
 typedef struct leati_placed_weight {

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "formats/keras3.h"
 #include "json/json.h"
-#include "nn/translate.h"
+#include "nn/config/translate.h"
 #include "zip/zip.h"
 
 /* More than any model's weights; a smaller file that claims to unpack to more is a bomb. */

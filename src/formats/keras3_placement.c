@@ -10,8 +10,8 @@
 #include "base/memory.h"
 #include "formats/keras_h5.h"
 #include "nn/layers/types.h"
-#include "nn/network.h"
-#include "nn/translate.h"
+#include "nn/model/network.h"
+#include "nn/config/translate.h"
 
 enum { prefix_bytes = 128 };
 

@@ -4,7 +4,7 @@
 #define LEATI_FORMATS_KERAS_H5_H
 
 #include "h5/h5.h"
-#include "nn/model.h"
+#include "nn/model/model.h"
 
 /* The group that holds the layers: "/model_weights" in a full file, "/" in one of weights.
  * Errors: LEAT_EFORMAT neither of them, with what the file seems to be instead. */

@@ -12,7 +12,7 @@
 #include "formats/keras3.h"
 #include "formats/keras_h5.h"
 #include "json/json.h"
-#include "nn/translate.h"
+#include "nn/config/translate.h"
 
 /* An HDF5 file starts with this, at least when Keras wrote it. */
 static const unsigned char h5_signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};

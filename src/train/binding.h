@@ -5,7 +5,7 @@
 #define LEATI_TRAIN_BINDING_H
 
 #include "leat/train.h"
-#include "nn/program.h"
+#include "nn/program/program.h"
 
 typedef struct leati_binding {
     leati_mode mode;

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "feed/trace.h"
+#include "feed/stats/trace.h"
 #include "train/fit_loop.h"
 
 /* How the steps of an epoch ended. */

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "feed/sample.h"
-#include "feed/trace.h"
+#include "feed/stats/trace.h"
 
 enum { most_together = 4 };
 

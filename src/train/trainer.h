@@ -4,9 +4,9 @@
 #ifndef LEATI_TRAIN_TRAINER_H
 #define LEATI_TRAIN_TRAINER_H
 
-#include "engine/plan.h"
+#include "engine/plan/plan.h"
 #include "leat/sequence.h"
-#include "nn/program.h"
+#include "nn/program/program.h"
 
 typedef struct leati_trainer leati_trainer;
 
@@ -34,7 +34,7 @@ leati_plan_options leati_plan_options_of(const leat_model *model, int threads, l
 leat_status leati_trainer_run(leati_trainer *trainer, const leati_compiled_step *step,
                               const void *const *pointers, uint64_t seed, leat_error *err);
 
-/* The same, with the time of each step of the plan (engine/plan.h); seed 0. */
+/* The same, with the time of each step of the plan (engine/plan/plan.h); seed 0. */
 leat_status leati_trainer_run_timed(leati_trainer *trainer, const leati_compiled_step *step,
                                     const void *const *pointers, int64_t *step_ns, leat_error *err);
 

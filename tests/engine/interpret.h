@@ -3,7 +3,7 @@
 #ifndef LEAT_TESTS_ENGINE_INTERPRET_H
 #define LEAT_TESTS_ENGINE_INTERPRET_H
 
-#include "engine/graph.h"
+#include "engine/graph/graph.h"
 
 /* values[v] receives the memory of value v, from leati_calloc_aligned (states included: what they hold at the end is in
  * the slabs, values[v] of a state is NULL).  As in leati_plan_run, seed 1 and step 0. */

@@ -3,8 +3,8 @@
 #ifndef LEAT_TESTS_ENGINE_STAND_H
 #define LEAT_TESTS_ENGINE_STAND_H
 
-#include "engine/build.h"
-#include "engine/plan.h"
+#include "engine/graph/build.h"
+#include "engine/plan/plan.h"
 
 #define STAND_SLAB_FLOATS 4096
 

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "engine/build.h"
-#include "engine/infer.h"
+#include "engine/graph/build.h"
+#include "engine/op_semantics/infer.h"
 
 static int setup(void **state) {
     leat_error err = {0};

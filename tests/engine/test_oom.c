@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "backends/ref/ref.h"
-#include "engine/build.h"
-#include "engine/plan.h"
+#include "engine/graph/build.h"
+#include "engine/plan/plan.h"
 #include "support/memory_failing.h"
 
 static _Alignas(64) float slab[256];

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "engine/interpret.h"
-#include "engine/plan_private.h"
+#include "engine/plan/plan_private.h"
 #include "engine/stand.h"
 #include "leat/rng.h"
 

@@ -12,8 +12,8 @@
 
 #include "backends/ref/ref.h"
 #include "base/memory.h"
-#include "engine/build.h"
-#include "engine/plan.h"
+#include "engine/graph/build.h"
+#include "engine/plan/plan.h"
 #include "support/memory_failing.h"
 
 enum { WIDE = 64, MOST_LINES = 2000, TEXT = 1 << 20 };

@@ -5,7 +5,7 @@
 #include <stdalign.h>
 #include <string.h>
 
-#include "feed/copy.h"
+#include "feed/ring/copy.h"
 
 enum { most = 5000, margin = 64 };
 

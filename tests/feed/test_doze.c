@@ -2,7 +2,7 @@
 /* Sleeping by the clock: what is learnt, and when it is given up. */
 #include "cmocka_all.h"
 
-#include "feed/doze.h"
+#include "feed/ring/timed_sleep.h"
 
 static const int64_t ms = 1000000;
 

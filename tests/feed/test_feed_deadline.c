@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "feed/patience.h"
+#include "feed/workers/patience.h"
 #include "feed/procs.h"
 #include "feed/source.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "feed/histogram.h"
+#include "feed/stats/histogram.h"
 
 static leati_histogram histogram;
 

@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 #include "base/clock.h"
-#include "feed/trace.h"
+#include "feed/stats/trace.h"
 #include "support/memory_failing.h"
 
 static char path[] = "/tmp/leat-trace-XXXXXX";

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "json/json.h"
 #include "nn/examples.h"
-#include "nn/layer.h"
+#include "nn/layers/layer.h"
 
 void layer_pages_open(layer_pages *pages) {
     pages->seen = json_object();

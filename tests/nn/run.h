@@ -3,8 +3,8 @@
 #ifndef LEAT_TESTS_NN_RUN_H
 #define LEAT_TESTS_NN_RUN_H
 
-#include "engine/build.h"
-#include "engine/plan.h"
+#include "engine/graph/build.h"
+#include "engine/plan/plan.h"
 
 #define RUN_MAX_INPUTS 64
 

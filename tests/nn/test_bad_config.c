@@ -8,7 +8,7 @@
 
 #include "json/json.h"
 #include "nn/examples.h"
-#include "nn/model.h"
+#include "nn/model/model.h"
 #include "nn/run.h"
 
 enum { MOST_VALUES = 16, VALUE_BYTES = 160 };

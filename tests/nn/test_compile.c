@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "nn/model.h"
+#include "nn/model/model.h"
 #include "nn/run.h"
 #include "nn/small_models.h"
 

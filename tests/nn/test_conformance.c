@@ -14,7 +14,7 @@
 #include "json/json.h"
 #include "leat/rng.h"
 #include "nn/examples.h"
-#include "nn/program.h"
+#include "nn/program/program.h"
 #include "nn/run.h"
 
 enum { BATCH = EXAMPLE_BATCH /* most samples */, MOST_ELEMENTS = 4096, MOST_WEIGHTS = 16 };

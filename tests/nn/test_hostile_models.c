@@ -13,8 +13,8 @@
 #include "leat/model.h"
 #include "leat/rng.h"
 #include "nn/examples.h"
-#include "nn/layer.h"
-#include "nn/network.h"
+#include "nn/layers/layer.h"
+#include "nn/model/network.h"
 
 /* ---- What is absurd by design ---- */
 

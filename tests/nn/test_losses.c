@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/build.h"
-#include "nn/loss.h"
+#include "engine/graph/build.h"
+#include "nn/losses/loss.h"
 #include "nn/run.h"
 #include "support/golden.h"
 

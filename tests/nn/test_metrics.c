@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/build.h"
-#include "nn/metric.h"
+#include "engine/graph/build.h"
+#include "nn/metrics/metric.h"
 #include "nn/run.h"
 #include "support/golden.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "json/json.h"
-#include "nn/model.h"
+#include "nn/model/model.h"
 #include "nn/run.h"
 #include "nn/small_models.h"
 #include "support/golden.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nn/model.h"
+#include "nn/model/model.h"
 
 typedef struct wrong {
     const char *json;

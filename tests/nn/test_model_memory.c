@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "base/memory.h"
-#include "nn/model.h"
+#include "nn/model/model.h"
 #include "nn/own_layers.h"
 #include "nn/run.h"
 #include "support/memory_failing.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nn/layer.h"
+#include "nn/layers/layer.h"
 #include "nn/run.h"
 #include "nn/small_models.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "json/json.h"
-#include "nn/layer.h"
+#include "nn/layers/layer.h"
 #include "nn/run.h"
 
 enum { SAMPLES = 64, ROWS = 10, COLUMNS = 12, CHANNELS = 13, COUNT = SAMPLES * ROWS * COLUMNS * CHANNELS };

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "nn/program.h"
+#include "nn/program/program.h"
 #include "nn/run.h"
 #include "nn/small_models.h"
 

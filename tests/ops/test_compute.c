@@ -11,7 +11,7 @@
 #include "cmocka_all.h"
 
 #include "base/memory.h"
-#include "engine/geometry.h"
+#include "engine/op_semantics/geometry.h"
 #include "ops/task.h"
 
 #define TOLERANCE       2e-5

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "engine/geometry.h"
+#include "engine/op_semantics/geometry.h"
 #include "ops/task.h"
 
 enum { MOST = 3 /* threads */ };

@@ -9,8 +9,8 @@
 
 #include "backends/ref/ref.h"
 #include "base/memory.h"
-#include "engine/build.h"
-#include "engine/plan.h"
+#include "engine/graph/build.h"
+#include "engine/plan/plan.h"
 #include "leat/rng.h"
 #include "backends/native/backend.h"
 #if LEAT_ONEDNN

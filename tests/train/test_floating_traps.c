@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nn/loss.h"
-#include "nn/metric.h"
-#include "nn/optimizer.h"
+#include "nn/losses/loss.h"
+#include "nn/metrics/metric.h"
+#include "nn/optimizers/optimizer.h"
 #include "train/support.h"
 
 /* Sizes that fill no vector, so that each loop has its rest. */

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "backends/native/isa.h"
+#include "backends/native/simd/isa.h"
 #include "backends/native/ops.h"
 
 static const leati_implementation implementations[] = {

@@ -4,7 +4,7 @@
 #define LEATI_BACKENDS_ONEDNN_WINDOW_H
 
 #include "backends/onednn/session.h"
-#include "engine/geometry.h"
+#include "engine/op_semantics/geometry.h"
 
 /* A window as oneDNN takes it: only the axes that the op has. */
 typedef struct leati_dnnl_window {

@@ -4,7 +4,7 @@
 
 #include "backends/ref/ref.h"
 #include "base/error.h"
-#include "engine/callee.h"
+#include "engine/graph/callee.h"
 
 static leat_rng numbers_of(const leati_ref *ref, const leati_run *run) {
     return leat_rng_for(run->seed, run->step, ref->attrs.call.stream);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ELTWISE and ELTWISE_BWD in plain C.  Layer: backends/ref. */
 #include "backends/ref/ref.h"
-#include "engine/function.h"
+#include "engine/op_semantics/function.h"
 
 static leat_status run_eltwise(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                leat_error *err) {

@@ -4,7 +4,7 @@
 
 #include "backends/ref/ref.h"
 #include "base/error.h"
-#include "engine/index.h"
+#include "engine/op_semantics/index.h"
 
 static leat_status find(const leati_desc *indices, const void *data, int64_t i, int64_t rows, int64_t *out,
                         leat_error *err) {

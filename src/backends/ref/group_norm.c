@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GROUP_NORM and GROUP_NORM_BWD in plain C, sums in double.  Layer: backends/ref. */
-#include "engine/group_norm.h"
+#include "engine/op_semantics/group_norm.h"
 
 #include <math.h>
 

@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "backends/ref/ref.h"
-#include "engine/index.h"
-#include "engine/infer.h"
+#include "engine/op_semantics/index.h"
+#include "engine/op_semantics/infer.h"
 
 /* An index outside [0, depth) gives a row of zeros. */
 static leat_status run_one_hot(const leati_kernel *kernel, void *const *args, const leati_run *run,

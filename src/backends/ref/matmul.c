@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MATMUL in plain C, sums in double.  Layer: backends/ref. */
 #include "backends/ref/ref.h"
-#include "engine/function.h"
+#include "engine/op_semantics/function.h"
 
 /* A (M, K), B (K, N) and where their elements lie. */
 typedef struct product {

@@ -6,7 +6,7 @@
 #include "backends/ref/ref.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "engine/geometry.h"
+#include "engine/op_semantics/geometry.h"
 
 /* Where the channels of a tap lie in (P, N, taps * C). */
 static int64_t place(const leati_geometry *g, int64_t pixel, int64_t tap) {

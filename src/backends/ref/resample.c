@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RESAMPLE and RESAMPLE_BWD in plain C: every output from its two elements an axis.  Layer: backends/ref. */
-#include "engine/resample.h"
+#include "engine/op_semantics/resample.h"
 
 #include "backends/ref/ref.h"
 

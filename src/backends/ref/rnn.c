@@ -14,7 +14,7 @@
 #include "backends/ref/ref.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "engine/geometry.h"
+#include "engine/op_semantics/geometry.h"
 
 enum { UNMASKED = -1 };
 

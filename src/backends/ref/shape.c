@@ -5,7 +5,7 @@
 
 #include "backends/ref/ref.h"
 #include "backends/ref/walk.h"
-#include "engine/infer.h"
+#include "engine/op_semantics/infer.h"
 
 /* dst[offset 0] = src[first + offset 1] over the walk, for elements of `size` bytes. */
 static void gather(leati_walk w, const void *src, int64_t first, void *dst, size_t size) {

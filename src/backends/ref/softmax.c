@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "backends/ref/ref.h"
-#include "engine/infer.h"
+#include "engine/op_semantics/infer.h"
 
 /* Elements of one line along the axis: line[i * step], i < length. */
 typedef struct line {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/op.h"
+#include "engine/op_semantics/op.h"
 
 #define LEATI_WALK_OPERANDS 3
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BATCH_NORM, BATCH_NORM_APPLY, BATCH_NORM_BWD: shapes and gradients.  With s = 1 / sqrt(variance + epsilon),
  * dst = (src - mean) s gamma + beta per channel, which is the last axis.  Layer: engine. */
-#include "engine/build.h"
-#include "engine/ops/rows.h"
+#include "engine/graph/build.h"
+#include "engine/ops/types.h"
 #include "base/error.h"
 
 static leat_status expect_channels(const leati_desc *desc, int64_t channels, const char *what,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BINARY: two operands, broadcast as NumPy does.  Layer: engine. */
-#include "engine/build.h"
-#include "engine/infer.h"
-#include "engine/ops/rows.h"
+#include "engine/graph/build.h"
+#include "engine/op_semantics/infer.h"
+#include "engine/ops/types.h"
 
 static bool is_comparison(leati_binary kind) {
     return kind == LEATI_EQUAL || kind == LEATI_GREATER || kind == LEATI_GREATER_EQUAL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CALL and CALL_BWD: functions from outside.  One vector has all gradients, so that a node's outputs need not be as many
  * as a layer may have inputs and weights.  Layer: engine. */
-#include "engine/build.h"
-#include "engine/callee.h"
-#include "engine/infer.h"
-#include "engine/ops/rows.h"
+#include "engine/graph/build.h"
+#include "engine/graph/callee.h"
+#include "engine/op_semantics/infer.h"
+#include "engine/ops/types.h"
 
 void leati_call(leati_graph *g, const leati_callee *callee, bool training, uint64_t stream, int input_count,
                 const leati_value *inputs, leati_value *outputs) {

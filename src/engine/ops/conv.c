@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CONV, CONV_BWD_DATA, CONV_BWD_WEIGHTS: shapes and gradients.  Layer: engine. */
-#include "engine/geometry.h"
-#include "engine/graph.h"
-#include "engine/ops/rows.h"
+#include "engine/op_semantics/geometry.h"
+#include "engine/graph/graph.h"
+#include "engine/ops/types.h"
 #include "base/error.h"
 #include "base/text.h"
 

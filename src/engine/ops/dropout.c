@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DROPOUT and RANDOM_NORMAL.  The mask is a function of the run, the stream and the element (engine/random.h), so that the backward pass
  * is the same op again.  Layer: engine. */
-#include "engine/build.h"
-#include "engine/infer.h"
-#include "engine/ops/rows.h"
+#include "engine/graph/build.h"
+#include "engine/op_semantics/infer.h"
+#include "engine/ops/types.h"
 
 static leat_status infer_dropout(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                  leati_desc *out, leat_error *err) {

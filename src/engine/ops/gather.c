@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GATHER and GATHER_BWD: rows of a table by their numbers, and the sums of what reaches each row.  Layer: engine. */
-#include "engine/graph.h"
-#include "engine/index.h"
-#include "engine/infer.h"
-#include "engine/ops/rows.h"
+#include "engine/graph/graph.h"
+#include "engine/op_semantics/index.h"
+#include "engine/op_semantics/infer.h"
+#include "engine/ops/types.h"
 
 static leat_status infer_gather(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                 leati_desc *out, leat_error *err) {

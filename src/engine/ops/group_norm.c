@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GROUP_NORM, GROUP_NORM_BWD: shapes and gradient.  With inverse = 1 / sqrt(variance + epsilon) of a row's group,
  * dst = (src - mean) inverse gamma + beta.  Layer: engine. */
-#include "engine/group_norm.h"
+#include "engine/op_semantics/group_norm.h"
 #include "base/error.h"
-#include "engine/graph.h"
-#include "engine/infer.h"
-#include "engine/ops/rows.h"
+#include "engine/graph/graph.h"
+#include "engine/op_semantics/infer.h"
+#include "engine/ops/types.h"
 
 static leat_status check_sizes(const leati_attrs *attrs, const leati_desc *src, leat_error *err) {
     int64_t channels = attrs->group_norm.channels, groups = attrs->group_norm.groups, inner = 1;

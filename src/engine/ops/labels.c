@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops on class indices, without a gradient: ONE_HOT, ARGMAX, IN_TOP_K.  Layer: engine. */
-#include "engine/infer.h"
-#include "engine/ops/rows.h"
+#include "engine/op_semantics/infer.h"
+#include "engine/ops/types.h"
 #include "tensor/number.h"
 
 static leat_status infer_one_hot(const leati_attrs *attrs, int input_count, const leati_desc *in,

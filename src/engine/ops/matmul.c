@@ -2,9 +2,9 @@
 /* MATMUL: dst (..., M, N) = A B + bias, A (..., M, K) and B (..., K, N) each stored so or transposed, for every one of the
  * leading axes.  Layer: engine. */
 #include "base/error.h"
-#include "engine/build.h"
-#include "engine/infer.h"
-#include "engine/ops/rows.h"
+#include "engine/graph/build.h"
+#include "engine/op_semantics/infer.h"
+#include "engine/ops/types.h"
 
 static leat_status differ(const leati_attrs *attrs, const leati_desc *a, const leati_desc *b,
                           const char *what, leat_error *err) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PATCHES, PATCHES_BWD: shapes and gradients.  Each is linear, and the other one's gradient.  Layer: engine. */
 #include "base/error.h"
-#include "engine/geometry.h"
-#include "engine/graph.h"
-#include "engine/infer.h"
-#include "engine/ops/rows.h"
+#include "engine/op_semantics/geometry.h"
+#include "engine/graph/graph.h"
+#include "engine/op_semantics/infer.h"
+#include "engine/ops/types.h"
 
 static leat_status infer_patches(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                  leati_desc *out, leat_error *err) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POOLING and POOLING_BWD: shapes and gradients.  Layer: engine. */
-#include "engine/geometry.h"
-#include "engine/graph.h"
-#include "engine/ops/rows.h"
+#include "engine/op_semantics/geometry.h"
+#include "engine/graph/graph.h"
+#include "engine/ops/types.h"
 #include "base/error.h"
 
 static leat_status infer_pooling(const leati_attrs *attrs, int input_count, const leati_desc *in,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* REDUCE and BROADCAST.  Layer: engine. */
-#include "engine/build.h"
-#include "engine/infer.h"
-#include "engine/ops/rows.h"
+#include "engine/graph/build.h"
+#include "engine/op_semantics/infer.h"
+#include "engine/ops/types.h"
 
 static leat_status infer_reduce(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                 leati_desc *out, leat_error *err) {

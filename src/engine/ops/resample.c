@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RESAMPLE and RESAMPLE_BWD: shapes and gradients.  Layer: engine. */
 #include "base/memory.h"
-#include "engine/graph.h"
-#include "engine/infer.h"
-#include "engine/ops/rows.h"
+#include "engine/graph/graph.h"
+#include "engine/op_semantics/infer.h"
+#include "engine/ops/types.h"
 
 static leat_status check(const leati_attrs *attrs, const leati_desc *desc, leat_error *err) {
     int spatial = attrs->resample.spatial;

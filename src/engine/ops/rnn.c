@@ -3,9 +3,9 @@
  * Layer: engine. */
 #include "base/error.h"
 #include "base/text.h"
-#include "engine/geometry.h"
-#include "engine/graph.h"
-#include "engine/ops/rows.h"
+#include "engine/op_semantics/geometry.h"
+#include "engine/graph/graph.h"
+#include "engine/ops/types.h"
 
 static leat_status expect_input(const leati_desc *got, const char *what, const leati_desc *expected,
                                 leat_error *err) {

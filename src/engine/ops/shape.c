@@ -3,9 +3,9 @@
  * a gradient for f32.  Layer: engine. */
 #include <stdio.h>
 
-#include "engine/build.h"
-#include "engine/infer.h"
-#include "engine/ops/rows.h"
+#include "engine/graph/build.h"
+#include "engine/op_semantics/infer.h"
+#include "engine/ops/types.h"
 
 static bool differentiable(const leati_graph *g, const leati_node *node) {
     return leati_graph_desc(g, node->inputs[0])->dtype == LEAT_F32;

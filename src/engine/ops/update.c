@@ -25,8 +25,8 @@
  * are momentum_cache_t and momentum_cache_t_1, s and s' are m_schedule_new and m_schedule_next.  Layer: engine. */
 #include <stdio.h>
 
-#include "engine/infer.h"
-#include "engine/ops/rows.h"
+#include "engine/op_semantics/infer.h"
+#include "engine/ops/types.h"
 
 static leat_status infer_moving_average(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                         leati_desc *out, leat_error *err) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of the initializers, for the table in nn/initializer.c, and what several of them use. */
+/* The rows of the initializers, for the table in nn/initializers/initializer.c, and what several of them use. */
 #ifndef LEATI_NN_INITIALIZERS_TYPES_H
 #define LEATI_NN_INITIALIZERS_TYPES_H
 
-#include "nn/initializer.h"
+#include "nn/initializers/initializer.h"
 
 extern const leati_initializer_type leati_initializer_type_zeros;
 extern const leati_initializer_type leati_initializer_type_ones;

@@ -3,7 +3,7 @@
 #ifndef LEATI_NN_LAYERS_TYPES_H
 #define LEATI_NN_LAYERS_TYPES_H
 
-#include "nn/layer.h"
+#include "nn/layers/layer.h"
 
 extern const leati_layer_type leati_layer_activation;
 extern const leati_layer_type leati_layer_activity_regularization;

@@ -2,9 +2,9 @@
 /* Crossentropies, with the numerics of Keras 2.3.1 on TensorFlow 2.1: straight after a softmax (of rank 2: Keras spells
  * others as exp / sum) or a sigmoid they are computed from what went into it, unclipped; from any other tensor the
  * probabilities are clipped. */
-#include "nn/losses/rows.h"
+#include "nn/losses/types.h"
 
-#include "engine/build.h"
+#include "engine/graph/build.h"
 
 /* The op that made x, or LEATI_OP_COUNT. */
 static leati_op made_by(const leati_graph *g, leati_value x, const leati_node **node) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kullback and Leibler's divergence, Poisson's likelihood, and the angle between two vectors. */
-#include "nn/losses/rows.h"
+#include "nn/losses/types.h"
 
-#include "engine/build.h"
+#include "engine/graph/build.h"
 
 /* sum t log(t / p), both clipped to [epsilon, 1] */
 static leati_value divergence(leati_graph *g, const leati_measure_options *options, leati_value y_true,

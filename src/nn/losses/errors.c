@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Losses of the distance between two numbers: squared, absolute, in percent, of logarithms, log-cosh, Huber's. */
-#include "nn/losses/rows.h"
+#include "nn/losses/types.h"
 
 #include <math.h>
 
-#include "engine/build.h"
+#include "engine/graph/build.h"
 
 leati_value leati_mean_last(leati_graph *graph, leati_value x) {
     return leati_reduce_last(graph, LEATI_REDUCE_MEAN, x, false);

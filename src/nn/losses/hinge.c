@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hinge losses.  Targets are -1 or 1; a batch whose targets are all 0 or 1 is taken as -1 and 1. */
-#include "nn/losses/rows.h"
+#include "nn/losses/types.h"
 
-#include "engine/build.h"
+#include "engine/graph/build.h"
 
 static leati_value equals(leati_graph *g, leati_value x, float number) {
     return leati_binary_of(g, LEATI_EQUAL, x, leati_scalar(g, number));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How often a prediction is right: by value, by threshold, by the largest of a row, among the k largest. */
-#include "nn/metrics/rows.h"
+#include "nn/metrics/types.h"
 
-#include "engine/build.h"
+#include "engine/graph/build.h"
 
 static leati_value equal(leati_graph *g, leati_value a, leati_value b) {
     return leati_binary_of(g, LEATI_EQUAL, a, b);

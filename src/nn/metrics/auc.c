@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "nn/losses/rows.h"
+#include "nn/losses/types.h"
 #include "nn/metrics/confusion.h"
-#include "nn/metrics/rows.h"
+#include "nn/metrics/types.h"
 
 enum { CURVE_ROC, CURVE_PR };
 enum { SUM_INTERPOLATION, SUM_MINORING, SUM_MAJORING };

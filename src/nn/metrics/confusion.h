@@ -5,7 +5,7 @@
 #ifndef LEATI_NN_METRICS_CONFUSION_H
 #define LEATI_NN_METRICS_CONFUSION_H
 
-#include "nn/metric.h"
+#include "nn/metrics/metric.h"
 
 typedef struct leati_confusion {
     double tp, fp, tn, fn;

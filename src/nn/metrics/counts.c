@@ -3,7 +3,7 @@
  * Source: keras/metrics.py, 2.3.1. */
 #include "base/error.h"
 #include "nn/metrics/confusion.h"
-#include "nn/metrics/rows.h"
+#include "nn/metrics/types.h"
 
 /* All that pass the filter of the top k. */
 #define ANY_PREDICTION (-1e10f)

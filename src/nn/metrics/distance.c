@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Distances that are no losses: the root of the mean square, and the cosine (whose loss is its negative). */
-#include "nn/metrics/rows.h"
+#include "nn/metrics/types.h"
 
-#include "engine/build.h"
-#include "nn/losses/rows.h"
+#include "engine/graph/build.h"
+#include "nn/losses/types.h"
 
 static leati_value square(leati_graph *g, const leati_measure_options *options, leati_value y_true,
                           leati_value y_pred) {

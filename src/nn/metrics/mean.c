@@ -2,7 +2,7 @@
 /* The running mean: sum(weight * value) / sum(weight) over everything that was added. */
 #include <math.h>
 
-#include "nn/metrics/rows.h"
+#include "nn/metrics/types.h"
 
 /* state: total, sum of weights */
 static leat_status add(const leati_metric *metric, double *state, const leati_metric_batch *batch,

@@ -2,7 +2,7 @@
 /* Intersection over union of what is a class and what is taken for it, as a mean over the classes that occur.
  * Predictions and targets are class numbers.  Source: keras/metrics.py, 2.3.1. */
 #include "base/error.h"
-#include "nn/metrics/rows.h"
+#include "nn/metrics/types.h"
 
 #define MAX_CLASSES 4096 /* a table of 128 MiB */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Adadelta (Zeiler 2012, arXiv:1212.5701). */
-#include "nn/optimizers/rows.h"
+#include "nn/optimizers/types.h"
 
 static const leati_field fields[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "1.0"),
                                      LEATI_OPTIMIZER_FLOAT(rho, "0.95"), LEATI_OPTIMIZER_FLOAT(decay, "0.0"),

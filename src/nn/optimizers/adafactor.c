@@ -3,9 +3,9 @@
  * arXiv:1804.04235).  A chain of ops for each weight.  r and c are means over the last axis and the one before. */
 #include <math.h>
 
-#include "engine/build.h"
-#include "nn/model.h"
-#include "nn/optimizers/rows.h"
+#include "engine/graph/build.h"
+#include "nn/model/model.h"
+#include "nn/optimizers/types.h"
 
 static const leati_field fields[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.001"),
                                      LEATI_OPTIMIZER_FLOAT(beta_2_decay, "-0.8"),

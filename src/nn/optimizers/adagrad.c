@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Adagrad (Duchi, Hazan, Singer 2011). */
-#include "nn/optimizers/rows.h"
+#include "nn/optimizers/types.h"
 
 static const leati_field fields[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.01"),
                                      LEATI_OPTIMIZER_FLOAT(decay, "0.0"),

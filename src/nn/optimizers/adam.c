@@ -2,7 +2,7 @@
 /* Adam (Kingma, Ba 2014, arXiv:1412.6980), AMSGrad, and AdamW: Adam with a decay of the weights, which every optimizer can
  * have, by default (Loshchilov, Hutter 2017, arXiv:1711.05101).  The correction of the moments' bias is in the learning rate, so
  * that epsilon is added to the uncorrected root. */
-#include "nn/optimizers/rows.h"
+#include "nn/optimizers/types.h"
 
 #include <math.h>
 

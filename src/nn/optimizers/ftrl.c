@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FTRL-Proximal, which drives weights to exactly 0 (McMahan and others 2013).  A chain of ops over all weights:
  * accumulator += g^2; linear += g' - (accumulator^-p - before^-p) / lr w; w = (clip(linear, -l1, l1) - linear) / quadratic. */
-#include "engine/build.h"
-#include "nn/model.h"
-#include "nn/optimizers/rows.h"
+#include "engine/graph/build.h"
+#include "nn/model/model.h"
+#include "nn/optimizers/types.h"
 
 static const leati_field fields[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.001"),
                                      LEATI_OPTIMIZER_FLOAT(learning_rate_power, "-0.5"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lion: steps of one length, by the sign of a moment (Chen and others 2023, arXiv:2302.06675). */
-#include "nn/optimizers/rows.h"
+#include "nn/optimizers/types.h"
 
 static const leati_field fields[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.001"),
                                      LEATI_OPTIMIZER_FLOAT(beta_1, "0.9"),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nadam: Adam with Nesterov's momentum (Dozat 2015), whose momentum warms up by a schedule.  m_schedule is the product
  * of the schedule so far: the optimizer keeps it beside the step that it belongs to, and brings it up to any other. */
-#include "nn/optimizers/rows.h"
+#include "nn/optimizers/types.h"
 
 #include <math.h>
 

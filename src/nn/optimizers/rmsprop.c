@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RMSprop. */
-#include "nn/optimizers/rows.h"
+#include "nn/optimizers/types.h"
 
 static const leati_field fields[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.001"),
                                      LEATI_OPTIMIZER_FLOAT(rho, "0.9"), LEATI_OPTIMIZER_FLOAT(decay, "0.0"),

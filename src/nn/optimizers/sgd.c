@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SGD, with momentum (Nesterov's too).  Without momentum it keeps no slot. */
-#include "nn/optimizers/rows.h"
+#include "nn/optimizers/types.h"
 
 static const leati_field fields[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.01"),
                                      LEATI_OPTIMIZER_FLOAT(momentum, "0.0"),

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "nn/model.h"
+#include "nn/model/model.h"
 #include "train/callbacks/monitor.h"
 
 typedef struct early_stopping {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper: on_death of src/feed/helper.c; and whoever calls leat_feed_stop.  Each function is one access to a shared
+/* The helper: on_death of src/feed/workers/helper.c; and whoever calls leat_feed_stop.  Each function is one access to a shared
  * word. */
 #include "feed/model/protocol.h"
 

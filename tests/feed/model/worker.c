@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker: src/feed/worker.c, with what it calls in ring.c.  Each function is one access to a shared word. */
+/* The worker: src/feed/workers/worker.c, with what it calls in ring.c.  Each function is one access to a shared word. */
 #include "feed/model/protocol.h"
 
 #include <string.h>

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* 3x3 convolutions with stride 1, and their gradients by the source, by Winograd's F(2x2, 3x3) or F(4x4, 3x3) (product.h).  A block of
+ * tiles goes through all three steps while it is in the cache.  Layer: backends/native. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/native/conv/conv.h"
+#include "backends/native/ops.h"
+#include "base/error.h"
+
+enum {
+    TILES = 48,      /* of a block, of 2x2 pixels */
+    TILES_OF_4 = 24, /* of 4x4 */
+    LINE = 16,
+    PACKED = 4,         /* channels at a time */
+    WEIGHTS_COST = 32,  /* to transform and read those of a place, in tiles */
+    MOST_CHANNELS = 512 /* whose sums F(4x4, 3x3) leaves exact enough (docs/decisions/0132) */
+};
+
+bool leati_winograd_fits(const leati_geometry *g, int64_t lanes) {
+    for (int i = 0; i < 3; i++)
+        if (g->stride[i] > 1 || g->dilation[i] > 1 || g->kernel[i] != (i ? 3 : 1)) return false;
+    return g->in[0] == 1 && g->out[0] == 1 && g->channels % lanes == 0 && g->channels >= 16;
+}
+
+int64_t leati_winograd_size(const leati_geometry *g, int64_t weights_cost) {
+    int64_t cost[2];
+    for (int i = 0; i < 2; i++)
+        cost[i] = leati_winograd_places(2 + 2 * i) * (leati_winograd_tiles(g, 2 + 2 * i) + weights_cost);
+    return cost[1] < cost[0] && g->channels <= MOST_CHANNELS ? 4 : 2;
+}
+
+static void pack(void *of, int64_t task, int member) {
+    const leati_conv_packing *p = of;
+    int64_t channels = p->s->g.channels, from = task * PACKED, to = from + PACKED;
+    (void)member;
+    p->s->isa->winograd_weights(&(leati_winograd_weights){.size = p->s->size,
+                                                          .depth = channels,
+                                                          .columns = p->s->g.filters,
+                                                          .first = from,
+                                                          .last = to < channels ? to : channels,
+                                                          .weights = p->weights,
+                                                          .packed = p->packed});
+}
+
+static void compute(void *of, int64_t task, int member) {
+    const leati_conv_run *r = of;
+    const leati_conv_state *s = r->s;
+    const leati_geometry *g = &s->g;
+    float *buffer = r->buffers + (size_t)member * s->buffer;
+    int64_t tiles = leati_winograd_tiles(g, s->size), places = leati_winograd_places(s->size);
+    int64_t panels = g->filters / s->isa->panel, part = task % s->parts;
+    int64_t from = panels * part / s->parts * s->isa->panel,
+            to = panels * (part + 1) / s->parts * s->isa->panel;
+    leati_winograd w = {.g = g,
+                        .size = s->size,
+                        .first = task / s->parts * s->block,
+                        .image = r->src,
+                        .zeros = buffer,
+                        .narrow = s->narrow};
+    w.last = w.first + s->block < tiles ? w.first + s->block : tiles;
+    w.parts = buffer + leati_conv_line(g->channels);
+    w.group = g->channels;
+    w.by_place = s->block * g->channels + LINE;
+    memset(buffer, 0, (size_t)g->channels * sizeof *buffer);
+    s->isa->winograd_source(&w);
+    float *made = w.parts + places * w.by_place;
+    int64_t made_place = s->block * (to - from) + LINE;
+    for (int64_t place = 0; place < places; place++) {
+        leati_product p = {.a = w.parts + place * w.by_place,
+                           .b = r->packed + (place * g->filters + from) * g->channels,
+                           .c = made + place * made_place,
+                           .rows = w.last - w.first,
+                           .columns = to - from,
+                           .depth = g->channels,
+                           .a_row = g->channels,
+                           .a_depth = 1,
+                           .b_panel = g->channels * s->isa->panel,
+                           .c_row = to - from};
+        s->isa->product(&p);
+    }
+    w.parts = made;
+    w.by_place = made_place;
+    w.group = w.columns = to - from;
+    w.from = from;
+    w.bias = r->bias;
+    w.addend = r->addend;
+    w.dst = r->dst;
+    w.f = s->has_f ? &s->f : NULL;
+    s->isa->winograd_result(&w);
+}
+
+static leat_status run_winograd(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                                leat_error *err) {
+    const leati_conv_state *s = kernel->state;
+    leati_conv_run r = leati_conv_start(s, kernel, args, run, pack, leati_ceil_div(s->g.channels, PACKED));
+    (void)err;
+    leati_team_share(run->team, s->threads, s->blocks * s->parts, compute, &r);
+    return LEAT_OK;
+}
+
+leat_status leati_native_conv_winograd(const leati_task *task, leati_kernel *kernel, char *why,
+                                       leat_error *err) {
+    leati_conv_state *s = NULL;
+    leati_geometry g;
+    LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
+    if (!leati_winograd_fits(&g, leati_native_isa_of()->lanes)) {
+        snprintf(why, LEATI_REASON_BYTES, "not 3x3 with stride 1");
+        return LEAT_OK;
+    }
+    LEATI_TRY(leati_conv_begin(&s, task, true, kernel, why, err));
+    if (!s) return LEAT_OK;
+    int64_t channels = s->g.channels, filters = s->g.filters;
+    s->size = leati_winograd_size(&s->g, WEIGHTS_COST);
+    int64_t places = leati_winograd_places(s->size);
+    leati_conv_share(s, leati_winograd_tiles(&s->g, s->size), s->size == 2 ? TILES : TILES_OF_4);
+    s->buffer =
+        leati_conv_line(channels) + (size_t)(places * (s->block * (channels + filters) + 2 * (int64_t)LINE));
+    leati_conv_memory(s, kernel, (size_t)(places * channels * filters));
+    kernel->run = run_winograd;
+    return LEAT_OK;
+}

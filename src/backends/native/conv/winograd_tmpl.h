@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Winograd's F(2x2, 3x3) and F(4x4, 3x3), for the code that is compiled once per instruction set: from images to the 16 or 36
+ * numbers of each tile and back, for the convolution (product.h) and, transposed, for its gradient by the weights. */
+#ifndef LEATI_BACKENDS_NATIVE_CONV_WINOGRAD_TMPL_H
+#define LEATI_BACKENDS_NATIVE_CONV_WINOGRAD_TMPL_H
+
+#include "backends/native/matmul/product_tmpl.h"
+
+/* ---- One axis: a tile of `size` pixels, 2 or 4, and size + 2 places ---- */
+
+/* Of size 4 the polynomials' points are 0, A, -A, B, -B and infinity; squares of A and B.  Sums of these factors are exact, and
+ * errors a third of those with 1 and 2. */
+#define A    0.75f
+#define A2   (A * A)
+#define B    1.5f
+#define B2   (B * B)
+#define BY_A (1 / (2 * A2 * (A2 - B2)))
+#define BY_B (1 / (2 * B2 * (B2 - A2)))
+
+LEATI_INLINE void source_line(const int size, vf to[6], const vf x[6]) {
+    if (size == 2) {
+        to[0] = x[0] - x[2], to[1] = x[1] + x[2], to[2] = x[2] - x[1], to[3] = x[1] - x[3];
+        return;
+    }
+    vf even_a = x[4] - B2 * x[2], odd_a = A * (x[3] - B2 * x[1]);
+    vf even_b = x[4] - A2 * x[2], odd_b = B * (x[3] - A2 * x[1]);
+    to[0] = A2 * B2 * x[0] - (A2 + B2) * x[2] + x[4];
+    to[1] = even_a + odd_a, to[2] = even_a - odd_a;
+    to[3] = even_b + odd_b, to[4] = even_b - odd_b;
+    to[5] = A2 * B2 * x[1] - (A2 + B2) * x[3] + x[5];
+}
+
+LEATI_INLINE void weights_line(const int size, vf to[6], const vf x[3]) {
+    if (size == 2) {
+        vf sum = (x[0] + x[2]) * 0.5f, middle = x[1] * 0.5f;
+        to[0] = x[0], to[1] = sum + middle, to[2] = sum - middle, to[3] = x[2];
+        return;
+    }
+    vf even_a = (x[0] + A2 * x[2]) * BY_A, odd_a = x[1] * (A * BY_A);
+    vf even_b = (x[0] + B2 * x[2]) * BY_B, odd_b = x[1] * (B * BY_B);
+    to[0] = x[0] * (1 / (A2 * B2));
+    to[1] = even_a + odd_a, to[2] = even_a - odd_a;
+    to[3] = even_b + odd_b, to[4] = even_b - odd_b;
+    to[5] = x[2];
+}
+
+LEATI_INLINE void result_line(const int size, vf to[4], const vf m[6]) {
+    if (size == 2) {
+        to[0] = m[0] + m[1] + m[2], to[1] = m[1] - m[2] - m[3];
+        return;
+    }
+    vf even_a = m[1] + m[2], odd_a = A * (m[1] - m[2]), even_b = m[3] + m[4], odd_b = B * (m[3] - m[4]);
+    to[0] = m[0] + even_a + even_b, to[1] = odd_a + odd_b;
+    to[2] = A2 * even_a + B2 * even_b, to[3] = A2 * odd_a + B2 * odd_b + m[5];
+}
+
+/* Transposed: from the gradient of pixels to places, and from places to the gradient of weights. */
+LEATI_INLINE void diff_line(const int size, vf to[6], const vf x[4]) {
+    if (size == 2) {
+        to[0] = x[0], to[1] = x[0] + x[1], to[2] = x[0] - x[1], to[3] = -x[1];
+        return;
+    }
+    vf even_a = x[0] + A2 * x[2], odd_a = A * (x[1] + A2 * x[3]);
+    vf even_b = x[0] + B2 * x[2], odd_b = B * (x[1] + B2 * x[3]);
+    to[0] = x[0], to[1] = even_a + odd_a, to[2] = even_a - odd_a;
+    to[3] = even_b + odd_b, to[4] = even_b - odd_b, to[5] = x[3];
+}
+
+LEATI_INLINE void weights_back_line(const int size, vf to[3], const vf m[6]) {
+    if (size == 2) {
+        vf sum = (m[1] + m[2]) * 0.5f;
+        to[0] = m[0] + sum, to[1] = (m[1] - m[2]) * 0.5f, to[2] = sum + m[3];
+        return;
+    }
+    vf even_a = (m[1] + m[2]) * BY_A, odd_a = (m[1] - m[2]) * (A * BY_A);
+    vf even_b = (m[3] + m[4]) * BY_B, odd_b = (m[3] - m[4]) * (B * BY_B);
+    to[0] = m[0] * (1 / (A2 * B2)) + even_a + even_b;
+    to[1] = odd_a + odd_b;
+    to[2] = A2 * even_a + B2 * even_b + m[5];
+}
+
+#undef A
+#undef A2
+#undef B
+#undef B2
+#undef BY_A
+#undef BY_B
+
+/* ---- Tiles ---- */
+
+/* Where a tile's first pixel lies. */
+typedef struct tile_window {
+    int64_t image, y, x;
+} tile_window;
+
+static tile_window winograd_window(const leati_winograd *w, int64_t tile) {
+    const leati_geometry *g = w->g;
+    int64_t size = w->size, columns = (g->out[2] + size - 1) / size, rows = (g->out[1] + size - 1) / size;
+    return (tile_window){tile / columns / rows, tile / columns % rows * size, tile % columns * size};
+}
+
+static int64_t pixel_of(const int64_t size[3], tile_window w, int64_t i, int64_t j) {
+    int64_t y = w.y + i, x = w.x + j;
+    if (y < 0 || y >= size[1] || x < 0 || x >= size[2]) return -1;
+    return (w.image * size[1] + y) * size[2] + x;
+}
+
+/* Images come from memory, and a tile's rows are not what a cache foresees: those of a tile that comes soon. */
+#define WINOGRAD_AHEAD 4 /* pixels */
+
+/* Where a pixel's numbers lie: those of none are zeros. */
+LEATI_INLINE const void *winograd_pixel(const leati_winograd *w, int64_t pixel, int64_t channels) {
+    size_t size = w->narrow ? sizeof(uint16_t) : sizeof(float);
+    return pixel < 0 ? (const void *)w->zeros
+                     : (const unsigned char *)w->image + (size_t)(pixel * channels) * size;
+}
+
+LEATI_INLINE void winograd_prefetch(const void *image, int64_t at, const bool narrow) {
+    __builtin_prefetch((const unsigned char *)image + (narrow ? 2 : 4) * at);
+}
+
+LEATI_INLINE float *part_of(const leati_winograd *w, int64_t tile, int64_t channel) {
+    return w->parts + channel / w->group * w->by_group + (tile - w->first) * w->group + channel % w->group;
+}
+
+/* Calls name_tile for all tiles. */
+#define EACH_TILE(name)                                                                                      \
+    static void winograd_##name(const leati_winograd *w) {                                                   \
+        for (int64_t tile = w->first; tile < w->last; tile++)                                                \
+            if (w->size == 2 && w->narrow)                                                                   \
+                winograd_##name##_tile(w, tile, 2, true);                                                    \
+            else if (w->size == 2)                                                                           \
+                winograd_##name##_tile(w, tile, 2, false);                                                   \
+            else if (w->narrow)                                                                              \
+                winograd_##name##_tile(w, tile, 4, true);                                                    \
+            else                                                                                             \
+                winograd_##name##_tile(w, tile, 4, false);                                                   \
+    }
+
+/* B' d B of the tile's source pixels, a place more on each side than it has pixels. */
+LEATI_INLINE void winograd_source_tile(const leati_winograd *w, int64_t tile, const int size,
+                                       const bool narrow) {
+    const leati_geometry *g = w->g;
+    const int side = size + 2;
+    tile_window window = winograd_window(w, tile);
+    const void *at[6][6];
+    int64_t by_place = w->by_place, ahead = WINOGRAD_AHEAD * g->channels;
+    window.y -= g->pad_before[1];
+    window.x -= g->pad_before[2];
+    for (int i = 0; i < side; i++)
+        for (int j = 0; j < side; j++)
+            at[i][j] = winograd_pixel(w, pixel_of(g->in, window, i, j), g->channels);
+    for (int64_t c = 0; c < g->channels; c += LEATI_LANES) {
+        float *to = part_of(w, tile, c);
+        vf d[6][6], x[6], t[6];
+#pragma GCC unroll 6
+        for (int i = 0; i < side; i++) {
+            for (int j = 2; j < side; j++) winograd_prefetch(at[i][j], ahead + c, narrow);
+            for (int j = 0; j < side; j++) x[j] = v_load_image(at[i][j], c, LEATI_LANES, narrow);
+            source_line(size, d[i], x);
+        }
+#pragma GCC unroll 6
+        for (int j = 0; j < side; j++) {
+            for (int i = 0; i < side; i++) x[i] = d[i][j];
+            source_line(size, t, x);
+            for (int i = 0; i < side; i++) v_store(to + (side * i + j) * by_place, t[i]);
+        }
+    }
+}
+
+EACH_TILE(source)
+
+/* A y A' of the tile's pixels of the destination's gradient. */
+LEATI_INLINE void winograd_diff_tile(const leati_winograd *w, int64_t tile, const int size,
+                                     const bool narrow) {
+    const leati_geometry *g = w->g;
+    const int side = size + 2;
+    tile_window window = winograd_window(w, tile);
+    const void *at[4][4];
+    int64_t by_place = w->by_place, ahead = WINOGRAD_AHEAD * g->filters;
+    for (int i = 0; i < size; i++)
+        for (int j = 0; j < size; j++)
+            at[i][j] = winograd_pixel(w, pixel_of(g->out, window, i, j), g->filters);
+    for (int64_t c = 0; c < g->filters; c += LEATI_LANES) {
+        float *to = part_of(w, tile, c);
+        vf d[4][6], x[4], t[6];
+#pragma GCC unroll 4
+        for (int i = 0; i < size; i++) {
+            for (int j = 0; j < size; j++) winograd_prefetch(at[i][j], ahead + c, narrow);
+            for (int j = 0; j < size; j++) x[j] = v_load_image(at[i][j], c, LEATI_LANES, narrow);
+            diff_line(size, d[i], x);
+        }
+#pragma GCC unroll 6
+        for (int j = 0; j < side; j++) {
+            for (int i = 0; i < size; i++) x[i] = d[i][j];
+            diff_line(size, t, x);
+            for (int i = 0; i < side; i++) v_store(to + (side * i + j) * by_place, t[i]);
+        }
+    }
+}
+
+EACH_TILE(diff)
+#undef EACH_TILE
+
+LEATI_INLINE void winograd_store(const leati_winograd *w, int64_t at, const bool calls, const bool narrow,
+                                 vf x) {
+    if (w->addend) x += v_load_image(w->addend, at, LEATI_LANES, narrow);
+    if (calls)
+        x = function_of(w->f, x);
+    else if (w->f)
+        x = v_min(v_max(x, v_all(0)), v_all(w->f->b));
+    v_store_image(w->dst, at, x, LEATI_LANES, narrow);
+}
+
+/* A' m A, bias and what follows, into the tile's pixels: of some filters. */
+LEATI_INLINE void winograd_result_tile(const leati_winograd *w, int64_t tile, const int size,
+                                       const bool calls, const bool narrow) {
+    const leati_geometry *g = w->g;
+    const int side = size + 2;
+    tile_window window = winograd_window(w, tile);
+    int64_t at[4][4], by_place = w->by_place, ahead = WINOGRAD_AHEAD * g->filters;
+    for (int i = 0; i < size; i++)
+        for (int j = 0; j < size; j++) at[i][j] = pixel_of(g->out, window, i, j) * g->filters + w->from;
+    for (int64_t c = 0; c < w->columns; c += LEATI_LANES) {
+        const float *from = w->parts + (tile - w->first) * w->group + c;
+        vf m[4][6], x[6], y[4], bias = w->bias ? v_load(w->bias + w->from + c) : (vf){0};
+#pragma GCC unroll 6
+        for (int j = 0; j < side; j++) {
+            for (int i = 0; i < side; i++) x[i] = v_load(from + (side * i + j) * by_place);
+            result_line(size, y, x);
+            for (int i = 0; i < size; i++) m[i][j] = y[i];
+        }
+#pragma GCC unroll 4
+        for (int i = 0; i < size; i++) {
+            result_line(size, y, m[i]);
+            for (int j = 0; j < size; j++) {
+                if (at[i][j] < 0) continue;
+                __builtin_prefetch((unsigned char *)w->dst + (narrow ? 2 : 4) * (at[i][j] + c + ahead), 1);
+                winograd_store(w, at[i][j] + c, calls, narrow, y[j] + bias);
+            }
+        }
+    }
+}
+
+#define RESULT(name, size, calls, narrow)                                                                    \
+    static void winograd_result_##name(const leati_winograd *w, int64_t tile) {                              \
+        winograd_result_tile(w, tile, size, calls, narrow);                                                  \
+    }
+RESULT(2, 2, false, false)
+RESULT(2_narrow, 2, false, true)
+RESULT(2_any, 2, true, false)
+RESULT(2_any_narrow, 2, true, true)
+RESULT(4, 4, false, false)
+RESULT(4_narrow, 4, false, true)
+RESULT(4_any, 4, true, false)
+RESULT(4_any_narrow, 4, true, true)
+#undef RESULT
+
+static void winograd_result(const leati_winograd *w) {
+    static void (*const results[2][2][2])(const leati_winograd *,
+                                          int64_t) = {{{winograd_result_2, winograd_result_2_narrow},
+                                                       {winograd_result_2_any, winograd_result_2_any_narrow}},
+                                                      {{winograd_result_4, winograd_result_4_narrow},
+                                                       {winograd_result_4_any,
+                                                        winograd_result_4_any_narrow}}};
+    bool calls = w->f && !is_clip(w->f);
+    for (int64_t tile = w->first; tile < w->last; tile++) results[w->size == 4][calls][w->narrow](w, tile);
+}
+
+/* G g G' of weights (9, depth, columns): rows first to last - 1 of the depth, into panels (place, columns / panel, depth,
+ * panel). */
+LEATI_INLINE void winograd_pack(const leati_winograd_weights *w, const int size) {
+    const int side = size + 2;
+    int64_t tap = w->depth * w->columns;
+    for (int64_t row = w->first; row < w->last; row++)
+        for (int64_t c = 0; c < w->columns; c += LEATI_LANES) {
+            const float *from = w->weights + row * w->columns + c;
+            float *to = w->packed + (c / LEATI_PANEL * w->depth + row) * LEATI_PANEL + c % LEATI_PANEL;
+            vf t[6][3], x[6], y[6];
+#pragma GCC unroll 3
+            for (int j = 0; j < 3; j++) {
+                for (int i = 0; i < 3; i++) x[i] = v_load(from + (3 * i + j) * tap);
+                weights_line(size, y, x);
+                for (int i = 0; i < side; i++) t[i][j] = y[i];
+            }
+#pragma GCC unroll 6
+            for (int i = 0; i < side; i++) {
+                weights_line(size, y, t[i]);
+                for (int j = 0; j < side; j++) v_store(to + (side * i + j) * tap, y[j]);
+            }
+        }
+}
+
+static void winograd_weights(const leati_winograd_weights *w) {
+    if (w->size == 2)
+        winograd_pack(w, 2);
+    else
+        winograd_pack(w, 4);
+}
+
+/* G' m G of sums (place, depth, columns) into weights (9, depth, columns): rows first to last - 1 of the depth. */
+LEATI_INLINE void winograd_unpack(const leati_winograd_weights *w, const int size) {
+    const int side = size + 2;
+    int64_t tap = w->depth * w->columns;
+    for (int64_t at = w->first * w->columns; at < w->last * w->columns; at += LEATI_LANES) {
+        vf t[6][3], x[6], y[3];
+#pragma GCC unroll 6
+        for (int i = 0; i < side; i++) {
+            for (int j = 0; j < side; j++) x[j] = v_load(w->packed + (side * i + j) * tap + at);
+            weights_back_line(size, t[i], x);
+        }
+#pragma GCC unroll 3
+        for (int j = 0; j < 3; j++) {
+            for (int i = 0; i < side; i++) x[i] = t[i][j];
+            weights_back_line(size, y, x);
+            for (int i = 0; i < 3; i++) v_store(w->weights + (3 * i + j) * tap + at, y[i]);
+        }
+    }
+}
+
+static void winograd_weights_back(const leati_winograd_weights *w) {
+    if (w->size == 2)
+        winograd_unpack(w, 2);
+    else
+        winograd_unpack(w, 4);
+}
+
+#endif

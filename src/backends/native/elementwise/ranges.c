@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops that are loops over elements, rows or images: functions, binary operators, dropout, reductions, pooling, optimizer
+ * updates.  Large ones are shared by threads in equal stretches; small ones stay on one, where waking another would
+ * cost more than it brings.  Layer: backends/native. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/native/ops.h"
+#include "backends/native/elementwise/ranges.h"
+#include "backends/native/share.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "tensor/bfloat16.h"
+
+#define THREAD_BYTES                                                                                         \
+    131072 /* that each thread must have to move; less would come out of another core's cache anyway */
+#define POOL_TAPS 128
+
+#define PIECE 2048 /* elements: what is f32 of them stays in the first cache */
+
+/* Inputs of one element stay where they are. */
+static void run_pieces(const leati_range_state *s, void *const *args, leati_range_job job, int64_t first,
+                       int64_t last) {
+    float wide[3][PIECE];
+    const leati_native_isa *isa = leati_native_isa_of();
+    bool out = s->narrow >> s->writes & 1u;
+    for (int64_t i = first, n; i < last; i += n) {
+        n = last - i < PIECE ? last - i : PIECE;
+        for (int k = 0; k < s->reads; k++) {
+            bool one = job.axes == 1 && job.by[k][0] == 0;
+            int64_t at = one ? 0 : i;
+            job.in[k] = s->narrow >> k & 1u ? wide[k] : (const float *)args[k] + at;
+            if (s->narrow >> k & 1u) isa->widen((const uint16_t *)args[k] + at, wide[k], one ? 1 : n);
+        }
+        job.out[0] = out ? wide[2] : (float *)args[s->writes] + i;
+        s->range(&job, 0, n);
+        if (out) isa->narrow(wide[2], (uint16_t *)args[s->writes] + i, n);
+    }
+}
+
+static void run_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
+    const leati_range_state *s = kernel->state;
+    leati_range_job job = s->job;
+    int64_t units = (s->count + s->unit - 1) / s->unit;
+    int64_t first = units * t / s->threads * s->unit, last = units * (t + 1) / s->threads * s->unit;
+    for (int i = 0; i < s->reads; i++) job.in[i] = args[i];
+    for (int i = 0; i < s->written; i++) job.out[i] = args[s->writes + i];
+    job.key = leati_mix(run->seed, run->step);
+    if (last > s->count) last = s->count;
+    if (s->narrow)
+        run_pieces(s, args, job, first, last);
+    else
+        s->range(&job, first, last);
+}
+
+leat_status leati_range_run(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                            leat_error *err) {
+    const leati_range_state *s = kernel->state;
+    (void)err;
+    leati_share(s->threads, run_part, kernel, args, run);
+    return LEAT_OK;
+}
+
+leat_status leati_range_prepare(leati_range_state **out, const leati_task *task, leati_kernel *kernel,
+                                leat_error *err) {
+    leati_range_state *s = leati_calloc(1, sizeof *s);
+    if (!s) return leati_fail_memory(err, sizeof *s, "a loop");
+    const leati_native_isa *isa = leati_native_isa_of();
+    s->attrs = *task->attrs;
+    s->job.attrs = &s->attrs;
+    s->job.geometry = &s->geometry;
+    s->range = isa->ranges[task->op];
+    s->count = task->output_count > 0 ? leati_desc_count(&task->outputs[0]) : 0;
+    s->unit = 64;
+    s->reads = task->input_count;
+    s->writes = task->input_count;
+    s->written = 1;
+    kernel->state = s;
+    kernel->destroy = leati_free;
+    kernel->run = leati_range_run;
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", isa->name);
+    *out = s;
+    return LEAT_OK;
+}
+
+bool leati_range_take_narrow(leati_range_state *s, const leati_task *task, char *why) {
+    bool known = s->job.axes <= 1;
+    for (int i = 0; i < task->input_count + task->output_count; i++) {
+        leat_dtype dtype =
+            (i < task->input_count ? task->inputs[i] : task->outputs[i - task->input_count]).dtype;
+        known = known && (dtype == LEAT_F32 || dtype == LEATI_BF16);
+        if (dtype == LEATI_BF16) s->narrow |= UINT32_C(1) << i;
+    }
+    if (known || !s->narrow) return true;
+    snprintf(why, LEATI_REASON_BYTES, "bfloat16 in rows");
+    return false;
+}
+
+void leati_range_share(leati_range_state *s, const leati_task *task, int64_t bytes) {
+    int64_t most = bytes / THREAD_BYTES;
+    s->threads = most < 1 ? 1 : most < task->threads ? (int)most : task->threads;
+}
+
+int64_t leati_task_bytes(const leati_task *task) {
+    int64_t bytes = 0;
+    for (int i = 0; i < task->input_count; i++)
+        if (task->inputs[i].rank >= 0) bytes += (int64_t)leati_desc_bytes(&task->inputs[i]);
+    for (int i = 0; i < task->output_count; i++) bytes += (int64_t)leati_desc_bytes(&task->outputs[i]);
+    return bytes;
+}
+
+leat_status leati_native_eltwise(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    leati_range_state *s;
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
+    if (!leati_range_take_narrow(s, task, why)) kernel->run = NULL;
+    leati_range_share(s, task, leati_task_bytes(task));
+    return LEAT_OK;
+}
+
+leat_status leati_native_eltwise_bwd(const leati_task *task, leati_kernel *kernel, char *why,
+                                     leat_error *err) {
+    leati_range_state *s;
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
+    if (!leati_range_take_narrow(s, task, why)) kernel->run = NULL;
+    s->job.from_dst = leati_eltwise_uses_dst(&s->attrs.eltwise);
+    leati_range_share(s, task, leati_task_bytes(task));
+    return LEAT_OK;
+}
+
+leat_status leati_native_cast(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    leati_range_state *s;
+    if (task->attrs->cast.dtype != LEAT_F32 && task->attrs->cast.dtype != LEATI_BF16) {
+        snprintf(why, LEATI_REASON_BYTES, "to %s", leat_dtype_name(task->attrs->cast.dtype));
+        return LEAT_OK;
+    }
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
+    s->job.dtype = task->inputs[0].dtype;
+    leati_range_share(s, task, leati_task_bytes(task));
+    return LEAT_OK;
+}
+
+leat_status leati_native_random_normal(const leati_task *task, leati_kernel *kernel, char *why,
+                                       leat_error *err) {
+    (void)why;
+    leati_range_state *s;
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
+    leati_range_share(s, task, 8 * leati_task_bytes(task));
+    return LEAT_OK;
+}
+
+static leat_status prepare_pooling(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    leati_geometry g;
+    leati_range_state *s;
+    LEATI_TRY(leati_geometry_make(&g, &task->attrs->pooling.window, &task->inputs[0], err));
+    if (g.taps > POOL_TAPS) {
+        snprintf(why, LEATI_REASON_BYTES, "a window of more than %d elements", POOL_TAPS);
+        return LEAT_OK;
+    }
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
+    s->geometry = g;
+    s->count = g.batch;
+    s->unit = 1;
+    leati_range_share(s, task, leati_task_bytes(task));
+    return LEAT_OK;
+}
+
+leat_status leati_native_pooling(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    return prepare_pooling(task, kernel, why, err);
+}
+
+leat_status leati_native_pooling_bwd(const leati_task *task, leati_kernel *kernel, char *why,
+                                     leat_error *err) {
+    return prepare_pooling(task, kernel, why, err);
+}
+
+/* The smaller image is the forward op's source. */
+static leat_status prepare_resample(const leati_task *task, const leati_desc *src, leati_kernel *kernel,
+                                    char *why, leat_error *err) {
+    leati_range_state *s;
+    int spatial = task->attrs->resample.spatial;
+    leati_geometry g = {.batch = src->shape[0],
+                        .channels = src->shape[spatial + 1],
+                        .in = {1, 1, 1},
+                        .out = {1, 1, 1}};
+    if (leati_desc_count(src) == 0) {
+        snprintf(why, LEATI_REASON_BYTES, "no elements");
+        return LEAT_OK;
+    }
+    for (int i = 0; i < spatial; i++) {
+        g.in[3 - spatial + i] = src->shape[1 + i];
+        g.out[3 - spatial + i] = src->shape[1 + i] * task->attrs->resample.factor[i];
+    }
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
+    const int64_t *rows = task->op == LEATI_OP_RESAMPLE ? g.out : g.in;
+    s->count = g.batch * rows[0] * rows[1];
+    s->geometry = g;
+    s->unit = 1;
+    leati_range_share(s, task, leati_task_bytes(task));
+    return LEAT_OK;
+}
+
+leat_status leati_native_resample(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    return prepare_resample(task, &task->inputs[0], kernel, why, err);
+}
+
+leat_status leati_native_resample_bwd(const leati_task *task, leati_kernel *kernel, char *why,
+                                      leat_error *err) {
+    return prepare_resample(task, &task->outputs[0], kernel, why, err);
+}
+
+/* states: the first argument that is written; those after it are slots. */
+static leat_status prepare_update(const leati_task *task, leati_kernel *kernel, int states, leat_error *err) {
+    leati_range_state *s;
+    LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
+    s->count = leati_desc_count(&task->inputs[states]);
+    s->reads = states;
+    s->writes = states;
+    s->written = task->input_count - states;
+    leati_range_share(s, task, 2 * leati_task_bytes(task)); /* a root and a quotient beside what is moved */
+    return LEAT_OK;
+}
+
+static leat_status run_moving_average(const leati_kernel *kernel, void *const *args, const leati_run *now,
+                                      leat_error *err) {
+    void *const swapped[LEATI_MAX_INPUTS] = {args[1], args[0]}; /* in, out; no more are looked at */
+    return leati_range_run(kernel, swapped, now, err);
+}
+
+leat_status leati_native_moving_average(const leati_task *task, leati_kernel *kernel, char *why,
+                                        leat_error *err) {
+    (void)why;
+    LEATI_TRY(prepare_update(task, kernel, 1, err));
+    kernel->run = run_moving_average;
+    return LEAT_OK;
+}
+
+#define UPDATE(op)                                                                                           \
+    leat_status leati_native_update_##op(const leati_task *task, leati_kernel *kernel, char *why,            \
+                                         leat_error *err) {                                                  \
+        (void)why;                                                                                           \
+        return prepare_update(task, kernel, 2, err);                                                         \
+    }
+UPDATE(sgd)
+UPDATE(rmsprop)
+UPDATE(adagrad)
+UPDATE(adadelta)
+UPDATE(adam)
+UPDATE(adamax)
+UPDATE(nadam)
+UPDATE(lion)

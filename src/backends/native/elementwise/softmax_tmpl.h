@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SOFTMAX and its kin, ARGMAX and IN_TOP_K, for the code that is compiled once per instruction set.  A tensor is (rows,
+ * length, columns) and each is along the middle: by the vector along a row where columns is 1, else across columns.  Sums of
+ * a row are float within a stretch, double beyond. */
+#ifndef LEATI_BACKENDS_NATIVE_ELEMENTWISE_SOFTMAX_TMPL_H
+#define LEATI_BACKENDS_NATIVE_ELEMENTWISE_SOFTMAX_TMPL_H
+
+#include <math.h>
+
+#include "backends/native/simd/isa.h"
+#include "backends/native/simd/vector_tmpl.h"
+#include "engine/op_semantics/index.h"
+
+#define SOFTMAX_STRETCH 1024
+
+/* e^x for x <= 0, 0 where it would be denormal; NaN stays. */
+LEATI_INLINE vf v_exp_below(vf x) {
+    return v_select((vi)(x < v_all(-87.3f)), v_all(0), v_exp(x));
+}
+
+/* Of a row of at least one number, NaN apart. */
+static float row_most(const float *x, int64_t count) {
+    float lanes[LEATI_LANES], most = x[0];
+    int64_t i = 0;
+    if (count >= LEATI_LANES) {
+        vf acc = v_all(most);
+        for (; i + LEATI_LANES <= count; i += LEATI_LANES) acc = v_max(acc, v_load(x + i));
+        v_store(lanes, acc);
+        for (int k = 0; k < LEATI_LANES; k++)
+            if (lanes[k] > most) most = lanes[k];
+    }
+    for (; i < count; i++)
+        if (x[i] > most) most = x[i];
+    return most;
+}
+
+/* Sum of e^(x - most); the addends go to `to` (may be NULL). */
+static double row_exps(const float *x, int64_t count, float most, float *to) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i += SOFTMAX_STRETCH) {
+        int64_t end = count - i < SOFTMAX_STRETCH ? count : i + SOFTMAX_STRETCH, j = i;
+        vf acc = {0};
+        for (; j + LEATI_LANES <= end; j += LEATI_LANES) {
+            vf e = v_exp_below(v_load(x + j) - most);
+            if (to) v_store(to + j, e);
+            acc += e;
+        }
+        if (j < end) {
+            float lanes[LEATI_LANES] = {0};
+            v_store(lanes, v_exp_below(v_load_part(x + j, end - j) - most));
+            for (int64_t k = 0; k < end - j; k++) sum += (double)lanes[k];
+            if (to) memcpy(to + j, lanes, (size_t)(end - j) * sizeof *to);
+        }
+        sum += (double)v_sum(acc);
+    }
+    return sum;
+}
+
+static void softmax_row(const float *src, float *dst, int64_t count, bool logarithm) {
+    float most = row_most(src, count);
+    double sum = row_exps(src, count, most, logarithm ? NULL : dst);
+    float factor = (float)(1 / sum), log_of_sum = logarithm ? (float)log(sum) : 0;
+    for (int64_t i = 0; i < count; i += LEATI_LANES) {
+        vf x = v_load_part(logarithm ? src + i : dst + i, count - i);
+        v_store_part(dst + i, logarithm ? (x - most) - log_of_sum : x * factor, count - i);
+    }
+}
+
+/* Columns first to first + LEATI_LANES - 1, at most `left` of them. */
+static void softmax_columns(const float *src, float *dst, int64_t count, int64_t step, int64_t left,
+                            bool logarithm) {
+    vf most = v_load_part(src, left), sum = {0};
+    for (int64_t i = 1; i < count; i++) most = v_max(most, v_load_part(src + i * step, left));
+    for (int64_t i = 0; i < count; i++) {
+        vf e = v_exp_below(v_load_part(src + i * step, left) - most);
+        sum += e;
+        if (!logarithm) v_store_part(dst + i * step, e, left);
+    }
+    vf factor = 1.0f / sum, log_of_sum = v_log(sum);
+    for (int64_t i = 0; i < count; i++) {
+        vf x = v_load_part(logarithm ? src + i * step : dst + i * step, left);
+        v_store_part(dst + i * step, logarithm ? (x - most) - log_of_sum : x * factor, left);
+    }
+}
+
+static void softmax(const leati_range_job *job, int64_t first, int64_t last) {
+    int64_t count = job->reduced, columns = job->columns;
+    bool logarithm = job->attrs->softmax.log;
+    for (int64_t row = first; row < last; row++) {
+        const float *src = job->in[0] + row * count * columns;
+        float *dst = job->out[0] + row * count * columns;
+        if (columns == 1)
+            softmax_row(src, dst, count, logarithm);
+        else
+            for (int64_t c = 0; c < columns; c += LEATI_LANES)
+                softmax_columns(src + c, dst + c, count, columns, columns - c, logarithm);
+    }
+}
+
+LEATI_INLINE vf softmax_slope(vf y, vf d, vf sum, bool logarithm) {
+    return logarithm ? d - v_exp_below(y) * sum : y * (d - sum);
+}
+
+static void softmax_bwd_row(const float *y, const float *d, float *to, int64_t count, bool logarithm) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i += SOFTMAX_STRETCH) {
+        int64_t end = count - i < SOFTMAX_STRETCH ? count : i + SOFTMAX_STRETCH;
+        vf acc = {0};
+        for (int64_t j = i; j < end; j += LEATI_LANES) {
+            vf diff = v_load_part(d + j, end - j);
+            acc += logarithm ? diff : diff * v_load_part(y + j, end - j);
+        }
+        sum += (double)v_sum(acc);
+    }
+    for (int64_t i = 0; i < count; i += LEATI_LANES) {
+        vf diff = v_load_part(d + i, count - i), at = v_load_part(y + i, count - i);
+        v_store_part(to + i, softmax_slope(at, diff, v_all((float)sum), logarithm), count - i);
+    }
+}
+
+static void softmax_bwd_columns(const float *y, const float *d, float *to, int64_t count, int64_t step,
+                                int64_t left, bool logarithm) {
+    vf sum = {0};
+    for (int64_t i = 0; i < count; i++) {
+        vf diff = v_load_part(d + i * step, left);
+        sum += logarithm ? diff : diff * v_load_part(y + i * step, left);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        vf diff = v_load_part(d + i * step, left), at = v_load_part(y + i * step, left);
+        v_store_part(to + i * step, softmax_slope(at, diff, sum, logarithm), left);
+    }
+}
+
+static void softmax_bwd(const leati_range_job *job, int64_t first, int64_t last) {
+    int64_t count = job->reduced, columns = job->columns;
+    bool logarithm = job->attrs->softmax.log;
+    for (int64_t row = first; row < last; row++) {
+        int64_t at = row * count * columns;
+        const float *y = job->in[0] + at, *d = job->in[1] + at;
+        float *to = job->out[0] + at;
+        if (columns == 1)
+            softmax_bwd_row(y, d, to, count, logarithm);
+        else
+            for (int64_t c = 0; c < columns; c += LEATI_LANES)
+                softmax_bwd_columns(y + c, d + c, to + c, count, columns, columns - c, logarithm);
+    }
+}
+
+/* Sum of labels (log sum exp(logits) - logits). */
+static double xent_row(const float *logits, const float *labels, int64_t count, float most,
+                       float log_of_sum) {
+    double loss = 0;
+    for (int64_t i = 0; i < count; i += SOFTMAX_STRETCH) {
+        int64_t end = count - i < SOFTMAX_STRETCH ? count : i + SOFTMAX_STRETCH, j = i;
+        vf acc = {0};
+        for (; j + LEATI_LANES <= end; j += LEATI_LANES)
+            acc += v_load(labels + j) * (log_of_sum - (v_load(logits + j) - most));
+        loss += (double)v_sum(acc);
+        for (; j < end; j++) loss += (double)(labels[j] * (log_of_sum - (logits[j] - most)));
+    }
+    return loss;
+}
+
+/* out: the loss and what is left of the labels; either may be NULL. */
+static void softmax_xent(const leati_range_job *job, int64_t first, int64_t last) {
+    int64_t count = job->reduced;
+    for (int64_t row = first; row < last; row++) {
+        const float *logits = job->in[0] + row * count, *labels = job->in[1] + row * count;
+        float *difference = job->out[1] ? job->out[1] + row * count : NULL;
+        float most = row_most(logits, count);
+        double sum = row_exps(logits, count, most, difference);
+        if (job->out[0]) job->out[0][row] = (float)xent_row(logits, labels, count, most, (float)log(sum));
+        float factor = (float)(1 / sum);
+        for (int64_t i = 0; difference && i < count; i += LEATI_LANES) {
+            vf e = v_load_part(difference + i, count - i);
+            v_store_part(difference + i, e * factor - v_load_part(labels + i, count - i), count - i);
+        }
+    }
+}
+
+/* The first of the largest in a row; 0 where nothing is above minus infinity.  NaN is never the largest. */
+static int32_t row_argmax(const float *x, int64_t count) {
+    int64_t start = 0, end = 0;
+    float most = -INFINITY;
+    for (int64_t i = 0; i < count; i += SOFTMAX_STRETCH) {
+        int64_t stop = count - i < SOFTMAX_STRETCH ? count : i + SOFTMAX_STRETCH, j = i;
+        float lanes[LEATI_LANES], best = most;
+        vf acc = v_all(most);
+        for (; j + LEATI_LANES <= stop; j += LEATI_LANES) acc = v_max(acc, v_load(x + j));
+        v_store(lanes, acc);
+        for (int k = 0; k < LEATI_LANES; k++)
+            if (lanes[k] > best) best = lanes[k];
+        for (; j < stop; j++)
+            if (x[j] > best) best = x[j];
+        if (best > most) most = best, start = i, end = stop;
+    }
+    while (start < end && x[start] != most) start++;
+    return (int32_t)start;
+}
+
+static void argmax_columns(const float *x, int32_t *to, int64_t count, int64_t step, int64_t left) {
+    vf most = v_all(-INFINITY);
+    vi at = {0};
+    for (int64_t i = 0; i < count; i++) {
+        vf now = v_load_part(x + i * step, left);
+        vi above = (vi)(now > most);
+        most = v_select(above, now, most);
+        at = (above & ((int32_t)i - (vi){0})) | (~above & at);
+    }
+    memcpy(to, &at, (size_t)(left < LEATI_LANES ? left : LEATI_LANES) * sizeof *to);
+}
+
+static void argmax(const leati_range_job *job, int64_t first, int64_t last) {
+    int64_t count = job->reduced, columns = job->columns;
+    int32_t *dst = (int32_t *)(void *)job->out[0];
+    for (int64_t row = first; row < last; row++) {
+        const float *src = job->in[0] + row * count * columns;
+        if (columns == 1)
+            dst[row] = row_argmax(src, count);
+        else
+            for (int64_t c = 0; c < columns; c += LEATI_LANES)
+                argmax_columns(src + c, dst + row * columns + c, count, columns, columns - c);
+    }
+}
+
+/* 0 where the target is no class or a number of the row is not finite, as ref has it. */
+static void in_top_k(const leati_range_job *job, int64_t first, int64_t last) {
+    int64_t count = job->reduced;
+    for (int64_t row = first; row < last; row++) {
+        const float *x = job->in[0] + row * count;
+        int64_t wanted = leati_index_at(job->dtype, job->in[1], row, count), above = 0;
+        vi larger = {0}, wild = {0};
+        for (int64_t i = 0; wanted >= 0 && i < count; i += LEATI_LANES) {
+            vf now = v_load_part(x + i, count - i);
+            wild |= (vi)(v_abs(now) > v_all(3.4028235e38f)) | v_nan(now);
+            larger -= (vi)(now > v_all(x[wanted]));
+        }
+        for (int k = 0; k < LEATI_LANES; k++) {
+            above += larger[k];
+            if (wild[k]) wanted = -1;
+        }
+        /* What v_load_part adds beyond the end are zeros. */
+        int64_t beyond = (LEATI_LANES - count % LEATI_LANES) % LEATI_LANES;
+        if (wanted >= 0 && 0 > x[wanted]) above -= beyond;
+        job->out[0][row] = wanted >= 0 && above < job->attrs->top_k.k ? 1.0f : 0.0f;
+    }
+}
+
+#endif

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The code of isa_body.h for x86-64 with AVX512.  Layer: backends/native. */
+#define LEATI_ISA      leati_native_avx512
+#define LEATI_ISA_NAME "avx512"
+#define LEATI_LANES    16
+#include "backends/native/isa/isa_tmpl.h"

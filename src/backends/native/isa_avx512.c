@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* The code of isa_body.h for x86-64 with AVX512.  Layer: backends/native. */
-#define LEATI_ISA      leati_native_avx512
-#define LEATI_ISA_NAME "avx512"
-#define LEATI_LANES    16
-#include "backends/native/isa_body.h"

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MATMUL of one row or a few, whose matrix is read as it lies: packing it would cost as much as the product.
+ * dense.c has the others.  Layer: backends/native. */
+#include <stdio.h>
+
+#include "backends/native/simd/isa.h"
+#include "backends/native/ops.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+#define MOST_BYTES                                                                                           \
+    1048576 /* of the matrix: beyond a cache's size, threads that share the memory's work are faster */
+
+typedef struct matvec_state {
+    leati_matvec_job job;
+    leati_eltwise f;
+    void (*matvec)(const leati_matvec_job *job);
+} matvec_state;
+
+static leat_status run_matvec(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                              leat_error *err) {
+    const matvec_state *s = kernel->state;
+    leati_matvec_job job = s->job;
+    (void)run, (void)err;
+    job.a = args[0];
+    job.b = args[1];
+    job.bias = args[2];
+    job.dst = args[3];
+    s->matvec(&job);
+    return LEAT_OK;
+}
+
+static leat_status prepare_matvec(const leati_task *task, leati_kernel *kernel, leat_error *err) {
+    const leati_native_isa *isa = leati_native_isa_of();
+    matvec_state *s = leati_calloc(1, sizeof *s);
+    if (!s) return leati_fail_memory(err, sizeof *s, "a product");
+    s->matvec = isa->matvec;
+    s->job.k = leati_desc_count(&task->inputs[0]);
+    s->job.n = task->outputs[0].shape[1];
+    s->job.transposed = task->attrs->matmul.transpose_b;
+    if (task->attrs->post.kinds) {
+        s->f = task->attrs->post.function;
+        s->job.f = &s->f;
+    }
+    kernel->state = s;
+    kernel->destroy = leati_free;
+    kernel->run = run_matvec;
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", isa->name);
+    return LEAT_OK;
+}
+
+typedef struct rows_state {
+    leati_rows_job job;
+    int addend, dst; /* their arguments; addend 0: none */
+    leati_eltwise f;
+    void (*few_rows)(const leati_rows_job *job);
+} rows_state;
+
+static leat_status run_rows(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                            leat_error *err) {
+    const rows_state *s = kernel->state;
+    leati_rows_job job = s->job;
+    (void)run, (void)err;
+    job.a = args[0];
+    job.b = args[1];
+    job.bias = args[2];
+    job.addend = s->addend ? args[s->addend] : NULL;
+    job.c = args[s->dst];
+    s->few_rows(&job);
+    return LEAT_OK;
+}
+
+static leat_status prepare_rows(const leati_task *task, leati_kernel *kernel, leat_error *err) {
+    const leati_native_isa *isa = leati_native_isa_of();
+    rows_state *s = leati_calloc(1, sizeof *s);
+    if (!s) return leati_fail_memory(err, sizeof *s, "a product");
+    s->few_rows = isa->few_rows;
+    s->job.m = task->outputs[0].shape[0];
+    s->job.n = task->outputs[0].shape[1];
+    s->job.k = task->inputs[0].shape[1];
+    s->dst = task->input_count;
+    if (task->attrs->post.kinds & LEATI_POST_ADD)
+        s->addend = task->input_count - LEATI_POST_INPUTS + LEATI_POST_ADDEND;
+    if (task->attrs->post.kinds & LEATI_POST_FUNCTION) {
+        s->f = task->attrs->post.function;
+        s->job.f = &s->f;
+    }
+    kernel->state = s;
+    kernel->destroy = leati_free;
+    kernel->run = run_rows;
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", isa->name);
+    return LEAT_OK;
+}
+
+static bool is_small(const leati_task *task) {
+    return leati_desc_bytes(&task->inputs[1]) <= MOST_BYTES || task->measured;
+}
+
+static bool is_few_rows(const leati_task *task) {
+    const leati_desc *dst = &task->outputs[0];
+    return !task->attrs->matmul.transpose_a && !task->attrs->matmul.transpose_b &&
+           dst->shape[0] <= LEATI_FEW_ROWS && dst->shape[1] % leati_native_isa_of()->panel == 0 &&
+           is_small(task);
+}
+
+leat_status leati_native_matmul(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    if (task->outputs[0].rank > 2) {
+        snprintf(why, LEATI_REASON_BYTES, "several matrices");
+        return LEAT_OK;
+    }
+    bool adds = task->attrs->post.kinds & LEATI_POST_ADD;
+    if (task->outputs[0].shape[0] == 1 && !adds && is_small(task)) return prepare_matvec(task, kernel, err);
+    if (is_few_rows(task)) return prepare_rows(task, kernel, err);
+    snprintf(why, LEATI_REASON_BYTES, "not few rows times at most 1 MiB");
+    return LEAT_OK;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of matrices with what follows them, for the code that is compiled once per instruction set.  A tile is
+ * LEATI_ROWS rows of the product times a panel, kept in registers over the whole depth; or times two, where there are
+ * 32 registers: it loads less for each product. */
+#ifndef LEATI_BACKENDS_NATIVE_MATMUL_PRODUCT_TMPL_H
+#define LEATI_BACKENDS_NATIVE_MATMUL_PRODUCT_TMPL_H
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "backends/native/simd/function_tmpl.h"
+#include "backends/native/simd/product_job.h"
+#include "backends/native/matmul/tile_tmpl.h"
+#include "backends/native/simd/transpose_tmpl.h"
+
+#define PRODUCT_NEAR (32 * 1024) /* floats of panels that are read from the second cache */
+#if LEATI_LANES == 16
+#define PRODUCT_WIDE 4 /* vectors of a tile */
+#else
+#define PRODUCT_WIDE 2
+#endif
+
+/* max(x, 0) and min(max(x, 0), b): done in registers; other functions in a pass over the tile. */
+LEATI_INLINE int is_clip(const leati_eltwise *f) {
+    return f->function == LEATI_FN_RELU && f->a == 0 && f->c == 0;
+}
+
+/* Unrolled early, so that what the loop counts is kept in registers from the first to the last. */
+#define EACH(i, count) _Pragma("GCC unroll 6") for (int i = 0; i < count; i++)
+
+#define LINE_FLOATS 16
+
+/* What is fetched beside a tile, for each line's length of the depth: lines of what panels come next, and of the next rows. */
+typedef struct product_ahead {
+    const float *b;
+    int lines; /* of each panel */
+    bool rows;
+} product_ahead;
+
+/* A tile of p at (row, column): so many vectors of a panel or two. */
+LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t column, product_ahead ahead,
+                               const int rows, const int wide) {
+    vf acc[LEATI_ROWS][PRODUCT_WIDE];
+    int64_t a_row = p->a_row, a_depth = p->a_depth, from_row = p->from_row, c_row = p->c_row;
+    const float *a = p->a + row * a_row, *b = p->b + column / LEATI_PANEL * p->b_panel;
+    float *c = p->c + row * c_row + column;
+    EACH (i, rows) {
+        EACH (j, wide) {
+            __builtin_prefetch(c + i * c_row + j * LEATI_LANES, 1);
+            acc[i][j] = (vf){0};
+        }
+    }
+    int64_t at_once = ahead.rows || ahead.lines > 0 ? LINE_FLOATS : p->depth;
+    for (int64_t k = p->depth, most; k > 0; k -= most) {
+        most = k < at_once ? k : at_once;
+        if (ahead.rows)
+            EACH (i, rows) __builtin_prefetch(a + (rows + i) * a_row);
+        for (int line = 0; line < ahead.lines; line++, ahead.b += LINE_FLOATS)
+            EACH (j, PRODUCT_WIDE / 2) __builtin_prefetch(ahead.b + j * p->b_panel, 0, 2);
+#pragma GCC unroll 4
+        for (int64_t n = most; n > 0; n--, a += a_depth, b += LEATI_PANEL) {
+            vf right[PRODUCT_WIDE];
+            EACH (j, wide) right[j] = v_load(b + j / 2 * p->b_panel + j % 2 * LEATI_LANES);
+            EACH (i, rows) {
+                vf left = v_all(a[i * a_row]);
+                EACH (j, wide) acc[i][j] += left * right[j];
+            }
+        }
+    }
+    if (p->bias) {
+        EACH (j, wide) {
+            vf bias = v_load(p->bias + column + j * LEATI_LANES);
+            EACH (i, rows) acc[i][j] += bias;
+        }
+    }
+    if (p->from) {
+        const float *from = p->from + row * from_row + column;
+        EACH (i, rows)
+            EACH (j, wide) acc[i][j] += v_load(from + i * from_row + j * LEATI_LANES);
+    }
+    if (p->f && is_clip(p->f)) {
+        vf high = v_all(p->f->b);
+        EACH (i, rows)
+            EACH (j, wide) acc[i][j] = v_min(v_max(acc[i][j], v_all(0)), high);
+    }
+    EACH (i, rows)
+        EACH (j, wide) v_store(c + i * c_row + j * LEATI_LANES, acc[i][j]);
+}
+
+#undef EACH
+
+#define PRODUCT_TILE(rows, wide)                                                                             \
+    static                                                                                                   \
+        __attribute__((noinline)) void product_tile_##rows##_##wide(const leati_product *p, int64_t row,     \
+                                                                    int64_t column, product_ahead ahead) {   \
+        product_tile(p, row, column, ahead, rows, wide);                                                     \
+    }
+#define PRODUCT_TILES(wide)                                                                                  \
+    PRODUCT_TILE(1, wide)                                                                                    \
+    PRODUCT_TILE(2, wide)                                                                                    \
+    PRODUCT_TILE(3, wide)                                                                                    \
+    PRODUCT_TILE(4, wide)                                                                                    \
+    PRODUCT_TILE(5, wide)                                                                                    \
+    PRODUCT_TILE(6, wide)                                                                                    \
+    static const product_tile_of product_tiles_##wide[LEATI_ROWS + 1] = {NULL,                               \
+                                                                         product_tile_1_##wide,              \
+                                                                         product_tile_2_##wide,              \
+                                                                         product_tile_3_##wide,              \
+                                                                         product_tile_4_##wide,              \
+                                                                         product_tile_5_##wide,              \
+                                                                         product_tile_6_##wide};
+
+typedef void (*product_tile_of)(const leati_product *p, int64_t row, int64_t column, product_ahead ahead);
+
+PRODUCT_TILES(1)
+PRODUCT_TILES(2)
+#if PRODUCT_WIDE == 4
+PRODUCT_TILES(4)
+#endif
+#undef PRODUCT_TILES
+#undef PRODUCT_TILE
+
+static __attribute__((noinline)) vf function_of(const leati_eltwise *f, vf x) {
+    return f_apply(f, x);
+}
+
+/* The function over what the tiles have left of it. */
+static void product_function(const leati_product *p) {
+    for (int64_t i = 0; i < p->rows; i++)
+        for (int64_t j = 0; j < p->columns; j += LEATI_LANES) {
+            float *c = p->c + i * p->c_row + j;
+            v_store_part(c, function_of(p->f, v_load_part_or_one(c, p->columns - j)), p->columns - j);
+        }
+}
+
+/* A tile of less than a panel's columns: by way of a buffer. */
+static __attribute__((noinline)) void product_edge(const leati_product *p, int64_t row, int64_t column,
+                                                   int64_t rows) {
+    float edge[LEATI_ROWS * LEATI_PANEL];
+    int64_t left = p->columns - column;
+    leati_product q = {.a = p->a + row * p->a_row,
+                       .a_row = p->a_row,
+                       .a_depth = p->a_depth,
+                       .depth = p->depth,
+                       .b = p->b + column / LEATI_PANEL * p->b_panel,
+                       .c = edge,
+                       .c_row = LEATI_PANEL};
+    (left > LEATI_LANES ? product_tiles_2 : product_tiles_1)[rows](&q, 0, 0, (product_ahead){0});
+    for (int64_t j = 0; j < left; j += LEATI_LANES) {
+        int64_t count = left - j;
+        vf bias = p->bias ? v_load_part(p->bias + column + j, count) : (vf){0};
+        vf low = v_all(-INFINITY), high = v_all(INFINITY);
+        if (p->f && is_clip(p->f)) low = v_all(0), high = v_all(p->f->b);
+        for (int64_t i = 0; i < rows; i++) {
+            vf x = v_load(edge + i * LEATI_PANEL + j) + bias;
+            if (p->from) x += v_load_part(p->from + (row + i) * p->from_row + column + j, count);
+            v_store_part(p->c + (row + i) * p->c_row + column + j, v_min(v_max(x, low), high), count);
+        }
+    }
+}
+
+/* n rows of columns `column` to `to` - 1. */
+LEATI_INLINE void product_row(const leati_product *p, int64_t row, int64_t n, int64_t column, int64_t to,
+                              product_ahead ahead) {
+#if PRODUCT_WIDE == 4
+    for (; column + 2 * LEATI_PANEL <= to; column += 2 * LEATI_PANEL, ahead.rows = false)
+        product_tiles_4[n](p, row, column, ahead);
+#endif
+    for (; column + LEATI_PANEL <= to; column += LEATI_PANEL, ahead.rows = false)
+        product_tiles_2[n](p, row, column, ahead);
+    if (column < to) product_edge(p, row, column, n);
+}
+
+/* Tile by tile of columns: they stay in the first cache while the rows go by, and each block of these fetches its share of what
+ * comes next.  Where all panels stay in the second, row by row: c is written as it lies.  What a gradient by weights multiplies
+ * was packed just before, and is near.  32 rows are 6 6 5 5 5 5, not five times 6 and a 2. */
+static void multiply(const leati_product *p) {
+    bool near = p->a_depth == 1 && p->columns * p->depth <= PRODUCT_NEAR;
+    int64_t blocks = (p->rows + LEATI_ROWS - 1) / LEATI_ROWS, size = p->rows / blocks;
+    int64_t larger = p->rows % blocks * (size + 1); /* rows in blocks of one more */
+    int64_t step = near ? p->columns : PRODUCT_WIDE * LEATI_LANES;
+    for (int64_t column = 0; column < p->columns; column += step) {
+        int64_t to = column + step < p->columns ? column + step : p->columns;
+        product_ahead ahead = {.b = p->b + to / LEATI_PANEL * p->b_panel, .rows = p->a_depth == 1};
+        if (ahead.rows && !near && (to < p->columns || p->b_panel == p->depth * LEATI_PANEL))
+            ahead.lines = (int)((LEATI_PANEL + blocks - 1) / blocks);
+        int64_t share = ahead.lines * ((p->depth + LINE_FLOATS - 1) / LINE_FLOATS) * LINE_FLOATS;
+        for (int64_t row = 0, n; row < p->rows; row += n, ahead.b += share) {
+            n = size + (row < larger);
+            product_row(p, row, n, column, to, ahead);
+        }
+    }
+    if (p->f && !is_clip(p->f)) product_function(p);
+}
+
+/* Columns first to last - 1 of b (k, n), rows b_row apart, as panels panel_floats apart; the last one may have fewer, and
+ * zeros behind them. */
+LEATI_INLINE void pack_columns_of(const void *b, int64_t b_row, int64_t k, int64_t first, int64_t last,
+                                  float *packed, int64_t panel_floats, float *sums, const bool narrow) {
+    for (int64_t j = first; j < last; j += LEATI_PANEL) {
+        float *to = packed + j / LEATI_PANEL * panel_floats;
+        int64_t low = last - j, high = low - LEATI_LANES; /* columns of either half */
+        vf sum[2] = {{0}};
+        for (int64_t i = 0; i < k; i++, to += LEATI_PANEL) {
+            int64_t at = i * b_row + j;
+            vf left = v_load_image(b, at, low, narrow),
+               right = high > 0 ? v_load_image(b, at + LEATI_LANES, high, narrow) : (vf){0};
+            v_store(to, left);
+            v_store(to + LEATI_LANES, right);
+            sum[0] += left;
+            sum[1] += right;
+        }
+        if (!sums) continue;
+        v_store(sums + j, v_load(sums + j) + sum[0]);
+        v_store(sums + j + LEATI_LANES, v_load(sums + j + LEATI_LANES) + sum[1]);
+    }
+}
+
+static void pack_columns(const float *b, int64_t b_row, int64_t k, int64_t first, int64_t last, float *packed,
+                         int64_t panel_floats, float *sums) {
+    pack_columns_of(b, b_row, k, first, last, packed, panel_floats, sums, false);
+}
+
+static void pack_narrow_columns(const uint16_t *b, int64_t b_row, int64_t k, int64_t first, int64_t last,
+                                float *packed, int64_t panel_floats, float *sums) {
+    pack_columns_of(b, b_row, k, first, last, packed, panel_floats, sums, true);
+}
+
+/* As pack_columns, of a matrix whose transpose is b (n, k), rows b_row apart. */
+static void pack_turned(const float *b, int64_t b_row, int64_t k, int64_t first, int64_t last, float *packed,
+                        int64_t panel_floats) {
+    for (int64_t j = first; j < last; j += LEATI_LANES) {
+        float *to = packed + j / LEATI_PANEL * panel_floats + j % LEATI_PANEL;
+        int64_t left = last - j, done = left < LEATI_LANES ? 0 : k / LEATI_LANES * LEATI_LANES;
+        const float *from = b + j * b_row;
+        for (int64_t i = 0; i < done; i += LEATI_LANES)
+            turn_square(to + i * LEATI_PANEL, LEATI_PANEL, from + i, b_row);
+        for (int64_t i = done; i < k; i++)
+            for (int64_t x = 0; x < LEATI_LANES; x++)
+                to[i * LEATI_PANEL + x] = x < left ? from[x * b_row + i] : 0;
+    }
+}
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RNN and RNN_BWD: packs the weights, then gives each thread its blocks of samples.  Layer: backends/native.
+ * Threads add their weight gradients up in the order of the threads, so that a run is repeatable. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/native/ops.h"
+#include "backends/native/simd/isa.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+#define BLOCK_ROWS  48 /* state, gates and weights of 64 units stay in half a megabyte of cache */
+#define THREAD_ROWS 8  /* with fewer samples each, threads only repeat the reading of the weights */
+
+typedef struct rnn_state {
+    leati_rnn_shape shape;
+    const leati_native_isa *isa;
+    int inputs, threads;
+    int64_t block_rows, blocks;
+    int64_t padded_units, padded_features;
+    int64_t bias;                /* where it begins among the packed weights, or the gradients by them */
+    int64_t weights, by_h, by_x; /* floats of each packed matrix, the first with its bias; 0: not needed */
+    int64_t gradient;            /* floats of one thread's packed gradients */
+    int64_t block_scratch;
+} rnn_state;
+
+static int64_t round_up(int64_t n, int64_t unit) {
+    return (n + unit - 1) / unit * unit;
+}
+
+static void choose_blocks(rnn_state *s, int threads) {
+    int64_t most = s->shape.batch / THREAD_ROWS;
+    s->threads = most < 1 ? 1 : most < threads ? (int)most : threads;
+    int64_t share = (s->shape.batch + s->threads - 1) / s->threads;
+    int64_t rounds = (share + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    s->block_rows = rounds > 1  ? round_up((share + rounds - 1) / rounds, s->isa->rows)
+                    : share > 0 ? share
+                                : 1;
+    s->blocks = (s->shape.batch + s->block_rows - 1) / s->block_rows;
+}
+
+static bool has(const leati_task *task, int input) {
+    return input < task->input_count && task->inputs[input].rank >= 0;
+}
+
+/* The last block may be smaller, and gather more steps then. */
+static int64_t scratch_of(const rnn_state *s, const leati_task *task, bool backward) {
+    int64_t most = 0, last = s->shape.batch - (s->blocks - 1) * s->block_rows;
+    const int64_t rows[] = {s->block_rows, s->blocks > 0 ? last : s->block_rows};
+    for (int i = 0; i < 2; i++) {
+        int64_t floats = s->isa->rnn_scratch(&s->shape, rows[i], has(task, LEATI_RNN_X_MASK),
+                                             has(task, LEATI_RNN_H_MASK), backward);
+        if (floats > most) most = floats;
+    }
+    return round_up(most, 16);
+}
+
+static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool backward, leat_error *err) {
+    rnn_state *s = leati_calloc(1, sizeof *s);
+    if (!s) return leati_fail_memory(err, sizeof *s, "a recurrent cell");
+    s->shape =
+        leati_rnn_shape_of(task->attrs, &task->inputs[LEATI_RNN_X], &task->inputs[LEATI_RNN_RECURRENT]);
+    s->isa = leati_native_isa_of();
+    s->inputs = task->input_count;
+    choose_blocks(s, task->threads);
+    s->padded_units = round_up(s->shape.units, s->isa->panel);
+    s->padded_features = round_up(s->shape.features, s->isa->panel);
+    int64_t gates = s->shape.gates * s->padded_units;
+    s->bias = (s->shape.features + s->shape.units) * gates;
+    int64_t weights = round_up(s->bias + leati_rnn_slots(&s->shape) * s->padded_units, 16);
+    s->block_scratch = scratch_of(s, task, backward);
+    if (backward) {
+        s->gradient = weights;
+        s->by_h = gates * s->padded_units;
+        s->by_x = task->unused & 1 ? 0 : gates * s->padded_features;
+    } else {
+        s->weights = weights;
+        kernel->pack_bytes = (size_t)weights * sizeof(float);
+        kernel->pack_inputs = 1u << LEATI_RNN_KERNEL | 1u << LEATI_RNN_RECURRENT | 1u << LEATI_RNN_BIAS;
+        snprintf(kernel->pack_key, sizeof kernel->pack_key, "rnn %d %s", (int)s->shape.cell, s->isa->name);
+    }
+    kernel->scratch_bytes =
+        (size_t)(s->weights + s->by_h + s->by_x + s->threads * (s->gradient + s->block_scratch)) *
+        sizeof(float);
+    kernel->state = s;
+    kernel->destroy = leati_free;
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", s->isa->name);
+    return LEAT_OK;
+}
+
+static const float *input(const rnn_state *s, void *const *args, int i) {
+    return i < s->inputs ? args[i] : NULL;
+}
+
+static leati_rnn_job job_of(const rnn_state *s, void *const *args) {
+    return (leati_rnn_job){.shape = &s->shape,
+                           .x = input(s, args, LEATI_RNN_X),
+                           .h0 = input(s, args, LEATI_RNN_H0),
+                           .c0 = input(s, args, LEATI_RNN_C0),
+                           .x_mask = input(s, args, LEATI_RNN_X_MASK),
+                           .h_mask = input(s, args, LEATI_RNN_H_MASK),
+                           .steps = input(s, args, LEATI_RNN_STEPS)};
+}
+
+typedef struct blocks_run {
+    const rnn_state *s;
+    const leati_rnn_job *job;
+    float *own;
+    void (*block)(const leati_rnn_job *job);
+} blocks_run;
+
+/* A thread's blocks, one after the other. */
+static void run_share(void *of, int64_t thread, int member) {
+    const blocks_run *r = of;
+    const rnn_state *s = r->s;
+    leati_rnn_job job = *r->job;
+    float *own = r->own + thread * (s->gradient + s->block_scratch);
+    (void)member;
+    job.diff_weights = own;
+    if (s->gradient > 0) memset(own, 0, (size_t)s->gradient * sizeof *own);
+    job.scratch = own + s->gradient;
+    for (int64_t b = s->blocks * thread / s->threads; b < s->blocks * (thread + 1) / s->threads; b++) {
+        job.first = b * s->block_rows;
+        job.rows = s->shape.batch - job.first < s->block_rows ? s->shape.batch - job.first : s->block_rows;
+        r->block(&job);
+    }
+}
+
+static void run_blocks(const rnn_state *s, const leati_run *run, const leati_rnn_job *job, float *own,
+                       void (*block)(const leati_rnn_job *job)) {
+    blocks_run r = {.s = s, .job = job, .own = own, .block = block};
+    leati_team_share(run->team, s->threads, s->threads, run_share, &r);
+}
+
+/* Scratch: each thread's block, then the packed weights, unless the plan keeps them. */
+static leat_status run_forward(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                               leat_error *err) {
+    const rnn_state *s = kernel->state;
+    float *scratch = run->scratch, *pack = run->pack ? run->pack : scratch + s->threads * s->block_scratch;
+    leati_rnn_job job = job_of(s, args);
+    (void)err;
+    void *const *out = args + s->inputs;
+    job.turn = run->turn;
+    job.packed = (leati_rnn_packed){.weights = pack, .bias = pack + s->bias};
+    if (!(run->pack && run->packed))
+        s->isa->rnn_pack(&s->shape, args[LEATI_RNN_KERNEL], args[LEATI_RNN_RECURRENT],
+                         input(s, args, LEATI_RNN_BIAS), pack, pack + s->bias);
+    job.sequence = out[LEATI_RNN_OUT_SEQUENCE];
+    job.h_last = out[LEATI_RNN_OUT_H_LAST];
+    job.c_last = s->shape.cell == LEATI_CELL_LSTM ? out[LEATI_RNN_OUT_C_LAST] : NULL;
+    job.workspace = s->shape.training ? out[LEATI_RNN_OUT_WORKSPACE] : NULL;
+    run_blocks(s, run, &job, scratch, s->isa->rnn_forward);
+    return LEAT_OK;
+}
+
+/* Sums the threads' gradients into the first one's and writes them out. */
+static void finish_gradients(const rnn_state *s, float *own, float *kernel, float *recurrent, float *bias) {
+    int64_t each = s->gradient + s->block_scratch;
+    for (int thread = 1; thread < s->threads; thread++)
+        for (int64_t i = 0; i < s->gradient; i++) own[i] += own[thread * each + i];
+    if (kernel) s->isa->rnn_unpack(&s->shape, own, 0, s->shape.features, kernel);
+    if (recurrent) s->isa->rnn_unpack(&s->shape, own, s->shape.features, s->shape.units, recurrent);
+    const float *by_bias = own + s->bias;
+    for (int64_t i = 0; bias && i < s->shape.biases * s->shape.gates; i++) {
+        int64_t gate = i % s->shape.gates, slot = i >= s->shape.gates && gate == 2 ? 3 : gate;
+        memcpy(bias + i * s->shape.units, by_bias + slot * s->padded_units,
+               (size_t)s->shape.units * sizeof *bias);
+    }
+}
+
+/* Scratch: transposed weights, then each thread's gradients and its block. */
+static leat_status run_backward(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                                leat_error *err) {
+    const rnn_state *s = kernel->state;
+    void *const *out = args + s->inputs;
+    float *by_h = run->scratch, *by_x = by_h + s->by_h, *own = by_x + s->by_x;
+    leati_rnn_job job = job_of(s, args);
+    (void)err;
+    s->isa->rnn_pack_transposed(&s->shape, args[LEATI_RNN_RECURRENT], s->shape.units, by_h);
+    if (s->by_x > 0) s->isa->rnn_pack_transposed(&s->shape, args[LEATI_RNN_KERNEL], s->shape.features, by_x);
+    job.packed = (leati_rnn_packed){.by_h = by_h, .by_x = by_x};
+    job.sequence = args[LEATI_RNN_SEQUENCE];
+    job.workspace = args[LEATI_RNN_WORKSPACE];
+    job.diff_sequence = args[LEATI_RNN_DIFF_SEQUENCE];
+    job.diff_h_last = args[LEATI_RNN_DIFF_H_LAST];
+    job.diff_c_last = args[LEATI_RNN_DIFF_C_LAST];
+    job.diff_x = s->by_x > 0 ? out[LEATI_RNN_X] : NULL;
+    job.diff_h0 = out[LEATI_RNN_H0];
+    job.diff_c0 = s->shape.cell == LEATI_CELL_LSTM ? out[LEATI_RNN_C0] : NULL;
+    run_blocks(s, run, &job, own, s->isa->rnn_backward);
+    finish_gradients(s, own, out[LEATI_RNN_KERNEL], out[LEATI_RNN_RECURRENT], out[LEATI_RNN_BIAS]);
+    return LEAT_OK;
+}
+
+leat_status leati_native_rnn(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    (void)why;
+    LEATI_TRY(prepare(task, kernel, false, err));
+    kernel->run = run_forward;
+    return LEAT_OK;
+}
+
+leat_status leati_native_rnn_bwd(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    (void)why;
+    LEATI_TRY(prepare(task, kernel, true, err));
+    kernel->run = run_backward;
+    return LEAT_OK;
+}

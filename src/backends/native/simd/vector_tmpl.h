@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Vectors of LEATI_LANES floats for the code that is compiled once per instruction set (isa_*.c).  They are GCC's and
+ * clang's vector types: the one place where leat leaves standard C, because loops that must keep a dozen accumulators
+ * in registers cannot be left to a vectoriser. */
+#ifndef LEATI_BACKENDS_NATIVE_SIMD_VECTOR_TMPL_H
+#define LEATI_BACKENDS_NATIVE_SIMD_VECTOR_TMPL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#ifndef LEATI_LANES
+#error "LEATI_LANES says how many floats a vector has"
+#endif
+
+#define LEATI_INLINE static inline __attribute__((always_inline))
+
+typedef float vf __attribute__((vector_size(LEATI_LANES * 4)));
+typedef int32_t vi __attribute__((vector_size(LEATI_LANES * 4)));
+typedef float vf_loose __attribute__((vector_size(LEATI_LANES * 4), aligned(4), may_alias));
+
+LEATI_INLINE vf v_load(const float *from) {
+    return *(const vf_loose *)from;
+}
+
+LEATI_INLINE void v_store(float *to, vf x) {
+    *(vf_loose *)to = x;
+}
+
+/* To an address of whole vectors, past the caches; v_stored before another thread reads it. */
+LEATI_INLINE void v_store_past(float *to, vf x) {
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    _mm512_stream_ps(to, (__m512)x);
+#elif defined(__AVX__) && LEATI_LANES == 8
+    _mm256_stream_ps(to, (__m256)x);
+#else
+    v_store(to, x);
+#endif
+}
+LEATI_INLINE void v_stored(void) {
+#if defined(__AVX__)
+    _mm_sfence();
+#endif
+}
+
+LEATI_INLINE vf v_all(float x) {
+    return x - (vf){0};
+}
+
+#if defined(__AVX512F__) && LEATI_LANES == 16
+LEATI_INLINE __mmask16 v_first(int64_t count) {
+    return (__mmask16)(count > 0 ? (1u << count) - 1 : 0);
+}
+#elif defined(__AVX2__) && LEATI_LANES == 8
+LEATI_INLINE __m256i v_first(int64_t count) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+#endif
+
+/* The first count lanes, at most all; the others are 0. */
+LEATI_INLINE vf v_load_part(const float *from, int64_t count) {
+    if (count >= LEATI_LANES) return v_load(from);
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    return (vf)_mm512_maskz_loadu_ps(v_first(count), from);
+#elif defined(__AVX2__) && LEATI_LANES == 8
+    return (vf)_mm256_maskload_ps(from, v_first(count));
+#else
+    float lanes[LEATI_LANES] = {0};
+    for (int64_t i = 0; i < count; i++) lanes[i] = from[i];
+    return v_load(lanes);
+#endif
+}
+
+LEATI_INLINE void v_store_part(float *to, vf x, int64_t count) {
+    if (count >= LEATI_LANES) {
+        v_store(to, x);
+        return;
+    }
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    _mm512_mask_storeu_ps(to, v_first(count), (__m512)x);
+#elif defined(__AVX2__) && LEATI_LANES == 8
+    _mm256_maskstore_ps(to, v_first(count), (__m256)x);
+#else
+    float lanes[LEATI_LANES];
+    v_store(lanes, x);
+    for (int64_t i = 0; i < count; i++) to[i] = lanes[i];
+#endif
+}
+
+typedef uint16_t vh __attribute__((vector_size(LEATI_LANES * 2)));
+typedef uint16_t vh_loose __attribute__((vector_size(LEATI_LANES * 2), aligned(2), may_alias));
+typedef uint32_t vu __attribute__((vector_size(LEATI_LANES * 4)));
+
+/* bf16 as floats, and the nearest ones of floats (tensor/bfloat16.h says how). */
+LEATI_INLINE vf v_load_narrow(const uint16_t *from) {
+    return (vf)(__builtin_convertvector(*(const vh_loose *)from, vu) << 16);
+}
+
+LEATI_INLINE void v_store_narrow(uint16_t *to, vf x) {
+    vu bits = (vu)x, nearest = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16, nan = bits >> 16 | 0x40u;
+    vu is_nan = (vu)((bits & 0x7fffffffu) > 0x7f800000u);
+    *(vh_loose *)to = __builtin_convertvector((nearest & ~is_nan) | (nan & is_nan), vh);
+}
+
+LEATI_INLINE vf v_load_narrow_part(const uint16_t *from, int64_t count) {
+    if (count >= LEATI_LANES) return v_load_narrow(from);
+    uint16_t lanes[LEATI_LANES] = {0};
+    for (int64_t i = 0; i < count; i++) lanes[i] = from[i];
+    return v_load_narrow(lanes);
+}
+
+LEATI_INLINE void v_store_narrow_part(uint16_t *to, vf x, int64_t count) {
+    if (count >= LEATI_LANES) {
+        v_store_narrow(to, x);
+        return;
+    }
+    uint16_t lanes[LEATI_LANES];
+    v_store_narrow(lanes, x);
+    for (int64_t i = 0; i < count; i++) to[i] = lanes[i];
+}
+
+/* Numbers of an image that is bf16 or not. */
+LEATI_INLINE vf v_load_image(const void *image, int64_t at, int64_t count, const bool narrow) {
+    return narrow ? v_load_narrow_part((const uint16_t *)image + at, count)
+                  : v_load_part((const float *)image + at, count);
+}
+
+LEATI_INLINE void v_store_image(void *image, int64_t at, vf x, int64_t count, const bool narrow) {
+    if (narrow)
+        v_store_narrow_part((uint16_t *)image + at, x, count);
+    else
+        v_store_part((float *)image + at, x, count);
+}
+
+/* Per lane: mask ? a : b, where the mask is what a comparison gives. */
+LEATI_INLINE vf v_select(vi mask, vf a, vf b) {
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+/* The first count lanes, at most all; the others are 1.  For what has no result at 0, such as 0 / x or the slope of a logarithm:
+ * a lane that nobody reads must not raise a floating-point exception, which a program may have trapped. */
+LEATI_INLINE vf v_load_part_or_one(const float *from, int64_t count) {
+    static const int32_t numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    if (count >= LEATI_LANES) return v_load(from);
+    vi lane;
+    memcpy(&lane, numbers, sizeof lane);
+    return v_select(lane < (int32_t)count, v_load_part(from, count), v_all(1));
+}
+
+/* x[from[i]] in lane i. */
+LEATI_INLINE vf v_permute(vf x, vi from) {
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    return (vf)_mm512_permutexvar_ps((__m512i)from, (__m512)x);
+#elif defined(__AVX2__) && LEATI_LANES == 8
+    return (vf)_mm256_permutevar8x32_ps((__m256)x, (__m256i)from);
+#else
+    vf y;
+    for (int i = 0; i < LEATI_LANES; i++) y[i] = x[from[i]];
+    return y;
+#endif
+}
+
+/* Lanes that are not a number. */
+LEATI_INLINE vi v_nan(vf x) {
+    const vf same = x;
+    return (vi)(x != same);
+}
+
+/* NaN in x stays. */
+LEATI_INLINE vf v_min(vf x, vf y) {
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    return (vf)_mm512_min_ps((__m512)y, (__m512)x);
+#elif defined(__AVX__) && LEATI_LANES == 8
+    return (vf)_mm256_min_ps((__m256)y, (__m256)x);
+#else
+    return v_select((vi)(x > y), y, x);
+#endif
+}
+
+LEATI_INLINE vf v_max(vf x, vf y) {
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    return (vf)_mm512_max_ps((__m512)y, (__m512)x);
+#elif defined(__AVX__) && LEATI_LANES == 8
+    return (vf)_mm256_max_ps((__m256)y, (__m256)x);
+#else
+    return v_select((vi)(x < y), y, x);
+#endif
+}
+
+/* The low and high words of x * y, per lane. */
+LEATI_INLINE void v_multiply_wide(vu x, uint32_t y, vu *low, vu *high) {
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    __m512i factor = _mm512_set1_epi32((int)y);
+    __m512i even = _mm512_mul_epu32((__m512i)x, factor);
+    __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)x, 32), factor);
+    *low = (vu)_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+    *high = (vu)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+#elif defined(__AVX2__) && LEATI_LANES == 8
+    __m256i factor = _mm256_set1_epi32((int)y);
+    __m256i even = _mm256_mul_epu32((__m256i)x, factor);
+    __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)x, 32), factor);
+    *low = (vu)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+    *high = (vu)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+#else
+    uint32_t lows[LEATI_LANES], highs[LEATI_LANES];
+    for (int i = 0; i < LEATI_LANES; i++) {
+        uint64_t product = (uint64_t)x[i] * y;
+        lows[i] = (uint32_t)product;
+        highs[i] = (uint32_t)(product >> 32);
+    }
+    memcpy(low, lows, sizeof lows);
+    memcpy(high, highs, sizeof highs);
+#endif
+}
+
+LEATI_INLINE vf v_abs(vf x) {
+    return (vf)((vi)x & ~(vi)v_all(-0.0f));
+}
+
+LEATI_INLINE float v_sum(vf x) {
+    float lanes[LEATI_LANES], sum = 0;
+    v_store(lanes, x);
+    for (int i = 0; i < LEATI_LANES; i++) sum += lanes[i];
+    return sum;
+}
+
+/* e^x within 2 units in the last place; x is held to [-87.3, 88.3], so that it neither overflows nor denormalises.
+ * 2^n e^r with n the nearest whole number to x / log 2; the polynomial is that of Cephes (S. Moshier, expf). */
+LEATI_INLINE vf v_exp(vf x) {
+    const float shift = 12582912.0f; /* 1.5 * 2^23: adding it leaves the rounded number in the low bits */
+    x = v_max(v_min(x, v_all(88.3f)), v_all(-87.3f));
+    vf shifted = x * 1.44269504088896341f + shift, n = shifted - shift;
+    vf r = x - n * 0.693359375f + n * 2.12194440e-4f;
+    vf p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    vi exponent = ((vi)shifted - (vi)v_all(shift) + 127) << 23;
+    return (p * r * r + r + 1.0f) * (vf)exponent;
+}
+
+/* e^x of any x: infinite where it must be. */
+LEATI_INLINE vf v_exp_any(vf x) {
+    const float shift = 12582912.0f;
+    x = v_max(v_min(x, v_all(89.0f)), v_all(-104.0f));
+    vf shifted = x * 1.44269504088896341f + shift, n = shifted - shift;
+    vi exponent = (vi)shifted - (vi)v_all(shift), half = exponent >> 1;
+    /* e^(x - n log 2) lies in the range of v_exp, whose own n is 0 then */
+    vf p = v_exp(x - n * 0.693359375f + n * 2.12194440e-4f);
+    return p * (vf)((half + 127) << 23) * (vf)((exponent - half + 127) << 23);
+}
+
+LEATI_INLINE vf v_sigmoid(vf x) {
+    return 1.0f / (1.0f + v_exp(-x));
+}
+
+/* tanh x within 3 units in the last place: x P(x^2) / Q(x^2), fitted by weighted least squares on [0, 9.02], beyond
+ * which the nearest float is 1. */
+LEATI_INLINE vf v_tanh(vf x) {
+    x = v_max(v_min(x, v_all(9.02f)), v_all(-9.02f));
+    vf z = x * x;
+    vf p = z * 1.3319054303906341e-8f + 2.058346763078589e-5f;
+    vf q = z * 7.762012046441669e-7f + 3.283091355115175e-4f;
+    p = p * z + 3.4940335899591446e-3f;
+    q = q * z + 2.5871070101857185e-2f;
+    p = p * z + 0.13379716873168945f;
+    q = q * z + 0.4671303331851959f;
+    p = p * z + 1.0f;
+    q = q * z + 1.0f;
+    return v_max(v_min(x * p / q, v_all(1)), v_all(-1));
+}
+
+/* e^x - 1 for x <= 0, as 2 t / (1 - t) with t = tanh(x / 2): no digits cancel. */
+LEATI_INLINE vf v_expm1_negative(vf x) {
+    vf t = v_tanh(x * 0.5f);
+    return (t + t) / (1.0f - t);
+}
+
+LEATI_INLINE vf v_sqrt(vf x) {
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    return (vf)_mm512_sqrt_ps((__m512)x);
+#elif defined(__AVX__) && LEATI_LANES == 8
+    return (vf)_mm256_sqrt_ps((__m256)x);
+#else
+    float lanes[LEATI_LANES];
+    v_store(lanes, x);
+    for (int i = 0; i < LEATI_LANES; i++) lanes[i] = __builtin_sqrtf(lanes[i]);
+    return v_load(lanes);
+#endif
+}
+
+/* log x of a positive, normal x: x = 2^n m with m in [sqrt 1/2, sqrt 2), log m = 2 artanh((m - 1) / (m + 1)), its series. */
+LEATI_INLINE vf v_log(vf x) {
+    vi exponent = ((vi)x - 0x3f3504f3) >> 23;
+    vf m = (vf)((vi)x - (exponent << 23)), s = (m - 1.0f) / (m + 1.0f), z = s * s;
+    vf p = z * (1.0f / 9) + 1.0f / 7;
+    p = p * z + 1.0f / 5;
+    p = p * z + 1.0f / 3;
+    vf n = __builtin_convertvector(exponent, vf);
+    return n * 0.693359375f + (n * -2.12194440e-4f + 2.0f * (s + s * z * p));
+}
+
+/* log x of any x; of what is too small to be normal, -infinity. */
+LEATI_INLINE vf v_log_any(vf x) {
+    vf y = v_select((vi)(x < v_all(0x1p-126f)), v_all(-__builtin_inff()), v_log(v_max(x, v_all(0x1p-126f))));
+    y = v_select((vi)(x < v_all(0)) | v_nan(x), v_all(__builtin_nanf("")), y);
+    return v_select((vi)(x == v_all(__builtin_inff())), x, y);
+}
+
+/* cos a and sin a of a = 2 pi word / 2^32, within 2 units in the last place of 1.  The two highest bits of the word, rounded,
+ * are the quarter; in it the angle is in [-pi / 4, pi / 4], and the polynomials are those of Cephes (S. Moshier, sinf). */
+LEATI_INLINE void v_turn(vu word, vf *cosine, vf *sine) {
+    vu quarter = (word + 0x20000000u) >> 30;
+    vi rest = (vi)(word - (quarter << 30));
+    vf a = __builtin_convertvector(rest, vf) * 1.4629180792671596e-9f, z = a * a; /* pi / 2^31 */
+    vf s = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * a + a;
+    vf c = ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z -
+           0.5f * z + 1.0f;
+    vi odd = -(vi)(quarter & 1u), negative_c = (vi)(((quarter + 1) & 2u) << 30),
+       negative_s = (vi)((quarter & 2u) << 30);
+    *cosine = (vf)((vi)v_select(odd, s, c) ^ negative_c);
+    *sine = (vf)((vi)v_select(odd, c, s) ^ negative_s);
+}
+
+/* erf x within 2e-7: Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26. */
+LEATI_INLINE vf v_erf(vf x) {
+    vf a = v_abs(x), t = 1.0f / (1.0f + 0.3275911f * a);
+    vf p =
+        ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t;
+    vf y = 1.0f - p * v_exp(-a * a);
+    return (vf)((vi)y | ((vi)x & (vi)v_all(-0.0f)));
+}
+
+/* log(1 + e^x) = max(x, 0) + log(1 + u), u = e^-|x| in (0, 1]; log(1 + u) = 2 artanh(u / (2 + u)), its series. */
+LEATI_INLINE vf v_softplus(vf x) {
+    vf u = v_exp(-v_abs(x)), s = u / (2.0f + u), z = s * s;
+    vf p = z * (1.0f / 15) + 1.0f / 13;
+    p = p * z + 1.0f / 11;
+    p = p * z + 1.0f / 9;
+    p = p * z + 1.0f / 7;
+    p = p * z + 1.0f / 5;
+    p = p * z + 1.0f / 3;
+    return v_max(x, v_all(0)) + 2.0f * (s + s * z * p);
+}
+
+#endif

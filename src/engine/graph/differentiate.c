@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reverse accumulation (Griewank and Walther, "Evaluating Derivatives", 2008, ch. 3): the nodes are visited from the
+ * loss backwards, each op's rule adds nodes, and several contributions to one value are summed.  Layer: engine. */
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "engine/graph/build.h"
+#include "engine/graph/graph_private.h"
+#include "engine/op_semantics/infer.h"
+
+/* About the values that were there before the first gradient node. */
+typedef struct sweep {
+    leati_graph *graph;
+    int32_t value_count, node_count;
+    bool *depends;     /* on some wrt, through ops that have a gradient */
+    leati_value *diff; /* d loss / d value so far */
+} sweep;
+
+static void mark_dependents(const sweep *s) {
+    for (int32_t n = 0; n < s->node_count; ++n) {
+        const leati_node *node = leati_graph_node_at(s->graph, n);
+        if (!leati_op_row_of(node->op)->gradient) continue;
+        bool any = false;
+        for (int i = 0; i < node->input_count; ++i)
+            any |= node->inputs[i] >= 0 && s->depends[node->inputs[i]];
+        for (int i = 0; any && i < node->output_count; ++i) s->depends[node->outputs[i]] = true;
+    }
+}
+
+static void accumulate(const sweep *s, const leati_node *node, leati_value value, leati_value contribution) {
+    leati_graph *graph = s->graph;
+    if (contribution < 0) return; /* none, or a failure that the graph has recorded */
+    if (!leati_desc_same_shape(leati_graph_desc(graph, contribution), leati_graph_desc(graph, value))) {
+        char a[LEATI_DESC_TEXT_BYTES], b[LEATI_DESC_TEXT_BYTES];
+        leati_graph_fail(graph, LEAT_EINTERNAL, "op %s: its gradient has the shape %s, its input %s",
+                         leati_op_row_of(node->op)->name,
+                         leati_desc_text(a, leati_graph_desc(graph, contribution)),
+                         leati_desc_text(b, leati_graph_desc(graph, value)));
+        return;
+    }
+    bool narrow = leati_graph_value(graph, value)->narrow;
+    if (narrow) leati_graph_make_narrow(graph, contribution);
+    s->diff[value] =
+        s->diff[value] == LEATI_NONE ? contribution : leati_add(graph, s->diff[value], contribution);
+    if (narrow && s->diff[value] >= 0) leati_graph_make_narrow(graph, s->diff[value]);
+}
+
+static void visit(const sweep *s, int32_t n) {
+    leati_graph *graph = s->graph;
+    const leati_node *node = leati_graph_node_at(graph, n);
+    const leati_op_row *row = leati_op_row_of(node->op);
+    if (!row->gradient) return;
+    int32_t diff_outputs[LEATI_MAX_OUTPUTS], diff_inputs[LEATI_MAX_INPUTS];
+    bool wanted[LEATI_MAX_INPUTS], arrives = false, any = false;
+    for (int i = 0; i < node->output_count; ++i) {
+        diff_outputs[i] = s->diff[node->outputs[i]];
+        arrives |= diff_outputs[i] != LEATI_NONE;
+    }
+    for (int i = 0; i < node->input_count; ++i) {
+        wanted[i] = node->inputs[i] >= 0 && s->depends[node->inputs[i]];
+        diff_inputs[i] = LEATI_NONE;
+        any |= wanted[i];
+    }
+    if (!arrives || !any) return;
+    graph->forward = n;
+    graph->label = node->label;
+    row->gradient(graph, node, diff_outputs, wanted, diff_inputs);
+    for (int i = 0; i < node->input_count; ++i)
+        if (wanted[i]) accumulate(s, node, node->inputs[i], diff_inputs[i]);
+    graph->forward = -1;
+}
+
+static void differentiate(sweep *s, leati_value loss, int count, const leati_value *wrt,
+                          leati_value *gradient) {
+    leati_graph *graph = s->graph;
+    for (leati_value value = 0; value < s->value_count; ++value) s->diff[value] = LEATI_NONE;
+    for (int i = 0; i < count; ++i) s->depends[wrt[i]] = true;
+    mark_dependents(s);
+    if (!s->depends[loss]) return;
+    const char *label = graph->label;
+    graph->label = NULL;
+    s->diff[loss] = leati_scalar(graph, 1);
+    for (int32_t n = s->node_count - 1; n >= 0 && graph->failure.code == LEAT_OK; --n) visit(s, n);
+    graph->label = label;
+    for (int i = 0; i < count; ++i) gradient[i] = s->diff[wrt[i]];
+}
+
+leat_status leati_graph_differentiate(leati_graph *graph, leati_value loss, int count, const leati_value *wrt,
+                                      leati_value *gradient, leat_error *err) {
+    for (int i = 0; i < count; ++i) gradient[i] = LEATI_NONE;
+    LEATI_TRY(leati_graph_check(graph, err));
+    sweep s = {.graph = graph,
+               .value_count = leati_graph_value_count(graph),
+               .node_count = leati_graph_node_count(graph)};
+    bool valid = loss >= 0 && loss < s.value_count;
+    for (int i = 0; i < count; ++i) valid &= wrt[i] >= 0 && wrt[i] < s.value_count;
+    if (!valid) return leati_fail(err, LEAT_EINTERNAL, "differentiation asked for by what is not a value");
+    const leati_desc *desc = leati_graph_desc(graph, loss);
+    if (desc->rank != 0) {
+        char text[LEATI_DESC_TEXT_BYTES];
+        return leati_fail(err, LEAT_ESHAPE, "a loss to be differentiated is a scalar, got %s",
+                          leati_desc_text(text, desc));
+    }
+    s.depends = leati_calloc((size_t)s.value_count, sizeof *s.depends);
+    s.diff = leati_calloc((size_t)s.value_count, sizeof *s.diff);
+    if (s.depends && s.diff)
+        differentiate(&s, loss, count, wrt, gradient);
+    else
+        leati_graph_fail(graph, LEAT_ENOMEM, "no memory for differentiation (%d values)", s.value_count);
+    leati_free(s.depends);
+    leati_free(s.diff);
+    leat_status status = leati_graph_check(graph, err);
+    for (int i = 0; status != LEAT_OK && i < count; ++i) gradient[i] = LEATI_NONE;
+    return status;
+}

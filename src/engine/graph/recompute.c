@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gradient checkpointing (Chen et al., "Training deep nets with sublinear memory cost", 2016): the forward pass is cut into
+ * segments.  What crosses a cut is kept; of the rest, what gradients read is computed again, a segment at a time, before
+ * the first gradient that reads of it.  The last segment's gradients come at once, so it is kept whole.  Layer: engine. */
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "engine/graph/graph_private.h"
+
+enum { most_segments = 64, small = 64 /* of the largest value: not worth a computation */ };
+
+/* Of a value, as it was before copies were made. */
+typedef struct value_facts {
+    int64_t bytes;        /* that it holds; 0: not made by the forward pass, or another's memory */
+    int32_t last_read;    /* the last forward node that reads it */
+    bool saved;           /* a gradient reads it */
+    bool kept;            /* is not computed again */
+    bool changed;         /* a state that the forward pass writes */
+    leati_value stand_in; /* what gradients read in its place; LEATI_NONE: itself */
+} value_facts;
+
+/* Of a node of the forward pass. */
+typedef struct node_facts {
+    int64_t made; /* bytes of its outputs that gradients read */
+    int64_t live; /* bytes that cross a cut behind it */
+    int32_t segment;
+    bool again; /* is to be computed again */
+} node_facts;
+
+typedef struct sweep {
+    leati_graph *graph;
+    int32_t forward_count, node_count, value_count; /* before copies were made */
+    value_facts *values;
+    node_facts *forward;
+    int32_t *order, *place; /* nodes in their new order, and the way back */
+    int32_t ordered;
+} sweep;
+
+static leat_status sweep_init(sweep *s, leat_error *err) {
+    size_t forward = (size_t)s->forward_count + 1, nodes = (size_t)s->node_count + forward;
+    s->values = leati_calloc((size_t)s->value_count + 1, sizeof *s->values);
+    s->forward = leati_calloc(forward, sizeof *s->forward);
+    s->order = leati_calloc(nodes, sizeof *s->order);
+    s->place = leati_calloc(nodes, sizeof *s->place);
+    if (s->values && s->forward && s->order && s->place) return LEAT_OK;
+    return leati_fail(err, LEAT_ENOMEM, "no memory to cut a graph of %d nodes", s->node_count);
+}
+
+static void sweep_fini(sweep *s) {
+    leati_free(s->values);
+    leati_free(s->forward);
+    leati_free(s->order);
+    leati_free(s->place);
+}
+
+static bool is_forward(const sweep *s, leati_value value) {
+    if (value < 0) return false;
+    int32_t producer = leati_graph_value(s->graph, value)->producer;
+    return producer >= 0 && producer < s->forward_count;
+}
+
+static int32_t producer_of(const sweep *s, leati_value value) {
+    return leati_graph_value(s->graph, value)->producer;
+}
+
+/* ---- What is known of values ---- */
+
+static void mark_like(const sweep *s, leati_value state) {
+    const leati_value_info *info = leati_graph_value(s->graph, state);
+    for (leati_value v = 0; v < s->value_count; ++v)
+        if (leati_states_overlap(leati_graph_value(s->graph, v), info)) s->values[v].changed = true;
+}
+
+static void mark_changed(const sweep *s) {
+    for (int32_t n = 0; n < s->forward_count; ++n) {
+        const leati_node *node = leati_graph_node_at(s->graph, n);
+        uint32_t writes = leati_op_row_of(node->op)->writes;
+        for (int i = 0; i < 32 && writes >> i; ++i)
+            if (writes >> i & 1u && node->inputs[i] >= 0) mark_like(s, node->inputs[i]);
+    }
+}
+
+/* A node that would not give the same again: it reads what has changed by then, or is the user's own function. */
+static bool is_once(const sweep *s, const leati_node *node) {
+    if (node->op == LEATI_OP_CALL || leati_op_row_of(node->op)->writes) return true;
+    for (int i = 0; i < node->input_count; ++i)
+        if (node->inputs[i] >= 0 && s->values[node->inputs[i]].changed) return true;
+    return false;
+}
+
+/* Returns the bytes of the largest value. */
+static int64_t survey_forward(sweep *s) {
+    int64_t largest = 0;
+    mark_changed(s);
+    for (int32_t n = 0; n < s->forward_count; ++n) {
+        const leati_node *node = leati_graph_node_at(s->graph, n);
+        bool once = is_once(s, node), view = leati_op_row_of(node->op)->flags & LEATI_OP_VIEW;
+        for (int i = 0; i < node->input_count; ++i)
+            if (node->inputs[i] >= 0) s->values[node->inputs[i]].last_read = n;
+        for (int i = 0; i < node->output_count; ++i) {
+            leati_value v = node->outputs[i];
+            s->values[v].last_read = n;
+            s->values[v].bytes = view ? 0 : (int64_t)leati_desc_bytes(leati_graph_desc(s->graph, v));
+            s->values[v].kept = once || leati_graph_value(s->graph, v)->output;
+            if (s->values[v].bytes > largest) largest = s->values[v].bytes;
+        }
+    }
+    /* Whoever reads a view reads what is beneath it. */
+    for (int32_t n = s->forward_count - 1; n >= 0; --n) {
+        const leati_node *node = leati_graph_node_at(s->graph, n);
+        if (!(leati_op_row_of(node->op)->flags & LEATI_OP_VIEW) || !is_forward(s, node->inputs[0])) continue;
+        int32_t last = s->values[node->outputs[0]].last_read;
+        if (s->values[node->inputs[0]].last_read < last) s->values[node->inputs[0]].last_read = last;
+    }
+    return largest;
+}
+
+static void survey(sweep *s) {
+    int64_t largest = survey_forward(s), live = 0;
+    for (int32_t n = s->forward_count; n < s->node_count; ++n) {
+        const leati_node *node = leati_graph_node_at(s->graph, n);
+        for (int i = 0; i < node->input_count; ++i)
+            if (is_forward(s, node->inputs[i])) s->values[node->inputs[i]].saved = true;
+    }
+    for (leati_value v = 0; v < s->value_count; ++v) {
+        s->values[v].stand_in = LEATI_NONE;
+        if (!is_forward(s, v) || s->values[v].kept) continue;
+        s->values[v].kept = s->values[v].bytes > 0 && s->values[v].bytes < largest / small;
+        if (s->values[v].kept) continue;
+        int32_t producer = producer_of(s, v);
+        if (s->values[v].saved) s->forward[producer].made += s->values[v].bytes;
+        s->forward[producer].live += s->values[v].bytes;
+        s->forward[s->values[v].last_read].live -= s->values[v].bytes;
+    }
+    for (int32_t n = 0; n < s->forward_count; ++n) s->forward[n].live = live += s->forward[n].live;
+}
+
+/* ---- Where to cut ---- */
+
+/* Cuts where a segment would hold more than the budget, at the place in it where least crosses. */
+static void cut(const sweep *s, int64_t budget) {
+    int32_t first = 0, segment = 0;
+    int64_t sum = 0;
+    for (int32_t n = 0; n < s->forward_count; ++n) {
+        sum += s->forward[n].made;
+        s->forward[n].segment = segment;
+        if (sum <= budget) continue;
+        int32_t best = first;
+        for (int32_t at = first; at <= n; ++at)
+            if (s->forward[at].live <= s->forward[best].live) best = at;
+        ++segment;
+        sum = 0;
+        for (int32_t at = best + 1; at <= n; ++at) {
+            s->forward[at].segment = segment;
+            sum += s->forward[at].made;
+        }
+        first = best + 1;
+    }
+}
+
+static bool crosses(const sweep *s, leati_value value) {
+    return s->forward[producer_of(s, value)].segment != s->forward[s->values[value].last_read].segment;
+}
+
+/* What is alive when gradients begin, and the largest segment: what the cuts would have in memory at most. */
+static int64_t weigh(const sweep *s) {
+    int64_t kept = 0, sum = 0, largest = 0;
+    int32_t segment = 0;
+    for (int32_t n = 0; n < s->forward_count; ++n) {
+        const leati_node *node = leati_graph_node_at(s->graph, n);
+        if (s->forward[n].segment != segment) sum = 0;
+        segment = s->forward[n].segment;
+        for (int i = 0; i < node->output_count; ++i) {
+            leati_value v = node->outputs[i];
+            if (s->values[v].kept) continue;
+            if (crosses(s, v))
+                kept += s->values[v].bytes;
+            else if (s->values[v].saved)
+                sum += s->values[v].bytes;
+        }
+        if (sum > largest) largest = sum;
+    }
+    return kept + largest;
+}
+
+/* False: no cut would save memory. */
+static bool choose_cuts(const sweep *s) {
+    int64_t total = 0, least = 0, best = 0;
+    for (int32_t n = 0; n < s->forward_count; ++n) total += s->forward[n].made;
+    for (int k = 1; k <= most_segments; ++k) {
+        cut(s, total / k);
+        int64_t bytes = weigh(s);
+        if (k > 1 && bytes >= least) continue;
+        least = bytes;
+        best = total / k;
+    }
+    cut(s, best);
+    return best < total;
+}
+
+/* ---- Computing again ---- */
+
+static void mark_again(sweep *s) {
+    int32_t last = s->forward[s->forward_count - 1].segment;
+    for (int32_t n = s->forward_count - 1; n >= 0; --n) {
+        const leati_node *node = leati_graph_node_at(s->graph, n);
+        /* Kernels take it for granted that somebody reads the first output, but for those of RNN. */
+        bool whole = node->op != LEATI_OP_RNN && node->output_count > 0 &&
+                     (s->values[node->outputs[0]].kept || crosses(s, node->outputs[0]));
+        for (int i = 0; i < node->output_count; ++i) {
+            leati_value v = node->outputs[i];
+            s->values[v].kept |= whole || s->forward[n].segment == last || crosses(s, v);
+            s->forward[n].again |= s->values[v].saved && !s->values[v].kept;
+        }
+        for (int i = 0; s->forward[n].again && i < node->input_count; ++i)
+            if (is_forward(s, node->inputs[i])) s->values[node->inputs[i]].saved = true;
+    }
+}
+
+static leati_value read_instead(const sweep *s, leati_value value) {
+    bool other = value >= 0 && value < s->value_count && s->values[value].stand_in != LEATI_NONE &&
+                 !s->values[value].kept;
+    return other ? s->values[value].stand_in : value;
+}
+
+static void copy_node(sweep *s, int32_t n) {
+    leati_graph *graph = s->graph;
+    const leati_node *node = leati_graph_node_at(graph, n);
+    leati_value inputs[LEATI_MAX_INPUTS], outputs[LEATI_MAX_OUTPUTS];
+    for (int i = 0; i < node->input_count; ++i) inputs[i] = read_instead(s, node->inputs[i]);
+    graph->label = node->label;
+    s->order[s->ordered++] = leati_graph_node_count(graph);
+    leati_graph_node(graph, node->op, &node->attrs, node->input_count, inputs, outputs);
+    for (int i = 0; i < node->output_count; ++i) {
+        s->values[node->outputs[i]].stand_in = outputs[i];
+        if (outputs[i] >= 0 && leati_graph_value(graph, node->outputs[i])->narrow)
+            leati_graph_make_narrow(graph, outputs[i]);
+    }
+}
+
+/* Puts in front of a gradient's node the copies of the segments that it reads of, unless they were made. */
+static void copy_for(sweep *s, const leati_node *node) {
+    for (int i = 0; i < node->input_count; ++i) {
+        leati_value v = node->inputs[i];
+        if (!is_forward(s, v) || s->values[v].kept || s->values[v].stand_in != LEATI_NONE) continue;
+        int32_t segment = s->forward[producer_of(s, v)].segment, n = producer_of(s, v);
+        while (n > 0 && s->forward[n - 1].segment == segment) --n;
+        for (; n < s->forward_count && s->forward[n].segment == segment; ++n)
+            if (s->forward[n].again) copy_node(s, n);
+    }
+}
+
+/* Its inputs are those that were computed again, and it is the gradient of the node that did so. */
+static void redirect(const sweep *s, leati_node *node) {
+    int32_t forward = node->forward;
+    for (int i = 0; i < node->input_count; ++i) {
+        leati_value v = node->inputs[i], other = read_instead(s, v);
+        if (other == v) continue;
+        if (producer_of(s, v) == forward) node->forward = producer_of(s, other);
+        node->inputs[i] = other;
+    }
+}
+
+static void compute_again(sweep *s) {
+    leati_graph *graph = s->graph;
+    const char *label = graph->label;
+    for (int32_t n = 0; n < s->forward_count; ++n) s->order[s->ordered++] = n;
+    for (int32_t n = s->forward_count; n < s->node_count; ++n) {
+        leati_node *node = leati_graph_node_mutable(graph, n);
+        copy_for(s, node);
+        if (graph->failure.code != LEAT_OK) break;
+        redirect(s, node);
+        s->order[s->ordered++] = n;
+    }
+    graph->label = label;
+}
+
+static void reorder(const sweep *s) {
+    leati_graph *graph = s->graph;
+    for (int32_t at = 0; at < s->ordered; ++at) s->place[s->order[at]] = at;
+    for (leati_value v = 0; v < leati_graph_value_count(graph); ++v) {
+        leati_value_info *info = leati_graph_value_mutable(graph, v);
+        if (info->producer >= 0) info->producer = s->place[info->producer];
+    }
+    for (int32_t n = 0; n < s->ordered; ++n) {
+        leati_node *node = leati_graph_node_mutable(graph, n);
+        if (node->forward >= 0) node->forward = s->place[node->forward];
+    }
+    for (int32_t at = 0; at < s->ordered; ++at) {
+        while (s->place[at] != at) {
+            int32_t to = s->place[at];
+            void *node = graph->nodes.items[to];
+            graph->nodes.items[to] = graph->nodes.items[at];
+            graph->nodes.items[at] = node;
+            s->place[at] = s->place[to];
+            s->place[to] = to;
+        }
+    }
+}
+
+leat_status leati_graph_recompute(leati_graph *graph, int32_t forward_count, leat_error *err) {
+    LEATI_TRY(leati_graph_check(graph, err));
+    sweep s = {.graph = graph,
+               .forward_count = forward_count,
+               .node_count = leati_graph_node_count(graph),
+               .value_count = leati_graph_value_count(graph)};
+    leat_status status = forward_count > 0 ? sweep_init(&s, err) : LEAT_OK;
+    if (status == LEAT_OK && forward_count > 0) {
+        survey(&s);
+        if (choose_cuts(&s)) {
+            mark_again(&s);
+            compute_again(&s);
+            status = leati_graph_check(graph, err);
+            if (status == LEAT_OK) reorder(&s);
+        }
+    }
+    sweep_fini(&s);
+    return status;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of one number and their derivatives.  Layer: engine. */
+#include "engine/op_semantics/function.h"
+
+#include <math.h>
+
+/* Klambauer et al., "Self-normalizing neural networks", 2017. */
+#define SELU_SCALE 1.0507009873554805f
+#define SELU_ALPHA 1.6732632423543772f
+
+#define SQRT_HALF   0.70710678118654752
+#define NORMAL_PEAK 0.39894228040143268f /* 1 / sqrt(2 pi) */
+
+static float sigmoid(float x) {
+    return 1 / (1 + expf(-x));
+}
+
+static float softplus(float x) {
+    return (x > 0 ? x : 0) + log1pf(expf(-fabsf(x)));
+}
+
+static float clip(float x, float low, float high) {
+    float below = x < high || isnan(x) ? x : high;
+    return below > low || isnan(x) ? below : low;
+}
+
+float leati_eltwise_at(const leati_eltwise *f, float x) {
+    switch (f->function) {
+    case LEATI_FN_RELU: return x >= f->c ? (x < f->b ? x : f->b) : f->a * (x - f->c);
+    case LEATI_FN_ELU: return x > 0 ? x : f->a * expm1f(x);
+    case LEATI_FN_SELU: return SELU_SCALE * (x > 0 ? x : SELU_ALPHA * expm1f(x));
+    case LEATI_FN_SOFTPLUS: return softplus(x);
+    case LEATI_FN_SOFTSIGN: return x / (1 + fabsf(x));
+    case LEATI_FN_TANH: return tanhf(x);
+    case LEATI_FN_SIGMOID: return sigmoid(x);
+    case LEATI_FN_HARD_SIGMOID: return clip(f->a * x + f->b, 0, 1);
+    case LEATI_FN_EXP: return expf(x);
+    case LEATI_FN_LOG: return logf(x);
+    case LEATI_FN_SQRT: return sqrtf(x);
+    case LEATI_FN_SQUARE: return x * x;
+    case LEATI_FN_ABS: return fabsf(x);
+    case LEATI_FN_LINEAR: return f->a * x + f->b;
+    case LEATI_FN_CLIP: return clip(x, f->a, f->b);
+    case LEATI_FN_POW: return powf(x, f->a);
+    case LEATI_FN_GELU: return (float)(0.5 * (double)x * erfc(-(double)x * SQRT_HALF));
+    case LEATI_FN_SILU: return x * sigmoid(x);
+    case LEATI_FN_MISH: return x * tanhf(softplus(x));
+    case LEATI_FN_HARD_SWISH: return x * clip(x / 6 + 0.5f, 0, 1);
+    case LEATI_FN_COUNT: break;
+    }
+    return NAN;
+}
+
+float leati_slope_at(const leati_eltwise *f, float x) {
+    switch (f->function) {
+    case LEATI_FN_RELU: return x > f->c ? (x < f->b ? 1.0f : 0.0f) : f->a;
+    case LEATI_FN_ELU: return x > 0 ? 1 : f->a * expf(x);
+    case LEATI_FN_SELU: return x > 0 ? SELU_SCALE : SELU_SCALE * SELU_ALPHA * expf(x);
+    case LEATI_FN_SOFTPLUS: return sigmoid(x);
+    case LEATI_FN_SOFTSIGN: return 1 / ((1 + fabsf(x)) * (1 + fabsf(x)));
+    case LEATI_FN_TANH: return 1 - tanhf(x) * tanhf(x);
+    case LEATI_FN_SIGMOID: return sigmoid(x) * sigmoid(-x);
+    case LEATI_FN_HARD_SIGMOID: {
+        float y = f->a * x + f->b;
+        return y >= 0 && y <= 1 ? f->a : 0;
+    }
+    case LEATI_FN_EXP: return expf(x);
+    case LEATI_FN_LOG: return 1 / x;
+    case LEATI_FN_SQRT: return 0.5f / sqrtf(x);
+    case LEATI_FN_SQUARE: return 2 * x;
+    case LEATI_FN_ABS: return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f;
+    case LEATI_FN_LINEAR: return f->a;
+    case LEATI_FN_CLIP: return x >= f->a && x <= f->b ? 1.0f : 0.0f;
+    case LEATI_FN_POW: return f->a * powf(x, f->a - 1);
+    case LEATI_FN_GELU:
+        return (float)(0.5 * erfc(-(double)x * SQRT_HALF)) + x * NORMAL_PEAK * expf(-0.5f * x * x);
+    case LEATI_FN_SILU: return sigmoid(x) * (1 + x * sigmoid(-x));
+    case LEATI_FN_MISH: {
+        float t = tanhf(softplus(x));
+        return t + x * sigmoid(x) * (1 - t * t);
+    }
+    case LEATI_FN_HARD_SWISH: return x <= -3 ? 0.0f : x < 3 ? x / 3 + 0.5f : 1.0f;
+    case LEATI_FN_COUNT: break;
+    }
+    return NAN;
+}
+
+bool leati_slope_known_from_dst(const leati_eltwise *f) {
+    switch (f->function) {
+    case LEATI_FN_RELU: return f->a >= 0 && f->b > 0 && f->c == 0; /* else two x share one y */
+    case LEATI_FN_ELU: return f->a >= 0;
+    case LEATI_FN_SELU:
+    case LEATI_FN_SOFTPLUS:
+    case LEATI_FN_SOFTSIGN:
+    case LEATI_FN_TANH:
+    case LEATI_FN_SIGMOID:
+    case LEATI_FN_HARD_SIGMOID:
+    case LEATI_FN_EXP:
+    case LEATI_FN_SQRT:
+    case LEATI_FN_LINEAR: return true;
+    default: return false;
+    }
+}
+
+float leati_slope_from_dst(const leati_eltwise *f, float y) {
+    switch (f->function) {
+    case LEATI_FN_RELU: return y <= 0 ? f->a : y < f->b ? 1.0f : 0.0f;
+    case LEATI_FN_ELU: return y > 0 ? 1 : y + f->a;
+    case LEATI_FN_SELU: return y > 0 ? SELU_SCALE : y + SELU_SCALE * SELU_ALPHA;
+    case LEATI_FN_SOFTPLUS: return -expm1f(-y);
+    case LEATI_FN_SOFTSIGN: return (1 - fabsf(y)) * (1 - fabsf(y));
+    case LEATI_FN_TANH: return 1 - y * y;
+    case LEATI_FN_SIGMOID: return y * (1 - y);
+    case LEATI_FN_HARD_SIGMOID: return y > 0 && y < 1 ? f->a : 0;
+    case LEATI_FN_EXP: return y;
+    case LEATI_FN_SQRT: return 0.5f / y;
+    case LEATI_FN_LINEAR: return f->a;
+    default: return NAN;
+    }
+}

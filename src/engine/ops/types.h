@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of the op table, each defined in ops/<family>.c. */
+#ifndef LEATI_ENGINE_OPS_TYPES_H
+#define LEATI_ENGINE_OPS_TYPES_H
+
+#include "engine/op_semantics/op.h"
+
+#define LEATI_OP_ROW_DECLARED(upper, lower) extern const leati_op_row leati_op_##lower;
+LEATI_OP_LIST(LEATI_OP_ROW_DECLARED)
+#undef LEATI_OP_ROW_DECLARED
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose memory each value has.  Three rewrites, in this order: a view is its source's memory; a value whose only fate is
+ * to be stored is made in the state itself; an op that can work in place takes its dying first input's memory.
+ *
+ * States are read and written in program order, and their ranges may overlap under different names (one weight, all
+ * weights), so every rewrite that stretches or moves an access to a state checks the nodes between.  Layer: engine. */
+#include "engine/plan/plan_private.h"
+
+/* What a value stands for where that is a state, otherwise NULL. */
+static const leati_value_info *state_of(const leati_plan *plan, leati_value value) {
+    const leati_value_info *info = leati_plan_value(plan, leati_plan_root(plan, value));
+    return info->storage == LEATI_IN_SLAB ? info : NULL;
+}
+
+static bool overlaps(const leati_plan *plan, leati_value value, const leati_value_info *state) {
+    return value >= 0 && leati_states_overlap(leati_plan_value(plan, leati_plan_root(plan, value)), state);
+}
+
+static bool works(const leati_plan *plan, int32_t n) {
+    return plan->work[n].needed && !plan->work[n].virtual;
+}
+
+static bool node_writes(const leati_plan *plan, int32_t n, const leati_value_info *state) {
+    const leati_node *node = leati_plan_node(plan, n);
+    uint32_t mask = leati_op_row_of(node->op)->writes;
+    for (int i = 0; i < node->input_count && i < 32; ++i)
+        if ((mask >> i & 1u) && overlaps(plan, node->inputs[i], state)) return true;
+    for (int i = 0; i < node->output_count; ++i)
+        if (overlaps(plan, node->outputs[i], state)) return true;
+    return false;
+}
+
+static bool node_reads(const leati_plan *plan, int32_t n, const leati_value_info *state) {
+    const leati_node *node = leati_plan_node(plan, n);
+    for (int i = 0; i < node->input_count; ++i)
+        if (overlaps(plan, node->inputs[i], state)) return true;
+    return false;
+}
+
+/* Whether a node in [first, last] writes the state. */
+static bool written_between(const leati_plan *plan, int32_t first, int32_t last,
+                            const leati_value_info *state) {
+    for (int32_t n = first; n <= last && n < plan->node_count; ++n)
+        if (works(plan, n) && node_writes(plan, n, state)) return true;
+    return false;
+}
+
+bool leati_plan_is_written(const leati_plan *plan, leati_value value, int32_t first, int32_t last) {
+    const leati_value_info *state = state_of(plan, value);
+    return state && written_between(plan, first, last, state);
+}
+
+static void join(leati_plan *plan, leati_value value, leati_value root) {
+    plan->place[value].root = root;
+    if (plan->place[root].dies < plan->place[value].dies) plan->place[root].dies = plan->place[value].dies;
+}
+
+static void alias_views(leati_plan *plan) {
+    for (int32_t n = 0; n < plan->node_count; ++n) {
+        const leati_node *node = leati_plan_node(plan, n);
+        if (!plan->work[n].needed || !(leati_op_row_of(node->op)->flags & LEATI_OP_VIEW)) continue;
+        leati_value dst = node->outputs[0], root = leati_plan_root(plan, node->inputs[0]);
+        if (leati_plan_value(plan, root)->desc.dtype != leati_plan_value(plan, dst)->desc.dtype ||
+            leati_plan_is_written(plan, root, n + 1, plan->place[dst].last_read))
+            continue;
+        join(plan, dst, root);
+        plan->work[n].virtual = true;
+    }
+}
+
+/* Whether node `maker` can write its output into the state while it reads its inputs. */
+static bool maker_allows(const leati_plan *plan, int32_t maker, leati_value made,
+                         const leati_value_info *state) {
+    const leati_node *node = leati_plan_node(plan, maker);
+    for (int i = 0; i < node->output_count; ++i)
+        if (node->outputs[i] != made && overlaps(plan, node->outputs[i], state)) return false;
+    for (int i = 0; i < node->input_count; ++i) {
+        if (!overlaps(plan, node->inputs[i], state)) continue;
+        bool same = i == 0 && (leati_op_row_of(node->op)->flags & LEATI_OP_IN_PLACE) &&
+                    node->outputs[0] == made &&
+                    leati_plan_value(plan, leati_plan_root(plan, node->inputs[0])) == state;
+        if (!same) return false;
+    }
+    return true;
+}
+
+/* Whether the value that node n stores can be made in the state itself: its own memory is in the arena, and from its
+ * making to the store nobody sees the state, from the store to its last reader nobody writes it. */
+static bool can_elide(const leati_plan *plan, int32_t n, leati_value root, leati_value state) {
+    const leati_value_info *made = leati_plan_value(plan, root), *kept = state_of(plan, state);
+    if (!kept || made->storage != LEATI_IN_ARENA || made->producer < 0) return false;
+    if (plan->place[root].bytes != leati_desc_bytes(&kept->desc) || made->desc.dtype != kept->desc.dtype)
+        return false;
+    if (kept->where.offset_bytes % 64 != 0 || !maker_allows(plan, made->producer, root, kept)) return false;
+    for (int32_t between = made->producer + 1; between < n; ++between)
+        if (works(plan, between) && (node_writes(plan, between, kept) || node_reads(plan, between, kept)))
+            return false;
+    return !written_between(plan, n + 1, plan->place[root].dies, kept);
+}
+
+static void elide_stores(leati_plan *plan) {
+    for (int32_t n = 0; n < plan->node_count; ++n) {
+        const leati_node *node = leati_plan_node(plan, n);
+        if (node->op != LEATI_OP_STORE || !plan->work[n].needed) continue;
+        leati_value root = leati_plan_root(plan, node->inputs[0]), state = node->inputs[1];
+        if (!can_elide(plan, n, root, state)) continue;
+        join(plan, root, state);
+        plan->work[n].virtual = true;
+    }
+}
+
+static bool can_work_in_place(const leati_plan *plan, int32_t n, leati_value dst, leati_value root) {
+    const leati_node *node = leati_plan_node(plan, n);
+    const leati_value_info *from = leati_plan_value(plan, root), *to = leati_plan_value(plan, dst);
+    if (from->storage != LEATI_IN_ARENA || to->storage != LEATI_IN_ARENA || plan->place[dst].root != dst)
+        return false;
+    if (from->desc.dtype != to->desc.dtype || leati_desc_count(&from->desc) != leati_desc_count(&to->desc))
+        return false;
+    if (plan->place[root].dies != n || plan->place[root].bytes != plan->place[dst].bytes) return false;
+    for (int i = 1; i < node->input_count; ++i)
+        if (node->inputs[i] >= 0 && leati_plan_root(plan, node->inputs[i]) == root) return false;
+    return true;
+}
+
+static void work_in_place(leati_plan *plan) {
+    for (int32_t n = 0; n < plan->node_count; ++n) {
+        const leati_node *node = leati_plan_node(plan, n);
+        if (!works(plan, n) || !(leati_op_row_of(node->op)->flags & LEATI_OP_IN_PLACE)) continue;
+        leati_value dst = node->outputs[0], root = leati_plan_root(plan, node->inputs[0]);
+        if (root != dst && can_work_in_place(plan, n, dst, root)) join(plan, dst, root);
+    }
+}
+
+void leati_plan_alias(leati_plan *plan) {
+    for (leati_value v = 0; v < plan->value_count; ++v) {
+        const leati_value_info *info = leati_plan_value(plan, v);
+        leati_place *place = &plan->place[v];
+        place->dies = place->last_read > info->producer ? place->last_read : info->producer;
+        place->bytes = leati_desc_bytes(&info->desc);
+        if (info->producer < 0 || !works(plan, info->producer)) continue;
+        const leati_node *node = leati_plan_node(plan, info->producer);
+        for (int i = 0; i < node->output_count; ++i)
+            if (node->outputs[i] == v && plan->work[info->producer].kernel.output_bytes[i])
+                place->bytes = plan->work[info->producer].kernel.output_bytes[i];
+    }
+    alias_views(plan);
+    elide_stores(plan);
+    work_in_place(plan);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where blocks of memory go whose lifetimes are known.  Layer: engine. */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "engine/plan/plan_private.h"
+
+static int by_size(const void *a, const void *b) {
+    const leati_block *x = *(const leati_block *const *)a, *y = *(const leati_block *const *)b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return x < y ? -1 : x > y; /* one order on every machine */
+}
+
+/* The smallest gap, among the blocks that live at the same time, that holds `block`; placed is sorted by offset. */
+static size_t best_gap(leati_block *const *placed, int32_t count, const leati_block *block) {
+    size_t top = 0, best = SIZE_MAX, best_size = SIZE_MAX;
+    for (int32_t i = 0; i < count; ++i) {
+        const leati_block *other = placed[i];
+        if (other->first > block->last || block->first > other->last) continue;
+        if (other->offset > top && other->offset - top >= block->bytes && other->offset - top < best_size) {
+            best = top;
+            best_size = other->offset - top;
+        }
+        if (other->offset + other->bytes > top) top = other->offset + other->bytes;
+    }
+    return best != SIZE_MAX ? best : top;
+}
+
+static size_t place_in_order(leati_block **order, leati_block **placed, int32_t count) {
+    size_t end = 0;
+    for (int32_t i = 0; i < count; ++i) {
+        leati_block *block = order[i];
+        block->offset = best_gap(placed, i, block);
+        if (block->offset + block->bytes > end) end = block->offset + block->bytes;
+        int32_t at = i;
+        for (; at > 0 && placed[at - 1]->offset > block->offset; --at) placed[at] = placed[at - 1];
+        placed[at] = block;
+    }
+    return end;
+}
+
+/* The largest sum of blocks that live at one moment; alive holds moments + 1 zeroes. */
+static size_t most_alive(const leati_block *blocks, int32_t count, int32_t moments, int64_t *alive) {
+    int64_t now = 0, most = 0;
+    for (int32_t i = 0; i < count; ++i) {
+        alive[blocks[i].first] += (int64_t)blocks[i].bytes;
+        alive[blocks[i].last + 1] -= (int64_t)blocks[i].bytes;
+    }
+    for (int32_t moment = 0; moment < moments; ++moment) {
+        now += alive[moment];
+        if (now > most) most = now;
+    }
+    return (size_t)most;
+}
+
+leat_status leati_place_blocks(leati_block *blocks, int32_t count, int32_t moments, size_t *arena_bytes,
+                               size_t *bound, leat_error *err) {
+    leati_block **order = leati_calloc((size_t)count + 1, sizeof *order);
+    leati_block **placed = leati_calloc((size_t)count + 1, sizeof *placed);
+    int64_t *alive = leati_calloc((size_t)moments + 1, sizeof *alive);
+    leat_status status = LEAT_OK;
+    if (order && placed && alive) {
+        for (int32_t i = 0; i < count; ++i) order[i] = &blocks[i];
+        qsort(order, (size_t)count, sizeof *order, by_size);
+        *arena_bytes = place_in_order(order, placed, count);
+        *bound = most_alive(blocks, count, moments, alive);
+    } else {
+        status = leati_fail(err, LEAT_ENOMEM, "no memory to lay out %d blocks", count);
+    }
+    leati_free(order);
+    leati_free(placed);
+    leati_free(alive);
+    return status;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels that know no bf16, between copies: what is bf16 of their inputs is made f32 in scratch, and so is what they make
+ * before it becomes bf16.  Layer: engine. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "engine/plan/plan_private.h"
+#include "tensor/bfloat16.h"
+
+/* One argument that is bf16. */
+typedef struct passage {
+    int arg;
+    bool out;
+    leati_kernel cast;
+    size_t offset; /* in scratch */
+} passage;
+
+typedef struct widened {
+    leati_kernel inside;
+    int arg_count, passage_count;
+    size_t inside_offset;
+    passage passages[];
+} widened;
+
+static const leati_desc *desc_of(const leati_task *task, int arg) {
+    return arg < task->input_count ? &task->inputs[arg] : &task->outputs[arg - task->input_count];
+}
+
+static bool is_narrow(const leati_desc *desc) {
+    return desc->rank >= 0 && desc->dtype == LEATI_BF16;
+}
+
+static int count_narrow(const leati_task *task) {
+    int count = 0;
+    for (int i = 0; i < task->input_count + task->output_count; ++i) count += is_narrow(desc_of(task, i));
+    return count;
+}
+
+bool leati_task_is_narrow(const leati_task *task) {
+    return count_narrow(task) > 0;
+}
+
+static leati_desc wide(const leati_desc *desc) {
+    leati_desc out = *desc;
+    if (is_narrow(desc)) out.dtype = LEAT_F32;
+    return out;
+}
+
+void leati_task_widen(const leati_task *task, leati_desc *inputs, leati_desc *outputs) {
+    for (int i = 0; i < task->input_count; ++i) inputs[i] = wide(&task->inputs[i]);
+    for (int i = 0; i < task->output_count; ++i) outputs[i] = wide(&task->outputs[i]);
+}
+
+static void destroy(void *state) {
+    widened *w = state;
+    for (int i = 0; i < w->passage_count; ++i)
+        if (w->passages[i].cast.destroy) w->passages[i].cast.destroy(w->passages[i].cast.state);
+    if (w->inside.destroy) w->inside.destroy(w->inside.state);
+    leati_free(w);
+}
+
+const leati_kernel *leati_kernel_inside(const leati_kernel *kernel) {
+    return kernel->destroy == destroy ? &((const widened *)kernel->state)->inside : kernel;
+}
+
+static leat_status run_widened(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                               leat_error *err) {
+    const widened *w = kernel->state;
+    unsigned char *scratch = run->scratch;
+    void *inner[LEATI_MAX_INPUTS + LEATI_MAX_OUTPUTS];
+    leati_run inside = *run;
+    inside.scratch = scratch + w->inside_offset;
+    memcpy(inner, args, (size_t)w->arg_count * sizeof *inner);
+    for (int i = 0; i < w->passage_count; ++i) {
+        const passage *p = &w->passages[i];
+        if (!args[p->arg]) continue;
+        inner[p->arg] = scratch + p->offset;
+        if (p->out) continue;
+        void *const copied[] = {args[p->arg], inner[p->arg]};
+        LEATI_TRY(p->cast.run(&p->cast, copied, run, err));
+    }
+    LEATI_TRY(w->inside.run(&w->inside, inner, &inside, err));
+    for (int i = 0; i < w->passage_count; ++i) {
+        const passage *p = &w->passages[i];
+        void *const copied[] = {inner[p->arg], args[p->arg]};
+        if (p->out && args[p->arg]) LEATI_TRY(p->cast.run(&p->cast, copied, run, err));
+    }
+    return LEAT_OK;
+}
+
+/* The kernel that copies one argument, to f32 or from it. */
+static leat_status choose_cast(const leati_plan *plan, const leati_task *task, passage *p, leat_error *err) {
+    const leati_desc *narrow = desc_of(task, p->arg);
+    const leati_desc whole = wide(narrow);
+    leati_attrs attrs = {.cast = {.dtype = p->out ? LEATI_BF16 : LEAT_F32, .scale = 1}};
+    leati_task cast = {.op = LEATI_OP_CAST,
+                       .attrs = &attrs,
+                       .input_count = 1,
+                       .output_count = 1,
+                       .inputs = p->out ? &whole : narrow,
+                       .outputs = p->out ? narrow : &whole,
+                       .threads = task->threads,
+                       .deterministic = task->deterministic,
+                       .present = task->present};
+    leati_text declined = {0};
+    leat_status status = LEAT_OK;
+    for (const leati_backend *const *backend = plan->options.backends;
+         *backend && !p->cast.run && status == LEAT_OK; ++backend)
+        status = leati_plan_ask(*backend, &cast, &p->cast, &declined, err);
+    leati_text_fini(&declined);
+    LEATI_TRY(status);
+    return p->cast.run ? LEAT_OK : leati_fail(err, LEAT_ENOTSUP, "no backend serves casts of bfloat16");
+}
+
+static leat_status prepare(const leati_plan *plan, const leati_task *task, widened *w, leat_error *err) {
+    w->arg_count = task->input_count + task->output_count;
+    for (int i = 0; i < w->arg_count; ++i) {
+        if (!is_narrow(desc_of(task, i))) continue;
+        const leati_desc whole = wide(desc_of(task, i));
+        passage *p = &w->passages[w->passage_count++];
+        *p = (passage){.arg = i, .out = i >= task->input_count, .offset = w->inside_offset};
+        w->inside_offset += leati_align(leati_desc_bytes(&whole));
+        LEATI_TRY(choose_cast(plan, task, p, err));
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_plan_widened(const leati_plan *plan, const leati_task *task, leati_kernel *kernel,
+                               leat_error *err) {
+    int count = count_narrow(task);
+    size_t bytes = sizeof(widened) + (size_t)count * sizeof(passage);
+    widened *w = leati_calloc(1, bytes);
+    if (!w) return leati_fail_memory(err, bytes, "a kernel");
+    w->inside = *kernel;
+    kernel->state = w;
+    kernel->destroy = destroy;
+    kernel->run = run_widened;
+    LEATI_TRY(prepare(plan, task, w, err));
+    snprintf(kernel->implementation, sizeof kernel->implementation, "%.50s as f32", w->inside.implementation);
+    kernel->scratch_bytes += w->inside_offset;
+    return LEAT_OK;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What layers of the policy mixed_bfloat16 make, and the gradients by it, lie in the arena as bf16.  The graph has f32
+ * everywhere, so that no shape or gradient rule knows of bf16; only kernels do (widen.c).  Layer: engine. */
+#include "engine/plan/plan_private.h"
+#include "tensor/bfloat16.h"
+
+static bool is_narrowed(const leati_plan *plan, const leati_value_info *info) {
+    if (!info->narrow || info->output || info->storage != LEATI_IN_ARENA || info->desc.dtype != LEAT_F32)
+        return false;
+    if (!plan->work[info->producer].needed) return false;
+    const leati_node *maker = leati_plan_node(plan, info->producer);
+    return !(leati_op_row_of(maker->op)->flags & LEATI_OP_VIEW) ||
+           leati_plan_value(plan, maker->inputs[0])->desc.dtype == LEATI_BF16;
+}
+
+void leati_plan_narrow(leati_plan *plan) {
+    for (leati_value v = 0; v < plan->value_count; ++v) {
+        leati_value_info *info = leati_graph_value_mutable(plan->graph, v);
+        if (!is_narrowed(plan, info)) continue;
+        leati_node *maker = leati_graph_node_mutable(plan->graph, info->producer);
+        info->desc.dtype = LEATI_BF16;
+        if (maker->op == LEATI_OP_CAST) maker->attrs.cast.dtype = LEATI_BF16;
+    }
+}

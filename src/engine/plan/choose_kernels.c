@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which kernel serves each node: the backends are asked in order, and what each refuses is kept for the describer.  What
+ * follows an op (fuse.c) is offered to the same backend fused into it.  Layer: engine. */
+#include <string.h>
+
+#include "base/error.h"
+#include "engine/op_semantics/infer.h"
+#include "engine/plan/plan_private.h"
+
+/* A task, with the memory that it points into. */
+typedef struct assignment {
+    leati_task task;
+    leati_attrs attrs;
+    leati_desc inputs[LEATI_MAX_INPUTS], outputs[LEATI_MAX_OUTPUTS];
+} assignment;
+
+static bool is_read(const leati_plan *plan, leati_value value) {
+    return plan->place[value].last_read >= 0;
+}
+
+static void assign(const leati_plan *plan, const leati_node *node, assignment *a) {
+    *a = (assignment){.attrs = node->attrs};
+    for (int i = 0; i < node->input_count; ++i) {
+        if (node->inputs[i] < 0)
+            a->inputs[i].rank = -1;
+        else
+            a->inputs[i] = leati_plan_value(plan, node->inputs[i])->desc;
+    }
+    uint32_t unused = 0;
+    for (int i = 0; i < node->output_count; ++i) {
+        a->outputs[i] = leati_plan_value(plan, node->outputs[i])->desc;
+        if (!is_read(plan, node->outputs[i])) unused |= 1u << i;
+    }
+    bool deterministic = plan->options.deterministic;
+    const leati_kernel *forward =
+        node->forward >= 0 ? leati_kernel_inside(&plan->work[node->forward].kernel) : NULL;
+    a->task = (leati_task){.op = node->op,
+                           .attrs = &a->attrs,
+                           .input_count = node->input_count,
+                           .output_count = node->output_count,
+                           .inputs = a->inputs,
+                           .outputs = a->outputs,
+                           .unused = unused,
+                           .threads = deterministic ? LEATI_FIXED_PARTS : plan->options.threads,
+                           .deterministic = deterministic,
+                           .present = plan->options.threads,
+                           .forward = forward && forward->run ? forward : NULL};
+}
+
+leat_status leati_plan_ask(const leati_backend *backend, const leati_task *task, leati_kernel *kernel,
+                           leati_text *declined, leat_error *err) {
+    uint32_t post = task->attrs->post.kinds;
+    bool narrow = leati_task_is_narrow(task);
+    for (size_t i = 0; i < backend->count; ++i) {
+        const leati_implementation *implementation = &backend->implementations[i];
+        if (implementation->op != task->op || (post & ~implementation->fuses)) continue;
+        if (narrow && !implementation->narrow) continue;
+        char why[LEATI_REASON_BYTES] = "";
+        *kernel = (leati_kernel){0};
+        leat_status status = implementation->prepare(task, kernel, why, err);
+        if (status == LEAT_OK && kernel->run) return LEAT_OK;
+        if (kernel->destroy) kernel->destroy(kernel->state);
+        *kernel = (leati_kernel){0};
+        LEATI_TRY(status);
+        why[sizeof why - 1] = '\0';
+        char fused[LEATI_POST_TEXT_BYTES];
+        leati_text_add(declined, "%s%s%s: %s; ", backend->name, post ? " with " : "",
+                       leati_post_text(fused, task->attrs), why);
+    }
+    return LEAT_OK;
+}
+
+static leat_status refused_by_all(const leati_plan *plan, int32_t n, leat_error *err) {
+    const leati_node *node = leati_plan_node(plan, n);
+    const char *declined = plan->work[n].declined.data;
+    return leati_fail(err, LEAT_ENOTSUP, "no backend serves op %s%s%s", leati_op_row_of(node->op)->name,
+                      declined ? ": " : "", declined ? declined : "");
+}
+
+/* Asks a backend for node n with the first `length` of its chain.  widened: with f32 in place of bf16. */
+static leat_status choose_of(leati_plan *plan, const leati_backend *backend, int32_t n,
+                             const leati_chain *chain, int length, bool widened, leat_error *err) {
+    leati_work *work = &plan->work[n];
+    leati_node node;
+    assignment a;
+    leati_plan_fused(plan, n, chain, length, &node);
+    assign(plan, &node, &a);
+    leati_task task = a.task;
+    leati_desc inputs[LEATI_MAX_INPUTS], outputs[LEATI_MAX_OUTPUTS];
+    if (widened) {
+        if (!leati_task_is_narrow(&a.task)) return LEAT_OK;
+        leati_task_widen(&a.task, inputs, outputs);
+        task.inputs = inputs;
+        task.outputs = outputs;
+    }
+    LEATI_TRY(leati_plan_ask(backend, &task, &work->kernel, &work->declined, err));
+    if (!work->kernel.run) return LEAT_OK;
+    leati_plan_tune(plan, &node, &task, work);
+    if (widened) LEATI_TRY(leati_plan_widened(plan, &a.task, &work->kernel, err));
+    if (length > 0) leati_plan_fuse(plan, n, chain, length, &node);
+    return LEAT_OK;
+}
+
+/* The longest chain first: a backend that refuses it is asked for less of it, and at last for the op alone.  Where all
+ * refuse a task of bf16, they are asked for it in f32. */
+static leat_status choose(leati_plan *plan, int32_t n, leat_error *err) {
+    leati_work *work = &plan->work[n];
+    leati_chain chain;
+    leati_plan_chain(plan, n, &chain);
+    for (int widened = 0; widened < 2; ++widened)
+        for (const leati_backend *const *backend = plan->options.backends; *backend && !work->kernel.run;
+             ++backend)
+            for (int length = chain.length; length >= 0 && !work->kernel.run; --length)
+                LEATI_TRY(choose_of(plan, *backend, n, &chain, length, widened, err));
+    return work->kernel.run ? LEAT_OK : refused_by_all(plan, n, err);
+}
+
+/* Measuring may take seconds. */
+static void tell(const leati_plan *plan, double share) {
+    const leati_plan_options *o = &plan->options;
+    if (o->watch && o->measures && !o->deterministic) o->watch(o->watcher, share);
+}
+
+static leat_status choose_where(leati_plan *plan, bool rest, leat_error *err) {
+    for (int32_t n = 0; n < plan->node_count; ++n) {
+        const leati_node *node = leati_plan_node(plan, n);
+        bool late = node->op == LEATI_OP_STORE || (leati_op_row_of(node->op)->flags & LEATI_OP_VIEW);
+        if (!plan->work[n].needed || plan->work[n].virtual || late != rest) continue;
+        if (!rest) tell(plan, (n + 1.0) / (plan->node_count + 1.0));
+        leat_status status = choose(plan, n, err);
+        if (status != LEAT_OK && node->label) return leati_prefix(status, err, "'%s'", node->label);
+        LEATI_TRY(status);
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_plan_choose(leati_plan *plan, leat_error *err) {
+    tell(plan, 0);
+    leat_status status = choose_where(plan, false, err);
+    tell(plan, 1);
+    if (plan->options.arena->choices) leati_choices_save(plan->options.arena->choices);
+    return status;
+}
+
+leat_status leati_plan_choose_rest(leati_plan *plan, leat_error *err) {
+    return choose_where(plan, true, err);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Zeros around a convolution's source, and the margin that a slice takes off a transposed convolution, become padding of
+ * the window: no copy is made of the image.  The gradient of max(x, 0) becomes part of that of the normalisation before it.
+ * Layer: engine. */
+#include <math.h>
+
+#include "engine/plan/plan_private.h"
+
+/* More zeros on the spatial axes of an image. */
+typedef struct margins {
+    int64_t before[3], after[3];
+} margins;
+
+/* false where the axes of samples and channels change, or something is cut where zeros should be. */
+static bool margins_of(int rank, const int64_t *before, const int64_t *after, margins *out) {
+    if (rank < 3 || rank > 5 || before[0] || after[0] || before[rank - 1] || after[rank - 1]) return false;
+    for (int i = 0; i + 2 < rank; ++i) {
+        out->before[i] = before[i + 1];
+        out->after[i] = after[i + 1];
+        if (before[i + 1] < 0 || after[i + 1] < 0) return false;
+    }
+    return true;
+}
+
+/* Backends have quick kernels for padding that is smaller than the window only. */
+static bool can_widen(const leati_window *w, const margins *m) {
+    for (int i = 0; i < w->spatial; ++i) {
+        int64_t reach = (w->kernel[i] - 1) * w->dilation[i];
+        if (w->pad_before[i] + m->before[i] > reach || w->pad_after[i] + m->after[i] > reach) return false;
+    }
+    return true;
+}
+
+static void widen(leati_window *w, const margins *m) {
+    for (int i = 0; i < w->spatial; ++i) {
+        w->pad_before[i] += m->before[i];
+        w->pad_after[i] += m->after[i];
+    }
+}
+
+/* Whether node n reads value as the source of a convolution that can pad it by itself, or does not read it at all. */
+static bool reader_allows(const leati_plan *plan, int32_t n, leati_value value, const margins *m) {
+    const leati_node *node = leati_plan_node(plan, n);
+    bool reads = false;
+    for (int i = 0; i < node->input_count; ++i) {
+        if (node->inputs[i] != value) continue;
+        if (i != 0 || (node->op != LEATI_OP_CONV && node->op != LEATI_OP_CONV_BWD_WEIGHTS)) return false;
+        reads = true;
+    }
+    return !reads || can_widen(&node->attrs.conv.window, m);
+}
+
+static void absorb_pad(leati_plan *plan, int32_t n) {
+    const leati_node *pad = leati_plan_node(plan, n);
+    const leati_desc *src = &leati_plan_value(plan, pad->inputs[0])->desc;
+    leati_value padded = pad->outputs[0];
+    margins m = {0};
+    if (pad->attrs.pad.value != 0 || src->dtype != leati_plan_value(plan, padded)->desc.dtype ||
+        leati_plan_value(plan, padded)->output ||
+        leati_plan_value(plan, pad->inputs[0])->storage == LEATI_IN_SLAB ||
+        !margins_of(src->rank, pad->attrs.pad.before, pad->attrs.pad.after, &m))
+        return;
+    for (int32_t reader = n + 1; reader <= plan->place[padded].last_read; ++reader)
+        if (plan->work[reader].needed && !reader_allows(plan, reader, padded, &m)) return;
+    for (int32_t reader = n + 1; reader <= plan->place[padded].last_read; ++reader) {
+        leati_node *node = leati_graph_node_mutable(plan->graph, reader);
+        if (!plan->work[reader].needed || node->inputs[0] != padded || node->input_count == 0) continue;
+        node->inputs[0] = pad->inputs[0];
+        widen(&node->attrs.conv.window, &m);
+    }
+    plan->work[n].needed = false;
+}
+
+static void absorb_slice(leati_plan *plan, int32_t n) {
+    const leati_node *slice = leati_plan_node(plan, n);
+    leati_value whole = slice->inputs[0];
+    const leati_value_info *info = leati_plan_value(plan, whole);
+    int64_t after[LEAT_MAX_RANK];
+    margins m = {0};
+    if (info->producer < 0 || info->output || plan->place[whole].readers != 1) return;
+    leati_node *node = leati_graph_node_mutable(plan->graph, info->producer);
+    if (node->op != LEATI_OP_CONV_BWD_DATA || node->attrs.post.kinds) return;
+    for (int i = 0; i < info->desc.rank; ++i)
+        after[i] = info->desc.shape[i] - slice->attrs.slice.start[i] - slice->attrs.slice.size[i];
+    if (!margins_of(info->desc.rank, slice->attrs.slice.start, after, &m) ||
+        !can_widen(&node->attrs.conv.window, &m))
+        return;
+    widen(&node->attrs.conv.window, &m);
+    for (int i = 0; i < node->attrs.conv.window.spatial; ++i)
+        node->attrs.conv.size[i] = slice->attrs.slice.size[i + 1];
+    node->outputs[0] = slice->outputs[0];
+    leati_graph_value_mutable(plan->graph, slice->outputs[0])->producer = info->producer;
+    plan->work[n].needed = false;
+}
+
+static bool is_reader(const leati_node *node, leati_value value) {
+    for (int i = 0; i < node->input_count; ++i)
+        if (node->inputs[i] == value) return true;
+    return false;
+}
+
+/* The node that makes what node n takes for the gradient by its dst, if that is the gradient of max(x, 0) which n can make,
+ * too: nobody reads it before.  -1: none. */
+static int32_t rectifier_before(const leati_plan *plan, int32_t n) {
+    leati_value diff = leati_plan_node(plan, n)->inputs[4];
+    int32_t at = leati_plan_value(plan, diff)->producer;
+    if (at < 0) return -1;
+    const leati_node *node = leati_plan_node(plan, at);
+    const leati_eltwise *f = &node->attrs.eltwise;
+    if (node->op != LEATI_OP_ELTWISE_BWD || f->function != LEATI_FN_RELU || f->a != 0 || f->c != 0 ||
+        !isinf(f->b))
+        return -1;
+    for (int i = 0; i < 2; ++i)
+        if (leati_plan_value(plan, node->inputs[i])->storage == LEATI_IN_SLAB) return -1;
+    for (int32_t between = at + 1; between < n; ++between)
+        if (plan->work[between].needed && is_reader(leati_plan_node(plan, between), diff)) return -1;
+    return at;
+}
+
+static void absorb_rectifier(leati_plan *plan, int32_t n) {
+    leati_node *norm = leati_graph_node_mutable(plan->graph, n);
+    int32_t at = norm->inputs[5] < 0 ? rectifier_before(plan, n) : -1;
+    if (at < 0) return;
+    const leati_node *rectifier = leati_plan_node(plan, at);
+    norm->inputs[4] = rectifier->inputs[1];
+    norm->inputs[5] = rectifier->inputs[0];
+    norm->outputs[3] = rectifier->outputs[0];
+    leati_graph_value_mutable(plan->graph, norm->outputs[3])->producer = n;
+    plan->work[at].needed = false;
+}
+
+void leati_plan_absorb(leati_plan *plan) {
+    if (plan->options.unfused) return;
+    for (int32_t n = 0; n < plan->node_count; ++n) {
+        if (!plan->work[n].needed) continue;
+        leati_op op = leati_plan_node(plan, n)->op;
+        if (op == LEATI_OP_PAD) absorb_pad(plan, n);
+        if (op == LEATI_OP_SLICE) absorb_slice(plan, n);
+        if (op == LEATI_OP_BATCH_NORM_BWD) absorb_rectifier(plan, n);
+    }
+    leati_plan_count_readers(plan);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What may be fused into an op: a chain of nodes of which each alone reads what the one before it made.  In this order, each
+ * at most once: a normalisation with given statistics, an addition, a function.  Layer: engine. */
+#include <stdio.h>
+
+#include "engine/plan/plan_private.h"
+
+/* Which kinds an op may take over at all; what a backend can do of them is its own affair. */
+static uint32_t fusable(leati_op op) {
+    switch (op) {
+    case LEATI_OP_CONV: return LEATI_POST_NORM | LEATI_POST_ADD | LEATI_POST_FUNCTION;
+    case LEATI_OP_MATMUL:
+    case LEATI_OP_BATCH_NORM:
+    case LEATI_OP_BATCH_NORM_APPLY: return LEATI_POST_ADD | LEATI_POST_FUNCTION;
+    case LEATI_OP_BINARY: return LEATI_POST_FUNCTION;
+    default: return 0;
+    }
+}
+
+static uint32_t kind_of(const leati_node *node) {
+    switch (node->op) {
+    case LEATI_OP_BATCH_NORM_APPLY: return LEATI_POST_NORM;
+    case LEATI_OP_BINARY: return node->attrs.binary.kind == LEATI_ADD ? LEATI_POST_ADD : 0;
+    case LEATI_OP_ELTWISE: return LEATI_POST_FUNCTION;
+    default: return 0;
+    }
+}
+
+/* Whether node n can read at its own time what a later one, `reader`, reads: it is there, and is not changed between. */
+static bool is_there(const leati_plan *plan, leati_value value, int32_t n, int32_t reader) {
+    if (value < 0) return true;
+    const leati_value_info *info = leati_plan_value(plan, value);
+    if (info->storage == LEATI_IN_ARENA) return info->producer < n;
+    return info->storage != LEATI_IN_SLAB || !leati_plan_is_written(plan, value, n, reader);
+}
+
+/* The operand of an addition that is not `made`; LEATI_INVALID where it cannot be fused. */
+static leati_value addend_of(const leati_plan *plan, const leati_node *add, leati_value made) {
+    leati_value other = add->inputs[0] == made ? add->inputs[1] : add->inputs[0];
+    if (add->inputs[0] == add->inputs[1]) return LEATI_INVALID;
+    const leati_desc *a = &leati_plan_value(plan, made)->desc, *b = &leati_plan_value(plan, other)->desc;
+    return a->dtype == b->dtype && leati_desc_same_shape(a, b) ? other : LEATI_INVALID;
+}
+
+/* The node that alone reads `made`, if its kind comes after those in `kinds`; -1: none. */
+static int32_t next_link(const leati_plan *plan, int32_t n, leati_value made, uint32_t kinds) {
+    const leati_place *place = &plan->place[made];
+    if (place->readers != 1 || place->last_read < 0 || place->last_read >= plan->node_count) return -1;
+    const leati_node *reader = leati_plan_node(plan, place->last_read);
+    uint32_t kind = kind_of(reader);
+    if (!(kind & fusable(leati_plan_node(plan, n)->op)) || kind <= kinds) return -1;
+    if (kind == LEATI_POST_NORM && plan->options.unfolded) return -1;
+    if (kind == LEATI_POST_ADD) {
+        leati_value other = addend_of(plan, reader, made);
+        return other >= 0 && is_there(plan, other, n, place->last_read) ? place->last_read : -1;
+    }
+    if (reader->inputs[0] != made) return -1;
+    for (int i = 1; i < reader->input_count; ++i)
+        if (!is_there(plan, reader->inputs[i], n, place->last_read)) return -1;
+    return place->last_read;
+}
+
+void leati_plan_chain(const leati_plan *plan, int32_t n, leati_chain *chain) {
+    const leati_node *node = leati_plan_node(plan, n);
+    uint32_t kinds = node->attrs.post.kinds;
+    leati_value made = node->output_count > 0 ? node->outputs[0] : LEATI_NONE;
+    chain->length = 0;
+    if (plan->options.unfused || !fusable(node->op)) return;
+    while (chain->length < LEATI_CHAIN_MAX) {
+        int32_t next = next_link(plan, n, made, kinds);
+        if (next < 0) return;
+        chain->nodes[chain->length++] = next;
+        kinds |= kind_of(leati_plan_node(plan, next));
+        made = leati_plan_node(plan, next)->outputs[0];
+    }
+}
+
+void leati_plan_fused(const leati_plan *plan, int32_t n, const leati_chain *chain, int length,
+                      leati_node *out) {
+    *out = *leati_plan_node(plan, n);
+    if (length == 0) return;
+    leati_value *post = &out->inputs[out->input_count];
+    bool reads = false;
+    for (int i = 0; i < LEATI_POST_INPUTS; ++i) post[i] = LEATI_NONE;
+    for (int k = 0; k < length; ++k) {
+        const leati_node *link = leati_plan_node(plan, chain->nodes[k]);
+        uint32_t kind = kind_of(link);
+        out->attrs.post.kinds |= kind;
+        reads = reads || kind != LEATI_POST_FUNCTION;
+        if (kind == LEATI_POST_FUNCTION) out->attrs.post.function = link->attrs.eltwise;
+        if (kind == LEATI_POST_ADD) post[LEATI_POST_ADDEND] = addend_of(plan, link, out->outputs[0]);
+        if (kind == LEATI_POST_NORM) {
+            out->attrs.post.epsilon = link->attrs.batch_norm.epsilon;
+            for (int i = LEATI_POST_GAMMA; i <= LEATI_POST_VARIANCE; ++i) post[i] = link->inputs[1 + i];
+        }
+        out->outputs[0] = link->outputs[0];
+    }
+    if (reads) out->input_count += LEATI_POST_INPUTS;
+}
+
+void leati_plan_fuse(leati_plan *plan, int32_t n, const leati_chain *chain, int length,
+                     const leati_node *fused) {
+    *leati_graph_node_mutable(plan->graph, n) = *fused;
+    leati_graph_value_mutable(plan->graph, fused->outputs[0])->producer = n;
+    for (int k = 0; k < length; ++k) plan->work[chain->nodes[k]].needed = false;
+    leati_plan_count_readers(plan);
+}
+
+const char *leati_post_text(char out[LEATI_POST_TEXT_BYTES], const leati_attrs *attrs) {
+    uint32_t kinds = attrs->post.kinds;
+    snprintf(out, LEATI_POST_TEXT_BYTES, "%s%s%s%s%s", kinds & LEATI_POST_NORM ? "norm" : "",
+             kinds & LEATI_POST_NORM && kinds != LEATI_POST_NORM ? "+" : "",
+             kinds & LEATI_POST_ADD ? "add" : "",
+             kinds & LEATI_POST_ADD && kinds & LEATI_POST_FUNCTION ? "+" : "",
+             kinds & LEATI_POST_FUNCTION ? leati_function_name(attrs->post.function.function) : "");
+    return out;
+}

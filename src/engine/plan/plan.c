@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan: its passes in order, the arguments of every kernel, and the run.  Layer: engine. */
+#include "engine/plan/plan.h"
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/denormals.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "engine/plan/plan_private.h"
+
+leat_status leati_arena_create(leati_arena **out, leat_error *err) {
+    *out = leati_calloc(1, sizeof **out);
+    return *out ? LEAT_OK : leati_fail_memory(err, sizeof **out, "an arena");
+}
+
+void leati_arena_destroy(leati_arena **arena) {
+    if (!*arena) return;
+    leati_team_destroy(&(*arena)->team);
+    leati_choices_close(&(*arena)->choices);
+    leati_free((*arena)->memory);
+    leati_free(*arena);
+    *arena = NULL;
+}
+
+size_t leati_arena_bytes(const leati_arena *arena) {
+    return arena->bytes;
+}
+
+static leat_status arena_reserve(leati_arena *arena, size_t bytes, leat_error *err) {
+    if (bytes <= arena->bytes) return LEAT_OK;
+    unsigned char *memory = leati_calloc_aligned(bytes);
+    if (!memory) return leati_fail_memory(err, bytes, "activations");
+    leati_free(arena->memory);
+    arena->memory = memory;
+    arena->bytes = bytes;
+    return LEAT_OK;
+}
+
+static leat_status arena_reserve_threads(leati_arena *arena, int threads, leat_error *err) {
+    if (threads < 2) return LEAT_OK;
+    if (!arena->team) LEATI_TRY(leati_team_create(&arena->team, err));
+    return leati_team_reserve(arena->team, threads, err);
+}
+
+static leat_status make_tables(leati_plan *plan, leat_error *err) {
+    plan->node_count = leati_graph_node_count(plan->graph);
+    plan->value_count = leati_graph_value_count(plan->graph);
+    plan->work = leati_calloc((size_t)plan->node_count + 1, sizeof *plan->work);
+    plan->place = leati_calloc((size_t)plan->value_count + 1, sizeof *plan->place);
+    plan->steps = leati_calloc((size_t)plan->node_count + 1, sizeof *plan->steps);
+    if (!plan->work || !plan->place || !plan->steps)
+        return leati_fail(err, LEAT_ENOMEM, "no memory for a plan of %d nodes", plan->node_count);
+    return LEAT_OK;
+}
+
+static void list_steps(leati_plan *plan) {
+    for (int32_t n = 0; n < plan->node_count; ++n)
+        if (plan->work[n].needed && !plan->work[n].virtual) plan->steps[plan->step_count++] = n;
+}
+
+bool leati_plan_is_left_out(const leati_plan *plan, const leati_node *node, leati_value output) {
+    bool optional = leati_op_row_of(node->op)->flags & LEATI_OP_OPTIONAL_OUTPUTS;
+    return optional && plan->place[output].last_read < 0;
+}
+
+/* Calls visit for each output of each step that has memory of its own in the arena. */
+static int32_t collect_blocks(leati_plan *plan, leati_block *blocks, leati_value *owners) {
+    int32_t count = 0;
+    for (int32_t s = 0; s < plan->step_count; ++s) {
+        int32_t n = plan->steps[s];
+        const leati_node *node = leati_plan_node(plan, n);
+        for (int i = 0; i < node->output_count; ++i) {
+            leati_value v = node->outputs[i];
+            const leati_place *place = &plan->place[v];
+            if (place->root != v || leati_plan_is_left_out(plan, node, v)) continue;
+            owners[count] = v;
+            blocks[count++] =
+                (leati_block){.first = n, .last = place->dies, .bytes = leati_align(place->bytes)};
+        }
+        size_t scratch = leati_plan_scratch_bytes(&plan->work[n]);
+        if (scratch == 0) continue;
+        owners[count] = LEATI_NONE;
+        blocks[count++] = (leati_block){.first = n, .last = n, .bytes = leati_align(scratch)};
+    }
+    return count;
+}
+
+static leat_status lay_out(leati_plan *plan, leat_error *err) {
+    size_t most = (size_t)plan->step_count * (LEATI_MAX_OUTPUTS + 1) + 1;
+    leati_block *blocks = leati_calloc(most, sizeof *blocks);
+    leati_value *owners = leati_calloc(most, sizeof *owners);
+    leat_status status = LEAT_ENOMEM;
+    if (blocks && owners) {
+        int32_t count = collect_blocks(plan, blocks, owners);
+        status = leati_place_blocks(blocks, count, plan->node_count + 1, &plan->arena_bytes,
+                                    &plan->bound_bytes, err);
+        for (int32_t i = 0; status == LEAT_OK && i < count; ++i) {
+            if (owners[i] == LEATI_NONE)
+                plan->work[blocks[i].first].scratch_offset = blocks[i].offset;
+            else
+                plan->place[owners[i]].offset = blocks[i].offset;
+        }
+    } else {
+        leati_fail(err, status, "no memory to lay out %d steps", plan->step_count);
+    }
+    leati_free(blocks);
+    leati_free(owners);
+    return status;
+}
+
+/* Fills one argument, or notes how it will be filled. */
+static void set_argument(leati_plan *plan, void **arg, leati_value value) {
+    leati_value root = leati_plan_root(plan, value);
+    const leati_value_info *info = leati_plan_value(plan, root);
+    union {
+        const void *constant;
+        void *argument;
+    } address;
+    switch (info->storage) {
+    case LEATI_IN_ARENA:
+        plan->arena_patches[plan->arena_patch_count++] =
+            (leati_patch){.arg = arg, .offset = plan->place[root].offset};
+        break;
+    case LEATI_IN_INPUT:
+        plan->input_patches[plan->input_patch_count++] =
+            (leati_patch){.arg = arg, .input = info->where.input};
+        break;
+    case LEATI_IN_SLAB:
+        *arg = (unsigned char *)plan->options.slabs[info->where.slab] + info->where.offset_bytes;
+        if (info->where.slab == LEATI_SLAB_WEIGHTS)
+            plan->weight_patches[plan->weight_patch_count++] =
+                (leati_patch){.arg = arg, .offset = info->where.offset_bytes};
+        break;
+    case LEATI_IN_CONSTANT:
+        address.constant = info->where.constant; /* kernels do not write their inputs */
+        *arg = address.argument;
+        break;
+    }
+}
+
+static leat_status make_arguments(leati_plan *plan, leat_error *err) {
+    size_t count = 0;
+    for (int32_t s = 0; s < plan->step_count; ++s) {
+        const leati_node *node = leati_plan_node(plan, plan->steps[s]);
+        count += (size_t)(node->input_count + node->output_count);
+    }
+    for (leati_value v = 0; v < plan->value_count; ++v) {
+        const leati_value_info *info = leati_plan_value(plan, v);
+        if (info->storage == LEATI_IN_INPUT && info->where.input >= plan->input_count)
+            plan->input_count = info->where.input + 1;
+    }
+    plan->args = leati_calloc(count + 1, sizeof *plan->args);
+    plan->arena_patches = leati_calloc(count + 1, sizeof *plan->arena_patches);
+    plan->input_patches = leati_calloc(count + 1, sizeof *plan->input_patches);
+    plan->weight_patches = leati_calloc(count + 1, sizeof *plan->weight_patches);
+    plan->bound = leati_calloc((size_t)plan->input_count + 1, sizeof *plan->bound);
+    if (!plan->args || !plan->arena_patches || !plan->input_patches || !plan->weight_patches || !plan->bound)
+        return leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of %d steps", plan->step_count);
+    void **next = plan->args;
+    for (int32_t s = 0; s < plan->step_count; ++s) {
+        const leati_node *node = leati_plan_node(plan, plan->steps[s]);
+        plan->work[plan->steps[s]].args = next;
+        for (int i = 0; i < node->input_count; ++i, ++next)
+            if (node->inputs[i] >= 0) set_argument(plan, next, node->inputs[i]);
+        for (int i = 0; i < node->output_count; ++i, ++next)
+            if (!leati_plan_is_left_out(plan, node, node->outputs[i]))
+                set_argument(plan, next, node->outputs[i]);
+    }
+    return LEAT_OK;
+}
+
+static leat_status compile(leati_plan *plan, leat_error *err) {
+    LEATI_TRY(leati_cpu_check_isa(err));
+    LEATI_TRY(leati_graph_check(plan->graph, err));
+    LEATI_TRY(arena_reserve_threads(plan->options.arena, plan->options.threads, err));
+    LEATI_TRY(make_tables(plan, err));
+    leati_plan_need(plan);
+    leati_plan_narrow(plan);
+    leati_plan_absorb(plan);
+    LEATI_TRY(leati_plan_choose(plan, err));
+    LEATI_TRY(leati_plan_fold(plan, err));
+    leati_plan_alias(plan);
+    LEATI_TRY(leati_plan_choose_rest(plan, err));
+    LEATI_TRY(leati_plan_pack(plan, err));
+    list_steps(plan);
+    LEATI_TRY(lay_out(plan, err));
+    LEATI_TRY(make_arguments(plan, err));
+    /* Never nothing, so that the arena has an address. */
+    return arena_reserve(plan->options.arena, plan->arena_bytes + LEATI_ALIGNMENT, err);
+}
+
+leat_status leati_plan_create(leati_plan **out, leati_graph **graph, const leati_plan_options *options,
+                              leat_error *err) {
+    leati_plan *plan = leati_calloc(1, sizeof *plan);
+    *out = NULL;
+    if (!plan) {
+        leati_graph_destroy(graph);
+        return leati_fail_memory(err, sizeof *plan, "a plan");
+    }
+    plan->graph = *graph;
+    *graph = NULL;
+    plan->options = *options;
+    leati_float_mode mode = leati_flush_denormals(); /* kernels run here, too: folded, or measured */
+    leat_status status = compile(plan, err);
+    leati_set_float_mode(mode);
+    if (status != LEAT_OK)
+        leati_plan_destroy(&plan);
+    else
+        *out = plan;
+    return status;
+}
+
+void leati_plan_destroy(leati_plan **plan_pointer) {
+    leati_plan *plan = *plan_pointer;
+    if (!plan) return;
+    leati_plan_unpack(plan);
+    for (int32_t n = 0; plan->work && n < plan->node_count; ++n) {
+        leati_kernel *kernel = &plan->work[n].kernel;
+        if (kernel->destroy) kernel->destroy(kernel->state);
+        leati_text_fini(&plan->work[n].declined);
+    }
+    leati_free(plan->work);
+    leati_free(plan->place);
+    leati_free(plan->steps);
+    leati_free(plan->args);
+    leati_free(plan->arena_patches);
+    leati_free(plan->input_patches);
+    leati_free(plan->weight_patches);
+    leati_free(plan->bound);
+    leati_graph_destroy(&plan->graph);
+    leati_free(plan);
+    *plan_pointer = NULL;
+}
+
+static void bind_arguments(leati_plan *plan, const void *const *inputs) {
+    unsigned char *memory = plan->options.arena->memory;
+    if (plan->resolved_for != memory) {
+        for (int32_t i = 0; i < plan->arena_patch_count; ++i)
+            *plan->arena_patches[i].arg = memory + plan->arena_patches[i].offset;
+        plan->resolved_for = memory;
+    }
+    for (int32_t i = 0; i < plan->input_count; ++i) plan->bound[i] = inputs[i];
+    for (int32_t i = 0; i < plan->input_patch_count; ++i) {
+        union {
+            const void *bound;
+            void *argument;
+        } address = {.bound = inputs[plan->input_patches[i].input]}; /* kernels do not write their inputs */
+        *plan->input_patches[i].arg = address.argument;
+    }
+}
+
+static leat_status run_step(const leati_plan *plan, int32_t s, leati_run *run, leat_error *err) {
+    const leati_work *work = &plan->work[plan->steps[s]];
+    leati_pack *pack = work->pack;
+    uint64_t version = plan->options.arena->version;
+    run->scratch = leati_plan_scratch_bytes(work) ? plan->resolved_for + work->scratch_offset : NULL;
+    run->pack = pack ? pack->memory : NULL;
+    run->packed = pack && version != 0 && pack->version == version;
+    leat_status status = work->kernel.run(&work->kernel, work->args, run, err);
+    if (status == LEAT_OK && pack && !run->packed) pack->version = version;
+    if (status == LEAT_OK) return LEAT_OK;
+    const leati_node *node = leati_plan_node(plan, plan->steps[s]);
+    return leati_prefix(status, err, "'%s': op %s", node->label ? node->label : "",
+                        leati_op_row_of(node->op)->name);
+}
+
+/* Plans of fewer threads, and those whose work is cut into more parts, share a team with others. */
+static leati_team *team_of(const leati_plan *plan) {
+    leati_team *team = plan->options.arena->team;
+    if (team) leati_team_limit(team, plan->options.threads);
+    return team;
+}
+
+static leat_status run_steps(const leati_plan *plan, leati_run *run, leat_error *err) {
+    for (int32_t s = 0; s < plan->step_count; ++s) LEATI_TRY(run_step(plan, s, run, err));
+    return LEAT_OK;
+}
+
+static leat_status run_steps_timed(const leati_plan *plan, leati_run *run, int64_t *step_ns,
+                                   leat_error *err) {
+    int64_t before = leati_now_ns();
+    for (int32_t s = 0; s < plan->step_count; ++s) {
+        LEATI_TRY(run_step(plan, s, run, err));
+        int64_t now = leati_now_ns();
+        step_ns[s] = now - before;
+        before = now;
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_plan_run_timed(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
+                                 int64_t *step_ns, leat_error *err) {
+    bind_arguments(plan, inputs);
+    leati_plan_spoil(plan);
+    leati_run run = {.seed = seed, .step = step, .turn = plan->runs++, .team = team_of(plan)};
+    leati_float_mode mode = leati_flush_denormals();
+    leat_status status = step_ns ? run_steps_timed(plan, &run, step_ns, err) : run_steps(plan, &run, err);
+    leati_set_float_mode(mode);
+    return status;
+}
+
+leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
+                           leat_error *err) {
+    return leati_plan_run_timed(plan, inputs, seed, step, NULL, err);
+}
+
+leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_packs *packs, uint64_t version,
+                             const void *const *inputs, leat_error *err) {
+    void *before = plan->options.slabs[LEATI_SLAB_WEIGHTS];
+    plan->options.slabs[LEATI_SLAB_WEIGHTS] = weights;
+    leat_status status = leati_plan_find_packs(plan, packs, err);
+    if (status != LEAT_OK) {
+        plan->options.slabs[LEATI_SLAB_WEIGHTS] = before;
+        leati_plan_drop_found_packs(plan);
+        return status;
+    }
+    leati_plan_take_packs(plan);
+    for (int32_t i = 0; i < plan->weight_patch_count; ++i)
+        *plan->weight_patches[i].arg = (unsigned char *)weights + plan->weight_patches[i].offset;
+    leati_arena_set_version(plan->options.arena, version);
+    bind_arguments(plan, inputs);
+    leati_run run = {.team = team_of(plan)};
+    leati_float_mode mode = leati_flush_denormals();
+    for (int32_t s = 0; s < plan->step_count && status == LEAT_OK; ++s) {
+        const leati_pack *pack = plan->work[plan->steps[s]].pack;
+        if (pack && pack->version != version) status = run_step(plan, s, &run, err);
+    }
+    leati_set_float_mode(mode);
+    return status;
+}
+
+leat_tensor leati_plan_output(const leati_plan *plan, leati_value value) {
+    const leati_desc *desc = leati_graph_desc(plan->graph, value);
+    leati_value root = leati_plan_root(plan, value);
+    const leati_value_info *info = leati_plan_value(plan, root);
+    union {
+        const void *borrowed;
+        void *data;
+    } address = {.data = NULL};
+    switch (info->storage) {
+    case LEATI_IN_ARENA: address.data = plan->options.arena->memory + plan->place[root].offset; break;
+    case LEATI_IN_INPUT: address.borrowed = plan->bound[info->where.input]; break;
+    case LEATI_IN_SLAB:
+        address.data = (unsigned char *)plan->options.slabs[info->where.slab] + info->where.offset_bytes;
+        break;
+    case LEATI_IN_CONSTANT: address.borrowed = info->where.constant; break;
+    }
+    return leat_tensor_view(desc->dtype, desc->rank, desc->shape, address.data);
+}
+
+const leati_graph *leati_plan_graph(const leati_plan *plan) {
+    return plan->graph;
+}
+
+size_t leati_plan_arena_bytes(const leati_plan *plan) {
+    return plan->arena_bytes;
+}
+
+size_t leati_plan_bound_bytes(const leati_plan *plan) {
+    return plan->bound_bytes;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weights in the layouts that kernels make for themselves, kept between runs and shared by the plans of one arena.  They
+ * are made anew when the arena is told of another version of the weights, or a plan has written them.  Layer: engine. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "engine/plan/plan_private.h"
+
+leat_status leati_packs_create(leati_packs **out, leat_error *err) {
+    *out = leati_calloc(1, sizeof **out);
+    if (!*out) return leati_fail_memory(err, sizeof **out, "packed weights");
+    (*out)->keeps = true;
+    return LEAT_OK;
+}
+
+void leati_packs_destroy(leati_packs **packs) {
+    if (!*packs) return;
+    while ((*packs)->first) {
+        leati_pack *pack = (*packs)->first;
+        (*packs)->first = pack->next;
+        leati_free(pack->memory);
+        leati_free(pack);
+    }
+    leati_free(*packs);
+    *packs = NULL;
+}
+
+void leati_arena_set_version(leati_arena *arena, uint64_t version) {
+    arena->version = version;
+}
+
+bool leati_plan_stays(const leati_plan *plan, leati_value value) {
+    const leati_value_info *info = leati_plan_value(plan, leati_plan_root(plan, value));
+    if (info->storage == LEATI_IN_CONSTANT) return true;
+    return info->storage == LEATI_IN_SLAB && info->where.slab == LEATI_SLAB_WEIGHTS &&
+           !leati_plan_is_written(plan, value, 0, plan->node_count);
+}
+
+static leati_memory memory_of(const leati_plan *plan, leati_value value) {
+    const leati_value_info *info = leati_plan_value(plan, leati_plan_root(plan, value));
+    size_t bytes = leati_desc_bytes(&info->desc);
+    if (info->storage == LEATI_IN_CONSTANT) return (leati_memory){info->where.constant, bytes};
+    const unsigned char *slab = plan->options.slabs[info->where.slab];
+    return (leati_memory){slab + info->where.offset_bytes, bytes};
+}
+
+/* ---- What a plan writes ---- */
+
+static bool is_weights(const leati_plan *plan, leati_value value) {
+    const leati_value_info *info = leati_plan_value(plan, leati_plan_root(plan, value));
+    return info->storage == LEATI_IN_SLAB && info->where.slab == LEATI_SLAB_WEIGHTS;
+}
+
+/* Of one node; to NULL: only counts. */
+static int32_t list_written(const leati_plan *plan, int32_t n, leati_memory *to) {
+    const leati_node *node = leati_plan_node(plan, n);
+    uint32_t writes = leati_op_row_of(node->op)->writes;
+    int32_t count = 0;
+    if (!plan->work[n].needed || plan->work[n].virtual) return 0;
+    for (int i = 0; i < node->input_count + node->output_count; ++i) {
+        bool out = i >= node->input_count;
+        leati_value value = out ? node->outputs[i - node->input_count] : node->inputs[i];
+        if (value < 0 || !(out || (i < 32 && writes >> i & 1u)) || !is_weights(plan, value)) continue;
+        if (to) to[count] = memory_of(plan, value);
+        ++count;
+    }
+    return count;
+}
+
+static leat_status note_written(leati_plan *plan, leat_error *err) {
+    int32_t count = 0, at = 0;
+    for (int32_t n = 0; n < plan->node_count; ++n) count += list_written(plan, n, NULL);
+    if (count == 0) return LEAT_OK;
+    plan->written = leati_calloc((size_t)count, sizeof *plan->written);
+    if (!plan->written)
+        return leati_fail_memory(err, (size_t)count * sizeof *plan->written, "a plan's weights");
+    for (int32_t n = 0; n < plan->node_count; ++n) at += list_written(plan, n, plan->written + at);
+    plan->written_count = count;
+    return LEAT_OK;
+}
+
+static bool is_written(const leati_plan *plan, const leati_memory *m) {
+    for (int32_t i = 0; m->bytes && i < plan->written_count; ++i)
+        if (m->data < plan->written[i].data + plan->written[i].bytes &&
+            plan->written[i].data < m->data + m->bytes)
+            return true;
+    return false;
+}
+
+void leati_plan_spoil(const leati_plan *plan) {
+    if (plan->written_count == 0) return;
+    for (leati_pack *pack = plan->options.arena->packs.first; pack; pack = pack->next)
+        for (int i = 0; i < 32 && pack->version; ++i)
+            if (is_written(plan, &pack->from[i])) pack->version = 0;
+}
+
+/* ---- Packs ---- */
+
+/* false where the kernel packs nothing, or what may change within a run. */
+static bool describe(const leati_plan *plan, int32_t n, leati_pack *wanted) {
+    const leati_kernel *kernel = &plan->work[n].kernel;
+    const leati_node *node = leati_plan_node(plan, n);
+    *wanted = (leati_pack){.bytes = kernel->pack_bytes};
+    memcpy(wanted->key, kernel->pack_key, sizeof wanted->key);
+    if (kernel->pack_bytes == 0 || kernel->pack_inputs == 0) return false;
+    for (int i = 0; i < node->input_count && i < 32; ++i) {
+        if (!(kernel->pack_inputs >> i & 1u) || node->inputs[i] < 0) continue;
+        if (!leati_plan_stays(plan, node->inputs[i])) return false;
+        wanted->from[i] = memory_of(plan, node->inputs[i]);
+    }
+    return true;
+}
+
+static leati_pack *find(leati_pack *packs, const leati_pack *wanted) {
+    for (leati_pack *pack = packs; pack; pack = pack->next)
+        if (pack->bytes == wanted->bytes && strcmp(pack->key, wanted->key) == 0 &&
+            memcmp(pack->from, wanted->from, sizeof pack->from) == 0)
+            return pack;
+    return NULL;
+}
+
+static leat_status take(leati_packs *packs, const leati_pack *wanted, leati_pack **out, leat_error *err) {
+    leati_pack *pack = find(packs->first, wanted);
+    if (!pack) {
+        void *memory = leati_calloc_aligned(wanted->bytes);
+        pack = leati_calloc(1, sizeof *pack);
+        if (!pack || !memory) {
+            leati_free(pack);
+            leati_free(memory);
+            return leati_fail_memory(err, wanted->bytes, "packed weights");
+        }
+        *pack = *wanted;
+        pack->memory = memory;
+        pack->next = packs->first;
+        packs->first = pack;
+    }
+    if (!packs->keeps) ++pack->users; /* one that keeps is shared by threads */
+    *out = pack;
+    return LEAT_OK;
+}
+
+/* Constants are the plan's own: nobody else can have packed them. */
+static bool has_constant(const leati_plan *plan, int32_t n) {
+    const leati_node *node = leati_plan_node(plan, n);
+    for (int i = 0; i < node->input_count && i < 32; ++i)
+        if (plan->work[n].kernel.pack_inputs >> i & 1u && node->inputs[i] >= 0 &&
+            leati_plan_value(plan, leati_plan_root(plan, node->inputs[i]))->storage == LEATI_IN_CONSTANT)
+            return true;
+    return false;
+}
+
+leat_status leati_plan_find_packs(leati_plan *plan, leati_packs *packs, leat_error *err) {
+    for (int32_t n = 0; n < plan->node_count; ++n) {
+        leati_work *work = &plan->work[n];
+        leati_pack wanted;
+        if (!work->needed || work->virtual || !describe(plan, n, &wanted)) continue;
+        work->next_packs = has_constant(plan, n) ? &plan->options.arena->packs : packs;
+        LEATI_TRY(take(work->next_packs, &wanted, &work->next_pack, err));
+    }
+    return LEAT_OK;
+}
+
+static void give_back(leati_packs *packs, leati_pack *pack) {
+    if (!pack || packs->keeps || --pack->users > 0) return;
+    leati_pack **link = &packs->first;
+    while (*link != pack) link = &(*link)->next;
+    *link = pack->next;
+    leati_free(pack->memory);
+    leati_free(pack);
+}
+
+void leati_plan_take_packs(leati_plan *plan) {
+    for (int32_t n = 0; n < plan->node_count; ++n) {
+        leati_work *work = &plan->work[n];
+        give_back(work->packs, work->pack);
+        work->pack = work->next_pack;
+        work->packs = work->next_packs;
+        work->next_pack = NULL;
+    }
+}
+
+void leati_plan_drop_found_packs(leati_plan *plan) {
+    for (int32_t n = 0; plan->work && n < plan->node_count; ++n) {
+        give_back(plan->work[n].next_packs, plan->work[n].next_pack);
+        plan->work[n].next_pack = NULL;
+    }
+}
+
+leat_status leati_plan_pack(leati_plan *plan, leat_error *err) {
+    LEATI_TRY(note_written(plan, err));
+    LEATI_TRY(leati_plan_find_packs(plan, &plan->options.arena->packs, err));
+    leati_plan_take_packs(plan);
+    return LEAT_OK;
+}
+
+void leati_plan_unpack(leati_plan *plan) {
+    leati_plan_drop_found_packs(plan);
+    for (int32_t n = 0; plan->work && n < plan->node_count; ++n)
+        give_back(plan->work[n].packs, plan->work[n].pack);
+    leati_free(plan->written);
+}
+
+size_t leati_plan_scratch_bytes(const leati_work *work) {
+    return work->kernel.scratch_bytes - (work->pack ? work->kernel.pack_bytes : 0);
+}

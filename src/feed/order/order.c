@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order of a pass.  Layer: feed. */
+#include "feed/order/order.h"
+
+#include "base/error.h"
+#include "base/rng.h"
+
+#define WINDOW_STREAM 0x77696e646f777321u /* keeps the windows' borders apart from the order inside them */
+
+leat_status leati_order_rule_init(leati_order_rule *rule, const leat_feed_options *options,
+                                  const leat_sequence *sequence, leat_error *err) {
+    bool samples = sequence->get_samples != NULL;
+    *rule = (leati_order_rule){.shuffle = options->shuffle, .seed = options->seed};
+    if (sequence->next && options->shuffle != LEAT_SHUFFLE_NONE && options->shuffle != LEAT_SHUFFLE_AUTO)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "a generator cannot be shuffled: its batches come as they are made");
+    switch (options->shuffle) {
+    case LEAT_SHUFFLE_NONE:
+    case LEAT_SHUFFLE_BATCHES: break;
+    case LEAT_SHUFFLE_AUTO:
+        rule->shuffle = sequence->next ? LEAT_SHUFFLE_NONE
+                        : samples      ? LEAT_SHUFFLE_SAMPLES
+                                       : LEAT_SHUFFLE_BATCHES;
+        break;
+    case LEAT_SHUFFLE_SAMPLES:
+        if (!samples)
+            return leati_fail(
+                err, LEAT_ENOTSUP,
+                "shuffling by samples needs a sequence with samples and get_samples; this one can be "
+                "shuffled by batches");
+        break;
+    case LEAT_SHUFFLE_WINDOW:
+        if (options->shuffle_window < 1)
+            return leati_fail(err, LEAT_EINVAL, "shuffle_window is %lld, expected at least 1",
+                              (long long)options->shuffle_window);
+        rule->window = (uint64_t)options->shuffle_window;
+        break;
+    default: return leati_fail(err, LEAT_EINVAL, "unknown shuffle %d", (int)options->shuffle);
+    }
+    rule->by_samples =
+        rule->shuffle == LEAT_SHUFFLE_SAMPLES || (rule->shuffle == LEAT_SHUFFLE_WINDOW && samples);
+    return LEAT_OK;
+}
+
+void leati_permutation_init(leati_permutation *permutation, const leati_order_rule *rule, int64_t pass,
+                            int64_t length) {
+    permutation->shuffle = rule->shuffle;
+    permutation->key = leati_mix(rule->seed, (uint64_t)pass);
+    permutation->length = (uint64_t)length;
+    permutation->run = UINT64_MAX;
+    if (rule->shuffle == LEAT_SHUFFLE_WINDOW) {
+        permutation->window = rule->window;
+        leat_rng rng = {.key = leati_mix(permutation->key, WINDOW_STREAM), .used = 4};
+        permutation->offset = leat_rng_below(&rng, rule->window);
+    } else if (rule->shuffle != LEAT_SHUFFLE_NONE) {
+        leati_shuffle_init(&permutation->whole, permutation->key, permutation->length);
+    }
+}
+
+static void enter_run(leati_permutation *p, uint64_t run) {
+    uint64_t start = run == 0 ? 0 : run * p->window - p->offset;
+    uint64_t left = p->length - start, most = run == 0 ? p->window - p->offset : p->window;
+    leati_shuffle_init(&p->whole, leati_mix(p->key, run), left < most ? left : most);
+    p->run = run;
+    p->run_start = start;
+}
+
+int64_t leati_permutation_at(leati_permutation *p, int64_t position) {
+    uint64_t at = (uint64_t)position;
+    if (p->shuffle == LEAT_SHUFFLE_NONE) return position;
+    if (p->shuffle != LEAT_SHUFFLE_WINDOW) return (int64_t)leati_shuffle_at(&p->whole, at);
+    uint64_t run = (at + p->offset) / p->window;
+    if (run != p->run) enter_run(p, run);
+    return (int64_t)(p->run_start + leati_shuffle_at(&p->whole, at - p->run_start));
+}
+
+void leati_permutation_range(leati_permutation *p, int64_t first, int64_t count, int64_t *out) {
+    uint64_t to[64];
+    while (count > 0 && p->shuffle != LEAT_SHUFFLE_NONE && p->shuffle != LEAT_SHUFFLE_WINDOW) {
+        int64_t some = count < 64 ? count : 64;
+        leati_shuffle_range(&p->whole, (uint64_t)first, some, to);
+        for (int64_t i = 0; i < some; ++i) *out++ = (int64_t)to[i];
+        first += some;
+        count -= some;
+    }
+    for (; count > 0; --count) *out++ = leati_permutation_at(p, first++);
+}
+
+/* How many batches a rank gets of those that `world` shares evenly or not. */
+static int64_t share(const leati_order *order) {
+    int64_t even = order->total / order->world, rest = order->total % order->world;
+    switch (order->remainder) {
+    case LEAT_REMAINDER_DROP: return even;
+    case LEAT_REMAINDER_PAD: return even + (rest > 0);
+    case LEAT_REMAINDER_UNEVEN: break;
+    }
+    return even + (order->rank < rest);
+}
+
+int64_t leati_order_sample(const leati_order_rule *rule, int64_t pass, int64_t samples, int64_t batch_size,
+                           int64_t batch, int64_t place) {
+    const int64_t position = batch * batch_size + place;
+    leati_permutation permutation;
+    if (samples == 0 || position >= samples) return position;
+    leati_permutation_init(&permutation, rule, pass, samples);
+    return leati_permutation_at(&permutation, position);
+}
+
+void leati_order_start(leati_order *order, const leati_order_rule *rule, int64_t pass, int64_t total) {
+    static const leati_order_rule in_order = {.shuffle = LEAT_SHUFFLE_NONE};
+    order->total = total;
+    order->length = total == LEAT_LENGTH_INFINITE ? total : share(order);
+    leati_permutation_init(&order->batches, rule->by_samples ? &in_order : rule, pass, total);
+}
+
+int64_t leati_order_index(leati_order *order, int64_t ordinal) {
+    int64_t at = ordinal;
+    if (order->world > 1)
+        at = (int64_t)(((uint64_t)ordinal * (uint64_t)order->world + (uint64_t)order->rank) %
+                       (uint64_t)order->total);
+    return leati_permutation_at(&order->batches, at);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A permutation that is computed, not stored.  Layer: feed. */
+#include "feed/order/shuffle.h"
+
+#include "base/rng.h"
+
+#define SHUFFLE_STREAM                                                                                       \
+    0x73687566666c6521u /* keeps the order apart from the generators that batches draw from */
+
+void leati_shuffle_init(leati_shuffle *shuffle, uint64_t key, uint64_t length) {
+    shuffle->length = length;
+    shuffle->rounds = 24;
+    for (uint64_t rest = length; rest; rest >>= 1) shuffle->rounds += 2;
+    leat_rng rng = {.key = leati_mix(key, SHUFFLE_STREAM), .used = 4};
+    for (int i = 0; i < shuffle->rounds; ++i) {
+        shuffle->round[i].partner = leat_rng_below(&rng, length);
+        shuffle->round[i].coin = leat_rng_u64(&rng);
+    }
+}
+
+/* One random bit of the round and the pair, all ones or all zeros. */
+static uint64_t toss(uint64_t coin, uint64_t pair) {
+    uint64_t x = (pair ^ coin) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 32)) * 0x94D049BB133111EBu;
+    return 0 - (x >> 63);
+}
+
+static uint64_t turn(const leati_shuffle *shuffle, int round, uint64_t at) {
+    uint64_t key = shuffle->round[round].partner;
+    /* By masks: a branch would be guessed wrong half the time. */
+    uint64_t partner = key - at + (shuffle->length & (0 - (uint64_t)(key < at)));
+    uint64_t larger = at > partner ? at : partner;
+    return at ^ ((at ^ partner) & toss(shuffle->round[round].coin, larger));
+}
+
+uint64_t leati_shuffle_at(const leati_shuffle *shuffle, uint64_t position) {
+    for (int i = 0; i < shuffle->rounds; ++i) position = turn(shuffle, i, position);
+    return position;
+}
+
+/* A round waits for the one before it, but not for those of other positions: some of them go side by side. */
+static inline void turn_all(const leati_shuffle *shuffle, uint64_t first, const int lanes, uint64_t *out) {
+    uint64_t at[16];
+    for (int j = 0; j < lanes; ++j) at[j] = first + (uint64_t)j;
+    for (int i = 0; i < shuffle->rounds; ++i)
+        for (int j = 0; j < lanes; ++j) at[j] = turn(shuffle, i, at[j]);
+    for (int j = 0; j < lanes; ++j) out[j] = at[j];
+}
+
+/* Sixteen are enough for the compiler to make vectors of them. */
+void leati_shuffle_range(const leati_shuffle *shuffle, uint64_t first, int64_t count, uint64_t *out) {
+    int64_t done = 0;
+    for (; done + 16 <= count; done += 16) turn_all(shuffle, first + (uint64_t)done, 16, out + done);
+    for (; done + 4 <= count; done += 4) turn_all(shuffle, first + (uint64_t)done, 4, out + done);
+    for (; done < count; ++done) out[done] = leati_shuffle_at(shuffle, first + (uint64_t)done);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making a batch.  Layer: feed. */
+#include "feed/ring/make.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "feed/ring/copy.h"
+#include "tensor/number.h"
+
+#define CACHE_BYTES      ((size_t)32 << 20) /* a last-level cache, as large as common ones are */
+#define LARGE_SLOT_BYTES ((size_t)1 << 20)
+
+leat_status leati_maker_init(leati_maker *maker, leati_service *service, leat_error *err) {
+    *maker = (leati_maker){.service = service};
+    if (!service->rule.by_samples) return LEAT_OK;
+    size_t count = (size_t)service->sequence.spec.batch_size;
+    maker->numbers = leati_calloc(count, sizeof *maker->numbers);
+    return maker->numbers
+               ? LEAT_OK
+               : leati_fail_memory(err, count * sizeof *maker->numbers, "the numbers of a batch's samples");
+}
+
+void leati_maker_fini(leati_maker *maker) {
+    leati_free(maker->numbers);
+    maker->numbers = NULL;
+}
+
+static unsigned char *tensor_memory(const leati_ring *ring, const leati_slot *slot, int i) {
+    return ring->data + (size_t)(slot - ring->slots) * ring->slot_bytes + ring->tensor_offset[i];
+}
+
+/* The full batch, as the sequence is promised to find it. */
+static void prepare(const leati_ring *ring, const leat_batch_spec *spec, leati_slot *slot) {
+    slot->batch.size = spec->batch_size;
+    slot->batch.tensor_count = spec->tensor_count;
+    for (int i = 0; i < spec->tensor_count; ++i) {
+        leat_tensor *tensor = &slot->batch.tensors[i];
+        const leat_tensor_spec *wanted = &spec->tensors[i];
+        tensor->dtype = wanted->dtype;
+        tensor->rank = wanted->rank + 1;
+        tensor->shape[0] = spec->batch_size;
+        for (int d = 0; d < wanted->rank; ++d) tensor->shape[d + 1] = wanted->shape[d];
+        tensor->data = tensor_memory(ring, slot, i);
+    }
+}
+
+/* ---- checking what was made ---- */
+
+static leat_status wrong_shape(const leat_batch_spec *spec, const leat_batch *batch, int i, leat_error *err) {
+    const leat_tensor_spec *wanted = &spec->tensors[i];
+    const leat_tensor *tensor = &batch->tensors[i];
+    int64_t most[LEAT_MAX_RANK] = {batch->size};
+    for (int d = 0; d < wanted->rank; ++d) most[d + 1] = wanted->shape[d];
+    char got[160], expected[160];
+    if (!tensor->data)
+        return leati_fail(err, LEAT_ESHAPE,
+                          "get set the data of tensor %d ('%s') to NULL; expected the memory that it was "
+                          "given, or memory of "
+                          "its own",
+                          i, wanted->name);
+    int rank = tensor->rank < 0 || tensor->rank > LEAT_MAX_RANK ? 0 : tensor->rank;
+    return leati_fail(
+        err, LEAT_ESHAPE,
+        "get set tensor %d ('%s') to shape %s, rank %d, %s; the specification allows at most %s, %s", i,
+        wanted->name, leati_shape_text(got, sizeof got, rank, tensor->shape), (int)tensor->rank,
+        leat_dtype_name(tensor->dtype), leati_shape_text(expected, sizeof expected, wanted->rank + 1, most),
+        leat_dtype_name(wanted->dtype));
+}
+
+/* Shortens the tensors to the batch's size and checks what was set against the specification. */
+static leat_status settle(const leat_batch_spec *spec, leat_batch *batch, leat_error *err) {
+    if (batch->size < 1 || batch->size > spec->batch_size)
+        return leati_fail(err, LEAT_ESHAPE,
+                          "get set a size of %lld samples, the specification allows 1 to %lld",
+                          (long long)batch->size, (long long)spec->batch_size);
+    if (batch->tensor_count != spec->tensor_count)
+        return leati_fail(err, LEAT_ESHAPE, "get set %d tensors, the specification has %d",
+                          (int)batch->tensor_count, (int)spec->tensor_count);
+    for (int i = 0; i < spec->tensor_count; ++i) {
+        leat_tensor *tensor = &batch->tensors[i];
+        const leat_tensor_spec *wanted = &spec->tensors[i];
+        bool fits = tensor->rank == wanted->rank + 1 && tensor->dtype == wanted->dtype && tensor->data;
+        if (fits && tensor->shape[0] == spec->batch_size) tensor->shape[0] = batch->size;
+        fits = fits && tensor->shape[0] == batch->size;
+        for (int d = 0; fits && d < wanted->rank; ++d)
+            fits = tensor->shape[d + 1] >= 1 && tensor->shape[d + 1] <= wanted->shape[d];
+        if (!fits) return wrong_shape(spec, batch, i, err);
+    }
+    return LEAT_OK;
+}
+
+/* Whether a run of numbers has one that is NaN or infinite: all bits of its exponent are set.  No branch, so that the
+ * compiler makes vectors of it. */
+static bool run_is_finite_f32(const float *x, int64_t count) {
+    uint32_t found = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        uint32_t bits = 0;
+        memcpy(&bits, &x[i], sizeof bits);
+        found |= (bits & 0x7f800000u) == 0x7f800000u;
+    }
+    return !found;
+}
+
+static bool run_is_finite_f64(const double *x, int64_t count) {
+    uint64_t found = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        uint64_t bits = 0;
+        memcpy(&bits, &x[i], sizeof bits);
+        found |= (bits & 0x7ff0000000000000u) == 0x7ff0000000000000u;
+    }
+    return !found;
+}
+
+static bool run_is_finite_f16(const uint16_t *x, int64_t count) {
+    uint32_t found = 0;
+    for (int64_t i = 0; i < count; ++i) found |= (x[i] & 0x7c00u) == 0x7c00u;
+    return !found;
+}
+
+static bool run_is_finite(const leat_tensor *tensor, int64_t first, int64_t count) {
+    if (tensor->dtype == LEAT_F32) return run_is_finite_f32((const float *)tensor->data + first, count);
+    if (tensor->dtype == LEAT_F64) return run_is_finite_f64((const double *)tensor->data + first, count);
+    if (tensor->dtype == LEAT_F16) return run_is_finite_f16((const uint16_t *)tensor->data + first, count);
+    return true;
+}
+
+/* The first element that is NaN or infinite, or the count. */
+static int64_t find_not_finite(const leat_tensor *tensor) {
+    enum { run = 1024 };
+    int64_t count = leat_tensor_count(tensor), i = 0;
+    while (i < count && run_is_finite(tensor, i, count - i < run ? count - i : run)) i += run;
+    while (i < count && run_is_finite(tensor, i, 1)) ++i;
+    return i < count ? i : count;
+}
+
+/* Element `at` of tensor i is not finite. */
+static leat_status not_finite(const leati_service *service, const leati_slot *slot, int i, int64_t at,
+                              leat_error *err) {
+    const leat_tensor *tensor = &slot->batch.tensors[i];
+    const int64_t each = leat_tensor_count(tensor) / slot->batch.size, place = at / each;
+    const int64_t number = leati_service_sample(service, &slot->job, place);
+    const double value = leati_number_at(tensor->dtype, tensor->data, at);
+    leati_fail(err, LEAT_EUSER, "tensor %d ('%s') holds %s in element %lld of sample %lld of the batch", i,
+               service->sequence.spec.tensors[i].name, isnan(value) ? "NaN" : "an infinity",
+               (long long)(at % each), (long long)place);
+    if (number < 0) return LEAT_EUSER;
+    return leati_prefix(LEAT_EUSER, err, "sample %lld of the data", (long long)number);
+}
+
+static leat_status check_finite(const leati_service *service, const leati_slot *slot, leat_error *err) {
+    const leat_batch_spec *spec = &service->sequence.spec;
+    for (int i = 0; i < spec->tensor_count; ++i) {
+        const leat_tensor *tensor = &slot->batch.tensors[i];
+        int64_t at = find_not_finite(tensor);
+        if (at < leat_tensor_count(tensor)) return not_finite(service, slot, i, at, err);
+    }
+    return LEAT_OK;
+}
+
+/* Whether a batch in a ring of this size has left the caches before its slot is written again, or read. */
+static bool is_out_of_caches(const leati_ring *ring) {
+    return ring->slot_bytes >= LARGE_SLOT_BYTES && ring->slot_bytes > CACHE_BYTES / ring->slot_count;
+}
+
+static bool overlap(const unsigned char *a, const unsigned char *b, size_t bytes) {
+    return (uintptr_t)a < (uintptr_t)b + bytes && (uintptr_t)b < (uintptr_t)a + bytes;
+}
+
+/* Tensors that were pointed at memory of the sequence's own: no other process can see that, so they move into the slot. */
+static void bring_home(const leati_ring *ring, leati_slot *slot) {
+    for (int i = 0; i < slot->batch.tensor_count; ++i) {
+        leat_tensor *tensor = &slot->batch.tensors[i];
+        unsigned char *home = tensor_memory(ring, slot, i);
+        size_t bytes = leat_tensor_bytes(tensor);
+        if (tensor->data == home) continue;
+        if (is_out_of_caches(ring) && !overlap(home, tensor->data, bytes))
+            leati_copy_past_caches(home, tensor->data, bytes);
+        else
+            memmove(home, tensor->data, bytes);
+        tensor->data = home;
+    }
+}
+
+/* ---- calling the sequence ---- */
+
+static void follow_state(leati_maker *maker) {
+    const leat_sequence *sequence = &maker->service->sequence;
+    const leati_ring *ring = &maker->service->ring;
+    uint64_t version = atomic_load(&ring->shared->state_version);
+    if (version == maker->state_version) return;
+    if (sequence->state_bytes) memcpy(sequence->state, ring->state, sequence->state_bytes);
+    maker->state_version = version;
+}
+
+static leat_status get_samples(leati_maker *maker, leati_slot *slot, leat_rng *rng, leat_error *err) {
+    const leat_sequence *sequence = &maker->service->sequence;
+    const leati_job *job = &slot->job;
+    if (maker->pass != job->position.pass || maker->samples != job->samples) {
+        leati_permutation_init(&maker->permutation, &maker->service->rule, job->position.pass, job->samples);
+        maker->pass = job->position.pass;
+        maker->samples = job->samples;
+    }
+    int64_t most = sequence->spec.batch_size, first = job->position.index * most, left = job->samples - first;
+    slot->batch.size = left < most ? left : most;
+    for (int i = 0; i < slot->batch.tensor_count; ++i) slot->batch.tensors[i].shape[0] = slot->batch.size;
+    leati_permutation_range(&maker->permutation, first, slot->batch.size, maker->numbers);
+    return sequence->get_samples(sequence->user, maker->numbers, slot->batch.size, rng, &slot->batch, err);
+}
+
+static leat_status call(leati_maker *maker, leati_slot *slot, leat_error *err) {
+    const leat_sequence *sequence = &maker->service->sequence;
+    const leat_feed_position *at = &slot->job.position;
+    leat_rng rng = leat_rng_for(maker->service->rule.seed, (uint64_t)at->pass, (uint64_t)at->index);
+    leat_status status = sequence->next ? sequence->next(sequence->user, &rng, &slot->batch, err)
+                         : slot->job.samples
+                             ? get_samples(maker, slot, &rng, err)
+                             : sequence->get(sequence->user, at->index, &rng, &slot->batch, err);
+    if (status == LEAT_OK) return LEAT_OK;
+    if (!err->message[0])
+        leati_fail(err, status, "%s failed without a message: %s", sequence->next ? "next" : "get",
+                   leat_status_text(status));
+    err->message[sizeof err->message - 1] = '\0';
+    err->code = (int32_t)status;
+    return status;
+}
+
+/* One attempt. */
+static leat_status attempt(leati_maker *maker, leati_slot *slot, leat_error *err) {
+    leati_service *service = maker->service;
+    const leat_batch_spec *spec = &service->sequence.spec;
+    err->code = 0; /* enough for a fresh error: clearing its 512 bytes would cost more than a small batch */
+    err->origin = 0;
+    err->origin_code = 0;
+    err->message[0] = '\0';
+    prepare(&service->ring, spec, slot);
+    LEATI_TRY(call(maker, slot, err));
+    if (service->sequence.next && slot->batch.size == 0) {
+        maker->ended = true;
+        return LEAT_OK;
+    }
+    LEATI_TRY(settle(spec, &slot->batch, err));
+    return service->faults.check_finite ? check_finite(service, slot, err) : LEAT_OK;
+}
+
+static leat_status make(leati_maker *maker, leati_slot *slot) {
+    leati_service *service = maker->service;
+    if (maker->ended) { /* tickets beyond the end, issued before it was known */
+        slot->batch.size = 0;
+        return LEAT_OK;
+    }
+    LEATI_TRY(leati_service_back(service, slot, &slot->error));
+    if (service->ring.roster->between_processes) follow_state(maker);
+    leat_status status = attempt(maker, slot, &slot->error);
+    while (status != LEAT_OK && status != LEAT_ESKIPPED && slot->retries < service->faults.retries) {
+        ++slot->retries;
+        status = attempt(maker, slot, &slot->error);
+    }
+    if (status == LEAT_OK && !maker->ended && service->ring.roster->between_processes)
+        bring_home(&service->ring, slot);
+    return status;
+}
+
+void leati_maker_make(leati_maker *maker, leati_slot *slot, int worker) {
+    int64_t start = leati_now_ns();
+    atomic_store_explicit(&slot->started_ns, start, memory_order_relaxed);
+    slot->worker = worker;
+    slot->retries = 0;
+    slot->status = (int32_t)make(maker, slot);
+    slot->ended_ns = leati_now_ns();
+    slot->get_ns = slot->ended_ns - start;
+}

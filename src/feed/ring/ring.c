@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The protocol between one consumer and its workers, all of it.  Layer: feed.
+ *
+ * Both sides sleep by the same rule, which loses no wake-up: the sleeper says that it sleeps, then looks once more, then
+ * waits on a bell's value that it read before it looked; the other side first changes what the sleeper looks for, then
+ * reads whether somebody sleeps, then rings the bell.  These four accesses are sequentially consistent. */
+#include "feed/ring/ring.h"
+
+#include <limits.h>
+#include <sched.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#define YIELDS 4
+#define SPINS  64 /* looks between two of them */
+
+void leati_ring_open_slot(leati_ring *ring, const leati_job *job) {
+    leati_slot *slot = leati_ring_slot(ring, job->ticket);
+    slot->job = *job;
+    slot->deaths = 0;
+    slot->timeouts = 0;
+    atomic_store_explicit(&slot->started_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->state, LEATI_SLOT_OPEN, memory_order_release);
+}
+
+uint64_t leati_ring_open_tickets(const leati_ring *ring) {
+    uint64_t claimed = atomic_load(&ring->shared->hint), issued = atomic_load(&ring->shared->issued);
+    return issued > claimed ? issued - claimed : 0;
+}
+
+void leati_ring_announce(leati_ring *ring, uint64_t issued, bool urgent) {
+    atomic_store(&ring->shared->issued, issued);
+    uint64_t open = leati_ring_open_tickets(ring);
+    bool cheap = ring->batch_ns < LEATI_WAKE_UP_NS;
+    bool patient = !urgent && (cheap || leati_roster_somebody_dozes(ring->roster));
+    uint64_t gather = patient ? ring->slot_count / 2 : 1;
+    if (open < gather) return;
+    /* Work that a worker does before another would be awake needs no other. */
+    uint64_t workers = cheap ? 1 + open * (uint64_t)ring->batch_ns / LEATI_WAKE_UP_NS : open;
+    leati_roster_wake(ring->roster, workers < open ? workers : open);
+}
+
+leati_wait leati_ring_look(leati_ring *ring, uint64_t ticket) {
+    leati_ring_shared *shared = ring->shared;
+    if (atomic_load(&shared->stop)) return LEATI_WAIT_STOPPED;
+    /* A failure comes after the batches that were made before it, so it is looked for first. */
+    bool failed = atomic_load(&shared->failed) == 2;
+    if (atomic_load(&leati_ring_slot(ring, ticket)->state) == LEATI_SLOT_READY) return LEATI_WAIT_READY;
+    return failed ? LEATI_WAIT_FAILED : LEATI_WAIT_TICK;
+}
+
+/* Somebody unknown may want this core all the same, and it may be the very one that is waited for: a spin gives way every
+ * few microseconds. */
+static leati_wait spin_for(leati_ring *ring, uint64_t ticket, int64_t spin_ns) {
+    leati_wait seen = LEATI_WAIT_TICK;
+    for (int64_t end = leati_now_ns() + spin_ns; seen == LEATI_WAIT_TICK && leati_now_ns() < end;
+         sched_yield())
+        for (int i = 0; i < SPINS && seen == LEATI_WAIT_TICK; ++i) {
+            leati_spin_pause();
+            seen = leati_ring_look(ring, ticket);
+        }
+    return seen;
+}
+
+static leati_wait sleep_for(leati_ring *ring, uint64_t ticket, int64_t sleep_ns) {
+    leati_roster_wake(ring->roster, leati_ring_open_tickets(ring));
+    atomic_store(&ring->shared->awaited, ticket + 1);
+    uint32_t bell = atomic_load(&ring->shared->consumer_bell);
+    leati_wait seen = leati_ring_look(ring, ticket);
+    if (seen == LEATI_WAIT_TICK) {
+        leati_futex_wait(&ring->shared->consumer_bell, bell, sleep_ns, ring->roster->between_processes);
+        seen = leati_ring_look(ring, ticket);
+    }
+    atomic_store_explicit(&ring->shared->awaited, 0, memory_order_relaxed);
+    return seen;
+}
+
+leati_wait leati_ring_await(leati_ring *ring, uint64_t ticket, int64_t spin_ns, bool only_idle_cores,
+                            int64_t sleep_ns) {
+    leati_wait seen = leati_ring_look(ring, ticket);
+    if (seen == LEATI_WAIT_TICK && spin_ns > 0 &&
+        (!only_idle_cores || leati_roster_core_is_idle(ring->roster)))
+        seen = spin_for(ring, ticket, spin_ns);
+    /* Where no core is idle, the worker that has the batch in hand may be the one that waits for this core.  Not for a batch
+     * that takes long: who yields comes back last, which may be milliseconds after the batch is there. */
+    int yields = ring->batch_ns < LEATI_WAKE_UP_NS ? YIELDS : 0;
+    for (int i = 0; i < yields && seen == LEATI_WAIT_TICK; ++i) {
+        sched_yield();
+        seen = leati_ring_look(ring, ticket);
+    }
+    return seen == LEATI_WAIT_TICK ? sleep_for(ring, ticket, sleep_ns) : seen;
+}
+
+bool leati_ring_is_live(const leati_ring *ring) {
+    return !atomic_load(&ring->shared->stop) && !atomic_load(&ring->shared->failed);
+}
+
+/* A ticket at the hint, or above it, is open or was claimed by somebody who has not said so yet. */
+bool leati_ring_has_work(const leati_ring *ring, int worker) {
+    return (ring->owner < 0 || ring->owner == worker) &&
+           atomic_load(&ring->shared->hint) < atomic_load(&ring->shared->issued) && leati_ring_is_live(ring);
+}
+
+leati_slot *leati_ring_claim(leati_ring *ring, int worker) {
+    leati_ring_shared *shared = ring->shared;
+    while (leati_ring_has_work(ring, worker)) {
+        uint64_t ticket = atomic_load(&shared->hint);
+        if (ticket >= atomic_load(&shared->issued)) return NULL;
+        leati_slot *slot = leati_ring_slot(ring, ticket);
+        uint32_t open = LEATI_SLOT_OPEN;
+        bool mine =
+            atomic_compare_exchange_strong(&slot->state, &open, LEATI_SLOT_CLAIMED + (uint32_t)worker);
+        /* Not open: somebody has this ticket.  Whoever sees it moves the hint on, since that one may have died. */
+        atomic_compare_exchange_strong(&shared->hint, &ticket, ticket + 1);
+        if (mine) return slot;
+    }
+    return NULL;
+}
+
+leati_slot *leati_ring_claimed_by(const leati_ring *ring, int worker) {
+    for (uint64_t i = 0; i < ring->slot_count; ++i)
+        if (atomic_load(&ring->slots[i].state) == LEATI_SLOT_CLAIMED + (uint32_t)worker)
+            return &ring->slots[i];
+    return NULL;
+}
+
+static void ring_consumer(const leati_ring *ring) {
+    leati_bell_ring(&ring->shared->consumer_bell, 1, ring->roster->between_processes);
+}
+
+void leati_ring_publish(leati_ring *ring, leati_slot *slot) {
+    uint64_t ticket = slot->job.ticket; /* after READY the slot is the consumer's */
+    atomic_store(&slot->state, LEATI_SLOT_READY);
+    if (atomic_load(&ring->shared->awaited) == ticket + 1) ring_consumer(ring);
+}
+
+void leati_ring_stop(leati_ring *ring) {
+    atomic_store(&ring->shared->stop, 1);
+    leati_roster_alarm(ring->roster);
+    ring_consumer(ring);
+}
+
+void leati_ring_fail(leati_ring *ring, const leat_error *failure) {
+    uint32_t none = 0;
+    if (!atomic_compare_exchange_strong(&ring->shared->failed, &none, 1)) return;
+    ring->shared->failure = *failure;
+    atomic_store(&ring->shared->failed, 2);
+    ring_consumer(ring);
+}
+
+void leati_ring_nudge_consumer(leati_ring *ring) {
+    if (atomic_load(&ring->shared->awaited)) ring_consumer(ring);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Traces in the Trace Event Format: an array of events, a line each.  A process of the format is a group, a thread of it
+ * a lane.  The file is written a buffer at a time, and a buffer ends with a whole event: readers accept an array without
+ * its end, so the file of a program that was killed opens too.  Nothing of stdio is used, since a forked worker must not
+ * write the buffer once more.  Layer: feed. */
+#include "feed/stats/trace.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/fork.h"
+#include "base/memory.h"
+
+enum {
+    buffer_bytes = 1 << 17,
+    name_bytes = 240,                   /* of a name, the rest is cut off */
+    escaped_bytes = 6 * name_bytes + 1, /* "\u001f" */
+    event_bytes = 2 * escaped_bytes + 512,
+    first_thread = 101 /* a thread whose number is its process's is shown as its main thread */
+};
+
+typedef struct lane {
+    char *group, *name;
+    int process; /* the group's number, from 1 */
+} lane;
+
+struct leat_trace {
+    uint32_t fork_depth; /* of the process that opened the trace: a child of it writes nothing */
+    int fd;
+    char *path;
+    int64_t origin_ns;
+    lane *lanes;
+    int lane_count, lane_capacity, process_count;
+    bool any;           /* event so far */
+    leat_status status; /* LEAT_EIO: nothing more is written */
+    leat_error error;   /* the first one, where status is not LEAT_OK */
+    size_t used;
+    char buffer[buffer_bytes];
+};
+
+static void fail_writing(leat_trace *trace, int number) {
+    trace->status = leati_fail_errno(&trace->error, LEAT_EIO, number, "cannot write '%s'", trace->path);
+}
+
+/* A child has a copy of what its parent is yet to write, in a file that they share. */
+static bool is_inherited(const leat_trace *trace) {
+    return trace->fork_depth != leati_fork_depth();
+}
+
+static void flush(leat_trace *trace) {
+    bool writes = !is_inherited(trace) && trace->used > 0 && trace->status != LEAT_EIO;
+    int number = writes ? leati_write_all(trace->fd, trace->buffer, trace->used, -1) : 0;
+    if (number != 0) fail_writing(trace, number);
+    trace->used = 0;
+}
+
+/* Adds an event, which fits by its size.  One that is cut would break the file, so it is left out. */
+static void LEAT_PRINTF(2, 3) add(leat_trace *trace, const char *format, ...) {
+    if (trace->status == LEAT_EIO) return;
+    if (trace->used + event_bytes > buffer_bytes) flush(trace);
+    const char *separator = trace->any ? ",\n" : "\n";
+    size_t room = buffer_bytes - trace->used, skip = strlen(separator);
+    memcpy(trace->buffer + trace->used, separator, skip);
+    va_list values;
+    va_start(values, format);
+    int length = vsnprintf(trace->buffer + trace->used + skip, room - skip, format, values);
+    va_end(values);
+    if (length < 0 || (size_t)length >= room - skip) return;
+    trace->used += skip + (size_t)length;
+    trace->any = true;
+}
+
+/* The length of the UTF-8 character at `text`, 0 where there is none. */
+static size_t character(const unsigned char *text) {
+    if (text[0] < 0x80) return 1;
+    size_t length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
+    if (text[0] < 0xc2 || text[0] > 0xf4) return 0;
+    for (size_t i = 1; i < length; ++i)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
+    bool surrogate = text[0] == 0xed && text[1] > 0x9f, beyond = text[0] == 0xf4 && text[1] > 0x8f;
+    return overlong || surrogate || beyond ? 0 : length;
+}
+
+/* A name as the inside of a JSON string.  Bytes that are no UTF-8 become U+FFFD. */
+static const char *escape(char out[escaped_bytes], const char *name) {
+    const unsigned char *next = (const unsigned char *)name, *end = next + strnlen(name, name_bytes);
+    char *to = out;
+    while (next < end) {
+        size_t length = character(next);
+        if (next + length > end) break;
+        if (length == 0)
+            to = stpcpy(to, "\\ufffd");
+        else if (*next == '"' || *next == '\\' || *next < 0x20)
+            to += snprintf(to, 7, "\\u%04x", *next);
+        else
+            for (size_t i = 0; i < length; ++i) *to++ = (char)next[i];
+        next += length ? length : 1;
+    }
+    *to = '\0';
+    return out;
+}
+
+/* A time in us, as the format has it: "12.345". */
+typedef struct micros {
+    char text[28];
+} micros;
+
+static micros micros_of(int64_t ns) {
+    micros out;
+    if (ns < 0) ns = 0;
+    snprintf(out.text, sizeof out.text, "%" PRId64 ".%03d", ns / 1000, (int)(ns % 1000));
+    return out;
+}
+
+static void name_process(leat_trace *trace, int process, const char *group) {
+    char name[escaped_bytes];
+    add(trace, "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"args\":{\"name\":\"%s\"}}", process,
+        escape(name, group));
+    add(trace, "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%d,\"args\":{\"sort_index\":%d}}",
+        process, process);
+}
+
+static void name_thread(leat_trace *trace, int number) {
+    char name[escaped_bytes];
+    const lane *l = &trace->lanes[number];
+    add(trace, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s\"}}",
+        l->process, first_thread + number, escape(name, l->name));
+    add(trace,
+        "{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":%d,\"tid\":%d,\"args\":{\"sort_index\":%d}}",
+        l->process, first_thread + number, number);
+}
+
+static leat_status grow(leat_trace *trace) {
+    if (trace->lane_count < trace->lane_capacity) return LEAT_OK;
+    int capacity = trace->lane_capacity ? 2 * trace->lane_capacity : 16;
+    lane *lanes = leati_realloc(trace->lanes, (size_t)capacity, sizeof *lanes);
+    if (!lanes) return leati_fail_memory(&trace->error, (size_t)capacity * sizeof *lanes, "a trace's lanes");
+    trace->lanes = lanes;
+    trace->lane_capacity = capacity;
+    return LEAT_OK;
+}
+
+static leat_status add_lane(leat_trace *trace, const char *group, const char *name, int process) {
+    LEATI_TRY(grow(trace));
+    lane *l = &trace->lanes[trace->lane_count];
+    *l = (lane){.group = leati_strdup(group), .name = leati_strdup(name), .process = process};
+    ++trace->lane_count; /* what there is of it is freed with the rest */
+    return l->group && l->name ? LEAT_OK : leati_fail_memory(&trace->error, strlen(name), "a lane's name");
+}
+
+int leati_trace_lane(leat_trace *trace, const char *group, const char *name) {
+    if (!trace || trace->status != LEAT_OK) return -1;
+    int process = 0;
+    for (int i = 0; i < trace->lane_count; ++i) {
+        const lane *l = &trace->lanes[i];
+        if (strcmp(l->group, group) != 0) continue;
+        if (strcmp(l->name, name) == 0) return i;
+        process = l->process;
+    }
+    bool first = process == 0;
+    if (first) process = ++trace->process_count;
+    trace->status = add_lane(trace, group, name, process);
+    if (trace->status != LEAT_OK) return -1;
+    if (first) name_process(trace, process, group);
+    name_thread(trace, trace->lane_count - 1);
+    return trace->lane_count - 1;
+}
+
+static bool takes(const leat_trace *trace, int lane_number) {
+    return trace && lane_number >= 0 && lane_number < trace->lane_count;
+}
+
+void leati_trace_span(leat_trace *trace, int lane_number, const char *name, int64_t start_ns, int64_t end_ns,
+                      int64_t pass, int64_t index) {
+    if (!takes(trace, lane_number)) return;
+    char escaped[escaped_bytes], said_pass[40] = "", said_index[40] = "";
+    if (start_ns < trace->origin_ns) start_ns = trace->origin_ns;
+    if (pass >= 0) snprintf(said_pass, sizeof said_pass, "\"pass\":%" PRId64, pass);
+    if (index >= 0)
+        snprintf(said_index, sizeof said_index, "%s\"index\":%" PRId64, pass >= 0 ? "," : "", index);
+    add(trace, "{\"ph\":\"X\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%s,\"dur\":%s,\"args\":{%s%s}}",
+        escape(escaped, name), trace->lanes[lane_number].process, first_thread + lane_number,
+        micros_of(start_ns - trace->origin_ns).text, micros_of(end_ns - start_ns).text, said_pass,
+        said_index);
+}
+
+void leati_trace_instant(leat_trace *trace, int lane_number, const char *name, int64_t at_ns) {
+    char escaped[escaped_bytes];
+    if (!takes(trace, lane_number)) return;
+    add(trace, "{\"ph\":\"i\",\"s\":\"t\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%s}",
+        escape(escaped, name), trace->lanes[lane_number].process, first_thread + lane_number,
+        micros_of(at_ns - trace->origin_ns).text);
+}
+
+/* A counter of one value: its series has no name of its own, which Perfetto would write behind the counter's. */
+void leati_trace_count(leat_trace *trace, int lane_number, const char *name, int64_t at_ns, int64_t value) {
+    char escaped[escaped_bytes];
+    if (!takes(trace, lane_number)) return;
+    add(trace, "{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%s,\"args\":{\"\":%" PRId64 "}}",
+        escape(escaped, name), trace->lanes[lane_number].process, first_thread + lane_number,
+        micros_of(at_ns - trace->origin_ns).text, value);
+}
+
+leat_status leat_trace_open(leat_trace **out, const char *path, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = NULL;
+    LEATI_GIVEN(path, err);
+    leat_trace *trace = leati_calloc(1, sizeof *trace);
+    if (!trace) return leati_fail_memory(err, sizeof *trace, "a trace");
+    trace->path = leati_strdup(path);
+    leat_status status = trace->path ? leati_stream_open(&trace->fd, path, false, err)
+                                     : leati_fail_memory(err, strlen(path) + 1, "a file name");
+    if (status != LEAT_OK) {
+        leati_free(trace->path);
+        leati_free(trace);
+        return status;
+    }
+    trace->origin_ns = leati_now_ns();
+    trace->fork_depth = leati_fork_depth();
+    trace->buffer[trace->used++] = '[';
+    *out = trace;
+    return LEAT_OK;
+}
+
+static void destroy(leat_trace *trace) {
+    for (int i = 0; i < trace->lane_count; ++i) {
+        leati_free(trace->lanes[i].group);
+        leati_free(trace->lanes[i].name);
+    }
+    leati_free(trace->lanes);
+    leati_free(trace->path);
+    leati_free(trace);
+}
+
+leat_status leat_trace_close(leat_trace **trace, leat_error *err) {
+    if (!trace || !*trace) return LEAT_OK;
+    leat_trace *t = *trace;
+    *trace = NULL;
+    flush(t);
+    t->used = (size_t)snprintf(t->buffer, sizeof t->buffer, "\n]\n");
+    flush(t);
+    if (close(t->fd) != 0 && t->status == LEAT_OK) fail_writing(t, errno);
+    leat_status status = t->status;
+    if (status != LEAT_OK && err) *err = t->error;
+    destroy(t);
+    return status;
+}

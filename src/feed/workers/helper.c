@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The helper's loop: fork workers, watch them through pidfds, replace the dead, leave when told or when the caller is
+ * gone.  Layer: feed.
+ *
+ * A worker may die anywhere, with any status; only the ring says whether it was to leave.  The slot that it had claimed
+ * keeps its number, and its replacement makes that batch first, under the same index and seed. */
+#include "feed/workers/helper.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "feed/workers/threads.h"
+
+#define MOST_EARLY_DEATHS 10 /* in a row, of one worker before it ever asked for a batch */
+#define NO_PIDFD_MS       20 /* how often to look where the kernel tells no deaths */
+
+enum { WATCH_CONTROL, WATCH_CALLER, WATCH_CHILDREN };
+
+static bool told_to_leave(const leati_helper *helper) {
+    return leati_works_are_over(helper->works, helper->generation);
+}
+
+/* A worker process, from its first instruction on. */
+static int worker_main(const leati_helper *helper, int number, pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the helper's only thread is the parent, so this means the process */
+    if (getppid() != parent) return 1;
+    leati_name_worker(number);
+    leati_worker_entry *entry = &helper->works->roster.workers[number];
+    atomic_store(&entry->sleeping, 0); /* of the one before */
+    leati_worker *worker = &helper->workers[number];
+    worker->generation = helper->generation;
+    leat_error err = {0};
+    if (leati_worker_run(worker, &err) == LEAT_OK) return 0;
+    entry->error = err;
+    atomic_store(&entry->phase, LEATI_WORKER_REFUSED);
+    return 1;
+}
+
+static void spawn(leati_helper *helper, int number) {
+    leati_child *child = &helper->children[number];
+    leati_worker_entry *entry = &helper->works->roster.workers[number];
+    pid_t self = getpid(), pid = -1;
+    atomic_store(&entry->phase, LEATI_WORKER_STARTING);
+    for (int tries = 0; tries < 10 && (pid = fork()) < 0 && errno == EAGAIN; ++tries)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    if (pid == 0) _exit(worker_main(helper, number, self));
+    if (pid < 0) {
+        leat_error err = {0};
+        leati_fail_errno(&err, LEAT_EIO, errno, "cannot fork worker process %d of %d", number,
+                         helper->works->roster.count);
+        leati_works_fail(helper->works, &err);
+        return;
+    }
+    child->pid = pid;
+    child->pidfd = leati_pidfd_open(pid);
+    child->late = false;
+    atomic_store(&entry->pid, (int32_t)pid);
+}
+
+/* What a user can do about it. */
+static void describe_death(char *text, size_t bytes, int status) {
+    static const struct {
+        int signal;
+        const char *text;
+    } known[] = {
+        {SIGKILL, "SIGKILL: where nobody sent it, the kernel's OOM killer did, see dmesg"},
+        {SIGSEGV, "SIGSEGV: a bug in get, or in what it calls"},
+        {SIGBUS, "SIGBUS: memory that could not be had, or a mapped file that was cut short"},
+        {SIGABRT, "SIGABRT: a failed assertion or a damaged heap"},
+        {SIGFPE, "SIGFPE: an integer division by zero"},
+        {SIGILL, "SIGILL: an instruction that this CPU does not have"},
+        {SIGXCPU, "SIGXCPU: the limit of CPU time"},
+    };
+    if (WIFEXITED(status)) {
+        snprintf(text, bytes, "exited with status %d: get must return, not exit", WEXITSTATUS(status));
+        return;
+    }
+    int number = WTERMSIG(status);
+    snprintf(text, bytes, "was killed by signal %d", number);
+    for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
+        if (known[i].signal == number)
+            snprintf(text, bytes, "was killed by signal %d (%s)", number, known[i].text);
+}
+
+static void give_up(leati_service *service, leati_slot *slot, leat_status code, const char *how) {
+    const leat_faults *faults = &service->faults;
+    slot->get_ns = 0;
+    slot->retries = 0;
+    if (code == LEAT_ETIMEOUT)
+        leati_fail(&slot->error, code,
+                   "it was late twice: more than %.3g s in a worker process, which was killed",
+                   (double)faults->deadline_ms / 1e3);
+    else
+        leati_fail(&slot->error, code, "%u worker process%s died making it; the last %s",
+                   (unsigned)slot->deaths, slot->deaths == 1 ? "" : "es", how);
+    slot->status = (int32_t)code;
+    slot->ended_ns = leati_now_ns();
+    leati_ring_publish(&service->ring, slot);
+}
+
+/* The batch that the worker had in hand is made again, unless it has cost too many. */
+static void count_death_on_batch(leati_service *service, leati_slot *slot, bool late, int status) {
+    char how[160];
+    describe_death(how, sizeof how, status);
+    if (late && ++slot->timeouts > 1) {
+        give_up(service, slot, LEAT_ETIMEOUT, how);
+        return;
+    }
+    if (!late && ++slot->deaths >= (uint32_t)service->faults.max_deaths)
+        give_up(service, slot, LEAT_EWORKER, how);
+}
+
+/* What a generator had come to died with its process, which may have been late with its batch or with another feed's. */
+static void count_death_of_generator(leati_service *service, bool late, bool in_hand, int status) {
+    char how[160];
+    leat_error err = {0};
+    describe_death(how, sizeof how, status);
+    if (late && in_hand)
+        snprintf(how, sizeof how, "was late, more than %.3g s, and was killed",
+                 (double)service->faults.deadline_ms / 1e3);
+    else if (late)
+        snprintf(how, sizeof how, "was late with a batch of another feed, and was killed");
+    leati_fail(
+        &err, late && in_hand ? LEAT_ETIMEOUT : LEAT_EWORKER,
+        "the worker process of a generator %s; what it had come to is lost with it: a sequence, which can "
+        "make any batch again, survives this",
+        how);
+    leati_ring_fail(&service->ring, &err);
+}
+
+/* Which feed's batch the worker had in hand, and the batch's slot; -1 where there was none, or none that anybody still
+ * waits for: what was claimed for a feed that has ended stays claimed. */
+static int find_in_hand(const leati_works *works, int number, leati_slot **slot) {
+    int found = -1;
+    for (int i = 0; i < works->count; ++i) {
+        const leati_ring *ring = &works->services[i]->ring;
+        leati_slot *claimed = leati_ring_claimed_by(ring, number);
+        if (claimed) atomic_store_explicit(&claimed->started_ns, 0, memory_order_relaxed);
+        if (!claimed || !leati_ring_is_live(ring)) continue;
+        found = i;
+        *slot = claimed;
+    }
+    return found;
+}
+
+/* Idle, a worker is counted on its generator, if it owns one. */
+static int find_owned(const leati_works *works, int number) {
+    for (int i = 0; i < works->count; ++i)
+        if (works->services[i]->ring.owner == number) return i;
+    return 0;
+}
+
+static void count_death(const leati_helper *helper, int number, int status) {
+    const leati_works *works = helper->works;
+    bool late = helper->children[number].late;
+    leati_slot *slot = NULL;
+    int in_hand = find_in_hand(works, number, &slot);
+    leati_service *blamed = works->services[in_hand >= 0 ? in_hand : find_owned(works, number)];
+    atomic_fetch_add(&blamed->ring.shared->deaths, 1);
+    if (late) atomic_fetch_add(&blamed->ring.shared->timeouts, 1);
+    for (int i = 0; i < works->count; ++i)
+        if (works->services[i]->ring.owner == number)
+            count_death_of_generator(works->services[i], late, i == in_hand, status);
+    if (slot && blamed->ring.owner != number) count_death_on_batch(blamed, slot, late, status);
+}
+
+static void count_early_death(leati_helper *helper, int number, int status) {
+    leati_child *child = &helper->children[number];
+    leati_worker_entry *entry = &helper->works->roster.workers[number];
+    uint32_t phase = atomic_load(&entry->phase);
+    if (phase == LEATI_WORKER_REFUSED) leati_works_fail(helper->works, &entry->error);
+    child->early_deaths = phase == LEATI_WORKER_STARTING ? child->early_deaths + 1 : 0;
+    if (child->early_deaths < MOST_EARLY_DEATHS) return;
+    char how[160];
+    leat_error err = {0};
+    describe_death(how, sizeof how, status);
+    leati_fail(&err, LEAT_EWORKER,
+               "worker process %d died %d times before its first batch; the last time it %s", number,
+               child->early_deaths, how);
+    leati_works_fail(helper->works, &err);
+}
+
+static void on_death(leati_helper *helper, int number, int status) {
+    leati_works *works = helper->works;
+    leati_child *child = &helper->children[number];
+    if (child->pidfd >= 0) close(child->pidfd);
+    child->pidfd = -1;
+    child->pid = 0;
+    atomic_store(&works->roster.workers[number].pid, 0);
+    if (told_to_leave(helper)) return;
+    count_death(helper, number, status);
+    count_early_death(helper, number, status);
+    for (int i = 0; i < works->count; ++i) leati_ring_nudge_consumer(&works->services[i]->ring);
+    if (!told_to_leave(helper)) spawn(helper, number);
+}
+
+static void reap(leati_helper *helper) {
+    int status = 0;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        for (int i = 0; i < helper->works->roster.count; ++i)
+            if (helper->children[i].pid == pid) {
+                on_death(helper, i, status);
+                break;
+            }
+}
+
+static int live_children(const leati_helper *helper) {
+    int live = 0;
+    for (int i = 0; i < helper->works->roster.count; ++i) live += helper->children[i].pid > 0;
+    return live;
+}
+
+static void kill_all(const leati_helper *helper) {
+    for (int i = 0; i < helper->works->roster.count; ++i)
+        if (helper->children[i].pid > 0) kill(helper->children[i].pid, SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) continue;
+}
+
+/* How long until this worker's batch is late; kills it if it is.  INT64_MAX: it has nothing that could be. */
+static int64_t mind_deadline(leati_helper *helper, int number, int64_t now_ns) {
+    leati_child *child = &helper->children[number];
+    int64_t nearest = INT64_MAX;
+    for (int i = 0; i < helper->works->count; ++i) {
+        const leati_service *service = helper->works->services[i];
+        int64_t deadline_ns = service->faults.deadline_ms * 1000000;
+        if (deadline_ns == 0 || child->pid == 0 || child->late) continue;
+        const leati_slot *slot = leati_ring_claimed_by(&service->ring, number);
+        int64_t started = slot ? atomic_load_explicit(&slot->started_ns, memory_order_relaxed) : 0;
+        /* What is begun after this look is late after a whole deadline at the earliest. */
+        int64_t left =
+            started ? leati_patience_left(&helper->patience, &child->batch, started, deadline_ns, now_ns)
+                    : deadline_ns;
+        if (left < nearest) nearest = left;
+    }
+    if (nearest > 0) return nearest;
+    child->late = true;
+    kill(child->pid, SIGKILL);
+    return INT64_MAX;
+}
+
+/* In ms, rounded up; -1: until something happens. */
+static int sleep_length(leati_helper *helper) {
+    int64_t nearest = INT64_MAX, now = leati_now_ns();
+    for (int i = 0; i < helper->works->roster.count; ++i) {
+        int64_t left = mind_deadline(helper, i, now);
+        if (left < nearest) nearest = left;
+    }
+    if (nearest != INT64_MAX && nearest > LEATI_PATIENCE_TICK_NS) nearest = LEATI_PATIENCE_TICK_NS;
+    int64_t timeout = nearest == INT64_MAX ? -1 : nearest / 1000000 + 1;
+    bool blind = helper->caller_pidfd < 0;
+    for (int i = 0; i < helper->works->roster.count; ++i)
+        blind = blind || (helper->children[i].pid > 0 && helper->children[i].pidfd < 0);
+    if (blind && (timeout < 0 || timeout > NO_PIDFD_MS)) timeout = NO_PIDFD_MS;
+    return timeout > INT_MAX ? INT_MAX : (int)timeout;
+}
+
+/* Sleeps until something happens.  False when the caller is gone. */
+static bool watch(leati_helper *helper, bool leaving) {
+    int count = helper->works->roster.count, timeout = sleep_length(helper);
+    helper->watched[WATCH_CONTROL] = (struct pollfd){.fd = leaving ? -1 : helper->control, .events = POLLIN};
+    helper->watched[WATCH_CALLER] = (struct pollfd){.fd = helper->caller_pidfd, .events = POLLIN};
+    for (int i = 0; i < count; ++i)
+        helper->watched[WATCH_CHILDREN + i] =
+            (struct pollfd){.fd = helper->children[i].pidfd, .events = POLLIN};
+    leati_patience_sleep(&helper->patience, leati_now_ns(), timeout < 0 ? -1 : (int64_t)timeout * 1000000);
+    int ready = poll(helper->watched, (nfds_t)count + WATCH_CHILDREN, timeout);
+    if (ready < 0 && errno != EINTR) /* a limit below what poll is to watch: look from time to time instead */
+        nanosleep(&(struct timespec){.tv_nsec = NO_PIDFD_MS * 1000000}, NULL);
+    leati_patience_wake(&helper->patience, leati_now_ns());
+    return getppid() == helper->caller;
+}
+
+int leati_helper_run(leati_helper *helper) {
+    prctl(PR_SET_NAME, "leat-helper");
+    int count = helper->works->roster.count;
+    for (int i = 0; i < count; ++i) helper->children[i] = (leati_child){.pidfd = -1};
+    for (int i = 0; i < count; ++i) spawn(helper, i);
+    for (bool leaving = false; !leaving || live_children(helper) > 0;) {
+        if (!watch(helper, leaving)) {
+            kill_all(helper);
+            return 0;
+        }
+        leaving = leaving || helper->watched[WATCH_CONTROL].revents || told_to_leave(helper);
+        reap(helper);
+    }
+    return 0;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forking the helper out of whatever process the caller lives in, and getting rid of it again.  Layer: feed. */
+#define _GNU_SOURCE /* syscall, NSIG */
+#include "feed/workers/process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/signals.h"
+
+int leati_pidfd_open(pid_t pid) {
+#ifdef SYS_pidfd_open
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+#else
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+static void leave_to_the_caller(int number) {
+    (void)number;
+}
+
+/* A handler, not SIG_IGN: a program that `get` starts would inherit that and could not be interrupted.  What the caller
+ * itself ignores stays ignored. */
+static void disregard(int number) {
+    struct sigaction action;
+    if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN) return;
+    action = (struct sigaction){.sa_handler = leave_to_the_caller, .sa_flags = SA_RESTART};
+    sigaction(number, &action, NULL);
+}
+
+/* The caller's handlers would run the caller's code in the wrong process.  What a terminal or a scheduler sends to the
+ * whole group is for the caller to answer: workers end when it says so, or when it is gone.  Handlers of a program's own
+ * faults stay, because they print where it happened. */
+static void reset_signals(void) {
+    static const int for_the_caller[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2};
+    for (int number = 1; number < NSIG; ++number) {
+        struct sigaction action;
+        bool keep = sigaction(number, NULL, &action) != 0 || action.sa_handler == SIG_DFL ||
+                    action.sa_handler == SIG_IGN || leati_is_fault(number) || number == SIGABRT;
+        if (!keep) signal(number, SIG_DFL);
+    }
+    for (size_t i = 0; i < sizeof for_the_caller / sizeof *for_the_caller; ++i) disregard(for_the_caller[i]);
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would swallow how workers end */
+}
+
+/* Forgets what the caller has printed and not yet written: the caller writes it, and a copy must not be written again. */
+static void drop_unwritten_output(void) {
+    __fpurge(stdout);
+    __fpurge(stderr);
+}
+
+static void share_mappings(const leati_works *works, bool share) {
+    leati_roster_inherit(&works->roster, share);
+    for (int i = 0; i < works->count; ++i) leati_service_inherit(works->services[i], share);
+}
+
+/* fork() runs base/fork.c's handlers, which end the OpenMP threads of this thread: the helper has none of them, and the workers'
+ * parallel regions start their own. */
+static leat_status fork_helper(leati_helper *helper, leat_error *err) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    share_mappings(helper->works, true);
+    pid_t pid = fork();
+    int failed = pid < 0 ? errno : 0;
+    if (pid == 0) {
+        leati_descriptors_close(&helper->descriptors, (int[]){helper->control, helper->caller_pidfd});
+        drop_unwritten_output();
+        reset_signals();
+        leati_mask_restore(&before);
+        leati_mask_no_faults(NULL);
+        _exit(leati_helper_run(helper));
+    }
+    share_mappings(helper->works, false);
+    leati_mask_restore(&before);
+    if (failed)
+        return leati_fail_errno(err, LEAT_EIO, failed, "cannot fork the helper of the worker processes");
+    helper->pid = pid;
+    return LEAT_OK;
+}
+
+static leat_status allocate(leati_helper *helper, leati_works *works, leat_error *err) {
+    size_t count = (size_t)works->roster.count;
+    if (helper->workers) return LEAT_OK; /* from before */
+    helper->children = leati_calloc(count, sizeof *helper->children);
+    helper->watched = leati_calloc(count + 2, sizeof *helper->watched);
+    helper->workers = leati_calloc(count, sizeof *helper->workers);
+    helper->worker_count = (int)count;
+    if (!helper->children || !helper->watched || !helper->workers)
+        return leati_fail_memory(err, count * (sizeof *helper->children + sizeof *helper->watched),
+                                 "the helper's table of workers");
+    for (int i = 0; i < helper->worker_count; ++i)
+        LEATI_TRY(leati_worker_init(&helper->workers[i], works, i, err));
+    return LEAT_OK;
+}
+
+static void close_descriptor(int *fd) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+leat_status leati_processes_start(leati_helper *helper, leati_works *works, leat_error *err) {
+    LEATI_TRY(allocate(helper, works, err));
+    for (int i = 0; i < works->roster.count; ++i) {
+        atomic_store(&works->roster.workers[i].phase, LEATI_WORKER_STARTING);
+        atomic_store(&works->roster.workers[i].pid, 0);
+    }
+    helper->works = works;
+    helper->generation = atomic_load(&works->roster.shared->generation);
+    helper->caller = getpid();
+    helper->caller_pidfd = leati_pidfd_open(helper->caller);
+    if (helper->caller_pidfd < 0 && errno != ENOSYS && errno != EPERM)
+        return leati_fail_errno(err, LEAT_EIO, errno,
+                                "cannot make a descriptor of this process for its helper");
+    helper->control = eventfd(0, EFD_CLOEXEC);
+    leat_status status = LEAT_OK;
+    if (helper->control < 0)
+        status = leati_fail_errno(err, LEAT_EIO, errno, "cannot make the helper's control descriptor");
+    if (status == LEAT_OK) status = fork_helper(helper, err);
+    close_descriptor(&helper->caller_pidfd);
+    if (status != LEAT_OK) close_descriptor(&helper->control);
+    return status;
+}
+
+leat_status leati_processes_check(leati_helper *helper, leat_error *err) {
+    siginfo_t how = {0};
+    int result = waitid(P_PID, (id_t)helper->pid, &how, WEXITED | WNOHANG | WNOWAIT);
+    bool reaped_by_others = result != 0 && errno == ECHILD && kill(helper->pid, 0) != 0;
+    if (!reaped_by_others && (result != 0 || how.si_pid == 0)) return LEAT_OK;
+    if (reaped_by_others)
+        return leati_fail(err, LEAT_EWORKER, "the helper process %d is gone, and with it the workers",
+                          (int)helper->pid);
+    bool by_signal = how.si_code != CLD_EXITED;
+    return leati_fail(err, LEAT_EWORKER, "the helper process %d %s %d, and with it the workers are gone",
+                      (int)helper->pid, by_signal ? "was killed by signal" : "exited with status",
+                      how.si_status);
+}
+
+/* The workers of a helper that was killed die by its death, but nobody says when. */
+static void await_orphans(const leati_roster *roster) {
+    for (int i = 0; i < roster->count; ++i) {
+        pid_t pid = (pid_t)atomic_load(&roster->workers[i].pid);
+        for (int tries = 0; pid > 0 && tries < 5000 && kill(pid, 0) == 0; ++tries) {
+            if (waitpid(pid, NULL, WNOHANG) == pid) break; /* the caller is init, or wants to reap orphans */
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        }
+    }
+}
+
+void leati_processes_dismiss(leati_helper *helper, const leati_roster *roster) {
+    if (helper->pid == 0) return;
+    uint64_t leave = 1;
+    while (write(helper->control, &leave, sizeof leave) < 0 && errno == EINTR) continue;
+    int status = 0;
+    pid_t reaped;
+    do reaped = waitpid(helper->pid, &status, 0);
+    while (reaped < 0 && errno == EINTR);
+    if (reaped != helper->pid || !WIFEXITED(status)) await_orphans(roster);
+    helper->pid = 0;
+    close_descriptor(&helper->control);
+}
+
+void leati_processes_fini(leati_helper *helper) {
+    for (int i = 0; helper->workers && i < helper->worker_count; ++i) leati_worker_fini(&helper->workers[i]);
+    leati_free(helper->workers);
+    leati_free(helper->children);
+    leati_free(helper->watched);
+    leati_descriptors_fini(&helper->descriptors);
+    *helper = (leati_helper){0};
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker's life.  Layer: feed. */
+#include "feed/workers/worker.h"
+
+#include <sched.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+#define SPINS 64 /* looks between two yields */
+
+bool leati_works_are_over(const leati_works *works, uint32_t generation) {
+    if (atomic_load(&works->roster.shared->generation) != generation) return true;
+    for (int i = 0; i < works->count; ++i)
+        if (leati_ring_is_live(&works->services[i]->ring)) return false;
+    return true;
+}
+
+void leati_works_fail(const leati_works *works, const leat_error *failure) {
+    for (int i = 0; i < works->count; ++i) leati_ring_fail(&works->services[i]->ring, failure);
+}
+
+leat_status leati_worker_init(leati_worker *worker, leati_works *works, int number, leat_error *err) {
+    *worker = (leati_worker){.works = works, .number = number, .maker_count = works->count};
+    worker->makers = leati_calloc((size_t)works->count, sizeof *worker->makers);
+    if (!worker->makers)
+        return leati_fail_memory(err, (size_t)works->count * sizeof *worker->makers, "a worker");
+    leat_status status = LEAT_OK;
+    for (int i = 0; i < works->count && status == LEAT_OK; ++i)
+        status = leati_maker_init(&worker->makers[i], works->services[i], err);
+    if (status != LEAT_OK) leati_worker_fini(worker);
+    return status;
+}
+
+void leati_worker_fini(leati_worker *worker) {
+    for (int i = 0; worker->makers && i < worker->maker_count; ++i) leati_maker_fini(&worker->makers[i]);
+    leati_free(worker->makers);
+    worker->makers = NULL;
+}
+
+/* ---- worker_init and worker_fini ---- */
+
+static void end_first(const leati_worker *worker, int count) {
+    while (count-- > 0) {
+        const leat_sequence *sequence = &worker->works->services[count]->sequence;
+        if (sequence->worker_fini) sequence->worker_fini(sequence->user, worker->number);
+    }
+}
+
+leat_status leati_worker_begin(const leati_worker *worker, leat_error *err) {
+    for (int i = 0; i < worker->works->count; ++i) {
+        const leat_sequence *sequence = &worker->works->services[i]->sequence;
+        leat_error why = {0};
+        if (!sequence->worker_init) continue;
+        leat_status status = sequence->worker_init(sequence->user, worker->number, &why);
+        if (status == LEAT_OK) continue;
+        end_first(worker, i);
+        why.message[sizeof why.message - 1] = '\0';
+        leati_fail_origin(err, status, (leat_origin)why.origin, why.origin_code,
+                          "worker_init of worker %d: %s", worker->number,
+                          why.message[0] ? why.message : leat_status_text(status));
+        return status;
+    }
+    return LEAT_OK;
+}
+
+void leati_worker_end(const leati_worker *worker) {
+    end_first(worker, worker->works->count);
+}
+
+/* ---- looking for work ---- */
+
+static bool is_over(const leati_worker *worker) {
+    return leati_works_are_over(worker->works, worker->generation);
+}
+
+static bool nothing_to_do(const leati_worker *worker) {
+    for (int i = 0; i < worker->works->count; ++i)
+        if (leati_ring_has_work(&worker->works->services[i]->ring, worker->number)) return false;
+    return !is_over(worker);
+}
+
+static void spin(const leati_worker *worker, int64_t spin_ns) {
+    for (int64_t end = leati_now_ns() + spin_ns; leati_now_ns() < end; sched_yield())
+        for (int i = 0; i < SPINS; ++i) {
+            leati_spin_pause();
+            if (!nothing_to_do(worker)) return;
+        }
+}
+
+/* Tickets of all feeds, and how many of them are worth coming for by the clock. */
+static uint64_t count_open(const leati_worker *worker, uint64_t *wanted) {
+    uint64_t open = 0, slots = 0;
+    for (int i = 0; i < worker->works->count; ++i) {
+        const leati_ring *ring = &worker->works->services[i]->ring;
+        if (!leati_ring_has_work(ring, worker->number)) continue;
+        open += leati_ring_open_tickets(ring);
+        slots += ring->slot_count;
+    }
+    *wanted = slots / 4;
+    return open;
+}
+
+static void rest(const leati_worker *worker) {
+    leati_roster *roster = &worker->works->roster;
+    leati_worker_entry *entry = &roster->workers[worker->number];
+    uint64_t wanted = 0;
+    int64_t start = leati_now_ns();
+    int64_t spin_ns = leati_spin_length(&entry->spin), doze_ns = leati_doze_length(&entry->doze);
+    if (spin_ns > 0 && leati_roster_core_is_idle(roster)) spin(worker, spin_ns);
+    if (nothing_to_do(worker)) {
+        uint32_t bell = atomic_load(&roster->shared->bell);
+        atomic_store(&entry->sleeping, doze_ns < 0 ? LEATI_ASLEEP : LEATI_DOZING);
+        if (nothing_to_do(worker))
+            leati_futex_wait(&roster->shared->bell, bell, doze_ns, roster->between_processes);
+        atomic_store_explicit(&entry->sleeping, LEATI_AWAKE, memory_order_relaxed);
+    }
+    int64_t rested_ns = leati_now_ns() - start;
+    leati_spin_learn(&entry->spin, rested_ns);
+    uint64_t open = count_open(worker, &wanted);
+    leati_doze_learn(&entry->doze, rested_ns, open, wanted);
+}
+
+/* The next slot to fill: for a feed that is waited for, if there is one, or in the order of the feeds. */
+static leati_slot *claim(const leati_worker *worker, leati_maker **maker) {
+    const leati_works *works = worker->works;
+    for (int waited_for = works->count > 1; waited_for >= 0; --waited_for)
+        for (int i = 0; i < works->count; ++i) {
+            leati_ring *ring = &works->services[i]->ring;
+            if (waited_for && !atomic_load(&ring->shared->awaited)) continue;
+            leati_slot *slot = leati_ring_claim(ring, worker->number);
+            *maker = &worker->makers[i];
+            if (slot) return slot;
+        }
+    return NULL;
+}
+
+/* What the one before this worker had in hand when it died; not for a feed that has ended, as a generator's has. */
+static leati_slot *inherit(const leati_worker *worker, leati_maker **maker) {
+    for (int i = 0; i < worker->works->count; ++i) {
+        const leati_ring *ring = &worker->works->services[i]->ring;
+        leati_slot *slot = leati_ring_claimed_by(ring, worker->number);
+        *maker = &worker->makers[i];
+        if (slot && leati_ring_is_live(ring)) return slot;
+    }
+    return NULL;
+}
+
+/* ---- the life ---- */
+
+/* Each worker touches its share of the slots that the first pass is going to use. */
+static leat_status back_share(const leati_worker *worker, leat_error *err) {
+    for (int i = 0; i < worker->works->count; ++i) {
+        leati_service *service = worker->works->services[i];
+        uint64_t issued = atomic_load(&service->ring.shared->issued), slots = service->ring.slot_count;
+        for (uint64_t k = (uint64_t)worker->number; k < slots && k <= issued;
+             k += (uint64_t)worker->works->roster.count)
+            LEATI_TRY(leati_service_back(service, &service->ring.slots[k], err));
+    }
+    return LEAT_OK;
+}
+
+/* Writes what the program's functions have printed.  A worker process ends without exit's flush, or is killed. */
+static void flush_output(const leati_worker *worker) {
+    if (!worker->works->roster.between_processes) return;
+    fflush(stdout);
+    fflush(stderr);
+}
+
+static void work(const leati_worker *worker, leati_maker *maker, leati_slot *slot) {
+    leati_worker_entry *entry = &worker->works->roster.workers[worker->number];
+    leati_maker_make(maker, slot, worker->number);
+    flush_output(worker);
+    int64_t busy = atomic_load_explicit(&entry->busy_ns, memory_order_relaxed) + slot->get_ns;
+    atomic_store_explicit(&entry->busy_ns, busy, memory_order_relaxed);
+    leati_ring_publish(&maker->service->ring, slot);
+}
+
+leat_status leati_worker_run(leati_worker *worker, leat_error *err) {
+    const leati_roster *roster = &worker->works->roster;
+    leati_maker *maker = NULL;
+    leat_status status = leati_worker_begin(worker, err);
+    flush_output(worker);
+    if (status != LEAT_OK) return status;
+    status = back_share(worker, err);
+    atomic_store(&roster->workers[worker->number].phase, LEATI_WORKER_RUNNING);
+    leati_slot *slot = roster->between_processes ? inherit(worker, &maker) : NULL;
+    while (status == LEAT_OK && !is_over(worker)) {
+        if (!slot) slot = claim(worker, &maker);
+        if (slot)
+            work(worker, maker, slot);
+        else
+            rest(worker);
+        slot = NULL;
+    }
+    leati_worker_end(worker);
+    flush_output(worker);
+    return status;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The activations of Keras 2.3.1 and of current Keras: one row each.  To add one, add its kind to the header and its row here. */
+#include "nn/config/activation.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "engine/graph/build.h"
+#include "nn/config/object.h"
+
+typedef struct row {
+    const char *name;
+    leati_eltwise eltwise;
+    leati_value (*chain)(leati_graph *g, leati_value x); /* where it is not one function of one number */
+} row;
+
+static leati_value softmax(leati_graph *g, leati_value x) {
+    return leati_softmax_of(g, x, -1);
+}
+
+static leati_value log_softmax(leati_graph *g, leati_value x) {
+    return leati_log_softmax(g, x, -1);
+}
+
+/* -log(1 + e^-x) */
+static leati_value log_sigmoid(leati_graph *g, leati_value x) {
+    return leati_linear(g, leati_function_of(g, leati_linear(g, x, -1, 0), LEATI_FN_SOFTPLUS), -1, 0);
+}
+
+static leati_value tanh_shrink(leati_graph *g, leati_value x) {
+    return leati_sub(g, x, leati_function_of(g, x, LEATI_FN_TANH));
+}
+
+static leati_value soft_shrink(leati_graph *g, leati_value x) {
+    return leati_sub(g, x, leati_clip(g, x, -0.5f, 0.5f));
+}
+
+/* x where |x| > 1/2 */
+static leati_value hard_shrink(leati_graph *g, leati_value x) {
+    leati_value size = leati_function_of(g, x, LEATI_FN_ABS);
+    return leati_mul(g, x, leati_binary_of(g, LEATI_GREATER, size, leati_scalar(g, 0.5f)));
+}
+
+/* (x + sqrt(x^2 + 4)) / 2 */
+static leati_value squareplus(leati_graph *g, leati_value x) {
+    leati_value square = leati_linear(g, leati_function_of(g, x, LEATI_FN_SQUARE), 1, 4);
+    return leati_linear(g, leati_add(g, x, leati_function_of(g, square, LEATI_FN_SQRT)), 0.5f, 0);
+}
+
+/* 0 below -1, (x + 1)^2 / 4 up to 1, then x: ((clip(x) + 1) / 2)^2 + max(x, 1) - 1 */
+static leati_value sparse_plus(leati_graph *g, leati_value x) {
+    leati_value square =
+        leati_function_of(g, leati_linear(g, leati_clip(g, x, -1, 1), 0.5f, 0.5f), LEATI_FN_SQUARE);
+    leati_value above = leati_function_of(g, leati_linear(g, x, 1, -1), LEATI_FN_RELU);
+    return leati_add(g, square, above);
+}
+
+/* (..., C) -> (..., 1, C) */
+static leati_value in_columns(leati_graph *g, leati_value x) {
+    leati_desc desc = *leati_graph_desc(g, x);
+    int64_t dims[LEAT_MAX_RANK + 1] = {0};
+    if (desc.rank < 1 || desc.rank >= LEAT_MAX_RANK) return LEATI_INVALID;
+    for (int i = 0; i < desc.rank; ++i) dims[i < desc.rank - 1 ? i : i + 1] = desc.shape[i];
+    dims[desc.rank - 1] = 1;
+    return leati_reshape(g, x, desc.rank + 1, dims);
+}
+
+/* max(x - tau, 0).  The support is what those above exceed by less than 1 together, K in number.  Martins and Astudillo
+ * (2016) have tau = (sum of the support - 1) / K; Keras adds up the sorted support's running sums instead, so that an
+ * element counts once for each that does not exceed it. */
+static leati_value sparsemax(leati_graph *g, leati_value x) {
+    leati_value mine = leati_expand_last(g, x), others = in_columns(g, x);
+    leati_value above = leati_function_of(g, leati_sub(g, others, mine), LEATI_FN_RELU);
+    leati_value excess = leati_reduce_last(g, LEATI_REDUCE_SUM, above, false);
+    leati_value support = leati_binary_of(g, LEATI_GREATER, leati_scalar(g, 1), excess);
+    leati_value equal = leati_linear(g, leati_binary_of(g, LEATI_EQUAL, mine, others), 0.5f, 0);
+    leati_value order = leati_add(g, leati_binary_of(g, LEATI_GREATER, mine, others), equal);
+    leati_value times =
+        leati_reduce_last(g, LEATI_REDUCE_SUM, leati_mul(g, order, in_columns(g, support)), false);
+    times = leati_mul(g, leati_linear(g, times, 1, 0.5f), support);
+    leati_value sum = leati_reduce_last(g, LEATI_REDUCE_SUM, leati_mul(g, x, times), true);
+    leati_value number = leati_reduce_last(g, LEATI_REDUCE_SUM, support, true);
+    leati_value tau = leati_div(g, leati_linear(g, sum, 1, -1), number);
+    return leati_function_of(g, leati_sub(g, x, tau), LEATI_FN_RELU);
+}
+
+/* The first half of the last axis times the sigmoid of the second. */
+static leati_value glu(leati_graph *g, leati_value x) {
+    const leati_desc desc = *leati_graph_desc(g, x);
+    if (desc.rank < 1) return LEATI_INVALID;
+    int64_t half = desc.shape[desc.rank - 1] / 2;
+    leati_value gate = leati_slice_axis(g, x, desc.rank - 1, half, half);
+    return leati_mul(g, leati_slice_axis(g, x, desc.rank - 1, 0, half),
+                     leati_function_of(g, gate, LEATI_FN_SIGMOID));
+}
+
+static const row rows[LEATI_ACTIVATION_COUNT] = {
+    [LEATI_ACTIVATION_LINEAR] = {"linear", {LEATI_FN_LINEAR, 1.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_SOFTMAX] = {.name = "softmax", .chain = softmax},
+    [LEATI_ACTIVATION_ELU] = {"elu", {LEATI_FN_ELU, 1.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_SELU] = {"selu", {LEATI_FN_SELU, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_SOFTPLUS] = {"softplus", {LEATI_FN_SOFTPLUS, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_SOFTSIGN] = {"softsign", {LEATI_FN_SOFTSIGN, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_RELU] = {"relu", {LEATI_FN_RELU, 0.0f, INFINITY, 0.0f}, NULL},
+    [LEATI_ACTIVATION_TANH] = {"tanh", {LEATI_FN_TANH, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_SIGMOID] = {"sigmoid", {LEATI_FN_SIGMOID, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_HARD_SIGMOID] = {"hard_sigmoid", {LEATI_FN_HARD_SIGMOID, 0.2f, 0.5f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_EXPONENTIAL] = {"exponential", {LEATI_FN_EXP, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_HARD_SIGMOID3] = {"hard_sigmoid3",
+                                        {LEATI_FN_HARD_SIGMOID, 1.0f / 6.0f, 0.5f, 0.0f},
+                                        NULL},
+    [LEATI_ACTIVATION_RELU6] = {"relu6", {LEATI_FN_RELU, 0.0f, 6.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_LEAKY_RELU] = {"leaky_relu", {LEATI_FN_RELU, 0.2f, INFINITY, 0.0f}, NULL},
+    [LEATI_ACTIVATION_CELU] = {"celu", {LEATI_FN_ELU, 1.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_GELU] = {"gelu", {LEATI_FN_GELU, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_SILU] = {"silu", {LEATI_FN_SILU, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_SWISH] = {"swish", {LEATI_FN_SILU, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_HARD_SILU] = {"hard_silu", {LEATI_FN_HARD_SWISH, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_HARD_SWISH] = {"hard_swish", {LEATI_FN_HARD_SWISH, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_MISH] = {"mish", {LEATI_FN_MISH, 0.0f, 0.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_HARD_TANH] = {"hard_tanh", {LEATI_FN_CLIP, -1.0f, 1.0f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_SPARSE_SIGMOID] = {"sparse_sigmoid", {LEATI_FN_HARD_SIGMOID, 0.5f, 0.5f, 0.0f}, NULL},
+    [LEATI_ACTIVATION_LOG_SOFTMAX] = {.name = "log_softmax", .chain = log_softmax},
+    [LEATI_ACTIVATION_LOG_SIGMOID] = {.name = "log_sigmoid", .chain = log_sigmoid},
+    [LEATI_ACTIVATION_TANH_SHRINK] = {.name = "tanh_shrink", .chain = tanh_shrink},
+    [LEATI_ACTIVATION_SOFT_SHRINK] = {.name = "soft_shrink", .chain = soft_shrink},
+    [LEATI_ACTIVATION_HARD_SHRINK] = {.name = "hard_shrink", .chain = hard_shrink},
+    [LEATI_ACTIVATION_SQUAREPLUS] = {.name = "squareplus", .chain = squareplus},
+    [LEATI_ACTIVATION_SPARSE_PLUS] = {.name = "sparse_plus", .chain = sparse_plus},
+    [LEATI_ACTIVATION_SPARSEMAX] = {.name = "sparsemax", .chain = sparsemax},
+    [LEATI_ACTIVATION_GLU] = {.name = "glu", .chain = glu},
+};
+
+const char *leati_activation_name(leati_activation_kind kind) {
+    return (unsigned)kind < LEATI_ACTIVATION_COUNT ? rows[kind].name : "unknown";
+}
+
+const char *leati_activation_name_at(int index) {
+    return index < (int)LEATI_ACTIVATION_COUNT ? rows[index].name : NULL;
+}
+
+leat_status leati_activation_from_name(leati_activation *out, const char *name, leat_error *err) {
+    for (int i = 0; i < (int)LEATI_ACTIVATION_COUNT; ++i) {
+        if (strcmp(rows[i].name, name) == 0) {
+            out->kind = (leati_activation_kind)i;
+            return LEAT_OK;
+        }
+    }
+    return leati_unknown_name(err, "activation", name, leati_activation_name_at);
+}
+
+leat_status leati_activation_read(leati_activation *out, const json_t *value, leat_error *err) {
+    *out = (leati_activation){0};
+    if (!value || json_is_null(value)) return LEAT_OK;
+    leati_object object;
+    LEATI_TRY(leati_object_read(&object, value, "activation", err));
+    return leati_activation_from_name(out, object.name, err);
+}
+
+leat_status leati_activation_write(const leati_activation *activation, json_t **out, leat_error *err) {
+    *out = json_string(leati_activation_name(activation->kind));
+    return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for an activation's name");
+}
+
+bool leati_activation_eltwise(const leati_activation *activation, leati_eltwise *out) {
+    *out = rows[activation->kind].eltwise;
+    return !rows[activation->kind].chain;
+}
+
+bool leati_activation_is_of_rows(const leati_activation *activation) {
+    return activation->kind == LEATI_ACTIVATION_SOFTMAX || activation->kind == LEATI_ACTIVATION_LOG_SOFTMAX ||
+           activation->kind == LEATI_ACTIVATION_SPARSEMAX || leati_activation_halves(activation);
+}
+
+bool leati_activation_halves(const leati_activation *activation) {
+    return activation->kind == LEATI_ACTIVATION_GLU;
+}
+
+leati_value leati_activation_lower(const leati_activation *activation, leati_graph *graph, leati_value x) {
+    if (activation->kind == LEATI_ACTIVATION_LINEAR) return x;
+    if (rows[activation->kind].chain) return rows[activation->kind].chain(graph, x);
+    return leati_eltwise_of(graph, x, rows[activation->kind].eltwise);
+}

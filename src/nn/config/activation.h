@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keras.activations: a name, and the op that it stands for.  Zeroed memory is linear. */
+#ifndef LEATI_NN_CONFIG_ACTIVATION_H
+#define LEATI_NN_CONFIG_ACTIVATION_H
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+#include "engine/graph/graph.h"
+#include "leat/error.h"
+
+typedef enum leati_activation_kind {
+    LEATI_ACTIVATION_LINEAR = 0,
+    LEATI_ACTIVATION_SOFTMAX,
+    LEATI_ACTIVATION_ELU,
+    LEATI_ACTIVATION_SELU,
+    LEATI_ACTIVATION_SOFTPLUS,
+    LEATI_ACTIVATION_SOFTSIGN,
+    LEATI_ACTIVATION_RELU,
+    LEATI_ACTIVATION_TANH,
+    LEATI_ACTIVATION_SIGMOID,
+    LEATI_ACTIVATION_HARD_SIGMOID,
+    LEATI_ACTIVATION_EXPONENTIAL,
+    /* of current Keras */
+    LEATI_ACTIVATION_HARD_SIGMOID3, /* what it calls hard_sigmoid */
+    LEATI_ACTIVATION_RELU6,
+    LEATI_ACTIVATION_LEAKY_RELU,
+    LEATI_ACTIVATION_CELU,
+    LEATI_ACTIVATION_GELU,
+    LEATI_ACTIVATION_SILU,
+    LEATI_ACTIVATION_SWISH,
+    LEATI_ACTIVATION_HARD_SILU,
+    LEATI_ACTIVATION_HARD_SWISH,
+    LEATI_ACTIVATION_MISH,
+    LEATI_ACTIVATION_HARD_TANH,
+    LEATI_ACTIVATION_SPARSE_SIGMOID,
+    LEATI_ACTIVATION_LOG_SOFTMAX,
+    LEATI_ACTIVATION_LOG_SIGMOID,
+    LEATI_ACTIVATION_TANH_SHRINK,
+    LEATI_ACTIVATION_SOFT_SHRINK,
+    LEATI_ACTIVATION_HARD_SHRINK,
+    LEATI_ACTIVATION_SQUAREPLUS,
+    LEATI_ACTIVATION_SPARSE_PLUS,
+    LEATI_ACTIVATION_SPARSEMAX,
+    LEATI_ACTIVATION_GLU,
+    LEATI_ACTIVATION_COUNT
+} leati_activation_kind;
+
+typedef struct leati_activation {
+    leati_activation_kind kind;
+} leati_activation;
+
+/* Keras's name: "hard_sigmoid". */
+const char *leati_activation_name(leati_activation_kind kind);
+/* Every name: index from 0, NULL at the end. */
+const char *leati_activation_name_at(int index);
+
+/* Errors: LEAT_ENOTFOUND with the nearest known name. */
+leat_status leati_activation_from_name(leati_activation *out, const char *name, leat_error *err);
+
+/* From a name, null (linear), or {"class_name": name, ...}.  Back to a name (new reference). */
+leat_status leati_activation_read(leati_activation *out, const json_t *value, leat_error *err);
+leat_status leati_activation_write(const leati_activation *activation, json_t **out, leat_error *err);
+
+/* Whether it looks at a whole row: softmax and its like, glu; whether it halves the last axis: glu. */
+bool leati_activation_is_of_rows(const leati_activation *activation);
+bool leati_activation_halves(const leati_activation *activation);
+
+/* The function of one number that it is, as one op; false for what looks at a whole row, or is a chain of ops. */
+bool leati_activation_eltwise(const leati_activation *activation, leati_eltwise *out);
+
+/* Adds its ops; linear adds none.  Softmax is over the last axis. */
+leati_value leati_activation_lower(const leati_activation *activation, leati_graph *graph, leati_value x);
+
+#endif

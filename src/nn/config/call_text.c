@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A class and its arguments in one line.  Layer: nn. */
+#include "nn/config/call_text.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "json/json.h"
+#include "nn/config/object.h"
+
+/* A stretch of the text. */
+typedef struct stretch {
+    const char *at;
+    size_t length;
+} stretch;
+
+static stretch trimmed(stretch s) {
+    while (s.length > 0 && isspace((unsigned char)s.at[0])) {
+        s.at += 1;
+        s.length -= 1;
+    }
+    while (s.length > 0 && isspace((unsigned char)s.at[s.length - 1])) s.length -= 1;
+    return s;
+}
+
+/* Up to the first comma outside of brackets and quotes. */
+static size_t item_length(stretch s) {
+    int depth = 0;
+    char quote = '\0';
+    for (size_t i = 0; i < s.length; ++i) {
+        char c = s.at[i];
+        if (quote) {
+            if (c == '\\' && i + 1 < s.length) ++i;
+            if (c == quote) quote = '\0';
+        } else if (c == '"' || c == '\'') {
+            quote = c;
+        } else if (strchr("([{", c)) {
+            ++depth;
+        } else if (strchr(")]}", c)) {
+            --depth;
+        } else if (c == ',' && depth <= 0) {
+            return i;
+        }
+    }
+    return s.length;
+}
+
+size_t leati_call_item(const char *text) {
+    return item_length((stretch){text, strlen(text)});
+}
+
+static bool is_word(stretch s) {
+    for (size_t i = 0; i < s.length; ++i)
+        if (!isalnum((unsigned char)s.at[i]) && s.at[i] != '_') return false;
+    return s.length > 0 && !isdigit((unsigned char)s.at[0]);
+}
+
+static bool equals(stretch s, const char *text) {
+    return strlen(text) == s.length && memcmp(s.at, text, s.length) == 0;
+}
+
+/* Words: Python's and JSON's constants, other texts. */
+static json_t *word_value(stretch s) {
+    if (equals(s, "True") || equals(s, "true")) return json_true();
+    if (equals(s, "False") || equals(s, "false")) return json_false();
+    if (equals(s, "None") || equals(s, "null")) return json_null();
+    return json_stringn(s.at, s.length);
+}
+
+/* *lacks_memory: why there is none. */
+static json_t *value_of(stretch s, bool *lacks_memory) {
+    json_t *value = NULL;
+    *lacks_memory = true;
+    if (is_word(s)) return word_value(s);
+    *lacks_memory = leati_json_parse_argument(&value, s.at, s.length, NULL) == LEAT_ENOMEM;
+    return value;
+}
+
+static leat_status add_argument(json_t *config, stretch s, stretch name, const char *what, leat_error *err) {
+    const char *sign = memchr(s.at, '=', s.length);
+    stretch key = trimmed((stretch){s.at, sign ? (size_t)(sign - s.at) : 0});
+    if (!is_word(key))
+        return leati_fail(err, LEAT_EINVAL, "%s: %.*s(...): expected key=value, found '%.*s'", what,
+                          (int)name.length, name.at, (int)s.length, s.at);
+    stretch text = trimmed((stretch){sign + 1, s.length - (size_t)(sign - s.at) - 1});
+    bool lacks_memory = false;
+    json_t *value = text.length > 0 ? value_of(text, &lacks_memory) : NULL;
+    if (!value && lacks_memory) return leati_fail(err, LEAT_ENOMEM, "no memory for %s (or no UTF-8)", what);
+    if (!value)
+        return leati_fail(err, LEAT_EINVAL,
+                          "%s: %.*s(%.*s=...): expected a number, a list or a name, found '%.*s'", what,
+                          (int)name.length, name.at, (int)key.length, key.at, (int)text.length, text.at);
+    char buffer[64];
+    if (key.length >= sizeof buffer) {
+        json_decref(value);
+        return leati_fail(err, LEAT_EINVAL, "%s: the key '%.40s...' is too long", what, key.at);
+    }
+    memcpy(buffer, key.at, key.length);
+    buffer[key.length] = '\0';
+    if (json_object_set_new(config, buffer, value) == 0) return LEAT_OK;
+    return leati_fail(err, LEAT_ENOMEM, "no memory for %s", what);
+}
+
+static leat_status add_arguments(json_t *config, stretch s, stretch name, const char *what, leat_error *err) {
+    while (s.length > 0) {
+        size_t length = item_length(s);
+        LEATI_TRY(add_argument(config, trimmed((stretch){s.at, length}), name, what, err));
+        size_t passed = length < s.length ? length + 1 : length;
+        s = trimmed((stretch){s.at + passed, s.length - passed});
+    }
+    return LEAT_OK;
+}
+
+/* The name of what is called, as a text that ends. */
+static leat_status write_call(stretch name, json_t *config, const char *what, json_t **out, leat_error *err) {
+    json_t *text = json_stringn(name.at, name.length);
+    leat_status status = LEAT_ENOMEM;
+    if (text)
+        status = leati_object_write(json_string_value(text), config, out, err);
+    else
+        json_decref(config);
+    json_decref(text);
+    return status == LEAT_ENOMEM ? leati_fail(err, LEAT_ENOMEM, "no memory for %s", what) : status;
+}
+
+leat_status leati_call_read(const char *text, size_t length, const char *what, json_t **out,
+                            leat_error *err) {
+    stretch s = trimmed((stretch){text, length});
+    *out = NULL;
+    if (s.length == 0) return leati_fail(err, LEAT_EINVAL, "%s: expected a name between commas", what);
+    const char *open = memchr(s.at, '(', s.length);
+    if (!open) {
+        *out = json_stringn(s.at, s.length);
+        return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for %s (or no UTF-8)", what);
+    }
+    stretch name = trimmed((stretch){s.at, (size_t)(open - s.at)});
+    if (!is_word(name) || s.at[s.length - 1] != ')')
+        return leati_fail(err, LEAT_EINVAL, "%s: expected Name(key=value, ...), found '%.*s'", what,
+                          (int)s.length, s.at);
+    json_t *config = json_object();
+    if (!config) return leati_fail(err, LEAT_ENOMEM, "no memory for %s", what);
+    size_t inner = s.length - (size_t)(open - s.at) - 2;
+    leat_status status = add_arguments(config, trimmed((stretch){open + 1, inner}), name, what, err);
+    if (status == LEAT_OK) return write_call(name, config, what, out, err);
+    json_decref(config);
+    return status;
+}

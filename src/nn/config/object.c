@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names and {"class_name", "config"} objects of Keras's JSON. */
+#include "nn/config/object.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+#define MAX_NAMES 256
+
+static leat_status read_dictionary(leati_object *out, const json_t *value, const char *what,
+                                   leat_error *err) {
+    const json_t *name = json_object_get(value, "class_name");
+    const json_t *config = json_object_get(value, "config");
+    if (!json_is_string(name)) {
+        return leati_fail(err, LEAT_EINVAL, "%s: expected an object with a \"class_name\", found none", what);
+    }
+    out->name = json_string_value(name);
+    if (strcmp(out->name, "function") == 0 && json_is_string(config)) {
+        out->name = json_string_value(config); /* Keras 3 */
+        return LEAT_OK;
+    }
+    if (config && !json_is_null(config)) {
+        if (!json_is_object(config)) {
+            return leati_fail(err, LEAT_EINVAL, "%s '%s': expected \"config\" to be an object", what,
+                              out->name);
+        }
+        out->config = config;
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_object_read(leati_object *out, const json_t *value, const char *what, leat_error *err) {
+    *out = (leati_object){0};
+    if (json_is_string(value)) {
+        out->name = json_string_value(value);
+        return LEAT_OK;
+    }
+    if (json_is_object(value)) return read_dictionary(out, value, what, err);
+    return leati_fail(err, LEAT_EINVAL, "%s: expected a name or {\"class_name\": ..., \"config\": ...}",
+                      what);
+}
+
+leat_status leati_object_write(const char *name, json_t *config, json_t **out, leat_error *err) {
+    *out = config ? json_pack("{s:s, s:o}", "class_name", name, "config", config) : NULL;
+    return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for the configuration of '%s'", name);
+}
+
+leat_status leati_unknown_name(leat_error *err, const char *what, const char *name,
+                               const char *(*name_at)(int index)) {
+    const char *names[MAX_NAMES];
+    size_t count = 0;
+    for (const char *known; count < MAX_NAMES && (known = name_at((int)count)) != NULL;) {
+        names[count++] = known;
+    }
+    const char *nearest = leati_nearest(name, names, count);
+    if (nearest) {
+        return leati_fail(err, LEAT_ENOTFOUND, "unknown %s '%s'; did you mean '%s'?", what, name, nearest);
+    }
+    return leati_fail(err, LEAT_ENOTFOUND, "unknown %s '%s'", what, name);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Penalties on weights and activities. */
+#include "nn/config/regularizer.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "engine/graph/build.h"
+#include "nn/config/object.h"
+
+/* A name, and the factors it stands for where the configuration gives none. */
+typedef struct row {
+    const char *name;
+    double l1, l2;
+    const char *keys[2]; /* what the configuration calls l1 and l2; NULL: it has no such key */
+} row;
+
+static const row rows[] = {
+    {"L1L2", 0.0, 0.0, {"l1", "l2"}}, {"l1_l2", 0.01, 0.01, {"l1", "l2"}},
+    {"l1", 0.01, 0.0, {"l", NULL}},   {"l2", 0.0, 0.01, {NULL, "l"}},
+    {"L1", 0.01, 0.0, {"l1", NULL}},  {"L2", 0.0, 0.01, {NULL, "l2"}}, /* Keras 3 */
+};
+
+#define ROW_COUNT ((int)(sizeof(rows) / sizeof(rows[0])))
+
+const char *leati_regularizer_name_at(int index) {
+    return index < ROW_COUNT ? rows[index].name : NULL;
+}
+
+static const row *find(const char *name) {
+    for (int i = 0; i < ROW_COUNT; ++i) {
+        if (strcmp(rows[i].name, name) == 0) return &rows[i];
+    }
+    return NULL;
+}
+
+static leat_status read_factor(float *out, double preset, const json_t *config, const char *key,
+                               const char *name, leat_error *err) {
+    const json_t *value = key && config ? json_object_get(config, key) : NULL;
+    if (value && !json_is_number(value)) {
+        return leati_fail(err, LEAT_EINVAL, "regularizer '%s': expected '%s' to be a number", name, key);
+    }
+    *out = (float)(value ? json_number_value(value) : preset);
+    return LEAT_OK;
+}
+
+leat_status leati_regularizer_read(leati_regularizer *out, const json_t *value, leat_error *err) {
+    *out = (leati_regularizer){0};
+    if (!value || json_is_null(value)) return LEAT_OK;
+    leati_object object;
+    LEATI_TRY(leati_object_read(&object, value, "regularizer", err));
+    const row *found = find(object.name);
+    if (!found) return leati_unknown_name(err, "regularizer", object.name, leati_regularizer_name_at);
+    LEATI_TRY(read_factor(&out->l1, found->l1, object.config, found->keys[0], found->name, err));
+    LEATI_TRY(read_factor(&out->l2, found->l2, object.config, found->keys[1], found->name, err));
+    out->per_sample = json_is_true(json_object_get(object.config, "per_sample"));
+    out->kind = LEATI_REGULARIZER_L1L2;
+    return LEAT_OK;
+}
+
+leat_status leati_regularizer_write(const leati_regularizer *regularizer, json_t **out, leat_error *err) {
+    if (regularizer->kind == LEATI_REGULARIZER_NONE) {
+        *out = json_null();
+        return LEAT_OK;
+    }
+    json_t *config = json_pack("{s:f, s:f}", "l1", (double)regularizer->l1, "l2", (double)regularizer->l2);
+    if (regularizer->per_sample && json_object_set_new(config, "per_sample", json_true()) != 0) {
+        json_decref(config);
+        config = NULL;
+    }
+    return leati_object_write("L1L2", config, out, err);
+}
+
+static leati_value penalty(leati_graph *graph, leati_value x, leati_function function, float factor) {
+    leati_value sum = leati_reduce_all(graph, LEATI_REDUCE_SUM, leati_function_of(graph, x, function));
+    return leati_linear(graph, sum, factor, 0.0f);
+}
+
+leati_value leati_regularizer_lower(const leati_regularizer *regularizer, leati_graph *graph, leati_value x) {
+    leati_value total = LEATI_NONE;
+    if (regularizer->kind == LEATI_REGULARIZER_NONE) return total;
+    if (regularizer->l1 != 0.0f) total = penalty(graph, x, LEATI_FN_ABS, regularizer->l1);
+    if (regularizer->l2 != 0.0f) {
+        leati_value square = penalty(graph, x, LEATI_FN_SQUARE, regularizer->l2);
+        total = total == LEATI_NONE ? square : leati_add(graph, total, square);
+    }
+    return total;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers and objects of current Keras in 2.3.1's form: no modules, types by name, keys that 2.3.1 lacks left out where they
+ * say nothing.  Layer: nn. */
+#include "nn/config/translate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "nn/layers/layer.h"
+#include "nn/layers/types.h"
+
+static leat_status no_memory(leat_error *err) {
+    return leati_fail(err, LEAT_ENOMEM, "no memory for a configuration");
+}
+
+const char *leati_item_class(const json_t *item) {
+    const char *name = json_string_value(json_object_get(item, "class_name"));
+    return name ? name : "";
+}
+
+const char *leati_item_name(const json_t *item) {
+    const char *name = json_string_value(json_object_get(json_object_get(item, "config"), "name"));
+    if (!name) name = json_string_value(json_object_get(item, "name"));
+    return name ? name : "";
+}
+
+bool leati_item_is_model(const json_t *item) {
+    static const char *const names[] = {"Sequential", "Functional", "Model"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i)
+        if (strcmp(leati_item_class(item), names[i]) == 0) return true;
+    return false;
+}
+
+bool leati_is_modern(const json_t *root) {
+    const char *version = json_string_value(json_object_get(root, "keras_version"));
+    return json_object_get(root, "module") || (version && strtol(version, NULL, 10) >= 3);
+}
+
+/* ---- Everywhere ---- */
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), own = strlen(end);
+    return length >= own && strcmp(text + length - own, end) == 0;
+}
+
+static void drop_nulls(json_t *config) {
+    const char *key;
+    json_t *value;
+    void *next;
+    json_object_foreach_safe(config, next, key, value) {
+        if (json_is_null(value)) json_object_del(config, key);
+    }
+}
+
+static leat_status plain(json_t *value, leat_error *err);
+
+/* One member of an object: {"class_name": "DTypePolicy", ...} is a name; an activation that changed has a name of its own. */
+static leat_status plain_member(json_t *object, const char *key, json_t *value, leat_error *err) {
+    const char *text = json_string_value(value);
+    json_t *config = json_object_get(value, "config"), *name = json_object_get(config, "name");
+    if (strcmp(leati_item_class(value), "DTypePolicy") == 0 && json_is_string(name))
+        return json_object_set(object, key, name) == 0 ? LEAT_OK : no_memory(err);
+    if (text && ends_with(key, "activation") && strcmp(text, "hard_sigmoid") == 0)
+        return json_object_set_new(object, key, json_string("hard_sigmoid3")) == 0 ? LEAT_OK : no_memory(err);
+    if (ends_with(key, "_initializer")) drop_nulls(config);
+    if (strcmp(key, "activity_regularizer") == 0 && json_is_object(config) &&
+        json_object_set_new(config, "per_sample", json_true()) != 0)
+        return no_memory(err);
+    return plain(value, err);
+}
+
+/* Recursion is as deep as the parser lets a text be. */
+static leat_status plain(json_t *value, leat_error *err) {
+    static const char *const about[] = {"module", "registered_name", "shared_object_id", "build_config",
+                                        "compile_config"};
+    const char *key;
+    json_t *item;
+    void *next;
+    size_t index;
+    if (leati_item_class(value)[0])
+        for (size_t i = 0; i < sizeof about / sizeof about[0]; ++i) json_object_del(value, about[i]);
+    if (json_is_object(value))
+        json_object_foreach_safe(value, next, key, item) LEATI_TRY(plain_member(value, key, item, err));
+    if (json_is_array(value)) json_array_foreach(value, index, item) LEATI_TRY(plain(item, err));
+    return LEAT_OK;
+}
+
+/* ---- Layers ---- */
+
+static leat_status rename_key(json_t *config, const char *from, const char *to, leat_error *err) {
+    json_t *value = json_object_get(config, from);
+    if (!value) return LEAT_OK;
+    if (json_object_set(config, to, value) != 0) return no_memory(err);
+    json_object_del(config, from);
+    return LEAT_OK;
+}
+
+static bool has_field(const leati_layer_type *type, const char *key) {
+    for (const leati_field *field = type->fields; field->key; ++field)
+        if (strcmp(field->key, key) == 0) return true;
+    return false;
+}
+
+/* Keys that the layer does not have here: those that say nothing are left out, the rest are for the reader to refuse.
+ * A seed names random numbers that are leat's own anyway; renorm_momentum is of "renorm"; statistics are synchronized
+ * between devices. */
+static void drop_silent(json_t *config, const leati_layer_type *type) {
+    const char *key;
+    json_t *value;
+    void *next;
+    json_object_foreach_safe(config, next, key, value) {
+        bool common = strcmp(key, "name") == 0 || strcmp(key, "dtype") == 0 || strcmp(key, "trainable") == 0;
+        bool silent = json_is_null(value) || json_is_false(value) || strcmp(key, "seed") == 0 ||
+                      strcmp(key, "renorm_momentum") == 0 || strcmp(key, "synchronized") == 0;
+        if (!common && silent && !has_field(type, key)) json_object_del(config, key);
+    }
+}
+
+static leat_status member(json_t *item, leat_error *err);
+
+/* 2.3.1 makes the second layer of a Bidirectional itself: it must be what 2.3.1 would make. */
+static leat_status bidirectional(json_t *config, leat_error *err) {
+    json_t *forward = json_object_get(json_object_get(config, "layer"), "config");
+    json_t *backward = json_object_get(json_object_get(config, "backward_layer"), "config");
+    const char *name = json_string_value(json_object_get(forward, "name"));
+    if (name && strncmp(name, "forward_", 8) == 0 &&
+        json_object_set_new(forward, "name", json_string(name + 8)) != 0)
+        return no_memory(err);
+    if (!backward) return LEAT_OK;
+    json_t *twin = json_deep_copy(forward);
+    bool turned = json_is_true(json_object_get(twin, "go_backwards"));
+    bool set = twin && json_object_set_new(twin, "go_backwards", json_boolean(!turned)) == 0;
+    set = set && json_object_set(twin, "name", json_object_get(backward, "name")) == 0;
+    leat_status status = set ? plain(twin, err) : no_memory(err);
+    if (status == LEAT_OK) status = plain(backward, err);
+    bool same = json_equal(twin, backward);
+    json_decref(twin);
+    LEATI_TRY(status);
+    if (!same)
+        return leati_fail(err, LEAT_ENOTSUP, "backward_layer: expected a copy of layer that goes backwards");
+    json_object_del(config, "backward_layer");
+    return LEAT_OK;
+}
+
+/* Layers that a layer has inside. */
+static leat_status inner_layers(json_t *config, leat_error *err) {
+    static const char *const keys[] = {"layer", "backward_layer", "cell"};
+    size_t index;
+    json_t *item;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; ++i)
+        if (leati_item_class(json_object_get(config, keys[i]))[0])
+            LEATI_TRY(member(json_object_get(config, keys[i]), err));
+    json_array_foreach(json_object_get(config, "cells"), index, item) LEATI_TRY(member(item, err));
+    return LEAT_OK;
+}
+
+static leat_status layer(json_t *item, leat_error *err) {
+    json_t *config = json_object_get(item, "config");
+    const leati_layer_type *type = leati_layer_type_find(leati_item_class(item), NULL);
+    if (!type || !json_is_object(config)) return LEAT_OK;
+    LEATI_TRY(inner_layers(config, err));
+    if (type == &leati_layer_input) LEATI_TRY(rename_key(config, "batch_shape", "batch_input_shape", err));
+    if (type == &leati_layer_leaky_relu) LEATI_TRY(rename_key(config, "negative_slope", "alpha", err));
+    if (type == &leati_layer_bidirectional) LEATI_TRY(bidirectional(config, err));
+    if (has_field(type, "as_keras3") && json_object_set_new(config, "as_keras3", json_true()) != 0)
+        return no_memory(err);
+    drop_silent(config, type);
+    return LEAT_OK;
+}
+
+static leat_status model(json_t *config, bool functional, leat_error *err) {
+    json_t *layers = json_is_array(config) ? config : json_object_get(config, "layers"), *item;
+    size_t index;
+    json_array_foreach(layers, index, item) {
+        leat_status status = member(item, err);
+        if (status != LEAT_OK)
+            return leati_prefix(status, err, "layer %zu '%.64s' (%.64s)", index, leati_item_name(item),
+                                leati_item_class(item));
+    }
+    return functional ? leati_translate_calls(config, err) : LEAT_OK;
+}
+
+static leat_status member(json_t *item, leat_error *err) {
+    if (!leati_item_is_model(item)) return layer(item, err);
+    return model(json_object_get(item, "config"), strcmp(leati_item_class(item), "Sequential") != 0, err);
+}
+
+/* ---- Wholes ---- */
+
+leat_status leati_translate_model(const json_t *root, json_t **out, leat_error *err) {
+    *out = leati_is_modern(root) ? json_deep_copy(root) : json_incref((json_t *)(uintptr_t)root);
+    if (!*out) return no_memory(err);
+    if (!leati_is_modern(root)) return LEAT_OK;
+    leat_status status = LEAT_OK;
+    if (!json_object_get(*out, "keras_version") &&
+        json_object_set_new(*out, "keras_version", json_string("3.0")) != 0)
+        status = no_memory(err);
+    if (status == LEAT_OK && leati_item_is_model(*out)) status = member(*out, err);
+    if (status == LEAT_OK) status = plain(*out, err);
+    if (status == LEAT_OK) return LEAT_OK;
+    json_decref(*out);
+    *out = NULL;
+    return status;
+}
+
+leat_status leati_translate_compilation(const json_t *compile_config, json_t **out, leat_error *err) {
+    *out = json_deep_copy(compile_config);
+    leat_status status = *out ? rename_key(*out, "optimizer", "optimizer_config", err) : no_memory(err);
+    if (status == LEAT_OK) status = plain(*out, err);
+    if (status == LEAT_OK) return LEAT_OK;
+    json_decref(*out);
+    *out = NULL;
+    return status;
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls in current Keras's functional models, put into 2.3.1's form: [["dense_1", 0, 0, {}], ...] for each call.  Arguments
+ * that are no tensors become keys of the layer; a function that is called as a layer becomes one; masks that follow from
+ * an Embedding or a Masking are left out, as in 2.3.1.  Layer: nn. */
+#include "nn/config/translate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+static leat_status no_memory(leat_error *err) {
+    return leati_fail(err, LEAT_ENOMEM, "no memory for a configuration");
+}
+
+static bool is_class(const json_t *item, const char *name) {
+    return strcmp(leati_item_class(item), name) == 0;
+}
+
+static bool is_tensor(const json_t *value) {
+    return is_class(value, "__keras_tensor__");
+}
+
+static const json_t *history_of(const json_t *tensor) {
+    return json_object_get(json_object_get(tensor, "config"), "keras_history");
+}
+
+static const json_t *find_item(const json_t *layers, const char *name) {
+    for (size_t i = 0; name && i < json_array_size(layers); ++i)
+        if (strcmp(leati_item_name(json_array_get(layers, i)), name) == 0) return json_array_get(layers, i);
+    return NULL;
+}
+
+static const json_t *maker_of(const json_t *layers, const json_t *tensor) {
+    return find_item(layers, json_string_value(json_array_get(history_of(tensor), 0)));
+}
+
+static const json_t *first_call(const json_t *item) {
+    return json_array_get(json_object_get(item, "inbound_nodes"), 0);
+}
+
+/* A function of keras.ops in the list of layers.  In .h5 files it has no module, but no layer's keys either.
+ * (A list of calls in 2.3.1's form is no function's: it has been here before.) */
+static bool is_function(const json_t *item) {
+    const char *module = json_string_value(json_object_get(item, "module"));
+    const json_t *config = json_object_get(item, "config");
+    if (module) return strncmp(module, "keras.src.ops.", 14) == 0 || strncmp(module, "keras.ops", 9) == 0;
+    return json_is_object(first_call(item)) && json_object_get(config, "name") &&
+           !json_object_get(config, "trainable") && !json_object_get(config, "dtype") &&
+           !leati_item_is_model(item);
+}
+
+/* ---- Masks ---- */
+
+static const char *const mask_functions[] = {"ConvertToTensor", "NotEqual",     "Any",      "All",
+                                             "LogicalAnd",      "ExpandDims",   "Cast",     "Concatenate",
+                                             "BroadcastTo",     "Broadcast_to", "OnesLike", "Squeeze"};
+
+static bool is_mask_function(const json_t *item) {
+    for (size_t i = 0; i < sizeof mask_functions / sizeof mask_functions[0]; ++i)
+        if (is_function(item) && is_class(item, mask_functions[i])) return true;
+    return false;
+}
+
+/* Whether a layer that makes a mask is called on this tensor. */
+static bool makes_mask_of(const json_t *layers, const json_t *tensor) {
+    for (size_t i = 0; i < json_array_size(layers); ++i) {
+        const json_t *item = json_array_get(layers, i), *config = json_object_get(item, "config");
+        bool makes = is_class(item, "Masking") ||
+                     (is_class(item, "Embedding") && json_is_true(json_object_get(config, "mask_zero")));
+        const json_t *calls = json_object_get(item, "inbound_nodes");
+        for (size_t j = 0; makes && j < json_array_size(calls); ++j) {
+            const json_t *input = json_array_get(json_object_get(json_array_get(calls, j), "args"), 0);
+            if (json_equal(history_of(input), history_of(tensor))) return true;
+        }
+    }
+    return false;
+}
+
+static bool is_implicit_mask(const json_t *layers, const json_t *value, int depth);
+
+static bool are_implicit_masks(const json_t *layers, const json_t *list, int depth) {
+    bool all = true;
+    for (size_t i = 0; all && i < json_array_size(list); ++i) {
+        const json_t *value = json_array_get(list, i);
+        if (is_tensor(value)) all = is_implicit_mask(layers, value, depth);
+        if (json_is_array(value)) all = are_implicit_masks(layers, value, depth);
+    }
+    return all;
+}
+
+/* A mask that 2.3.1 would compute by itself: x != 0 of what an Embedding reads, and what is made of such ones. */
+static bool is_implicit_mask(const json_t *layers, const json_t *value, int depth) {
+    const json_t *maker = maker_of(layers, value), *args = json_object_get(first_call(maker), "args");
+    if (!is_mask_function(maker) || depth > 64) return false;
+    return is_class(maker, "NotEqual") ? makes_mask_of(layers, json_array_get(args, 0))
+                                       : are_implicit_masks(layers, args, depth + 1);
+}
+
+/* ---- Functions as layers ---- */
+
+/* keras.ops.add(x, 3.0) is Rescaling(1, 3), and so on; `value` is the number. */
+static json_t *rescaling_of(const char *function, const char *name, double value) {
+    double scale = 1, offset = 0;
+    if (strcmp(function, "Add") == 0) offset = value;
+    if (strcmp(function, "Subtract") == 0) offset = -value;
+    if (strcmp(function, "Multiply") == 0) scale = value;
+    if (strcmp(function, "TrueDivide") == 0 || strcmp(function, "Divide") == 0) scale = 1 / value;
+    return json_pack("{s:s, s:f, s:f}", "name", name, "scale", scale, "offset", offset);
+}
+
+static bool is_one_of(const char *text, const char *const *names) {
+    for (; *names; ++names)
+        if (strcmp(*names, text) == 0) return true;
+    return false;
+}
+
+/* A function of two: of tensors, a merge; of a tensor and a number, Rescaling. */
+static leat_status binary_function(json_t *item, leat_error *err) {
+    static const char *const merges[] = {"Add", "Subtract", "Multiply", "Maximum", "Minimum", NULL};
+    static const char *const scalings[] = {"Add", "Subtract", "Multiply", "TrueDivide", "Divide", NULL};
+    const char *function = leati_item_class(item);
+    json_t *args = json_object_get(first_call(item), "args");
+    const json_t *a = json_array_get(args, 0), *b = json_array_get(args, 1);
+    size_t calls = json_array_size(json_object_get(item, "inbound_nodes"));
+    bool exchanged = json_is_number(a) && is_tensor(b) &&
+                     (strcmp(function, "Add") == 0 || strcmp(function, "Multiply") == 0);
+    if (is_tensor(a) && is_tensor(b) && is_one_of(function, merges)) {
+        size_t ranks[2] = {json_array_size(json_object_get(json_object_get(a, "config"), "shape")),
+                           json_array_size(json_object_get(json_object_get(b, "config"), "shape"))};
+        if (ranks[0] == ranks[1]) return LEAT_OK;
+    }
+    if (calls != 1 || !is_one_of(function, scalings) || !((is_tensor(a) && json_is_number(b)) || exchanged))
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "the function %s, called on what it is called on, is no layer in leat", function);
+    json_t *config = rescaling_of(function, leati_item_name(item), json_number_value(exchanged ? a : b));
+    json_array_remove(args, exchanged ? 0 : 1);
+    bool set = json_object_set_new(item, "config", config) == 0 &&
+               json_object_set_new(item, "class_name", json_string("Rescaling")) == 0;
+    return set ? LEAT_OK : no_memory(err);
+}
+
+/* Functions of one tensor: the layer, and a key of it that has a key of the function's, or an Activation.  `given` is
+ * what the function's other keys must be. */
+static const struct {
+    const char *function, *class_name, *key, *from, *given;
+} functions[] = {
+    {"Celu", "Activation", "celu", NULL, "{\"alpha\": 1}"},
+    {"Elu", "ELU", "alpha", "alpha", NULL},
+    {"Exp", "Activation", "exponential", NULL, NULL},
+    {"Gelu", "Activation", "gelu", NULL, "{\"approximate\": false}"},
+    {"Glu", "Activation", "glu", NULL, "{\"axis\": -1}"},
+    {"HardShrink", "Activation", "hard_shrink", NULL, "{\"threshold\": 0.5}"},
+    {"HardSigmoid", "Activation", "hard_sigmoid", NULL, NULL},
+    {"HardSilu", "Activation", "hard_silu", NULL, NULL},
+    {"HardTanh", "Activation", "hard_tanh", NULL, NULL},
+    {"LeakyRelu", "LeakyReLU", "alpha", "negative_slope", NULL},
+    {"LogSigmoid", "Activation", "log_sigmoid", NULL, NULL},
+    {"LogSoftmax", "Activation", "log_softmax", NULL, "{\"axis\": -1}"},
+    {"Relu", "Activation", "relu", NULL, NULL},
+    {"Relu6", "Activation", "relu6", NULL, NULL},
+    {"Selu", "Activation", "selu", NULL, NULL},
+    {"Sigmoid", "Activation", "sigmoid", NULL, NULL},
+    {"Silu", "Activation", "silu", NULL, NULL},
+    {"SoftShrink", "Activation", "soft_shrink", NULL, "{\"threshold\": 0.5}"},
+    {"Softmax", "Softmax", "axis", "axis", NULL},
+    {"Softplus", "Activation", "softplus", NULL, NULL},
+    {"Softsign", "Activation", "softsign", NULL, NULL},
+    {"SparsePlus", "Activation", "sparse_plus", NULL, NULL},
+    {"SparseSigmoid", "Activation", "sparse_sigmoid", NULL, NULL},
+    {"Sparsemax", "Activation", "sparsemax", NULL, "{\"axis\": -1}"},
+    {"Squareplus", "Activation", "squareplus", NULL, "{\"b\": 4}"},
+    {"Tanh", "Activation", "tanh", NULL, NULL},
+    {"TanhShrink", "Activation", "tanh_shrink", NULL, NULL},
+    {"Threshold", "ThresholdedReLU", "theta", "threshold", "{\"default_value\": 0}"},
+};
+
+/* Whether the function's keys are those that the layer stands for. */
+static leat_status check_given(const json_t *config, const char *text, leat_error *err) {
+    json_t *given = json_loads(text, 0, NULL), *value;
+    const char *key;
+    leat_status status = given ? LEAT_OK : no_memory(err);
+    json_object_foreach(given, key, value) {
+        const json_t *own = json_object_get(config, key);
+        bool same = json_is_number(value) && json_is_number(own)
+                        ? json_number_value(value) == json_number_value(own)
+                        : json_equal(value, own);
+        if (own && !same)
+            status =
+                leati_fail(err, LEAT_ENOTSUP, "called as a function with another '%s' than %s", key, text);
+    }
+    json_decref(given);
+    return status;
+}
+
+static leat_status function_as_layer(json_t *item, leat_error *err) {
+    json_t *config = json_object_get(item, "config");
+    if (is_class(item, "ReLU")) return LEAT_OK; /* has that layer's keys */
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; ++i) {
+        if (!is_class(item, functions[i].function)) continue;
+        if (functions[i].given) LEATI_TRY(check_given(config, functions[i].given, err));
+        const char *from = functions[i].from;
+        json_t *value = from ? json_incref(json_object_get(config, from)) : json_string(functions[i].key);
+        json_t *made = json_pack("{s:s, s:o*}", "name", leati_item_name(item),
+                                 from ? functions[i].key : "activation", value);
+        bool set = json_object_set_new(item, "config", made) == 0 &&
+                   json_object_set_new(item, "class_name", json_string(functions[i].class_name)) == 0;
+        return set ? LEAT_OK : no_memory(err);
+    }
+    return binary_function(item, err);
+}
+
+/* ---- Calls ---- */
+
+/* Appends [name, call, output, {}]: calls of a model are counted from 1, its own graph is 2.3.1's call 0. */
+static leat_status append_tensor(const json_t *layers, const json_t *tensor, json_t *out, leat_error *err) {
+    const json_t *history = history_of(tensor), *maker = maker_of(layers, tensor);
+    const json_t *call = json_array_get(history, 1), *output = json_array_get(history, 2);
+    if (!json_is_integer(call) || !json_is_integer(output) || !maker)
+        return leati_fail(err, LEAT_EFORMAT,
+                          "expected a tensor of a layer of this model in \"keras_history\"");
+    json_int_t number = json_integer_value(call);
+    if (leati_item_is_model(maker) && number < INT32_MAX) ++number;
+    json_t *source = json_pack("[s, I, I, {}]", leati_item_name(maker), number, json_integer_value(output));
+    return json_array_append_new(out, source) == 0 ? LEAT_OK : no_memory(err);
+}
+
+/* Appends the tensors of an argument, however deep they are. */
+static leat_status append_all(const json_t *layers, const json_t *value, json_t *out, leat_error *err) {
+    if (is_tensor(value)) return append_tensor(layers, value, out, err);
+    if (json_is_null(value)) return LEAT_OK;
+    if (!json_is_array(value))
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "called on something that is no tensor, which leat does not know");
+    for (size_t i = 0; i < json_array_size(value); ++i)
+        LEATI_TRY(append_all(layers, json_array_get(value, i), out, err));
+    return LEAT_OK;
+}
+
+/* Named arguments that are inputs, in the order of leat's inputs. */
+static const char *const tensor_arguments[] = {"inputs", "x",   "sequences",      "sequence",      "query",
+                                               "value",  "key", "attention_mask", "initial_state", NULL};
+/* Those that become keys of the layer. */
+static const char *const key_arguments[] = {"use_causal_mask", "return_attention_scores", NULL};
+
+/* A mask over pairs of steps comes fourth: without a key, the value is the key. */
+static leat_status append_mask(const json_t *layers, json_t *item, const json_t *mask, json_t *out,
+                               leat_error *err) {
+    if (json_array_size(out) == 2 && json_array_append(out, json_array_get(out, 1)) != 0)
+        return no_memory(err);
+    if (json_object_set_new(json_object_get(item, "config"), "attention_mask", json_true()) != 0)
+        return no_memory(err);
+    return append_all(layers, mask, out, err);
+}
+
+static leat_status other_argument(const json_t *layers, json_t *item, const char *key, json_t *value,
+                                  leat_error *err) {
+    bool mask = strcmp(key, "mask") == 0 || (strlen(key) > 5 && strcmp(key + strlen(key) - 5, "_mask") == 0);
+    if (is_one_of(key, tensor_arguments) || strcmp(key, "training") == 0) return LEAT_OK;
+    if (json_is_null(value) || json_is_false(value)) return LEAT_OK;
+    if (is_one_of(key, key_arguments))
+        return json_object_set(json_object_get(item, "config"), key, value) == 0 ? LEAT_OK : no_memory(err);
+    if (mask && is_tensor(value) && is_implicit_mask(layers, value, 0)) return LEAT_OK;
+    if (mask && json_is_array(value) && are_implicit_masks(layers, value, 0)) return LEAT_OK;
+    return leati_fail(err, LEAT_ENOTSUP, "called with the argument '%s', which leat does not know", key);
+}
+
+static leat_status call(const json_t *layers, json_t *item, const json_t *node, json_t *out,
+                        leat_error *err) {
+    json_t *kwargs = json_object_get(node, "kwargs"), *value;
+    const char *key;
+    LEATI_TRY(append_all(layers, json_object_get(node, "args"), out, err));
+    for (size_t i = 0; tensor_arguments[i]; ++i) {
+        value = json_object_get(kwargs, tensor_arguments[i]);
+        if (!value || json_is_null(value)) continue;
+        bool mask = strcmp(tensor_arguments[i], "attention_mask") == 0;
+        LEATI_TRY(mask ? append_mask(layers, item, value, out, err) : append_all(layers, value, out, err));
+    }
+    json_object_foreach(kwargs, key, value) LEATI_TRY(other_argument(layers, item, key, value, err));
+    return LEAT_OK;
+}
+
+/* A layer has the key once: all its calls must agree. */
+static leat_status check_agreement(const json_t *item, leat_error *err) {
+    const json_t *nodes = json_object_get(item, "inbound_nodes");
+    for (size_t i = 0; i < json_array_size(nodes); ++i)
+        for (const char *const *key = key_arguments; *key; ++key) {
+            const json_t *first = json_object_get(first_call(item), "kwargs");
+            const json_t *own = json_object_get(json_array_get(nodes, i), "kwargs");
+            if (json_is_true(json_object_get(first, *key)) != json_is_true(json_object_get(own, *key)))
+                return leati_fail(err, LEAT_ENOTSUP,
+                                  "called with '%s' and without it, which leat does not know", *key);
+        }
+    return LEAT_OK;
+}
+
+/* A new list of calls. */
+static leat_status calls(const json_t *layers, json_t *item, json_t *out, leat_error *err) {
+    const json_t *nodes = json_object_get(item, "inbound_nodes");
+    LEATI_TRY(check_agreement(item, err));
+    for (size_t i = 0; i < json_array_size(nodes); ++i) {
+        const json_t *node = json_array_get(nodes, i);
+        json_t *made = json_array();
+        leat_status status = made ? LEAT_OK : no_memory(err);
+        bool old = json_is_array(node); /* as tf.keras wrote it until 2.15 */
+        if (status == LEAT_OK && !old) status = call(layers, item, node, made, err);
+        bool set = status == LEAT_OK && json_array_append(out, old ? (json_t *)(uintptr_t)node : made) == 0;
+        json_decref(made);
+        LEATI_TRY(status);
+        if (!set) return no_memory(err);
+    }
+    return LEAT_OK;
+}
+
+/* ---- Inputs and outputs of the model ---- */
+
+static int compare_keys(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static leat_status flatten(const json_t *value, json_t *out, leat_error *err);
+
+/* In the order of their names, as Keras lists the inputs of a dictionary. */
+static leat_status flatten_object(const json_t *value, json_t *out, leat_error *err) {
+    size_t count = json_object_size(value), i = 0;
+    const char **keys = leati_calloc(count + 1, sizeof *keys), *key;
+    json_t *item;
+    if (!keys) return leati_fail_memory(err, count * sizeof *keys, "names");
+    json_object_foreach((json_t *)(uintptr_t)value, key, item) keys[i++] = key;
+    qsort(keys, count, sizeof *keys, compare_keys);
+    leat_status status = LEAT_OK;
+    for (i = 0; status == LEAT_OK && i < count; ++i)
+        status = flatten(json_object_get(value, keys[i]), out, err);
+    leati_free(keys);
+    return status;
+}
+
+/* One tensor, or any nest of them, as a list of tensors. */
+static leat_status flatten(const json_t *value, json_t *out, leat_error *err) {
+    if (json_is_object(value)) return flatten_object(value, out, err);
+    if (json_is_string(json_array_get(value, 0)))
+        return json_array_append(out, (json_t *)(uintptr_t)value) == 0 ? LEAT_OK : no_memory(err);
+    for (size_t i = 0; i < json_array_size(value); ++i)
+        LEATI_TRY(flatten(json_array_get(value, i), out, err));
+    return LEAT_OK;
+}
+
+static leat_status ends(json_t *config, const char *key, const json_t *layers, leat_error *err) {
+    json_t *list = json_array(), *end;
+    size_t index;
+    leat_status status = list ? flatten(json_object_get(config, key), list, err) : no_memory(err);
+    if (status == LEAT_OK) json_array_foreach(list, index, end) {
+            const json_t *maker = find_item(layers, json_string_value(json_array_get(end, 0)));
+            json_t *number = json_array_get(end, 1);
+            if (maker && leati_item_is_model(maker) && json_is_array(first_call(maker)) == 0 &&
+                json_integer_value(number) < INT32_MAX)
+                json_integer_set(number, json_integer_value(number) + 1);
+        }
+    if (status == LEAT_OK && json_object_set(config, key, list) != 0) status = no_memory(err);
+    json_decref(list);
+    return status;
+}
+
+static leat_status at(leat_status status, const json_t *item, leat_error *err) {
+    return leati_prefix(status, err, "layer '%.64s' (%.64s)", leati_item_name(item), leati_item_class(item));
+}
+
+leat_status leati_translate_calls(json_t *config, leat_error *err) {
+    json_t *layers = json_object_get(config, "layers"), *made = json_array(), *kept = json_array(), *item;
+    leat_status status = made && kept ? LEAT_OK : no_memory(err);
+    size_t index;
+    if (status == LEAT_OK) status = ends(config, "input_layers", layers, err);
+    if (status == LEAT_OK) status = ends(config, "output_layers", layers, err);
+    if (status == LEAT_OK) json_array_foreach(layers, index, item) {
+            json_t *list = json_array();
+            status = list ? LEAT_OK : no_memory(err);
+            if (status == LEAT_OK && is_function(item) && !is_mask_function(item))
+                status = at(function_as_layer(item, err), item, err);
+            if (status == LEAT_OK && !is_mask_function(item))
+                status = at(calls(layers, item, list, err), item, err);
+            if (status != LEAT_OK) json_decref(list);
+            if (status == LEAT_OK && json_array_append_new(made, list) != 0) status = no_memory(err);
+            if (status != LEAT_OK) break;
+        }
+    /* Only now: until here, calls are looked up in Keras's form. */
+    if (status == LEAT_OK) json_array_foreach(layers, index, item) {
+            if (is_mask_function(item)) continue;
+            if (json_object_set(item, "inbound_nodes", json_array_get(made, index)) != 0 ||
+                json_array_append(kept, item) != 0)
+                status = no_memory(err);
+        }
+    if (status == LEAT_OK && json_object_set(config, "layers", kept) != 0) status = no_memory(err);
+    json_decref(made);
+    json_decref(kept);
+    return status;
+}

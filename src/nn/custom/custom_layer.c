@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A user's own layer as a layer type: his functions, called with views of what a layer and an op have.  Layer: nn. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "json/json.h"
+#include "nn/custom/custom.h"
+
+#define MOST_TENSORS (LEATI_OWN_MAX_INPUTS + LEATI_OWN_MAX_WEIGHTS)
+_Static_assert(MOST_TENSORS <= LEATI_CALLEE_MAX_INPUTS &&
+                   LEATI_CALLEE_MAX_INPUTS + 2 * LEATI_CALLEE_MAX_OUTPUTS <= LEATI_MAX_INPUTS,
+               "a node holds inputs, weights, outputs and what arrives at these");
+
+struct leat_layer_weights {
+    leati_layer *layer;
+};
+
+/* Lambda's own keys.  Keras 2.3.1 writes those that are not `later`; tf.keras has more. */
+#define LAMBDA_ROW(index, key_, later_)                                                                      \
+    {                                                                                                        \
+        .key = key_, .kind = LEATI_FIELD_JSON, .preset = "null", .later = later_,                            \
+        .offset = offsetof(leati_own_config, lambda) + (index) * sizeof(json_t *)                            \
+    }
+enum { LAMBDA_ARGUMENTS = 4 };
+static const leati_field lambda_fields[LEATI_LAMBDA_KEYS] = {LAMBDA_ROW(0, "function", false),
+                                                             LAMBDA_ROW(1, "function_type", false),
+                                                             LAMBDA_ROW(2, "output_shape", false),
+                                                             LAMBDA_ROW(3, "output_shape_type", false),
+                                                             LAMBDA_ROW(LAMBDA_ARGUMENTS, "arguments", false),
+                                                             LAMBDA_ROW(5, "module", true),
+                                                             LAMBDA_ROW(6, "output_shape_module", true),
+                                                             {.key = NULL}};
+
+/* ---- Shapes ---- */
+
+static leat_tensor view_of(const leati_desc *desc, void *data) {
+    return leat_tensor_view(desc->dtype, desc->rank, desc->shape, data);
+}
+
+static leat_tensor shape_view(const leati_shape *shape) {
+    return leat_tensor_view(LEAT_F32, shape->rank, shape->dims, NULL);
+}
+
+static leat_status check_output(const leat_tensor *output, int index, int64_t least, leat_error *err) {
+    char text[LEATI_SHAPE_TEXT_BYTES];
+    bool right = output->rank >= 1 && output->rank <= LEAT_MAX_RANK;
+    int64_t count = (int64_t)sizeof(float);
+    for (int i = 0; right && i < output->rank; ++i)
+        right = output->shape[i] >= least &&
+                (output->shape[i] < 0 || leati_mul_i64(count, output->shape[i], &count));
+    if (right) return LEAT_OK;
+    return leati_fail(err, LEAT_ESHAPE, "its infer gave output %d the shape %s, which is none", index,
+                      output->rank >= 0 && output->rank <= LEAT_MAX_RANK
+                          ? leati_shape_text(text, sizeof text, output->rank, output->shape)
+                          : "of an impossible rank");
+}
+
+/* Shapes of the outputs; no dimension below `least`. */
+static leat_status infer_views(const leati_own_config *c, int input_count, const leat_tensor *inputs,
+                               leat_tensor *outputs, int64_t least, leat_error *err) {
+    const leat_layer_definition *d = &c->own->definition;
+    for (int i = 0; i < d->outputs; ++i) outputs[i] = inputs[0];
+    if (d->infer) LEATI_TRY(d->infer(leati_own_settings(c), input_count, inputs, outputs, err));
+    for (int i = 0; i < d->outputs; ++i) LEATI_TRY(check_output(&outputs[i], i, least, err));
+    return LEAT_OK;
+}
+
+static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                         leati_shape *outputs, int *output_count, leat_error *err) {
+    const leati_own_config *c = layer->config;
+    leat_tensor in[LEATI_OWN_MAX_INPUTS], out[LEATI_CALLEE_MAX_OUTPUTS] = {0};
+    for (int i = 0; i < input_count; ++i) in[i] = shape_view(&inputs[i]);
+    LEATI_TRY(infer_views(c, input_count, in, out, -1, err));
+    *output_count = c->own->definition.outputs;
+    for (int i = 0; i < *output_count; ++i) {
+        outputs[i].rank = out[i].rank;
+        memcpy(outputs[i].dims, out[i].shape, sizeof outputs[i].dims);
+    }
+    return LEAT_OK;
+}
+
+/* ---- Configuration ---- */
+
+static leat_status infer_call(const leati_callee *callee, int input_count, const leati_desc *inputs,
+                              leati_desc *outputs, leat_error *err);
+static leat_status forward(const leati_callee *callee, const leati_callee_run *run, leat_error *err);
+static leat_status backward(const leati_callee *callee, const leati_callee_run *run, leat_error *err);
+
+static leat_status check_settings(leati_layer *layer, const leati_own *own, leat_error *err) {
+    leati_own_config *c = layer->config;
+    const leat_layer_definition *d = &own->definition;
+    c->own = own;
+    c->callee = (leati_callee){.output_count = d->outputs,
+                               .infer = infer_call,
+                               .forward = forward,
+                               .backward = d->backward ? backward : NULL};
+    return d->check ? d->check((char *)c + own->settings, d->user, err) : LEAT_OK;
+}
+
+static leat_status check(leati_layer *layer, leat_error *err) {
+    return check_settings(layer, (const leati_own *)(const void *)layer->type, err); /* its first member */
+}
+
+/* A Lambda's arguments are the keys. */
+static leat_status check_lambda(leati_layer *layer, leat_error *err) {
+    leati_own_config *c = layer->config;
+    const leati_own *own = (const void *)((const char *)layer->type - offsetof(leati_own, lambda));
+    json_t *none = json_object(), *given = c->lambda[LAMBDA_ARGUMENTS];
+    if (!none) return leati_fail(err, LEAT_ENOMEM, "no memory for arguments");
+    leat_status status = leati_fields_read(own->fields, NULL, given ? given : none, c, err);
+    json_decref(none);
+    LEATI_TRY(leati_prefix(status, err, "arguments"));
+    return check_settings(layer, own, err);
+}
+
+static void fini(void *config) {
+    leati_own_config *c = config;
+    for (int i = 0; i < LEATI_OWN_MAX_WEIGHTS; ++i) leati_initializer_destroy(&c->drawn[i]);
+}
+
+static void fini_lambda(void *config) {
+    leati_own_config *c = config;
+    if (c->own) leati_fields_fini(c->own->fields, c);
+    fini(config);
+}
+
+/* ---- Weights ---- */
+
+/* The part of the key that a weight names, or NULL. */
+static const leati_own_part *part_of(const leati_own_config *c, const char *name, leati_field_kind kind) {
+    for (const leati_field *field = c->own->fields; name && field->key; ++field)
+        if (field->kind == kind && strcmp(field->key, name) == 0)
+            return (const void *)((const char *)c + field->offset);
+    return NULL;
+}
+
+/* A name, or JSON. */
+static leat_status parse(const char *text, json_t **out, leat_error *err) {
+    if (text[0] == '{') return leati_json_parse_argument(out, text, strlen(text), err);
+    *out = json_string(text);
+    return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for '%s'", text);
+}
+
+static leat_status find_initializer(leati_own_config *c, int index, const char *text,
+                                    const leati_initializer **out, leat_error *err) {
+    const leati_own_part *part = part_of(c, text, LEATI_FIELD_INITIALIZER);
+    json_t *value = NULL;
+    *out = part ? part->initializer : c->drawn[index];
+    if (part || *out) return LEAT_OK;
+    LEATI_TRY(parse(text ? text : "glorot_uniform", &value, err));
+    leat_status status = leati_initializer_read(&c->drawn[index], value, err);
+    json_decref(value);
+    *out = c->drawn[index];
+    return leati_prefix(status, err, "initializer");
+}
+
+static leat_status find_regularizer(const leati_own_config *c, const char *text, leati_regularizer *out,
+                                    leat_error *err) {
+    const leati_own_part *part = part_of(c, text, LEATI_FIELD_REGULARIZER);
+    json_t *value = NULL;
+    if (part) *out = part->regularizer;
+    if (part || !text) return LEAT_OK;
+    LEATI_TRY(parse(text, &value, err));
+    leat_status status = leati_regularizer_read(out, value, err);
+    json_decref(value);
+    return leati_prefix(status, err, "regularizer");
+}
+
+static leat_status find_constraint(const leati_own_config *c, const char *text, leati_constraint *out,
+                                   leat_error *err) {
+    const leati_own_part *part = part_of(c, text, LEATI_FIELD_CONSTRAINT);
+    json_t *value = NULL;
+    if (part) *out = part->constraint;
+    if (part || !text) return LEAT_OK;
+    LEATI_TRY(parse(text, &value, err));
+    leat_status status = leati_constraint_read(out, value, err);
+    json_decref(value);
+    return leati_prefix(status, err, "constraint");
+}
+
+static leat_status add_weight(leati_layer *layer, const leat_layer_weight *weight, leat_error *err) {
+    leati_own_config *c = layer->config;
+    leati_regularizer regularizer = {.kind = LEATI_REGULARIZER_NONE};
+    leati_constraint constraint = {.kind = LEATI_CONSTRAINT_NONE};
+    leati_weight_spec spec = {.name = weight->name,
+                              .rank = weight->rank,
+                              .regularizer = &regularizer,
+                              .constraint = &constraint,
+                              .fixed = weight->fixed};
+    LEATI_TRY(find_initializer(c, layer->weight_count, weight->initializer, &spec.initializer, err));
+    LEATI_TRY(find_regularizer(c, weight->regularizer, &regularizer, err));
+    LEATI_TRY(find_constraint(c, weight->constraint, &constraint, err));
+    memcpy(spec.dims, weight->shape, sizeof spec.dims);
+    return leati_layer_add_weight(layer, &spec, err);
+}
+
+leat_status leat_layer_add_weight(leat_layer_weights *weights, const leat_layer_weight *weight,
+                                  leat_error *err) {
+    LEATI_GIVEN(weights, err);
+    LEATI_GIVEN(weight, err);
+    const char *name = weight->name;
+    if (!name || !name[0] || strlen(name) >= LEAT_NAME_BYTES)
+        return leati_fail(err, LEAT_EINVAL, "a weight's name: expected 1 to %d bytes", LEAT_NAME_BYTES - 1);
+    if (weight->rank < 0 || weight->rank > LEAT_MAX_RANK)
+        return leati_fail(err, LEAT_EINVAL, "weight '%s': expected a rank of 0 to %d, received %d", name,
+                          LEAT_MAX_RANK, (int)weight->rank);
+    if (weights->layer->weight_count == LEATI_OWN_MAX_WEIGHTS)
+        return leati_fail(err, LEAT_EINVAL, "weight '%s': expected at most %d weights", name,
+                          LEATI_OWN_MAX_WEIGHTS);
+    return leati_prefix(add_weight(weights->layer, weight, err), err, "weight '%s'", name);
+}
+
+static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
+    leati_own_config *c = layer->config;
+    const leat_layer_definition *d = &c->own->definition;
+    leat_layer_weights weights = {layer};
+    leat_tensor in[LEATI_OWN_MAX_INPUTS];
+    if (!d->build) return LEAT_OK;
+    for (int i = 0; i < input_count; ++i) in[i] = shape_view(&inputs[i]);
+    LEATI_TRY(d->build(leati_own_settings(c), input_count, in, &weights, err));
+    c->weight_count = layer->weight_count;
+    return LEAT_OK;
+}
+
+/* ---- Computing ---- */
+
+static leat_status infer_call(const leati_callee *callee, int input_count, const leati_desc *inputs,
+                              leati_desc *outputs, leat_error *err) {
+    const leati_own_config *c = (const void *)callee; /* its first member */
+    leat_tensor in[LEATI_OWN_MAX_INPUTS], out[LEATI_CALLEE_MAX_OUTPUTS] = {0};
+    int count = input_count - c->weight_count;
+    for (int i = 0; i < count; ++i) in[i] = view_of(&inputs[i], NULL);
+    LEATI_TRY(infer_views(c, count, in, out, 0, err));
+    for (int i = 0; i < callee->output_count; ++i)
+        outputs[i] = leati_desc_make(LEAT_F32, out[i].rank, out[i].shape);
+    return LEAT_OK;
+}
+
+typedef leat_status user_function(const leat_layer_call *call, leat_error *err);
+
+static leat_status run_own(user_function *function, const leati_callee *callee, const leati_callee_run *run,
+                           leat_error *err) {
+    const leati_own_config *c = (const void *)callee;
+    leat_tensor in[MOST_TENSORS], diff_in[MOST_TENSORS], out[LEATI_CALLEE_MAX_OUTPUTS],
+        diff_out[LEATI_CALLEE_MAX_OUTPUTS];
+    const int inputs = run->input_count - c->weight_count;
+    for (int i = 0; i < run->input_count; ++i) {
+        in[i] = view_of(&run->inputs[i], run->args[i]);
+        diff_in[i] = view_of(&run->inputs[i], run->diff_args ? run->diff_args[i] : NULL);
+    }
+    for (int i = 0; i < run->output_count; ++i) {
+        out[i] = view_of(&run->outputs[i], run->results[i]);
+        diff_out[i] = view_of(&run->outputs[i], run->diff_results ? run->diff_results[i] : NULL);
+    }
+    const leat_layer_call call = {.config = leati_own_settings(c),
+                                  .user = c->own->definition.user,
+                                  .training = run->training,
+                                  .rng = run->rng,
+                                  .input_count = inputs,
+                                  .weight_count = c->weight_count,
+                                  .output_count = run->output_count,
+                                  .inputs = in,
+                                  .weights = in + inputs,
+                                  .outputs = out,
+                                  .diff_outputs = diff_out,
+                                  .diff_inputs = diff_in,
+                                  .diff_weights = diff_in + inputs};
+    return leati_prefix(function(&call, err), err, "%s", c->own->class_name);
+}
+
+static leat_status forward(const leati_callee *callee, const leati_callee_run *run, leat_error *err) {
+    return run_own(((const leati_own_config *)(const void *)callee)->own->definition.forward, callee, run,
+                   err);
+}
+
+static leat_status backward(const leati_callee *callee, const leati_callee_run *run, leat_error *err) {
+    return run_own(((const leati_own_config *)(const void *)callee)->own->definition.backward, callee, run,
+                   err);
+}
+
+static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs) {
+    const leati_own_config *c = layer->config;
+    leati_value all[MOST_TENSORS];
+    for (int i = 0; i < input_count; ++i) all[i] = inputs[i];
+    for (int i = 0; i < c->weight_count; ++i) all[input_count + i] = leati_layer_weight(layer, lowering, i);
+    leati_call(lowering->graph, &c->callee, lowering->mode == LEATI_TRAIN, lowering->stream,
+               input_count + c->weight_count, all, outputs);
+}
+
+/* ---- The types ---- */
+
+static void hold(leati_own *own, int change) {
+    if (change > 0)
+        atomic_fetch_add(&own->holders, 1);
+    else
+        leati_own_release(&own);
+}
+
+static void held(const leati_layer_type *type, int change) {
+    hold((leati_own *)(uintptr_t)type, change);
+}
+
+static void held_lambda(const leati_layer_type *type, int change) {
+    hold((leati_own *)((uintptr_t)type - offsetof(leati_own, lambda)), change);
+}
+
+leati_own *leati_own_of(const leati_layer_type *type) {
+    if (type->held == held) return (leati_own *)(uintptr_t)type;
+    if (type->held == held_lambda) return (leati_own *)((uintptr_t)type - offsetof(leati_own, lambda));
+    return NULL;
+}
+
+void leati_own_fill(leati_own *own) {
+    const leat_layer_definition *d = &own->definition;
+    own->type = (leati_layer_type){.class_name = own->class_name,
+                                   .name_prefix = own->name_prefix,
+                                   .config_bytes = own->settings + d->config_bytes,
+                                   .fields = own->fields,
+                                   .min_inputs = d->min_inputs,
+                                   .max_inputs = d->max_inputs,
+                                   .masking = d->supports_masking ? LEATI_MASK_PASSED : LEATI_MASK_REFUSED,
+                                   .check = check,
+                                   .fini = fini,
+                                   .infer = infer,
+                                   .build = build,
+                                   .held = held,
+                                   .lower = lower};
+    own->lambda = own->type;
+    own->lambda.class_name = "Lambda";
+    own->lambda.name_prefix = "lambda";
+    own->lambda.fields = lambda_fields;
+    own->lambda.check = check_lambda;
+    own->lambda.fini = fini_lambda;
+    own->lambda.held = held_lambda;
+}

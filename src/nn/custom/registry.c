@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Registering layers of a user's own, and finding them.  Layer: nn. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "nn/custom/custom.h"
+
+struct leat_registry {
+    leati_own *layers;
+    leati_library *opening; /* whose function is registering */
+    leati_own **lent;       /* that somebody else holds: leati_registry_lend */
+    int lent_count;
+};
+
+leat_layer_definition leat_layer_definition_default(void) {
+    return (leat_layer_definition){.struct_size = sizeof(leat_layer_definition),
+                                   .min_inputs = 1,
+                                   .max_inputs = 1,
+                                   .outputs = 1};
+}
+
+/* ---- One layer ---- */
+
+static const struct {
+    leati_field_kind kind;
+    size_t bytes; /* of the member; 0: it has none */
+} key_kinds[] = {
+    [LEAT_KEY_INT] = {LEATI_FIELD_INT, sizeof(int64_t)},
+    [LEAT_KEY_FLOAT] = {LEATI_FIELD_FLOAT, sizeof(double)},
+    [LEAT_KEY_BOOL] = {LEATI_FIELD_BOOL, sizeof(bool)},
+    [LEAT_KEY_CHOICE] = {LEATI_FIELD_CHOICE, sizeof(int32_t)},
+    [LEAT_KEY_NUMBERS] = {LEATI_FIELD_NUMBERS, sizeof(leat_layer_numbers)},
+    [LEAT_KEY_INITIALIZER] = {LEATI_FIELD_INITIALIZER, 0},
+    [LEAT_KEY_REGULARIZER] = {LEATI_FIELD_REGULARIZER, 0},
+    [LEAT_KEY_CONSTRAINT] = {LEATI_FIELD_CONSTRAINT, 0},
+};
+
+_Static_assert(sizeof(leat_layer_numbers) == sizeof(leati_ints) &&
+                   offsetof(leat_layer_numbers, values) == offsetof(leati_ints, values),
+               "rows of whole numbers are read into the user's struct");
+
+static leat_status check_key(const leat_layer_definition *d, int index, leat_error *err) {
+    const leat_layer_key *key = &d->keys[index];
+    if ((unsigned)key->kind > LEAT_KEY_CONSTRAINT)
+        return leati_fail(err, LEAT_EINVAL, "key '%s': kind %d is not known", key->key, (int)key->kind);
+    size_t bytes = key_kinds[key->kind].bytes;
+    if (bytes > 0 && (key->offset > d->config_bytes || d->config_bytes - key->offset < bytes))
+        return leati_fail(err, LEAT_EINVAL, "key '%s': its member lies outside of config_bytes (%zu)",
+                          key->key, d->config_bytes);
+    if (key->kind == LEAT_KEY_CHOICE && !key->choices)
+        return leati_fail(err, LEAT_EINVAL, "key '%s': its choices are missing", key->key);
+    for (int before = 0; before < index; ++before)
+        if (strcmp(d->keys[before].key, key->key) == 0)
+            return leati_fail(err, LEAT_EINVAL, "key '%s' is there twice", key->key);
+    return LEAT_OK;
+}
+
+static leat_status check_keys(const leat_layer_definition *d, int *count, leat_error *err) {
+    for (*count = 0; d->keys && d->keys[*count].key; ++*count) {
+        if (*count == LEATI_OWN_MAX_KEYS)
+            return leati_fail(err, LEAT_EINVAL, "expected at most %d keys", LEATI_OWN_MAX_KEYS);
+        LEATI_TRY(check_key(d, *count, err));
+    }
+    return LEAT_OK;
+}
+
+static leat_status check_definition(const leat_layer_definition *d, leat_error *err) {
+    if (!d->forward) return leati_fail(err, LEAT_EINVAL, "forward is missing");
+    if (d->config_bytes > PTRDIFF_MAX / 2)
+        return leati_fail(err, LEAT_EINVAL, "config_bytes is %zu, more than memory can have",
+                          d->config_bytes);
+    if (d->min_inputs < 1 || d->max_inputs < d->min_inputs || d->max_inputs > LEATI_OWN_MAX_INPUTS)
+        return leati_fail(err, LEAT_EINVAL,
+                          "expected 1 <= min_inputs <= max_inputs <= %d, received %d and %d",
+                          LEATI_OWN_MAX_INPUTS, (int)d->min_inputs, (int)d->max_inputs);
+    if (d->outputs < 1 || d->outputs > LEATI_CALLEE_MAX_OUTPUTS)
+        return leati_fail(err, LEAT_EINVAL, "expected 1 to %d outputs, received %d", LEATI_CALLEE_MAX_OUTPUTS,
+                          (int)d->outputs);
+    return LEAT_OK;
+}
+
+/* A place for anything that a struct may have. */
+static size_t aligned(size_t bytes) {
+    const size_t step = _Alignof(max_align_t);
+    return (bytes + step - 1) / step * step;
+}
+
+static leat_status make_fields(leati_own *own, leat_error *err) {
+    const leat_layer_definition *d = &own->definition;
+    int count;
+    LEATI_TRY(check_keys(d, &count, err));
+    own->parts = aligned(sizeof(leati_own_config));
+    own->settings = aligned(own->parts + (size_t)count * sizeof(leati_own_part));
+    own->fields = leati_calloc((size_t)count + 1, sizeof *own->fields);
+    if (!own->fields)
+        return leati_fail_memory(err, ((size_t)count + 1) * sizeof *own->fields, "a layer's keys");
+    for (int i = 0; i < count; ++i) {
+        const leat_layer_key *key = &d->keys[i];
+        bool member = key_kinds[key->kind].bytes > 0;
+        own->fields[i] = (leati_field){.key = key->key,
+                                       .kind = key_kinds[key->kind].kind,
+                                       .offset = member ? own->settings + key->offset
+                                                        : own->parts + (size_t)i * sizeof(leati_own_part),
+                                       .preset = key->preset,
+                                       .choices = key->choices,
+                                       .minimum = key->minimum,
+                                       .limited = key->limited};
+    }
+    return LEAT_OK;
+}
+
+/* "MyScale" -> "my_scale", as Keras names layers. */
+static void make_prefix(leati_own *own) {
+    size_t used = 0;
+    for (const char *c = own->class_name; *c && used + 2 < sizeof own->name_prefix; ++c) {
+        bool capital = isupper((unsigned char)*c);
+        if (capital && c != own->class_name && !isupper((unsigned char)c[-1])) own->name_prefix[used++] = '_';
+        own->name_prefix[used++] = (char)tolower((unsigned char)*c);
+    }
+}
+
+static leat_status fill(leati_own *own, leat_error *err) {
+    LEATI_TRY(check_definition(&own->definition, err));
+    LEATI_TRY(make_fields(own, err));
+    make_prefix(own);
+    leati_own_fill(own);
+    return LEAT_OK;
+}
+
+leat_status leati_own_create(leati_own **out, const leat_layer_definition *definition, leati_library *library,
+                             leat_error *err) {
+    const char *name = definition->class_name;
+    *out = NULL;
+    if (definition->struct_size != sizeof *definition)
+        return leati_fail(err, LEAT_EINVAL,
+                          "built for another leat: its leat_layer_definition has %zu bytes, expected %zu",
+                          definition->struct_size, sizeof *definition);
+    if (!name || !name[0] || strlen(name) >= LEAT_NAME_BYTES)
+        return leati_fail(err, LEAT_EINVAL, "class_name: expected 1 to %d bytes", LEAT_NAME_BYTES - 1);
+    leati_own *own = leati_calloc(1, sizeof *own);
+    if (!own) return leati_fail_memory(err, sizeof *own, "a layer");
+    atomic_init(&own->holders, 1);
+    own->definition = *definition;
+    own->library = leati_library_hold(library);
+    memcpy(own->class_name, name, strlen(name) + 1);
+    leat_status status = leati_prefix(fill(own, err), err, "%s", name);
+    if (status != LEAT_OK) leati_own_release(&own);
+    *out = own;
+    return status;
+}
+
+void leati_own_release(leati_own **own) {
+    leati_own *held = *own;
+    *own = NULL;
+    if (!held || atomic_fetch_sub(&held->holders, 1) > 1) return;
+    leati_library_close(&held->library);
+    leati_free(held->fields);
+    leati_free(held);
+}
+
+/* ---- The registry ---- */
+
+leat_status leat_registry_create(leat_registry **out, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = leati_calloc(1, sizeof **out);
+    return *out ? LEAT_OK : leati_fail_memory(err, sizeof **out, "a registry");
+}
+
+void leat_registry_destroy(leat_registry **registry) {
+    if (!registry || !*registry) return;
+    leat_registry *r = *registry;
+    *registry = NULL;
+    while (r->layers) {
+        leati_own *own = r->layers;
+        r->layers = own->next;
+        leati_own_release(&own);
+    }
+    leati_free(r->lent);
+    leati_free(r);
+}
+
+static leati_own *find(const leat_registry *registry, const char *class_name) {
+    leati_own *own = registry ? registry->layers : NULL;
+    while (own && (!class_name || strcmp(own->class_name, class_name) != 0)) own = own->next;
+    for (int i = 0; registry && class_name && !own && i < registry->lent_count; ++i)
+        if (strcmp(registry->lent[i]->class_name, class_name) == 0) own = registry->lent[i];
+    return own;
+}
+
+leat_status leat_register_layer(leat_registry *registry, const leat_layer_definition *definition,
+                                leat_error *err) {
+    LEATI_GIVEN(registry, err);
+    LEATI_GIVEN(definition, err);
+    static const char *const taken[] = {"Lambda", "Sequential", "Model", "Functional"};
+    leati_own *own = NULL;
+    LEATI_TRY(leati_own_create(&own, definition, registry->opening, err));
+    bool known = leati_layer_type_find(own->class_name, NULL) != NULL;
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; ++i)
+        known |= strcmp(own->class_name, taken[i]) == 0;
+    leat_status status = LEAT_OK;
+    if (known)
+        status = leati_fail(err, LEAT_EINVAL, "%s: Keras has a layer of this name", own->class_name);
+    else if (find(registry, own->class_name))
+        status = leati_fail(err, LEAT_EINVAL, "%s: registered before", own->class_name);
+    if (status != LEAT_OK) {
+        leati_own_release(&own);
+        return status;
+    }
+    own->next = registry->layers;
+    registry->layers = own;
+    return LEAT_OK;
+}
+
+leat_status leat_registry_open(leat_registry *registry, const char *path, leat_error *err) {
+    LEATI_GIVEN(registry, err);
+    LEATI_GIVEN(path, err);
+    leat_status (*entry)(leat_registry * registry, leat_error * err) = NULL;
+    leati_library *library = NULL;
+    LEATI_TRY(leati_library_open(&library, path, err));
+    leat_status status = leati_library_function(library, "leat_plugin_register", &entry, sizeof entry, err);
+    if (status == LEAT_OK) {
+        leati_library *outer = registry->opening;
+        registry->opening = library;
+        status = leati_prefix(entry(registry, err), err, "plugin '%s'", path);
+        registry->opening = outer;
+    }
+    leati_library_close(&library);
+    return status;
+}
+
+leat_status leati_registry_lend(leat_registry *registry, const leati_layer_type *type, leat_error *err) {
+    leati_own *own = leati_own_of(type);
+    const leati_own *known = own ? find(registry, own->class_name) : NULL;
+    if (known && known != own)
+        return leati_fail(err, LEAT_EINVAL,
+                          "%s: the model has two own layers of this class name, from two registries",
+                          own->class_name);
+    if (!own || known) return LEAT_OK;
+    size_t count = (size_t)registry->lent_count + 1;
+    leati_own **lent = leati_realloc(registry->lent, count, sizeof(leati_own *));
+    if (!lent) return leati_fail_memory(err, count * sizeof(leati_own *), "a registry");
+    lent[registry->lent_count++] = own;
+    registry->lent = lent;
+    return LEAT_OK;
+}
+
+/* ---- What a file names ---- */
+
+/* A Lambda is known by the name of its function, where the file has that, or by its own. */
+static const leati_own *find_lambda(const leat_registry *registry, const json_t *config) {
+    const leati_own *own = find(registry, json_string_value(json_object_get(config, "function")));
+    return own ? own : find(registry, json_string_value(json_object_get(config, "name")));
+}
+
+const leati_layer_type *leati_registry_find(const leat_registry *registry, const char *class_name,
+                                            const json_t *config) {
+    bool lambda = strcmp(class_name, "Lambda") == 0;
+    const leati_own *own = lambda ? find_lambda(registry, config) : find(registry, class_name);
+    return !own ? NULL : lambda ? &own->lambda : &own->type;
+}
+
+/* The registered layer whose name is misspelt; NULL: none is near. */
+static const char *nearest_own(const leat_registry *registry, const char *class_name) {
+    const char *near = NULL;
+    for (const leati_own *own = registry ? registry->layers : NULL; own && !near; own = own->next) {
+        const char *name = own->class_name;
+        near = leati_nearest(class_name, &name, 1);
+    }
+    return near;
+}
+
+const leati_layer_type *leati_layer_type_for(const leat_registry *registry, const char *class_name,
+                                             const json_t *config, leat_error *err) {
+    const leati_layer_type *type = leati_registry_find(registry, class_name, config);
+    const char *name = json_string_value(json_object_get(config, "name"));
+    if (type) return type;
+    if (strcmp(class_name, "Lambda") != 0) {
+        const char *own = nearest_own(registry, class_name);
+        type = leati_layer_type_find(class_name, err);
+        if (!type && own)
+            leati_fail(err, LEAT_ENOTSUP, "no layer '%s' in leat or among your own; did you mean '%s'?",
+                       class_name, own);
+        return type;
+    }
+    leati_fail(
+        err, LEAT_ENOTSUP,
+        "a file has the Python code of a Lambda, which leat cannot run: write the layer in C and register it "
+        "under the name '%.64s' (leat_register_layer, leat/layer.h)",
+        name ? name : "of the layer");
+    return NULL;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keras.initializers: how a weight's first values are drawn.  A type is one row with its configuration as a table of
+ * fields; a layer may have rows of its own for what no configuration names (an LSTM's bias). */
+#ifndef LEATI_NN_INITIALIZERS_INITIALIZER_H
+#define LEATI_NN_INITIALIZERS_INITIALIZER_H
+
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "leat/error.h"
+#include "leat/rng.h"
+#include "nn/config/field.h"
+
+typedef struct leati_initializer_type {
+    const char *class_name; /* what it is written as */
+    size_t config_bytes;
+    const leati_field *fields; /* NULL: no configuration */
+    size_t seed_offset;        /* of an OPTIONAL_INT in the configuration; SIZE_MAX where nothing is drawn */
+    /* Checks what a row of fields cannot say; may be NULL. */
+    leat_status (*check)(void *config, leat_error *err);
+    /* Fills out, row-major, of the given shape (no dimension is unknown). */
+    leat_status (*draw)(const void *config, int rank, const int64_t *dims, leat_rng *rng, float *out,
+                        leat_error *err);
+} leati_initializer_type;
+
+typedef struct leati_initializer {
+    const leati_initializer_type *type;
+    void *config; /* type->config_bytes, laid out by type->fields */
+} leati_initializer;
+
+/* For weights whose initializer is no matter of configuration. */
+extern const leati_initializer leati_initializer_zeros;
+extern const leati_initializer leati_initializer_ones;
+
+/* From a name ("glorot_uniform", "zeros"), {"class_name": ..., "config": ...}, or null, which makes NULL.
+ * Errors: LEAT_ENOTFOUND with the nearest known name; those of leati_fields_read. */
+leat_status leati_initializer_read(leati_initializer **out, const json_t *value, leat_error *err);
+
+/* Back to {"class_name": ..., "config": ...} as Keras 2.3.1 writes it (new reference); NULL makes null. */
+leat_status leati_initializer_write(const leati_initializer *initializer, json_t **out, leat_error *err);
+void leati_initializer_destroy(leati_initializer **initializer);
+
+/* Draws a weight.  The stream names the weight; a seed in the configuration takes the place of (seed, stream), so that
+ * two weights with the same seed are equal, as in Keras.
+ * Errors: LEAT_ESHAPE a shape that it cannot fill (Identity, Orthogonal); LEAT_ENOMEM. */
+leat_status leati_initializer_draw(const leati_initializer *initializer, int rank, const int64_t *dims,
+                                   uint64_t seed, uint64_t stream, float *out, leat_error *err);
+
+/* Names known to leati_initializer_read: index from 0, NULL at the end. */
+const char *leati_initializer_name_at(int index);
+
+#endif

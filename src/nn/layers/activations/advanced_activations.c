@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers that are a function of each element with a parameter: LeakyReLU, ELU, ThresholdedReLU, ReLU; and Softmax over
+ * any axes.  Source: keras.layers.LeakyReLU, ELU, ThresholdedReLU, ReLU, Softmax. */
+#include <math.h>
+
+#include "base/error.h"
+#include "nn/layers/common_fields.h"
+#include "nn/layers/types.h"
+
+/* ---- LeakyReLU and ELU ---- */
+
+typedef struct scale_config {
+    double alpha;
+} scale_config;
+
+static const leati_field leaky_relu_fields[] = {LEATI_ROW(scale_config, alpha, LEATI_FIELD_FLOAT,
+                                                          "0.30000001192092896"),
+                                                {.key = NULL}};
+
+static const leati_field elu_fields[] = {LEATI_ROW(scale_config, alpha, LEATI_FIELD_FLOAT, "1.0"),
+                                         {.key = NULL}};
+
+static void lower_scaled(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                         const leati_value *inputs, leati_value *outputs) {
+    const scale_config *c = layer->config;
+    bool leaky = layer->type == &leati_layer_leaky_relu;
+    (void)input_count;
+    leati_eltwise f = {.function = leaky ? LEATI_FN_RELU : LEATI_FN_ELU, .a = (float)c->alpha, .b = INFINITY};
+    outputs[0] = leati_eltwise_of(lowering->graph, inputs[0], f);
+}
+
+/* ---- ThresholdedReLU and ReLU ---- */
+
+typedef struct threshold_config {
+    double theta;
+} threshold_config;
+
+static const leati_field thresholded_relu_fields[] = {LEATI_ROW(threshold_config, theta, LEATI_FIELD_FLOAT,
+                                                                "1.0"),
+                                                      {.key = NULL}};
+
+/* RELU counts an x that is the threshold itself to the upper part; Keras, but for a threshold of 0, to the lower one. */
+static float just_above(double threshold) {
+    return threshold == 0 ? 0 : nextafterf((float)threshold, INFINITY);
+}
+
+static void lower_thresholded(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                              const leati_value *inputs, leati_value *outputs) {
+    const threshold_config *c = layer->config;
+    (void)input_count;
+    leati_eltwise f = {.function = LEATI_FN_RELU, .b = INFINITY, .c = just_above(c->theta)};
+    outputs[0] = leati_eltwise_of(lowering->graph, inputs[0], f);
+}
+
+typedef struct relu_config {
+    double max_value; /* NAN: none */
+    double negative_slope, threshold;
+} relu_config;
+
+static const leati_field relu_fields[] = {{.key = "max_value",
+                                           .kind = LEATI_FIELD_OPTIONAL_FLOAT,
+                                           .offset = offsetof(relu_config, max_value),
+                                           .preset = "null",
+                                           .limited = true},
+                                          {.key = "negative_slope",
+                                           .kind = LEATI_FIELD_FLOAT,
+                                           .offset = offsetof(relu_config, negative_slope),
+                                           .preset = "0.0",
+                                           .limited = true},
+                                          LEATI_ROW(relu_config, threshold, LEATI_FIELD_FLOAT, "0.0"),
+                                          {.key = NULL}};
+
+/* Below a negative threshold the slope, above 0 the clipped x, between them 0: Keras clips to [0, max_value]. */
+static leati_value clipped_above_zero(leati_graph *g, leati_value x, const relu_config *c) {
+    leati_eltwise rectified = {.function = LEATI_FN_RELU, .b = (float)c->max_value};
+    leati_eltwise positive = {.function = LEATI_FN_RELU, .b = INFINITY};
+    leati_value y = leati_eltwise_of(g, x, rectified);
+    if (c->negative_slope == 0) return y;
+    leati_value below = leati_eltwise_of(g, leati_linear(g, x, -1, (float)c->threshold), positive);
+    return leati_sub(g, y, leati_linear(g, below, (float)c->negative_slope, 0));
+}
+
+static void lower_relu(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                       const leati_value *inputs, leati_value *outputs) {
+    const relu_config *c = layer->config;
+    bool limited = !isnan(c->max_value);
+    (void)input_count;
+    if (limited && c->threshold < 0) {
+        outputs[0] = clipped_above_zero(lowering->graph, inputs[0], c);
+        return;
+    }
+    leati_eltwise f = {.function = LEATI_FN_RELU,
+                       .a = (float)c->negative_slope,
+                       .b = limited ? (float)c->max_value : INFINITY,
+                       .c = just_above(c->threshold)};
+    outputs[0] = leati_eltwise_of(lowering->graph, inputs[0], f);
+}
+
+/* ---- Softmax ---- */
+
+typedef struct softmax_config {
+    leati_ints axis; /* negative: from the end */
+} softmax_config;
+
+static const leati_field softmax_fields[] = {LEATI_ROW(softmax_config, axis, LEATI_FIELD_NUMBERS, "-1"),
+                                             {.key = NULL}};
+
+static leat_status infer_softmax(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                                 leati_shape *outputs, int *output_count, leat_error *err) {
+    const softmax_config *c = layer->config;
+    uint32_t axes;
+    if (inputs[0].rank < 2) return leati_shape_unexpected(&inputs[0], "an input of rank 2 or more", err);
+    LEATI_TRY(leati_axes_find(&c->axis, &inputs[0], 0, &axes, err));
+    return leati_infer_same(layer, input_count, inputs, outputs, output_count, err);
+}
+
+/* Of a matrix Keras takes the last axis, whatever the configuration says. */
+static void lower_softmax(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                          const leati_value *inputs, leati_value *outputs) {
+    const softmax_config *c = layer->config;
+    int rank = leati_graph_desc(lowering->graph, inputs[0])->rank;
+    (void)input_count;
+    outputs[0] =
+        leati_softmax_over(lowering->graph, inputs[0], rank == 2 ? 2 : leati_axes_of(&c->axis, rank));
+}
+
+#define ELEMENTWISE(variable, class_name_, name_prefix_, config, fields_, infer_, lower_, steps_)            \
+    const leati_layer_type variable = {.class_name = class_name_,                                            \
+                                       .name_prefix = name_prefix_,                                          \
+                                       .config_bytes = sizeof(config),                                       \
+                                       .fields = fields_,                                                    \
+                                       .min_inputs = 1,                                                      \
+                                       .max_inputs = 1,                                                      \
+                                       .masking = LEATI_MASK_PASSED,                                         \
+                                       .steps = steps_,                                                      \
+                                       .infer = infer_,                                                      \
+                                       .lower = lower_}
+ELEMENTWISE(leati_layer_leaky_relu, "LeakyReLU", "leaky_re_lu", scale_config, leaky_relu_fields,
+            leati_infer_same, lower_scaled, LEATI_STEPS_BY_NUMBER);
+ELEMENTWISE(leati_layer_elu, "ELU", "elu", scale_config, elu_fields, leati_infer_same, lower_scaled,
+            LEATI_STEPS_BY_NUMBER);
+ELEMENTWISE(leati_layer_thresholded_relu, "ThresholdedReLU", "thresholded_re_lu", threshold_config,
+            thresholded_relu_fields, leati_infer_same, lower_thresholded, LEATI_STEPS_BY_NUMBER);
+ELEMENTWISE(leati_layer_relu, "ReLU", "re_lu", relu_config, relu_fields, leati_infer_same, lower_relu,
+            LEATI_STEPS_BY_NUMBER);
+ELEMENTWISE(leati_layer_softmax, "Softmax", "softmax", softmax_config, softmax_fields, infer_softmax,
+            lower_softmax, LEATI_STEPS_BY_AXIS);

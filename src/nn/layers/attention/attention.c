@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention: softmax(scores) value, with scores of each query step (N, T, F) and key step (N, S, F): their products, or sums
+ * of tanh(query + key), which AdditiveAttention weighs feature by feature.  Inputs are query, value and perhaps key.
+ * Source: keras.layers.Attention, AdditiveAttention; Luong et al. 2015; Bahdanau et al. 2014. */
+#include "base/error.h"
+#include "nn/layers/attention/attention_common.h"
+#include "nn/layers/types.h"
+
+enum { DOT, CONCAT };
+static const char *const score_modes[] = {"dot", "concat", NULL};
+
+typedef struct config {
+    bool use_scale;
+    int32_t score_mode;
+    double dropout;
+    int64_t seed;
+    bool use_causal_mask, return_attention_scores; /* arguments of the call */
+    leati_initializer *scale_initializer;          /* of AdditiveAttention, which Keras's has no key for */
+} config;
+
+#define CALL_ROW(member)                                                                                     \
+    {                                                                                                        \
+        .key = #member, .kind = LEATI_FIELD_BOOL, .offset = offsetof(config, member), .preset = "false",     \
+        .later = true                                                                                        \
+    }
+#define COMMON_ROWS                                                                                          \
+    LEATI_ROW(config, dropout, LEATI_FIELD_FLOAT, "0.0"),                                                    \
+        LEATI_ROW(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"), CALL_ROW(use_causal_mask),                \
+        CALL_ROW(return_attention_scores)
+static const leati_field fields[] = {LEATI_ROW(config, use_scale, LEATI_FIELD_BOOL, "false"),
+                                     LEATI_CHOICE_ROW(config, score_mode, score_modes, "\"dot\""),
+                                     COMMON_ROWS,
+                                     {.key = NULL}};
+static const leati_field additive_fields[] = {LEATI_ROW(config, use_scale, LEATI_FIELD_BOOL, "true"),
+                                              COMMON_ROWS,
+                                              {.key = "scale_initializer",
+                                               .kind = LEATI_FIELD_INITIALIZER,
+                                               .offset = offsetof(config, scale_initializer),
+                                               .preset = "\"glorot_uniform\"",
+                                               .hidden = true},
+                                              {.key = NULL}};
+
+static bool is_additive(const leati_layer *layer) {
+    return layer->type == &leati_layer_additive_attention;
+}
+
+static leat_status check(leati_layer *layer, leat_error *err) {
+    const config *c = layer->config;
+    if (c->dropout >= 0 && c->dropout < 1) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL, "dropout: expected a number from 0 to below 1, received %g",
+                      c->dropout);
+}
+
+static bool agree(int64_t a, int64_t b) {
+    return a < 0 || b < 0 || a == b;
+}
+
+static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                         leati_shape *outputs, int *output_count, leat_error *err) {
+    const config *c = layer->config;
+    const leati_shape *q = &inputs[0], *v = &inputs[1], *k = &inputs[input_count - 1];
+    for (int i = 0; i < input_count; ++i)
+        if (inputs[i].rank != 3)
+            return leati_shape_unexpected(&inputs[i], "inputs (N, steps, features)", err);
+    if (!agree(q->dims[2], k->dims[2]))
+        return leati_shape_unexpected(k, "a key with the query's features", err);
+    if (!agree(v->dims[1], k->dims[1])) return leati_shape_unexpected(k, "a key with the value's steps", err);
+    outputs[0] = *q;
+    outputs[0].dims[2] = v->dims[2];
+    outputs[1] = *q;
+    outputs[1].dims[2] = k->dims[1];
+    *output_count = c->return_attention_scores ? 2 : 1;
+    return LEAT_OK;
+}
+
+static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
+    const config *c = layer->config;
+    leati_weight_spec spec = {.name = "scale", .initializer = &leati_initializer_ones};
+    (void)input_count;
+    if (is_additive(layer)) {
+        spec.initializer = c->scale_initializer;
+        spec.rank = 1;
+        spec.dims[0] = inputs[0].dims[2];
+    }
+    if (c->use_scale) LEATI_TRY(leati_layer_add_weight(layer, &spec, err));
+    spec.name = "concat_score_weight";
+    return c->score_mode == CONCAT ? leati_layer_add_weight(layer, &spec, err) : LEAT_OK;
+}
+
+/* tanh of every query step's sum with every key step: (N, T, S, F). */
+static leati_value sums(leati_graph *g, leati_value q, leati_value k, leati_value scale) {
+    const leati_desc dq = *leati_graph_desc(g, q), dk = *leati_graph_desc(g, k);
+    q = leati_reshape(g, q, 4, (int64_t[]){dq.shape[0], dq.shape[1], 1, dq.shape[2]});
+    k = leati_reshape(g, k, 4, (int64_t[]){dk.shape[0], 1, dk.shape[1], dk.shape[2]});
+    leati_value sum = leati_add(g, q, k);
+    return leati_function_of(g, scale == LEATI_NONE ? sum : leati_mul(g, sum, scale), LEATI_FN_TANH);
+}
+
+static leati_value scores_of(const leati_layer *layer, const leati_lowering *lowering, leati_value q,
+                             leati_value k) {
+    const config *c = layer->config;
+    leati_graph *g = lowering->graph;
+    leati_value scale = c->use_scale ? leati_layer_weight(layer, lowering, 0) : LEATI_NONE;
+    if (is_additive(layer)) {
+        leati_value y = sums(g, q, k, LEATI_NONE);
+        return leati_reduce_last(g, LEATI_REDUCE_SUM, scale == LEATI_NONE ? y : leati_mul(g, y, scale),
+                                 false);
+    }
+    if (c->score_mode == CONCAT)
+        return leati_mul(g, leati_reduce_last(g, LEATI_REDUCE_SUM, sums(g, q, k, scale), false),
+                         leati_layer_weight(layer, lowering, c->use_scale));
+    leati_value scores = leati_matmul(g, q, false, k, true, LEATI_NONE);
+    return scale == LEATI_NONE ? scores : leati_mul(g, scores, scale);
+}
+
+static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs) {
+    const config *c = layer->config;
+    leati_graph *g = lowering->graph;
+    leati_value q = inputs[0], v = inputs[1], k = inputs[input_count - 1];
+    int64_t queries = leati_graph_desc(g, q)->shape[1], keys = leati_graph_desc(g, k)->shape[1];
+    leati_value mask = leati_attending_both(g, leati_attending_of_keys(g, lowering->input_masks[1]),
+                                            leati_attending_steps(g, queries, keys, c->use_causal_mask, 0));
+    leati_value scores = leati_attending_masked(g, scores_of(layer, lowering, q, k), mask);
+    leati_value weights = leati_softmax_of(g, scores, -1);
+    weights = leati_attending_dropped(lowering, weights, c->dropout, c->seed);
+    leati_value y = leati_matmul(g, weights, false, v, false, LEATI_NONE);
+    if (lowering->input_masks[0] != LEATI_NONE)
+        y = leati_mul(g, y, leati_attending_of_queries(g, lowering->input_masks[0]));
+    outputs[0] = y;
+    if (c->return_attention_scores) outputs[1] = weights;
+    lowering->output_masks[0] = lowering->input_masks[0];
+}
+
+#define ATTENTION(variable, class_name_, name_prefix_, fields_)                                              \
+    const leati_layer_type variable = {.class_name = class_name_,                                            \
+                                       .name_prefix = name_prefix_,                                          \
+                                       .config_bytes = sizeof(config),                                       \
+                                       .fields = fields_,                                                    \
+                                       .min_inputs = 2,                                                      \
+                                       .max_inputs = 3,                                                      \
+                                       .masking = LEATI_MASK_OWN,                                            \
+                                       .check = check,                                                       \
+                                       .infer = infer,                                                       \
+                                       .build = build,                                                       \
+                                       .lower = lower}
+ATTENTION(leati_layer_attention, "Attention", "attention", fields);
+ATTENTION(leati_layer_additive_attention, "AdditiveAttention", "additive_attention", additive_fields);

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MultiHeadAttention: projections of query, value and key, softmax(query key' / sqrt(key_dim)) value for every head, and a
+ * projection of all heads together.  GroupQueryAttention: several query heads share a key and a value head.
+ * Inputs: query, value, perhaps key, perhaps a mask (N, T, S) of the pairs that count.
+ * Source: keras.layers.MultiHeadAttention, GroupQueryAttention; Vaswani et al. 2017; Ainslie et al. 2023. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "nn/layers/core/einsum.h"
+#include "nn/layers/attention/attention_common.h"
+#include "nn/layers/types.h"
+
+typedef struct config {
+    int64_t num_heads, key_dim, value_dim; /* value_dim INT64_MIN: key_dim */
+    int64_t num_key_value_heads;           /* GroupQueryAttention */
+    double dropout;
+    bool use_bias, use_gate;
+    leati_ints output_shape, attention_axes; /* null: the query's last axis; all but the first and last */
+    int64_t sliding_window, seed;
+    leati_part kernel, bias;
+    leati_regularizer activity_regularizer;                        /* of each projection */
+    bool use_causal_mask, return_attention_scores, attention_mask; /* arguments of the call */
+} config;
+
+#define CALL_ROW(member)                                                                                     \
+    {                                                                                                        \
+        .key = #member, .kind = LEATI_FIELD_BOOL, .offset = offsetof(config, member), .preset = "false",     \
+        .later = true                                                                                        \
+    }
+#define OPTIONAL_SIZE_ROW(member)                                                                            \
+    {                                                                                                        \
+        .key = #member, .kind = LEATI_FIELD_OPTIONAL_INT, .offset = offsetof(config, member),                \
+        .preset = "null", .minimum = 1, .limited = true                                                      \
+    }
+#define COMMON_ROWS                                                                                          \
+    LEATI_ROW(config, dropout, LEATI_FIELD_FLOAT, "0.0"),                                                    \
+        LEATI_ROW(config, use_bias, LEATI_FIELD_BOOL, "true"),                                               \
+        LEATI_ROW(config, use_gate, LEATI_FIELD_BOOL, "false"), OPTIONAL_SIZE_ROW(sliding_window),           \
+        LEATI_PART_ROWS(config, kernel, "kernel", "\"glorot_uniform\""),                                     \
+        LEATI_PART_ROWS(config, bias, "bias", "\"zeros\""),                                                  \
+        LEATI_ROW(config, activity_regularizer, LEATI_FIELD_REGULARIZER, "null"),                            \
+        LEATI_ROW(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"), CALL_ROW(use_causal_mask),                \
+        CALL_ROW(return_attention_scores), CALL_ROW(attention_mask)
+
+static const leati_field fields[] = {LEATI_INT_ROW(config, num_heads, 1, NULL),
+                                     LEATI_INT_ROW(config, key_dim, 1, NULL),
+                                     OPTIONAL_SIZE_ROW(value_dim),
+                                     LEATI_SIZES_ROW(config, output_shape),
+                                     LEATI_ROW(config, attention_axes, LEATI_FIELD_LIST, "null"),
+                                     COMMON_ROWS,
+                                     {.key = NULL}};
+static const leati_field group_fields[] = {{.key = "head_dim",
+                                            .kind = LEATI_FIELD_INT,
+                                            .offset = offsetof(config, key_dim),
+                                            .minimum = 1,
+                                            .limited = true},
+                                           {.key = "num_query_heads",
+                                            .kind = LEATI_FIELD_INT,
+                                            .offset = offsetof(config, num_heads),
+                                            .minimum = 1,
+                                            .limited = true},
+                                           LEATI_INT_ROW(config, num_key_value_heads, 1, NULL),
+                                           COMMON_ROWS,
+                                           {.key = NULL}};
+
+static bool is_grouped(const leati_layer *layer) {
+    return layer->type == &leati_layer_group_query_attention;
+}
+
+static leat_status check(leati_layer *layer, leat_error *err) {
+    config *c = layer->config;
+    if (!(c->dropout >= 0 && c->dropout < 1))
+        return leati_fail(err, LEAT_EINVAL, "dropout: expected a number from 0 to below 1, received %g",
+                          c->dropout);
+    if (is_grouped(layer)) {
+        c->output_shape.count = c->attention_axes.count = -1;
+        c->value_dim = INT64_MIN;
+        if (c->num_heads % c->num_key_value_heads != 0)
+            return leati_fail(
+                err, LEAT_EINVAL,
+                "num_query_heads: expected a multiple of num_key_value_heads %lld, received %lld",
+                (long long)c->num_key_value_heads, (long long)c->num_heads);
+    } else {
+        c->num_key_value_heads = c->num_heads;
+    }
+    c->activity_regularizer.per_sample = true; /* as in current Keras */
+    if (c->value_dim == INT64_MIN) c->value_dim = c->key_dim;
+    for (int i = 0; i < c->output_shape.count; ++i)
+        if (c->output_shape.values[i] < 1)
+            return leati_fail(err, LEAT_EINVAL,
+                              "output_shape: expected whole numbers above 0, received null");
+    return LEAT_OK;
+}
+
+/* ---- Shapes ---- */
+
+static bool agree(int64_t a, int64_t b) {
+    return a < 0 || b < 0 || a == b;
+}
+
+/* The axes of steps as bits.  Errors: LEAT_EINVAL one that is the batch's, the last, or not there. */
+static leat_status step_axes(const config *c, int rank, uint32_t *out, leat_error *err) {
+    *out = (UINT32_C(1) << (rank - 1)) - 2;
+    if (c->attention_axes.count < 1) return LEAT_OK;
+    *out = 0;
+    for (int i = 0; i < c->attention_axes.count; ++i) {
+        int64_t axis = c->attention_axes.values[i];
+        if (axis < 0) axis += rank;
+        if (axis < 1 || axis >= rank - 1)
+            return leati_fail(err, LEAT_EINVAL,
+                              "attention_axes: expected axes between the first and the last of %d", rank);
+        *out |= UINT32_C(1) << axis;
+    }
+    return LEAT_OK;
+}
+
+static const leati_shape *key_of(int input_count, const leati_shape *inputs) {
+    return input_count > 2 ? &inputs[2] : &inputs[1];
+}
+
+static leat_status check_inputs(const config *c, int input_count, const leati_shape *inputs, uint32_t axes,
+                                leat_error *err) {
+    const leati_shape *q = &inputs[0], *v = &inputs[1], *k = key_of(input_count, inputs);
+    bool masked = c->use_causal_mask || c->attention_mask || c->sliding_window != INT64_MIN;
+    if (c->attention_mask != (input_count == 4))
+        return leati_fail(err, LEAT_EINVAL, "attention_mask: expected %s fourth input, received %d inputs",
+                          c->attention_mask ? "a" : "no", input_count);
+    if (masked && q->rank != 3)
+        return leati_shape_unexpected(q, "a query (N, steps, features), for pairs of steps are masked", err);
+    if (v->rank != q->rank || k->rank != q->rank)
+        return leati_shape_unexpected(v->rank != q->rank ? v : k, "as many axes as the query has", err);
+    for (int i = 0; i < q->rank - 1; ++i) {
+        if (!agree(v->dims[i], k->dims[i]))
+            return leati_shape_unexpected(k, "a key with the value's steps", err);
+        if (!(axes >> i & 1u) && !agree(q->dims[i], v->dims[i]))
+            return leati_shape_unexpected(v, "a value that agrees with the query", err);
+    }
+    return LEAT_OK;
+}
+
+/* (N, axes that are no steps, heads, the query's steps, the key's steps). */
+static leat_status scores_shape(const config *c, const leati_shape *q, const leati_shape *k, uint32_t axes,
+                                leati_shape *out, leat_error *err) {
+    *out = (leati_shape){0};
+    int steps = 0;
+    for (int i = 0; i < q->rank - 1; ++i) steps += (int)(axes >> i & 1u);
+    if (q->rank + 1 + steps > LEAT_MAX_RANK)
+        return leati_shape_unexpected(q, "fewer axes: scores would have more than 8", err);
+    for (int i = 0; i < q->rank - 1; ++i)
+        if (!(axes >> i & 1u)) out->dims[out->rank++] = q->dims[i];
+    out->dims[out->rank++] = c->num_heads;
+    for (int i = 0; i < q->rank - 1; ++i)
+        if (axes >> i & 1u) out->dims[out->rank++] = q->dims[i];
+    for (int i = 0; i < k->rank - 1; ++i)
+        if (axes >> i & 1u) out->dims[out->rank++] = k->dims[i];
+    return LEAT_OK;
+}
+
+static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                         leati_shape *outputs, int *output_count, leat_error *err) {
+    const config *c = layer->config;
+    const leati_shape *q = &inputs[0];
+    uint32_t axes;
+    if (q->rank < 3 || q->rank + 1 > LEAT_MAX_RANK || (is_grouped(layer) && q->rank != 3))
+        return leati_shape_unexpected(q, "a query (N, steps, features)", err);
+    LEATI_TRY(step_axes(c, q->rank, &axes, err));
+    LEATI_TRY(check_inputs(c, input_count, inputs, axes, err));
+    LEATI_TRY(scores_shape(c, q, key_of(input_count, inputs), axes, &outputs[1], err));
+    outputs[0] = *q;
+    if (c->output_shape.count > 0) {
+        --outputs[0].rank;
+        if (outputs[0].rank + c->output_shape.count > LEAT_MAX_RANK)
+            return leati_fail(err, LEAT_ENOTSUP, "output_shape: expected a result of at most 8 axes");
+        for (int i = 0; i < c->output_shape.count; ++i)
+            outputs[0].dims[outputs[0].rank++] = c->output_shape.values[i];
+    }
+    *output_count = c->return_attention_scores ? 2 : 1;
+    return LEAT_OK;
+}
+
+/* ---- Weights ---- */
+
+typedef enum projection { QUERY, KEY, GATE, VALUE, OUTPUT, PROJECTIONS } projection;
+static const char *const projection_names[] = {"query", "key", "gate", "value", "attention_output"};
+static const char *const projection_groups[] = {"query_dense", "key_dense", "gate_dense", "value_dense",
+                                                "output_dense"};
+
+/* The place of its first weight. */
+static int first_weight(const config *c, projection which) {
+    int before = (int)which - (which > GATE && !c->use_gate ? 1 : 0);
+    return before * (c->use_bias ? 2 : 1);
+}
+
+static void place(const leati_layer *layer, int index, char *out, size_t bytes) {
+    const config *c = layer->config;
+    int which = QUERY;
+    for (int i = QUERY; i < PROJECTIONS; ++i)
+        if ((i != GATE || c->use_gate) && first_weight(c, (projection)i) <= index) which = i;
+    const char *hidden = which == GATE || is_grouped(layer) ? "_" : "";
+    snprintf(out, bytes, "%s%s/vars/%d", hidden, projection_groups[which],
+             index - first_weight(c, (projection)which));
+}
+
+static leat_status add(leati_layer *layer, projection which, int rank, const int64_t *dims, int bias_from,
+                       leat_error *err) {
+    const config *c = layer->config;
+    char name[LEAT_NAME_BYTES];
+    snprintf(name, sizeof name, "%s/kernel", projection_names[which]);
+    LEATI_TRY(leati_part_add(layer, name, &c->kernel, rank, dims, err));
+    snprintf(name, sizeof name, "%s/bias", projection_names[which]);
+    return c->use_bias ? leati_part_add(layer, name, &c->bias, rank - bias_from, dims + bias_from, err)
+                       : LEAT_OK;
+}
+
+static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
+    const config *c = layer->config;
+    const leati_shape *q = &inputs[0], *v = &inputs[1], *k = key_of(input_count, inputs);
+    int64_t in_q = q->dims[q->rank - 1], in_k = k->dims[k->rank - 1], in_v = v->dims[v->rank - 1];
+    int64_t out[LEAT_MAX_RANK + 2] = {c->num_heads, c->value_dim, in_q};
+    int rank = 3;
+    if (c->output_shape.count > 0) {
+        rank = 2 + c->output_shape.count;
+        memcpy(out + 2, c->output_shape.values, (size_t)c->output_shape.count * sizeof out[0]);
+    }
+    if (rank > LEAT_MAX_RANK) return leati_fail(err, LEAT_ENOTSUP, "output_shape: expected at most 6 axes");
+    LEATI_TRY(add(layer, QUERY, 3, (int64_t[]){in_q, c->num_heads, c->key_dim}, 1, err));
+    LEATI_TRY(add(layer, KEY, 3, (int64_t[]){in_k, c->num_key_value_heads, c->key_dim}, 1, err));
+    if (c->use_gate) LEATI_TRY(add(layer, GATE, 3, (int64_t[]){in_q, c->num_heads, c->value_dim}, 1, err));
+    LEATI_TRY(add(layer, VALUE, 3, (int64_t[]){in_v, c->num_key_value_heads, c->value_dim}, 1, err));
+    return add(layer, OUTPUT, rank, out, 2, err);
+}
+
+/* ---- The formula ---- */
+
+/* The last `inner` axes of x times the kernel, whose first `inner` axes they are, as one matrix product. */
+static leati_value project(const leati_layer *layer, leati_lowering *lowering, leati_value x,
+                           projection which, int inner) {
+    const config *c = layer->config;
+    leati_graph *g = lowering->graph;
+    int at = first_weight(c, which);
+    leati_value kernel = leati_layer_weight(layer, lowering, at);
+    leati_value bias = c->use_bias ? leati_layer_weight(layer, lowering, at + 1) : LEATI_NONE;
+    const leati_desc in = *leati_graph_desc(g, x), of = *leati_graph_desc(g, kernel);
+    int64_t rows = 1, depth = 1, columns = 1, dims[2 * LEAT_MAX_RANK] = {0};
+    int rank = 0;
+    for (int i = 0; i < in.rank - inner; ++i) rows *= dims[rank++] = in.shape[i];
+    for (int i = 0; i < inner; ++i) depth *= of.shape[i];
+    for (int i = inner; i < of.rank; ++i) columns *= dims[rank++] = of.shape[i];
+    leati_value flat = leati_reshape(g, x, 2, (int64_t[]){rows, depth});
+    kernel = leati_reshape(g, kernel, 2, (int64_t[]){depth, columns});
+    if (bias != LEATI_NONE) bias = leati_reshape(g, bias, 1, &columns);
+    leati_value y = leati_reshape(g, leati_matmul(g, flat, false, kernel, false, bias), rank, dims);
+    if (which == GATE) y = leati_function_of(g, y, LEATI_FN_SIGMOID);
+    leati_lowering_add_activity(lowering, &c->activity_regularizer, 1, &y);
+    return y;
+}
+
+/* Names of axes: small letters for the query's and those that both have, capitals for the key's steps, 'r' for query heads
+ * that share a key head. */
+typedef struct equations {
+    char scores[32], values[32];
+} equations;
+
+static void append(char text[12], char name) {
+    size_t length = strlen(text);
+    text[length] = name;
+    text[length + 1] = '\0';
+}
+
+static void make_equations(int rank, uint32_t axes, bool grouped, equations *out) {
+    char q[12] = "", k[12] = "", both[12] = "", mine[12] = "", theirs[12] = "";
+    for (int i = 0; i < rank - 1; ++i) {
+        bool step = axes >> i & 1u;
+        append(q, (char)('a' + i));
+        append(k, (char)((step ? 'A' : 'a') + i));
+        append(step ? mine : both, (char)('a' + i));
+        if (step) append(theirs, (char)('A' + i));
+    }
+    snprintf(out->scores, sizeof out->scores, "%sn%sz,%snz->%sn%s%s%s", q, grouped ? "r" : "", k, both,
+             grouped ? "r" : "", mine, theirs);
+    snprintf(out->values, sizeof out->values, "%sn%s%s%s,%snz->%sn%sz", both, grouped ? "r" : "", mine,
+             theirs, k, q, grouped ? "r" : "");
+}
+
+/* Over all of the key's steps, which are the last axes. */
+static leati_value softmax_of_steps(leati_graph *g, leati_value scores, int steps) {
+    int rank = leati_graph_desc(g, scores)->rank;
+    return leati_softmax_over(g, scores,
+                              rank < steps ? 0 : (UINT32_C(1) << rank) - (UINT32_C(1) << (rank - steps)));
+}
+
+static leati_value mask_of(const config *c, const leati_lowering *lowering, int input_count,
+                           const leati_value *inputs) {
+    leati_graph *g = lowering->graph;
+    const leati_desc *q = leati_graph_desc(g, inputs[0]), *v = leati_graph_desc(g, inputs[1]);
+    int64_t window = c->sliding_window == INT64_MIN ? 0 : c->sliding_window;
+    leati_value mask = leati_attending_steps(g, q->shape[1], v->shape[1], c->use_causal_mask, window);
+    if (q->rank != 3) return mask;
+    mask = leati_attending_both(g, mask, leati_attending_of_queries(g, lowering->input_masks[0]));
+    mask = leati_attending_both(g, mask, leati_attending_of_keys(g, lowering->input_masks[1]));
+    if (input_count > 2 && inputs[2] != inputs[1])
+        mask = leati_attending_both(g, mask, leati_attending_of_keys(g, lowering->input_masks[2]));
+    if (input_count < 4) return mask;
+    leati_value pairs = inputs[3];
+    if (leati_graph_desc(g, pairs)->dtype != LEAT_F32) pairs = leati_cast(g, pairs, LEAT_F32, 1);
+    leati_value none = leati_binary_of(g, LEATI_EQUAL, pairs, leati_scalar(g, 0)); /* what is not 0 counts */
+    return leati_attending_both(g, leati_linear(g, none, -1, 1), mask);
+}
+
+/* The heads of x (..., heads, D) as (..., key heads, query heads that share one, D). */
+static leati_value grouped(leati_graph *g, leati_value x, const config *c) {
+    const leati_desc desc = *leati_graph_desc(g, x);
+    if (desc.rank != 4) return x;
+    return leati_reshape(g, x, 5,
+                         (int64_t[]){desc.shape[0], desc.shape[1], c->num_key_value_heads,
+                                     desc.shape[2] / c->num_key_value_heads, desc.shape[3]});
+}
+
+static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs) {
+    const config *c = layer->config;
+    leati_graph *g = lowering->graph;
+    const leati_desc in = *leati_graph_desc(g, inputs[0]);
+    uint32_t axes = 0;
+    int steps = 0;
+    equations e;
+    if (in.rank < 3 || in.rank + 1 > LEAT_MAX_RANK || step_axes(c, in.rank, &axes, NULL) != LEAT_OK) {
+        outputs[0] = LEATI_INVALID;
+        return;
+    }
+    for (int i = 0; i < in.rank; ++i) steps += (int)(axes >> i & 1u);
+    make_equations(in.rank, axes, is_grouped(layer), &e);
+    leati_value q = project(layer, lowering, inputs[0], QUERY, 1);
+    leati_value k = project(layer, lowering, inputs[input_count > 2 ? 2 : 1], KEY, 1);
+    leati_value gate = c->use_gate ? project(layer, lowering, inputs[0], GATE, 1) : LEATI_NONE;
+    leati_value v = project(layer, lowering, inputs[1], VALUE, 1);
+    const leati_desc heads = *leati_graph_desc(g, q);
+    q = leati_linear(g, q, (float)(1 / sqrt((double)c->key_dim)), 0);
+    if (is_grouped(layer)) q = grouped(g, q, c);
+    leati_value scores =
+        leati_attending_masked(g, leati_einsum(g, e.scores, q, k), mask_of(c, lowering, input_count, inputs));
+    leati_value weights = softmax_of_steps(g, scores, steps);
+    leati_value y =
+        leati_einsum(g, e.values, leati_attending_dropped(lowering, weights, c->dropout, c->seed), v);
+    leati_desc all = heads;
+    all.shape[all.rank - 1] = c->value_dim;
+    y = leati_reshape(g, y, all.rank, all.shape);
+    if (gate != LEATI_NONE) y = leati_mul(g, y, gate);
+    outputs[0] = project(layer, lowering, y, OUTPUT, 2);
+    if (c->return_attention_scores) {
+        const leati_desc *w = leati_graph_desc(g, weights);
+        outputs[1] = is_grouped(layer) && w->rank == 5
+                         ? leati_reshape(g, weights, 4,
+                                         (int64_t[]){w->shape[0], c->num_heads, w->shape[3], w->shape[4]})
+                         : weights;
+    }
+    /* There the regularizer is the layer's own as well. */
+    if (is_grouped(layer))
+        leati_lowering_add_activity(lowering, &c->activity_regularizer, c->return_attention_scores ? 2 : 1,
+                                    outputs);
+    lowering->output_masks[0] = lowering->input_masks[0];
+}
+
+#define HEADS(variable, class_name_, name_prefix_, fields_)                                                  \
+    const leati_layer_type variable = {.class_name = class_name_,                                            \
+                                       .name_prefix = name_prefix_,                                          \
+                                       .config_bytes = sizeof(config),                                       \
+                                       .fields = fields_,                                                    \
+                                       .min_inputs = 2,                                                      \
+                                       .max_inputs = 4,                                                      \
+                                       .masking = LEATI_MASK_OWN,                                            \
+                                       .check = check,                                                       \
+                                       .infer = infer,                                                       \
+                                       .build = build,                                                       \
+                                       .place = place,                                                       \
+                                       .lower = lower}
+HEADS(leati_layer_multi_head_attention, "MultiHeadAttention", "multi_head_attention", fields);
+HEADS(leati_layer_group_query_attention, "GroupQueryAttention", "grouped_query_attention", group_fields);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows that the configurations of several layers share, so that no key, default or rule is written twice. */
+#ifndef LEATI_NN_LAYERS_COMMON_FIELDS_H
+#define LEATI_NN_LAYERS_COMMON_FIELDS_H
+
+#include "nn/config/activation.h"
+#include "nn/layers/layer.h"
+
+/* A row whose member is named like its key. */
+#define LEATI_ROW(config, member, kind_, preset_)                                                            \
+    { .key = #member, .kind = kind_, .offset = offsetof(config, member), .preset = preset_ }
+
+/* A whole number, or `arity_` of them, not below `least`. */
+#define LEATI_INT_ROW(config, member, least, preset_)                                                        \
+    {                                                                                                        \
+        .key = #member, .kind = LEATI_FIELD_INT, .offset = offsetof(config, member), .preset = preset_,      \
+        .minimum = least, .limited = true                                                                    \
+    }
+#define LEATI_TUPLE_ROW(config, member, arity_, preset_)                                                     \
+    {                                                                                                        \
+        .key = #member, .kind = LEATI_FIELD_TUPLE, .offset = offsetof(config, member), .preset = preset_,    \
+        .arity = arity_, .minimum = 1, .limited = true                                                       \
+    }
+/* A list of sizes, or null. */
+#define LEATI_SIZES_ROW(config, member)                                                                      \
+    {                                                                                                        \
+        .key = #member, .kind = LEATI_FIELD_LIST, .offset = offsetof(config, member), .preset = "null",      \
+        .minimum = 1, .limited = true                                                                        \
+    }
+#define LEATI_CHOICE_ROW(config, member, choices_, preset_)                                                  \
+    {                                                                                                        \
+        .key = #member, .kind = LEATI_FIELD_CHOICE, .offset = offsetof(config, member), .preset = preset_,   \
+        .choices = choices_                                                                                  \
+    }
+
+/* Where the two Kerases compute something else: set for files of current Keras. */
+#define LEATI_AS_KERAS3_ROW(config)                                                                          \
+    {                                                                                                        \
+        .key = "as_keras3", .kind = LEATI_FIELD_BOOL, .offset = offsetof(config, as_keras3),                 \
+        .preset = "false", .later = true                                                                     \
+    }
+
+/* What a configuration says of one weight: three keys, "kernel_initializer", "kernel_regularizer", ... */
+typedef struct leati_part {
+    leati_initializer *initializer;
+    leati_regularizer regularizer;
+    leati_constraint constraint;
+} leati_part;
+
+#define LEATI_PART_ROWS(config, member, prefix, initializer_)                                                \
+    {.key = prefix "_initializer",                                                                           \
+     .kind = LEATI_FIELD_INITIALIZER,                                                                        \
+     .offset = offsetof(config, member) + offsetof(leati_part, initializer),                                 \
+     .preset = initializer_},                                                                                \
+        {.key = prefix "_regularizer",                                                                       \
+         .kind = LEATI_FIELD_REGULARIZER,                                                                    \
+         .offset = offsetof(config, member) + offsetof(leati_part, regularizer),                             \
+         .preset = "null"},                                                                                  \
+    {                                                                                                        \
+        .key = prefix "_constraint", .kind = LEATI_FIELD_CONSTRAINT,                                         \
+        .offset = offsetof(config, member) + offsetof(leati_part, constraint), .preset = "null"              \
+    }
+
+/* What Dense and the convolutions have behind their product. */
+typedef struct leati_affine {
+    leati_activation activation;
+    bool use_bias;
+    leati_part bias;
+    leati_regularizer activity_regularizer;
+} leati_affine;
+
+#define LEATI_AFFINE_ROW(config, member, key_, kind_, preset_)                                               \
+    {                                                                                                        \
+        .key = key_, .kind = kind_, .offset = offsetof(config, affine) + offsetof(leati_affine, member),     \
+        .preset = preset_                                                                                    \
+    }
+#define LEATI_AFFINE_ROWS(config)                                                                            \
+    LEATI_AFFINE_ROW(config, activation, "activation", LEATI_FIELD_ACTIVATION, "\"linear\""),                \
+        LEATI_AFFINE_ROW(config, use_bias, "use_bias", LEATI_FIELD_BOOL, "true"),                            \
+        LEATI_PART_ROWS(config, affine.bias, "bias", "\"zeros\""),                                           \
+        LEATI_AFFINE_ROW(config, activity_regularizer, "activity_regularizer", LEATI_FIELD_REGULARIZER,      \
+                         "null")
+
+/* For build: a weight as its part says, and the bias where one is used. */
+leat_status leati_part_add(leati_layer *layer, const char *name, const leati_part *part, int rank,
+                           const int64_t *dims, leat_error *err);
+leat_status leati_affine_add_bias(leati_layer *layer, const leati_affine *affine, int64_t units,
+                                  leat_error *err);
+
+/* For lower: the bias, which is the last weight, or LEATI_NONE. */
+leati_value leati_affine_bias(const leati_layer *layer, const leati_affine *affine,
+                              const leati_lowering *lowering);
+
+/* For infer: the output has the shape of the input. */
+leat_status leati_infer_same(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                             leati_shape *outputs, int *output_count, leat_error *err);
+
+/* For infer: the axes as bits, of which `first` is the lowest that will do; negative ones count from the end.
+ * Errors: LEAT_ESHAPE where the input lacks one. */
+leat_status leati_axes_find(const leati_ints *axes, const leati_shape *input, int first, uint32_t *out,
+                            leat_error *err);
+/* For lower, where infer has. */
+uint32_t leati_axes_of(const leati_ints *axes, int rank);
+
+/* The product of known dimensions from `from` on; -1 where one is not known.  Errors: LEAT_ESHAPE where it overflows. */
+leat_status leati_shape_product(const leati_shape *shape, int from, int64_t *out, leat_error *err);
+
+#endif

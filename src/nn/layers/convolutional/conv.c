@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conv1D, Conv2D and Conv3D.  `groups` is current Keras's.
+ * Source: keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D. */
+#include "base/error.h"
+#include "nn/layers/convolutional/conv_common.h"
+#include "nn/layers/types.h"
+
+#define FIELDS(spatial, paddings)                                                                            \
+    {                                                                                                        \
+        LEATI_INT_ROW(leati_convolution, filters, 1, NULL), LEATI_WINDOW_ROWS(spatial, paddings),            \
+            LEATI_DILATION_ROW(spatial),                                                                     \
+            {.key = "groups",                                                                                \
+             .kind = LEATI_FIELD_INT,                                                                        \
+             .offset = offsetof(leati_convolution, groups),                                                  \
+             .preset = "1",                                                                                  \
+             .minimum = 1,                                                                                   \
+             .limited = true,                                                                                \
+             .later = true},                                                                                 \
+            LEATI_PART_ROWS(leati_convolution, kernel, "kernel", "\"glorot_uniform\""),                      \
+            LEATI_AFFINE_ROWS(leati_convolution), {                                                          \
+            .key = NULL                                                                                      \
+        }                                                                                                    \
+    }
+static const leati_field fields1d[] = FIELDS(1, leati_causal_paddings);
+static const leati_field fields2d[] = FIELDS(2, leati_paddings);
+static const leati_field fields3d[] = FIELDS(3, leati_paddings);
+
+static leat_status check(leati_layer *layer, leat_error *err) {
+    const leati_convolution *c = layer->config;
+    if (c->filters % c->groups != 0)
+        return leati_fail(err, LEAT_EINVAL, "groups: expected a divisor of %lld filters, received %lld",
+                          (long long)c->filters, (long long)c->groups);
+    return leati_convolution_check(layer, err);
+}
+
+static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
+    const leati_convolution *c = layer->config;
+    int64_t channels;
+    (void)input_count;
+    LEATI_TRY(leati_convolution_channels(c, &inputs[0], &channels, err));
+    if (channels % c->groups != 0)
+        return leati_fail(err, LEAT_ESHAPE, "groups: expected a divisor of %lld channels, received %lld",
+                          (long long)channels, (long long)c->groups);
+    LEATI_TRY(
+        leati_convolution_add_kernel(layer, "kernel", &c->kernel, channels / c->groups, c->filters, err));
+    return leati_affine_add_bias(layer, &c->affine, c->filters, err);
+}
+
+static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs) {
+    const leati_convolution *c = layer->config;
+    leati_value x = leati_convolution_value(c, lowering, inputs[0]);
+    leati_value kernel = leati_layer_weight(layer, lowering, 0);
+    leati_value bias = leati_affine_bias(layer, &c->affine, lowering);
+    (void)input_count;
+    leati_convolution_finish(c, lowering, leati_convolution_of(c, lowering, x, kernel, bias, c->groups),
+                             outputs);
+}
+
+#define TYPE(spatial)                                                                                        \
+    const leati_layer_type leati_layer_conv##spatial##d = {.class_name = "Conv" #spatial "D",                \
+                                                           .name_prefix = "conv" #spatial "d",               \
+                                                           .config_bytes = sizeof(leati_convolution),        \
+                                                           .fields = fields##spatial##d,                     \
+                                                           .min_inputs = 1,                                  \
+                                                           .max_inputs = 1,                                  \
+                                                           .check = check,                                   \
+                                                           .infer = leati_convolution_infer_filters,         \
+                                                           .build = build,                                   \
+                                                           .lower = lower}
+TYPE(1);
+TYPE(2);
+TYPE(3);

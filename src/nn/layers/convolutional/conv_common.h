@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the convolutions share: a configuration, of which each has some keys, the sliding of their window, and what stands
+ * behind their product.  How many spatial axes a layer has is how many numbers its kernel_size has. */
+#ifndef LEATI_NN_LAYERS_CONVOLUTIONAL_CONV_COMMON_H
+#define LEATI_NN_LAYERS_CONVOLUTIONAL_CONV_COMMON_H
+
+#include "nn/layers/spatial.h"
+
+typedef struct leati_convolution {
+    int64_t filters, groups, depth_multiplier;
+    leati_ints kernel_size, strides, dilation_rate /* count 0: the layer has no such key */, output_padding;
+    int32_t padding, data_format;
+    leati_part kernel, pointwise;
+    leati_affine affine;
+} leati_convolution;
+
+/* kernel_size, strides, padding and data_format of `spatial` axes. */
+#define LEATI_WINDOW_ROWS(spatial, paddings)                                                                 \
+    LEATI_TUPLE_ROW(leati_convolution, kernel_size, spatial, NULL),                                          \
+        LEATI_TUPLE_ROW(leati_convolution, strides, spatial, "1"),                                           \
+        LEATI_CHOICE_ROW(leati_convolution, padding, paddings, "\"valid\""),                                 \
+        LEATI_DATA_FORMAT_ROW(leati_convolution)
+#define LEATI_DILATION_ROW(spatial) LEATI_TUPLE_ROW(leati_convolution, dilation_rate, spatial, "1")
+
+leati_slide leati_convolution_slide(const leati_convolution *c);
+
+/* strides and dilation are not both above 1. */
+leat_status leati_slide_check(const leati_slide *slide, leat_error *err);
+/* x (N, spatial..., C) under the window. */
+leati_value leati_slide_convolve(const leati_slide *slide, leati_graph *g, leati_value x, leati_value kernel,
+                                 leati_value bias, int64_t groups);
+
+/* check of all of them: strides and dilation_rate are not both above 1, causal means channels_last. */
+leat_status leati_convolution_check(leati_layer *layer, leat_error *err);
+
+/* For infer: the shape of the input as (N, spatial..., C), and after the window has gone over it. */
+leat_status leati_convolution_image(const leati_convolution *c, const leati_shape *input, leati_shape *image,
+                                    leat_error *err);
+leat_status leati_convolution_infer(const leati_convolution *c, const leati_shape *input, leati_shape *image,
+                                    leat_error *err);
+/* infer of those whose window makes `filters` channels. */
+leat_status leati_convolution_infer_filters(const leati_layer *layer, int input_count,
+                                            const leati_shape *inputs, leati_shape *outputs,
+                                            int *output_count, leat_error *err);
+
+/* For build: the input's channels.  Errors: LEAT_ESHAPE where they are not known. */
+leat_status leati_convolution_channels(const leati_convolution *c, const leati_shape *input, int64_t *out,
+                                       leat_error *err);
+/* For build: a kernel (kernel_size..., in, out). */
+leat_status leati_convolution_add_kernel(leati_layer *layer, const char *name, const leati_part *part,
+                                         int64_t in, int64_t out, leat_error *err);
+
+/* For lower: the input as (N, spatial..., C); a convolution of it, the window with its padding and gaps. */
+leati_value leati_convolution_value(const leati_convolution *c, leati_lowering *lowering, leati_value input);
+leati_value leati_convolution_of(const leati_convolution *c, leati_lowering *lowering, leati_value x,
+                                 leati_value kernel, leati_value bias, int64_t groups);
+/* The same of every channel by itself, with a kernel (spatial..., C, multiplier) -> (N, spatial..., C * multiplier). */
+leati_value leati_convolution_depthwise(const leati_convolution *c, leati_lowering *lowering, leati_value x,
+                                        leati_value kernel, leati_value bias);
+/* The activation, the layer's data_format and the penalty, of y (N, spatial..., C). */
+void leati_convolution_finish(const leati_convolution *c, leati_lowering *lowering, leati_value y,
+                              leati_value *outputs);
+
+#endif

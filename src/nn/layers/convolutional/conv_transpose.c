@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conv2DTranspose and Conv3DTranspose: the gradient of a convolution by its source, used forward.  The kernel is that of
+ * the convolution from the output to the input: (spatial..., filters, channels).
+ * Source: keras.layers.Conv2DTranspose, keras.layers.Conv3DTranspose. */
+#include <string.h>
+
+#include "base/error.h"
+#include "nn/layers/convolutional/conv_common.h"
+#include "nn/layers/types.h"
+
+#define OUTPUT_PADDING_ROW(spatial)                                                                          \
+    {                                                                                                        \
+        .key = "output_padding", .kind = LEATI_FIELD_TUPLE,                                                  \
+        .offset = offsetof(leati_convolution, output_padding), .preset = "null", .arity = spatial,           \
+        .minimum = 0, .limited = true                                                                        \
+    }
+#define KERNEL_ROWS LEATI_PART_ROWS(leati_convolution, kernel, "kernel", "\"glorot_uniform\"")
+
+static const leati_field fields2d[] = {LEATI_INT_ROW(leati_convolution, filters, 1, NULL),
+                                       LEATI_WINDOW_ROWS(2, leati_paddings),
+                                       LEATI_DILATION_ROW(2),
+                                       OUTPUT_PADDING_ROW(2),
+                                       KERNEL_ROWS,
+                                       LEATI_AFFINE_ROWS(leati_convolution),
+                                       {.key = NULL}};
+
+/* 2.3.1 has no dilation here, and writes none. */
+static const leati_field fields3d[] = {LEATI_INT_ROW(leati_convolution, filters, 1, NULL),
+                                       LEATI_WINDOW_ROWS(3, leati_paddings),
+                                       {.key = "dilation_rate",
+                                        .kind = LEATI_FIELD_TUPLE,
+                                        .offset = offsetof(leati_convolution, dilation_rate),
+                                        .preset = "1",
+                                        .arity = 3,
+                                        .minimum = 1,
+                                        .limited = true,
+                                        .later = true},
+                                       OUTPUT_PADDING_ROW(3),
+                                       KERNEL_ROWS,
+                                       LEATI_AFFINE_ROWS(leati_convolution),
+                                       {.key = NULL}};
+
+static leat_status check(leati_layer *layer, leat_error *err) {
+    const leati_convolution *c = layer->config;
+    for (int i = 0; i < c->output_padding.count; ++i)
+        if (c->output_padding.values[i] >= c->strides.values[i])
+            return leati_fail(err, LEAT_EINVAL,
+                              "output_padding: expected less than strides, received %lld with a stride of "
+                              "%lld",
+                              (long long)c->output_padding.values[i], (long long)c->strides.values[i]);
+    return leati_convolution_check(layer, err);
+}
+
+/* The output as (N, spatial..., filters). */
+static leat_status infer_image(const leati_convolution *c, const leati_shape *input, leati_shape *image,
+                               leat_error *err) {
+    leati_slide slide = leati_convolution_slide(c);
+    LEATI_TRY(leati_convolution_image(c, input, image, err));
+    LEATI_TRY(leati_slide_infer_transposed(&slide, &c->output_padding, image, err));
+    image->dims[image->rank - 1] = c->filters;
+    return LEAT_OK;
+}
+
+static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                         leati_shape *outputs, int *output_count, leat_error *err) {
+    const leati_convolution *c = layer->config;
+    leati_shape image;
+    (void)input_count, (void)output_count;
+    LEATI_TRY(infer_image(c, &inputs[0], &image, err));
+    outputs[0] = leati_image_shape_back(&image, c->data_format);
+    return LEAT_OK;
+}
+
+static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
+    const leati_convolution *c = layer->config;
+    int64_t channels;
+    (void)input_count;
+    LEATI_TRY(leati_convolution_channels(c, &inputs[0], &channels, err));
+    LEATI_TRY(leati_convolution_add_kernel(layer, "kernel", &c->kernel, c->filters, channels, err));
+    return leati_affine_add_bias(layer, &c->affine, c->filters, err);
+}
+
+static leati_value transposed(const leati_convolution *c, leati_lowering *lowering, leati_value input,
+                              leati_value kernel) {
+    leati_graph *g = lowering->graph;
+    const leati_desc *desc = leati_graph_desc(g, input);
+    leati_shape shape = {.rank = desc->rank}, image;
+    leati_slide slide = leati_convolution_slide(c);
+    leat_error err = {0};
+    memcpy(shape.dims, desc->shape, sizeof shape.dims);
+    leat_status status = infer_image(c, &shape, &image, &err);
+    if (status != LEAT_OK) return leati_graph_fail(g, status, "%s", err.message);
+    leati_desc output = leati_desc_make(LEAT_F32, image.rank, image.dims);
+    leati_attrs attrs = {.conv = {.window = leati_slide_window(&slide, &output), .groups = 1}};
+    memcpy(attrs.conv.size, &image.dims[1], sizeof attrs.conv.size);
+    leati_value args[] = {leati_convolution_value(c, lowering, input), kernel};
+    return leati_graph_node(g, LEATI_OP_CONV_BWD_DATA, &attrs, 2, args, NULL);
+}
+
+static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs) {
+    const leati_convolution *c = layer->config;
+    leati_value y = transposed(c, lowering, inputs[0], leati_layer_weight(layer, lowering, 0));
+    leati_value bias = leati_affine_bias(layer, &c->affine, lowering);
+    (void)input_count;
+    if (bias != LEATI_NONE) y = leati_add(lowering->graph, y, bias);
+    leati_convolution_finish(c, lowering, y, outputs);
+}
+
+#define TYPE(spatial)                                                                                        \
+    const leati_layer_type leati_layer_conv##spatial##d_transpose = {                                        \
+        .class_name = "Conv" #spatial "DTranspose",                                                          \
+        .name_prefix = "conv" #spatial "d_transpose",                                                        \
+        .config_bytes = sizeof(leati_convolution),                                                           \
+        .fields = fields##spatial##d,                                                                        \
+        .min_inputs = 1,                                                                                     \
+        .max_inputs = 1,                                                                                     \
+        .check = check,                                                                                      \
+        .infer = infer,                                                                                      \
+        .build = build,                                                                                      \
+        .lower = lower}
+TYPE(2);
+TYPE(3);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DepthwiseConv2D: every channel by itself, depth_multiplier times.  Source: keras.layers.DepthwiseConv2D. */
+#include "base/error.h"
+#include "nn/layers/convolutional/conv_common.h"
+#include "nn/layers/types.h"
+
+static const leati_field fields[] = {LEATI_WINDOW_ROWS(2, leati_paddings),
+                                     LEATI_DILATION_ROW(2),
+                                     LEATI_INT_ROW(leati_convolution, depth_multiplier, 1, "1"),
+                                     LEATI_PART_ROWS(leati_convolution, kernel, "depthwise",
+                                                     "\"glorot_uniform\""),
+                                     LEATI_AFFINE_ROWS(leati_convolution),
+                                     {.key = NULL}};
+
+static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                         leati_shape *outputs, int *output_count, leat_error *err) {
+    const leati_convolution *c = layer->config;
+    leati_shape image;
+    (void)input_count, (void)output_count;
+    LEATI_TRY(leati_convolution_infer(c, &inputs[0], &image, err));
+    if (image.dims[3] >= 0) image.dims[3] *= c->depth_multiplier;
+    if (image.dims[3] > INT32_MAX)
+        return leati_shape_unexpected(&image, "fewer than 2147483648 channels", err);
+    outputs[0] = leati_image_shape_back(&image, c->data_format);
+    return LEAT_OK;
+}
+
+static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
+    const leati_convolution *c = layer->config;
+    int64_t channels;
+    (void)input_count;
+    LEATI_TRY(leati_convolution_channels(c, &inputs[0], &channels, err));
+    LEATI_TRY(leati_convolution_add_kernel(layer, "depthwise_kernel", &c->kernel, channels,
+                                           c->depth_multiplier, err));
+    return leati_affine_add_bias(layer, &c->affine, channels * c->depth_multiplier, err);
+}
+
+static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs) {
+    const leati_convolution *c = layer->config;
+    leati_value x = leati_convolution_value(c, lowering, inputs[0]);
+    leati_value bias = leati_affine_bias(layer, &c->affine, lowering);
+    (void)input_count;
+    leati_value y = leati_convolution_depthwise(c, lowering, x, leati_layer_weight(layer, lowering, 0), bias);
+    leati_convolution_finish(c, lowering, y, outputs);
+}
+
+const leati_layer_type leati_layer_depthwise_conv2d = {.class_name = "DepthwiseConv2D",
+                                                       .name_prefix = "depthwise_conv2d",
+                                                       .config_bytes = sizeof(leati_convolution),
+                                                       .fields = fields,
+                                                       .min_inputs = 1,
+                                                       .max_inputs = 1,
+                                                       .check = leati_convolution_check,
+                                                       .infer = infer,
+                                                       .build = build,
+                                                       .lower = lower};

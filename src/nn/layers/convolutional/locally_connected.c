@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LocallyConnected1D and LocallyConnected2D: a window with weights of its own at every place.  The kernel is stored in one
+ * of three ways, tf.keras's `implementation`: 1 (Keras 2.3.1's) has a matrix for each place; 2 a whole product from input to
+ * output, of which most does not count; 3 what counts of that, output by output.
+ * Source: keras.layers.LocallyConnected1D, keras.layers.LocallyConnected2D; tf.keras 2.1. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "engine/op_semantics/geometry.h"
+#include "nn/layers/convolutional/conv_common.h"
+#include "nn/layers/types.h"
+
+typedef struct local {
+    leati_convolution c; /* first: convolution.h looks at it alone */
+    int64_t implementation;
+} local;
+
+enum { BY_PLACE = 1, MASKED = 2, SPARSE = 3 };
+
+#define FIELDS(spatial, data_format_later)                                                                   \
+    {                                                                                                        \
+        LEATI_INT_ROW(leati_convolution, filters, 1, NULL),                                                  \
+            LEATI_TUPLE_ROW(leati_convolution, kernel_size, spatial, NULL),                                  \
+            LEATI_TUPLE_ROW(leati_convolution, strides, spatial, "1"), LEATI_PADDING_ROW(leati_convolution), \
+            {.key = "data_format",                                                                           \
+             .kind = LEATI_FIELD_CHOICE,                                                                     \
+             .offset = offsetof(leati_convolution, data_format),                                             \
+             .preset = "\"channels_last\"",                                                                  \
+             .choices = leati_data_formats,                                                                  \
+             .later = data_format_later},                                                                    \
+            {.key = "implementation",                                                                        \
+             .kind = LEATI_FIELD_INT,                                                                        \
+             .offset = offsetof(local, implementation),                                                      \
+             .preset = "1",                                                                                  \
+             .minimum = BY_PLACE,                                                                            \
+             .limited = true,                                                                                \
+             .later = true},                                                                                 \
+            LEATI_PART_ROWS(leati_convolution, kernel, "kernel", "\"glorot_uniform\""),                      \
+            LEATI_AFFINE_ROWS(leati_convolution), {                                                          \
+            .key = NULL                                                                                      \
+        }                                                                                                    \
+    }
+/* Of one axis, 2.3.1 neither writes data_format nor looks at it. */
+static const leati_field fields1d[] = FIELDS(1, true);
+static const leati_field fields2d[] = FIELDS(2, false);
+
+static leat_status check(leati_layer *layer, leat_error *err) {
+    const local *l = layer->config;
+    if (l->implementation > SPARSE)
+        return leati_fail(err, LEAT_EINVAL, "implementation: expected 1, 2 or 3, received %lld",
+                          (long long)l->implementation);
+    if (l->c.padding != LEATI_PADDING_VALID && l->implementation != MASKED)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "padding: expected \"valid\" with implementation %lld, received \"same\"",
+                          (long long)l->implementation);
+    return LEAT_OK;
+}
+
+/* What all of the layer's weights depend on.  Sizes as (N, spatial..., C). */
+typedef struct places {
+    leati_shape in, out;
+    int64_t pixels, count, taps, channels, filters; /* of a sample; places of the window */
+} places;
+
+/* Whether the weights can be counted, however they are stored. */
+static bool is_countable(const places *p) {
+    int64_t outs, ins, kernel;
+    return leati_mul_i64(p->count, p->filters, &outs) && leati_mul_i64(p->taps, p->channels, &ins) &&
+           leati_mul_i64(outs, ins, &kernel) && leati_mul_i64(p->pixels, p->channels, &ins) &&
+           leati_mul_i64(outs, ins, &kernel);
+}
+
+static leat_status places_of(const leati_convolution *c, const leati_shape *input, places *p,
+                             leat_error *err) {
+    LEATI_TRY(leati_convolution_image(c, input, &p->in, err));
+    LEATI_TRY(leati_convolution_infer(c, input, &p->out, err));
+    int last = p->in.rank - 1;
+    p->pixels = p->count = p->taps = 1;
+    p->channels = p->in.dims[last];
+    p->filters = p->out.dims[last] = c->filters;
+    for (int i = 1; i < p->in.rank; ++i)
+        if (p->in.dims[i] < 0) return leati_shape_unexpected(input, "an image whose sizes are known", err);
+    for (int i = 1; i < last; ++i) {
+        p->pixels *= p->in.dims[i];
+        p->count *= p->out.dims[i];
+        p->taps *= c->kernel_size.values[i - 1];
+    }
+    if (!is_countable(p)) return leati_shape_unexpected(input, "an image of fewer than 2^63 weights", err);
+    return LEAT_OK;
+}
+
+/* The kernel's shape. */
+static leati_shape kernel_shape(const local *l, const places *p) {
+    const leati_convolution *c = &l->c;
+    if (l->implementation == BY_PLACE)
+        return (leati_shape){.rank = 3, .dims = {p->count, p->taps * p->channels, p->filters}};
+    if (l->implementation == SPARSE)
+        return (leati_shape){.rank = 1, .dims = {p->count * p->filters * p->taps * p->channels}};
+    leati_shape in = leati_image_shape_back(&p->in, c->data_format);
+    leati_shape out = leati_image_shape_back(&p->out, c->data_format), both = {.rank = 2 * (in.rank - 1)};
+    memcpy(both.dims, &in.dims[1], (size_t)(in.rank - 1) * sizeof *in.dims);
+    memcpy(&both.dims[in.rank - 1], &out.dims[1], (size_t)(in.rank - 1) * sizeof *in.dims);
+    return both;
+}
+
+static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
+    const local *l = layer->config;
+    const leati_convolution *c = &l->c;
+    places p;
+    (void)input_count;
+    LEATI_TRY(places_of(c, &inputs[0], &p, err));
+    leati_shape shape = kernel_shape(l, &p);
+    LEATI_TRY(leati_part_add(layer, "kernel", &c->kernel, shape.rank, shape.dims, err));
+    if (!c->affine.use_bias) return LEAT_OK;
+    return leati_part_add(layer, "bias", &c->affine.bias, p.out.rank - 1, &p.out.dims[1], err);
+}
+
+/* ---- Implementations 1 and 3: a product at each place ---- */
+
+/* The kernel as (P, taps * C, F). */
+static leati_value kernel_by_place(const local *l, leati_graph *g, const places *p, leati_value kernel) {
+    bool first = l->c.data_format == LEATI_CHANNELS_FIRST;
+    const int64_t rows = p->taps * p->channels;
+    if (l->implementation == BY_PLACE && !first) return kernel;
+    if (l->implementation == BY_PLACE) {
+        kernel = leati_reshape(g, kernel, 4, (int64_t[]){p->count, p->channels, p->taps, p->filters});
+        kernel = leati_transpose(g, kernel, (int32_t[]){0, 2, 1, 3});
+    } else if (!first) {
+        kernel = leati_reshape(g, kernel, 3, (int64_t[]){p->count, p->filters, rows});
+        kernel = leati_transpose(g, kernel, (int32_t[]){0, 2, 1});
+    } else {
+        kernel = leati_reshape(g, kernel, 4, (int64_t[]){p->filters, p->count, p->channels, p->taps});
+        kernel = leati_transpose(g, kernel, (int32_t[]){1, 3, 2, 0});
+    }
+    return leati_reshape(g, kernel, 3, (int64_t[]){p->count, rows, p->filters});
+}
+
+static leati_value by_place(const local *l, leati_graph *g, const places *p, leati_value input,
+                            leati_value kernel) {
+    leati_slide slide = leati_convolution_slide(&l->c);
+    leati_value x = leati_image_value(g, input, l->c.data_format);
+    leati_attrs attrs = {.conv = {.window = leati_slide_window(&slide, leati_graph_desc(g, x))}};
+    leati_value patches = leati_graph_node(g, LEATI_OP_PATCHES, &attrs, 1, &x, NULL);
+    kernel = kernel_by_place(l, g, p, kernel);
+    leati_value y = leati_matmul(g, patches, false, kernel, false, LEATI_NONE); /* (P, N, F) */
+    y = leati_transpose(g, y, (int32_t[]){1, 0, 2});
+    y = leati_reshape(g, y, p->out.rank, p->out.dims);
+    return leati_image_value_back(g, y, l->c.data_format);
+}
+
+/* ---- Implementation 2: one product, masked ---- */
+
+/* Of which pixels which places are made: (pixels, places), 1 or 0.  With "same", tf.keras puts the window's middle over each
+ * strides-th pixel, which is not where a convolution has it. */
+static leat_status fill_mask(const leati_convolution *c, const places *p, float *mask, leat_error *err) {
+    leati_slide slide = leati_convolution_slide(c);
+    leati_desc one = leati_desc_make(LEAT_F32, p->in.rank, p->in.dims);
+    one.shape[0] = 1;
+    leati_window window = leati_slide_window(&slide, &one);
+    leati_geometry g;
+    for (int i = 0; c->padding == LEATI_PADDING_SAME && i < window.spatial; ++i) {
+        int64_t before = window.kernel[i] / 2;
+        int64_t after =
+            (p->out.dims[i + 1] - 1) * window.stride[i] + window.kernel[i] - before - p->in.dims[i + 1];
+        window.pad_before[i] = before;
+        window.pad_after[i] = after > 0 ? after : 0;
+    }
+    LEATI_TRY(leati_geometry_make(&g, &window, &one, err));
+    for (int64_t place = 0; place < p->count; ++place)
+        for (int64_t tap = 0; tap < p->taps; ++tap) {
+            int64_t pixel = leati_source_pixel(&g, place, tap);
+            if (pixel >= 0) mask[pixel * p->count + place] = 1;
+        }
+    return LEAT_OK;
+}
+
+/* The mask as (pixels, 1, places, 1), or (1, pixels, 1, places) where the channels are first. */
+static leati_value mask_value(const leati_convolution *c, leati_graph *g, const places *p) {
+    bool first = c->data_format == LEATI_CHANNELS_FIRST;
+    const int64_t dims[] = {1, p->pixels, 1, p->count, 1};
+    leati_desc desc = leati_desc_make(LEAT_F32, 4, first ? dims : dims + 1);
+    leat_error err = {0};
+    float *mask = leati_calloc((size_t)leati_desc_count(&desc), sizeof *mask);
+    if (!mask) return leati_graph_fail(g, LEAT_ENOMEM, "no memory for the mask of a kernel");
+    leat_status status = fill_mask(c, p, mask, &err);
+    leati_value value = status == LEAT_OK ? leati_graph_constant(g, &desc, mask)
+                                          : leati_graph_fail(g, status, "%s", err.message);
+    leati_free(mask);
+    return value;
+}
+
+static leati_value masked(const leati_convolution *c, leati_graph *g, const places *p, leati_value input,
+                          leati_value kernel) {
+    bool first = c->data_format == LEATI_CHANNELS_FIRST;
+    const int64_t last[] = {p->pixels, p->channels, p->count, p->filters};
+    const int64_t turned[] = {p->channels, p->pixels, p->filters, p->count};
+    int64_t ins = p->pixels * p->channels, outs = p->count * p->filters;
+    leati_shape out = leati_image_shape_back(&p->out, c->data_format);
+    kernel = leati_mul(g, leati_reshape(g, kernel, 4, first ? turned : last), mask_value(c, g, p));
+    kernel = leati_reshape(g, kernel, 2, (int64_t[]){ins, outs});
+    leati_value x = leati_reshape(g, input, 2, (int64_t[]){p->in.dims[0], ins});
+    leati_value y = leati_matmul(g, x, false, kernel, false, LEATI_NONE);
+    return leati_reshape(g, y, out.rank, out.dims);
+}
+
+/* ---- Both ---- */
+
+/* The bias (spatial..., F) for an output as the layer gives it: where the channels are first, Keras takes the same memory
+ * for (F, spatial...). */
+static leati_value bias_value(const leati_convolution *c, leati_graph *g, const places *p, leati_value bias) {
+    leati_shape out = leati_image_shape_back(&p->out, c->data_format);
+    out.dims[0] = 1;
+    return leati_reshape(g, bias, out.rank, out.dims);
+}
+
+static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs) {
+    const local *l = layer->config;
+    const leati_convolution *c = &l->c;
+    leati_graph *g = lowering->graph;
+    const leati_desc *desc = leati_graph_desc(g, inputs[0]);
+    leati_shape input = {.rank = desc->rank};
+    leat_error err = {0};
+    places p;
+    (void)input_count;
+    memcpy(input.dims, desc->shape, sizeof input.dims);
+    leat_status status = places_of(c, &input, &p, &err);
+    if (status != LEAT_OK) {
+        outputs[0] = leati_graph_fail(g, status, "%s", err.message);
+        return;
+    }
+    leati_value kernel = leati_layer_weight(layer, lowering, 0);
+    leati_value y = l->implementation == MASKED ? masked(c, g, &p, inputs[0], kernel)
+                                                : by_place(l, g, &p, inputs[0], kernel);
+    leati_value bias = leati_affine_bias(layer, &c->affine, lowering);
+    if (bias != LEATI_NONE) y = leati_add(g, y, bias_value(c, g, &p, bias));
+    outputs[0] = leati_activation_lower(&c->affine.activation, g, y);
+    leati_lowering_add_activity(lowering, &c->affine.activity_regularizer, 1, outputs);
+}
+
+#define TYPE(spatial)                                                                                        \
+    const leati_layer_type leati_layer_locally_connected##spatial##d = {                                     \
+        .class_name = "LocallyConnected" #spatial "D",                                                       \
+        .name_prefix = "locally_connected" #spatial "d",                                                     \
+        .config_bytes = sizeof(local),                                                                       \
+        .fields = fields##spatial##d,                                                                        \
+        .min_inputs = 1,                                                                                     \
+        .max_inputs = 1,                                                                                     \
+        .check = check,                                                                                      \
+        .infer = leati_convolution_infer_filters,                                                            \
+        .build = build,                                                                                      \
+        .lower = lower}
+TYPE(1);
+TYPE(2);

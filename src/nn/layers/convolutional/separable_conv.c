@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SeparableConv1D and SeparableConv2D: every channel by itself, then all channels of each pixel.
+ * Source: keras.layers.SeparableConv1D, keras.layers.SeparableConv2D. */
+#include "base/error.h"
+#include "nn/layers/convolutional/conv_common.h"
+#include "nn/layers/types.h"
+
+#define FIELDS(spatial)                                                                                      \
+    {                                                                                                        \
+        LEATI_INT_ROW(leati_convolution, filters, 1, NULL), LEATI_WINDOW_ROWS(spatial, leati_paddings),      \
+            LEATI_DILATION_ROW(spatial), LEATI_INT_ROW(leati_convolution, depth_multiplier, 1, "1"),         \
+            LEATI_PART_ROWS(leati_convolution, kernel, "depthwise", "\"glorot_uniform\""),                   \
+            LEATI_PART_ROWS(leati_convolution, pointwise, "pointwise", "\"glorot_uniform\""),                \
+            LEATI_AFFINE_ROWS(leati_convolution), {                                                          \
+            .key = NULL                                                                                      \
+        }                                                                                                    \
+    }
+static const leati_field fields1d[] = FIELDS(1);
+static const leati_field fields2d[] = FIELDS(2);
+
+static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
+    const leati_convolution *c = layer->config;
+    int spatial = c->kernel_size.count;
+    int64_t channels, dims[5] = {1, 1};
+    (void)input_count;
+    LEATI_TRY(leati_convolution_channels(c, &inputs[0], &channels, err));
+    dims[spatial] = channels * c->depth_multiplier;
+    dims[spatial + 1] = c->filters;
+    LEATI_TRY(leati_convolution_add_kernel(layer, "depthwise_kernel", &c->kernel, channels,
+                                           c->depth_multiplier, err));
+    LEATI_TRY(leati_part_add(layer, "pointwise_kernel", &c->pointwise, spatial + 2, dims, err));
+    return leati_affine_add_bias(layer, &c->affine, c->filters, err);
+}
+
+/* What each pixel's channels make together. */
+static leati_value pointwise(const leati_convolution *c, leati_graph *g, leati_value x, leati_value kernel,
+                             leati_value bias) {
+    leati_window window = {.spatial = c->kernel_size.count, .kernel = {1, 1}, .stride = {1, 1}};
+    window.dilation[0] = window.dilation[1] = 1;
+    leati_attrs attrs = {.conv = {.window = window, .groups = 1}};
+    leati_value args[] = {x, kernel, bias};
+    return leati_graph_node(g, LEATI_OP_CONV, &attrs, 3, args, NULL);
+}
+
+static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs) {
+    const leati_convolution *c = layer->config;
+    leati_value x = leati_convolution_value(c, lowering, inputs[0]);
+    leati_value bias = leati_affine_bias(layer, &c->affine, lowering);
+    (void)input_count;
+    x = leati_convolution_depthwise(c, lowering, x, leati_layer_weight(layer, lowering, 0), LEATI_NONE);
+    x = pointwise(c, lowering->graph, x, leati_layer_weight(layer, lowering, 1), bias);
+    leati_convolution_finish(c, lowering, x, outputs);
+}
+
+#define TYPE(spatial)                                                                                        \
+    const leati_layer_type leati_layer_separable_conv##spatial##d = {                                        \
+        .class_name = "SeparableConv" #spatial "D",                                                          \
+        .name_prefix = "separable_conv" #spatial "d",                                                        \
+        .config_bytes = sizeof(leati_convolution),                                                           \
+        .fields = fields##spatial##d,                                                                        \
+        .min_inputs = 1,                                                                                     \
+        .max_inputs = 1,                                                                                     \
+        .check = leati_convolution_check,                                                                    \
+        .infer = leati_convolution_infer_filters,                                                            \
+        .build = build,                                                                                      \
+        .lower = lower}
+TYPE(1);
+TYPE(2);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model in the place of a layer inside another layer: TimeDistributed over a model.  Its layers keep their weights and
+ * states, which are found through leati_layer_model.  No configuration names this type. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "nn/layers/types.h"
+#include "nn/model/network.h"
+#include "nn/layers/rnn/wrapping.h"
+
+typedef struct config {
+    leat_model *model;
+} config;
+
+static const leati_field fields[] = {{.key = NULL}};
+
+static void fini(void *memory) {
+    config *c = memory;
+    leat_model_destroy(&c->model);
+}
+
+static leat_model *model_of(const leati_layer *layer) {
+    const config *c = layer->config;
+    return c->model;
+}
+
+static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                         leati_shape *outputs, int *output_count, leat_error *err) {
+    return leati_network_infer_call(model_of(layer), input_count, inputs, outputs, output_count, err);
+}
+
+static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs) {
+    leati_value masks[LEATI_MAX_INPUTS], output_masks[LEATI_LAYER_MAX_OUTPUTS];
+    const bool inside = lowering->inside;
+    leat_error err = {0};
+    memcpy(masks, lowering->input_masks, (size_t)input_count * sizeof *masks);
+    lowering->inside = false; /* its layers' outputs have their penalties */
+    leat_status status =
+        leati_network_lower(model_of(layer), lowering, inputs, masks, outputs, output_masks, &err);
+    lowering->inside = inside;
+    if (status != LEAT_OK)
+        leati_graph_fail(lowering->graph, status, "%s", err.message);
+    else
+        memcpy(lowering->output_masks, output_masks,
+               (size_t)model_of(layer)->output_count * sizeof *output_masks);
+}
+
+const leati_layer_type leati_layer_nested = {.class_name = "Model",
+                                             .name_prefix = "model",
+                                             .config_bytes = sizeof(config),
+                                             .fields = fields,
+                                             .min_inputs = 1,
+                                             .max_inputs = LEATI_MAX_INPUTS,
+                                             .masking = LEATI_MASK_OWN,
+                                             .model = model_of,
+                                             .fini = fini,
+                                             .infer = infer,
+                                             .lower = lower};
+
+leat_status leati_nested_read(leati_layer **out, const json_t *value, const leat_registry *registry,
+                              leat_error *err) {
+    leat_model *model = NULL;
+    leati_layer *layer = NULL;
+    *out = NULL;
+    LEATI_TRY(leati_model_read_inner(&model, value, registry, err));
+    layer = leati_calloc(1, sizeof *layer);
+    config *c = leati_calloc(1, sizeof *c);
+    if (!layer || !c) {
+        leati_free(c);
+        leati_free(layer);
+        leat_model_destroy(&model);
+        return leati_fail_memory(err, sizeof *layer + sizeof *c, "a layer");
+    }
+    c->model = model;
+    *layer = (leati_layer){.type = &leati_layer_nested,
+                           .dtype = LEAT_F32,
+                           .trainable = model->trainable,
+                           .config = c};
+    memcpy(layer->name, model->name, sizeof layer->name);
+    *out = layer;
+    return LEAT_OK;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Concatenate: tensors one behind the other along an axis.  Source: keras.layers.Concatenate. */
+#include "base/error.h"
+#include "nn/layers/common_fields.h"
+#include "nn/layers/types.h"
+
+typedef struct config {
+    int64_t axis; /* negative: from the end */
+} config;
+
+static const leati_field fields[] = {LEATI_ROW(config, axis, LEATI_FIELD_INT, "-1"), {.key = NULL}};
+
+static int64_t axis_of(const leati_layer *layer, int rank) {
+    const config *c = layer->config;
+    return c->axis < 0 ? c->axis + rank : c->axis;
+}
+
+static bool agree(const leati_shape *a, const leati_shape *b, int64_t axis) {
+    if (a->rank != b->rank) return false;
+    for (int i = 0; i < a->rank; ++i)
+        if (i != axis && a->dims[i] >= 0 && b->dims[i] >= 0 && a->dims[i] != b->dims[i]) return false;
+    return true;
+}
+
+static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                         leati_shape *outputs, int *output_count, leat_error *err) {
+    int64_t axis = axis_of(layer, inputs[0].rank);
+    (void)output_count;
+    if (axis < 1 || axis >= inputs[0].rank)
+        return leati_shape_unexpected(&inputs[0], "inputs that have the axis, which is not the batch's", err);
+    outputs[0] = inputs[0];
+    for (int i = 1; i < input_count; ++i) {
+        if (!agree(&inputs[0], &inputs[i], axis)) {
+            char first[LEATI_SHAPE_TEXT_BYTES], second[LEATI_SHAPE_TEXT_BYTES];
+            return leati_fail(err, LEAT_ESHAPE,
+                              "expected shapes that differ along axis %lld only, received %s and %s",
+                              (long long)axis, leati_shape_show(first, &inputs[0]),
+                              leati_shape_show(second, &inputs[i]));
+        }
+        for (int j = 0; j < outputs[0].rank; ++j)
+            if (j != axis && outputs[0].dims[j] < 0) outputs[0].dims[j] = inputs[i].dims[j];
+        int64_t more = inputs[i].dims[axis], *dim = &outputs[0].dims[axis];
+        *dim = *dim < 0 || more < 0 ? -1 : *dim + more;
+        if (*dim > INT32_MAX) return leati_shape_unexpected(&outputs[0], "dimensions below 2147483648", err);
+    }
+    return LEAT_OK;
+}
+
+/* Keras's: the masks are joined as the tensors are, with ones for an input without, and a step counts where all of its
+ * row do. */
+static leati_value joined_mask(const leati_lowering *lowering, int input_count, const leati_value *inputs,
+                               int axis) {
+    leati_graph *g = lowering->graph;
+    leati_value masks[LEATI_MAX_INPUTS];
+    bool any = false;
+    for (int i = 0; i < input_count; ++i) {
+        const leati_desc *desc = leati_graph_desc(g, inputs[i]);
+        masks[i] = lowering->input_masks[i];
+        any = any || masks[i] != LEATI_NONE;
+        if (masks[i] == LEATI_NONE)
+            masks[i] = leati_full(g, desc->rank, desc->shape, 1.0f);
+        else if (leati_graph_desc(g, masks[i])->rank < desc->rank)
+            masks[i] = leati_expand_last(g, masks[i]);
+    }
+    if (!any) return LEATI_NONE;
+    return leati_reduce_last(g, LEATI_REDUCE_MIN, leati_concat(g, input_count, masks, axis), false);
+}
+
+static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs) {
+    int64_t axis = axis_of(layer, leati_graph_desc(lowering->graph, inputs[0])->rank);
+    outputs[0] = leati_concat(lowering->graph, input_count, inputs, (int)axis);
+    lowering->output_masks[0] = joined_mask(lowering, input_count, inputs, (int)axis);
+}
+
+const leati_layer_type leati_layer_concatenate = {.class_name = "Concatenate",
+                                                  .name_prefix = "concatenate",
+                                                  .config_bytes = sizeof(config),
+                                                  .fields = fields,
+                                                  .min_inputs = 2,
+                                                  .max_inputs = 32,
+                                                  .masking = LEATI_MASK_OWN,
+                                                  .steps = LEATI_STEPS_BY_AXIS,
+                                                  .infer = infer,
+                                                  .lower = lower};

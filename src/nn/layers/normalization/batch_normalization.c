@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* BatchNormalization: gamma (x - mean) / sqrt(variance + epsilon) + beta over all axes but one.  While training, a frozen
+ * layer too takes mean and variance from the batch, but leaves its averages alone; one of current Keras takes its averages.
+ * Source: keras.layers.BatchNormalization; Ioffe and Szegedy 2015, algorithms 1 and 2. */
+#include "base/error.h"
+#include "nn/layers/common_fields.h"
+#include "nn/layers/types.h"
+
+typedef struct config {
+    int64_t axis; /* negative: from the end */
+    double momentum, epsilon;
+    bool center, scale;
+    bool as_keras3; /* set for files of current Keras */
+    leati_part beta, gamma;
+    leati_initializer *moving_mean_initializer, *moving_variance_initializer;
+} config;
+
+static const leati_field fields[] = {LEATI_ROW(config, axis, LEATI_FIELD_INT, "-1"),
+                                     LEATI_ROW(config, momentum, LEATI_FIELD_FLOAT, "0.99"),
+                                     LEATI_ROW(config, epsilon, LEATI_FIELD_FLOAT, "0.001"),
+                                     LEATI_ROW(config, center, LEATI_FIELD_BOOL, "true"),
+                                     LEATI_ROW(config, scale, LEATI_FIELD_BOOL, "true"),
+                                     LEATI_PART_ROWS(config, beta, "beta", "\"zeros\""),
+                                     LEATI_PART_ROWS(config, gamma, "gamma", "\"ones\""),
+                                     LEATI_ROW(config, moving_mean_initializer, LEATI_FIELD_INITIALIZER,
+                                               "\"zeros\""),
+                                     LEATI_ROW(config, moving_variance_initializer, LEATI_FIELD_INITIALIZER,
+                                               "\"ones\""),
+                                     LEATI_AS_KERAS3_ROW(config),
+                                     {.key = NULL}};
+
+static int axis_of(const config *c, int rank) {
+    int64_t axis = c->axis < 0 ? c->axis + rank : c->axis;
+    return axis >= 1 && axis < rank ? (int)axis : 0;
+}
+
+static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                         leati_shape *outputs, int *output_count, leat_error *err) {
+    if (axis_of(layer->config, inputs[0].rank) == 0)
+        return leati_shape_unexpected(&inputs[0], "an input that has the axis, which is not the batch's",
+                                      err);
+    return leati_infer_same(layer, input_count, inputs, outputs, output_count, err);
+}
+
+static leat_status add_average(leati_layer *layer, const char *name, const leati_initializer *initializer,
+                               int64_t size, leat_error *err) {
+    leati_weight_spec spec = {
+        .name = name, .rank = 1, .dims = {size}, .initializer = initializer, .fixed = true};
+    return leati_layer_add_weight(layer, &spec, err);
+}
+
+static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
+    const config *c = layer->config;
+    int64_t size = inputs[0].dims[axis_of(c, inputs[0].rank)];
+    (void)input_count;
+    if (size < 1) return leati_shape_unexpected(&inputs[0], "an input whose axis is known", err);
+    if (c->scale) LEATI_TRY(leati_part_add(layer, "gamma", &c->gamma, 1, &size, err));
+    if (c->center) LEATI_TRY(leati_part_add(layer, "beta", &c->beta, 1, &size, err));
+    LEATI_TRY(add_average(layer, "moving_mean", c->moving_mean_initializer, size, err));
+    return add_average(layer, "moving_variance", c->moving_variance_initializer, size, err);
+}
+
+/* The weights as values, LEATI_NONE for those that are not there. */
+typedef struct weights {
+    leati_value gamma, beta, mean, variance;
+} weights;
+
+static weights weights_of(const leati_layer *layer, const leati_lowering *lowering) {
+    const config *c = layer->config;
+    int next = 0;
+    weights w = {.gamma = LEATI_NONE, .beta = LEATI_NONE};
+    if (c->scale) w.gamma = leati_layer_weight(layer, lowering, next++);
+    if (c->center) w.beta = leati_layer_weight(layer, lowering, next++);
+    w.mean = leati_layer_weight(layer, lowering, next);
+    w.variance = leati_layer_weight(layer, lowering, next + 1);
+    return w;
+}
+
+/* Keras 2.3.1 multiplies the batch's variance by n / (n - (1 + epsilon)) before it enters the average; 3 does not. */
+static void update_averages(const leati_layer *layer, leati_graph *g, const weights *w, leati_value x,
+                            const leati_value *statistics) {
+    const config *c = layer->config;
+    const leati_desc *desc = leati_graph_desc(g, x);
+    int64_t channels = desc->rank > 0 ? desc->shape[desc->rank - 1] : 1;
+    int64_t per_channel = channels ? leati_desc_count(desc) / channels : 0;
+    float n = (float)per_channel;
+    float correction = c->as_keras3 ? 1.0f : n / (n - (1.0f + (float)c->epsilon));
+    leati_moving_average(g, w->mean, statistics[1], (float)c->momentum);
+    leati_moving_average(g, w->variance, leati_linear(g, statistics[2], correction, 0.0f),
+                         (float)c->momentum);
+}
+
+static leati_value normalise(const leati_layer *layer, leati_lowering *lowering, leati_value x) {
+    const config *c = layer->config;
+    leati_graph *g = lowering->graph;
+    weights w = weights_of(layer, lowering);
+    leati_attrs attrs = {.batch_norm = {.epsilon = (float)c->epsilon}};
+    if (lowering->mode != LEATI_TRAIN || (c->as_keras3 && !leati_lowering_trains(lowering, layer))) {
+        leati_value given[] = {x, w.gamma, w.beta, w.mean, w.variance};
+        return leati_graph_node(g, LEATI_OP_BATCH_NORM_APPLY, &attrs, 5, given, NULL);
+    }
+    leati_value args[] = {x, w.gamma, w.beta}, out[LEATI_MAX_OUTPUTS];
+    leati_value y = leati_graph_node(g, LEATI_OP_BATCH_NORM, &attrs, 3, args, out);
+    if (y >= 0 && leati_lowering_trains(lowering, layer)) update_averages(layer, g, &w, x, out);
+    return y;
+}
+
+static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs) {
+    leati_graph *g = lowering->graph;
+    int rank = leati_graph_desc(g, inputs[0])->rank, axis = axis_of(layer->config, rank);
+    int32_t swap[LEAT_MAX_RANK]; /* the axis and the last one, exchanged: its own inverse */
+    (void)input_count;
+    if (axis == rank - 1) {
+        outputs[0] = normalise(layer, lowering, inputs[0]);
+        return;
+    }
+    for (int32_t i = 0; i < rank; ++i) swap[i] = i == axis ? rank - 1 : i == rank - 1 ? axis : i;
+    leati_value y = normalise(layer, lowering, leati_transpose(g, inputs[0], swap));
+    outputs[0] = leati_transpose(g, y, swap);
+}
+
+const leati_layer_type leati_layer_batch_normalization = {.class_name = "BatchNormalization",
+                                                          .name_prefix = "batch_normalization",
+                                                          .config_bytes = sizeof(config),
+                                                          .fields = fields,
+                                                          .min_inputs = 1,
+                                                          .max_inputs = 1,
+                                                          .masking = LEATI_MASK_PASSED,
+                                                          .steps = LEATI_STEPS_BY_AXIS,
+                                                          .infer = infer,
+                                                          .build = build,
+                                                          .lower = lower};

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ActivityRegularization: the input as it is, and a penalty of it.  Source: keras.layers.ActivityRegularization. */
+#include "nn/layers/common_fields.h"
+#include "nn/layers/types.h"
+
+typedef struct config {
+    double l1, l2;
+    bool as_keras3; /* divided by the batch size */
+} config;
+
+static const leati_field fields[] = {LEATI_ROW(config, l1, LEATI_FIELD_FLOAT, "0.0"),
+                                     LEATI_ROW(config, l2, LEATI_FIELD_FLOAT, "0.0"),
+                                     LEATI_AS_KERAS3_ROW(config),
+                                     {.key = NULL}};
+
+static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs) {
+    const config *c = layer->config;
+    leati_regularizer penalty = {.kind = LEATI_REGULARIZER_L1L2,
+                                 .l1 = (float)c->l1,
+                                 .l2 = (float)c->l2,
+                                 .per_sample = c->as_keras3};
+    (void)input_count;
+    outputs[0] = inputs[0];
+    leati_lowering_add_activity(lowering, &penalty, 1, outputs);
+}
+
+const leati_layer_type leati_layer_activity_regularization = {.class_name = "ActivityRegularization",
+                                                              .name_prefix = "activity_regularization",
+                                                              .config_bytes = sizeof(config),
+                                                              .fields = fields,
+                                                              .min_inputs = 1,
+                                                              .max_inputs = 1,
+                                                              .masking = LEATI_MASK_PASSED,
+                                                              .steps = LEATI_STEPS_BY_NUMBER,
+                                                              .infer = leati_infer_same,
+                                                              .lower = lower};

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dropout: while training, a share of the elements is 0 and the others grow to keep the sum; where noise_shape is 1, one
+ * draw counts for the whole axis.  SpatialDropout draws for whole feature maps, StochasticDepth for whole samples.  AlphaDropout drops to SELU's lowest value
+ * and keeps mean and variance.
+ * Source: keras.layers.Dropout, SpatialDropout1D to 3D, AlphaDropout, keras.applications.convnext; Klambauer et al. 2017, appendix A1. */
+#include <math.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "base/text.h"
+#include "nn/layers/spatial.h"
+#include "nn/layers/types.h"
+
+typedef struct config {
+    double rate;
+    leati_ints noise_shape;
+    int64_t seed;
+    int32_t data_format; /* SpatialDropout */
+} config;
+
+static const leati_field fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_FLOAT, NULL),
+                                     LEATI_SIZES_ROW(config, noise_shape),
+                                     LEATI_ROW(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"),
+                                     {.key = NULL}};
+
+/* Keras 2.3.1 forgets the data_format when it writes the layer, and noise_shape and seed of AlphaDropout. */
+static const leati_field image_fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_FLOAT, NULL),
+                                           LEATI_SIZES_ROW(config, noise_shape),
+                                           LEATI_ROW(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"),
+                                           LEATI_LATER_DATA_FORMAT_ROW(config),
+                                           {.key = NULL}};
+
+static const leati_field alpha_fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_FLOAT, NULL),
+                                           {.key = "noise_shape",
+                                            .kind = LEATI_FIELD_LIST,
+                                            .offset = offsetof(config, noise_shape),
+                                            .preset = "null",
+                                            .minimum = 1,
+                                            .limited = true,
+                                            .later = true},
+                                           {.key = "seed",
+                                            .kind = LEATI_FIELD_OPTIONAL_INT,
+                                            .offset = offsetof(config, seed),
+                                            .preset = "null",
+                                            .later = true},
+                                           {.key = NULL}};
+
+static const leati_field depth_fields[] = {
+    {.key = "drop_path_rate", .kind = LEATI_FIELD_FLOAT, .offset = offsetof(config, rate)}, {.key = NULL}};
+
+static leat_status check(leati_layer *layer, leat_error *err) {
+    config *c = layer->config;
+    if (!(c->rate == c->rate))
+        return leati_fail(err, LEAT_EINVAL, "rate: expected a number from 0 to 1, received NaN");
+    c->rate = c->rate < 0 ? 0 : c->rate > 1 ? 1 : c->rate; /* as Keras does */
+    return LEAT_OK;
+}
+
+static bool fits(const leati_ints *noise, int rank, const int64_t *dims) {
+    if (noise->count < 0) return true;
+    if (noise->count != rank) return false;
+    for (int i = 0; i < rank; ++i) {
+        int64_t n = noise->values[i];
+        if (n > 1 && dims[i] >= 0 && dims[i] != n) return false;
+    }
+    return true;
+}
+
+static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                         leati_shape *outputs, int *output_count, leat_error *err) {
+    const config *c = layer->config;
+    if (!fits(&c->noise_shape, inputs[0].rank, inputs[0].dims))
+        return leati_shape_unexpected(&inputs[0], "an input with the axes of noise_shape", err);
+    return leati_infer_same(layer, input_count, inputs, outputs, output_count, err);
+}
+
+static uint32_t shared_axes(const leati_ints *noise, const leati_desc *desc) {
+    uint32_t shared = 0;
+    for (int i = 0; i < noise->count; ++i)
+        if (noise->values[i] == 1 && desc->shape[i] != 1) shared |= UINT32_C(1) << i;
+    return shared;
+}
+
+/* A seed makes two layers alike. */
+static uint64_t stream_of(const config *c, const leati_lowering *lowering) {
+    return c->seed == INT64_MIN ? lowering->stream : leati_mix((uint64_t)c->seed, 0);
+}
+
+static bool drops(const config *c, const leati_lowering *lowering) {
+    return lowering->mode == LEATI_TRAIN && c->rate > 0 && c->rate < 1;
+}
+
+/* The draws by noise_shape, or a failure in *failed. */
+static uint32_t noise_axes(const config *c, leati_graph *g, leati_value x, leati_value *failed) {
+    const leati_desc *desc = leati_graph_desc(g, x);
+    if (fits(&c->noise_shape, desc->rank, desc->shape)) return shared_axes(&c->noise_shape, desc);
+    char text[LEATI_SHAPE_TEXT_BYTES];
+    *failed = leati_graph_fail(g, LEAT_ESHAPE, "noise_shape does not fit a batch of shape %s",
+                               leati_shape_text(text, sizeof text, desc->rank, desc->shape));
+    return 0;
+}
+
+/* Draws that count along axes are made once and multiplied, broadcast. */
+static leati_value dropped(const config *c, const leati_lowering *lowering, leati_value x, uint32_t shared) {
+    leati_graph *g = lowering->graph;
+    leati_desc drawn = *leati_graph_desc(g, x);
+    if (!shared) return leati_dropout(g, x, (float)c->rate, 0, stream_of(c, lowering));
+    for (int i = 0; i < drawn.rank; ++i)
+        if (shared >> i & 1u) drawn.shape[i] = 1;
+    leati_value ones = leati_full(g, drawn.rank, drawn.shape, 1);
+    return leati_mul(g, x, leati_dropout(g, ones, (float)c->rate, 0, stream_of(c, lowering)));
+}
+
+static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs) {
+    const config *c = layer->config;
+    leati_value x = inputs[0];
+    (void)input_count;
+    outputs[0] = x;
+    if (!drops(c, lowering)) return;
+    uint32_t shared = noise_axes(c, lowering->graph, x, &x);
+    outputs[0] = dropped(c, lowering, x, shared);
+}
+
+/* ---- SpatialDropout ---- */
+
+static int spatial_of(const leati_layer_type *type) {
+    return type == &leati_layer_spatial_dropout1d ? 1 : type == &leati_layer_spatial_dropout2d ? 2 : 3;
+}
+
+static leat_status infer_spatial(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                                 leati_shape *outputs, int *output_count, leat_error *err) {
+    const config *c = layer->config;
+    leati_shape image;
+    LEATI_TRY(leati_image_shape(&inputs[0], spatial_of(layer->type), c->data_format, &image, err));
+    return leati_infer_same(layer, input_count, inputs, outputs, output_count, err);
+}
+
+static void lower_spatial(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                          const leati_value *inputs, leati_value *outputs) {
+    const config *c = layer->config;
+    uint32_t axes = leati_image_axes(spatial_of(layer->type), c->data_format);
+    (void)input_count;
+    outputs[0] = inputs[0];
+    if (!drops(c, lowering)) return;
+    outputs[0] = dropped(c, lowering, inputs[0], axes);
+}
+
+/* ---- StochasticDepth ---- */
+
+static leat_status check_depth(leati_layer *layer, leat_error *err) {
+    config *c = layer->config;
+    c->seed = INT64_MIN;
+    return check(layer, err);
+}
+
+static void lower_depth(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                        const leati_value *inputs, leati_value *outputs) {
+    const config *c = layer->config;
+    int rank = leati_graph_desc(lowering->graph, inputs[0])->rank;
+    (void)input_count;
+    outputs[0] = inputs[0];
+    if (!drops(c, lowering)) return;
+    outputs[0] = dropped(c, lowering, inputs[0], (UINT32_C(1) << rank) - 2);
+}
+
+/* ---- AlphaDropout ---- */
+
+/* a (x k + p (1 - k)) + b with k 1 where x is kept: a (x - p) k + (a p + b), and DROPOUT gives (x - p) k / (1 - rate). */
+static void lower_alpha(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                        const leati_value *inputs, leati_value *outputs) {
+    const config *c = layer->config;
+    const double p = -1.6732632423543772 * 1.0507009873554805;
+    leati_graph *g = lowering->graph;
+    leati_value x = inputs[0];
+    (void)input_count;
+    outputs[0] = x;
+    if (!drops(c, lowering)) return;
+    double a = 1 / sqrt((1 - c->rate) * (1 + c->rate * p * p)), b = -a * p * c->rate;
+    uint32_t shared = noise_axes(c, g, x, &x);
+    x = leati_linear(g, x, 1, (float)-p);
+    x = dropped(c, lowering, x, shared);
+    outputs[0] = leati_linear(g, x, (float)(a * (1 - c->rate)), (float)(a * p + b));
+}
+
+#define DROPOUT(variable, class_name_, name_prefix_, fields_, check_, infer_, lower_, steps_)                \
+    const leati_layer_type variable = {.class_name = class_name_,                                            \
+                                       .name_prefix = name_prefix_,                                          \
+                                       .config_bytes = sizeof(config),                                       \
+                                       .fields = fields_,                                                    \
+                                       .min_inputs = 1,                                                      \
+                                       .max_inputs = 1,                                                      \
+                                       .check = check_,                                                      \
+                                       .masking = LEATI_MASK_PASSED,                                         \
+                                       .steps = steps_,                                                      \
+                                       .infer = infer_,                                                      \
+                                       .lower = lower_}
+DROPOUT(leati_layer_dropout, "Dropout", "dropout", fields, check, infer, lower, LEATI_STEPS_BY_NUMBER);
+DROPOUT(leati_layer_spatial_dropout1d, "SpatialDropout1D", "spatial_dropout1d", fields, check, infer_spatial,
+        lower_spatial, LEATI_STEPS_BY_NUMBER);
+DROPOUT(leati_layer_spatial_dropout2d, "SpatialDropout2D", "spatial_dropout2d", image_fields, check,
+        infer_spatial, lower_spatial, LEATI_STEPS_JOINED);
+DROPOUT(leati_layer_spatial_dropout3d, "SpatialDropout3D", "spatial_dropout3d", image_fields, check,
+        infer_spatial, lower_spatial, LEATI_STEPS_JOINED);
+DROPOUT(leati_layer_alpha_dropout, "AlphaDropout", "alpha_dropout", alpha_fields, check, infer, lower_alpha,
+        LEATI_STEPS_BY_NUMBER);
+DROPOUT(leati_layer_stochastic_depth, "StochasticDepth", "stochastic_depth", depth_fields, check_depth,
+        leati_infer_same, lower_depth, LEATI_STEPS_JOINED);

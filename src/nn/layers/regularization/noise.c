@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GaussianNoise: while training, x + stddev z; GaussianDropout: x (1 + sqrt(rate / (1 - rate)) z); z standard normal.
+ * Source: keras.layers.GaussianNoise, GaussianDropout; Srivastava et al. 2014, section 10. */
+#include <math.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "nn/layers/common_fields.h"
+#include "nn/layers/types.h"
+
+typedef struct config {
+    double amount; /* stddev, or rate */
+    int64_t seed;
+} config;
+
+/* Keras 2.3.1 has no seed here; current Keras does. */
+#define FIELDS(key_, limited_)                                                                               \
+    {                                                                                                        \
+        {.key = key_,                                                                                        \
+         .kind = LEATI_FIELD_FLOAT,                                                                          \
+         .offset = offsetof(config, amount),                                                                 \
+         .minimum = 0,                                                                                       \
+         .limited = limited_},                                                                               \
+            {.key = "seed",                                                                                  \
+             .kind = LEATI_FIELD_OPTIONAL_INT,                                                               \
+             .offset = offsetof(config, seed),                                                               \
+             .preset = "null",                                                                               \
+             .later = true},                                                                                 \
+        {                                                                                                    \
+            .key = NULL                                                                                      \
+        }                                                                                                    \
+    }
+static const leati_field noise_fields[] = FIELDS("stddev", true), dropout_fields[] = FIELDS("rate", false);
+
+static leati_value normal(const config *c, const leati_lowering *lowering, leati_value like, double mean,
+                          double stddev) {
+    uint64_t stream = c->seed == INT64_MIN ? lowering->stream : leati_mix((uint64_t)c->seed, 0);
+    return leati_random_normal(lowering->graph, like, (float)mean, (float)stddev, stream);
+}
+
+static void lower_noise(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                        const leati_value *inputs, leati_value *outputs) {
+    const config *c = layer->config;
+    (void)input_count;
+    outputs[0] = inputs[0];
+    if (lowering->mode != LEATI_TRAIN) return;
+    outputs[0] = leati_add(lowering->graph, inputs[0], normal(c, lowering, inputs[0], 0, c->amount));
+}
+
+static void lower_dropout(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                          const leati_value *inputs, leati_value *outputs) {
+    const config *c = layer->config;
+    (void)input_count;
+    outputs[0] = inputs[0];
+    if (lowering->mode != LEATI_TRAIN || !(c->amount > 0 && c->amount < 1)) return;
+    double stddev = sqrt(c->amount / (1 - c->amount));
+    outputs[0] = leati_mul(lowering->graph, inputs[0], normal(c, lowering, inputs[0], 1, stddev));
+}
+
+#define NOISE(variable, class_name_, name_prefix_, fields_, lower_)                                          \
+    const leati_layer_type variable = {.class_name = class_name_,                                            \
+                                       .name_prefix = name_prefix_,                                          \
+                                       .config_bytes = sizeof(config),                                       \
+                                       .fields = fields_,                                                    \
+                                       .min_inputs = 1,                                                      \
+                                       .max_inputs = 1,                                                      \
+                                       .masking = LEATI_MASK_PASSED,                                         \
+                                       .steps = LEATI_STEPS_BY_NUMBER,                                       \
+                                       .infer = leati_infer_same,                                            \
+                                       .lower = lower_}
+NOISE(leati_layer_gaussian_noise, "GaussianNoise", "gaussian_noise", noise_fields, lower_noise);
+NOISE(leati_layer_gaussian_dropout, "GaussianDropout", "gaussian_dropout", dropout_fields, lower_dropout);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* UpSampling over 1 to 3 spatial axes: every element several times; an image bilinearly too, as TensorFlow 2.1 does
+ * it, or with halved corners, as current Keras.
+ * Source: keras.layers.UpSampling1D to 3D. */
+#include "base/error.h"
+#include "nn/layers/spatial.h"
+#include "nn/layers/types.h"
+
+enum { NEAREST, BILINEAR };
+static const char *const interpolations[] = {"nearest", "bilinear", NULL};
+
+typedef struct config {
+    leati_ints size;
+    int64_t steps; /* UpSampling1D: its size, which Keras writes as a number */
+    int32_t data_format, interpolation;
+    bool as_keras3; /* set for files of current Keras */
+} config;
+
+static const leati_field fields1d[] = {{.key = "size",
+                                        .kind = LEATI_FIELD_INT,
+                                        .offset = offsetof(config, steps),
+                                        .preset = "2",
+                                        .minimum = 1,
+                                        .limited = true},
+                                       {.key = NULL}};
+static const leati_field fields2d[] = {LEATI_TUPLE_ROW(config, size, 2, "2"),
+                                       LEATI_DATA_FORMAT_ROW(config),
+                                       LEATI_CHOICE_ROW(config, interpolation, interpolations, "\"nearest\""),
+                                       LEATI_AS_KERAS3_ROW(config),
+                                       {.key = NULL}};
+static const leati_field fields3d[] = {LEATI_TUPLE_ROW(config, size, 3, "2"),
+                                       LEATI_DATA_FORMAT_ROW(config),
+                                       {.key = NULL}};
+
+static leat_status check1d(leati_layer *layer, leat_error *err) {
+    config *c = layer->config;
+    (void)err;
+    c->size = (leati_ints){.count = 1, .values = {c->steps}};
+    return LEAT_OK;
+}
+
+static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                         leati_shape *outputs, int *output_count, leat_error *err) {
+    const config *c = layer->config;
+    leati_shape image;
+    (void)input_count, (void)output_count;
+    LEATI_TRY(leati_image_shape(&inputs[0], c->size.count, c->data_format, &image, err));
+    for (int i = 0; i < c->size.count; ++i) {
+        if (image.dims[i + 1] >= 0) image.dims[i + 1] *= c->size.values[i]; /* each below 2^31 */
+        if (image.dims[i + 1] > INT32_MAX)
+            return leati_shape_unexpected(&image, "fewer than 2147483648 elements along an axis", err);
+    }
+    outputs[0] = leati_image_shape_back(&image, c->data_format);
+    return LEAT_OK;
+}
+
+static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs) {
+    const config *c = layer->config;
+    leati_attrs attrs = {.resample = {.linear = c->interpolation == BILINEAR,
+                                      .halved = c->as_keras3 && c->interpolation == BILINEAR,
+                                      .spatial = c->size.count}};
+    leati_value x = leati_image_value(lowering->graph, inputs[0], c->data_format);
+    (void)input_count;
+    for (int i = 0; i < c->size.count; ++i) attrs.resample.factor[i] = c->size.values[i];
+    leati_value y = leati_graph_node(lowering->graph, LEATI_OP_RESAMPLE, &attrs, 1, &x, NULL);
+    outputs[0] = leati_image_value_back(lowering->graph, y, c->data_format);
+}
+
+#define UP_SAMPLING(variable, class_name_, name_prefix_, fields_, check_)                                    \
+    const leati_layer_type variable = {.class_name = class_name_,                                            \
+                                       .name_prefix = name_prefix_,                                          \
+                                       .config_bytes = sizeof(config),                                       \
+                                       .fields = fields_,                                                    \
+                                       .min_inputs = 1,                                                      \
+                                       .max_inputs = 1,                                                      \
+                                       .check = check_,                                                      \
+                                       .infer = infer,                                                       \
+                                       .lower = lower}
+UP_SAMPLING(leati_layer_up_sampling1d, "UpSampling1D", "up_sampling1d", fields1d, check1d);
+UP_SAMPLING(leati_layer_up_sampling2d, "UpSampling2D", "up_sampling2d", fields2d, NULL);
+UP_SAMPLING(leati_layer_up_sampling3d, "UpSampling3D", "up_sampling3d", fields3d, NULL);

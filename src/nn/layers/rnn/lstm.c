@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LSTM: gates i, f, c, o.  Source: keras.layers.LSTM; Hochreiter and Schmidhuber 1997. */
+#include "nn/layers/rnn/lstm_gru_common.h"
+#include "nn/layers/types.h"
+
+static const leati_field fields[] = {LEATI_RECURRENT_ROWS,
+                                     LEATI_CELL_ROWS,
+                                     LEATI_GATED_CELL_ROWS,
+                                     LEATI_ROW(leati_recurrent, unit_forget_bias, LEATI_FIELD_BOOL, "true"),
+                                     {.key = NULL}};
+
+static const leati_field cell_fields[] = {LEATI_CELL_ROWS,
+                                          LEATI_GATED_CELL_ROWS,
+                                          LEATI_ROW(leati_recurrent, unit_forget_bias, LEATI_FIELD_BOOL,
+                                                    "true"),
+                                          {.key = NULL}};
+
+static const leati_old_preset old_presets[] = {{"recurrent_activation", 2, 3, "\"hard_sigmoid\""},
+                                               {"implementation", 2, 3, "1"},
+                                               {.key = NULL}};
+
+static leat_status check(leati_layer *layer, leat_error *err) {
+    return leati_recurrent_check(layer, LEATI_CELL_LSTM, err);
+}
+
+const leati_layer_type leati_layer_lstm = {.class_name = "LSTM",
+                                           .name_prefix = "lstm",
+                                           .old_presets = old_presets,
+                                           LEATI_RECURRENT_TYPE};
+
+const leati_layer_type leati_layer_lstm_cell = {.class_name = "LSTMCell",
+                                                .name_prefix = "lstm_cell",
+                                                .old_presets = old_presets,
+                                                LEATI_CELL_TYPE};

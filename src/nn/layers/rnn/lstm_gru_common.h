@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What SimpleRNN, GRU and LSTM share: their configuration, shapes, weights, dropout, masks, states and lowering.  A file
+ * of theirs says which keys they have and which cell they are. */
+#ifndef LEATI_NN_LAYERS_RNN_LSTM_GRU_COMMON_H
+#define LEATI_NN_LAYERS_RNN_LSTM_GRU_COMMON_H
+
+#include "nn/layers/rnn/rnn_common.h"
+
+typedef struct leati_recurrent {
+    leati_recurrence recurrence; /* a cell by itself has it zeroed, but for state_count */
+    leati_cell cell;             /* set by check */
+    bool in_ops;                 /* set by check: the RNN op does not have these activations */
+    bool flat_biases;            /* set by check: two biases one behind the other, as cuDNN has them */
+    int64_t units;
+    leati_activation activation, recurrent_activation;
+    bool use_bias, unit_forget_bias, reset_after;
+    leati_part kernel, recurrent, bias;
+    double dropout, recurrent_dropout;
+    int64_t implementation;                            /* how dropout draws: 1 per gate, 2 one mask for all */
+    leati_initializer forget_bias, recurrent_identity; /* made by build */
+} leati_recurrent;
+
+/* The keys of a cell, and those of a layer around it. */
+#define LEATI_CELL_ROWS                                                                                      \
+    LEATI_INT_ROW(leati_recurrent, units, 1, NULL),                                                          \
+        LEATI_ROW(leati_recurrent, activation, LEATI_FIELD_ACTIVATION, "\"tanh\""),                          \
+        LEATI_ROW(leati_recurrent, use_bias, LEATI_FIELD_BOOL, "true"),                                      \
+        LEATI_PART_ROWS(leati_recurrent, kernel, "kernel", "\"glorot_uniform\""),                            \
+        LEATI_PART_ROWS(leati_recurrent, recurrent, "recurrent", "\"orthogonal\""),                          \
+        LEATI_PART_ROWS(leati_recurrent, bias, "bias", "\"zeros\""),                                         \
+        LEATI_ROW(leati_recurrent, dropout, LEATI_FIELD_FLOAT, "0.0"),                                       \
+        LEATI_ROW(leati_recurrent, recurrent_dropout, LEATI_FIELD_FLOAT, "0.0")
+#define LEATI_GATED_CELL_ROWS                                                                                \
+    LEATI_ROW(leati_recurrent, recurrent_activation, LEATI_FIELD_ACTIVATION, "\"sigmoid\""),                 \
+        LEATI_INT_ROW(leati_recurrent, implementation, 0, "2")
+#define LEATI_RECURRENT_ROWS                                                                                 \
+    LEATI_RECURRENCE_ROWS(leati_recurrent),                                                                  \
+        LEATI_RECURRENCE_ROW(leati_recurrent, unroll, LEATI_FIELD_BOOL, "false"),                            \
+        LEATI_RECURRENCE_ROW(leati_recurrent, activity_regularizer, LEATI_FIELD_REGULARIZER, "null")
+
+/* For check: what no row says, of a configuration of that cell. */
+leat_status leati_recurrent_check(leati_layer *layer, leati_cell cell, leat_error *err);
+
+/* Declares a cell's weights, for steps of so many features. */
+leat_status leati_recurrent_weights(leati_layer *layer, int64_t features, leat_error *err);
+
+/* A cell's steps, on the layer's weights or others (of its bias LEATI_NONE where it has none). */
+typedef struct leati_recurrent_values {
+    leati_value kernel, recurrent, bias;
+} leati_recurrent_values;
+leati_recurrent_values leati_recurrent_own(const leati_layer *layer, const leati_lowering *lowering);
+void leati_recurrent_run(const leati_layer *layer, leati_lowering *lowering,
+                         const leati_recurrent_values *weights, leati_scan_call *call);
+
+/* For leati_scan. */
+leat_status leati_recurrent_shapes(const leati_layer *layer, const leati_shape *input, leati_shape *output,
+                                   leati_shape *states, leat_error *err);
+
+leat_status leati_recurrent_infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                                  leati_shape *outputs, int *output_count, leat_error *err);
+leat_status leati_recurrent_build(leati_layer *layer, int input_count, const leati_shape *inputs,
+                                  leat_error *err);
+void leati_recurrent_place(const leati_layer *layer, int index, char *out, size_t bytes);
+void leati_recurrent_lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                           const leati_value *inputs, leati_value *outputs);
+
+/* The rest of a layer's row. */
+#define LEATI_RECURRENT_TYPE                                                                                 \
+    .config_bytes = sizeof(leati_recurrent), .fields = fields, .min_inputs = 1, .max_inputs = 3,             \
+    .masking = LEATI_MASK_OWN, .check = check, .infer = leati_recurrent_infer,                               \
+    .build = leati_recurrent_build, .place = leati_recurrent_place, .lower = leati_recurrent_lower
+
+/* A cell's row, for RNN around it: no layer by itself, it takes no inputs. */
+#define LEATI_CELL_TYPE                                                                                      \
+    .config_bytes = sizeof(leati_recurrent), .fields = cell_fields, .check = check,                          \
+    .build = leati_recurrent_build
+bool leati_recurrent_is_cell(const leati_layer_type *type);
+
+#endif

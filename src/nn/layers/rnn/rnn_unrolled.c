@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The steps of a recurrence as ops.  Formulas: backends/ref/rnn.c.  Layer: nn. */
+#include "nn/layers/rnn/rnn_unrolled.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "engine/op_semantics/geometry.h"
+
+enum { most_at_once = 32 /* inputs of a CONCAT */ };
+
+/* ---- Time ---- */
+
+static leati_value without_time(leati_graph *g, leati_value x) {
+    const leati_desc desc = *leati_graph_desc(g, x);
+    int64_t dims[LEAT_MAX_RANK] = {desc.shape[0]};
+    if (desc.rank < 3) return LEATI_INVALID;
+    memcpy(dims + 1, desc.shape + 2, (size_t)(desc.rank - 2) * sizeof dims[0]);
+    return leati_reshape(g, x, desc.rank - 1, dims);
+}
+
+static leati_value with_time(leati_graph *g, leati_value x) {
+    const leati_desc desc = *leati_graph_desc(g, x);
+    int64_t dims[LEAT_MAX_RANK] = {desc.shape[0], 1};
+    if (desc.rank < 2 || desc.rank == LEAT_MAX_RANK) return LEATI_INVALID;
+    memcpy(dims + 2, desc.shape + 1, (size_t)(desc.rank - 1) * sizeof dims[0]);
+    return leati_reshape(g, x, desc.rank + 1, dims);
+}
+
+/* Cut in halves until there is one step: the gradient of a slice is as long as what it was cut from, so `count` slices
+ * of the whole would cost count * count. */
+static void split(leati_graph *g, leati_value x, int64_t count, leati_value *out) {
+    if (count == 1) {
+        out[0] = without_time(g, x);
+        return;
+    }
+    int64_t half = count / 2;
+    split(g, leati_slice_axis(g, x, 1, 0, half), half, out);
+    split(g, leati_slice_axis(g, x, 1, half, count - half), count - half, out + half);
+}
+
+/* Overwrites the list. */
+static leati_value join(leati_graph *g, leati_value *steps, int64_t count) {
+    while (count > 1) {
+        int64_t made = 0;
+        for (int64_t i = 0; i < count; i += most_at_once) {
+            int some = count - i < most_at_once ? (int)(count - i) : most_at_once;
+            steps[made++] = some == 1 ? steps[i] : leati_concat(g, some, steps + i, 1);
+        }
+        count = made;
+    }
+    return steps[0];
+}
+
+/* ---- Masks ---- */
+
+/* (N), of ones and zeros, beside values (N, ...). */
+static leati_value choose(leati_graph *g, leati_value mask, leati_value counted, leati_value other) {
+    int64_t dims[LEAT_MAX_RANK];
+    const int rank = leati_graph_desc(g, counted)->rank;
+    dims[0] = leati_graph_desc(g, counted)->shape[0];
+    for (int i = 1; i < rank; ++i) dims[i] = 1;
+    leati_value m = leati_reshape(g, mask, rank, dims);
+    leati_value kept = leati_mul(g, m, counted);
+    return other == LEATI_NONE ? kept
+                               : leati_add(g, kept, leati_mul(g, leati_linear(g, m, -1.0f, 1.0f), other));
+}
+
+static leati_value mask_at(leati_graph *g, leati_value masks, int64_t step) {
+    const leati_desc desc = *leati_graph_desc(g, masks);
+    return leati_reshape(g, leati_slice_axis(g, masks, 1, step, 1), 1, desc.shape);
+}
+
+/* ---- All steps ---- */
+
+static void run_steps(leati_graph *g, leati_scan_call *call, leati_value *x, int64_t count, int state_count,
+                      leati_step step, const void *cell) {
+    leati_value states[LEATI_MAX_STATES], after[LEATI_MAX_STATES], output = LEATI_NONE;
+    memcpy(states, call->initial, sizeof states);
+    for (int64_t i = 0; i < count; ++i) {
+        int64_t at = call->go_backwards ? count - 1 - i : i;
+        step(cell, g, x[at], states, after);
+        leati_value mask = call->mask == LEATI_NONE ? LEATI_NONE : mask_at(g, call->mask, at);
+        output = mask == LEATI_NONE ? after[0] : choose(g, mask, after[0], output);
+        for (int j = 0; j < state_count; ++j)
+            states[j] = mask == LEATI_NONE ? after[j] : choose(g, mask, after[j], states[j]);
+        x[count + i] = with_time(g, output);
+    }
+    call->last = output;
+    memcpy(call->states, states, (size_t)state_count * sizeof states[0]);
+    call->sequence = join(g, x + count, count);
+}
+
+void leati_steps_run(leati_graph *g, leati_scan_call *call, leati_value x, int state_count, leati_step step,
+                     const void *cell) {
+    const leati_desc *desc = leati_graph_desc(g, x);
+    int64_t count = desc->rank > 2 ? desc->shape[1] : 0;
+    if (count < 1) {
+        leati_graph_fail(g, LEAT_ESHAPE, "expected at least one step");
+        return;
+    }
+    leati_value *steps = leati_calloc((size_t)count, 2 * sizeof *steps);
+    if (!steps) {
+        leati_graph_fail(g, LEAT_ENOMEM, "no memory for %lld steps", (long long)count);
+        return;
+    }
+    split(g, x, count, steps);
+    run_steps(g, call, steps, count, state_count, step, cell);
+    leati_free(steps);
+}
+
+/* ---- LSTM ---- */
+
+leati_value leati_steps_gates(leati_graph *g, leati_value z, int64_t gates, int64_t from, int64_t count) {
+    const leati_desc desc = *leati_graph_desc(g, z);
+    if (desc.rank < 1 || count == gates) return z;
+    int64_t units = desc.shape[desc.rank - 1] / gates;
+    return leati_slice_axis(g, z, desc.rank - 1, from * units, count * units);
+}
+
+void leati_steps_lstm(leati_graph *g, leati_value z, const leati_activation *activation,
+                      const leati_activation *gate, const leati_value *before, leati_value *after) {
+    leati_value f[4];
+    for (int i = 0; i < 4; ++i)
+        f[i] = leati_activation_lower(i == 2 ? activation : gate, g, leati_steps_gates(g, z, 4, i, 1));
+    after[1] = leati_add(g, leati_mul(g, f[1], before[1]), leati_mul(g, f[0], f[2]));
+    after[0] = leati_mul(g, f[3], leati_activation_lower(activation, g, after[1]));
+}
+
+/* ---- The cells of the RNN op ---- */
+
+typedef struct cell {
+    const leati_recurrent *config;
+    int64_t gates;
+    const leati_value *args;
+    leati_value second_bias; /* GRU_RESET_AFTER: of the product by the state */
+} cell;
+
+/* (..., width) times columns of some gates; factors (gates, N, width) multiply it gate by gate. */
+static leati_value product(const cell *c, leati_graph *g, leati_value v, leati_value factors,
+                           leati_value weights, int64_t from, int64_t count) {
+    leati_value parts[4];
+    if (factors == LEATI_NONE)
+        return leati_matmul(g, v, false, leati_steps_gates(g, weights, c->gates, from, count), false,
+                            LEATI_NONE);
+    const leati_desc desc = *leati_graph_desc(g, factors);
+    for (int64_t i = 0; i < count; ++i) {
+        leati_value factor = leati_slice_axis(g, factors, 0, from + i, 1);
+        factor = leati_reshape(g, factor, 2, desc.shape + 1);
+        parts[i] = leati_matmul(g, leati_mul(g, v, factor), false,
+                                leati_steps_gates(g, weights, c->gates, from + i, 1), false, LEATI_NONE);
+    }
+    return count == 1 ? parts[0] : leati_concat(g, (int)count, parts, 1);
+}
+
+static leati_value by_state(const cell *c, leati_graph *g, leati_value h, int64_t from, int64_t count) {
+    return product(c, g, h, c->args[LEATI_RNN_H_MASK], c->args[LEATI_RNN_RECURRENT], from, count);
+}
+
+static leati_value factor_of(const cell *c, leati_graph *g, leati_value h, int64_t gate) {
+    leati_value factors = c->args[LEATI_RNN_H_MASK];
+    if (factors == LEATI_NONE) return h;
+    const leati_desc desc = *leati_graph_desc(g, factors);
+    leati_value factor = leati_slice_axis(g, factors, 0, gate, 1);
+    return leati_mul(g, h, leati_reshape(g, factor, 2, desc.shape + 1));
+}
+
+static void step_lstm(const void *context, leati_graph *g, leati_value x, const leati_value *before,
+                      leati_value *after) {
+    const cell *c = context;
+    leati_steps_lstm(g, leati_add(g, x, by_state(c, g, before[0], 0, 4)), &c->config->activation,
+                     &c->config->recurrent_activation, before, after);
+}
+
+static void step_simple(const void *context, leati_graph *g, leati_value x, const leati_value *before,
+                        leati_value *after) {
+    const cell *c = context;
+    leati_value z = leati_add(g, x, by_state(c, g, before[0], 0, 1));
+    after[0] = leati_activation_lower(&c->config->activation, g, z);
+}
+
+/* The candidate's product by the state: of r (.) h', or, reset after it, r (.) (h' R + b1). */
+static leati_value candidate(const cell *c, leati_graph *g, leati_value h, leati_value r, leati_value by_h) {
+    const leati_value *args = c->args;
+    if (c->config->reset_after) return leati_mul(g, r, leati_steps_gates(g, by_h, 3, 2, 1));
+    leati_value v = leati_mul(g, r, factor_of(c, g, h, 2));
+    return product(c, g, v, LEATI_NONE, args[LEATI_RNN_RECURRENT], 2, 1);
+}
+
+static void step_gru(const void *context, leati_graph *g, leati_value x, const leati_value *before,
+                     leati_value *after) {
+    const cell *c = context;
+    const leati_activation *gate = &c->config->recurrent_activation;
+    bool all = c->config->reset_after;
+    leati_value h = before[0], by_h = by_state(c, g, h, 0, all ? 3 : 2), zr[2];
+    if (c->second_bias != LEATI_NONE) by_h = leati_add(g, by_h, c->second_bias);
+    for (int i = 0; i < 2; ++i) {
+        leati_value sum =
+            leati_add(g, leati_steps_gates(g, x, 3, i, 1), leati_steps_gates(g, by_h, all ? 3 : 2, i, 1));
+        zr[i] = leati_activation_lower(gate, g, sum);
+    }
+    leati_value sum = leati_add(g, leati_steps_gates(g, x, 3, 2, 1), candidate(c, g, h, zr[1], by_h));
+    leati_value fresh = leati_activation_lower(&c->config->activation, g, sum);
+    leati_value kept = c->config->implementation == 2 ? factor_of(c, g, h, 0) : h;
+    after[0] =
+        leati_add(g, leati_mul(g, zr[0], kept), leati_mul(g, leati_linear(g, zr[0], -1.0f, 1.0f), fresh));
+}
+
+/* x (N, T, F) times the kernel, with the bias: (N, T, gates U). */
+static leati_value by_input(const cell *c, leati_graph *g, leati_value bias) {
+    const leati_desc desc = *leati_graph_desc(g, c->args[LEATI_RNN_X]);
+    leati_value x = c->args[LEATI_RNN_X], factors = c->args[LEATI_RNN_X_MASK];
+    if (desc.rank != 3) return LEATI_INVALID;
+    int64_t rows = desc.shape[0] * desc.shape[1];
+    if (factors != LEATI_NONE) { /* the same for all steps: (gates, N T, F) */
+        const int64_t apart[] = {c->gates, desc.shape[0], 1, desc.shape[2]};
+        const int64_t repeated[] = {c->gates, desc.shape[0], desc.shape[1], desc.shape[2]};
+        factors = leati_broadcast(g, leati_reshape(g, factors, 4, apart), 4, repeated);
+        factors = leati_reshape(g, factors, 3, (int64_t[]){c->gates, rows, desc.shape[2]});
+    }
+    leati_value flat = leati_reshape(g, x, 2, (int64_t[]){rows, desc.shape[2]});
+    leati_value z = product(c, g, flat, factors, c->args[LEATI_RNN_KERNEL], 0, c->gates);
+    if (bias != LEATI_NONE) z = leati_add(g, z, bias);
+    return leati_reshape(g, z, 3, (int64_t[]){desc.shape[0], desc.shape[1], c->gates * c->config->units});
+}
+
+void leati_steps_of_cell(const leati_recurrent *config, const leati_lowering *lowering,
+                         const leati_value *args, leati_scan_call *call) {
+    static const leati_step steps[] = {[LEATI_CELL_LSTM] = step_lstm,
+                                       [LEATI_CELL_GRU] = step_gru,
+                                       [LEATI_CELL_GRU_RESET_AFTER] = step_gru,
+                                       [LEATI_CELL_SIMPLE] = step_simple};
+    leati_graph *g = lowering->graph;
+    cell c = {.config = config, .gates = 3, .args = args, .second_bias = LEATI_NONE};
+    leati_value bias = args[LEATI_RNN_BIAS];
+    const int64_t state[] = {leati_graph_desc(g, call->x)->shape[0], config->units};
+    if (config->cell == LEATI_CELL_LSTM) c.gates = 4;
+    if (config->cell == LEATI_CELL_SIMPLE) c.gates = 1;
+    if (config->cell == LEATI_CELL_GRU_RESET_AFTER && bias != LEATI_NONE) {
+        const int64_t width = c.gates * config->units;
+        c.second_bias = leati_reshape(g, leati_slice_axis(g, bias, 0, 1, 1), 1, &width);
+        bias = leati_reshape(g, leati_slice_axis(g, bias, 0, 0, 1), 1, &width);
+    }
+    for (int i = 0; i < config->recurrence.state_count; ++i)
+        if (call->initial[i] == LEATI_NONE) call->initial[i] = leati_full(g, 2, state, 0.0f);
+    leati_steps_run(g, call, by_input(&c, g, bias), config->recurrence.state_count, steps[config->cell], &c);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SimpleRNN: h = activation(x kernel + h_before recurrent_kernel + bias).  Source: keras.layers.SimpleRNN. */
+#include "nn/layers/rnn/lstm_gru_common.h"
+#include "nn/layers/types.h"
+
+static const leati_field fields[] = {LEATI_RECURRENT_ROWS,
+                                     LEATI_CELL_ROWS,
+                                     {.key = "implementation",
+                                      .kind = LEATI_FIELD_INT,
+                                      .offset = offsetof(leati_recurrent, implementation),
+                                      .preset = "1",
+                                      .hidden = true}, /* of older versions; without a meaning here */
+                                     {.key = NULL}};
+
+static const leati_field cell_fields[] = {LEATI_CELL_ROWS, {.key = NULL}};
+
+static leat_status check(leati_layer *layer, leat_error *err) {
+    leati_recurrent *c = layer->config;
+    c->implementation = 1;
+    return leati_recurrent_check(layer, LEATI_CELL_SIMPLE, err);
+}
+
+const leati_layer_type leati_layer_simple_rnn = {.class_name = "SimpleRNN",
+                                                 .name_prefix = "simple_rnn",
+                                                 LEATI_RECURRENT_TYPE};
+
+const leati_layer_type leati_layer_simple_rnn_cell = {.class_name = "SimpleRNNCell",
+                                                      .name_prefix = "simple_rnn_cell",
+                                                      LEATI_CELL_TYPE};

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TimeDistributed: a layer over each step of a sequence, as over a larger batch.  Source:
+ * keras.layers.TimeDistributed. */
+#include <string.h>
+
+#include "base/error.h"
+#include "nn/layers/common_fields.h"
+#include "nn/layers/types.h"
+#include "nn/layers/rnn/wrapping.h"
+
+typedef struct config {
+    leati_layer *layer;
+} config;
+
+static const leati_field fields[] = {LEATI_ROW(config, layer, LEATI_FIELD_LAYER, NULL), {.key = NULL}};
+
+static leat_status check(leati_layer *layer, leat_error *err) {
+    config *c = layer->config;
+    if (!c->layer) return leati_fail(err, LEAT_EINVAL, "layer: expected a layer, received null");
+    if (c->layer->type->max_inputs < 1 || leati_layer_is_input(c->layer))
+        return leati_fail(err, LEAT_EINVAL, "layer: expected one with an input, received %s",
+                          c->layer->type->class_name);
+    leati_layer_adopt(layer, c->layer);
+    leati_layer_set_trainable(layer, layer->trainable);
+    return LEAT_OK;
+}
+
+static struct leat_model *model_inside(const leati_layer *layer) {
+    const config *c = layer->config;
+    return leati_layer_model(c->layer);
+}
+
+/* (batch, steps, ...) to (batch * steps, ...), where both are known. */
+static leati_shape step_of(const leati_shape *shape) {
+    leati_shape out = {.rank = shape->rank - 1};
+    memcpy(out.dims, shape->dims + 1, (size_t)out.rank * sizeof out.dims[0]);
+    out.dims[0] = -1;
+    return out;
+}
+
+static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                         leati_shape *outputs, int *output_count, leat_error *err) {
+    const config *c = layer->config;
+    leati_shape inner[LEATI_LAYER_MAX_OUTPUTS];
+    int inner_count = 0;
+    (void)input_count, (void)output_count;
+    if (inputs[0].rank < 3)
+        return leati_shape_unexpected(&inputs[0], "a sequence (batch, steps, ...) of rank 3 or more", err);
+    leati_shape step = step_of(&inputs[0]);
+    leat_status status = leati_layer_infer(c->layer, 1, &step, inner, &inner_count, err);
+    LEATI_TRY(leati_prefix(status, err, "%s of each step", c->layer->type->class_name));
+    if (inner_count != 1 || inner[0].rank < 1 || inner[0].rank == LEAT_MAX_RANK)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "layer: expected one output of at most %d axes, received %d outputs",
+                          LEAT_MAX_RANK - 1, inner_count);
+    outputs[0] = (leati_shape){.rank = inner[0].rank + 1, .dims = {inputs[0].dims[0], inputs[0].dims[1]}};
+    memcpy(outputs[0].dims + 2, inner[0].dims + 1, (size_t)(inner[0].rank - 1) * sizeof inner[0].dims[0]);
+    return LEAT_OK;
+}
+
+static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
+    const config *c = layer->config;
+    leati_shape step = step_of(&inputs[0]);
+    (void)input_count;
+    return leati_layer_build_inner(layer, c->layer, NULL, 1, &step, err);
+}
+
+static void place(const leati_layer *layer, int index, char *out, size_t bytes) {
+    const config *c = layer->config;
+    leati_layer_place_inner(c->layer, "layer", index, out, bytes);
+}
+
+/* (N, T, ...) -> (N T, ...), and back. */
+static leati_value join_steps(leati_graph *g, leati_value x) {
+    leati_desc desc = *leati_graph_desc(g, x);
+    if (desc.rank < 2) return LEATI_INVALID;
+    desc.shape[1] *= desc.shape[0];
+    return leati_reshape(g, x, desc.rank - 1, desc.shape + 1);
+}
+
+static leati_value part_steps(leati_graph *g, leati_value x, int64_t batch, int64_t steps) {
+    const leati_desc desc = *leati_graph_desc(g, x);
+    int64_t dims[LEAT_MAX_RANK] = {batch, steps};
+    if (desc.rank < 1 || desc.rank == LEAT_MAX_RANK) return LEATI_INVALID;
+    memcpy(dims + 2, desc.shape + 1, (size_t)(desc.rank - 1) * sizeof dims[0]);
+    return leati_reshape(g, x, desc.rank + 1, dims);
+}
+
+/* A layer that leaves no mask leaves that of its steps: those of which something counts. */
+static leati_value mask_of_steps(leati_graph *g, leati_value mask) {
+    if (mask == LEATI_NONE) return mask;
+    int rank = leati_graph_desc(g, mask)->rank;
+    return rank > 2 ? leati_reduce_of(g, LEATI_REDUCE_MAX, mask, (1u << rank) - 4u, false) : mask;
+}
+
+static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                  const leati_value *inputs, leati_value *outputs) {
+    const config *c = layer->config;
+    leati_graph *g = lowering->graph;
+    const leati_desc desc = *leati_graph_desc(g, inputs[0]);
+    const int64_t batch = desc.shape[0], steps = desc.shape[1];
+    leati_value mask = lowering->input_masks[0];
+    leati_inner_call call = {.input_count = 1, .output_count = 1, .inputs = {join_steps(g, inputs[0])}};
+    (void)input_count;
+    call.masks[0] = mask == LEATI_NONE ? LEATI_NONE : join_steps(g, mask);
+    leati_layer_lower_inner(c->layer, lowering, &call);
+    outputs[0] = part_steps(g, call.outputs[0], batch, steps);
+    lowering->output_masks[0] = call.output_masks[0] == LEATI_NONE
+                                    ? mask_of_steps(g, mask)
+                                    : part_steps(g, call.output_masks[0], batch, steps);
+    leati_lowering_add_activity(lowering, leati_layer_activity(c->layer), 1, outputs);
+}
+
+const leati_layer_type leati_layer_time_distributed = {.class_name = "TimeDistributed",
+                                                       .name_prefix = "time_distributed",
+                                                       .config_bytes = sizeof(config),
+                                                       .fields = fields,
+                                                       .min_inputs = 1,
+                                                       .max_inputs = 1,
+                                                       .masking = LEATI_MASK_OWN,
+                                                       .shares_trainable = true,
+                                                       .model = model_inside,
+                                                       .check = check,
+                                                       .steps = LEATI_STEPS_APART,
+                                                       .infer = infer,
+                                                       .build = build,
+                                                       .place = place,
+                                                       .lower = lower};

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of losses, how one is named and configured, and how values per sample become one number. */
+#include "nn/losses/loss.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "engine/graph/build.h"
+#include "nn/losses/types.h"
+#include "nn/config/object.h"
+#include "tensor/number.h"
+
+static const leati_loss_type *const table[] = {
+    &leati_loss_mean_squared_error,
+    &leati_loss_mean_absolute_error,
+    &leati_loss_mean_absolute_percentage_error,
+    &leati_loss_mean_squared_logarithmic_error,
+    &leati_loss_squared_hinge,
+    &leati_loss_hinge,
+    &leati_loss_categorical_hinge,
+    &leati_loss_logcosh,
+    &leati_loss_huber,
+    &leati_loss_categorical_crossentropy,
+    &leati_loss_sparse_categorical_crossentropy,
+    &leati_loss_binary_crossentropy,
+    &leati_loss_kullback_leibler_divergence,
+    &leati_loss_poisson,
+    &leati_loss_cosine_proximity,
+};
+
+#define TABLE_COUNT ((int)(sizeof(table) / sizeof(table[0])))
+
+const leati_loss_type *leati_loss_type_at(int index) {
+    return index < TABLE_COUNT ? table[index] : NULL;
+}
+
+int leati_loss_type_count(void) {
+    return TABLE_COUNT;
+}
+
+static bool named(const leati_loss_type *type, const char *name) {
+    if (strcmp(type->name, name) == 0 || (type->class_name && strcmp(type->class_name, name) == 0))
+        return true;
+    for (int i = 0; type->aliases && type->aliases[i]; ++i) {
+        if (strcmp(type->aliases[i], name) == 0) return true;
+    }
+    return false;
+}
+
+const leati_loss_type *leati_loss_type_find(const char *name) {
+    for (int i = 0; i < TABLE_COUNT; ++i) {
+        if (named(table[i], name)) return table[i];
+    }
+    return NULL;
+}
+
+/* Functions, then classes, then aliases. */
+const char *leati_loss_name_at(int index) {
+    if (index < TABLE_COUNT) return table[index]->name;
+    index -= TABLE_COUNT;
+    for (int i = 0; i < TABLE_COUNT; ++i) {
+        if (table[i]->class_name && index-- == 0) return table[i]->class_name;
+    }
+    for (int i = 0; i < TABLE_COUNT; ++i) {
+        for (int j = 0; table[i]->aliases && table[i]->aliases[j]; ++j) {
+            if (index-- == 0) return table[i]->aliases[j];
+        }
+    }
+    return NULL;
+}
+
+/* The first name of a reduction is the one that it is written as. */
+static const struct {
+    const char *name;
+    leati_reduction reduction;
+} reductions[] = {
+    {"sum_over_batch_size", LEATI_REDUCTION_SUM_OVER_BATCH_SIZE},
+    {"sum", LEATI_REDUCTION_SUM},
+    {"none", LEATI_REDUCTION_NONE},
+    {"auto", LEATI_REDUCTION_SUM_OVER_BATCH_SIZE}, /* tf.keras */
+};
+
+#define REDUCTION_COUNT (sizeof(reductions) / sizeof(reductions[0]))
+
+static leat_status read_reduction(leati_reduction *out, const json_t *config, leat_error *err) {
+    const json_t *value = config ? json_object_get(config, "reduction") : NULL;
+    if (!value || json_is_null(value)) return LEAT_OK;
+    for (size_t i = 0; json_is_string(value) && i < REDUCTION_COUNT; ++i) {
+        if (strcmp(reductions[i].name, json_string_value(value)) == 0) {
+            *out = reductions[i].reduction;
+            return LEAT_OK;
+        }
+    }
+    return leati_fail(err, LEAT_EINVAL,
+                      "expected reduction to be \"sum_over_batch_size\", \"sum\" or \"none\"");
+}
+
+leat_status leati_measure_options_read(leati_measure_options *out, const leati_field *fields,
+                                       const json_t *config, leat_error *err) {
+    static const char *const ignored[] = {"name", "dtype", "reduction", "fn", NULL};
+    static const leati_field none[] = {{.key = NULL}};
+    *out = (leati_measure_options){.axis = -1};
+    json_t *empty = config ? NULL : json_object();
+    if (!config && !empty) return leati_fail(err, LEAT_ENOMEM, "no memory for options");
+    leat_status status =
+        leati_fields_read(fields ? fields : none, ignored, config ? config : empty, out, err);
+    json_decref(empty);
+    return status;
+}
+
+leat_status leati_loss_read(leati_output_loss *out, const json_t *value, leat_error *err) {
+    out->type = NULL;
+    out->reduction = LEATI_REDUCTION_SUM_OVER_BATCH_SIZE;
+    if (!value || json_is_null(value)) return LEAT_OK;
+    leati_object object;
+    LEATI_TRY(leati_object_read(&object, value, "loss", err));
+    const leati_loss_type *type = leati_loss_type_find(object.name);
+    if (!type) return leati_unknown_name(err, "loss", object.name, leati_loss_name_at);
+    leat_status status = leati_measure_options_read(&out->options, type->fields, object.config, err);
+    if (status == LEAT_OK) status = read_reduction(&out->reduction, object.config, err);
+    if (status != LEAT_OK) return leati_prefix(status, err, "loss '%s'", object.name);
+    out->type = type;
+    return LEAT_OK;
+}
+
+static const char *reduction_name(leati_reduction reduction) {
+    size_t i = 0;
+    while (reductions[i].reduction != reduction) {
+        ++i;
+    }
+    return reductions[i].name;
+}
+
+/* Current Keras has no function of this name, or another, and refuses the file; the class it has.  cosine_proximity is the
+ * other way round: 2.3.1 has no class. */
+static bool written_as_object(const leati_loss_type *type, const char *given) {
+    if (!type->class_name || type == &leati_loss_cosine_proximity) return false;
+    return type == &leati_loss_logcosh || type == &leati_loss_huber ||
+           type == &leati_loss_kullback_leibler_divergence || strcmp(given, type->class_name) == 0;
+}
+
+leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err) {
+    leati_output_loss loss = {0};
+    leati_object object;
+    *out = NULL;
+    LEATI_TRY(leati_object_read(&object, value, "loss", err));
+    LEATI_TRY(leati_loss_read(&loss, value, err));
+    if (!loss.type) {
+        *out = json_null();
+        return LEAT_OK;
+    }
+    if (!written_as_object(loss.type, object.name)) {
+        *out = json_string(loss.type->name);
+        return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a loss's name");
+    }
+    const json_t *given = object.config ? json_object_get(object.config, "name") : NULL;
+    const char *name = json_is_string(given) ? json_string_value(given) : loss.type->name;
+    json_t *config = json_pack("{s:s, s:s}", "reduction", reduction_name(loss.reduction), "name", name);
+    leat_status status = LEAT_OK;
+    if (config && loss.type->fields)
+        status = leati_fields_write(loss.type->fields, &loss.options, config, err);
+    if (status != LEAT_OK) {
+        json_decref(config);
+        return status;
+    }
+    return leati_object_write(loss.type->class_name, config, out, err);
+}
+
+leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_tensor *targets,
+                                     int64_t classes, leat_error *err) {
+    if (!loss->type || !loss->type->sparse || classes < 0) return LEAT_OK;
+    int64_t count = leat_tensor_count(targets);
+    int64_t per_sample = targets->rank > 0 && targets->shape[0] > 0 ? count / targets->shape[0] : 1;
+    for (int64_t i = 0; i < count; ++i) {
+        double number = leati_number_at(targets->dtype, targets->data, i);
+        if (number >= 0.0 && number < (double)classes) continue;
+        return leati_fail_sample(
+            err, LEAT_EINVAL, i / per_sample,
+            "%s: expected class numbers from 0 to %lld, found %g in sample %lld of the batch",
+            loss->type->name, (long long)(classes - 1), number, (long long)(i / per_sample));
+    }
+    return LEAT_OK;
+}
+
+leati_value leati_weights_like(leati_graph *graph, leati_value weights, leati_value values) {
+    if (weights < 0 || values < 0) return LEATI_INVALID;
+    leati_desc w = *leati_graph_desc(graph, weights);
+    const leati_desc v = *leati_graph_desc(graph, values);
+    if (w.rank == v.rank + 1 && w.shape[w.rank - 1] == 1) w.rank -= 1;
+    bool fits = w.rank <= v.rank;
+    for (int i = 0; fits && i < w.rank; ++i) {
+        fits = w.shape[i] == v.shape[i] || w.shape[i] == 1;
+    }
+    if (!fits) {
+        return leati_graph_fail(
+            graph, LEAT_ESHAPE,
+            "sample weights of rank %d do not fit loss values of rank %d, sizes %lld and %lld", (int)w.rank,
+            (int)v.rank, (long long)leati_desc_count(&w), (long long)leati_desc_count(&v));
+    }
+    while (w.rank < v.rank) {
+        w.shape[w.rank++] = 1;
+    }
+    leati_value aligned = leati_reshape(graph, weights, w.rank, w.shape);
+    return leati_desc_same_shape(&w, &v) ? aligned : leati_broadcast(graph, aligned, v.rank, v.shape);
+}
+
+leati_value leati_loss_lower(const leati_output_loss *loss, leati_graph *graph, leati_value y_true,
+                             leati_value y_pred, leati_value weights) {
+    leati_value values = loss->type->lower(graph, &loss->options, y_true, y_pred);
+    if (weights != LEATI_NONE) values = leati_mul(graph, values, leati_weights_like(graph, weights, values));
+    leati_reduce kind = loss->reduction == LEATI_REDUCTION_SUM ? LEATI_REDUCE_SUM : LEATI_REDUCE_MEAN;
+    return leati_reduce_all(graph, kind, values);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of the metrics that are no losses, for the table in nn/metrics/metric.c, and what several of them use. */
+#ifndef LEATI_NN_METRICS_TYPES_H
+#define LEATI_NN_METRICS_TYPES_H
+
+#include "nn/metrics/metric.h"
+
+extern const leati_metric_type leati_metric_accuracy;
+extern const leati_metric_type leati_metric_binary_accuracy;
+extern const leati_metric_type leati_metric_categorical_accuracy;
+extern const leati_metric_type leati_metric_sparse_categorical_accuracy;
+extern const leati_metric_type leati_metric_top_k;
+extern const leati_metric_type leati_metric_sparse_top_k;
+extern const leati_metric_type leati_metric_root_mean_squared_error;
+extern const leati_metric_type leati_metric_cosine;
+extern const leati_metric_type leati_metric_true_positives;
+extern const leati_metric_type leati_metric_false_positives;
+extern const leati_metric_type leati_metric_true_negatives;
+extern const leati_metric_type leati_metric_false_negatives;
+extern const leati_metric_type leati_metric_precision;
+extern const leati_metric_type leati_metric_recall;
+extern const leati_metric_type leati_metric_sensitivity_at_specificity;
+extern const leati_metric_type leati_metric_specificity_at_sensitivity;
+extern const leati_metric_type leati_metric_auc;
+extern const leati_metric_type leati_metric_mean_iou;
+
+/* sum(weight * value) / sum(weight), and its root. */
+extern const leati_tally leati_tally_mean;
+extern const leati_tally leati_tally_root;
+
+/* A row of a metric's options. */
+#define LEATI_METRIC_ROW(member, field_kind, value)                                                          \
+    { .key = #member, .kind = field_kind, .offset = offsetof(leati_measure_options, member), .preset = value }
+#define LEATI_METRIC_WHOLE(member, value, least)                                                             \
+    {                                                                                                        \
+        .key = #member, .kind = LEATI_FIELD_INT, .offset = offsetof(leati_measure_options, member),          \
+        .preset = value, .minimum = least, .limited = true                                                   \
+    }
+
+#endif

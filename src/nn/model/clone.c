@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keras.models.clone_model: the model's configuration, read again.  Layer: nn. */
+#include "base/error.h"
+#include "leat/layer.h"
+#include "nn/model/model.h"
+#include "nn/layers/rnn/wrapping.h"
+
+static leat_status lend_model(leat_registry *registry, const leat_model *model, leat_error *err);
+
+/* A layer, those that its configuration has, and those of a model inside it. */
+static leat_status lend_layer(leat_registry *registry, const leati_layer *layer, leat_error *err) {
+    const leat_model *inner = leati_layer_model(layer);
+    LEATI_TRY(leati_registry_lend(registry, layer->type, err));
+    for (const leati_field *field = layer->type->fields; field && field->key; ++field) {
+        const void *at = (const char *)layer->config + field->offset;
+        if (field->kind == LEATI_FIELD_LAYER) {
+            const leati_layer *wrapped = *(leati_layer *const *)at;
+            if (wrapped) LEATI_TRY(lend_layer(registry, wrapped, err));
+        }
+        if (field->kind == LEATI_FIELD_LAYERS) {
+            const leati_layers *list = at;
+            for (int32_t i = 0; i < list->count; ++i) LEATI_TRY(lend_layer(registry, list->items[i], err));
+        }
+    }
+    return inner ? lend_model(registry, inner, err) : LEAT_OK;
+}
+
+static leat_status lend_model(leat_registry *registry, const leat_model *model, leat_error *err) {
+    for (int32_t i = 0; i < model->member_count; ++i) {
+        const leati_member *member = &model->members[i];
+        LEATI_TRY(member->layer ? lend_layer(registry, member->layer, err)
+                                : lend_model(registry, member->model, err));
+    }
+    return LEAT_OK;
+}
+
+static leat_status read_again(leat_model **out, const leat_model *model, leat_error *err) {
+    leat_registry *own = NULL;
+    json_t *config = NULL;
+    leat_status status = leat_registry_create(&own, err);
+    if (status == LEAT_OK) status = lend_model(own, model, err);
+    if (status == LEAT_OK) status = leati_model_config(model, &config, err);
+    if (status == LEAT_OK) status = leati_model_from_config_with(out, config, own, err);
+    json_decref(config);
+    leat_registry_destroy(&own);
+    return status;
+}
+
+leat_status leat_model_clone(leat_model **out, const leat_model *model, bool copy_weights, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = NULL;
+    LEATI_GIVEN(model, err);
+    leat_model *made = NULL;
+    leat_status status = read_again(&made, model, err);
+    if (status == LEAT_OK && copy_weights) status = leat_model_copy_weights(made, model, err);
+    if (status != LEAT_OK) {
+        leat_model_destroy(&made);
+        return leati_prefix(status, err, "clone of model '%s'", model->name);
+    }
+    if (copy_weights) made->seed = model->seed;
+    made->gradient_checkpointing = model->gradient_checkpointing;
+    made->deterministic = model->deterministic;
+    made->unfolded = model->unfolded;
+    made->tuning = model->tuning;
+    *out = made;
+    return LEAT_OK;
+}

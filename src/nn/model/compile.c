@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model.compile: the optimizer, a loss for each output, metrics with Keras's names, and the slabs that training needs.
+ * Source: keras/engine/training.py and training_utils.py, 2.3.1. */
+#include "nn/model/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "nn/config/arguments.h"
+#include "nn/losses/types.h"
+#include "nn/program/program.h"
+#include "nn/model/weights.h"
+
+/* The keys of a training_config that compile's arguments have. */
+static const char *const argument_keys[] = {"loss", "metrics", "weighted_metrics", "sample_weight_mode",
+                                            "loss_weights"};
+
+#define ARGUMENT_COUNT (sizeof(argument_keys) / sizeof(argument_keys[0]))
+
+void leati_compiled_fini(leati_compiled *compiled) {
+    if (compiled->optimizer) leati_optimizer_destroy(&compiled->optimizer);
+    leati_free(compiled->losses);
+    for (int i = 0; i < compiled->metric_count; ++i) leati_metric_fini(&compiled->metrics[i]);
+    leati_free(compiled->metrics);
+    json_decref(compiled->arguments);
+    *compiled = (leati_compiled){0};
+}
+
+/* ---- Losses ---- */
+
+static leat_status read_weight(leati_output_loss *loss, const json_t *value, leat_error *err) {
+    if (value && !json_is_number(value)) {
+        return leati_fail(err, LEAT_EINVAL, "loss_weights: expected a number");
+    }
+    loss->weight = value ? json_number_value(value) : 1.0;
+    return LEAT_OK;
+}
+
+static leat_status read_mode(leati_output_loss *loss, const json_t *value, const leati_shape *shape,
+                             leat_error *err) {
+    if (!value) return LEAT_OK;
+    if (!json_is_string(value) || strcmp(json_string_value(value), "temporal") != 0) {
+        return leati_fail(err, LEAT_EINVAL, "sample_weight_mode: expected null or \"temporal\"");
+    }
+    if (shape->rank < 3) {
+        return leati_fail(
+            err, LEAT_ESHAPE,
+            "sample_weight_mode \"temporal\": expected an output with a time axis (rank 3 or more), "
+            "found rank %d",
+            (int)shape->rank);
+    }
+    loss->temporal = true;
+    return LEAT_OK;
+}
+
+static leat_status check_shape(const leati_output_loss *loss, const leati_shape *shape, leat_error *err) {
+    if (!loss->type) return LEAT_OK;
+    if (shape->rank < 2) {
+        return leati_fail(err, LEAT_ESHAPE, "loss '%s': expected an output of rank 2 or more, found rank %d",
+                          loss->type->name, (int)shape->rank);
+    }
+    if (loss->type == &leati_loss_categorical_crossentropy && shape->dims[shape->rank - 1] == 1) {
+        return leati_fail(
+            err, LEAT_ESHAPE,
+            "loss 'categorical_crossentropy': expected two or more classes, found an output whose "
+            "last dimension is 1; did you mean 'binary_crossentropy'?");
+    }
+    return LEAT_OK;
+}
+
+static leat_status read_loss(leati_output_loss *loss, const leat_model *model, const json_t *arguments,
+                             int index, leat_error *err) {
+    const leati_shape shape = leati_model_output_shape(model, index);
+    const json_t *given = json_object_get(arguments, "loss");
+    LEATI_TRY(leati_loss_read(loss, leati_argument_of(given, model, index, true), err));
+    given = json_object_get(arguments, "loss_weights");
+    LEATI_TRY(read_weight(loss, leati_argument_of(given, model, index, true), err));
+    given = json_object_get(arguments, "sample_weight_mode");
+    LEATI_TRY(read_mode(loss, leati_argument_of(given, model, index, true), &shape, err));
+    return check_shape(loss, &shape, err);
+}
+
+static leat_status read_losses(leati_compiled *out, const leat_model *model, const json_t *arguments,
+                               leat_error *err) {
+    static const char *const by_output[] = {"loss", "loss_weights", "sample_weight_mode"};
+    for (size_t i = 0; i < sizeof(by_output) / sizeof(by_output[0]); ++i) {
+        const json_t *value = json_object_get(arguments, by_output[i]);
+        LEATI_TRY(leati_argument_check(value, by_output[i], model, true, err));
+    }
+    size_t count = (size_t)model->output_count;
+    out->losses = leati_calloc(count, sizeof(out->losses[0]));
+    if (!out->losses) return leati_fail_memory(err, count * sizeof(out->losses[0]), "losses");
+    out->output_count = model->output_count;
+    for (int i = 0; i < model->output_count; ++i) {
+        leat_status status = read_loss(&out->losses[i], model, arguments, i, err);
+        if (status != LEAT_OK)
+            return leati_prefix(status, err, "output '%s'", leati_model_output_name(model, i));
+    }
+    return LEAT_OK;
+}
+
+/* ---- Metrics ---- */
+
+static bool is_name_taken(const leati_compiled *compiled, const leat_model *model, const char *name) {
+    if (strcmp(name, "loss") == 0) return true;
+    for (int i = 0; model->output_count > 1 && i < model->output_count; ++i) {
+        char loss[LEATI_METRIC_NAME_BYTES];
+        snprintf(loss, sizeof(loss), "%s_loss", leati_model_output_name(model, i));
+        if (compiled->losses[i].type && strcmp(loss, name) == 0) return true;
+    }
+    for (int i = 0; i < compiled->metric_count; ++i) {
+        if (strcmp(compiled->metrics[i].name, name) == 0) return true;
+    }
+    return false;
+}
+
+/* "accuracy", "<output>_accuracy" where there are several outputs, and "..._1" where that is taken. */
+static void make_name_unique(leati_metric *metric, const leati_compiled *compiled, const leat_model *model) {
+    char base[LEATI_METRIC_NAME_BYTES];
+    if (model->output_count > 1) {
+        snprintf(base, sizeof(base), "%s_%s", leati_model_output_name(model, metric->output), metric->name);
+    } else {
+        snprintf(base, sizeof(base), "%s", metric->name);
+    }
+    snprintf(metric->name, sizeof(metric->name), "%s", base);
+    for (int i = 1; is_name_taken(compiled, model, metric->name); ++i) {
+        snprintf(metric->name, sizeof(metric->name), "%.*s_%d", LEATI_METRIC_NAME_BYTES - 16, base, i);
+    }
+}
+
+/* The metrics of one output, before they have their final names. */
+typedef struct metric_list {
+    int count;
+    leati_metric items[LEATI_PROGRAM_MAX_METRICS];
+} metric_list;
+
+/* The place of one that a metric replaces: a function's name given twice is one metric, as in Keras; objects are as many
+ * as they are. */
+static int place_of(const metric_list *list, const leati_metric *metric) {
+    int i = 0;
+    while (i < list->count && (metric->is_object || strcmp(list->items[i].name, metric->name) != 0)) ++i;
+    return i;
+}
+
+static leat_status add_metric(metric_list *list, const leat_model *model, const leati_output_loss *loss,
+                              int output, const json_t *value, leat_error *err) {
+    const leati_shape shape = leati_model_output_shape(model, output);
+    leati_metric metric;
+    LEATI_TRY(leati_metric_read(&metric, value, shape.dims[shape.rank - 1], loss, err));
+    metric.output = output;
+    int place = place_of(list, &metric);
+    if (place == LEATI_PROGRAM_MAX_METRICS) {
+        leati_metric_fini(&metric);
+        return leati_fail(err, LEAT_ENOTSUP, "expected at most %d metrics", LEATI_PROGRAM_MAX_METRICS);
+    }
+    if (place == list->count)
+        list->count += 1;
+    else
+        leati_metric_fini(&list->items[place]);
+    list->items[place] = metric;
+    return LEAT_OK;
+}
+
+static leat_status add_metrics(metric_list *list, const leat_model *model, const leati_output_loss *loss,
+                               int output, const json_t *own, leat_error *err) {
+    if (!json_is_array(own)) return own ? add_metric(list, model, loss, output, own, err) : LEAT_OK;
+    for (size_t i = 0; i < json_array_size(own); ++i)
+        LEATI_TRY(add_metric(list, model, loss, output, json_array_get(own, i), err));
+    return LEAT_OK;
+}
+
+static bool has_sublist(const json_t *value) {
+    for (size_t i = 0; json_is_array(value) && i < json_array_size(value); ++i) {
+        if (json_is_array(json_array_get(value, i))) return true;
+    }
+    return false;
+}
+
+/* Metrics with several thresholds have as many results. */
+static int64_t result_count(const leati_metric *metrics, int count) {
+    int64_t sum = 0;
+    for (int i = 0; i < count; ++i) sum += metrics[i].result_count;
+    return sum;
+}
+
+/* The metrics of one output, plain or weighted, appended with their final names. */
+static leat_status read_output_metrics(leati_compiled *out, const leat_model *model, const json_t *value,
+                                       int index, bool weighted, leat_error *err) {
+    metric_list list = {0};
+    const leati_output_loss *loss = &out->losses[index];
+    const json_t *own = leati_argument_of(value, model, index, has_sublist(value));
+    leat_status status = add_metrics(&list, model, loss, index, own, err);
+    if (status == LEAT_OK &&
+        result_count(out->metrics, out->metric_count) + result_count(list.items, list.count) >
+            LEATI_PROGRAM_MAX_METRICS)
+        status = leati_fail(err, LEAT_ENOTSUP, "expected at most %d results of metrics",
+                            LEATI_PROGRAM_MAX_METRICS);
+    bool kept = status == LEAT_OK && loss->type; /* no target, nothing to compare with */
+    for (int i = 0; i < list.count; ++i) {
+        if (!kept) {
+            leati_metric_fini(&list.items[i]);
+            continue;
+        }
+        list.items[i].weighted = weighted;
+        make_name_unique(&list.items[i], out, model);
+        out->metrics[out->metric_count++] = list.items[i];
+    }
+    return status;
+}
+
+static leat_status read_metrics(leati_compiled *out, const leat_model *model, const json_t *arguments,
+                                leat_error *err) {
+    const json_t *plain = json_object_get(arguments, "metrics");
+    const json_t *weighted = json_object_get(arguments, "weighted_metrics");
+    LEATI_TRY(leati_argument_check(plain, "metrics", model, has_sublist(plain), err));
+    LEATI_TRY(leati_argument_check(weighted, "weighted_metrics", model, has_sublist(weighted), err));
+    out->metrics = leati_calloc(LEATI_PROGRAM_MAX_METRICS, sizeof(out->metrics[0]));
+    if (!out->metrics)
+        return leati_fail_memory(err, LEATI_PROGRAM_MAX_METRICS * sizeof(leati_metric), "metrics");
+    for (int i = 0; i < model->output_count; ++i) {
+        LEATI_TRY(read_output_metrics(out, model, plain, i, false, err));
+        LEATI_TRY(read_output_metrics(out, model, weighted, i, true, err));
+    }
+    return LEAT_OK;
+}
+
+/* ---- Slabs ---- */
+
+void leati_weights_untrain(leati_weights *weights) {
+    for (int i = LEATI_SLAB_GRADIENTS; i < LEATI_SLAB_COUNT; ++i) {
+        leati_free(weights->slab[i]);
+        weights->slab[i] = NULL;
+    }
+}
+
+leat_status leati_weights_train(leati_weights *weights, int slot_count, int scalar_count, leat_error *err) {
+    size_t bytes[LEATI_SLAB_COUNT] = {0};
+    bytes[LEATI_SLAB_GRADIENTS] = weights->trainable_bytes;
+    for (int i = 0; i < slot_count; ++i) {
+        bytes[LEATI_SLAB_SLOT0 + i] = weights->trainable_bytes;
+    }
+    bytes[LEATI_SLAB_SCALARS] = (size_t)scalar_count * sizeof(float);
+    leati_weights_untrain(weights);
+    for (int i = LEATI_SLAB_GRADIENTS; i < LEATI_SLAB_COUNT; ++i) {
+        if (bytes[i] == 0) continue;
+        weights->slab[i] = leati_calloc_aligned(bytes[i]);
+        if (!weights->slab[i]) {
+            leati_weights_untrain(weights);
+            return leati_fail_memory(err, bytes[i], "gradients and the optimizer's slots");
+        }
+    }
+    return LEAT_OK;
+}
+
+size_t leati_weights_slab_bytes(const leati_weights *weights) {
+    size_t bytes = weights->bytes + weights->state_bytes;
+    for (int i = LEATI_SLAB_GRADIENTS; i < LEATI_SLAB_SCALARS; ++i)
+        if (weights->slab[i]) bytes += weights->trainable_bytes;
+    return bytes;
+}
+
+/* ---- Compiling ---- */
+
+/* Keeps what was asked for, with objects as 2.3.1 writes them, and losses under names that every Keras reads. */
+static leat_status keep_arguments(leati_compiled *out, const json_t *arguments, leat_error *err) {
+    out->arguments = json_object();
+    if (!out->arguments) return leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
+    for (size_t i = 0; i < ARGUMENT_COUNT; ++i) {
+        const json_t *value = json_object_get(arguments, argument_keys[i]);
+        json_t *kept = NULL;
+        if (!value) continue;
+        bool loss = strcmp(argument_keys[i], "loss") == 0;
+        LEATI_TRY(leati_argument_map(value, loss ? leati_loss_write : leati_metric_write, &kept, err));
+        if (json_object_set_new(out->arguments, argument_keys[i], kept) != 0) {
+            return leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
+        }
+    }
+    return LEAT_OK;
+}
+
+static leat_status read_all(leati_compiled *out, const leat_model *model, const json_t *optimizer,
+                            const json_t *arguments, leat_error *err) {
+    if (model->output_count > LEATI_PROGRAM_MAX_OUTPUTS || model->input_count > LEATI_PROGRAM_MAX_OUTPUTS) {
+        return leati_fail(err, LEAT_ENOTSUP, "expected at most %d inputs and outputs, found %d and %d",
+                          LEATI_PROGRAM_MAX_OUTPUTS, (int)model->input_count, (int)model->output_count);
+    }
+    LEATI_TRY(leati_optimizer_create(&out->optimizer, optimizer, err));
+    LEATI_TRY(read_losses(out, model, arguments, err));
+    LEATI_TRY(read_metrics(out, model, arguments, err));
+    return keep_arguments(out, arguments, err);
+}
+
+/* arguments: an object with the keys of argument_keys. */
+static leat_status compile(leat_model *model, const json_t *optimizer, const json_t *arguments,
+                           leat_error *err) {
+    leati_compiled made = {0};
+    leat_status status = read_all(&made, model, optimizer, arguments, err);
+    if (status != LEAT_OK) {
+        leati_compiled_fini(&made);
+        return leati_prefix(status, err, "compile");
+    }
+    leati_compiled_fini(&model->compiled);
+    model->version += 1;
+    model->iterations = 0;
+    status = leati_weights_layout(model, err);
+    if (status == LEAT_OK) {
+        status = leati_weights_train(&model->weights, leati_optimizer_slab_count(made.optimizer),
+                                     leati_optimizer_scalar_count(made.optimizer), err);
+    }
+    if (status != LEAT_OK) {
+        leati_compiled_fini(&made);
+        return leati_prefix(status, err, "compile");
+    }
+    leati_optimizer_preset(made.optimizer, &model->weights);
+    model->compiled = made;
+    model->compiled.ready = true;
+    return LEAT_OK;
+}
+
+leat_compile_options leat_compile_options_default(void) {
+    return (leat_compile_options){.optimizer = "rmsprop"};
+}
+
+static leat_status parse_all(const leat_compile_options *options, json_t **optimizer, json_t *arguments,
+                             leat_error *err) {
+    const char *const texts[ARGUMENT_COUNT] = {options->loss, options->metrics, options->weighted_metrics,
+                                               options->sample_weight_mode, options->loss_weights};
+    LEATI_TRY(leati_argument_parse(options->optimizer ? options->optimizer : "rmsprop", "optimizer",
+                                   optimizer, err));
+    for (size_t i = 0; i < ARGUMENT_COUNT; ++i) {
+        json_t *value = NULL;
+        LEATI_TRY(leati_argument_parse(texts[i], argument_keys[i], &value, err));
+        if (json_object_set_new(arguments, argument_keys[i], value) != 0) {
+            return leati_fail(err, LEAT_ENOMEM, "no memory for %s", argument_keys[i]);
+        }
+    }
+    return LEAT_OK;
+}
+
+leat_status leat_model_compile(leat_model *model, const leat_compile_options *options, leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(options, err);
+    const leat_compile_options preset = leat_compile_options_default();
+    json_t *optimizer = NULL, *arguments = json_object();
+    leat_status status = arguments ? parse_all(options ? options : &preset, &optimizer, arguments, err)
+                                   : leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
+    if (status == LEAT_OK) status = compile(model, optimizer, arguments, err);
+    json_decref(optimizer);
+    json_decref(arguments);
+    return status;
+}
+
+leat_status leati_model_compile_config(leat_model *model, const json_t *training_config, leat_error *err) {
+    const json_t *optimizer = json_object_get(training_config, "optimizer_config");
+    if (!optimizer)
+        return leati_fail(err, LEAT_EFORMAT, "training_config: expected the key 'optimizer_config'");
+    json_t *arguments = json_object();
+    leat_status status =
+        arguments ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a training_config");
+    for (size_t i = 0; status == LEAT_OK && i < ARGUMENT_COUNT; ++i) {
+        json_t *value = json_object_get(training_config, argument_keys[i]);
+        if (value && json_object_set(arguments, argument_keys[i], value) != 0) {
+            status = leati_fail(err, LEAT_ENOMEM, "no memory for a training_config");
+        }
+    }
+    if (status == LEAT_OK) status = compile(model, optimizer, arguments, err);
+    json_decref(arguments);
+    return status;
+}
+
+static json_t *empty_for(const char *key) {
+    if (strcmp(key, "loss") == 0) return json_object();
+    if (strcmp(key, "metrics") == 0) return json_array();
+    return json_null();
+}
+
+leat_status leati_model_training_config(const leat_model *model, json_t **out, leat_error *err) {
+    *out = NULL;
+    if (!model->compiled.ready) return leati_fail(err, LEAT_EINVAL, "the model is not compiled");
+    json_t *root = json_object(), *optimizer = NULL;
+    leat_status status =
+        root ? leati_optimizer_write(model->compiled.optimizer, &optimizer, err) : LEAT_ENOMEM;
+    bool stored = status == LEAT_OK && json_object_set_new(root, "optimizer_config", optimizer) == 0;
+    for (size_t i = 0; stored && i < ARGUMENT_COUNT; ++i) {
+        json_t *value = json_object_get(model->compiled.arguments, argument_keys[i]);
+        json_t *written = !value || json_is_null(value) ? empty_for(argument_keys[i]) : json_incref(value);
+        stored = json_object_set_new(root, argument_keys[i], written) == 0;
+    }
+    if (!stored) {
+        json_decref(root);
+        return leati_fail(err, LEAT_ENOMEM, "no memory for a training_config");
+    }
+    *out = root;
+    return LEAT_OK;
+}
+
+bool leat_model_is_compiled(const leat_model *model) {
+    return model && model->compiled.ready;
+}
+
+double leat_model_learning_rate(const leat_model *model) {
+    return leat_model_is_compiled(model) ? model->compiled.optimizer->config.learning_rate : 0.0;
+}
+
+void leat_model_set_learning_rate(leat_model *model, double learning_rate) {
+    if (leat_model_is_compiled(model)) {
+        model->compiled.optimizer->config.learning_rate = (double)(float)learning_rate;
+    }
+}

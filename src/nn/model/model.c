@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A finished model: its end, its inputs and outputs, what is frozen.  Layer: nn. */
+#include "nn/model/model.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "nn/model/network.h"
+#include "nn/model/weights.h"
+#include "nn/layers/rnn/wrapping.h"
+
+void leat_model_destroy(leat_model **model) {
+    if (!model || !*model) return;
+    leat_model *m = *model;
+    *model = NULL;
+    if (atomic_fetch_sub(&m->holders, 1) > 0) return;
+    if (m->session && m->session_destroy) m->session_destroy(&m->session);
+    if (m->publication && m->publication_destroy) m->publication_destroy(&m->publication);
+    leati_compiled_fini(&m->compiled);
+    leati_weights_fini(&m->weights);
+    leati_network_fini(m);
+    leati_free(m);
+}
+
+void leat_string_free(char *string) {
+    leati_free(string);
+}
+
+const char *leati_member_name(const leat_model *model, int member) {
+    const leati_member *m = &model->members[member];
+    return m->layer ? m->layer->name : m->model->name;
+}
+
+const char *leati_model_input_name(const leat_model *model, int index) {
+    return leati_member_name(model, model->inputs[index].layer);
+}
+
+const char *leati_model_output_name(const leat_model *model, int index) {
+    return leati_member_name(model, model->outputs[index].layer);
+}
+
+leati_shape leati_model_input_shape(const leat_model *model, int index) {
+    return leati_network_shape(model, &model->inputs[index]);
+}
+
+leati_shape leati_model_output_shape(const leat_model *model, int index) {
+    return leati_network_shape(model, &model->outputs[index]);
+}
+
+int leat_model_input_count(const leat_model *model) {
+    return model ? model->input_count : 0;
+}
+
+int leat_model_output_count(const leat_model *model) {
+    return model ? model->output_count : 0;
+}
+
+const char *leat_model_input_name(const leat_model *model, int index) {
+    return model && index >= 0 && index < model->input_count ? leati_model_input_name(model, index) : NULL;
+}
+
+const char *leat_model_output_name(const leat_model *model, int index) {
+    return model && index >= 0 && index < model->output_count ? leati_model_output_name(model, index) : NULL;
+}
+
+leat_tensor leat_model_input_shape(const leat_model *model, int index) {
+    if (!model || index < 0 || index >= model->input_count) return (leat_tensor){0};
+    leati_shape shape = leati_model_input_shape(model, index);
+    leat_dtype dtype = model->members[model->inputs[index].layer].layer->dtype;
+    return leat_tensor_view(dtype, shape.rank, shape.dims, NULL);
+}
+
+leat_tensor leat_model_output_shape(const leat_model *model, int index) {
+    if (!model || index < 0 || index >= model->output_count) return (leat_tensor){0};
+    leati_shape shape = leati_model_output_shape(model, index);
+    return leat_tensor_view(LEAT_F32, shape.rank, shape.dims, NULL);
+}
+
+leat_status leat_model_input_shape_into(const leat_model *model, int index, leat_tensor *out,
+                                        leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = (leat_tensor){0};
+    LEATI_GIVEN(model, err);
+    if (index < 0 || index >= model->input_count)
+        return leati_fail_index(err, "input", index, model->input_count);
+    *out = leat_model_input_shape(model, index);
+    return LEAT_OK;
+}
+
+leat_status leat_model_output_shape_into(const leat_model *model, int index, leat_tensor *out,
+                                         leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = (leat_tensor){0};
+    LEATI_GIVEN(model, err);
+    if (index < 0 || index >= model->output_count)
+        return leati_fail_index(err, "output", index, model->output_count);
+    *out = leat_model_output_shape(model, index);
+    return LEAT_OK;
+}
+
+/* ---- Freezing ---- */
+
+/* The layer, or nested model, of that name; those of this model before those inside nested ones. */
+static bool find_member(leat_model *model, const char *name, leat_model **owner, int32_t *index) {
+    *owner = model;
+    *index = leati_network_find(model, name);
+    bool found = *index >= 0;
+    for (int32_t i = 0; !found && i < model->member_count; ++i) {
+        leat_model *inner = leati_member_model(&model->members[i]);
+        found = inner && find_member(inner, name, owner, index);
+    }
+    return found;
+}
+
+static void set_trainable(leati_member *member, bool trainable) {
+    if (member->layer)
+        leati_layer_set_trainable(member->layer, trainable);
+    else
+        member->model->trainable = trainable;
+}
+
+static leat_status no_such_layer(const leat_model *model, const char *name, leat_error *err) {
+    const char **names = leati_calloc((size_t)model->member_count, sizeof *names);
+    const char *nearest = NULL;
+    for (int32_t i = 0; names && i < model->member_count; ++i) names[i] = leati_member_name(model, i);
+    if (names) nearest = leati_nearest(name, names, (size_t)model->member_count);
+    leati_free(names);
+    if (nearest)
+        return leati_fail(err, LEAT_ENOTFOUND, "model '%s': no layer '%s'; did you mean '%s'?", model->name,
+                          name, nearest);
+    return leati_fail(err, LEAT_ENOTFOUND, "model '%s': no layer '%s'", model->name, name);
+}
+
+leat_status leat_model_set_trainable(leat_model *model, const char *layer, bool trainable, leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(layer, err);
+    leat_model *owner = NULL;
+    int32_t index = -1;
+    if (!find_member(model, layer, &owner, &index)) return no_such_layer(model, layer, err);
+    leati_member *member = &owner->members[index];
+    bool before = member->layer ? member->layer->trainable : member->model->trainable;
+    set_trainable(member, trainable);
+    leat_status status = leati_weights_reorder(model, err);
+    if (status != LEAT_OK) set_trainable(member, before);
+    return status;
+}

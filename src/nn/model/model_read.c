@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models from Keras's JSON: Sequential (also the bare list of old versions), functional, nested.  Layer: nn. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "json/json.h"
+#include "nn/model/network.h"
+#include "nn/config/translate.h"
+#include "nn/model/weights.h"
+
+/* What is gone by: the version of Keras whose defaults count, and registered layers. */
+typedef struct reading {
+    long major, minor;
+    const leat_registry *registry; /* or NULL */
+} reading;
+
+static leat_status read_model(leat_model **out, const char *class_name, const json_t *config,
+                              const reading *r, leat_error *err);
+
+static json_t *with_old_presets(const leati_layer_type *type, const json_t *config, const reading *r);
+
+static json_t *renewed(const json_t *value, const reading *r);
+
+/* A model's configuration, which may be its list of layers, with them beneath its layers'. */
+static json_t *renewed_model(const json_t *config, const reading *r) {
+    if (!json_is_object(config)) return renewed(config, r);
+    json_t *copy = json_copy((json_t *)(uintptr_t)config);
+    const json_t *layers = json_object_get(config, "layers");
+    if (!copy || !layers || json_object_set_new(copy, "layers", renewed(layers, r)) == 0) return copy;
+    json_decref(copy);
+    return NULL;
+}
+
+/* A layer inside, or a list of them, with them beneath its configuration: a new reference, NULL without memory. */
+static json_t *renewed(const json_t *value, const reading *r) {
+    const json_t *config = json_object_get(value, "config");
+    const char *class_name = json_string_value(json_object_get(value, "class_name"));
+    const leati_layer_type *type =
+        class_name ? leati_layer_type_for(r->registry, class_name, config, NULL) : NULL;
+    json_t *out = json_copy((json_t *)(uintptr_t)value);
+    bool set = out != NULL;
+    for (size_t i = 0; set && i < json_array_size(out); ++i)
+        set = json_array_set_new(out, i, renewed(json_array_get(value, i), r)) == 0;
+    if (set && config && leati_item_is_model(value))
+        set = json_object_set_new(out, "config", renewed_model(config, r)) == 0;
+    else if (set && type && json_is_object(config))
+        set = json_object_set_new(out, "config", with_old_presets(type, config, r)) == 0;
+    if (set) return out;
+    json_decref(out);
+    return NULL;
+}
+
+static bool renew_inner(json_t *copy, const leati_field *field, const reading *r) {
+    const json_t *value = json_object_get(copy, field->key);
+    if (field->kind != LEATI_FIELD_LAYER && field->kind != LEATI_FIELD_LAYERS) return true;
+    return !value || json_object_set_new(copy, field->key, renewed(value, r)) == 0;
+}
+
+/* The configuration with the older version's defaults beneath it; a new reference, NULL without memory. */
+static json_t *with_old_presets(const leati_layer_type *type, const json_t *config, const reading *r) {
+    json_t *copy = json_copy((json_t *)(uintptr_t)config);
+    for (const leati_field *field = type->fields; copy && field->key; ++field) {
+        if (renew_inner(copy, field, r)) continue;
+        json_decref(copy);
+        copy = NULL;
+    }
+    for (const leati_old_preset *old = type->old_presets; copy && old && old->key; ++old) {
+        bool applies = r->major < old->major || (r->major == old->major && r->minor < old->minor);
+        if (!applies || json_object_get(copy, old->key)) continue;
+        json_t *value = NULL;
+        if (leati_json_parse(&value, old->preset, strlen(old->preset), NULL) == LEAT_OK &&
+            json_object_set_new(copy, old->key, value) == 0)
+            continue;
+        json_decref(copy);
+        copy = NULL;
+    }
+    return copy;
+}
+
+static leat_status read_layer(leat_model *model, const char *class_name, const json_t *config,
+                              const reading *r, int32_t *member, leat_error *err) {
+    const leati_layer_type *type = leati_layer_type_for(r->registry, class_name, config, err);
+    leati_layer *layer = NULL;
+    if (!type) return LEAT_ENOTSUP;
+    json_t *complete =
+        json_is_object(config) ? with_old_presets(type, config, r) : json_incref((json_t *)(uintptr_t)config);
+    if (config && !complete) return leati_fail(err, LEAT_ENOMEM, "no memory for a configuration");
+    leat_status status = leati_layer_create_with(&layer, type, complete, r->registry, err);
+    json_decref(complete);
+    return status == LEAT_OK ? leati_network_add_layer(model, &layer, member, err) : status;
+}
+
+/* One item of "layers": a layer, or a model that is used as one. */
+static leat_status read_member(leat_model *model, const json_t *item, const reading *r, int32_t *member,
+                               leat_error *err) {
+    const char *class_name = json_string_value(json_object_get(item, "class_name"));
+    const json_t *config = json_object_get(item, "config");
+    leat_model *inner = NULL;
+    if (!class_name) return leati_fail(err, LEAT_EFORMAT, "expected an object with a \"class_name\"");
+    if (!leati_item_is_model(item)) return read_layer(model, class_name, config, r, member, err);
+    LEATI_TRY(read_model(&inner, class_name, config, r, err));
+    return leati_network_add_model(model, &inner, member, err);
+}
+
+/* "layer 3 'dense_1' (Dense)", as far as the item says. */
+static leat_status at_item(leat_status status, const json_t *item, size_t index, leat_error *err) {
+    const char *class_name = json_string_value(json_object_get(item, "class_name"));
+    const char *name = json_string_value(json_object_get(json_object_get(item, "config"), "name"));
+    return leati_prefix(status, err, "layer %zu '%.64s' (%.64s)", index, name ? name : "",
+                        class_name ? class_name : "no class_name");
+}
+
+static leat_status read_members(leat_model *model, const json_t *list, const reading *r, leat_error *err) {
+    if (!json_is_array(list)) return leati_fail(err, LEAT_EFORMAT, "expected a list of layers");
+    for (size_t i = 0; i < json_array_size(list); ++i) {
+        const json_t *item = json_array_get(list, i);
+        int32_t member;
+        LEATI_TRY(at_item(read_member(model, item, r, &member, err), item, i, err));
+    }
+    return LEAT_OK;
+}
+
+static leat_status read_name(leat_model *model, const json_t *config, const char *preset, leat_error *err) {
+    const json_t *value = json_object_get(config, "name");
+    const char *name = value && !json_is_null(value) ? json_string_value(value) : preset;
+    if (!name || !name[0] || strlen(name) >= LEAT_NAME_BYTES)
+        return leati_fail(err, LEAT_EINVAL, "name: expected a text of 1 to %d bytes", LEAT_NAME_BYTES - 1);
+    if (leati_has_control(name)) return leati_fail(err, LEAT_EINVAL, "name: control character in '%s'", name);
+    memcpy(model->name, name, strlen(name) + 1);
+    model->trainable = !json_is_false(json_object_get(config, "trainable"));
+    return LEAT_OK;
+}
+
+/* ---- Sequential ---- */
+
+static leat_status read_shape(leati_shape *out, const json_t *list, leat_error *err) {
+    size_t count = json_array_size(list);
+    bool right = json_is_array(list) && count >= 1 && count <= LEAT_MAX_RANK;
+    *out = (leati_shape){.rank = (int32_t)count};
+    for (size_t i = 0; right && i < count; ++i) {
+        const json_t *value = json_array_get(list, i);
+        out->dims[i] = json_is_integer(value) ? (int64_t)json_integer_value(value) : -1;
+        right = json_is_null(value) || (out->dims[i] > 0 && out->dims[i] <= INT32_MAX);
+    }
+    return right ? LEAT_OK
+                 : leati_fail(err, LEAT_EINVAL,
+                              "build_input_shape: expected a list of numbers above 0, or null");
+}
+
+static bool knows_input(const leat_model *model) {
+    if (model->member_count == 0) return false;
+    const leati_member *first = &model->members[0];
+    return first->model ? first->model->input_count > 0 || knows_input(first->model)
+                        : first->layer->has_batch_input_shape;
+}
+
+static leat_status read_sequential(leat_model *model, const json_t *config, const reading *r,
+                                   leat_error *err) {
+    const json_t *layers = json_is_array(config) ? config : json_object_get(config, "layers");
+    const json_t *built = json_object_get(config, "build_input_shape");
+    leati_shape shape = {0};
+    LEATI_TRY(read_name(model, config, "sequential_1", err));
+    LEATI_TRY(read_members(model, layers, r, err));
+    bool waits = !knows_input(model) && (!built || json_is_null(built));
+    if (waits && model->member_count > 0) return LEAT_OK; /* for the shape that it is called on */
+    if (!knows_input(model)) LEATI_TRY(read_shape(&shape, built, err));
+    return leati_sequential_connect(model, &shape, err);
+}
+
+/* ---- Functional ---- */
+
+/* A list of calls that a layer waits for. */
+typedef struct pending {
+    const json_t *calls; /* inbound_nodes */
+    size_t next;
+} pending;
+
+static int64_t integer_at(const json_t *list, size_t index) {
+    const json_t *value = json_array_get(list, index);
+    return json_is_integer(value) ? (int64_t)json_integer_value(value) : -1;
+}
+
+/* ["dense_1", 0, 0] or ["dense_1", 0, 0, {}].  A nested model's calls are counted from 1: its own graph is Keras's 0.
+ * *known is false where the tensor is not made yet. */
+static leat_status read_source(const leat_model *model, const json_t *item, leati_source *out, bool *known,
+                               leat_error *err) {
+    const char *name = json_string_value(json_array_get(item, 0));
+    int64_t call = integer_at(item, 1), tensor = integer_at(item, 2);
+    const json_t *arguments = json_array_get(item, 3);
+    if (!name || call < 0 || tensor < 0 || call > INT32_MAX || tensor > INT32_MAX ||
+        json_array_size(item) > 4)
+        return leati_fail(err, LEAT_EFORMAT, "expected a tensor as [\"layer\", call, output]");
+    if (json_object_size(arguments) > 0)
+        return leati_fail(err, LEAT_ENOTSUP, "called with the argument '%s', which leat does not know",
+                          json_object_iter_key(json_object_iter((json_t *)(uintptr_t)arguments)));
+    int32_t layer = leati_network_find(model, name);
+    if (layer < 0) return leati_fail(err, LEAT_EFORMAT, "there is no layer '%s'", name);
+    if (model->members[layer].model && --call < 0)
+        return leati_fail(err, LEAT_EFORMAT, "expected calls of the model '%s' to be counted from 1", name);
+    *out = (leati_source){layer, (int32_t)call, (int32_t)tensor};
+    *known = leati_network_has(model, out);
+    if (!*known && call < model->members[layer].call_count)
+        return leati_fail(err, LEAT_EFORMAT, "layer '%s' has no output %lld", name, (long long)tensor);
+    return LEAT_OK;
+}
+
+/* Makes the call unless it waits for a tensor. */
+static leat_status try_call(leat_model *model, int32_t member, const json_t *call, bool *made,
+                            leat_error *err) {
+    leati_source sources[LEATI_MAX_INPUTS];
+    size_t count = json_array_size(call);
+    if (!json_is_array(call) || count == 0 || count > LEATI_MAX_INPUTS)
+        return leati_fail(err, LEAT_EFORMAT, "inbound_nodes: expected lists of 1 to %d tensors",
+                          LEATI_MAX_INPUTS);
+    *made = true;
+    for (size_t i = 0; i < count && *made; ++i)
+        LEATI_TRY(read_source(model, json_array_get(call, i), &sources[i], made, err));
+    return *made ? leati_network_call(model, member, (int32_t)count, sources, err) : LEAT_OK;
+}
+
+/* One round over all layers, each as far as it gets. */
+static leat_status call_round(leat_model *model, pending *waiting, bool *progress, bool *done,
+                              leat_error *err) {
+    *progress = false;
+    *done = true;
+    for (int32_t i = 0; i < model->member_count; ++i) {
+        pending *p = &waiting[i];
+        bool made = true;
+        while (made && p->next < json_array_size(p->calls)) {
+            leat_status status = try_call(model, i, json_array_get(p->calls, p->next), &made, err);
+            if (status != LEAT_OK) return status;
+            if (made) ++p->next;
+            *progress = *progress || made;
+        }
+        if (!made) *done = false;
+    }
+    return LEAT_OK;
+}
+
+static leat_status call_all(leat_model *model, const json_t *layers, leat_error *err) {
+    pending *waiting = leati_calloc((size_t)model->member_count + 1, sizeof *waiting);
+    bool progress = true, done = false;
+    leat_status status = waiting ? LEAT_OK : leati_fail_memory(err, sizeof *waiting, "calls");
+    for (int32_t i = 0; status == LEAT_OK && i < model->member_count; ++i)
+        waiting[i].calls = json_object_get(json_array_get(layers, (size_t)i), "inbound_nodes");
+    while (status == LEAT_OK && !done && progress) status = call_round(model, waiting, &progress, &done, err);
+    for (int32_t i = 0; status == LEAT_OK && !done && i < model->member_count; ++i)
+        if (waiting[i].next < json_array_size(waiting[i].calls))
+            status = leati_fail(err, LEAT_EFORMAT, "layer '%s' is called on a tensor that is never made",
+                                leati_member_name(model, i));
+    leati_free(waiting);
+    return status;
+}
+
+/* A list of tensors, or one of them alone. */
+static leat_status read_sources(const leat_model *model, const json_t *config, const char *key,
+                                leati_source **out, int32_t *count, leat_error *err) {
+    const json_t *list = json_object_get(config, key);
+    bool alone = json_is_string(json_array_get(list, 0));
+    size_t items = alone ? 1 : json_array_size(list);
+    *out = leati_calloc(items + 1, sizeof **out);
+    *count = (int32_t)items;
+    if (!*out) return leati_fail_memory(err, items * sizeof **out, key);
+    if (!json_is_array(list) || items > INT32_MAX)
+        return leati_fail(err, LEAT_EFORMAT, "%s: expected a list of tensors", key);
+    for (size_t i = 0; i < items; ++i) {
+        bool known = false;
+        LEATI_TRY(
+            leati_prefix(read_source(model, alone ? list : json_array_get(list, i), &(*out)[i], &known, err),
+                         err, "%s", key));
+        if (!known)
+            return leati_fail(err, LEAT_EFORMAT, "%s: number %zu is a tensor that is never made", key, i);
+    }
+    return LEAT_OK;
+}
+
+static leat_status read_functional(leat_model *model, const json_t *config, const reading *r,
+                                   leat_error *err) {
+    const json_t *layers = json_object_get(config, "layers");
+    leati_source *inputs = NULL, *outputs = NULL;
+    int32_t input_count = 0, output_count = 0;
+    LEATI_TRY(read_name(model, config, "model_1", err));
+    LEATI_TRY(read_members(model, layers, r, err));
+    LEATI_TRY(call_all(model, layers, err));
+    leat_status status = read_sources(model, config, "input_layers", &inputs, &input_count, err);
+    if (status == LEAT_OK)
+        status = read_sources(model, config, "output_layers", &outputs, &output_count, err);
+    if (status == LEAT_OK)
+        status = leati_network_finish(model, input_count, inputs, output_count, outputs, err);
+    leati_free(inputs);
+    leati_free(outputs);
+    return status;
+}
+
+/* ---- Whole models ---- */
+
+static leat_status read_model(leat_model **out, const char *class_name, const json_t *config,
+                              const reading *r, leat_error *err) {
+    bool sequential = strcmp(class_name, "Sequential") == 0;
+    if (!json_is_object(config) && !(sequential && json_is_array(config)))
+        return leati_fail(err, LEAT_EFORMAT, "%s: expected a configuration, an object", class_name);
+    leat_status status = leati_network_create(out, sequential ? "Sequential" : "Model", err);
+    if (status == LEAT_OK)
+        status = sequential ? read_sequential(*out, config, r, err) : read_functional(*out, config, r, err);
+    if (status != LEAT_OK) leat_model_destroy(out);
+    return status;
+}
+
+leat_status leati_model_read_inner(leat_model **out, const json_t *item, const leat_registry *registry,
+                                   leat_error *err) {
+    const reading r = {2, 3, registry}; /* what older versions had was put in before: renewed */
+    const char *class_name = json_string_value(json_object_get(item, "class_name"));
+    *out = NULL;
+    return leati_prefix(read_model(out, class_name, json_object_get(item, "config"), &r, err), err, "%s",
+                        class_name);
+}
+
+static reading read_version(const json_t *root, const leat_registry *registry) {
+    const char *text = json_string_value(json_object_get(root, "keras_version"));
+    reading r = {2, 3, registry};
+    char *end = NULL;
+    if (!text) return r;
+    r.major = strtol(text, &end, 10);
+    r.minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
+    return r;
+}
+
+/* Of a configuration in 2.3.1's form. */
+static leat_status read_root(leat_model **out, const json_t *root, const leat_registry *registry,
+                             leat_error *err) {
+    const char *class_name = json_string_value(json_object_get(root, "class_name"));
+    reading r = read_version(root, registry);
+    *out = NULL;
+    if (!class_name || !leati_item_is_model(root))
+        return leati_fail(
+            err, LEAT_EFORMAT,
+            "expected a model with \"class_name\" Sequential, Model or Functional, received %s%.64s",
+            class_name ? "" : "none", class_name ? class_name : "");
+    LEATI_TRY(
+        leati_prefix(read_model(out, class_name, json_object_get(root, "config"), &r, err), err, "model"));
+    leat_status status = LEAT_OK;
+    if ((*out)->input_count == 0)
+        status = leati_fail(
+            err, LEAT_EINVAL,
+            "model '%s': the shape of its input is missing: expected batch_input_shape in the first "
+            "layer, an InputLayer, or build_input_shape",
+            (*out)->name);
+    if (status == LEAT_OK)
+        status = leati_prefix(leati_weights_layout(*out, err), err, "model '%s'", (*out)->name);
+    if (status != LEAT_OK) leat_model_destroy(out);
+    return status;
+}
+
+leat_status leati_model_from_config(leat_model **out, const json_t *root, leat_error *err) {
+    return leati_model_from_config_with(out, root, NULL, err);
+}
+
+leat_status leati_model_from_config_with(leat_model **out, const json_t *root, const leat_registry *registry,
+                                         leat_error *err) {
+    json_t *translated = NULL;
+    *out = NULL;
+    LEATI_TRY(leati_prefix(leati_translate_model(root, &translated, err), err, "model"));
+    leat_status status = read_root(out, translated, registry, err);
+    json_decref(translated);
+    return status;
+}
+
+leat_status leat_model_from_json(leat_model **out, const char *json, leat_error *err) {
+    return leat_model_from_json_with(out, json, NULL, err);
+}
+
+leat_status leat_model_from_json_with(leat_model **out, const char *json, const leat_registry *registry,
+                                      leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = NULL;
+    LEATI_GIVEN(json, err);
+    json_t *root = NULL;
+    LEATI_TRY(leati_json_parse(&root, json, strlen(json), err));
+    leat_status status = leati_model_from_config_with(out, root, registry, err);
+    json_decref(root);
+    return status;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models to Keras 2.3.1's JSON.  A Sequential gets its InputLayer in front: Keras 2 takes it, and Keras 3 misreads the
+ * shape without it.  Layer: nn. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "json/json.h"
+#include "nn/model/network.h"
+
+static leat_status no_memory(const leat_model *model, leat_error *err) {
+    return leati_fail(err, LEAT_ENOMEM, "no memory for the configuration of model '%s'", model->name);
+}
+
+/* A nested model's calls are counted from 1: its own graph is Keras's call 0. */
+static json_t *source_value(const leat_model *model, const leati_source *source, bool arguments) {
+    const leati_member *member = &model->members[source->layer];
+    json_int_t call = source->call + (member->model ? 1 : 0);
+    json_t *value =
+        json_pack("[s, I, i]", leati_member_name(model, source->layer), call, (int)source->tensor);
+    if (value && arguments && json_array_append_new(value, json_object()) != 0) {
+        json_decref(value);
+        return NULL;
+    }
+    return value;
+}
+
+static json_t *sources_value(const leat_model *model, int32_t count, const leati_source *sources,
+                             bool arguments) {
+    json_t *list = json_array();
+    for (int32_t i = 0; list && i < count; ++i) {
+        if (json_array_append_new(list, source_value(model, &sources[i], arguments)) == 0) continue;
+        json_decref(list);
+        list = NULL;
+    }
+    return list;
+}
+
+static json_t *calls_value(const leat_model *model, const leati_member *member) {
+    json_t *list = json_array();
+    bool is_input = member->layer && leati_layer_is_input(member->layer);
+    for (int32_t i = 0; list && !is_input && i < member->call_count; ++i) {
+        const leati_call *call = &member->calls[i];
+        if (json_array_append_new(list, sources_value(model, call->input_count, call->inputs, true)) == 0)
+            continue;
+        json_decref(list);
+        list = NULL;
+    }
+    return list;
+}
+
+static leat_status inner_config(const leat_model *model, json_t **out, leat_error *err);
+
+static leat_status member_value(const leat_model *model, int32_t index, bool functional, json_t **out,
+                                leat_error *err) {
+    const leati_member *member = &model->members[index];
+    const char *class_name = member->layer ? member->layer->type->class_name : member->model->class_name;
+    json_t *config = NULL, *value = json_object();
+    leat_status status = value ? LEAT_OK : no_memory(model, err);
+    if (status == LEAT_OK)
+        status = member->layer ? leati_layer_config(member->layer, &config, err)
+                               : inner_config(member->model, &config, err);
+    bool set = status == LEAT_OK && json_object_set_new(value, "class_name", json_string(class_name)) == 0;
+    set = set && json_object_set(value, "config", config) == 0;
+    if (set && functional)
+        set = json_object_set_new(value, "name", json_string(leati_member_name(model, index))) == 0 &&
+              json_object_set_new(value, "inbound_nodes", calls_value(model, member)) == 0;
+    json_decref(config);
+    if (status == LEAT_OK && !set) status = no_memory(model, err);
+    if (status != LEAT_OK) {
+        json_decref(value);
+        value = NULL;
+    }
+    *out = value;
+    return status;
+}
+
+static leat_status add_members(const leat_model *model, bool functional, json_t *list, leat_error *err) {
+    for (int32_t i = 0; i < model->member_count; ++i) {
+        json_t *value = NULL;
+        LEATI_TRY(member_value(model, i, functional, &value, err));
+        if (json_array_append_new(list, value) != 0) return no_memory(model, err);
+    }
+    return LEAT_OK;
+}
+
+/* What stands under "config". */
+static leat_status inner_config(const leat_model *model, json_t **out, leat_error *err) {
+    bool functional = strcmp(model->class_name, "Sequential") != 0, set;
+    json_t *config = json_object(), *layers = json_array();
+    leat_status status =
+        config && layers ? add_members(model, functional, layers, err) : no_memory(model, err);
+    set = status == LEAT_OK && json_object_set_new(config, "name", json_string(model->name)) == 0;
+    if (set && !model->trainable) set = json_object_set_new(config, "trainable", json_false()) == 0;
+    set = set && json_object_set(config, "layers", layers) == 0;
+    if (set && functional)
+        set = json_object_set_new(config, "input_layers",
+                                  sources_value(model, model->input_count, model->inputs, false)) == 0 &&
+              json_object_set_new(config, "output_layers",
+                                  sources_value(model, model->output_count, model->outputs, false)) == 0;
+    json_decref(layers);
+    if (status == LEAT_OK && !set) status = no_memory(model, err);
+    if (status != LEAT_OK) {
+        json_decref(config);
+        config = NULL;
+    }
+    *out = config;
+    return status;
+}
+
+leat_status leati_model_config(const leat_model *model, json_t **out, leat_error *err) {
+    json_t *config = NULL;
+    *out = NULL;
+    LEATI_TRY(inner_config(model, &config, err));
+    *out = json_pack("{s:s, s:o}", "class_name", model->class_name, "config", config);
+    return *out ? LEAT_OK : no_memory(model, err);
+}
+
+leat_status leat_model_to_json(const leat_model *model, char **out, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = NULL;
+    LEATI_GIVEN(model, err);
+    json_t *root = NULL;
+    LEATI_TRY(leati_model_config(model, &root, err));
+    bool set = json_object_set_new(root, "keras_version", json_string("2.3.1")) == 0 &&
+               json_object_set_new(root, "backend", json_string("tensorflow")) == 0;
+    leat_status status = set ? leati_json_write(root, out, err) : no_memory(model, err);
+    json_decref(root);
+    return status;
+}

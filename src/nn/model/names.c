@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names of layers, losses and so on that leat knows, sorted.  Layer: nn. */
+#include <string.h>
+
+#include "leat/model.h"
+#include "nn/config/activation.h"
+#include "nn/config/constraint.h"
+#include "nn/initializers/initializer.h"
+#include "nn/layers/layer.h"
+#include "nn/losses/loss.h"
+#include "nn/metrics/metric.h"
+#include "nn/optimizers/optimizer.h"
+#include "nn/config/regularizer.h"
+
+/* A test holds the longest list against this. */
+enum { most_names = 512 };
+
+typedef struct names {
+    const char *sorted[most_names];
+    int count;
+} names;
+
+static const char *layer_name_at(int index) {
+    const leati_layer_type *type = leati_layer_type_at(index);
+    return type ? type->class_name : NULL;
+}
+
+static const char *optimizer_name_at(int index) {
+    const leati_optimizer_type *type = leati_optimizer_type_at(index);
+    return type ? type->class_name : NULL;
+}
+
+/* Each gives the names of its kind from index 0 on, in any order, and NULL at the end. */
+static const char *(*const sources[])(int index) = {
+    [LEAT_NAMES_LAYERS] = layer_name_at,
+    [LEAT_NAMES_LOSSES] = leati_loss_name_at,
+    [LEAT_NAMES_METRICS] = leati_metric_name_at,
+    [LEAT_NAMES_OPTIMIZERS] = optimizer_name_at,
+    [LEAT_NAMES_ACTIVATIONS] = leati_activation_name_at,
+    [LEAT_NAMES_INITIALIZERS] = leati_initializer_name_at,
+    [LEAT_NAMES_REGULARIZERS] = leati_regularizer_name_at,
+    [LEAT_NAMES_CONSTRAINTS] = leati_constraint_name_at,
+};
+
+/* Puts a name into its place, unless it is there. */
+static void insert(names *to, const char *name) {
+    int at = to->count;
+    while (at > 0 && strcmp(to->sorted[at - 1], name) > 0) --at;
+    if (to->count == most_names || (at > 0 && strcmp(to->sorted[at - 1], name) == 0)) return;
+    memmove(to->sorted + at + 1, to->sorted + at, (size_t)(to->count - at) * sizeof *to->sorted);
+    to->sorted[at] = name;
+    ++to->count;
+}
+
+/* The tables are constant, and a list is short: sorting it at each call needs neither memory nor a lock. */
+static void collect(names *out, leat_name_kind kind) {
+    out->count = 0;
+    if ((unsigned)kind >= sizeof sources / sizeof *sources) return;
+    const char *name;
+    for (int i = 0; (name = sources[kind](i)) != NULL; ++i) insert(out, name);
+}
+
+int leat_name_count(leat_name_kind kind) {
+    names all;
+    collect(&all, kind);
+    return all.count;
+}
+
+const char *leat_name_get(leat_name_kind kind, int index) {
+    names all;
+    collect(&all, kind);
+    return index >= 0 && index < all.count ? all.sorted[index] : NULL;
+}

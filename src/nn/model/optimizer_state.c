@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The optimizer's weights as files hold them: iterations, m_schedule (Nadam), then slot by slot, each for every trainable
+ * weight, then the weights' averages.  Source: optimizer.weights of Keras 2.3.1. */
+#include "nn/optimizers/optimizer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "nn/model/model.h"
+#include "tensor/number.h"
+
+/* What weight `index` is. */
+typedef enum part_kind { PART_ITERATIONS, PART_SCHEDULE, PART_SLOT, PART_AVERAGE } part_kind;
+
+typedef struct part {
+    part_kind kind;
+    int slot, weight;
+    bool in_use; /* a slot that this configuration keeps */
+} part;
+
+static part part_of(const leat_model *model, int index) {
+    const leati_optimizer *optimizer = model->compiled.optimizer;
+    if (index == 0) return (part){.kind = PART_ITERATIONS};
+    index -= 1;
+    if (optimizer->type->has_schedule) {
+        if (index == 0) return (part){.kind = PART_SCHEDULE};
+        index -= 1;
+    }
+    int count = model->weights.trainable_count, slot = index / count;
+    if (slot < optimizer->type->slot_count)
+        return (part){PART_SLOT, slot, index % count, slot < leati_optimizer_slot_count(optimizer)};
+    return (part){PART_AVERAGE, leati_optimizer_slot_count(optimizer), index % count, true};
+}
+
+int leati_optimizer_weight_count(const leat_model *model) {
+    if (!model->compiled.ready) return 0;
+    const leati_optimizer *optimizer = model->compiled.optimizer;
+    int slots = optimizer->type->slot_count + (optimizer->config.use_ema ? 1 : 0);
+    return 1 + (optimizer->type->has_schedule ? 1 : 0) + slots * model->weights.trainable_count;
+}
+
+leati_optimizer_weight leati_optimizer_weight_at(const leat_model *model, int index) {
+    const leati_optimizer_type *type = model->compiled.optimizer->type;
+    const part p = part_of(model, index);
+    const int64_t one = 1;
+    leati_optimizer_weight weight = {0};
+    switch (p.kind) {
+    case PART_ITERATIONS:
+        snprintf(weight.name, sizeof(weight.name), "%s/iterations:0", type->class_name);
+        weight.desc = leati_desc_make(LEAT_I64, 0, NULL);
+        break;
+    case PART_SCHEDULE:
+        snprintf(weight.name, sizeof(weight.name), "%s/m_schedule:0", type->class_name);
+        weight.desc = leati_desc_make(LEAT_F32, 0, NULL);
+        break;
+    case PART_SLOT:
+        snprintf(weight.name, sizeof(weight.name), "%s_%d:0", type->slots[p.slot], p.weight);
+        weight.desc = !p.in_use && type->unused_is_one_number ? leati_desc_make(LEAT_F32, 1, &one)
+                                                              : model->weights.entries[p.weight]->desc;
+        if (type->slot_desc) weight.desc = type->slot_desc(p.slot, &weight.desc);
+        break;
+    case PART_AVERAGE:
+        snprintf(weight.name, sizeof(weight.name), "average_%d:0", p.weight);
+        weight.desc = model->weights.entries[p.weight]->desc;
+        break;
+    }
+    return weight;
+}
+
+static char *slot_data(const leat_model *model, const part *p) {
+    return (char *)model->weights.slab[LEATI_SLAB_SLOT0 + p->slot] +
+           model->weights.entries[p->weight]->offset_bytes;
+}
+
+void leati_optimizer_weight_copy(const leat_model *model, int index, void *out) {
+    const part p = part_of(model, index);
+    if (p.kind == PART_ITERATIONS) {
+        memcpy(out, &model->iterations, sizeof(model->iterations));
+    } else if (p.kind == PART_SCHEDULE) {
+        float scalars[LEATI_OPTIMIZER_MAX_SCALARS]; /* brings m_schedule up to this step */
+        leati_optimizer_scalars(model->compiled.optimizer, model->iterations, scalars);
+        memcpy(out, &model->compiled.optimizer->m_schedule, sizeof(float));
+    } else {
+        const leati_optimizer_weight weight = leati_optimizer_weight_at(model, index);
+        size_t bytes = leati_desc_bytes(&weight.desc);
+        if (p.in_use) {
+            memcpy(out, slot_data(model, &p), bytes);
+        } else {
+            memset(out, 0, bytes);
+        }
+    }
+}
+
+static leat_status read_whole(const leat_tensor *value, int64_t *out, leat_error *err) {
+    if (leat_dtype_bytes(value->dtype) == 0) return leati_fail(err, LEAT_EDTYPE, "expected a whole number");
+    *out = leati_integer_at(value->dtype, value->data, 0);
+    return LEAT_OK;
+}
+
+static leat_status set_iterations(leat_model *model, const leat_tensor *value, leat_error *err) {
+    int64_t iterations = 0;
+    LEATI_TRY(read_whole(value, &iterations, err));
+    if (iterations < 0) return leati_fail(err, LEAT_EINVAL, "expected iterations >= 0");
+    model->iterations = iterations;
+    return LEAT_OK;
+}
+
+static bool same_shape(const leati_desc *desc, const leat_tensor *value) {
+    if (desc->rank == 0) return leat_tensor_count(value) == 1; /* (1) stands for a number in some files */
+    bool same = desc->rank == value->rank;
+    for (int i = 0; same && i < desc->rank; ++i) {
+        same = desc->shape[i] == value->shape[i];
+    }
+    return same;
+}
+
+leat_status leati_optimizer_weight_set(leat_model *model, int index, const leat_tensor *value,
+                                       leat_error *err) {
+    const leati_optimizer_weight weight = leati_optimizer_weight_at(model, index);
+    const part p = part_of(model, index);
+    if (!same_shape(&weight.desc, value)) {
+        char want[96], got[96];
+        return leati_fail(err, LEAT_ESHAPE, "optimizer weight '%s': expected shape %s, received %s",
+                          weight.name,
+                          leati_shape_text(want, sizeof(want), weight.desc.rank, weight.desc.shape),
+                          leati_shape_text(got, sizeof(got), value->rank, value->shape));
+    }
+    if (p.kind == PART_ITERATIONS) {
+        return leati_prefix(set_iterations(model, value, err), err, "optimizer weight '%s'", weight.name);
+    }
+    if (p.kind == PART_SLOT && weight.desc.rank == 0 &&
+        value->dtype == LEAT_I32) { /* Adafactor's r of a vector */
+        *(float *)(void *)slot_data(model, &p) = (float)*(const int32_t *)value->data;
+        return LEAT_OK;
+    }
+    if (value->dtype != LEAT_F32) {
+        return leati_fail(err, LEAT_EDTYPE, "optimizer weight '%s': expected float32, received %s",
+                          weight.name, leat_dtype_name(value->dtype));
+    }
+    if (p.kind == PART_SCHEDULE) {
+        memcpy(&model->compiled.optimizer->m_schedule, value->data, sizeof(float));
+        model->compiled.optimizer->schedule_at = model->iterations;
+    } else if (p.in_use) {
+        memcpy(slot_data(model, &p), value->data, leati_desc_bytes(&weight.desc));
+    }
+    return LEAT_OK;
+}

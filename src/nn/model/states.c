@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stateful layers carry from batch to batch: where it is, and how it is set to zero.  Layer: nn. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "nn/model/model.h"
+#include "nn/model/network.h"
+
+size_t leati_states_bytes(const leat_model *model) {
+    size_t bytes = 0;
+    for (int32_t i = 0; i < model->member_count; ++i) {
+        const leati_layer *layer = model->members[i].layer;
+        const leat_model *inner = leati_member_model(&model->members[i]);
+        if (inner) bytes += leati_states_bytes(inner);
+        for (int32_t j = 0; layer && j < layer->state_count; ++j)
+            bytes += leati_align(leati_desc_bytes(&layer->states[j].desc));
+    }
+    return bytes;
+}
+
+static size_t move_layer(leati_layer *layer, const char *from, char *to, size_t offset) {
+    for (int32_t i = 0; i < layer->state_count; ++i) {
+        leati_state *state = &layer->states[i];
+        size_t bytes = leati_desc_bytes(&state->desc);
+        if (state->placed && from) memcpy(to + offset, from + state->offset_bytes, bytes);
+        state->offset_bytes = offset;
+        state->placed = true;
+        offset += leati_align(bytes);
+    }
+    return offset;
+}
+
+static size_t move_model(leat_model *model, const char *from, char *to, size_t offset) {
+    const char *own = model->weights.slab[LEATI_SLAB_STATES];
+    for (int32_t i = 0; i < model->member_count; ++i) {
+        const leati_member *member = &model->members[i];
+        leat_model *inner = leati_member_model(member);
+        offset = inner ? move_model(inner, own ? own : from, to, offset)
+                       : move_layer(member->layer, own ? own : from, to, offset);
+    }
+    return offset;
+}
+
+void leati_states_move(leat_model *model, void *slab) {
+    move_model(model, NULL, slab, 0);
+}
+
+int64_t leati_model_stateful_batch(const leat_model *model) {
+    for (int32_t i = 0; i < model->member_count; ++i) {
+        const leati_layer *layer = model->members[i].layer;
+        if (layer && layer->state_count > 0) return layer->states[0].desc.shape[0];
+        const leat_model *inner = leati_member_model(&model->members[i]);
+        int64_t batch = inner ? leati_model_stateful_batch(inner) : -1;
+        if (batch > 0) return batch;
+    }
+    return -1;
+}
+
+void leat_model_reset_states(leat_model *model) {
+    if (model && model->weights.state_bytes > 0)
+        memset(model->weights.slab[LEATI_SLAB_STATES], 0, model->weights.state_bytes);
+}
+
+/* The layer of that name: those of this model before those inside nested ones. */
+static const leati_layer *find(const leat_model *model, const char *name) {
+    int32_t own = leati_network_find(model, name);
+    if (own >= 0) return model->members[own].layer;
+    for (int32_t i = 0; i < model->member_count; ++i) {
+        const leat_model *inner = leati_member_model(&model->members[i]);
+        const leati_layer *found = inner ? find(inner, name) : NULL;
+        if (found) return found;
+    }
+    return NULL;
+}
+
+leat_tensor leat_model_state(const leat_model *model, const char *layer, int index) {
+    const leati_layer *found = model && layer ? find(model, layer) : NULL;
+    if (!found || index < 0 || index >= found->state_count) return (leat_tensor){0};
+    const leati_state *state = &found->states[index];
+    char *slab = model->weights.slab[LEATI_SLAB_STATES];
+    return leat_tensor_view(LEAT_F32, state->desc.rank, state->desc.shape, slab + state->offset_bytes);
+}
+
+leat_status leat_model_state_into(const leat_model *model, const char *layer, int index, leat_tensor *out,
+                                  leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = (leat_tensor){0};
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(layer, err);
+    *out = leat_model_state(model, layer, index);
+    if (out->data) return LEAT_OK;
+    return leati_fail(err, LEAT_ENOTFOUND, "model '%s': layer '%s' has no state %d", model->name, layer,
+                      index);
+}

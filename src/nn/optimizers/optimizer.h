@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keras.optimizers: each is a row (nn/optimizers/) with its configuration, its slots, its update op and the numbers that
+ * change from step to step.  The update is one node over the whole slab of trainable weights; the host writes the
+ * numbers ("scalars") before each step.  All arithmetic on them is in float, as in Keras's graph. */
+#ifndef LEATI_NN_OPTIMIZERS_OPTIMIZER_H
+#define LEATI_NN_OPTIMIZERS_OPTIMIZER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "engine/graph/graph.h"
+#include "leat/error.h"
+#include "leat/model.h"
+#include "leat/sequence.h"
+#include "nn/config/field.h"
+
+#define LEATI_OPTIMIZER_MAX_SLOTS   3
+#define LEATI_OPTIMIZER_MAX_SCALARS 24
+
+/* The configuration of every optimizer: a row's fields say which members count. */
+typedef struct leati_optimizer_config {
+    double learning_rate, decay;
+    double clipnorm, clipvalue; /* NAN: none */
+    double lr;                  /* the old name of learning_rate; NAN: not given */
+    double momentum, rho, beta_1, beta_2, epsilon, schedule_decay;
+    bool nesterov, amsgrad;
+    /* Of current Keras. */
+    double global_clipnorm, weight_decay; /* NAN: none */
+    bool use_ema;
+    double ema_momentum;
+    int64_t ema_overwrite_frequency;                           /* INT64_MIN: never */
+    double beta_2_decay, epsilon_1, epsilon_2, clip_threshold; /* Adafactor */
+    bool relative_step;
+    double learning_rate_power, initial_accumulator_value, beta; /* Ftrl */
+    double l1_regularization_strength, l2_regularization_strength, l2_shrinkage_regularization_strength;
+} leati_optimizer_config;
+
+typedef struct leati_optimizer leati_optimizer;
+struct leati_weights;
+
+typedef struct leati_optimizer_type {
+    const char *class_name; /* "RMSprop"; found whatever the case, as in Keras */
+    const leati_field *fields;
+    leati_op op; /* one node over all weights, unless there is a `lower` */
+    /* The update as a chain of ops, by each weight or over all; scalars[i] are values of rank 0. */
+    void (*lower)(const leati_optimizer *optimizer, leati_graph *graph, const struct leati_weights *weights,
+                  const leati_value *scalars);
+    bool is_new; /* not in Keras 2.3.1: its options mean what they mean in current Keras */
+    int32_t slot_count;
+    const char *slots[LEATI_OPTIMIZER_MAX_SLOTS]; /* names in files: "m" makes "m_0:0" */
+    /* Whether the last slot is in use; NULL: always.  Where it is not, files hold zeros: of the weight's shape, or one
+     * number (Adam's vhat). */
+    bool (*uses_last_slot)(const leati_optimizer_config *config);
+    bool unused_is_one_number;
+    bool has_schedule; /* Nadam: m_schedule, the second weight in files */
+    /* What a slot holds of a weight, when that is not its shape (it is never more), and before the first step, when that is
+     * not 0.  NULL: the usual. */
+    leati_desc (*slot_desc)(int slot, const leati_desc *weight);
+    double (*slot_preset)(const leati_optimizer_config *config, int slot);
+    int32_t scalar_count;
+    void (*scalars)(leati_optimizer *optimizer, int64_t iterations, float *out);
+} leati_optimizer_type;
+
+struct leati_optimizer {
+    const leati_optimizer_type *type;
+    leati_optimizer_config config;
+    bool clips_each;  /* clipnorm is the norm of one weight's gradient, as in current Keras, not of all */
+    float m_schedule; /* Nadam: the product of the momentum schedule before step schedule_at */
+    int64_t schedule_at;
+};
+
+/* From a name ("adam"), or {"class_name": ..., "config": ...}; keys of Keras 3 are ignored where they mean nothing new.
+ * Errors: LEAT_ENOTFOUND with the nearest known name; LEAT_EINVAL, LEAT_ENOTSUP an option. */
+leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, leat_error *err);
+/* {"class_name": ..., "config": ...} as Keras 2.3.1 writes it (new reference). */
+leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out, leat_error *err);
+void leati_optimizer_destroy(leati_optimizer **optimizer);
+
+const leati_optimizer_type *leati_optimizer_type_at(int index); /* NULL at the end */
+
+/* Slots in use: slabs LEATI_SLAB_SLOT0 ... (one less than type->slot_count for Adam without amsgrad). */
+int leati_optimizer_slot_count(const leati_optimizer *optimizer);
+/* The slab of the weights' average, behind the slots; LEATI_SLAB_COUNT without use_ema. */
+leati_slab leati_optimizer_average(const leati_optimizer *optimizer);
+/* What training needs: slabs from LEATI_SLAB_SLOT0 on, numbers in LEATI_SLAB_SCALARS. */
+int leati_optimizer_slab_count(const leati_optimizer *optimizer);
+int leati_optimizer_scalar_count(const leati_optimizer *optimizer);
+/* Puts the slots of a model just compiled to where they begin. */
+void leati_optimizer_preset(const leati_optimizer *optimizer, struct leati_weights *weights);
+/* The end of a fit: with use_ema the weights become their average, as in current Keras. */
+void leati_optimizer_finish(leat_model *model);
+
+/* The numbers of step `iterations` (from 0), to be written to the start of LEATI_SLAB_SCALARS before that step runs:
+ * leati_optimizer_scalar_count floats.  A function of iterations: calling it twice changes nothing. */
+void leati_optimizer_scalars(leati_optimizer *optimizer, int64_t iterations, float *out);
+
+/* Adds clipping, the update of the trainable weights, and their average. */
+void leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,
+                           const struct leati_weights *weights);
+
+/* The optimizer's weights as files hold them: iterations, then (Nadam) m_schedule, then all of the first slot, ..., then
+ * (use_ema) all averages.
+ * A compiled model's; none before the first step of training in Keras, always there in leat. */
+typedef struct leati_optimizer_weight {
+    char name[LEAT_NAME_BYTES]; /* "Adam/iterations:0", "m_0:0" */
+    leati_desc desc;            /* i64 for iterations, f32 for all others */
+} leati_optimizer_weight;
+
+int leati_optimizer_weight_count(const leat_model *model);
+leati_optimizer_weight leati_optimizer_weight_at(const leat_model *model, int index);
+/* Copies weight `index` to out, which has room for its desc. */
+void leati_optimizer_weight_copy(const leat_model *model, int index, void *out);
+/* Sets weight `index`.  Any numeric type will do for iterations.  Errors: LEAT_ESHAPE, LEAT_EDTYPE. */
+leat_status leati_optimizer_weight_set(leat_model *model, int index, const leat_tensor *value,
+                                       leat_error *err);
+
+#endif

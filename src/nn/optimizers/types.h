@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of the optimizers, for the table in nn/optimizers/optimizer.c, and what several of them use. */
+#ifndef LEATI_NN_OPTIMIZERS_TYPES_H
+#define LEATI_NN_OPTIMIZERS_TYPES_H
+
+#include "nn/optimizers/optimizer.h"
+
+extern const leati_optimizer_type leati_optimizer_sgd;
+extern const leati_optimizer_type leati_optimizer_rmsprop;
+extern const leati_optimizer_type leati_optimizer_adagrad;
+extern const leati_optimizer_type leati_optimizer_adadelta;
+extern const leati_optimizer_type leati_optimizer_adam;
+extern const leati_optimizer_type leati_optimizer_adamax;
+extern const leati_optimizer_type leati_optimizer_nadam;
+extern const leati_optimizer_type leati_optimizer_adamw;
+extern const leati_optimizer_type leati_optimizer_lion;
+extern const leati_optimizer_type leati_optimizer_adafactor;
+extern const leati_optimizer_type leati_optimizer_ftrl;
+
+#define LEATI_OPTIMIZER_FLOAT(name, value)                                                                   \
+    {                                                                                                        \
+        .key = #name, .kind = LEATI_FIELD_FLOAT, .offset = offsetof(leati_optimizer_config, name),           \
+        .preset = value                                                                                      \
+    }
+
+#define LEATI_OPTIMIZER_BOOL(name)                                                                           \
+    {                                                                                                        \
+        .key = #name, .kind = LEATI_FIELD_BOOL, .offset = offsetof(leati_optimizer_config, name),            \
+        .preset = "false"                                                                                    \
+    }
+
+#define LEATI_OPTIMIZER_OPTIONAL(name, is_hidden)                                                            \
+    {                                                                                                        \
+        .key = #name, .kind = LEATI_FIELD_OPTIONAL_FLOAT, .offset = offsetof(leati_optimizer_config, name),  \
+        .preset = "null", .hidden = is_hidden                                                                \
+    }
+
+/* What Keras 2.3.1 does not have is written only where it is used. */
+#define LEATI_OPTIMIZER_LATER(name, field_kind, value)                                                       \
+    {                                                                                                        \
+        .key = #name, .kind = field_kind, .offset = offsetof(leati_optimizer_config, name), .preset = value, \
+        .later = true                                                                                        \
+    }
+
+/* Rows that every optimizer has but one: weight_decay. */
+#define LEATI_OPTIMIZER_SHARED                                                                               \
+    LEATI_OPTIMIZER_OPTIONAL(lr, true), LEATI_OPTIMIZER_OPTIONAL(clipnorm, false),                           \
+        LEATI_OPTIMIZER_OPTIONAL(clipvalue, false),                                                          \
+        LEATI_OPTIMIZER_LATER(global_clipnorm, LEATI_FIELD_OPTIONAL_FLOAT, "null"),                          \
+        LEATI_OPTIMIZER_LATER(use_ema, LEATI_FIELD_BOOL, "false"),                                           \
+        LEATI_OPTIMIZER_LATER(ema_momentum, LEATI_FIELD_FLOAT, "0.99"),                                      \
+        LEATI_OPTIMIZER_LATER(ema_overwrite_frequency, LEATI_FIELD_OPTIONAL_INT, "null")
+
+/* Rows that every optimizer has, and the end of its table. */
+#define LEATI_OPTIMIZER_COMMON                                                                               \
+    LEATI_OPTIMIZER_SHARED, LEATI_OPTIMIZER_LATER(weight_decay, LEATI_FIELD_OPTIONAL_FLOAT, "null"), {       \
+        .key = NULL                                                                                          \
+    }
+
+/* Adam's numbers of a step: AdamW's too. */
+void leati_optimizer_adam_scalars(leati_optimizer *optimizer, int64_t iterations, float *out);
+bool leati_optimizer_uses_vhat(const leati_optimizer_config *config);
+
+/* The learning rate of a step: lr / (1 + decay * iterations). */
+float leati_optimizer_rate(const leati_optimizer *optimizer, int64_t iterations);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A finished model, call by call: shapes from shapes, ops from values.  Layer: nn. */
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "engine/graph/build.h"
+#include "nn/program/carry.h"
+#include "nn/layers/types.h"
+#include "nn/model/network.h"
+#include "nn/layers/rnn/wrapping.h"
+
+uint64_t leati_stream(uint64_t parent, const char *name) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (const char *c = name; *c; ++c) hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    return leati_mix(parent, hash);
+}
+
+/* The first of the tensors that a call makes, in a table of LEATI_LAYER_MAX_OUTPUTS for each call. */
+static size_t place_of(const leat_model *model, int32_t member, int32_t call) {
+    return (size_t)(model->members[member].first_call + call) * LEATI_LAYER_MAX_OUTPUTS;
+}
+
+static size_t place_of_source(const leat_model *model, const leati_source *source) {
+    return place_of(model, source->layer, source->call) + (size_t)source->tensor;
+}
+
+static size_t table_size(const leat_model *model) {
+    return (size_t)model->turn_count * LEATI_LAYER_MAX_OUTPUTS;
+}
+
+/* Which of the model's inputs a member is; -1 for a layer that is none. */
+static int input_of(const leat_model *model, int32_t member) {
+    for (int32_t i = 0; i < model->input_count; ++i)
+        if (model->inputs[i].layer == member) return i;
+    return -1;
+}
+
+/* ---- Shapes ---- */
+
+static leat_status infer_call(const leati_member *member, int count, const leati_shape *inputs,
+                              leati_shape *outputs, leat_error *err) {
+    int output_count;
+    if (!member->layer) return leati_network_infer(member->model, inputs, outputs, err);
+    LEATI_TRY(leati_layer_infer(member->layer, count, inputs, outputs, &output_count, err));
+    return leati_layer_build(member->layer, count, inputs, err);
+}
+
+static leat_status infer_turn(const leat_model *model, const leati_turn *turn, const leati_shape *fed,
+                              leati_shape *table, leat_error *err) {
+    const leati_member *member = &model->members[turn->member];
+    const leati_call *call = &member->calls[turn->call];
+    leati_shape inputs[LEATI_MAX_INPUTS], *outputs = &table[place_of(model, turn->member, turn->call)];
+    int input = input_of(model, turn->member);
+    if (input >= 0) {
+        if (fed[input].rank != member->layer->batch_input_shape.rank)
+            return leati_prefix(leati_shape_unexpected(&fed[input], "the rank of the model's input", err),
+                                err, "input '%s'", member->layer->name);
+        outputs[0] = fed[input];
+        return LEAT_OK;
+    }
+    for (int32_t i = 0; i < call->input_count; ++i)
+        inputs[i] = table[place_of_source(model, &call->inputs[i])];
+    leat_status status = infer_call(member, call->input_count, inputs, outputs, err);
+    return leati_prefix(status, err, "layer '%s'", leati_member_name(model, turn->member));
+}
+
+leat_status leati_network_infer(const leat_model *model, const leati_shape *inputs, leati_shape *outputs,
+                                leat_error *err) {
+    leati_shape *table = leati_calloc(table_size(model), sizeof *table);
+    leat_status status =
+        table ? LEAT_OK : leati_fail_memory(err, table_size(model) * sizeof *table, "shapes");
+    for (int32_t i = 0; status == LEAT_OK && i < model->turn_count; ++i)
+        status = infer_turn(model, &model->turns[i], inputs, table, err);
+    for (int32_t i = 0; status == LEAT_OK && i < model->output_count; ++i)
+        outputs[i] = table[place_of_source(model, &model->outputs[i])];
+    leati_free(table);
+    return status;
+}
+
+/* ---- Ops ---- */
+
+/* A layer that hands its input on unchanged makes a value of its own, as Keras's identity op does: a crossentropy after
+ * it must not see the softmax before it. */
+static leati_value own_value(leati_graph *graph, leati_value output, int count, const leati_value *inputs) {
+    for (int i = 0; i < count; ++i) {
+        if (output != inputs[i]) continue;
+        const leati_desc desc = *leati_graph_desc(graph, output);
+        return leati_reshape(graph, output, desc.rank, desc.shape);
+    }
+    return output;
+}
+
+/* Tensors and their masks, in tables alike: those that a call reads, and those that it makes. */
+typedef struct tensors {
+    const leati_value *values, *masks;
+} tensors;
+typedef struct made {
+    leati_value *values, *masks;
+} made;
+
+static leat_status lower_calls(const leat_model *model, leati_lowering *lowering, uint64_t stream,
+                               const tensors *inputs, const made *outputs, leat_error *err);
+
+leati_value leati_lowering_joined_mask(const leati_lowering *lowering, int input_count) {
+    leati_value joined = LEATI_NONE;
+    for (int i = 0; i < input_count; ++i) {
+        leati_value mask = lowering->input_masks[i];
+        if (mask == LEATI_NONE) continue;
+        joined = joined == LEATI_NONE ? mask : leati_mul(lowering->graph, joined, mask);
+    }
+    return joined;
+}
+
+/* Indices are whole numbers, which bf16 has up to 256 alone. */
+static leati_value as_read(const leati_layer *layer, leati_lowering *lowering, leati_value value) {
+    if (layer->type == &leati_layer_embedding) return value;
+    leati_value read = leati_graph_narrowed(lowering->graph, value);
+    if (leati_carry_is_step(lowering, value)) leati_carry_mark(lowering, read);
+    return read;
+}
+
+static leat_status lower_layer(const leati_layer *layer, leati_lowering *lowering, int count,
+                               const tensors *inputs, int output_count, const made *outputs,
+                               leat_error *err) {
+    const leati_masking masking = layer->type->masking;
+    bool makes_step = false;
+    if (lowering->carry)
+        LEATI_TRY(leati_stepwise_check(layer, lowering, count, inputs->values, &makes_step, err));
+    for (int i = 0; i < count; ++i) {
+        lowering->input_masks[i] = inputs->masks[i];
+        if (inputs->masks[i] != LEATI_NONE && masking == LEATI_MASK_REFUSED)
+            return leati_fail(
+                err, LEAT_ENOTSUP,
+                "%s cannot be called with a mask, and its input has one (from a Masking or Embedding "
+                "layer)",
+                layer->type->class_name);
+    }
+    for (int i = 0; i < LEATI_LAYER_MAX_OUTPUTS; ++i) lowering->output_masks[i] = LEATI_NONE;
+    leati_value read[LEATI_MAX_INPUTS];
+    bool before = leati_graph_set_narrow(lowering->graph, layer->mixed), mixed = layer->mixed || before;
+    leati_graph_set_narrow(lowering->graph, mixed); /* what is inside of such a layer is one */
+    for (int i = 0; i < count; ++i)
+        read[i] = mixed ? as_read(layer, lowering, inputs->values[i]) : inputs->values[i];
+    layer->type->lower(layer, lowering, count, read, outputs->values);
+    leati_graph_set_narrow(lowering->graph, before);
+    leati_lowering_add_activity(lowering, &layer->activity_regularizer, output_count, outputs->values);
+    leati_value joined =
+        masking == LEATI_MASK_PASSED ? leati_lowering_joined_mask(lowering, count) : LEATI_NONE;
+    for (int i = 0; i < output_count; ++i) {
+        outputs->values[i] = own_value(lowering->graph, outputs->values[i], count, read);
+        outputs->masks[i] = masking == LEATI_MASK_PASSED ? joined : lowering->output_masks[i];
+    }
+    if (makes_step) LEATI_TRY(leati_stepwise_mark(layer, lowering, outputs->values[0], err));
+    return leati_graph_check(lowering->graph, err);
+}
+
+leat_status leati_layer_lower(const leati_layer *layer, leati_lowering *lowering, leati_inner_call *call,
+                              leat_error *err) {
+    const tensors in = {call->inputs, call->masks};
+    const made out = {call->outputs, call->output_masks};
+    return lower_layer(layer, lowering, call->input_count, &in, call->output_count, &out, err);
+}
+
+static leat_status lower_turn(const leat_model *model, leati_lowering *lowering, uint64_t stream,
+                              const leati_turn *turn, const tensors *fed, const made *table,
+                              leat_error *err) {
+    const leati_member *member = &model->members[turn->member];
+    const leati_call *call = &member->calls[turn->call];
+    const char *name = leati_member_name(model, turn->member);
+    leati_value values[LEATI_MAX_INPUTS], masks[LEATI_MAX_INPUTS];
+    size_t place = place_of(model, turn->member, turn->call);
+    tensors inputs = {values, masks};
+    const made outputs = {&table->values[place], &table->masks[place]};
+    int input = input_of(model, turn->member), count = input >= 0 ? 1 : call->input_count;
+    uint64_t own = leati_mix(leati_stream(stream, name), (uint64_t)turn->call);
+    for (int32_t i = 0; i < call->input_count; ++i) {
+        values[i] = table->values[place_of_source(model, &call->inputs[i])];
+        masks[i] = table->masks[place_of_source(model, &call->inputs[i])];
+    }
+    if (input >= 0) inputs = (tensors){&fed->values[input], &fed->masks[input]};
+    if (member->model)
+        return leati_prefix(lower_calls(member->model, lowering, own, &inputs, &outputs, err), err,
+                            "layer '%s'", name);
+    leati_graph_label(lowering->graph, name);
+    lowering->stream = own;
+    leat_status status =
+        lower_layer(member->layer, lowering, count, &inputs, call->output_count, &outputs, err);
+    return leati_prefix(status, err, "layer '%s'", name);
+}
+
+static leat_status lower_calls(const leat_model *model, leati_lowering *lowering, uint64_t stream,
+                               const tensors *inputs, const made *outputs, leat_error *err) {
+    size_t size = table_size(model);
+    leati_value *memory = leati_calloc(2 * size, sizeof *memory);
+    if (!memory) return leati_fail_memory(err, 2 * size * sizeof *memory, "values");
+    const made table = {memory, memory + size};
+    leat_status status = LEAT_OK;
+    for (int32_t i = 0; status == LEAT_OK && i < model->turn_count; ++i)
+        status = lower_turn(model, lowering, stream, &model->turns[i], inputs, &table, err);
+    for (int32_t i = 0; status == LEAT_OK && i < model->output_count; ++i) {
+        outputs->values[i] = table.values[place_of_source(model, &model->outputs[i])];
+        outputs->masks[i] = table.masks[place_of_source(model, &model->outputs[i])];
+    }
+    leati_free(memory);
+    return status;
+}
+
+/* A weight's penalty counts once, however often its layer is called, and also where the layer is frozen. */
+static void add_penalties(const leat_model *model, leati_lowering *lowering) {
+    leati_graph_label(lowering->graph, "regularization");
+    for (int32_t i = 0; i < model->weights.count; ++i) {
+        const leati_weight *weight = model->weights.entries[i];
+        if (weight->regularizer.kind == LEATI_REGULARIZER_NONE) continue;
+        leati_value w =
+            leati_graph_state(lowering->graph, LEATI_SLAB_WEIGHTS, weight->offset_bytes, &weight->desc);
+        leati_lowering_add_loss(lowering, leati_regularizer_lower(&weight->regularizer, lowering->graph, w));
+    }
+}
+
+leat_status leati_network_lower(const leat_model *model, leati_lowering *lowering, const leati_value *inputs,
+                                const leati_value *masks, leati_value *outputs, leati_value *output_masks,
+                                leat_error *err) {
+    const tensors in = {inputs, masks};
+    const made out = {outputs, output_masks};
+    return lower_calls(model, lowering, lowering->stream, &in, &out, err);
+}
+
+leat_status leati_model_lower(const leat_model *model, leati_lowering *lowering, const leati_value *inputs,
+                              leati_value *outputs, leati_value *output_masks, leat_error *err) {
+    size_t count = (size_t)model->input_count;
+    leati_value *masks = leati_calloc(count, sizeof *masks);
+    if (!masks) return leati_fail_memory(err, count * sizeof *masks, "masks");
+    for (size_t i = 0; i < count; ++i) masks[i] = LEATI_NONE;
+    lowering->stream = 0;
+    leat_status status = leati_network_lower(model, lowering, inputs, masks, outputs, output_masks, err);
+    leati_free(masks);
+    LEATI_TRY(status);
+    if (lowering->mode != LEATI_PREDICT) add_penalties(model, lowering);
+    return leati_graph_check(lowering->graph, err);
+}

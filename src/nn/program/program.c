@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Builds the graph of a step: what is bound, forward pass, losses, gradients, update, constraints, metrics. */
+#include "nn/program/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "engine/graph/build.h"
+#include "nn/program/carry.h"
+#include "tensor/number.h"
+
+/* What the parts of the build share. */
+typedef struct context {
+    const leat_model *model;
+    const leati_program_spec *spec;
+    leati_program *program;
+    leati_graph *graph;
+    leati_value targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* f32, or class numbers; LEATI_NONE without a loss */
+    leati_value weights[LEATI_PROGRAM_MAX_OUTPUTS];
+    leati_value masks[LEATI_PROGRAM_MAX_OUTPUTS]; /* of the predictions */
+    leati_carry *carry;                           /* NULL: none */
+    const bool *sequence;                         /* by input, where there is */
+} context;
+
+#define SHAPE_TEXT_BYTES 128
+
+/* ---- What is bound ---- */
+
+static leati_value bind(context *c, const leati_desc *desc) {
+    return leati_graph_input(c->graph, c->program->binding_count++, desc);
+}
+
+static leati_value as_float(context *c, leati_value x) {
+    return leati_graph_desc(c->graph, x)->dtype == LEAT_F32 ? x : leati_cast(c->graph, x, LEAT_F32, 1.0f);
+}
+
+/* Whether a given shape is the expected one (-1: any), or lacks only a last dimension of 1, as Keras forgives. */
+static bool fits(const leati_desc *given, int rank, const int64_t *expected) {
+    bool lacks_one = given->rank == rank - 1 && expected[rank - 1] == 1;
+    if (given->rank != rank && !lacks_one) return false;
+    for (int i = 0; i < given->rank; ++i) {
+        if (expected[i] >= 0 && given->shape[i] != expected[i]) return false;
+    }
+    return true;
+}
+
+static leati_value with_last_dimension(context *c, leati_value x, int rank) {
+    leati_desc desc = *leati_graph_desc(c->graph, x);
+    if (desc.rank == rank) return x;
+    desc.shape[desc.rank] = 1;
+    return leati_reshape(c->graph, x, rank, desc.shape);
+}
+
+static leat_status bind_inputs(context *c, leati_value *inputs, leat_error *err) {
+    if (c->spec->input_count != c->model->input_count) {
+        return leati_fail(err, LEAT_ESHAPE, "expected %d inputs, received %d", (int)c->model->input_count,
+                          (int)c->spec->input_count);
+    }
+    for (int i = 0; i < c->spec->input_count; ++i) {
+        const leati_desc *given = &c->spec->inputs[i];
+        leati_shape expected = leati_model_input_shape(c->model, i);
+        if (c->carry) expected.dims[0] = -1;
+        if (c->carry && c->sequence[i]) expected.dims[1] = -1;
+        if (!fits(given, expected.rank, expected.dims)) {
+            char want[SHAPE_TEXT_BYTES], got[SHAPE_TEXT_BYTES];
+            return leati_fail(err, LEAT_ESHAPE, "input '%s': expected shape %s, received %s",
+                              leati_model_input_name(c->model, i),
+                              leati_shape_text(want, sizeof(want), expected.rank, expected.dims),
+                              leati_shape_text(got, sizeof(got), given->rank, given->shape));
+        }
+        inputs[i] = as_float(c, with_last_dimension(c, bind(c, given), expected.rank));
+    }
+    return LEAT_OK;
+}
+
+static leat_status target_mismatch(const context *c, int output, const leati_desc *expected,
+                                   leat_error *err) {
+    const leati_desc *given = &c->spec->targets[output];
+    const leati_output_loss *loss = &c->model->compiled.losses[output];
+    char want[SHAPE_TEXT_BYTES], got[SHAPE_TEXT_BYTES];
+    bool numbers = given->rank > 0 && given->shape[given->rank - 1] == 1 && !loss->type->sparse;
+    bool hint = numbers && strcmp(loss->type->name, "categorical_crossentropy") == 0;
+    return leati_fail(err, LEAT_ESHAPE,
+                      "target of output '%s': expected shape %s for loss '%s', received %s%s",
+                      leati_model_output_name(c->model, output),
+                      leati_shape_text(want, sizeof(want), expected->rank, expected->shape), loss->type->name,
+                      leati_shape_text(got, sizeof(got), given->rank, given->shape),
+                      hint ? "; for class numbers use 'sparse_categorical_crossentropy'" : "");
+}
+
+static leat_status bind_target(context *c, int output, leat_error *err) {
+    const leati_output_loss *loss = &c->model->compiled.losses[output];
+    const leati_desc *given = &c->spec->targets[output];
+    c->targets[output] = LEATI_NONE;
+    if (!loss->type) {
+        if (given->rank < 0) return LEAT_OK;
+        return leati_fail(err, LEAT_EINVAL, "output '%s' has no loss, but received a target",
+                          leati_model_output_name(c->model, output));
+    }
+    if (given->rank < 0) {
+        return leati_fail(err, LEAT_EINVAL, "output '%s' has a loss, but received no target",
+                          leati_model_output_name(c->model, output));
+    }
+    leati_desc expected = *leati_graph_desc(c->graph, c->program->predictions[output]);
+    if (loss->type->sparse && expected.rank > 0) expected.shape[expected.rank - 1] = 1;
+    if (!fits(given, expected.rank, expected.shape)) return target_mismatch(c, output, &expected, err);
+    leati_value target = with_last_dimension(c, bind(c, given), expected.rank);
+    bool keep_type = loss->type->sparse && leati_dtype_is_integer(given->dtype);
+    c->targets[output] = keep_type ? target : as_float(c, target);
+    return LEAT_OK;
+}
+
+static leat_status bind_weight(context *c, int output, leat_error *err) {
+    const leati_desc *given = &c->spec->weights[output];
+    c->weights[output] = LEATI_NONE;
+    if (given->rank < 0) return LEAT_OK;
+    const leati_output_loss *loss = &c->model->compiled.losses[output];
+    const leati_desc *prediction = leati_graph_desc(c->graph, c->program->predictions[output]);
+    int rank = loss->temporal ? 2 : 1;
+    bool right = loss->type && given->rank == rank;
+    for (int i = 0; right && i < rank; ++i) {
+        right = given->shape[i] == prediction->shape[i];
+    }
+    if (!right) {
+        char got[SHAPE_TEXT_BYTES];
+        return leati_fail(err, LEAT_ESHAPE, "sample weights of output '%s': expected %s, received shape %s",
+                          leati_model_output_name(c->model, output),
+                          !loss->type ? "none, because it has no loss"
+                          : loss->temporal
+                              ? "one per sample and time step"
+                              : "one per sample (sample_weight_mode \"temporal\" for time steps)",
+                          leati_shape_text(got, sizeof(got), given->rank, given->shape));
+    }
+    c->weights[output] = as_float(c, bind(c, given));
+    return LEAT_OK;
+}
+
+static leat_status bind_targets(context *c, leat_error *err) {
+    if (c->spec->target_count != c->model->output_count) {
+        return leati_fail(err, LEAT_ESHAPE, "expected targets for %d outputs, received %d",
+                          (int)c->model->output_count, (int)c->spec->target_count);
+    }
+    for (int i = 0; i < c->model->output_count; ++i) {
+        LEATI_TRY(bind_target(c, i, err));
+    }
+    for (int i = 0; i < c->model->output_count; ++i) {
+        LEATI_TRY(bind_weight(c, i, err));
+    }
+    return LEAT_OK;
+}
+
+/* ---- Losses ---- */
+
+static leati_value plus(context *c, leati_value sum, leati_value term) {
+    return sum == LEATI_NONE ? term : leati_add(c->graph, sum, term);
+}
+
+/* Weights and mask of an output as one, as Keras joins them; LEATI_NONE where there is neither. */
+static leati_value masked(context *c, int output, leati_value weights) {
+    leati_value mask = c->masks[output];
+    if (mask == LEATI_NONE || weights == LEATI_NONE) return mask == LEATI_NONE ? weights : mask;
+    if (leati_graph_desc(c->graph, weights)->rank < leati_graph_desc(c->graph, mask)->rank)
+        weights = leati_expand_last(c->graph, weights);
+    return leati_mul(c->graph, weights, mask);
+}
+
+static leat_status lower_losses(context *c, const leati_lowering *lowering, leat_error *err) {
+    leati_program *program = c->program;
+    leati_value total = LEATI_NONE;
+    leati_graph_label(c->graph, "loss");
+    for (int i = 0; i < c->model->output_count; ++i) {
+        const leati_output_loss *loss = &c->model->compiled.losses[i];
+        program->output_losses[i] = LEATI_NONE;
+        if (!loss->type) continue;
+        leati_value value = leati_loss_lower(loss, c->graph, c->targets[i], program->predictions[i],
+                                             masked(c, i, c->weights[i]));
+        leati_graph_keep(c->graph, value);
+        program->output_losses[i] = value;
+        float weight = (float)loss->weight;
+        total = plus(c, total, weight == 1.0f ? value : leati_linear(c->graph, value, weight, 0.0f));
+    }
+    for (int32_t i = 0; i < lowering->loss_count; ++i) {
+        program->regularization = plus(c, program->regularization, lowering->losses[i]);
+    }
+    if (program->regularization != LEATI_NONE) {
+        leati_graph_keep(c->graph, program->regularization);
+        total = plus(c, total, program->regularization);
+    }
+    if (total == LEATI_NONE) {
+        return leati_fail(err, LEAT_EINVAL,
+                          "the model was compiled without a loss; there is nothing to optimize");
+    }
+    program->loss = total;
+    leati_graph_keep(c->graph, total);
+    return leati_graph_check(c->graph, err);
+}
+
+/* To be read after the run, when what was bound may be gone: a copy where it is, or may be, that. */
+static leati_value kept(context *c, leati_value value, bool bound) {
+    if (bound) value = leati_graph_node(c->graph, LEATI_OP_COPY, NULL, 1, &value, NULL);
+    leati_graph_keep(c->graph, value);
+    return value;
+}
+
+static leati_value comparable_targets(context *c, const leati_metric *metric) {
+    leati_value target = c->targets[metric->output];
+    const leati_desc *prediction = leati_graph_desc(c->graph, c->program->predictions[metric->output]);
+    if (!leati_desc_same_shape(leati_graph_desc(c->graph, target), prediction)) {
+        return leati_graph_fail(c->graph, LEAT_ESHAPE,
+                                "metric '%s': expected targets of the shape of the output, as 0 and 1 for "
+                                "each class; found class numbers",
+                                metric->name);
+    }
+    return as_float(c, target);
+}
+
+static void lower_metric(context *c, int index) {
+    const leati_metric *metric = &c->model->compiled.metrics[index];
+    leati_value values = c->program->predictions[metric->output], targets = LEATI_NONE;
+    if (metric->lower)
+        values = metric->lower(c->graph, &metric->options, c->targets[metric->output], values);
+    else
+        targets = kept(c, comparable_targets(c, metric), true);
+    leati_value weights =
+        masked(c, metric->output, metric->weighted ? c->weights[metric->output] : LEATI_NONE);
+    if (weights != LEATI_NONE) weights = kept(c, leati_weights_like(c->graph, weights, values), true);
+    c->program->metrics[index] = kept(c, values, !metric->lower);
+    c->program->metric_targets[index] = targets;
+    c->program->metric_weights[index] = weights;
+}
+
+static void lower_metrics(context *c) {
+    leati_graph_label(c->graph, "metrics");
+    for (int i = 0; i < c->model->compiled.metric_count; ++i) lower_metric(c, i);
+}
+
+/* ---- Training ---- */
+
+static leati_value weight_in(context *c, leati_slab slab, const leati_weight *weight) {
+    return leati_graph_state(c->graph, slab, weight->offset_bytes, &weight->desc);
+}
+
+static leat_status store_gradients(context *c, leati_value *wrt, leati_value *gradients, leat_error *err) {
+    const leati_weights *weights = &c->model->weights;
+    for (int32_t i = 0; i < weights->trainable_count; ++i) {
+        wrt[i] = weight_in(c, LEATI_SLAB_WEIGHTS, weights->entries[i]);
+    }
+    int32_t forward_count = leati_graph_node_count(c->graph);
+    LEATI_TRY(
+        leati_graph_differentiate(c->graph, c->program->loss, weights->trainable_count, wrt, gradients, err));
+    if (c->model->gradient_checkpointing) LEATI_TRY(leati_graph_recompute(c->graph, forward_count, err));
+    leati_graph_label(c->graph, "gradients");
+    for (int32_t i = 0; i < weights->trainable_count; ++i) {
+        if (gradients[i] == LEATI_NONE) {
+            return leati_fail(
+                err, LEAT_EINVAL,
+                "weight '%s': the loss does not depend on it; freeze its layer, or give the outputs "
+                "that it leads to a loss",
+                weights->names[i]);
+        }
+        leati_graph_store(c->graph, weight_in(c, LEATI_SLAB_GRADIENTS, weights->entries[i]), gradients[i]);
+    }
+    return LEAT_OK;
+}
+
+static void apply_constraints(context *c) {
+    leati_graph_label(c->graph, "constraints");
+    for (int32_t i = 0; i < c->model->weights.trainable_count; ++i) {
+        const leati_weight *weight = c->model->weights.entries[i];
+        if (weight->constraint.kind == LEATI_CONSTRAINT_NONE) continue;
+        leati_value w = weight_in(c, LEATI_SLAB_WEIGHTS, weight);
+        leati_graph_store(c->graph, w, leati_constraint_lower(&weight->constraint, c->graph, w));
+    }
+}
+
+static leat_status lower_training(context *c, leat_error *err) {
+    const leati_weights *weights = &c->model->weights;
+    size_t count = (size_t)weights->trainable_count;
+    if (count == 0) return LEAT_OK;
+    leati_value *values = leati_calloc(2 * count, sizeof(*values));
+    if (!values) return leati_fail_memory(err, 2 * count * sizeof(*values), "gradients");
+    leat_status status = store_gradients(c, values, values + count, err);
+    leati_free(values);
+    LEATI_TRY(status);
+    leati_graph_label(c->graph, "optimizer");
+    leati_optimizer_lower(c->model->compiled.optimizer, c->graph, weights);
+    apply_constraints(c);
+    return leati_graph_check(c->graph, err);
+}
+
+/* ---- The whole ---- */
+
+static leat_status build(context *c, leat_error *err) {
+    leati_value inputs[LEATI_PROGRAM_MAX_OUTPUTS];
+    leati_lowering lowering = {.graph = c->graph, .mode = c->spec->mode, .carry = c->carry};
+    LEATI_TRY(bind_inputs(c, inputs, err));
+    for (int i = 0; c->carry && i < c->spec->input_count; ++i)
+        if (c->sequence[i]) leati_carry_mark(&lowering, inputs[i]);
+    LEATI_TRY(leati_model_lower(c->model, &lowering, inputs, c->program->predictions, c->masks, err));
+    LEATI_TRY(leati_graph_check(c->graph, err));
+    if (c->spec->mode == LEATI_PREDICT) {
+        for (int i = 0; i < c->model->output_count; ++i) {
+            leati_graph_keep(c->graph, c->program->predictions[i]);
+        }
+        return leati_graph_check(c->graph, err);
+    }
+    LEATI_TRY(bind_targets(c, err));
+    LEATI_TRY(lower_losses(c, &lowering, err));
+    if (c->spec->mode == LEATI_TRAIN) LEATI_TRY(lower_training(c, err));
+    lower_metrics(c);
+    return leati_graph_check(c->graph, err);
+}
+
+static leat_status build_program(context *c, leat_error *err) {
+    const leati_program_spec *spec = c->spec;
+    leati_program *program = c->program;
+    *program = (leati_program){.loss = LEATI_NONE, .regularization = LEATI_NONE};
+    if (spec->mode != LEATI_PREDICT && !c->model->compiled.ready) {
+        return leati_fail(err, LEAT_EINVAL, "the model is not compiled: call leat_model_compile first");
+    }
+    if (c->model->input_count > LEATI_PROGRAM_MAX_OUTPUTS ||
+        c->model->output_count > LEATI_PROGRAM_MAX_OUTPUTS) {
+        return leati_fail(err, LEAT_ENOTSUP, "expected at most %d inputs and outputs",
+                          LEATI_PROGRAM_MAX_OUTPUTS);
+    }
+    LEATI_TRY(leati_graph_create(&program->graph, err));
+    c->graph = program->graph;
+    leat_status status = build(c, err);
+    if (status != LEAT_OK) leati_graph_destroy(&program->graph);
+    return status;
+}
+
+leat_status leati_program_build(const leat_model *model, const leati_program_spec *spec,
+                                leati_program *program, leat_error *err) {
+    context c = {.model = model, .spec = spec, .program = program};
+    return build_program(&c, err);
+}
+
+leat_status leati_program_build_carrying(const leat_model *model, const leati_program_spec *spec,
+                                         leati_carry *carry, const bool *sequence, leati_program *program,
+                                         leat_error *err) {
+    context c = {.model = model, .spec = spec, .program = program, .carry = carry, .sequence = sequence};
+    return build_program(&c, err);
+}

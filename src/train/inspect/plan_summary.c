@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* leat_model_plan_summary: a plan for made-up data, compiled as for real data, and measured where that is asked for.
+ * Layer: train. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "leat/rng.h"
+#include "nn/model/network.h"
+#include "train/inspect/plan_view.h"
+#include "train/runner.h"
+
+enum { LEAST_RUNS = 5, MOST_RUNS = 101, SLABS = LEATI_SLAB_SCALARS };
+#define RUN_NS INT64_C(1000000000) /* that measuring takes, where LEAST_RUNS are done */
+
+leat_plan_options leat_plan_options_default(void) {
+    return (leat_plan_options){.batch_size = 32, .unknown = 32};
+}
+
+/* ---- Made-up data ---- */
+
+typedef struct made_up {
+    int count;
+    void *data[3 * LEATI_PROGRAM_MAX_OUTPUTS];
+} made_up;
+
+static void made_up_fini(made_up *m) {
+    for (int i = 0; i < m->count; ++i) leati_free(m->data[i]);
+}
+
+/* Numbers of [0, 1): images, probabilities, and class 0 where they count as whole numbers. */
+static leat_status make_up(made_up *m, const leati_desc *desc, leat_error *err) {
+    int64_t count = leati_desc_count(desc);
+    leat_rng rng = leat_rng_for(1, 0, (uint64_t)m->count);
+    float *data = leati_calloc((size_t)count + 1, sizeof *data);
+    if (!data) return leati_fail_memory(err, (size_t)count * sizeof *data, "made-up data");
+    for (int64_t i = 0; i < count; ++i) data[i] = (float)leat_rng_uniform(&rng);
+    m->data[m->count++] = data;
+    return LEAT_OK;
+}
+
+static leati_desc desc_of(const leati_shape *shape) {
+    return leati_desc_make(LEAT_F32, shape->rank, shape->dims);
+}
+
+static leat_status describe_inputs(const leat_model *model, const leat_plan_options *options,
+                                   leati_program_spec *spec, leati_shape *shapes, made_up *m,
+                                   leat_error *err) {
+    for (int i = 0; i < model->input_count; ++i) {
+        shapes[i] = leati_model_input_shape(model, i);
+        for (int k = 0; k < shapes[i].rank; ++k)
+            if (shapes[i].dims[k] < 0) shapes[i].dims[k] = k == 0 ? options->batch_size : options->unknown;
+        spec->inputs[i] = desc_of(&shapes[i]);
+        LEATI_TRY(make_up(m, &spec->inputs[i], err));
+    }
+    spec->input_count = model->input_count;
+    return LEAT_OK;
+}
+
+static leat_status describe_targets(const leat_model *model, leati_program_spec *spec,
+                                    const leati_shape *outputs, made_up *m, leat_error *err) {
+    for (int i = 0; i < model->output_count; ++i) {
+        const leati_output_loss *loss = &model->compiled.losses[i];
+        leati_shape shape = outputs[i];
+        spec->weights[i].rank = spec->targets[i].rank = -1;
+        if (!loss->type) continue;
+        if (loss->type->sparse && shape.rank > 0) shape.dims[shape.rank - 1] = 1;
+        spec->targets[i] = desc_of(&shape);
+        LEATI_TRY(make_up(m, &spec->targets[i], err));
+    }
+    spec->target_count = model->output_count;
+    return LEAT_OK;
+}
+
+static leat_status describe(const leat_model *model, const leat_plan_options *options,
+                            leati_program_spec *spec, made_up *m, leat_error *err) {
+    leati_shape inputs[LEATI_PROGRAM_MAX_OUTPUTS], outputs[LEATI_PROGRAM_MAX_OUTPUTS];
+    if (model->input_count > LEATI_PROGRAM_MAX_OUTPUTS || model->output_count > LEATI_PROGRAM_MAX_OUTPUTS)
+        return leati_fail(err, LEAT_ENOTSUP, "expected at most %d inputs and outputs",
+                          LEATI_PROGRAM_MAX_OUTPUTS);
+    memset(spec, 0, sizeof *spec);
+    spec->mode = options->train ? LEATI_TRAIN : LEATI_PREDICT;
+    LEATI_TRY(describe_inputs(model, options, spec, inputs, m, err));
+    if (!options->train) return LEAT_OK;
+    if (!model->compiled.ready)
+        return leati_fail(err, LEAT_EINVAL,
+                          "the model must be compiled for a training step: leat_model_compile");
+    LEATI_TRY(leati_network_infer(model, inputs, outputs, err));
+    return describe_targets(model, spec, outputs, m, err);
+}
+
+/* ---- Measuring ---- */
+
+/* What a run changes: a training step weights and the optimizer's slots, a stateful layer its states. */
+typedef struct keepsake {
+    void *copies[SLABS];
+    size_t bytes[SLABS];
+    int64_t iterations;
+} keepsake;
+
+static size_t bytes_of(const leat_model *model, int slab, bool trains) {
+    if (slab == LEATI_SLAB_STATES) return leati_states_bytes(model);
+    if (!trains || slab == LEATI_SLAB_GRADIENTS) return 0;
+    return slab == LEATI_SLAB_WEIGHTS ? model->weights.bytes : model->weights.trainable_bytes;
+}
+
+static leat_status keep(keepsake *k, const leat_model *model, bool trains, leat_error *err) {
+    *k = (keepsake){.iterations = model->iterations};
+    for (int i = 0; i < SLABS; ++i) {
+        k->bytes[i] = model->weights.slab[i] ? bytes_of(model, i, trains) : 0;
+        if (k->bytes[i] == 0) continue;
+        k->copies[i] = leati_memdup(model->weights.slab[i], k->bytes[i]);
+        if (!k->copies[i]) return leati_fail_memory(err, k->bytes[i], "a copy of the weights");
+    }
+    return LEAT_OK;
+}
+
+static void put_back(const keepsake *k, leat_model *model) {
+    for (int i = 0; i < SLABS; ++i)
+        if (k->copies[i]) memcpy(model->weights.slab[i], k->copies[i], k->bytes[i]);
+    model->iterations = k->iterations;
+    if (k->copies[LEATI_SLAB_WEIGHTS]) leati_model_weights_changed(model);
+}
+
+static void keepsake_fini(keepsake *k) {
+    for (int i = 0; i < SLABS; ++i) leati_free(k->copies[i]);
+}
+
+static int by_value(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* runs rows of times, one a step; each step's median. */
+static void take_medians(leati_plan_view *view, const int64_t *times, int runs) {
+    int64_t column[MOST_RUNS];
+    for (int32_t s = 0; s < view->count; ++s) {
+        for (int r = 0; r < runs; ++r) column[r] = times[(int64_t)r * view->count + s];
+        qsort(column, (size_t)runs, sizeof *column, by_value);
+        int64_t middle = column[runs / 2];
+        view->step_ns[s] = (double)middle;
+        view->total_ns += view->step_ns[s];
+    }
+}
+
+/* Each run begins with the model as it was, so that training on made-up data does not end in numbers that are not. */
+static leat_status run_often(leati_plan_view *view, leat_model *model, leati_trainer *trainer,
+                             const void *const *data, const keepsake *kept, int64_t *times, leat_error *err) {
+    int runs = 0;
+    int64_t start = leati_now_ns();
+    for (int r = -1; r < MOST_RUNS; ++r) { /* the first one does not count */
+        if (r == 0) start = leati_now_ns();
+        double share = fmin((double)r / LEAST_RUNS, (double)(leati_now_ns() - start) / (double)RUN_NS);
+        if (share >= 1) break;
+        if (model->watch) model->watch(model->watcher, fmax(share, 0));
+        LEATI_TRY(leati_trainer_run_timed(trainer, view->step, data,
+                                          times + (int64_t)(r < 0 ? 0 : r) * view->count, err));
+        put_back(kept, model);
+        runs = r + 1;
+    }
+    take_medians(view, times, runs);
+    return LEAT_OK;
+}
+
+static leat_status measure(leati_plan_view *view, leat_model *model, leati_trainer *trainer,
+                           const void *const *data, leat_error *err) {
+    keepsake kept = {0};
+    size_t cells = (size_t)MOST_RUNS * ((size_t)view->count + 1);
+    int64_t *times = leati_calloc(cells, sizeof *times);
+    view->step_ns = leati_calloc((size_t)view->count + 1, sizeof *view->step_ns);
+    leat_status status =
+        times && view->step_ns ? LEAT_OK : leati_fail_memory(err, cells * sizeof *times, "times");
+    if (status == LEAT_OK) status = keep(&kept, model, view->options.train, err);
+    if (status == LEAT_OK) status = run_often(view, model, trainer, data, &kept, times, err);
+    if (model->watch) model->watch(model->watcher, 1);
+    keepsake_fini(&kept);
+    leati_free(times);
+    return status;
+}
+
+/* ---- The whole ---- */
+
+static void add_up(leati_plan_view *view) {
+    view->count = leati_plan_step_count(view->step->plan);
+    for (int32_t s = 0; s < view->count; ++s) {
+        leati_plan_step step;
+        leati_plan_step_get(view->step->plan, s, &step);
+        view->measured += step.measured;
+        view->operations += step.operations;
+        view->reorders += step.reorders;
+        view->reorder_bytes += step.reorder_bytes;
+        view->kept_bytes += step.kept_bytes;
+    }
+}
+
+static leat_status summarise(leat_model *model, leati_plan_view *view, made_up *m, char **out,
+                             leat_error *err) {
+    leati_program_spec spec;
+    leati_trainer *trainer = NULL;
+    const void *data[3 * LEATI_PROGRAM_MAX_OUTPUTS];
+    LEATI_TRY(describe(model, &view->options, &spec, m, err));
+    LEATI_TRY(leati_trainer_of(model, &trainer, err));
+    LEATI_TRY(leati_trainer_step(trainer, &spec, view->options.threads, &view->step, err));
+    for (int i = 0; i < m->count; ++i) data[i] = m->data[i];
+    add_up(view);
+    if (view->options.time) LEATI_TRY(measure(view, model, trainer, data, err));
+    return view->options.json ? leati_plan_json(view, out, err) : leati_plan_table(view, out, err);
+}
+
+leat_status leat_model_plan_summary(leat_model *model, const leat_plan_options *options, char **out,
+                                    leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = NULL;
+    LEATI_GIVEN(model, err);
+    leati_plan_view view = {.model = model, .options = options ? *options : leat_plan_options_default()};
+    made_up m = {0};
+    if (view.options.batch_size < 1 || view.options.unknown < 1 || view.options.threads < 0)
+        return leati_fail(err, LEAT_EINVAL,
+                          "expected batch_size and unknown of at least 1 and threads of at least 0");
+    view.options.threads = leati_threads_or_default(view.options.threads);
+    leat_status status = summarise(model, &view, &m, out, err);
+    made_up_fini(&m);
+    leati_free(view.step_ns);
+    return status;
+}
