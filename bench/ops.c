@@ -518,7 +518,7 @@ static int by_value(const void *a, const void *b) {
 }
 
 static bool count_processor_time;
-static leati_team *team;
+static leati_thread_pool *pool;
 
 static int64_t clock_ns(void) {
     struct timespec now;
@@ -530,7 +530,7 @@ static int64_t clock_ns(void) {
 /* Fastest and median nanoseconds of a run, over about a third of a second.  pack: what the kernel packs is kept there. */
 static void time_kernel(const leati_kernel *kernel, void *const *args, void *scratch, void *pack,
                         double *best, double *median) {
-    leati_run run = {.seed = 1, .step = 1, .scratch = scratch, .pack = pack, .team = team};
+    leati_run run = {.seed = 1, .step = 1, .scratch = scratch, .pack = pack, .pool = pool};
     leat_error err = {0};
     double samples[101];
     int count = 0, inner = 1;
@@ -662,13 +662,13 @@ int main(int argc, char **argv) {
     }
     if (threads < 1) return fprintf(stderr, "bench_ops: expected --threads >= 1\n"), 2;
     leat_error err = {0};
-    if (leati_team_create(&team, &err) != LEAT_OK || leati_team_reserve(team, threads, &err) != LEAT_OK)
+    if (leati_thread_pool_create(&pool, &err) != LEAT_OK || leati_thread_pool_reserve(pool, threads, &err) != LEAT_OK)
         die("threads", &err);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bool chosen = first == argc;
         for (int w = first; w < argc; w++) chosen = chosen || strstr(cases[i].name, argv[w]);
         if (chosen) bench(&cases[i], threads, with_ref);
     }
-    leati_team_destroy(&team);
+    leati_thread_pool_destroy(&pool);
     return 0;
 }

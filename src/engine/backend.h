@@ -23,7 +23,7 @@ typedef struct leati_run {
      * what this kernel, or one with the same pack_key, made of the same inputs.  NULL: the last pack_bytes of scratch. */
     void *pack;
     bool packed;
-    leati_team *team; /* to share work with (leati_team_share); NULL: the caller alone */
+    leati_thread_pool *pool; /* to share work with (leati_thread_pool_share); NULL: the caller alone */
 } leati_run;
 
 typedef struct leati_kernel leati_kernel;

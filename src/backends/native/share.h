@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work in fixed parts, one for each thread that a kernel counts on.  Who does which is open (base/thread_pool.h); what comes out
- * is not.  Work in more parts than threads calls leati_team_share itself. */
+ * is not.  Work in more parts than threads calls leati_thread_pool_share itself. */
 #ifndef LEATI_NATIVE_SHARE_H
 #define LEATI_NATIVE_SHARE_H
 
@@ -25,7 +25,7 @@ static inline void leati_run_part(void *of, int64_t task, int member) {
 static inline void leati_share(int threads, leati_part_run part, const leati_kernel *kernel,
                                void *const *args, const leati_run *run) {
     leati_shared_run shared = {.part = part, .kernel = kernel, .args = args, .run = run};
-    leati_team_share(run->team, threads, threads, leati_run_part, &shared);
+    leati_thread_pool_share(run->pool, threads, threads, leati_run_part, &shared);
 }
 
 #endif

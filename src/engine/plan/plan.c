@@ -16,7 +16,7 @@ leat_status leati_arena_create(leati_arena **out, leat_error *err) {
 
 void leati_arena_destroy(leati_arena **arena) {
     if (!*arena) return;
-    leati_team_destroy(&(*arena)->team);
+    leati_thread_pool_destroy(&(*arena)->pool);
     leati_choices_close(&(*arena)->choices);
     leati_free((*arena)->memory);
     leati_free(*arena);
@@ -39,8 +39,8 @@ static leat_status arena_reserve(leati_arena *arena, size_t bytes, leat_error *e
 
 static leat_status arena_reserve_threads(leati_arena *arena, int threads, leat_error *err) {
     if (threads < 2) return LEAT_OK;
-    if (!arena->team) LEATI_TRY(leati_team_create(&arena->team, err));
-    return leati_team_reserve(arena->team, threads, err);
+    if (!arena->pool) LEATI_TRY(leati_thread_pool_create(&arena->pool, err));
+    return leati_thread_pool_reserve(arena->pool, threads, err);
 }
 
 static leat_status make_tables(leati_plan *plan, leat_error *err) {
@@ -265,11 +265,11 @@ static leat_status run_step(const leati_plan *plan, int32_t s, leati_run *run, l
                         leati_op_row_of(node->op)->name);
 }
 
-/* Plans of fewer threads, and those whose work is cut into more parts, share a team with others. */
-static leati_team *team_of(const leati_plan *plan) {
-    leati_team *team = plan->options.arena->team;
-    if (team) leati_team_limit(team, plan->options.threads);
-    return team;
+/* Plans of fewer threads, and those whose work is cut into more parts, share a pool with others. */
+static leati_thread_pool *pool_of(const leati_plan *plan) {
+    leati_thread_pool *pool = plan->options.arena->pool;
+    if (pool) leati_thread_pool_limit(pool, plan->options.threads);
+    return pool;
 }
 
 static leat_status run_steps(const leati_plan *plan, leati_run *run, leat_error *err) {
@@ -293,7 +293,7 @@ leat_status leati_plan_run_timed(leati_plan *plan, const void *const *inputs, ui
                                  int64_t *step_ns, leat_error *err) {
     bind_arguments(plan, inputs);
     leati_plan_spoil(plan);
-    leati_run run = {.seed = seed, .step = step, .turn = plan->runs++, .team = team_of(plan)};
+    leati_run run = {.seed = seed, .step = step, .turn = plan->runs++, .pool = pool_of(plan)};
     leati_float_mode mode = leati_flush_denormals();
     leat_status status = step_ns ? run_steps_timed(plan, &run, step_ns, err) : run_steps(plan, &run, err);
     leati_set_float_mode(mode);
@@ -320,7 +320,7 @@ leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_packs *packs
         *plan->weight_patches[i].arg = (unsigned char *)weights + plan->weight_patches[i].offset;
     leati_arena_set_version(plan->options.arena, version);
     bind_arguments(plan, inputs);
-    leati_run run = {.team = team_of(plan)};
+    leati_run run = {.pool = pool_of(plan)};
     leati_float_mode mode = leati_flush_denormals();
     for (int32_t s = 0; s < plan->step_count && status == LEAT_OK; ++s) {
         const leati_pack *pack = plan->work[plan->steps[s]].pack;

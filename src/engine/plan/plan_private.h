@@ -37,7 +37,7 @@ struct leati_arena {
     size_t bytes;
     leati_packs packs;
     uint64_t version;       /* of the weights; 0: not known */
-    leati_team *team;       /* NULL: no plan has more than one thread */
+    leati_thread_pool *pool;       /* NULL: no plan has more than one thread */
     leati_choices *choices; /* NULL: no plan has been tuned */
 };
 

@@ -28,7 +28,7 @@ typedef struct trial {
 
 typedef struct race {
     leati_task task;
-    leati_team *team;
+    leati_thread_pool *pool;
     bool keeps; /* what kernels pack of the weights */
     int count;
     trial trials[MOST_TRIALS]; /* the first is what the rules chose */
@@ -182,7 +182,7 @@ static void leave(race *r) {
 
 static void run_one(race *r, trial *t, bool counts) {
     leati_run run = {
-        .seed = 1, .scratch = r->scratch, .pack = t->pack, .packed = t->pack && counts, .team = r->team};
+        .seed = 1, .scratch = r->scratch, .pack = t->pack, .packed = t->pack && counts, .pool = r->pool};
     int64_t before = leati_now_ns();
     if (t->kernel.run(&t->kernel, r->args, &run, NULL) != LEAT_OK) t->out = true;
     int64_t took = leati_now_ns() - before;
@@ -226,7 +226,7 @@ static bool is_heavy(const leati_plan *plan, const leati_task *task) {
 static void hold_race(leati_plan *plan, const leati_task *task, bool keeps, double operations,
                       const char *key, leati_kernel *kernel) {
     leati_arena *arena = plan->options.arena;
-    race r = {.task = *task, .team = arena->team, .keeps = keeps, .count = 1, .trials[0].kernel = *kernel};
+    race r = {.task = *task, .pool = arena->pool, .keeps = keeps, .count = 1, .trials[0].kernel = *kernel};
     trial *best = &r.trials[0];
     enter(&r, plan->options.backends, operations);
     if (r.count > 1 && reserve(&r)) {
@@ -254,7 +254,7 @@ void leati_plan_tune(leati_plan *plan, const leati_node *node, const leati_task 
     const leati_choice *known = leati_choices_find(arena->choices, key);
     if (!known && plan->options.measures && plan->tuned_ns < PLAN_NS) {
         int64_t before = leati_now_ns();
-        if (arena->team) leati_team_limit(arena->team, plan->options.threads);
+        if (arena->pool) leati_thread_pool_limit(arena->pool, plan->options.threads);
         hold_race(plan, task, keeps, operations, key, &work->kernel);
         plan->tuned_ns += leati_now_ns() - before;
         work->measured = leati_choices_find(arena->choices, key) != NULL;

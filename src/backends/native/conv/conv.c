@@ -50,7 +50,7 @@ static void fold_norm(const leati_conv_state *s, void *const *args, float *weigh
 }
 
 leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *kernel, void *const *args,
-                                const leati_run *run, leati_team_work pack, int64_t tasks) {
+                                const leati_run *run, leati_thread_pool_work pack, int64_t tasks) {
     float *changed = run->scratch, *packed = run->pack;
     size_t weights = s->norm || s->turned ? leati_conv_line(s->g.taps * s->g.channels * s->g.filters) : 0;
     size_t folded = s->norm ? leati_conv_line(s->g.filters) : 0;
@@ -60,11 +60,11 @@ leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *k
         if (s->norm) fold_norm(s, args, changed, packed);
         leati_conv_packing p = {.s = s, .weights = args[1], .packed = changed};
         if (s->turned)
-            leati_team_share(run->team, s->threads, s->g.taps * (s->g.filters / s->isa->lanes), turn_stripe,
+            leati_thread_pool_share(run->pool, s->threads, s->g.taps * (s->g.filters / s->isa->lanes), turn_stripe,
                              &p);
         if (s->norm || s->turned) p.weights = changed;
         p.packed = packed + folded;
-        leati_team_share(run->team, s->threads, tasks, pack, &p);
+        leati_thread_pool_share(run->pool, s->threads, tasks, pack, &p);
     }
     bool adds = s->post >= 0 && args[s->post + LEATI_POST_ADDEND];
     return (leati_conv_run){.s = s,
@@ -356,8 +356,8 @@ static leat_status run_products(const leati_kernel *kernel, void *const *args, c
     const leati_conv_state *s = kernel->state;
     leati_conv_run r = leati_conv_start(s, kernel, args, run, pack, s->g.filters / s->isa->panel);
     (void)err;
-    if (s->spread) leati_team_share(run->team, s->threads, s->g.batch * s->g.out[0] * s->g.out[1], clear, &r);
-    leati_team_share(run->team, s->threads, s->blocks * s->parts, compute, &r);
+    if (s->spread) leati_thread_pool_share(run->pool, s->threads, s->g.batch * s->g.out[0] * s->g.out[1], clear, &r);
+    leati_thread_pool_share(run->pool, s->threads, s->blocks * s->parts, compute, &r);
     return LEAT_OK;
 }
 

@@ -49,7 +49,7 @@ typedef struct leati_conv_run {
     float *buffers; /* s->buffer floats for each thread */
 } leati_conv_run;
 leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *kernel, void *const *args,
-                                const leati_run *run, leati_team_work pack, int64_t tasks);
+                                const leati_run *run, leati_thread_pool_work pack, int64_t tasks);
 
 /* What a convolution reads. */
 typedef struct leati_conv_image {

@@ -63,7 +63,7 @@ static leat_status run_products(const leati_kernel *kernel, void *const *args, c
     const leati_conv_state *s = kernel->state;
     leati_conv_run r = leati_conv_start(s, kernel, args, run, pack, s->g.filters / LEATI_BFLOAT16_PANEL);
     (void)err;
-    leati_team_share(run->team, s->threads, s->blocks * s->parts, compute, &r);
+    leati_thread_pool_share(run->pool, s->threads, s->blocks * s->parts, compute, &r);
     return LEAT_OK;
 }
 

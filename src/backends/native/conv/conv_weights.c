@@ -156,9 +156,9 @@ static leat_status run_taps(const leati_kernel *kernel, void *const *args, const
                   .sums = run->scratch};
     (void)err;
     r.buffers = r.sums + (s->shares - 1) * sums_of_taps(s);
-    leati_team_share(run->team, s->threads, s->shares * s->parts * s->strips, add_taps, &r);
+    leati_thread_pool_share(run->pool, s->threads, s->shares * s->parts * s->strips, add_taps, &r);
     if (s->shares == 1) return LEAT_OK;
-    leati_team_share(run->team, s->threads, g->channels, finish_taps, &r);
+    leati_thread_pool_share(run->pool, s->threads, g->channels, finish_taps, &r);
     if (r.diff_bias)
         add_sums(r.diff_bias, r.sums + sums_of_taps(s) - g->filters, g->filters, s->shares - 1,
                  sums_of_taps(s));
@@ -284,12 +284,12 @@ static void add_tiles(void *of, int64_t task, int member) {
 }
 
 /* Tiles p.first to last - 1, block by block. */
-static void add_blocks(places p, int64_t last, leati_team *team) {
+static void add_blocks(places p, int64_t last, leati_thread_pool *pool) {
     const weights_state *s = p.s;
     for (p.begin = p.first; p.first < last; p.first += s->tiles) {
         p.count = last - p.first < s->tiles ? last - p.first : s->tiles;
-        leati_team_share(team, s->threads, leati_ceil_div(p.count, CHUNK), make_parts, &p);
-        leati_team_share(team, s->threads, s->places * s->groups * s->parts, add_tiles, &p);
+        leati_thread_pool_share(pool, s->threads, leati_ceil_div(p.count, CHUNK), make_parts, &p);
+        leati_thread_pool_share(pool, s->threads, s->places * s->groups * s->parts, add_tiles, &p);
     }
 }
 
@@ -334,10 +334,10 @@ static leat_status run_winograd(const leati_kernel *kernel, void *const *args, c
     places p = places_of(s, args, run->scratch);
     (void)err;
     if (s->shares > 1)
-        leati_team_share(run->team, s->threads, s->shares, add_share, &p);
+        leati_thread_pool_share(run->pool, s->threads, s->shares, add_share, &p);
     else
-        add_blocks(p, leati_winograd_tiles(g, s->size), run->team);
-    leati_team_share(run->team, s->threads, leati_ceil_div(g->channels, CHUNK), finish_weights, &p);
+        add_blocks(p, leati_winograd_tiles(g, s->size), run->pool);
+    leati_thread_pool_share(run->pool, s->threads, leati_ceil_div(g->channels, CHUNK), finish_weights, &p);
     if (s->shares > 1 && p.diff_bias) {
         const float *biases = p.sums + s->shares * sums_of(s);
         for (int64_t i = 0; i < s->shares * g->filters; i++) p.diff_bias[i % g->filters] += biases[i];

@@ -95,7 +95,7 @@ static leat_status run_winograd(const leati_kernel *kernel, void *const *args, c
     const leati_conv_state *s = kernel->state;
     leati_conv_run r = leati_conv_start(s, kernel, args, run, pack, leati_ceil_div(s->g.channels, PACKED));
     (void)err;
-    leati_team_share(run->team, s->threads, s->blocks * s->parts, compute, &r);
+    leati_thread_pool_share(run->pool, s->threads, s->blocks * s->parts, compute, &r);
     return LEAT_OK;
 }
 

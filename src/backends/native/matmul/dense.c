@@ -176,9 +176,9 @@ static leat_status run_dense(const leati_kernel *kernel, void *const *args, cons
     r.apart = s->turned ? behind + s->m * s->n : behind;
     bool packs = s->whole && !(run->pack && run->packed);
     r.pack = packs && s->blocks == 1;
-    if (packs && !r.pack) leati_team_share(run->team, s->threads, panels_of(s), pack_panel, &r);
-    leati_team_share(run->team, s->threads, s->spans * s->blocks * s->parts, compute, &r);
-    if (s->spans > 1 || s->turned) leati_team_share(run->team, s->threads, s->threads, finish, &r);
+    if (packs && !r.pack) leati_thread_pool_share(run->pool, s->threads, panels_of(s), pack_panel, &r);
+    leati_thread_pool_share(run->pool, s->threads, s->spans * s->blocks * s->parts, compute, &r);
+    if (s->spans > 1 || s->turned) leati_thread_pool_share(run->pool, s->threads, s->threads, finish, &r);
     return LEAT_OK;
 }
 

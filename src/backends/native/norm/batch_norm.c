@@ -76,11 +76,11 @@ static void write_piece(void *of, int64_t task, int member) {
 }
 
 static void share_sums(norm_run *r, const leati_run *run) {
-    leati_team_share(run->team, r->s->threads, r->s->threads, sum_part, r);
+    leati_thread_pool_share(run->pool, r->s->threads, r->s->threads, sum_part, r);
 }
 
 static void share_writing(norm_run *r, const leati_run *run) {
-    leati_team_share(run->team, r->s->threads, r->s->pieces, write_piece, r);
+    leati_thread_pool_share(run->pool, r->s->threads, r->s->pieces, write_piece, r);
 }
 
 /* Moments of all rows from those of the parts. */

@@ -129,7 +129,7 @@ static void run_share(void *of, int64_t thread, int member) {
 static void run_blocks(const rnn_state *s, const leati_run *run, const leati_rnn_job *job, float *own,
                        void (*block)(const leati_rnn_job *job)) {
     blocks_run r = {.s = s, .job = job, .own = own, .block = block};
-    leati_team_share(run->team, s->threads, s->threads, run_share, &r);
+    leati_thread_pool_share(run->pool, s->threads, s->threads, run_share, &r);
 }
 
 /* Scratch: each thread's block, then the packed weights, unless the plan keeps them. */

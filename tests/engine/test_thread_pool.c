@@ -43,40 +43,40 @@ static bool all_done(counts *c, int64_t tasks) {
     return right;
 }
 
-static leati_team *team_of(int threads) {
-    leati_team *team = NULL;
-    assert_int_equal(leati_team_create(&team, NULL), LEAT_OK);
-    assert_int_equal(leati_team_reserve(team, threads, NULL), LEAT_OK);
-    return team;
+static leati_thread_pool *pool_of(int threads) {
+    leati_thread_pool *pool = NULL;
+    assert_int_equal(leati_thread_pool_create(&pool, NULL), LEAT_OK);
+    assert_int_equal(leati_thread_pool_reserve(pool, threads, NULL), LEAT_OK);
+    return pool;
 }
 
 static void test_each_task_once(void **state) {
     (void)state;
     static counts c;
-    leati_team *team = team_of(THREADS);
+    leati_thread_pool *pool = pool_of(THREADS);
     for (int threads = 1; threads <= THREADS; threads++)
         for (int round = 0; round < 2000; round++) {
             int64_t tasks = round % 7 == 0 ? TASKS : round % 13;
             c.threads = threads;
-            leati_team_limit(team, round % 2 ? threads : THREADS);
-            leati_team_share(team, round % 2 ? THREADS + 3 : threads, tasks, count, &c);
+            leati_thread_pool_limit(pool, round % 2 ? threads : THREADS);
+            leati_thread_pool_share(pool, round % 2 ? THREADS + 3 : threads, tasks, count, &c);
             assert_true(all_done(&c, tasks));
         }
-    leati_team_destroy(&team);
-    assert_null(team);
+    leati_thread_pool_destroy(&pool);
+    assert_null(pool);
 }
 
 static void test_after_a_sleep(void **state) {
     (void)state;
     static counts c;
-    leati_team *team = team_of(2);
+    leati_thread_pool *pool = pool_of(2);
     c.threads = 2;
     for (int round = 0; round < 20; round++) {
-        leati_team_share(team, 2, TASKS, count, &c);
+        leati_thread_pool_share(pool, 2, TASKS, count, &c);
         assert_true(all_done(&c, TASKS));
         nap(1000);
     }
-    leati_team_destroy(&team);
+    leati_thread_pool_destroy(&pool);
 }
 
 /* Task 0 waits for task 1: two threads are at work at once. */
@@ -89,14 +89,14 @@ static void meet(void *of, int64_t task, int member) {
 
 static void test_two_at_once(void **state) {
     (void)state;
-    leati_team *team = team_of(2);
+    leati_thread_pool *pool = pool_of(2);
     for (int round = 0; round < 10; round++) {
         atomic_int met = 0;
-        leati_team_share(team, 2, 2, meet, &met);
+        leati_thread_pool_share(pool, 2, 2, meet, &met);
         assert_int_equal(met, 2);
         nap(500);
     }
-    leati_team_destroy(&team);
+    leati_thread_pool_destroy(&pool);
 }
 
 typedef struct products {
@@ -116,12 +116,12 @@ static void multiply(void *of, int64_t task, int member) {
 
 static void test_helpers_flush(void **state) {
     (void)state;
-    leati_team *team = team_of(THREADS);
+    leati_thread_pool *pool = pool_of(THREADS);
     products p = {.met = 0};
-    leati_team_share(team, THREADS, THREADS, multiply, &p);
+    leati_thread_pool_share(pool, THREADS, THREADS, multiply, &p);
     assert_true(p.of_member[0] > 0); /* the caller's mode is its own */
     for (int i = 1; i < THREADS; i++) assert_true(p.of_member[i] == 0);
-    leati_team_destroy(&team);
+    leati_thread_pool_destroy(&pool);
 }
 
 /* All threads of the process but the caller. */
@@ -158,15 +158,15 @@ static void test_leaves_the_callers_core(void **state) {
     CPU_ZERO(&one);
     CPU_SET((size_t)core, &one);
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0); /* the caller stays there */
-    leati_team *team = team_of(2);
+    leati_thread_pool *pool = pool_of(2);
     allow_helpers(&all);
     cores c = {.helper = core};
     for (int round = 0; round < 2000 && atomic_load(&c.helper) == core; round++) {
         atomic_store(&c.met, false);
-        leati_team_share(team, 2, 2, note_core, &c);
+        leati_thread_pool_share(pool, 2, 2, note_core, &c);
     }
     assert_int_not_equal(c.helper, core);
-    leati_team_destroy(&team);
+    leati_thread_pool_destroy(&pool);
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
@@ -174,12 +174,12 @@ static void test_without_helpers(void **state) {
     (void)state;
     static counts c;
     c.threads = 1;
-    leati_team_share(NULL, 3, TASKS, count, &c);
+    leati_thread_pool_share(NULL, 3, TASKS, count, &c);
     assert_true(all_done(&c, TASKS));
-    leati_team *team = team_of(1);
-    leati_team_share(team, 3, TASKS, count, &c);
+    leati_thread_pool *pool = pool_of(1);
+    leati_thread_pool_share(pool, 3, TASKS, count, &c);
     assert_true(all_done(&c, TASKS));
-    leati_team_destroy(&team);
+    leati_thread_pool_destroy(&pool);
 }
 
 static void test_in_a_forked_child(void **state) {
@@ -188,27 +188,27 @@ static void test_in_a_forked_child(void **state) {
     LEAT_SKIP("the thread sanitizer takes no new threads in a forked child");
 #endif
     static counts c;
-    leati_team *team = team_of(3);
+    leati_thread_pool *pool = pool_of(3);
     c.threads = 3;
-    leati_team_share(team, 3, TASKS, count, &c);
+    leati_thread_pool_share(pool, 3, TASKS, count, &c);
     assert_true(all_done(&c, TASKS));
     pid_t child = fork();
     if (child == 0) {
         bool right = true;
         atomic_int met = 0;
         alarm(60);
-        leati_team_share(team, 2, 2, meet, &met); /* returns if the child has a thread that helps */
+        leati_thread_pool_share(pool, 2, 2, meet, &met); /* returns if the child has a thread that helps */
         for (int round = 0; round < 10; round++) {
-            leati_team_share(team, 3, TASKS, count, &c);
+            leati_thread_pool_share(pool, 3, TASKS, count, &c);
             right = right && all_done(&c, TASKS);
         }
-        leati_team_destroy(&team);
+        leati_thread_pool_destroy(&pool);
         _exit(right ? 0 : 1);
     }
     int ended = -1;
     assert_int_equal(waitpid(child, &ended, 0), child);
     assert_int_equal(ended, 0);
-    leati_team_destroy(&team);
+    leati_thread_pool_destroy(&pool);
 }
 
 static void on_fault(int number) {
@@ -232,7 +232,7 @@ static void test_helper_hands_faults_over(void **state) {
         alarm(60);
         void *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         signal(SIGSEGV, on_fault);
-        leati_team_share(team_of(2), 2, 2, touch, page);
+        leati_thread_pool_share(pool_of(2), 2, 2, touch, page);
         _exit(1);
     }
     int status = 0;
