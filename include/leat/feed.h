@@ -158,18 +158,18 @@ LEAT_API LEAT_CHECKED leat_status leat_feed_open_at(leat_feed **out, const leat_
                                                     const leat_feed_position *at, leat_error *err);
 
 /** One feed of several that are opened together. */
-typedef struct leat_feed_plan {
+typedef struct leat_feed_config {
     const leat_sequence *sequence;
     leat_feed_options options;
     leat_feed_position at; /* zero: the beginning */
-} leat_feed_plan;
+} leat_feed_config;
 
 /** Opens `count` feeds (training and validation, say) that share their workers and, with processes, the helper that forks
  *  them: as many workers as the largest `workers`, each of which makes what is needed first.  All plans with workers
  *  must agree in use_multiprocessing.  Feeds are used and closed one by one, in any order and by one thread at a time;
  *  what their sequences point to must live until the last is closed, and the workers and all memory go with it.
  *  @param[out] out  count feeds; all NULL on failure.  Errors: as leat_feed_open_at. */
-LEAT_API LEAT_CHECKED leat_status leat_feed_open_together(leat_feed **out, const leat_feed_plan *plans,
+LEAT_API LEAT_CHECKED leat_status leat_feed_open_together(leat_feed **out, const leat_feed_config *plans,
                                                           int count, leat_error *err);
 
 /** Waits for the next batch.  *batch and the memory of its tensors belong to the feed, until leat_feed_release or

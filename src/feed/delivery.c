@@ -14,7 +14,7 @@ static leat_status check_deadline(leat_feed *feed, leat_error *err) {
     int64_t started_ns = atomic_load_explicit(&slot->started_ns, memory_order_relaxed), now = leati_now_ns();
     int64_t deadline_ns = feed->options.faults.deadline_ms * 1000000;
     uint32_t state = atomic_load(&slot->state);
-    if (deadline_ns == 0 || feed->service.ring.roster->between_processes || started_ns == 0 ||
+    if (deadline_ns == 0 || feed->service.ring.table->between_processes || started_ns == 0 ||
         state < LEATI_SLOT_CLAIMED ||
         leati_patience_left(&feed->patience, &feed->awaited, started_ns, deadline_ns, now) > 0)
         return LEAT_OK;
@@ -32,16 +32,16 @@ static leat_status check_deadline(leat_feed *feed, leat_error *err) {
 /* How long the caller may sleep without a look around. */
 static int64_t tick_length(const leat_feed *feed) {
     int64_t deadline_ns = feed->options.faults.deadline_ms * 1000000;
-    if (feed->service.ring.roster->between_processes) return TICK_NS;
+    if (feed->service.ring.table->between_processes) return TICK_NS;
     if (deadline_ns == 0) return -1;
     return deadline_ns < TICK_NS ? deadline_ns : TICK_NS;
 }
 
 /* The helper leaves by itself once the feed has been stopped or has failed: that may be since the caller looked last, and
  * then *seen says so. */
-static leat_status check_crew(leat_feed *feed, leati_wait *seen, leat_error *err) {
+static leat_status check_pool(leat_feed *feed, leati_wait *seen, leat_error *err) {
     leat_error why = {0};
-    leat_status status = leati_crew_check(&feed->group->crew, &why);
+    leat_status status = leati_worker_pool_check(&feed->group->pool, &why);
     if (status == LEAT_OK) return LEAT_OK;
     *seen = leati_ring_look(&feed->service.ring, feed->delivered);
     if (*seen != LEATI_WAIT_TICK) return LEAT_OK;
@@ -63,7 +63,7 @@ static leat_status wait_for_slot(leat_feed *feed, leati_wait *seen, leat_error *
         if (*seen != LEATI_WAIT_TICK) break;
         leati_patience_wake(&feed->patience, leati_now_ns());
         spin_ns = 0;
-        status = check_crew(feed, seen, err);
+        status = check_pool(feed, seen, err);
         if (*seen != LEATI_WAIT_TICK) break;
         if (status == LEAT_OK) status = check_deadline(feed, err);
     }

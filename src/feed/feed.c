@@ -8,7 +8,7 @@
 
 /* ---- one feed ---- */
 
-static leat_status check_generator_plan(const leat_feed_plan *plan, leat_error *err) {
+static leat_status check_generator_plan(const leat_feed_config *plan, leat_error *err) {
     if (!plan->sequence->next) return LEAT_OK;
     if (plan->options.world > 1)
         return leati_fail(err, LEAT_ENOTSUP, "a generator cannot be shared among %d ranks: give each its own",
@@ -19,7 +19,7 @@ static leat_status check_generator_plan(const leat_feed_plan *plan, leat_error *
 }
 
 /* What can be said of a plan before anything is made. */
-static leat_status adopt_plan(leat_feed *feed, const leat_feed_plan *plan, leat_error *err) {
+static leat_status adopt_plan(leat_feed *feed, const leat_feed_config *plan, leat_error *err) {
     LEATI_TRY(leati_feed_options_check(&plan->options, err));
     LEATI_TRY(leati_sequence_check(plan->sequence, err));
     LEATI_TRY(check_generator_plan(plan, err));
@@ -64,17 +64,17 @@ static leat_status prepare_inline(leat_feed *feed, leat_error *err) {
     return leati_worker_init(&feed->inline_worker, &feed->inline_works, 0, err);
 }
 
-static leat_status open_feed(leat_feed *feed, const leat_feed_plan *plan, leat_error *err) {
+static leat_status open_feed(leat_feed *feed, const leat_feed_config *plan, leat_error *err) {
     leati_group *group = feed->group;
-    const leati_roster *roster = leati_feed_is_inline(feed) ? &group->no_workers : &group->works.roster;
+    const leati_worker_table *table = leati_feed_is_inline(feed) ? &group->no_workers : &group->works.table;
     LEATI_TRY(take_position(feed, &plan->at, err));
-    LEATI_TRY(leati_service_map(&feed->service, roster, plan->options.memory, err));
+    LEATI_TRY(leati_service_map(&feed->service, table, plan->options.memory, err));
     if (leati_feed_is_inline(feed)) return prepare_inline(feed, err);
     if (feed->service.sequence.next) {
-        feed->service.ring.owner = group->works.count % roster->count;
-        group->works.roster.wake_all = true;
+        feed->service.ring.owner = group->works.count % table->count;
+        group->works.table.wake_all = true;
     }
-    LEATI_TRY(leati_descriptors_add(&group->crew.helper.descriptors, &plan->options, err));
+    LEATI_TRY(leati_descriptors_add(&group->pool.helper.descriptors, &plan->options, err));
     group->services[group->works.count++] = &feed->service;
     leati_stream_issue_ahead(feed, true);
     return LEAT_OK;
@@ -82,7 +82,7 @@ static leat_status open_feed(leat_feed *feed, const leat_feed_plan *plan, leat_e
 
 /* ---- several ---- */
 
-/* One crew cannot be threads and processes, nor give up a generator's process to be forked anew. */
+/* One pool cannot be threads and processes, nor give up a generator's process to be forked anew. */
 static leat_status check_together(const leati_group *group, leat_error *err) {
     const leat_feed *first = NULL, *generator = NULL, *renewed = NULL;
     for (int i = 0; i < group->feed_count; ++i) {
@@ -119,12 +119,12 @@ static int count_workers(const leati_group *group, bool *processes) {
 }
 
 /* Of several, the one that failed is to be told. */
-static leat_status which(int count, const leat_feed_plan *plan, leat_status status, leat_error *err) {
+static leat_status which(int count, const leat_feed_config *plan, leat_status status, leat_error *err) {
     if (status == LEAT_OK || count == 1 || !plan->options.name) return status;
     return leati_prefix(status, err, "%s", plan->options.name);
 }
 
-static leat_status open_group(leati_group *group, const leat_feed_plan *plans, int count, leat_error *err) {
+static leat_status open_group(leati_group *group, const leat_feed_config *plans, int count, leat_error *err) {
     bool processes = false;
     for (int i = 0; i < count; ++i) {
         group->feeds[i].group = group;
@@ -132,14 +132,14 @@ static leat_status open_group(leati_group *group, const leat_feed_plan *plans, i
     }
     LEATI_TRY(check_together(group, err));
     int workers = count_workers(group, &processes);
-    LEATI_TRY(leati_roster_init(&group->works.roster, workers, processes, err));
-    LEATI_TRY(leati_roster_init(&group->no_workers, 0, false, err));
+    LEATI_TRY(leati_worker_table_init(&group->works.table, workers, processes, err));
+    LEATI_TRY(leati_worker_table_init(&group->no_workers, 0, false, err));
     for (int i = 0; i < count; ++i)
         LEATI_TRY(which(count, &plans[i], open_feed(&group->feeds[i], &plans[i], err), err));
-    return leati_crew_start(&group->crew, err);
+    return leati_worker_pool_start(&group->pool, err);
 }
 
-leat_status leat_feed_open_together(leat_feed **out, const leat_feed_plan *plans, int count,
+leat_status leat_feed_open_together(leat_feed **out, const leat_feed_config *plans, int count,
                                     leat_error *err) {
     LEATI_GIVEN(out, err);
     for (int i = 0; i < count; ++i) out[i] = NULL;
@@ -164,7 +164,7 @@ leat_status leat_feed_open_at(leat_feed **out, const leat_sequence *sequence,
     *out = NULL;
     LEATI_GIVEN(sequence, err);
     LEATI_GIVEN(at, err);
-    leat_feed_plan plan = {.sequence = sequence,
+    leat_feed_config plan = {.sequence = sequence,
                            .options = options ? *options : leat_feed_options_default(),
                            .at = *at};
     return leat_feed_open_together(out, &plan, 1, err);

@@ -15,15 +15,15 @@ bool leati_group_is_inherited(const leati_group *group) {
 /* A child does not have the mappings of a group with worker processes (MADV_DONTFORK), and may have others in their place. */
 static void unmap_all(leati_group *group) {
     for (int i = 0; i < group->feed_count; ++i) leati_service_unmap(&group->feeds[i].service);
-    leati_roster_fini(&group->works.roster);
-    leati_roster_fini(&group->no_workers);
+    leati_worker_table_fini(&group->works.table);
+    leati_worker_table_fini(&group->no_workers);
 }
 
 static void free_group(void *pointer) {
     leati_group *group = pointer;
     for (int i = 0; i < group->feed_count; ++i) leati_worker_fini(&group->feeds[i].inline_worker);
-    leati_crew_fini(&group->crew);
-    if (!leati_group_is_inherited(group) || !group->works.roster.between_processes) unmap_all(group);
+    leati_worker_pool_fini(&group->pool);
+    if (!leati_group_is_inherited(group) || !group->works.table.between_processes) unmap_all(group);
     leati_free(group->services);
     leati_free(group->feeds);
     leati_free(group);
@@ -34,10 +34,10 @@ leat_status leati_group_create(leati_group **out, int count, leat_error *err) {
     leati_group *group = leati_calloc(1, sizeof *group);
     if (!group) return leati_fail_memory(err, sizeof *group, "a group of feeds");
     group->fork_depth = leati_fork_depth();
-    group->crew.works = &group->works;
-    group->crew.threads.release = free_group;
-    group->crew.threads.owner = group;
-    atomic_store(&group->crew.threads.holders, 1);
+    group->pool.works = &group->works;
+    group->pool.threads.release = free_group;
+    group->pool.threads.owner = group;
+    atomic_store(&group->pool.threads.holders, 1);
     group->opened_ns = leati_now_ns();
     group->patience_ns = -1;
     group->feeds = leati_calloc((size_t)count, sizeof *group->feeds);
@@ -54,8 +54,8 @@ leat_status leati_group_create(leati_group **out, int count, leat_error *err) {
 
 leat_status leati_group_renew(leati_group *group, leat_error *err) {
     leat_error why = {0};
-    leati_crew_dismiss(&group->crew, -1);
-    leat_status status = leati_crew_start(&group->crew, &why);
+    leati_worker_pool_stop(&group->pool, -1);
+    leat_status status = leati_worker_pool_start(&group->pool, &why);
     if (status == LEAT_OK) return LEAT_OK;
     leati_works_fail(&group->works, &why); /* the other feeds have no workers either */
     if (err) *err = why;
@@ -69,9 +69,9 @@ int leati_group_destroy(leati_group *group) {
     }
     for (int i = 0; i < group->feed_count; ++i)
         if (group->feeds[i].service.ring.shared) leati_ring_stop(&group->feeds[i].service.ring);
-    int left = leati_crew_dismiss(&group->crew, group->patience_ns);
+    int left = leati_worker_pool_stop(&group->pool, group->patience_ns);
     for (int i = 0; i < group->feed_count; ++i)
         if (group->feeds[i].inline_begun) leati_worker_end(&group->feeds[i].inline_worker);
-    if (leati_threads_let_go(&group->crew.threads)) free_group(group);
+    if (leati_threads_let_go(&group->pool.threads)) free_group(group);
     return left;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Feeds that were opened together: their memory, and the one crew that serves them. */
+/* Feeds that were opened together: their memory, and the one pool that serves them. */
 #ifndef LEATI_FEED_GROUP_H
 #define LEATI_FEED_GROUP_H
 
@@ -12,8 +12,8 @@ typedef struct leati_group {
     int open_count;           /* of them, not yet closed */
     leati_works works;        /* of the feeds with workers */
     leati_service **services; /* that works points at */
-    leati_roster no_workers;  /* of the others */
-    leati_crew crew;
+    leati_worker_table no_workers;  /* of the others */
+    leati_worker_pool pool;
     int64_t opened_ns;
     int64_t patience_ns; /* with threads: how long closing waits; -1: until all batches are made */
 } leati_group;

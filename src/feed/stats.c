@@ -73,16 +73,16 @@ leat_feed_stats leat_feed_stats_get(const leat_feed *feed) {
                              .skips = figures->skips,
                              .ring_bytes = (int64_t)ring->bytes,
                              .max_queue_size = feed->service.max_queue_size,
-                             .workers = leati_feed_is_inline(feed) ? 0 : ring->roster->count};
+                             .workers = leati_feed_is_inline(feed) ? 0 : ring->table->count};
 }
 
 double leat_feed_worker_busy(const leat_feed *feed, int worker) {
     if (!feed) return 0;
-    const leati_roster *roster = feed->service.ring.roster;
+    const leati_worker_table *table = feed->service.ring.table;
     int64_t open_ns = leati_now_ns() - feed->figures.opened_ns;
-    if (worker < 0 || worker >= roster->count || open_ns <= 0 || leati_group_is_inherited(feed->group))
+    if (worker < 0 || worker >= table->count || open_ns <= 0 || leati_group_is_inherited(feed->group))
         return 0;
-    double share = (double)atomic_load_explicit(&roster->workers[worker].busy_ns, memory_order_relaxed) /
+    double share = (double)atomic_load_explicit(&table->workers[worker].busy_ns, memory_order_relaxed) /
                    (double)open_ns;
     return share < 1 ? share : 1;
 }

@@ -68,7 +68,7 @@ leat_status leati_stream_start_pass(leat_feed *feed, int64_t pass, leat_error *e
 }
 
 static bool forked_anew(const leat_feed *feed) {
-    return feed->service.ring.roster->between_processes && feed->service.sequence.on_epoch_end &&
+    return feed->service.ring.table->between_processes && feed->service.sequence.on_epoch_end &&
            !feed->service.sequence.state_bytes;
 }
 

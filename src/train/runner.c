@@ -85,14 +85,14 @@ leat_status leati_runner_plan(leati_runner *runner, leat_model *model, const lea
     LEATI_TRY(leati_binding_set_class_weight(&runner->binding, &sequence->spec, options->class_weight,
                                              options->class_weight_count, err));
     LEATI_TRY(choose_sequence(runner, sequence, options, err));
-    runner->plan = (leat_feed_plan){&runner->sequence, options->feed, options->at};
+    runner->plan = (leat_feed_config){&runner->sequence, options->feed, options->at};
     if (options->feed.trace)
         runner->lane = leati_trace_lane(options->feed.trace, options->lanes, options->lane);
     return LEAT_OK;
 }
 
 leat_status leati_runner_open(leati_runner *const *runners, int count, leat_error *err) {
-    leat_feed_plan plans[most_together] = {0};
+    leat_feed_config plans[most_together] = {0};
     leat_feed *feeds[most_together] = {0};
     for (int i = 0; i < count; ++i) plans[i] = runners[i]->plan;
     LEATI_TRY(leat_feed_open_together(feeds, plans, count, err));

@@ -22,7 +22,7 @@ typedef struct leati_runner {
     leati_binding binding;
     leati_round *round;     /* NULL: the sequence as it is */
     leat_sequence sequence; /* what the feed sees */
-    leat_feed_plan plan;    /* of that sequence */
+    leat_feed_config plan;    /* of that sequence */
     leati_pace pace;
     leat_feed *feed;
     const leat_batch *batch; /* in hand between take and run */

@@ -36,7 +36,7 @@ static struct {
     leat_predictions *predictions, *new_predictions;
     leat_predictor *predictor, *recurrent, *new_predictor;
     leat_feed *feed, *new_feed;
-    leat_feed_plan plan;
+    leat_feed_config plan;
     leat_feed_position position;
     leat_feed_depth depth;
     leat_trace *trace, *new_trace;
@@ -111,7 +111,7 @@ static void make_options(void) {
     all.evaluate.callbacks = all.callbacks, all.evaluate.callback_count = 1, all.evaluate.threads = 1;
     all.feeding = leat_feed_options_default();
     all.feeding.trace = all.trace;
-    all.plan = (leat_feed_plan){.sequence = &all.sequence, .options = all.feeding};
+    all.plan = (leat_feed_config){.sequence = &all.sequence, .options = all.feeding};
     all.plans = leat_plan_options_default();
     all.plans.threads = 1;
     all.predicting = leat_predictor_options_default();
@@ -199,7 +199,7 @@ static const rule objects[] = {
     {"const leat_evaluate_options *", NULL, NULL, IN(evaluate)},
     {"const leat_feed *", NULL, NULL, HELD(feed)},
     {"const leat_feed_options *", NULL, NULL, IN(feeding)},
-    {"const leat_feed_plan *", NULL, NULL, IN(plan)},
+    {"const leat_feed_config *", NULL, NULL, IN(plan)},
     {"const leat_feed_position *", NULL, NULL, IN(position)},
     {"const leat_fit_options *", NULL, NULL, IN(fit)},
     {"const leat_history *", NULL, NULL, HELD(history)},

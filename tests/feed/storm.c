@@ -135,13 +135,13 @@ static leat_sequence kill_storm_init(kill_storm *k, int64_t wanted) {
     return sequence;
 }
 
-/* Three feeds on one crew, in turns: as training with two kinds of validation would have them, but denser. */
+/* Three feeds on one pool, in turns: as training with two kinds of validation would have them, but denser. */
 enum { feeds = 3 };
 
 static void open_feeds(const leat_sequence *sequence, feed_mode mode, leat_feed **feed) {
-    leat_feed_plan plans[feeds];
+    leat_feed_config plans[feeds];
     for (int i = 0; i < feeds; ++i) {
-        plans[i] = (leat_feed_plan){.sequence = sequence, .options = source_options(mode)};
+        plans[i] = (leat_feed_config){.sequence = sequence, .options = source_options(mode)};
         plans[i].options.seed = 20 + (uint64_t)i;
         plans[i].options.shuffle = i == 1 ? LEAT_SHUFFLE_NONE : LEAT_SHUFFLE_BATCHES;
         plans[i].options.max_queue_size = 4 + 6 * i;

@@ -53,13 +53,13 @@ static void every_allocation_may_fail(void **state) {
 /* Feeds together: samples in another order, a generator, one with a budget of memory, one made in line. */
 enum { feeds = 4, samples = 0, generator = 1, budget = 2, in_line = 3 };
 
-static void plan_all(source *s, leat_sequence *sequences, feed_mode mode, leat_feed_plan *plans) {
+static void plan_all(source *s, leat_sequence *sequences, feed_mode mode, leat_feed_config *plans) {
     sequences[samples] = source_sequence_of_samples(&s[samples], 17);
     sequences[generator] = source_generator(&s[generator]);
     sequences[budget] = source_sequence_with_hook(&s[budget], true);
     sequences[in_line] = source_sequence_of_samples(&s[in_line], 11);
     for (int i = 0; i < feeds; ++i)
-        plans[i] = (leat_feed_plan){.sequence = &sequences[i],
+        plans[i] = (leat_feed_config){.sequence = &sequences[i],
                                     .options = source_options(i == in_line ? (feed_mode){0} : mode)};
     plans[samples].options.shuffle = LEAT_SHUFFLE_SAMPLES;
     plans[in_line].options.shuffle = LEAT_SHUFFLE_WINDOW;
@@ -71,7 +71,7 @@ static void plan_all(source *s, leat_sequence *sequences, feed_mode mode, leat_f
 
 static leat_status life_together(source *s, feed_mode mode, leat_error *err) {
     leat_sequence sequences[feeds];
-    leat_feed_plan plans[feeds];
+    leat_feed_config plans[feeds];
     leat_feed *feed[feeds];
     plan_all(s, sequences, mode, plans);
     leat_status status = leat_feed_open_together(feed, plans, feeds, err);

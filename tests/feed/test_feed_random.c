@@ -201,12 +201,12 @@ static void draw_subject(subject *one, const subject *first, int unwanted_kind) 
 }
 
 static bool open_pairs(subject *all, int count) {
-    leat_feed_plan plain[most_subjects], plans[most_subjects];
+    leat_feed_config plain[most_subjects], plans[most_subjects];
     leat_feed *in_line[most_subjects], *feeds[most_subjects];
     for (int i = 0; i < count; ++i) {
         const trial *t = &all[i].t;
-        plans[i] = (leat_feed_plan){.sequence = &all[i].other, .options = t->options, .at = t->at};
-        plain[i] = (leat_feed_plan){.sequence = &all[i].sequence, .options = t->options, .at = t->at};
+        plans[i] = (leat_feed_config){.sequence = &all[i].other, .options = t->options, .at = t->at};
+        plain[i] = (leat_feed_config){.sequence = &all[i].sequence, .options = t->options, .at = t->at};
         plain[i].options.workers = 0;
     }
     leat_error a_error = {0}, b_error = {0};

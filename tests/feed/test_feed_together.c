@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several feeds on one crew: each keeps its own data and order, whatever happens to the others; one helper and one set of
+/* Several feeds on one pool: each keeps its own data and order, whatever happens to the others; one helper and one set of
  * workers serve all. */
 #include "cmocka_all.h"
 
@@ -70,10 +70,10 @@ static void family_fini(family *f) {
 }
 
 /* `change` may alter a plan. */
-static void open_all(family *f, feed_mode mode, leat_feed **out, void (*change)(leat_feed_plan *plans)) {
-    leat_feed_plan plans[feeds] = {0};
+static void open_all(family *f, feed_mode mode, leat_feed **out, void (*change)(leat_feed_config *plans)) {
+    leat_feed_config plans[feeds] = {0};
     for (int i = 0; i < feeds; ++i) {
-        plans[i] = (leat_feed_plan){.sequence = &f->sequences[i], .options = options_of(i, mode)};
+        plans[i] = (leat_feed_config){.sequence = &f->sequences[i], .options = options_of(i, mode)};
         if (i == 1 && mode.workers) plans[i].options.workers = 1; /* as many as the largest serve all */
     }
     if (change) change(plans);
@@ -240,9 +240,9 @@ static void deaths_change_no_stream(void **state) {
     for (int workers = 2; workers <= 3; ++workers) {
         resources before = resources_now();
         for (int i = 0; i < generator; ++i) atomic_store(&f.sources[i].counts->kills_left, 2);
-        leat_feed_plan plans[generator];
+        leat_feed_config plans[generator];
         for (int i = 0; i < generator; ++i)
-            plans[i] = (leat_feed_plan){.sequence = &f.sequences[i],
+            plans[i] = (leat_feed_config){.sequence = &f.sequences[i],
                                         .options = options_of(i, (feed_mode){workers, true})};
         leat_error err = {0};
         if (leat_feed_open_together(feed, plans, generator, &err) != LEAT_OK) fail_msg("%s", err.message);
@@ -291,13 +291,13 @@ static void generators_have_one_owner_each(void **state) {
     FOR_EACH_MODE(mode) {
         source s[3];
         leat_sequence sequences[3];
-        leat_feed_plan plans[3];
+        leat_feed_config plans[3];
         leat_feed *feed[3];
         for (int i = 0; i < 3; ++i) {
             source_init(&s[i], 50, 2, 3);
             s[i].delay_us = 200;
             sequences[i] = source_generator(&s[i]);
-            plans[i] = (leat_feed_plan){.sequence = &sequences[i], .options = source_options(mode)};
+            plans[i] = (leat_feed_config){.sequence = &sequences[i], .options = source_options(mode)};
         }
         leat_error err = {0};
         if (leat_feed_open_together(feed, plans, 3, &err) != LEAT_OK) fail_msg("%s", err.message);
@@ -319,7 +319,7 @@ static void generators_have_one_owner_each(void **state) {
     }
 }
 
-static void start_later(leat_feed_plan *plans) {
+static void start_later(leat_feed_config *plans) {
     for (int i = 0; i < generator; ++i) plans[i].at = (leat_feed_position){.ordinal = 3};
 }
 
@@ -337,16 +337,16 @@ static void plans_may_begin_anywhere(void **state) {
     family_fini(&f);
 }
 
-/* Some feeds made in line, some by the crew. */
+/* Some feeds made in line, some by the pool. */
 static void some_may_be_made_in_line(void **state) {
     (void)state;
     family f;
     family_init(&f);
     for (size_t m = 1; m < sizeof modes / sizeof *modes; ++m) {
-        leat_feed_plan plans[feeds] = {0};
+        leat_feed_config plans[feeds] = {0};
         leat_feed *feed[feeds];
         for (int i = 0; i < feeds; ++i)
-            plans[i] = (leat_feed_plan){.sequence = &f.sequences[i],
+            plans[i] = (leat_feed_config){.sequence = &f.sequences[i],
                                         .options = options_of(i, i % 2 ? in_line : modes[m])};
         leat_error err = {0};
         if (leat_feed_open_together(feed, plans, feeds, &err) != LEAT_OK) fail_msg("%s", err.message);
@@ -363,11 +363,11 @@ static void wrong_plans_are_refused(void **state) {
     family_init(&f);
     for (int wrong = 0; wrong < 3; ++wrong) {
         resources before = resources_now();
-        leat_feed_plan plans[feeds] = {0};
+        leat_feed_config plans[feeds] = {0};
         leat_feed *feed[feeds];
         for (int i = 0; i < feeds; ++i) {
             plans[i] =
-                (leat_feed_plan){.sequence = &f.sequences[i], .options = options_of(i, (feed_mode){2, true})};
+                (leat_feed_config){.sequence = &f.sequences[i], .options = options_of(i, (feed_mode){2, true})};
             feed[i] = (leat_feed *)(uintptr_t)1;
         }
         if (wrong == 0) plans[2].options.use_multiprocessing = false;

@@ -254,13 +254,13 @@ static leat_status make(leati_maker *maker, leati_slot *slot) {
         return LEAT_OK;
     }
     LEATI_TRY(leati_service_back(service, slot, &slot->error));
-    if (service->ring.roster->between_processes) follow_state(maker);
+    if (service->ring.table->between_processes) follow_state(maker);
     leat_status status = attempt(maker, slot, &slot->error);
     while (status != LEAT_OK && status != LEAT_ESKIPPED && slot->retries < service->faults.retries) {
         ++slot->retries;
         status = attempt(maker, slot, &slot->error);
     }
-    if (status == LEAT_OK && !maker->ended && service->ring.roster->between_processes)
+    if (status == LEAT_OK && !maker->ended && service->ring.table->between_processes)
         bring_home(&service->ring, slot);
     return status;
 }

@@ -33,12 +33,12 @@ void leati_ring_announce(leati_ring *ring, uint64_t issued, bool urgent) {
     atomic_store(&ring->shared->issued, issued);
     uint64_t open = leati_ring_open_tickets(ring);
     bool cheap = ring->batch_ns < LEATI_WAKE_UP_NS;
-    bool patient = !urgent && (cheap || leati_roster_somebody_dozes(ring->roster));
+    bool patient = !urgent && (cheap || leati_worker_table_has_timed_sleeper(ring->table));
     uint64_t gather = patient ? ring->slot_count / 2 : 1;
     if (open < gather) return;
     /* Work that a worker does before another would be awake needs no other. */
     uint64_t workers = cheap ? 1 + open * (uint64_t)ring->batch_ns / LEATI_WAKE_UP_NS : open;
-    leati_roster_wake(ring->roster, workers < open ? workers : open);
+    leati_worker_table_wake(ring->table, workers < open ? workers : open);
 }
 
 leati_wait leati_ring_look(leati_ring *ring, uint64_t ticket) {
@@ -64,12 +64,12 @@ static leati_wait spin_for(leati_ring *ring, uint64_t ticket, int64_t spin_ns) {
 }
 
 static leati_wait sleep_for(leati_ring *ring, uint64_t ticket, int64_t sleep_ns) {
-    leati_roster_wake(ring->roster, leati_ring_open_tickets(ring));
+    leati_worker_table_wake(ring->table, leati_ring_open_tickets(ring));
     atomic_store(&ring->shared->awaited, ticket + 1);
-    uint32_t bell = atomic_load(&ring->shared->consumer_bell);
+    uint32_t bell = atomic_load(&ring->shared->consumer_wake);
     leati_wait seen = leati_ring_look(ring, ticket);
     if (seen == LEATI_WAIT_TICK) {
-        leati_futex_wait(&ring->shared->consumer_bell, bell, sleep_ns, ring->roster->between_processes);
+        leati_futex_wait(&ring->shared->consumer_wake, bell, sleep_ns, ring->table->between_processes);
         seen = leati_ring_look(ring, ticket);
     }
     atomic_store_explicit(&ring->shared->awaited, 0, memory_order_relaxed);
@@ -80,7 +80,7 @@ leati_wait leati_ring_await(leati_ring *ring, uint64_t ticket, int64_t spin_ns, 
                             int64_t sleep_ns) {
     leati_wait seen = leati_ring_look(ring, ticket);
     if (seen == LEATI_WAIT_TICK && spin_ns > 0 &&
-        (!only_idle_cores || leati_roster_core_is_idle(ring->roster)))
+        (!only_idle_cores || leati_worker_table_core_is_idle(ring->table)))
         seen = spin_for(ring, ticket, spin_ns);
     /* Where no core is idle, the worker that has the batch in hand may be the one that waits for this core.  Not for a batch
      * that takes long: who yields comes back last, which may be milliseconds after the batch is there. */
@@ -126,7 +126,7 @@ leati_slot *leati_ring_claimed_by(const leati_ring *ring, int worker) {
 }
 
 static void ring_consumer(const leati_ring *ring) {
-    leati_bell_ring(&ring->shared->consumer_bell, 1, ring->roster->between_processes);
+    leati_wake_futex(&ring->shared->consumer_wake, 1, ring->table->between_processes);
 }
 
 void leati_ring_publish(leati_ring *ring, leati_slot *slot) {
@@ -137,7 +137,7 @@ void leati_ring_publish(leati_ring *ring, leati_slot *slot) {
 
 void leati_ring_stop(leati_ring *ring) {
     atomic_store(&ring->shared->stop, 1);
-    leati_roster_alarm(ring->roster);
+    leati_worker_table_alarm(ring->table);
     ring_consumer(ring);
 }
 

@@ -49,7 +49,7 @@ typedef struct leati_ring_shared {
     alignas(LEATI_CACHE_LINE) _Atomic uint64_t hint;   /* all tickets below it are claimed; the workers' */
     alignas(
         LEATI_CACHE_LINE) _Atomic uint64_t awaited; /* ticket + 1 that the consumer sleeps for; 0: awake */
-    leati_futex consumer_bell;
+    leati_futex consumer_wake;
     alignas(LEATI_CACHE_LINE) _Atomic uint32_t stop; /* sticky: no further batch is made or delivered */
     _Atomic uint32_t failed;                         /* 0, 1 while `failure` is being written, 2 */
     _Atomic uint64_t state_version;                  /* how often `state` was replaced */
@@ -60,7 +60,7 @@ typedef struct leati_ring_shared {
 /* A process's own view of a ring.  The mapping lies at one address in all of them, so that copies made by fork hold. */
 typedef struct leati_ring {
     leati_ring_shared *shared;
-    const leati_roster *roster; /* its workers */
+    const leati_worker_table *table; /* its workers */
     leati_slot *slots;
     unsigned char *state; /* the sequence's state block, as of state_version */
     unsigned char *data;  /* slot i's tensors: data + i * slot_bytes */

@@ -186,7 +186,7 @@ static leat_status choose_slots(leati_service *service, int workers, size_t memo
 static leat_status map(leati_ring *ring, size_t control, void **memory, leat_error *err) {
     bool backed_all = false;
     LEATI_TRY(check_available(ring, err));
-    LEATI_TRY(ring->roster->between_processes ? map_shared(ring, control, memory, &backed_all, err)
+    LEATI_TRY(ring->table->between_processes ? map_shared(ring, control, memory, &backed_all, err)
                                               : map_private(ring, memory, err));
     ring->backed_by_worker = !backed_all;
     /* A bonus, where the system gives it. */
@@ -195,14 +195,14 @@ static leat_status map(leati_ring *ring, size_t control, void **memory, leat_err
     return LEAT_OK;
 }
 
-leat_status leati_service_map(leati_service *service, const leati_roster *roster, size_t memory,
+leat_status leati_service_map(leati_service *service, const leati_worker_table *table, size_t memory,
                               leat_error *err) {
     leati_ring *ring = &service->ring;
     const leat_sequence *sequence = &service->sequence;
     *ring =
-        (leati_ring){.roster = roster, .owner = -1, .batch_ns = LEATI_WAKE_UP_NS /* until one was seen */};
+        (leati_ring){.table = table, .owner = -1, .batch_ns = LEATI_WAKE_UP_NS /* until one was seen */};
     LEATI_TRY(lay_out_slot(ring, &sequence->spec, err));
-    LEATI_TRY(choose_slots(service, roster->count, memory, err));
+    LEATI_TRY(choose_slots(service, table->count, memory, err));
     size_t slots = sizeof(leati_ring_shared);
     size_t state = slots + ring->slot_count * sizeof(leati_slot);
     size_t control = round_up(state + leati_align(sequence->state_bytes), leati_page_bytes());
@@ -242,7 +242,7 @@ leat_status leati_service_back(leati_service *service, leati_slot *slot, leat_er
     do failed = madvise(memory, ring->slot_bytes, MADV_POPULATE_WRITE) != 0 ? errno : 0;
     while ((failed == EINTR || failed == EAGAIN) && ++tries < 100);
     /* Private memory is there without being asked for, if an older kernel does not know how to ask. */
-    if (failed && (ring->roster->between_processes || failed != EINVAL))
+    if (failed && (ring->table->between_processes || failed != EINVAL))
         return leati_fail_errno(err, LEAT_ENOMEM, failed, "no memory for a slot of %zu bytes",
                                 ring->slot_bytes);
     atomic_store_explicit(&slot->backed, 1, memory_order_relaxed);

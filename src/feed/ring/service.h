@@ -23,7 +23,7 @@ static inline bool leati_service_is_generator(const leati_service *service) {
 /* Maps the ring: batches of the sequence's spec, at most max_queue_size (memory 0) or as many as fit `memory`, and one in
  * use; without workers one slot.  The sequence, the rule and max_queue_size are set.  Errors: LEAT_ESHAPE, LEAT_EINVAL,
  * LEAT_ENOMEM, LEAT_EIO. */
-leat_status leati_service_map(leati_service *service, const leati_roster *roster, size_t memory,
+leat_status leati_service_map(leati_service *service, const leati_worker_table *table, size_t memory,
                               leat_error *err);
 void leati_service_unmap(leati_service *service);
 

@@ -9,32 +9,32 @@
 
 #include "base/spin.h"
 
-#define LEATI_DOZE_SHORTEST_NS (4 * LEATI_WAKE_UP_NS) /* what is over sooner is left to the bell */
-#define LEATI_DOZE_LONGEST_NS  100000000
-#define LEATI_DOZE_FRUITLESS   3
+#define LEATI_TIMED_SLEEP_SHORTEST_NS (4 * LEATI_WAKE_UP_NS) /* what is over sooner is left to the bell */
+#define LEATI_TIMED_SLEEP_LONGEST_NS  100000000
+#define LEATI_TIMED_SLEEP_FRUITLESS   3
 
 /* The state of a worker's `sleeping`. */
 enum { LEATI_AWAKE = 0, LEATI_ASLEEP = 1, LEATI_DOZING = 2 };
 
-typedef struct leati_doze {
+typedef struct leati_timed_sleep {
     int64_t length_ns; /* 0: not learnt */
     int fruitless;     /* in a row */
-} leati_doze;
+} leati_timed_sleep;
 
 /* How long to sleep; -1: until the bell. */
-static inline int64_t leati_doze_length(const leati_doze *doze) {
-    if (doze->fruitless >= LEATI_DOZE_FRUITLESS || doze->length_ns < LEATI_DOZE_SHORTEST_NS) return -1;
-    return doze->length_ns < LEATI_DOZE_LONGEST_NS ? doze->length_ns : LEATI_DOZE_LONGEST_NS;
+static inline int64_t leati_timed_sleep_length(const leati_timed_sleep *timed_sleep) {
+    if (timed_sleep->fruitless >= LEATI_TIMED_SLEEP_FRUITLESS || timed_sleep->length_ns < LEATI_TIMED_SLEEP_SHORTEST_NS) return -1;
+    return timed_sleep->length_ns < LEATI_TIMED_SLEEP_LONGEST_NS ? timed_sleep->length_ns : LEATI_TIMED_SLEEP_LONGEST_NS;
 }
 
 /* While the worker rested so long, `open` tickets came up; it is to find about `wanted` of them next time. */
-static inline void leati_doze_learn(leati_doze *doze, int64_t rested_ns, uint64_t open, uint64_t wanted) {
+static inline void leati_timed_sleep_learn(leati_timed_sleep *timed_sleep, int64_t rested_ns, uint64_t open, uint64_t wanted) {
     if (open == 0) {
-        if (doze->fruitless < LEATI_DOZE_FRUITLESS) ++doze->fruitless;
+        if (timed_sleep->fruitless < LEATI_TIMED_SLEEP_FRUITLESS) ++timed_sleep->fruitless;
         return;
     }
-    doze->fruitless = 0;
-    doze->length_ns = rested_ns / (int64_t)open * (int64_t)wanted;
+    timed_sleep->fruitless = 0;
+    timed_sleep->length_ns = rested_ns / (int64_t)open * (int64_t)wanted;
 }
 
 #endif

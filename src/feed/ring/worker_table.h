@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The workers of one crew, as all processes see them: who runs, who sleeps, and the bell that wakes them.  One mapping,
+/* The workers of one pool, as all processes see them: who runs, who sleeps, and the bell that wakes them.  One mapping,
  * shared where the workers are processes. */
 #ifndef LEATI_FEED_RING_WORKER_TABLE_H
 #define LEATI_FEED_RING_WORKER_TABLE_H
@@ -32,50 +32,50 @@ typedef struct leati_worker_entry {
     _Atomic uint32_t
         sleeping; /* on the bell, LEATI_ASLEEP or LEATI_DOZING; a flag, so that a death leaves no count wrong */
     _Atomic int64_t busy_ns; /* inside get, in all; the worker's */
-    leati_spin spin;         /* the worker's own, as doze */
-    leati_doze doze;
+    leati_spin spin;         /* the worker's own, as timed_sleep */
+    leati_timed_sleep timed_sleep;
     leat_error error; /* why worker_init failed, with LEATI_WORKER_REFUSED */
 } leati_worker_entry;
 
-typedef struct leati_roster_shared {
+typedef struct leati_worker_table_shared {
     alignas(LEATI_CACHE_LINE) leati_futex bell;
     alignas(LEATI_CACHE_LINE) _Atomic uint32_t generation; /* workers of an earlier one leave */
-} leati_roster_shared;
+} leati_worker_table_shared;
 
 /* A process's own view. */
-typedef struct leati_roster {
-    leati_roster_shared *shared;
+typedef struct leati_worker_table {
+    leati_worker_table_shared *shared;
     leati_worker_entry *workers;
     size_t bytes; /* of the mapping */
     int count;    /* workers; 0: the callers make the batches */
     int cores;    /* that this process may use */
     bool between_processes;
     bool wake_all; /* some work is for one worker alone, so that no other may take its wake-up */
-} leati_roster;
+} leati_worker_table;
 
 /* Errors: LEAT_EIO, LEAT_ENOMEM. */
-leat_status leati_roster_init(leati_roster *roster, int count, bool between_processes, leat_error *err);
-void leati_roster_fini(leati_roster *roster);
+leat_status leati_worker_table_init(leati_worker_table *table, int count, bool between_processes, leat_error *err);
+void leati_worker_table_fini(leati_worker_table *table);
 
 /* Adds one to the bell's word and wakes so many of those that sleep on it. */
-void leati_bell_ring(leati_futex *bell, int count, bool between_processes);
+void leati_wake_futex(leati_futex *bell, int count, bool between_processes);
 
 /* Wakes at most `most` sleeping workers. */
-void leati_roster_wake(const leati_roster *roster, uint64_t most);
+void leati_worker_table_wake(const leati_worker_table *table, uint64_t most);
 
 /* Wakes all, asleep or about to sleep.  Async-signal-safe. */
-void leati_roster_alarm(const leati_roster *roster);
+void leati_worker_table_alarm(const leati_worker_table *table);
 
 /* Sends the workers of this generation home, once they have finished the batch in hand. */
-void leati_roster_retire(const leati_roster *roster);
+void leati_worker_table_retire(const leati_worker_table *table);
 
 /* Whether a worker is going to come by itself. */
-bool leati_roster_somebody_dozes(const leati_roster *roster);
+bool leati_worker_table_has_timed_sleeper(const leati_worker_table *table);
 
 /* Whether the caller of this, the consumer and the workers that are awake leave no core to share. */
-bool leati_roster_core_is_idle(const leati_roster *roster);
+bool leati_worker_table_core_is_idle(const leati_worker_table *table);
 
 /* Shares the mapping with children that are forked from now on, or does not. */
-void leati_roster_inherit(const leati_roster *roster, bool inherit);
+void leati_worker_table_inherit(const leati_worker_table *table, bool inherit);
 
 #endif

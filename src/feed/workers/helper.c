@@ -33,7 +33,7 @@ static int worker_main(const leati_helper *helper, int number, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* the helper's only thread is the parent, so this means the process */
     if (getppid() != parent) return 1;
     leati_name_worker(number);
-    leati_worker_entry *entry = &helper->works->roster.workers[number];
+    leati_worker_entry *entry = &helper->works->table.workers[number];
     atomic_store(&entry->sleeping, 0); /* of the one before */
     leati_worker *worker = &helper->workers[number];
     worker->generation = helper->generation;
@@ -46,7 +46,7 @@ static int worker_main(const leati_helper *helper, int number, pid_t parent) {
 
 static void spawn(leati_helper *helper, int number) {
     leati_child *child = &helper->children[number];
-    leati_worker_entry *entry = &helper->works->roster.workers[number];
+    leati_worker_entry *entry = &helper->works->table.workers[number];
     pid_t self = getpid(), pid = -1;
     atomic_store(&entry->phase, LEATI_WORKER_STARTING);
     for (int tries = 0; tries < 10 && (pid = fork()) < 0 && errno == EAGAIN; ++tries)
@@ -55,7 +55,7 @@ static void spawn(leati_helper *helper, int number) {
     if (pid < 0) {
         leat_error err = {0};
         leati_fail_errno(&err, LEAT_EIO, errno, "cannot fork worker process %d of %d", number,
-                         helper->works->roster.count);
+                         helper->works->table.count);
         leati_works_fail(helper->works, &err);
         return;
     }
@@ -174,7 +174,7 @@ static void count_death(const leati_helper *helper, int number, int status) {
 
 static void count_early_death(leati_helper *helper, int number, int status) {
     leati_child *child = &helper->children[number];
-    leati_worker_entry *entry = &helper->works->roster.workers[number];
+    leati_worker_entry *entry = &helper->works->table.workers[number];
     uint32_t phase = atomic_load(&entry->phase);
     if (phase == LEATI_WORKER_REFUSED) leati_works_fail(helper->works, &entry->error);
     child->early_deaths = phase == LEATI_WORKER_STARTING ? child->early_deaths + 1 : 0;
@@ -194,7 +194,7 @@ static void on_death(leati_helper *helper, int number, int status) {
     if (child->pidfd >= 0) close(child->pidfd);
     child->pidfd = -1;
     child->pid = 0;
-    atomic_store(&works->roster.workers[number].pid, 0);
+    atomic_store(&works->table.workers[number].pid, 0);
     if (told_to_leave(helper)) return;
     count_death(helper, number, status);
     count_early_death(helper, number, status);
@@ -206,7 +206,7 @@ static void reap(leati_helper *helper) {
     int status = 0;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        for (int i = 0; i < helper->works->roster.count; ++i)
+        for (int i = 0; i < helper->works->table.count; ++i)
             if (helper->children[i].pid == pid) {
                 on_death(helper, i, status);
                 break;
@@ -215,12 +215,12 @@ static void reap(leati_helper *helper) {
 
 static int live_children(const leati_helper *helper) {
     int live = 0;
-    for (int i = 0; i < helper->works->roster.count; ++i) live += helper->children[i].pid > 0;
+    for (int i = 0; i < helper->works->table.count; ++i) live += helper->children[i].pid > 0;
     return live;
 }
 
 static void kill_all(const leati_helper *helper) {
-    for (int i = 0; i < helper->works->roster.count; ++i)
+    for (int i = 0; i < helper->works->table.count; ++i)
         if (helper->children[i].pid > 0) kill(helper->children[i].pid, SIGKILL);
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) continue;
 }
@@ -250,14 +250,14 @@ static int64_t mind_deadline(leati_helper *helper, int number, int64_t now_ns) {
 /* In ms, rounded up; -1: until something happens. */
 static int sleep_length(leati_helper *helper) {
     int64_t nearest = INT64_MAX, now = leati_now_ns();
-    for (int i = 0; i < helper->works->roster.count; ++i) {
+    for (int i = 0; i < helper->works->table.count; ++i) {
         int64_t left = mind_deadline(helper, i, now);
         if (left < nearest) nearest = left;
     }
     if (nearest != INT64_MAX && nearest > LEATI_PATIENCE_TICK_NS) nearest = LEATI_PATIENCE_TICK_NS;
     int64_t timeout = nearest == INT64_MAX ? -1 : nearest / 1000000 + 1;
     bool blind = helper->caller_pidfd < 0;
-    for (int i = 0; i < helper->works->roster.count; ++i)
+    for (int i = 0; i < helper->works->table.count; ++i)
         blind = blind || (helper->children[i].pid > 0 && helper->children[i].pidfd < 0);
     if (blind && (timeout < 0 || timeout > NO_PIDFD_MS)) timeout = NO_PIDFD_MS;
     return timeout > INT_MAX ? INT_MAX : (int)timeout;
@@ -265,7 +265,7 @@ static int sleep_length(leati_helper *helper) {
 
 /* Sleeps until something happens.  False when the caller is gone. */
 static bool watch(leati_helper *helper, bool leaving) {
-    int count = helper->works->roster.count, timeout = sleep_length(helper);
+    int count = helper->works->table.count, timeout = sleep_length(helper);
     helper->watched[WATCH_CONTROL] = (struct pollfd){.fd = leaving ? -1 : helper->control, .events = POLLIN};
     helper->watched[WATCH_CALLER] = (struct pollfd){.fd = helper->caller_pidfd, .events = POLLIN};
     for (int i = 0; i < count; ++i)
@@ -281,7 +281,7 @@ static bool watch(leati_helper *helper, bool leaving) {
 
 int leati_helper_run(leati_helper *helper) {
     prctl(PR_SET_NAME, "leat-helper");
-    int count = helper->works->roster.count;
+    int count = helper->works->table.count;
     for (int i = 0; i < count; ++i) helper->children[i] = (leati_child){.pidfd = -1};
     for (int i = 0; i < count; ++i) spawn(helper, i);
     for (bool leaving = false; !leaving || live_children(helper) > 0;) {

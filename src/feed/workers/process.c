@@ -62,7 +62,7 @@ static void drop_unwritten_output(void) {
 }
 
 static void share_mappings(const leati_works *works, bool share) {
-    leati_roster_inherit(&works->roster, share);
+    leati_worker_table_inherit(&works->table, share);
     for (int i = 0; i < works->count; ++i) leati_service_inherit(works->services[i], share);
 }
 
@@ -92,7 +92,7 @@ static leat_status fork_helper(leati_helper *helper, leat_error *err) {
 }
 
 static leat_status allocate(leati_helper *helper, leati_works *works, leat_error *err) {
-    size_t count = (size_t)works->roster.count;
+    size_t count = (size_t)works->table.count;
     if (helper->workers) return LEAT_OK; /* from before */
     helper->children = leati_calloc(count, sizeof *helper->children);
     helper->watched = leati_calloc(count + 2, sizeof *helper->watched);
@@ -113,12 +113,12 @@ static void close_descriptor(int *fd) {
 
 leat_status leati_processes_start(leati_helper *helper, leati_works *works, leat_error *err) {
     LEATI_TRY(allocate(helper, works, err));
-    for (int i = 0; i < works->roster.count; ++i) {
-        atomic_store(&works->roster.workers[i].phase, LEATI_WORKER_STARTING);
-        atomic_store(&works->roster.workers[i].pid, 0);
+    for (int i = 0; i < works->table.count; ++i) {
+        atomic_store(&works->table.workers[i].phase, LEATI_WORKER_STARTING);
+        atomic_store(&works->table.workers[i].pid, 0);
     }
     helper->works = works;
-    helper->generation = atomic_load(&works->roster.shared->generation);
+    helper->generation = atomic_load(&works->table.shared->generation);
     helper->caller = getpid();
     helper->caller_pidfd = leati_pidfd_open(helper->caller);
     if (helper->caller_pidfd < 0 && errno != ENOSYS && errno != EPERM)
@@ -149,9 +149,9 @@ leat_status leati_processes_check(leati_helper *helper, leat_error *err) {
 }
 
 /* The workers of a helper that was killed die by its death, but nobody says when. */
-static void await_orphans(const leati_roster *roster) {
-    for (int i = 0; i < roster->count; ++i) {
-        pid_t pid = (pid_t)atomic_load(&roster->workers[i].pid);
+static void await_orphans(const leati_worker_table *table) {
+    for (int i = 0; i < table->count; ++i) {
+        pid_t pid = (pid_t)atomic_load(&table->workers[i].pid);
         for (int tries = 0; pid > 0 && tries < 5000 && kill(pid, 0) == 0; ++tries) {
             if (waitpid(pid, NULL, WNOHANG) == pid) break; /* the caller is init, or wants to reap orphans */
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -159,7 +159,7 @@ static void await_orphans(const leati_roster *roster) {
     }
 }
 
-void leati_processes_dismiss(leati_helper *helper, const leati_roster *roster) {
+void leati_processes_dismiss(leati_helper *helper, const leati_worker_table *table) {
     if (helper->pid == 0) return;
     uint64_t leave = 1;
     while (write(helper->control, &leave, sizeof leave) < 0 && errno == EINTR) continue;
@@ -167,7 +167,7 @@ void leati_processes_dismiss(leati_helper *helper, const leati_roster *roster) {
     pid_t reaped;
     do reaped = waitpid(helper->pid, &status, 0);
     while (reaped < 0 && errno == EINTR);
-    if (reaped != helper->pid || !WIFEXITED(status)) await_orphans(roster);
+    if (reaped != helper->pid || !WIFEXITED(status)) await_orphans(table);
     helper->pid = 0;
     close_descriptor(&helper->control);
 }

@@ -12,7 +12,7 @@ leat_status leati_processes_start(leati_helper *helper, leati_works *works, leat
 leat_status leati_processes_check(leati_helper *helper, leat_error *err);
 
 /* Waits until the helper and all workers, which have been told to leave, are gone. */
-void leati_processes_dismiss(leati_helper *helper, const leati_roster *roster);
+void leati_processes_dismiss(leati_helper *helper, const leati_worker_table *table);
 
 void leati_processes_fini(leati_helper *helper);
 

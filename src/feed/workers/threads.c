@@ -19,7 +19,7 @@ void leati_name_worker(int number) {
 }
 
 static leati_worker_entry *entry_of(const leati_thread *thread) {
-    return &thread->worker.works->roster.workers[thread->worker.number];
+    return &thread->worker.works->table.workers[thread->worker.number];
 }
 
 static void *run(void *argument) {
@@ -40,7 +40,7 @@ bool leati_threads_let_go(leati_threads *threads) {
 static leat_status start_one(leati_threads *threads, leati_works *works, int number, leat_error *err) {
     leati_thread *thread = &threads->threads[number];
     LEATI_TRY(leati_worker_init(&thread->worker, works, number, err));
-    thread->worker.generation = atomic_load(&works->roster.shared->generation);
+    thread->worker.generation = atomic_load(&works->table.shared->generation);
     thread->all = threads;
     atomic_fetch_add(&threads->holders, 1);
     int failed = pthread_create(&thread->id, NULL, run, thread);
@@ -52,21 +52,21 @@ static leat_status start_one(leati_threads *threads, leati_works *works, int num
     atomic_fetch_sub(&threads->holders, 1);
     leati_worker_fini(&thread->worker);
     return leati_fail_errno(err, LEAT_EIO, failed, "cannot start worker thread %d of %d", number + 1,
-                            works->roster.count);
+                            works->table.count);
 }
 
 leat_status leati_threads_start(leati_threads *threads, leati_works *works, leat_error *err) {
-    size_t count = (size_t)works->roster.count;
+    size_t count = (size_t)works->table.count;
     threads->threads = leati_calloc(count, sizeof *threads->threads);
     if (!threads->threads) return leati_fail_memory(err, count * sizeof *threads->threads, "worker threads");
     sigset_t before;
     leati_mask_no_faults(&before);
     leat_status status = LEAT_OK;
-    for (int i = 0; i < works->roster.count && status == LEAT_OK; ++i)
+    for (int i = 0; i < works->table.count && status == LEAT_OK; ++i)
         status = start_one(threads, works, i, err);
     leati_mask_restore(&before);
     if (status != LEAT_OK) {
-        leati_roster_retire(&works->roster);
+        leati_worker_table_retire(&works->table);
         leati_threads_join(threads, -1);
         leati_threads_fini(threads);
     }

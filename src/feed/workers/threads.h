@@ -13,7 +13,7 @@ typedef struct leati_thread {
     struct leati_threads *all;
 } leati_thread;
 
-/* The threads of a crew.  Whoever lets go last, the owner or a thread that outlived it, calls release. */
+/* The threads of a pool.  Whoever lets go last, the owner or a thread that outlived it, calls release. */
 typedef struct leati_threads {
     leati_thread *threads;
     int made;            /* that were started */
@@ -23,7 +23,7 @@ typedef struct leati_threads {
     void *owner;
 } leati_threads;
 
-/* Starts works->roster.count threads.  Errors: LEAT_EIO, LEAT_ENOMEM; none runs then. */
+/* Starts works->table.count threads.  Errors: LEAT_EIO, LEAT_ENOMEM; none runs then. */
 leat_status leati_threads_start(leati_threads *threads, leati_works *works, leat_error *err);
 
 /* Waits for the threads, which have been told to leave: for ever (patience_ns < 0), or at most so long.  Returns how many

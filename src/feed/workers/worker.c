@@ -12,7 +12,7 @@
 #define SPINS 64 /* looks between two yields */
 
 bool leati_works_are_over(const leati_works *works, uint32_t generation) {
-    if (atomic_load(&works->roster.shared->generation) != generation) return true;
+    if (atomic_load(&works->table.shared->generation) != generation) return true;
     for (int i = 0; i < works->count; ++i)
         if (leati_ring_is_live(&works->services[i]->ring)) return false;
     return true;
@@ -104,23 +104,23 @@ static uint64_t count_open(const leati_worker *worker, uint64_t *wanted) {
 }
 
 static void rest(const leati_worker *worker) {
-    leati_roster *roster = &worker->works->roster;
-    leati_worker_entry *entry = &roster->workers[worker->number];
+    leati_worker_table *table = &worker->works->table;
+    leati_worker_entry *entry = &table->workers[worker->number];
     uint64_t wanted = 0;
     int64_t start = leati_now_ns();
-    int64_t spin_ns = leati_spin_length(&entry->spin), doze_ns = leati_doze_length(&entry->doze);
-    if (spin_ns > 0 && leati_roster_core_is_idle(roster)) spin(worker, spin_ns);
+    int64_t spin_ns = leati_spin_length(&entry->spin), timed_sleep_ns = leati_timed_sleep_length(&entry->timed_sleep);
+    if (spin_ns > 0 && leati_worker_table_core_is_idle(table)) spin(worker, spin_ns);
     if (nothing_to_do(worker)) {
-        uint32_t bell = atomic_load(&roster->shared->bell);
-        atomic_store(&entry->sleeping, doze_ns < 0 ? LEATI_ASLEEP : LEATI_DOZING);
+        uint32_t bell = atomic_load(&table->shared->bell);
+        atomic_store(&entry->sleeping, timed_sleep_ns < 0 ? LEATI_ASLEEP : LEATI_DOZING);
         if (nothing_to_do(worker))
-            leati_futex_wait(&roster->shared->bell, bell, doze_ns, roster->between_processes);
+            leati_futex_wait(&table->shared->bell, bell, timed_sleep_ns, table->between_processes);
         atomic_store_explicit(&entry->sleeping, LEATI_AWAKE, memory_order_relaxed);
     }
     int64_t rested_ns = leati_now_ns() - start;
     leati_spin_learn(&entry->spin, rested_ns);
     uint64_t open = count_open(worker, &wanted);
-    leati_doze_learn(&entry->doze, rested_ns, open, wanted);
+    leati_timed_sleep_learn(&entry->timed_sleep, rested_ns, open, wanted);
 }
 
 /* The next slot to fill: for a feed that is waited for, if there is one, or in the order of the feeds. */
@@ -156,7 +156,7 @@ static leat_status back_share(const leati_worker *worker, leat_error *err) {
         leati_service *service = worker->works->services[i];
         uint64_t issued = atomic_load(&service->ring.shared->issued), slots = service->ring.slot_count;
         for (uint64_t k = (uint64_t)worker->number; k < slots && k <= issued;
-             k += (uint64_t)worker->works->roster.count)
+             k += (uint64_t)worker->works->table.count)
             LEATI_TRY(leati_service_back(service, &service->ring.slots[k], err));
     }
     return LEAT_OK;
@@ -164,13 +164,13 @@ static leat_status back_share(const leati_worker *worker, leat_error *err) {
 
 /* Writes what the program's functions have printed.  A worker process ends without exit's flush, or is killed. */
 static void flush_output(const leati_worker *worker) {
-    if (!worker->works->roster.between_processes) return;
+    if (!worker->works->table.between_processes) return;
     fflush(stdout);
     fflush(stderr);
 }
 
 static void work(const leati_worker *worker, leati_maker *maker, leati_slot *slot) {
-    leati_worker_entry *entry = &worker->works->roster.workers[worker->number];
+    leati_worker_entry *entry = &worker->works->table.workers[worker->number];
     leati_maker_make(maker, slot, worker->number);
     flush_output(worker);
     int64_t busy = atomic_load_explicit(&entry->busy_ns, memory_order_relaxed) + slot->get_ns;
@@ -179,14 +179,14 @@ static void work(const leati_worker *worker, leati_maker *maker, leati_slot *slo
 }
 
 leat_status leati_worker_run(leati_worker *worker, leat_error *err) {
-    const leati_roster *roster = &worker->works->roster;
+    const leati_worker_table *table = &worker->works->table;
     leati_maker *maker = NULL;
     leat_status status = leati_worker_begin(worker, err);
     flush_output(worker);
     if (status != LEAT_OK) return status;
     status = back_share(worker, err);
-    atomic_store(&roster->workers[worker->number].phase, LEATI_WORKER_RUNNING);
-    leati_slot *slot = roster->between_processes ? inherit(worker, &maker) : NULL;
+    atomic_store(&table->workers[worker->number].phase, LEATI_WORKER_RUNNING);
+    leati_slot *slot = table->between_processes ? inherit(worker, &maker) : NULL;
     while (status == LEAT_OK && !is_over(worker)) {
         if (!slot) slot = claim(worker, &maker);
         if (slot)

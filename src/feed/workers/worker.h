@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every kind of worker does: claim, make, publish, for all feeds of its crew. */
+/* What every kind of worker does: claim, make, publish, for all feeds of its pool. */
 #ifndef LEATI_FEED_WORKERS_WORKER_H
 #define LEATI_FEED_WORKERS_WORKER_H
 
 #include "feed/ring/make.h"
 
-/* What the workers of a crew have in common.  A worker process has a copy of its own. */
+/* What the workers of a pool have in common.  A worker process has a copy of its own. */
 typedef struct leati_works {
-    leati_roster roster;
+    leati_worker_table table;
     leati_service *const *services;
     int count; /* of services, the most urgent first */
 } leati_works;
@@ -17,7 +17,7 @@ typedef struct leati_worker {
     leati_maker *makers; /* one a service */
     int maker_count;
     int number;
-    uint32_t generation; /* of the roster, when this worker was started */
+    uint32_t generation; /* of the table, when this worker was started */
 } leati_worker;
 
 /* Whether workers of this generation are to leave: they were retired, or no feed wants a batch any more. */

@@ -5,25 +5,25 @@
 #include "base/error.h"
 #include "feed/workers/process.h"
 
-leat_status leati_crew_start(leati_crew *crew, leat_error *err) {
-    const leati_roster *roster = &crew->works->roster;
-    if (roster->count == 0) return LEAT_OK;
-    if (!roster->between_processes) return leati_threads_start(&crew->threads, crew->works, err);
-    return leati_processes_start(&crew->helper, crew->works, err);
+leat_status leati_worker_pool_start(leati_worker_pool *pool, leat_error *err) {
+    const leati_worker_table *table = &pool->works->table;
+    if (table->count == 0) return LEAT_OK;
+    if (!table->between_processes) return leati_threads_start(&pool->threads, pool->works, err);
+    return leati_processes_start(&pool->helper, pool->works, err);
 }
 
-leat_status leati_crew_check(leati_crew *crew, leat_error *err) {
-    return crew->works->roster.between_processes ? leati_processes_check(&crew->helper, err) : LEAT_OK;
+leat_status leati_worker_pool_check(leati_worker_pool *pool, leat_error *err) {
+    return pool->works->table.between_processes ? leati_processes_check(&pool->helper, err) : LEAT_OK;
 }
 
-int leati_crew_dismiss(leati_crew *crew, int64_t patience_ns) {
-    if (!crew->works || crew->works->roster.count == 0 || !crew->works->roster.shared) return 0;
-    leati_roster_retire(&crew->works->roster);
-    leati_processes_dismiss(&crew->helper, &crew->works->roster);
-    return leati_threads_join(&crew->threads, patience_ns);
+int leati_worker_pool_stop(leati_worker_pool *pool, int64_t patience_ns) {
+    if (!pool->works || pool->works->table.count == 0 || !pool->works->table.shared) return 0;
+    leati_worker_table_retire(&pool->works->table);
+    leati_processes_dismiss(&pool->helper, &pool->works->table);
+    return leati_threads_join(&pool->threads, patience_ns);
 }
 
-void leati_crew_fini(leati_crew *crew) {
-    leati_threads_fini(&crew->threads);
-    leati_processes_fini(&crew->helper);
+void leati_worker_pool_fini(leati_worker_pool *pool) {
+    leati_threads_fini(&pool->threads);
+    leati_processes_fini(&pool->helper);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The consumer: one thread that takes batches of all rings, in any order: src/feed/feed.c and stream.c, with what they
- * call in ring.c, roster.c and group.c.  Each function is one access to a shared word. */
+ * call in ring.c, table.c and group.c.  Each function is one access to a shared word. */
 #include "feed/model/protocol.h"
 
 enum consumer_at {
@@ -34,7 +34,7 @@ enum consumer_at {
     C_GONE
 };
 
-/* Where leati_ring_look was called, where leati_roster_wake, and what a look sees. */
+/* Where leati_ring_look was called, where leati_worker_table_wake, and what a look sees. */
 enum { LOOK_FIRST, LOOK_AWAIT, LOOK_SECOND, LOOK_WOKEN, LOOK_MISSED };
 enum { WAKE_AHEAD, WAKE_URGENT, WAKE_SLEEP };
 enum { SEEN_TICK, SEEN_READY, SEEN_STOPPED, SEEN_FAILED };
@@ -111,7 +111,7 @@ static void announce(turn *t) {
     go(t, C_HINT);
 }
 
-/* ---- leati_roster_wake ---- */
+/* ---- leati_worker_table_wake ---- */
 
 static void look(turn *t, int from) {
     me(t)->look = (uint8_t)from;
@@ -409,7 +409,7 @@ static void stop_wake(turn *t) {
     model_wake_workers(t, t->config->workers);
 }
 
-/* ---- leati_crew_dismiss ---- */
+/* ---- leati_worker_pool_stop ---- */
 
 static void retire(turn *t) {
     t->next.retired = 1;
@@ -469,25 +469,25 @@ static const model_step steps[] = {
     [C_OPEN_JOB] = {"leati_ring_open_slot: the job, late", open_job},
     [C_ISSUED] = {"leati_ring_announce: store issued", announce},
     [C_HINT] = {"open_tickets: load hint", open_tickets},
-    [C_SLEEPING] = {"leati_roster_wake: load sleeping of the next worker", sleeping},
-    [C_ROSTER_RING] = {"leati_roster_wake: bell + 1", roster_ring},
-    [C_ROSTER_WAKE] = {"leati_roster_wake: futex wake", roster_wake},
+    [C_SLEEPING] = {"leati_worker_table_wake: load sleeping of the next worker", sleeping},
+    [C_ROSTER_RING] = {"leati_worker_table_wake: bell + 1", roster_ring},
+    [C_ROSTER_WAKE] = {"leati_worker_table_wake: futex wake", roster_wake},
     [C_AWAITED] = {"sleep_for: store awaited", awaited},
-    [C_BELL] = {"sleep_for: load consumer_bell", bell},
+    [C_BELL] = {"sleep_for: load consumer_wake", bell},
     [C_AWAITED_LATE] = {"sleep_for: store awaited, late", awaited_late},
-    [C_BELL_LATE] = {"sleep_for: load consumer_bell, late", bell_late},
+    [C_BELL_LATE] = {"sleep_for: load consumer_wake, late", bell_late},
     [C_WAIT] = {"sleep_for: futex wait", wait},
     [C_WAITING] = {"asleep; a return for no reason", waiting},
     [C_AWAKE] = {"sleep_for: awaited = 0", awake},
-    [C_CHECK] = {"leati_crew_check: the helper", check},
+    [C_CHECK] = {"leati_worker_pool_check: the helper", check},
     [C_HOOK] = {"run_hook", hook},
     [C_STOP] = {"leati_ring_stop: stop = 1", stop},
-    [C_STOP_RING] = {"leati_roster_alarm: bell + 1", stop_ring},
-    [C_STOP_WAKE] = {"leati_roster_alarm: futex wake", stop_wake},
-    [C_RETIRE] = {"leati_roster_retire: generation + 1", retire},
-    [C_RETIRE_RING] = {"leati_roster_alarm: bell + 1", retire_ring},
-    [C_RETIRE_WAKE] = {"leati_roster_alarm: futex wake", retire_wake},
-    [C_JOIN] = {"leati_crew_dismiss: all workers are gone", join},
+    [C_STOP_RING] = {"leati_worker_table_alarm: bell + 1", stop_ring},
+    [C_STOP_WAKE] = {"leati_worker_table_alarm: futex wake", stop_wake},
+    [C_RETIRE] = {"leati_worker_table_retire: generation + 1", retire},
+    [C_RETIRE_RING] = {"leati_worker_table_alarm: bell + 1", retire_ring},
+    [C_RETIRE_WAKE] = {"leati_worker_table_alarm: futex wake", retire_wake},
+    [C_JOIN] = {"leati_worker_pool_stop: all workers are gone", join},
     [C_GONE] = {"gone", gone},
 };
 

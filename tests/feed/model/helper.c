@@ -259,15 +259,15 @@ static const model_step steps[] = {
     [H_COUNT] = {"find_in_hand: the slot that it had claimed; load stop", count},
     [H_FAIL] = {"leati_ring_fail: failed = 1", fail},
     [H_FAIL_TOLD] = {"leati_ring_fail: failed = 2", fail_told},
-    [H_FAIL_RING] = {"leati_ring_fail: consumer_bell + 1", fail_ring},
+    [H_FAIL_RING] = {"leati_ring_fail: consumer_wake + 1", fail_ring},
     [H_FAIL_WAKE] = {"leati_ring_fail: futex wake", fail_wake},
     [H_BATCH] = {"count_death_on_batch", batch},
     [H_READY] = {"give_up: store READY", ready},
     [H_AWAITED] = {"give_up: load awaited", awaited},
-    [H_RING] = {"give_up: consumer_bell + 1", ring_bell},
+    [H_RING] = {"give_up: consumer_wake + 1", ring_bell},
     [H_WAKE] = {"give_up: futex wake", wake},
     [H_NUDGE] = {"leati_ring_nudge_consumer: load awaited", nudge},
-    [H_NUDGE_RING] = {"leati_ring_nudge_consumer: consumer_bell + 1", nudge_ring},
+    [H_NUDGE_RING] = {"leati_ring_nudge_consumer: consumer_wake + 1", nudge_ring},
     [H_NUDGE_WAKE] = {"leati_ring_nudge_consumer: futex wake", nudge_wake},
     [H_LIVE_STOP] = {"any_is_live: load stop; spawn", live_stop},
     [H_LIVE_FAILED] = {"any_is_live: load failed; spawn", live_failed},
@@ -319,17 +319,17 @@ void model_stopper_step(turn *t) {
     switch ((enum stopper_at)t->next.stopper.at) {
     case S_IDLE: begin_to_stop(t); return;
     case S_ROSTER_RING:
-        t->name = "leati_roster_alarm: bell + 1";
+        t->name = "leati_worker_table_alarm: bell + 1";
         model_ring_roster_bell(&t->next);
         stop_on(t, S_ROSTER_WAKE);
         break;
     case S_ROSTER_WAKE:
-        t->name = "leati_roster_alarm: futex wake";
+        t->name = "leati_worker_table_alarm: futex wake";
         stop_on(t, S_CONSUMER_RING);
         model_wake_workers(t, t->config->workers);
         return;
     case S_CONSUMER_RING:
-        t->name = "leati_ring_stop: consumer_bell + 1";
+        t->name = "leati_ring_stop: consumer_wake + 1";
         model_ring_consumer_bell(&t->next, ring);
         stop_on(t, S_CONSUMER_WAKE);
         break;

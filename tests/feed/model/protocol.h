@@ -40,7 +40,7 @@ typedef struct model_worker {
     uint8_t tried;        /* rings without work, in claim */
     uint8_t second;       /* look: the one before it sleeps */
     uint8_t sleeping;     /* the shared flag, which survives a kill */
-    uint8_t bell_same;    /* the roster's bell has not changed since it was read */
+    uint8_t bell_same;    /* the table's bell has not changed since it was read */
     uint8_t rings;        /* `awaited` was read early (a mutation) */
 } model_worker;
 
@@ -49,8 +49,8 @@ typedef struct model_consumer {
     uint8_t ring;
     uint8_t look, wake;           /* from where these were called */
     uint8_t seen;                 /* by a look */
-    uint8_t next, sleepers, most; /* in leati_roster_wake */
-    uint8_t bell_same;            /* its ring's consumer_bell has not changed since it was read */
+    uint8_t next, sleepers, most; /* in leati_worker_table_wake */
+    uint8_t bell_same;            /* its ring's consumer_wake has not changed since it was read */
 } model_consumer;
 
 typedef struct model_helper {

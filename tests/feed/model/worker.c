@@ -385,7 +385,7 @@ static const model_step steps[] = {
     [W_AWAITED_EARLY] = {"leati_ring_publish: load awaited, early", awaited_early},
     [W_READY] = {"leati_ring_publish: store READY", ready},
     [W_AWAITED] = {"leati_ring_publish: load awaited", awaited},
-    [W_RING] = {"leati_ring_publish: consumer_bell + 1", ring_bell},
+    [W_RING] = {"leati_ring_publish: consumer_wake + 1", ring_bell},
     [W_WAKE] = {"leati_ring_publish: futex wake", wake},
     [W_BELL] = {"rest: load bell", bell},
     [W_SLEEPING] = {"rest: sleeping = 1", sleeping},
