@@ -79,7 +79,7 @@ static inline int leati_worthwhile_threads(const leati_task *task, double operat
 }
 
 /* The number of the op's own inputs: what is fused reads those after them. */
-static inline int leati_own_inputs(const leati_task *task) {
+static inline int leati_op_inputs(const leati_task *task) {
     bool reads = task->attrs->post.kinds & (LEATI_POST_NORM | LEATI_POST_ADD);
     return task->input_count - (reads ? LEATI_POST_INPUTS : 0);
 }

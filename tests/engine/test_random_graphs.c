@@ -238,7 +238,7 @@ static void blocks_never_overlap(void **state) {
                                       .last = first + (int32_t)leat_rng_below(&rng, (uint64_t)(100 - first)),
                                       .bytes = 64 * (size_t)leat_rng_below(&rng, 50)};
         }
-        assert_int_equal(leati_place_blocks(blocks, 200, 101, &arena, &bound, NULL), LEAT_OK);
+        assert_int_equal(leati_arena_lay_out(blocks, 200, 101, &arena, &bound, NULL), LEAT_OK);
         for (int i = 0; i < 200; ++i)
             for (int j = 0; j < i; ++j) {
                 const leati_block *a = &blocks[i], *b = &blocks[j];

@@ -184,14 +184,14 @@ static void trial_init(trial *t, subject *s, const manner *m) {
     for (int i = 0; i < s->c->input_count; ++i) {
         t->state_offset[i] = used;
         inputs[i] = make_input(s, g, i, used);
-        read[i] = m->narrow && !is_written(s, i) ? leati_graph_narrowed(g, inputs[i]) : inputs[i];
+        read[i] = m->narrow && !is_written(s, i) ? leati_graph_rounded_to_bf16(g, inputs[i]) : inputs[i];
         if (is_written(s, i) && inputs[i] >= 0) used += leati_align(leati_desc_bytes(&s->c->inputs[i].desc));
     }
     t->states = allocate(used);
-    leati_graph_set_narrow(g, m->narrow);
+    leati_graph_store_bf16(g, m->narrow);
     leati_graph_node(g, s->c->op, &s->c->attrs, s->c->input_count, read, t->outputs);
     if (s->c->then) t->outputs[0] = leati_eltwise_of(g, t->outputs[0], *s->c->then);
-    leati_graph_set_narrow(g, false);
+    leati_graph_store_bf16(g, false);
     if (leati_graph_check(g, &err) != LEAT_OK) fail_msg("%s: %s", s->c->name, err.message);
     for (int k = 0; k < s->row->outputs; ++k)
         if (is_compared(s, k)) t->outputs[k] = as_kept(g, t->outputs[k]);

@@ -16,7 +16,7 @@ static const leati_implementation implementations[] = {
                                : 0)
 #define NARROW(upper, lower) {LEATI_OP_##upper, leati_native_##lower, FUSES(LEATI_OP_##upper), true},
 #define WIDE(upper, lower)   {LEATI_OP_##upper, leati_native_##lower, FUSES(LEATI_OP_##upper), false},
-    LEATI_NATIVE_NARROW_LIST(NARROW) LEATI_NATIVE_LIST(WIDE)
+    LEATI_NATIVE_BF16_LIST(NARROW) LEATI_NATIVE_LIST(WIDE)
 #undef WIDE
 #undef NARROW
 #undef FUSES

@@ -6,7 +6,7 @@
 #include "engine/backend.h"
 
 /* Those that look at whether tensors are bf16. */
-#define LEATI_NATIVE_NARROW_LIST(X)                                                                          \
+#define LEATI_NATIVE_BF16_LIST(X)                                                                          \
     X(CONV, conv_bfloat16)                                                                                   \
     X(CONV, conv_winograd)                                                                                   \
     X(CONV, conv_product)                                                                                    \
@@ -69,7 +69,7 @@
 #define LEATI_NATIVE_DECLARED(upper, lower)                                                                  \
     leat_status leati_native_##lower(const leati_task *task, leati_kernel *kernel, char *why,                \
                                      leat_error *err);
-LEATI_NATIVE_NARROW_LIST(LEATI_NATIVE_DECLARED)
+LEATI_NATIVE_BF16_LIST(LEATI_NATIVE_DECLARED)
 LEATI_NATIVE_LIST(LEATI_NATIVE_DECLARED)
 #undef LEATI_NATIVE_DECLARED
 

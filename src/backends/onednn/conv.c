@@ -170,7 +170,7 @@ static void set_key(const conv *c, const leati_task *task, leati_kernel *kernel,
              (long long)c->g.groups, norm ? " norm " : " ", (double)(norm ? task->attrs->post.epsilon : 0));
     kernel->pack_inputs = 1u << 1;
     if (!norm) return;
-    for (int i = 2; i <= leati_own_inputs(task) + LEATI_POST_VARIANCE; i++) kernel->pack_inputs |= 1u << i;
+    for (int i = 2; i <= leati_op_inputs(task) + LEATI_POST_VARIANCE; i++) kernel->pack_inputs |= 1u << i;
 }
 
 /* Weights and bias as the primitive reads them. */
@@ -184,7 +184,7 @@ static leat_status add_folded(conv *c, leati_session *s, const leati_task *task,
     *f = (fold){.filters = c->g.filters,
                 .count = leati_desc_count(&task->inputs[1]),
                 .epsilon = task->attrs->post.epsilon,
-                .post = leati_own_inputs(task)};
+                .post = leati_op_inputs(task)};
     f->bias = f->post > 2 && task->inputs[2].rank >= 0;
     if (dnnl_memory_desc_equal(plain, wanted))
         LEATI_TRY(leati_session_pack(s, plain, &f->weights_memory, err));
@@ -224,7 +224,7 @@ static leat_status add_forward(conv *c, leati_session *s, const leati_task *task
 
 static leat_status forward(leati_session *s, const leati_task *task, leati_kernel *kernel, char *why,
                            leat_error *err) {
-    bool given = leati_own_inputs(task) > 2 && task->inputs[2].rank >= 0, fused = true;
+    bool given = leati_op_inputs(task) > 2 && task->inputs[2].rank >= 0, fused = true;
     conv c = {.bias = given || task->attrs->post.kinds & LEATI_POST_NORM};
     leat_status status = read_task(&c, task, err);
     if (status == LEAT_OK) status = leati_session_fuse(s, task, c.any.dst, &fused, why, err);

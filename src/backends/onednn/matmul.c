@@ -88,7 +88,7 @@ static leat_status describe(leati_session *s, const leati_task *task, leati_kern
                             leat_error *err) {
     leati_own_md md[MDS] = {0};
     dnnl_primitive_desc_t pd = NULL;
-    bool bias = leati_own_inputs(task) > 2 && task->inputs[2].rank >= 0;
+    bool bias = leati_op_inputs(task) > 2 && task->inputs[2].rank >= 0;
     bool fused = true;
     leat_status status = make_mds(md, task, err);
     if (status == LEAT_OK) status = leati_session_fuse(s, task, leati_md_of(&md[DST]), &fused, why, err);

@@ -215,19 +215,19 @@ dnnl_data_type_t leati_dnnl_type(const leati_desc *desc) {
     return desc->dtype == LEATI_BF16 ? dnnl_bf16 : dnnl_f32;
 }
 
-static bool is_narrow(const leati_desc *desc) {
+static bool is_bf16(const leati_desc *desc) {
     return desc->rank >= 0 && desc->dtype == LEATI_BF16;
 }
 
 bool leati_dnnl_takes(const leati_task *task, uint32_t must, uint32_t may, char *why) {
     bool any = false, fits = true;
-    int addend = task->attrs->post.kinds & LEATI_POST_ADD ? leati_own_inputs(task) + LEATI_POST_ADDEND : -1;
+    int addend = task->attrs->post.kinds & LEATI_POST_ADD ? leati_op_inputs(task) + LEATI_POST_ADDEND : -1;
     for (int i = 0; i < task->input_count + task->output_count; ++i) {
         bool narrow =
-            is_narrow(i < task->input_count ? &task->inputs[i] : &task->outputs[i - task->input_count]);
+            is_bf16(i < task->input_count ? &task->inputs[i] : &task->outputs[i - task->input_count]);
         any = any || narrow;
         if (i == addend)
-            fits = fits && narrow == is_narrow(&task->outputs[0]);
+            fits = fits && narrow == is_bf16(&task->outputs[0]);
         else
             fits = fits && (narrow ? (must | may) >> i & 1u : !(must >> i & 1u));
     }
@@ -288,7 +288,7 @@ leat_status leati_session_addend(leati_session *s, const leati_task *task, leati
                                  int *count, leat_error *err) {
     if (!(task->attrs->post.kinds & LEATI_POST_ADD)) return LEAT_OK;
     args[*count].arg = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
-    return leati_session_argument(s, dst, leati_own_inputs(task) + LEATI_POST_ADDEND,
+    return leati_session_argument(s, dst, leati_op_inputs(task) + LEATI_POST_ADDEND,
                                   &args[(*count)++].memory, err);
 }
 

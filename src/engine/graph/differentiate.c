@@ -40,10 +40,10 @@ static void accumulate(const sweep *s, const leati_node *node, leati_value value
         return;
     }
     bool narrow = leati_graph_value(graph, value)->narrow;
-    if (narrow) leati_graph_make_narrow(graph, contribution);
+    if (narrow) leati_graph_mark_bf16(graph, contribution);
     s->diff[value] =
         s->diff[value] == LEATI_NONE ? contribution : leati_add(graph, s->diff[value], contribution);
-    if (narrow && s->diff[value] >= 0) leati_graph_make_narrow(graph, s->diff[value]);
+    if (narrow && s->diff[value] >= 0) leati_graph_mark_bf16(graph, s->diff[value]);
 }
 
 static void visit(const sweep *s, int32_t n) {

@@ -210,7 +210,7 @@ static bool add_outputs(leati_graph *graph, const leati_op_row *row, leati_node 
 
 /* ---- What may be bf16 ---- */
 
-bool leati_graph_set_narrow(leati_graph *graph, bool on) {
+bool leati_graph_store_bf16(leati_graph *graph, bool on) {
     bool before = graph->narrow;
     graph->narrow = on;
     return before;
@@ -220,7 +220,7 @@ void leati_graph_set_exact(leati_graph *graph, leati_value value) {
     if (value >= 0) leati_graph_value_mutable(graph, value)->exact = true;
 }
 
-void leati_graph_make_narrow(leati_graph *graph, leati_value value) {
+void leati_graph_mark_bf16(leati_graph *graph, leati_value value) {
     for (; value >= 0;
          value = leati_graph_node_at(graph, leati_graph_value(graph, value)->producer)->inputs[0]) {
         leati_value_info *info = leati_graph_value_mutable(graph, value);
@@ -230,13 +230,13 @@ void leati_graph_make_narrow(leati_graph *graph, leati_value value) {
     }
 }
 
-leati_value leati_graph_narrowed(leati_graph *graph, leati_value value) {
+leati_value leati_graph_rounded_to_bf16(leati_graph *graph, leati_value value) {
     if (value < 0) return value;
     const leati_value_info *info = leati_graph_value(graph, value);
     if (info->desc.dtype != LEAT_F32 || info->narrow || info->exact) return value;
     leati_attrs attrs = {.cast = {.dtype = LEAT_F32, .scale = 1}};
     leati_value copy = leati_graph_node(graph, LEATI_OP_CAST, &attrs, 1, &value, NULL);
-    if (copy >= 0) leati_graph_make_narrow(graph, copy);
+    if (copy >= 0) leati_graph_mark_bf16(graph, copy);
     return copy;
 }
 
@@ -255,7 +255,7 @@ static bool moves(leati_op op) {
 }
 
 /* Statistics and workspaces stay f32. */
-static int narrow_outputs(const leati_node *node) {
+static int bf16_outputs(const leati_node *node) {
     switch (node->op) {
     case LEATI_OP_BATCH_NORM:
     case LEATI_OP_GROUP_NORM: return 1;
@@ -276,8 +276,8 @@ static void mark_outputs(leati_graph *graph, const leati_node *node) {
         return;
     }
     bool view = leati_op_row_of(node->op)->flags & LEATI_OP_VIEW;
-    for (int i = 0; (view ? any : graph->narrow) && i < narrow_outputs(node); ++i)
-        leati_graph_make_narrow(graph, node->outputs[i]);
+    for (int i = 0; (view ? any : graph->narrow) && i < bf16_outputs(node); ++i)
+        leati_graph_mark_bf16(graph, node->outputs[i]);
 }
 
 leati_value leati_graph_node(leati_graph *graph, leati_op op, const leati_attrs *attrs, int input_count,

@@ -84,9 +84,9 @@ leati_value leati_graph_state(leati_graph *graph, leati_slab slab, size_t offset
 leati_value leati_graph_constant(leati_graph *graph, const leati_desc *desc, const void *data);
 /* While it is on, what ops make is narrow, and as long as that is so, so are gradients by it.  Views of what is narrow are,
  * always; rearrangements of exact values are exact.  Returns what it was. */
-bool leati_graph_set_narrow(leati_graph *graph, bool on);
+bool leati_graph_store_bf16(leati_graph *graph, bool on);
 /* value as something narrow: itself where it is narrow or exact, else a copy. */
-leati_value leati_graph_narrowed(leati_graph *graph, leati_value value);
+leati_value leati_graph_rounded_to_bf16(leati_graph *graph, leati_value value);
 void leati_graph_set_exact(leati_graph *graph, leati_value value);
 
 /* A node.  outputs (may be NULL) receives all of them; returns the first. */

@@ -27,7 +27,7 @@ leati_node *leati_graph_node_mutable(leati_graph *graph, int32_t node);
 leati_value_info *leati_graph_value_mutable(leati_graph *graph, leati_value value);
 
 /* Makes a value narrow, and what it is a view of. */
-void leati_graph_make_narrow(leati_graph *graph, leati_value value);
+void leati_graph_mark_bf16(leati_graph *graph, leati_value value);
 
 /* Zeroed memory that lives as long as the graph, for a constant; NULL when there is none. */
 void *leati_graph_own_constant(leati_graph *graph, size_t bytes);

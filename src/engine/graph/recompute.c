@@ -235,7 +235,7 @@ static void copy_node(sweep *s, int32_t n) {
     for (int i = 0; i < node->output_count; ++i) {
         s->values[node->outputs[i]].stand_in = outputs[i];
         if (outputs[i] >= 0 && leati_graph_value(graph, node->outputs[i])->narrow)
-            leati_graph_make_narrow(graph, outputs[i]);
+            leati_graph_mark_bf16(graph, outputs[i]);
     }
 }
 

@@ -134,7 +134,7 @@ static void work_in_place(leati_plan *plan) {
 void leati_plan_alias(leati_plan *plan) {
     for (leati_value v = 0; v < plan->value_count; ++v) {
         const leati_value_info *info = leati_plan_value(plan, v);
-        leati_place *place = &plan->place[v];
+        leati_location *place = &plan->place[v];
         place->dies = place->last_read > info->producer ? place->last_read : info->producer;
         place->bytes = leati_desc_bytes(&info->desc);
         if (info->producer < 0 || !works(plan, info->producer)) continue;

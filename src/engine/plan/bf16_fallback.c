@@ -28,27 +28,27 @@ static const leati_desc *desc_of(const leati_task *task, int arg) {
     return arg < task->input_count ? &task->inputs[arg] : &task->outputs[arg - task->input_count];
 }
 
-static bool is_narrow(const leati_desc *desc) {
+static bool is_bf16(const leati_desc *desc) {
     return desc->rank >= 0 && desc->dtype == LEATI_BF16;
 }
 
-static int count_narrow(const leati_task *task) {
+static int count_bf16(const leati_task *task) {
     int count = 0;
-    for (int i = 0; i < task->input_count + task->output_count; ++i) count += is_narrow(desc_of(task, i));
+    for (int i = 0; i < task->input_count + task->output_count; ++i) count += is_bf16(desc_of(task, i));
     return count;
 }
 
-bool leati_task_is_narrow(const leati_task *task) {
-    return count_narrow(task) > 0;
+bool leati_task_has_bf16(const leati_task *task) {
+    return count_bf16(task) > 0;
 }
 
 static leati_desc wide(const leati_desc *desc) {
     leati_desc out = *desc;
-    if (is_narrow(desc)) out.dtype = LEAT_F32;
+    if (is_bf16(desc)) out.dtype = LEAT_F32;
     return out;
 }
 
-void leati_task_widen(const leati_task *task, leati_desc *inputs, leati_desc *outputs) {
+void leati_task_as_f32(const leati_task *task, leati_desc *inputs, leati_desc *outputs) {
     for (int i = 0; i < task->input_count; ++i) inputs[i] = wide(&task->inputs[i]);
     for (int i = 0; i < task->output_count; ++i) outputs[i] = wide(&task->outputs[i]);
 }
@@ -65,7 +65,7 @@ const leati_kernel *leati_kernel_inside(const leati_kernel *kernel) {
     return kernel->destroy == destroy ? &((const widened *)kernel->state)->inside : kernel;
 }
 
-static leat_status run_widened(const leati_kernel *kernel, void *const *args, const leati_run *run,
+static leat_status run_fallback(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                leat_error *err) {
     const widened *w = kernel->state;
     unsigned char *scratch = run->scratch;
@@ -117,7 +117,7 @@ static leat_status choose_cast(const leati_plan *plan, const leati_task *task, p
 static leat_status prepare(const leati_plan *plan, const leati_task *task, widened *w, leat_error *err) {
     w->arg_count = task->input_count + task->output_count;
     for (int i = 0; i < w->arg_count; ++i) {
-        if (!is_narrow(desc_of(task, i))) continue;
+        if (!is_bf16(desc_of(task, i))) continue;
         const leati_desc whole = wide(desc_of(task, i));
         passage *p = &w->passages[w->passage_count++];
         *p = (passage){.arg = i, .out = i >= task->input_count, .offset = w->inside_offset};
@@ -127,16 +127,16 @@ static leat_status prepare(const leati_plan *plan, const leati_task *task, widen
     return LEAT_OK;
 }
 
-leat_status leati_plan_widened(const leati_plan *plan, const leati_task *task, leati_kernel *kernel,
+leat_status leati_plan_make_f32_fallback(const leati_plan *plan, const leati_task *task, leati_kernel *kernel,
                                leat_error *err) {
-    int count = count_narrow(task);
+    int count = count_bf16(task);
     size_t bytes = sizeof(widened) + (size_t)count * sizeof(passage);
     widened *w = leati_calloc(1, bytes);
     if (!w) return leati_fail_memory(err, bytes, "a kernel");
     w->inside = *kernel;
     kernel->state = w;
     kernel->destroy = destroy;
-    kernel->run = run_widened;
+    kernel->run = run_fallback;
     LEATI_TRY(prepare(plan, task, w, err));
     snprintf(kernel->implementation, sizeof kernel->implementation, "%.50s as f32", w->inside.implementation);
     kernel->scratch_bytes += w->inside_offset;

@@ -4,7 +4,7 @@
 #include "engine/plan/plan_private.h"
 #include "tensor/bfloat16.h"
 
-static bool is_narrowed(const leati_plan *plan, const leati_value_info *info) {
+static bool is_bf16(const leati_plan *plan, const leati_value_info *info) {
     if (!info->narrow || info->output || info->storage != LEATI_IN_ARENA || info->desc.dtype != LEAT_F32)
         return false;
     if (!plan->work[info->producer].needed) return false;
@@ -13,10 +13,10 @@ static bool is_narrowed(const leati_plan *plan, const leati_value_info *info) {
            leati_plan_value(plan, maker->inputs[0])->desc.dtype == LEATI_BF16;
 }
 
-void leati_plan_narrow(leati_plan *plan) {
+void leati_plan_store_bf16(leati_plan *plan) {
     for (leati_value v = 0; v < plan->value_count; ++v) {
         leati_value_info *info = leati_graph_value_mutable(plan->graph, v);
-        if (!is_narrowed(plan, info)) continue;
+        if (!is_bf16(plan, info)) continue;
         leati_node *maker = leati_graph_node_mutable(plan->graph, info->producer);
         info->desc.dtype = LEATI_BF16;
         if (maker->op == LEATI_OP_CAST) maker->attrs.cast.dtype = LEATI_BF16;

@@ -50,7 +50,7 @@ static void assign(const leati_plan *plan, const leati_node *node, assignment *a
 leat_status leati_plan_ask(const leati_backend *backend, const leati_task *task, leati_kernel *kernel,
                            leati_text *declined, leat_error *err) {
     uint32_t post = task->attrs->post.kinds;
-    bool narrow = leati_task_is_narrow(task);
+    bool narrow = leati_task_has_bf16(task);
     for (size_t i = 0; i < backend->count; ++i) {
         const leati_implementation *implementation = &backend->implementations[i];
         if (implementation->op != task->op || (post & ~implementation->fuses)) continue;
@@ -88,15 +88,15 @@ static leat_status choose_of(leati_plan *plan, const leati_backend *backend, int
     leati_task task = a.task;
     leati_desc inputs[LEATI_MAX_INPUTS], outputs[LEATI_MAX_OUTPUTS];
     if (widened) {
-        if (!leati_task_is_narrow(&a.task)) return LEAT_OK;
-        leati_task_widen(&a.task, inputs, outputs);
+        if (!leati_task_has_bf16(&a.task)) return LEAT_OK;
+        leati_task_as_f32(&a.task, inputs, outputs);
         task.inputs = inputs;
         task.outputs = outputs;
     }
     LEATI_TRY(leati_plan_ask(backend, &task, &work->kernel, &work->declined, err));
     if (!work->kernel.run) return LEAT_OK;
     leati_plan_tune(plan, &node, &task, work);
-    if (widened) LEATI_TRY(leati_plan_widened(plan, &a.task, &work->kernel, err));
+    if (widened) LEATI_TRY(leati_plan_make_f32_fallback(plan, &a.task, &work->kernel, err));
     if (length > 0) leati_plan_fuse(plan, n, chain, length, &node);
     return LEAT_OK;
 }
@@ -138,7 +138,7 @@ leat_status leati_plan_choose(leati_plan *plan, leat_error *err) {
     tell(plan, 0);
     leat_status status = choose_where(plan, false, err);
     tell(plan, 1);
-    if (plan->options.arena->choices) leati_choices_save(plan->options.arena->choices);
+    if (plan->options.arena->choices) leati_tuning_cache_save(plan->options.arena->choices);
     return status;
 }
 

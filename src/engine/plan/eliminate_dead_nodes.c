@@ -12,14 +12,14 @@ void leati_plan_count_readers(leati_plan *plan) {
         const leati_node *node = leati_plan_node(plan, n);
         for (int i = 0; plan->work[n].needed && i < node->input_count; ++i) {
             if (node->inputs[i] < 0) continue;
-            leati_place *place = &plan->place[node->inputs[i]];
+            leati_location *place = &plan->place[node->inputs[i]];
             ++place->readers;
             if (place->last_read < n) place->last_read = n;
         }
     }
 }
 
-void leati_plan_need(leati_plan *plan) {
+void leati_plan_eliminate_dead_nodes(leati_plan *plan) {
     for (leati_value v = 0; v < plan->value_count; ++v) {
         const leati_value_info *info = leati_plan_value(plan, v);
         plan->place[v].root = v;

@@ -23,7 +23,7 @@ static bool margins_of(int rank, const int64_t *before, const int64_t *after, ma
 }
 
 /* Backends have quick kernels for padding that is smaller than the window only. */
-static bool can_widen(const leati_window *w, const margins *m) {
+static bool can_fall_back(const leati_window *w, const margins *m) {
     for (int i = 0; i < w->spatial; ++i) {
         int64_t reach = (w->kernel[i] - 1) * w->dilation[i];
         if (w->pad_before[i] + m->before[i] > reach || w->pad_after[i] + m->after[i] > reach) return false;
@@ -47,10 +47,10 @@ static bool reader_allows(const leati_plan *plan, int32_t n, leati_value value, 
         if (i != 0 || (node->op != LEATI_OP_CONV && node->op != LEATI_OP_CONV_BWD_WEIGHTS)) return false;
         reads = true;
     }
-    return !reads || can_widen(&node->attrs.conv.window, m);
+    return !reads || can_fall_back(&node->attrs.conv.window, m);
 }
 
-static void absorb_pad(leati_plan *plan, int32_t n) {
+static void fold_pad(leati_plan *plan, int32_t n) {
     const leati_node *pad = leati_plan_node(plan, n);
     const leati_desc *src = &leati_plan_value(plan, pad->inputs[0])->desc;
     leati_value padded = pad->outputs[0];
@@ -71,7 +71,7 @@ static void absorb_pad(leati_plan *plan, int32_t n) {
     plan->work[n].needed = false;
 }
 
-static void absorb_slice(leati_plan *plan, int32_t n) {
+static void fold_slice(leati_plan *plan, int32_t n) {
     const leati_node *slice = leati_plan_node(plan, n);
     leati_value whole = slice->inputs[0];
     const leati_value_info *info = leati_plan_value(plan, whole);
@@ -83,7 +83,7 @@ static void absorb_slice(leati_plan *plan, int32_t n) {
     for (int i = 0; i < info->desc.rank; ++i)
         after[i] = info->desc.shape[i] - slice->attrs.slice.start[i] - slice->attrs.slice.size[i];
     if (!margins_of(info->desc.rank, slice->attrs.slice.start, after, &m) ||
-        !can_widen(&node->attrs.conv.window, &m))
+        !can_fall_back(&node->attrs.conv.window, &m))
         return;
     widen(&node->attrs.conv.window, &m);
     for (int i = 0; i < node->attrs.conv.window.spatial; ++i)
@@ -117,7 +117,7 @@ static int32_t rectifier_before(const leati_plan *plan, int32_t n) {
     return at;
 }
 
-static void absorb_rectifier(leati_plan *plan, int32_t n) {
+static void fuse_rectifier(leati_plan *plan, int32_t n) {
     leati_node *norm = leati_graph_node_mutable(plan->graph, n);
     int32_t at = norm->inputs[5] < 0 ? rectifier_before(plan, n) : -1;
     if (at < 0) return;
@@ -129,14 +129,14 @@ static void absorb_rectifier(leati_plan *plan, int32_t n) {
     plan->work[at].needed = false;
 }
 
-void leati_plan_absorb(leati_plan *plan) {
+void leati_plan_fold_padding(leati_plan *plan) {
     if (plan->options.unfused) return;
     for (int32_t n = 0; n < plan->node_count; ++n) {
         if (!plan->work[n].needed) continue;
         leati_op op = leati_plan_node(plan, n)->op;
-        if (op == LEATI_OP_PAD) absorb_pad(plan, n);
-        if (op == LEATI_OP_SLICE) absorb_slice(plan, n);
-        if (op == LEATI_OP_BATCH_NORM_BWD) absorb_rectifier(plan, n);
+        if (op == LEATI_OP_PAD) fold_pad(plan, n);
+        if (op == LEATI_OP_SLICE) fold_slice(plan, n);
+        if (op == LEATI_OP_BATCH_NORM_BWD) fuse_rectifier(plan, n);
     }
     leati_plan_count_readers(plan);
 }

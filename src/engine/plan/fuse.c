@@ -44,7 +44,7 @@ static leati_value addend_of(const leati_plan *plan, const leati_node *add, leat
 
 /* The node that alone reads `made`, if its kind comes after those in `kinds`; -1: none. */
 static int32_t next_link(const leati_plan *plan, int32_t n, leati_value made, uint32_t kinds) {
-    const leati_place *place = &plan->place[made];
+    const leati_location *place = &plan->place[made];
     if (place->readers != 1 || place->last_read < 0 || place->last_read >= plan->node_count) return -1;
     const leati_node *reader = leati_plan_node(plan, place->last_read);
     uint32_t kind = kind_of(reader);

@@ -17,7 +17,7 @@ leat_status leati_arena_create(leati_arena **out, leat_error *err) {
 void leati_arena_destroy(leati_arena **arena) {
     if (!*arena) return;
     leati_thread_pool_destroy(&(*arena)->pool);
-    leati_choices_close(&(*arena)->choices);
+    leati_tuning_cache_close(&(*arena)->choices);
     leati_free((*arena)->memory);
     leati_free(*arena);
     *arena = NULL;
@@ -72,7 +72,7 @@ static int32_t collect_blocks(leati_plan *plan, leati_block *blocks, leati_value
         const leati_node *node = leati_plan_node(plan, n);
         for (int i = 0; i < node->output_count; ++i) {
             leati_value v = node->outputs[i];
-            const leati_place *place = &plan->place[v];
+            const leati_location *place = &plan->place[v];
             if (place->root != v || leati_plan_is_left_out(plan, node, v)) continue;
             owners[count] = v;
             blocks[count++] =
@@ -93,7 +93,7 @@ static leat_status lay_out(leati_plan *plan, leat_error *err) {
     leat_status status = LEAT_ENOMEM;
     if (blocks && owners) {
         int32_t count = collect_blocks(plan, blocks, owners);
-        status = leati_place_blocks(blocks, count, plan->node_count + 1, &plan->arena_bytes,
+        status = leati_arena_lay_out(blocks, count, plan->node_count + 1, &plan->arena_bytes,
                                     &plan->bound_bytes, err);
         for (int32_t i = 0; status == LEAT_OK && i < count; ++i) {
             if (owners[i] == LEATI_NONE)
@@ -175,14 +175,14 @@ static leat_status compile(leati_plan *plan, leat_error *err) {
     LEATI_TRY(leati_graph_check(plan->graph, err));
     LEATI_TRY(arena_reserve_threads(plan->options.arena, plan->options.threads, err));
     LEATI_TRY(make_tables(plan, err));
-    leati_plan_need(plan);
-    leati_plan_narrow(plan);
-    leati_plan_absorb(plan);
+    leati_plan_eliminate_dead_nodes(plan);
+    leati_plan_store_bf16(plan);
+    leati_plan_fold_padding(plan);
     LEATI_TRY(leati_plan_choose(plan, err));
     LEATI_TRY(leati_plan_fold(plan, err));
     leati_plan_alias(plan);
     LEATI_TRY(leati_plan_choose_rest(plan, err));
-    LEATI_TRY(leati_plan_pack(plan, err));
+    LEATI_TRY(leati_plan_prepack(plan, err));
     list_steps(plan);
     LEATI_TRY(lay_out(plan, err));
     LEATI_TRY(make_arguments(plan, err));
@@ -214,7 +214,7 @@ leat_status leati_plan_create(leati_plan **out, leati_graph **graph, const leati
 void leati_plan_destroy(leati_plan **plan_pointer) {
     leati_plan *plan = *plan_pointer;
     if (!plan) return;
-    leati_plan_unpack(plan);
+    leati_plan_release_prepacked(plan);
     for (int32_t n = 0; plan->work && n < plan->node_count; ++n) {
         leati_kernel *kernel = &plan->work[n].kernel;
         if (kernel->destroy) kernel->destroy(kernel->state);
@@ -252,7 +252,7 @@ static void bind_arguments(leati_plan *plan, const void *const *inputs) {
 
 static leat_status run_step(const leati_plan *plan, int32_t s, leati_run *run, leat_error *err) {
     const leati_work *work = &plan->work[plan->steps[s]];
-    leati_pack *pack = work->pack;
+    leati_prepacked *pack = work->pack;
     uint64_t version = plan->options.arena->version;
     run->scratch = leati_plan_scratch_bytes(work) ? plan->resolved_for + work->scratch_offset : NULL;
     run->pack = pack ? pack->memory : NULL;
@@ -292,7 +292,7 @@ static leat_status run_steps_timed(const leati_plan *plan, leati_run *run, int64
 leat_status leati_plan_run_timed(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
                                  int64_t *step_ns, leat_error *err) {
     bind_arguments(plan, inputs);
-    leati_plan_spoil(plan);
+    leati_plan_invalidate_prepacked(plan);
     leati_run run = {.seed = seed, .step = step, .turn = plan->runs++, .pool = pool_of(plan)};
     leati_float_mode mode = leati_flush_denormals();
     leat_status status = step_ns ? run_steps_timed(plan, &run, step_ns, err) : run_steps(plan, &run, err);
@@ -305,17 +305,17 @@ leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t
     return leati_plan_run_timed(plan, inputs, seed, step, NULL, err);
 }
 
-leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_packs *packs, uint64_t version,
+leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_prepacked_set *packs, uint64_t version,
                              const void *const *inputs, leat_error *err) {
     void *before = plan->options.slabs[LEATI_SLAB_WEIGHTS];
     plan->options.slabs[LEATI_SLAB_WEIGHTS] = weights;
-    leat_status status = leati_plan_find_packs(plan, packs, err);
+    leat_status status = leati_plan_find_prepacked(plan, packs, err);
     if (status != LEAT_OK) {
         plan->options.slabs[LEATI_SLAB_WEIGHTS] = before;
-        leati_plan_drop_found_packs(plan);
+        leati_plan_drop_found_prepacked(plan);
         return status;
     }
-    leati_plan_take_packs(plan);
+    leati_plan_take_prepacked(plan);
     for (int32_t i = 0; i < plan->weight_patch_count; ++i)
         *plan->weight_patches[i].arg = (unsigned char *)weights + plan->weight_patches[i].offset;
     leati_arena_set_version(plan->options.arena, version);
@@ -323,7 +323,7 @@ leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_packs *packs
     leati_run run = {.pool = pool_of(plan)};
     leati_float_mode mode = leati_flush_denormals();
     for (int32_t s = 0; s < plan->step_count && status == LEAT_OK; ++s) {
-        const leati_pack *pack = plan->work[plan->steps[s]].pack;
+        const leati_prepacked *pack = plan->work[plan->steps[s]].pack;
         if (pack && pack->version != version) status = run_step(plan, s, &run, err);
     }
     leati_set_float_mode(mode);

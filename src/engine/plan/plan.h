@@ -20,9 +20,9 @@ size_t leati_arena_bytes(const leati_arena *arena);
 void leati_arena_set_version(leati_arena *arena, uint64_t version);
 
 /* What kernels packed of one copy of the weights, for all plans that adopt it. */
-typedef struct leati_packs leati_packs;
-leat_status leati_packs_create(leati_packs **out, leat_error *err);
-void leati_packs_destroy(leati_packs **packs); /* when no plan uses it */
+typedef struct leati_prepacked_set leati_prepacked_set;
+leat_status leati_prepacked_set_create(leati_prepacked_set **out, leat_error *err);
+void leati_prepacked_set_destroy(leati_prepacked_set **packs); /* when no plan uses it */
 
 typedef struct leati_plan leati_plan;
 
@@ -55,7 +55,7 @@ leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t
  * since that memory received this version (not 0): plans with the same `packs` adopt one at a time.  `inputs` are bound
  * while kernels pack: their values do not matter, states may be written.  After a failure the weights are as before, but
  * must be adopted anew. */
-leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_packs *packs, uint64_t version,
+leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_prepacked_set *packs, uint64_t version,
                              const void *const *inputs, leat_error *err);
 
 /* An output (leati_graph_keep) after a run: a view into the arena or a slab. */

@@ -17,28 +17,28 @@ typedef struct leati_memory {
 } leati_memory;
 
 /* What a kernel made of weights, kept while they stay as they are. */
-typedef struct leati_pack {
-    struct leati_pack *next;
+typedef struct leati_prepacked {
+    struct leati_prepacked *next;
     int users;             /* plans */
     uint64_t version;      /* of the weights that it was made of; 0: none */
     leati_memory from[32]; /* the weights, by input of the kernel; empty: another input */
     char key[64];
     size_t bytes;
     void *memory;
-} leati_pack;
+} leati_prepacked;
 
-struct leati_packs {
-    leati_pack *first;
+struct leati_prepacked_set {
+    leati_prepacked *first;
     bool keeps; /* what no plan uses, too: for those to come */
 };
 
 struct leati_arena {
     unsigned char *memory;
     size_t bytes;
-    leati_packs packs;
+    leati_prepacked_set packs;
     uint64_t version;       /* of the weights; 0: not known */
     leati_thread_pool *pool;       /* NULL: no plan has more than one thread */
-    leati_choices *choices; /* NULL: no plan has been tuned */
+    leati_tuning_cache *choices; /* NULL: no plan has been tuned */
 };
 
 /* What is known of one node. */
@@ -50,21 +50,21 @@ typedef struct leati_work {
     leati_text declined; /* "onednn: dilation > 1; ": who refused before the kernel was found */
     void **args;         /* into plan->args */
     size_t scratch_offset;
-    struct leati_pack *pack;      /* shared with other plans; NULL: what the kernel packs is scratch */
-    leati_packs *packs;           /* where it is */
-    struct leati_pack *next_pack; /* of the weights that are being adopted */
-    leati_packs *next_packs;
+    struct leati_prepacked *pack;      /* shared with other plans; NULL: what the kernel packs is scratch */
+    leati_prepacked_set *packs;           /* where it is */
+    struct leati_prepacked *next_pack; /* of the weights that are being adopted */
+    leati_prepacked_set *next_packs;
 } leati_work;
 
 /* What is known of one value. */
-typedef struct leati_place {
+typedef struct leati_location {
     leati_value root;  /* whose memory this value has; itself where it has its own */
     int32_t readers;   /* needed nodes that read it */
     int32_t last_read; /* the last of them; node_count for an output of the graph; -1: nobody */
     int32_t dies;      /* of a root: the last node that touches anyone of its memory */
     size_t bytes;      /* of a root in the arena: what its kernel says, or its shape */
     size_t offset;     /* of a root in the arena */
-} leati_place;
+} leati_location;
 
 typedef struct leati_patch {
     void **arg;
@@ -77,7 +77,7 @@ struct leati_plan {
     leati_plan_options options;
     int32_t node_count, value_count;
     leati_work *work;   /* by node */
-    leati_place *place; /* by value */
+    leati_location *place; /* by value */
     int32_t step_count;
     uint64_t runs;
     int32_t *steps; /* the nodes that run, in order */
@@ -109,15 +109,15 @@ static inline leati_value leati_plan_root(const leati_plan *plan, leati_value va
 bool leati_plan_is_left_out(const leati_plan *plan, const leati_node *node, leati_value output);
 
 /* Marks the nodes that outputs and writes need, and counts who reads what. */
-void leati_plan_need(leati_plan *plan);
+void leati_plan_eliminate_dead_nodes(leati_plan *plan);
 /* Counts again, after nodes were dropped. */
 void leati_plan_count_readers(leati_plan *plan);
 
 /* Makes what is narrow bf16, where it is not to be read after the run. */
-void leati_plan_narrow(leati_plan *plan);
+void leati_plan_store_bf16(leati_plan *plan);
 
 /* Makes padding before and cutting after convolutions part of them. */
-void leati_plan_absorb(leati_plan *plan);
+void leati_plan_fold_padding(leati_plan *plan);
 
 /* Whether a needed node of [first, last] writes memory of this value, which lies in a slab. */
 bool leati_plan_is_written(const leati_plan *plan, leati_value value, int32_t first, int32_t last);
@@ -145,10 +145,10 @@ leat_status leati_plan_choose(leati_plan *plan, leat_error *err);
 leat_status leati_plan_choose_rest(leati_plan *plan, leat_error *err);
 
 /* Whether a tensor of the task is bf16; the same task with f32 in their place. */
-bool leati_task_is_narrow(const leati_task *task);
-void leati_task_widen(const leati_task *task, leati_desc *inputs, leati_desc *outputs);
+bool leati_task_has_bf16(const leati_task *task);
+void leati_task_as_f32(const leati_task *task, leati_desc *inputs, leati_desc *outputs);
 /* Makes of *kernel, which serves the widened task, one that serves the task: what is bf16 passes through scratch. */
-leat_status leati_plan_widened(const leati_plan *plan, const leati_task *task, leati_kernel *kernel,
+leat_status leati_plan_make_f32_fallback(const leati_plan *plan, const leati_task *task, leati_kernel *kernel,
                                leat_error *err);
 /* The kernel inside of such a one; else itself. */
 const leati_kernel *leati_kernel_inside(const leati_kernel *kernel);
@@ -165,10 +165,10 @@ double leati_plan_operations(const leati_plan *plan, const leati_node *node);
 leat_status leati_plan_fold(leati_plan *plan, leat_error *err);
 
 /* Finds memory that outlives the run for what kernels pack, where that is made of weights which this plan leaves alone. */
-leat_status leati_plan_pack(leati_plan *plan, leat_error *err);
-void leati_plan_unpack(leati_plan *plan);
+leat_status leati_plan_prepack(leati_plan *plan, leat_error *err);
+void leati_plan_release_prepacked(leati_plan *plan);
 /* Before a run: what was packed of weights that this plan writes is of no use any more. */
-void leati_plan_spoil(const leati_plan *plan);
+void leati_plan_invalidate_prepacked(const leati_plan *plan);
 /* Whether value is memory that only the owner of the weights changes, between runs. */
 bool leati_plan_stays(const leati_plan *plan, leati_value value);
 /* Bytes of scratch in the arena. */
@@ -176,9 +176,9 @@ size_t leati_plan_scratch_bytes(const leati_work *work);
 
 /* Finds or makes, in `packs`, memory for what kernels pack of the weights that the options name now; then it takes the place
  * of what they had, or, after a failure, is let go of. */
-leat_status leati_plan_find_packs(leati_plan *plan, leati_packs *packs, leat_error *err);
-void leati_plan_take_packs(leati_plan *plan);
-void leati_plan_drop_found_packs(leati_plan *plan);
+leat_status leati_plan_find_prepacked(leati_plan *plan, leati_prepacked_set *packs, leat_error *err);
+void leati_plan_take_prepacked(leati_plan *plan);
+void leati_plan_drop_found_prepacked(leati_plan *plan);
 
 /* Decides which values share memory: views, stores made in place of their state, ops that work in place. */
 void leati_plan_alias(leati_plan *plan);
@@ -187,12 +187,12 @@ void leati_plan_alias(leati_plan *plan);
 typedef struct leati_block {
     int32_t first, last; /* nodes, both included */
     size_t bytes;        /* a multiple of the alignment */
-    size_t offset;       /* set by leati_place_blocks */
+    size_t offset;       /* set by leati_arena_lay_out */
 } leati_block;
 
 /* Greedy by size, each into the smallest gap that holds it (Pisarchyk and Lee, "Efficient memory management for deep
  * neural net inference", 2020).  *bound is the most that is alive at once; moments is node count + 1. */
-leat_status leati_place_blocks(leati_block *blocks, int32_t count, int32_t moments, size_t *arena_bytes,
+leat_status leati_arena_lay_out(leati_block *blocks, int32_t count, int32_t moments, size_t *arena_bytes,
                                size_t *bound, leat_error *err);
 
 #endif

@@ -7,17 +7,17 @@
 #include "base/memory.h"
 #include "engine/plan/plan_private.h"
 
-leat_status leati_packs_create(leati_packs **out, leat_error *err) {
+leat_status leati_prepacked_set_create(leati_prepacked_set **out, leat_error *err) {
     *out = leati_calloc(1, sizeof **out);
     if (!*out) return leati_fail_memory(err, sizeof **out, "packed weights");
     (*out)->keeps = true;
     return LEAT_OK;
 }
 
-void leati_packs_destroy(leati_packs **packs) {
+void leati_prepacked_set_destroy(leati_prepacked_set **packs) {
     if (!*packs) return;
     while ((*packs)->first) {
-        leati_pack *pack = (*packs)->first;
+        leati_prepacked *pack = (*packs)->first;
         (*packs)->first = pack->next;
         leati_free(pack->memory);
         leati_free(pack);
@@ -88,9 +88,9 @@ static bool is_written(const leati_plan *plan, const leati_memory *m) {
     return false;
 }
 
-void leati_plan_spoil(const leati_plan *plan) {
+void leati_plan_invalidate_prepacked(const leati_plan *plan) {
     if (plan->written_count == 0) return;
-    for (leati_pack *pack = plan->options.arena->packs.first; pack; pack = pack->next)
+    for (leati_prepacked *pack = plan->options.arena->packs.first; pack; pack = pack->next)
         for (int i = 0; i < 32 && pack->version; ++i)
             if (is_written(plan, &pack->from[i])) pack->version = 0;
 }
@@ -98,10 +98,10 @@ void leati_plan_spoil(const leati_plan *plan) {
 /* ---- Packs ---- */
 
 /* false where the kernel packs nothing, or what may change within a run. */
-static bool describe(const leati_plan *plan, int32_t n, leati_pack *wanted) {
+static bool describe(const leati_plan *plan, int32_t n, leati_prepacked *wanted) {
     const leati_kernel *kernel = &plan->work[n].kernel;
     const leati_node *node = leati_plan_node(plan, n);
-    *wanted = (leati_pack){.bytes = kernel->pack_bytes};
+    *wanted = (leati_prepacked){.bytes = kernel->pack_bytes};
     memcpy(wanted->key, kernel->pack_key, sizeof wanted->key);
     if (kernel->pack_bytes == 0 || kernel->pack_inputs == 0) return false;
     for (int i = 0; i < node->input_count && i < 32; ++i) {
@@ -112,16 +112,16 @@ static bool describe(const leati_plan *plan, int32_t n, leati_pack *wanted) {
     return true;
 }
 
-static leati_pack *find(leati_pack *packs, const leati_pack *wanted) {
-    for (leati_pack *pack = packs; pack; pack = pack->next)
+static leati_prepacked *find(leati_prepacked *packs, const leati_prepacked *wanted) {
+    for (leati_prepacked *pack = packs; pack; pack = pack->next)
         if (pack->bytes == wanted->bytes && strcmp(pack->key, wanted->key) == 0 &&
             memcmp(pack->from, wanted->from, sizeof pack->from) == 0)
             return pack;
     return NULL;
 }
 
-static leat_status take(leati_packs *packs, const leati_pack *wanted, leati_pack **out, leat_error *err) {
-    leati_pack *pack = find(packs->first, wanted);
+static leat_status take(leati_prepacked_set *packs, const leati_prepacked *wanted, leati_prepacked **out, leat_error *err) {
+    leati_prepacked *pack = find(packs->first, wanted);
     if (!pack) {
         void *memory = leati_calloc_aligned(wanted->bytes);
         pack = leati_calloc(1, sizeof *pack);
@@ -150,10 +150,10 @@ static bool has_constant(const leati_plan *plan, int32_t n) {
     return false;
 }
 
-leat_status leati_plan_find_packs(leati_plan *plan, leati_packs *packs, leat_error *err) {
+leat_status leati_plan_find_prepacked(leati_plan *plan, leati_prepacked_set *packs, leat_error *err) {
     for (int32_t n = 0; n < plan->node_count; ++n) {
         leati_work *work = &plan->work[n];
-        leati_pack wanted;
+        leati_prepacked wanted;
         if (!work->needed || work->virtual || !describe(plan, n, &wanted)) continue;
         work->next_packs = has_constant(plan, n) ? &plan->options.arena->packs : packs;
         LEATI_TRY(take(work->next_packs, &wanted, &work->next_pack, err));
@@ -161,16 +161,16 @@ leat_status leati_plan_find_packs(leati_plan *plan, leati_packs *packs, leat_err
     return LEAT_OK;
 }
 
-static void give_back(leati_packs *packs, leati_pack *pack) {
+static void give_back(leati_prepacked_set *packs, leati_prepacked *pack) {
     if (!pack || packs->keeps || --pack->users > 0) return;
-    leati_pack **link = &packs->first;
+    leati_prepacked **link = &packs->first;
     while (*link != pack) link = &(*link)->next;
     *link = pack->next;
     leati_free(pack->memory);
     leati_free(pack);
 }
 
-void leati_plan_take_packs(leati_plan *plan) {
+void leati_plan_take_prepacked(leati_plan *plan) {
     for (int32_t n = 0; n < plan->node_count; ++n) {
         leati_work *work = &plan->work[n];
         give_back(work->packs, work->pack);
@@ -180,22 +180,22 @@ void leati_plan_take_packs(leati_plan *plan) {
     }
 }
 
-void leati_plan_drop_found_packs(leati_plan *plan) {
+void leati_plan_drop_found_prepacked(leati_plan *plan) {
     for (int32_t n = 0; plan->work && n < plan->node_count; ++n) {
         give_back(plan->work[n].next_packs, plan->work[n].next_pack);
         plan->work[n].next_pack = NULL;
     }
 }
 
-leat_status leati_plan_pack(leati_plan *plan, leat_error *err) {
+leat_status leati_plan_prepack(leati_plan *plan, leat_error *err) {
     LEATI_TRY(note_written(plan, err));
-    LEATI_TRY(leati_plan_find_packs(plan, &plan->options.arena->packs, err));
-    leati_plan_take_packs(plan);
+    LEATI_TRY(leati_plan_find_prepacked(plan, &plan->options.arena->packs, err));
+    leati_plan_take_prepacked(plan);
     return LEAT_OK;
 }
 
-void leati_plan_unpack(leati_plan *plan) {
-    leati_plan_drop_found_packs(plan);
+void leati_plan_release_prepacked(leati_plan *plan) {
+    leati_plan_drop_found_prepacked(plan);
     for (int32_t n = 0; plan->work && n < plan->node_count; ++n)
         give_back(plan->work[n].packs, plan->work[n].pack);
     leati_free(plan->written);

@@ -39,7 +39,7 @@ typedef struct race {
 /* ---- Names ---- */
 
 /* "conv+relu 8x56x56x64,3x3x64x64,64 > 8x56x56x64 stride 1x1 ..."; false where that is too long. */
-static bool name_task(char out[LEATI_CHOICE_BYTES], const leati_task *task, bool keeps) {
+static bool name_task(char out[LEATI_TUNED_NAME_BYTES], const leati_task *task, bool keeps) {
     char fused[LEATI_POST_TEXT_BYTES];
     leati_text t = {0};
     leati_text_add(&t, "%s%s%s ", leati_op_row_of(task->op)->name, task->attrs->post.kinds ? "+" : "",
@@ -62,7 +62,7 @@ static bool name_task(char out[LEATI_CHOICE_BYTES], const leati_task *task, bool
         leati_text_add(&t, " groups %lld", (long long)task->attrs->conv.groups);
     }
     leati_text_add(&t, " threads %d%s%s", task->threads, keeps ? " packed" : "", task->unused ? " part" : "");
-    bool fits = !t.failed && t.length < LEATI_CHOICE_BYTES;
+    bool fits = !t.failed && t.length < LEATI_TUNED_NAME_BYTES;
     if (fits) memcpy(out, t.data, t.length + 1);
     leati_text_fini(&t);
     return fits;
@@ -85,7 +85,7 @@ static void prepare(const leati_implementation *implementation, leati_task task,
 }
 
 /* What was fastest once; false where the rules shall count, or it cannot be had any more. */
-static bool recall(const leati_backend *const *backends, const leati_task *task, const leati_choice *choice,
+static bool recall(const leati_backend *const *backends, const leati_task *task, const leati_tuned_kernel *choice,
                    leati_kernel *kernel) {
     leati_kernel found = {0};
     if (choice->threads < 1 || choice->threads > task->threads) return false;
@@ -219,7 +219,7 @@ static bool is_heavy(const leati_plan *plan, const leati_task *task) {
     leati_op op = task->op;
     bool heavy = op == LEATI_OP_MATMUL || op == LEATI_OP_CONV || op == LEATI_OP_CONV_BWD_DATA ||
                  op == LEATI_OP_CONV_BWD_WEIGHTS;
-    return heavy && plan->options.recalls && !plan->options.deterministic && !leati_task_is_narrow(task);
+    return heavy && plan->options.recalls && !plan->options.deterministic && !leati_task_has_bf16(task);
 }
 
 /* Puts the fastest in the place of *kernel. */
@@ -230,12 +230,12 @@ static void hold_race(leati_plan *plan, const leati_task *task, bool keeps, doub
     trial *best = &r.trials[0];
     enter(&r, plan->options.backends, operations);
     if (r.count > 1 && reserve(&r)) {
-        leati_choice choice = {0};
+        leati_tuned_kernel choice = {0};
         run_all(&r);
         best = winner(&r);
         choice.threads = best->threads;
         memcpy(choice.implementation, best->kernel.implementation, sizeof choice.implementation);
-        leati_choices_add(arena->choices, key, &choice);
+        leati_tuning_cache_add(arena->choices, key, &choice);
     }
     *kernel = best->kernel;
     best->kernel = (leati_kernel){0};
@@ -244,20 +244,20 @@ static void hold_race(leati_plan *plan, const leati_task *task, bool keeps, doub
 
 void leati_plan_tune(leati_plan *plan, const leati_node *node, const leati_task *task, leati_work *work) {
     leati_arena *arena = plan->options.arena;
-    char key[LEATI_CHOICE_BYTES];
+    char key[LEATI_TUNED_NAME_BYTES];
     if (!is_heavy(plan, task)) return;
     double operations = leati_plan_operations(plan, node);
     bool keeps = leati_plan_stays(plan, node->inputs[1]);
     if (operations < LEAST_OPERATIONS || !name_task(key, task, keeps)) return;
-    if (!arena->choices) arena->choices = leati_choices_open(plan->options.backends);
+    if (!arena->choices) arena->choices = leati_tuning_cache_open(plan->options.backends);
     if (!arena->choices) return;
-    const leati_choice *known = leati_choices_find(arena->choices, key);
+    const leati_tuned_kernel *known = leati_tuning_cache_find(arena->choices, key);
     if (!known && plan->options.measures && plan->tuned_ns < PLAN_NS) {
         int64_t before = leati_now_ns();
         if (arena->pool) leati_thread_pool_limit(arena->pool, plan->options.threads);
         hold_race(plan, task, keeps, operations, key, &work->kernel);
         plan->tuned_ns += leati_now_ns() - before;
-        work->measured = leati_choices_find(arena->choices, key) != NULL;
+        work->measured = leati_tuning_cache_find(arena->choices, key) != NULL;
     } else if (known) {
         work->measured = known->threads == 0 || recall(plan->options.backends, task, known, &work->kernel);
     }

@@ -18,13 +18,13 @@ enum { MOST_LINES = 2000, MOST_BYTES = MOST_LINES * 1024 };
 static const char heading[] = "leat kernels 1\n";
 
 typedef struct entry {
-    char key[LEATI_CHOICE_BYTES];
-    leati_choice choice;
+    char key[LEATI_TUNED_NAME_BYTES];
+    leati_tuned_kernel choice;
     bool saved;
 } entry;
 
-struct leati_choices {
-    char machine[LEATI_CHOICE_BYTES];
+struct leati_tuning_cache {
+    char machine[LEATI_TUNED_NAME_BYTES];
     char *folder; /* NULL: no file */
     entry *entries;
     size_t count;
@@ -46,7 +46,7 @@ static void name_cpu(leati_text *out) {
     if (file) fclose(file);
 }
 
-static void name_machine(char out[LEATI_CHOICE_BYTES], const leati_backend *const *backends) {
+static void name_machine(char out[LEATI_TUNED_NAME_BYTES], const leati_backend *const *backends) {
     leati_text text = {0};
     name_cpu(&text);
     leati_text_add(&text, ", leat %s", LEAT_VERSION_STRING);
@@ -55,7 +55,7 @@ static void name_machine(char out[LEATI_CHOICE_BYTES], const leati_backend *cons
         if ((*backends)->name_version) (*backends)->name_version(version, sizeof version);
         leati_text_add(&text, ", %s%s%s", (*backends)->name, *version ? " " : "", version);
     }
-    snprintf(out, LEATI_CHOICE_BYTES, "%s", text.data && !text.failed ? text.data : "unknown");
+    snprintf(out, LEATI_TUNED_NAME_BYTES, "%s", text.data && !text.failed ? text.data : "unknown");
     leati_text_fini(&text);
 }
 
@@ -84,7 +84,7 @@ static void make_folder(char *folder) {
     (void)mkdir(folder, 0700);
 }
 
-static bool name_file(const leati_choices *choices, leati_text *path) {
+static bool name_file(const leati_tuning_cache *choices, leati_text *path) {
     if (choices->folder) leati_text_add(path, "%s/kernels", choices->folder);
     return path->data && !path->failed;
 }
@@ -94,7 +94,7 @@ static bool name_file(const leati_choices *choices, leati_text *path) {
 typedef struct line {
     const char *text; /* with its end */
     size_t length;
-    char machine[LEATI_CHOICE_BYTES];
+    char machine[LEATI_TUNED_NAME_BYTES];
     entry entry;
 } line;
 
@@ -117,7 +117,7 @@ static bool next_line(const leati_map *map, size_t *at, line *out) {
         if (!end) return false;
         *at = (size_t)(++end - data);
         *out = (line){.text = start, .length = (size_t)(end - start), .entry.saved = true};
-        leati_choice *choice = &out->entry.choice;
+        leati_tuned_kernel *choice = &out->entry.choice;
         start = take(start, end, '\t', out->machine, sizeof out->machine);
         start = take(start, end, '\t', out->entry.key, sizeof out->entry.key);
         start = take(start, end, '\t', choice->implementation, sizeof choice->implementation);
@@ -138,13 +138,13 @@ static size_t open_file(const char *path, leati_map *out) {
     return 0;
 }
 
-static entry *find(const leati_choices *choices, const char *key) {
+static entry *find(const leati_tuning_cache *choices, const char *key) {
     for (size_t i = 0; i < choices->count; ++i)
         if (strcmp(choices->entries[i].key, key) == 0) return &choices->entries[i];
     return NULL;
 }
 
-static void add(leati_choices *choices, const entry *new) {
+static void add(leati_tuning_cache *choices, const entry *new) {
     entry *known = find(choices, new->key);
     if (!known) {
         entry *more = leati_realloc(choices->entries, choices->count + 1, sizeof *more);
@@ -155,7 +155,7 @@ static void add(leati_choices *choices, const entry *new) {
     *known = *new;
 }
 
-static void read_file(leati_choices *choices) {
+static void read_file(leati_tuning_cache *choices) {
     leati_text path = {0};
     leati_map map = {0};
     line each;
@@ -169,7 +169,7 @@ static void read_file(leati_choices *choices) {
 /* ---- Writing ---- */
 
 /* How many of the map's lines stay where they are: those that entries do not replace, but `surplus` of the oldest. */
-static size_t keep_lines(const leati_choices *choices, const leati_map *map, size_t at, size_t surplus,
+static size_t keep_lines(const leati_tuning_cache *choices, const leati_map *map, size_t at, size_t surplus,
                          leati_text *out) {
     size_t kept = 0;
     line each;
@@ -181,7 +181,7 @@ static size_t keep_lines(const leati_choices *choices, const leati_map *map, siz
     return kept;
 }
 
-static void compose(const leati_choices *choices, const leati_map *map, size_t at, leati_text *out) {
+static void compose(const leati_tuning_cache *choices, const leati_map *map, size_t at, leati_text *out) {
     size_t lines = keep_lines(choices, map, at, 0, NULL), first = lines;
     for (size_t i = 0; i < choices->count; ++i) lines += !choices->entries[i].saved;
     size_t surplus = lines > MOST_LINES ? lines - MOST_LINES : 0;
@@ -202,7 +202,7 @@ static void write_file(const char *path, const leati_text *text) {
 
 /* Reads anew what other processes have written meanwhile.  What one writes between that and the end is lost: it is measured
  * again. */
-void leati_choices_save(leati_choices *choices) {
+void leati_tuning_cache_save(leati_tuning_cache *choices) {
     leati_text path = {0}, text = {0};
     leati_map map = {0};
     bool any = false;
@@ -221,8 +221,8 @@ void leati_choices_save(leati_choices *choices) {
 
 /* ---- The whole ---- */
 
-leati_choices *leati_choices_open(const leati_backend *const *backends) {
-    leati_choices *choices = leati_calloc(1, sizeof *choices);
+leati_tuning_cache *leati_tuning_cache_open(const leati_backend *const *backends) {
+    leati_tuning_cache *choices = leati_calloc(1, sizeof *choices);
     if (!choices) return NULL;
     name_machine(choices->machine, backends);
     choices->folder = find_folder();
@@ -230,7 +230,7 @@ leati_choices *leati_choices_open(const leati_backend *const *backends) {
     return choices;
 }
 
-void leati_choices_close(leati_choices **choices) {
+void leati_tuning_cache_close(leati_tuning_cache **choices) {
     if (!*choices) return;
     leati_free((*choices)->folder);
     leati_free((*choices)->entries);
@@ -238,12 +238,12 @@ void leati_choices_close(leati_choices **choices) {
     *choices = NULL;
 }
 
-const leati_choice *leati_choices_find(const leati_choices *choices, const char *key) {
+const leati_tuned_kernel *leati_tuning_cache_find(const leati_tuning_cache *choices, const char *key) {
     const entry *known = find(choices, key);
     return known ? &known->choice : NULL;
 }
 
-void leati_choices_add(leati_choices *choices, const char *key, const leati_choice *choice) {
+void leati_tuning_cache_add(leati_tuning_cache *choices, const char *key, const leati_tuned_kernel *choice) {
     entry new = {.choice = *choice};
     snprintf(new.key, sizeof new.key, "%s", key);
     add(choices, &new);

@@ -8,26 +8,26 @@
 #include "engine/backend.h"
 
 /* Of a key or a name in the file, with the NUL. */
-#define LEATI_CHOICE_BYTES 320
+#define LEATI_TUNED_NAME_BYTES 320
 
-typedef struct leati_choice {
+typedef struct leati_tuned_kernel {
     char implementation[64]; /* a kernel's */
     int threads;             /* that its task had; 0: what was taken without measuring */
-} leati_choice;
+} leati_tuned_kernel;
 
-typedef struct leati_choices leati_choices;
+typedef struct leati_tuning_cache leati_tuning_cache;
 
 /* Reads the file: $LEAT_CACHE_DIR/kernels (none where that is empty), $XDG_CACHE_HOME/leat/kernels, or
  * ~/.cache/leat/kernels.  NULL: no memory. */
-leati_choices *leati_choices_open(const leati_backend *const *backends);
-void leati_choices_close(leati_choices **choices);
+leati_tuning_cache *leati_tuning_cache_open(const leati_backend *const *backends);
+void leati_tuning_cache_close(leati_tuning_cache **choices);
 
 /* Keys hold neither tabs nor ends of lines. */
-const leati_choice *leati_choices_find(const leati_choices *choices, const char *key);
+const leati_tuned_kernel *leati_tuning_cache_find(const leati_tuning_cache *choices, const char *key);
 /* Without memory it is not kept. */
-void leati_choices_add(leati_choices *choices, const char *key, const leati_choice *choice);
+void leati_tuning_cache_add(leati_tuning_cache *choices, const char *key, const leati_tuned_kernel *choice);
 
 /* Adds what is new to the file, where there is one: the newest 2000 of all machines stay. */
-void leati_choices_save(leati_choices *choices);
+void leati_tuning_cache_save(leati_tuning_cache *choices);
 
 #endif

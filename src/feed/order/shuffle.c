@@ -39,7 +39,7 @@ uint64_t leati_shuffle_at(const leati_shuffle *shuffle, uint64_t position) {
 }
 
 /* A round waits for the one before it, but not for those of other positions: some of them go side by side. */
-static inline void turn_all(const leati_shuffle *shuffle, uint64_t first, const int lanes, uint64_t *out) {
+static inline void transpose_all(const leati_shuffle *shuffle, uint64_t first, const int lanes, uint64_t *out) {
     uint64_t at[16];
     for (int j = 0; j < lanes; ++j) at[j] = first + (uint64_t)j;
     for (int i = 0; i < shuffle->rounds; ++i)
@@ -50,7 +50,7 @@ static inline void turn_all(const leati_shuffle *shuffle, uint64_t first, const 
 /* Sixteen are enough for the compiler to make vectors of them. */
 void leati_shuffle_range(const leati_shuffle *shuffle, uint64_t first, int64_t count, uint64_t *out) {
     int64_t done = 0;
-    for (; done + 16 <= count; done += 16) turn_all(shuffle, first + (uint64_t)done, 16, out + done);
-    for (; done + 4 <= count; done += 4) turn_all(shuffle, first + (uint64_t)done, 4, out + done);
+    for (; done + 16 <= count; done += 16) transpose_all(shuffle, first + (uint64_t)done, 16, out + done);
+    for (; done + 4 <= count; done += 4) transpose_all(shuffle, first + (uint64_t)done, 4, out + done);
     for (; done < count; ++done) out[done] = leati_shuffle_at(shuffle, first + (uint64_t)done);
 }

@@ -365,7 +365,7 @@ void leati_lowering_add_loss(leati_lowering *lowering, leati_value scalar) {
 void leati_lowering_add_activity(leati_lowering *lowering, const leati_regularizer *regularizer,
                                  int output_count, const leati_value *outputs) {
     if (!regularizer || lowering->mode == LEATI_PREDICT || lowering->inside) return;
-    bool before = leati_graph_set_narrow(lowering->graph, false);
+    bool before = leati_graph_store_bf16(lowering->graph, false);
     for (int i = 0; i < output_count; ++i) {
         leati_value penalty = leati_regularizer_lower(regularizer, lowering->graph, outputs[i]);
         const leati_desc *desc = leati_graph_desc(lowering->graph, outputs[i]);
@@ -373,5 +373,5 @@ void leati_lowering_add_activity(leati_lowering *lowering, const leati_regulariz
             penalty = leati_linear(lowering->graph, penalty, 1.0f / (float)desc->shape[0], 0.0f);
         leati_lowering_add_loss(lowering, penalty);
     }
-    leati_graph_set_narrow(lowering->graph, before);
+    leati_graph_store_bf16(lowering->graph, before);
 }

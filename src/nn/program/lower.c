@@ -114,7 +114,7 @@ leati_value leati_lowering_joined_mask(const leati_lowering *lowering, int input
 /* Indices are whole numbers, which bf16 has up to 256 alone. */
 static leati_value as_read(const leati_layer *layer, leati_lowering *lowering, leati_value value) {
     if (layer->type == &leati_layer_embedding) return value;
-    leati_value read = leati_graph_narrowed(lowering->graph, value);
+    leati_value read = leati_graph_rounded_to_bf16(lowering->graph, value);
     if (leati_carry_is_step(lowering, value)) leati_carry_mark(lowering, read);
     return read;
 }
@@ -137,12 +137,12 @@ static leat_status lower_layer(const leati_layer *layer, leati_lowering *lowerin
     }
     for (int i = 0; i < LEATI_LAYER_MAX_OUTPUTS; ++i) lowering->output_masks[i] = LEATI_NONE;
     leati_value read[LEATI_MAX_INPUTS];
-    bool before = leati_graph_set_narrow(lowering->graph, layer->mixed), mixed = layer->mixed || before;
-    leati_graph_set_narrow(lowering->graph, mixed); /* what is inside of such a layer is one */
+    bool before = leati_graph_store_bf16(lowering->graph, layer->mixed), mixed = layer->mixed || before;
+    leati_graph_store_bf16(lowering->graph, mixed); /* what is inside of such a layer is one */
     for (int i = 0; i < count; ++i)
         read[i] = mixed ? as_read(layer, lowering, inputs->values[i]) : inputs->values[i];
     layer->type->lower(layer, lowering, count, read, outputs->values);
-    leati_graph_set_narrow(lowering->graph, before);
+    leati_graph_store_bf16(lowering->graph, before);
     leati_lowering_add_activity(lowering, &layer->activity_regularizer, output_count, outputs->values);
     leati_value joined =
         masking == LEATI_MASK_PASSED ? leati_lowering_joined_mask(lowering, count) : LEATI_NONE;

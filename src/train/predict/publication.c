@@ -31,7 +31,7 @@ void leati_publication_unlock(pthread_mutex_t *lock) {
 }
 
 static void copy_destroy(leati_copy *copy) {
-    leati_packs_destroy(&copy->packs);
+    leati_prepacked_set_destroy(&copy->packs);
     leati_free(copy->weights);
     pthread_mutex_destroy(&copy->packing);
     leati_free(copy);
@@ -53,7 +53,7 @@ static void publication_destroy(void **handle) {
 static leat_status copy_create(leati_copy **out, size_t bytes, leat_error *err) {
     leati_copy *copy = leati_calloc(1, sizeof *copy);
     void *weights = copy ? leati_calloc_aligned(bytes) : NULL;
-    if (!weights || leati_packs_create(&copy->packs, NULL) != LEAT_OK) {
+    if (!weights || leati_prepacked_set_create(&copy->packs, NULL) != LEAT_OK) {
         leati_free(weights);
         leati_free(copy);
         return leati_fail_memory(err, bytes, "a copy of the weights");

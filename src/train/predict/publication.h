@@ -17,7 +17,7 @@ typedef struct leati_copy {
     uint64_t layout; /* of the weights: leati_weights_layout_id */
     size_t bytes;
     void *weights;
-    leati_packs *packs;
+    leati_prepacked_set *packs;
     pthread_mutex_t packing; /* guards packs, and what adopts them */
 } leati_copy;
 

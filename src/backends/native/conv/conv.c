@@ -21,7 +21,7 @@ enum {
 /* ---- Weights ---- */
 
 /* (taps, channels, filters) of the forward convolution as (taps, filters, channels), last tap first. */
-static void turn_stripe(void *of, int64_t task, int member) {
+static void transpose_stripe(void *of, int64_t task, int member) {
     const leati_conv_packing *p = of;
     const leati_conv_state *s = p->s;
     int64_t channels = s->g.filters, filters = s->g.channels, lanes = s->isa->lanes;
@@ -30,7 +30,7 @@ static void turn_stripe(void *of, int64_t task, int member) {
     float *turned = p->packed + (s->g.taps - 1 - tap) * channels * filters + c;
     (void)member;
     for (int64_t f = 0; f < filters; f += lanes)
-        s->isa->turn_square(turned + f * channels, channels, from + f, filters);
+        s->isa->transpose_square(turned + f * channels, channels, from + f, filters);
 }
 
 /* Weights times scale, and the bias that is left of the normalisation: (bias - mean) scale + beta. */
@@ -60,7 +60,7 @@ leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *k
         if (s->norm) fold_norm(s, args, changed, packed);
         leati_conv_packing p = {.s = s, .weights = args[1], .packed = changed};
         if (s->turned)
-            leati_thread_pool_share(run->pool, s->threads, s->g.taps * (s->g.filters / s->isa->lanes), turn_stripe,
+            leati_thread_pool_share(run->pool, s->threads, s->g.taps * (s->g.filters / s->isa->lanes), transpose_stripe,
                              &p);
         if (s->norm || s->turned) p.weights = changed;
         p.packed = packed + folded;
@@ -81,7 +81,7 @@ leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *k
 /* ---- What all have in common ---- */
 
 /* A gradient's geometry as that of the convolution that computes it. */
-static void turn_geometry(leati_geometry *g) {
+static void transpose_geometry(leati_geometry *g) {
     leati_geometry f = *g;
     g->channels = f.filters;
     g->filters = f.channels;
@@ -125,24 +125,24 @@ static const char *reason_against(const leati_geometry *g, const leati_native_is
 
 /* Source, destination and addend are bf16 and all else is f32, or all is f32. */
 static bool fits(const leati_task *task) {
-    bool narrow = leati_conv_is_narrow(&task->inputs[0]);
-    int addend = task->attrs->post.kinds & LEATI_POST_ADD ? leati_own_inputs(task) + LEATI_POST_ADDEND : 0;
+    bool narrow = leati_conv_is_bf16(&task->inputs[0]);
+    int addend = task->attrs->post.kinds & LEATI_POST_ADD ? leati_op_inputs(task) + LEATI_POST_ADDEND : 0;
     for (int i = 0; i < task->input_count; i++)
-        if (leati_conv_is_narrow(&task->inputs[i]) != (narrow && (i == 0 || i == addend))) return false;
-    return leati_conv_is_narrow(&task->outputs[0]) == narrow;
+        if (leati_conv_is_bf16(&task->inputs[i]) != (narrow && (i == 0 || i == addend))) return false;
+    return leati_conv_is_bf16(&task->outputs[0]) == narrow;
 }
 
 leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, bool winograd,
                              leati_kernel *kernel, char *why, leat_error *err) {
     const leati_native_isa *isa = leati_native_isa_of();
     bool turned = task->op == LEATI_OP_CONV_BWD_DATA;
-    int own = leati_own_inputs(task);
+    int own = leati_op_inputs(task);
     uint32_t kinds = task->attrs->post.kinds;
     leati_geometry g;
     *out = NULL;
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
     int64_t sums = g.out_pixels;
-    if (turned) turn_geometry(&g);
+    if (turned) transpose_geometry(&g);
     bool yields = LEATI_NATIVE_YIELDS && !task->measured;
     const char *against =
         fits(task) ? reason_against(&g, isa, turned, winograd, yields) : "bfloat16 beside f32";
@@ -157,7 +157,7 @@ leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, boo
     s->post = task->input_count > own ? own : -1;
     s->dst = task->input_count;
     s->norm = kinds & LEATI_POST_NORM;
-    s->narrow = leati_conv_is_narrow(&task->inputs[0]);
+    s->narrow = leati_conv_is_bf16(&task->inputs[0]);
     s->has_f = kinds & LEATI_POST_FUNCTION;
     s->f = task->attrs->post.function;
     s->epsilon = task->attrs->post.epsilon;

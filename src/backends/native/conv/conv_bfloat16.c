@@ -77,7 +77,7 @@ static bool fuses(const leati_task *task) {
 leat_status leati_native_conv_bfloat16(const leati_task *task, leati_kernel *kernel, char *why,
                                        leat_error *err) {
     leati_conv_state *s = NULL;
-    const char *against = !leati_conv_is_narrow(&task->inputs[0]) ? "not bfloat16"
+    const char *against = !leati_conv_is_bf16(&task->inputs[0]) ? "not bfloat16"
                           : !leati_cpu_has_bfloat16()             ? "f32 is faster on this CPU"
                           : !fuses(task)                          ? "not fused"
                                                                   : NULL;

@@ -84,7 +84,7 @@ static void add_pixels(const taps_run *r, int64_t strip, columns c, int64_t firs
     int64_t at = first * g->filters + c.from, floats = count * s->isa->panel;
     const leati_conv_image image = {g, r->src, s->narrow ? s->isa->widen : NULL};
     if (s->narrow)
-        s->isa->pack_narrow_columns((const uint16_t *)r->diff_dst + at, g->filters, count, 0, width, buffer,
+        s->isa->pack_bf16_columns((const uint16_t *)r->diff_dst + at, g->filters, count, 0, width, buffer,
                                     floats, bias);
     else
         s->isa->pack_columns((const float *)r->diff_dst + at, g->filters, count, 0, width, buffer, floats,
@@ -421,8 +421,8 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool wi
     leati_geometry g;
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
     const char *against = reason_against(&g, isa, task->unused, LEATI_NATIVE_YIELDS && !task->measured);
-    bool narrow = leati_conv_is_narrow(&task->inputs[0]);
-    if (leati_conv_is_narrow(&task->inputs[1]) != narrow) against = "bfloat16 beside f32";
+    bool narrow = leati_conv_is_bf16(&task->inputs[0]);
+    if (leati_conv_is_bf16(&task->inputs[1]) != narrow) against = "bfloat16 beside f32";
     if (!against && winograd && !leati_winograd_fits(&g, isa->lanes)) against = "not 3x3 with stride 1";
     if (against) {
         snprintf(why, LEATI_REASON_BYTES, "%s", against);

@@ -52,7 +52,7 @@ leat_status leati_native_binary(const leati_task *task, leati_kernel *kernel, ch
     }
     LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
     walk(&s->job, &task->outputs[0], &task->inputs[0], &task->inputs[1]);
-    if (!leati_range_take_narrow(s, task, why)) kernel->run = NULL;
+    if (!leati_range_take_bf16(s, task, why)) kernel->run = NULL;
     leati_range_share(s, task, leati_task_bytes(task));
     return LEAT_OK;
 }

@@ -14,14 +14,14 @@
 
 static void widen(const uint16_t *from, float *to, int64_t count) {
     int64_t i = 0;
-    for (; i + LEATI_LANES <= count; i += LEATI_LANES) v_store(to + i, v_load_narrow(from + i));
-    if (i < count) v_store_part(to + i, v_load_narrow_part(from + i, count - i), count - i);
+    for (; i + LEATI_LANES <= count; i += LEATI_LANES) v_store(to + i, v_load_bf16(from + i));
+    if (i < count) v_store_part(to + i, v_load_bf16_part(from + i, count - i), count - i);
 }
 
 static void narrow(const float *from, uint16_t *to, int64_t count) {
     int64_t i = 0;
-    for (; i + LEATI_LANES <= count; i += LEATI_LANES) v_store_narrow(to + i, v_load(from + i));
-    if (i < count) v_store_narrow_part(to + i, v_load_part(from + i, count - i), count - i);
+    for (; i + LEATI_LANES <= count; i += LEATI_LANES) v_store_bf16(to + i, v_load(from + i));
+    if (i < count) v_store_bf16_part(to + i, v_load_part(from + i, count - i), count - i);
 }
 
 /* Runs EXPRESSION of x = in[0] into out[0]; the switch over functions stands outside of the loop that way. */
@@ -276,7 +276,7 @@ static void dropout(const leati_range_job *job, int64_t first, int64_t last) {
 LEATI_INLINE void normal_pair(vu first, vu second, vf *cosine, vf *sine) {
     vu cut = (first >> 8) + 1;
     vf radius = v_sqrt(-2.0f * v_log(__builtin_convertvector((vi)cut, vf) * 0x1p-24f));
-    v_turn(second, cosine, sine);
+    v_transpose(second, cosine, sine);
     *cosine *= radius;
     *sine *= radius;
 }
@@ -331,16 +331,16 @@ static void cast_to_bfloat16(const leati_range_job *job, int64_t first, int64_t 
 }
 
 static void cast(const leati_range_job *job, int64_t first, int64_t last) {
-    bool to_narrow = job->attrs->cast.dtype == LEATI_BF16, plain = job->attrs->cast.scale == 1;
-    if (plain && to_narrow && job->dtype == LEAT_F32) {
+    bool to_bf16 = job->attrs->cast.dtype == LEATI_BF16, plain = job->attrs->cast.scale == 1;
+    if (plain && to_bf16 && job->dtype == LEAT_F32) {
         narrow(job->in[0] + first, (uint16_t *)(void *)job->out[0] + first, last - first);
         return;
     }
-    if (plain && !to_narrow && job->dtype == LEATI_BF16) {
+    if (plain && !to_bf16 && job->dtype == LEATI_BF16) {
         widen((const uint16_t *)(const void *)job->in[0] + first, job->out[0] + first, last - first);
         return;
     }
-    (to_narrow ? cast_to_bfloat16 : cast_to_float)(job, first, last);
+    (to_bf16 ? cast_to_bfloat16 : cast_to_float)(job, first, last);
 }
 #undef CASTS
 #undef CAST

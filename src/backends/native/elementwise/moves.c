@@ -80,7 +80,7 @@ static void copy_square(const moves_state *s, float *to, const float *from, int6
         int64_t rows = length - j < lanes ? length - j : lanes;
         if (rows < lanes) whole = 0;
         for (int64_t i = 0; i < whole; i += lanes)
-            s->isa->turn_square(to + i * to_step, to_step, from + i, from_step);
+            s->isa->transpose_square(to + i * to_step, to_step, from + i, from_step);
         if (whole < count) copy_corner(s, to + whole * to_step, from + whole, count - whole, rows);
     }
 }

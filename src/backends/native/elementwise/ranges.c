@@ -85,7 +85,7 @@ leat_status leati_range_prepare(leati_range_state **out, const leati_task *task,
     return LEAT_OK;
 }
 
-bool leati_range_take_narrow(leati_range_state *s, const leati_task *task, char *why) {
+bool leati_range_take_bf16(leati_range_state *s, const leati_task *task, char *why) {
     bool known = s->job.axes <= 1;
     for (int i = 0; i < task->input_count + task->output_count; i++) {
         leat_dtype dtype =
@@ -114,7 +114,7 @@ int64_t leati_task_bytes(const leati_task *task) {
 leat_status leati_native_eltwise(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     leati_range_state *s;
     LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
-    if (!leati_range_take_narrow(s, task, why)) kernel->run = NULL;
+    if (!leati_range_take_bf16(s, task, why)) kernel->run = NULL;
     leati_range_share(s, task, leati_task_bytes(task));
     return LEAT_OK;
 }
@@ -123,7 +123,7 @@ leat_status leati_native_eltwise_bwd(const leati_task *task, leati_kernel *kerne
                                      leat_error *err) {
     leati_range_state *s;
     LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
-    if (!leati_range_take_narrow(s, task, why)) kernel->run = NULL;
+    if (!leati_range_take_bf16(s, task, why)) kernel->run = NULL;
     s->job.from_dst = leati_eltwise_uses_dst(&s->attrs.eltwise);
     leati_range_share(s, task, leati_task_bytes(task));
     return LEAT_OK;

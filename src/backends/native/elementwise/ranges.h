@@ -27,7 +27,7 @@ leat_status leati_range_prepare(leati_range_state **out, const leati_task *task,
                                 leat_error *err);
 
 /* For loops over elements: notes which arguments are bf16.  false, with the reason, where one is neither that nor f32. */
-bool leati_range_take_narrow(leati_range_state *s, const leati_task *task, char *why);
+bool leati_range_take_bf16(leati_range_state *s, const leati_task *task, char *why);
 
 /* As many threads as have enough to do, when so many bytes must be moved. */
 void leati_range_share(leati_range_state *s, const leati_task *task, int64_t bytes);

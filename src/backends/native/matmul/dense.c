@@ -68,7 +68,7 @@ static void pack_depth(const dense_run *r, int64_t column, int64_t columns, int6
     const dense_state *s = r->s;
     int64_t depth = to - from, floats = depth * s->isa->panel;
     if (s->tb)
-        s->isa->pack_turned(r->b + column * s->k + from, s->k, depth, 0, columns, packed, floats);
+        s->isa->pack_transposed(r->b + column * s->k + from, s->k, depth, 0, columns, packed, floats);
     else
         s->isa->pack_columns(r->b + from * s->n + column, s->n, depth, 0, columns, packed, floats, NULL);
 }
@@ -240,7 +240,7 @@ static void turn(dense_state *s) {
 
 leat_status leati_native_dense(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     const leati_desc *a = &task->inputs[0], *b = &task->inputs[1], *dst = &task->outputs[0];
-    int own = leati_own_inputs(task);
+    int own = leati_op_inputs(task);
     if (dst->rank > 2 || leati_desc_count(a) == 0 || leati_desc_count(b) == 0) {
         snprintf(why, LEATI_REASON_BYTES, dst->rank > 2 ? "several matrices" : "an empty tensor");
         return LEAT_OK;

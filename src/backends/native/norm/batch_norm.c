@@ -185,31 +185,31 @@ static leat_status run_backward(const leati_kernel *kernel, void *const *args, c
     return LEAT_OK;
 }
 
-static bool is_narrow(const leati_desc *desc) {
+static bool is_bf16(const leati_desc *desc) {
     return desc->rank >= 0 && desc->dtype == LEATI_BF16;
 }
 
 /* Images are of one type, all else is f32; of bf16, only max(x, 0) is fused. */
 static bool fits(const leati_task *task) {
     bool backward = task->op == LEATI_OP_BATCH_NORM_BWD, adds = task->attrs->post.kinds & LEATI_POST_ADD;
-    int addend = adds ? leati_own_inputs(task) + LEATI_POST_ADDEND : 0;
+    int addend = adds ? leati_op_inputs(task) + LEATI_POST_ADDEND : 0;
     for (int i = 0; i < task->input_count; i++) {
         bool image = i == 0 || (backward ? i >= 4 : i == addend);
-        if (task->inputs[i].rank >= 0 && is_narrow(&task->inputs[i]) != image) return false;
+        if (task->inputs[i].rank >= 0 && is_bf16(&task->inputs[i]) != image) return false;
     }
     for (int i = 0; i < task->output_count; i++) {
         bool image = i == 0 || i == 3;
-        if (!(task->unused >> i & 1u) && is_narrow(&task->outputs[i]) != image) return false;
+        if (!(task->unused >> i & 1u) && is_bf16(&task->outputs[i]) != image) return false;
     }
     const leati_eltwise *f = &task->attrs->post.function;
     bool plain = f->function == LEATI_FN_RELU && f->a == 0 && f->c == 0 && isinf(f->b);
     return plain || !(task->attrs->post.kinds & LEATI_POST_FUNCTION);
 }
 
-static bool any_narrow(const leati_task *task) {
+static bool any_bf16(const leati_task *task) {
     bool any = false;
-    for (int i = 0; i < task->input_count; i++) any = any || is_narrow(&task->inputs[i]);
-    for (int i = 0; i < task->output_count; i++) any = any || is_narrow(&task->outputs[i]);
+    for (int i = 0; i < task->input_count; i++) any = any || is_bf16(&task->inputs[i]);
+    for (int i = 0; i < task->output_count; i++) any = any || is_bf16(&task->outputs[i]);
     return any;
 }
 
@@ -217,7 +217,7 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
     const leati_desc *src = &task->inputs[0];
     int64_t count = leati_desc_count(src), bytes = (int64_t)leati_desc_bytes(src);
     leati_range_state work = {0};
-    bool narrow = any_narrow(task);
+    bool narrow = any_bf16(task);
     if (count == 0 || (narrow && !fits(task))) {
         snprintf(why, LEATI_REASON_BYTES,
                  count == 0 ? "an empty tensor" : "bfloat16 beside f32, or not fused");
@@ -233,7 +233,7 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
     s->f = task->attrs->post.function;
     s->has_f = task->attrs->post.kinds & LEATI_POST_FUNCTION;
     s->dst = task->input_count;
-    s->addend = task->attrs->post.kinds & LEATI_POST_ADD ? leati_own_inputs(task) + LEATI_POST_ADDEND : -1;
+    s->addend = task->attrs->post.kinds & LEATI_POST_ADD ? leati_op_inputs(task) + LEATI_POST_ADDEND : -1;
     s->threads = s->rows < work.threads ? (int)s->rows : work.threads;
     s->pieces = s->threads * (1 + bytes / s->threads / PIECE_BYTES);
     s->isa = leati_native_isa_of();

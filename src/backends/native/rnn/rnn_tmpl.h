@@ -158,7 +158,7 @@ static void rnn_pack_transposed(const leati_rnn_shape *shape, const float *from,
             panel_floats = shape->gates * padded * LEATI_PANEL;
     memset(to, 0, (size_t)(round_up(rows) / LEATI_PANEL * panel_floats) * sizeof *to);
     for (int64_t gate = 0; gate < shape->gates; gate++)
-        pack_turned(from + gate * units, shape->gates * units, units, 0, rows,
+        pack_transposed(from + gate * units, shape->gates * units, units, 0, rows,
                     to + gate * padded * LEATI_PANEL, panel_floats);
 }
 

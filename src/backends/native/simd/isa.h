@@ -119,7 +119,7 @@ typedef struct leati_native_isa {
     void (*widen)(const uint16_t *from, float *to, int64_t count); /* bf16 */
     void (*narrow)(const float *from, uint16_t *to, int64_t count);
     /* to[i][j] = from[j][i] for i, j < lanes, elements of four bytes, rows so many apart */
-    void (*turn_square)(float *to, int64_t to_step, const float *from, int64_t from_step);
+    void (*transpose_square)(float *to, int64_t to_step, const float *from, int64_t from_step);
     int64_t lanes;
     void (*matvec)(const leati_matvec_job *job);
     void (*few_rows)(const leati_rows_job *job);
@@ -127,10 +127,10 @@ typedef struct leati_native_isa {
     /* Columns first to last - 1 of b, rows b_row apart, as panels panel_floats apart; added up into sums (NULL: not). */
     void (*pack_columns)(const float *b, int64_t b_row, int64_t rows, int64_t first, int64_t last,
                          float *packed, int64_t panel_floats, float *sums);
-    void (*pack_narrow_columns)(const uint16_t *b, int64_t b_row, int64_t rows, int64_t first, int64_t last,
+    void (*pack_bf16_columns)(const uint16_t *b, int64_t b_row, int64_t rows, int64_t first, int64_t last,
                                 float *packed, int64_t panel_floats, float *sums); /* of bf16 */
     /* The same of a matrix whose transpose is b. */
-    void (*pack_turned)(const float *b, int64_t b_row, int64_t rows, int64_t first, int64_t last,
+    void (*pack_transposed)(const float *b, int64_t b_row, int64_t rows, int64_t first, int64_t last,
                         float *packed, int64_t panel_floats);
     void (*winograd_source)(const leati_winograd *job);
     void (*winograd_diff)(const leati_winograd *job);

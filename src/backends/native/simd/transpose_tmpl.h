@@ -20,7 +20,7 @@
 
 /* to[i][j] = from[j][i], rows so many elements apart.  Element i of row j is moved to place LEATI_LANES i + j, whose digits in
  * base 2 are those of LEATI_LANES j + i turned by half; a round of alternating turns them by one. */
-static void turn_square(float *to, int64_t to_step, const float *from, int64_t from_step) {
+static void transpose_square(float *to, int64_t to_step, const float *from, int64_t from_step) {
     vf rows[LEATI_LANES], next[LEATI_LANES];
     for (int i = 0; i < LEATI_LANES; i++) rows[i] = v_load(from + i * from_step);
     for (int round = 1; round < LEATI_LANES; round *= 2) {

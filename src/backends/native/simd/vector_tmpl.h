@@ -96,42 +96,42 @@ typedef uint16_t vh_loose __attribute__((vector_size(LEATI_LANES * 2), aligned(2
 typedef uint32_t vu __attribute__((vector_size(LEATI_LANES * 4)));
 
 /* bf16 as floats, and the nearest ones of floats (tensor/bfloat16.h says how). */
-LEATI_INLINE vf v_load_narrow(const uint16_t *from) {
+LEATI_INLINE vf v_load_bf16(const uint16_t *from) {
     return (vf)(__builtin_convertvector(*(const vh_loose *)from, vu) << 16);
 }
 
-LEATI_INLINE void v_store_narrow(uint16_t *to, vf x) {
+LEATI_INLINE void v_store_bf16(uint16_t *to, vf x) {
     vu bits = (vu)x, nearest = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16, nan = bits >> 16 | 0x40u;
     vu is_nan = (vu)((bits & 0x7fffffffu) > 0x7f800000u);
     *(vh_loose *)to = __builtin_convertvector((nearest & ~is_nan) | (nan & is_nan), vh);
 }
 
-LEATI_INLINE vf v_load_narrow_part(const uint16_t *from, int64_t count) {
-    if (count >= LEATI_LANES) return v_load_narrow(from);
+LEATI_INLINE vf v_load_bf16_part(const uint16_t *from, int64_t count) {
+    if (count >= LEATI_LANES) return v_load_bf16(from);
     uint16_t lanes[LEATI_LANES] = {0};
     for (int64_t i = 0; i < count; i++) lanes[i] = from[i];
-    return v_load_narrow(lanes);
+    return v_load_bf16(lanes);
 }
 
-LEATI_INLINE void v_store_narrow_part(uint16_t *to, vf x, int64_t count) {
+LEATI_INLINE void v_store_bf16_part(uint16_t *to, vf x, int64_t count) {
     if (count >= LEATI_LANES) {
-        v_store_narrow(to, x);
+        v_store_bf16(to, x);
         return;
     }
     uint16_t lanes[LEATI_LANES];
-    v_store_narrow(lanes, x);
+    v_store_bf16(lanes, x);
     for (int64_t i = 0; i < count; i++) to[i] = lanes[i];
 }
 
 /* Numbers of an image that is bf16 or not. */
 LEATI_INLINE vf v_load_image(const void *image, int64_t at, int64_t count, const bool narrow) {
-    return narrow ? v_load_narrow_part((const uint16_t *)image + at, count)
+    return narrow ? v_load_bf16_part((const uint16_t *)image + at, count)
                   : v_load_part((const float *)image + at, count);
 }
 
 LEATI_INLINE void v_store_image(void *image, int64_t at, vf x, int64_t count, const bool narrow) {
     if (narrow)
-        v_store_narrow_part((uint16_t *)image + at, x, count);
+        v_store_bf16_part((uint16_t *)image + at, x, count);
     else
         v_store_part((float *)image + at, x, count);
 }
@@ -314,7 +314,7 @@ LEATI_INLINE vf v_log_any(vf x) {
 
 /* cos a and sin a of a = 2 pi word / 2^32, within 2 units in the last place of 1.  The two highest bits of the word, rounded,
  * are the quarter; in it the angle is in [-pi / 4, pi / 4], and the polynomials are those of Cephes (S. Moshier, sinf). */
-LEATI_INLINE void v_turn(vu word, vf *cosine, vf *sine) {
+LEATI_INLINE void v_transpose(vu word, vf *cosine, vf *sine) {
     vu quarter = (word + 0x20000000u) >> 30;
     vi rest = (vi)(word - (quarter << 30));
     vf a = __builtin_convertvector(rest, vf) * 1.4629180792671596e-9f, z = a * a; /* pi / 2^31 */

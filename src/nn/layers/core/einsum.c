@@ -105,7 +105,7 @@ static int64_t dim_of(const leati_desc *desc, const labels *own, char name) {
 leati_value leati_einsum(leati_graph *g, const char *equation, leati_value a, leati_value b) {
     const leati_desc da = *leati_graph_desc(g, a), db = *leati_graph_desc(g, b);
     sum s;
-    bool a_turned, b_turned;
+    bool a_transposed, b_transposed;
     if (!read_sum(&s, equation) || s.a.count != da.rank || s.b.count != db.rank)
         return leati_graph_fail(g, LEAT_EINVAL, "'%s': no sum of tensors of %d and %d axes", equation,
                                 (int)da.rank, (int)db.rank);
@@ -115,9 +115,9 @@ leati_value leati_einsum(leati_graph *g, const char *equation, leati_value a, le
             return leati_graph_fail(g, LEAT_ESHAPE, "'%s': axis %c is of %lld and of %lld", equation,
                                     s.a.names[i], (long long)da.shape[i], (long long)other);
     }
-    leati_value left = as_matrices(g, a, &s.a, &s, &s.rows, &a_turned);
-    leati_value right = as_matrices(g, b, &s.b, &s, &s.columns, &b_turned);
-    leati_value product = leati_matmul(g, left, a_turned, right, !b_turned, LEATI_NONE);
+    leati_value left = as_matrices(g, a, &s.a, &s, &s.rows, &a_transposed);
+    leati_value right = as_matrices(g, b, &s.b, &s, &s.columns, &b_transposed);
+    leati_value product = leati_matmul(g, left, a_transposed, right, !b_transposed, LEATI_NONE);
     labels order = s.both;
     int64_t dims[LEAT_MAX_RANK] = {0};
     append(&order, &s.rows);
