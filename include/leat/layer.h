@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers of your own: C functions on buffers, with Keras's configuration around them.  Registered by class name, such a layer
- * is read from files, built, trained, saved and loaded like any other.  examples/own_layer.c is a whole one. */
+ * is read from files, built, trained, saved and loaded like any other.  examples/custom_layer.c is a whole one. */
 #ifndef LEAT_LAYER_H
 #define LEAT_LAYER_H
 

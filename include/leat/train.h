@@ -254,12 +254,12 @@ typedef enum leat_tuning {
 LEAT_API void leat_model_set_tuning(leat_model *model, leat_tuning tuning);
 
 /** How far something is that keeps its caller waiting for seconds: `share` grows from 0, at its beginning, to 1, at its end. */
-typedef void (*leat_watch)(void *user, double share);
+typedef void (*leat_progress)(void *user, double share);
 
 /** While kernels are measured (LEAT_TUNE_MEASURE), or ops (leat_model_plan_summary with `time`), calls watch(user, ...) on the
  *  thread that measures.  NULL, as at first: nobody watches.  `user` is borrowed until another takes its place.  Predictors
  *  are as it was when they were made.  Not while a fit runs. */
-LEAT_API void leat_model_watch_measuring(leat_model *model, leat_watch watch, void *user);
+LEAT_API void leat_model_set_measuring_progress(leat_model *model, leat_progress watch, void *user);
 
 /** What leat_model_plan_summary tells of. */
 typedef struct leat_plan_options {

@@ -100,7 +100,7 @@ int cli_load(cli_session *session, const char *path) {
                                               : text[CLI_TUNE]  ? LEAT_TUNE_MEASURE
                                                                 : LEAT_TUNE_KNOWN);
         if (cli_number(session->arguments, CLI_VERBOSE, 1) == 1)
-            leat_model_watch_measuring(session->model, show_measuring, session);
+            leat_model_set_measuring_progress(session->model, show_measuring, session);
     }
     if (status == LEAT_OK && text[CLI_DTYPE_POLICY])
         status = leat_model_set_dtype_policy(session->model, text[CLI_DTYPE_POLICY], &err);

@@ -71,8 +71,8 @@ static leat_status choose_sequence(leati_runner *runner, const leat_sequence *se
         return LEAT_OK;
     runner->round = leati_calloc(1, sizeof *runner->round);
     if (!runner->round) return leati_fail_memory(err, sizeof *runner->round, "a sequence of that many steps");
-    *runner->round = (leati_round){sequence, options->steps};
-    runner->sequence = leati_round_sequence(runner->round);
+    *runner->round = (leati_fixed_length){sequence, options->steps};
+    runner->sequence = leati_fixed_length_sequence(runner->round);
     return LEAT_OK;
 }
 

@@ -8,7 +8,7 @@
 #include "train/binding.h"
 #include "train/meter.h"
 #include "train/trainer.h"
-#include "train/round.h"
+#include "train/fixed_length.h"
 
 /* What a loop counts by. */
 typedef enum leati_pace {
@@ -20,7 +20,7 @@ typedef enum leati_pace {
 typedef struct leati_runner {
     leati_trainer *trainer;
     leati_binding binding;
-    leati_round *round;     /* NULL: the sequence as it is */
+    leati_fixed_length *round;     /* NULL: the sequence as it is */
     leat_sequence sequence; /* what the feed sees */
     leat_feed_config plan;    /* of that sequence */
     leati_pace pace;

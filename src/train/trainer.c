@@ -140,7 +140,7 @@ void leat_model_set_tuning(leat_model *model, leat_tuning tuning) {
     ++model->version;
 }
 
-void leat_model_watch_measuring(leat_model *model, leat_watch watch, void *user) {
+void leat_model_set_measuring_progress(leat_model *model, leat_progress watch, void *user) {
     if (!model) return;
     model->watch = watch;
     model->watcher = user;

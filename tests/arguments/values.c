@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cmocka_all.h"
-#include "nn/own_layers.h"
+#include "nn/custom_layers.h"
 #include "train/support.h"
 
 enum { SAMPLES = 8, FEATURES = 4, CLASSES = 3 };
@@ -417,7 +417,7 @@ static void look_on(void *user, double share) {
 static bool find_callback(const parameter *p, value *out) {
     if (strcmp(p->type, "leat_schedule") == 0)
         out->callback = (void (*)(void))halve;
-    else if (strcmp(p->type, "leat_watch") == 0)
+    else if (strcmp(p->type, "leat_progress") == 0)
         out->callback = (void (*)(void))look_on;
     else
         return false;

@@ -192,7 +192,7 @@ static void check_unknown(const example *e, const leati_field *field) {
     json_decref(config);
 }
 
-static void test_own_keys(void **state) {
+static void test_custom_keys(void **state) {
     (void)state;
     int keys = 0;
     for (const example *e = examples; e->class_name; ++e) {
@@ -241,7 +241,7 @@ static void test_common_keys(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_own_keys),
+        cmocka_unit_test(test_custom_keys),
         cmocka_unit_test(test_common_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "nn/model/model.h"
-#include "nn/own_layers.h"
+#include "nn/custom_layers.h"
 #include "nn/run.h"
 #include "support/memory_failing.h"
 

@@ -53,7 +53,7 @@ static void compute(leat_tuning tuning, bool deterministic, results *out) {
     leat_model_set_threads(model, 2);
     leat_model_set_deterministic(model, deterministic);
     leat_model_set_tuning(model, tuning);
-    leat_model_watch_measuring(model, watch, out);
+    leat_model_set_measuring_progress(model, watch, out);
     leat_array input = {.tensor =
                             leat_tensor_view(LEAT_F32, 4, (int64_t[]){BATCH, SIDE, SIDE, CHANNELS}, pixels)};
     leat_array target = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){BATCH, CLASSES}, targets)};

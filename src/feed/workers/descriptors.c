@@ -17,7 +17,7 @@ leat_status leati_descriptors_add(leati_descriptors *descriptors, const leat_fee
                                   leat_error *err) {
     if (!options->close_descriptors) descriptors->keep_all = true;
     int added = options->close_descriptors ? options->kept_descriptor_count : 0;
-    size_t room = (size_t)descriptors->count + (size_t)added + LEATI_OWN_DESCRIPTORS;
+    size_t room = (size_t)descriptors->count + (size_t)added + LEATI_CUSTOM_DESCRIPTORS;
     int *kept = leati_realloc(descriptors->kept, room, sizeof *kept);
     if (!kept) return leati_fail_memory(err, room * sizeof *kept, "a list of descriptors");
     if (added) memcpy(kept + descriptors->count, options->kept_descriptors, (size_t)added * sizeof *kept);
@@ -54,9 +54,9 @@ static void close_listed(const leati_descriptors *descriptors) {
     closedir(folder);
 }
 
-void leati_descriptors_close(leati_descriptors *descriptors, const int own[LEATI_OWN_DESCRIPTORS]) {
+void leati_descriptors_close(leati_descriptors *descriptors, const int own[LEATI_CUSTOM_DESCRIPTORS]) {
     if (descriptors->keep_all) return;
-    for (int i = 0; i < LEATI_OWN_DESCRIPTORS; ++i)
+    for (int i = 0; i < LEATI_CUSTOM_DESCRIPTORS; ++i)
         if (own[i] >= 0) descriptors->kept[descriptors->count++] = own[i];
     bool closed = true;
     for (int first = STDERR_FILENO + 1, kept = 0; closed && kept < INT_MAX; first = kept + 1) {

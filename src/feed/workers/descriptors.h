@@ -7,11 +7,11 @@
 
 #include "leat/feed.h"
 
-enum { LEATI_OWN_DESCRIPTORS = 2 }; /* that the helper itself needs */
+enum { LEATI_CUSTOM_DESCRIPTORS = 2 }; /* that the helper itself needs */
 
 typedef struct leati_descriptors {
     bool keep_all; /* one of the feeds wants so */
-    int *kept;     /* has room for LEATI_OWN_DESCRIPTORS more */
+    int *kept;     /* has room for LEATI_CUSTOM_DESCRIPTORS more */
     int count;
 } leati_descriptors;
 
@@ -20,7 +20,7 @@ leat_status leati_descriptors_add(leati_descriptors *descriptors, const leat_fee
                                   leat_error *err);
 
 /* In the helper, once: closes what nobody keeps, but for 0, 1, 2 and the helper's own (negative ones are none). */
-void leati_descriptors_close(leati_descriptors *descriptors, const int own[LEATI_OWN_DESCRIPTORS]);
+void leati_descriptors_close(leati_descriptors *descriptors, const int own[LEATI_CUSTOM_DESCRIPTORS]);
 
 void leati_descriptors_fini(leati_descriptors *descriptors);
 

@@ -13,7 +13,7 @@
 #define STEP 1e-2f
 
 typedef struct probe {
-    leati_own *own;
+    leati_custom *own;
     leati_layer *layer;
     int inputs, tensors, outputs; /* tensors: inputs and weights */
     leati_desc in[LEATI_CALLEE_MAX_INPUTS], out[LEATI_CALLEE_MAX_OUTPUTS];
@@ -31,11 +31,11 @@ static void fini(probe *p) {
         leati_free(p->factors[i]);
     }
     leati_layer_destroy(&p->layer);
-    leati_own_release(&p->own);
+    leati_custom_release(&p->own);
 }
 
 static const leati_callee *callee_of(const probe *p) {
-    return &((const leati_own_config *)p->layer->config)->callee;
+    return &((const leati_custom_config *)p->layer->config)->callee;
 }
 
 /* ---- Making ---- */
@@ -50,8 +50,8 @@ static leat_status make_layer(probe *p, const char *config, leat_error *err) {
 }
 
 static leat_status make_shapes(probe *p, int count, const leat_tensor *shapes, leat_error *err) {
-    leati_shape in[LEATI_OWN_MAX_INPUTS] = {0}, out[LEATI_LAYER_MAX_OUTPUTS];
-    for (int i = 0; i < count && i < LEATI_OWN_MAX_INPUTS; ++i) {
+    leati_shape in[LEATI_CUSTOM_MAX_INPUTS] = {0}, out[LEATI_LAYER_MAX_OUTPUTS];
+    for (int i = 0; i < count && i < LEATI_CUSTOM_MAX_INPUTS; ++i) {
         if (shapes[i].dtype != LEAT_F32)
             return leati_fail(err, LEAT_EDTYPE, "input %d: expected float32, received %s", i,
                               leat_dtype_name(shapes[i].dtype));
@@ -173,7 +173,7 @@ leat_status leat_check_gradient(const leat_layer_definition *definition, const c
     LEATI_GIVEN(worst, err);
     probe p = {.own = NULL};
     *worst = 0;
-    leat_status status = leati_own_create(&p.own, definition, NULL, err);
+    leat_status status = leati_custom_create(&p.own, definition, NULL, err);
     if (status == LEAT_OK && !definition->backward)
         status = leati_fail(err, LEAT_ENOTSUP, "%s has no backward", definition->class_name);
     if (status == LEAT_OK) status = make_layer(&p, config, err);

@@ -11,28 +11,28 @@
 #include "leat/layer.h"
 #include "nn/layers/layer.h"
 
-#define LEATI_OWN_MAX_WEIGHTS 8
-#define LEATI_OWN_MAX_INPUTS  8
-#define LEATI_OWN_MAX_KEYS    64
+#define LEATI_CUSTOM_MAX_WEIGHTS 8
+#define LEATI_CUSTOM_MAX_INPUTS  8
+#define LEATI_CUSTOM_MAX_KEYS    64
 #define LEATI_LAMBDA_KEYS     8
 
 /* A key without a member. */
-typedef union leati_own_part {
+typedef union leati_custom_part {
     leati_initializer *initializer;
     leati_regularizer regularizer;
     leati_constraint constraint;
-} leati_own_part;
+} leati_custom_part;
 
 /* What a layer's config is: this, a part for each key, the user's struct. */
-typedef struct leati_own_config {
+typedef struct leati_custom_config {
     leati_callee callee; /* first: the engine gives its address back */
-    const struct leati_own *own;
+    const struct leati_custom *own;
     int32_t weight_count;
-    leati_initializer *drawn[LEATI_OWN_MAX_WEIGHTS]; /* those that a weight names itself */
+    leati_initializer *drawn[LEATI_CUSTOM_MAX_WEIGHTS]; /* those that a weight names itself */
     json_t *lambda[LEATI_LAMBDA_KEYS];               /* Lambda: its keys, as they are */
-} leati_own_config;
+} leati_custom_config;
 
-typedef struct leati_own {
+typedef struct leati_custom {
     leati_layer_type type, lambda; /* that of a Lambda has no rows of `fields` */
     leat_layer_definition definition;
     char class_name[LEAT_NAME_BYTES], name_prefix[LEAT_NAME_BYTES];
@@ -40,25 +40,25 @@ typedef struct leati_own {
     size_t parts, settings; /* in a config: where the parts begin, and the user's struct */
     leati_library *library; /* that the functions are in, or NULL */
     atomic_int holders;
-    struct leati_own *next; /* of the registry */
-} leati_own;
+    struct leati_custom *next; /* of the registry */
+} leati_custom;
 
 /* Checks a definition and makes a type of it, with one holder. */
-leat_status leati_own_create(leati_own **out, const leat_layer_definition *definition, leati_library *library,
+leat_status leati_custom_create(leati_custom **out, const leat_layer_definition *definition, leati_library *library,
                              leat_error *err);
 /* One holder less. */
-void leati_own_release(leati_own **own);
+void leati_custom_release(leati_custom **own);
 
 /* The functions of both types: nn/custom/custom_layer.c. */
-void leati_own_fill(leati_own *own);
+void leati_custom_fill(leati_custom *own);
 
 /* The user's struct in a layer's config, and the rows that it was read by. */
-static inline const void *leati_own_settings(const leati_own_config *config) {
+static inline const void *leati_custom_settings(const leati_custom_config *config) {
     return (const char *)config + config->own->settings;
 }
 
 /* The own layer that a type is of, or NULL. */
-leati_own *leati_own_of(const leati_layer_type *type);
+leati_custom *leati_own_of(const leati_layer_type *type);
 
 /* The registered layer for a class name in a file, or NULL. */
 const leati_layer_type *leati_registry_find(const leat_registry *registry, const char *class_name,

@@ -9,7 +9,7 @@
 #include "json/json.h"
 #include "nn/custom/custom.h"
 
-#define MOST_TENSORS (LEATI_OWN_MAX_INPUTS + LEATI_OWN_MAX_WEIGHTS)
+#define MOST_TENSORS (LEATI_CUSTOM_MAX_INPUTS + LEATI_CUSTOM_MAX_WEIGHTS)
 _Static_assert(MOST_TENSORS <= LEATI_CALLEE_MAX_INPUTS &&
                    LEATI_CALLEE_MAX_INPUTS + 2 * LEATI_CALLEE_MAX_OUTPUTS <= LEATI_MAX_INPUTS,
                "a node holds inputs, weights, outputs and what arrives at these");
@@ -22,7 +22,7 @@ struct leat_layer_weights {
 #define LAMBDA_ROW(index, key_, later_)                                                                      \
     {                                                                                                        \
         .key = key_, .kind = LEATI_FIELD_JSON, .preset = "null", .later = later_,                            \
-        .offset = offsetof(leati_own_config, lambda) + (index) * sizeof(json_t *)                            \
+        .offset = offsetof(leati_custom_config, lambda) + (index) * sizeof(json_t *)                            \
     }
 enum { LAMBDA_ARGUMENTS = 4 };
 static const leati_field lambda_fields[LEATI_LAMBDA_KEYS] = {LAMBDA_ROW(0, "function", false),
@@ -59,19 +59,19 @@ static leat_status check_output(const leat_tensor *output, int index, int64_t le
 }
 
 /* Shapes of the outputs; no dimension below `least`. */
-static leat_status infer_views(const leati_own_config *c, int input_count, const leat_tensor *inputs,
+static leat_status infer_views(const leati_custom_config *c, int input_count, const leat_tensor *inputs,
                                leat_tensor *outputs, int64_t least, leat_error *err) {
     const leat_layer_definition *d = &c->own->definition;
     for (int i = 0; i < d->outputs; ++i) outputs[i] = inputs[0];
-    if (d->infer) LEATI_TRY(d->infer(leati_own_settings(c), input_count, inputs, outputs, err));
+    if (d->infer) LEATI_TRY(d->infer(leati_custom_settings(c), input_count, inputs, outputs, err));
     for (int i = 0; i < d->outputs; ++i) LEATI_TRY(check_output(&outputs[i], i, least, err));
     return LEAT_OK;
 }
 
 static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
                          leati_shape *outputs, int *output_count, leat_error *err) {
-    const leati_own_config *c = layer->config;
-    leat_tensor in[LEATI_OWN_MAX_INPUTS], out[LEATI_CALLEE_MAX_OUTPUTS] = {0};
+    const leati_custom_config *c = layer->config;
+    leat_tensor in[LEATI_CUSTOM_MAX_INPUTS], out[LEATI_CALLEE_MAX_OUTPUTS] = {0};
     for (int i = 0; i < input_count; ++i) in[i] = shape_view(&inputs[i]);
     LEATI_TRY(infer_views(c, input_count, in, out, -1, err));
     *output_count = c->own->definition.outputs;
@@ -89,8 +89,8 @@ static leat_status infer_call(const leati_callee *callee, int input_count, const
 static leat_status forward(const leati_callee *callee, const leati_callee_run *run, leat_error *err);
 static leat_status backward(const leati_callee *callee, const leati_callee_run *run, leat_error *err);
 
-static leat_status check_settings(leati_layer *layer, const leati_own *own, leat_error *err) {
-    leati_own_config *c = layer->config;
+static leat_status check_settings(leati_layer *layer, const leati_custom *own, leat_error *err) {
+    leati_custom_config *c = layer->config;
     const leat_layer_definition *d = &own->definition;
     c->own = own;
     c->callee = (leati_callee){.output_count = d->outputs,
@@ -101,13 +101,13 @@ static leat_status check_settings(leati_layer *layer, const leati_own *own, leat
 }
 
 static leat_status check(leati_layer *layer, leat_error *err) {
-    return check_settings(layer, (const leati_own *)(const void *)layer->type, err); /* its first member */
+    return check_settings(layer, (const leati_custom *)(const void *)layer->type, err); /* its first member */
 }
 
 /* A Lambda's arguments are the keys. */
 static leat_status check_lambda(leati_layer *layer, leat_error *err) {
-    leati_own_config *c = layer->config;
-    const leati_own *own = (const void *)((const char *)layer->type - offsetof(leati_own, lambda));
+    leati_custom_config *c = layer->config;
+    const leati_custom *own = (const void *)((const char *)layer->type - offsetof(leati_custom, lambda));
     json_t *none = json_object(), *given = c->lambda[LAMBDA_ARGUMENTS];
     if (!none) return leati_fail(err, LEAT_ENOMEM, "no memory for arguments");
     leat_status status = leati_fields_read(own->fields, NULL, given ? given : none, c, err);
@@ -117,12 +117,12 @@ static leat_status check_lambda(leati_layer *layer, leat_error *err) {
 }
 
 static void fini(void *config) {
-    leati_own_config *c = config;
-    for (int i = 0; i < LEATI_OWN_MAX_WEIGHTS; ++i) leati_initializer_destroy(&c->drawn[i]);
+    leati_custom_config *c = config;
+    for (int i = 0; i < LEATI_CUSTOM_MAX_WEIGHTS; ++i) leati_initializer_destroy(&c->drawn[i]);
 }
 
 static void fini_lambda(void *config) {
-    leati_own_config *c = config;
+    leati_custom_config *c = config;
     if (c->own) leati_fields_fini(c->own->fields, c);
     fini(config);
 }
@@ -130,7 +130,7 @@ static void fini_lambda(void *config) {
 /* ---- Weights ---- */
 
 /* The part of the key that a weight names, or NULL. */
-static const leati_own_part *part_of(const leati_own_config *c, const char *name, leati_field_kind kind) {
+static const leati_custom_part *part_of(const leati_custom_config *c, const char *name, leati_field_kind kind) {
     for (const leati_field *field = c->own->fields; name && field->key; ++field)
         if (field->kind == kind && strcmp(field->key, name) == 0)
             return (const void *)((const char *)c + field->offset);
@@ -144,9 +144,9 @@ static leat_status parse(const char *text, json_t **out, leat_error *err) {
     return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for '%s'", text);
 }
 
-static leat_status find_initializer(leati_own_config *c, int index, const char *text,
+static leat_status find_initializer(leati_custom_config *c, int index, const char *text,
                                     const leati_initializer **out, leat_error *err) {
-    const leati_own_part *part = part_of(c, text, LEATI_FIELD_INITIALIZER);
+    const leati_custom_part *part = part_of(c, text, LEATI_FIELD_INITIALIZER);
     json_t *value = NULL;
     *out = part ? part->initializer : c->drawn[index];
     if (part || *out) return LEAT_OK;
@@ -157,9 +157,9 @@ static leat_status find_initializer(leati_own_config *c, int index, const char *
     return leati_prefix(status, err, "initializer");
 }
 
-static leat_status find_regularizer(const leati_own_config *c, const char *text, leati_regularizer *out,
+static leat_status find_regularizer(const leati_custom_config *c, const char *text, leati_regularizer *out,
                                     leat_error *err) {
-    const leati_own_part *part = part_of(c, text, LEATI_FIELD_REGULARIZER);
+    const leati_custom_part *part = part_of(c, text, LEATI_FIELD_REGULARIZER);
     json_t *value = NULL;
     if (part) *out = part->regularizer;
     if (part || !text) return LEAT_OK;
@@ -169,9 +169,9 @@ static leat_status find_regularizer(const leati_own_config *c, const char *text,
     return leati_prefix(status, err, "regularizer");
 }
 
-static leat_status find_constraint(const leati_own_config *c, const char *text, leati_constraint *out,
+static leat_status find_constraint(const leati_custom_config *c, const char *text, leati_constraint *out,
                                    leat_error *err) {
-    const leati_own_part *part = part_of(c, text, LEATI_FIELD_CONSTRAINT);
+    const leati_custom_part *part = part_of(c, text, LEATI_FIELD_CONSTRAINT);
     json_t *value = NULL;
     if (part) *out = part->constraint;
     if (part || !text) return LEAT_OK;
@@ -182,7 +182,7 @@ static leat_status find_constraint(const leati_own_config *c, const char *text, 
 }
 
 static leat_status add_weight(leati_layer *layer, const leat_layer_weight *weight, leat_error *err) {
-    leati_own_config *c = layer->config;
+    leati_custom_config *c = layer->config;
     leati_regularizer regularizer = {.kind = LEATI_REGULARIZER_NONE};
     leati_constraint constraint = {.kind = LEATI_CONSTRAINT_NONE};
     leati_weight_spec spec = {.name = weight->name,
@@ -207,20 +207,20 @@ leat_status leat_layer_add_weight(leat_layer_weights *weights, const leat_layer_
     if (weight->rank < 0 || weight->rank > LEAT_MAX_RANK)
         return leati_fail(err, LEAT_EINVAL, "weight '%s': expected a rank of 0 to %d, received %d", name,
                           LEAT_MAX_RANK, (int)weight->rank);
-    if (weights->layer->weight_count == LEATI_OWN_MAX_WEIGHTS)
+    if (weights->layer->weight_count == LEATI_CUSTOM_MAX_WEIGHTS)
         return leati_fail(err, LEAT_EINVAL, "weight '%s': expected at most %d weights", name,
-                          LEATI_OWN_MAX_WEIGHTS);
+                          LEATI_CUSTOM_MAX_WEIGHTS);
     return leati_prefix(add_weight(weights->layer, weight, err), err, "weight '%s'", name);
 }
 
 static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
-    leati_own_config *c = layer->config;
+    leati_custom_config *c = layer->config;
     const leat_layer_definition *d = &c->own->definition;
     leat_layer_weights weights = {layer};
-    leat_tensor in[LEATI_OWN_MAX_INPUTS];
+    leat_tensor in[LEATI_CUSTOM_MAX_INPUTS];
     if (!d->build) return LEAT_OK;
     for (int i = 0; i < input_count; ++i) in[i] = shape_view(&inputs[i]);
-    LEATI_TRY(d->build(leati_own_settings(c), input_count, in, &weights, err));
+    LEATI_TRY(d->build(leati_custom_settings(c), input_count, in, &weights, err));
     c->weight_count = layer->weight_count;
     return LEAT_OK;
 }
@@ -229,8 +229,8 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
 
 static leat_status infer_call(const leati_callee *callee, int input_count, const leati_desc *inputs,
                               leati_desc *outputs, leat_error *err) {
-    const leati_own_config *c = (const void *)callee; /* its first member */
-    leat_tensor in[LEATI_OWN_MAX_INPUTS], out[LEATI_CALLEE_MAX_OUTPUTS] = {0};
+    const leati_custom_config *c = (const void *)callee; /* its first member */
+    leat_tensor in[LEATI_CUSTOM_MAX_INPUTS], out[LEATI_CALLEE_MAX_OUTPUTS] = {0};
     int count = input_count - c->weight_count;
     for (int i = 0; i < count; ++i) in[i] = view_of(&inputs[i], NULL);
     LEATI_TRY(infer_views(c, count, in, out, 0, err));
@@ -243,7 +243,7 @@ typedef leat_status user_function(const leat_layer_call *call, leat_error *err);
 
 static leat_status run_own(user_function *function, const leati_callee *callee, const leati_callee_run *run,
                            leat_error *err) {
-    const leati_own_config *c = (const void *)callee;
+    const leati_custom_config *c = (const void *)callee;
     leat_tensor in[MOST_TENSORS], diff_in[MOST_TENSORS], out[LEATI_CALLEE_MAX_OUTPUTS],
         diff_out[LEATI_CALLEE_MAX_OUTPUTS];
     const int inputs = run->input_count - c->weight_count;
@@ -255,7 +255,7 @@ static leat_status run_own(user_function *function, const leati_callee *callee, 
         out[i] = view_of(&run->outputs[i], run->results[i]);
         diff_out[i] = view_of(&run->outputs[i], run->diff_results ? run->diff_results[i] : NULL);
     }
-    const leat_layer_call call = {.config = leati_own_settings(c),
+    const leat_layer_call call = {.config = leati_custom_settings(c),
                                   .user = c->own->definition.user,
                                   .training = run->training,
                                   .rng = run->rng,
@@ -272,18 +272,18 @@ static leat_status run_own(user_function *function, const leati_callee *callee, 
 }
 
 static leat_status forward(const leati_callee *callee, const leati_callee_run *run, leat_error *err) {
-    return run_own(((const leati_own_config *)(const void *)callee)->own->definition.forward, callee, run,
+    return run_own(((const leati_custom_config *)(const void *)callee)->own->definition.forward, callee, run,
                    err);
 }
 
 static leat_status backward(const leati_callee *callee, const leati_callee_run *run, leat_error *err) {
-    return run_own(((const leati_own_config *)(const void *)callee)->own->definition.backward, callee, run,
+    return run_own(((const leati_custom_config *)(const void *)callee)->own->definition.backward, callee, run,
                    err);
 }
 
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                   const leati_value *inputs, leati_value *outputs) {
-    const leati_own_config *c = layer->config;
+    const leati_custom_config *c = layer->config;
     leati_value all[MOST_TENSORS];
     for (int i = 0; i < input_count; ++i) all[i] = inputs[i];
     for (int i = 0; i < c->weight_count; ++i) all[input_count + i] = leati_layer_weight(layer, lowering, i);
@@ -293,28 +293,28 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 
 /* ---- The types ---- */
 
-static void hold(leati_own *own, int change) {
+static void hold(leati_custom *own, int change) {
     if (change > 0)
         atomic_fetch_add(&own->holders, 1);
     else
-        leati_own_release(&own);
+        leati_custom_release(&own);
 }
 
 static void held(const leati_layer_type *type, int change) {
-    hold((leati_own *)(uintptr_t)type, change);
+    hold((leati_custom *)(uintptr_t)type, change);
 }
 
 static void held_lambda(const leati_layer_type *type, int change) {
-    hold((leati_own *)((uintptr_t)type - offsetof(leati_own, lambda)), change);
+    hold((leati_custom *)((uintptr_t)type - offsetof(leati_custom, lambda)), change);
 }
 
-leati_own *leati_own_of(const leati_layer_type *type) {
-    if (type->held == held) return (leati_own *)(uintptr_t)type;
-    if (type->held == held_lambda) return (leati_own *)((uintptr_t)type - offsetof(leati_own, lambda));
+leati_custom *leati_own_of(const leati_layer_type *type) {
+    if (type->held == held) return (leati_custom *)(uintptr_t)type;
+    if (type->held == held_lambda) return (leati_custom *)((uintptr_t)type - offsetof(leati_custom, lambda));
     return NULL;
 }
 
-void leati_own_fill(leati_own *own) {
+void leati_custom_fill(leati_custom *own) {
     const leat_layer_definition *d = &own->definition;
     own->type = (leati_layer_type){.class_name = own->class_name,
                                    .name_prefix = own->name_prefix,

@@ -10,9 +10,9 @@
 #include "nn/custom/custom.h"
 
 struct leat_registry {
-    leati_own *layers;
+    leati_custom *layers;
     leati_library *opening; /* whose function is registering */
-    leati_own **lent;       /* that somebody else holds: leati_registry_lend */
+    leati_custom **lent;       /* that somebody else holds: leati_registry_lend */
     int lent_count;
 };
 
@@ -61,8 +61,8 @@ static leat_status check_key(const leat_layer_definition *d, int index, leat_err
 
 static leat_status check_keys(const leat_layer_definition *d, int *count, leat_error *err) {
     for (*count = 0; d->keys && d->keys[*count].key; ++*count) {
-        if (*count == LEATI_OWN_MAX_KEYS)
-            return leati_fail(err, LEAT_EINVAL, "expected at most %d keys", LEATI_OWN_MAX_KEYS);
+        if (*count == LEATI_CUSTOM_MAX_KEYS)
+            return leati_fail(err, LEAT_EINVAL, "expected at most %d keys", LEATI_CUSTOM_MAX_KEYS);
         LEATI_TRY(check_key(d, *count, err));
     }
     return LEAT_OK;
@@ -73,10 +73,10 @@ static leat_status check_definition(const leat_layer_definition *d, leat_error *
     if (d->config_bytes > PTRDIFF_MAX / 2)
         return leati_fail(err, LEAT_EINVAL, "config_bytes is %zu, more than memory can have",
                           d->config_bytes);
-    if (d->min_inputs < 1 || d->max_inputs < d->min_inputs || d->max_inputs > LEATI_OWN_MAX_INPUTS)
+    if (d->min_inputs < 1 || d->max_inputs < d->min_inputs || d->max_inputs > LEATI_CUSTOM_MAX_INPUTS)
         return leati_fail(err, LEAT_EINVAL,
                           "expected 1 <= min_inputs <= max_inputs <= %d, received %d and %d",
-                          LEATI_OWN_MAX_INPUTS, (int)d->min_inputs, (int)d->max_inputs);
+                          LEATI_CUSTOM_MAX_INPUTS, (int)d->min_inputs, (int)d->max_inputs);
     if (d->outputs < 1 || d->outputs > LEATI_CALLEE_MAX_OUTPUTS)
         return leati_fail(err, LEAT_EINVAL, "expected 1 to %d outputs, received %d", LEATI_CALLEE_MAX_OUTPUTS,
                           (int)d->outputs);
@@ -89,12 +89,12 @@ static size_t aligned(size_t bytes) {
     return (bytes + step - 1) / step * step;
 }
 
-static leat_status make_fields(leati_own *own, leat_error *err) {
+static leat_status make_fields(leati_custom *own, leat_error *err) {
     const leat_layer_definition *d = &own->definition;
     int count;
     LEATI_TRY(check_keys(d, &count, err));
-    own->parts = aligned(sizeof(leati_own_config));
-    own->settings = aligned(own->parts + (size_t)count * sizeof(leati_own_part));
+    own->parts = aligned(sizeof(leati_custom_config));
+    own->settings = aligned(own->parts + (size_t)count * sizeof(leati_custom_part));
     own->fields = leati_calloc((size_t)count + 1, sizeof *own->fields);
     if (!own->fields)
         return leati_fail_memory(err, ((size_t)count + 1) * sizeof *own->fields, "a layer's keys");
@@ -104,7 +104,7 @@ static leat_status make_fields(leati_own *own, leat_error *err) {
         own->fields[i] = (leati_field){.key = key->key,
                                        .kind = key_kinds[key->kind].kind,
                                        .offset = member ? own->settings + key->offset
-                                                        : own->parts + (size_t)i * sizeof(leati_own_part),
+                                                        : own->parts + (size_t)i * sizeof(leati_custom_part),
                                        .preset = key->preset,
                                        .choices = key->choices,
                                        .minimum = key->minimum,
@@ -114,7 +114,7 @@ static leat_status make_fields(leati_own *own, leat_error *err) {
 }
 
 /* "MyScale" -> "my_scale", as Keras names layers. */
-static void make_prefix(leati_own *own) {
+static void make_prefix(leati_custom *own) {
     size_t used = 0;
     for (const char *c = own->class_name; *c && used + 2 < sizeof own->name_prefix; ++c) {
         bool capital = isupper((unsigned char)*c);
@@ -123,15 +123,15 @@ static void make_prefix(leati_own *own) {
     }
 }
 
-static leat_status fill(leati_own *own, leat_error *err) {
+static leat_status fill(leati_custom *own, leat_error *err) {
     LEATI_TRY(check_definition(&own->definition, err));
     LEATI_TRY(make_fields(own, err));
     make_prefix(own);
-    leati_own_fill(own);
+    leati_custom_fill(own);
     return LEAT_OK;
 }
 
-leat_status leati_own_create(leati_own **out, const leat_layer_definition *definition, leati_library *library,
+leat_status leati_custom_create(leati_custom **out, const leat_layer_definition *definition, leati_library *library,
                              leat_error *err) {
     const char *name = definition->class_name;
     *out = NULL;
@@ -141,20 +141,20 @@ leat_status leati_own_create(leati_own **out, const leat_layer_definition *defin
                           definition->struct_size, sizeof *definition);
     if (!name || !name[0] || strlen(name) >= LEAT_NAME_BYTES)
         return leati_fail(err, LEAT_EINVAL, "class_name: expected 1 to %d bytes", LEAT_NAME_BYTES - 1);
-    leati_own *own = leati_calloc(1, sizeof *own);
+    leati_custom *own = leati_calloc(1, sizeof *own);
     if (!own) return leati_fail_memory(err, sizeof *own, "a layer");
     atomic_init(&own->holders, 1);
     own->definition = *definition;
     own->library = leati_library_hold(library);
     memcpy(own->class_name, name, strlen(name) + 1);
     leat_status status = leati_prefix(fill(own, err), err, "%s", name);
-    if (status != LEAT_OK) leati_own_release(&own);
+    if (status != LEAT_OK) leati_custom_release(&own);
     *out = own;
     return status;
 }
 
-void leati_own_release(leati_own **own) {
-    leati_own *held = *own;
+void leati_custom_release(leati_custom **own) {
+    leati_custom *held = *own;
     *own = NULL;
     if (!held || atomic_fetch_sub(&held->holders, 1) > 1) return;
     leati_library_close(&held->library);
@@ -175,16 +175,16 @@ void leat_registry_destroy(leat_registry **registry) {
     leat_registry *r = *registry;
     *registry = NULL;
     while (r->layers) {
-        leati_own *own = r->layers;
+        leati_custom *own = r->layers;
         r->layers = own->next;
-        leati_own_release(&own);
+        leati_custom_release(&own);
     }
     leati_free(r->lent);
     leati_free(r);
 }
 
-static leati_own *find(const leat_registry *registry, const char *class_name) {
-    leati_own *own = registry ? registry->layers : NULL;
+static leati_custom *find(const leat_registry *registry, const char *class_name) {
+    leati_custom *own = registry ? registry->layers : NULL;
     while (own && (!class_name || strcmp(own->class_name, class_name) != 0)) own = own->next;
     for (int i = 0; registry && class_name && !own && i < registry->lent_count; ++i)
         if (strcmp(registry->lent[i]->class_name, class_name) == 0) own = registry->lent[i];
@@ -196,8 +196,8 @@ leat_status leat_register_layer(leat_registry *registry, const leat_layer_defini
     LEATI_GIVEN(registry, err);
     LEATI_GIVEN(definition, err);
     static const char *const taken[] = {"Lambda", "Sequential", "Model", "Functional"};
-    leati_own *own = NULL;
-    LEATI_TRY(leati_own_create(&own, definition, registry->opening, err));
+    leati_custom *own = NULL;
+    LEATI_TRY(leati_custom_create(&own, definition, registry->opening, err));
     bool known = leati_layer_type_find(own->class_name, NULL) != NULL;
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; ++i)
         known |= strcmp(own->class_name, taken[i]) == 0;
@@ -207,7 +207,7 @@ leat_status leat_register_layer(leat_registry *registry, const leat_layer_defini
     else if (find(registry, own->class_name))
         status = leati_fail(err, LEAT_EINVAL, "%s: registered before", own->class_name);
     if (status != LEAT_OK) {
-        leati_own_release(&own);
+        leati_custom_release(&own);
         return status;
     }
     own->next = registry->layers;
@@ -233,16 +233,16 @@ leat_status leat_registry_open(leat_registry *registry, const char *path, leat_e
 }
 
 leat_status leati_registry_lend(leat_registry *registry, const leati_layer_type *type, leat_error *err) {
-    leati_own *own = leati_own_of(type);
-    const leati_own *known = own ? find(registry, own->class_name) : NULL;
+    leati_custom *own = leati_own_of(type);
+    const leati_custom *known = own ? find(registry, own->class_name) : NULL;
     if (known && known != own)
         return leati_fail(err, LEAT_EINVAL,
                           "%s: the model has two own layers of this class name, from two registries",
                           own->class_name);
     if (!own || known) return LEAT_OK;
     size_t count = (size_t)registry->lent_count + 1;
-    leati_own **lent = leati_realloc(registry->lent, count, sizeof(leati_own *));
-    if (!lent) return leati_fail_memory(err, count * sizeof(leati_own *), "a registry");
+    leati_custom **lent = leati_realloc(registry->lent, count, sizeof(leati_custom *));
+    if (!lent) return leati_fail_memory(err, count * sizeof(leati_custom *), "a registry");
     lent[registry->lent_count++] = own;
     registry->lent = lent;
     return LEAT_OK;
@@ -251,22 +251,22 @@ leat_status leati_registry_lend(leat_registry *registry, const leati_layer_type 
 /* ---- What a file names ---- */
 
 /* A Lambda is known by the name of its function, where the file has that, or by its own. */
-static const leati_own *find_lambda(const leat_registry *registry, const json_t *config) {
-    const leati_own *own = find(registry, json_string_value(json_object_get(config, "function")));
+static const leati_custom *find_lambda(const leat_registry *registry, const json_t *config) {
+    const leati_custom *own = find(registry, json_string_value(json_object_get(config, "function")));
     return own ? own : find(registry, json_string_value(json_object_get(config, "name")));
 }
 
 const leati_layer_type *leati_registry_find(const leat_registry *registry, const char *class_name,
                                             const json_t *config) {
     bool lambda = strcmp(class_name, "Lambda") == 0;
-    const leati_own *own = lambda ? find_lambda(registry, config) : find(registry, class_name);
+    const leati_custom *own = lambda ? find_lambda(registry, config) : find(registry, class_name);
     return !own ? NULL : lambda ? &own->lambda : &own->type;
 }
 
 /* The registered layer whose name is misspelt; NULL: none is near. */
 static const char *nearest_own(const leat_registry *registry, const char *class_name) {
     const char *near = NULL;
-    for (const leati_own *own = registry ? registry->layers : NULL; own && !near; own = own->next) {
+    for (const leati_custom *own = registry ? registry->layers : NULL; own && !near; own = own->next) {
         const char *name = own->class_name;
         near = leati_nearest(class_name, &name, 1);
     }

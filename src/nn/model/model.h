@@ -43,9 +43,9 @@ static inline struct leat_model *leati_member_model(const leati_member *member) 
 }
 
 /* One call in an order in which each finds its inputs made. */
-typedef struct leati_turn {
+typedef struct leati_scheduled_call {
     int32_t member, call;
-} leati_turn;
+} leati_scheduled_call;
 
 /* The slabs: trainable weights first, each 64-byte aligned, then the fixed ones.  Only the outermost model owns them;
  * nested layers' offsets point into the same slabs. */
@@ -77,8 +77,8 @@ struct leat_model {
     int32_t member_count;
     leati_member
         *members; /* in the order of Keras's model.layers; a Sequential has its InputLayer in front */
-    int32_t turn_count;
-    leati_turn *turns; /* all calls */
+    int32_t schedule_count;
+    leati_scheduled_call *schedule; /* all calls */
     int32_t input_count, output_count;
     leati_source *inputs, *outputs;
     bool trainable;
@@ -86,7 +86,7 @@ struct leat_model {
     bool deterministic;                         /* leat_model_set_deterministic */
     bool unfolded;                              /* leat_model_set_folding: off */
     int tuning;                                 /* leat_model_set_tuning */
-    void (*watch)(void *watcher, double share); /* leat_model_watch_measuring; NULL: nobody does */
+    void (*watch)(void *watcher, double share); /* leat_model_set_measuring_progress; NULL: nobody does */
     void *watcher;
     leati_weights weights;
     leati_compiled compiled;

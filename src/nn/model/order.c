@@ -41,7 +41,7 @@ static void number_calls(leat_model *model) {
         model->members[i].first_call = count;
         count += model->members[i].call_count;
     }
-    model->turn_count = count;
+    model->schedule_count = count;
 }
 
 static void walk_fini(walk *w) {
@@ -54,7 +54,7 @@ static void walk_fini(walk *w) {
 
 static leat_status walk_init(walk *w, leat_model *model, leat_error *err) {
     number_calls(model);
-    *w = (walk){.model = model, .node_count = model->turn_count};
+    *w = (walk){.model = model, .node_count = model->schedule_count};
     size_t nodes = (size_t)w->node_count + 1, members = (size_t)model->member_count + 1;
     w->nodes = leati_calloc(nodes, sizeof *w->nodes);
     w->stack = leati_calloc(nodes, sizeof *w->stack);
@@ -139,7 +139,7 @@ static void member_fini(leati_member *member) {
 void leati_network_fini(leat_model *model) {
     for (int32_t i = 0; i < model->member_count; ++i) member_fini(&model->members[i]);
     leati_free(model->members);
-    leati_free(model->turns);
+    leati_free(model->schedule);
     leati_free(model->inputs);
     leati_free(model->outputs);
 }
@@ -156,7 +156,7 @@ static void move_sources(walk *w) {
     for (int32_t i = 0; i < w->done_count; ++i) {
         const leati_call *call = call_of(w, w->done[i]);
         for (int32_t j = 0; j < call->input_count; ++j) call->inputs[j] = moved(w, &call->inputs[j]);
-        model->turns[i] = (leati_turn){w->place[w->nodes[w->done[i]].member], w->nodes[w->done[i]].new_call};
+        model->schedule[i] = (leati_scheduled_call){w->place[w->nodes[w->done[i]].member], w->nodes[w->done[i]].new_call};
     }
     for (int32_t i = 0; i < model->input_count; ++i) model->inputs[i] = moved(w, &model->inputs[i]);
     for (int32_t i = 0; i < model->output_count; ++i) model->outputs[i] = moved(w, &model->outputs[i]);
@@ -230,8 +230,8 @@ static leat_status sort(walk *w, leat_error *err) {
     find_depths(w);
     rank *sorted = leati_memdup(w->ranks, count * sizeof *sorted);
     leati_member *members = leati_calloc(count, sizeof *members);
-    model->turns = leati_calloc((size_t)w->done_count, sizeof *model->turns);
-    if (!sorted || !members || !model->turns) {
+    model->schedule = leati_calloc((size_t)w->done_count, sizeof *model->schedule);
+    if (!sorted || !members || !model->schedule) {
         leati_free(sorted);
         leati_free(members);
         return leati_fail_memory(err, count * sizeof *members, "layers");

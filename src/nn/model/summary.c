@@ -112,12 +112,12 @@ static bool output_text(char out[FIELD_BYTES], const leati_member *member) {
 /* Whether the model is a chain: no two calls at one depth, none with several inputs, no layer called twice. */
 static bool is_chain(const leat_model *model) {
     if (strcmp(model->class_name, "Sequential") == 0) return true;
-    for (int32_t i = 0; i < model->turn_count; ++i) {
-        const leati_turn *turn = &model->turns[i];
+    for (int32_t i = 0; i < model->schedule_count; ++i) {
+        const leati_scheduled_call *turn = &model->schedule[i];
         const leati_call *call = &model->members[turn->member].calls[turn->call];
         if (model->members[turn->member].call_count > 1 || call->input_count > 1) return false;
         for (int32_t j = 0; j < i; ++j) {
-            const leati_turn *other = &model->turns[j];
+            const leati_scheduled_call *other = &model->schedule[j];
             if (model->members[other->member].calls[other->call].depth == call->depth) return false;
         }
     }

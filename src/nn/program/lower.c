@@ -25,7 +25,7 @@ static size_t place_of_source(const leat_model *model, const leati_source *sourc
 }
 
 static size_t table_size(const leat_model *model) {
-    return (size_t)model->turn_count * LEATI_LAYER_MAX_OUTPUTS;
+    return (size_t)model->schedule_count * LEATI_LAYER_MAX_OUTPUTS;
 }
 
 /* Which of the model's inputs a member is; -1 for a layer that is none. */
@@ -45,7 +45,7 @@ static leat_status infer_call(const leati_member *member, int count, const leati
     return leati_layer_build(member->layer, count, inputs, err);
 }
 
-static leat_status infer_turn(const leat_model *model, const leati_turn *turn, const leati_shape *fed,
+static leat_status infer_scheduled(const leat_model *model, const leati_scheduled_call *turn, const leati_shape *fed,
                               leati_shape *table, leat_error *err) {
     const leati_member *member = &model->members[turn->member];
     const leati_call *call = &member->calls[turn->call];
@@ -69,8 +69,8 @@ leat_status leati_network_infer(const leat_model *model, const leati_shape *inpu
     leati_shape *table = leati_calloc(table_size(model), sizeof *table);
     leat_status status =
         table ? LEAT_OK : leati_fail_memory(err, table_size(model) * sizeof *table, "shapes");
-    for (int32_t i = 0; status == LEAT_OK && i < model->turn_count; ++i)
-        status = infer_turn(model, &model->turns[i], inputs, table, err);
+    for (int32_t i = 0; status == LEAT_OK && i < model->schedule_count; ++i)
+        status = infer_scheduled(model, &model->schedule[i], inputs, table, err);
     for (int32_t i = 0; status == LEAT_OK && i < model->output_count; ++i)
         outputs[i] = table[place_of_source(model, &model->outputs[i])];
     leati_free(table);
@@ -161,8 +161,8 @@ leat_status leati_layer_lower(const leati_layer *layer, leati_lowering *lowering
     return lower_layer(layer, lowering, call->input_count, &in, call->output_count, &out, err);
 }
 
-static leat_status lower_turn(const leat_model *model, leati_lowering *lowering, uint64_t stream,
-                              const leati_turn *turn, const tensors *fed, const made *table,
+static leat_status lower_scheduled(const leat_model *model, leati_lowering *lowering, uint64_t stream,
+                              const leati_scheduled_call *turn, const tensors *fed, const made *table,
                               leat_error *err) {
     const leati_member *member = &model->members[turn->member];
     const leati_call *call = &member->calls[turn->call];
@@ -195,8 +195,8 @@ static leat_status lower_calls(const leat_model *model, leati_lowering *lowering
     if (!memory) return leati_fail_memory(err, 2 * size * sizeof *memory, "values");
     const made table = {memory, memory + size};
     leat_status status = LEAT_OK;
-    for (int32_t i = 0; status == LEAT_OK && i < model->turn_count; ++i)
-        status = lower_turn(model, lowering, stream, &model->turns[i], inputs, &table, err);
+    for (int32_t i = 0; status == LEAT_OK && i < model->schedule_count; ++i)
+        status = lower_scheduled(model, lowering, stream, &model->schedule[i], inputs, &table, err);
     for (int32_t i = 0; status == LEAT_OK && i < model->output_count; ++i) {
         outputs->values[i] = table.values[place_of_source(model, &model->outputs[i])];
         outputs->masks[i] = table.masks[place_of_source(model, &model->outputs[i])];

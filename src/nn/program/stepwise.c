@@ -94,7 +94,7 @@ static bool may_be_sequence(const leati_member *reader, const leati_shape *shape
     return shape->rank > 2 || (shape->rank == 2 && indices) || !reader->layer;
 }
 
-static void mark_sources(const leat_model *model, const leati_turn *turn, bool *wanted) {
+static void mark_sources(const leat_model *model, const leati_scheduled_call *turn, bool *wanted) {
     const leati_member *member = &model->members[turn->member];
     const leati_call *call = &member->calls[turn->call];
     if (!takes_steps(member, wanted[place_of(model, turn->member, turn->call)])) return;
@@ -106,8 +106,8 @@ static void mark_sources(const leat_model *model, const leati_turn *turn, bool *
 }
 
 static leat_status refuse(const leat_model *model, const bool *wanted, leat_error *err) {
-    for (int32_t i = model->turn_count; i-- > 0;) {
-        const leati_turn *turn = &model->turns[i];
+    for (int32_t i = model->schedule_count; i-- > 0;) {
+        const leati_scheduled_call *turn = &model->schedule[i];
         const leati_layer *layer = model->members[turn->member].layer;
         if (layer && layer->type->steps == LEATI_STEPS_JOINED && !leati_recurrence_of(layer) &&
             wanted[place_of(model, turn->member, turn->call)])
@@ -120,9 +120,9 @@ static leat_status refuse(const leat_model *model, const bool *wanted, leat_erro
 
 leat_status leati_stepwise_inputs(const leat_model *model, bool *out, leat_error *err) {
     bool any = false;
-    bool *wanted = leati_calloc((size_t)model->turn_count + 1, sizeof *wanted);
-    if (!wanted) return leati_fail_memory(err, (size_t)model->turn_count, "a list of calls");
-    for (int32_t i = model->turn_count; i-- > 0;) mark_sources(model, &model->turns[i], wanted);
+    bool *wanted = leati_calloc((size_t)model->schedule_count + 1, sizeof *wanted);
+    if (!wanted) return leati_fail_memory(err, (size_t)model->schedule_count, "a list of calls");
+    for (int32_t i = model->schedule_count; i-- > 0;) mark_sources(model, &model->schedule[i], wanted);
     for (int32_t i = 0; i < model->input_count; ++i) {
         out[i] = wanted[place_of(model, model->inputs[i].layer, model->inputs[i].call)];
         any = any || out[i];

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sequence seen through a fixed number of steps: each pass is steps long, starts at index 0, and goes round where the
  * sequence is shorter.  What validation_steps and steps mean. */
-#ifndef LEATI_TRAIN_ROUND_H
-#define LEATI_TRAIN_ROUND_H
+#ifndef LEATI_TRAIN_FIXED_LENGTH_H
+#define LEATI_TRAIN_FIXED_LENGTH_H
 
 #include "leat/sequence.h"
 
-typedef struct leati_round {
+typedef struct leati_fixed_length {
     const leat_sequence *inner; /* borrowed; has length and get */
     int64_t steps;
-} leati_round;
+} leati_fixed_length;
 
 /* Borrows *round, and what it points to. */
-leat_sequence leati_round_sequence(leati_round *round);
+leat_sequence leati_fixed_length_sequence(leati_fixed_length *round);
 
 #endif

@@ -2,11 +2,11 @@
 /* A layer of one's own, with weights and a gradient: radial basis functions, y_j = exp(-widths_j |x - centers_j|^2).
  * It is checked against finite differences, trained to tell points in a ring from those around, saved, and loaded again.
  *
- *     cc own_layer.c -o own_layer $(pkg-config --cflags --libs leat) -lm && ./own_layer [FILE.h5]
+ *     cc custom_layer.c -o custom_layer $(pkg-config --cflags --libs leat) -lm && ./custom_layer [FILE.h5]
  *
  * The same file is a plugin, for models that have such layers and are used by the command:
  *
- *     cc -shared -fPIC own_layer.c -o own_layer.so -lleat -lleat_feed -lm && leat summary own_layer.h5 --layers ./own_layer.so */
+ *     cc -shared -fPIC custom_layer.c -o custom_layer.so -lleat -lleat_feed -lm && leat summary custom_layer.h5 --layers ./custom_layer.so */
 #include <math.h>
 #include <stdio.h>
 
@@ -202,8 +202,8 @@ int main(int argc, char **argv) {
     if (status == LEAT_OK) printf("gradient: %.0e from finite differences\n", worst);
     if (status == LEAT_OK) status = leat_registry_create(&registry, &err);
     if (status == LEAT_OK) status = leat_register_layer(registry, &d, &err);
-    if (status == LEAT_OK) status = run(registry, argc > 1 ? argv[1] : "own_layer.h5", &err);
-    if (status != LEAT_OK) fprintf(stderr, "own_layer: %s\n", err.message);
+    if (status == LEAT_OK) status = run(registry, argc > 1 ? argv[1] : "custom_layer.h5", &err);
+    if (status != LEAT_OK) fprintf(stderr, "custom_layer: %s\n", err.message);
     leat_registry_destroy(&registry);
     return status == LEAT_OK ? 0 : 1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "nn/own_layers.h"
+#include "nn/custom_layers.h"
 
 #include "cmocka_all.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "leat/leat.h"
-#include "nn/own_layers.h"
+#include "nn/custom_layers.h"
 
 #define assert_ok(status, err)                                                                               \
     do {                                                                                                     \
