@@ -54,7 +54,7 @@ int64_t cli_number(const cli_arguments *arguments, cli_option_id id, int64_t oth
 
 leat_evaluate_options cli_evaluate_options(const cli_session *session);
 
-/* "..." with what JSON wants escaped, and a number that reads back as the same double (null: not finite). */
+/* "..." with what JSON wants escaped, and U+FFFD for each byte that is not UTF-8 (a file's name can hold any); a number that reads back as the same double (null: not finite). */
 void cli_json_string(FILE *out, const char *text);
 void cli_json_number(FILE *out, double value);
 

@@ -215,6 +215,18 @@ static void bench_reports_what_it_measured(void **state) {
     assert_non_null(strstr(out, "6 in 2 passes"));
 }
 
+/* A file's name can hold any bytes, JSON text cannot: a byte that is not UTF-8 becomes U+FFFD. */
+static void json_is_utf8(void **state) {
+    (void)state;
+    static const char name[] = "\xC3\xA9\xFF\xED\xA0\x80.npz";
+    assert_int_equal(symlink("d.npz", name), 0);
+    json_t *root = object("feed bench npz:\xC3\xA9\xFF\xED\xA0\x80.npz --json --passes 1");
+    assert_int_equal(unlink(name), 0);
+    assert_string_equal(json_string_value(json_object_get(root, "source")),
+                        "npz:\xC3\xA9\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD.npz");
+    json_decref(root);
+}
+
 static void bench_ends_where_it_is_told(void **state) {
     (void)state;
     json_t *root = object("feed bench npz:d.npz --json --passes 1");
@@ -478,6 +490,7 @@ int main(void) {
         cmocka_unit_test(keras_old_words_get_a_hint),
         cmocka_unit_test(bench_reports_what_it_measured),
         cmocka_unit_test(bench_ends_where_it_is_told),
+        cmocka_unit_test(json_is_utf8),
         cmocka_unit_test(a_digest_is_that_of_the_documented_bytes),
         cmocka_unit_test(a_digest_is_the_same_for_all_workers),
         cmocka_unit_test(each_shuffle_is_another_order),
