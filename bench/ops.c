@@ -662,7 +662,8 @@ int main(int argc, char **argv) {
     }
     if (threads < 1) return fprintf(stderr, "bench_ops: expected --threads >= 1\n"), 2;
     leat_error err = {0};
-    if (leati_thread_pool_create(&pool, &err) != LEAT_OK || leati_thread_pool_reserve(pool, threads, &err) != LEAT_OK)
+    if (leati_thread_pool_create(&pool, &err) != LEAT_OK ||
+        leati_thread_pool_reserve(pool, threads, &err) != LEAT_OK)
         die("threads", &err);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bool chosen = first == argc;

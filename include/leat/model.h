@@ -99,12 +99,12 @@ LEAT_API LEAT_CHECKED leat_status leat_model_from_json(leat_model **out, const c
 LEAT_API LEAT_CHECKED leat_status leat_model_from_json_with(leat_model **out, const char *json,
                                                             const leat_registry *registry, leat_error *err);
 
-/** keras.models.clone_model: a new model of the same layers with the same names, own layers included.  copy_weights false:
+/** keras.models.clone_model: a new model of the same layers with the same names, custom layers included.  copy_weights false:
  *  weights are drawn with seed 0, as leat_model_create does (leat_model_initialize draws others; Keras draws other ones at each
  *  call).  True: the weights are copies.  As in Keras, the clone is not compiled; states of stateful layers are zero.  The
  *  settings of leat_model_set_deterministic, _gradient_checkpointing, _folding and _tuning are copied.
  *  @param[out] out  New model, for leat_model_destroy; NULL on failure.
- *  Errors: LEAT_EINVAL two different own layers with one class name; LEAT_ENOMEM.
+ *  Errors: LEAT_EINVAL two different custom layers with one class name; LEAT_ENOMEM.
  *  Threads: a call on `model`, which is not changed. */
 LEAT_API LEAT_CHECKED leat_status leat_model_clone(leat_model **out, const leat_model *model,
                                                    bool copy_weights, leat_error *err);

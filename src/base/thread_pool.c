@@ -51,7 +51,7 @@ struct leati_thread_pool {
     alignas(LINE) leati_futex finished; /* tasks of this round, by helpers */
     atomic_bool awaited;                /* the caller sleeps on it */
     /* For going to sleep. */
-    alignas(LINE) leati_futex bell;
+    alignas(LINE) leati_futex wake_futex;
     atomic_bool asleep; /* a helper is, or is about to be */
     atomic_bool closing;
     helper *helpers;
@@ -132,11 +132,11 @@ static void rest(helper *self, uint32_t round, leati_spin *spin) {
             leati_spin_pause();
         }
     } while (leati_now_ns() < until);
-    uint32_t bell = atomic_load(&pool->bell);
+    uint32_t wake_futex = atomic_load(&pool->wake_futex);
     atomic_store(&pool->asleep, true);
     while (!is_called(pool, round)) {
-        leati_futex_wait(&pool->bell, bell, -1, false);
-        bell = atomic_load(&pool->bell);
+        leati_futex_wait(&pool->wake_futex, wake_futex, -1, false);
+        wake_futex = atomic_load(&pool->wake_futex);
     }
     make_way(pool, self);
     leati_spin_learn(spin, leati_now_ns() - began);
@@ -159,8 +159,8 @@ static void *help(void *argument) {
 }
 
 static void ring(leati_thread_pool *pool) {
-    atomic_fetch_add(&pool->bell, 1);
-    leati_futex_wake(&pool->bell, pool->size, false);
+    atomic_fetch_add(&pool->wake_futex, 1);
+    leati_futex_wake(&pool->wake_futex, pool->size, false);
 }
 
 /* ---- Starting helpers ---- */
@@ -237,8 +237,8 @@ static bool is_alone(const leati_thread_pool *pool, int threads, int64_t tasks) 
     return !pool || threads < 2 || tasks < 2 || pool->size < 2;
 }
 
-static void share_round(leati_thread_pool *pool, int threads, int64_t begin, uint32_t tasks, leati_thread_pool_work does,
-                        void *of) {
+static void share_round(leati_thread_pool *pool, int threads, int64_t begin, uint32_t tasks,
+                        leati_thread_pool_work does, void *of) {
     uint64_t ticket = atomic_load_explicit(&pool->ticket, memory_order_relaxed);
     uint32_t round;
     atomic_store_explicit(&pool->work, does, memory_order_relaxed);
@@ -253,7 +253,8 @@ static void share_round(leati_thread_pool *pool, int threads, int64_t begin, uin
     if (own < tasks) await(pool, tasks - own);
 }
 
-void leati_thread_pool_share(leati_thread_pool *pool, int threads, int64_t tasks, leati_thread_pool_work does, void *of) {
+void leati_thread_pool_share(leati_thread_pool *pool, int threads, int64_t tasks, leati_thread_pool_work does,
+                             void *of) {
     if (pool && !is_at_home(pool)) move_in(pool);
     if (pool && threads > pool->most) threads = pool->most;
     if (is_alone(pool, threads, tasks)) {
@@ -283,8 +284,8 @@ void leati_thread_pool_limit(leati_thread_pool *pool, int threads) {
 
 leat_status leati_thread_pool_reserve(leati_thread_pool *pool, int threads, leat_error *err) {
     if (threads > LEATI_THREAD_POOL_MAX)
-        return leati_fail(err, LEAT_EINVAL, "threads: expected at most %d, received %d", LEATI_THREAD_POOL_MAX,
-                          threads);
+        return leati_fail(err, LEAT_EINVAL, "threads: expected at most %d, received %d",
+                          LEATI_THREAD_POOL_MAX, threads);
     if (!is_at_home(pool)) move_in(pool);
     if (threads <= pool->size) return LEAT_OK;
     return start_until(pool, threads, err);

@@ -31,6 +31,7 @@ typedef void (*leati_thread_pool_work)(void *of, int64_t task, int member);
 
 /* Calls work(of, i, ...) once for each i of [0, tasks) on at most `threads` threads; returns when all have been done.  The
  * caller begins with the first task, others with the last.  Without a pool (NULL) all is done on the caller's. */
-void leati_thread_pool_share(leati_thread_pool *pool, int threads, int64_t tasks, leati_thread_pool_work work, void *of);
+void leati_thread_pool_share(leati_thread_pool *pool, int threads, int64_t tasks, leati_thread_pool_work work,
+                             void *of);
 
 #endif

@@ -165,8 +165,8 @@ leat_status leat_feed_open_at(leat_feed **out, const leat_sequence *sequence,
     LEATI_GIVEN(sequence, err);
     LEATI_GIVEN(at, err);
     leat_feed_config plan = {.sequence = sequence,
-                           .options = options ? *options : leat_feed_options_default(),
-                           .at = *at};
+                             .options = options ? *options : leat_feed_options_default(),
+                             .at = *at};
     return leat_feed_open_together(out, &plan, 1, err);
 }
 

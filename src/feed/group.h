@@ -9,10 +9,10 @@ typedef struct leati_group {
     uint32_t fork_depth; /* of the process that opened it */
     leat_feed *feeds;
     int feed_count;
-    int open_count;           /* of them, not yet closed */
-    leati_works works;        /* of the feeds with workers */
-    leati_service **services; /* that works points at */
-    leati_worker_table no_workers;  /* of the others */
+    int open_count;                /* of them, not yet closed */
+    leati_works works;             /* of the feeds with workers */
+    leati_service **services;      /* that works points at */
+    leati_worker_table no_workers; /* of the others */
     leati_worker_pool pool;
     int64_t opened_ns;
     int64_t patience_ns; /* with threads: how long closing waits; -1: until all batches are made */

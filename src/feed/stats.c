@@ -82,8 +82,8 @@ double leat_feed_worker_busy(const leat_feed *feed, int worker) {
     int64_t open_ns = leati_now_ns() - feed->figures.opened_ns;
     if (worker < 0 || worker >= table->count || open_ns <= 0 || leati_group_is_inherited(feed->group))
         return 0;
-    double share = (double)atomic_load_explicit(&table->workers[worker].busy_ns, memory_order_relaxed) /
-                   (double)open_ns;
+    double share =
+        (double)atomic_load_explicit(&table->workers[worker].busy_ns, memory_order_relaxed) / (double)open_ns;
     return share < 1 ? share : 1;
 }
 

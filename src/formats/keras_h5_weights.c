@@ -188,7 +188,7 @@ leat_status leati_keras_h5_read_weights(leati_h5 *file, const char *group, leat_
     return status;
 }
 
-/* "kernel:0" under "dense_1/": the file's name of a weight.  A nested model's weights carry their own layers' names. */
+/* "kernel:0" under "dense_1/": the file's name of a weight.  A nested model's weights carry their custom layers' names. */
 static leat_status write_layer(leati_h5 *file, const char *path, const leat_model *model, int member,
                                leat_error *err) {
     int count = leati_member_weight_count(model, member);

@@ -20,9 +20,9 @@ typedef enum leati_pace {
 typedef struct leati_runner {
     leati_trainer *trainer;
     leati_binding binding;
-    leati_fixed_length *round;     /* NULL: the sequence as it is */
-    leat_sequence sequence; /* what the feed sees */
-    leat_feed_config plan;    /* of that sequence */
+    leati_fixed_length *round; /* NULL: the sequence as it is */
+    leat_sequence sequence;    /* what the feed sees */
+    leat_feed_config plan;     /* of that sequence */
     leati_pace pace;
     leat_feed *feed;
     const leat_batch *batch; /* in hand between take and run */

@@ -430,7 +430,7 @@ static void feeds_together_keep_what_each_keeps(void **state) {
     descriptors_init(&d, &sequence);
     for (int all = 0; all < 2; ++all) {
         leat_feed_config plans[2] = {{.sequence = &sequence, .options = closing_options(&d)},
-                                   {.sequence = &sequence, .options = closing_options(&d)}};
+                                     {.sequence = &sequence, .options = closing_options(&d)}};
         plans[1].options.kept_descriptors = &d.unlisted;
         if (all) plans[1].options = source_options(modes[2]);
         leat_feed *feeds[2];

@@ -60,7 +60,7 @@ static void plan_all(source *s, leat_sequence *sequences, feed_mode mode, leat_f
     sequences[in_line] = source_sequence_of_samples(&s[in_line], 11);
     for (int i = 0; i < feeds; ++i)
         plans[i] = (leat_feed_config){.sequence = &sequences[i],
-                                    .options = source_options(i == in_line ? (feed_mode){0} : mode)};
+                                      .options = source_options(i == in_line ? (feed_mode){0} : mode)};
     plans[samples].options.shuffle = LEAT_SHUFFLE_SAMPLES;
     plans[in_line].options.shuffle = LEAT_SHUFFLE_WINDOW;
     plans[in_line].options.shuffle_window = 4;

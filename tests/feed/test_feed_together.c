@@ -243,7 +243,7 @@ static void deaths_change_no_stream(void **state) {
         leat_feed_config plans[generator];
         for (int i = 0; i < generator; ++i)
             plans[i] = (leat_feed_config){.sequence = &f.sequences[i],
-                                        .options = options_of(i, (feed_mode){workers, true})};
+                                          .options = options_of(i, (feed_mode){workers, true})};
         leat_error err = {0};
         if (leat_feed_open_together(feed, plans, generator, &err) != LEAT_OK) fail_msg("%s", err.message);
         for (int b = 0; b < taken; ++b)
@@ -347,7 +347,7 @@ static void some_may_be_made_in_line(void **state) {
         leat_feed *feed[feeds];
         for (int i = 0; i < feeds; ++i)
             plans[i] = (leat_feed_config){.sequence = &f.sequences[i],
-                                        .options = options_of(i, i % 2 ? in_line : modes[m])};
+                                          .options = options_of(i, i % 2 ? in_line : modes[m])};
         leat_error err = {0};
         if (leat_feed_open_together(feed, plans, feeds, &err) != LEAT_OK) fail_msg("%s", err.message);
         for (int i = 0; i < feeds; ++i) take(&f, feed[i], i, 0, taken);
@@ -366,8 +366,8 @@ static void wrong_plans_are_refused(void **state) {
         leat_feed_config plans[feeds] = {0};
         leat_feed *feed[feeds];
         for (int i = 0; i < feeds; ++i) {
-            plans[i] =
-                (leat_feed_config){.sequence = &f.sequences[i], .options = options_of(i, (feed_mode){2, true})};
+            plans[i] = (leat_feed_config){.sequence = &f.sequences[i],
+                                          .options = options_of(i, (feed_mode){2, true})};
             feed[i] = (leat_feed *)(uintptr_t)1;
         }
         if (wrong == 0) plans[2].options.use_multiprocessing = false;

@@ -52,7 +52,7 @@ static void who_finds_nothing_gives_up(void **state) {
     }
     leati_timed_sleep_learn(&timed_sleep, 10 * ms, 0, 1);
     assert_int_equal(leati_timed_sleep_length(&timed_sleep), -1);
-    leati_timed_sleep_learn(&timed_sleep, 20 * ms, 1, 1); /* the bell rang */
+    leati_timed_sleep_learn(&timed_sleep, 20 * ms, 1, 1); /* the wake futex rang */
     assert_int_equal(leati_timed_sleep_length(&timed_sleep), 20 * ms);
 }
 

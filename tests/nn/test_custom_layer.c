@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers of a user's own (leat/layer.h): the same numbers as leat's own layers in training, files, wrappers and shared calls;
+/* Layers of a user's own (leat/layer.h): the same numbers as leat's custom layers in training, files, wrappers and shared calls;
  * what stands for a Lambda; what is refused, and what is said then. */
 #include "cmocka_all.h"
 
@@ -176,7 +176,7 @@ static void test_shared(void **state) {
     same_training(shared("Product"), shared("Dense"));
 }
 
-/* (x + d) and (x - d) of the own layer, against Add and Subtract; only one output reaches the loss in the second model. */
+/* (x + d) and (x - d) of the custom layer, against Add and Subtract; only one output reaches the loss in the second model. */
 static leat_model *pair(bool own, bool both) {
     leat_error err = {0};
     leat_builder *b = NULL;
@@ -293,7 +293,7 @@ static void test_lambda(void **state) {
             LEAT_ENOTSUP, "'times' (Lambda): arguments: unknown key 'factors'; did you mean 'factor'?");
 }
 
-/* A clone has the own layers of its model, alone and in a wrapper, also when the registry is gone. */
+/* A clone has the custom layers of its model, alone and in a wrapper, also when the registry is gone. */
 static void test_cloned(void **state) {
     leat_error err = {0};
     (void)state;
@@ -339,7 +339,7 @@ static void test_cloned(void **state) {
     same_training(model, again);
 }
 
-/* Two different own layers of one name: a configuration cannot tell them apart. */
+/* Two different custom layers of one name: a configuration cannot tell them apart. */
 static void test_namesakes_are_not_cloned(void **state) {
     leat_error err = {0};
     leat_builder *builder = NULL;
@@ -355,7 +355,7 @@ static void test_namesakes_are_not_cloned(void **state) {
     assert_ok(leat_model_create(&model, &builder, &input, 1, &output, 1, &err), &err);
     assert_int_equal(leat_model_clone(&copy, model, true, &err), LEAT_EINVAL);
     assert_null(copy);
-    assert_non_null(strstr(err.message, "Product: the model has two own layers of this class name"));
+    assert_non_null(strstr(err.message, "Product: the model has two custom layers of this class name"));
     leat_model_destroy(&model);
     leat_registry_destroy(&other);
 }

@@ -6,7 +6,7 @@
 #include "engine/backend.h"
 
 /* Those that look at whether tensors are bf16. */
-#define LEATI_NATIVE_BF16_LIST(X)                                                                          \
+#define LEATI_NATIVE_BF16_LIST(X)                                                                            \
     X(CONV, conv_bfloat16)                                                                                   \
     X(CONV, conv_winograd)                                                                                   \
     X(CONV, conv_product)                                                                                    \

@@ -288,8 +288,8 @@ leat_status leati_session_addend(leati_session *s, const leati_task *task, leati
                                  int *count, leat_error *err) {
     if (!(task->attrs->post.kinds & LEATI_POST_ADD)) return LEAT_OK;
     args[*count].arg = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
-    return leati_session_argument(s, dst, leati_op_inputs(task) + LEATI_POST_ADDEND,
-                                  &args[(*count)++].memory, err);
+    return leati_session_argument(s, dst, leati_op_inputs(task) + LEATI_POST_ADDEND, &args[(*count)++].memory,
+                                  err);
 }
 
 /* oneDNN's products, and its convolutions by way of products, cut sums by threads: found by comparing bytes

@@ -56,7 +56,7 @@ static size_t most_alive(const leati_block *blocks, int32_t count, int32_t momen
 }
 
 leat_status leati_arena_lay_out(leati_block *blocks, int32_t count, int32_t moments, size_t *arena_bytes,
-                               size_t *bound, leat_error *err) {
+                                size_t *bound, leat_error *err) {
     leati_block **order = leati_calloc((size_t)count + 1, sizeof *order);
     leati_block **placed = leati_calloc((size_t)count + 1, sizeof *placed);
     int64_t *alive = leati_calloc((size_t)moments + 1, sizeof *alive);

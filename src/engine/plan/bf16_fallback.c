@@ -66,7 +66,7 @@ const leati_kernel *leati_kernel_inside(const leati_kernel *kernel) {
 }
 
 static leat_status run_fallback(const leati_kernel *kernel, void *const *args, const leati_run *run,
-                               leat_error *err) {
+                                leat_error *err) {
     const widened *w = kernel->state;
     unsigned char *scratch = run->scratch;
     void *inner[LEATI_MAX_INPUTS + LEATI_MAX_OUTPUTS];
@@ -128,7 +128,7 @@ static leat_status prepare(const leati_plan *plan, const leati_task *task, widen
 }
 
 leat_status leati_plan_make_f32_fallback(const leati_plan *plan, const leati_task *task, leati_kernel *kernel,
-                               leat_error *err) {
+                                         leat_error *err) {
     int count = count_bf16(task);
     size_t bytes = sizeof(widened) + (size_t)count * sizeof(passage);
     widened *w = leati_calloc(1, bytes);

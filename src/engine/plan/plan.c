@@ -94,7 +94,7 @@ static leat_status lay_out(leati_plan *plan, leat_error *err) {
     if (blocks && owners) {
         int32_t count = collect_blocks(plan, blocks, owners);
         status = leati_arena_lay_out(blocks, count, plan->node_count + 1, &plan->arena_bytes,
-                                    &plan->bound_bytes, err);
+                                     &plan->bound_bytes, err);
         for (int32_t i = 0; status == LEAT_OK && i < count; ++i) {
             if (owners[i] == LEATI_NONE)
                 plan->work[blocks[i].first].scratch_offset = blocks[i].offset;

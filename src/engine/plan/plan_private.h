@@ -36,8 +36,8 @@ struct leati_arena {
     unsigned char *memory;
     size_t bytes;
     leati_prepacked_set packs;
-    uint64_t version;       /* of the weights; 0: not known */
-    leati_thread_pool *pool;       /* NULL: no plan has more than one thread */
+    uint64_t version;            /* of the weights; 0: not known */
+    leati_thread_pool *pool;     /* NULL: no plan has more than one thread */
     leati_tuning_cache *choices; /* NULL: no plan has been tuned */
 };
 
@@ -51,7 +51,7 @@ typedef struct leati_work {
     void **args;         /* into plan->args */
     size_t scratch_offset;
     struct leati_prepacked *pack;      /* shared with other plans; NULL: what the kernel packs is scratch */
-    leati_prepacked_set *packs;           /* where it is */
+    leati_prepacked_set *packs;        /* where it is */
     struct leati_prepacked *next_pack; /* of the weights that are being adopted */
     leati_prepacked_set *next_packs;
 } leati_work;
@@ -76,7 +76,7 @@ struct leati_plan {
     leati_graph *graph;
     leati_plan_options options;
     int32_t node_count, value_count;
-    leati_work *work;   /* by node */
+    leati_work *work;      /* by node */
     leati_location *place; /* by value */
     int32_t step_count;
     uint64_t runs;
@@ -149,7 +149,7 @@ bool leati_task_has_bf16(const leati_task *task);
 void leati_task_as_f32(const leati_task *task, leati_desc *inputs, leati_desc *outputs);
 /* Makes of *kernel, which serves the widened task, one that serves the task: what is bf16 passes through scratch. */
 leat_status leati_plan_make_f32_fallback(const leati_plan *plan, const leati_task *task, leati_kernel *kernel,
-                               leat_error *err);
+                                         leat_error *err);
 /* The kernel inside of such a one; else itself. */
 const leati_kernel *leati_kernel_inside(const leati_kernel *kernel);
 /* Asks one backend.  kernel->run stays NULL where all of its implementations refuse. */
@@ -193,6 +193,6 @@ typedef struct leati_block {
 /* Greedy by size, each into the smallest gap that holds it (Pisarchyk and Lee, "Efficient memory management for deep
  * neural net inference", 2020).  *bound is the most that is alive at once; moments is node count + 1. */
 leat_status leati_arena_lay_out(leati_block *blocks, int32_t count, int32_t moments, size_t *arena_bytes,
-                               size_t *bound, leat_error *err);
+                                size_t *bound, leat_error *err);
 
 #endif

@@ -120,7 +120,8 @@ static leati_prepacked *find(leati_prepacked *packs, const leati_prepacked *want
     return NULL;
 }
 
-static leat_status take(leati_prepacked_set *packs, const leati_prepacked *wanted, leati_prepacked **out, leat_error *err) {
+static leat_status take(leati_prepacked_set *packs, const leati_prepacked *wanted, leati_prepacked **out,
+                        leat_error *err) {
     leati_prepacked *pack = find(packs->first, wanted);
     if (!pack) {
         void *memory = leati_calloc_aligned(wanted->bytes);

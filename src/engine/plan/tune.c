@@ -85,8 +85,8 @@ static void prepare(const leati_implementation *implementation, leati_task task,
 }
 
 /* What was fastest once; false where the rules shall count, or it cannot be had any more. */
-static bool recall(const leati_backend *const *backends, const leati_task *task, const leati_tuned_kernel *choice,
-                   leati_kernel *kernel) {
+static bool recall(const leati_backend *const *backends, const leati_task *task,
+                   const leati_tuned_kernel *choice, leati_kernel *kernel) {
     leati_kernel found = {0};
     if (choice->threads < 1 || choice->threads > task->threads) return false;
     for (; *backends; ++backends) {

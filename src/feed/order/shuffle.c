@@ -39,7 +39,8 @@ uint64_t leati_shuffle_at(const leati_shuffle *shuffle, uint64_t position) {
 }
 
 /* A round waits for the one before it, but not for those of other positions: some of them go side by side. */
-static inline void transpose_all(const leati_shuffle *shuffle, uint64_t first, const int lanes, uint64_t *out) {
+static inline void transpose_all(const leati_shuffle *shuffle, uint64_t first, const int lanes,
+                                 uint64_t *out) {
     uint64_t at[16];
     for (int j = 0; j < lanes; ++j) at[j] = first + (uint64_t)j;
     for (int i = 0; i < shuffle->rounds; ++i)

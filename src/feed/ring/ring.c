@@ -2,8 +2,8 @@
 /* The protocol between one consumer and its workers, all of it.  Layer: feed.
  *
  * Both sides sleep by the same rule, which loses no wake-up: the sleeper says that it sleeps, then looks once more, then
- * waits on a bell's value that it read before it looked; the other side first changes what the sleeper looks for, then
- * reads whether somebody sleeps, then rings the bell.  These four accesses are sequentially consistent. */
+ * waits on a wake futex's value that it read before it looked; the other side first changes what the sleeper looks for, then
+ * reads whether somebody sleeps, then wakes the futex.  These four accesses are sequentially consistent. */
 #include "feed/ring/ring.h"
 
 #include <limits.h>
@@ -66,10 +66,10 @@ static leati_wait spin_for(leati_ring *ring, uint64_t ticket, int64_t spin_ns) {
 static leati_wait sleep_for(leati_ring *ring, uint64_t ticket, int64_t sleep_ns) {
     leati_worker_table_wake(ring->table, leati_ring_open_tickets(ring));
     atomic_store(&ring->shared->awaited, ticket + 1);
-    uint32_t bell = atomic_load(&ring->shared->consumer_wake);
+    uint32_t wake_futex = atomic_load(&ring->shared->consumer_wake);
     leati_wait seen = leati_ring_look(ring, ticket);
     if (seen == LEATI_WAIT_TICK) {
-        leati_futex_wait(&ring->shared->consumer_wake, bell, sleep_ns, ring->table->between_processes);
+        leati_futex_wait(&ring->shared->consumer_wake, wake_futex, sleep_ns, ring->table->between_processes);
         seen = leati_ring_look(ring, ticket);
     }
     atomic_store_explicit(&ring->shared->awaited, 0, memory_order_relaxed);

@@ -187,7 +187,7 @@ static leat_status map(leati_ring *ring, size_t control, void **memory, leat_err
     bool backed_all = false;
     LEATI_TRY(check_available(ring, err));
     LEATI_TRY(ring->table->between_processes ? map_shared(ring, control, memory, &backed_all, err)
-                                              : map_private(ring, memory, err));
+                                             : map_private(ring, memory, err));
     ring->backed_by_worker = !backed_all;
     /* A bonus, where the system gives it. */
     if (ring->slot_bytes >= HUGE_PAGE_BYTES)
@@ -199,8 +199,7 @@ leat_status leati_service_map(leati_service *service, const leati_worker_table *
                               leat_error *err) {
     leati_ring *ring = &service->ring;
     const leat_sequence *sequence = &service->sequence;
-    *ring =
-        (leati_ring){.table = table, .owner = -1, .batch_ns = LEATI_WAKE_UP_NS /* until one was seen */};
+    *ring = (leati_ring){.table = table, .owner = -1, .batch_ns = LEATI_WAKE_UP_NS /* until one was seen */};
     LEATI_TRY(lay_out_slot(ring, &sequence->spec, err));
     LEATI_TRY(choose_slots(service, table->count, memory, err));
     size_t slots = sizeof(leati_ring_shared);

@@ -10,9 +10,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-leat_status leati_worker_table_init(leati_worker_table *table, int count, bool between_processes, leat_error *err) {
-    *table =
-        (leati_worker_table){.count = count, .between_processes = between_processes, .cores = leati_core_count()};
+leat_status leati_worker_table_init(leati_worker_table *table, int count, bool between_processes,
+                                    leat_error *err) {
+    *table = (leati_worker_table){.count = count,
+                                  .between_processes = between_processes,
+                                  .cores = leati_core_count()};
     table->bytes = sizeof(leati_worker_table_shared) + (size_t)count * sizeof(leati_worker_entry);
     void *memory = mmap(NULL, table->bytes, PROT_READ | PROT_WRITE,
                         MAP_ANONYMOUS | (between_processes ? MAP_SHARED : MAP_PRIVATE), -1, 0);
@@ -30,9 +32,9 @@ void leati_worker_table_fini(leati_worker_table *table) {
     *table = (leati_worker_table){0};
 }
 
-void leati_wake_futex(leati_futex *bell, int count, bool between_processes) {
-    atomic_fetch_add(bell, 1);
-    leati_futex_wake(bell, count, between_processes);
+void leati_wake_futex(leati_futex *wake_futex, int count, bool between_processes) {
+    atomic_fetch_add(wake_futex, 1);
+    leati_futex_wake(wake_futex, count, between_processes);
 }
 
 void leati_worker_table_wake(const leati_worker_table *table, uint64_t most) {
@@ -42,11 +44,11 @@ void leati_worker_table_wake(const leati_worker_table *table, uint64_t most) {
         sleepers += atomic_load(&table->workers[i].sleeping) != 0;
     /* The kernel wakes whom it likes of those that wait now, who may be others than were seen. */
     int count = table->wake_all ? INT_MAX : (int)sleepers;
-    if (sleepers) leati_wake_futex(&table->shared->bell, count, table->between_processes);
+    if (sleepers) leati_wake_futex(&table->shared->wake_futex, count, table->between_processes);
 }
 
 void leati_worker_table_alarm(const leati_worker_table *table) {
-    leati_wake_futex(&table->shared->bell, INT_MAX, table->between_processes);
+    leati_wake_futex(&table->shared->wake_futex, INT_MAX, table->between_processes);
 }
 
 void leati_worker_table_retire(const leati_worker_table *table) {
@@ -56,7 +58,7 @@ void leati_worker_table_retire(const leati_worker_table *table) {
 
 bool leati_worker_table_has_timed_sleeper(const leati_worker_table *table) {
     for (int i = 0; i < table->count; ++i)
-        if (atomic_load_explicit(&table->workers[i].sleeping, memory_order_relaxed) == LEATI_DOZING)
+        if (atomic_load_explicit(&table->workers[i].sleeping, memory_order_relaxed) == LEATI_TIMED_SLEEP)
             return true;
     return false;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The workers of one pool, as all processes see them: who runs, who sleeps, and the bell that wakes them.  One mapping,
+/* The workers of one pool, as all processes see them: who runs, who sleeps, and the wake futex that wakes them.  One mapping,
  * shared where the workers are processes. */
 #ifndef LEATI_FEED_RING_WORKER_TABLE_H
 #define LEATI_FEED_RING_WORKER_TABLE_H
@@ -30,7 +30,7 @@ typedef struct leati_worker_entry {
     alignas(LEATI_CACHE_LINE) _Atomic uint32_t phase; /* a leati_worker_phase */
     _Atomic int32_t pid;                              /* of a worker process */
     _Atomic uint32_t
-        sleeping; /* on the bell, LEATI_ASLEEP or LEATI_DOZING; a flag, so that a death leaves no count wrong */
+        sleeping; /* on the wake futex, LEATI_ASLEEP or LEATI_TIMED_SLEEP; a flag, so that a death leaves no count wrong */
     _Atomic int64_t busy_ns; /* inside get, in all; the worker's */
     leati_spin spin;         /* the worker's own, as timed_sleep */
     leati_timed_sleep timed_sleep;
@@ -38,7 +38,7 @@ typedef struct leati_worker_entry {
 } leati_worker_entry;
 
 typedef struct leati_worker_table_shared {
-    alignas(LEATI_CACHE_LINE) leati_futex bell;
+    alignas(LEATI_CACHE_LINE) leati_futex wake_futex;
     alignas(LEATI_CACHE_LINE) _Atomic uint32_t generation; /* workers of an earlier one leave */
 } leati_worker_table_shared;
 
@@ -54,11 +54,12 @@ typedef struct leati_worker_table {
 } leati_worker_table;
 
 /* Errors: LEAT_EIO, LEAT_ENOMEM. */
-leat_status leati_worker_table_init(leati_worker_table *table, int count, bool between_processes, leat_error *err);
+leat_status leati_worker_table_init(leati_worker_table *table, int count, bool between_processes,
+                                    leat_error *err);
 void leati_worker_table_fini(leati_worker_table *table);
 
-/* Adds one to the bell's word and wakes so many of those that sleep on it. */
-void leati_wake_futex(leati_futex *bell, int count, bool between_processes);
+/* Adds one to the wake futex's word and wakes so many of those that sleep on it. */
+void leati_wake_futex(leati_futex *wake_futex, int count, bool between_processes);
 
 /* Wakes at most `most` sleeping workers. */
 void leati_worker_table_wake(const leati_worker_table *table, uint64_t most);

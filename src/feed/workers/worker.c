@@ -108,13 +108,15 @@ static void rest(const leati_worker *worker) {
     leati_worker_entry *entry = &table->workers[worker->number];
     uint64_t wanted = 0;
     int64_t start = leati_now_ns();
-    int64_t spin_ns = leati_spin_length(&entry->spin), timed_sleep_ns = leati_timed_sleep_length(&entry->timed_sleep);
+    int64_t spin_ns = leati_spin_length(&entry->spin),
+            timed_sleep_ns = leati_timed_sleep_length(&entry->timed_sleep);
     if (spin_ns > 0 && leati_worker_table_core_is_idle(table)) spin(worker, spin_ns);
     if (nothing_to_do(worker)) {
-        uint32_t bell = atomic_load(&table->shared->bell);
-        atomic_store(&entry->sleeping, timed_sleep_ns < 0 ? LEATI_ASLEEP : LEATI_DOZING);
+        uint32_t wake_futex = atomic_load(&table->shared->wake_futex);
+        atomic_store(&entry->sleeping, timed_sleep_ns < 0 ? LEATI_ASLEEP : LEATI_TIMED_SLEEP);
         if (nothing_to_do(worker))
-            leati_futex_wait(&table->shared->bell, bell, timed_sleep_ns, table->between_processes);
+            leati_futex_wait(&table->shared->wake_futex, wake_futex, timed_sleep_ns,
+                             table->between_processes);
         atomic_store_explicit(&entry->sleeping, LEATI_AWAKE, memory_order_relaxed);
     }
     int64_t rested_ns = leati_now_ns() - start;

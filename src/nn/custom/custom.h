@@ -14,7 +14,7 @@
 #define LEATI_CUSTOM_MAX_WEIGHTS 8
 #define LEATI_CUSTOM_MAX_INPUTS  8
 #define LEATI_CUSTOM_MAX_KEYS    64
-#define LEATI_LAMBDA_KEYS     8
+#define LEATI_LAMBDA_KEYS        8
 
 /* A key without a member. */
 typedef union leati_custom_part {
@@ -29,7 +29,7 @@ typedef struct leati_custom_config {
     const struct leati_custom *own;
     int32_t weight_count;
     leati_initializer *drawn[LEATI_CUSTOM_MAX_WEIGHTS]; /* those that a weight names itself */
-    json_t *lambda[LEATI_LAMBDA_KEYS];               /* Lambda: its keys, as they are */
+    json_t *lambda[LEATI_LAMBDA_KEYS];                  /* Lambda: its keys, as they are */
 } leati_custom_config;
 
 typedef struct leati_custom {
@@ -44,8 +44,8 @@ typedef struct leati_custom {
 } leati_custom;
 
 /* Checks a definition and makes a type of it, with one holder. */
-leat_status leati_custom_create(leati_custom **out, const leat_layer_definition *definition, leati_library *library,
-                             leat_error *err);
+leat_status leati_custom_create(leati_custom **out, const leat_layer_definition *definition,
+                                leati_library *library, leat_error *err);
 /* One holder less. */
 void leati_custom_release(leati_custom **own);
 
@@ -57,7 +57,7 @@ static inline const void *leati_custom_settings(const leati_custom_config *confi
     return (const char *)config + config->own->settings;
 }
 
-/* The own layer that a type is of, or NULL. */
+/* The custom layer that a type is of, or NULL. */
 leati_custom *leati_own_of(const leati_layer_type *type);
 
 /* The registered layer for a class name in a file, or NULL. */

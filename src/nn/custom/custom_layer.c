@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A user's own layer as a layer type: his functions, called with views of what a layer and an op have.  Layer: nn. */
+/* A user's custom layer as a layer type: his functions, called with views of what a layer and an op have.  Layer: nn. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ struct leat_layer_weights {
 #define LAMBDA_ROW(index, key_, later_)                                                                      \
     {                                                                                                        \
         .key = key_, .kind = LEATI_FIELD_JSON, .preset = "null", .later = later_,                            \
-        .offset = offsetof(leati_custom_config, lambda) + (index) * sizeof(json_t *)                            \
+        .offset = offsetof(leati_custom_config, lambda) + (index) * sizeof(json_t *)                         \
     }
 enum { LAMBDA_ARGUMENTS = 4 };
 static const leati_field lambda_fields[LEATI_LAMBDA_KEYS] = {LAMBDA_ROW(0, "function", false),
@@ -130,7 +130,8 @@ static void fini_lambda(void *config) {
 /* ---- Weights ---- */
 
 /* The part of the key that a weight names, or NULL. */
-static const leati_custom_part *part_of(const leati_custom_config *c, const char *name, leati_field_kind kind) {
+static const leati_custom_part *part_of(const leati_custom_config *c, const char *name,
+                                        leati_field_kind kind) {
     for (const leati_field *field = c->own->fields; name && field->key; ++field)
         if (field->kind == kind && strcmp(field->key, name) == 0)
             return (const void *)((const char *)c + field->offset);

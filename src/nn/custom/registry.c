@@ -12,7 +12,7 @@
 struct leat_registry {
     leati_custom *layers;
     leati_library *opening; /* whose function is registering */
-    leati_custom **lent;       /* that somebody else holds: leati_registry_lend */
+    leati_custom **lent;    /* that somebody else holds: leati_registry_lend */
     int lent_count;
 };
 
@@ -131,8 +131,8 @@ static leat_status fill(leati_custom *own, leat_error *err) {
     return LEAT_OK;
 }
 
-leat_status leati_custom_create(leati_custom **out, const leat_layer_definition *definition, leati_library *library,
-                             leat_error *err) {
+leat_status leati_custom_create(leati_custom **out, const leat_layer_definition *definition,
+                                leati_library *library, leat_error *err) {
     const char *name = definition->class_name;
     *out = NULL;
     if (definition->struct_size != sizeof *definition)
@@ -237,7 +237,7 @@ leat_status leati_registry_lend(leat_registry *registry, const leati_layer_type 
     const leati_custom *known = own ? find(registry, own->class_name) : NULL;
     if (known && known != own)
         return leati_fail(err, LEAT_EINVAL,
-                          "%s: the model has two own layers of this class name, from two registries",
+                          "%s: the model has two custom layers of this class name, from two registries",
                           own->class_name);
     if (!own || known) return LEAT_OK;
     size_t count = (size_t)registry->lent_count + 1;

@@ -172,7 +172,7 @@ const leati_layer_type *leati_layer_type_find(const char *class_name, leat_error
 /* The same, among registered layers first (NULL: none); a Lambda is known by its configuration. */
 const leati_layer_type *leati_layer_type_for(const leat_registry *registry, const char *class_name,
                                              const json_t *config, leat_error *err);
-/* Makes the own layer that a type is of known to a registry, which does not hold it: it must live as long.  Does nothing for
+/* Makes the custom layer that a type is of known to a registry, which does not hold it: it must live as long.  Does nothing for
  * leat's own types.  Errors: LEAT_EINVAL a different layer of that class name is known; LEAT_ENOMEM. */
 leat_status leati_registry_lend(leat_registry *registry, const leati_layer_type *type, leat_error *err);
 /* All types, for tests and help: index from 0, NULL at the end. */

@@ -156,7 +156,8 @@ static void move_sources(walk *w) {
     for (int32_t i = 0; i < w->done_count; ++i) {
         const leati_call *call = call_of(w, w->done[i]);
         for (int32_t j = 0; j < call->input_count; ++j) call->inputs[j] = moved(w, &call->inputs[j]);
-        model->schedule[i] = (leati_scheduled_call){w->place[w->nodes[w->done[i]].member], w->nodes[w->done[i]].new_call};
+        model->schedule[i] =
+            (leati_scheduled_call){w->place[w->nodes[w->done[i]].member], w->nodes[w->done[i]].new_call};
     }
     for (int32_t i = 0; i < model->input_count; ++i) model->inputs[i] = moved(w, &model->inputs[i]);
     for (int32_t i = 0; i < model->output_count; ++i) model->outputs[i] = moved(w, &model->outputs[i]);

@@ -45,8 +45,8 @@ static leat_status infer_call(const leati_member *member, int count, const leati
     return leati_layer_build(member->layer, count, inputs, err);
 }
 
-static leat_status infer_scheduled(const leat_model *model, const leati_scheduled_call *turn, const leati_shape *fed,
-                              leati_shape *table, leat_error *err) {
+static leat_status infer_scheduled(const leat_model *model, const leati_scheduled_call *turn,
+                                   const leati_shape *fed, leati_shape *table, leat_error *err) {
     const leati_member *member = &model->members[turn->member];
     const leati_call *call = &member->calls[turn->call];
     leati_shape inputs[LEATI_MAX_INPUTS], *outputs = &table[place_of(model, turn->member, turn->call)];
@@ -162,8 +162,8 @@ leat_status leati_layer_lower(const leati_layer *layer, leati_lowering *lowering
 }
 
 static leat_status lower_scheduled(const leat_model *model, leati_lowering *lowering, uint64_t stream,
-                              const leati_scheduled_call *turn, const tensors *fed, const made *table,
-                              leat_error *err) {
+                                   const leati_scheduled_call *turn, const tensors *fed, const made *table,
+                                   leat_error *err) {
     const leati_member *member = &model->members[turn->member];
     const leati_call *call = &member->calls[turn->call];
     const char *name = leati_member_name(model, turn->member);

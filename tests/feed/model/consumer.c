@@ -13,12 +13,12 @@ enum consumer_at {
     C_ISSUED,
     C_HINT,
     C_SLEEPING,
-    C_ROSTER_RING,
+    C_TABLE_WAKE,
     C_ROSTER_WAKE,
     C_AWAITED,
-    C_BELL,
+    C_WAKE_FUTEX,
     C_AWAITED_LATE,
-    C_BELL_LATE,
+    C_WAKE_FUTEX_LATE,
     C_WAIT,
     C_WAITING,
     C_AWAKE,
@@ -128,7 +128,7 @@ static void woken(turn *t) {
     else if (mutated(t, MODEL_CONSUMER_BELL_LATE))
         go(t, C_AWAITED);
     else if (mutated(t, MODEL_CONSUMER_SAYS_LATE))
-        go(t, C_BELL);
+        go(t, C_WAKE_FUTEX);
     else
         go(t, C_AWAITED);
 }
@@ -163,12 +163,12 @@ static void sleeping(turn *t) {
     if (!seen)
         go(t, C_SLEEPING);
     else if (me(t)->sleepers)
-        go(t, C_ROSTER_RING);
+        go(t, C_TABLE_WAKE);
     else
         woken(t);
 }
 
-static void roster_ring(turn *t) {
+static void table_wake(turn *t) {
     model_ring_roster_bell(&t->next);
     go(t, C_ROSTER_WAKE);
 }
@@ -181,7 +181,7 @@ static void roster_wake(turn *t) {
     if (me(t)->wake != WAKE_AHEAD) {
         bool urgent = me(t)->wake == WAKE_URGENT;
         then = (model_consumer){.ring = me(t)->ring, .look = urgent ? LOOK_AWAIT : LOOK_FIRST};
-        then.at = urgent ? C_LOOK_STOP : mutated(t, MODEL_CONSUMER_SAYS_LATE) ? C_BELL : C_AWAITED;
+        then.at = urgent ? C_LOOK_STOP : mutated(t, MODEL_CONSUMER_SAYS_LATE) ? C_WAKE_FUTEX : C_AWAITED;
     }
     t->next.consumer = then;
     model_wake_workers(t, count);
@@ -246,7 +246,7 @@ static void looked(turn *t, int seen) {
         t->next.mistake = MISSED_WRONGLY;
         model_emit(t);
     } else if (from == LOOK_SECOND)
-        go(t, mutated(t, MODEL_CONSUMER_BELL_LATE)   ? C_BELL_LATE
+        go(t, mutated(t, MODEL_CONSUMER_BELL_LATE)   ? C_WAKE_FUTEX_LATE
               : mutated(t, MODEL_CONSUMER_SAYS_LATE) ? C_AWAITED_LATE
                                                      : C_WAIT);
     else if (seen != SEEN_TICK)
@@ -289,10 +289,10 @@ static void awaited(turn *t) {
     if (mutated(t, MODEL_CONSUMER_BELL_LATE))
         look(t, LOOK_SECOND);
     else
-        go(t, C_BELL);
+        go(t, C_WAKE_FUTEX);
 }
 
-static void bell(turn *t) {
+static void wake_futex(turn *t) {
     me(t)->bell_same = 1;
     if (mutated(t, MODEL_CONSUMER_LOOKS_ONCE))
         go(t, C_WAIT);
@@ -403,7 +403,7 @@ static void stop_ring(turn *t) {
     go(t, C_STOP_WAKE);
 }
 
-/* It then rings its own bell, on which it does not sleep. */
+/* It then wakes its own futex, on which it does not sleep. */
 static void stop_wake(turn *t) {
     t->next.consumer = (model_consumer){.at = C_CHOOSE};
     model_wake_workers(t, t->config->workers);
@@ -470,22 +470,22 @@ static const model_step steps[] = {
     [C_ISSUED] = {"leati_ring_announce: store issued", announce},
     [C_HINT] = {"open_tickets: load hint", open_tickets},
     [C_SLEEPING] = {"leati_worker_table_wake: load sleeping of the next worker", sleeping},
-    [C_ROSTER_RING] = {"leati_worker_table_wake: bell + 1", roster_ring},
+    [C_TABLE_WAKE] = {"leati_worker_table_wake: wake_futex + 1", table_wake},
     [C_ROSTER_WAKE] = {"leati_worker_table_wake: futex wake", roster_wake},
     [C_AWAITED] = {"sleep_for: store awaited", awaited},
-    [C_BELL] = {"sleep_for: load consumer_wake", bell},
+    [C_WAKE_FUTEX] = {"sleep_for: load consumer_wake", wake_futex},
     [C_AWAITED_LATE] = {"sleep_for: store awaited, late", awaited_late},
-    [C_BELL_LATE] = {"sleep_for: load consumer_wake, late", bell_late},
+    [C_WAKE_FUTEX_LATE] = {"sleep_for: load consumer_wake, late", bell_late},
     [C_WAIT] = {"sleep_for: futex wait", wait},
     [C_WAITING] = {"asleep; a return for no reason", waiting},
     [C_AWAKE] = {"sleep_for: awaited = 0", awake},
     [C_CHECK] = {"leati_worker_pool_check: the helper", check},
     [C_HOOK] = {"run_hook", hook},
     [C_STOP] = {"leati_ring_stop: stop = 1", stop},
-    [C_STOP_RING] = {"leati_worker_table_alarm: bell + 1", stop_ring},
+    [C_STOP_RING] = {"leati_worker_table_alarm: wake_futex + 1", stop_ring},
     [C_STOP_WAKE] = {"leati_worker_table_alarm: futex wake", stop_wake},
     [C_RETIRE] = {"leati_worker_table_retire: generation + 1", retire},
-    [C_RETIRE_RING] = {"leati_worker_table_alarm: bell + 1", retire_ring},
+    [C_RETIRE_RING] = {"leati_worker_table_alarm: wake_futex + 1", retire_ring},
     [C_RETIRE_WAKE] = {"leati_worker_table_alarm: futex wake", retire_wake},
     [C_JOIN] = {"leati_worker_pool_stop: all workers are gone", join},
     [C_GONE] = {"gone", gone},

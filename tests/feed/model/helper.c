@@ -319,7 +319,7 @@ void model_stopper_step(turn *t) {
     switch ((enum stopper_at)t->next.stopper.at) {
     case S_IDLE: begin_to_stop(t); return;
     case S_ROSTER_RING:
-        t->name = "leati_worker_table_alarm: bell + 1";
+        t->name = "leati_worker_table_alarm: wake_futex + 1";
         model_ring_roster_bell(&t->next);
         stop_on(t, S_ROSTER_WAKE);
         break;

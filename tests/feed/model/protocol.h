@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the model share: the state, and how an actor takes a step.
  *
- * All members are bytes, so that states compare as bytes.  A bell is not a count: only whether its word has changed since
- * an actor read it decides what a futex wait does, so each reader has one flag, which every ring of the bell clears. */
+ * All members are bytes, so that states compare as bytes.  A wake_futex is not a count: only whether its word has changed since
+ * an actor read it decides what a futex wait does, so each reader has one flag, which every ring of the wake futex clears. */
 #ifndef LEAT_TESTS_FEED_MODEL_PROTOCOL_H
 #define LEAT_TESTS_FEED_MODEL_PROTOCOL_H
 
@@ -40,7 +40,7 @@ typedef struct model_worker {
     uint8_t tried;        /* rings without work, in claim */
     uint8_t second;       /* look: the one before it sleeps */
     uint8_t sleeping;     /* the shared flag, which survives a kill */
-    uint8_t bell_same;    /* the table's bell has not changed since it was read */
+    uint8_t bell_same;    /* the table's wake_futex has not changed since it was read */
     uint8_t rings;        /* `awaited` was read early (a mutation) */
 } model_worker;
 

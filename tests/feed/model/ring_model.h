@@ -12,8 +12,8 @@ enum { MODEL_MAX_RINGS = 2, MODEL_MAX_SLOTS = 4, MODEL_MAX_WORKERS = 3 };
 #define MODEL_MUTATIONS(X)                                                                                   \
     X(WORKER_LOOKS_ONCE, "a worker sleeps without a second look")                                            \
     X(CONSUMER_LOOKS_ONCE, "the consumer sleeps without a second look")                                      \
-    X(WORKER_BELL_LATE, "a worker reads the bell after its second look")                                     \
-    X(CONSUMER_BELL_LATE, "the consumer reads its bell after its second look")                               \
+    X(WORKER_BELL_LATE, "a worker reads the wake futex after its second look")                               \
+    X(CONSUMER_BELL_LATE, "the consumer reads its wake_futex after its second look")                         \
     X(WORKER_SAYS_LATE, "a worker says that it sleeps after its second look")                                \
     X(CONSUMER_SAYS_LATE, "the consumer says what it awaits after its second look")                          \
     X(AWAITED_EARLY, "a worker reads `awaited` before it stores READY")                                      \
@@ -38,8 +38,8 @@ enum { MODEL_MAX_RINGS = 2, MODEL_MAX_SLOTS = 4, MODEL_MAX_WORKERS = 3 };
     X(ANYBODY_CLAIMS, "a generator's tickets are claimed by anybody")                                        \
     X(OWNER_REPLACED, "a generator's dead worker is replaced")                                               \
     X(HELPER_MISSED, "the consumer misses the helper before it asks why that has left")                      \
-    X(STOP_WITHOUT_BELL, "stop rings no bell")                                                               \
-    X(RETIRE_WITHOUT_BELL, "retire rings no bell")
+    X(STOP_WITHOUT_BELL, "stop rings no wake_futex")                                                         \
+    X(RETIRE_WITHOUT_BELL, "retire rings no wake_futex")
 
 typedef enum model_mutation {
     MODEL_FAITHFUL,

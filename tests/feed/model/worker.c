@@ -295,7 +295,7 @@ static void wake(turn *t) {
 
 /* ---- rest ---- */
 
-static void bell(turn *t) {
+static void wake_futex(turn *t) {
     me(t)->bell_same = 1;
     go(t, mutated(t, MODEL_WORKER_SAYS_LATE) ? W_LOOK_HINT : W_SLEEPING);
 }
@@ -387,13 +387,13 @@ static const model_step steps[] = {
     [W_AWAITED] = {"leati_ring_publish: load awaited", awaited},
     [W_RING] = {"leati_ring_publish: consumer_wake + 1", ring_bell},
     [W_WAKE] = {"leati_ring_publish: futex wake", wake},
-    [W_BELL] = {"rest: load bell", bell},
+    [W_BELL] = {"rest: load wake_futex", wake_futex},
     [W_SLEEPING] = {"rest: sleeping = 1", sleeping},
     [W_LOOK_HINT] = {"nothing_to_do: load hint", look_hint},
     [W_LOOK_ISSUED] = {"nothing_to_do: load issued", look_issued},
     [W_LOOK_STOP] = {"nothing_to_do: load stop", look_stop},
     [W_LOOK_FAILED] = {"nothing_to_do: load failed", look_failed},
-    [W_BELL_LATE] = {"rest: load bell, late", bell_late},
+    [W_BELL_LATE] = {"rest: load wake_futex, late", bell_late},
     [W_SLEEPING_LATE] = {"rest: sleeping = 1, late", sleeping_late},
     [W_WAIT] = {"rest: futex wait", wait},
     [W_WAITING] = {"asleep", NULL},

@@ -60,8 +60,8 @@ leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *k
         if (s->norm) fold_norm(s, args, changed, packed);
         leati_conv_packing p = {.s = s, .weights = args[1], .packed = changed};
         if (s->turned)
-            leati_thread_pool_share(run->pool, s->threads, s->g.taps * (s->g.filters / s->isa->lanes), transpose_stripe,
-                             &p);
+            leati_thread_pool_share(run->pool, s->threads, s->g.taps * (s->g.filters / s->isa->lanes),
+                                    transpose_stripe, &p);
         if (s->norm || s->turned) p.weights = changed;
         p.packed = packed + folded;
         leati_thread_pool_share(run->pool, s->threads, tasks, pack, &p);
@@ -356,7 +356,8 @@ static leat_status run_products(const leati_kernel *kernel, void *const *args, c
     const leati_conv_state *s = kernel->state;
     leati_conv_run r = leati_conv_start(s, kernel, args, run, pack, s->g.filters / s->isa->panel);
     (void)err;
-    if (s->spread) leati_thread_pool_share(run->pool, s->threads, s->g.batch * s->g.out[0] * s->g.out[1], clear, &r);
+    if (s->spread)
+        leati_thread_pool_share(run->pool, s->threads, s->g.batch * s->g.out[0] * s->g.out[1], clear, &r);
     leati_thread_pool_share(run->pool, s->threads, s->blocks * s->parts, compute, &r);
     return LEAT_OK;
 }

@@ -78,9 +78,9 @@ leat_status leati_native_conv_bfloat16(const leati_task *task, leati_kernel *ker
                                        leat_error *err) {
     leati_conv_state *s = NULL;
     const char *against = !leati_conv_is_bf16(&task->inputs[0]) ? "not bfloat16"
-                          : !leati_cpu_has_bfloat16()             ? "f32 is faster on this CPU"
-                          : !fuses(task)                          ? "not fused"
-                                                                  : NULL;
+                          : !leati_cpu_has_bfloat16()           ? "f32 is faster on this CPU"
+                          : !fuses(task)                        ? "not fused"
+                                                                : NULL;
     if (against) {
         snprintf(why, LEATI_REASON_BYTES, "%s", against);
         return LEAT_OK;

@@ -85,7 +85,7 @@ static void add_pixels(const taps_run *r, int64_t strip, columns c, int64_t firs
     const leati_conv_image image = {g, r->src, s->narrow ? s->isa->widen : NULL};
     if (s->narrow)
         s->isa->pack_bf16_columns((const uint16_t *)r->diff_dst + at, g->filters, count, 0, width, buffer,
-                                    floats, bias);
+                                  floats, bias);
     else
         s->isa->pack_columns((const float *)r->diff_dst + at, g->filters, count, 0, width, buffer, floats,
                              bias);

@@ -222,13 +222,13 @@ static void pack_columns(const float *b, int64_t b_row, int64_t k, int64_t first
 }
 
 static void pack_bf16_columns(const uint16_t *b, int64_t b_row, int64_t k, int64_t first, int64_t last,
-                                float *packed, int64_t panel_floats, float *sums) {
+                              float *packed, int64_t panel_floats, float *sums) {
     pack_columns_of(b, b_row, k, first, last, packed, panel_floats, sums, true);
 }
 
 /* As pack_columns, of a matrix whose transpose is b (n, k), rows b_row apart. */
-static void pack_transposed(const float *b, int64_t b_row, int64_t k, int64_t first, int64_t last, float *packed,
-                        int64_t panel_floats) {
+static void pack_transposed(const float *b, int64_t b_row, int64_t k, int64_t first, int64_t last,
+                            float *packed, int64_t panel_floats) {
     for (int64_t j = first; j < last; j += LEATI_LANES) {
         float *to = packed + j / LEATI_PANEL * panel_floats + j % LEATI_PANEL;
         int64_t left = last - j, done = left < LEATI_LANES ? 0 : k / LEATI_LANES * LEATI_LANES;

@@ -159,7 +159,7 @@ static void rnn_pack_transposed(const leati_rnn_shape *shape, const float *from,
     memset(to, 0, (size_t)(round_up(rows) / LEATI_PANEL * panel_floats) * sizeof *to);
     for (int64_t gate = 0; gate < shape->gates; gate++)
         pack_transposed(from + gate * units, shape->gates * units, units, 0, rows,
-                    to + gate * padded * LEATI_PANEL, panel_floats);
+                        to + gate * padded * LEATI_PANEL, panel_floats);
 }
 
 /* Rows first_row, ... of packed weights into (rows, gates units). */

@@ -128,10 +128,10 @@ typedef struct leati_native_isa {
     void (*pack_columns)(const float *b, int64_t b_row, int64_t rows, int64_t first, int64_t last,
                          float *packed, int64_t panel_floats, float *sums);
     void (*pack_bf16_columns)(const uint16_t *b, int64_t b_row, int64_t rows, int64_t first, int64_t last,
-                                float *packed, int64_t panel_floats, float *sums); /* of bf16 */
+                              float *packed, int64_t panel_floats, float *sums); /* of bf16 */
     /* The same of a matrix whose transpose is b. */
     void (*pack_transposed)(const float *b, int64_t b_row, int64_t rows, int64_t first, int64_t last,
-                        float *packed, int64_t panel_floats);
+                            float *packed, int64_t panel_floats);
     void (*winograd_source)(const leati_winograd *job);
     void (*winograd_diff)(const leati_winograd *job);
     void (*winograd_result)(const leati_winograd *job);
