@@ -374,6 +374,24 @@ static void arguments_of_compile_come_back(void **state) {
     leat_model_destroy(&model);
 }
 
+/* Keras 2.3.1 keeps these in float32 variables, and its files say what they read back as. */
+static void arguments_of_the_optimizer_are_rounded_to_float(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        double value;
+    } expected[] = {{"learning_rate", 0.001f}, {"beta_1", 0.9f}, {"beta_2", 0.999f}};
+    leat_model *model = make_compiled("adam");
+    json_t *optimizer = optimizer_of(model), *config = json_object_get(optimizer, "config");
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; ++i) {
+        double value = json_number_value(json_object_get(config, expected[i].name));
+        if (value != expected[i].value)
+            fail_msg("%s: expected %.17g, received %.17g", expected[i].name, expected[i].value, value);
+    }
+    json_decref(optimizer);
+    leat_model_destroy(&model);
+}
+
 static void state_of_the_optimizer_can_be_set(void **state) {
     leat_model *model = make_compiled("adam");
     int count = leat_model_optimizer_weight_count(model), seen = 0;
@@ -512,6 +530,7 @@ int main(void) {
         cmocka_unit_test(outputs_of_a_layer_are_counted),
         cmocka_unit_test(what_is_not_there_is_refused),
         cmocka_unit_test(arguments_of_compile_come_back),
+        cmocka_unit_test(arguments_of_the_optimizer_are_rounded_to_float),
         cmocka_unit_test(state_of_the_optimizer_can_be_set),
         cmocka_unit_test(state_of_the_optimizer_is_checked),
         cmocka_unit_test(clones_are_models_of_their_own),

@@ -76,8 +76,10 @@ static leat_status check_foreign(const leati_optimizer_type *type, const json_t 
 /* Options that are not set are NAN.  They are compared by isgreater and isless, which are false for NAN as > and < are, but
  * raise no FE_INVALID: a program may have that trapped. */
 
+/* Volatile, since GCC 12 puts two of these conversions into one vector from -O2 on and then drops both. */
 static double as_float(double value) {
-    return (double)(float)value;
+    volatile float rounded = (float)value;
+    return (double)rounded;
 }
 
 /* Where the options that current Keras added are out of range. */
