@@ -106,7 +106,10 @@ leat_status leati_h5_create(leati_h5 **out, const char *label, int fd, leat_erro
     leat_status status = LEAT_OK;
     (*out)->fd = fd;
     (*out)->file = leati_h5_sink_create(*out);
-    if ((*out)->file < 0) status = leati_h5_fail(*out, LEAT_EIO, err, "/", "cannot create the file");
+    if ((*out)->file < 0 && (*out)->write_error == ENOMEM)
+        status = leati_fail_memory(err, sizeof(H5FD_t), "a file's driver");
+    else if ((*out)->file < 0)
+        status = leati_h5_fail(*out, LEAT_EIO, err, "/", "cannot create the file");
     leati_h5_leave();
     return status == LEAT_OK ? LEAT_OK : drop(out, status);
 }

@@ -27,8 +27,12 @@ enum { largest_transfer = 1 << 30 };
 static H5FD_t *sink_open(const char *name, unsigned flags, hid_t access, haddr_t limit) {
     (void)name, (void)flags, (void)limit;
     leati_h5 *const *file = H5Pget_driver_info(access);
-    sink *self = file ? leati_calloc(1, sizeof *self) : NULL;
-    if (!self) return NULL;
+    if (!file) return NULL;
+    sink *self = leati_calloc(1, sizeof *self);
+    if (!self) {
+        (*file)->write_error = ENOMEM;
+        return NULL;
+    }
     self->file = *file;
     return &self->base;
 }
