@@ -28,7 +28,8 @@ static _Atomic pid_t process; /* for which `depth` is right */
 
 /* Initial-exec variables are allocated with their thread, and not at their first use: that may be in a signal handler. */
 #define OF_THREAD __attribute__((tls_model("initial-exec"))) static _Thread_local
-OF_THREAD int holding; /* leati_fork_hold calls of this thread */
+OF_THREAD volatile int
+    holding;           /* leati_fork_hold calls of this thread; a signal handler that forks reads it */
 OF_THREAD int forking; /* leat_before_fork calls of this thread */
 OF_THREAD bool due;    /* this thread is about to fork: `depth` is too small in its child */
 
@@ -38,7 +39,10 @@ uint32_t leati_fork_depth(void) {
 
 /* ---- The gate ---- */
 
-/* Between its leat_before_fork and the fork a thread has the gate closed for others, and does not wait for itself. */
+/* Between its leat_before_fork and the fork a thread has the gate closed for others, and does not wait for itself.
+ *
+ * A signal handler that forks may interrupt these functions anywhere, and must not wait for the thread that it interrupts:
+ * `holding` is not zero from before the thread is counted until after it is no longer counted. */
 void leati_fork_hold(void) {
     if (holding++ > 0 || forking > 0) return;
     for (uint32_t seen = atomic_load(&gate);;) {
@@ -48,9 +52,16 @@ void leati_fork_hold(void) {
     }
 }
 
+/* In a child the gate may count nobody, see leat_after_fork_child. */
+static void leave_gate(void) {
+    uint32_t seen = atomic_load(&gate);
+    while ((seen & ~FORKING) > 0 && !atomic_compare_exchange_weak(&gate, &seen, seen - 1)) continue;
+    if (seen == (FORKING | 1)) leati_futex_wake(&gate, INT_MAX, false);
+}
+
 void leati_fork_release(void) {
-    if (--holding > 0 || forking > 0) return;
-    if (atomic_fetch_sub(&gate, 1) == (FORKING | 1)) leati_futex_wake(&gate, INT_MAX, false);
+    if (holding == 1 && forking == 0) leave_gate();
+    --holding;
 }
 
 /* Waits for another thread that forks, keeps the others out, and waits for those that are inside. */
@@ -90,14 +101,15 @@ void leat_after_fork_parent(void) {
     if (holding == 0) open_gate();
 }
 
-/* The threads that the gate has counted are the parent's, but for this one. */
+/* The threads that the gate has counted are the parent's.  This one may have been counted, too, when a signal handler forked;
+ * but it is the child's only thread, and whether it was interrupted before or after being counted nobody knows. */
 void leat_after_fork_child(void) {
     if (!due && atomic_load(&process) == getpid()) return;
     due = false;
     forking = 0;
     atomic_store(&process, getpid());
     atomic_fetch_add(&depth, 1);
-    atomic_store(&gate, holding > 0 ? 1 : 0);
+    atomic_store(&gate, 0);
 }
 
 __attribute__((constructor)) static void watch_forks(void) {

@@ -4,9 +4,12 @@
 #define _GNU_SOURCE /* _Fork */
 #include "cmocka_all.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -160,6 +163,53 @@ static void a_fork_does_not_wait_for_its_own_thread(void **state) {
     alarm(0);
 }
 
+static volatile sig_atomic_t forks, in_child;
+
+static void fork_here(int number) {
+    (void)number;
+    int kept = errno;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(ALARM_S);
+        in_child = 1;
+    }
+    forks += child > 0;
+    errno = kept;
+}
+
+/* The child has returned from the handler into the call that was interrupted, and has finished that. */
+static void end_child_of_handler(uint32_t depth) {
+    pid_t grandchild = fork();
+    if (grandchild == 0) end_child(depth + 1);
+    if (wait_for(grandchild) != 0) _exit(2);
+    end_child(depth);
+}
+
+/* A thread that does nothing but enter and leave is inside those functions at most of the signals. */
+static void a_fork_may_interrupt_entering_and_leaving(void **state) {
+    (void)state;
+    enum { wanted = 200 };
+    const struct itimerval often = {.it_interval = {.tv_usec = 1000}, .it_value = {.tv_usec = 1000}};
+    const struct itimerval never = {.it_value = {0}};
+    struct sigaction before, action = {.sa_handler = fork_here, .sa_flags = SA_RESTART};
+    uint32_t depth = leati_fork_depth();
+    alarm(2 * ALARM_S);
+    assert_int_equal(sigaction(SIGVTALRM, &action, &before), 0);
+    assert_int_equal(setitimer(ITIMER_VIRTUAL, &often, NULL), 0);
+    while (forks < wanted && !in_child) {
+        leati_fork_hold();
+        leati_fork_release();
+    }
+    if (in_child) end_child_of_handler(depth + 1);
+    setitimer(ITIMER_VIRTUAL, &never, NULL);
+    sigaction(SIGVTALRM, &before, NULL);
+    int bad = 0;
+    for (int status = 0; wait(&status) > 0;) bad += status != 0;
+    assert_int_equal(bad, 0);
+    pass_the_gate();
+    alarm(0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fork_calls_the_handlers),
@@ -167,6 +217,7 @@ int main(void) {
         cmocka_unit_test(a_hosts_hooks_in_their_place_suffice),
         cmocka_unit_test(a_fork_waits_for_the_others),
         cmocka_unit_test(a_fork_does_not_wait_for_its_own_thread),
+        cmocka_unit_test(a_fork_may_interrupt_entering_and_leaving),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
