@@ -25,6 +25,7 @@
 static leati_futex gate;
 static _Atomic uint32_t depth;
 static _Atomic pid_t process; /* for which `depth` is right */
+static void (*_Atomic end_known_threads)(void);
 
 /* Initial-exec variables are allocated with their thread, and not at their first use: that may be in a signal handler. */
 #define OF_THREAD __attribute__((tls_model("initial-exec"))) static _Thread_local
@@ -78,10 +79,18 @@ static void open_gate(void) {
 
 /* ---- Forks ---- */
 
-/* Inside a parallel region the runtime refuses, and a child needs no threads for the regions nested in that one. */
+void leati_fork_ends_threads(void (*end_threads)(void)) {
+    atomic_store(&end_known_threads, end_threads);
+}
+
+/* Ends the threads of the runtime that leat computes with, and of another one that the program may have.  dlsym finds that
+ * alone which the program, or what this library was loaded with, links.  Inside a parallel region a runtime refuses, and a child
+ * needs no threads for the regions nested in that one. */
 static void end_openmp_threads(void) {
     enum { omp_pause_hard = 2 };
     int (*pause_all)(int) = NULL;
+    void (*end_threads)(void) = atomic_load(&end_known_threads);
+    if (end_threads) end_threads();
     void *symbol = dlsym(RTLD_DEFAULT, "omp_pause_resource_all");
     memcpy(&pause_all, &symbol, sizeof symbol); /* POSIX's way to a function */
     if (pause_all) pause_all(omp_pause_hard);

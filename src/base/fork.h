@@ -18,4 +18,7 @@ uint32_t leati_fork_depth(void);
 void leati_fork_hold(void);
 void leati_fork_release(void);
 
+/* Has end_threads called before each fork: a library that computes ends threads there which a child would wait for in vain. */
+void leati_fork_ends_threads(void (*end_threads)(void));
+
 #endif

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/signals.h"
 
 int leati_openmp_enter(int threads) {
@@ -38,4 +39,12 @@ static void start_sleeper(void) {
 void leati_openmp_sleep_soon(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start_sleeper);
+}
+
+static void end_threads(void) {
+    omp_pause_resource_all(omp_pause_hard);
+}
+
+__attribute__((constructor)) static void end_threads_before_forks(void) {
+    leati_fork_ends_threads(end_threads);
 }
