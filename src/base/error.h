@@ -57,6 +57,7 @@ leat_status leati_prefix(leat_status status, leat_error *err, const char *format
 #define leati_fail_origin(err, code, ...) (leati_fail_origin((err), (code), __VA_ARGS__), (code))
 #define leati_fail_errno(err, code, ...)  (leati_fail_errno((err), (code), __VA_ARGS__), (code))
 #define leati_fail_memory(...)            (leati_fail_memory(__VA_ARGS__), LEAT_ENOMEM)
+#define leati_fail_index(...)             (leati_fail_index(__VA_ARGS__), LEAT_EINVAL)
 #define leati_prefix(status, err, ...)    (leati_prefix((status), (err), __VA_ARGS__), (status))
 #endif
 

@@ -116,6 +116,7 @@ leat_status leat_tensor_copy(const leat_tensor *dst, const leat_tensor *src, con
     LEATI_TRY(check(dst, "the target", err));
     LEATI_TRY(check(src, "the source", err));
     LEATI_TRY(check_shapes(dst, src, err));
+    if (!dst->data || !src->data) return LEAT_OK; /* check has found that there are no elements */
     enum { run = 512 };
     uint64_t buffer[run]; /* aligned for every type */
     const int64_t count = leat_tensor_count(src);

@@ -39,15 +39,16 @@ static const leati_member *member_at(const leat_model *model, int layer, place *
     return out->owner ? &out->owner->members[out->member] : NULL;
 }
 
+int leat_model_layer_count(const leat_model *model) {
+    return model ? (int)count(model) : 0;
+}
+
 static leat_status require_member(const leat_model *model, int layer, place *at, const leati_member **member,
                                   leat_error *err) {
     LEATI_GIVEN(model, err);
     *member = member_at(model, layer, at);
-    return *member ? LEAT_OK : leati_fail_index(err, "layer", layer, count(model));
-}
-
-int leat_model_layer_count(const leat_model *model) {
-    return model ? (int)count(model) : 0;
+    if (*member) return LEAT_OK;
+    return leati_fail_index(err, "layer", layer, leat_model_layer_count(model));
 }
 
 /* The part of "outer/inner" behind the slash, where `outer` is the name. */
