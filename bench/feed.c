@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "leat/feed.h"
 
 enum { targets = 64, max_passes = 1000, kills = 15 };

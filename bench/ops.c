@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/memory.h"
 #include "engine/backend.h"
 #include "engine/op_semantics/geometry.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing string that keeps its first failure, and the comparison of misspelt names. */
+/* A growing string that keeps its first failure, and texts of messages. */
 #ifndef LEATI_BASE_TEXT_H
 #define LEATI_BASE_TEXT_H
 
@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/names/nearest.h" /* for messages that say "did you mean" */
 #include "leat/version.h"
 
 /* Starts zeroed.  After a failed allocation every further call is ignored and `failed` stays set. */
@@ -30,11 +31,6 @@ size_t leati_control_bytes(const char *at);
 
 /* Whether there is a control character in `text`. */
 bool leati_has_control(const char *text);
-
-/* The name among `names` (count of them) that `word` misspells, for "did you mean": one slip (a letter too many, missing,
- * wrong, or swapped with the next) in a word of up to 5 letters, one for every three letters of a longer one, in upper or lower
- * case.  NULL where none is that near. */
-const char *leati_nearest(const char *word, const char *const *names, size_t count);
 
 /* "(None, 28, 28, 1)": a shape as Keras writes it, negative dimensions as None.  Returns `out`. */
 const char *leati_shape_text(char *out, size_t bytes, int rank, const int64_t *shape);

@@ -2,7 +2,7 @@
 /* Writes the man pages and the bash completion into a folder, at build time: leat_docgen FOLDER.  Layer: cli. */
 #include <stdio.h>
 
-#include "cli/manual.h"
+#include "cli/help/manual.h"
 
 static FILE *begin(const char *folder, const char *name) {
     char path[4096];

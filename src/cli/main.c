@@ -6,8 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/manual.h"
-#include "cli/parse.h"
+#include "cli/help/manual.h"
+#include "cli/options/parse.h"
+#include "cli/options/suggest.h"
 
 /* Occupies descriptors 0 to 2 where the caller closed them.  Otherwise a file that leat opens would get such a number, and the
  * messages would be written into that file.  Each is opened in the direction that its stream does not use, so that reading

@@ -3,7 +3,7 @@
 #ifndef LEATI_DATA_ARRAY_H
 #define LEATI_DATA_ARRAY_H
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "data/element.h"
 
 typedef struct leati_array {

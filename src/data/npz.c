@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "zip/zip.h"

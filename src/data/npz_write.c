@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/os/file.h"
 #include "data/npy.h"
 #include "leat/npz.h"
 #include "zip/zip.h"

@@ -3,7 +3,7 @@
 #include "leat/plugin.h"
 
 #include "base/error.h"
-#include "base/library.h"
+#include "base/os/library.h"
 #include "base/memory.h"
 #include "data/kinds.h"
 

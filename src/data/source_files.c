@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/memory.h"
 #include "data/idx.h"
 #include "data/kinds.h"

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "engine/op_semantics/op.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "leat/error.h"
 
 /* What a kernel may know of the run that it is part of. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Delivery: waiting for the next batch in its turn, passing over bad ones, handing good ones out.  Layer: feed. */
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/error.h"
 #include "feed/stream.h"
 

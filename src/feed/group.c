@@ -2,9 +2,9 @@
 /* Feeds opened together.  Layer: feed. */
 #include "feed/group.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/error.h"
-#include "base/fork.h"
+#include "base/os/fork.h"
 #include "base/memory.h"
 #include "feed/stream.h"
 

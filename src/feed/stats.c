@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a feed tells about itself.  Layer: feed. */
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/error.h"
 #include "feed/sample.h"
 #include "feed/stream.h"

@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/memory.h"
 #include "formats/keras3.h"
 #include "formats/keras_h5.h"

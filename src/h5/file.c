@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/fork.h"
+#include "base/os/fork.h"
 #include "base/memory.h"
 
 /* Guards HDF5 itself, whose state is the process's: a build without thread safety must not be entered twice. */

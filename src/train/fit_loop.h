@@ -3,7 +3,7 @@
 #ifndef LEATI_TRAIN_FIT_LOOP_H
 #define LEATI_TRAIN_FIT_LOOP_H
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "train/history.h"
 #include "train/progress.h"
 #include "train/runner.h"

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "feed/sample.h"

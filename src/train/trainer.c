@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cgroup.h"
-#include "base/clock.h"
+#include "base/os/cgroup.h"
+#include "base/os/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "leat/train.h"

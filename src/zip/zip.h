@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "leat/error.h"
 
 typedef struct leati_zip_member {

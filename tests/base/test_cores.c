@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/cgroup.h"
-#include "base/clock.h"
+#include "base/os/cgroup.h"
+#include "base/os/clock.h"
 
 static char folder[] = "/tmp/leat-cores-XXXXXX";
 

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/os/file.h"
 
 static char folder[] = "/tmp/leat-file-XXXXXX";
 

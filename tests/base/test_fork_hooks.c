@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/fork.h"
+#include "base/os/fork.h"
 
 enum { ALARM_S = 30 };
 

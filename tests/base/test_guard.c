@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/os/file.h"
 
 enum { handled = 42, wrong = 100 };
 

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 
 enum { THREADS = 4, TASKS = 1000 };
 

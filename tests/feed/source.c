@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 
 void sleep_us(int64_t us) {
     struct timespec rest = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "feed/workers/patience.h"
 #include "feed/procs.h"
 #include "feed/source.h"

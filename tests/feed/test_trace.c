@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "feed/stats/trace.h"
 #include "support/memory_failing.h"
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/denormals.h"
+#include "base/os/denormals.h"
 #include "leat/rng.h"
 #include "leat/tensor.h"
 #include "tensor/convert.h"

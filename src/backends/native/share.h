@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work in fixed parts, one for each thread that a kernel counts on.  Who does which is open (base/thread_pool.h); what comes out
+/* Work in fixed parts, one for each thread that a kernel counts on.  Who does which is open (base/threads/thread_pool.h); what comes out
  * is not.  Work in more parts than threads calls leati_thread_pool_share itself. */
 #ifndef LEATI_NATIVE_SHARE_H
 #define LEATI_NATIVE_SHARE_H

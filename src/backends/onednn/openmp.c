@@ -7,8 +7,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "base/fork.h"
-#include "base/signals.h"
+#include "base/os/fork.h"
+#include "base/os/signals.h"
 
 int leati_openmp_enter(int threads) {
     int before = omp_get_max_threads();

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "backends/onednn/openmp.h"
-#include "base/cpu.h"
+#include "base/os/cpu.h"
 #include "base/error.h"
-#include "base/fork.h"
+#include "base/os/fork.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "tensor/bfloat16.h"

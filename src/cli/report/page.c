@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "cli/options/table.h"
 #include "cli/report/check.h"
-#include "cli/table.h"
 #include "leat/file.h"
 #include "leat/version.h"
 

@@ -2,9 +2,9 @@
 /* The plan: its passes in order, the arguments of every kernel, and the run.  Layer: engine. */
 #include "engine/plan/plan.h"
 
-#include "base/clock.h"
-#include "base/cpu.h"
-#include "base/denormals.h"
+#include "base/os/clock.h"
+#include "base/os/cpu.h"
+#include "base/os/denormals.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/plan/plan_private.h"

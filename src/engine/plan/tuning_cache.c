@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "leat/file.h"

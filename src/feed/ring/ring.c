@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <sched.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/error.h"
 
 #define YIELDS 4

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/guard.h"
+#include "base/os/guard.h"
 #include "base/memory.h"
 
 #ifndef MADV_POPULATE_WRITE

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "base/spin.h"
+#include "base/threads/spin.h"
 
 #define LEATI_TIMED_SLEEP_SHORTEST_NS                                                                        \
     (4 * LEATI_WAKE_UP_NS) /* what is over sooner is left to the wake futex */

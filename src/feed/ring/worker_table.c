@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <sys/mman.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/error.h"
 
 leat_status leati_worker_table_init(leati_worker_table *table, int count, bool between_processes,

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "feed/ring/timed_sleep.h"
-#include "base/futex.h"
-#include "base/spin.h"
+#include "base/os/futex.h"
+#include "base/threads/spin.h"
 #include "leat/error.h"
 
 #define LEATI_MAX_WORKERS 1024

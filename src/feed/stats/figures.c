@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 
 void leati_figures_init(leati_figures *figures, leat_trace *trace, const char *name, int64_t opened_ns) {
     figures->opened_ns = opened_ns;

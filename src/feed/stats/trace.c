@@ -13,10 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/fork.h"
+#include "base/os/file.h"
+#include "base/os/fork.h"
 #include "base/memory.h"
 
 enum {

@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/signals.h"
+#include "base/os/signals.h"
 
 int leati_pidfd_open(pid_t pid) {
 #ifdef SYS_pidfd_open
@@ -66,7 +66,7 @@ static void share_mappings(const leati_works *works, bool share) {
     for (int i = 0; i < works->count; ++i) leati_service_inherit(works->services[i], share);
 }
 
-/* fork() runs base/fork.c's handlers, which end the OpenMP threads of this thread: the helper has none of them, and the workers'
+/* fork() runs base/os/fork.c's handlers, which end the OpenMP threads of this thread: the helper has none of them, and the workers'
  * parallel regions start their own. */
 static leat_status fork_helper(leati_helper *helper, leat_error *err) {
     sigset_t all, before;

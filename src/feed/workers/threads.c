@@ -7,10 +7,10 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/signals.h"
+#include "base/os/signals.h"
 
 void leati_name_worker(int number) {
     char name[16];

@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "base/library.h"
+#include "base/os/library.h"
 #include "engine/graph/callee.h"
 #include "leat/layer.h"
 #include "nn/layers/layer.h"

@@ -2,7 +2,7 @@
 /* Keras's dtype policies, of all layers of a model at once.  Layer: nn. */
 #include <string.h>
 
-#include "base/cpu.h"
+#include "base/os/cpu.h"
 #include "base/error.h"
 #include "nn/model/model.h"
 #include "nn/layers/rnn/wrapping.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "leat/callback.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/fork.h"
+#include "base/os/fork.h"
 #include "base/memory.h"
 #include "leat/predictor.h"
 

@@ -8,7 +8,7 @@
 #include "backends/native/conv/bfloat16.h"
 #include "backends/native/conv/conv.h"
 #include "backends/native/ops.h"
-#include "base/cpu.h"
+#include "base/os/cpu.h"
 #include "base/error.h"
 #include "tensor/bfloat16.h"
 

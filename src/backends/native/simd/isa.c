@@ -2,7 +2,7 @@
 /* Chooses the code of this CPU.  Layer: backends/native. */
 #include "backends/native/simd/isa.h"
 
-#include "base/cpu.h"
+#include "base/os/cpu.h"
 
 const leati_native_isa *leati_native_isa_of(void) {
     static const leati_native_isa *const isas[LEATI_CPU_COUNT] = {

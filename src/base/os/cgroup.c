@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CPU quotas.  /proc/self/cgroup names the process's group in each hierarchy, /proc/self/mountinfo where a hierarchy is
+ * mounted, and which of its groups is the root of the mount (proc(5), cgroups(7)).  Layer: base. */
+#include "base/os/cgroup.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    path_bytes = 1024
+}; /* longer paths, and lines of twice that, are passed over: no container has them */
+
+typedef struct search {
+    const char *root;
+    char group[2][path_bytes]; /* the process's group by version - 1; "": none */
+    double least;
+} search;
+
+/* The next line that fits, without its end. */
+static bool next_line(FILE *file, char *line, int bytes) {
+    bool whole = true;
+    while (fgets(line, bytes, file)) {
+        char *end = strchr(line, '\n');
+        bool ends = end != NULL || feof(file);
+        if (end) *end = '\0';
+        if (ends && whole) return true;
+        whole = ends;
+    }
+    return false;
+}
+
+static FILE *open_below(const char *root, const char *path) {
+    char full[2 * path_bytes];
+    if (snprintf(full, sizeof full, "%s%s", root, path) >= (int)sizeof full) return NULL;
+    return fopen(full, "re");
+}
+
+/* Whether the list, whose words are separated by commas, has the word. */
+static bool lists(const char *list, const char *word) {
+    size_t length = strlen(word);
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, word, length) == 0 && (at[length] == ',' || at[length] == '\0')) return true;
+    }
+    return false;
+}
+
+/* A line is "id:controllers:path"; version 2 has the id 0 and no controllers. */
+static void find_groups(search *s) {
+    char line[2 * path_bytes];
+    FILE *file = open_below(s->root, "/proc/self/cgroup");
+    while (file && next_line(file, line, sizeof line)) {
+        char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!path || path[1] != '/' || strlen(path + 1) >= path_bytes) continue;
+        *controllers++ = *path++ = '\0';
+        bool second = strcmp(line, "0") == 0 && *controllers == '\0';
+        if (second || lists(controllers, "cpu")) snprintf(s->group[second], path_bytes, "%s", path);
+    }
+    if (file) fclose(file);
+}
+
+/* Up to two whole numbers of the file; how many there are. */
+static int read_numbers(const search *s, const char *folder, const char *name, int64_t numbers[2]) {
+    char path[path_bytes + 32], line[128];
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) return 0;
+    FILE *file = open_below(s->root, path);
+    int count = 0;
+    if (file && next_line(file, line, sizeof line)) {
+        char *at = line, *end = line;
+        for (; count < 2; at = end) {
+            numbers[count] = strtoll(at, &end, 10);
+            if (end == at) break;
+            ++count;
+        }
+    }
+    if (file) fclose(file);
+    return count;
+}
+
+/* "max 100000" in place of a quota, or -1, is no quota. */
+static void read_quota(search *s, const char *folder, bool second) {
+    int64_t numbers[2], more[2];
+    int count = read_numbers(s, folder, second ? "cpu.max" : "cpu.cfs_quota_us", numbers);
+    if (!second && count == 1 && read_numbers(s, folder, "cpu.cfs_period_us", more) == 1) {
+        numbers[1] = more[0];
+        count = 2;
+    }
+    if (count < 2 || numbers[0] <= 0 || numbers[1] <= 0) return;
+    double cpus = (double)numbers[0] / (double)numbers[1];
+    if (s->least == 0 || cpus < s->least) s->least = cpus;
+}
+
+/* From the group's folder up to where the hierarchy is mounted. */
+static void climb(search *s, const char *mount, const char *below, bool second) {
+    char folder[path_bytes];
+    size_t top = strlen(mount);
+    if (snprintf(folder, sizeof folder, "%s%s", mount, below) >= (int)sizeof folder) return;
+    for (;;) {
+        read_quota(s, folder, second);
+        char *slash = strrchr(folder, '/');
+        if (strlen(folder) <= top || !slash || (size_t)(slash - folder) < top) return;
+        *slash = '\0';
+    }
+}
+
+/* Undoes mountinfo's octal escapes: "\040" is a blank. */
+static void unescape(char *text) {
+    char *to = text;
+    for (const char *from = text; *from; ++to) {
+        bool escaped = from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && from[2] >= '0' &&
+                       from[2] <= '7' && from[3] >= '0' && from[3] <= '7';
+        *to = escaped ? (char)((from[1] - '0') * 64 + (from[2] - '0') * 8 + from[3] - '0') : *from;
+        from += escaped ? 4 : 1;
+    }
+    *to = '\0';
+}
+
+/* The group's path below the root of the mount.  A container may see its group's path on the host while its own group is the
+ * root of the mount; then "" is the group itself. */
+static const char *below_root(const char *group, const char *root) {
+    size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
+    if (strstr(group, "/..")) return ""; /* outside of the namespace */
+    if (strncmp(group, root, length) != 0 || (group[length] != '/' && group[length] != '\0')) return "";
+    return strcmp(group + length, "/") == 0 ? "" : group + length;
+}
+
+/* A line is "id parent device root mount options [...] - type source super-options". */
+static void read_mount(search *s, char *line) {
+    char *rest = strstr(line, " - "), *next = NULL, *fields[8] = {0};
+    if (!rest) return;
+    *rest = '\0';
+    char *word = strtok_r(line, " ", &next);
+    for (int i = 0; i < 5 && word; word = strtok_r(NULL, " ", &next)) fields[i++] = word;
+    word = strtok_r(rest + 3, " ", &next);
+    for (int i = 5; i < 8 && word; word = strtok_r(NULL, " ", &next)) fields[i++] = word;
+    if (!fields[4] || !fields[7]) return;
+    bool second = strcmp(fields[5], "cgroup2") == 0;
+    if (!second && (strcmp(fields[5], "cgroup") != 0 || !lists(fields[7], "cpu"))) return;
+    if (!s->group[second][0]) return;
+    unescape(fields[3]);
+    unescape(fields[4]);
+    climb(s, fields[4], below_root(s->group[second], fields[3]), second);
+}
+
+double leati_cgroup_cpus(const char *root) {
+    char line[2 * path_bytes];
+    search s = {.root = root};
+    find_groups(&s);
+    FILE *file = s.group[0][0] || s.group[1][0] ? open_below(root, "/proc/self/mountinfo") : NULL;
+    while (file && next_line(file, line, sizeof line)) read_mount(&s, line);
+    if (file) fclose(file);
+    return s.least;
+}

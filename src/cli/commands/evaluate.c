@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `leat evaluate`.  Layer: cli. */
+#include <stdio.h>
+
+#include "cli/commands/commands.h"
+#include "cli/options/feeding.h"
+#include "cli/run/json.h"
+#include "cli/run/session.h"
+
+static void print_text(const leat_logs *logs) {
+    for (int i = 0; i < logs->count; ++i)
+        printf("%s%s: %.4f", i ? " - " : "", logs->items[i].name, logs->items[i].value);
+    putchar('\n');
+}
+
+static void print_json(const leat_logs *logs) {
+    putchar('{');
+    for (int i = 0; i < logs->count; ++i) {
+        if (i) fputs(", ", stdout);
+        cli_json_string(stdout, logs->items[i].name);
+        fputs(": ", stdout);
+        cli_json_number(stdout, logs->items[i].value);
+    }
+    puts("}");
+}
+
+static int evaluate(cli_session *session) {
+    leat_evaluate_options options = cli_evaluate_options(session);
+    leat_error err = {0};
+    leat_logs logs = {0};
+    cli_catch_signals(session);
+    leat_status status = leat_model_evaluate_generator(session->model, &session->data, &options, &logs, &err);
+    if (cli_signal_code()) return cli_interrupted(session, "there is no result");
+    if (status != LEAT_OK) return cli_fail(session, &err);
+    if (session->arguments->text[CLI_JSON])
+        print_json(&logs);
+    else
+        print_text(&logs);
+    return CLI_SUCCESS;
+}
+
+int cli_evaluate(const cli_arguments *arguments) {
+    cli_session session = {.command = "evaluate", .arguments = arguments};
+    int code = cli_feeding(session.command, arguments, &session.feeding);
+    if (code == CLI_SUCCESS) code = cli_load(&session, arguments->operands[0]);
+    if (code == CLI_SUCCESS) code = cli_compile(&session);
+    if (code == CLI_SUCCESS) code = cli_open(&session, &session.data, arguments->text[CLI_DATA]);
+    if (code == CLI_SUCCESS) code = evaluate(&session);
+    cli_close(&session);
+    return code;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `leat feed tune`: trains for a moment with one setting after the other.  Layer: cli. */
+#include "cli/commands/feed/tune.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands/commands.h"
+#include "cli/options/feeding.h"
+#include "cli/options/parse.h"
+#include "cli/run/progress.h"
+#include "cli/run/session.h"
+
+enum { default_ms = 2000, usual_queue = 10, least_steps = 2, least_trials = 6 };
+
+/* A longer queue is tried where its memory stays below this. */
+static const int64_t queue_bytes_max = INT64_C(1) << 30;
+
+typedef struct tuner {
+    cli_session session;
+    cli_tuning *tuning;
+    unsigned char *weights; /* the model's, as it was loaded */
+    int64_t batch_bytes;
+    int64_t budget_ns; /* of a trial: a quarter to come into step, the rest is counted */
+    int expected;      /* trials, as far as one can tell */
+    int all_threads;   /* what all cores are */
+    cli_progress progress;
+    /* the trial in hand */
+    bool counting;
+    int64_t start_ns, count_ns, begin_ns, end_ns; /* of the trial, of the counting, of the last step */
+    int64_t steps, wait_ns, step_ns;
+} tuner;
+
+/* ---- One trial ---- */
+
+static leat_status step_begin(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                              leat_error *err) {
+    (void)training, (void)index, (void)logs, (void)err;
+    tuner *t = user;
+    t->begin_ns = cli_now_ns();
+    if (t->counting) t->wait_ns += t->begin_ns - t->end_ns;
+    return LEAT_OK;
+}
+
+static void draw(tuner *t, int64_t now) {
+    char text[96];
+    double done = (double)(now - t->start_ns) / (double)t->budget_ns;
+    snprintf(text, sizeof text, "setting %d of about %d", t->tuning->count + 1,
+             t->expected > t->tuning->count ? t->expected : t->tuning->count + 1);
+    cli_progress_draw(&t->progress, ((double)t->tuning->count + (done < 1 ? done : 1)) / (double)t->expected,
+                      text);
+}
+
+/* The first step compiles; the queue is full before it. */
+static leat_status step_end(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                            leat_error *err) {
+    (void)logs, (void)err;
+    tuner *t = user;
+    int64_t now = cli_now_ns();
+    t->end_ns = now;
+    draw(t, now);
+    if (cli_signal_code()) leat_training_stop(training, "a signal came");
+    if (!t->counting) {
+        t->counting = index > 0 && now - t->start_ns >= t->budget_ns / 4;
+        t->count_ns = now;
+        return LEAT_OK;
+    }
+    ++t->steps;
+    t->step_ns += now - t->begin_ns;
+    if (now - t->count_ns >= t->budget_ns / 4 * 3 && t->steps >= least_steps)
+        leat_training_stop(training, "measured");
+    return LEAT_OK;
+}
+
+/* A queue that was full at the start lets training run ahead of the workers for a while: what they can make is what it
+ * would come to. */
+static void note(const tuner *t, const leat_verdict *verdict, cli_trial *trial) {
+    double counted = (double)(t->end_ns - t->count_ns), made = 0;
+    trial->steps = t->steps;
+    trial->setting.threads = verdict->threads;
+    trial->get_ns = (double)verdict->get_mean_ns;
+    trial->step_ns = (double)t->step_ns / (double)t->steps;
+    trial->rate = 1e9 * (double)t->steps / counted;
+    trial->wait = (double)t->wait_ns / counted;
+    if (trial->get_ns > 0) made = 1e9 * trial->setting.workers / trial->get_ns;
+    if (made > 0 && made < trial->rate * (1 - CLI_TUNE_TIE)) {
+        trial->rate = made;
+        trial->wait = 1 - made * trial->step_ns / 1e9;
+    }
+}
+
+static void keep_weights(tuner *t, bool restore) {
+    unsigned char *at = t->weights;
+    for (int i = 0; i < leat_model_weight_count(t->session.model); ++i) {
+        leat_tensor weight = leat_model_weight(t->session.model, i);
+        size_t bytes = leat_tensor_bytes(&weight);
+        memcpy(restore ? weight.data : at, restore ? at : weight.data, bytes);
+        at += bytes;
+    }
+}
+
+static leat_status train(tuner *t, const cli_setting *setting, leat_history **history, leat_error *err) {
+    leat_fit_options options = leat_fit_options_default();
+    leat_callback watch = {.user = t, .on_train_batch_begin = step_begin, .on_train_batch_end = step_end};
+    leat_callback *const callbacks[] = {&watch};
+    options.steps_per_epoch = INT32_MAX;
+    options.verbose = 0;
+    options.callbacks = callbacks;
+    options.callback_count = 1;
+    options.workers = setting->workers;
+    options.use_multiprocessing = setting->processes;
+    options.threads = setting->threads;
+    options.max_queue_size = setting->queue;
+    options.shuffle = t->session.feeding.shuffle;
+    options.shuffle_window = t->session.feeding.shuffle_window;
+    options.seed = t->session.feeding.seed;
+    t->counting = false;
+    t->steps = t->wait_ns = t->step_ns = 0;
+    t->start_ns = cli_now_ns();
+    return leat_model_fit_generator(t->session.model, &t->session.data, &options, history, err);
+}
+
+/* A generator may end before the time is up: what was counted will do. */
+static int run_trial(tuner *t, cli_trial *trial) {
+    leat_history *history = NULL;
+    leat_error err = {0};
+    int code = cli_open(&t->session, &t->session.data, t->session.arguments->operands[0]);
+    if (code != CLI_SUCCESS) return code;
+    leat_status status = train(t, &trial->setting, &history, &err);
+    leat_sequence_destroy(&t->session.data);
+    keep_weights(t, true);
+    code = cli_signal_code();
+    if (code == 0 && status != LEAT_OK && t->steps == 0) {
+        cli_progress_end(&t->progress);
+        code = cli_fail(&t->session, &err);
+    } else if (code == 0 && t->steps == 0) {
+        cli_progress_end(&t->progress);
+        fprintf(stderr, "leat feed tune: the data ended before %d steps could be counted\n", least_steps);
+        code = CLI_FAILURE;
+    }
+    if (code == CLI_SUCCESS) {
+        leat_verdict verdict = leat_history_verdict(history);
+        note(t, &verdict, trial);
+        t->tuning->cores = verdict.cores;
+    }
+    leat_history_destroy(&history);
+    return code;
+}
+
+/* ---- The search ---- */
+
+static bool same(const cli_setting *a, const cli_setting *b) {
+    return a->workers == b->workers && a->processes == b->processes && a->threads == b->threads &&
+           a->queue == b->queue;
+}
+
+/* Tries a setting, unless that was done; *out is its row. */
+static int try_setting(tuner *t, cli_setting setting, const cli_trial **out) {
+    cli_tuning *tuning = t->tuning;
+    for (int i = 0; i < tuning->count; ++i)
+        if (same(&tuning->rows[i].setting, &setting)) {
+            *out = &tuning->rows[i];
+            return CLI_SUCCESS;
+        }
+    cli_trial trial = {.setting = setting};
+    int code = run_trial(t, &trial);
+    if (code != CLI_SUCCESS) return code;
+    if (tuning->count < CLI_TUNE_ROWS - 1) ++tuning->count;
+    tuning->rows[tuning->count - 1] = trial;
+    *out = &tuning->rows[tuning->count - 1];
+    return CLI_SUCCESS;
+}
+
+static cli_setting best_setting(const tuner *t) {
+    return t->tuning->rows[cli_tune_best(t->tuning)].setting;
+}
+
+/* More and more workers, as long as that helps.  Beyond the number of cores, too: they may wait for a disk. */
+static int sweep_workers(tuner *t, cli_setting setting) {
+    int cores = t->tuning->cores, code = CLI_SUCCESS;
+    double last = 0;
+    while (code == CLI_SUCCESS && setting.workers <= 4 * cores) {
+        const cli_trial *trial = NULL;
+        code = try_setting(t, setting, &trial);
+        if (code != CLI_SUCCESS || trial->wait < 0.01 || trial->rate < last * (1 + CLI_TUNE_TIE)) break;
+        last = trial->rate;
+        setting.workers =
+            setting.workers < cores && 2 * setting.workers > cores ? cores : 2 * setting.workers;
+    }
+    return code;
+}
+
+/* Fewer and fewer compute threads, as long as that does not cost much. */
+static int sweep_threads(tuner *t) {
+    int cores = t->tuning->cores;
+    cli_setting setting = best_setting(t);
+    double best = 0;
+    const cli_trial *trial = NULL;
+    int code = try_setting(t, setting, &trial);
+    if (code == CLI_SUCCESS) best = trial->rate;
+    if (code == CLI_SUCCESS && setting.workers > 0 && setting.workers < cores) {
+        setting.threads = cores - setting.workers;
+        code = try_setting(t, setting, &trial);
+    }
+    for (int threads = cores / 2; code == CLI_SUCCESS && threads > 0; threads /= 2) {
+        setting.threads = threads;
+        code = try_setting(t, setting, &trial);
+        if (code == CLI_SUCCESS && trial->rate < 0.8 * best) break;
+    }
+    return code;
+}
+
+/* With fewer compute threads the workers may do better, and more of them. */
+static int sweep_workers_again(tuner *t) {
+    cli_setting setting = best_setting(t);
+    if (setting.threads == t->all_threads) return CLI_SUCCESS;
+    setting.workers = 1;
+    setting.processes = false;
+    int code = sweep_workers(t, setting);
+    setting.processes = true;
+    return code == CLI_SUCCESS ? sweep_workers(t, setting) : code;
+}
+
+static int sweep_queue(tuner *t) {
+    cli_setting setting = best_setting(t);
+    const cli_trial *trial = NULL;
+    if (setting.workers == 0) return CLI_SUCCESS;
+    setting.queue = usual_queue / 5;
+    int code = try_setting(t, setting, &trial);
+    setting.queue = usual_queue * 4;
+    if (code == CLI_SUCCESS && t->batch_bytes <= queue_bytes_max / setting.queue)
+        code = try_setting(t, setting, &trial);
+    return code;
+}
+
+static int search(tuner *t) {
+    const cli_trial *trial = NULL;
+    int doublings = 0;
+    int code = try_setting(t, (cli_setting){.queue = usual_queue}, &trial);
+    if (code != CLI_SUCCESS) return code;
+    for (int n = t->tuning->cores; n > 1; n /= 2) ++doublings;
+    t->expected = 1 + 2 * (doublings + 1) + doublings + 2;
+    t->all_threads = trial->setting.threads;
+    code = sweep_workers(t, (cli_setting){1, false, t->all_threads, usual_queue});
+    if (code == CLI_SUCCESS) code = sweep_workers(t, (cli_setting){1, true, t->all_threads, usual_queue});
+    if (code == CLI_SUCCESS) code = sweep_threads(t);
+    if (code == CLI_SUCCESS) code = sweep_workers_again(t);
+    return code == CLI_SUCCESS ? sweep_queue(t) : code;
+}
+
+/* ---- The command ---- */
+
+static int remember_weights(tuner *t) {
+    size_t bytes = 0;
+    for (int i = 0; i < leat_model_weight_count(t->session.model); ++i) {
+        leat_tensor weight = leat_model_weight(t->session.model, i);
+        bytes += leat_tensor_bytes(&weight);
+    }
+    t->weights = malloc(bytes + 1);
+    if (!t->weights) {
+        fputs("leat feed tune: no memory to keep the model's weights\n", stderr);
+        return CLI_FAILURE;
+    }
+    keep_weights(t, false);
+    return CLI_SUCCESS;
+}
+
+/* Bytes of a full batch: the SPEC is opened once to see that it can be. */
+static int look_at_data(tuner *t) {
+    leat_sequence *data = &t->session.data;
+    int code = cli_open(&t->session, data, t->session.arguments->operands[0]);
+    for (int i = 0; code == CLI_SUCCESS && i < data->spec.tensor_count; ++i) {
+        const leat_tensor_spec *spec = &data->spec.tensors[i];
+        leat_tensor sample = leat_tensor_view(spec->dtype, spec->rank, spec->shape, NULL);
+        t->batch_bytes += data->spec.batch_size * (int64_t)leat_tensor_bytes(&sample);
+    }
+    leat_sequence_destroy(data);
+    return code;
+}
+
+static int prepare(tuner *t) {
+    const cli_arguments *a = t->session.arguments;
+    t->budget_ns = cli_number(a, CLI_SECONDS, default_ms) * 1000000;
+    t->expected = least_trials;
+    int code = cli_feeding(t->session.command, a, &t->session.feeding);
+    if (code == CLI_SUCCESS) code = look_at_data(t);
+    if (code == CLI_SUCCESS) code = cli_load(&t->session, a->text[CLI_MODEL]);
+    if (code == CLI_SUCCESS) code = cli_compile(&t->session);
+    return code == CLI_SUCCESS ? remember_weights(t) : code;
+}
+
+static int tune(tuner *t) {
+    cli_catch_signals(&t->session);
+    cli_progress_begin(&t->progress);
+    int code = search(t);
+    cli_progress_end(&t->progress);
+    bool interrupted = code != CLI_SUCCESS && code == cli_signal_code();
+    if (interrupted && t->tuning->count == 0)
+        return cli_interrupted(&t->session, "no setting was measured to its end");
+    if (t->tuning->count == 0 || (code != CLI_SUCCESS && !interrupted)) return code;
+    if (t->session.arguments->text[CLI_JSON])
+        cli_tune_print_json(t->tuning);
+    else
+        cli_tune_print(t->tuning);
+    return code;
+}
+
+int cli_feed_tune(const cli_arguments *arguments) {
+    tuner t = {.session = {.command = "feed tune", .arguments = arguments}};
+    t.tuning = calloc(1, sizeof *t.tuning);
+    if (!t.tuning) {
+        fputs("leat feed tune: out of memory\n", stderr);
+        return CLI_FAILURE;
+    }
+    int code = prepare(&t);
+    if (code == CLI_SUCCESS) code = tune(&t);
+    cli_close(&t.session);
+    free(t.weights);
+    free(t.tuning);
+    return code;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `leat feed tune` says: the table, the best row, and why it is that one.  Layer: cli. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands/feed/tune.h"
+#include "cli/run/figures.h"
+#include "cli/run/json.h"
+
+/* From this share of waiting on, training is said to wait for data. */
+static const double noteworthy = 0.05;
+
+/* ---- Which ---- */
+
+static bool is_smaller(const cli_setting *a, const cli_setting *b) {
+    if (a->workers != b->workers) return a->workers < b->workers;
+    if (a->processes != b->processes) return b->processes;
+    if (a->threads != b->threads) return a->threads < b->threads;
+    return a->queue < b->queue;
+}
+
+int cli_tune_best(const cli_tuning *tuning) {
+    double fastest = 0;
+    int best = -1;
+    for (int i = 0; i < tuning->count; ++i)
+        if (tuning->rows[i].rate > fastest) fastest = tuning->rows[i].rate;
+    for (int i = 0; i < tuning->count; ++i) {
+        const cli_trial *row = &tuning->rows[i];
+        if (row->rate < fastest * (1 - CLI_TUNE_TIE)) continue;
+        if (best < 0 || is_smaller(&row->setting, &tuning->rows[best].setting)) best = i;
+    }
+    return best;
+}
+
+/* ---- Why ---- */
+
+typedef struct words {
+    char *text;
+    size_t bytes, used;
+} words;
+
+static void say(words *to, const char *format, ...) LEAT_PRINTF(2, 3);
+static void say(words *to, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(to->text + to->used, to->bytes - to->used, format, arguments);
+    va_end(arguments);
+    if (length > 0) to->used += (size_t)length;
+    if (to->used >= to->bytes) to->used = to->bytes - 1;
+}
+
+/* The next row with more workers that differs from `row` in nothing else; NULL: none was tried. */
+static const cli_trial *with_more_workers(const cli_tuning *tuning, const cli_trial *row) {
+    const cli_setting *s = &row->setting;
+    const cli_trial *more = NULL;
+    for (int i = 0; i < tuning->count; ++i) {
+        const cli_setting *other = &tuning->rows[i].setting;
+        bool alike = other->threads == s->threads && (s->workers == 0 || other->processes == s->processes);
+        if (!alike || other->workers <= s->workers) continue;
+        if (!more || other->workers < more->setting.workers) more = &tuning->rows[i];
+    }
+    return more;
+}
+
+/* The row that differs from `row` in the kind of its workers alone; NULL: none was tried. */
+static const cli_trial *of_other_kind(const cli_tuning *tuning, const cli_trial *row) {
+    const cli_setting *s = &row->setting;
+    for (int i = 0; i < tuning->count && s->workers > 0; ++i) {
+        const cli_setting *other = &tuning->rows[i].setting;
+        if (other->workers == s->workers && other->threads == s->threads && other->queue == s->queue &&
+            other->processes != s->processes)
+            return &tuning->rows[i];
+    }
+    return NULL;
+}
+
+/* The row that computes with the most threads, and differs from `row` in nothing else or in the queue. */
+static const cli_trial *with_all_threads(const cli_tuning *tuning, const cli_trial *row) {
+    const cli_setting *s = &row->setting;
+    const cli_trial *most = row;
+    for (int i = 0; i < tuning->count; ++i) {
+        const cli_setting *other = &tuning->rows[i].setting;
+        if (other->workers == s->workers && other->processes == s->processes &&
+            other->threads > most->setting.threads)
+            most = &tuning->rows[i];
+    }
+    return most;
+}
+
+static void explain_compute(const cli_trial *best, words *to) {
+    if (best->setting.workers == 0)
+        say(to,
+            "Making a batch costs so little beside a step (%.0f %% of the time) that workers bring nothing: "
+            "compute "
+            "is the limit.",
+            100 * best->wait);
+    else
+        say(to,
+            "Compute is the limit: training waits for data %.0f %% of the time, so there is nothing that "
+            "more "
+            "workers could bring.",
+            100 * best->wait);
+}
+
+static void explain_waiting(const cli_tuning *tuning, const cli_trial *best, words *to) {
+    char made[CLI_TIME_BYTES], later[CLI_TIME_BYTES], step[CLI_TIME_BYTES];
+    const cli_trial *more = with_more_workers(tuning, best);
+    const cli_setting *s = &best->setting;
+    cli_time_text(made, best->get_ns);
+    cli_time_text(step, best->step_ns);
+    say(to, "Training waits for data %.0f %% of the time: a batch takes %s to make, a step %s.",
+        100 * best->wait, made, step);
+    if (!more) {
+        say(to, " No more than %d worker%s tried.", s->workers, s->workers == 1 ? " was" : "s were");
+        return;
+    }
+    cli_time_text(later, more->get_ns);
+    if (more->setting.workers + s->threads > tuning->cores)
+        say(to,
+            " More workers do not help because the cores are taken: with %d workers and %d compute thread%s "
+            "on %d "
+            "core%s a batch takes %s to make, and a step %s longer than without.  Cheaper batches or more "
+            "cores would.",
+            more->setting.workers, s->threads, s->threads == 1 ? "" : "s", tuning->cores,
+            tuning->cores == 1 ? "" : "s", later,
+            more->step_ns > best->step_ns * (1 + CLI_TUNE_TIE) ? "takes" : "takes no");
+    else if (more->get_ns > 1.3 * best->get_ns)
+        say(to,
+            " More workers do not help although cores are free: with %d of them a batch takes %s to make "
+            "instead of "
+            "%s, so they stand in each other's way: memory bandwidth, the disk, or a lock in get.",
+            more->setting.workers, later, made);
+    else
+        say(to, " More workers do not help although cores are free and a batch takes them no longer: "
+                "something that "
+                "they share is the limit.");
+}
+
+/* Another kind of worker is worth a word where it makes training wait longer. */
+static void explain_kind(const cli_tuning *tuning, const cli_trial *best, words *to) {
+    const cli_trial *other = of_other_kind(tuning, best);
+    if (!other || other->rate > best->rate * (1 - CLI_TUNE_TIE) || other->wait < best->wait + noteworthy)
+        return;
+    const char *why =
+        best->setting.processes ? "get seems to hold a lock" : "threads hand batches over without a copy";
+    say(to, "  With %s training waits %.0f %%: %s.", best->setting.processes ? "threads" : "processes",
+        100 * other->wait, why);
+}
+
+static void explain_threads(const cli_tuning *tuning, const cli_trial *best, words *to) {
+    char few[CLI_TIME_BYTES], many[CLI_TIME_BYTES];
+    const cli_trial *all = with_all_threads(tuning, best);
+    int threads = best->setting.threads;
+    if (all == best) return;
+    cli_time_text(few, best->step_ns);
+    cli_time_text(many, all->step_ns);
+    say(to, "  With %d compute thread%s a step takes %s, with %d %s", threads, threads == 1 ? "" : "s", few,
+        all->setting.threads, many);
+    if (best->step_ns < all->step_ns * (1 - CLI_TUNE_TIE))
+        say(to, ": it is too small to be shared, or others need the cores.");
+    else if (best->rate > all->rate * (1 + CLI_TUNE_TIE))
+        say(to, ", but then the workers have cores of their own.");
+    else
+        say(to, ": more bring nothing.");
+}
+
+void cli_tune_explain(const cli_tuning *tuning, int best, char *out, size_t bytes) {
+    words to = {.text = out, .bytes = bytes};
+    const cli_trial *row = &tuning->rows[best];
+    if (row->wait < noteworthy)
+        explain_compute(row, &to);
+    else
+        explain_waiting(tuning, row, &to);
+    explain_kind(tuning, row, &to);
+    explain_threads(tuning, row, &to);
+}
+
+/* ---- Saying it ---- */
+
+static void options_text(const cli_setting *s, char *out, size_t bytes) {
+    snprintf(out, bytes, "--workers %d%s --threads %d --max-queue-size %d", s->workers,
+             s->processes ? " --use-multiprocessing" : "", s->threads, s->queue);
+}
+
+static const char *kind_text(const cli_setting *s) {
+    if (s->workers == 0) return "-";
+    return s->processes ? "processes" : "threads";
+}
+
+static void print_row(const cli_trial *row, bool best) {
+    const cli_setting *s = &row->setting;
+    printf("%7d  %-9s  %7d  %5d  %10.1f  %5.1f %%  %10.3f  %10.3f%s\n", s->workers, kind_text(s), s->threads,
+           s->queue, row->rate, 100 * row->wait, row->get_ns / 1e6, row->step_ns / 1e6,
+           best ? "  <- best" : "");
+}
+
+void cli_tune_print(const cli_tuning *tuning) {
+    char text[1024];
+    int best = cli_tune_best(tuning);
+    fputs("workers  kind       threads  queue     steps/s     wait      get ms     step ms\n", stdout);
+    for (int i = 0; i < tuning->count; ++i) print_row(&tuning->rows[i], i == best);
+    cli_tune_explain(tuning, best, text, sizeof text);
+    printf("%s\n", text);
+    options_text(&tuning->rows[best].setting, text, sizeof text);
+    printf("for leat fit: %s\n", text);
+}
+
+static void json_number(const char *name, double value) {
+    printf(", \"%s\": ", name);
+    cli_json_number(stdout, value);
+}
+
+static void json_row(const cli_trial *row) {
+    const cli_setting *s = &row->setting;
+    printf("{\"workers\": %d, \"use_multiprocessing\": %s, \"threads\": %d, \"max_queue_size\": %d, "
+           "\"steps\": %" PRId64,
+           s->workers, s->processes ? "true" : "false", s->threads, s->queue, row->steps);
+    json_number("steps_per_second", row->rate);
+    json_number("wait", row->wait);
+    json_number("get_ms", row->get_ns / 1e6);
+    json_number("step_ms", row->step_ns / 1e6);
+    putchar('}');
+}
+
+void cli_tune_print_json(const cli_tuning *tuning) {
+    char text[1024];
+    int best = cli_tune_best(tuning);
+    printf("{\"cores\": %d, \"settings\": [", tuning->cores);
+    for (int i = 0; i < tuning->count; ++i) {
+        if (i) fputs(", ", stdout);
+        json_row(&tuning->rows[i]);
+    }
+    printf("], \"best\": %d, \"why\": ", best);
+    cli_tune_explain(tuning, best, text, sizeof text);
+    cli_json_string(stdout, text);
+    fputs(", \"options\": ", stdout);
+    options_text(&tuning->rows[best].setting, text, sizeof text);
+    cli_json_string(stdout, text);
+    puts("}");
+}

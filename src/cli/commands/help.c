@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `leat help`.  Layer: cli. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands/commands.h"
+#include "cli/help/manual.h"
+#include "cli/options/suggest.h"
+#include "leat/source.h"
+
+int cli_help(const cli_arguments *arguments) {
+    if (arguments->operand_count == 0) {
+        cli_help_overview(stdout);
+        return CLI_SUCCESS;
+    }
+    char topic[64];
+    bool two = arguments->operand_count == 2;
+    snprintf(topic, sizeof topic, "%s%s%s", arguments->operands[0], two ? " " : "",
+             two ? arguments->operands[1] : "");
+    const cli_command *command = cli_command_find(topic);
+    if (strcmp(topic, "specs") == 0)
+        fputs(leat_source_help(), stdout);
+    else if (command)
+        cli_help_command(stdout, command);
+    else {
+        const char *near = cli_nearest_command(topic), *topics[] = {"specs", near};
+        near = cli_nearest(topic, topics, near ? 2 : 1);
+        fprintf(stderr, "leat help: no command or topic '%s'", topic);
+        if (near) fprintf(stderr, ": did you mean '%s'?", near);
+        fputs("\ntry: leat help\n", stderr);
+        return CLI_USAGE;
+    }
+    return CLI_SUCCESS;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a fit was interrupted, and the command that goes on.  Layer: cli. */
+#include "cli/commands/interrupt.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/options/parse.h"
+#include "cli/run/session.h"
+
+/* ---- Where ---- */
+
+static leat_status epoch_begin(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                               leat_error *err) {
+    cli_position *position = user;
+    (void)logs, (void)err;
+    position->epoch = index;
+    position->finished = index;
+    position->step = 0;
+    position->steps = leat_training_params_get(training)->steps;
+    return LEAT_OK;
+}
+
+static leat_status step_end(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                            leat_error *err) {
+    (void)logs, (void)err;
+    ((cli_position *)user)->step = index + 1;
+    /* A fit forgets a request to stop that came before it began. */
+    if (cli_signal_code()) leat_training_stop(training, "a signal came");
+    return LEAT_OK;
+}
+
+/* An epoch that nobody cut short is finished with fewer steps, too: bad batches may have been skipped. */
+static leat_status epoch_end(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                             leat_error *err) {
+    cli_position *position = user;
+    (void)training, (void)logs, (void)err;
+    if (position->step == position->steps || !cli_signal_code()) position->finished = index + 1;
+    return LEAT_OK;
+}
+
+leat_callback cli_position_callback(cli_position *position) {
+    return (leat_callback){.user = position,
+                           .on_epoch_begin = epoch_begin,
+                           .on_train_batch_end = step_end,
+                           .on_epoch_end = epoch_end};
+}
+
+/* ---- How to go on ---- */
+
+/* One word of a command line, quoted where a shell would read something else in it. */
+static void print_word(const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    if (*word && strspn(word, plain) == strlen(word)) {
+        fprintf(stderr, " %s", word);
+        return;
+    }
+    fputs(" '", stderr);
+    for (; *word; ++word)
+        if (*word == '\'')
+            fputs("'\\''", stderr);
+        else
+            fputc(*word, stderr);
+    fputc('\'', stderr);
+}
+
+/* What model.h5 holds by itself, and the number of the epoch, which is another one now. */
+static bool is_left_out(cli_option_id id) {
+    return id == CLI_OPTIMIZER || id == CLI_LOSS || id == CLI_METRICS || id == CLI_DTYPE_POLICY ||
+           id == CLI_INITIAL_EPOCH;
+}
+
+static void print_command(const cli_session *session, int64_t epochs_done) {
+    const cli_arguments *a = session->arguments;
+    const char *folder = a->text[CLI_OUT];
+    char path[4200];
+    snprintf(path, sizeof path, "%s%s/model.h5", folder[0] == '-' ? "./" : "", folder);
+    print_word(a->program);
+    fputs(" fit", stderr);
+    print_word(path);
+    if (epochs_done > 0) fprintf(stderr, " --initial-epoch %" PRId64, epochs_done);
+    for (int id = 0; id < CLI_OPTION_COUNT; ++id) {
+        if (!a->text[id] || is_left_out((cli_option_id)id)) continue;
+        fprintf(stderr, " %s", cli_options[id].name);
+        if (cli_options[id].value != CLI_FLAG) print_word(a->text[id]);
+    }
+    fputc('\n', stderr);
+}
+
+/* ---- Both ---- */
+
+static void print_position(const cli_position *position, int64_t epochs) {
+    if (position->finished > position->epoch)
+        fprintf(stderr, "leat fit: interrupted after epoch %" PRId64 " of %" PRId64, position->finished,
+                epochs);
+    else
+        fprintf(stderr,
+                "leat fit: interrupted in epoch %" PRId64 " of %" PRId64 ", after step %" PRId64
+                " of %" PRId64,
+                position->epoch + 1, epochs, position->step, position->steps);
+}
+
+void cli_tell_interrupt(const cli_session *session, const cli_position *position, const char *folder,
+                        bool saved) {
+    int64_t epochs = cli_number(session->arguments, CLI_EPOCHS, 1);
+    print_position(position, epochs);
+    if (!folder) {
+        fputs("; nothing was saved: give --out DIR to keep the model\n", stderr);
+        return;
+    }
+    if (!saved) {
+        fprintf(stderr, "; %s/model.h5 was not written\n", folder);
+        return;
+    }
+    fprintf(stderr, "; %s/model.h5 has the weights and the optimizer's state of that moment\n", folder);
+    if (position->finished >= epochs) return;
+    fprintf(stderr, "to go on with epoch %" PRId64 "%s:", position->finished + 1,
+            position->finished == position->epoch ? ", from its first step" : "");
+    print_command(session, position->finished);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `leat predict`.  Layer: cli. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/commands/commands.h"
+#include "cli/options/feeding.h"
+#include "cli/options/parse.h"
+#include "cli/run/json.h"
+#include "cli/run/session.h"
+#include "leat/npz.h"
+
+static bool is_npz(const char *path) {
+    size_t length = strlen(path);
+    return length >= 4 && strcmp(path + length - 4, ".npz") == 0;
+}
+
+static bool is_npy(const char *path) {
+    size_t length = strlen(path);
+    return length >= 4 && strcmp(path + length - 4, ".npy") == 0;
+}
+
+/* Whether a file can be put there: its folder can be written to, and no folder is in its place. */
+static int check_place(const char *path) {
+    char folder[PATH_MAX];
+    struct stat about;
+    const char *slash = strrchr(path, '/');
+    int number = 0;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    if (access(folder, W_OK) != 0)
+        number = errno;
+    else if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
+        number = EISDIR;
+    if (number == 0) return CLI_SUCCESS;
+    fprintf(stderr, "leat predict: cannot write '%s': %s\n", path, strerror(number));
+    return CLI_FAILURE;
+}
+
+/* What can be said before anything is computed. */
+static int check_output(const cli_session *session) {
+    const char *path = session->arguments->text[CLI_OUTPUT];
+    int outputs = leat_model_output_count(session->model);
+    if (is_npz(path) || (is_npy(path) && outputs == 1)) return check_place(path);
+    if (is_npy(path))
+        fprintf(stderr, "leat predict: --output '%s': the model has %d outputs, which go into an .npz file\n",
+                path, outputs);
+    else
+        fprintf(stderr, "leat predict: --output '%s': expected a name that ends in .npy or .npz\n", path);
+    fputs("try: leat predict --help\n", stderr);
+    return CLI_USAGE;
+}
+
+static void free_names(char **names) {
+    for (int i = 0; names && names[i]; ++i) free(names[i]);
+    free(names);
+}
+
+static bool is_taken(char *const *names, int count, const char *name) {
+    for (int i = 0; i < count; ++i)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+/* The name of the output layer, with "_1", "_2" after it where a layer has several outputs, as Keras names metrics. */
+static char *unique_name(char *const *names, int count, const char *layer) {
+    size_t bytes = strlen(layer) + sizeof "_2147483647";
+    char *name = malloc(bytes);
+    if (!name) return NULL;
+    snprintf(name, bytes, "%s", layer);
+    for (int i = 1; is_taken(names, count, name); ++i) snprintf(name, bytes, "%s_%d", layer, i);
+    return name;
+}
+
+/* One name per output, all different, NULL at the end; NULL: no memory.  For free_names. */
+static char **output_names(const leat_model *model) {
+    int count = leat_model_output_count(model);
+    char **names = calloc((size_t)count + 1, sizeof *names);
+    for (int i = 0; names && i < count; ++i) {
+        names[i] = unique_name(names, i, leat_model_output_name(model, i));
+        if (!names[i]) {
+            free_names(names);
+            names = NULL;
+        }
+    }
+    return names;
+}
+
+static leat_status write_npz(char *const *names, const leat_predictions *predictions, const char *path,
+                             leat_error *err) {
+    int count = leat_predictions_count(predictions);
+    leat_tensor *tensors = calloc((size_t)count + 1, sizeof *tensors);
+    if (!tensors) return leat_error_set(err, LEAT_ENOMEM, "no memory for a list of %d outputs", count);
+    for (int i = 0; i < count; ++i) tensors[i] = leat_predictions_get(predictions, i);
+    leat_status status = leat_npz_write(path, (const char *const *)names, tensors, count, err);
+    free(tensors);
+    return status;
+}
+
+static void print_json(char *const *names, const leat_predictions *predictions, const char *path) {
+    fputs("{\"output\": ", stdout);
+    cli_json_string(stdout, path);
+    fputs(", \"shapes\": {", stdout);
+    for (int i = 0; i < leat_predictions_count(predictions); ++i) {
+        leat_tensor tensor = leat_predictions_get(predictions, i);
+        if (i) fputs(", ", stdout);
+        cli_json_string(stdout, names[i]);
+        fputs(": [", stdout);
+        for (int d = 0; d < tensor.rank; ++d) printf("%s%" PRId64, d ? ", " : "", tensor.shape[d]);
+        putchar(']');
+    }
+    puts("}}");
+}
+
+static int save(const cli_session *session, const leat_predictions *predictions) {
+    const char *path = session->arguments->text[CLI_OUTPUT];
+    leat_error err = {0};
+    leat_tensor first = leat_predictions_get(predictions, 0);
+    char **names = output_names(session->model);
+    leat_status status =
+        names ? LEAT_OK : leat_error_set(&err, LEAT_ENOMEM, "no memory for names of outputs");
+    if (status == LEAT_OK)
+        status =
+            is_npz(path) ? write_npz(names, predictions, path, &err) : leat_npy_write(path, &first, &err);
+    if (status == LEAT_OK && session->arguments->text[CLI_JSON]) print_json(names, predictions, path);
+    free_names(names);
+    if (status != LEAT_OK) return cli_fail(session, &err);
+    if (cli_number(session->arguments, CLI_VERBOSE, 1) > 0)
+        fprintf(stderr, "saved %s: %" PRId64 " sample%s\n", path, first.shape[0],
+                first.shape[0] == 1 ? "" : "s");
+    return CLI_SUCCESS;
+}
+
+static int predict(cli_session *session) {
+    leat_evaluate_options options = cli_evaluate_options(session);
+    leat_predictions *predictions = NULL;
+    leat_error err = {0};
+    cli_catch_signals(session);
+    leat_status status =
+        leat_model_predict_generator(session->model, &session->data, &options, &predictions, &err);
+    int code = 0;
+    if (cli_signal_code())
+        code = cli_interrupted(session, "nothing was saved");
+    else
+        code = status == LEAT_OK ? save(session, predictions) : cli_fail(session, &err);
+    leat_predictions_destroy(&predictions);
+    return code;
+}
+
+int cli_predict(const cli_arguments *arguments) {
+    cli_session session = {.command = "predict", .arguments = arguments};
+    int code = cli_feeding(session.command, arguments, &session.feeding);
+    if (code == CLI_SUCCESS) code = cli_load(&session, arguments->operands[0]);
+    if (code == CLI_SUCCESS) code = check_output(&session);
+    if (code == CLI_SUCCESS) code = cli_open(&session, &session.data, arguments->text[CLI_DATA]);
+    if (code == CLI_SUCCESS) code = predict(&session);
+    cli_close(&session);
+    return code;
+}

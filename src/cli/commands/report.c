@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `leat report`.  Layer: cli. */
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/commands/commands.h"
+#include "cli/options/table.h"
+#include "cli/report/page.h"
+
+/* out = folder/name; false where that is longer than a path may be. */
+static bool join(char out[PATH_MAX], const char *folder, const char *name) {
+    size_t length = strlen(folder);
+    const char *slash = length > 0 && folder[length - 1] == '/' ? "" : "/";
+    return snprintf(out, PATH_MAX, "%s%s%s", folder, slash, name) < PATH_MAX;
+}
+
+static int cannot_read(const char *path, const char *hint) {
+    fprintf(stderr, "leat report: cannot read '%s': %s%s\n", path, strerror(errno), hint);
+    return CLI_FAILURE;
+}
+
+int cli_report(const cli_arguments *arguments) {
+    const char *run = arguments->operands[0], *history = run, *output = arguments->text[CLI_REPORT_OUTPUT];
+    char inside[PATH_MAX], beside[PATH_MAX];
+    struct stat about;
+    if (stat(run, &about) != 0) return cannot_read(run, "");
+    if (S_ISDIR(about.st_mode)) {
+        if (!join(inside, run, "history.json") || !join(beside, run, "report.html")) {
+            fprintf(stderr, "leat report: '%.100s...' is too long for a path\n", run);
+            return CLI_FAILURE;
+        }
+        history = inside;
+        if (!output) output = beside;
+        if (stat(history, &about) != 0)
+            return cannot_read(history, ": RUN is a folder that leat fit --out wrote, or a history.json");
+    }
+    if (!output) {
+        fprintf(
+            stderr,
+            "leat report: '%s' is a file, not a folder that leat fit --out wrote: --output FILE says where "
+            "the report goes\ntry: leat report --help\n",
+            run);
+        return CLI_USAGE;
+    }
+    int code = cli_report_write("report", history, output);
+    if (code == CLI_SUCCESS) fprintf(stderr, "wrote %s\n", output);
+    return code;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `leat summary`.  Layer: cli. */
+#include <stdio.h>
+
+#include "cli/commands/commands.h"
+#include "cli/options/parse.h"
+#include "cli/run/session.h"
+
+static int plan(cli_session *session, char **text) {
+    const cli_arguments *arguments = session->arguments;
+    leat_plan_options options = leat_plan_options_default();
+    leat_error err = {0};
+    options.batch_size = cli_number(arguments, CLI_BATCH_SIZE, options.batch_size);
+    options.unknown = cli_number(arguments, CLI_UNKNOWN, options.unknown);
+    options.threads = (int)cli_number(arguments, CLI_THREADS, 0);
+    options.train = arguments->text[CLI_TRAIN_STEP] != NULL;
+    options.time = arguments->text[CLI_TIME] != NULL;
+    options.json = arguments->text[CLI_JSON] != NULL;
+    if (options.train) {
+        int code = cli_compile(session);
+        if (code != CLI_SUCCESS) return code;
+    }
+    if (leat_model_plan_summary(session->model, &options, text, &err) == LEAT_OK) return CLI_SUCCESS;
+    return cli_fail(session, &err);
+}
+
+/* Options that say how the plan is to be told. */
+static const char *stray_option(const cli_arguments *arguments) {
+    static const cli_option_id of_plan[] = {CLI_BATCH_SIZE,    CLI_TRAIN_STEP, CLI_TIME,
+                                            CLI_LOSS,          CLI_OPTIMIZER,  CLI_METRICS,
+                                            CLI_UNKNOWN,       CLI_THREADS,    CLI_GRADIENT_CHECKPOINTING,
+                                            CLI_DETERMINISTIC, CLI_NO_FOLD,    CLI_TUNE,
+                                            CLI_NO_TUNE};
+    for (size_t i = 0; i < sizeof of_plan / sizeof *of_plan; ++i)
+        if (arguments->text[of_plan[i]]) return cli_options[of_plan[i]].name;
+    return NULL;
+}
+
+int cli_summary(const cli_arguments *arguments) {
+    cli_session session = {.command = "summary", .arguments = arguments};
+    leat_status (*write)(const leat_model *model, char **out, leat_error *err) =
+        arguments->text[CLI_JSON] ? leat_model_summary_json : leat_model_summary;
+    const char *stray = arguments->text[CLI_PLAN] ? NULL : stray_option(arguments);
+    leat_error err = {0};
+    char *text = NULL;
+    if (stray) return cli_needs("summary", stray, "--plan");
+    int code = cli_load(&session, arguments->operands[0]);
+    if (code == CLI_SUCCESS && arguments->text[CLI_PLAN])
+        code = plan(&session, &text);
+    else if (code == CLI_SUCCESS && write(session.model, &text, &err) != LEAT_OK)
+        code = cli_fail(&session, &err);
+    if (text) fputs(text, stdout);
+    if (text && arguments->text[CLI_JSON]) fputc('\n', stdout);
+    leat_string_free(text);
+    cli_close(&session);
+    return code;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `leat version`.  Layer: cli. */
+#include <stdio.h>
+
+#include "cli/commands/commands.h"
+#include "leat/version.h"
+
+int cli_version(const cli_arguments *arguments) {
+    (void)arguments;
+    printf("leat %s\n", leat_version());
+    return CLI_SUCCESS;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line's parser.  Layer: cli. */
+#include "cli/options/parse.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/options/suggest.h"
+
+static int wrong(const cli_command *command) {
+    fprintf(stderr, "try: leat %s --help\n", command->name);
+    return CLI_USAGE;
+}
+
+/* What Keras's users may still write. */
+static const char *const old_words[][2] = {
+    {"--nb-worker", "say --workers"},
+    {"--pickle-safe", "say --use-multiprocessing"},
+    {"--max-q-size", "say --max-queue-size"},
+    {"--nb-epoch", "say --epochs"},
+    {"--samples-per-epoch", "say --steps-per-epoch, which counts batches"},
+    {"--wait-time", "leat never polls: there is nothing to wait between"},
+    {"--random-seed", "say --seed"},
+    {"--learning-rate", "say --optimizer 'SGD(learning_rate=0.1)'"},
+    {"--lr", "say --optimizer 'SGD(learning_rate=0.1)'"},
+};
+
+static const char *old_word_hint(const char *word) {
+    char plain[32];
+    size_t length = strlen(word);
+    if (length >= sizeof plain) return NULL;
+    for (size_t i = 0; i <= length; ++i) plain[i] = word[i] == '_' ? '-' : word[i];
+    for (size_t i = 0; i < sizeof old_words / sizeof *old_words; ++i)
+        if (strcmp(plain, old_words[i][0]) == 0) return old_words[i][1];
+    return NULL;
+}
+
+static int unknown_option(const cli_command *command, const char *word) {
+    const char *names[CLI_OPTION_COUNT], *hint = old_word_hint(word);
+    const size_t dashes = strlen("--"); /* which all options have in common */
+    for (int i = 0; i < command->use_count; ++i) names[i] = cli_options[command->uses[i].id].name + dashes;
+    bool is_long = !hint && strncmp(word, "--", dashes) == 0;
+    const char *near = is_long ? cli_nearest(word + dashes, names, command->use_count) : NULL;
+    fprintf(stderr, "leat %s: unknown option '%s'", command->name, word);
+    if (hint) fprintf(stderr, ": %s", hint);
+    if (near) fprintf(stderr, ": did you mean '--%s'?", near);
+    fputc('\n', stderr);
+    return wrong(command);
+}
+
+/* The readers of numbers say whether the text is one.  *beyond: 64 bits are too few for it, and *out is the nearest
+ * number that they hold. */
+static bool read_number(const char *text, int64_t *out, bool *beyond) {
+    char *end = NULL;
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    *beyond = errno == ERANGE;
+    return end != text && !*end;
+}
+
+/* 65536, 512M: digits, and a letter for 1024, 1024^2 or 1024^3. */
+static bool read_size(const char *text, int64_t *out, bool *beyond) {
+    static const char units[] = "KMGkmg";
+    size_t digits = strspn(text, "0123456789");
+    const char *unit = text[digits] ? strchr(units, text[digits]) : NULL;
+    int shift = unit ? (int)((unit - units) % 3 + 1) * 10 : 0;
+    if (digits == 0 || (unit ? text[digits + 1] : text[digits])) return false;
+    errno = 0;
+    int64_t value = strtoll(text, NULL, 10);
+    *beyond = errno == ERANGE || value > INT64_MAX >> shift;
+    *out = *beyond ? INT64_MAX : value << shift;
+    return true;
+}
+
+/* 30, 0.5: in milliseconds, rounded up. */
+static bool read_seconds(const char *text, int64_t *out, bool *beyond) {
+    size_t length = strlen(text);
+    char *end = NULL;
+    double ms = 1000 * strtod(text, &end);
+    if (length == 0 || strspn(text, "0123456789.") != length || *end) return false;
+    *beyond = ms >= 9.2e18; /* INT64_MAX is about 9.22e18 */
+    *out = *beyond ? INT64_MAX : (int64_t)ms;
+    if (!*beyond && (double)*out < ms) ++*out;
+    return true;
+}
+
+static void say_expected(const cli_option *option, bool too_large) {
+    if (option->value == CLI_SIZE && too_large)
+        fprintf(stderr, "expected at most %" PRId64 "G bytes\n", option->maximum >> 30);
+    else if (option->value == CLI_DURATION && too_large)
+        fprintf(stderr, "expected at most %g seconds\n", (double)option->maximum / 1e3);
+    else if (option->value == CLI_SIZE)
+        fputs("expected bytes, such as 65536, 64K, 512M or 2G\n", stderr);
+    else if (option->value == CLI_DURATION)
+        fprintf(stderr, "expected seconds, such as 30 or 0.5, of at least %g\n",
+                (double)option->minimum / 1e3);
+    else if (option->maximum < INT32_MAX - 1 || too_large)
+        fprintf(stderr, "expected a whole number from %" PRId64 " to %" PRId64 "\n", option->minimum,
+                option->maximum);
+    else
+        fprintf(stderr, "expected a whole number of at least %" PRId64 "\n", option->minimum);
+}
+
+/* The value of an option that has a number. */
+static int read_value(const cli_command *command, cli_option_id id, cli_arguments *out) {
+    const cli_option *option = &cli_options[id];
+    int64_t value = 0;
+    bool beyond = false;
+    bool is = option->value == CLI_SIZE       ? read_size(out->text[id], &value, &beyond)
+              : option->value == CLI_DURATION ? read_seconds(out->text[id], &value, &beyond)
+                                              : read_number(out->text[id], &value, &beyond);
+    if (is && !beyond && value >= option->minimum && value <= option->maximum) {
+        out->number[id] = value;
+        return CLI_SUCCESS;
+    }
+    fprintf(stderr, "leat %s: %s '%s': ", command->name, option->name, out->text[id]);
+    say_expected(option, is && (value > option->maximum || (beyond && value > 0)));
+    return wrong(command);
+}
+
+/* The command's option whose name is the first `length` letters of word; -1 where it has none. */
+static int find_option(const cli_command *command, const char *word, size_t length) {
+    for (int i = 0; i < command->use_count; ++i) {
+        const char *name = cli_options[command->uses[i].id].name;
+        if (strlen(name) == length && memcmp(name, word, length) == 0) return (int)command->uses[i].id;
+    }
+    return -1;
+}
+
+static int no_value(const cli_command *command, const cli_option *option) {
+    fprintf(stderr, "leat %s: %s needs a value: %s %s\n", command->name, option->name, option->name,
+            option->metavar);
+    return wrong(command);
+}
+
+/* Reads the option at argv[*at] and its value, and moves *at to the last word read. */
+static int read_option(const cli_command *command, int argc, char **argv, int *at, cli_arguments *out) {
+    char *word = argv[*at], *equals = strchr(word, '=');
+    int id = strcmp(word, "-h") == 0
+                 ? CLI_HELP
+                 : find_option(command, word, equals ? (size_t)(equals - word) : strlen(word));
+    if (id < 0) {
+        if (equals) *equals = '\0';
+        return unknown_option(command, word);
+    }
+    const cli_option *option = &cli_options[id];
+    if (out->text[id] && option->value != CLI_FLAG) {
+        fprintf(stderr, "leat %s: %s is given twice\n", command->name, option->name);
+        return wrong(command);
+    }
+    if (option->value == CLI_FLAG && equals) {
+        fprintf(stderr, "leat %s: %s takes no value\n", command->name, option->name);
+        return wrong(command);
+    }
+    if (option->value == CLI_FLAG)
+        out->text[id] = "";
+    else if (equals)
+        out->text[id] = equals + 1;
+    else if (*at + 1 < argc)
+        out->text[id] = argv[++*at];
+    else
+        return no_value(command, option);
+    if (option->value != CLI_FLAG && !*out->text[id]) return no_value(command, option);
+    bool numeric = option->value == CLI_NUMBER || option->value == CLI_SIZE || option->value == CLI_DURATION;
+    return numeric ? read_value(command, (cli_option_id)id, out) : CLI_SUCCESS;
+}
+
+static int read_operand(const cli_command *command, const char *word, cli_arguments *out) {
+    int most = !command->operand ? 0 : strstr(command->operand, "...") ? 2 : 1;
+    if (out->operand_count == most) {
+        cli_option_id data = find_option(command, "--train", 7) >= 0 ? CLI_TRAIN : CLI_DATA;
+        fprintf(stderr, "leat %s: unexpected argument '%s'", command->name, word);
+        if (strchr(word, ':') &&
+            find_option(command, cli_options[data].name, strlen(cli_options[data].name)) >= 0)
+            fprintf(stderr, ": data is given by %s %s", cli_options[data].name, cli_options[data].metavar);
+        fputc('\n', stderr);
+        return wrong(command);
+    }
+    if (!*word) {
+        fprintf(stderr, "leat %s: %s is empty\n", command->name, command->operand);
+        return wrong(command);
+    }
+    out->operands[out->operand_count++] = word;
+    return CLI_SUCCESS;
+}
+
+static int check_required(const cli_command *command, const cli_arguments *arguments) {
+    if (command->operand && command->operand[0] != '[' && arguments->operand_count == 0) {
+        fprintf(stderr, "leat %s: %s is missing\n", command->name, command->operand);
+        return wrong(command);
+    }
+    for (int i = 0; i < command->use_count; ++i) {
+        const cli_option *option = &cli_options[command->uses[i].id];
+        if (!command->uses[i].required || arguments->text[command->uses[i].id]) continue;
+        fprintf(stderr, "leat %s: %s %s is missing\n", command->name, option->name, option->metavar);
+        return wrong(command);
+    }
+    return CLI_SUCCESS;
+}
+
+int cli_parse(const cli_command *command, int argc, char **argv, cli_arguments *out) {
+    bool options = true;
+    *out = (cli_arguments){0};
+    for (int at = 0; at < argc; ++at) {
+        int code = CLI_SUCCESS;
+        if (options && strcmp(argv[at], "--") == 0)
+            options = false;
+        else if (options && argv[at][0] == '-' && argv[at][1])
+            code = read_option(command, argc, argv, &at, out);
+        else
+            code = read_operand(command, argv[at], out);
+        if (code != CLI_SUCCESS) return code;
+    }
+    return out->text[CLI_HELP] ? CLI_SUCCESS : check_required(command, out);
+}
+
+int cli_needs(const char *command, const char *one, const char *other) {
+    fprintf(stderr, "leat %s: %s needs %s\ntry: leat %s --help\n", command, one, other, command);
+    return CLI_USAGE;
+}
+
+int cli_both(const char *command, const char *one, const char *other) {
+    fprintf(stderr, "leat %s: %s and %s exclude each other: give one of them\ntry: leat %s --help\n", command,
+            one, other, command);
+    return CLI_USAGE;
+}
+
+int64_t cli_number(const cli_arguments *arguments, cli_option_id id, int64_t otherwise) {
+    return arguments->text[id] ? arguments->number[id] : otherwise;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Suggestions for misspelt names.  Layer: cli. */
+#include "cli/options/suggest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/names/nearest.h"
+
+const char *cli_nearest(const char *word, const char *const *names, int count) {
+    const char *nearest = leati_nearest(word, names, (size_t)count);
+    if (nearest || strlen(word) <= 2) return nearest;
+    int matches = 0;
+    for (int i = 0; i < count; ++i)
+        if (strncmp(word, names[i], strlen(word)) == 0 && matches++ == 0) nearest = names[i];
+    return matches == 1 ? nearest : NULL;
+}
+
+/* What other programs call a command. */
+static const char *const other_words[][2] = {
+    {"train", "fit"}, {"test", "evaluate"}, {"eval", "evaluate"}, {"plot", "report"}, {"info", "summary"}};
+
+/* The nearest of the commands that are, or are not, members of a group, by the last word of their names. */
+static const char *nearest_of(const char *word, const cli_command *group, bool any_group) {
+    const char *names[32] = {0}, *last_names[32] = {0};
+    int count = 0;
+    for (int i = 0; i < cli_command_count && count < 32; ++i) {
+        if (!any_group && !cli_command_is_in(&cli_commands[i], group)) continue;
+        names[count] = cli_commands[i].name;
+        last_names[count++] = cli_command_last_name(&cli_commands[i]);
+    }
+    const char *last = cli_nearest(word, last_names, count);
+    for (int i = 0; last && i < count; ++i)
+        if (last == last_names[i]) return names[i];
+    return NULL;
+}
+
+const char *cli_nearest_command(const char *word) {
+    char group_name[32];
+    const char *blank = strchr(word, ' ');
+    for (size_t i = 0; i < sizeof other_words / sizeof *other_words; ++i)
+        if (strcmp(word, other_words[i][0]) == 0) return other_words[i][1];
+    snprintf(group_name, sizeof group_name, "%.*s", blank ? (int)(blank - word) : 0, word);
+    const cli_command *group = blank ? cli_command_find(group_name) : NULL;
+    if (group) return nearest_of(blank + 1, group, false);
+    const char *near = nearest_of(word, NULL, false);
+    return near ? near : nearest_of(word, NULL, true);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strings and numbers of JSON.  Layer: cli. */
+#include "cli/run/json.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The bytes of the UTF-8 character that `p` begins with; 0 where it is none (RFC 3629, table 3-7 of Unicode). */
+static int utf8_bytes(const unsigned char *p) {
+    if (p[0] < 0x80) return 1;
+    int bytes = p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
+    for (int i = 1; i < bytes; ++i)
+        if ((p[i] & 0xC0) != 0x80) return 0;
+    bool overlong = (p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xF0 && p[1] < 0x90);
+    bool beyond = (p[0] == 0xED && p[1] > 0x9F) || (p[0] == 0xF4 && p[1] > 0x8F);
+    return overlong || beyond ? 0 : bytes;
+}
+
+void cli_json_string(FILE *out, const char *text) {
+    fputc('"', out);
+    for (const unsigned char *p = (const unsigned char *)text; *p;) {
+        int bytes = utf8_bytes(p);
+        if (*p == '"' || *p == '\\')
+            fprintf(out, "\\%c", *p);
+        else if (*p < 0x20)
+            fprintf(out, "\\u%04x", *p);
+        else if (bytes == 0)
+            fputs("\\ufffd", out);
+        else
+            fwrite(p, 1, (size_t)bytes, out);
+        p += bytes ? bytes : 1;
+    }
+    fputc('"', out);
+}
+
+void cli_json_number(FILE *out, double value) {
+    char text[40];
+    if (!isfinite(value)) {
+        fputs("null", out);
+        return;
+    }
+    for (int digits = 6; digits <= 17; ++digits) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    fputs(text, out);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shared steps of the commands that run a model.  Layer: cli. */
+#include "cli/run/session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/options/parse.h"
+#include "cli/run/progress.h"
+#include "leat/layer.h"
+#include "leat/source.h"
+
+/* What a signal handler may touch: set while the handlers are installed. */
+static leat_model *volatile running;
+static leat_feed *volatile measured;
+static volatile sig_atomic_t received;
+
+static void on_signal(int number) {
+    received = number;
+    if (running) leat_model_stop_training(running);
+    if (measured) leat_feed_stop(measured);
+}
+
+static bool is_ignored(int number) {
+    struct sigaction action;
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+static void handle(int number, void (*handler)(int)) {
+    struct sigaction action = {.sa_handler = handler};
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = (int)SA_RESETHAND; /* the second one ends the process */
+    sigaction(number, &action, NULL);
+}
+
+int cli_catch_signals(cli_session *session) {
+    running = session->model;
+    measured = session->feed;
+    handle(SIGINT, on_signal);
+    handle(SIGTERM, on_signal);
+    if (!is_ignored(SIGHUP)) handle(SIGHUP, on_signal); /* nohup ignores it, so that training goes on */
+    return CLI_SUCCESS;
+}
+
+int cli_signal_code(void) {
+    return received ? 128 + (int)received : 0;
+}
+
+int cli_interrupted(const cli_session *session, const char *consequence) {
+    fprintf(stderr, "leat %s: interrupted: %s\n", session->command, consequence);
+    return cli_signal_code();
+}
+
+int cli_fail(const cli_session *session, const leat_error *err) {
+    fprintf(stderr, "leat %s: %s\n", session->command, err->message);
+    return CLI_FAILURE;
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* The model, with the layers of a plugin where one is given; it stays loaded while the model lives. */
+static leat_status load(cli_session *session, const char *path, leat_error *err) {
+    const char *plugin = session->arguments->text[CLI_LAYERS];
+    leat_registry *registry = NULL;
+    leat_status status = leat_registry_create(&registry, err);
+    if (status == LEAT_OK && plugin) status = leat_registry_open(registry, plugin, err);
+    if (status == LEAT_OK) status = leat_model_load_with(&session->model, path, registry, err);
+    leat_registry_destroy(&registry);
+    return status;
+}
+
+static void show_measuring(void *user, double share) {
+    cli_session *session = user;
+    if (share <= 0) cli_progress_begin(&session->measuring);
+    if (share < 1)
+        cli_progress_draw(&session->measuring, share, "measuring");
+    else
+        cli_progress_end(&session->measuring);
+}
+
+int cli_load(cli_session *session, const char *path) {
+    const char *const *text = session->arguments->text;
+    leat_error err = {0};
+    if (text[CLI_TUNE] && text[CLI_NO_TUNE]) return cli_both(session->command, "--tune", "--no-tune");
+    leat_status status = load(session, path, &err);
+    if (status == LEAT_OK) {
+        leat_model_set_deterministic(session->model, text[CLI_DETERMINISTIC] != NULL);
+        leat_model_set_folding(session->model, text[CLI_NO_FOLD] == NULL);
+        leat_model_set_tuning(session->model, text[CLI_NO_TUNE] ? LEAT_TUNE_OFF
+                                              : text[CLI_TUNE]  ? LEAT_TUNE_MEASURE
+                                                                : LEAT_TUNE_KNOWN);
+        if (cli_number(session->arguments, CLI_VERBOSE, 1) == 1)
+            leat_model_set_measuring_progress(session->model, show_measuring, session);
+    }
+    if (status == LEAT_OK && text[CLI_DTYPE_POLICY])
+        status = leat_model_set_dtype_policy(session->model, text[CLI_DTYPE_POLICY], &err);
+    if (status == LEAT_OK && leat_model_prefers_float32(session->model))
+        fprintf(stderr,
+                "leat %s: warning: this CPU multiplies bfloat16 no faster: float32 is faster unless memory "
+                "is the limit\n",
+                session->command);
+    if (status == LEAT_OK && ends_with(path, ".json"))
+        status = leat_model_initialize(session->model, (uint64_t)cli_number(session->arguments, CLI_SEED, 0),
+                                       &err);
+    return status == LEAT_OK ? CLI_SUCCESS : cli_fail(session, &err);
+}
+
+int cli_compile(cli_session *session) {
+    const char *const *text = session->arguments->text;
+    leat_compile_options options = leat_compile_options_default();
+    leat_error err = {0};
+    leat_model_set_gradient_checkpointing(session->model, text[CLI_GRADIENT_CHECKPOINTING] != NULL);
+    bool asked = text[CLI_OPTIMIZER] || text[CLI_LOSS] || text[CLI_METRICS];
+    if (!asked && leat_model_is_compiled(session->model)) return CLI_SUCCESS;
+    if (!text[CLI_LOSS]) {
+        fprintf(stderr, "leat %s: %s: give --loss\ntry: leat %s --help\n", session->command,
+                asked ? "the model is compiled anew" : "the model has no compilation", session->command);
+        return CLI_USAGE;
+    }
+    if (text[CLI_OPTIMIZER]) options.optimizer = text[CLI_OPTIMIZER];
+    options.loss = text[CLI_LOSS];
+    options.metrics = text[CLI_METRICS];
+    leat_status status = leat_model_compile(session->model, &options, &err);
+    if (status == LEAT_OK) return CLI_SUCCESS;
+    cli_fail(session, &err);
+    if (status == LEAT_ENOTFOUND)
+        fputs("try: leat list losses, leat list metrics, leat list optimizers\n", stderr);
+    return CLI_FAILURE;
+}
+
+int cli_open(cli_session *session, leat_sequence *out, const char *spec) {
+    leat_source_options options = leat_source_options_default();
+    leat_error err = {0};
+    options.batch_size = cli_number(session->arguments, CLI_BATCH_SIZE, options.batch_size);
+    leat_status status = leat_source_open(out, spec, &options, &err);
+    if (status == LEAT_OK) return CLI_SUCCESS;
+    cli_fail(session, &err);
+    if (status != LEAT_EINVAL) return CLI_FAILURE;
+    fputs("try: leat help specs\n", stderr);
+    return CLI_USAGE;
+}
+
+void cli_close(cli_session *session) {
+    handle(SIGINT, SIG_DFL);
+    handle(SIGTERM, SIG_DFL);
+    if (!is_ignored(SIGHUP)) handle(SIGHUP, SIG_DFL);
+    running = NULL;
+    measured = NULL;
+    if (leat_feed_close(&session->feed) ==
+        0) { /* otherwise a thread that cannot be ended still reads the data */
+        leat_sequence_destroy(&session->data);
+        leat_sequence_destroy(&session->validation);
+    }
+    leat_model_destroy(&session->model);
+}
+
+leat_evaluate_options cli_evaluate_options(const cli_session *session) {
+    const cli_arguments *arguments = session->arguments;
+    const leat_feed_options *feeding = &session->feeding;
+    leat_evaluate_options options = leat_evaluate_options_default();
+    options.steps = cli_number(arguments, CLI_STEPS, 0);
+    options.verbose = (int)cli_number(arguments, CLI_VERBOSE, 1);
+    options.workers = feeding->workers;
+    options.use_multiprocessing = feeding->use_multiprocessing;
+    options.max_queue_size = feeding->max_queue_size;
+    options.feed_memory = feeding->memory;
+    options.faults = feeding->faults;
+    options.seed = feeding->seed;
+    options.threads = (int)cli_number(arguments, CLI_THREADS, 0);
+    return options;
+}
