@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error values: texts, formatting, context.  Layer: base. */
+/* Error values: status texts, messages, context.  Layer: base. */
 #define LEATI_DEFINES_ERRORS
 #include "base/error.h"
 
@@ -28,7 +28,8 @@ const char *leat_status_name(leat_status status) {
     return "unknown status";
 }
 
-/* Messages quote files and go to terminals: only line breaks and tabs remain of the control characters, others become '?'. */
+/* Replaces each control character by '?', except line breaks and tabs: messages quote files and are shown on
+ * terminals. */
 static void hide_controls(char *text) {
     for (size_t bytes; *text; text += bytes ? bytes : 1) {
         bytes = *text == '\n' || *text == '\t' ? 0 : leati_control_bytes(text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heap memory from libc.  Layer: base. */
+/* The allocator, on top of libc's.  Layer: base. */
 #include "base/memory.h"
 
 #include <stdlib.h>
@@ -10,7 +10,8 @@ void *leati_calloc(size_t count, size_t size) {
     return calloc(count ? count : 1, size ? size : 1);
 }
 
-/* Zeroing more than the machine has would end the process, where the system promises memory that is not there. */
+/* Returns true if the machine has less memory than `bytes`.  Linux may promise such a block all the same, and then
+ * kills the process that zeroes it. */
 static bool is_more_than_all(size_t bytes) {
     const size_t always = (size_t)64 << 20;
     long pages = bytes > always ? sysconf(_SC_PHYS_PAGES) : -1, size = sysconf(_SC_PAGESIZE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be said about memory without asking libc for any.  Layer: base. */
+/* Copies, sizes and checked products: the part of memory.h that tests do not replace.  Layer: base. */
 #include "base/memory.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LEATI_SHARED marks a private function of the feed that libleat_feed.so exports for libleat.so.  The rooms base and tensor
- * need no mark: they are compiled with default visibility (SHARED in their CMakeLists.txt). */
+/* LEATI_SHARED marks a private function of src/feed that libleat_feed.so exports for libleat.so.  Functions of
+ * src/base and src/tensor need no mark: these rooms are compiled with default visibility (SHARED in their
+ * CMakeLists.txt). */
 #ifndef LEATI_BASE_SHARED_H
 #define LEATI_BASE_SHARED_H
 

@@ -10,10 +10,10 @@
 #include "base/memory.h"
 
 static bool reserve(leati_text *text, size_t more) {
-    size_t need = text->length + more + 1;
-    if (need <= text->capacity) return true;
+    size_t needed = text->length + more + 1;
+    if (needed <= text->capacity) return true;
     size_t capacity = text->capacity ? text->capacity : 64;
-    while (capacity < need) capacity *= 2;
+    while (capacity < needed) capacity *= 2;
     char *data = leati_realloc(text->data, capacity, 1);
     if (!data) {
         text->failed = true;

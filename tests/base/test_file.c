@@ -174,7 +174,7 @@ static void only_regular_files_are_replaced(void **state) {
     expect_refusal("socket", LEAT_EINVAL, "a socket");
     expect_refusal("/dev/null", LEAT_EINVAL, "a character device");
     assert_int_equal(symlink("/dev/null", "link"), 0);
-    expect_refusal("link", LEAT_EINVAL, "leads to '/dev/null', which is a character device");
+    expect_refusal("link", LEAT_EINVAL, "a link to '/dev/null', which is a character device");
     if (mknod("disk", S_IFBLK | 0600, makedev(7, 200)) == 0) { /* root alone may */
         expect_refusal("disk", LEAT_EINVAL, "a block device");
         unlink("disk");
@@ -215,7 +215,7 @@ static void an_open_file_without_a_name_is_refused(void **state) {
     assert_true(fd >= 0);
     unlink("gone");
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    expect_refusal(path, LEAT_EINVAL, "give the file's path");
+    expect_refusal(path, LEAT_EINVAL, "give the path of the file itself");
     close(fd);
 }
 
@@ -238,13 +238,13 @@ static void a_new_file_has_the_permissions_of_the_old_one(void **state) {
     assert_int_equal(about.st_mode & 07777, 0666 & ~mask);
 }
 
-/* In a process without privileges: 0 where the refusals are as they should be, otherwise the number of the wrong one. */
+/* In a process without privileges: 0 where the refusals are correct, otherwise the number of the first wrong one. */
 static int refusals_of_a_stranger(void) {
     leati_replacement file;
     leat_error err = {0};
     if (setgid(65534) != 0 || setuid(65534) != 0) return 1;
     if (leati_replace_begin(&file, "closed/open", &err) != LEAT_EIO) return 2;
-    if (!strstr(err.message, "make its folder writable")) return 3;
+    if (!strstr(err.message, "make the folder writable")) return 3;
     if (leati_replace_begin(&file, "shared/locked", &err) != LEAT_EIO) return 4;
     if (!strstr(err.message, "change its permissions")) return 5;
     if (leati_replace_begin(&file, "shared/open", &err) != LEAT_OK) return 6;
@@ -262,7 +262,7 @@ static void a_missing_permission_is_named(void **state) {
     for (int i = 0; i < 3; ++i) write_text(files[i], "old");
     assert_true(chmod(files[0], 0666) == 0 && chmod(files[1], 0444) == 0 && chmod(files[2], 0664) == 0);
     assert_true(chmod(".", 0755) == 0 && chmod("closed", 0755) == 0 && chmod("shared", 0777) == 0);
-    assert_int_equal(chown(files[2], 65534, 54321), 0); /* whose group the writer is no member of */
+    assert_int_equal(chown(files[2], 65534, 54321), 0); /* the writer is not a member of this group */
     pid_t child = fork();
     if (child == 0) _exit(refusals_of_a_stranger());
     assert_true(child > 0 && waitpid(child, &result, 0) == child);

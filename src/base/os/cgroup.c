@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPU quotas.  /proc/self/cgroup names the process's group in each hierarchy, /proc/self/mountinfo where a hierarchy is
- * mounted, and which of its groups is the root of the mount (proc(5), cgroups(7)).  Layer: base. */
+/* CPU quotas of control groups.  /proc/self/cgroup names the process's group in each hierarchy; /proc/self/mountinfo
+ * names the folder where a hierarchy is mounted, and the group that is the root of the mount (proc(5), cgroups(7)).
+ * Layer: base. */
 #include "base/os/cgroup.h"
 
 #include <stdbool.h>
@@ -11,15 +12,15 @@
 
 enum {
     path_bytes = 1024
-}; /* longer paths, and lines of twice that, are passed over: no container has them */
+}; /* longer paths, and lines of more than twice as many bytes, are skipped: no container has them */
 
-typedef struct search {
+typedef struct quota_search {
     const char *root;
-    char group[2][path_bytes]; /* the process's group by version - 1; "": none */
-    double least;
-} search;
+    char group[2][path_bytes]; /* the process's group, indexed by version - 1; "": none */
+    double smallest;           /* smallest quota so far, in CPUs; 0: none */
+} quota_search;
 
-/* The next line that fits, without its end. */
+/* Reads the next line that fits, without its line break; returns false at the end of the file. */
 static bool next_line(FILE *file, char *line, int bytes) {
     bool whole = true;
     while (fgets(line, bytes, file)) {
@@ -38,8 +39,8 @@ static FILE *open_below(const char *root, const char *path) {
     return fopen(full, "re");
 }
 
-/* Whether the list, whose words are separated by commas, has the word. */
-static bool lists(const char *list, const char *word) {
+/* Returns true if the list, whose words are separated by commas, contains the word. */
+static bool list_contains(const char *list, const char *word) {
     size_t length = strlen(word);
     for (const char *at = list; at; at = strchr(at, ',')) {
         at += *at == ',';
@@ -48,22 +49,22 @@ static bool lists(const char *list, const char *word) {
     return false;
 }
 
-/* A line is "id:controllers:path"; version 2 has the id 0 and no controllers. */
-static void find_groups(search *s) {
+/* Sets s->group.  A line of the file is "id:controllers:path"; version 2 has the id 0 and no controllers. */
+static void find_groups(quota_search *s) {
     char line[2 * path_bytes];
     FILE *file = open_below(s->root, "/proc/self/cgroup");
     while (file && next_line(file, line, sizeof line)) {
         char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!path || path[1] != '/' || strlen(path + 1) >= path_bytes) continue;
         *controllers++ = *path++ = '\0';
-        bool second = strcmp(line, "0") == 0 && *controllers == '\0';
-        if (second || lists(controllers, "cpu")) snprintf(s->group[second], path_bytes, "%s", path);
+        bool is_v2 = strcmp(line, "0") == 0 && *controllers == '\0';
+        if (is_v2 || list_contains(controllers, "cpu")) snprintf(s->group[is_v2], path_bytes, "%s", path);
     }
     if (file) fclose(file);
 }
 
-/* Up to two whole numbers of the file; how many there are. */
-static int read_numbers(const search *s, const char *folder, const char *name, int64_t numbers[2]) {
+/* Reads up to two integers from the first line of a file; returns how many it read. */
+static int read_numbers(const quota_search *s, const char *folder, const char *name, int64_t numbers[2]) {
     char path[path_bytes + 32], line[128];
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) return 0;
     FILE *file = open_below(s->root, path);
@@ -80,28 +81,29 @@ static int read_numbers(const search *s, const char *folder, const char *name, i
     return count;
 }
 
-/* "max 100000" in place of a quota, or -1, is no quota. */
-static void read_quota(search *s, const char *folder, bool second) {
-    int64_t numbers[2], more[2];
-    int count = read_numbers(s, folder, second ? "cpu.max" : "cpu.cfs_quota_us", numbers);
-    if (!second && count == 1 && read_numbers(s, folder, "cpu.cfs_period_us", more) == 1) {
-        numbers[1] = more[0];
+/* Reads the quota of one group's folder.  "max 100000" (version 2) and -1 (version 1) mean that there is none. */
+static void read_quota(quota_search *s, const char *folder, bool is_v2) {
+    int64_t numbers[2], period[2];
+    int count = read_numbers(s, folder, is_v2 ? "cpu.max" : "cpu.cfs_quota_us", numbers);
+    if (!is_v2 && count == 1 && read_numbers(s, folder, "cpu.cfs_period_us", period) == 1) {
+        numbers[1] = period[0];
         count = 2;
     }
     if (count < 2 || numbers[0] <= 0 || numbers[1] <= 0) return;
     double cpus = (double)numbers[0] / (double)numbers[1];
-    if (s->least == 0 || cpus < s->least) s->least = cpus;
+    if (s->smallest == 0 || cpus < s->smallest) s->smallest = cpus;
 }
 
-/* From the group's folder up to where the hierarchy is mounted. */
-static void climb(search *s, const char *mount, const char *below, bool second) {
+/* Reads the quotas of the group's folder and of each folder above it, up to the one where the
+ * hierarchy is mounted. */
+static void read_quotas_upwards(quota_search *s, const char *mount, const char *path, bool is_v2) {
     char folder[path_bytes];
-    size_t top = strlen(mount);
-    if (snprintf(folder, sizeof folder, "%s%s", mount, below) >= (int)sizeof folder) return;
+    size_t mount_length = strlen(mount);
+    if (snprintf(folder, sizeof folder, "%s%s", mount, path) >= (int)sizeof folder) return;
     for (;;) {
-        read_quota(s, folder, second);
+        read_quota(s, folder, is_v2);
         char *slash = strrchr(folder, '/');
-        if (strlen(folder) <= top || !slash || (size_t)(slash - folder) < top) return;
+        if (strlen(folder) <= mount_length || !slash || (size_t)(slash - folder) < mount_length) return;
         *slash = '\0';
     }
 }
@@ -118,17 +120,18 @@ static void unescape(char *text) {
     *to = '\0';
 }
 
-/* The group's path below the root of the mount.  A container may see its group's path on the host while its own group is the
- * root of the mount; then "" is the group itself. */
-static const char *below_root(const char *group, const char *root) {
+/* Returns the group's path relative to the root of the mount.  In a container, the group may have its path on the
+ * host, although the root of the mount is this group; the result is then "". */
+static const char *path_below_root(const char *group, const char *root) {
     size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
     if (strstr(group, "/..")) return ""; /* outside of the namespace */
     if (strncmp(group, root, length) != 0 || (group[length] != '/' && group[length] != '\0')) return "";
     return strcmp(group + length, "/") == 0 ? "" : group + length;
 }
 
-/* A line is "id parent device root mount options [...] - type source super-options". */
-static void read_mount(search *s, char *line) {
+/* Reads the quotas of one mount.  The line is "id parent device root mount options [...] - type source
+ * super-options". */
+static void read_mount(quota_search *s, char *line) {
     char *rest = strstr(line, " - "), *next = NULL, *fields[8] = {0};
     if (!rest) return;
     *rest = '\0';
@@ -137,20 +140,20 @@ static void read_mount(search *s, char *line) {
     word = strtok_r(rest + 3, " ", &next);
     for (int i = 5; i < 8 && word; word = strtok_r(NULL, " ", &next)) fields[i++] = word;
     if (!fields[4] || !fields[7]) return;
-    bool second = strcmp(fields[5], "cgroup2") == 0;
-    if (!second && (strcmp(fields[5], "cgroup") != 0 || !lists(fields[7], "cpu"))) return;
-    if (!s->group[second][0]) return;
+    bool is_v2 = strcmp(fields[5], "cgroup2") == 0;
+    if (!is_v2 && (strcmp(fields[5], "cgroup") != 0 || !list_contains(fields[7], "cpu"))) return;
+    if (!s->group[is_v2][0]) return;
     unescape(fields[3]);
     unescape(fields[4]);
-    climb(s, fields[4], below_root(s->group[second], fields[3]), second);
+    read_quotas_upwards(s, fields[4], path_below_root(s->group[is_v2], fields[3]), is_v2);
 }
 
 double leati_cgroup_cpus(const char *root) {
     char line[2 * path_bytes];
-    search s = {.root = root};
+    quota_search s = {.root = root};
     find_groups(&s);
     FILE *file = s.group[0][0] || s.group[1][0] ? open_below(root, "/proc/self/mountinfo") : NULL;
     while (file && next_line(file, line, sizeof line)) read_mount(&s, line);
     if (file) fclose(file);
-    return s.least;
+    return s.smallest;
 }

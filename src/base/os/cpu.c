@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this CPU computes with.  Layer: base. */
+/* Detection of the CPU's instruction sets.  Layer: base. */
 #include "base/os/cpu.h"
 
 #include <stdlib.h>
@@ -7,21 +7,24 @@
 
 #include "base/error.h"
 
-/* In the order of leati_cpu_isa; what follows is the last, with more. */
-static const char *const names[] = {"base", "avx2", "avx512", "avx512_bf16"};
+/* Words of LEAT_MAX_ISA, in the order of leati_cpu_isa.  avx512_bf16, beyond that order, is avx512 with one
+ * extension. */
+static const char *const isa_names[] = {"base", "avx2", "avx512", "avx512_bf16"};
 
-/* What LEAT_MAX_ISA names; where there is none, or it is empty or unknown, the last. */
-static leati_cpu_isa most(bool *known) {
+/* Returns the instruction set that LEAT_MAX_ISA names; the highest one if the variable is not set, empty or
+ * unknown. */
+static leati_cpu_isa highest_allowed(bool *known) {
     const char *name = getenv("LEAT_MAX_ISA");
     *known = true;
     if (!name || !*name) return LEATI_CPU_COUNT - 1;
-    for (int i = 0; i < (int)(sizeof names / sizeof *names); ++i)
-        if (strcmp(names[i], name) == 0) return i < LEATI_CPU_COUNT ? (leati_cpu_isa)i : LEATI_CPU_COUNT - 1;
+    for (int i = 0; i < (int)(sizeof isa_names / sizeof *isa_names); ++i)
+        if (strcmp(isa_names[i], name) == 0)
+            return i < LEATI_CPU_COUNT ? (leati_cpu_isa)i : LEATI_CPU_COUNT - 1;
     *known = false;
     return LEATI_CPU_COUNT - 1;
 }
 
-static bool has(leati_cpu_isa isa) {
+static bool cpu_has(leati_cpu_isa isa) {
 #if defined(__x86_64__)
     if (isa == LEATI_CPU_AVX512)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
@@ -32,21 +35,22 @@ static bool has(leati_cpu_isa isa) {
 
 leati_cpu_isa leati_cpu_best_isa(void) {
     bool known;
-    leati_cpu_isa isa = most(&known);
-    while (!has(isa)) --isa;
+    leati_cpu_isa isa = highest_allowed(&known);
+    while (!cpu_has(isa)) --isa;
     return isa;
 }
 
 leat_status leati_cpu_check_isa(leat_error *err) {
     bool known;
-    most(&known);
+    highest_allowed(&known);
     if (known) return LEAT_OK;
     return leati_fail(err, LEAT_EINVAL,
                       "LEAT_MAX_ISA: expected base, avx2, avx512 or avx512_bf16, received '%s'",
                       getenv("LEAT_MAX_ISA"));
 }
 
-/* Intel's cores take two cycles for a vector of bf16, and half a cycle for one of f32, which is half as much work. */
+/* Intel's cores take two cycles to multiply a vector of bfloat16, and half a cycle for a vector of float32, which has
+ * half as many elements: there bfloat16 is slower. */
 bool leati_cpu_has_bfloat16(void) {
 #if defined(__x86_64__)
     const char *name = getenv("LEAT_MAX_ISA");

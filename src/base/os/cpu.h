@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this CPU computes with, none above what the environment's LEAT_MAX_ISA names (base, avx2, avx512): for tests, and to
- * have the same rounding on several machines. */
+/* The instruction sets of this CPU.  The environment variable LEAT_MAX_ISA (base, avx2, avx512) sets the highest one
+ * to be used: for tests, and for the same rounding on several machines. */
 #ifndef LEATI_BASE_OS_CPU_H
 #define LEATI_BASE_OS_CPU_H
 
@@ -8,7 +8,7 @@
 
 #include "leat/error.h"
 
-/* Each has those before it. */
+/* Instruction sets; each includes the ones before it. */
 typedef enum leati_cpu_isa {
     LEATI_CPU_BASE, /* any CPU of this architecture */
     LEATI_CPU_AVX2, /* with FMA */
@@ -16,12 +16,14 @@ typedef enum leati_cpu_isa {
     LEATI_CPU_COUNT
 } leati_cpu_isa;
 
+/* Returns the highest instruction set that the CPU has and LEAT_MAX_ISA allows. */
 leati_cpu_isa leati_cpu_best_isa(void);
 
-/* LEAT_EINVAL: LEAT_MAX_ISA is none of the words. */
+/* Checks LEAT_MAX_ISA.  Errors: LEAT_EINVAL its value is none of the words above. */
 leat_status leati_cpu_check_isa(leat_error *err);
 
-/* Whether it multiplies bfloat16 faster than f32; with LEAT_MAX_ISA=avx512_bf16, for tests, whether it does at all. */
+/* Returns true if the CPU multiplies bfloat16 faster than float32; with LEAT_MAX_ISA=avx512_bf16, for tests, true if
+ * the CPU has instructions that multiply bfloat16 at all. */
 bool leati_cpu_has_bfloat16(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers too small to be normal (below 1.2e-38 in f32) count as 0, as TensorFlow and so Keras has it: some processors take
- * a hundred times as long over one, and a network that has learnt its data makes them by the thousand.  The mode is the
- * calling thread's; a thread that it starts has it, too. */
+/* A mode of the CPU in which denormal numbers (below 1.2e-38 in float32) count as 0, as they do in TensorFlow.  Some
+ * CPUs take a hundred times as long to compute with a denormal number, and a network that has learnt its data
+ * produces thousands of them.  The mode belongs to the calling thread; threads that it starts inherit the mode. */
 #ifndef LEATI_BASE_OS_DENORMALS_H
 #define LEATI_BASE_OS_DENORMALS_H
 
@@ -39,7 +39,7 @@ static inline void leati_set_float_mode(leati_float_mode mode) {
 
 #define LEATI_FLUSHING ((leati_float_mode)1 << 24) /* FPCR: FZ */
 
-#else /* they are computed with */
+#else /* other CPUs: denormal numbers are not flushed */
 
 typedef uint32_t leati_float_mode;
 
@@ -55,7 +55,7 @@ static inline void leati_set_float_mode(leati_float_mode mode) {
 
 #endif
 
-/* Returns what leati_set_float_mode takes to end it. */
+/* Turns the mode on for the calling thread.  Returns the previous mode, for leati_set_float_mode to restore. */
 static inline leati_float_mode leati_flush_denormals(void) {
     leati_float_mode before = leati_get_float_mode();
     if ((before & LEATI_FLUSHING) != LEATI_FLUSHING) leati_set_float_mode(before | LEATI_FLUSHING);

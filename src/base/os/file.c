@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mapped files, files replaced atomically, and files written bit by bit.  Layer: base. */
+/* Mappings, atomic replacements and streams.  Layer: base. */
 #include "base/os/file.h"
 
 #include <errno.h>
@@ -28,7 +28,8 @@ static const char *kind_of(mode_t mode) {
 
 static leat_status map_descriptor(leati_map *out, int fd, const char *path, leat_error *err) {
     struct stat about;
-    if (fstat(fd, &about) != 0) return leati_fail_errno(err, LEAT_EIO, errno, "cannot look at '%s'", path);
+    if (fstat(fd, &about) != 0)
+        return leati_fail_errno(err, LEAT_EIO, errno, "cannot read the attributes of '%s'", path);
     if (!S_ISREG(about.st_mode))
         return leati_fail(err, LEAT_EINVAL, "'%s' is %s, expected a regular file", path,
                           kind_of(about.st_mode));
@@ -48,7 +49,8 @@ static leat_status map_descriptor(leati_map *out, int fd, const char *path, leat
 
 leat_status leati_map_open(leati_map *out, const char *path, leat_error *err) {
     *out = (leati_map){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not hang */
+    int fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a FIFO that has no writer must not block */
     if (fd < 0)
         return leati_fail_errno(err, errno == ENOENT ? LEAT_ENOTFOUND : LEAT_EIO, errno, "cannot open '%s'",
                                 path);
@@ -69,14 +71,15 @@ leat_status leati_map_open_guarded(leati_map *out, const char *path, leat_error 
     return LEAT_OK;
 }
 
-/* How long the file is now; -1 when nobody knows, since it has no longer the name under which it was opened. */
+/* Returns the file's current length; -1 if it is unknown, because the path now names another file or none. */
 static int64_t length_now(const leati_map *map) {
     struct stat about;
     bool known = stat(map->path, &about) == 0 && about.st_dev == map->device && about.st_ino == map->inode;
     return known ? (int64_t)about.st_size : -1;
 }
 
-/* Bytes that are missing within a file's last page raise no signal. */
+/* Returns true if the bytes reach into the mapping's last page: the kernel fills up a file's last page with zeros, so
+ * that bytes which are missing there raise no signal. */
 static bool touches_last_page(const leati_map *map, const void *from, size_t bytes) {
     size_t last = (map->size - 1) / leati_page_bytes() * leati_page_bytes();
     return (uintptr_t)from + bytes > (uintptr_t)map->data + last;
@@ -87,13 +90,13 @@ leat_status leati_map_check(const leati_map *map, const void *from, size_t bytes
     if (!map || !map->guard) return LEAT_OK;
     bool hit = leati_guard_was_hit(map->guard, &offset);
     if (!hit && !touches_last_page(map, from, bytes)) return LEAT_OK;
-    int64_t now = length_now(map);
-    if (now >= 0 && now < (int64_t)map->size)
+    int64_t current = length_now(map);
+    if (current >= 0 && current < (int64_t)map->size)
         return leati_fail(
             err, LEAT_EIO,
             "'%s' was shortened to %lld bytes while it was in use; it had %zu when it was opened.  "
             "Give new data a file of its own, or rename a complete file over the old one",
-            map->path, (long long)now, map->size);
+            map->path, (long long)current, map->size);
     if (!hit) return LEAT_OK;
     return leati_fail(
         err, LEAT_EIO,
@@ -113,13 +116,13 @@ void leati_map_close(leati_map *map) {
 
 int leati_write_all(int fd, const void *data, size_t bytes, int64_t offset) {
     const char *next = data;
-    int number = 0;
+    int error_number = 0;
     leati_size_signal held;
     leati_size_signal_hold(&held);
-    while (bytes > 0 && number == 0) {
+    while (bytes > 0 && error_number == 0) {
         ssize_t written = offset < 0 ? write(fd, next, bytes) : pwrite(fd, next, bytes, offset);
         if (written < 0) {
-            number = errno == EINTR ? 0 : errno;
+            error_number = errno == EINTR ? 0 : errno;
             continue;
         }
         next += written;
@@ -127,13 +130,13 @@ int leati_write_all(int fd, const void *data, size_t bytes, int64_t offset) {
         if (offset >= 0) offset += written;
     }
     leati_size_signal_release(&held);
-    return number;
+    return error_number;
 }
 
-/* ---- What lies at a path ---- */
+/* ---- The target of a path ---- */
 
-/* The path that the link at `path` names, for the heap: its text, which starts in the link's folder unless it is absolute.
- * NULL with errno. */
+/* Returns the path that the symbolic link at `path` names, for leati_free; a relative link is resolved against the
+ * link's folder.  Returns NULL and sets errno on failure. */
 static char *next_path(const char *path) {
     const char *slash = strrchr(path, '/');
     size_t folder = slash ? (size_t)(slash + 1 - path) : 0;
@@ -153,13 +156,14 @@ static char *next_path(const char *path) {
     return NULL;
 }
 
-/* Replaces *path (on the heap) by what it leads to, until that is no link; the last name need not exist. */
+/* Follows symbolic links: replaces *path (on the heap) by the link's target until that is not a link.  The target
+ * need not exist. */
 static leat_status follow_links(char **path, leat_error *err) {
-    enum { most_links = 40 }; /* as many as Linux follows */
+    enum { max_links = 40 }; /* Linux's own limit */
     struct stat about;
     for (int links = 0; lstat(*path, &about) == 0 && S_ISLNK(about.st_mode); ++links) {
         errno = ELOOP;
-        char *next = links < most_links ? next_path(*path) : NULL;
+        char *next = links < max_links ? next_path(*path) : NULL;
         if (!next) return leati_fail_errno(err, LEAT_EIO, errno, "cannot follow the link '%s'", *path);
         leati_free(*path);
         *path = next;
@@ -167,32 +171,34 @@ static leat_status follow_links(char **path, leat_error *err) {
     return LEAT_OK;
 }
 
-static leat_status refuse(const leati_replacement *out, const char *path, mode_t mode, leat_error *err) {
+static leat_status fail_not_regular(const leati_replacement *out, const char *path, mode_t mode,
+                                    leat_error *err) {
     static const char rule[] =
-        "only regular files are replaced; give the path of a regular file or of a new one";
+        "only regular files are replaced; give the path of a regular file or of a new file";
     if (strcmp(out->path, path) == 0)
         return leati_fail(err, LEAT_EINVAL, "cannot write '%s': it is %s; %s", path, kind_of(mode), rule);
-    return leati_fail(err, LEAT_EINVAL, "cannot write '%s': it leads to '%s', which is %s; %s", path,
+    return leati_fail(err, LEAT_EINVAL, "cannot write '%s': it is a link to '%s', which is %s; %s", path,
                       out->path, kind_of(mode), rule);
 }
 
-/* Sets what is known of the file at `path`; out->replaces stays false where there is none. */
-static leat_status look_at(leati_replacement *out, const char *path, leat_error *err) {
+/* Checks that the file at `path` may be replaced and stores its permissions and owner; without a file, out->replaces
+ * stays false. */
+static leat_status check_target(leati_replacement *out, const char *path, leat_error *err) {
     struct stat about, target;
     if (stat(path, &about) != 0) {
         if (errno == ENOENT) return LEAT_OK;
-        return leati_fail_errno(err, LEAT_EIO, errno, "cannot look at '%s'", path);
+        return leati_fail_errno(err, LEAT_EIO, errno, "cannot read the attributes of '%s'", path);
     }
-    if (!S_ISREG(about.st_mode)) return refuse(out, path, about.st_mode, err);
-    /* A link of /proc leads to an open file, whatever its text says. */
+    if (!S_ISREG(about.st_mode)) return fail_not_regular(out, path, about.st_mode, err);
+    /* A link below /proc/self/fd opens a file that its text need not name. */
     if (stat(out->path, &target) != 0 || target.st_dev != about.st_dev || target.st_ino != about.st_ino)
         return leati_fail(err, LEAT_EINVAL,
-                          "cannot write '%s': it leads to a file that is not at '%s', so that it cannot be "
-                          "replaced by name; give the file's path",
+                          "cannot write '%s': it is a link to a file that is not at '%s', so the file cannot "
+                          "be replaced by its name; give the path of the file itself",
                           path, out->path);
     if (faccessat(AT_FDCWD, out->path, W_OK, AT_EACCESS) != 0)
         return leati_fail_errno(err, LEAT_EIO, errno,
-                                "cannot write '%s': this user may not write the file; "
+                                "cannot write '%s': this user has no permission to write the file; "
                                 "change its permissions or give another path",
                                 path);
     out->replaces = true;
@@ -204,30 +210,33 @@ static leat_status look_at(leati_replacement *out, const char *path, leat_error 
 
 /* ---- Replacing ---- */
 
-static leat_status fail_to_create(const leati_replacement *file, int number, leat_error *err) {
-    bool refused = number == EACCES || number == EPERM || number == EROFS;
-    if (!refused || !file->replaces)
-        return leati_fail_errno(err, LEAT_EIO, number, "cannot write '%s'", file->path);
-    return leati_fail_errno(err, LEAT_EIO, number,
-                            "cannot write '%s': it may be written, but no file may be created beside it, "
-                            "from where the new one is "
-                            "renamed; make its folder writable or give a path in another folder",
-                            file->path);
+static leat_status fail_to_create(const leati_replacement *file, int error_number, leat_error *err) {
+    bool no_permission = error_number == EACCES || error_number == EPERM || error_number == EROFS;
+    if (!no_permission || !file->replaces)
+        return leati_fail_errno(err, LEAT_EIO, error_number, "cannot write '%s'", file->path);
+    return leati_fail_errno(
+        err, LEAT_EIO, error_number,
+        "cannot write '%s': the file is replaced by a new file in the same folder, and this "
+        "user has no permission to create files there; make the folder writable or give a "
+        "path in another folder",
+        file->path);
 }
 
-/* Bytes of the path that the temporary name begins with: all, unless the name would be too long with what is added. */
+/* Returns how many bytes of the path the temporary name begins with: all of them, or fewer so that the file name with
+ * `added` more bytes is not longer than NAME_MAX. */
 static size_t kept_bytes(const char *path, size_t added) {
     const char *slash = strrchr(path, '/');
     size_t folder = slash ? (size_t)(slash + 1 - path) : 0, name = strlen(path) - folder;
     return folder + (name + added > NAME_MAX ? NAME_MAX - added : name);
 }
 
-/* Opens a new file beside the target; its name holds the process, and a number where that is taken.  What replaces a file is
- * private until it has that file's permissions.  It can be read, since HDF5 reads what it has written. */
+/* Creates the temporary file in the target's folder; its name contains the process id and a number that makes the
+ * name unique.  A file that will replace another one is private until it gets that file's permissions.  The file is
+ * open for reading, too, since HDF5 reads back what it has written. */
 static leat_status open_beside(leati_replacement *file, leat_error *err) {
-    enum { most_added = 40 };
-    size_t bytes = strlen(file->path) + most_added;
-    int kept = (int)kept_bytes(file->path, most_added);
+    enum { suffix_bytes = 40 };
+    size_t bytes = strlen(file->path) + suffix_bytes;
+    int kept = (int)kept_bytes(file->path, suffix_bytes);
     file->temporary = leati_calloc(bytes, 1);
     if (!file->temporary) return leati_fail_memory(err, bytes, "a file name");
     for (int attempt = 0; attempt < 100; ++attempt) {
@@ -239,7 +248,7 @@ static leat_status open_beside(leati_replacement *file, leat_error *err) {
     return fail_to_create(file, errno, err);
 }
 
-static void forget(leati_replacement *file) {
+static void free_paths(leati_replacement *file) {
     leati_free(file->path);
     leati_free(file->temporary);
     *file = (leati_replacement){.fd = -1};
@@ -251,19 +260,19 @@ leat_status leati_replace_begin(leati_replacement *out, const char *path, leat_e
     out->path = leati_strdup(path);
     leat_status status = out->path ? LEAT_OK : leati_fail_memory(err, strlen(path), "a file name");
     if (status == LEAT_OK) status = follow_links(&out->path, err);
-    if (status == LEAT_OK) status = look_at(out, path, err);
+    if (status == LEAT_OK) status = check_target(out, path, err);
     if (status == LEAT_OK) status = open_beside(out, err);
-    if (status != LEAT_OK) forget(out);
+    if (status != LEAT_OK) free_paths(out);
     return status;
 }
 
 leat_status leati_replace_write(leati_replacement *file, const void *data, size_t bytes, leat_error *err) {
-    int number = leati_write_all(file->fd, data, bytes, -1);
-    if (number == 0) return LEAT_OK;
-    return leati_fail_errno(err, LEAT_EIO, number, "cannot write '%s'", file->path);
+    int error_number = leati_write_all(file->fd, data, bytes, -1);
+    if (error_number == 0) return LEAT_OK;
+    return leati_fail_errno(err, LEAT_EIO, error_number, "cannot write '%s'", file->path);
 }
 
-/* Makes the rename last through a power cut.  Some file systems refuse to sync a directory; that is no failure. */
+/* Makes the rename survive a power failure.  Ignores errors, since some file systems cannot sync a directory. */
 static void sync_directory(const char *path) {
     const char *slash = strrchr(path, '/');
     char *folder = leati_strdup(slash && slash != path ? path : slash ? "/" : ".");
@@ -277,15 +286,16 @@ static void sync_directory(const char *path) {
     leati_free(folder);
 }
 
-/* A file system without permissions refuses to set them; the file is then the process's own, and private if that is kept. */
+/* Gives the new file the permissions, group and owner of the old one.  Ignores errors, since some file systems have
+ * no permissions; the file then keeps those with which it was created. */
 static void keep_permissions(const leati_replacement *file) {
-    struct stat now;
+    struct stat current;
     mode_t mode = file->mode;
-    if (!file->replaces || fstat(file->fd, &now) != 0) return;
-    if (now.st_gid != file->group && fchown(file->fd, (uid_t)-1, file->group) != 0)
+    if (!file->replaces || fstat(file->fd, &current) != 0) return;
+    if (current.st_gid != file->group && fchown(file->fd, (uid_t)-1, file->group) != 0)
         mode = (mode & ~(mode_t)S_IRWXG) | (mode & S_IRWXO) << 3;
-    if (now.st_uid != file->owner && fchown(file->fd, file->owner, (gid_t)-1) != 0)
-        mode |= S_IRUSR | S_IWUSR; /* the writer owns the file now */
+    if (current.st_uid != file->owner && fchown(file->fd, file->owner, (gid_t)-1) != 0)
+        mode |= S_IRUSR | S_IWUSR; /* the process's user owns the file now */
     (void)fchmod(file->fd, mode);
 }
 
@@ -304,7 +314,7 @@ leat_status leati_replace_commit(leati_replacement *file, leat_error *err) {
         sync_directory(file->path);
     else
         unlink(file->temporary);
-    forget(file);
+    free_paths(file);
     return status;
 }
 
@@ -312,7 +322,7 @@ void leati_replace_abandon(leati_replacement *file) {
     if (!file->temporary) return;
     if (file->fd >= 0) close(file->fd);
     unlink(file->temporary);
-    forget(file);
+    free_paths(file);
 }
 
 leat_status leat_file_replace(const char *path, const void *data, size_t bytes, leat_error *err) {
@@ -331,13 +341,13 @@ leat_status leat_file_replace(const char *path, const void *data, size_t bytes, 
 leat_status leati_stream_open(int *out, const char *path, bool append, leat_error *err) {
     struct stat about;
     *out = -1;
-    bool there = stat(path, &about) == 0;
-    if (there && !S_ISREG(about.st_mode) && !S_ISFIFO(about.st_mode) && !S_ISCHR(about.st_mode))
+    bool exists = stat(path, &about) == 0;
+    if (exists && !S_ISREG(about.st_mode) && !S_ISFIFO(about.st_mode) && !S_ISCHR(about.st_mode))
         return leati_fail(
             err, LEAT_EINVAL,
             "cannot write '%s': it is %s, expected a regular file, a FIFO or a character device", path,
             kind_of(about.st_mode));
-    int flags = append ? O_APPEND : there && !S_ISREG(about.st_mode) ? 0 : O_TRUNC;
+    int flags = append ? O_APPEND : exists && !S_ISREG(about.st_mode) ? 0 : O_TRUNC;
     *out = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
-    return *out >= 0 ? LEAT_OK : leati_fail_errno(err, LEAT_EIO, errno, "cannot open '%s' to write", path);
+    return *out >= 0 ? LEAT_OK : leati_fail_errno(err, LEAT_EIO, errno, "cannot open '%s' for writing", path);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole files: mapped for reading, and replaced in one step when written. */
+/* Files: mapped for reading, replaced atomically, or written as a stream. */
 #ifndef LEATI_BASE_OS_FILE_H
 #define LEATI_BASE_OS_FILE_H
 
@@ -11,60 +11,66 @@
 #include "base/os/guard.h"
 #include "leat/error.h"
 
-/* A file's bytes, read-only.  They stay as long as nobody shortens the file. */
+/* A read-only mapping of a file's bytes.  They stay valid unless somebody shortens the file. */
 typedef struct leati_map {
     const unsigned char *data;
     size_t size;
-    leati_guard *guard; /* NULL where the mapping is not guarded */
-    char *path;         /* of a guarded one */
-    dev_t device;       /* with inode: tells the file from another one under that path */
+    leati_guard *guard; /* NULL if the mapping is not guarded */
+    char *path;         /* path of the file if the mapping is guarded, otherwise NULL */
+    dev_t device;       /* identifies the file together with inode, since another file may take its path */
     ino_t inode;
 } leati_map;
 
-/* Errors: LEAT_EIO (ENOENT is LEAT_ENOTFOUND), with the path and errno's text; LEAT_EINVAL not a regular file. */
+/* Maps a file.  Errors: LEAT_ENOTFOUND there is no such file; LEAT_EIO, with errno; LEAT_EINVAL not a regular
+ * file. */
 leat_status leati_map_open(leati_map *out, const char *path, leat_error *err);
 
-/* The same for a file whose readers call leati_map_check after they have read: pages that are missing by then read as zeros,
- * instead of ending the program by SIGBUS.  Errors: also LEAT_ENOMEM. */
+/* Like leati_map_open(), but if the file is shortened, the missing pages read as zeros instead of raising SIGBUS.
+ * Readers call leati_map_check after reading.  Errors: also LEAT_ENOMEM. */
 leat_status leati_map_open_guarded(leati_map *out, const char *path, leat_error *err);
 
-/* Whether the bytes that were read from a guarded mapping, `bytes` from `from` on, are the file's.  Errors: LEAT_EIO the file
- * was shortened, or its device failed; from then on for all of the mapping.  NULL, and a mapping that is not guarded, are fine.
- * Threads: any. */
+/* Checks that the `bytes` bytes at `from`, which the caller has read from a guarded mapping, were the file's.
+ * Errors: LEAT_EIO the file was shortened or its device failed; once a missing page has been read, every later check
+ * of the mapping fails.  A map of NULL or without a guard passes.  Threads: any. */
 leat_status leati_map_check(const leati_map *map, const void *from, size_t bytes, leat_error *err);
 
 void leati_map_close(leati_map *map);
 
-/* write(2) and, with an offset that is not negative, pwrite(2), until all bytes are written.  Beyond the limit of file sizes
- * the result is EFBIG, and no signal.  Returns 0, or the number of the error. */
+/* Writes all bytes, with write(2), or with pwrite(2) if offset is not negative.  Returns 0 or the error's errno
+ * value; beyond the limit of file sizes that is EFBIG, without the signal SIGXFSZ. */
 int leati_write_all(int fd, const void *data, size_t bytes, int64_t offset);
 
-/* A file that appears under its name only when it is complete: written beside it, flushed to the disk, renamed.  Every file
- * that leat replaces is replaced through these functions.  The rule: a regular file, or a name that is free, is written; a
- * symbolic link is followed, also to a file that is yet to be; anything else (a directory, device, FIFO, socket) is refused
- * and stays as it is.  The new file has the permissions of the old one, and its owner and group where the process may set
- * them; a group that cannot be kept gets the permissions of others.  ACLs and extended attributes are not copied.
- * After begin fails or commit (either way) nothing is owed; otherwise abandon removes the unfinished file. */
+/* An atomic replacement of a file: the new file is written under a temporary name in the same folder, flushed to the
+ * disk, and renamed.  leat replaces files through these functions only.
+ *
+ * The path may name a regular file, no file yet, or a symbolic link to either; anything else (a directory, device,
+ * FIFO, socket) is refused and not changed.  The new file gets the permissions of the old one, and its owner and
+ * group if the process may set them; if it may not set the group, the new group gets the permissions of others.  ACLs
+ * and extended attributes are not copied.
+ *
+ * The caller ends a replacement with commit or abandon, which removes the unfinished file.  After a failed begin, and
+ * after commit whether or not it fails, there is nothing left to free. */
 typedef struct leati_replacement {
     int fd;          /* -1: none */
-    char *path;      /* the file to replace, behind all links */
+    char *path;      /* the file to replace, after following all links */
     char *temporary; /* the unfinished file, in the same folder */
-    bool replaces;   /* there is an old file, with the following */
+    bool replaces;   /* there is an old file; mode, owner and group are those of the old file */
     mode_t mode;
     uid_t owner;
     gid_t group;
 } leati_replacement;
 
-/* Errors: LEAT_EINVAL something lies there that is no regular file; LEAT_EIO, with errno: links in a loop, a file or folder
- * that may not be written; LEAT_ENOMEM. */
+/* Errors of begin: LEAT_EINVAL the path names something that is not a regular file; LEAT_EIO, with errno: links in a
+ * loop, or a file or folder without permission to write; LEAT_ENOMEM. */
 leat_status leati_replace_begin(leati_replacement *out, const char *path, leat_error *err);
 leat_status leati_replace_write(leati_replacement *file, const void *data, size_t bytes, leat_error *err);
 leat_status leati_replace_commit(leati_replacement *file, leat_error *err);
 void leati_replace_abandon(leati_replacement *file);
 
-/* Opens a file that is written bit by bit and stays readable when the program is killed: a trace, a log.  It is written in
- * place, after what it has (`append`) or emptied, so a FIFO or a character device (`/dev/stdout`) serves as well.  The
- * descriptor is the caller's.  Errors: LEAT_EINVAL a directory, block device or socket; LEAT_EIO. */
+/* Opens a file that is written in place and piece by piece, so that it is readable even if the program is killed: a
+ * trace or a log.  `append`: keeps the file's bytes and appends; otherwise empties the file.  A FIFO or a character
+ * device (`/dev/stdout`) is accepted, too.  The caller closes the descriptor.  Errors: LEAT_EINVAL a directory, block
+ * device or socket; LEAT_EIO. */
 leat_status leati_stream_open(int *out, const char *path, bool append, leat_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How leat notices that its process was forked, and keeps its locks free at that moment. */
+/* Detection of forks, and sections in which no other thread forks. */
 #ifndef LEATI_BASE_OS_FORK_H
 #define LEATI_BASE_OS_FORK_H
 
@@ -8,17 +8,19 @@
 
 #include "leat/fork.h"
 
-/* How many forks lie between the process that loaded leat and this one.  An object that owns threads or processes keeps the
- * number under which it made them: in a process with another number they do not exist.  Async-signal-safe. */
+/* Returns the number of forks between the process that loaded leat and this one.  An object that owns threads or
+ * processes stores the number when it starts them: in a process with another number they do not exist.
+ * Async-signal-safe. */
 uint32_t leati_fork_depth(void);
 
-/* Between these two calls no other thread forks: a child never inherits a lock that a thread holds there, nor a library's state
- * that a thread is changing.  Calls nest.  A fork waits for the end of such a section, so that it must not wait for anything
- * that the forking thread may have to do. */
+/* Begin and end a section during which no other thread forks, so that a child never inherits a lock that is held or a
+ * library's state that is being changed in the section.  Sections nest.  A fork waits until no other thread is inside
+ * one, so code in a section must not wait for another thread that may fork. */
 void leati_fork_hold(void);
 void leati_fork_release(void);
 
-/* Has end_threads called before each fork: a library that computes ends threads there which a child would wait for in vain. */
+/* Registers a function that is called before each fork: the function of a library that computes, to end its threads,
+ * for which a child would otherwise wait forever. */
 void leati_fork_ends_threads(void (*end_threads)(void));
 
 #endif

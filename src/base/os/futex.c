@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linux futexes, without the library's locks around them.  Layer: base. */
+/* Linux's futex system call.  Layer: base. */
 #define _GNU_SOURCE /* syscall */
 #include "base/os/futex.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sleeping on a word of memory, and waiting without sleeping. */
+/* Futexes: threads sleep until a word of memory changes.  Also the pause of a spin loop. */
 #ifndef LEATI_BASE_OS_FUTEX_H
 #define LEATI_BASE_OS_FUTEX_H
 
@@ -9,14 +9,15 @@
 
 typedef _Atomic uint32_t leati_futex;
 
-/* Sleeps while *word == seen, until a wake-up, a signal, or timeout_ns (< 0: none).  May return early: the caller
- * looks again.  `shared`: the word lies in memory that several processes map. */
+/* Sleeps while *word == seen, until a wake-up, a signal, or the end of timeout_ns (negative: no timeout).  May return
+ * early, so the caller checks the word again.  `shared`: the word lies in memory that several processes map. */
 void leati_futex_wait(leati_futex *word, uint32_t seen, int64_t timeout_ns, bool shared);
 
-/* Wakes at most `count` sleepers.  Async-signal-safe. */
+/* Wakes at most `count` threads that sleep on the word.  Async-signal-safe. */
 void leati_futex_wake(leati_futex *word, int count, bool shared);
 
-/* A moment's rest inside a spin loop. */
+/* Tells the CPU that this thread spins: costs some cycles, and leaves resources to the core's other hardware
+ * thread. */
 void leati_spin_pause(void);
 
 #endif

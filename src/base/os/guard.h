@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mapped files that somebody may shorten.  A page that is missing raises SIGBUS, which ends the program; in a guarded mapping
- * that page and those behind it read as zeros instead, and whoever reads asks afterwards whether that happened. */
+/* Guards for mappings of files that another program may shorten.  Reading a page that the file no longer has raises
+ * SIGBUS, which by default ends the program.  In a guarded mapping that page and the pages after it read as zeros
+ * instead, and the reader asks afterwards whether this has happened. */
 #ifndef LEATI_BASE_OS_GUARD_H
 #define LEATI_BASE_OS_GUARD_H
 
@@ -10,15 +11,17 @@
 /* Opaque: one guarded mapping. */
 typedef struct leati_guard leati_guard;
 
-/* Guards a mapping of whole pages, of which `bytes` are in use.  The first call installs a handler of SIGBUS for the rest of
- * the process's life, which hands all that is not its own to the handler, or the default, that was there before.  NULL when
- * more mappings are guarded than there is room for: this one stays as it is.  Threads: any. */
+/* Guards a mapping that begins at a page and has `bytes` in use.  The first call installs a handler of SIGBUS for the
+ * rest of the process's life; the handler passes signals that concern no guarded mapping to the handler, or the
+ * default action, that was there before.  Returns NULL if the table of guards is full; the mapping is then not
+ * guarded.  Threads: any. */
 leati_guard *leati_guard_begin(const void *data, size_t bytes);
 
-/* Before the mapping is unmapped; NULL is fine. */
+/* Ends the guard; call it before unmapping.  NULL is allowed. */
 void leati_guard_end(leati_guard *guard);
 
-/* Whether a page was missing; *offset is that of the first that was met. */
+/* Returns true if a missing page was read; *offset is then the lowest offset of such a page, in bytes from the
+ * mapping's beginning. */
 bool leati_guard_was_hit(const leati_guard *guard, size_t *offset);
 
 size_t leati_page_bytes(void);

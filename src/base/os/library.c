@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared objects, counted by their holders.  Layer: base. */
+/* Shared objects with reference counts.  Layer: base. */
 #include "base/os/library.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 struct leati_library {
     void *object;
     atomic_int holders;
-    char path[]; /* as it was given */
+    char path[]; /* as the caller gave it */
 };
 
 static leat_status load(leati_library *library, leat_error *err) {
@@ -61,6 +61,6 @@ leat_status leati_library_function(const leati_library *library, const char *nam
                                    leat_error *err) {
     void *symbol = dlsym(library->object, name);
     if (!symbol) return leati_fail(err, LEAT_ENOTFOUND, "'%s' does not define %s", library->path, name);
-    memcpy(out, &symbol, bytes); /* ISO C has no conversion from an object's pointer to a function's */
+    memcpy(out, &symbol, bytes); /* ISO C does not convert object pointers to function pointers */
     return LEAT_OK;
 }

@@ -7,15 +7,20 @@
 
 #include "leat/error.h"
 
-/* Opaque; shared by those who hold it. */
+/* Opaque and reference-counted: one shared object. */
 typedef struct leati_library leati_library;
 
-/* A name without a slash is a file of this folder, not one of the system's.  Errors: LEAT_EIO with the loader's reason. */
+/* Loads a shared object.  A path without a slash is a file in the current folder, not a library of the system.
+ * Errors: LEAT_EIO with the loader's reason; LEAT_ENOMEM. */
 leat_status leati_library_open(leati_library **out, const char *path, leat_error *err);
-leati_library *leati_library_hold(leati_library *library); /* one holder more; NULL is fine */
-void leati_library_close(leati_library **library);         /* one less: the last unloads it; sets NULL */
 
-/* Copies the address of a function into *out, a pointer to a function (`bytes` long).  Errors: LEAT_ENOTFOUND. */
+/* Adds a reference and returns library.  NULL is allowed. */
+leati_library *leati_library_hold(leati_library *library);
+
+/* Drops a reference and sets *library to NULL; unloads the object with the last reference. */
+void leati_library_close(leati_library **library);
+
+/* Copies the address of the function `name` to *out, a function pointer of `bytes` bytes.  Errors: LEAT_ENOTFOUND. */
 leat_status leati_library_function(const leati_library *library, const char *name, void *out, size_t bytes,
                                    leat_error *err);
 

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long one side spins before it sleeps: less and less while the waits are longer than spinning can bridge, all of it
- * again as soon as one was not. */
+/* The time that a waiting thread spins before it sleeps: half as long after each wait that was longer than the
+ * longest spin, and the full time again after a wait that was shorter. */
 #ifndef LEATI_BASE_THREADS_SPIN_H
 #define LEATI_BASE_THREADS_SPIN_H
 
 #include <stdint.h>
 
-/* About what waking a sleeper on another core takes: the longest spin that can pay. */
+/* The approximate time to wake a thread on another core.  A longer spin than about this costs more than it saves. */
 #define LEATI_WAKE_UP_NS 50000
 
 typedef struct leati_spin {
     int64_t longest_ns;
-    int failures; /* in a row */
+    int failures; /* number of waits in a row that were longer than longest_ns */
 } leati_spin;
 
+/* Returns how long to spin in the next wait, in ns; 0: sleep at once. */
 static inline int64_t leati_spin_length(const leati_spin *spin) {
     int64_t length = spin->longest_ns >> spin->failures;
     return length < LEATI_WAKE_UP_NS / 64 ? 0 : length;
 }
 
+/* Records how long a wait took. */
 static inline void leati_spin_learn(leati_spin *spin, int64_t waited_ns) {
     if (waited_ns <= spin->longest_ns)
         spin->failures = 0;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks are claimed one by one from a word that holds a round's number and which tasks of it are left: the caller takes the
- * first, helpers the last, so that who wrote something is likely to read it in a later round.  What the round is about
- * changes only while none is left, so that a claim that succeeds has read the right thing.  Layer: engine. */
+/* The thread pool.  Layer: base.
+ *
+ * A job is a range of at most JOB_TASKS tasks.  Threads claim its tasks one at a time, by a compare-and-swap of one
+ * word (the ticket) that holds the job's number and the range of tasks that are left.  The caller claims the first
+ * task that is left, pool threads the last one: so in successive jobs a thread tends to get the same part of the
+ * data, which its cache may still hold.  The members that describe a job change only while no task is left: so a
+ * thread whose claim succeeds has read the members of the job that it claimed from. */
 #define _GNU_SOURCE /* PR_SET_NAME, sched_getcpu */
 #include "base/threads/thread_pool.h"
 
@@ -23,72 +27,73 @@
 #include "base/os/signals.h"
 #include "base/threads/spin.h"
 
-/* A helper's spin between two rounds bridges the small ops between large ones; the caller's at the end of a round, the
- * difference between two parts.  Then a core is left to who needs it. */
-enum { REST_NS = 2 * LEATI_WAKE_UP_NS, WAIT_NS = 2 * LEATI_WAKE_UP_NS, PAUSES = 32, LINE = 64 };
-enum { MOVE_NS = 1000000 }; /* no helper moves more often */
+/* IDLE_NS: how long a pool thread spins between two jobs, since small ops without tasks for it come between large
+ * ones.  WAIT_NS: how long the caller spins at the end of a job until the other threads finish.  After that they
+ * sleep. */
+enum { IDLE_NS = 2 * LEATI_WAKE_UP_NS, WAIT_NS = 2 * LEATI_WAKE_UP_NS, PAUSES = 32, LINE = 64 };
+enum { MOVE_NS = 1000000 }; /* shortest time between two moves of a thread to another core */
 enum { TASK_BITS = 20 };
-#define ROUND_TASKS ((INT64_C(1) << TASK_BITS) - 1) /* at most */
+#define JOB_TASKS ((INT64_C(1) << TASK_BITS) - 1) /* the most tasks of a job */
 
-typedef struct helper {
+typedef struct pool_thread {
     leati_thread_pool *pool;
     pthread_t thread;
     int member;
     int64_t moved_ns;
-    struct helper *next;
-} helper;
+    struct pool_thread *next;
+} pool_thread;
 
 struct leati_thread_pool {
     /* Written by the caller. */
     alignas(LINE) _Atomic uint64_t
-        ticket; /* the round, then the first task that nobody has claimed, then the one behind the last */
+        ticket; /* from the high bits: job number, first task that is left, end of the tasks that are left */
     _Atomic(leati_thread_pool_work) work;
-    void *_Atomic of;
-    _Atomic int64_t begin; /* the number of the round's first task */
-    atomic_int threads;    /* that may take part */
-    atomic_int core;       /* the caller's */
-    /* Written by helpers. */
-    alignas(LINE) leati_futex finished; /* tasks of this round, by helpers */
-    atomic_bool awaited;                /* the caller sleeps on it */
-    /* For going to sleep. */
+    void *_Atomic context;
+    _Atomic int64_t begin;  /* the number of the job's first task among all tasks */
+    atomic_int threads;     /* number of threads that may take part */
+    atomic_int caller_core; /* the core that the caller runs on */
+    /* Written by pool threads. */
+    alignas(LINE) leati_futex finished; /* number of tasks of this job that pool threads have done */
+    atomic_bool awaited;                /* the caller sleeps until `finished` changes */
+    /* Used to sleep between jobs. */
     alignas(LINE) leati_futex wake_futex;
-    atomic_bool asleep; /* a helper is, or is about to be */
+    atomic_bool asleep; /* a pool thread sleeps, or is about to */
     atomic_bool closing;
-    helper *helpers;
-    int size;            /* with the caller */
-    int most;            /* that may take part */
-    uint32_t fork_depth; /* of the process in which the helpers were started */
+    pool_thread *pool_threads;
+    int size;            /* number of threads, including the caller */
+    int limit;           /* largest number of threads that may take part */
+    uint32_t fork_depth; /* fork depth of the process in which the pool threads were started */
 };
 
-static uint32_t round_of(uint64_t ticket) {
+static uint32_t job_of(uint64_t ticket) {
     return (uint32_t)(ticket >> 2 * TASK_BITS);
 }
 
-static uint32_t first_of(uint64_t ticket) {
-    return (uint32_t)(ticket >> TASK_BITS & ROUND_TASKS);
+static uint32_t first_task(uint64_t ticket) {
+    return (uint32_t)(ticket >> TASK_BITS & JOB_TASKS);
 }
 
-static uint32_t end_of(uint64_t ticket) {
-    return (uint32_t)(ticket & ROUND_TASKS);
+static uint32_t end_task(uint64_t ticket) {
+    return (uint32_t)(ticket & JOB_TASKS);
 }
 
-/* Does tasks until none is left to claim; returns how many. */
-static uint32_t work(leati_thread_pool *pool, int member, uint32_t *round) {
+/* Does tasks until none is left to claim; returns how many it did.  *job receives the number of the last job seen. */
+static uint32_t work(leati_thread_pool *pool, int member, uint32_t *job) {
     uint32_t done = 0;
     uint64_t ticket = atomic_load_explicit(&pool->ticket, memory_order_acquire);
     for (;;) {
-        *round = round_of(ticket);
-        uint32_t first = first_of(ticket), end = end_of(ticket);
+        *job = job_of(ticket);
+        uint32_t first = first_task(ticket), end = end_task(ticket);
         if (first == end) return done;
-        leati_thread_pool_work does = atomic_load_explicit(&pool->work, memory_order_relaxed);
-        void *of = atomic_load_explicit(&pool->of, memory_order_relaxed);
+        leati_thread_pool_work function = atomic_load_explicit(&pool->work, memory_order_relaxed);
+        void *context = atomic_load_explicit(&pool->context, memory_order_relaxed);
         int64_t begin = atomic_load_explicit(&pool->begin, memory_order_relaxed);
         if (member >= atomic_load_explicit(&pool->threads, memory_order_relaxed)) return done;
         uint64_t claimed = member == 0 ? ticket + (UINT64_C(1) << TASK_BITS) : ticket - 1;
         if (!atomic_compare_exchange_weak_explicit(&pool->ticket, &ticket, claimed, memory_order_acq_rel,
                                                    memory_order_acquire))
             continue;
-        does(of, begin + (member == 0 ? first : end - 1), member);
+        function(context, begin + (member == 0 ? first : end - 1), member);
         ++done;
         if (member > 0) {
             atomic_fetch_add(&pool->finished, 1);
@@ -98,34 +103,34 @@ static uint32_t work(leati_thread_pool *pool, int member, uint32_t *round) {
     }
 }
 
-/* ---- Helpers ---- */
+/* ---- Pool threads ---- */
 
-/* Off the caller's core, where a helper can only be in its way.  The scheduler may leave two threads that spin between
- * rounds of microseconds on one core for as long as they live, with another core idle. */
-static void make_way(leati_thread_pool *pool, helper *self) {
+/* Moves the thread away from the caller's core, where it would only slow the caller down.  The scheduler may leave
+ * two threads that spin between jobs of microseconds on the same core forever, even if another core is idle. */
+static void leave_caller_core(leati_thread_pool *pool, pool_thread *self) {
     cpu_set_t all, others;
-    int core = atomic_load_explicit(&pool->core, memory_order_relaxed);
-    if (sched_getcpu() != core || core < 0 || core >= CPU_SETSIZE) return;
+    int caller_core = atomic_load_explicit(&pool->caller_core, memory_order_relaxed);
+    if (sched_getcpu() != caller_core || caller_core < 0 || caller_core >= CPU_SETSIZE) return;
     int64_t now = leati_now_ns();
     if (now < self->moved_ns + MOVE_NS || sched_getaffinity(0, sizeof all, &all) != 0) return;
     self->moved_ns = now;
     others = all;
-    CPU_CLR((size_t)core, &others);
+    CPU_CLR((size_t)caller_core, &others);
     if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return;
     sched_setaffinity(0, sizeof all, &all);
 }
 
-static bool is_called(leati_thread_pool *pool, uint32_t round) {
-    return round_of(atomic_load(&pool->ticket)) != round || atomic_load(&pool->closing);
+static bool is_needed(leati_thread_pool *pool, uint32_t job) {
+    return job_of(atomic_load(&pool->ticket)) != job || atomic_load(&pool->closing);
 }
 
-static void rest(helper *self, uint32_t round, leati_spin *spin) {
+static void idle(pool_thread *self, uint32_t job, leati_spin *spin) {
     leati_thread_pool *pool = self->pool;
     int64_t began = leati_now_ns(), until = began + leati_spin_length(spin);
     do {
-        make_way(pool, self);
+        leave_caller_core(pool, self);
         for (int i = 0; i < PAUSES; i++) {
-            if (is_called(pool, round)) {
+            if (is_needed(pool, job)) {
                 leati_spin_learn(spin, 0);
                 return;
             }
@@ -134,91 +139,92 @@ static void rest(helper *self, uint32_t round, leati_spin *spin) {
     } while (leati_now_ns() < until);
     uint32_t wake_futex = atomic_load(&pool->wake_futex);
     atomic_store(&pool->asleep, true);
-    while (!is_called(pool, round)) {
+    while (!is_needed(pool, job)) {
         leati_futex_wait(&pool->wake_futex, wake_futex, -1, false);
         wake_futex = atomic_load(&pool->wake_futex);
     }
-    make_way(pool, self);
+    leave_caller_core(pool, self);
     leati_spin_learn(spin, leati_now_ns() - began);
 }
 
-static void *help(void *argument) {
-    helper *self = argument;
+static void *run_pool_thread(void *argument) {
+    pool_thread *self = argument;
     leati_thread_pool *pool = self->pool;
-    leati_spin spin = {.longest_ns = REST_NS};
+    leati_spin spin = {.longest_ns = IDLE_NS};
     char name[16];
     snprintf(name, sizeof name, "leat-compute/%d", self->member);
     prctl(PR_SET_NAME, name);
-    leati_flush_denormals(); /* as every caller does */
+    leati_flush_denormals(); /* callers compute in the same mode */
     while (!atomic_load(&pool->closing)) {
-        uint32_t round;
-        work(pool, self->member, &round);
-        rest(self, round, &spin);
+        uint32_t job;
+        work(pool, self->member, &job);
+        idle(self, job, &spin);
     }
     return NULL;
 }
 
-static void ring(leati_thread_pool *pool) {
+static void wake_all(leati_thread_pool *pool) {
     atomic_fetch_add(&pool->wake_futex, 1);
     leati_futex_wake(&pool->wake_futex, pool->size, false);
 }
 
-/* ---- Starting helpers ---- */
+/* ---- Starting threads ---- */
 
-static leat_status start(leati_thread_pool *pool, leat_error *err) {
-    helper *self = leati_calloc(1, sizeof *self);
+static leat_status start_thread(leati_thread_pool *pool, leat_error *err) {
+    pool_thread *self = leati_calloc(1, sizeof *self);
     if (!self) return leati_fail_memory(err, sizeof *self, "a thread");
-    *self = (helper){.pool = pool, .member = pool->size, .next = pool->helpers};
-    int failed = pthread_create(&self->thread, NULL, help, self);
+    *self = (pool_thread){.pool = pool, .member = pool->size, .next = pool->pool_threads};
+    int failed = pthread_create(&self->thread, NULL, run_pool_thread, self);
     if (failed) {
         leati_free(self);
         return leati_fail_errno(err, LEAT_EIO, failed, "cannot start compute thread %d", pool->size + 1);
     }
-    pool->helpers = self;
+    pool->pool_threads = self;
     ++pool->size;
     return LEAT_OK;
 }
 
-/* All signals but faults are the caller's to handle. */
-static leat_status start_until(leati_thread_pool *pool, int threads, leat_error *err) {
+/* Starts threads until there are `threads`, including the caller.  They block all signals except faults. */
+static leat_status start_threads(leati_thread_pool *pool, int threads, leat_error *err) {
     leat_status status = LEAT_OK;
     sigset_t before;
     leati_mask_all_but_faults(&before);
-    while (status == LEAT_OK && pool->size < threads) status = start(pool, err);
+    while (status == LEAT_OK && pool->size < threads) status = start_thread(pool, err);
     leati_mask_restore(&before);
     return status;
 }
 
 /* ---- Forks ---- */
 
-static bool is_at_home(const leati_thread_pool *pool) {
+static bool is_of_this_process(const leati_thread_pool *pool) {
     return pool->fork_depth == leati_fork_depth();
 }
 
-/* Forgets helpers that are threads of another process. */
-static void forget_helpers(leati_thread_pool *pool) {
-    while (pool->helpers) {
-        helper *gone = pool->helpers;
-        pool->helpers = gone->next;
-        leati_free(gone);
+/* Frees the records of pool threads that are threads of another process. */
+static void free_threads(leati_thread_pool *pool) {
+    while (pool->pool_threads) {
+        pool_thread *first = pool->pool_threads;
+        pool->pool_threads = first->next;
+        leati_free(first);
     }
     pool->size = 1;
 }
 
-/* In a forked child: starts as many helpers as the parent had, or as the system allows.  With fewer, the caller does more. */
-static void move_in(leati_thread_pool *pool) {
+/* In a forked child: starts as many pool threads as the parent had, or fewer if the system refuses; then the caller
+ * does more. */
+static void restart_in_child(leati_thread_pool *pool) {
     int size = pool->size;
-    forget_helpers(pool);
+    free_threads(pool);
     pool->fork_depth = leati_fork_depth();
     atomic_store(&pool->ticket, 0);
     atomic_store(&pool->awaited, false);
     atomic_store(&pool->asleep, false);
-    (void)start_until(pool, size, NULL);
+    (void)start_threads(pool, size, NULL);
 }
 
 /* ---- The caller ---- */
 
-static void await(leati_thread_pool *pool, uint32_t finished) {
+static void wait_for_finished(leati_thread_pool *pool, uint32_t finished) {
     int64_t until = leati_now_ns() + WAIT_NS;
     uint32_t now;
     do
@@ -233,75 +239,75 @@ static void await(leati_thread_pool *pool, uint32_t finished) {
     atomic_store(&pool->awaited, false);
 }
 
-static bool is_alone(const leati_thread_pool *pool, int threads, int64_t tasks) {
+static bool caller_works_alone(const leati_thread_pool *pool, int threads, int64_t tasks) {
     return !pool || threads < 2 || tasks < 2 || pool->size < 2;
 }
 
-static void share_round(leati_thread_pool *pool, int threads, int64_t begin, uint32_t tasks,
-                        leati_thread_pool_work does, void *of) {
+static void share_job(leati_thread_pool *pool, int threads, int64_t begin, uint32_t tasks,
+                      leati_thread_pool_work function, void *context) {
     uint64_t ticket = atomic_load_explicit(&pool->ticket, memory_order_relaxed);
-    uint32_t round;
-    atomic_store_explicit(&pool->work, does, memory_order_relaxed);
-    atomic_store_explicit(&pool->of, of, memory_order_relaxed);
+    uint32_t job;
+    atomic_store_explicit(&pool->work, function, memory_order_relaxed);
+    atomic_store_explicit(&pool->context, context, memory_order_relaxed);
     atomic_store_explicit(&pool->begin, begin, memory_order_relaxed);
     atomic_store_explicit(&pool->threads, threads, memory_order_relaxed);
-    atomic_store_explicit(&pool->core, sched_getcpu(), memory_order_relaxed);
+    atomic_store_explicit(&pool->caller_core, sched_getcpu(), memory_order_relaxed);
     atomic_store_explicit(&pool->finished, 0, memory_order_relaxed);
-    atomic_store(&pool->ticket, (uint64_t)(round_of(ticket) + 1) << 2 * TASK_BITS | tasks);
-    if (atomic_load(&pool->asleep) && atomic_exchange(&pool->asleep, false)) ring(pool);
-    uint32_t own = work(pool, 0, &round);
-    if (own < tasks) await(pool, tasks - own);
+    atomic_store(&pool->ticket, (uint64_t)(job_of(ticket) + 1) << 2 * TASK_BITS | tasks);
+    if (atomic_load(&pool->asleep) && atomic_exchange(&pool->asleep, false)) wake_all(pool);
+    uint32_t done = work(pool, 0, &job);
+    if (done < tasks) wait_for_finished(pool, tasks - done);
 }
 
-void leati_thread_pool_share(leati_thread_pool *pool, int threads, int64_t tasks, leati_thread_pool_work does,
-                             void *of) {
-    if (pool && !is_at_home(pool)) move_in(pool);
-    if (pool && threads > pool->most) threads = pool->most;
-    if (is_alone(pool, threads, tasks)) {
-        for (int64_t i = 0; i < tasks; i++) does(of, i, 0);
+void leati_thread_pool_share(leati_thread_pool *pool, int threads, int64_t tasks,
+                             leati_thread_pool_work function, void *context) {
+    if (pool && !is_of_this_process(pool)) restart_in_child(pool);
+    if (pool && threads > pool->limit) threads = pool->limit;
+    if (caller_works_alone(pool, threads, tasks)) {
+        for (int64_t i = 0; i < tasks; i++) function(context, i, 0);
         return;
     }
-    for (int64_t left, begin = 0; (left = tasks - begin) > 0; begin += ROUND_TASKS)
-        share_round(pool, threads, begin, (uint32_t)(left < ROUND_TASKS ? left : ROUND_TASKS), does, of);
+    for (int64_t rest, begin = 0; (rest = tasks - begin) > 0; begin += JOB_TASKS)
+        share_job(pool, threads, begin, (uint32_t)(rest < JOB_TASKS ? rest : JOB_TASKS), function, context);
 }
 
-/* ---- Making ---- */
+/* ---- Creating and destroying ---- */
 
 leat_status leati_thread_pool_create(leati_thread_pool **out, leat_error *err) {
     leati_thread_pool *pool = leati_calloc_aligned(sizeof *pool);
     *out = pool;
     if (!pool) return leati_fail_memory(err, sizeof *pool, "a pool of threads");
     pool->size = 1;
-    pool->most = INT_MAX;
-    pool->core = -1;
+    pool->limit = INT_MAX;
+    pool->caller_core = -1;
     pool->fork_depth = leati_fork_depth();
     return LEAT_OK;
 }
 
 void leati_thread_pool_limit(leati_thread_pool *pool, int threads) {
-    pool->most = threads;
+    pool->limit = threads;
 }
 
 leat_status leati_thread_pool_reserve(leati_thread_pool *pool, int threads, leat_error *err) {
     if (threads > LEATI_THREAD_POOL_MAX)
         return leati_fail(err, LEAT_EINVAL, "threads: expected at most %d, received %d",
                           LEATI_THREAD_POOL_MAX, threads);
-    if (!is_at_home(pool)) move_in(pool);
+    if (!is_of_this_process(pool)) restart_in_child(pool);
     if (threads <= pool->size) return LEAT_OK;
-    return start_until(pool, threads, err);
+    return start_threads(pool, threads, err);
 }
 
 void leati_thread_pool_destroy(leati_thread_pool **pool_pointer) {
     leati_thread_pool *pool = *pool_pointer;
     if (!pool) return;
-    if (!is_at_home(pool)) forget_helpers(pool);
+    if (!is_of_this_process(pool)) free_threads(pool);
     atomic_store(&pool->closing, true);
-    ring(pool);
-    while (pool->helpers) {
-        helper *gone = pool->helpers;
-        pool->helpers = gone->next;
-        pthread_join(gone->thread, NULL);
-        leati_free(gone);
+    wake_all(pool);
+    while (pool->pool_threads) {
+        pool_thread *first = pool->pool_threads;
+        pool->pool_threads = first->next;
+        pthread_join(first->thread, NULL);
+        leati_free(first);
     }
     leati_free(pool);
     *pool_pointer = NULL;
