@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON that a person writes as an argument, in C or in a shell: strings may stand in single quotes.  Layer: json. */
+/* JSON that a user writes as an argument, with strings in single or double quotes.  Layer: json. */
 #include "json/json.h"
 
 #include "base/error.h"
 #include "base/memory.h"
 
-/* Writes the text with each string in double quotes; at most two bytes for each of the text.  Returns how many. */
-static size_t quote_twice(const char *text, size_t bytes, char *out) {
-    char quote = '\0'; /* the one that ends the string in hand */
+/* Writes the text to out with each string in double quotes, at most two bytes for each byte of the text.  Returns the
+ * number of bytes. */
+static size_t to_double_quotes(const char *text, size_t bytes, char *out) {
+    char quote = '\0'; /* the quote that ends the current string; NUL outside of strings */
     size_t used = 0;
     for (size_t i = 0; i < bytes; ++i) {
         const char c = text[i];
@@ -31,7 +32,7 @@ leat_status leati_json_parse_argument(json_t **out, const char *text, size_t byt
     if (bytes > LEATI_JSON_MAX_BYTES) return leati_json_parse(out, text, bytes, err);
     char *copy = leati_calloc(bytes + 1, 2);
     if (!copy) return leati_fail_memory(err, 2 * bytes + 2, "a JSON argument");
-    leat_status status = leati_json_parse(out, copy, quote_twice(text, bytes, copy), err);
+    leat_status status = leati_json_parse(out, copy, to_double_quotes(text, bytes, copy), err);
     leati_free(copy);
     return status;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading: limits and Python's NaN tokens first, then jansson.  Layer: json. */
+/* Reading JSON: checks the limits and replaces Python's tokens for NaN and infinities, then calls jansson.  Layer:
+ * json. */
 #include "json/json.h"
 
 #include <math.h>
@@ -13,13 +14,13 @@ const leati_json_mark leati_json_marks[LEATI_JSON_MARK_COUNT] = {{"NaN", "\x7fNa
                                                                  {"Infinity", "\x7fInfinity"},
                                                                  {"-Infinity", "\x7f-Infinity"}};
 
-/* What a scan of the text found. */
+/* A scan of a text. */
 typedef struct scan {
     const char *text;
     size_t bytes;
-    size_t marks; /* tokens to be replaced */
-    char *out;    /* where the text with replaced tokens goes; NULL: only count */
-    size_t length;
+    size_t marks;  /* number of tokens to replace */
+    char *out;     /* receives the text with replaced tokens; NULL: only count its bytes */
+    size_t length; /* of the text with replaced tokens, so far */
 } scan;
 
 static leat_status fail_at(const char *text, size_t at, leat_error *err, const char *reason) {
@@ -37,7 +38,7 @@ static void emit(scan *s, const char *from, size_t bytes) {
     s->length += bytes;
 }
 
-/* The mark whose token stands at `at`, or NULL. */
+/* Returns the mark whose token is at `at`, or NULL. */
 static const leati_json_mark *mark_at(const scan *s, size_t at) {
     for (int i = 0; i < LEATI_JSON_MARK_COUNT; ++i) {
         size_t length = strlen(leati_json_marks[i].token);
@@ -47,7 +48,7 @@ static const leati_json_mark *mark_at(const scan *s, size_t at) {
     return NULL;
 }
 
-/* The end of the string that starts at `at`, quotes included. */
+/* Returns the position after the string that starts at `at`. */
 static size_t skip_string(const scan *s, size_t at) {
     for (++at; at < s->bytes && s->text[at] != '"'; ++at)
         if (s->text[at] == '\\') ++at;
@@ -77,12 +78,13 @@ static leat_status scan_text(scan *s, leat_error *err) {
     return LEAT_OK;
 }
 
-/* jansson's place, in the text as it was given: every replaced token before it made the text 8 bytes longer. */
-static size_t original_place(const char *replaced, size_t bytes, size_t at) {
-    size_t before = 0;
+/* Converts a position in the text with replaced tokens to the position in the original text: each replaced token
+ * before it made the text 8 bytes longer. */
+static size_t original_position(const char *replaced, size_t bytes, size_t at) {
+    size_t marks_before = 0;
     for (size_t i = 0; i + 7 <= bytes && i < at; ++i)
-        if (memcmp(replaced + i, "\"\\u007f", 7) == 0) ++before;
-    return at >= before * 8 ? at - before * 8 : 0;
+        if (memcmp(replaced + i, "\"\\u007f", 7) == 0) ++marks_before;
+    return at >= marks_before * 8 ? at - marks_before * 8 : 0;
 }
 
 static leat_status load(json_t **out, const scan *s, const char *text, size_t bytes, leat_error *err) {
@@ -90,11 +92,11 @@ static leat_status load(json_t **out, const scan *s, const char *text, size_t by
     *out = json_loadb(text, bytes, JSON_DECODE_ANY, &failure);
     if (*out) return LEAT_OK;
     enum json_error_code code = json_error_code(&failure);
-    /* Some of jansson's allocations fail without a word. */
+    /* After some failed allocations jansson reports no message. */
     if (code == json_error_out_of_memory || failure.text[0] == '\0')
         return leati_fail_memory(err, bytes, "JSON");
     size_t at = failure.position > 0 ? (size_t)failure.position : 0;
-    if (s->marks > 0) at = original_place(text, bytes, at);
+    if (s->marks > 0) at = original_position(text, bytes, at);
     if (at > 0 && code != json_error_premature_end_of_input) --at;
     return fail_at(s->text, at < s->bytes ? at : s->bytes, err, failure.text);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing as json.dumps does: ", " and ": ", ASCII only, repr of floats.  Layer: json. */
+/* Writing JSON as Python's json.dumps does: ", " and ": ", ASCII only, repr of floats.  Layer: json. */
 #include "json/json.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "json/marks.h"
 
-/* The fewest digits that read back as the same number: "d.ddde+XX". */
+/* Writes "d.ddde+XX" with the fewest digits that read back as the same number; returns the number of digits. */
 static int shortest(char *out, size_t bytes, double value) {
     for (int digits = 1; digits < 17; ++digits) {
         snprintf(out, bytes, "%.*e", digits - 1, value);
@@ -33,19 +33,19 @@ const char *leati_json_real_text(char out[LEATI_JSON_REAL_BYTES], double value) 
     }
     int digits = shortest(out, LEATI_JSON_REAL_BYTES, value);
     int exponent = (int)strtol(strchr(out, 'e') + 1, NULL, 10);
-    int places = digits - 1 - exponent;
-    if (exponent >= -4 && exponent < 16) /* else as it is: Python writes two digits of exponent, as C does */
-        snprintf(out, LEATI_JSON_REAL_BYTES, "%.*f", places > 1 ? places : 1, value);
+    int decimals = digits - 1 - exponent;
+    if (exponent >= -4 && exponent < 16) /* other exponents: Python writes two digits, as C does */
+        snprintf(out, LEATI_JSON_REAL_BYTES, "%.*f", decimals > 1 ? decimals : 1, value);
     leati_decimal_point(out);
     return out;
 }
 
 static int32_t code_point(const unsigned char **at) {
     const unsigned char *p = *at;
-    int more = *p < 0x80 ? 0 : *p < 0xe0 ? 1 : *p < 0xf0 ? 2 : 3;
-    int32_t code = more == 0 ? *p : *p & (0x3f >> more);
-    for (int i = 1; i <= more; ++i) code = code << 6 | (p[i] & 0x3f);
-    *at = p + more + 1;
+    int continuation_bytes = *p < 0x80 ? 0 : *p < 0xe0 ? 1 : *p < 0xf0 ? 2 : 3;
+    int32_t code = continuation_bytes == 0 ? *p : *p & (0x3f >> continuation_bytes);
+    for (int i = 1; i <= continuation_bytes; ++i) code = code << 6 | (p[i] & 0x3f);
+    *at = p + continuation_bytes + 1;
     return code;
 }
 
@@ -63,7 +63,7 @@ static void write_escaped(leati_text *text, int32_t code) {
                        0xdc00u + (unsigned)((code - 0x10000) & 0x3ff));
 }
 
-/* jansson holds valid UTF-8 only. */
+/* Writes a string, which is valid UTF-8, since jansson accepts no other. */
 static void write_string(leati_text *text, const char *string) {
     leati_text_add(text, "\"");
     size_t plain = strcspn(string, "\"\\");
@@ -78,14 +78,14 @@ static void write_string(leati_text *text, const char *string) {
 static void write_value(leati_text *text, const json_t *value);
 
 static void write_object(leati_text *text, const json_t *value) {
-    const char *before = "{", *key;
+    const char *separator = "{", *key;
     json_t *member;
     json_object_foreach((json_t *)(uintptr_t)value, key, member) {
-        leati_text_add(text, "%s", before);
+        leati_text_add(text, "%s", separator);
         write_string(text, key);
         leati_text_add(text, ": ");
         write_value(text, member);
-        before = ", ";
+        separator = ", ";
     }
     leati_text_add(text, json_object_size(value) ? "}" : "{}");
 }

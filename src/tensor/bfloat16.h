@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bfloat16, the upper half of a float's bits: what the engine may keep activations as.  No type of batches or files, so
- * leat/tensor.h does not know it. */
+/* bfloat16, the upper half of a float's bits.  The engine may store activations in this type; batches and files never
+ * have it, so leat/tensor.h does not list it. */
 #ifndef LEATI_TENSOR_BFLOAT16_H
 #define LEATI_TENSOR_BFLOAT16_H
 
@@ -18,7 +18,7 @@ static inline float leati_bfloat16_to_float(uint16_t x) {
     return out;
 }
 
-/* The nearest one, of two as near the even one; NaN stays NaN. */
+/* Returns the nearest bfloat16, ties to even.  NaN stays NaN. */
 static inline uint16_t leati_bfloat16_of_float(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);

@@ -1,40 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One loop for each pair of data types, made by macros, without a branch or a call in it where the pair allows that, so
- * that the compiler makes vectors of it.  Layer: tensor. */
+/* Conversions between data types: macros define one loop for each pair of types.  The loops have no branch and no
+ * call if the pair allows that, so that the compiler vectorizes them.  Layer: tensor. */
 #include "tensor/convert.h"
 
 #include <string.h>
 
 #include "tensor/number.h"
 
-/* How a number, of a real type (x a double), of a signed one (an int64_t) or of an unsigned one (a uint64_t), becomes one of
- * an integer type with these ends.  Where the source's range lies within, the compiler removes the comparisons. */
-#define CUT_REAL(x, type, least, most)                                                                       \
+/* Convert a number to an integer type whose range is [least, most], saturating.  x is a double (SATURATE_REAL), an
+ * int64_t (SATURATE_SIGNED) or a uint64_t (SATURATE_UNSIGNED).  The compiler removes the comparisons where the source
+ * type's range fits. */
+#define SATURATE_REAL(x, type, least, most)                                                                  \
     ((x) != (x)               ? (type)0                                                                      \
      : (x) <= (double)(least) ? (type)(least)                                                                \
      : (x) >= (double)(most)  ? (type)(most)                                                                 \
                               : (type)(x))
-#define CUT_SIGNED(x, type, least, most)                                                                     \
+#define SATURATE_SIGNED(x, type, least, most)                                                                \
     ((x) < (int64_t)(least)                        ? (type)(least)                                           \
      : (x) > 0 && (uint64_t)(x) > (uint64_t)(most) ? (type)(most)                                            \
                                                    : (type)(x))
-#define CUT_UNSIGNED(x, type, least, most) ((x) > (uint64_t)(most) ? (type)(most) : (type)(x))
+#define SATURATE_UNSIGNED(x, type, least, most) ((x) > (uint64_t)(most) ? (type)(most) : (type)(x))
 
-/* Every type as a source: its name in functions, C's type, the element as a number, the widest type of its kind, and how it
- * is cut. */
+/* Every source type: its name in function names, its C type, the macro that reads an element as a number, the widest
+ * C type of its kind, and the macro that converts a number to an integer type. */
 #define SOURCES(X, ...)                                                                                      \
-    X(F32, float, LEATI_SAME, double, CUT_REAL, __VA_ARGS__)                                                 \
-    X(F64, double, LEATI_SAME, double, CUT_REAL, __VA_ARGS__)                                                \
-    X(F16, uint16_t, LEATI_WIDER, double, CUT_REAL, __VA_ARGS__)                                             \
-    X(I32, int32_t, LEATI_SAME, int64_t, CUT_SIGNED, __VA_ARGS__)                                            \
-    X(I64, int64_t, LEATI_SAME, int64_t, CUT_SIGNED, __VA_ARGS__)                                            \
-    X(I8, int8_t, LEATI_SAME, int64_t, CUT_SIGNED, __VA_ARGS__)                                              \
-    X(I16, int16_t, LEATI_SAME, int64_t, CUT_SIGNED, __VA_ARGS__)                                            \
-    X(U8, uint8_t, LEATI_SAME, uint64_t, CUT_UNSIGNED, __VA_ARGS__)                                          \
-    X(BOOL, uint8_t, LEATI_TRUTH, uint64_t, CUT_UNSIGNED, __VA_ARGS__)                                       \
-    X(U16, uint16_t, LEATI_SAME, uint64_t, CUT_UNSIGNED, __VA_ARGS__)                                        \
-    X(U32, uint32_t, LEATI_SAME, uint64_t, CUT_UNSIGNED, __VA_ARGS__)                                        \
-    X(U64, uint64_t, LEATI_SAME, uint64_t, CUT_UNSIGNED, __VA_ARGS__)
+    X(F32, float, LEATI_SAME, double, SATURATE_REAL, __VA_ARGS__)                                            \
+    X(F64, double, LEATI_SAME, double, SATURATE_REAL, __VA_ARGS__)                                           \
+    X(F16, uint16_t, LEATI_WIDER, double, SATURATE_REAL, __VA_ARGS__)                                        \
+    X(I32, int32_t, LEATI_SAME, int64_t, SATURATE_SIGNED, __VA_ARGS__)                                       \
+    X(I64, int64_t, LEATI_SAME, int64_t, SATURATE_SIGNED, __VA_ARGS__)                                       \
+    X(I8, int8_t, LEATI_SAME, int64_t, SATURATE_SIGNED, __VA_ARGS__)                                         \
+    X(I16, int16_t, LEATI_SAME, int64_t, SATURATE_SIGNED, __VA_ARGS__)                                       \
+    X(U8, uint8_t, LEATI_SAME, uint64_t, SATURATE_UNSIGNED, __VA_ARGS__)                                     \
+    X(BOOL, uint8_t, LEATI_TRUTH, uint64_t, SATURATE_UNSIGNED, __VA_ARGS__)                                  \
+    X(U16, uint16_t, LEATI_SAME, uint64_t, SATURATE_UNSIGNED, __VA_ARGS__)                                   \
+    X(U32, uint32_t, LEATI_SAME, uint64_t, SATURATE_UNSIGNED, __VA_ARGS__)                                   \
+    X(U64, uint64_t, LEATI_SAME, uint64_t, SATURATE_UNSIGNED, __VA_ARGS__)
 
 #define LOOP(from, type, to, to_type, VALUE)                                                                 \
     static void from##_to_##to(const void *source, void *target, size_t count) {                             \
@@ -43,13 +44,15 @@
         for (size_t i = 0; i < count; ++i) dst[i] = (VALUE);                                                 \
     }
 
-#define TO_REAL(from, type, READ, wide, CUT, to, to_type) LOOP(from, type, to, to_type, (to_type)READ(src[i]))
-#define TO_F16(from, type, READ, wide, CUT, to, to_type)                                                     \
+#define TO_REAL(from, type, READ, wide, SATURATE, to, to_type)                                               \
+    LOOP(from, type, to, to_type, (to_type)READ(src[i]))
+#define TO_F16(from, type, READ, wide, SATURATE, to, to_type)                                                \
     LOOP(from, type, to, to_type, leati_float16_of_double((double)READ(src[i])))
-#define TO_BOOL(from, type, READ, wide, CUT, to, to_type) LOOP(from, type, to, to_type, READ(src[i]) != 0)
-#define TO_INTEGER(from, type, READ, wide, CUT, to, to_type, least, most)                                    \
+#define TO_BOOL(from, type, READ, wide, SATURATE, to, to_type)                                               \
+    LOOP(from, type, to, to_type, READ(src[i]) != 0)
+#define TO_INTEGER(from, type, READ, wide, SATURATE, to, to_type, least, most)                               \
     static inline to_type from##_as_##to(wide x) {                                                           \
-        return CUT(x, to_type, least, most);                                                                 \
+        return SATURATE(x, to_type, least, most);                                                            \
     }                                                                                                        \
     LOOP(from, type, to, to_type, from##_as_##to((wide)READ(src[i])))
 
@@ -72,7 +75,7 @@ enum { dtype_count = LEAT_DTYPE_LIST(DTYPE_ONE) };
 
 typedef void (*conversion)(const void *src, void *dst, size_t count);
 
-#define ENTRY(from, type, READ, wide, CUT, to) [LEAT_##from] = from##_to_##to,
+#define ENTRY(from, type, READ, wide, SATURATE, to) [LEAT_##from] = from##_to_##to,
 static const conversion conversions[dtype_count][dtype_count] = {
     [LEAT_F32] = {SOURCES(ENTRY, F32)}, [LEAT_F64] = {SOURCES(ENTRY, F64)},
     [LEAT_F16] = {SOURCES(ENTRY, F16)}, [LEAT_BOOL] = {SOURCES(ENTRY, BOOL)},
@@ -85,7 +88,7 @@ static const conversion conversions[dtype_count][dtype_count] = {
 void leati_convert(leat_dtype to, void *dst, leat_dtype from, const void *src, size_t count) {
     if (count == 0) return;
     if (to == from)
-        memmove(dst, src, count * leat_dtype_bytes(from)); /* one may be the other */
+        memmove(dst, src, count * leat_dtype_bytes(from)); /* dst may equal src */
     else
         conversions[to][from](src, dst, count);
 }

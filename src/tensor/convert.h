@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of any data type to any other: the one table of conversions. */
+/* Conversion of numbers from any data type to any other. */
 #ifndef LEATI_TENSOR_CONVERT_H
 #define LEATI_TENSOR_CONVERT_H
 
@@ -7,8 +7,8 @@
 
 #include "leat/tensor.h"
 
-/* count elements, both sides aligned for their types, as leat_tensor_copy says.  The memory does not overlap, or is the same and
- * the type too. */
+/* Converts count elements, by the rules of leat_tensor_copy.  src and dst are aligned for their types, and do not
+ * overlap unless they are equal and `to` equals `from`. */
 void leati_convert(leat_dtype to, void *dst, leat_dtype from, const void *src, size_t count);
 
 #endif

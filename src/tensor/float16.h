@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* IEEE 754 binary16 in integers and normal floats alone, so that the result does not depend on whether the CPU flushes
- * denormal numbers, as leat's threads let it. */
+/* IEEE 754 binary16 (float16).  The conversions use integers and normal floats only, so that the result is the same
+ * in threads that flush denormal numbers (base/os/denormals.h). */
 #ifndef LEATI_TENSOR_FLOAT16_H
 #define LEATI_TENSOR_FLOAT16_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* Exact; NaN becomes a quiet NaN of the same sign.  No branch, so that a loop over it becomes vectors. */
+/* Converts exactly; NaN becomes a quiet NaN of the same sign.  Has no branch, so that compilers vectorize loops that
+ * call it. */
 static inline float leati_float16_to_float(uint16_t x) {
     const uint32_t shifted = (uint32_t)(x & 0x7fffu) << 13, exponent = shifted & 0x0f800000u;
     uint32_t bits = shifted + (112u << 23);           /* the exponent's bias: 127 instead of 15 */
     bits += exponent == 0x0f800000u ? 112u << 23 : 0; /* infinity and NaN have the largest exponent */
     bits |= shifted > 0x0f800000u ? 0x00400000u : 0;  /* a NaN is made quiet */
-    const uint32_t above = (113u << 23) | (shifted & 0x007fe000u); /* 2^-14 + a subnormal number */
+    const uint32_t above = (113u << 23) | (shifted & 0x007fe000u); /* 2^-14 + the subnormal number */
     const uint32_t least = 113u << 23;
     float one, other;
     memcpy(&one, &above, sizeof one);
@@ -27,7 +28,7 @@ static inline float leati_float16_to_float(uint16_t x) {
     return out;
 }
 
-/* The nearest binary16, ties to even: from 65520 on infinity, below 2^-24 a subnormal number or 0. */
+/* Returns the nearest binary16, ties to even: infinity from 65520 on, a subnormal number or 0 below 2^-14. */
 static inline uint16_t leati_float16_of_double(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -43,7 +44,7 @@ static inline uint16_t leati_float16_of_double(double x) {
         exponent < -14 ? fraction | (uint64_t)1 << 52 : fraction | (uint64_t)(exponent + 15) << 52;
     const uint64_t half = (uint64_t)1 << (cut - 1), rest = kept & (2 * half - 1);
     const uint64_t nearest = (kept >> cut) + (rest > half || (rest == half && (kept >> cut & 1)));
-    return (uint16_t)(sign | (uint32_t)nearest); /* a carry out of the fraction counts up the exponent */
+    return (uint16_t)(sign | (uint32_t)nearest); /* a carry out of the fraction increments the exponent */
 }
 
 #endif

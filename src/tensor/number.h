@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an element of each data type is in C, for whoever reads one as a number.  The list has every type, so that a switch
- * made of it is complete. */
+/* The C type of each data type, and elements read as numbers.  LEATI_NUMBER_LIST has every data type, so that a
+ * switch made from it is complete. */
 #ifndef LEATI_TENSOR_NUMBER_H
 #define LEATI_TENSOR_NUMBER_H
 
@@ -14,13 +14,13 @@
 #define LEATI_TRUTH(x) ((x) != 0)
 #define LEATI_WIDER(x) leati_float16_to_float(x)
 
-/* Real types: data type, C's type in memory, the element as a number. */
+/* Real types: the data type, its C type in memory, and the macro that reads an element as a number. */
 #define LEATI_REAL_LIST(X)                                                                                   \
     X(LEAT_F32, float, LEATI_SAME)                                                                           \
     X(LEAT_F64, double, LEATI_SAME)                                                                          \
     X(LEAT_F16, uint16_t, LEATI_WIDER)
 
-/* Integer types whose numbers an int64_t holds.  uint64 is the other one. */
+/* The integer types whose numbers fit in an int64_t: all except uint64. */
 #define LEATI_INTEGER_LIST(X)                                                                                \
     X(LEAT_I32, int32_t, LEATI_SAME)                                                                         \
     X(LEAT_I64, int64_t, LEATI_SAME)                                                                         \
@@ -36,12 +36,12 @@
     LEATI_INTEGER_LIST(X)                                                                                    \
     X(LEAT_U64, uint64_t, LEATI_SAME)
 
-/* Whether the type's numbers are integers; bool's are. */
+/* Returns true for integer types and bool. */
 static inline bool leati_dtype_is_integer(leat_dtype dtype) {
     return dtype != LEAT_F32 && dtype != LEAT_F64 && dtype != LEAT_F16;
 }
 
-/* Element i, rounded for 64-bit integers beyond 2^53. */
+/* Returns element i as a double; 64-bit integers beyond 2^53 are rounded. */
 static inline double leati_number_at(leat_dtype dtype, const void *data, int64_t i) {
     switch (dtype) {
 #define NUMBER(name, type, READ)                                                                             \
@@ -52,8 +52,8 @@ static inline double leati_number_at(leat_dtype dtype, const void *data, int64_t
     return 0;
 }
 
-/* Element i as an integer: a real number is cut towards zero, what int64_t cannot hold becomes the nearest that it can, NaN
- * becomes 0. */
+/* Returns element i as an integer.  A real number is truncated towards zero, a number out of range becomes INT64_MIN
+ * or INT64_MAX, and NaN becomes 0. */
 static inline int64_t leati_integer_at(leat_dtype dtype, const void *data, int64_t i) {
     switch (dtype) {
 #define INTEGER(name, type, READ)                                                                            \

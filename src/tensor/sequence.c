@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batch specifications and the sequence's plain parts.  Layer: tensor. */
+/* Batch specifications, and the default and the end of a sequence.  Layer: tensor. */
 #include "leat/sequence.h"
 
 #include <stdio.h>
@@ -13,10 +13,12 @@ leat_sequence leat_sequence_default(void) {
 
 static leat_status check_shape(int rank, const int64_t *shape, leat_error *err) {
     if (rank < 0 || rank > LEAT_MAX_RANK - 1)
-        return leati_fail(err, LEAT_ESHAPE, "a sample has rank 0 to %d, got %d", LEAT_MAX_RANK - 1, rank);
+        return leati_fail(err, LEAT_ESHAPE, "expected a sample of rank 0 to %d, received rank %d",
+                          LEAT_MAX_RANK - 1, rank);
     for (int i = 0; i < rank; ++i)
         if (shape[i] < 1)
-            return leati_fail(err, LEAT_ESHAPE, "dimension %d of a sample is %lld, expected at least 1", i,
+            return leati_fail(err, LEAT_ESHAPE,
+                              "dimension %d of a sample: expected at least 1, received %lld", i,
                               (long long)shape[i]);
     return LEAT_OK;
 }
@@ -26,17 +28,19 @@ leat_status leat_batch_spec_add(leat_batch_spec *spec, leat_batch_part part, con
     LEATI_GIVEN(spec, err);
     if (rank > 0) LEATI_GIVEN(shape, err);
     if ((int)part < LEAT_PART_INPUT || (int)part > LEAT_PART_SAMPLE_WEIGHT)
-        return leati_fail(err, LEAT_EINVAL,
-                          "unknown part %d of a batch: expected an input, target or sample weight",
-                          (int)part);
+        return leati_fail(
+            err, LEAT_EINVAL,
+            "expected a part of a batch (input, target or sample weight), received the number %d", (int)part);
     if (spec->tensor_count >= LEAT_BATCH_MAX_TENSORS)
-        return leati_fail(err, LEAT_EINVAL, "a batch has at most %d tensors", LEAT_BATCH_MAX_TENSORS);
+        return leati_fail(err, LEAT_EINVAL, "expected at most %d tensors in a batch", LEAT_BATCH_MAX_TENSORS);
     if (spec->tensor_count > 0 && spec->tensors[spec->tensor_count - 1].part > part)
-        return leati_fail(err, LEAT_EINVAL, "a batch lists inputs, then targets, then sample weights");
+        return leati_fail(err, LEAT_EINVAL, "expected inputs first, then targets, then sample weights");
     if (name && strlen(name) >= LEAT_NAME_BYTES)
-        return leati_fail(err, LEAT_EINVAL, "a tensor's name has fewer than %d letters, got '%.80s...'",
+        return leati_fail(err, LEAT_EINVAL,
+                          "expected a tensor's name of fewer than %d bytes, received '%.80s...'",
                           LEAT_NAME_BYTES, name);
-    if (leat_dtype_bytes(dtype) == 0) return leati_fail(err, LEAT_EDTYPE, "unknown data type %d", (int)dtype);
+    if (leat_dtype_bytes(dtype) == 0)
+        return leati_fail(err, LEAT_EDTYPE, "expected a data type, received the number %d", (int)dtype);
     LEATI_TRY(check_shape(rank, shape, err));
     leat_tensor_spec *tensor = &spec->tensors[spec->tensor_count++];
     *tensor = (leat_tensor_spec){.part = part, .dtype = dtype, .rank = rank};

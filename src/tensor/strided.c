@@ -13,17 +13,17 @@ leati_strides leati_strides_make(size_t element_bytes, int rank, const int64_t *
     leati_strides out = {.bytes = element_bytes};
     int64_t dense[LEAT_MAX_RANK], step = (int64_t)element_bytes;
     for (int i = rank; i-- > 0; step *= shape[i]) dense[i] = step;
-    const int64_t *given = strides ? strides : dense;
+    const int64_t *source_strides = strides ? strides : dense;
     for (int i = 0; i < rank; ++i) {
         if (shape[i] == 1) continue;
         const int last = out.rank - 1;
-        if (last >= 0 && out.stride[last] == given[i] * shape[i]) {
+        if (last >= 0 && out.stride[last] == source_strides[i] * shape[i]) {
             out.shape[last] *= shape[i];
-            out.stride[last] = given[i];
+            out.stride[last] = source_strides[i];
             continue;
         }
         out.shape[out.rank] = shape[i];
-        out.stride[out.rank++] = given[i];
+        out.stride[out.rank++] = source_strides[i];
     }
     return out;
 }
@@ -36,8 +36,9 @@ leati_strided_walk leati_strided_begin(const leati_strides *over, const void *da
     return (leati_strided_walk){.over = over, .at = data};
 }
 
-/* count elements along one dimension.  The size of a copy is a constant in each loop, so that it is a load and a store. */
-static void take_run(const unsigned char *src, int64_t stride, size_t bytes, unsigned char *dst,
+/* Copies count elements along one dimension.  The size of memcpy is a constant in each loop, so that it becomes a
+ * load and a store. */
+static void copy_run(const unsigned char *src, int64_t stride, size_t bytes, unsigned char *dst,
                      int64_t count) {
 #define RUN(size)                                                                                            \
     for (int64_t i = 0; i < count; ++i) memcpy(dst + i * (size), src + i * stride, size);                    \
@@ -55,7 +56,7 @@ static void take_run(const unsigned char *src, int64_t stride, size_t bytes, uns
 #undef RUN
 }
 
-/* Moves on by `count` elements along the last dimension, which ends there at most. */
+/* Moves on by `count` elements along the last dimension, at most to its end. */
 static void advance(leati_strided_walk *walk, int64_t count) {
     const leati_strides *over = walk->over;
     int d = over->rank - 1;
@@ -77,25 +78,25 @@ void leati_strided_take(leati_strided_walk *walk, void *dst, int64_t count) {
     if (d < 0 && count > 0) memcpy(dst, walk->at, over->bytes);
     while (d >= 0 && count > 0) {
         int64_t left = over->shape[d] - walk->index[d], run = left < count ? left : count;
-        take_run(walk->at, over->stride[d], over->bytes, to, run);
+        copy_run(walk->at, over->stride[d], over->bytes, to, run);
         advance(walk, run);
         to += (size_t)run * over->bytes;
         count -= run;
     }
 }
 
-static leat_status check(const leat_tensor *tensor, const char *what, leat_error *err) {
+static leat_status check(const leat_tensor *tensor, const char *operand, leat_error *err) {
     if (leat_dtype_bytes(tensor->dtype) == 0)
-        return leati_fail(err, LEAT_EDTYPE, "%s has the unknown data type %d", what, (int)tensor->dtype);
+        return leati_fail(err, LEAT_EDTYPE, "%s has the unknown data type %d", operand, (int)tensor->dtype);
     if (tensor->rank < 0 || tensor->rank > LEAT_MAX_RANK)
-        return leati_fail(err, LEAT_ESHAPE, "%s has rank %d, expected 0 to %d", what, (int)tensor->rank,
+        return leati_fail(err, LEAT_ESHAPE, "%s has rank %d, expected 0 to %d", operand, (int)tensor->rank,
                           LEAT_MAX_RANK);
     for (int i = 0; i < tensor->rank; ++i)
         if (tensor->shape[i] < 0)
-            return leati_fail(err, LEAT_ESHAPE, "dimension %d of %s is %lld, expected at least 0", i, what,
+            return leati_fail(err, LEAT_ESHAPE, "dimension %d of %s is %lld, expected at least 0", i, operand,
                               (long long)tensor->shape[i]);
     if (!tensor->data && leat_tensor_count(tensor) > 0)
-        return leati_fail(err, LEAT_EINVAL, "%s has no data", what);
+        return leati_fail(err, LEAT_EINVAL, "%s has no data", operand);
     return LEAT_OK;
 }
 
@@ -116,7 +117,7 @@ leat_status leat_tensor_copy(const leat_tensor *dst, const leat_tensor *src, con
     LEATI_TRY(check(dst, "the target", err));
     LEATI_TRY(check(src, "the source", err));
     LEATI_TRY(check_shapes(dst, src, err));
-    if (!dst->data || !src->data) return LEAT_OK; /* check has found that there are no elements */
+    if (!dst->data || !src->data) return LEAT_OK; /* NULL: check has verified that there are no elements */
     enum { run = 512 };
     uint64_t buffer[run]; /* aligned for every type */
     const int64_t count = leat_tensor_count(src);
