@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the man pages and the bash completion into a folder, at build time: leat_docgen FOLDER.  Layer: cli. */
+/* The build's program `leat_docgen FOLDER`, which writes the man pages and the bash completion into a folder.  Layer:
+ * cli. */
 #include <stdio.h>
 
 #include "cli/help/manual.h"

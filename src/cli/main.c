@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The `leat` command: finds the subcommand, reads its arguments, runs it.  Layer: cli. */
+/* The `leat` command: finds the subcommand, parses its arguments and runs it.  Layer: cli. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include "cli/options/parse.h"
 #include "cli/options/suggest.h"
 
-/* Occupies descriptors 0 to 2 where the caller closed them.  Otherwise a file that leat opens would get such a number, and the
- * messages would be written into that file.  Each is opened in the direction that its stream does not use, so that reading
- * or writing fails as it does on a closed descriptor. */
+/* Opens /dev/null on those of the descriptors 0 to 2 that the caller has closed.  Otherwise a file that leat opens
+ * would get one of these numbers, and messages would be written into the file.  Each is opened in the direction that
+ * its stream does not use, so that reading or writing fails, as it would on a closed descriptor. */
 static bool occupy_standard_descriptors(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
@@ -21,7 +21,7 @@ static bool occupy_standard_descriptors(void) {
     return true;
 }
 
-/* What was printed must have arrived: a full disk is a failure. */
+/* Flushes standard output and returns the exit code: a failure if not all output was written, as with a full disk. */
 static int flushed(int code) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
     perror("leat: cannot write to standard output");
@@ -30,7 +30,7 @@ static int flushed(int code) {
 
 static int unknown_command(const char *name) {
     const char *near = name[0] == '-' ? NULL : cli_nearest_command(name), *blank = strchr(name, ' ');
-    fprintf(stderr, "leat: %s '%s'", name[0] == '-' ? "unknown option" : "no command", name);
+    fprintf(stderr, "leat: %s '%s'", name[0] == '-' ? "unknown option" : "unknown command", name);
     if (near) fprintf(stderr, ": did you mean '%s'?", near);
     if (blank)
         fprintf(stderr, "\ntry: leat %.*s --help\n", (int)(blank - name), name);
@@ -39,7 +39,8 @@ static int unknown_command(const char *name) {
     return CLI_USAGE;
 }
 
-/* Finds the command that argv names with one word, or with two where the first is a group, and takes them off. */
+/* Finds the command that argv names, by one word, or by two if the first is a group, and removes these words from
+ * argv. */
 static int find(int *argc, char ***argv, const cli_command **out) {
     char joined[64];
     const char *name = (*argv)[1];

@@ -55,10 +55,10 @@ static void help_is_the_table(void **state) {
 static void wrong_usage_is_told_and_exits_with_2(void **state) {
     (void)state;
     refused("", "usage: leat COMMAND");
-    refused("fitt", "no command 'fitt': did you mean 'fit'?");
-    refused("fti", "no command 'fti': did you mean 'fit'?");
-    refused("Fit", "no command 'Fit': did you mean 'fit'?");
-    refused("tes", "no command 'tes'\n");
+    refused("fitt", "unknown command 'fitt': did you mean 'fit'?");
+    refused("fti", "unknown command 'fti': did you mean 'fit'?");
+    refused("Fit", "unknown command 'Fit': did you mean 'fit'?");
+    refused("tes", "unknown command 'tes'\n");
     refused("fit m.h5 --epcohs 3", "unknown option '--epcohs': did you mean '--epochs'?");
     refused("fit m.h5 --x 3", "unknown option '--x'\n");
     refused("fit", "MODEL is missing");
@@ -67,14 +67,14 @@ static void wrong_usage_is_told_and_exits_with_2(void **state) {
     refused("fit m.h5 --epoch 3", "unknown option '--epoch': did you mean '--epochs'?");
     refused("fit m.h5 --epoch=3", "did you mean '--epochs'?");
     refused("fit m.h5 n.h5", "unexpected argument 'n.h5'");
-    refused("fit m.h5 --epochs 0", "expected a whole number of at least 1");
-    refused("fit m.h5 --batch-size 99999999999", "expected a whole number from 1 to 2147483647");
+    refused("fit m.h5 --epochs 0", "expected an integer of at least 1");
+    refused("fit m.h5 --batch-size 99999999999", "expected an integer from 1 to 2147483647");
     refused("fit m.h5 --epochs x", "--epochs 'x'");
     refused("fit m.h5 --epochs 99999999999999999999", "--epochs");
     refused("fit m.h5 --verbose 3", "from 0 to 2");
     refused("fit m.h5 --epochs 1 --epochs 2", "--epochs is given twice");
     refused("fit m.h5 --no-shuffle=1", "takes no value");
-    refused("fit m.h5 --train x --initial-epoch 3 --epochs 3", "beyond --initial-epoch");
+    refused("fit m.h5 --train x --initial-epoch 3 --epochs 3", "expected more than --initial-epoch");
     refused("predict m.h5 --data x", "--output FILE is missing");
     refused("predict m.h5 --train x", "unknown option '--train'");
     refused("version x", "unexpected argument");
@@ -325,7 +325,7 @@ static void list_says_the_names(void **state) {
     root = json_loads(out, 0, &why);
     assert_int_equal(json_object_size(root), sizeof kinds / sizeof *kinds);
     json_decref(root);
-    refused("list loss", "no kind 'loss': did you mean 'losses'?");
+    refused("list loss", "unknown kind 'loss': did you mean 'losses'?");
     refused("list layers losses", "unexpected argument 'losses'");
 }
 
@@ -333,8 +333,8 @@ static void a_policy_is_kept_and_its_price_told(void **state) {
     (void)state;
     setenv("LEAT_MAX_ISA", "base", 1);
     runs(FIT "--epochs 1 --dtype-policy mixed_bfloat16 --out run");
-    assert_non_null(strstr(err, "leat fit: warning: this CPU multiplies bfloat16 no faster: float32 is "
-                                "faster unless memory is the limit\n"));
+    assert_non_null(strstr(err, "leat fit: warning: this CPU does not multiply bfloat16 faster than float32: "
+                                "use float32, which is faster unless memory is the limit\n"));
     runs("summary run/model.h5");
     assert_non_null(strstr(out, "Layers of policy mixed_bfloat16: "));
     assert_non_null(strstr(err, "warning: "));
@@ -399,7 +399,7 @@ static long after(const char *words) {
 /* Runs the command that leat has told for going on, up to the end of the epoch that it begins with. */
 static void go_on(void) {
     char line[1024];
-    long epoch = after("to go on with epoch ");
+    long epoch = after("to continue with epoch ");
     const char *command = strstr(err, ": " LEAT_COMMAND " fit run/model.h5 "), *epochs = NULL;
     if (!command) fail_msg("no command: %s", err);
     command += 2;
@@ -462,7 +462,7 @@ static void interrupt(int number, const char *more) {
     assert_string_equal(out, "");
     assert_memory_equal(err, "leat fit: interrupted ", 22);
     assert_non_null(strstr(err, " of 1000000"));
-    assert_non_null(strstr(err, "; run/model.h5 has the weights and the optimizer's state"));
+    assert_non_null(strstr(err, "; run/model.h5 contains the weights and the optimizer's state"));
     assert_non_null(strstr(err, "--train 'npz:d.npz?inputs=x&targets=y'"));
     go_on();
     assert_true(exists("run/model.h5"));
@@ -504,7 +504,7 @@ static void an_interrupt_within_an_epoch_is_told(void **state) {
     kill(child, SIGINT);
     assert_int_equal(finish(child), 128 + SIGINT);
     assert_true(after("leat fit: interrupted in epoch 1 of 3, after step ") >= 1);
-    assert_non_null(strstr(err, " of 1000000; nothing was saved: give --out DIR to keep the model\n"));
+    assert_non_null(strstr(err, " of 1000000; nothing was saved: give --out DIR to save the model\n"));
     assert_null(strstr(err, "to go on"));
 }
 

@@ -35,7 +35,7 @@ static json_t *object(const char *line) {
 
 static int64_t whole(const json_t *root, const char *name) {
     const json_t *value = json_object_get(root, name);
-    if (!json_is_integer(value)) fail_msg("'%s' is not a whole number: %s", name, out);
+    if (!json_is_integer(value)) fail_msg("'%s' is not a integer: %s", name, out);
     return json_integer_value(value);
 }
 
@@ -50,7 +50,7 @@ static double number(const json_t *root, const char *name) {
 static void a_group_has_commands_and_help(void **state) {
     (void)state;
     refused("feed", "leat feed: COMMAND is missing");
-    refused("feed bnech", "no command 'feed bnech': did you mean 'feed bench'?");
+    refused("feed bnech", "unknown command 'feed bnech': did you mean 'feed bench'?");
     refused("bench", "did you mean 'feed bench'?");
     runs("feed --help");
     const char *members[] = {"bench", "tune", "trace"};
@@ -100,7 +100,7 @@ static void a_group_is_in_the_manual_and_the_completion(void **state) {
 static void wrong_feed_usage_is_told(void **state) {
     (void)state;
     refused("feed bench", "a SPEC or --payload BYTES is missing");
-    refused("feed bench npz:d.npz --payload 1K", "two sources");
+    refused("feed bench npz:d.npz --payload 1K", "exclude each other");
     refused("feed bench npz:d.npz --work-us 5", "--work-us needs --payload");
     refused("feed bench --payload 1K --batch-size 5", "--batch-size needs a SPEC");
     refused("feed bench nzp:d.npz", "leat help specs");
@@ -148,7 +148,7 @@ static void every_policy_is_checked_before_anything_is_done(void **state) {
         {"--max-deaths 0", "--max-deaths '0'"},
         {"--check-finite=1", "takes no value"},
         {"--feed-memory 1M --max-queue-size 3", "--feed-memory and --max-queue-size"},
-        {"--feed-memory many", "--feed-memory 'many': expected bytes"},
+        {"--feed-memory many", "--feed-memory 'many': expected a number of bytes"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         char line[256];
@@ -166,13 +166,13 @@ static void every_policy_is_checked_before_anything_is_done(void **state) {
 
 static void keras_old_words_get_a_hint(void **state) {
     (void)state;
-    refused("fit m.h5 --nb-worker 2", "say --workers");
-    refused("fit m.h5 --nb_worker=2", "say --workers");
-    refused("fit m.h5 --pickle_safe", "say --use-multiprocessing");
-    refused("fit m.h5 --max-q-size 3", "say --max-queue-size");
-    refused("fit m.h5 --wait-time 0.05", "leat never polls: there is nothing to wait between");
-    refused("fit m.h5 --random-seed 3", "say --seed");
-    refused("fit m.h5 --nb-epoch 3", "say --epochs");
+    refused("fit m.h5 --nb-worker 2", "use --workers");
+    refused("fit m.h5 --nb_worker=2", "use --workers");
+    refused("fit m.h5 --pickle_safe", "use --use-multiprocessing");
+    refused("fit m.h5 --max-q-size 3", "use --max-queue-size");
+    refused("fit m.h5 --wait-time 0.05", "not needed, since leat does not poll");
+    refused("fit m.h5 --random-seed 3", "use --seed");
+    refused("fit m.h5 --nb-epoch 3", "use --epochs");
 }
 
 /* ---- bench ---- */

@@ -37,25 +37,25 @@ static void numbers_out_of_range_are_told_with_the_bound(void **state) {
     for (int i = 0; i < 2; ++i) {
         char line[128];
         snprintf(line, sizeof line, "fit m.h5 --batch-size %s", huge[i]);
-        refused(line, "expected a whole number from 1 to 2147483647");
+        refused(line, "expected an integer from 1 to 2147483647");
         snprintf(line, sizeof line, "fit m.h5 --epochs %s", huge[i]);
-        refused(line, "expected a whole number from 1 to 2147483647");
+        refused(line, "expected an integer from 1 to 2147483647");
     }
-    refused("fit m.h5 --batch-size -99999999999999999999", "expected a whole number of at least 1");
-    refused("fit m.h5 --batch-size 99999999999999999999x", "expected a whole number of at least 1");
+    refused("fit m.h5 --batch-size -99999999999999999999", "expected an integer of at least 1");
+    refused("fit m.h5 --batch-size 99999999999999999999x", "expected an integer of at least 1");
     refused("feed bench --payload 1025G", "expected at most 1024G bytes");
     refused("feed bench --payload 99999999999999999999", "expected at most 1024G bytes");
     refused("feed bench --payload 9999999999999G", "expected at most 1024G bytes");
     refused("feed bench --payload 1K --feed-memory 9999999999999G", "expected at most ");
     refused("feed bench --payload 1K --seed 9223372036854775808",
-            "expected a whole number from 0 to 9223372036854775807");
+            "expected an integer from 0 to 9223372036854775807");
     refused("feed bench --payload 1K --batch-timeout 99999999999999999999", "expected at most ");
-    refused("feed bench --payload 5X", "expected bytes, such as 65536, 64K, 512M or 2G");
+    refused("feed bench --payload 5X", "expected a number of bytes, such as 65536, 64K, 512M or 2G");
     refused("feed tune x --model y --seconds 99999", "expected at most 3600 seconds");
     refused("feed tune x --model y --seconds 99999999999999999999", "expected at most 3600 seconds");
     refused("feed bench --payload 1K --batch-timeout 1e3", "expected seconds, such as 30 or 0.5");
     refused("fit small.json --train x --epochs 2 --initial-epoch 5",
-            "--epochs 2 is the number of the last epoch and must lie beyond --initial-epoch 5");
+            "--epochs 2 is the number of the last epoch: expected more than --initial-epoch, which is 5");
 }
 
 static void empty_words_are_refused(void **state) {
@@ -75,16 +75,16 @@ static void unknown_words_have_a_fitting_hint(void **state) {
     refused("train", "did you mean 'fit'?");
     refused("test", "did you mean 'evaluate'?");
     refused("eval", "did you mean 'evaluate'?");
-    refused("feed help", "leat: no command 'feed help'\ntry: leat feed --help\n");
-    refused("feed bnech", "no command 'feed bnech': did you mean 'feed bench'?\ntry: leat feed --help\n");
+    refused("feed help", "leat: unknown command 'feed help'\ntry: leat feed --help\n");
+    refused("feed bnech",
+            "unknown command 'feed bnech': did you mean 'feed bench'?\ntry: leat feed --help\n");
     refused("-x", "leat: unknown option '-x'\ntry: leat --help\n");
-    refused("help nosuchthing", "no command or topic 'nosuchthing'\ntry: leat help\n");
-    refused("fit m.h5 --lr 0.1", "say --optimizer 'SGD(learning_rate=0.1)'");
-    refused("fit m.h5 --learning_rate=0.1", "say --optimizer 'SGD(learning_rate=0.1)'");
+    refused("help nosuchthing", "unknown command or topic 'nosuchthing'\ntry: leat help\n");
+    refused("fit m.h5 --lr 0.1", "use --optimizer 'SGD(learning_rate=0.1)'");
+    refused("fit m.h5 --learning_rate=0.1", "use --optimizer 'SGD(learning_rate=0.1)'");
     refused("list losses --plan", "unknown option '--plan'\n");
-    refused("fit m.h5 npz:d.npz --loss mse",
-            "unexpected argument 'npz:d.npz': data is given by --train SPEC");
-    refused("evaluate m.h5 npz:d.npz", "unexpected argument 'npz:d.npz': data is given by --data SPEC");
+    refused("fit m.h5 npz:d.npz --loss mse", "unexpected argument 'npz:d.npz': give data with --train SPEC");
+    refused("evaluate m.h5 npz:d.npz", "unexpected argument 'npz:d.npz': give data with --data SPEC");
     fails("fit small.json --train npz:d.npz --loss nosuchthing",
           "unknown loss 'nosuchthing'\ntry: leat list losses");
     fails("fit small.json --train npz:d.npz --loss mse --metrics acc,nosuchthing", "try: leat list losses");
@@ -100,7 +100,8 @@ static void options_that_need_another_are_told(void **state) {
             "--validation-freq needs --validation");
     refused("feed bench --payload 1K --rank 1", "--rank 1: expected a rank below --world, which is 1");
     assert_non_null(strstr(err, "try: leat feed bench --help"));
-    refused("evaluate small.json --data npz:d.npz --metrics acc", "the model is compiled anew: give --loss");
+    refused("evaluate small.json --data npz:d.npz --metrics acc",
+            "the model is compiled again, which needs a loss: give --loss");
     assert_non_null(strstr(err, "try: leat evaluate --help"));
 }
 
@@ -109,10 +110,10 @@ static void what_is_missing_is_named(void **state) {
     fails("report nosuch", "leat report: cannot read 'nosuch': No such file or directory");
     fails("report nosuch --output c.html", "cannot read 'nosuch': No such file or directory");
     refused("report small.json",
-            "'small.json' is a file, not a folder that leat fit --out wrote: --output FILE says");
+            "'small.json' is a file, not a folder that leat fit --out wrote: give --output FILE");
     assert_int_equal(system("mkdir -p run/empty run/p.npy"), 0);
     fails("report run/empty",
-          "cannot read 'run/empty/history.json': No such file or directory: RUN is a folder that "
+          "cannot read 'run/empty/history.json': No such file or directory: expected RUN to be a folder that "
           "leat fit --out wrote");
     /* Before anything is computed, and without the name of a temporary file. */
     fails("predict small.json --data npz:d.npz --output no/folder/p.npy",
@@ -138,7 +139,7 @@ static void an_error_comes_first(void **state) {
     assert_memory_equal(err, "leat fit: targets: ", 19);
     unlink("x.npy");
     runs("fit small.json --train npz:d.npz --loss mse");
-    assert_non_null(strstr(err, "nothing will be saved: give --out DIR to keep the model\n"));
+    assert_non_null(strstr(err, "nothing will be saved: give --out DIR to save the model\n"));
 }
 
 /* A file that the command opens never gets the number of a closed standard stream: messages do not end up in it. */

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of commands: what each one takes, says of itself, and runs.  Layer: cli. */
+/* The table of commands: their operands, options, help texts and functions.  Layer: cli. */
 #include "cli/commands/commands.h"
 
 #include <stddef.h>
 
-/* Options that a command may, or must, be given. */
+/* Optional and required options of a command. */
 #define MAY(id)                                                                                              \
     { CLI_##id, false }
 #define MUST(id)                                                                                             \
     { CLI_##id, true }
 
-/* What becomes of batches that cannot be made. */
+/* Options for batches that cannot be made. */
 #define FAULT_USES MAY(BAD_BATCH), MAY(BATCH_TIMEOUT), MAY(MAX_DEATHS), MAY(CHECK_FINITE)
 
-/* How batches are made, and how many ahead. */
+/* Options for workers and the queue. */
 #define WORKER_USES MAY(WORKERS), MAY(MULTIPROCESSING), MAY(MAX_QUEUE_SIZE), MAY(FEED_MEMORY)
 
-/* What kernels may do. */
+/* Options for computing. */
 #define KERNEL_USES MAY(THREADS), MAY(DETERMINISTIC), MAY(NO_FOLD), MAY(DTYPE_POLICY), MAY(TUNE), MAY(NO_TUNE)
 
-/* What evaluate and predict share. */
+/* Options that evaluate and predict share. */
 #define PASS_USES                                                                                            \
     MAY(LAYERS), MAY(BATCH_SIZE), MAY(STEPS), WORKER_USES, FAULT_USES, MAY(SEED), KERNEL_USES, MAY(VERBOSE), \
         MAY(JSON), MAY(HELP)
@@ -55,7 +55,7 @@ static const cli_use evaluate_uses[] = {MUST(DATA), MAY(LOSS), MAY(METRICS), PAS
 
 static const cli_use predict_uses[] = {MUST(DATA), MUST(OUTPUT), PASS_USES};
 
-/* What bench and trace share. */
+/* Options that bench and trace share. */
 #define FEED_USES                                                                                            \
     MAY(PAYLOAD), MAY(WORK_US), MAY(CONSUME_US), MAY(BATCH_SIZE), MAY(BATCHES), MAY(PASSES), WORKER_USES,    \
         MAY(SHUFFLE), MAY(SEED), MAY(RANK), MAY(WORLD), FAULT_USES
@@ -94,26 +94,22 @@ static const cli_use help_uses[] = {MAY(HELP)};
 
 const cli_command cli_commands[] = {
     {"fit", "MODEL", "train a model",
-     "MODEL is a Keras .h5 file, or a .json architecture, whose weights are then drawn anew.  A model "
-     "without a "
-     "compilation needs --loss.  With --optimizer, --loss or --metrics the model is compiled anew.\n"
+     "MODEL is a Keras .h5 file, or a .json architecture, whose weights are then initialized.  A model "
+     "without a compilation needs --loss.  With --optimizer, --loss or --metrics the model is compiled "
+     "again.\n"
      "\n"
      "The folder of --out receives model.h5 (the final model, with the optimizer's state), checkpoint.h5 "
-     "(after each "
-     "epoch), best.h5 (the lowest val_loss, with --validation), history.json, report.html (see leat report) "
-     "and "
-     "log.csv.  Without --out nothing is saved.\n"
+     "(after each epoch), best.h5 (the lowest val_loss, with --validation), history.json, report.html (see "
+     "leat report) and log.csv.  Without --out nothing is saved.\n"
      "\n"
-     "At an interrupt (Ctrl-C, SIGTERM, SIGHUP) training stops after the batch in hand, everything is saved, "
-     "and leat says in which epoch it stopped and which command goes on; the exit code is 130, 143 or 129.  "
-     "A second "
-     "interrupt ends the command at once.\n"
+     "On an interrupt (Ctrl-C, SIGTERM, SIGHUP) training stops after the current batch, everything is saved, "
+     "and leat prints the epoch in which it stopped and the command that continues the training; the exit "
+     "code is 130, 143 or 129.  A second interrupt ends the command at once.\n"
      "\n"
-     "To go on, give DIR/model.h5 as MODEL, the same --out, and as --initial-epoch the number of epochs that "
-     "are "
-     "finished: an epoch that was cut short is trained again from its first step.  --epochs stays the number "
-     "of the last epoch.  Leave out --optimizer, --loss and --metrics: they would compile the model anew and "
-     "forget the optimizer's state.",
+     "To continue, give DIR/model.h5 as MODEL, the same --out, and the number of finished epochs as "
+     "--initial-epoch: an epoch that was interrupted is trained again from its first step.  --epochs stays "
+     "the number of the last epoch.  Do not give --optimizer, --loss and --metrics: they would compile the "
+     "model again, without the optimizer's state.",
      "leat fit cnn.json --train 'idx:x.gz,y.gz?scale=1/255&onehot=10' \\\n"
      "    --loss categorical_crossentropy --optimizer adam --metrics accuracy \\\n"
      "    --epochs 6 --batch-size 128 --workers 2 --use-multiprocessing --out run\n"
@@ -124,88 +120,80 @@ const cli_command cli_commands[] = {
      "leat fit model.h5 --train npz:train.npz --loss binary_crossentropy \\\n"
      "    --metrics 'AUC,Precision(thresholds=[0.3, 0.5])'",
      USES(fit_uses), cli_fit},
-    {"evaluate", "MODEL", "loss and metrics of a model on data",
-     "Prints loss and metrics on standard output; they are exact over all samples.  MODEL must have a "
-     "compilation, or --loss be given.",
+    {"evaluate", "MODEL", "compute the loss and the metrics of a model on data",
+     "Prints the loss and the metrics, computed over all samples, on standard output.  MODEL must have a "
+     "compilation, or --loss must be given.",
      "leat evaluate run/model.h5 --data 'idx:t10k-images.gz,t10k-labels.gz?scale=1/255&onehot=10' --json",
      USES(evaluate_uses), cli_evaluate},
-    {"predict", "MODEL", "a model's predictions for data",
-     "One array per output of the model, samples along the first axis, in the order of the data.  In an .npz "
-     "file the "
-     "arrays have the names of the output layers, with _1, _2 for further outputs of one layer.  Targets in "
-     "the data are ignored.",
+    {"predict", "MODEL", "compute the predictions of a model for data",
+     "Writes one array per output of the model, with the samples along the first axis in the order of the "
+     "data.  In an .npz file the arrays have the names of the output layers, with _1, _2 for further outputs "
+     "of the same layer.  Targets in the data are ignored.",
      "leat predict run/model.h5 --data npy:x.npy --output y.npy\n"
      "leat predict two_heads.h5 --data npz:x.npz --output y.npz --workers 2",
      USES(predict_uses), cli_predict},
-    {"summary", "MODEL", "a model's layers, shapes and numbers of parameters",
-     "Keras's table, on standard output; with --json the same as an object.\n"
+    {"summary", "MODEL", "print a model's layers, shapes and numbers of parameters",
+     "Prints Keras's table on standard output; with --json, an object with the same content.\n"
      "\n"
-     "With --plan instead how a batch is computed: for each op the layer that asked for it, the "
-     "implementation "
-     "that serves it and what was fused into it (conv+relu), the layout in which it works, the bytes that it "
-     "reads and writes, the bytes of the arena that are its own; with --time the median time of each op and "
-     "its share.  Then the same by kinds of ops, and how often data is copied into another layout.",
+     "With --plan, prints how a batch is computed instead.  For each op: the layer that it belongs to, the "
+     "implementation with the ops that were fused into it (conv+relu), the memory layout, the bytes that the "
+     "op reads and writes, and its bytes of the arena; with --time also the median time and its share of the "
+     "total.  Then totals by kind of op, and the number of copies between layouts.",
      "leat summary model.h5\n"
      "leat summary --plan model.h5 --batch-size 8 --time\n"
      "leat summary --plan cnn.json --train --loss mse --batch-size 64 --time --json",
      USES(summary_uses), cli_summary},
-    {"feed", "COMMAND", "measure how data is fed, and find the best setting",
-     "To find out whether data is what training waits for: bench says how fast batches are made and "
-     "delivered, "
-     "tune tries settings with the real training step, trace shows what each worker did when.",
+    {"feed", "COMMAND", "measure how fast data is fed, and find the best setting",
+     "These commands show whether training waits for data: bench measures how fast batches are made and "
+     "delivered, tune tries settings with the real training step, and trace records what each worker does "
+     "over time.",
      "leat feed bench 'npz:train.npz' --workers 2 --use-multiprocessing\n"
      "leat feed tune 'npz:train.npz' --model model.h5\n"
      "leat feed trace 'npz:train.npz' --output feed.json",
      USES(help_uses), NULL},
-    {"feed bench", "[SPEC]", "how fast batches are made and delivered",
-     "Takes batches from a SPEC, or synthetic ones with --payload, and throws them away.  Reports the time "
-     "of a "
-     "batch, MB/s (millions of bytes), the first batch, the time between two passes, percentiles of the "
-     "workers' "
-     "get and of the waiting for them, and what went wrong, on standard output.\n"
+    {"feed bench", "[SPEC]", "measure how fast batches are made and delivered",
+     "Takes batches from a SPEC, or synthetic batches with --payload, and discards them.  Prints on standard "
+     "output: the time per batch, MB/s (millions of bytes per second), the time to the first batch, the time "
+     "between two passes, percentiles of the time that workers need for a batch and of the time that the "
+     "reader waits for one, and faults.\n"
      "\n"
-     "A synthetic batch is written as a whole, with one random byte throughout, or with random bytes where "
-     "--digest asks for them; both are a function of seed, pass and index.  The digest is the same for any "
-     "number and kind of workers.",
+     "All bytes of a synthetic batch have the same random value; with --digest each byte is random.  The "
+     "values depend on seed, pass and index only, so the digest is the same for any number and kind of "
+     "workers.",
      "leat feed bench 'idx:x.gz,y.gz?scale=1/255' --workers 2\n"
      "leat feed bench --payload 600K --workers 2 --use-multiprocessing --json\n"
      "leat feed bench --payload 1K --work-us 5000 --workers 2 --digest",
      USES(feed_bench_uses), cli_feed_bench},
-    {"feed tune", "SPEC", "the best workers, threads and queue for a model and its data",
-     "Trains with one setting after the other, --seconds each, and tells on standard output which one is "
-     "fastest and why: first "
-     "numbers of worker threads and processes while all cores compute, then fewer compute threads, then "
-     "longer "
-     "and shorter queues.  Of settings that differ by less than 3 % the smaller one is chosen.  Nothing is "
-     "saved, and each setting starts with the model's own weights.",
+    {"feed tune", "SPEC", "find the best workers, threads and queue for a model and its data",
+     "Trains with one setting after another, --seconds each, and prints on standard output which setting is "
+     "fastest and why.  It tries numbers of worker threads and processes while all cores compute, then fewer "
+     "compute threads, then longer and shorter queues.  Among settings whose speeds differ by less than 3 % "
+     "it chooses the smallest.  Nothing is saved, and each setting starts with the model's own weights.",
      "leat feed tune 'npz:train.npz' --model model.h5\n"
      "leat feed tune plugin:./frames.so --model cnn.json --loss mse --batch-size 128 --seconds 5",
      USES(feed_tune_uses), cli_feed_tune},
-    {"feed trace", "[SPEC]", "a file that shows what each worker did when",
-     "Takes batches as `leat feed bench` does and writes a trace of workers, waits and the queue, which "
-     "https://ui.perfetto.dev and chrome://tracing open.  `leat fit --trace FILE` does the same for a "
-     "training.",
+    {"feed trace", "[SPEC]", "record what each worker does over time",
+     "Takes batches like `leat feed bench` and writes a trace of workers, waits and the queue, which "
+     "https://ui.perfetto.dev and chrome://tracing can open.  `leat fit --trace FILE` writes such a trace of "
+     "a training.",
      "leat feed trace 'npz:train.npz' --output feed.json --workers 2 --batches 500 --consume-us 2000",
      USES(feed_trace_uses), cli_feed_trace},
-    {"report", "RUN", "a page with plots of a run",
+    {"report", "RUN", "write a page with plots of a run",
      "RUN is a folder that `leat fit --out` wrote, or a history.json.  The report is one HTML file that "
-     "needs "
-     "nothing else and loads nothing: loss and metrics by epoch, the time of a step split into waiting for "
-     "data "
-     "and compute, how far the workers were ahead, who made which batch when, and the feed's figures.  "
-     "`leat fit --out` writes it too.",
+     "loads nothing from elsewhere.  It shows loss and metrics by epoch, the time of a step divided into "
+     "waiting for data and computing, the number of batches ahead, the times at which each worker made its "
+     "batches, and the feed's figures.  `leat fit --out` writes it, too.",
      "leat report run\nleat report run --output /tmp/run.html", USES(report_uses), cli_report},
-    {"list", "[KIND]", "the names of losses, layers and so on that leat knows",
+    {"list", "[KIND]", "list the losses, layers and other names that leat supports",
      "KIND is layers, losses, metrics, optimizers, activations, initializers, regularizers or constraints.  "
-     "Prints one name a line, sorted, with Keras's other names for the same thing (mean_squared_error, "
-     "MeanSquaredError, mse); without KIND how many names each kind has.  --loss, --metrics and --optimizer "
-     "take these names; an optimizer's in upper or lower case.",
+     "Prints one name per line, sorted, including all of Keras's names for the same thing "
+     "(mean_squared_error, MeanSquaredError, mse); without KIND, the number of names of each kind.  --loss, "
+     "--metrics and --optimizer take these names; the names of optimizers may be in upper or lower case.",
      "leat list losses\nleat list layers | grep -i conv\nleat list --json", USES(list_uses), cli_list},
-    {"help", "[TOPIC...]", "help on a command, or on specs: how data is named",
-     "TOPIC is a command or `specs`.", "leat help specs\nleat help fit\nleat help feed bench",
-     USES(help_uses), cli_help},
-    {"version", NULL, "the version", "The library's version, on standard output.", "leat version",
-     USES(help_uses), cli_version},
+    {"help", "[TOPIC...]", "explain a command, or how to name data (specs)", "TOPIC is a command or `specs`.",
+     "leat help specs\nleat help fit\nleat help feed bench", USES(help_uses), cli_help},
+    {"version", NULL, "print the version", "Prints the version of the library on standard output.",
+     "leat version", USES(help_uses), cli_version},
 };
 
 const int cli_command_count = sizeof cli_commands / sizeof *cli_commands;

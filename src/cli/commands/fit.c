@@ -33,22 +33,22 @@ static void in_folder(char out[path_bytes], const output *to, const char *name) 
     snprintf(out, path_bytes, "%s/%s", to->folder, name);
 }
 
-/* Makes a folder and those above it. */
+/* Creates a folder and its parents. */
 static int make_folder(const cli_session *session, const char *folder) {
     char path[path_bytes];
     if (!*folder || snprintf(path, sizeof path, "%s", folder) >= path_bytes - 64) {
-        fprintf(stderr, "leat fit: --out '%.100s': not a folder's name\n", folder);
+        fprintf(stderr, "leat fit: --out '%.100s': expected the name of a folder\n", folder);
         return CLI_USAGE;
     }
     for (char *slash = path + 1; (slash = strchr(slash, '/')); ++slash) {
         *slash = '\0';
-        (void)mkdir(path, 0777); /* what is missing in the end is told below */
+        (void)mkdir(path, 0777); /* errors show up below */
         *slash = '/';
     }
     struct stat about;
     if ((mkdir(path, 0777) == 0 || errno == EEXIST) && stat(path, &about) == 0 && S_ISDIR(about.st_mode))
         return CLI_SUCCESS;
-    fprintf(stderr, "leat %s: cannot make the folder '%s': %s\n", session->command, folder,
+    fprintf(stderr, "leat %s: cannot create the folder '%s': %s\n", session->command, folder,
             strerror(errno == EEXIST ? ENOTDIR : errno));
     return CLI_FAILURE;
 }
@@ -68,11 +68,11 @@ static leat_status add_log(output *to, bool append, leat_error *err) {
     return leat_csv_logger_create(&to->callbacks[to->count++], path, ",", append, err);
 }
 
-/* Said where training begins, so that an error before that stands alone. */
+/* Prints a note when training begins, so that an error before that is printed alone. */
 static leat_status tell_nothing_is_saved(void *user, leat_training *training, int64_t index, leat_logs *logs,
                                          leat_error *err) {
     (void)user, (void)index, (void)logs, (void)err;
-    leat_training_write(training, "nothing will be saved: give --out DIR to keep the model\n");
+    leat_training_write(training, "nothing will be saved: give --out DIR to save the model\n");
     return LEAT_OK;
 }
 
@@ -96,7 +96,7 @@ static int open_output(cli_session *session, output *to) {
     return status == LEAT_OK ? CLI_SUCCESS : cli_fail(session, &err);
 }
 
-/* Ends the trace: after the fit, whose feeds write to it. */
+/* Destroys the callbacks and closes the trace.  Call it after the fit, whose feeds write to the trace. */
 static int close_output(const cli_session *session, output *to, int code) {
     leat_error err = {0};
     for (int i = 0; i < to->count; ++i) leat_callback_destroy(&to->callbacks[i]);
@@ -129,7 +129,7 @@ static leat_fit_options fit_options(const cli_session *session, const output *to
     return options;
 }
 
-/* Replaces DIR/history.json by the text and a line's end. */
+/* Replaces DIR/history.json by the text and a line break. */
 static int write_history(const output *to, char *json) {
     char path[path_bytes];
     leat_error err = {0};
@@ -160,7 +160,7 @@ static int save_model(const cli_session *session, output *to) {
     return CLI_SUCCESS;
 }
 
-/* Writes what a fit leaves: history.json, model.h5 unless the fit failed, the JSON object. */
+/* Writes the results of a fit: history.json, report.html, model.h5 unless the fit failed, and the JSON object. */
 static int report(const cli_session *session, output *to, const leat_history *history, bool failed) {
     leat_error err = {0};
     char *json = NULL;
@@ -198,8 +198,8 @@ static int check_options(const cli_arguments *a) {
         return cli_needs("fit", "--validation-freq", "--validation");
     if (epochs > first) return CLI_SUCCESS;
     fprintf(stderr,
-            "leat fit: --epochs %" PRId64 " is the number of the last epoch and must lie beyond "
-            "--initial-epoch %" PRId64 "\ntry: leat fit --help\n",
+            "leat fit: --epochs %" PRId64 " is the number of the last epoch: expected more than "
+            "--initial-epoch, which is %" PRId64 "\ntry: leat fit --help\n",
             epochs, first);
     return CLI_USAGE;
 }

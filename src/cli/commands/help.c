@@ -25,7 +25,7 @@ int cli_help(const cli_arguments *arguments) {
     else {
         const char *near = cli_nearest_command(topic), *topics[] = {"specs", near};
         near = cli_nearest(topic, topics, near ? 2 : 1);
-        fprintf(stderr, "leat help: no command or topic '%s'", topic);
+        fprintf(stderr, "leat help: unknown command or topic '%s'", topic);
         if (near) fprintf(stderr, ": did you mean '%s'?", near);
         fputs("\ntry: leat help\n", stderr);
         return CLI_USAGE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a fit was interrupted, and the command that goes on.  Layer: cli. */
+/* The position of a fit, and the message after an interrupt.  Layer: cli. */
 #include "cli/commands/interrupt.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "cli/options/parse.h"
 #include "cli/run/session.h"
 
-/* ---- Where ---- */
+/* ---- The position ---- */
 
 static leat_status epoch_begin(void *user, leat_training *training, int64_t index, leat_logs *logs,
                                leat_error *err) {
@@ -26,12 +26,13 @@ static leat_status step_end(void *user, leat_training *training, int64_t index, 
                             leat_error *err) {
     (void)logs, (void)err;
     ((cli_position *)user)->step = index + 1;
-    /* A fit forgets a request to stop that came before it began. */
+    /* Stop requests that came before the fit began were dropped, so ask again. */
     if (cli_signal_code()) leat_training_stop(training, "a signal came");
     return LEAT_OK;
 }
 
-/* An epoch that nobody cut short is finished with fewer steps, too: bad batches may have been skipped. */
+/* Without an interrupt an epoch is finished even with fewer steps than expected, since bad batches may have been
+ * skipped. */
 static leat_status epoch_end(void *user, leat_training *training, int64_t index, leat_logs *logs,
                              leat_error *err) {
     cli_position *position = user;
@@ -47,9 +48,9 @@ leat_callback cli_position_callback(cli_position *position) {
                            .on_epoch_end = epoch_end};
 }
 
-/* ---- How to go on ---- */
+/* ---- The command that continues ---- */
 
-/* One word of a command line, quoted where a shell would read something else in it. */
+/* Prints one word of a command line, quoted if a shell would change it. */
 static void print_word(const char *word) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
     if (*word && strspn(word, plain) == strlen(word)) {
@@ -65,7 +66,7 @@ static void print_word(const char *word) {
     fputc('\'', stderr);
 }
 
-/* What model.h5 holds by itself, and the number of the epoch, which is another one now. */
+/* Returns true for options that the new command must not repeat: model.h5 contains them, or the value has changed. */
 static bool is_left_out(cli_option_id id) {
     return id == CLI_OPTIMIZER || id == CLI_LOSS || id == CLI_METRICS || id == CLI_DTYPE_POLICY ||
            id == CLI_INITIAL_EPOCH;
@@ -88,7 +89,7 @@ static void print_command(const cli_session *session, int64_t epochs_done) {
     fputc('\n', stderr);
 }
 
-/* ---- Both ---- */
+/* ---- The message ---- */
 
 static void print_position(const cli_position *position, int64_t epochs) {
     if (position->finished > position->epoch)
@@ -106,16 +107,16 @@ void cli_tell_interrupt(const cli_session *session, const cli_position *position
     int64_t epochs = cli_number(session->arguments, CLI_EPOCHS, 1);
     print_position(position, epochs);
     if (!folder) {
-        fputs("; nothing was saved: give --out DIR to keep the model\n", stderr);
+        fputs("; nothing was saved: give --out DIR to save the model\n", stderr);
         return;
     }
     if (!saved) {
         fprintf(stderr, "; %s/model.h5 was not written\n", folder);
         return;
     }
-    fprintf(stderr, "; %s/model.h5 has the weights and the optimizer's state of that moment\n", folder);
+    fprintf(stderr, "; %s/model.h5 contains the weights and the optimizer's state after that step\n", folder);
     if (position->finished >= epochs) return;
-    fprintf(stderr, "to go on with epoch %" PRId64 "%s:", position->finished + 1,
+    fprintf(stderr, "to continue with epoch %" PRId64 "%s:", position->finished + 1,
             position->finished == position->epoch ? ", from its first step" : "");
     print_command(session, position->finished);
 }

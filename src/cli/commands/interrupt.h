@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `leat fit` says after Ctrl-C: where training stands, what was saved, and how it goes on. */
+/* The message of `leat fit` after an interrupt: the position of the training, what was saved, and how to continue. */
 #ifndef LEAT_CLI_COMMANDS_INTERRUPT_H
 #define LEAT_CLI_COMMANDS_INTERRUPT_H
 
 #include "cli/run/session.h"
 
-/* How far training has come. */
+/* The position of a training. */
 typedef struct cli_position {
-    int64_t epoch;       /* the last one that was begun, from 0 */
-    int64_t finished;    /* epochs whose steps are all done */
-    int64_t step, steps; /* of that epoch: done, in all */
+    int64_t epoch;    /* index of the current epoch, from 0 */
+    int64_t finished; /* number of finished epochs */
+    int64_t step;     /* number of finished steps of the current epoch */
+    int64_t steps;    /* number of all steps of the current epoch */
 } cli_position;
 
-/* A callback that keeps the position up to date.  The position is borrowed while the callback is in use. */
+/* Returns a callback that updates *position, which must outlive the callback. */
 leat_callback cli_position_callback(cli_position *position);
 
-/* Says on standard error where a fit was interrupted, what DIR/model.h5 holds, and the command that goes on.  folder is
- * that of --out, NULL: none; saved: whether model.h5 was written. */
+/* Prints on standard error where a fit was interrupted, what DIR/model.h5 contains, and the command that continues.
+ * folder: the value of --out, NULL: none; saved: true if model.h5 was written. */
 void cli_tell_interrupt(const cli_session *session, const cli_position *position, const char *folder,
                         bool saved);
 

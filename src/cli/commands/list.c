@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat list`: the names that a model, or an option such as --loss, may use.  Layer: cli. */
+/* `leat list`: the names that models and options such as --loss may use.  Layer: cli. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,9 +18,9 @@ enum { kind_count = sizeof kinds / sizeof *kinds };
 
 static int unknown_kind(const char *word) {
     const char *near = cli_nearest(word, kinds, kind_count);
-    fprintf(stderr, "leat list: no kind '%s'", word);
+    fprintf(stderr, "leat list: unknown kind '%s'", word);
     if (near) fprintf(stderr, ": did you mean '%s'?", near);
-    fputs("\nthe kinds are:", stderr);
+    fputs("\nexpected one of:", stderr);
     for (int k = 0; k < kind_count; ++k) fprintf(stderr, " %s", kinds[k]);
     fputc('\n', stderr);
     return CLI_USAGE;

@@ -26,7 +26,7 @@ static bool is_npy(const char *path) {
     return length >= 4 && strcmp(path + length - 4, ".npy") == 0;
 }
 
-/* Whether a file can be put there: its folder can be written to, and no folder is in its place. */
+/* Checks that a file can be written at `path`: its folder is writable, and the path is not a folder itself. */
 static int check_place(const char *path) {
     char folder[PATH_MAX];
     struct stat about;
@@ -42,13 +42,14 @@ static int check_place(const char *path) {
     return CLI_FAILURE;
 }
 
-/* What can be said before anything is computed. */
+/* Checks --output before anything is computed. */
 static int check_output(const cli_session *session) {
     const char *path = session->arguments->text[CLI_OUTPUT];
     int outputs = leat_model_output_count(session->model);
     if (is_npz(path) || (is_npy(path) && outputs == 1)) return check_place(path);
     if (is_npy(path))
-        fprintf(stderr, "leat predict: --output '%s': the model has %d outputs, which go into an .npz file\n",
+        fprintf(stderr,
+                "leat predict: --output '%s': the model has %d outputs: give the name of an .npz file\n",
                 path, outputs);
     else
         fprintf(stderr, "leat predict: --output '%s': expected a name that ends in .npy or .npz\n", path);
@@ -67,7 +68,7 @@ static bool is_taken(char *const *names, int count, const char *name) {
     return false;
 }
 
-/* The name of the output layer, with "_1", "_2" after it where a layer has several outputs, as Keras names metrics. */
+/* Returns the layer's name, with "_1", "_2" appended if it is among `names`: Keras names metrics in this way. */
 static char *unique_name(char *const *names, int count, const char *layer) {
     size_t bytes = strlen(layer) + sizeof "_2147483647";
     char *name = malloc(bytes);
@@ -77,7 +78,7 @@ static char *unique_name(char *const *names, int count, const char *layer) {
     return name;
 }
 
-/* One name per output, all different, NULL at the end; NULL: no memory.  For free_names. */
+/* Returns a different name for each output, with NULL at the end; NULL: no memory.  Free it with free_names. */
 static char **output_names(const leat_model *model) {
     int count = leat_model_output_count(model);
     char **names = calloc((size_t)count + 1, sizeof *names);

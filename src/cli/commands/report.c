@@ -11,7 +11,7 @@
 #include "cli/options/table.h"
 #include "cli/report/page.h"
 
-/* out = folder/name; false where that is longer than a path may be. */
+/* Writes folder/name to out; returns false if that is too long for a path. */
 static bool join(char out[PATH_MAX], const char *folder, const char *name) {
     size_t length = strlen(folder);
     const char *slash = length > 0 && folder[length - 1] == '/' ? "" : "/";
@@ -36,14 +36,14 @@ int cli_report(const cli_arguments *arguments) {
         history = inside;
         if (!output) output = beside;
         if (stat(history, &about) != 0)
-            return cannot_read(history, ": RUN is a folder that leat fit --out wrote, or a history.json");
+            return cannot_read(history,
+                               ": expected RUN to be a folder that leat fit --out wrote, or a history.json");
     }
     if (!output) {
-        fprintf(
-            stderr,
-            "leat report: '%s' is a file, not a folder that leat fit --out wrote: --output FILE says where "
-            "the report goes\ntry: leat report --help\n",
-            run);
+        fprintf(stderr,
+                "leat report: '%s' is a file, not a folder that leat fit --out wrote: give --output FILE\n"
+                "try: leat report --help\n",
+                run);
         return CLI_USAGE;
     }
     int code = cli_report_write("report", history, output);

@@ -24,7 +24,7 @@ static int plan(cli_session *session, char **text) {
     return cli_fail(session, &err);
 }
 
-/* Options that say how the plan is to be told. */
+/* Returns the name of an option that has an effect only with --plan; NULL: none was given. */
 static const char *stray_option(const cli_arguments *arguments) {
     static const cli_option_id of_plan[] = {CLI_BATCH_SIZE,    CLI_TRAIN_STEP, CLI_TIME,
                                             CLI_LOSS,          CLI_OPTIMIZER,  CLI_METRICS,

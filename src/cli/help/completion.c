@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bash completion: what depends on the table, then completion.bash.  Layer: cli. */
+/* The bash completion: functions made from the table, then completion.bash.  Layer: cli. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/help/manual.h"
 
-/* The names that may stand where a command of this group does; of NULL: of none. */
+/* Writes the names of a group's members; if group is NULL, of the commands of no group. */
 static void bash_members(FILE *out, const cli_command *group) {
     for (int i = 0; i < cli_command_count; ++i)
         if (cli_command_is_in(&cli_commands[i], group))
             fprintf(out, "%s ", cli_command_last_name(&cli_commands[i]));
 }
 
-/* A variable that holds the command's options of some kinds of values: specs='--train --validation '. */
+/* Writes a variable with the names of the command's options whose values are of the given kinds (a bit mask of
+ * cli_value): specs='--train --validation '. */
 static void bash_options(FILE *out, const char *variable, const cli_command *command, unsigned kinds) {
     fprintf(out, " %s='", variable);
     for (int i = 0; i < command->use_count; ++i) {
@@ -22,7 +23,8 @@ static void bash_options(FILE *out, const char *variable, const cli_command *com
     fputc('\'', out);
 }
 
-/* What stands in the place of a command's operand: data, words, or a file. */
+/* Writes the variable `operand`, the kind of the command's operand (spec, words, file or none), and `words`, its
+ * choices. */
 static void bash_operand(FILE *out, const cli_command *command) {
     const char *operand = command->operand ? command->operand : "";
     if (strstr(operand, "SPEC")) {
@@ -42,7 +44,7 @@ static void bash_operand(FILE *out, const cli_command *command) {
     }
 }
 
-/* _leat_of COMMAND sets what completion knows of it. */
+/* Writes the function _leat_of COMMAND, which sets the variables above for a command. */
 static void bash_commands(FILE *out) {
     fputs("_leat_of() {\n    words=\n    case $1 in\n", out);
     for (int i = 0; i < cli_command_count; ++i) {
@@ -61,7 +63,7 @@ static void bash_commands(FILE *out) {
     fputs("    *) return 1 ;;\n    esac\n}\n", out);
 }
 
-/* _leat_members GROUP prints the names of its commands; of '' those of no group. */
+/* Writes the function _leat_members GROUP, which prints the names of a group's commands; for '' those of no group. */
 static void bash_groups(FILE *out) {
     fputs("_leat_members() {\n    case $1 in\n    '') echo '", out);
     bash_members(out, NULL);

@@ -7,7 +7,7 @@
 
 enum { help_width = 79, name_width = 24 };
 
-/* Prints text from column `indent` on, broken at blanks; the cursor stands at `indent`. */
+/* Prints text, wrapped at blanks, in the columns from `indent` on.  The cursor is at column `indent` already. */
 static void wrap(FILE *out, const char *text, int indent) {
     int column = indent;
     while (*text) {
@@ -33,7 +33,7 @@ static void wrap(FILE *out, const char *text, int indent) {
     fputc('\n', out);
 }
 
-/* The commands of a group; of NULL: those of none. */
+/* Prints the members of a group; if group is NULL, the commands of no group. */
 static void help_members(FILE *out, const cli_command *group) {
     for (int i = 0; i < cli_command_count; ++i)
         if (cli_command_is_in(&cli_commands[i], group))
@@ -41,10 +41,11 @@ static void help_members(FILE *out, const cli_command *group) {
 }
 
 void cli_help_overview(FILE *out) {
-    fputs("usage: leat COMMAND [ARGUMENT...]\n\nTrains Keras models, and uses them.\n\ncommands:\n", out);
+    fputs("usage: leat COMMAND [ARGUMENT...]\n\nTrains, evaluates and runs Keras models.\n\ncommands:\n",
+          out);
     help_members(out, NULL);
     fputs(
-        "\nleat COMMAND --help says more of each; leat help specs says how data is named.\n"
+        "\nleat COMMAND --help explains a command; leat help specs explains how to name data.\n"
         "\nResults go to standard output; progress, notes, warnings and errors to standard error.\n"
         "\nexit codes: 0 success, 1 failure, 2 wrong usage, 129, 130 and 143 on SIGHUP, SIGINT and SIGTERM\n",
         out);

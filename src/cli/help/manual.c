@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Man pages (roff, man(7)) from the table.  Layer: cli. */
+/* Man pages in roff (man(7)), made from the table.  Layer: cli. */
 #include "cli/help/manual.h"
 
 #include <ctype.h>
@@ -9,7 +9,7 @@
 #include "leat/source.h"
 #include "leat/version.h"
 
-/* Text with what roff reads as its own escaped.  keep_lines: a line stays a line. */
+/* Writes text with roff's special characters escaped.  keep_lines: an empty line does not begin a paragraph. */
 static void roff(FILE *out, const char *text, bool keep_lines) {
     bool start = true;
     for (const char *p = text; *p; ++p) {
@@ -64,14 +64,13 @@ static void roff_exit_codes(FILE *out) {
           out);
 }
 
-/* "leat-feed-bench": the page of a command. */
 void cli_man_name(char out[CLI_MAN_NAME_BYTES], const cli_command *command) {
     snprintf(out, CLI_MAN_NAME_BYTES, "leat-%s", command->name);
     for (char *p = out; *p; ++p)
         if (*p == ' ') *p = '-';
 }
 
-/* The commands of a group; of NULL: those of none. */
+/* Writes the members of a group; if group is NULL, the commands of no group. */
 static void roff_members(FILE *out, const cli_command *group) {
     fputs(".SH COMMANDS\n", out);
     for (int i = 0; i < cli_command_count; ++i) {
@@ -87,7 +86,7 @@ static void roff_members(FILE *out, const cli_command *group) {
 }
 
 void cli_man_overview(FILE *out) {
-    roff_head(out, "leat", 1, "train Keras models, and use them");
+    roff_head(out, "leat", 1, "train, evaluate and run Keras models");
     fputs(".SH SYNOPSIS\n.B leat\n.I COMMAND\n[\\fIARGUMENT\\fR...]\n", out);
     roff_members(out, NULL);
     fputs(".SH OUTPUT\nResults go to standard output; progress, notes, warnings and errors to standard "
@@ -124,7 +123,7 @@ void cli_man_command(FILE *out, const cli_command *command) {
 }
 
 void cli_man_specs(FILE *out) {
-    roff_head(out, "leat-specs", 7, "how leat names data");
+    roff_head(out, "leat-specs", 7, "how to name data for leat");
     fputs(".SH DESCRIPTION\n.nf\n", out);
     roff(out, leat_source_help(), true);
     fputs(".fi\n.SH SEE ALSO\n.BR leat (1)\n", out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of a feed: how it shuffles, how much memory it takes, what becomes of bad batches.  Layer: cli. */
+/* The options of a feed: workers, shuffling, memory, bad batches.  Layer: cli. */
 #include "cli/options/feeding.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static int wrong(const char *command, const char *option, const char *text, cons
     return CLI_USAGE;
 }
 
-/* A whole number >= 1 that *text begins with, and goes on behind; 0: none. */
+/* Reads the integer >= 1 that *text begins with and moves *text behind it.  Returns 0 if there is none. */
 static int64_t count_at(const char **text) {
     char *end = NULL;
     if (**text < '0' || **text > '9') return 0;
@@ -75,7 +75,7 @@ static void read_faults(const cli_arguments *arguments, leat_faults *out) {
     out->check_finite = arguments->text[CLI_CHECK_FINITE] != NULL;
 }
 
-/* Which share of the batches. */
+/* Reads --rank and --world. */
 static int read_rank(const char *command, const cli_arguments *arguments, leat_feed_options *out) {
     out->rank = (int)cli_number(arguments, CLI_RANK, out->rank);
     out->world = (int)cli_number(arguments, CLI_WORLD, out->world);

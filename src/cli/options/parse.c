@@ -16,17 +16,17 @@ static int wrong(const cli_command *command) {
     return CLI_USAGE;
 }
 
-/* What Keras's users may still write. */
+/* Old or similar names of options, which users of Keras may write, and hints. */
 static const char *const old_words[][2] = {
-    {"--nb-worker", "say --workers"},
-    {"--pickle-safe", "say --use-multiprocessing"},
-    {"--max-q-size", "say --max-queue-size"},
-    {"--nb-epoch", "say --epochs"},
-    {"--samples-per-epoch", "say --steps-per-epoch, which counts batches"},
-    {"--wait-time", "leat never polls: there is nothing to wait between"},
-    {"--random-seed", "say --seed"},
-    {"--learning-rate", "say --optimizer 'SGD(learning_rate=0.1)'"},
-    {"--lr", "say --optimizer 'SGD(learning_rate=0.1)'"},
+    {"--nb-worker", "use --workers"},
+    {"--pickle-safe", "use --use-multiprocessing"},
+    {"--max-q-size", "use --max-queue-size"},
+    {"--nb-epoch", "use --epochs"},
+    {"--samples-per-epoch", "use --steps-per-epoch, which counts batches"},
+    {"--wait-time", "not needed, since leat does not poll"},
+    {"--random-seed", "use --seed"},
+    {"--learning-rate", "use --optimizer 'SGD(learning_rate=0.1)'"},
+    {"--lr", "use --optimizer 'SGD(learning_rate=0.1)'"},
 };
 
 static const char *old_word_hint(const char *word) {
@@ -41,7 +41,7 @@ static const char *old_word_hint(const char *word) {
 
 static int unknown_option(const cli_command *command, const char *word) {
     const char *names[CLI_OPTION_COUNT], *hint = old_word_hint(word);
-    const size_t dashes = strlen("--"); /* which all options have in common */
+    const size_t dashes = strlen("--"); /* the common prefix of all options */
     for (int i = 0; i < command->use_count; ++i) names[i] = cli_options[command->uses[i].id].name + dashes;
     bool is_long = !hint && strncmp(word, "--", dashes) == 0;
     const char *near = is_long ? cli_nearest(word + dashes, names, command->use_count) : NULL;
@@ -52,8 +52,8 @@ static int unknown_option(const cli_command *command, const char *word) {
     return wrong(command);
 }
 
-/* The readers of numbers say whether the text is one.  *beyond: 64 bits are too few for it, and *out is the nearest
- * number that they hold. */
+/* read_number, read_size and read_seconds return true if the text has the right form.  *beyond: the value does not
+ * fit in 64 bits, and *out is the nearest one that does. */
 static bool read_number(const char *text, int64_t *out, bool *beyond) {
     char *end = NULL;
     errno = 0;
@@ -62,7 +62,7 @@ static bool read_number(const char *text, int64_t *out, bool *beyond) {
     return end != text && !*end;
 }
 
-/* 65536, 512M: digits, and a letter for 1024, 1024^2 or 1024^3. */
+/* Reads a size such as 65536 or 512M: digits, and optionally a letter for 1024, 1024^2 or 1024^3. */
 static bool read_size(const char *text, int64_t *out, bool *beyond) {
     static const char units[] = "KMGkmg";
     size_t digits = strspn(text, "0123456789");
@@ -76,7 +76,7 @@ static bool read_size(const char *text, int64_t *out, bool *beyond) {
     return true;
 }
 
-/* 30, 0.5: in milliseconds, rounded up. */
+/* Reads seconds, such as 30 or 0.5; *out is in milliseconds, rounded up. */
 static bool read_seconds(const char *text, int64_t *out, bool *beyond) {
     size_t length = strlen(text);
     char *end = NULL;
@@ -94,18 +94,18 @@ static void say_expected(const cli_option *option, bool too_large) {
     else if (option->value == CLI_DURATION && too_large)
         fprintf(stderr, "expected at most %g seconds\n", (double)option->maximum / 1e3);
     else if (option->value == CLI_SIZE)
-        fputs("expected bytes, such as 65536, 64K, 512M or 2G\n", stderr);
+        fputs("expected a number of bytes, such as 65536, 64K, 512M or 2G\n", stderr);
     else if (option->value == CLI_DURATION)
         fprintf(stderr, "expected seconds, such as 30 or 0.5, of at least %g\n",
                 (double)option->minimum / 1e3);
     else if (option->maximum < INT32_MAX - 1 || too_large)
-        fprintf(stderr, "expected a whole number from %" PRId64 " to %" PRId64 "\n", option->minimum,
+        fprintf(stderr, "expected an integer from %" PRId64 " to %" PRId64 "\n", option->minimum,
                 option->maximum);
     else
-        fprintf(stderr, "expected a whole number of at least %" PRId64 "\n", option->minimum);
+        fprintf(stderr, "expected an integer of at least %" PRId64 "\n", option->minimum);
 }
 
-/* The value of an option that has a number. */
+/* Reads the number of an option from its text, and checks the range. */
 static int read_value(const cli_command *command, cli_option_id id, cli_arguments *out) {
     const cli_option *option = &cli_options[id];
     int64_t value = 0;
@@ -122,7 +122,7 @@ static int read_value(const cli_command *command, cli_option_id id, cli_argument
     return wrong(command);
 }
 
-/* The command's option whose name is the first `length` letters of word; -1 where it has none. */
+/* Returns the id of the command's option whose name is the first `length` bytes of word; -1: none. */
 static int find_option(const cli_command *command, const char *word, size_t length) {
     for (int i = 0; i < command->use_count; ++i) {
         const char *name = cli_options[command->uses[i].id].name;
@@ -137,7 +137,7 @@ static int no_value(const cli_command *command, const cli_option *option) {
     return wrong(command);
 }
 
-/* Reads the option at argv[*at] and its value, and moves *at to the last word read. */
+/* Reads the option at argv[*at] and its value; *at becomes the index of the last word read. */
 static int read_option(const cli_command *command, int argc, char **argv, int *at, cli_arguments *out) {
     char *word = argv[*at], *equals = strchr(word, '=');
     int id = strcmp(word, "-h") == 0
@@ -176,7 +176,7 @@ static int read_operand(const cli_command *command, const char *word, cli_argume
         fprintf(stderr, "leat %s: unexpected argument '%s'", command->name, word);
         if (strchr(word, ':') &&
             find_option(command, cli_options[data].name, strlen(cli_options[data].name)) >= 0)
-            fprintf(stderr, ": data is given by %s %s", cli_options[data].name, cli_options[data].metavar);
+            fprintf(stderr, ": give data with %s %s", cli_options[data].name, cli_options[data].metavar);
         fputc('\n', stderr);
         return wrong(command);
     }

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a command line against the table. */
+/* The parser of the command line. */
 #ifndef LEAT_CLI_OPTIONS_PARSE_H
 #define LEAT_CLI_OPTIONS_PARSE_H
 
 #include "cli/options/table.h"
 
-/* Fills *out from argv (after the command's name).  --name VALUE and --name=VALUE; operands anywhere; -- ends the options.
- * On a mistake it says so on standard error and returns CLI_USAGE.  What is required is not asked for beside --help. */
+/* Parses argv, which begins after the command's name: --name VALUE, --name=VALUE, and operands anywhere; -- ends the
+ * options.  On a mistake prints a message on standard error and returns CLI_USAGE.  With --help, required arguments
+ * may be missing. */
 int cli_parse(const cli_command *command, int argc, char **argv, cli_arguments *out);
 
-/* Says that two options exclude each other, and returns CLI_USAGE. */
+/* Prints that two options exclude each other; returns CLI_USAGE. */
 int cli_both(const char *command, const char *one, const char *other);
 
-/* Says that an option does nothing without another, and returns CLI_USAGE. */
+/* Prints that an option has no effect without another one; returns CLI_USAGE. */
 int cli_needs(const char *command, const char *one, const char *other);
 
-/* The number of an option, or `otherwise` where it was not given. */
+/* Returns the number of an option, or `otherwise` if the option was not given. */
 int64_t cli_number(const cli_arguments *arguments, cli_option_id id, int64_t otherwise);
 
 #endif

@@ -16,11 +16,12 @@ const char *cli_nearest(const char *word, const char *const *names, int count) {
     return matches == 1 ? nearest : NULL;
 }
 
-/* What other programs call a command. */
+/* Names that other programs use for a command. */
 static const char *const other_words[][2] = {
     {"train", "fit"}, {"test", "evaluate"}, {"eval", "evaluate"}, {"plot", "report"}, {"info", "summary"}};
 
-/* The nearest of the commands that are, or are not, members of a group, by the last word of their names. */
+/* Compares `word` with the last words of commands' names and returns the full name of the nearest command; NULL:
+ * none.  any_group: looks at all commands; otherwise at the members of `group` (NULL: the commands of no group). */
 static const char *nearest_of(const char *word, const cli_command *group, bool any_group) {
     const char *names[32] = {0}, *last_names[32] = {0};
     int count = 0;

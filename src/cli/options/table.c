@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options, and the search in the table of commands.  Layer: cli. */
+/* The array of options, and lookups in the array of commands.  Layer: cli. */
 #include "cli/options/table.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A JSON parser that keeps nothing.  Layer: cli. */
+/* A JSON parser that only checks.  Layer: cli. */
 #include "cli/report/check.h"
 
 #include <stdbool.h>
@@ -8,7 +8,8 @@
 
 enum { depth_max = 64 };
 
-/* Where the reader stands; a NUL ends the text.  `wrong` is NULL until something is. */
+/* The state of the parser.  The text ends with NUL.  `wrong`: what was expected at the first error; NULL: no error so
+ * far. */
 typedef struct reader {
     const char *at;
     const char *wrong;
@@ -53,7 +54,7 @@ static bool word(reader *r, const char *text) {
 }
 
 static bool escape(reader *r) {
-    if (!expect(r, *r->at && strchr("\"\\/bfnrtu", *r->at), "an escape that JSON has")) return false;
+    if (!expect(r, *r->at && strchr("\"\\/bfnrtu", *r->at), "an escape sequence of JSON")) return false;
     if (!take(r, 'u')) {
         ++r->at;
         return true;
@@ -63,7 +64,7 @@ static bool escape(reader *r) {
     return expect(r, met, "four hexadecimal digits");
 }
 
-/* Passes one character of more than one byte. */
+/* Reads one UTF-8 character of several bytes. */
 static bool wide(reader *r) {
     const unsigned char *c = (const unsigned char *)r->at;
     int length = c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : 2;
@@ -92,7 +93,7 @@ static bool string(reader *r) {
     return true;
 }
 
-static bool value(reader *r); /* members hold values */
+static bool value(reader *r); /* a member contains a value */
 
 static bool member(reader *r) {
     blanks(r);
@@ -101,9 +102,9 @@ static bool member(reader *r) {
     return expect(r, take(r, ':'), "':'") && value(r);
 }
 
-/* What stands between brackets, up to `close`. */
+/* Reads a list of items in brackets, up to the bracket `close`. */
 static bool list(reader *r, bool (*item)(reader *), char close, const char *or_close) {
-    if (!expect(r, r->depth < depth_max, "fewer brackets in each other")) return false;
+    if (!expect(r, r->depth < depth_max, "fewer levels of brackets")) return false;
     ++r->depth;
     ++r->at;
     blanks(r);

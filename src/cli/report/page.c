@@ -17,13 +17,13 @@
 #include "leat/file.h"
 #include "leat/version.h"
 
-/* Where the template wants the numbers. */
+/* The place of the numbers in the template. */
 static const char place[] = "@LEAT_RUN@";
 
 /* ---- Reading ---- */
 
-/* The file as a string for free(); NULL with errno.  JSON has no NUL: where the file has one, there is another character
- * that it has not. */
+/* Returns the file as a string for free(); NULL with errno on failure.  A NUL in the file is replaced by \1, which
+ * JSON does not allow either, so that the check fails there. */
 static char *read_file(const char *path) {
     FILE *file = fopen(path, "rb");
     size_t used = 0, room = 1 << 16;
@@ -65,8 +65,8 @@ static int check(const char *command, const char *path, const char *text) {
 
 /* ---- Writing ---- */
 
-/* JSON inside a script element: what could end the element, or begin a comment in it, becomes an escape.  In JSON these
- * characters stand in strings alone. */
+/* Writes JSON inside a script element.  Characters that could end the element or begin a comment become escape
+ * sequences, which is correct since JSON has these characters in strings only. */
 static void put_json(FILE *out, const char *json) {
     for (; *json; ++json)
         if (strchr("<>&", *json))
@@ -85,7 +85,7 @@ static void put_member(FILE *out, const char *key, const char *text) {
     fputs("\", ", out);
 }
 
-/* What the run is called: the folder of its history.json. */
+/* Writes the run's name: the name of the folder that contains history.json; otherwise the name of the file. */
 static void run_name(char *out, size_t bytes, const char *path) {
     char *whole = realpath(path, NULL), *slash = whole ? strrchr(whole, '/') : NULL;
     if (slash && slash > whole && strcmp(slash, "/history.json") == 0) {
@@ -119,7 +119,7 @@ static void put_page(FILE *out, const char *path, const char *history) {
     fputs(hole + sizeof place - 1, out);
 }
 
-/* The page as text for free(); NULL where there is no memory. */
+/* Returns the page as a string for free(); NULL: no memory. */
 static char *make_page(const char *path, const char *history, size_t *bytes) {
     char *page = NULL;
     FILE *out = open_memstream(&page, bytes);

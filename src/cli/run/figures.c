@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures as people read them.  Layer: cli. */
+/* Numbers formatted for people.  Layer: cli. */
 #include "cli/run/figures.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strings and numbers of JSON.  Layer: cli. */
+/* JSON strings and numbers.  Layer: cli. */
 #include "cli/run/json.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The bytes of the UTF-8 character that `p` begins with; 0 where it is none (RFC 3629, table 3-7 of Unicode). */
+/* Returns the number of bytes of the UTF-8 character at `p`; 0: not a valid one (RFC 3629, table 3-7 of Unicode). */
 static int utf8_bytes(const unsigned char *p) {
     if (p[0] < 0x80) return 1;
     int bytes = p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;

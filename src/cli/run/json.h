@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-/* Writes "...", with the escapes that JSON needs, and with U+FFFD for each byte that is not UTF-8 (a file name can hold any
- * byte). */
+/* Writes "...", with the escapes that JSON needs, and with U+FFFD for each byte that is not UTF-8 (a file name can
+ * hold any byte). */
 void cli_json_string(FILE *out, const char *text);
 
 /* Writes a number that reads back as the same double; null for a number that is not finite. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shared steps of the commands that run a model.  Layer: cli. */
+/* The session: steps that several commands share.  Layer: cli. */
 #include "cli/run/session.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "leat/layer.h"
 #include "leat/source.h"
 
-/* What a signal handler may touch: set while the handlers are installed. */
+/* Used by the signal handler; `running` and `measured` are not NULL only while the handlers are installed. */
 static leat_model *volatile running;
 static leat_feed *volatile measured;
 static volatile sig_atomic_t received;
@@ -32,7 +32,7 @@ static bool is_ignored(int number) {
 static void handle(int number, void (*handler)(int)) {
     struct sigaction action = {.sa_handler = handler};
     sigemptyset(&action.sa_mask);
-    action.sa_flags = (int)SA_RESETHAND; /* the second one ends the process */
+    action.sa_flags = (int)SA_RESETHAND; /* a second signal ends the process */
     sigaction(number, &action, NULL);
 }
 
@@ -41,7 +41,7 @@ int cli_catch_signals(cli_session *session) {
     measured = session->feed;
     handle(SIGINT, on_signal);
     handle(SIGTERM, on_signal);
-    if (!is_ignored(SIGHUP)) handle(SIGHUP, on_signal); /* nohup ignores it, so that training goes on */
+    if (!is_ignored(SIGHUP)) handle(SIGHUP, on_signal); /* under nohup training continues */
     return CLI_SUCCESS;
 }
 
@@ -64,7 +64,8 @@ static bool ends_with(const char *text, const char *end) {
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* The model, with the layers of a plugin where one is given; it stays loaded while the model lives. */
+/* Loads the model, with the custom layers of the plugin of --layers, which stays loaded until the model is
+ * destroyed. */
 static leat_status load(cli_session *session, const char *path, leat_error *err) {
     const char *plugin = session->arguments->text[CLI_LAYERS];
     leat_registry *registry = NULL;
@@ -101,10 +102,11 @@ int cli_load(cli_session *session, const char *path) {
     if (status == LEAT_OK && text[CLI_DTYPE_POLICY])
         status = leat_model_set_dtype_policy(session->model, text[CLI_DTYPE_POLICY], &err);
     if (status == LEAT_OK && leat_model_prefers_float32(session->model))
-        fprintf(stderr,
-                "leat %s: warning: this CPU multiplies bfloat16 no faster: float32 is faster unless memory "
-                "is the limit\n",
-                session->command);
+        fprintf(
+            stderr,
+            "leat %s: warning: this CPU does not multiply bfloat16 faster than float32: use float32, which "
+            "is faster unless memory is the limit\n",
+            session->command);
     if (status == LEAT_OK && ends_with(path, ".json"))
         status = leat_model_initialize(session->model, (uint64_t)cli_number(session->arguments, CLI_SEED, 0),
                                        &err);
@@ -120,7 +122,8 @@ int cli_compile(cli_session *session) {
     if (!asked && leat_model_is_compiled(session->model)) return CLI_SUCCESS;
     if (!text[CLI_LOSS]) {
         fprintf(stderr, "leat %s: %s: give --loss\ntry: leat %s --help\n", session->command,
-                asked ? "the model is compiled anew" : "the model has no compilation", session->command);
+                asked ? "the model is compiled again, which needs a loss" : "the model has no compilation",
+                session->command);
         return CLI_USAGE;
     }
     if (text[CLI_OPTIMIZER]) options.optimizer = text[CLI_OPTIMIZER];
@@ -153,7 +156,7 @@ void cli_close(cli_session *session) {
     running = NULL;
     measured = NULL;
     if (leat_feed_close(&session->feed) ==
-        0) { /* otherwise a thread that cannot be ended still reads the data */
+        0) { /* otherwise a worker thread that cannot be ended still uses the data */
         leat_sequence_destroy(&session->data);
         leat_sequence_destroy(&session->validation);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What fit, evaluate and predict share: a model, its compilation, data, signals, messages. */
+/* The session: the model, data, signals and messages of a command that runs a model or a feed. */
 #ifndef LEAT_CLI_RUN_SESSION_H
 #define LEAT_CLI_RUN_SESSION_H
 
@@ -14,39 +14,40 @@
 typedef struct cli_session {
     const char *command;
     const cli_arguments *arguments;
-    leat_feed_options feeding; /* what the command line says of it: see cli/options/feeding.h */
+    leat_feed_options feeding; /* from the command line, see cli/options/feeding.h */
     leat_model *model;
-    leat_feed *feed; /* of a command that takes batches itself */
+    leat_feed *feed; /* NULL, except in commands that take batches themselves */
     leat_sequence data;
     leat_sequence validation;
-    cli_progress measuring; /* kernels, or ops */
+    cli_progress measuring; /* progress line while kernels are measured */
 } cli_session;
 
-/* Loads the model.  Like all below: says what went wrong and returns an exit code. */
+/* Loads the model.  Like the functions below, prints a message on failure and returns an exit code. */
 int cli_load(cli_session *session, const char *path);
 
-/* Compiles the model where --optimizer, --loss or --metrics ask for it; otherwise it must be compiled. */
+/* Compiles the model if --optimizer, --loss or --metrics are given; otherwise the model must have a compilation. */
 int cli_compile(cli_session *session);
 
 /* Opens the data that a SPEC names. */
 int cli_open(cli_session *session, leat_sequence *out, const char *spec);
 
-/* From here on SIGINT, SIGTERM and SIGHUP ask the model and the feed to stop after the batch in hand; a second one ends the
- * process.  A SIGHUP that the caller ignores, as nohup does, stays ignored. */
+/* Installs handlers: SIGINT, SIGTERM and SIGHUP make the model and the feed stop after the current batch, and a
+ * second such signal ends the process.  SIGHUP stays ignored if it was ignored before, as under nohup. */
 int cli_catch_signals(cli_session *session);
 
-/* 129, 130 or 143 when a signal came, otherwise 0. */
+/* Returns the exit code 129, 130 or 143 if a signal was received, otherwise 0. */
 int cli_signal_code(void);
 
-/* Says that a signal came, and what follows from that; returns its code. */
+/* Prints that a signal interrupted the command, and the consequence; returns cli_signal_code(). */
 int cli_interrupted(const cli_session *session, const char *consequence);
 
-/* Frees everything.  Signals have their default effect again. */
+/* Frees everything and restores the default actions of the signals. */
 void cli_close(cli_session *session);
 
-/* Says err's message and returns CLI_FAILURE. */
+/* Prints err's message; returns CLI_FAILURE. */
 int cli_fail(const cli_session *session, const leat_error *err);
 
+/* Returns the options of leat_model_evaluate_generator and leat_model_predict_generator from the command line. */
 leat_evaluate_options cli_evaluate_options(const cli_session *session);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat feed bench` and `leat feed trace`: takes batches from a feed, and throws them away.  Layer: cli. */
+/* `leat feed bench` and `leat feed trace`, which take batches from a feed and discard them.  Layer: cli. */
 #include "cli/commands/feed/bench.h"
 
 #include <inttypes.h>
@@ -27,12 +27,11 @@ static int check(const cli_bench *bench) {
     if (a->operand_count == 0 && !a->text[CLI_PAYLOAD])
         return usage(bench, "a SPEC or --payload BYTES is missing");
     if (a->operand_count > 0 && a->text[CLI_PAYLOAD])
-        return usage(bench, "a SPEC and --payload are two sources: give one of them");
+        return usage(bench, "a SPEC and --payload exclude each other: give one of them");
     if (a->operand_count > 0 && a->text[CLI_WORK_US])
         return cli_needs(bench->session.command, "--work-us", "--payload");
     if (a->text[CLI_PAYLOAD] && a->text[CLI_BATCH_SIZE])
-        return usage(bench,
-                     "--batch-size needs a SPEC: the bytes of a synthetic batch are those of --payload");
+        return usage(bench, "--batch-size needs a SPEC: --payload sets the size of a synthetic batch");
     return CLI_SUCCESS;
 }
 
@@ -48,7 +47,7 @@ static int open_data(cli_bench *bench) {
     return cli_fail(&bench->session, &err);
 }
 
-/* How much is taken. */
+/* Sets the number of passes and batches to take. */
 static void set_end(cli_bench *bench) {
     const cli_arguments *a = bench->session.arguments;
     const leat_sequence *data = &bench->session.data;
@@ -72,7 +71,8 @@ static void digest(cli_bench *bench, const leat_batch *batch) {
         SHA256Update(&bench->sha, batch->tensors[i].data, leat_tensor_bytes(&batch->tensors[i]));
 }
 
-/* The first batch of a pass has arrived; released_ns: when the last one of the pass before was released, 0: unknown. */
+/* Records that the first batch of a pass has arrived.  released_ns: when the last batch of the previous pass was
+ * released; 0: unknown. */
 static void note_pass(cli_bench *bench, int64_t released_ns) {
     int64_t now = cli_now_ns();
     if (bench->passes++ == 0) {
@@ -93,7 +93,8 @@ static void show(const cli_bench *bench, cli_progress *progress) {
     cli_progress_draw(progress, total > 0 ? (double)bench->batches / (double)total : -1, text);
 }
 
-/* Takes every batch.  The clock is read between passes only: a small batch costs little more than that. */
+/* Takes all batches.  Reads the clock between passes only, since reading it costs almost as much as taking a small
+ * batch. */
 static leat_status take_all(cli_bench *bench, cli_progress *progress, leat_error *err) {
     leat_feed *feed = bench->session.feed;
     int64_t pass = -1, released_ns = 0;

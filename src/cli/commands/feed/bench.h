@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `leat feed bench` measured, between the file that measures and the file that reports. */
+/* The measurements of `leat feed bench` and `leat feed trace`; bench.c measures, bench_report.c prints. */
 #ifndef LEAT_CLI_COMMANDS_FEED_BENCH_H
 #define LEAT_CLI_COMMANDS_FEED_BENCH_H
 
@@ -19,15 +19,16 @@ typedef struct cli_bench {
     bool digest;
     SHA2_CTX sha;
     char sha_text[SHA256_DIGEST_STRING_LENGTH];
-    int64_t opening_ns, first_ns,
-        last_ns; /* before leat_feed_open; the first batch was there; the last was released */
+    int64_t opening_ns; /* time before leat_feed_open */
+    int64_t first_ns;   /* time when the first batch arrived */
+    int64_t last_ns;    /* time when the last batch was released */
     int64_t batches, passes;
-    int64_t turnovers; /* between two passes; those kept, in ns, in ascending order once all are there */
-    int64_t turnover_ns[CLI_BENCH_TURNOVERS];
+    int64_t turnovers;                        /* number of measured times between two passes */
+    int64_t turnover_ns[CLI_BENCH_TURNOVERS]; /* these times, sorted after the measurement */
     leat_feed_stats stats;
 } cli_bench;
 
-/* The result on standard output: figures for people, or one JSON object. */
+/* Print the result on standard output, as text or as one JSON object. */
 void cli_bench_print(const cli_bench *bench);
 void cli_bench_print_json(const cli_bench *bench);
 

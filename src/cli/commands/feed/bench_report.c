@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `leat feed bench` says.  Layer: cli. */
+/* The output of `leat feed bench`.  Layer: cli. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -7,12 +7,13 @@
 #include "cli/run/figures.h"
 #include "cli/run/json.h"
 
-/* Between the first batch's arrival and the last one's release: what starting costs is a figure of its own. */
+/* Returns the time between the arrival of the first batch and the release of the last one; the start is reported
+ * separately. */
 static double seconds(const cli_bench *bench) {
     return bench->batches > 0 ? (double)(bench->last_ns - bench->first_ns) / 1e9 : 0;
 }
 
-/* ns of a batch: of all but the first, which was there when the clock started. */
+/* Returns the time per batch, without the first one, which had arrived when the clock started. */
 static double batch_ns(const cli_bench *bench) {
     int64_t batches = bench->batches > 1 ? bench->batches - 1 : 1;
     return 1e9 * seconds(bench) / (double)batches;

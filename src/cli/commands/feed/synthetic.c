@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sequence of random bytes.  Layer: cli. */
+/* The sequence of synthetic batches.  Layer: cli. */
 #include "cli/commands/feed/synthetic.h"
 
 #include <string.h>

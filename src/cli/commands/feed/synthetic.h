@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data that is made up, to measure a feed with. */
+/* Synthetic data for measuring a feed. */
 #ifndef LEAT_CLI_COMMANDS_FEED_SYNTHETIC_H
 #define LEAT_CLI_COMMANDS_FEED_SYNTHETIC_H
 
@@ -7,19 +7,20 @@
 
 #include "leat/sequence.h"
 
-/* A batch is one sample of one tensor, uint8 (bytes).  With `random` its bytes are the words of the batch's generator
- * (leat_rng_u32), one after the other, the low byte first; otherwise all are the low byte of the first word. */
+/* A synthetic sequence.  A batch is one sample of one tensor of uint8.  With `random` its bytes are the words of the
+ * batch's random number generator (leat_rng_u32) in order, low byte first; otherwise every byte is the low byte of
+ * the first word. */
 typedef struct cli_synthetic {
-    int64_t bytes;   /* of a batch */
-    int64_t batches; /* of a pass */
-    int64_t work_us; /* CPU time that making a batch costs beside */
+    int64_t bytes;   /* size of a batch */
+    int64_t batches; /* batches per pass */
+    int64_t work_us; /* additional CPU time to make a batch */
     bool random;
 } cli_synthetic;
 
-/* *synthetic must outlive the sequence. */
+/* Makes the sequence, which borrows *synthetic until it is destroyed. */
 leat_status cli_synthetic_open(leat_sequence *out, cli_synthetic *synthetic, leat_error *err);
 
-/* Keeps the calling thread's CPU busy for so long: its own time, so that threads that share a core take longer. */
+/* Uses `us` microseconds of the calling thread's CPU time; threads that share a core therefore take longer. */
 void cli_burn(int64_t us);
 
 #endif

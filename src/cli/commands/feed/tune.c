@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat feed tune`: trains for a moment with one setting after the other.  Layer: cli. */
+/* `leat feed tune`: trains for a short time with one setting after another.  Layer: cli. */
 #include "cli/commands/feed/tune.h"
 
 #include <inttypes.h>
@@ -15,21 +15,23 @@
 
 enum { default_ms = 2000, usual_queue = 10, least_steps = 2, least_trials = 6 };
 
-/* A longer queue is tried where its memory stays below this. */
+/* A longer queue is tried only if it needs at most so much memory. */
 static const int64_t queue_bytes_max = INT64_C(1) << 30;
 
 typedef struct tuner {
     cli_session session;
     cli_tuning *tuning;
-    unsigned char *weights; /* the model's, as it was loaded */
+    unsigned char *weights; /* copy of the model's weights after loading */
     int64_t batch_bytes;
-    int64_t budget_ns; /* of a trial: a quarter to come into step, the rest is counted */
-    int expected;      /* trials, as far as one can tell */
-    int all_threads;   /* what all cores are */
+    int64_t budget_ns; /* time of a trial: a quarter to warm up, the rest is measured */
+    int expected;      /* estimated number of trials */
+    int all_threads;   /* number of compute threads that use all cores */
     cli_progress progress;
-    /* the trial in hand */
-    bool counting;
-    int64_t start_ns, count_ns, begin_ns, end_ns; /* of the trial, of the counting, of the last step */
+    /* The current trial. */
+    bool counting;            /* the warm-up is over */
+    int64_t start_ns;         /* when the trial started */
+    int64_t count_ns;         /* when the measurement started */
+    int64_t begin_ns, end_ns; /* when the last step began and ended */
     int64_t steps, wait_ns, step_ns;
 } tuner;
 
@@ -53,7 +55,7 @@ static void draw(tuner *t, int64_t now) {
                       text);
 }
 
-/* The first step compiles; the queue is full before it. */
+/* Measures a step after the warm-up, which includes the first step, since that compiles the plan. */
 static leat_status step_end(void *user, leat_training *training, int64_t index, leat_logs *logs,
                             leat_error *err) {
     (void)logs, (void)err;
@@ -74,8 +76,8 @@ static leat_status step_end(void *user, leat_training *training, int64_t index, 
     return LEAT_OK;
 }
 
-/* A queue that was full at the start lets training run ahead of the workers for a while: what they can make is what it
- * would come to. */
+/* Fills in the trial.  If the workers make batches more slowly than training took them, training used up a queue that
+ * was full at the start: the rate is then that of the workers, which a longer training would have. */
 static void note(const tuner *t, const leat_verdict *verdict, cli_trial *trial) {
     double counted = (double)(t->end_ns - t->count_ns), made = 0;
     trial->steps = t->steps;
@@ -122,7 +124,7 @@ static leat_status train(tuner *t, const cli_setting *setting, leat_history **hi
     return leat_model_fit_generator(t->session.model, &t->session.data, &options, history, err);
 }
 
-/* A generator may end before the time is up: what was counted will do. */
+/* Measures one setting.  A generator may end before the time is over; the steps until then are the measurement. */
 static int run_trial(tuner *t, cli_trial *trial) {
     leat_history *history = NULL;
     leat_error err = {0};
@@ -156,7 +158,7 @@ static bool same(const cli_setting *a, const cli_setting *b) {
            a->queue == b->queue;
 }
 
-/* Tries a setting, unless that was done; *out is its row. */
+/* Measures a setting unless that was done before; *out is its row. */
 static int try_setting(tuner *t, cli_setting setting, const cli_trial **out) {
     cli_tuning *tuning = t->tuning;
     for (int i = 0; i < tuning->count; ++i)
@@ -177,7 +179,8 @@ static cli_setting best_setting(const tuner *t) {
     return t->tuning->rows[cli_tune_best(t->tuning)].setting;
 }
 
-/* More and more workers, as long as that helps.  Beyond the number of cores, too: they may wait for a disk. */
+/* Tries more and more workers as long as that is faster, even more workers than cores, since workers may wait for a
+ * disk. */
 static int sweep_workers(tuner *t, cli_setting setting) {
     int cores = t->tuning->cores, code = CLI_SUCCESS;
     double last = 0;
@@ -192,7 +195,7 @@ static int sweep_workers(tuner *t, cli_setting setting) {
     return code;
 }
 
-/* Fewer and fewer compute threads, as long as that does not cost much. */
+/* Tries fewer and fewer compute threads until the rate falls below 80 % of the best one. */
 static int sweep_threads(tuner *t) {
     int cores = t->tuning->cores;
     cli_setting setting = best_setting(t);
@@ -212,7 +215,7 @@ static int sweep_threads(tuner *t) {
     return code;
 }
 
-/* With fewer compute threads the workers may do better, and more of them. */
+/* If fewer compute threads are best, tries numbers of workers again, since workers then have cores of their own. */
 static int sweep_workers_again(tuner *t) {
     cli_setting setting = best_setting(t);
     if (setting.threads == t->all_threads) return CLI_SUCCESS;
@@ -267,7 +270,7 @@ static int remember_weights(tuner *t) {
     return CLI_SUCCESS;
 }
 
-/* Bytes of a full batch: the SPEC is opened once to see that it can be. */
+/* Opens the SPEC once, to check it and to compute the size of a full batch. */
 static int look_at_data(tuner *t) {
     leat_sequence *data = &t->session.data;
     int code = cli_open(&t->session, data, t->session.arguments->operands[0]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `leat feed tune` says: the table, the best row, and why it is that one.  Layer: cli. */
+/* The output of `leat feed tune`: the table, the best setting, and an explanation.  Layer: cli. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,10 +9,10 @@
 #include "cli/run/figures.h"
 #include "cli/run/json.h"
 
-/* From this share of waiting on, training is said to wait for data. */
+/* If training waits for data for at least this share of the time, the explanation says so. */
 static const double noteworthy = 0.05;
 
-/* ---- Which ---- */
+/* ---- The best setting ---- */
 
 static bool is_smaller(const cli_setting *a, const cli_setting *b) {
     if (a->workers != b->workers) return a->workers < b->workers;
@@ -34,7 +34,7 @@ int cli_tune_best(const cli_tuning *tuning) {
     return best;
 }
 
-/* ---- Why ---- */
+/* ---- The explanation ---- */
 
 typedef struct words {
     char *text;
@@ -51,7 +51,8 @@ static void say(words *to, const char *format, ...) {
     if (to->used >= to->bytes) to->used = to->bytes - 1;
 }
 
-/* The next row with more workers that differs from `row` in nothing else; NULL: none was tried. */
+/* Returns the row with the next larger number of workers and otherwise the same setting, except for the queue; NULL:
+ * none. */
 static const cli_trial *with_more_workers(const cli_tuning *tuning, const cli_trial *row) {
     const cli_setting *s = &row->setting;
     const cli_trial *more = NULL;
@@ -64,7 +65,7 @@ static const cli_trial *with_more_workers(const cli_tuning *tuning, const cli_tr
     return more;
 }
 
-/* The row that differs from `row` in the kind of its workers alone; NULL: none was tried. */
+/* Returns the row with the other kind of workers and otherwise the same setting; NULL: none. */
 static const cli_trial *of_other_kind(const cli_tuning *tuning, const cli_trial *row) {
     const cli_setting *s = &row->setting;
     for (int i = 0; i < tuning->count && s->workers > 0; ++i) {
@@ -76,7 +77,8 @@ static const cli_trial *of_other_kind(const cli_tuning *tuning, const cli_trial 
     return NULL;
 }
 
-/* The row that computes with the most threads, and differs from `row` in nothing else or in the queue. */
+/* Returns the row with the most compute threads and otherwise the same setting, except for the queue; may be `row`
+ * itself. */
 static const cli_trial *with_all_threads(const cli_tuning *tuning, const cli_trial *row) {
     const cli_setting *s = &row->setting;
     const cli_trial *most = row;
@@ -92,15 +94,13 @@ static const cli_trial *with_all_threads(const cli_tuning *tuning, const cli_tri
 static void explain_compute(const cli_trial *best, words *to) {
     if (best->setting.workers == 0)
         say(to,
-            "Making a batch costs so little beside a step (%.0f %% of the time) that workers bring nothing: "
-            "compute "
-            "is the limit.",
+            "Computing is the limit: making a batch takes so little time (%.0f %% of the total) that workers "
+            "do not help.",
             100 * best->wait);
     else
         say(to,
-            "Compute is the limit: training waits for data %.0f %% of the time, so there is nothing that "
-            "more "
-            "workers could bring.",
+            "Computing is the limit: training waits for data only %.0f %% of the time, so more workers do "
+            "not help.",
             100 * best->wait);
 }
 
@@ -119,32 +119,30 @@ static void explain_waiting(const cli_tuning *tuning, const cli_trial *best, wor
     cli_time_text(later, more->get_ns);
     if (more->setting.workers + s->threads > tuning->cores)
         say(to,
-            " More workers do not help because the cores are taken: with %d workers and %d compute thread%s "
-            "on %d "
-            "core%s a batch takes %s to make, and a step %s longer than without.  Cheaper batches or more "
-            "cores would.",
+            " More workers do not help because all cores are busy: with %d workers and %d compute thread%s "
+            "on %d core%s a batch takes %s to make, and a step %s longer.  Cheaper batches or more cores "
+            "would help.",
             more->setting.workers, s->threads, s->threads == 1 ? "" : "s", tuning->cores,
             tuning->cores == 1 ? "" : "s", later,
-            more->step_ns > best->step_ns * (1 + CLI_TUNE_TIE) ? "takes" : "takes no");
+            more->step_ns > best->step_ns * (1 + CLI_TUNE_TIE) ? "takes" : "does not take");
     else if (more->get_ns > 1.3 * best->get_ns)
         say(to,
-            " More workers do not help although cores are free: with %d of them a batch takes %s to make "
-            "instead of "
-            "%s, so they stand in each other's way: memory bandwidth, the disk, or a lock in get.",
+            " More workers do not help although cores are free: with %d workers a batch takes %s to make "
+            "instead of %s, so the workers slow each other down: through memory bandwidth, the disk, or a "
+            "lock in get.",
             more->setting.workers, later, made);
     else
-        say(to, " More workers do not help although cores are free and a batch takes them no longer: "
-                "something that "
-                "they share is the limit.");
+        say(to, " More workers do not help although cores are free and a batch takes no longer to make: "
+                "something that the workers share is the limit.");
 }
 
-/* Another kind of worker is worth a word where it makes training wait longer. */
+/* Mentions the other kind of workers if training waits longer with it. */
 static void explain_kind(const cli_tuning *tuning, const cli_trial *best, words *to) {
     const cli_trial *other = of_other_kind(tuning, best);
     if (!other || other->rate > best->rate * (1 - CLI_TUNE_TIE) || other->wait < best->wait + noteworthy)
         return;
     const char *why =
-        best->setting.processes ? "get seems to hold a lock" : "threads hand batches over without a copy";
+        best->setting.processes ? "get seems to hold a lock" : "threads deliver batches without a copy";
     say(to, "  With %s training waits %.0f %%: %s.", best->setting.processes ? "threads" : "processes",
         100 * other->wait, why);
 }
@@ -159,11 +157,11 @@ static void explain_threads(const cli_tuning *tuning, const cli_trial *best, wor
     say(to, "  With %d compute thread%s a step takes %s, with %d %s", threads, threads == 1 ? "" : "s", few,
         all->setting.threads, many);
     if (best->step_ns < all->step_ns * (1 - CLI_TUNE_TIE))
-        say(to, ": it is too small to be shared, or others need the cores.");
+        say(to, ": the step is too small to be shared, or other programs use the cores.");
     else if (best->rate > all->rate * (1 + CLI_TUNE_TIE))
-        say(to, ", but then the workers have cores of their own.");
+        say(to, ", but with fewer threads the workers have cores of their own.");
     else
-        say(to, ": more bring nothing.");
+        say(to, ": more threads do not help.");
 }
 
 void cli_tune_explain(const cli_tuning *tuning, int best, char *out, size_t bytes) {
@@ -177,7 +175,7 @@ void cli_tune_explain(const cli_tuning *tuning, int best, char *out, size_t byte
     explain_threads(tuning, row, &to);
 }
 
-/* ---- Saying it ---- */
+/* ---- The output ---- */
 
 static void options_text(const cli_setting *s, char *out, size_t bytes) {
     snprintf(out, bytes, "--workers %d%s --threads %d --max-queue-size %d", s->workers,
