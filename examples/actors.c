@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Actors and a trainer: two threads ask a small recurrent network for its opinion, one observation at a time, while the main
- * thread trains it and publishes its weights.  An episode is a wave, and the network learns to tell what comes next. */
+/* Actors and a trainer: two threads predict with a small recurrent network, one observation at a time, while the main
+ * thread trains the network and publishes its weights.  An episode is a wave; the network learns to predict its next
+ * value. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,7 +15,7 @@ typedef struct actor {
     pthread_t thread;
     leat_predictor *predictor;
     atomic_bool *done;
-    double error; /* squared, of the last episode */
+    double error; /* mean squared error of the last episode */
     long runs;
     leat_error err;
 } actor;
@@ -49,7 +50,7 @@ static leat_status make_model(leat_model **model, leat_error *err) {
     leat_compile_options how = {.optimizer = "Adam(learning_rate=0.01)", .loss = "mse"};
     leat_status status = leat_builder_create(&g, err);
     if (status != LEAT_OK) return status;
-    leat_node *x = leat_input(g, (int64_t[]){steps, 1}, 2); /* trained on windows */
+    leat_node *x = leat_input(g, (int64_t[]){steps, 1}, 2); /* windows of a wave */
     leat_node *y = leat_dense(leat_lstm(x, 16, false), 1, NULL);
     status = leat_model_create(model, &g, &x, 1, &y, 1, err);
     return status == LEAT_OK ? leat_model_compile(*model, &how, err) : status;
@@ -80,7 +81,7 @@ int main(void) {
     atomic_bool done = false;
     actor all[actors] = {{0}};
     leat_predictor_options options = leat_predictor_options_default();
-    options.streaming = true; /* one observation a run, though the model was trained on windows */
+    options.streaming = true; /* one observation per call, although the model was trained on windows */
     leat_status status = make_model(&model, &err);
     int running = 0;
     for (; status == LEAT_OK && running < actors; ++running) {
@@ -93,7 +94,7 @@ int main(void) {
     atomic_store(&done, true);
     for (int i = 0; i < running; ++i) pthread_join(all[i].thread, NULL);
     for (int i = 0; status == LEAT_OK && i < running; ++i)
-        printf("actor %d: %ld predictions, at the end with a squared error of %.4f\n", i, all[i].runs,
+        printf("actor %d: %ld predictions, mean squared error of the last episode %.4f\n", i, all[i].runs,
                all[i].error);
     if (status != LEAT_OK) fprintf(stderr, "%s\n", err.message);
     for (int i = 0; i < actors; ++i) leat_predictor_destroy(&all[i].predictor);

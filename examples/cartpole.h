@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cart-pole of Barto, Sutton and Anderson, "Neuronlike adaptive elements that can solve difficult learning control
- * problems", IEEE Transactions on Systems, Man, and Cybernetics 13 (1983), with the numbers of Gym's CartPole-v1: a pole
- * stands on a cart that is pushed left or right, 50 times a second.  What is seen is where they are, not how fast they
- * move: somebody who wants to balance the pole has to remember. */
+/* The cart-pole of Barto, Sutton and Anderson, "Neuronlike adaptive elements that can solve difficult learning
+ * control problems", IEEE Transactions on Systems, Man, and Cybernetics 13 (1983), with the numbers of Gym's
+ * CartPole-v1: a pole stands on a cart that is pushed left or right, 50 times a second.  The observation has the
+ * positions but not the speeds, so that balancing the pole needs a memory. */
 #ifndef CARTPOLE_H
 #define CARTPOLE_H
 
@@ -18,13 +18,13 @@ typedef struct cartpole {
     int steps;
 } cartpole;
 
-/* Begins an episode: all four numbers from [-0.05, 0.05). */
+/* Begins an episode with random positions and speeds, each in [-0.05, 0.05). */
 void cartpole_reset(cartpole *c, leat_rng *rng);
 
-/* Pushes left (0) or right (1).  False: the pole fell or the cart left its track. */
+/* Pushes left (0) or right (1) and moves by one time step.  False if the pole fell or the cart left its track. */
 bool cartpole_step(cartpole *c, int action);
 
-/* Position and angle, from -4 to 4, where an episode ends. */
+/* Writes position and angle, scaled so that an episode ends at -4 and 4. */
 void cartpole_observe(const cartpole *c, float *observed);
 
 #endif

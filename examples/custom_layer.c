@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A layer of one's own, with weights and a gradient: radial basis functions, y_j = exp(-widths_j |x - centers_j|^2).
- * It is checked against finite differences, trained to tell points in a ring from those around, saved, and loaded again.
+/* A custom layer with weights and a gradient: radial basis functions, y_j = exp(-widths_j |x - centers_j|^2).  The
+ * program checks the layer's gradient against finite differences, trains a model with it to tell points inside a ring
+ * from those outside, saves the model, and loads it again.
  *
  *     cc custom_layer.c -o custom_layer $(pkg-config --cflags --libs leat) -lm && ./custom_layer [FILE.h5]
  *
- * The same file is a plugin, for models that have such layers and are used by the command:
+ * The same file can be compiled as a plugin, with which the command reads models that have such layers:
  *
- *     cc -shared -fPIC custom_layer.c -o custom_layer.so -lleat -lleat_feed -lm && leat summary custom_layer.h5 --layers ./custom_layer.so */
+ *     cc -shared -fPIC custom_layer.c -o custom_layer.so -lleat -lleat_feed -lm
+ *     leat summary custom_layer.h5 --layers ./custom_layer.so */
 #include <math.h>
 #include <stdio.h>
 
@@ -19,7 +21,7 @@ typedef struct radial {
     double width;
 } radial;
 
-/* As get_config of the Python class would have them. */
+/* The keys that get_config of a Python class would return. */
 static const leat_layer_key keys[] = {
     {.key = "units", .kind = LEAT_KEY_INT, .offset = offsetof(radial, units), .minimum = 1, .limited = true},
     {.key = "width",
@@ -82,8 +84,8 @@ static leat_status forward(const leat_layer_call *call, leat_error *err) {
     return LEAT_OK;
 }
 
-/* Sums up what one output adds: with e = dy y, -e |x - c|^2 to the width's gradient, 2 e w (x - c) to the center's, and the
- * opposite of that to the input's. */
+/* Adds the share of one output to the gradients.  With e = dy y it is -e |x - c|^2 for the width, 2 e w (x - c) for the
+ * center, and -2 e w (x - c) for the input. */
 static void add(const leat_layer_call *call, int64_t n, int64_t j) {
     const int64_t features = call->inputs[0].shape[1], place = n * call->weights[0].shape[0] + j;
     const float *x = (const float *)call->inputs[0].data + n * features;
@@ -92,7 +94,7 @@ static void add(const leat_layer_call *call, int64_t n, int64_t j) {
     const float e =
         ((const float *)call->diff_outputs[0].data)[place] * ((const float *)call->outputs[0].data)[place];
     float *diff_x = call->diff_inputs[0].data, *diff_centers = call->diff_weights[0].data;
-    float *diff_widths = call->diff_weights[1].data; /* each is NULL where nobody asks for it */
+    float *diff_widths = call->diff_weights[1].data; /* a gradient that is not needed is NULL */
     if (diff_widths) diff_widths[j] -= e * distance(x, center, features);
     for (int64_t f = 0; f < features; ++f) {
         const float slope = 2 * e * width * (x[f] - center[f]);
@@ -130,7 +132,7 @@ LEAT_PLUGIN leat_status leat_plugin_register(leat_registry *registry, leat_error
 enum { SAMPLES = 512 };
 static float points[SAMPLES][2], inside[SAMPLES][1];
 
-/* Points of a square, and whether they lie in a ring. */
+/* Draws points of a square; inside is 1 for those in a ring. */
 static void draw_points(void) {
     leat_rng rng = leat_rng_for(1, 0, 0);
     for (int i = 0; i < SAMPLES; ++i) {
@@ -161,7 +163,7 @@ static leat_status make(leat_model **out, const leat_registry *registry, leat_er
     return leat_model_compile(*out, &compile, err);
 }
 
-/* Prints loss and accuracy. */
+/* Evaluates the model and prints loss and accuracy. */
 static leat_status measure(leat_model *model, const char *when, const leat_arrays *data, leat_error *err) {
     leat_logs logs;
     leat_status status = leat_model_evaluate(model, data, 64, NULL, &logs, err);
@@ -199,7 +201,7 @@ int main(int argc, char **argv) {
     leat_error err = {0};
     double worst = 0;
     leat_status status = leat_check_gradient(&d, "{\"units\": 5}", 1, &shape, &worst, &err);
-    if (status == LEAT_OK) printf("gradient: %.0e from finite differences\n", worst);
+    if (status == LEAT_OK) printf("gradient: differs by %.0e from finite differences\n", worst);
     if (status == LEAT_OK) status = leat_registry_create(&registry, &err);
     if (status == LEAT_OK) status = leat_register_layer(registry, &d, &err);
     if (status == LEAT_OK) status = run(registry, argc > 1 ? argv[1] : "custom_layer.h5", &err);

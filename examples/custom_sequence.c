@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Your own data in four functions: a Sequence that makes points on two spirals, which a small network learns to tell
- * apart.  The noise of the points falls from pass to pass: what on_epoch_end changes is declared as state, so that worker
- * processes see it too.
+/* A custom data source in four functions: a Sequence that makes points on two spirals, which a small network learns
+ * to tell apart.  The noise of the points decreases from pass to pass: on_epoch_end changes it, and it is declared as
+ * state, so that worker processes see the change too.
  *
  *     cc custom_sequence.c -o custom_sequence $(pkg-config --cflags --libs leat) -lm && ./custom_sequence [EPOCHS] */
 #include <math.h>
@@ -12,23 +12,23 @@
 
 typedef struct spirals {
     int64_t batches;
-    double noise; /* the state that on_epoch_end changes */
+    double noise; /* of the points; on_epoch_end changes it */
 } spirals;
 
-/* 1: how many batches a pass has. */
+/* 1: Returns the number of batches of a pass. */
 static int64_t spirals_length(void *user) {
     const spirals *s = user;
     return s->batches;
 }
 
-/* 2: makes batch `index`, straight in the memory that training reads.  Random choices come from rng alone: then the data
- * is the same for any number and kind of workers. */
+/* 2: Makes batch `index` directly in the memory that training reads.  All random choices come from rng, so that the
+ * data is the same for any number and kind of workers. */
 static leat_status spirals_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
     const spirals *s = user;
     float *points = batch->tensors[0].data; /* (size, 2) */
     float *labels = batch->tensors[1].data; /* (size, 1) */
     (void)index;
-    (void)err; /* a failure would be: return leat_error_set(err, LEAT_EUSER, "cannot read ..."); */
+    (void)err; /* to fail: return leat_error_set(err, LEAT_EUSER, "cannot read ..."); */
     for (int64_t i = 0; i < batch->size; ++i) {
         double turn = 0.5 + 5 * leat_rng_uniform(rng);
         int arm = (int)leat_rng_below(rng, 2);
@@ -40,7 +40,7 @@ static leat_status spirals_get(void *user, int64_t index, leat_rng *rng, leat_ba
     return LEAT_OK;
 }
 
-/* 3: between two passes. */
+/* 3: Runs between two passes. */
 static leat_status spirals_on_epoch_end(void *user, int64_t pass, leat_error *err) {
     spirals *s = user;
     (void)pass;
@@ -49,7 +49,7 @@ static leat_status spirals_on_epoch_end(void *user, int64_t pass, leat_error *er
     return LEAT_OK;
 }
 
-/* 4: the description of a batch, and the functions above in their places. */
+/* 4: Describes a batch and sets the functions above. */
 static leat_status spirals_open(leat_sequence *out, spirals *s, int64_t batch_size, leat_error *err) {
     *out = leat_sequence_default();
     out->user = s;

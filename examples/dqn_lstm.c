@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deep Q-learning with an LSTM: a cart-pole whose speeds are not seen is balanced from memory.  Each iteration acts for some
- * thousand steps, one prediction for each, and then fits the network to windows out of a replay memory.
+/* Deep Q-learning with an LSTM balances a pole on a cart whose speeds are not observed.  Each iteration acts for some
+ * thousand steps, with one prediction per step, and then trains the network on windows from a replay memory.
  *
  *     cc dqn_lstm.c cartpole.c -o dqn_lstm $(pkg-config --cflags --libs leat) -lm && ./dqn_lstm --seed 1
  *
- * Mnih et al. 2015 (replay, target network), van Hasselt et al. 2016 (double Q-learning), Hausknecht and Stone 2015 (windows
- * out of episodes, whose state begins at zero), Watkins 1989 (Q(lambda)). */
+ * Mnih et al. 2015 (replay, target network), van Hasselt et al. 2016 (double Q-learning), Hausknecht and Stone 2015
+ * (windows of episodes; the LSTM's state is zero at the start of a window), Watkins 1989 (Q(lambda)). */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static double now_s(void) {
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* ---- The network: Q of both actions at each step of a window, times a mask of what is to be learnt ---- */
+/* ---- The network: Q of both actions at each step of a window, times a mask ---- */
 
 static leat_status build(leat_model **out, const settings *s, leat_error *err) {
     leat_builder *builder = NULL;
@@ -47,7 +47,8 @@ static leat_status build(leat_model **out, const settings *s, leat_error *err) {
     return status == LEAT_OK ? leat_model_initialize(*out, (uint64_t)s->seed, err) : status;
 }
 
-/* The network compiled for `count` windows of so many steps, or for one step at a time; nothing is masked. */
+/* Compiles the network for `count` windows of `steps` steps, or, with stream, for one step per call.  Nothing is
+ * masked. */
 static leat_status compile(leat_predictor **out, leat_model *model, int64_t count, int64_t steps, bool stream,
                            leat_error *err) {
     leat_tensor inputs[2] = {leat_tensor_view(LEAT_F32, 3, (int64_t[]){count, steps, seen}, NULL),
@@ -63,7 +64,7 @@ static leat_status compile(leat_predictor **out, leat_model *model, int64_t coun
     return LEAT_OK;
 }
 
-/* ---- The replay memory, a Sequence of batches that are drawn from it ---- */
+/* ---- The replay memory: a Sequence that draws its batches from the last steps ---- */
 
 typedef enum ending { GOES_ON, FELL, WAS_CUT } ending;
 
@@ -75,10 +76,10 @@ typedef struct step {
 
 typedef struct replay {
     const settings *settings;
-    step *steps; /* a ring of memory_steps */
+    step *steps; /* a ring buffer of memory_steps steps */
     int64_t first, count;
     leat_model *online;
-    leat_predictor *chooser, *target; /* of the online network, with older weights */
+    leat_predictor *chooser, *target; /* the online network with older weights */
 } replay;
 
 static void remember(replay *r, step one) {
@@ -89,7 +90,8 @@ static void remember(replay *r, step one) {
         r->first = (r->first + 1) % memory_steps;
 }
 
-/* A window from `start` on: what was seen, up to the episode's end and zeros behind it.  Returns how many steps it has. */
+/* Copies a window from `start` on: the observations up to the end of the episode, then zeros.  Returns the number of
+ * observations. */
 static int64_t cut_window(const replay *r, int64_t start, float *windows) {
     int64_t window = r->settings->window, used = 0;
     bool ended = false;
@@ -102,9 +104,10 @@ static int64_t cut_window(const replay *r, int64_t start, float *windows) {
     return used;
 }
 
-/* y_t = r_t + 0.99 v, where v = Q_target(s_t+1, a) with a = argmax Q_chooser(s_t+1, .), and, where a is what was done next,
- * v = 0.2 Q_target(s_t+1, a) + 0.8 y_t+1 (Watkins's Q(lambda)).  The reward is that of Barto, Sutton and Anderson: -1 for
- * a fall, otherwise 0.  Actions that were not taken, and the last step, whose end is not known, are masked. */
+/* y_t = r_t + 0.99 v, where v = Q_target(s_t+1, a) with a = argmax Q_chooser(s_t+1, .); if a is the action that was
+ * taken next, v = 0.2 Q_target(s_t+1, a) + 0.8 y_t+1 (Watkins's Q(lambda)).  The reward is that of Barto, Sutton and
+ * Anderson: -1 for a fall, otherwise 0.  Masked are actions that were not taken, and the last step of a window, whose
+ * outcome is not in the window. */
 static void set_targets(const replay *r, int64_t start, int64_t used, const float *chooser,
                         const float *target, float *mask, float *y) {
     int64_t window = r->settings->window;
@@ -135,7 +138,7 @@ static leat_status replay_get(void *user, int64_t index, leat_rng *rng, leat_bat
     const settings *s = r->settings;
     float *windows = batch->tensors[0].data, *mask = batch->tensors[1].data, *y = batch->tensors[2].data;
     const void *inputs[2] = {windows, NULL};
-    leat_rng again = *rng; /* draws the same windows once more */
+    leat_rng again = *rng; /* to draw the same windows a second time */
     uint64_t starts = (uint64_t)(r->count - s->window);
     (void)index;
     for (int64_t i = 0; i < batch->size; ++i)
@@ -152,11 +155,12 @@ static leat_status replay_get(void *user, int64_t index, leat_rng *rng, leat_bat
     return status;
 }
 
-/* Between two passes no batch is made: the target network becomes what was trained, and its older self chooses. */
+/* The chooser takes the weights that were published before, the target network the current ones.  This is safe here: no
+ * batch is made between two passes. */
 static leat_status replay_on_epoch_end(void *user, int64_t pass, leat_error *err) {
     replay *r = user;
     (void)pass;
-    leat_status status = leat_predictor_sync(r->chooser, err); /* what was published last, before */
+    leat_status status = leat_predictor_sync(r->chooser, err); /* weights of the pass before */
     if (status == LEAT_OK) status = leat_model_publish(r->online, err);
     return status == LEAT_OK ? leat_predictor_sync(r->target, err) : status;
 }
@@ -177,15 +181,15 @@ static leat_status replay_open(leat_sequence *out, replay *r, leat_error *err) {
     return status;
 }
 
-/* ---- Acting: one prediction a step ---- */
+/* ---- Acting: one prediction per step ---- */
 
 typedef struct player {
     cartpole pole;
     leat_rng rng;
     leat_predictor *actor;
     float *
-        window; /* (window, seen), the actor's input: the last steps of the episode, from the front; or this step alone */
-    int64_t filled; /* at most window - 1, since the last step of a window is not learnt from */
+        window; /* (window, seen), the actor's input: the last steps of the episode; with stream, this step */
+    int64_t filled; /* steps in it; at most window - 1, since training masks the last step of a window */
 } player;
 
 typedef struct record {
@@ -200,7 +204,7 @@ static void begin(player *p) {
 }
 
 static void look(player *p, const settings *s) {
-    if (s->stream) p->filled = 0; /* the actor remembers */
+    if (s->stream) p->filled = 0; /* the actor keeps its state */
     if (p->filled == s->window - 1)
         memmove(p->window, p->window + seen, (size_t)((--p->filled) * seen) * sizeof *p->window);
     cartpole_observe(&p->pole, p->window + p->filled++ * seen);
@@ -295,7 +299,7 @@ static leat_status run(const settings *s, player *p, replay *r, leat_error *err)
     for (int64_t i = 0; status == LEAT_OK && last.episodes < 10; ++i) status = play(p, r, 1, 0, &last, err);
     if (status == LEAT_OK) fprintf(stderr, "fit: %s\n", verdict.text);
     if (status == LEAT_OK)
-        fprintf(stderr, "ten episodes without exploring: %.1f of %d steps\n", mean_return(&last),
+        fprintf(stderr, "ten episodes without exploration: %.1f of %d steps\n", mean_return(&last),
                 cartpole_limit);
     leat_sequence_destroy(&sequence);
     return status;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Keras CNN on Fashion-MNIST: built in C, fed by worker processes, saved as a file that Keras opens.
+/* Keras's example CNN on Fashion-MNIST: built in C, fed by worker processes, saved as a file that Keras can load.
  *
  *     cc fashion_mnist.c -o fashion_mnist $(pkg-config --cflags --libs leat) && ./fashion_mnist [EPOCHS [FOLDER]]
  *
- * FOLDER has the four files of Fashion-MNIST; Debian's package dataset-fashion-mnist installs them. */
+ * FOLDER contains the four files of Fashion-MNIST; Debian's package dataset-fashion-mnist installs them. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The feed without a model: worker processes read a file in blocks, and the caller takes the blocks in order, in the memory
- * that the workers wrote.  Counts bytes here; a decoder, a checksum or a trainer of your own would stand in its place.
+/* The feed without a model: worker processes read a file in blocks, and the caller takes the blocks in order, in the
+ * memory that the workers wrote.  This program counts bytes; yours might decode, compute a checksum or train.
  *
  *     cc feed_alone.c -o feed_alone $(pkg-config --cflags --libs leat-feed) && ./feed_alone FILE [WORKERS] */
 #define _POSIX_C_SOURCE 200809L /* pread */
@@ -24,7 +24,7 @@ static int64_t blocks_length(void *user) {
     return (b->bytes + block_bytes - 1) / block_bytes;
 }
 
-/* Block `index`, straight into the slot.  Runs in a worker. */
+/* Reads block `index` directly into the slot.  Workers call it. */
 static leat_status blocks_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
     const blocks *b = user;
     (void)rng;
@@ -55,7 +55,7 @@ static leat_status count(const blocks *file, int workers, leat_error *err) {
         leat_feed_release(feed);
     }
     leat_feed_close(&feed);
-    if (status != LEAT_ENOTFOUND) return status; /* LEAT_ENOTFOUND: the pass was delivered whole */
+    if (status != LEAT_ENOTFOUND) return status; /* LEAT_ENOTFOUND: all blocks were delivered */
     for (int i = 0; i < 256; ++i)
         if (counts[i]) printf("%02x %" PRId64 "\n", (unsigned)i, counts[i]);
     return LEAT_OK;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ResNet-50, 101 and 152 by one builder: the graphs of keras.applications.resnet, name by name, so that weights saved
- * there can be loaded here.  Without data of one's own it trains on images that it draws, which takes some seconds.
+/* ResNet-50, 101 and 152 by one function: the models of keras.applications.resnet with the same names, so that weights
+ * that Keras saved can be loaded.  Without --train the program trains for some seconds on images that it draws itself.
  *
  *     cc resnet.c -o resnet $(pkg-config --cflags --libs leat) -lm
- *     ./resnet --depth 50 --pixels 224 --classes 10 --train 'dir:photos/' --epochs 5 --save resnet50.h5
+ *     ./resnet --depth 50 --pixels 224 --classes 10 --train 'npz:photos.npz' --epochs 5 --save resnet50.h5
  *
- * --weights FILE starts from weights; --summary and --json print the model and end.  He et al. 2015, table 1. */
+ * --weights FILE starts from these weights; --summary and --json print the model and exit.  He et al. 2015, table 1. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,8 @@ static leat_node *relu(leat_node *x, const char *block, const char *part) {
     return leat_layerf(x, "Activation", "{'activation': 'relu', 'name': '%s_%s'}", block, part);
 }
 
-/* 1x1 down to `filters`, 3x3, 1x1 up to four times as many; added to the input, or to a projection of it. */
+/* A 1x1 convolution to `filters` channels, a 3x3, and a 1x1 to four times as many, added to the input or, with project,
+ * to a projection of the input. */
 static leat_node *bottleneck(leat_node *x, int filters, int stride, bool project, const char *name) {
     leat_node *joined[2] = {x};
     if (project) joined[0] = normalisation(convolution(x, 4 * filters, 1, stride, name, "0"), name, "_0");
@@ -79,7 +80,7 @@ static leat_status build(leat_model **out, int depth, int64_t pixels, int classe
     return leat_model_create(out, &builder, &input, 1, &x, 1, err);
 }
 
-/* ---- Images without files: stripes, whose direction is the class ---- */
+/* ---- Drawn images: stripes, whose direction is the class ---- */
 
 typedef struct stripes {
     int64_t batches, pixels;
@@ -138,7 +139,7 @@ typedef struct arguments {
     bool summary, json;
 } arguments;
 
-/* One word of the command line, and where its value goes. */
+/* An option of the command line; its value is stored in the pointer that is not NULL. */
 typedef struct option {
     const char *word;
     int64_t *number;
