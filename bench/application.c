@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What leat makes of a model that Keras has saved, written down for tools/applications to compare:
+/* Computes with a model that Keras has saved, and writes the results for tools/applications to compare:
  *     bench_application layers MODEL.h5 DATA.npz FOLDER
  *     bench_application step MODEL.h5 DATA.npz FOLDER [REPEATS]
- * DATA has a batch, x and t.  layers puts summary.txt, config.json, predict.npy and layers.npz (every layer's output) into
- * FOLDER; step weights.npz, after one training step, and prints that step's loss, and the median times of REPEATS further
- * steps and predictions.  A layer's output is had as in Keras: by another model of the same layers whose output it is. */
+ * DATA has a batch: x and t.  `layers` writes summary.txt, config.json, predict.npy and layers.npz (every layer's
+ * output) to FOLDER.  `step` makes one training step, writes weights.npz and prints the loss; with REPEATS it also
+ * prints the median times of so many further steps and predictions.  As in Keras, a layer's output comes from another
+ * model of the same layers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ typedef struct application {
     leat_arrays batch;
 } application;
 
-/* Arrays for an .npz file; their memory is theirs. */
+/* Arrays for an .npz file; each owns its memory. */
 typedef struct collection {
     int count;
     char **names;
@@ -80,7 +81,7 @@ static leat_status write_collection(const application *a, const char *name, cons
     return leat_npz_write(path, (const char *const *)c->names, c->tensors, c->count, err);
 }
 
-/* Takes the text over. */
+/* Writes the text to a file of the folder, and frees the text. */
 static leat_status write_text(const application *a, const char *name, char *text, leat_error *err) {
     char path[4096];
     path_in(path, a, name);
@@ -102,7 +103,7 @@ static leat_status write_words(const application *a, leat_error *err) {
 
 /* ---- InceptionResNetV2 ---- */
 
-/* Its Lambda layers, block35_1 and so on, are x + scale * residual. */
+/* Its Lambda layers, such as block35_1, compute x + scale * residual. */
 enum { blocks = 20, block_name_bytes = 16 };
 
 typedef struct scaled_sum {
@@ -169,14 +170,14 @@ static leat_status copy_weights(leat_model *to, const leat_model *from, leat_err
     return LEAT_OK;
 }
 
-/* The model whose outputs are layers first, first + 1, ... of the list. */
+/* Creates the model whose outputs are those of layers first, first + 1, ... of the list. */
 static leat_status probe_create(leat_model **out, const application *a, json_t *root, size_t first,
                                 size_t count, leat_error *err) {
     json_t *config = json_object_get(root, "config"), *outputs = json_array();
     for (size_t i = first; i < first + count; ++i) {
         const json_t *layer = json_array_get(json_object_get(config, "layers"), i);
         const char *name = json_string_value(json_object_get(layer, "name"));
-        /* A model within has been called once before, when it was made. */
+        /* A nested model was already called once, when it was created. */
         bool nested = json_object_get(json_object_get(layer, "config"), "layers");
         json_array_append_new(outputs, json_pack("[s,i,i]", name, nested ? 1 : 0, 0));
     }
@@ -256,7 +257,7 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The median time of a prediction or a training step. */
+/* Prints the median time of a prediction or a training step. */
 static leat_status measure(const application *a, bool training, int repeats, leat_error *err) {
     double times[64];
     leat_tensor output;
@@ -309,7 +310,7 @@ int main(int argc, char **argv) {
     application a = {0};
     leat_error err = {0};
     leat_status status = open_all(&a, argv, &err);
-    /* Unless times are wanted: one thread, which does not mind a machine that is busy otherwise. */
+    /* One thread unless times are measured: it is not slowed down by other programs on the machine. */
     if (status == LEAT_OK && argc < 6) leat_model_set_threads(a.model, 1);
     if (status == LEAT_OK)
         status =

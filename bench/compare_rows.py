@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of bench/compare: what is asked of whom, in which settings, and what is wanted.
+"""The rows of bench/compare: what each program measures, in which settings, and the goals.
 
-Goals are (against whom, how many times quicker) on machines with AVX2 alone, and on those with AVX-512; "best" is the quickest
-peer of the run.  `flops` is the arithmetic of one evaluation, from which the limit follows."""
+A goal is (peer, how many times as fast leat should be); there are goals for machines with AVX2 and for those with AVX-512.
+"best" is the fastest peer of the run.  `flops` are the operations of one evaluation, from which the limit is computed."""
 RTNEURAL = "RTNeural, as measured elsewhere on a Zen 3 of 2 cores: it compiles a model into a program and is not on PyPI"
 PEERS = ("torch", "keras3", "keras", "onnx")
-MLP, LSTM, CNN, RESNET = 50176, 2359808, 23951872, 8.18e9  # of one sample, forward
+MLP, LSTM, CNN, RESNET = 50176, 2359808, 23951872, 8.18e9  # operations of one sample, forward
 SMALL, BOTH = {"torch": [{"threads": 1}]}, {"torch": [{"threads": 1}, {"threads": 2}]}
 NHWC = {"torch": [{"threads": 2, "channels_last": True}, {"threads": 2}]}
 COMPILED = {"torch": [{"threads": 1}, {"threads": 1, "compile": True}]}
@@ -41,7 +41,7 @@ def rl_rows():
 
 
 def beside_rows():
-    """Steps while another process keeps a core busy, as a worker does that makes batches."""
+    """Steps while another process keeps a core busy, as a worker that makes batches does."""
     return [row(name + "-beside", title + ", beside a busy process", step(model, batch), [], unit="ms", scale=1e-3, beside=1,
                 settings=settings)
             for name, title, model, batch, settings in (
@@ -87,7 +87,7 @@ ROWS = [
     row("start-memory", "  its peak memory", step("cnn", 64, mode="first"), [("keras", 5)], unit="MiB", figure="mib",
         settings=BOTH),
 ]
-# What a peer is asked in every row: current Keras with oneDNN and without.
+# Settings that are tried in every row: current Keras with oneDNN and without.
 ENVIRONMENTS = {"keras3": [{"TF_ENABLE_ONEDNN_OPTS": "1"}, {"TF_ENABLE_ONEDNN_OPTS": "0"}]}
 LABELS = {"leat": "leat", "torch": "PyTorch", "keras3": "Keras (current)", "keras": "Keras 2.3.1", "onnx": "ONNX Runtime",
           "rtneural": "RTNeural (quoted)"}

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times the feed on ready-made batches: get points at an array of the payload's size, or copies it into the slot (--copy).
+/* Times the feed on batches that exist already: get points at an array of the payload's size, or copies it (--copy).
  *     bench_feed [--payload BYTES] [--workers N] [--processes | --threads] [--batches N] [--passes N] [--queue N]
  *                [--work-us N] [--hook] [--copy] [--first | --tax US | --kill] [--json]
- * Without --payload and --workers: the whole table, 1 KB to 38 MB by 1 and 2 workers by threads and processes.  Work and
- * steps are CPU time.  us_batch: from the first batch of a pass to its last, median of the passes; turnover_us: from the
- * release of a pass's last batch to the next pass's first.  first_ms: from before leat_feed_open, with --first for that
- * many passes.  --tax: the caller computes so long a batch, with the feed and without it.  --kill: from the SIGKILL of
- * the worker inside get to its batch, less the work. */
+ * Without --payload and --workers it prints the whole table: 1 KB to 38 MB, 1 and 2 workers, threads and processes.
+ *   us_batch: from the first batch of a pass to its last, median of the passes
+ *   turnover_us: from the release of a pass's last batch to the first batch of the next pass
+ *   first_ms: from just before leat_feed_open to the first batch; with --first the median of --passes feeds
+ *   --tax US: the caller computes US per batch, with and without the feed; the difference is the feed's cost
+ *   --kill: from the SIGKILL of a worker inside get to the worker's batch, less the work
+ * Work and steps are CPU time. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include <signal.h>
 #include <stdatomic.h>
@@ -40,7 +42,7 @@ typedef struct figures {
     double us_batch, first_ms, turnover_us, wait_us, alone_us, step_us, kill_ms, kill_max_ms;
 } figures;
 
-/* What somebody else does meanwhile on this core does not count as done. */
+/* Computes for so much CPU time; time in which other programs use the core does not count. */
 static void compute(int64_t us) {
     struct timespec start = {0}, now = {0};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
@@ -92,7 +94,7 @@ static void must(leat_status status, const leat_error *err) {
     exit(1);
 }
 
-/* Takes one batch, computes, and gives it back; ns spent in leat_feed_get. */
+/* Takes one batch, computes, and releases the batch.  Returns the ns spent in leat_feed_get. */
 static int64_t take(const setup *s, leat_feed *feed) {
     const leat_batch *batch = NULL;
     leat_error err = {0};
@@ -126,7 +128,7 @@ static void time_passes(const setup *s, leat_feed *feed, figures *f) {
     free(waits);
 }
 
-/* us of a step, over so many of them or as many as a second has room for. */
+/* Returns the us of a step, the mean of s->batches steps or of those within block_ns. */
 static double time_steps(const setup *s, leat_feed *feed, double *waited_us) {
     int64_t start = leati_now_ns(), now = start, steps = 0, waited = 0;
     for (; steps < s->batches && now - start < block_ns; ++steps, now = leati_now_ns()) {
@@ -139,7 +141,7 @@ static double time_steps(const setup *s, leat_feed *feed, double *waited_us) {
     return (double)(now - start) / 1000 / (double)steps;
 }
 
-/* The same steps without a feed and with it, in turn: `alone` has what the machine itself takes away. */
+/* Times the same steps without a feed and with it, in turns, so that both suffer alike from other programs. */
 static void time_tax(const setup *s, leat_feed *feed, figures *f) {
     static double alone[max_passes], stretch[max_passes], waits[max_passes];
     compute(warm_up_us);
@@ -152,7 +154,7 @@ static void time_tax(const setup *s, leat_feed *feed, figures *f) {
     f->wait_us = median(waits, s->passes);
 }
 
-/* Kills the worker while it makes a batch, and says after how many ms that batch was there. */
+/* Kills the worker while it makes a batch, and returns the ms until that batch is delivered. */
 static double time_kill(const setup *s, leat_feed *feed, int64_t index) {
     atomic_store(&s->shared->victim_pid, 0);
     atomic_store(&s->shared->victim_index, index);
@@ -191,7 +193,7 @@ static leat_sequence sequence_of(setup *s) {
     return sequence;
 }
 
-/* A feed whose first batch was taken; ms that this took. */
+/* Opens a feed and takes its first batch.  Returns the ms that this took. */
 static double open_feed(const setup *s, const leat_sequence *sequence, leat_feed **feed) {
     leat_feed_options options = leat_feed_options_default();
     options.workers = (int)s->workers;
@@ -275,7 +277,7 @@ static void run_table(setup s) {
             }
 }
 
-/* A whole number >= 0, or -1. */
+/* Returns an integer >= 0, or -1. */
 static int64_t number_of(const char *text) {
     char *end = NULL;
     long long number = strtoll(text, &end, 10);

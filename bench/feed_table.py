@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of bench/compare-feed: what was wanted, what was reached, and what stops it."""
+"""The table of bench/compare-feed: goals, results, and the limits of the machine."""
 import statistics
 
 from table import lines_of, number, ratio
@@ -22,7 +22,7 @@ def row_of(title, unit, values, limit=None, note=""):
 
 
 def want_ratios(row, goals):
-    """leat's figure, so many times smaller than each peer's."""
+    """Adds goals: leat's figure is to be so many times smaller than each peer's."""
     for peer, goal in zip(PEERS, goals):
         if row[peer] is None or not row["leat"]:
             continue
@@ -35,14 +35,14 @@ def want_ratios(row, goals):
 
 
 def want_value(row, sign, goal, unit):
-    """leat's own figure, at most (<=) or at least (>=) so much."""
+    """Adds a goal: leat's figure is to be at most (<=) or at least (>=) `goal`."""
     met = row["leat"] <= goal if sign == "<=" else row["leat"] >= goal
     row["goals"].append({"against": None, "goal": "%s %.3g%s" % (sign, goal, unit), "value": goal, "met": met})
     return row
 
 
 def copy_limit(report, payload):
-    """us a batch that two processes reach that do nothing but fill the slots of a ring."""
+    """Returns the us per batch of two processes that only copy into the slots of a ring."""
     copies = report["limits"]["copy"].get(str(payload))
     return min(copies["two_us"], copies["past_two_us"]) if copies else None
 

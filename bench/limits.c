@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this machine allows any feed between two processes, without leat: the floor under bench_feed's figures.
+/* Measures, without leat, what this machine allows any feed between two processes: the lower bounds of bench_feed's
+ * times.
  *     bench_limits [--json]
- * Copying a ready batch into a ring of 11 shared slots, by one process and by two at once (memcpy, and stores that pass
- * the caches by); a word handed over and back by futex, between cores and on one core, and by spinning; 1 KB batches
- * through a bare ring whose two ends spin; and the first word from a process that a forked process forks. */
+ * It times a copy of a batch into a ring of 11 shared slots, by one process and by two at once (memcpy, and stores
+ * that bypass the caches); a word sent to another process and back by futex, between cores and on one core, and by
+ * spinning; 1 KB batches through a bare ring whose two ends spin; and a process that is forked by a forked process.
+ * */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, sched_setaffinity, syscall */
 #include <linux/futex.h>
 #include <sched.h>
@@ -58,7 +60,7 @@ static pid_t fork_or_exit(void) {
     exit(1);
 }
 
-/* On the nth of the cores that the process was started on. */
+/* Moves the process to the nth of the cores that it was started on. */
 static void stay_on(int nth) {
     cpu_set_t all, one;
     if (sched_getaffinity(0, sizeof all, &all) != 0) return;
@@ -82,7 +84,7 @@ static double median(double *values, int count) {
     return values[count / 2];
 }
 
-/* ---- copying ---- */
+/* ---- Copying ---- */
 
 typedef void copy_function(void *to, const void *from, size_t bytes);
 
@@ -115,7 +117,7 @@ typedef struct copy_race {
     double us[2];
 } copy_race;
 
-/* One of `copiers` that fill a ring in turn, each from an array of its own; its median time for a batch. */
+/* Fills a ring in turns with other copiers, each from its own array.  Returns the median us of one batch. */
 static double time_copies(copy_function *copy, unsigned char *ring, size_t bytes, int number, int copiers,
                           copy_race *race) {
     size_t stride = (bytes + page - 1) / page * page;
@@ -138,7 +140,7 @@ static double time_copies(copy_function *copy, unsigned char *ring, size_t bytes
     return median(times, samples);
 }
 
-/* us a batch that so many processes reach together. */
+/* Returns the us per batch that `copiers` processes reach together. */
 static double copies_of(copy_function *copy, int64_t payload, int copiers) {
     size_t bytes = (size_t)payload, stride = (bytes + page - 1) / page * page;
     unsigned char *ring = map(stride * slots);
@@ -157,7 +159,7 @@ static double copies_of(copy_function *copy, int64_t payload, int copiers) {
     return rate > 0 ? 1 / rate : 0;
 }
 
-/* ---- handing over ---- */
+/* ---- Passing a word ---- */
 
 typedef struct shared_words {
     alignas(64) _Atomic uint32_t there;
@@ -185,7 +187,7 @@ static void await(_Atomic uint32_t *word, uint32_t value, bool spin) {
     }
 }
 
-/* us there and back, between two processes. */
+/* Returns the us of a word to another process and back. */
 static double round_trip(bool spin, bool same_core) {
     shared_words *w = map(sizeof *w);
     pid_t other = fork_or_exit();
@@ -212,7 +214,7 @@ static double round_trip(bool spin, bool same_core) {
     return median(times, samples);
 }
 
-/* us that it costs to wake a process that has slept on another core for a millisecond. */
+/* Returns the us that a thread needs to wake a process that has slept on another core for a millisecond. */
 static double wake_up(void) {
     enum { wakes = 200 };
     double times[wakes];
@@ -234,7 +236,8 @@ static double wake_up(void) {
     return median(times, wakes);
 }
 
-/* us a batch of 1 KB from one process to another that looks at it, the slots being all that they wait for. */
+/* Returns the us per batch of 1 KB from one process to another that reads it; they wait only for free and ready
+ * slots. */
 static double bare_ring(void) {
     shared_words *w = map(sizeof *w);
     static unsigned char source[small];
@@ -262,7 +265,7 @@ static double bare_ring(void) {
     return wrong ? 0 : us;
 }
 
-/* ms from a fork until a process that the forked one forks has said its first word. */
+/* Returns the ms from a fork until a grandchild process has written its first word. */
 static double first_word(void) {
     double times[samples];
     for (int s = 0; s < samples; ++s) {
@@ -298,7 +301,7 @@ static double trip_by_spinning(void) {
     return round_trip(true, false);
 }
 
-/* In a process of its own, since it changes the cores that it runs on. */
+/* Runs `measure` in a process of its own, since it changes the cores that it runs on. */
 static double apart(double (*measure)(void)) {
     double *result = map(sizeof *result);
     if (fork_or_exit() == 0) {
@@ -313,7 +316,7 @@ static double apart(double (*measure)(void)) {
 
 static void print_copies(bool json) {
     if (!json)
-        printf("%10s  %12s  %12s  %12s  %12s\n", "us a batch", "1 memcpy", "2 memcpy", "1 past",
+        printf("%10s  %12s  %12s  %12s  %12s\n", "us per batch", "1 memcpy", "2 memcpy", "1 past",
                "2 past caches");
     for (int p = 0; p < payload_count; ++p) {
         double us[4];
@@ -353,7 +356,7 @@ static void print_words(bool json) {
 int main(int count, char **words) {
     bool json = count > 1 && strcmp(words[1], "--json") == 0;
     if (count > 2 || (count == 2 && !json)) {
-        fprintf(stderr, "bench_limits: unknown option '%s'; there is --json alone\n", words[1]);
+        fprintf(stderr, "bench_limits: unknown option '%s'; expected --json\n", words[1]);
         return 2;
     }
     print_copies(json);

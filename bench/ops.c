@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times single ops at the shapes that matter, on every implementation that accepts them:
+/* Times single ops at the shapes of the benchmark models, on every implementation that accepts them:
  *     bench_ops [--threads N] [--ref] [--cpu] [WORD...]        (only cases whose name has a WORD)
- * One line per implementation, and another one where it may find its weights packed: case, implementation, fastest and median microseconds, and for the fastest GFLOP/s or
- * the GB/s of what must be moved.  --cpu counts processor time, which for one thread on a busy machine says more. */
+ * It prints one line per implementation, and another one with packed weights where the implementation packs: case,
+ * implementation, fastest and median microseconds, and GFLOP/s or GB/s of the fastest run.  --cpu counts CPU time,
+ * which is more reliable for one thread on a busy machine. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ typedef struct bench_case {
     leati_attrs attrs;
     int input_count;
     leati_desc inputs[LEATI_RNN_BWD_INPUTS];
-    double flops; /* 0: count bytes */
+    double flops; /* 0: print GB/s */
     uint32_t unused;
 } bench_case;
 
@@ -81,7 +82,7 @@ typedef struct bench_case {
                .pad_after = {after, after, after}}
 #define SIDES(...)                                                                                           \
     { __VA_ARGS__ }
-/* Any convolution in its three directions; dst is (.., filters), flops those of one direction. */
+/* A convolution in its three directions; dst is (.., filters), flops are those of one direction. */
 #define ANY_CONV_CASES(tag, window_, groups_, size_, src, weights, dst, flops_)                              \
     {                                                                                                        \
         "conv " tag " fwd",                                                                                  \
@@ -508,7 +509,7 @@ static void *filled(size_t bytes, leat_rng *rng) {
     float *data = leati_calloc_aligned(bytes > 0 ? bytes : 64);
     if (!data) die("a buffer", NULL);
     for (size_t i = 0; i < bytes / sizeof *data; i++)
-        data[i] = (float)leat_rng_uniform(rng) * 0.9f + 0.05f; /* fits gates and variances too */
+        data[i] = (float)leat_rng_uniform(rng) * 0.9f + 0.05f; /* suitable for gates and variances, too */
     return data;
 }
 
@@ -527,7 +528,7 @@ static int64_t clock_ns(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Fastest and median nanoseconds of a run, over about a third of a second.  pack: what the kernel packs is kept there. */
+/* Measures for about a third of a second: the fastest and median nanoseconds of a run.  pack keeps packed weights. */
 static void time_kernel(const leati_kernel *kernel, void *const *args, void *scratch, void *pack,
                         double *best, double *median) {
     leati_run run = {.seed = 1, .step = 1, .scratch = scratch, .pack = pack, .pool = pool};
@@ -541,7 +542,7 @@ static void time_kernel(const leati_kernel *kernel, void *const *args, void *scr
         run.packed = pack != NULL;
         double spent = (double)(clock_ns() - before);
         if (spent < 20000 && count == 0) {
-            inner *= 2; /* a sample long enough for the clock */
+            inner *= 2; /* so that a sample is long enough for the clock */
             continue;
         }
         samples[count++] = spent / inner;
@@ -560,7 +561,7 @@ static buffers make_buffers(const leati_task *task, const leati_kernel *kernel, 
         if (task->op == LEATI_OP_POOLING_BWD && i == 3 && forward) bytes = forward->output_bytes[1];
         b.args[i] = filled(bytes, &rng);
         if (task->op == LEATI_OP_POOLING_BWD && i == 3 && bytes)
-            memset(b.args[i], 0, bytes); /* winners: the first */
+            memset(b.args[i], 0, bytes); /* the maximum is the first element of each window */
         b.bytes += bytes;
     }
     for (int i = 0; i < task->output_count; i++) {
@@ -627,7 +628,7 @@ static void bench(const bench_case *c, int threads, bool with_ref) {
     for (int i = 0; i < LEATI_RNN_BWD_INPUTS; i++)
         inputs[i] = i < c->input_count ? c->inputs[i] : (leati_desc)ABSENT;
     if (c->op == LEATI_OP_POOLING_BWD) inputs[3].dtype = LEAT_U8;
-    int input_count = row->optional ? row->max_inputs : c->input_count; /* as the graph does */
+    int input_count = row->optional ? row->max_inputs : c->input_count; /* as in the graph */
     leati_task task = {.op = c->op,
                        .attrs = &c->attrs,
                        .input_count = input_count,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table as one SVG file: a bar for each program on a logarithmic scale, the goal and the machine's limit beside."""
+"""Draws a table as one SVG file: a bar for each program on a logarithmic scale, with the goal and the machine's limit."""
 import math
 
 COLOURS = {"leat": "#0b6e4f", "keras": "#c8553d", "torch": "#5b6c9e", "keras3": "#d9a441", "onnx": "#7a5c86",
@@ -23,7 +23,7 @@ def number(value):
 
 
 def scale_of(rows, linear):
-    """Marks, and where a value stands: decades that hold every bar, or from 0 on."""
+    """Returns the marks of the axis and a function from value to position: decades that hold every bar, or from 0 on."""
     values = [row[key] for row in rows for key in list(COLOURS) + ["limit"] if row.get(key) and row[key] > 0]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     high = max(high, low + 1)
@@ -67,7 +67,7 @@ def panel(rows, title, top):
 
 
 def svg_of(title, labels, panels, rows):
-    """labels: what each program is called, by its name in COLOURS; panels: (unit, title) of those of `rows` in it.  A row
+    """labels: the program's label by its name in COLOURS; panels: (unit, title); a panel has the rows of its unit.  A row
     has title, unit, a figure or None for each program, limit, and goals: against (a program, None) with goal or value."""
     parts, top, x = [text(20, 28, title, 17)], 70, 20
     for program, label in labels.items():
@@ -86,7 +86,7 @@ def svg_of(title, labels, panels, rows):
 
 
 def curves_of(title, most, series):
-    """Values from iteration to iteration, 0 to `most`: series are lists; their mean is the thick line."""
+    """Draws values by iteration, from 0 to `most`: a line for each list of `series`, and a thick line for their mean."""
     left, top, width, height = 50, 40, 560, 260
     count = max(len(values) for values in series)
 

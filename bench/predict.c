@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The time of one prediction by a leat_predictor:
+/* Measures the time of one prediction with a leat_predictor:
  *     bench_predict MODEL BATCH [--threads N] [--seconds S] [--streaming] [--on-batch]
- * MODEL is mlp (64-128-128-4), lstm (64 steps of 8 features, 64 units, 4 outputs), cnn (28x28x1: conv32, conv64, pool,
- * dense 128, dense 10), empty (4 numbers, handed on: what a call costs by itself), or a model's file.  --streaming: one step a
- * run.  --on-batch: leat_model_predict_on_batch instead.  Prints one JSON object: ns of a run, median, p99, least, and the mean
- * of runs in a row, without the clock between them (clock_ns). */
+ * MODEL is mlp (64-128-128-4), lstm (64 steps of 8 features, 64 units, 4 outputs), cnn (28x28x1: conv32, conv64,
+ * pool, dense 128, dense 10), empty (4 numbers passed through: the cost of the call itself), or a model's file.
+ * --streaming: one time step per call.  --on-batch: leat_model_predict_on_batch instead.  It prints one JSON object:
+ * ns of a prediction, median, p99, least, and the mean of consecutive predictions without reading the clock
+ * (clock_ns) in between. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +71,7 @@ static leat_status make_model(bench *b, leat_error *err) {
     return leat_model_create(&b->model, &g, &input, 1, &output, 1, err);
 }
 
-/* Numbers in [0, 1), which are zeros where integers are expected. */
+/* Fills the inputs with numbers in [0, 1), which become 0 where integers are expected. */
 static bool fill_inputs(bench *b) {
     leat_rng rng = leat_rng_for(1, 0, 0);
     for (int i = 0; i < b->input_count; ++i) {

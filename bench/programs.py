@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the comparisons have in common: programs that answer questions, the machine they ran on, how leat is built."""
+"""What the comparisons have in common: the peers' processes, the description of the machine, the build of leat."""
 import json
 import os
 import platform
@@ -19,7 +19,7 @@ def say(text):
 
 
 class Peer:
-    """A Python that answers one question after the other, so that its imports are no part of any figure."""
+    """A Python process that measures one request after the other, so that no figure contains its imports."""
 
     def __init__(self, name, python, script, words=("--serve",), environment=None):
         self.name, self.best = name, {}
@@ -44,7 +44,7 @@ class Peer:
         timer.cancel()
         if line:
             return json.loads(line)
-        say("%s gave no answer within %d s to %s; it is started anew" % (self.name, PATIENCE_S, json.dumps(wishes)))
+        say("%s gave no answer within %d s to %s; it is started again" % (self.name, PATIENCE_S, json.dumps(wishes)))
         self.process.kill()
         self.process.wait()
         self.process = None
@@ -59,7 +59,7 @@ class Peer:
 
 
 def median_of(values):
-    """Of numbers; of dictionaries, key by key."""
+    """Returns the median of numbers; of dictionaries, the median of each key."""
     if isinstance(values[0], dict):
         return {key: median_of([v[key] for v in values]) for key in values[0]}
     return statistics.median(values) if isinstance(values[0], (int, float)) else values[-1]

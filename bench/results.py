@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws README.md's five rows from the newest table of bench/README.md, the first one there: docs/results.svg.
+"""Draws docs/results.svg: README.md's five rows from the newest table of bench/README.md, which is its first one.
 
-usage: bench/results.py      prints the rows as README.md has them, and writes docs/results.svg
+usage: bench/results.py      writes docs/results.svg and prints the rows for README.md
 """
 import pathlib
 
@@ -13,7 +13,7 @@ ROWS = {
     "MLP, Adam step 64": "MLP 64-128-128-4, training step of 64",
     "LSTM, Adam step 64": "LSTM(64) over 64 steps, training step of 64",
     "CNN 28x28, Adam step 64": "CNN 28x28, training step of 64",
-    "CNN, an epoch of 60,000 by 64, from files": "the same, an epoch of 60,000 from files",
+    "CNN, an epoch of 60,000 by 64, from files": "CNN 28x28, an epoch of 60,000 from files",
     "ResNet-50, SGD step 8": "ResNet-50, training step of 8",
 }
 PEERS = {"PyTorch": "torch", "Keras (current)": "keras3", "Keras 2.3.1": "keras", "ONNX Runtime": "onnx"}
@@ -21,7 +21,7 @@ LEFT, WIDTH, BAR, ROW = 300, 420, 12, 40
 
 
 def newest():
-    """Lines of the first table with a column of goals: row -> (unit, leat, peer, peer's figure, goals, met or missed)."""
+    """Reads the first table that has goals: row -> (unit, leat, peer, peer's figure, goals, met or missed)."""
     found = {}
     for row in (ROOT / "bench/README.md").read_text().splitlines():
         cells = [cell.strip() for cell in row.strip("|").split("|")]

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The time of one training step or one prediction, through the public interface:
+/* Measures the time of one training step or one prediction through the public interface:
  *     bench_step MODEL train|predict|first|fit BATCH [THREADS [SECONDS [POLICY]]]
- * MODEL is mlp (64-128-128-4), lstm (64 steps of 8 features, 64 units, 4 outputs), cnn (28x28x1: conv32, conv64, pool,
- * dense 128, dense 10) or least (4 numbers to 4, for what is no arithmetic), trained by Adam; or a model's file, of one input and
- * one output, by SGD with momentum.  THREADS 0: leat's choice.  Prints one JSON object: median, quartiles and fastest in us, and
- * peak memory.  bench/compare runs it beside its peers; first makes one training step and ends; fit says what a step of
- * leat_model_fit takes, with a metric and a callback: in all, computing, waiting for data, and in the loop. */
+ * MODEL is mlp (64-128-128-4), lstm (64 steps of 8 features, 64 units, 4 outputs), cnn (28x28x1: conv32, conv64,
+ * pool, dense 128, dense 10) or least (4 numbers to 4, almost no arithmetic), trained by Adam; or the file of a model
+ * with one input and one output, trained by SGD with momentum.  THREADS 0: leat's choice.  It prints one JSON object:
+ * median, quartiles and fastest in us, and peak memory.  `first` makes one training step and ends.  `fit` measures a
+ * step of leat_model_fit with a metric and a callback: the total, computing, waiting for data, and the rest of the
+ * loop.  bench/compare runs this program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,7 +159,7 @@ static leat_status fit_once(leat_model *model, const leat_arrays *arrays, long b
     return status;
 }
 
-/* Without workers and with one: batches of samples drawn anew for each epoch. */
+/* Measures fit without workers and with one, on samples that are shuffled again for each epoch. */
 static leat_status fit(leat_model *model, const char *name, leat_array *inputs, leat_array *targets,
                        long batch, int threads, double seconds, leat_error *err) {
     leat_arrays arrays = {inputs, targets, NULL, 1, 1, 0};

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of text or Markdown, and how a number is written in them."""
+"""Formats tables as text or Markdown, and the numbers in them."""
 
 
 def number(value):
@@ -13,7 +13,7 @@ def ratio(value):
 
 
 def lines_of(heads, rows, markdown, left=(0,)):
-    """`rows` are lists of texts; columns are set to the right but for those in `left`."""
+    """Returns the lines of a table.  `rows` are lists of texts; columns are right-aligned except those in `left`."""
     lines = [heads] + rows
     if markdown:
         lines.insert(1, ["---"] * len(heads))

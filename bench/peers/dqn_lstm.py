@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/dqn_lstm.c as a user of PyTorch or of Keras (2.3.1, current) writes it, for bench/compare: the same cart-pole, network,
-windows, targets and learning rates.  The replay memory and the targets of a batch are NumPy's; Keras is fed by a Sequence.
-    dqn_lstm.py torch|keras --serve, or with {"steps": 20000, "batches": 40, ...} once"""
+"""examples/dqn_lstm.c as a user of PyTorch or of Keras (2.3.1, current) would write it, for bench/compare: the same cart-pole,
+network, windows, targets and learning rates.  NumPy holds the replay memory and computes targets; Keras has a Sequence.
+    dqn_lstm.py torch|keras --serve, or once with {"steps": 20000, "batches": 40, ...}"""
 import math
 import random
 import sys
@@ -35,7 +35,7 @@ class CartPole:
 
 
 class Replay:
-    """Batches as examples/dqn_lstm.c draws them."""
+    """Draws batches as examples/dqn_lstm.c does."""
 
     def __init__(self, s, q_of):
         self.s, self.q_of, self.count = s, q_of, 0

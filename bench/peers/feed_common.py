@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the peers of bench_feed have in common: its figures, taken the same way, and how they are asked for.
+"""What the peers of bench_feed have in common: they measure the same figures in the same way.
 
-A peer is asked on its command line (`--payload 1024 --workers 2 ...`) or, with --serve, by one line of JSON after the
-other on standard input, so that its interpreter and its imports are there once; each answer is one line of JSON."""
+A peer reads its request from the command line (`--payload 1024 --workers 2 ...`) or, with --serve, requests as lines of JSON
+from standard input, so that it starts and imports only once.  Each answer is one line of JSON."""
 import argparse
 import gc
 import json
@@ -18,7 +18,7 @@ BLOCK_S = 1.0
 
 
 def compute(us):
-    """So much CPU time: what somebody else does meanwhile on this core does not count as done."""
+    """Computes for so much CPU time; time in which other programs use the core does not count."""
     end = time.thread_time() + us / 1e6
     while time.thread_time() < end:
         pass
@@ -29,8 +29,8 @@ def options_of(wishes):
 
 
 def time_passes(begin_pass, options, first):
-    """begin_pass() gives what the batches of a pass are taken from, by next(); `first` is the pass that was begun to
-    time the first batch.  From the first batch of a pass to its last, and from the last to the next pass's first."""
+    """Times passes from their first batch to their last, and from the last batch to the next pass's first.  begin_pass()
+    returns an iterator over the batches of a pass; `first` is the pass that was begun to time the first batch."""
     passes, gaps, waits = [], [], []
     for number in range(options.passes):
         if number > 0:
@@ -57,7 +57,7 @@ def time_steps(batches, options):
             batch = next(batches)
             waited += time.perf_counter() - now
         compute(options.tax)
-        batch = None  # held until now, as a trainer does
+        batch = None  # as a trainer, keep the batch until here
         steps += 1
         now = time.perf_counter()
     del batch
@@ -65,7 +65,7 @@ def time_steps(batches, options):
 
 
 def time_tax(batches, options):
-    """The same steps without a feed and with it, in turn."""
+    """Times the same steps without a feed and with it, in turns."""
     compute(WARM_UP_US)
     alone, stretch, waits = [], [], []
     for _ in range(options.passes):
@@ -103,4 +103,4 @@ def main(measure, about):
         for line in sys.stdin:
             answer(measure, json.loads(line), about)
     sys.stdout.flush()
-    os._exit(0)  # whatever is still at work need not be waited for
+    os._exit(0)  # do not wait for processes that are still working

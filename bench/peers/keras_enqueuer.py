@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keras 2.3.1's OrderedEnqueuer on ready-made batches, with the figures of bench_feed --json.
 
-Only keras/utils/data_utils.py runs, from the installed package: no TensorFlow is loaded, which makes the fork of each
-epoch's pool as cheap as it can be."""
+Only keras/utils/data_utils.py of the installed package is loaded, without TensorFlow, so that forking the pool of each
+epoch is as cheap as possible."""
 import importlib.util
 import multiprocessing
 import os
@@ -29,7 +29,7 @@ def enqueuer_module():
 
 
 data_utils = enqueuer_module()
-VICTIM = 9  # begun when the first batch has been taken, and the queue is full behind it
+VICTIM = 9  # this batch begins when the first was taken and the queue behind it is full
 
 
 class Batches(data_utils.Sequence):
@@ -50,7 +50,7 @@ class Batches(data_utils.Sequence):
 
 
 def open_feed(options, victim=None):
-    """The enqueuer, its stream of batches, and the ms until the first was there."""
+    """Returns the enqueuer, its stream of batches, and the ms until the first batch."""
     sequence = Batches(options, victim)
     start = time.perf_counter()
     feed = data_utils.OrderedEnqueuer(sequence, use_multiprocessing=options.processes)
@@ -61,7 +61,7 @@ def open_feed(options, victim=None):
 
 
 def close_feed(feed):
-    """stop() does not wait for the pool's processes, which finish what they have."""
+    """Stops the enqueuer and waits for the pool's processes, which first finish their work; stop() does not wait."""
     feed.stop()
     patience = time.perf_counter() + 30
     while multiprocessing.active_children() and time.perf_counter() < patience:

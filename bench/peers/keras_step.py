@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time of Keras 2.3.1, or of current Keras on TensorFlow, for the work of bench/compare.  In current Keras a prediction
-is a compiled function of the model, which is quicker than its predict methods."""
+is a compiled function of the model, which is faster than its predict methods."""
 import os
 import time
 import warnings
@@ -91,7 +91,7 @@ class Clock(keras.callbacks.Callback):
 
 
 def epoch(wishes):
-    """us a step of the second of two epochs."""
+    """Returns the us per step of the second of two epochs."""
     model, clock, processes = make(wishes), Clock(), bool(wishes.get("processes"))
     how = {"workers": wishes["workers"], "use_multiprocessing": processes, "max_queue_size": 10}
     if CURRENT:

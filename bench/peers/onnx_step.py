@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX Runtime's time for predictions of the MLP, the LSTM, and one step of the LSTM with its state handed along."""
+"""Measures ONNX Runtime: predictions of the MLP, of the LSTM, and of one step of the LSTM with its state as input and output."""
 import numpy
 import onnx
 import onnxruntime

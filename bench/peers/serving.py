@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a peer is asked: one line of JSON after the other on standard input, one line of JSON for each answer."""
+"""The requests to a peer: each is one line of JSON on standard input, each answer one line of JSON."""
 import json
 import os
 import sys
@@ -7,11 +7,11 @@ import time
 
 
 def serve(answer):
-    """Or the one question on the command line."""
+    """Answers the requests on standard input or, without --serve, that of the command line."""
     questions = sys.stdin if "--serve" in sys.argv[1:] else sys.argv[1:]
     for line in questions:
         print(json.dumps(answer(json.loads(line))), flush=True)
-    os._exit(0)  # whatever is still at work need not be waited for
+    os._exit(0)  # do not wait for processes that are still working
 
 
 def median_us(once, seconds, least=3):
@@ -26,7 +26,7 @@ def median_us(once, seconds, least=3):
 
 
 def fashion(folder):
-    """Images (n, 28, 28) and labels of Fashion-MNIST's training set, as they are in its files."""
+    """Returns the images (n, 28, 28) and labels of Fashion-MNIST's training set as uint8 and int64."""
     import gzip
 
     import numpy

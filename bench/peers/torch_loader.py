@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's DataLoader on ready-made batches, with the figures of bench_feed --json.
 
-A batch per index (batch_size=None), persistent workers; --queue batches are prefetched in all, and --sharing says how
-tensors travel (file_descriptor, file_system; bench/compare-feed takes the better one)."""
+It makes a batch per index (batch_size=None) with persistent workers, prefetches --queue batches in total, and shares tensors
+as --sharing says (file_descriptor, file_system; bench/compare-feed uses the faster one)."""
 import os
 import signal
 import statistics
@@ -16,13 +16,13 @@ from torch.utils.data import DataLoader, Dataset
 
 import feed_common
 
-VICTIM = 9  # begun when the first batch has been taken, and as many as are prefetched are under way
+VICTIM = 9  # this batch begins when the first was taken and the others are being prefetched
 
 
 class Batches(Dataset):
     def __init__(self, options, victim):
         self.options, self.victim = options, victim
-        # NumPy's: a tensor would move into shared memory once, and no later batch would carry its bytes.
+        # A NumPy array: a tensor would be moved to shared memory once, and later batches would not copy it.
         self.x = numpy.ones(options.payload // 4, numpy.float32)
         self.y = numpy.zeros(64, numpy.float32)
 
@@ -40,7 +40,7 @@ class Batches(Dataset):
 
 
 def open_loader(options, victim=None):
-    """The loader, its first pass, and the ms until the first batch was there."""
+    """Returns the loader, its first pass, and the ms until the first batch."""
     batches = Batches(options, victim)
     start = time.perf_counter()
     loader = DataLoader(batches, batch_size=None, num_workers=options.workers, persistent_workers=options.workers > 0,
@@ -51,7 +51,7 @@ def open_loader(options, victim=None):
 
 
 def time_kill(options):
-    """Training ends with an error; the ms until it does."""
+    """Kills a worker.  Training then ends with an error; returns the ms until this error."""
     victim = torch.zeros(1, dtype=torch.int64).share_memory_()
     _, batches, _ = open_loader(options, victim)
     while int(victim[0]) == 0:
@@ -62,7 +62,7 @@ def time_kill(options):
     try:
         for _ in range(VICTIM):
             next(batches)
-    except Exception as error:  # RuntimeError, or that of the connection to it
+    except Exception as error:  # RuntimeError, or an error of the connection to the worker
         return {"kill_error": repr(error)[:200], "kill_error_ms": (time.perf_counter() - start) * 1e3}
     return {"kill_ms": (time.perf_counter() - start) * 1e3 - options.work_us / 1e3}
 

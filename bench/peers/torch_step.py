@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's time for the work of bench/compare, each model in PyTorch's best form: fused Adam, inference_mode, and, as the
-question says, threads, channels_last, torch.compile, DataLoader workers."""
+"""Measures PyTorch for bench/compare, each model in PyTorch's fastest form: fused Adam, inference_mode, and, as the
+request says, threads, channels_last, torch.compile, DataLoader workers."""
 import time
 
 import torch
@@ -69,7 +69,7 @@ def optimizer_of(model, wishes):
 
 
 def trainer(model, loss, wishes):
-    """A function that makes one step."""
+    """Returns a function that makes one training step."""
     optimizer = optimizer_of(model, wishes)
 
     def loss_of(x, y):
@@ -88,7 +88,7 @@ def trainer(model, loss, wishes):
 
 
 def stream(seconds):
-    """An LSTM that takes one step and keeps its state."""
+    """An LSTM that computes one time step and keeps its state."""
     lstm, x = nn.LSTM(8, 64, batch_first=True), torch.rand(1, 1, 8)
     state = (torch.zeros(1, 1, 64), torch.zeros(1, 1, 64))
 
@@ -100,7 +100,7 @@ def stream(seconds):
 
 
 def epoch(wishes):
-    """us a step of the second of two passes over so many batches of the CNN's data."""
+    """Returns the us per step of the second of two passes over so many batches of the CNN's data."""
     images, labels = serving.fashion(wishes["data"])
     model, _, _, loss = make(wishes)
     train, batch = trainer(model, loss, wishes), wishes["batch"]
@@ -129,7 +129,7 @@ def measure(wishes):
         return epoch(wishes)
     if mode == "stream":
         return stream(seconds)
-    if mode == "matrix":  # GFLOP/s of the machine, as far as PyTorch reaches
+    if mode == "matrix":  # the GFLOP/s that PyTorch reaches on this machine
         a, b = torch.rand(2048, 2048), torch.rand(2048, 2048)
         return serving.median_us(lambda: a @ b, seconds)
     model, x, y, loss = make(wishes)
