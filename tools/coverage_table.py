@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints what tools/coverage found, by room, and writes the functions that no test has called to never-run.txt.
+"""Prints the results of tools/coverage by room, and writes the functions that no test has called to never-run.txt.
 
 usage: tools/coverage_table.py BUILD-FOLDER     with gcovr's coverage.json and a .gcda beside each object file
 """
@@ -33,7 +33,7 @@ def lines_and_branches(build):
 
 
 def functions(build):
-    """Calls of each function, (file, name) -> count, over all objects that contain it."""
+    """Returns the number of calls of each function, (file, line, name) -> count, over all objects that contain it."""
     calls = collections.Counter()
     source = build.parent.parent
     with tempfile.TemporaryDirectory() as scratch:
