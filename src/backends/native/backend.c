@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of leat's own kernels.  Layer: backends/native. */
+/* The table of the native backend: which of leat's own kernels serves which op.  Layer: backends/native. */
 #include "backends/native/backend.h"
 
 #include <stdio.h>
@@ -14,11 +14,11 @@ static const leati_implementation implementations[] = {
          ? LEATI_POST_ADD | LEATI_POST_FUNCTION                                                              \
      : (op) == LEATI_OP_BINARY ? LEATI_POST_FUNCTION                                                         \
                                : 0)
-#define NARROW(upper, lower) {LEATI_OP_##upper, leati_native_##lower, FUSES(LEATI_OP_##upper), true},
-#define WIDE(upper, lower)   {LEATI_OP_##upper, leati_native_##lower, FUSES(LEATI_OP_##upper), false},
-    LEATI_NATIVE_BF16_LIST(NARROW) LEATI_NATIVE_LIST(WIDE)
-#undef WIDE
-#undef NARROW
+#define BF16_TOO(upper, lower) {LEATI_OP_##upper, leati_native_##lower, FUSES(LEATI_OP_##upper), true},
+#define F32_ONLY(upper, lower) {LEATI_OP_##upper, leati_native_##lower, FUSES(LEATI_OP_##upper), false},
+    LEATI_NATIVE_BF16_LIST(BF16_TOO) LEATI_NATIVE_LIST(F32_ONLY)
+#undef F32_ONLY
+#undef BF16_TOO
 #undef FUSES
 };
 

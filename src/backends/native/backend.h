@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leat's own kernels: where a library's are slow, or cost more than the work. */
+/* The native backend: leat's own kernels, for ops where a library's kernels are slow or where calling a library
+ * costs more than the work. */
 #ifndef LEATI_BACKENDS_NATIVE_BACKEND_H
 #define LEATI_BACKENDS_NATIVE_BACKEND_H
 

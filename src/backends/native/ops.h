@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What backends/native serves. */
+/* The ops that backends/native serves, and the functions that prepare their kernels. */
 #ifndef LEATI_BACKENDS_NATIVE_OPS_H
 #define LEATI_BACKENDS_NATIVE_OPS_H
 
 #include "engine/backend.h"
 
-/* Those that look at whether tensors are bf16. */
+/* Kernels that accept bf16 tensors as well as f32 ones. */
 #define LEATI_NATIVE_BF16_LIST(X)                                                                            \
     X(CONV, conv_bfloat16)                                                                                   \
     X(CONV, conv_winograd)                                                                                   \

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work in fixed parts, one for each thread that a kernel counts on.  Who does which is open (base/threads/thread_pool.h); what comes out
- * is not.  Work in more parts than threads calls leati_thread_pool_share itself. */
+/* Sharing the work of one kernel run among threads, in one fixed part per thread.  Which thread computes which part
+ * is open (base/threads/thread_pool.h); the result does not depend on that.  A kernel that wants more parts than threads
+ * calls leati_thread_pool_share() directly. */
 #ifndef LEATI_NATIVE_SHARE_H
 #define LEATI_NATIVE_SHARE_H
 
 #include "engine/backend.h"
 
-/* Part t of a run. */
+/* Returns a / b rounded up: the number of parts of size b that cover a. */
+static inline int64_t leati_ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+/* Computes part t of a run. */
 typedef void (*leati_part_run)(const leati_kernel *kernel, void *const *args, const leati_run *run, int t);
 
 typedef struct leati_shared_run {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of bf16, two at once into one f32 sum (AVX512_BF16), for the convolutions of backends/native. */
+/* Products of bf16 matrices with f32 sums by AVX512_BF16, which multiplies and adds two pairs at once; for the
+ * convolutions of backends/native. */
 #ifndef LEATI_BACKENDS_NATIVE_CONV_BFLOAT16_H
 #define LEATI_BACKENDS_NATIVE_CONV_BFLOAT16_H
 
@@ -9,9 +10,10 @@
 
 #define LEATI_BFLOAT16_PANEL 32
 
-/* c (rows, columns) = f(a b + bias + addend).  a and b hold pairs of bf16, neighbours in depth: row i of a begins at
- * i * a_row, b lies in panels of LEATI_BFLOAT16_PANEL columns, of which columns is a multiple; depth counts pairs.  c and
- * addend (NULL: 0) are bf16, their rows c_row and addend_row apart.  low and high: what f, a max and a min, cuts. */
+/* c (rows, columns) = f(a b + bias + addend), where f clamps to [low, high].  a and b hold pairs of bf16 that are
+ * neighbours in depth, and depth counts pairs.  Row i of a begins at i * a_row; b is packed in panels of
+ * LEATI_BFLOAT16_PANEL columns, of which columns is a multiple.  c and addend (NULL: 0) are bf16, with rows c_row
+ * and addend_row apart. */
 typedef struct leati_bfloat16_product {
     const uint32_t *a, *b;
     const float *bias; /* may be NULL */
@@ -23,7 +25,8 @@ typedef struct leati_bfloat16_product {
 
 void leati_bfloat16_multiply(const leati_bfloat16_product *p);
 
-/* Rows of b (rows, columns) f32, b_row apart, as one panel of pairs; rows is even. */
+/* Packs LEATI_BFLOAT16_PANEL columns of b (rows, ...) f32, whose rows are b_row apart, into one panel of pairs;
+ * rows is even. */
 void leati_bfloat16_pack(const float *b, int64_t b_row, int64_t rows, uint32_t *panel);
 
 #endif

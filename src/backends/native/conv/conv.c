@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions and their gradients by the source as products of matrices: a row for each pixel of the destination, which
- * holds what lies under the window there, times packed weights.  For windows of one pixel that is the source itself,
- * otherwise a block of it is gathered into the cache.  Bias, addition and function are done on the tiles in registers.
- * Layer: backends/native. */
+/* Convolutions, and their gradients with respect to the source, as matrix products: one row per pixel of the
+ * destination, which holds the source pixels under the window there, times packed weights.  For windows of one
+ * pixel the rows are the source itself; otherwise a block of rows is gathered into the cache.  Bias, addition and
+ * function are fused into the product.  Layer: backends/native. */
 #include "backends/native/conv/conv.h"
 
 #include <math.h>
@@ -14,29 +14,31 @@
 #include "base/memory.h"
 
 enum {
-    ROWS = 96,  /* of a block, so that it stays in the second cache */
-    DEPTH = 512 /* of a panel of weights that stays in the first */
+    ROWS = 96,  /* rows of a block, which stays in the L2 cache */
+    DEPTH = 512 /* depth of a part of a panel of weights, which stays in the L1 cache */
 };
 
 /* ---- Weights ---- */
 
-/* (taps, channels, filters) of the forward convolution as (taps, filters, channels), last tap first. */
+/* Transposes (taps, channels, filters) of the forward convolution to (taps, filters, channels), last tap first: one
+ * stripe of channels of one tap. */
 static void transpose_stripe(void *of, int64_t task, int member) {
     const leati_conv_packing *p = of;
     const leati_conv_state *s = p->s;
     int64_t channels = s->g.filters, filters = s->g.channels, lanes = s->isa->lanes;
     int64_t stripes = channels / lanes, tap = task / stripes, c = task % stripes * lanes;
     const float *from = p->weights + (tap * channels + c) * filters;
-    float *turned = p->packed + (s->g.taps - 1 - tap) * channels * filters + c;
+    float *transposed = p->packed + (s->g.taps - 1 - tap) * channels * filters + c;
     (void)member;
     for (int64_t f = 0; f < filters; f += lanes)
-        s->isa->transpose_square(turned + f * channels, channels, from + f, filters);
+        s->isa->transpose_square(transposed + f * channels, channels, from + f, filters);
 }
 
-/* Weights times scale, and the bias that is left of the normalisation: (bias - mean) scale + beta. */
+/* Folds a batch normalisation into the convolution: weights times scale, and bias = (bias - mean) scale + beta,
+ * where scale = gamma / sqrt(variance + epsilon) per filter. */
 static void fold_norm(const leati_conv_state *s, void *const *args, float *weights, float *bias) {
     int64_t filters = s->g.filters, rows = s->g.taps * s->g.channels;
-    const float *from = args[1], *given = s->bias >= 0 ? args[s->bias] : NULL;
+    const float *from = args[1], *bias_in = s->bias >= 0 ? args[s->bias] : NULL;
     const float *gamma = args[s->post + LEATI_POST_GAMMA], *beta = args[s->post + LEATI_POST_BETA];
     const float *mean = args[s->post + LEATI_POST_MEAN], *variance = args[s->post + LEATI_POST_VARIANCE];
     for (int64_t o = 0; o < filters; o++)
@@ -44,7 +46,7 @@ static void fold_norm(const leati_conv_state *s, void *const *args, float *weigh
     for (int64_t row = 0; row < rows; row++)
         for (int64_t o = 0; o < filters; o++) weights[row * filters + o] = from[row * filters + o] * bias[o];
     for (int64_t o = 0; o < filters; o++) {
-        double before = (given ? (double)given[o] : 0) - (double)mean[o];
+        double before = (bias_in ? (double)bias_in[o] : 0) - (double)mean[o];
         bias[o] = (float)(before * (double)bias[o] + (beta ? (double)beta[o] : 0));
     }
 }
@@ -52,17 +54,17 @@ static void fold_norm(const leati_conv_state *s, void *const *args, float *weigh
 leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *kernel, void *const *args,
                                 const leati_run *run, leati_thread_pool_work pack, int64_t tasks) {
     float *changed = run->scratch, *packed = run->pack;
-    size_t weights = s->norm || s->turned ? leati_conv_line(s->g.taps * s->g.channels * s->g.filters) : 0;
+    size_t weights = s->norm || s->transposed ? leati_conv_line(s->g.taps * s->g.channels * s->g.filters) : 0;
     size_t folded = s->norm ? leati_conv_line(s->g.filters) : 0;
     if (!packed)
         packed = (float *)run->scratch + (kernel->scratch_bytes - kernel->pack_bytes) / sizeof(float);
     if (!run->pack || !run->packed) {
         if (s->norm) fold_norm(s, args, changed, packed);
         leati_conv_packing p = {.s = s, .weights = args[1], .packed = changed};
-        if (s->turned)
+        if (s->transposed)
             leati_thread_pool_share(run->pool, s->threads, s->g.taps * (s->g.filters / s->isa->lanes),
                                     transpose_stripe, &p);
-        if (s->norm || s->turned) p.weights = changed;
+        if (s->norm || s->transposed) p.weights = changed;
         p.packed = packed + folded;
         leati_thread_pool_share(run->pool, s->threads, tasks, pack, &p);
     }
@@ -80,7 +82,7 @@ leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *k
 
 /* ---- What all have in common ---- */
 
-/* A gradient's geometry as that of the convolution that computes it. */
+/* Changes the geometry of a gradient to that of the convolution that computes it. */
 static void transpose_geometry(leati_geometry *g) {
     leati_geometry f = *g;
     g->channels = f.filters;
@@ -109,55 +111,56 @@ bool leati_conv_is_flat(const leati_geometry *g) {
     return g->taps == 1 && !has_padding(g) && !leati_conv_has_steps(g);
 }
 
-/* yields: where oneDNN is faster. */
-static const char *reason_against(const leati_geometry *g, const leati_native_isa *isa, bool turned,
-                                  bool winograd, bool yields) {
-    if (g->groups > 1) return "groups";
-    if (g->filters % isa->panel || (turned && g->channels % isa->lanes))
-        return "channels or filters that are not whole panels";
-    if (yields && g->taps * g->channels < 32) return "few products to a sum";
-    if (yields && !winograd && isa->lanes >= 8 && g->taps > 1 && g->in[0] == 1)
+/* Returns why the task is declined, or NULL.  prefer_onednn: leave to oneDNN what oneDNN does faster. */
+static const char *reason_against(const leati_geometry *g, const leati_native_isa *isa, bool transposed,
+                                  bool winograd, bool prefer_onednn) {
+    if (g->groups > 1) return "a grouped convolution";
+    if (g->filters % isa->panel || (transposed && g->channels % isa->lanes))
+        return "channels or filters that do not fill whole vectors";
+    if (prefer_onednn && g->taps * g->channels < 32) return "too few channels and taps";
+    if (prefer_onednn && !winograd && isa->lanes >= 8 && g->taps > 1 && g->in[0] == 1)
         return "a window that oneDNN has a kernel for";
     if (g->out_pixels == 0) return "an empty tensor";
-    if (turned && leati_conv_has_steps(g) && (g->taps > 1 || has_padding(g))) return "a gradient with gaps";
+    if (transposed && leati_conv_has_steps(g) && (g->taps > 1 || has_padding(g)))
+        return "a gradient of a convolution with strides";
     return NULL;
 }
 
-/* Source, destination and addend are bf16 and all else is f32, or all is f32. */
+/* True if source, destination and addend are bf16 and all other tensors f32, or all tensors are f32. */
 static bool fits(const leati_task *task) {
-    bool narrow = leati_conv_is_bf16(&task->inputs[0]);
+    bool bf16 = leati_conv_is_bf16(&task->inputs[0]);
     int addend = task->attrs->post.kinds & LEATI_POST_ADD ? leati_op_inputs(task) + LEATI_POST_ADDEND : 0;
     for (int i = 0; i < task->input_count; i++)
-        if (leati_conv_is_bf16(&task->inputs[i]) != (narrow && (i == 0 || i == addend))) return false;
-    return leati_conv_is_bf16(&task->outputs[0]) == narrow;
+        if (leati_conv_is_bf16(&task->inputs[i]) != (bf16 && (i == 0 || i == addend))) return false;
+    return leati_conv_is_bf16(&task->outputs[0]) == bf16;
 }
 
 leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, bool winograd,
                              leati_kernel *kernel, char *why, leat_error *err) {
     const leati_native_isa *isa = leati_native_isa_of();
-    bool turned = task->op == LEATI_OP_CONV_BWD_DATA;
-    int own = leati_op_inputs(task);
+    bool transposed = task->op == LEATI_OP_CONV_BWD_DATA;
+    int op_inputs = leati_op_inputs(task);
     uint32_t kinds = task->attrs->post.kinds;
     leati_geometry g;
     *out = NULL;
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
     int64_t sums = g.out_pixels;
-    if (turned) transpose_geometry(&g);
-    bool yields = LEATI_NATIVE_YIELDS && !task->measured;
-    const char *against =
-        fits(task) ? reason_against(&g, isa, turned, winograd, yields) : "bfloat16 beside f32";
-    if (against) {
-        snprintf(why, LEATI_REASON_BYTES, "%s", against);
+    if (transposed) transpose_geometry(&g);
+    bool prefer_onednn = LEATI_NATIVE_PREFERS_ONEDNN && !task->measured;
+    const char *reason = fits(task) ? reason_against(&g, isa, transposed, winograd, prefer_onednn)
+                                    : "an unsupported mix of bfloat16 and float32";
+    if (reason) {
+        snprintf(why, LEATI_REASON_BYTES, "%s", reason);
         return LEAT_OK;
     }
     leati_conv_state *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a convolution");
-    *s = (leati_conv_state){.g = g, .isa = isa, .turned = turned};
-    s->bias = !turned && own > 2 && task->inputs[2].rank >= 0 ? 2 : -1;
-    s->post = task->input_count > own ? own : -1;
+    *s = (leati_conv_state){.g = g, .isa = isa, .transposed = transposed};
+    s->bias = !transposed && op_inputs > 2 && task->inputs[2].rank >= 0 ? 2 : -1;
+    s->post = task->input_count > op_inputs ? op_inputs : -1;
     s->dst = task->input_count;
     s->norm = kinds & LEATI_POST_NORM;
-    s->narrow = leati_conv_is_bf16(&task->inputs[0]);
+    s->bf16 = leati_conv_is_bf16(&task->inputs[0]);
     s->has_f = kinds & LEATI_POST_FUNCTION;
     s->f = task->attrs->post.function;
     s->epsilon = task->attrs->post.epsilon;
@@ -182,7 +185,7 @@ void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t most) {
 
 void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats) {
     const char *way = s->size == 2 ? "winograd " : s->size == 4 ? "winograd 4x4 " : "";
-    size_t weights = s->norm || s->turned ? leati_conv_line(s->g.taps * s->g.channels * s->g.filters) : 0;
+    size_t weights = s->norm || s->transposed ? leati_conv_line(s->g.taps * s->g.channels * s->g.filters) : 0;
     s->buffer = leati_conv_line((int64_t)s->buffer);
     kernel->pack_bytes =
         (leati_conv_line((int64_t)floats) + (s->norm ? leati_conv_line(s->g.filters) : 0)) * sizeof(float);
@@ -191,22 +194,22 @@ void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats)
     for (int i = 2; s->norm && i <= s->post + LEATI_POST_VARIANCE; i++) kernel->pack_inputs |= 1u << i;
     snprintf(kernel->implementation, sizeof kernel->implementation, "native %s%s", way, s->isa->name);
     snprintf(kernel->pack_key, sizeof kernel->pack_key, "native %s%s%s %lldx%lld%s%.9g", way, s->isa->name,
-             s->turned ? " turned" : "", (long long)s->g.channels, (long long)s->g.filters,
+             s->transposed ? " transposed" : "", (long long)s->g.channels, (long long)s->g.filters,
              s->norm ? " norm " : " ", (double)(s->norm ? s->epsilon : 0));
     if (s->size)
         snprintf(kernel->layout, sizeof kernel->layout, "nhwc weights %d x panels of %d columns",
-                 (int)leati_winograd_places(s->size), (int)s->isa->panel);
+                 (int)leati_winograd_elements(s->size), (int)s->isa->panel);
     else
         snprintf(kernel->layout, sizeof kernel->layout, "nhwc weights panels of %d columns",
                  (int)s->isa->panel);
 }
 
-/* Channels from number `at` of the image on. */
+/* Copies `width` channels from element `at` of the image on, as f32. */
 static void copy_channels(const leati_conv_image *image, int64_t at, int64_t width, float *to) {
-    if (image->widen)
-        image->widen((const uint16_t *)image->numbers + at, to, width);
+    if (image->bf16_to_f32)
+        image->bf16_to_f32((const uint16_t *)image->elements + at, to, width);
     else
-        memcpy(to, (const float *)image->numbers + at, (size_t)width * sizeof *to);
+        memcpy(to, (const float *)image->elements + at, (size_t)width * sizeof *to);
 }
 
 void leati_conv_gather(const leati_conv_image *image, int64_t tap, int64_t first, int64_t count, int64_t from,
@@ -228,9 +231,9 @@ void leati_conv_gather(const leati_conv_image *image, int64_t tap, int64_t first
         int64_t pixel = rest;
         bool inside = true;
         for (int i = 0; i < 3; i++) {
-            int64_t place = at[i] * g->stride[i] + shift[i];
-            inside = inside && place >= 0 && place < g->in[i];
-            pixel = pixel * g->in[i] + place;
+            int64_t element = at[i] * g->stride[i] + shift[i];
+            inside = inside && element >= 0 && element < g->in[i];
+            pixel = pixel * g->in[i] + element;
         }
         if (inside)
             copy_channels(image, pixel * g->channels + from, width, to);
@@ -254,8 +257,8 @@ static void pack(void *of, int64_t task, int member) {
                          rows * panel, NULL);
 }
 
-/* Row `row` of the product as a pixel of the destination of a gradient that has gaps. */
-static int64_t spread_pixel(const leati_geometry *g, int64_t row) {
+/* Returns the pixel of the destination that row `row` of the product gives, for a gradient with strides. */
+static int64_t strided_pixel(const leati_geometry *g, int64_t row) {
     int64_t at[3];
     for (int i = 2; i >= 0; i--) {
         at[i] = row % g->in[i] * g->stride[i];
@@ -264,68 +267,70 @@ static int64_t spread_pixel(const leati_geometry *g, int64_t row) {
     return ((row * g->out[0] + at[0]) * g->out[1] + at[1]) * g->out[2] + at[2];
 }
 
-/* Whether the products go to memory of the thread first. */
-static bool is_moved(const leati_conv_state *s) {
-    return s->spread || s->narrow;
+/* True if the products go to the thread's scratch first, and are then moved to the destination. */
+static bool uses_buffer(const leati_conv_state *s) {
+    return s->strided_dst || s->bf16;
 }
 
-/* Columns `from` on of a block's products, with what is added to them. */
-static void add_wide(const leati_conv_run *r, leati_product *p, int64_t first, int64_t from) {
+/* Sets the addend of a block's products, columns `from` on; converts it to f32 where it is bf16. */
+static void set_addend(const leati_conv_run *r, leati_product *p, int64_t first, int64_t from) {
     const leati_conv_state *s = r->s;
     int64_t at = first * s->g.filters + from;
-    p->from_row = s->narrow ? p->c_row : s->g.filters;
+    p->addend_row = s->bf16 ? p->c_row : s->g.filters;
     if (!r->addend) return;
-    p->from = s->narrow ? p->c : (const float *)r->addend + at;
-    for (int64_t i = 0; s->narrow && i < p->rows; i++)
-        s->isa->widen((const uint16_t *)r->addend + at + i * s->g.filters, p->c + i * p->c_row, p->columns);
+    p->addend = s->bf16 ? p->c : (const float *)r->addend + at;
+    for (int64_t i = 0; s->bf16 && i < p->rows; i++)
+        s->isa->bf16_to_f32((const uint16_t *)r->addend + at + i * s->g.filters, p->c + i * p->c_row,
+                            p->columns);
 }
 
 static void move_products(const leati_conv_run *r, const leati_product *p, int64_t first, int64_t from) {
     const leati_conv_state *s = r->s;
     for (int64_t i = 0; i < p->rows; i++) {
-        int64_t pixel = s->spread ? spread_pixel(&s->g, first + i) : first + i,
+        int64_t pixel = s->strided_dst ? strided_pixel(&s->g, first + i) : first + i,
                 at = pixel * s->g.filters + from;
-        const float *made = p->c + i * p->c_row;
-        if (s->narrow)
-            s->isa->narrow(made, (uint16_t *)r->dst + at, p->columns);
+        const float *products = p->c + i * p->c_row;
+        if (s->bf16)
+            s->isa->f32_to_bf16(products, (uint16_t *)r->dst + at, p->columns);
         else
-            memcpy((float *)r->dst + at, made, (size_t)p->columns * sizeof(float));
+            memcpy((float *)r->dst + at, products, (size_t)p->columns * sizeof(float));
     }
 }
 
-/* Sets p's left rows: the source as it lies, or what lies under the windows in `gathered`. */
+/* Sets p's left operand: the source itself where possible, else the pixels under the windows, gathered into
+ * `gathered`. */
 static void gather_rows(const leati_conv_run *r, leati_product *p, int64_t first, float *gathered) {
     const leati_conv_state *s = r->s;
     const leati_geometry *g = &s->g;
-    const leati_conv_image image = {g, r->src, s->narrow ? s->isa->widen : NULL};
-    bool in_place = s->spread || leati_conv_is_flat(g);
+    const leati_conv_image image = {g, r->src, s->bf16 ? s->isa->bf16_to_f32 : NULL};
+    bool in_place = s->strided_dst || leati_conv_is_flat(g);
     int64_t depth = g->taps * g->channels;
     p->a_depth = 1;
-    p->a_row = in_place && !s->narrow ? depth : depth + 16;
-    p->a = in_place && !s->narrow ? (const float *)r->src + first * depth : gathered;
+    p->a_row = in_place && !s->bf16 ? depth : depth + 16;
+    p->a = in_place && !s->bf16 ? (const float *)r->src + first * depth : gathered;
     for (int64_t tap = 0; !in_place && tap < g->taps; tap++)
         leati_conv_gather(&image, tap, first, p->rows, 0, g->channels, gathered + tap * g->channels,
                           p->a_row);
-    for (int64_t i = 0; in_place && s->narrow && i < p->rows; i++)
-        s->isa->widen((const uint16_t *)r->src + (first + i) * depth, gathered + i * p->a_row, depth);
+    for (int64_t i = 0; in_place && s->bf16 && i < p->rows; i++)
+        s->isa->bf16_to_f32((const uint16_t *)r->src + (first + i) * depth, gathered + i * p->a_row, depth);
 }
 
 static void compute(void *of, int64_t task, int member) {
     const leati_conv_run *r = of;
     const leati_conv_state *s = r->s;
     const leati_geometry *g = &s->g;
-    float *made = r->buffers + (size_t)member * s->buffer,
-          *gathered = made + (is_moved(s) ? s->block * g->filters : 0);
-    int64_t rows = s->spread ? g->batch * g->in[0] * g->in[1] * g->in[2] : g->out_pixels;
+    float *products = r->buffers + (size_t)member * s->buffer,
+          *gathered = products + (uses_buffer(s) ? s->block * g->filters : 0);
+    int64_t rows = s->strided_dst ? g->batch * g->in[0] * g->in[1] * g->in[2] : g->out_pixels;
     int64_t panel = s->isa->panel, depth = g->taps * g->channels, chunks = leati_ceil_div(depth, DEPTH);
     int64_t first = task / s->parts * s->block, part = task % s->parts, panels = g->filters / panel;
     int64_t from = panels * part / s->parts * panel, to = panels * (part + 1) / s->parts * panel;
     leati_product p = {.rows = rows - first < s->block ? rows - first : s->block, .columns = to - from};
-    p.c = is_moved(s) ? made : (float *)r->dst + first * g->filters + from;
-    p.c_row = is_moved(s) ? p.columns : g->filters;
+    p.c = uses_buffer(s) ? products : (float *)r->dst + first * g->filters + from;
+    p.c_row = uses_buffer(s) ? p.columns : g->filters;
     p.b_panel = depth * panel;
     p.bias = r->bias ? r->bias + from : NULL;
-    add_wide(r, &p, first, from);
+    set_addend(r, &p, first, from);
     gather_rows(r, &p, first, gathered);
     const float *a = p.a, *b = r->packed + from * depth;
     for (int64_t i = 0; i < chunks; i++) {
@@ -335,18 +340,17 @@ static void compute(void *of, int64_t task, int member) {
         p.depth = depth * (i + 1) / chunks - k;
         p.f = s->has_f && i == chunks - 1 ? &s->f : NULL;
         s->isa->product(&p);
-        p.from = p.c;
-        p.from_row = p.c_row;
+        p.addend = p.c;
+        p.addend_row = p.c_row;
         p.bias = NULL;
     }
-    if (is_moved(s)) move_products(r, &p, first, from);
+    if (uses_buffer(s)) move_products(r, &p, first, from);
 }
 
-/* Zeros where a gradient has gaps: one line of pixels. */
+/* Sets one line of pixels of a gradient with strides to 0. */
 static void clear(void *of, int64_t task, int member) {
     const leati_conv_run *r = of;
-    size_t row =
-        (size_t)(r->s->g.out[2] * r->s->g.filters) * (r->s->narrow ? sizeof(uint16_t) : sizeof(float));
+    size_t row = (size_t)(r->s->g.out[2] * r->s->g.filters) * (r->s->bf16 ? sizeof(uint16_t) : sizeof(float));
     (void)member;
     memset((unsigned char *)r->dst + (size_t)task * row, 0, row);
 }
@@ -356,7 +360,7 @@ static leat_status run_products(const leati_kernel *kernel, void *const *args, c
     const leati_conv_state *s = kernel->state;
     leati_conv_run r = leati_conv_start(s, kernel, args, run, pack, s->g.filters / s->isa->panel);
     (void)err;
-    if (s->spread)
+    if (s->strided_dst)
         leati_thread_pool_share(run->pool, s->threads, s->g.batch * s->g.out[0] * s->g.out[1], clear, &r);
     leati_thread_pool_share(run->pool, s->threads, s->blocks * s->parts, compute, &r);
     return LEAT_OK;
@@ -369,10 +373,11 @@ leat_status leati_native_conv_product(const leati_task *task, leati_kernel *kern
     if (!s) return LEAT_OK;
     const leati_geometry *g = &s->g;
     int64_t depth = g->taps * g->channels;
-    s->spread = s->turned && leati_conv_has_steps(g);
-    leati_conv_share(s, s->spread ? g->batch * g->in[0] * g->in[1] * g->in[2] : g->out_pixels, ROWS);
-    if (is_moved(s)) s->buffer = (size_t)(s->block * g->filters);
-    if (s->narrow || (!s->spread && !leati_conv_is_flat(g))) s->buffer += (size_t)(s->block * (depth + 16));
+    s->strided_dst = s->transposed && leati_conv_has_steps(g);
+    leati_conv_share(s, s->strided_dst ? g->batch * g->in[0] * g->in[1] * g->in[2] : g->out_pixels, ROWS);
+    if (uses_buffer(s)) s->buffer = (size_t)(s->block * g->filters);
+    if (s->bf16 || (!s->strided_dst && !leati_conv_is_flat(g)))
+        s->buffer += (size_t)(s->block * (depth + 16));
     leati_conv_memory(s, kernel, (size_t)(depth * g->filters));
     kernel->run = run_products;
     return LEAT_OK;

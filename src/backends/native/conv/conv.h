@@ -1,46 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the convolutions of backends/native have in common (conv.c). */
+/* What the convolutions of backends/native have in common; conv.c implements it. */
 #ifndef LEATI_BACKENDS_NATIVE_CONV_CONV_H
 #define LEATI_BACKENDS_NATIVE_CONV_CONV_H
 
+#include "backends/native/conv/jobs.h"
+#include "backends/native/matmul/jobs.h"
 #include "backends/native/simd/isa.h"
+#include "backends/native/share.h"
 #include "engine/backend.h"
 #include "tensor/bfloat16.h"
 
-/* The gradient by the source of a convolution with stride 1 is a convolution, with the weights turned round. */
+/* The state of a convolution, or of a gradient with respect to the source.  The latter is, for stride 1, a
+ * convolution too, with the kernel reversed and its channels and filters exchanged. */
 typedef struct leati_conv_state {
     leati_geometry g; /* of the convolution that is computed */
     const leati_native_isa *isa;
     leati_eltwise f;
     float epsilon;
-    bool turned; /* weights are (taps, filters, channels), taps from last to first */
-    bool spread; /* computed at one pixel of each stride x stride, 0 at the others: a 1x1 gradient */
+    bool transposed; /* a gradient: weights are given as (taps, filters, channels), taps from last to first */
+    /* a gradient of a 1x1 convolution with strides: one pixel of each stride x stride is computed, the others are 0 */
+    bool strided_dst;
     bool norm, has_f;
-    bool narrow;                  /* source, destination and addend are bf16 */
-    int threads, bias, post, dst; /* arguments; bias and post: -1 where absent */
-    int64_t block, blocks, parts; /* rows (or tiles) of a block, blocks, groups of columns of each */
-    int64_t size;                 /* Winograd's tiles: pixels of a side; 0: not by Winograd */
-    size_t buffer;                /* floats of a thread's memory, before the weights' in scratch */
+    bool bf16;                    /* source, destination and addend are bf16 */
+    int threads, bias, post, dst; /* indices of arguments; bias and post are -1 where absent */
+    int64_t block, blocks, parts; /* rows (or tiles) of a block; blocks; column ranges of each block */
+    int64_t size;                 /* side of Winograd's tiles in pixels; 0: no Winograd */
+    size_t buffer;                /* floats of scratch of each thread */
 } leati_conv_state;
 
-/* Fills a state and most of *kernel for CONV or CONV_BWD_DATA, by Winograd's way or by products; *out stays NULL, with the reason, for what no kernel here
- * takes.  The caller sets buffer, blocks, packed floats and kernel->run, and calls leati_conv_memory. */
+/* Makes the state, and fills most of *kernel, for CONV or CONV_BWD_DATA, computed by Winograd's algorithm or by
+ * products. *out stays NULL, with the reason in `why`, where no kernel here supports the task.  The caller then
+ * sets buffer, blocks and kernel->run, and calls leati_conv_memory(). */
 leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, bool winograd,
                              leati_kernel *kernel, char *why, leat_error *err);
 
-/* Shares rows (of what is computed) among blocks of at most `most`, and these among groups of columns. */
+/* Divides the rows (or tiles) into blocks of at most `most`, and the columns of each block into ranges. */
 void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t most);
 
-/* Sets what the kernel needs: scratch, and `floats` of packed weights; names it. */
+/* Sets the sizes of the kernel's scratch and of its packed weights, which take `floats` floats; names the kernel. */
 void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats);
 
-/* What is given to a function that packs a part of the weights. */
+/* Argument of a function that packs a part of the weights. */
 typedef struct leati_conv_packing {
     const leati_conv_state *s;
     float *weights, *packed;
 } leati_conv_packing;
 
-/* What a run works with.  Weights are packed where they were not, in `tasks` parts. */
+/* What one run works with. */
 typedef struct leati_conv_run {
     const leati_conv_state *s;
     const void *src, *addend;
@@ -48,18 +54,20 @@ typedef struct leati_conv_run {
     void *dst;
     float *buffers; /* s->buffer floats for each thread */
 } leati_conv_run;
+/* Prepares a run; packs the weights, in `tasks` tasks of `pack`, unless the plan keeps them packed. */
 leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *kernel, void *const *args,
                                 const leati_run *run, leati_thread_pool_work pack, int64_t tasks);
 
-/* What a convolution reads. */
+/* The image that a convolution reads. */
 typedef struct leati_conv_image {
     const leati_geometry *g;
-    const void *numbers;                                           /* of four bytes, */
-    void (*widen)(const uint16_t *from, float *to, int64_t count); /* or where this is given bf16 */
+    const void *elements; /* elements of four bytes, or of bf16 */
+    /* converts bf16; NULL for elements of four bytes */
+    void (*bf16_to_f32)(const uint16_t *from, float *to, int64_t count);
 } leati_conv_image;
 
-/* Rows of `width` channels from channel `from` on: of what lies under tap `tap` at the pixels first to first + count - 1;
- * zeros in the padding. */
+/* Gathers, for the pixels first to first + count - 1 of the destination, the source pixel under tap `tap` of the
+ * window: `width` channels from channel `from` on, to rows that are to_row floats apart; zeros in the padding. */
 void leati_conv_gather(const leati_conv_image *image, int64_t tap, int64_t first, int64_t count, int64_t from,
                        int64_t width, float *to, int64_t to_row);
 
@@ -67,25 +75,22 @@ static inline bool leati_conv_is_bf16(const leati_desc *desc) {
     return desc->rank >= 0 && desc->dtype == LEATI_BF16;
 }
 
-/* Whether what lies under the window at each pixel is the source as it lies. */
+/* True if the pixels under the windows are the source as it is: a 1x1 window without padding and stride. */
 bool leati_conv_is_flat(const leati_geometry *g);
 
-/* Whether its windows lie more than one pixel apart. */
+/* True if a stride is larger than 1. */
 bool leati_conv_has_steps(const leati_geometry *g);
 
-static inline int64_t leati_ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
-/* The states' allocation rounded up to whole cache lines, in floats. */
+/* Returns `floats` rounded up to whole cache lines. */
 static inline size_t leati_conv_line(int64_t floats) {
     return (size_t)(floats + 15) / 16 * 16;
 }
 
-/* The size of Winograd's tiles that takes least: 2, or 4.  weights_cost: of those of a place, in tiles. */
+/* Returns the size of Winograd's tiles that costs least: 2 or 4.  weights_cost: the cost of transforming and
+ * reading the weights of one element, in tiles. */
 int64_t leati_winograd_size(const leati_geometry *g, int64_t weights_cost);
 
-/* Whether Winograd's way computes it. */
+/* True if Winograd's algorithm supports the convolution. */
 bool leati_winograd_fits(const leati_geometry *g, int64_t lanes);
 
 #endif

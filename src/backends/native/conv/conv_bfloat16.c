@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of bf16 and their gradients by the source, as products (conv.c says how).  Two channels are one number of
- * four bytes to all that moves them.  Layer: backends/native. */
+/* Convolutions of bf16, and their gradients with respect to the source, as matrix products (see conv.c).  The
+ * functions that move pixels treat two channels as one element of four bytes.  Layer: backends/native. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static leat_status run_products(const leati_kernel *kernel, void *const *args, c
     return LEAT_OK;
 }
 
-/* What the product does beside: max(x, 0), and its min with a number. */
+/* True if the fused function, if any, is max(x, 0) or min(max(x, 0), b), which the product can apply. */
 static bool fuses(const leati_task *task) {
     const leati_eltwise *f = &task->attrs->post.function;
     return !(task->attrs->post.kinds & LEATI_POST_FUNCTION) ||
@@ -77,27 +77,28 @@ static bool fuses(const leati_task *task) {
 leat_status leati_native_conv_bfloat16(const leati_task *task, leati_kernel *kernel, char *why,
                                        leat_error *err) {
     leati_conv_state *s = NULL;
-    const char *against = !leati_conv_is_bf16(&task->inputs[0]) ? "not bfloat16"
-                          : !leati_cpu_has_bfloat16()           ? "f32 is faster on this CPU"
-                          : !fuses(task)                        ? "not fused"
-                                                                : NULL;
-    if (against) {
-        snprintf(why, LEATI_REASON_BYTES, "%s", against);
+    const char *reason = !leati_conv_is_bf16(&task->inputs[0]) ? "the source is not bfloat16"
+                         : !leati_cpu_has_bfloat16()           ? "float32 is faster than bfloat16 on this CPU"
+                         : !fuses(task)                        ? "not fused"
+                                                               : NULL;
+    if (reason) {
+        snprintf(why, LEATI_REASON_BYTES, "%s", reason);
         return LEAT_OK;
     }
     LEATI_TRY(leati_conv_begin(&s, task, true, kernel, why, err));
     if (!s) return LEAT_OK;
     const leati_geometry *g = &s->g;
     int64_t depth = g->taps * g->channels / 2;
-    if (g->channels % 2 || (s->turned && !leati_conv_is_flat(g) && leati_conv_has_steps(g))) {
-        snprintf(why, LEATI_REASON_BYTES, "an odd number of channels, or a gradient with gaps");
+    if (g->channels % 2 || (s->transposed && !leati_conv_is_flat(g) && leati_conv_has_steps(g))) {
+        snprintf(why, LEATI_REASON_BYTES,
+                 "an odd number of channels, or a gradient of a convolution with strides");
         return LEAT_OK;
     }
     leati_conv_share(s, g->out_pixels, ROWS);
     if (!leati_conv_is_flat(g)) s->buffer = (size_t)(s->block * (depth + 16));
     leati_conv_memory(s, kernel, (size_t)(depth * g->filters));
     snprintf(kernel->implementation, sizeof kernel->implementation, "native bfloat16 %s", s->isa->name);
-    memcpy(kernel->pack_key, "bfloat", 6); /* in place of "native" */
+    memcpy(kernel->pack_key, "bfloat", 6); /* instead of "native" */
     kernel->run = run_products;
     return LEAT_OK;
 }
@@ -107,7 +108,7 @@ leat_status leati_native_conv_bfloat16(const leati_task *task, leati_kernel *ker
 leat_status leati_native_conv_bfloat16(const leati_task *task, leati_kernel *kernel, char *why,
                                        leat_error *err) {
     (void)task, (void)kernel, (void)err;
-    snprintf(why, LEATI_REASON_BYTES, "f32 is faster on this CPU");
+    snprintf(why, LEATI_REASON_BYTES, "float32 is faster than bfloat16 on this CPU");
     return LEAT_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gradient of a convolution by its weights and bias, as products of matrices: what lies under a tap at each pixel,
- * transposed, times the gradient of the destination; for 3x3 windows with stride 1 at the places of Winograd's
- * tiles instead of 9 taps, tile by tile (product.h).  Layer: backends/native. */
+/* The gradient of a convolution with respect to its weights and bias, as matrix products: the source pixels under a
+ * tap, transposed, times the gradient of the destination.  For 3x3 windows with stride 1 there is one product per
+ * element of Winograd's tiles instead of one per tap.  Layer: backends/native. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,40 +11,40 @@
 #include "base/memory.h"
 
 enum {
-    GROUP = 64,                /* channels of a product's rows */
-    PIXELS = 256,              /* packed and gathered at a time by each thread, for its second cache */
-    WIDE = 128,                /* columns that are worth gathering the left side for */
-    WIDEST = 512,              /* that stay in the second cache with it */
-    TAPS_SUMS = 80 * 1024,     /* floats that each share of the pixels may have for itself */
-    SHARE_PIXELS = 4 * PIXELS, /* that a share has at least */
-    TILES = 256,               /* at a time, where their numbers take no more than MOST_BYTES */
-    NEAR = 1728, /* places times tiles at a time where a thread has them for itself, in its second cache */
-    CHUNK = 8,
-    SHARES = 8,           /* of all tiles or pixels, each with sums of its own */
-    SHARE_NUMBERS = 4096, /* places times tiles in each at least */
-    SHARE_SUMS = 4096,    /* channels times filters at most */
-    LINE = 16,
-    STEP = 8,         /* filters, of which a panel has a multiple */
-    WEIGHTS_COST = 32 /* of the sums of a place, in tiles */
+    GROUP = 64,                /* channels at most that are the rows of one product */
+    PIXELS = 256,              /* pixels that each thread packs and gathers at a time, in its L2 cache */
+    MIN_COLUMNS = 128,         /* columns from which gathering the left operand is worthwhile */
+    MAX_COLUMNS = 512,         /* columns at most that stay in the L2 cache with the left operand */
+    TAPS_SUMS = 80 * 1024,     /* floats of sums at most of each share of the pixels */
+    SHARE_PIXELS = 4 * PIXELS, /* pixels of a share at least */
+    TILES = 256,               /* tiles at a time, where their elements take no more than MAX_BYTES */
+    THREAD_TILES = 1728,   /* tiles times elements at a time where each thread has its own, in its L2 cache */
+    CHUNK = 8,             /* tiles, or channels, of a task */
+    SHARES = 8,            /* shares at most of all tiles or pixels; each share has its own sums */
+    SHARE_ELEMENTS = 4096, /* tiles times elements of a share at least */
+    SHARE_SUMS = 4096,     /* channels times filters at most where there are several shares */
+    LINE = 16,             /* floats of a cache line */
+    STEP = 8,              /* filters that are summed together; a panel has a multiple */
+    WEIGHTS_COST = 32      /* cost of the sums of one element, in tiles */
 };
-#define MOST_BYTES ((int64_t)16 << 20)
+#define MAX_BYTES ((int64_t)16 << 20)
 
 typedef struct weights_state {
     leati_geometry g;
     const leati_native_isa *isa;
     int threads;
-    bool narrow;           /* source and gradient are bf16 */
-    int64_t groups, group; /* of channels: how many, how many channels each has at most */
-    int64_t parts;         /* of columns */
-    int64_t columns;       /* Taps: that a part has at most */
-    int64_t strips;        /* Taps: of taps and groups */
-    int64_t tiles;         /* Winograd: at a time */
-    int64_t size, places;  /* Winograd: a tile's pixels to a side, and its numbers */
-    int64_t shares;        /* of all tiles or pixels, each with sums of its own */
-    int64_t buffer;        /* floats of a block of tiles, or of a thread's columns and left side */
+    bool bf16;              /* source and gradient are bf16 */
+    int64_t groups, group;  /* groups of channels; channels of a group at most */
+    int64_t parts;          /* column ranges */
+    int64_t columns;        /* taps: columns of a column range at most */
+    int64_t strips;         /* taps: ranges of (taps, groups) */
+    int64_t tiles;          /* Winograd: tiles of a block */
+    int64_t size, elements; /* Winograd: side of a tile in pixels, and its elements */
+    int64_t shares;         /* shares of all tiles or pixels, each with its own sums */
+    int64_t buffer;         /* floats of a block of tiles, or of a thread's two operands */
 } weights_state;
 
-/* The columns of part `part`. */
+/* The columns from `from` to `to` - 1. */
 typedef struct columns {
     int64_t from, to;
 } columns;
@@ -64,16 +64,17 @@ static int64_t width_of(const weights_state *s, int64_t group) {
 typedef struct taps_run {
     const weights_state *s;
     const void *src, *diff_dst;
-    float *diff_weights, *diff_bias; /* the latter may be NULL */
-    float *sums, *buffers;           /* of all shares but the first; weights and bias of each */
+    float *diff_weights, *diff_bias; /* diff_bias may be NULL */
+    float *sums, *buffers; /* sums: weights and bias of each share but the first; buffers: of the threads */
 } taps_run;
 
-/* Floats of a share's sums. */
+/* Returns the floats of one share's sums. */
 static int64_t sums_of_taps(const weights_state *s) {
     return (s->g.taps * s->g.channels + 1) * s->g.filters;
 }
 
-/* What the pixels first to first + count - 1 add to a strip of taps and channels, and some columns. */
+/* Adds what the pixels first to first + count - 1 give to a range of (taps, groups) and of columns; `begins`:
+ * overwrites instead of adding. */
 static void add_pixels(const taps_run *r, int64_t strip, columns c, int64_t first, int64_t count, bool begins,
                        float *buffer) {
     const weights_state *s = r->s;
@@ -82,8 +83,8 @@ static void add_pixels(const taps_run *r, int64_t strip, columns c, int64_t firs
     int64_t all = g->taps * s->groups, width = c.to - c.from;
     float *bias = strip == 0 && r->diff_bias ? r->diff_bias + c.from : NULL;
     int64_t at = first * g->filters + c.from, floats = count * s->isa->panel;
-    const leati_conv_image image = {g, r->src, s->narrow ? s->isa->widen : NULL};
-    if (s->narrow)
+    const leati_conv_image image = {g, r->src, s->bf16 ? s->isa->bf16_to_f32 : NULL};
+    if (s->bf16)
         s->isa->pack_bf16_columns((const uint16_t *)r->diff_dst + at, g->filters, count, 0, width, buffer,
                                   floats, bias);
     else
@@ -102,14 +103,14 @@ static void add_pixels(const taps_run *r, int64_t strip, columns c, int64_t firs
                            .rows = width_of(s, group),
                            .columns = width,
                            .depth = count,
-                           .from_row = g->filters};
-        p.from = begins ? NULL : p.c;
+                           .addend_row = g->filters};
+        p.addend = begins ? NULL : p.c;
         leati_conv_gather(&image, tap, first, count, group * s->group, p.rows, left, p.a_depth);
         s->isa->product(&p);
     }
 }
 
-/* For a share of the pixels, part of the columns and strip of taps and channels. */
+/* One task: a share of the pixels, a column range and a range of (taps, groups). */
 static void add_taps(void *of, int64_t task, int member) {
     taps_run r = *(const taps_run *)of;
     const weights_state *s = r.s;
@@ -128,9 +129,9 @@ static void add_taps(void *of, int64_t task, int member) {
     }
 }
 
-/* to += `count` arrays, `apart` floats apart. */
-static void add_sums(float *to, const float *from, int64_t floats, int64_t count, int64_t apart) {
-    for (int64_t k = 0; k < count; k++, from += apart)
+/* Adds `count` arrays, which are `distance` floats apart, to `to`. */
+static void add_sums(float *to, const float *from, int64_t floats, int64_t count, int64_t distance) {
+    for (int64_t k = 0; k < count; k++, from += distance)
         for (int64_t i = 0; i < floats; i++) to[i] += from[i];
 }
 
@@ -167,80 +168,80 @@ static leat_status run_taps(const leati_kernel *kernel, void *const *args, const
 
 /* ---- Winograd ---- */
 
-/* A block of tiles, and where its numbers lie. */
-typedef struct places {
+/* A block of tiles and its transformed images. */
+typedef struct tile_block {
     const weights_state *s;
     leati_winograd src, diff;
     float *sums, *diff_weights, *diff_bias;
-    int64_t begin, first, count; /* the first block's first tile, this one's */
-} places;
+    int64_t begin, first, count; /* begin: first tile of the first block; first, count: tiles of this block */
+} tile_block;
 
-/* Of a thread's memory: source and gradient of a block. */
-static void set_buffers(places *p, float *buffer) {
-    p->src.parts = buffer;
-    p->diff.parts = buffer + p->s->places * p->src.by_place;
+/* Sets where the transformed source and gradient of a block lie. */
+static void set_buffers(tile_block *p, float *buffer) {
+    p->src.transformed = buffer;
+    p->diff.transformed = buffer + p->s->elements * p->src.element_stride;
 }
 
 static int64_t sums_of(const weights_state *s) {
-    return s->places * s->g.channels * s->g.filters;
+    return s->elements * s->g.channels * s->g.filters;
 }
 
-/* Scratch: zeros, sums, the biases' sums, blocks of tiles. */
-static places places_of(const weights_state *s, void *const *args, float *scratch) {
+/* Scratch: zeros, sums, the sums of the bias, blocks of tiles. */
+static tile_block tile_block_of(const weights_state *s, void *const *args, float *scratch) {
     const leati_geometry *g = &s->g;
     int64_t most = g->channels > g->filters ? g->channels : g->filters;
-    places p = {.s = s,
-                .sums = scratch + leati_conv_line(most),
-                .diff_weights = args[2],
-                .diff_bias = args[3]};
+    tile_block p = {.s = s,
+                    .sums = scratch + leati_conv_line(most),
+                    .diff_weights = args[2],
+                    .diff_bias = args[3]};
     p.src = (leati_winograd){.g = g,
                              .size = s->size,
                              .image = args[0],
                              .zeros = scratch,
-                             .narrow = s->narrow,
+                             .bf16 = s->bf16,
                              .group = s->group,
-                             .by_group = s->tiles * s->group,
-                             .by_place = s->groups * s->tiles * s->group + LINE};
+                             .group_stride = s->tiles * s->group,
+                             .element_stride = s->groups * s->tiles * s->group + LINE};
     p.diff = (leati_winograd){.g = g,
                               .size = s->size,
                               .image = args[1],
                               .zeros = scratch,
-                              .narrow = s->narrow,
+                              .bf16 = s->bf16,
                               .group = s->isa->panel,
-                              .by_group = s->tiles * s->isa->panel,
-                              .by_place = s->tiles * g->filters + LINE};
+                              .group_stride = s->tiles * s->isa->panel,
+                              .element_stride = s->tiles * g->filters + LINE};
     set_buffers(&p, p.sums + s->shares * (sums_of(s) + g->filters));
     memset(scratch, 0, (size_t)most * sizeof *scratch);
     if (p.diff_bias) memset(p.diff_bias, 0, (size_t)g->filters * sizeof(float));
     return p;
 }
 
-/* The numbers of CHUNK tiles. */
-static void make_parts(void *of, int64_t task, int member) {
-    const places *p = of;
+/* Transforms CHUNK tiles. */
+static void transform_tiles(void *of, int64_t task, int member) {
+    const tile_block *p = of;
     leati_winograd src = p->src, diff = p->diff;
     int64_t from = task * CHUNK, to = from + CHUNK < p->count ? from + CHUNK : p->count;
     (void)member;
     src.first = diff.first = p->first + from;
     src.last = diff.last = p->first + to;
-    src.parts += from * src.group;
-    diff.parts += from * diff.group;
+    src.transformed += from * src.group;
+    diff.transformed += from * diff.group;
     p->s->isa->winograd_source(&src);
     p->s->isa->winograd_diff(&diff);
 }
 
-/* sum += STEP numbers of the gradient. */
-static void add_step(const places *p, int64_t at, float *sum) {
-    const uint16_t *narrow = (const uint16_t *)p->diff.image + at;
+/* sum += STEP elements of the gradient. */
+static void add_step(const tile_block *p, int64_t at, float *sum) {
+    const uint16_t *bf16 = (const uint16_t *)p->diff.image + at;
     const float *wide = (const float *)p->diff.image + at;
-    if (p->s->narrow)
-        for (int l = 0; l < STEP; l++) sum[l] += leati_bfloat16_to_float(narrow[l]);
+    if (p->s->bf16)
+        for (int l = 0; l < STEP; l++) sum[l] += leati_bfloat16_to_float(bf16[l]);
     else
         for (int l = 0; l < STEP; l++) sum[l] += wide[l];
 }
 
-/* Sums of the block's pixels, of some filters. */
-static void add_bias(const places *p, columns c) {
+/* Adds the block's pixels to the gradient with respect to the bias, for some filters. */
+static void add_bias(const tile_block *p, columns c) {
     const leati_geometry *g = &p->s->g;
     int64_t size = p->s->size, across = leati_ceil_div(g->out[2], size),
             down = leati_ceil_div(g->out[1], size);
@@ -259,46 +260,47 @@ static void add_bias(const places *p, columns c) {
     }
 }
 
-/* For one place, group of channels and part of the columns. */
+/* One task: an element of the tiles, a group of channels and a column range. */
 static void add_tiles(void *of, int64_t task, int member) {
-    const places *p = of;
+    const tile_block *p = of;
     const weights_state *s = p->s;
     const leati_geometry *g = &s->g;
-    int64_t group = task / s->parts % s->groups, place = task / s->parts / s->groups;
+    int64_t group = task / s->parts % s->groups, element = task / s->parts / s->groups;
     columns c = columns_of(s, task % s->parts, s->parts);
     (void)member;
-    leati_product product = {.a = p->src.parts + place * p->src.by_place + group * p->src.by_group,
+    leati_product product = {.a = p->src.transformed + element * p->src.element_stride +
+                                  group * p->src.group_stride,
                              .a_row = 1,
                              .a_depth = s->group,
-                             .b = p->diff.parts + place * p->diff.by_place + c.from * s->tiles,
-                             .b_panel = p->diff.by_group,
-                             .c = p->sums + (place * g->channels + group * s->group) * g->filters + c.from,
+                             .b = p->diff.transformed + element * p->diff.element_stride + c.from * s->tiles,
+                             .b_panel = p->diff.group_stride,
+                             .c = p->sums + (element * g->channels + group * s->group) * g->filters + c.from,
                              .c_row = g->filters,
                              .rows = width_of(s, group),
                              .columns = c.to - c.from,
                              .depth = p->count,
-                             .from_row = g->filters};
-    product.from = p->first == p->begin ? NULL : product.c;
+                             .addend_row = g->filters};
+    product.addend = p->first == p->begin ? NULL : product.c;
     s->isa->product(&product);
-    if (p->diff_bias && place == 0 && group == 0) add_bias(p, c);
+    if (p->diff_bias && element == 0 && group == 0) add_bias(p, c);
 }
 
-/* Tiles p.first to last - 1, block by block. */
-static void add_blocks(places p, int64_t last, leati_thread_pool *pool) {
+/* Adds tiles p.first to last - 1, block by block. */
+static void add_blocks(tile_block p, int64_t last, leati_thread_pool *pool) {
     const weights_state *s = p.s;
     for (p.begin = p.first; p.first < last; p.first += s->tiles) {
         p.count = last - p.first < s->tiles ? last - p.first : s->tiles;
-        leati_thread_pool_share(pool, s->threads, leati_ceil_div(p.count, CHUNK), make_parts, &p);
-        leati_thread_pool_share(pool, s->threads, s->places * s->groups * s->parts, add_tiles, &p);
+        leati_thread_pool_share(pool, s->threads, leati_ceil_div(p.count, CHUNK), transform_tiles, &p);
+        leati_thread_pool_share(pool, s->threads, s->elements * s->groups * s->parts, add_tiles, &p);
     }
 }
 
-/* All blocks of a share of the tiles, into its own sums. */
+/* Adds all blocks of one share of the tiles into the share's own sums. */
 static void add_share(void *of, int64_t share, int member) {
-    places p = *(const places *)of;
+    tile_block p = *(const tile_block *)of;
     const weights_state *s = p.s;
     int64_t all = leati_winograd_tiles(&s->g, s->size);
-    set_buffers(&p, p.src.parts + member * s->buffer);
+    set_buffers(&p, p.src.transformed + member * s->buffer);
     if (p.diff_bias) {
         p.diff_bias = p.sums + s->shares * sums_of(s) + share * s->g.filters;
         memset(p.diff_bias, 0, (size_t)s->g.filters * sizeof(float));
@@ -309,13 +311,13 @@ static void add_share(void *of, int64_t share, int member) {
 }
 
 static void finish_weights(void *of, int64_t task, int member) {
-    const places *p = of;
+    const tile_block *p = of;
     const weights_state *s = p->s;
     int64_t channels = s->g.channels, filters = s->g.filters, from = task * CHUNK, to = from + CHUNK;
     (void)member;
     if (to > channels) to = channels;
-    for (int64_t place = 0; place < s->places; place++) {
-        float *sums = p->sums + (place * channels + from) * filters;
+    for (int64_t element = 0; element < s->elements; element++) {
+        float *sums = p->sums + (element * channels + from) * filters;
         add_sums(sums, sums + sums_of(s), (to - from) * filters, s->shares - 1, sums_of(s));
     }
     s->isa->winograd_weights_back(&(leati_winograd_weights){.size = s->size,
@@ -331,7 +333,7 @@ static leat_status run_winograd(const leati_kernel *kernel, void *const *args, c
                                 leat_error *err) {
     const weights_state *s = kernel->state;
     const leati_geometry *g = &s->g;
-    places p = places_of(s, args, run->scratch);
+    tile_block p = tile_block_of(s, args, run->scratch);
     (void)err;
     if (s->shares > 1)
         leati_thread_pool_share(run->pool, s->threads, s->shares, add_share, &p);
@@ -358,17 +360,19 @@ static void share(weights_state *s, int64_t products) {
 static void use_winograd(weights_state *s, leati_kernel *kernel) {
     const leati_geometry *g = &s->g;
     s->size = leati_winograd_size(g, WEIGHTS_COST);
-    s->places = leati_winograd_places(s->size);
-    int64_t bytes = s->places * (g->channels + g->filters) * (int64_t)sizeof(float),
+    s->elements = leati_winograd_elements(s->size);
+    int64_t bytes = s->elements * (g->channels + g->filters) * (int64_t)sizeof(float),
             all = leati_winograd_tiles(g, s->size);
     int64_t most = g->channels > g->filters ? g->channels : g->filters;
-    share(s, s->places);
-    s->shares = g->channels * g->filters <= SHARE_SUMS ? all * s->places / SHARE_NUMBERS : 1;
+    share(s, s->elements);
+    s->shares = g->channels * g->filters <= SHARE_SUMS ? all * s->elements / SHARE_ELEMENTS : 1;
     s->shares = s->shares > SHARES ? SHARES : s->shares > 0 ? s->shares : 1;
-    s->tiles = s->shares > 1 ? NEAR / s->places : MOST_BYTES / bytes < TILES ? MOST_BYTES / bytes : TILES;
+    s->tiles = s->shares > 1               ? THREAD_TILES / s->elements
+               : MAX_BYTES / bytes < TILES ? MAX_BYTES / bytes
+                                           : TILES;
     if (s->tiles < 32) s->tiles = 32;
     s->tiles = leati_ceil_div(all, leati_ceil_div(all, s->tiles));
-    s->buffer = s->places * (s->tiles * (s->groups * s->group + g->filters) + 2 * (int64_t)LINE);
+    s->buffer = s->elements * (s->tiles * (s->groups * s->group + g->filters) + 2 * (int64_t)LINE);
     int64_t floats = (int64_t)leati_conv_line(most) + s->shares * (sums_of(s) + g->filters) +
                      (s->shares > 1 ? s->threads : 1) * s->buffer;
     kernel->scratch_bytes = (size_t)floats * sizeof(float);
@@ -377,8 +381,9 @@ static void use_winograd(weights_state *s, leati_kernel *kernel) {
              s->size == 4 ? "4x4 " : "", s->isa->name);
 }
 
-/* Shares of the pixels where sums are few, so that a thread reads what others do not; else columns, and what lies on the left
- * where columns would be too few for what it takes to gather it. */
+/* Divides the work into shares of the pixels where the sums are small, so that no two threads read the same pixels;
+ * else into column ranges, and into ranges of (taps, groups) where columns would be too few to make gathering the
+ * left operand worthwhile. */
 static void share_taps(weights_state *s) {
     const leati_geometry *g = &s->g;
     int64_t wanted = s->threads > 1 ? 2 * s->threads : 1, panel = s->isa->panel, panels = g->filters / panel;
@@ -386,8 +391,9 @@ static void share_taps(weights_state *s) {
     s->shares = sums_of_taps(s) <= TAPS_SUMS ? g->out_pixels / SHARE_PIXELS : 1;
     s->shares = s->shares > SHARES ? SHARES : s->shares > 0 ? s->shares : 1;
     wanted = leati_ceil_div(wanted, s->shares);
-    s->parts = g->filters / WIDE < wanted ? g->filters / WIDE : wanted;
-    if (s->parts < leati_ceil_div(g->filters, WIDEST)) s->parts = leati_ceil_div(g->filters, WIDEST);
+    s->parts = g->filters / MIN_COLUMNS < wanted ? g->filters / MIN_COLUMNS : wanted;
+    if (s->parts < leati_ceil_div(g->filters, MAX_COLUMNS))
+        s->parts = leati_ceil_div(g->filters, MAX_COLUMNS);
     s->strips = leati_ceil_div(wanted, s->parts);
     if (s->strips > g->taps * s->groups) s->strips = g->taps * s->groups;
     if (s->parts * s->strips < wanted) s->parts = leati_ceil_div(wanted, s->strips);
@@ -404,13 +410,13 @@ static void use_taps(weights_state *s, leati_kernel *kernel) {
     snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", s->isa->name);
 }
 
-/* yields: where oneDNN is faster. */
+/* Returns why the task is declined, or NULL.  prefer_onednn: leave to oneDNN what oneDNN does faster. */
 static const char *reason_against(const leati_geometry *g, const leati_native_isa *isa, uint32_t unused,
-                                  bool yields) {
-    if (unused & 1) return "the bias alone";
-    if (g->groups > 1) return "groups";
-    if (g->filters % isa->panel) return "filters that are not whole panels";
-    if (yields && g->channels < 8) return "few channels";
+                                  bool prefer_onednn) {
+    if (unused & 1) return "only the gradient with respect to the bias is needed";
+    if (g->groups > 1) return "a grouped convolution";
+    if (g->filters % isa->panel) return "filters that do not fill whole vectors";
+    if (prefer_onednn && g->channels < 8) return "fewer than 8 channels";
     if (g->out_pixels == 0) return "an empty tensor";
     return NULL;
 }
@@ -420,17 +426,19 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool wi
     const leati_native_isa *isa = leati_native_isa_of();
     leati_geometry g;
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
-    const char *against = reason_against(&g, isa, task->unused, LEATI_NATIVE_YIELDS && !task->measured);
-    bool narrow = leati_conv_is_bf16(&task->inputs[0]);
-    if (leati_conv_is_bf16(&task->inputs[1]) != narrow) against = "bfloat16 beside f32";
-    if (!against && winograd && !leati_winograd_fits(&g, isa->lanes)) against = "not 3x3 with stride 1";
-    if (against) {
-        snprintf(why, LEATI_REASON_BYTES, "%s", against);
+    const char *reason =
+        reason_against(&g, isa, task->unused, LEATI_NATIVE_PREFERS_ONEDNN && !task->measured);
+    bool bf16 = leati_conv_is_bf16(&task->inputs[0]);
+    if (leati_conv_is_bf16(&task->inputs[1]) != bf16) reason = "an unsupported mix of bfloat16 and float32";
+    if (!reason && winograd && !leati_winograd_fits(&g, isa->lanes))
+        reason = "the kernel is not 3x3 with stride 1";
+    if (reason) {
+        snprintf(why, LEATI_REASON_BYTES, "%s", reason);
         return LEAT_OK;
     }
     weights_state *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a convolution's gradient");
-    *s = (weights_state){.g = g, .isa = isa, .narrow = narrow};
+    *s = (weights_state){.g = g, .isa = isa, .bf16 = bf16};
     s->threads = leati_worthwhile_threads(task, 2.0 * (double)g.out_pixels * (double)g.taps *
                                                     (double)g.channels * (double)g.filters);
     kernel->state = s;

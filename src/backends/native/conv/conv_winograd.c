@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 3x3 convolutions with stride 1, and their gradients by the source, by Winograd's F(2x2, 3x3) or F(4x4, 3x3) (product.h).  A block of
- * tiles goes through all three steps while it is in the cache.  Layer: backends/native. */
+/* 3x3 convolutions with stride 1, and their gradients with respect to the source, by Winograd's F(2x2, 3x3) or
+ * F(4x4, 3x3) (jobs.h).  A block of tiles goes through all three steps (transform, products, inverse transform)
+ * while it is in the cache.  Layer: backends/native. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,12 +10,12 @@
 #include "base/error.h"
 
 enum {
-    TILES = 48,      /* of a block, of 2x2 pixels */
-    TILES_OF_4 = 24, /* of 4x4 */
-    LINE = 16,
-    PACKED = 4,         /* channels at a time */
-    WEIGHTS_COST = 32,  /* to transform and read those of a place, in tiles */
-    MOST_CHANNELS = 512 /* whose sums F(4x4, 3x3) leaves exact enough (docs/decisions/0132) */
+    TILES = 48,        /* tiles of a block, for tiles of 2x2 pixels */
+    TILES_OF_4 = 24,   /* tiles of a block, for tiles of 4x4 pixels */
+    LINE = 16,         /* floats of a cache line */
+    PACKED = 4,        /* channels whose weights one task packs */
+    WEIGHTS_COST = 32, /* cost of transforming and reading the weights of one element, in tiles */
+    MAX_CHANNELS = 512 /* sums over more channels are too inexact with F(4x4, 3x3), see docs/decisions/0132 */
 };
 
 bool leati_winograd_fits(const leati_geometry *g, int64_t lanes) {
@@ -26,8 +27,8 @@ bool leati_winograd_fits(const leati_geometry *g, int64_t lanes) {
 int64_t leati_winograd_size(const leati_geometry *g, int64_t weights_cost) {
     int64_t cost[2];
     for (int i = 0; i < 2; i++)
-        cost[i] = leati_winograd_places(2 + 2 * i) * (leati_winograd_tiles(g, 2 + 2 * i) + weights_cost);
-    return cost[1] < cost[0] && g->channels <= MOST_CHANNELS ? 4 : 2;
+        cost[i] = leati_winograd_elements(2 + 2 * i) * (leati_winograd_tiles(g, 2 + 2 * i) + weights_cost);
+    return cost[1] < cost[0] && g->channels <= MAX_CHANNELS ? 4 : 2;
 }
 
 static void pack(void *of, int64_t task, int member) {
@@ -48,7 +49,7 @@ static void compute(void *of, int64_t task, int member) {
     const leati_conv_state *s = r->s;
     const leati_geometry *g = &s->g;
     float *buffer = r->buffers + (size_t)member * s->buffer;
-    int64_t tiles = leati_winograd_tiles(g, s->size), places = leati_winograd_places(s->size);
+    int64_t tiles = leati_winograd_tiles(g, s->size), elements = leati_winograd_elements(s->size);
     int64_t panels = g->filters / s->isa->panel, part = task % s->parts;
     int64_t from = panels * part / s->parts * s->isa->panel,
             to = panels * (part + 1) / s->parts * s->isa->panel;
@@ -57,19 +58,19 @@ static void compute(void *of, int64_t task, int member) {
                         .first = task / s->parts * s->block,
                         .image = r->src,
                         .zeros = buffer,
-                        .narrow = s->narrow};
+                        .bf16 = s->bf16};
     w.last = w.first + s->block < tiles ? w.first + s->block : tiles;
-    w.parts = buffer + leati_conv_line(g->channels);
+    w.transformed = buffer + leati_conv_line(g->channels);
     w.group = g->channels;
-    w.by_place = s->block * g->channels + LINE;
+    w.element_stride = s->block * g->channels + LINE;
     memset(buffer, 0, (size_t)g->channels * sizeof *buffer);
     s->isa->winograd_source(&w);
-    float *made = w.parts + places * w.by_place;
-    int64_t made_place = s->block * (to - from) + LINE;
-    for (int64_t place = 0; place < places; place++) {
-        leati_product p = {.a = w.parts + place * w.by_place,
-                           .b = r->packed + (place * g->filters + from) * g->channels,
-                           .c = made + place * made_place,
+    float *products = w.transformed + elements * w.element_stride;
+    int64_t product_stride = s->block * (to - from) + LINE;
+    for (int64_t element = 0; element < elements; element++) {
+        leati_product p = {.a = w.transformed + element * w.element_stride,
+                           .b = r->packed + (element * g->filters + from) * g->channels,
+                           .c = products + element * product_stride,
                            .rows = w.last - w.first,
                            .columns = to - from,
                            .depth = g->channels,
@@ -79,10 +80,10 @@ static void compute(void *of, int64_t task, int member) {
                            .c_row = to - from};
         s->isa->product(&p);
     }
-    w.parts = made;
-    w.by_place = made_place;
+    w.transformed = products;
+    w.element_stride = product_stride;
     w.group = w.columns = to - from;
-    w.from = from;
+    w.first_filter = from;
     w.bias = r->bias;
     w.addend = r->addend;
     w.dst = r->dst;
@@ -105,18 +106,18 @@ leat_status leati_native_conv_winograd(const leati_task *task, leati_kernel *ker
     leati_geometry g;
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
     if (!leati_winograd_fits(&g, leati_native_isa_of()->lanes)) {
-        snprintf(why, LEATI_REASON_BYTES, "not 3x3 with stride 1");
+        snprintf(why, LEATI_REASON_BYTES, "the kernel is not 3x3 with stride 1");
         return LEAT_OK;
     }
     LEATI_TRY(leati_conv_begin(&s, task, true, kernel, why, err));
     if (!s) return LEAT_OK;
     int64_t channels = s->g.channels, filters = s->g.filters;
     s->size = leati_winograd_size(&s->g, WEIGHTS_COST);
-    int64_t places = leati_winograd_places(s->size);
+    int64_t elements = leati_winograd_elements(s->size);
     leati_conv_share(s, leati_winograd_tiles(&s->g, s->size), s->size == 2 ? TILES : TILES_OF_4);
-    s->buffer =
-        leati_conv_line(channels) + (size_t)(places * (s->block * (channels + filters) + 2 * (int64_t)LINE));
-    leati_conv_memory(s, kernel, (size_t)(places * channels * filters));
+    s->buffer = leati_conv_line(channels) +
+                (size_t)(elements * (s->block * (channels + filters) + 2 * (int64_t)LINE));
+    leati_conv_memory(s, kernel, (size_t)(elements * channels * filters));
     kernel->run = run_winograd;
     return LEAT_OK;
 }

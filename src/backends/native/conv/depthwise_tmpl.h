@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of depthwise convolutions with one filter a channel, for the code that is compiled once per instruction set.
- * Both are sums of a source row times a row of the output's gradient, or times weights, tap by tap. */
+/* Depthwise convolutions with one filter per channel and their gradients, for the code that is compiled once per
+ * instruction set.  All are computed tap by tap: a source row times a row of the output's gradient, or times
+ * weights, added up. */
 #ifndef LEATI_BACKENDS_NATIVE_CONV_DEPTHWISE_TMPL_H
 #define LEATI_BACKENDS_NATIVE_CONV_DEPTHWISE_TMPL_H
 
-#include "backends/native/simd/isa.h"
+#include "backends/native/conv/jobs.h"
 #include "backends/native/simd/vector_tmpl.h"
 
 #define DEPTHWISE_VECTORS (LEATI_DEPTHWISE_CHANNELS / LEATI_LANES)
 
-/* Of an output row, the columns first to first + count - 1 have the tap in the source, at column `from` and then by
- * strides. */
+/* The columns first to first + count - 1 of an output row, which have the tap inside of the source: at source
+ * column `from`, then one stride further each. */
 typedef struct depthwise_run {
     int64_t first, count, from;
 } depthwise_run;
@@ -20,11 +21,11 @@ static depthwise_run depthwise_run_of(const leati_geometry *g, int64_t tap) {
     int64_t first = shift > 0 ? (shift + stride - 1) / stride : 0;
     int64_t last = end > 0 ? (end + stride - 1) / stride : 0;
     if (last > g->out[2]) last = g->out[2];
-    return (depthwise_run){first, last > first ? last - first : 0, first * stride - shift};
+    return last > first ? (depthwise_run){first, last - first, first * stride - shift} : (depthwise_run){0};
 }
 
-/* The first pixel of the source row under row (tap / kernel[1], tap % kernel[1]) of the window at output row `row`; -1 in
- * the padding. */
+/* Returns the first pixel of the source row that is under row (tap / kernel[1], tap % kernel[1]) of the window at
+ * output row `row`; -1 in the padding. */
 static int64_t depthwise_source_row(const leati_geometry *g, int64_t row, int64_t tap) {
     int64_t h = row % g->out[1] * g->stride[1] - g->pad_before[1] + tap % g->kernel[1] * g->dilation[1];
     int64_t rest = row / g->out[1];
@@ -33,7 +34,8 @@ static int64_t depthwise_source_row(const leati_geometry *g, int64_t row, int64_
     return ((rest / g->out[0] * g->in[0] + d) * g->in[1] + h) * g->in[2];
 }
 
-/* to (channels) += the sum over count pixels of a * b, steps apart.  whole: a pixel has as many channels as a vector. */
+/* to (channels) += the sum over count pixels of a * b; a_step and b_step are the distances between pixels.  whole:
+ * a pixel has at least as many channels as a vector has lanes. */
 static void depthwise_products(float *to, const float *a, int64_t a_step, const float *b, int64_t b_step,
                                int64_t count, int64_t channels, bool whole) {
     for (; channels >= LEATI_DEPTHWISE_CHANNELS; channels -= LEATI_DEPTHWISE_CHANNELS) {
@@ -54,8 +56,10 @@ static void depthwise_products(float *to, const float *a, int64_t a_step, const 
     if (channels == 0) return;
     vf acc = {0};
     float lanes[LEATI_LANES];
-    int64_t back =
-        whole ? LEATI_LANES - channels : 0; /* what lies before in the pixel, computed for nothing */
+    /* The last vector begins `back` channels earlier, so that it is a whole one; those lanes are computed again and
+     * ignored. */
+
+    int64_t back = whole ? LEATI_LANES - channels : 0;
     for (int64_t i = 0; i < count; i++)
         acc += whole ? v_load(a - back + i * a_step) * v_load(b - back + i * b_step)
                      : v_load_part(a + i * a_step, channels) * v_load_part(b + i * b_step, channels);
@@ -93,9 +97,9 @@ static void depthwise_bwd_weights(const leati_depthwise_job *job) {
     }
 }
 
-/* to += a * weights (channels), for count pixels, each steps apart. */
-static void depthwise_spread(float *to, int64_t to_step, const float *a, int64_t a_step, const float *weights,
-                             int64_t count, int64_t channels) {
+/* to += a * weights (channels), for count pixels that are to_step and a_step apart. */
+static void depthwise_scale(float *to, int64_t to_step, const float *a, int64_t a_step, const float *weights,
+                            int64_t count, int64_t channels) {
     for (int64_t c = 0; c < channels; c += LEATI_LANES) {
         vf weight = v_load_part(weights + c, channels - c);
         if (channels - c >= LEATI_LANES)
@@ -122,9 +126,9 @@ static void depthwise_bwd_data(const leati_depthwise_job *job) {
             int64_t from = depthwise_source_row(g, row, tap);
             for (int64_t w = 0; from >= 0 && w < g->kernel[2]; w++) {
                 depthwise_run run = depthwise_run_of(g, w);
-                depthwise_spread(job->diff_src + (from + run.from) * c, g->stride[2] * c,
-                                 job->diff_dst + (row * g->out[2] + run.first) * c, c,
-                                 job->weights + (tap * g->kernel[2] + w) * c, run.count, c);
+                depthwise_scale(job->diff_src + (from + run.from) * c, g->stride[2] * c,
+                                job->diff_dst + (row * g->out[2] + run.first) * c, c,
+                                job->weights + (tap * g->kernel[2] + w) * c, run.count, c);
             }
         }
 }
@@ -142,8 +146,8 @@ static void depthwise_forward(const leati_depthwise_job *job) {
             int64_t from = depthwise_source_row(g, row, tap);
             for (int64_t w = 0; from >= 0 && w < g->kernel[2]; w++) {
                 depthwise_run run = depthwise_run_of(g, w);
-                depthwise_spread(dst + run.first * c, c, job->src + (from + run.from) * c, g->stride[2] * c,
-                                 job->weights + (tap * g->kernel[2] + w) * c, run.count, c);
+                depthwise_scale(dst + run.first * c, c, job->src + (from + run.from) * c, g->stride[2] * c,
+                                job->weights + (tap * g->kernel[2] + w) * c, run.count, c);
             }
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of bf16 for x86-64 with AVX512_BF16.  A tile of 12 rows and 2 vectors of sums stays in registers over the whole
- * depth.  Layer: backends/native. */
+/* Products of bf16 matrices for x86-64 with AVX512_BF16.  A tile of 12 rows and 2 vectors of sums stays in
+ * registers over the whole depth.  Layer: backends/native. */
 #include <immintrin.h>
 
 #include "backends/native/conv/bfloat16.h"
@@ -9,9 +9,9 @@
 #define ROWS 12
 #define FAST static inline __attribute__((always_inline))
 
-FAST __m512 widened(const uint16_t *from) {
-    __m256i narrow = _mm256_loadu_si256((const __m256i *)(const void *)from);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(narrow), 16));
+FAST __m512 load_as_f32(const uint16_t *from) {
+    __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)from);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
 
 FAST void tile(const leati_bfloat16_product *p, int64_t row, int64_t column, const int rows) {
@@ -34,12 +34,12 @@ FAST void tile(const leati_bfloat16_product *p, int64_t row, int64_t column, con
     for (int i = 0; i < rows; i++) {
         if (p->addend)
             for (int j = 0; j < 2; j++)
-                sum[i][j] = _mm512_add_ps(sum[i][j],
-                                          widened(p->addend + (row + i) * p->addend_row + column + 16 * j));
+                sum[i][j] = _mm512_add_ps(sum[i][j], load_as_f32(p->addend + (row + i) * p->addend_row +
+                                                                 column + 16 * j));
         for (int j = 0; j < 2; j++) /* NaN stays */
             sum[i][j] = _mm512_min_ps(high, _mm512_max_ps(low, sum[i][j]));
-        __m512bh narrow = _mm512_cvtne2ps_pbh(sum[i][1], sum[i][0]);
-        _mm512_storeu_si512(p->c + (row + i) * p->c_row + column, (__m512i)narrow);
+        __m512bh bits = _mm512_cvtne2ps_pbh(sum[i][1], sum[i][0]);
+        _mm512_storeu_si512(p->c + (row + i) * p->c_row + column, (__m512i)bits);
     }
 }
 

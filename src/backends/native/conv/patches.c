@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PATCHES and PATCHES_BWD: runs of pixels that lie together in the source are moved as one.  Layer: backends/native. */
+/* PATCHES and PATCHES_BWD: pixels that are contiguous in the source are copied together.  Layer: backends/native. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "engine/op_semantics/geometry.h"
 
-#define THREAD_BYTES 2097152 /* that each thread must have to move */
+#define THREAD_BYTES 2097152 /* bytes that each thread must have to move */
 
 typedef struct patches_state {
     leati_geometry g;
@@ -17,7 +17,8 @@ typedef struct patches_state {
     int threads;
 } patches_state;
 
-/* A row of taps, which go along the innermost axis: which of them lie in the source, and where the first one does. */
+/* The taps of one window row, along the innermost axis: the range of taps that are inside of the source, and the
+ * source pixel of the first one. */
 typedef struct tap_row {
     int64_t first, count, pixel;
 } tap_row;
@@ -32,7 +33,7 @@ static tap_row row_of(const leati_geometry *g, int64_t sample, const int64_t at[
     }
     int64_t start = at[2] * g->stride[2] - g->pad_before[2], step = g->dilation[2];
     int64_t first = start < 0 ? (-start + step - 1) / step : 0;
-    int64_t last = g->in[2] > start ? (g->in[2] - start + step - 1) / step : 0; /* the first beyond */
+    int64_t last = g->in[2] > start ? (g->in[2] - start + step - 1) / step : 0; /* exclusive */
     if (last > g->kernel[2]) last = g->kernel[2];
     if (first >= last) return (tap_row){0};
     return (tap_row){first, last - first, pixel * g->in[2] + start + first * step};
@@ -99,7 +100,8 @@ static leat_status run_patches(const leati_kernel *kernel, void *const *args, co
     return LEAT_OK;
 }
 
-/* Samples do not meet in diff_src, so threads share them out. */
+/* Adds the patches of samples first to last - 1 to diff_src.  No two samples share pixels of diff_src, so threads
+ * share the samples. */
 static void add_samples(const patches_state *s, const float *diff_dst, float *diff_src, int64_t first,
                         int64_t last) {
     const leati_geometry *g = &s->g;
@@ -135,7 +137,7 @@ static leat_status run_patches_bwd(const leati_kernel *kernel, void *const *args
 static leat_status prepare(const leati_task *task, const leati_desc *src, const leati_desc *patches,
                            leati_kernel *kernel, leat_error *err) {
     patches_state *s = leati_calloc(1, sizeof *s);
-    if (!s) return leati_fail_memory(err, sizeof *s, "patches");
+    if (!s) return leati_fail_memory(err, sizeof *s, "a patches kernel");
     kernel->state = s;
     kernel->destroy = leati_free;
     s->places = patches->shape[0];

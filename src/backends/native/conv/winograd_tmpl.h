@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Winograd's F(2x2, 3x3) and F(4x4, 3x3), for the code that is compiled once per instruction set: from images to the 16 or 36
- * numbers of each tile and back, for the convolution (product.h) and, transposed, for its gradient by the weights. */
+/* Winograd's F(2x2, 3x3) and F(4x4, 3x3), for the code that is compiled once per instruction set: transforms images
+ * to the 16 or 36 elements of each tile and back, for the convolution (jobs.h) and, transposed, for its gradient
+ * with respect to the weights. */
 #ifndef LEATI_BACKENDS_NATIVE_CONV_WINOGRAD_TMPL_H
 #define LEATI_BACKENDS_NATIVE_CONV_WINOGRAD_TMPL_H
 
+#include "backends/native/conv/jobs.h"
 #include "backends/native/matmul/product_tmpl.h"
 
-/* ---- One axis: a tile of `size` pixels, 2 or 4, and size + 2 places ---- */
+/* ---- One axis: a tile of `size` pixels, 2 or 4, and its size + 2 elements ---- */
 
-/* Of size 4 the polynomials' points are 0, A, -A, B, -B and infinity; squares of A and B.  Sums of these factors are exact, and
- * errors a third of those with 1 and 2. */
+/* For size 4 the interpolation points are 0, A, -A, B, -B and infinity.  Sums of these factors are exact, and
+ * errors are a third of those with the points 1 and 2. */
 #define A    0.75f
 #define A2   (A * A)
 #define B    1.5f
@@ -54,7 +56,8 @@ LEATI_INLINE void result_line(const int size, vf to[4], const vf m[6]) {
     to[2] = A2 * even_a + B2 * even_b, to[3] = A2 * odd_a + B2 * odd_b + m[5];
 }
 
-/* Transposed: from the gradient of pixels to places, and from places to the gradient of weights. */
+/* The transposed transforms: from the gradient with respect to pixels to elements, and from elements to the
+ * gradient with respect to the weights. */
 LEATI_INLINE void diff_line(const int size, vf to[6], const vf x[4]) {
     if (size == 2) {
         to[0] = x[0], to[1] = x[0] + x[1], to[2] = x[0] - x[1], to[3] = -x[1];
@@ -88,7 +91,7 @@ LEATI_INLINE void weights_back_line(const int size, vf to[3], const vf m[6]) {
 
 /* ---- Tiles ---- */
 
-/* Where a tile's first pixel lies. */
+/* Position of a tile's first pixel. */
 typedef struct tile_window {
     int64_t image, y, x;
 } tile_window;
@@ -105,96 +108,97 @@ static int64_t pixel_of(const int64_t size[3], tile_window w, int64_t i, int64_t
     return (w.image * size[1] + y) * size[2] + x;
 }
 
-/* Images come from memory, and a tile's rows are not what a cache foresees: those of a tile that comes soon. */
+/* Images are read from memory, in an order that the hardware prefetcher does not predict: prefetch the pixels of a
+ * tile that comes soon. */
 #define WINOGRAD_AHEAD 4 /* pixels */
 
-/* Where a pixel's numbers lie: those of none are zeros. */
+/* Returns where a pixel's channels begin; zeros where pixel is -1, in the padding. */
 LEATI_INLINE const void *winograd_pixel(const leati_winograd *w, int64_t pixel, int64_t channels) {
-    size_t size = w->narrow ? sizeof(uint16_t) : sizeof(float);
+    size_t size = w->bf16 ? sizeof(uint16_t) : sizeof(float);
     return pixel < 0 ? (const void *)w->zeros
                      : (const unsigned char *)w->image + (size_t)(pixel * channels) * size;
 }
 
-LEATI_INLINE void winograd_prefetch(const void *image, int64_t at, const bool narrow) {
-    __builtin_prefetch((const unsigned char *)image + (narrow ? 2 : 4) * at);
+LEATI_INLINE void winograd_prefetch(const void *image, int64_t at, const bool bf16) {
+    __builtin_prefetch((const unsigned char *)image + (bf16 ? 2 : 4) * at);
 }
 
-LEATI_INLINE float *part_of(const leati_winograd *w, int64_t tile, int64_t channel) {
-    return w->parts + channel / w->group * w->by_group + (tile - w->first) * w->group + channel % w->group;
+LEATI_INLINE float *transformed_at(const leati_winograd *w, int64_t tile, int64_t channel) {
+    return w->transformed + channel / w->group * w->group_stride + (tile - w->first) * w->group +
+           channel % w->group;
 }
 
-/* Calls name_tile for all tiles. */
+/* Defines winograd_<name>(), which calls winograd_<name>_tile() for all tiles. */
 #define EACH_TILE(name)                                                                                      \
     static void winograd_##name(const leati_winograd *w) {                                                   \
         for (int64_t tile = w->first; tile < w->last; tile++)                                                \
-            if (w->size == 2 && w->narrow)                                                                   \
+            if (w->size == 2 && w->bf16)                                                                     \
                 winograd_##name##_tile(w, tile, 2, true);                                                    \
             else if (w->size == 2)                                                                           \
                 winograd_##name##_tile(w, tile, 2, false);                                                   \
-            else if (w->narrow)                                                                              \
+            else if (w->bf16)                                                                                \
                 winograd_##name##_tile(w, tile, 4, true);                                                    \
             else                                                                                             \
                 winograd_##name##_tile(w, tile, 4, false);                                                   \
     }
 
-/* B' d B of the tile's source pixels, a place more on each side than it has pixels. */
+/* Computes B' d B of the tile's source pixels d, which reach one pixel beyond the tile on each side. */
 LEATI_INLINE void winograd_source_tile(const leati_winograd *w, int64_t tile, const int size,
-                                       const bool narrow) {
+                                       const bool bf16) {
     const leati_geometry *g = w->g;
     const int side = size + 2;
     tile_window window = winograd_window(w, tile);
     const void *at[6][6];
-    int64_t by_place = w->by_place, ahead = WINOGRAD_AHEAD * g->channels;
+    int64_t element_stride = w->element_stride, ahead = WINOGRAD_AHEAD * g->channels;
     window.y -= g->pad_before[1];
     window.x -= g->pad_before[2];
     for (int i = 0; i < side; i++)
         for (int j = 0; j < side; j++)
             at[i][j] = winograd_pixel(w, pixel_of(g->in, window, i, j), g->channels);
     for (int64_t c = 0; c < g->channels; c += LEATI_LANES) {
-        float *to = part_of(w, tile, c);
+        float *to = transformed_at(w, tile, c);
         vf d[6][6], x[6], t[6];
 #pragma GCC unroll 6
         for (int i = 0; i < side; i++) {
-            for (int j = 2; j < side; j++) winograd_prefetch(at[i][j], ahead + c, narrow);
-            for (int j = 0; j < side; j++) x[j] = v_load_image(at[i][j], c, LEATI_LANES, narrow);
+            for (int j = 2; j < side; j++) winograd_prefetch(at[i][j], ahead + c, bf16);
+            for (int j = 0; j < side; j++) x[j] = v_load_image(at[i][j], c, LEATI_LANES, bf16);
             source_line(size, d[i], x);
         }
 #pragma GCC unroll 6
         for (int j = 0; j < side; j++) {
             for (int i = 0; i < side; i++) x[i] = d[i][j];
             source_line(size, t, x);
-            for (int i = 0; i < side; i++) v_store(to + (side * i + j) * by_place, t[i]);
+            for (int i = 0; i < side; i++) v_store(to + (side * i + j) * element_stride, t[i]);
         }
     }
 }
 
 EACH_TILE(source)
 
-/* A y A' of the tile's pixels of the destination's gradient. */
-LEATI_INLINE void winograd_diff_tile(const leati_winograd *w, int64_t tile, const int size,
-                                     const bool narrow) {
+/* Computes A y A' of the tile's pixels y of the destination's gradient. */
+LEATI_INLINE void winograd_diff_tile(const leati_winograd *w, int64_t tile, const int size, const bool bf16) {
     const leati_geometry *g = w->g;
     const int side = size + 2;
     tile_window window = winograd_window(w, tile);
     const void *at[4][4];
-    int64_t by_place = w->by_place, ahead = WINOGRAD_AHEAD * g->filters;
+    int64_t element_stride = w->element_stride, ahead = WINOGRAD_AHEAD * g->filters;
     for (int i = 0; i < size; i++)
         for (int j = 0; j < size; j++)
             at[i][j] = winograd_pixel(w, pixel_of(g->out, window, i, j), g->filters);
     for (int64_t c = 0; c < g->filters; c += LEATI_LANES) {
-        float *to = part_of(w, tile, c);
+        float *to = transformed_at(w, tile, c);
         vf d[4][6], x[4], t[6];
 #pragma GCC unroll 4
         for (int i = 0; i < size; i++) {
-            for (int j = 0; j < size; j++) winograd_prefetch(at[i][j], ahead + c, narrow);
-            for (int j = 0; j < size; j++) x[j] = v_load_image(at[i][j], c, LEATI_LANES, narrow);
+            for (int j = 0; j < size; j++) winograd_prefetch(at[i][j], ahead + c, bf16);
+            for (int j = 0; j < size; j++) x[j] = v_load_image(at[i][j], c, LEATI_LANES, bf16);
             diff_line(size, d[i], x);
         }
 #pragma GCC unroll 6
         for (int j = 0; j < side; j++) {
             for (int i = 0; i < size; i++) x[i] = d[i][j];
             diff_line(size, t, x);
-            for (int i = 0; i < side; i++) v_store(to + (side * i + j) * by_place, t[i]);
+            for (int i = 0; i < side; i++) v_store(to + (side * i + j) * element_stride, t[i]);
         }
     }
 }
@@ -202,31 +206,32 @@ LEATI_INLINE void winograd_diff_tile(const leati_winograd *w, int64_t tile, cons
 EACH_TILE(diff)
 #undef EACH_TILE
 
-LEATI_INLINE void winograd_store(const leati_winograd *w, int64_t at, const bool calls, const bool narrow,
+LEATI_INLINE void winograd_store(const leati_winograd *w, int64_t at, const bool calls, const bool bf16,
                                  vf x) {
-    if (w->addend) x += v_load_image(w->addend, at, LEATI_LANES, narrow);
+    if (w->addend) x += v_load_image(w->addend, at, LEATI_LANES, bf16);
     if (calls)
         x = function_of(w->f, x);
     else if (w->f)
         x = v_min(v_max(x, v_all(0)), v_all(w->f->b));
-    v_store_image(w->dst, at, x, LEATI_LANES, narrow);
+    v_store_image(w->dst, at, x, LEATI_LANES, bf16);
 }
 
-/* A' m A, bias and what follows, into the tile's pixels: of some filters. */
+/* Computes A' m A plus bias and addend, applies the function, and stores the tile's pixels, for some filters. */
 LEATI_INLINE void winograd_result_tile(const leati_winograd *w, int64_t tile, const int size,
-                                       const bool calls, const bool narrow) {
+                                       const bool calls, const bool bf16) {
     const leati_geometry *g = w->g;
     const int side = size + 2;
     tile_window window = winograd_window(w, tile);
-    int64_t at[4][4], by_place = w->by_place, ahead = WINOGRAD_AHEAD * g->filters;
+    int64_t at[4][4], element_stride = w->element_stride, ahead = WINOGRAD_AHEAD * g->filters;
     for (int i = 0; i < size; i++)
-        for (int j = 0; j < size; j++) at[i][j] = pixel_of(g->out, window, i, j) * g->filters + w->from;
+        for (int j = 0; j < size; j++)
+            at[i][j] = pixel_of(g->out, window, i, j) * g->filters + w->first_filter;
     for (int64_t c = 0; c < w->columns; c += LEATI_LANES) {
-        const float *from = w->parts + (tile - w->first) * w->group + c;
-        vf m[4][6], x[6], y[4], bias = w->bias ? v_load(w->bias + w->from + c) : (vf){0};
+        const float *from = w->transformed + (tile - w->first) * w->group + c;
+        vf m[4][6], x[6], y[4], bias = w->bias ? v_load(w->bias + w->first_filter + c) : (vf){0};
 #pragma GCC unroll 6
         for (int j = 0; j < side; j++) {
-            for (int i = 0; i < side; i++) x[i] = v_load(from + (side * i + j) * by_place);
+            for (int i = 0; i < side; i++) x[i] = v_load(from + (side * i + j) * element_stride);
             result_line(size, y, x);
             for (int i = 0; i < size; i++) m[i][j] = y[i];
         }
@@ -235,16 +240,16 @@ LEATI_INLINE void winograd_result_tile(const leati_winograd *w, int64_t tile, co
             result_line(size, y, m[i]);
             for (int j = 0; j < size; j++) {
                 if (at[i][j] < 0) continue;
-                __builtin_prefetch((unsigned char *)w->dst + (narrow ? 2 : 4) * (at[i][j] + c + ahead), 1);
-                winograd_store(w, at[i][j] + c, calls, narrow, y[j] + bias);
+                __builtin_prefetch((unsigned char *)w->dst + (bf16 ? 2 : 4) * (at[i][j] + c + ahead), 1);
+                winograd_store(w, at[i][j] + c, calls, bf16, y[j] + bias);
             }
         }
     }
 }
 
-#define RESULT(name, size, calls, narrow)                                                                    \
+#define RESULT(name, size, calls, bf16)                                                                      \
     static void winograd_result_##name(const leati_winograd *w, int64_t tile) {                              \
-        winograd_result_tile(w, tile, size, calls, narrow);                                                  \
+        winograd_result_tile(w, tile, size, calls, bf16);                                                    \
     }
 RESULT(2, 2, false, false)
 RESULT(2_narrow, 2, false, true)
@@ -264,11 +269,11 @@ static void winograd_result(const leati_winograd *w) {
                                                        {winograd_result_4_any,
                                                         winograd_result_4_any_narrow}}};
     bool calls = w->f && !is_clip(w->f);
-    for (int64_t tile = w->first; tile < w->last; tile++) results[w->size == 4][calls][w->narrow](w, tile);
+    for (int64_t tile = w->first; tile < w->last; tile++) results[w->size == 4][calls][w->bf16](w, tile);
 }
 
-/* G g G' of weights (9, depth, columns): rows first to last - 1 of the depth, into panels (place, columns / panel, depth,
- * panel). */
+/* Computes G g G' of weights g (9, depth, columns) for rows first to last - 1 of the depth, into panels (element,
+ * columns / panel, depth, panel). */
 LEATI_INLINE void winograd_pack(const leati_winograd_weights *w, const int size) {
     const int side = size + 2;
     int64_t tap = w->depth * w->columns;
@@ -298,7 +303,8 @@ static void winograd_weights(const leati_winograd_weights *w) {
         winograd_pack(w, 4);
 }
 
-/* G' m G of sums (place, depth, columns) into weights (9, depth, columns): rows first to last - 1 of the depth. */
+/* Computes G' m G of sums m (element, depth, columns) for rows first to last - 1 of the depth, into weights (9,
+ * depth, columns). */
 LEATI_INLINE void winograd_unpack(const leati_winograd_weights *w, const int size) {
     const int side = size + 2;
     int64_t tap = w->depth * w->columns;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GATHER, GATHER_BWD, ONE_HOT: the indices are read and checked first, then threads share rows.  Layer: backends/native. */
+/* GATHER, GATHER_BWD, ONE_HOT: the indices are read and checked first, then threads share the rows.  Layer:
+ * backends/native. */
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/native/elementwise/jobs.h"
 #include "backends/native/simd/isa.h"
 #include "backends/native/ops.h"
 #include "backends/native/share.h"
@@ -10,13 +12,13 @@
 #include "base/memory.h"
 #include "engine/op_semantics/index.h"
 
-#define THREAD_BYTES 1048576 /* that each thread must have to move */
+#define THREAD_BYTES 1048576 /* bytes that each thread must have to move */
 
 typedef struct gather_state {
     leati_range range;
     leat_dtype dtype;              /* of the indices */
-    leati_desc indices;            /* their shape, for messages */
-    int64_t count, table, columns; /* indices; rows of the table, and their length */
+    leati_desc indices;            /* for messages */
+    int64_t count, table, columns; /* indices; rows and columns of the table */
     bool backward;
     int threads;
 } gather_state;
@@ -32,11 +34,12 @@ static leat_status read_indices(const gather_state *s, const void *data, int64_t
 static void run_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
     const gather_state *s = kernel->state;
     int64_t rows = s->backward ? s->table : s->count;
-    const leati_range_job job = {.in = {args[0], args[1]},
+    const leati_range_job job = {.op = s->backward ? LEATI_OP_GATHER_BWD : LEATI_OP_GATHER,
+                                 .in = {args[0], args[1]},
                                  .out = {args[2]},
-                                 .indices = run->scratch,
-                                 .columns = s->columns,
-                                 .reduced = s->count};
+                                 .gather = {.indices = run->scratch,
+                                            .count = s->count,
+                                            .columns = s->columns}};
     s->range(&job, rows * t / s->threads, rows * (t + 1) / s->threads);
 }
 
@@ -51,7 +54,7 @@ static leat_status run_gather(const leati_kernel *kernel, void *const *args, con
 static leat_status prepare(const leati_task *task, leati_kernel *kernel, leat_error *err) {
     const leati_native_isa *isa = leati_native_isa_of();
     gather_state *s = leati_calloc(1, sizeof *s);
-    if (!s) return leati_fail_memory(err, sizeof *s, "a lookup");
+    if (!s) return leati_fail_memory(err, sizeof *s, "a gather kernel");
     bool backward = task->op == LEATI_OP_GATHER_BWD;
     const leati_desc *indices = &task->inputs[backward ? 0 : 1];
     const leati_desc *table = backward ? &task->outputs[0] : &task->inputs[0];
@@ -83,7 +86,7 @@ leat_status leati_native_gather_bwd(const leati_task *task, leati_kernel *kernel
     return prepare(task, kernel, err);
 }
 
-/* An index that is no class gives a row of zeros. */
+/* Writes one row per index; the row of an index outside of [0, columns) is all zeros. */
 static leat_status run_one_hot(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                leat_error *err) {
     const gather_state *s = kernel->state;
@@ -100,7 +103,7 @@ static leat_status run_one_hot(const leati_kernel *kernel, void *const *args, co
 leat_status leati_native_one_hot(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     gather_state *s = leati_calloc(1, sizeof *s);
     (void)why;
-    if (!s) return leati_fail_memory(err, sizeof *s, "classes");
+    if (!s) return leati_fail_memory(err, sizeof *s, "a one-hot kernel");
     s->dtype = task->inputs[0].dtype;
     s->count = leati_desc_count(&task->inputs[0]);
     s->columns = task->attrs->one_hot.depth;

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops over elements, for the code that is compiled once per instruction set: functions, binary operators, dropout,
- * optimizer updates.  Each works where its output is its input. */
+/* Element-wise loops, for the code that is compiled once per instruction set: functions, binary operators, dropout,
+ * random numbers, casts, optimizer updates.  Each loop also works in place. */
 #ifndef LEATI_BACKENDS_NATIVE_ELEMENTWISE_LOOPS_TMPL_H
 #define LEATI_BACKENDS_NATIVE_ELEMENTWISE_LOOPS_TMPL_H
 
 #include <math.h>
 
 #include "backends/native/simd/function_tmpl.h"
-#include "backends/native/simd/isa.h"
+#include "backends/native/elementwise/jobs.h"
 #include "engine/random.h"
 #include "tensor/bfloat16.h"
 #include "tensor/number.h"
 
-static void widen(const uint16_t *from, float *to, int64_t count) {
+static void bf16_to_f32(const uint16_t *from, float *to, int64_t count) {
     int64_t i = 0;
     for (; i + LEATI_LANES <= count; i += LEATI_LANES) v_store(to + i, v_load_bf16(from + i));
     if (i < count) v_store_part(to + i, v_load_bf16_part(from + i, count - i), count - i);
 }
 
-static void narrow(const float *from, uint16_t *to, int64_t count) {
+static void f32_to_bf16(const float *from, uint16_t *to, int64_t count) {
     int64_t i = 0;
     for (; i + LEATI_LANES <= count; i += LEATI_LANES) v_store_bf16(to + i, v_load(from + i));
     if (i < count) v_store_bf16_part(to + i, v_load_part(from + i, count - i), count - i);
 }
 
-/* Runs EXPRESSION of x = in[0] into out[0]; the switch over functions stands outside of the loop that way. */
+/* Writes EXPRESSION of x = in[0] to out[0].  The switch over the functions stays outside of the loop this way. */
 #define MAP(EXPRESSION)                                                                                      \
     for (int64_t i = first; i < last; i += LEATI_LANES) {                                                    \
         vf x = v_load_part_or_one(src + i, last - i);                                                        \
@@ -66,10 +66,10 @@ static void eltwise_bwd(const leati_range_job *job, int64_t first, int64_t last)
     const leati_eltwise f = job->attrs->eltwise;
     const float *at = job->in[0], *diff = job->in[1];
     float *to = job->out[0];
-    if (job->from_dst && f.function == LEATI_FN_RELU && f.a == 0 && isinf(f.b)) {
+    if (job->eltwise_bwd.from_dst && f.function == LEATI_FN_RELU && f.a == 0 && isinf(f.b)) {
         MAP(v_select((vi)(x > v_all(0)), v_all(1), v_all(0)));
     }
-    if (job->from_dst) {
+    if (job->eltwise_bwd.from_dst) {
         MAP(f_slope_from_dst(&f, x));
     }
     MAP(f_slope_at(&f, x));
@@ -92,7 +92,7 @@ LEATI_INLINE vf operate(leati_binary kind, vf a, vf b) {
     return zero;
 }
 
-/* A stretch in which each operand is either one number (step 0) or a row (step 1). */
+/* Each operand is either one number (step 0) or an array of count elements (step 1). */
 LEATI_INLINE void operate_row(leati_binary kind, const float *a, int a_step, const float *b, int b_step,
                               float *dst, int64_t count) {
     for (int64_t i = 0; i < count; i += LEATI_LANES) {
@@ -123,7 +123,8 @@ OPERATE(LEATI_GREATER)
 OPERATE(LEATI_GREATER_EQUAL)
 #undef OPERATE
 
-/* Kept elements of DROPOUT: y is a factor, 0 where they are not, and then neither infinities nor NaN pass. */
+/* DROPOUT with drawn factors: y is the scale where the element is kept, else 0.  Dropped elements are 0 even if x
+ * is infinite or NaN. */
 static void operate_keep(const float *a, int a_step, const float *b, int b_step, float *dst, int64_t count) {
     (void)a_step;
     for (int64_t i = 0; i < count; i += LEATI_LANES) {
@@ -133,12 +134,12 @@ static void operate_keep(const float *a, int a_step, const float *b, int b_step,
     }
 }
 
-/* max(x, 0) */
+/* True for max(x, 0). */
 LEATI_INLINE bool is_plain_relu(const leati_eltwise *f) {
     return f->function == LEATI_FN_RELU && f->a == 0 && f->c == 0 && isinf(f->b);
 }
 
-/* What is fused into an op: f of what it has just made, while that is near. */
+/* The function that is fused into an op: dst = f(dst), applied while dst is still in the cache. */
 static void apply_post(const leati_eltwise *f, float *dst, int64_t count) {
     if (is_plain_relu(f)) {
         for (int64_t i = 0; i < count; i += LEATI_LANES) {
@@ -165,16 +166,17 @@ static operate_function operate_of(const leati_range_job *job) {
                                              [LEATI_EQUAL] = operate_LEATI_EQUAL,
                                              [LEATI_GREATER] = operate_LEATI_GREATER,
                                              [LEATI_GREATER_EQUAL] = operate_LEATI_GREATER_EQUAL};
-    return job->keep ? operate_keep : kinds[job->attrs->binary.kind];
+    return job->binary.dropout ? operate_keep : kinds[job->attrs->binary.kind];
 }
 
-#define SHORT_PERIOD (4 * LEATI_LANES) /* a shorter row is repeated first */
+#define SHORT_PERIOD (4 * LEATI_LANES) /* floats; a shorter row is repeated first */
 
-/* (rows, period) with an operand that is one row, so short that most of the time would go to its ends.  which: the operand;
- * the other one is as dst.  `first` may lie within a row. */
+/* BINARY of (rows, period) elements where operand `which` is a single row, broadcast over the rows, and so short
+ * that most of the time would be spent at its ends: the row is repeated in a buffer first.  `first` may lie within
+ * a row. */
 static void operate_repeated(const leati_range_job *job, int which, int64_t first, int64_t last) {
     float row[SHORT_PERIOD * (SHORT_PERIOD + 1)];
-    int64_t period = job->dim[1], stretch = period * SHORT_PERIOD;
+    int64_t period = job->binary.dim[1], stretch = period * SHORT_PERIOD;
     operate_function function = operate_of(job);
     for (int64_t i = 0; i < stretch + period; i++) row[i] = job->in[which][i % period];
     const float *repeated = row + first % period, *whole = job->in[!which];
@@ -188,41 +190,45 @@ static void operate_repeated(const leati_range_job *job, int which, int64_t firs
     }
 }
 
-/* Elements first to last - 1 of dst, a row (or what of it is in there) at once. */
+/* BINARY: elements first to last - 1 of dst, one row (or the part of it that is in the range) at a time. */
 static void binary(const leati_range_job *job, int64_t first, int64_t last) {
     int64_t index[LEAT_MAX_RANK], from[2] = {0, 0}, rest = first;
-    int inner = job->axes - 1;
-    int64_t most = job->attrs->post.kinds ? 4096 : INT64_MAX; /* what a function follows stays near */
+    int inner = job->binary.axes - 1;
+    /* small pieces, so that the function finds them in the cache */
+    int64_t most = job->attrs->post.kinds ? 4096 : INT64_MAX;
     operate_function function = operate_of(job);
     if (first >= last) return;
-    for (int k = 0; k < 2 && inner == 1 && job->dim[1] < SHORT_PERIOD; k++)
-        if (job->by[k][0] == 0 && job->by[k][1] == 1 && job->by[!k][0] == job->dim[1] &&
-            job->by[!k][1] == 1) {
+    for (int k = 0; k < 2 && inner == 1 && job->binary.dim[1] < SHORT_PERIOD; k++)
+        if (job->binary.stride[k][0] == 0 && job->binary.stride[k][1] == 1 &&
+            job->binary.stride[!k][0] == job->binary.dim[1] && job->binary.stride[!k][1] == 1) {
             operate_repeated(job, k, first, last);
             return;
         }
     for (int axis = inner; axis >= 0; axis--) {
-        index[axis] = rest % job->dim[axis];
-        rest /= job->dim[axis];
-        for (int k = 0; k < 2; k++) from[k] += index[axis] * job->by[k][axis];
+        index[axis] = rest % job->binary.dim[axis];
+        rest /= job->binary.dim[axis];
+        for (int k = 0; k < 2; k++) from[k] += index[axis] * job->binary.stride[k][axis];
     }
     for (int64_t i = first, count; i < last; i += count) {
-        count = job->dim[inner] - index[inner] < last - i ? job->dim[inner] - index[inner] : last - i;
+        count = job->binary.dim[inner] - index[inner] < last - i ? job->binary.dim[inner] - index[inner]
+                                                                 : last - i;
         if (count > most) count = most;
-        function(job->in[0] + from[0], job->by[0][inner] != 0, job->in[1] + from[1], job->by[1][inner] != 0,
-                 job->out[0] + i, count);
+        function(job->in[0] + from[0], job->binary.stride[0][inner] != 0, job->in[1] + from[1],
+                 job->binary.stride[1][inner] != 0, job->out[0] + i, count);
         if (job->attrs->post.kinds) apply_post(&job->attrs->post.function, job->out[0] + i, count);
         index[inner] += count;
-        for (int k = 0; k < 2; k++) from[k] += count * job->by[k][inner];
-        for (int axis = inner; axis > 0 && index[axis] == job->dim[axis]; axis--) {
-            for (int k = 0; k < 2; k++) from[k] += job->by[k][axis - 1] - job->dim[axis] * job->by[k][axis];
+        for (int k = 0; k < 2; k++) from[k] += count * job->binary.stride[k][inner];
+        for (int axis = inner; axis > 0 && index[axis] == job->binary.dim[axis]; axis--) {
+            for (int k = 0; k < 2; k++)
+                from[k] +=
+                    job->binary.stride[k][axis - 1] - job->binary.dim[axis] * job->binary.stride[k][axis];
             index[axis] = 0;
             index[axis - 1]++;
         }
     }
 }
 
-/* LEATI_LANES blocks of leati_philox at once: words[w][i] is word w of block `block` + i. */
+/* Computes LEATI_LANES blocks of leati_philox() at once: words[w][i] is word w of block `block` + i. */
 LEATI_INLINE void philox(uint64_t key, uint64_t stream, uint64_t block, vu words[4]) {
     uint32_t key0 = (uint32_t)key, key1 = (uint32_t)(key >> 32);
     uint32_t low[LEATI_LANES], high[LEATI_LANES];
@@ -245,23 +251,23 @@ LEATI_INLINE void philox(uint64_t key, uint64_t stream, uint64_t block, vu words
     }
 }
 
-/* factor[e] for the 4 LEATI_LANES elements of these blocks, in order: scale where kept, else 0. */
+/* Sets factor[e] for the 4 LEATI_LANES elements of these blocks, in order: scale where the element is kept, else 0. */
 LEATI_INLINE void draw(const leati_range_job *job, uint64_t block, uint32_t threshold, float scale,
                        float factor[4 * LEATI_LANES]) {
     vu words[4];
     float by_word[4][LEATI_LANES];
-    philox(job->key, job->attrs->dropout.stream, block, words);
+    philox(job->random.key, job->attrs->dropout.stream, block, words);
     for (int w = 0; w < 4; w++)
         v_store(by_word[w], v_select((vi)(words[w] >= threshold), v_all(scale), v_all(0)));
     for (int i = 0; i < LEATI_LANES; i++)
         for (int w = 0; w < 4; w++) factor[4 * i + w] = by_word[w][i];
 }
 
-/* first is a multiple of 4: of a block */
+/* `first` is a multiple of 4: a block has 4 random words. */
 static void dropout(const leati_range_job *job, int64_t first, int64_t last) {
     uint32_t threshold = (uint32_t)leati_dropout_threshold(job->attrs->dropout.rate);
     float scale = leati_dropout_scale(job->attrs->dropout.rate), factor[4 * LEATI_LANES];
-    const float *src = job->in[0]; /* NULL: the factors themselves are asked for */
+    const float *src = job->in[0]; /* NULL: dst gets the factors themselves */
     float *dst = job->out[0];
     for (int64_t i = first; i < last; i += 4 * LEATI_LANES) {
         draw(job, (uint64_t)(i / 4), threshold, scale, factor);
@@ -272,23 +278,23 @@ static void dropout(const leati_range_job *job, int64_t first, int64_t last) {
     }
 }
 
-/* Box and Muller's two numbers of two words, see engine/random.h. */
+/* Makes two normal numbers of two random words by the method of Box and Muller, see engine/random.h. */
 LEATI_INLINE void normal_pair(vu first, vu second, vf *cosine, vf *sine) {
     vu cut = (first >> 8) + 1;
     vf radius = v_sqrt(-2.0f * v_log(__builtin_convertvector((vi)cut, vf) * 0x1p-24f));
-    v_transpose(second, cosine, sine);
+    v_cos_sin(second, cosine, sine);
     *cosine *= radius;
     *sine *= radius;
 }
 
-/* first is a multiple of 4: of a block */
+/* `first` is a multiple of 4: a block has 4 random words. */
 static void random_normal(const leati_range_job *job, int64_t first, int64_t last) {
     float mean = job->attrs->random_normal.mean, stddev = job->attrs->random_normal.stddev;
     float by_word[4][LEATI_LANES], *dst = job->out[0];
     for (int64_t i = first; i < last; i += 4 * LEATI_LANES) {
         vu words[4];
         vf z[4];
-        philox(job->key, job->attrs->random_normal.stream, (uint64_t)(i / 4), words);
+        philox(job->random.key, job->attrs->random_normal.stream, (uint64_t)(i / 4), words);
         normal_pair(words[0], words[1], &z[0], &z[1]);
         normal_pair(words[2], words[3], &z[2], &z[3]);
         for (int w = 0; w < 4; w++) v_store(by_word[w], mean + stddev * z[w]);
@@ -303,8 +309,8 @@ static void random_normal(const leati_range_job *job, int64_t first, int64_t las
         return;                                                                                              \
     }
 #define CASTS(to, WRITE)                                                                                     \
-    if (job->dtype == LEATI_BF16) CAST(uint16_t, to, leati_bfloat16_to_float, WRITE)                         \
-    switch (job->dtype) {                                                                                    \
+    if (job->cast.src_dtype == LEATI_BF16) CAST(uint16_t, to, leati_bfloat16_to_float, WRITE)                \
+    switch (job->cast.src_dtype) {                                                                           \
     case LEAT_F32: CAST(float, to, (float), WRITE)                                                           \
     case LEAT_F64: CAST(double, to, (float), WRITE)                                                          \
     case LEAT_F16: CAST(uint16_t, to, leati_float16_to_float, WRITE)                                         \
@@ -332,12 +338,12 @@ static void cast_to_bfloat16(const leati_range_job *job, int64_t first, int64_t 
 
 static void cast(const leati_range_job *job, int64_t first, int64_t last) {
     bool to_bf16 = job->attrs->cast.dtype == LEATI_BF16, plain = job->attrs->cast.scale == 1;
-    if (plain && to_bf16 && job->dtype == LEAT_F32) {
-        narrow(job->in[0] + first, (uint16_t *)(void *)job->out[0] + first, last - first);
+    if (plain && to_bf16 && job->cast.src_dtype == LEAT_F32) {
+        f32_to_bf16(job->in[0] + first, (uint16_t *)(void *)job->out[0] + first, last - first);
         return;
     }
-    if (plain && !to_bf16 && job->dtype == LEATI_BF16) {
-        widen((const uint16_t *)(const void *)job->in[0] + first, job->out[0] + first, last - first);
+    if (plain && !to_bf16 && job->cast.src_dtype == LEATI_BF16) {
+        bf16_to_f32((const uint16_t *)(const void *)job->in[0] + first, job->out[0] + first, last - first);
         return;
     }
     (to_bf16 ? cast_to_bfloat16 : cast_to_float)(job, first, last);
@@ -345,14 +351,15 @@ static void cast(const leati_range_job *job, int64_t first, int64_t last) {
 #undef CASTS
 #undef CAST
 
-/* The formulas stand in engine/ops/update.c.  in: scalars, g; out: p, slots. */
+/* Optimizer updates; engine/ops/update.c has the formulas.  in: scalars, gradient; out: weights, optimizer slots. */
 static void moving_average(const leati_range_job *job, int64_t first, int64_t last) {
     const float *restrict value = job->in[0];
     float *restrict state = job->out[0], momentum = job->attrs->moving_average.momentum;
     for (int64_t i = first; i < last; i++) state[i] = state[i] * momentum + value[i] * (1 - momentum);
 }
 
-/* What the weights are multiplied by first: the scalar behind the op's own, if there is one. */
+/* Returns the factor of weight decay, which the weights are multiplied by first: the scalar behind the op's
+ * `scalars` own ones, or 1 without decay. */
 LEATI_INLINE float keep_of(const leati_range_job *job, int scalars) {
     return job->attrs->update.decay ? job->in[0][scalars] : 1.0f;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that move elements of four bytes without computing: SLICE, PAD, TRANSPOSE, BROADCAST, REVERSE.  Each is one copy
- * between strided arrays; axes that lie together in both are made one, so that the innermost is long.  Where the axis that
- * is innermost in the source is not so in the destination, squares of both are copied, so that whole lines of the cache are
- * read and written.  CONCAT, of any type, is rows of bytes.  Layer: backends/native. */
+/* SLICE, PAD, TRANSPOSE, BROADCAST, REVERSE of elements of four bytes, and CONCAT of any type.  The former are one
+ * copy between strided arrays, where axes that are contiguous in both are joined so that the innermost one is
+ * long.  Where the innermost axis of the source is not innermost in the destination, squares are transposed, so
+ * that whole cache lines are read and written.  CONCAT copies rows of bytes.  Layer: backends/native. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,16 +13,20 @@
 #include "base/memory.h"
 #include "engine/op_semantics/infer.h"
 
-#define THREAD_BYTES 2097152 /* that each thread must have to move */
+#define THREAD_BYTES 2097152 /* bytes that each thread must have to move */
 
 /* dst[sum of index * to] = src[first_from + sum of index * from], in elements. */
 typedef struct moves_state {
     int axes; /* at least 1 */
     int64_t dim[LEAT_MAX_RANK + 1], to[LEAT_MAX_RANK + 1], from[LEAT_MAX_RANK + 1];
     int64_t first_to, first_from;
-    int64_t rows; /* product of all dimensions but the last; squares: of all but the last two, times tiles */
-    int64_t tile, tiles; /* squares: how many elements of the last axis but one are copied at once; 0: rows */
-    bool fill;           /* PAD: all of dst with value before */
+    /* The number of tasks: the product of all dimensions but the last; with squares, of all but the last two, times
+     * tiles. */
+    int64_t rows;
+    /* With squares: elements of the last axis but one that are copied together, and how many such tiles there are.
+     * tile 0: no squares. */
+    int64_t tile, tiles;
+    bool fill; /* PAD: all of dst is set to value before */
     float value;
     int64_t fill_count;
     const leati_native_isa *isa;
@@ -36,9 +40,8 @@ static void copy_row(const moves_state *s, float *to, const float *from) {
         memcpy(to, from, (size_t)count * sizeof *to);
         return;
     }
-    for (int64_t i = 0; i < count; i++)
-        memcpy(to + i * to_step, from + i * from_step,
-               sizeof *to); /* of any type: not to be read as a float */
+    /* the element may be of another type than float */
+    for (int64_t i = 0; i < count; i++) memcpy(to + i * to_step, from + i * from_step, sizeof *to);
 }
 
 static void copy_rows(const moves_state *s, float *dst, const float *src, int64_t first, int64_t last) {
@@ -63,7 +66,7 @@ static void copy_rows(const moves_state *s, float *dst, const float *src, int64_
     }
 }
 
-#define SQUARE 16 /* elements: a line of the cache */
+#define SQUARE 16 /* elements of a cache line */
 
 static void copy_corner(const moves_state *s, float *to, const float *from, int64_t count, int64_t length) {
     int64_t to_step = s->to[s->axes - 2], from_step = s->from[s->axes - 1];
@@ -72,7 +75,7 @@ static void copy_corner(const moves_state *s, float *to, const float *from, int6
             memcpy(to + i * to_step + k, from + k * from_step + i, sizeof *to);
 }
 
-/* `count` elements of the last axis but one, all of the last. */
+/* Copies `count` elements of the last axis but one, for all elements of the last axis. */
 static void copy_square(const moves_state *s, float *to, const float *from, int64_t count) {
     int64_t length = s->dim[s->axes - 1], to_step = s->to[s->axes - 2], from_step = s->from[s->axes - 1];
     int64_t lanes = s->isa->lanes, whole = count / lanes * lanes;
@@ -86,7 +89,7 @@ static void copy_square(const moves_state *s, float *to, const float *from, int6
 }
 
 static void copy_squares(const moves_state *s, float *dst, const float *src, int64_t first, int64_t last) {
-    int across = s->axes - 2; /* innermost in the source */
+    int across = s->axes - 2; /* the axis that is innermost in the source */
     for (int64_t at = first; at < last; at++) {
         int64_t rest = at / s->tiles, begin = at % s->tiles * s->tile;
         int64_t to = s->first_to + begin * s->to[across], from = s->first_from + begin;
@@ -132,7 +135,7 @@ static leat_status run_moves(const leati_kernel *kernel, void *const *args, cons
     return LEAT_OK;
 }
 
-/* Row-major strides. */
+/* Sets the row-major strides, in elements. */
 static void strides_of(const leati_desc *desc, int64_t *strides) {
     int64_t stride = 1;
     for (int i = desc->rank - 1; i >= 0; i--) {
@@ -141,7 +144,7 @@ static void strides_of(const leati_desc *desc, int64_t *strides) {
     }
 }
 
-/* Adds an axis inside of those so far; one that goes on where the last one would is made part of it. */
+/* Adds an axis inside of the axes so far; joins it with the last one where the two are contiguous in both arrays. */
 static void add_axis(moves_state *s, int64_t dim, int64_t to, int64_t from) {
     int last = s->axes - 1;
     if (dim == 1) return;
@@ -156,7 +159,8 @@ static void add_axis(moves_state *s, int64_t dim, int64_t to, int64_t from) {
     s->from[s->axes++] = from;
 }
 
-/* Squares where the last axis strides over the source, and another one does not. */
+/* Chooses squares where the last axis has a stride in the source and another axis has none; moves that axis to the
+ * last place but one. */
 static void find_squares(moves_state *s) {
     int last = s->axes - 1, across = last - 1;
     if (s->to[last] != 1 || s->from[last] == 1 || s->from[last] == 0) return;
@@ -180,7 +184,7 @@ static void describe(moves_state *s, const leati_task *task) {
     const leati_desc *src = &task->inputs[0], *dst = &task->outputs[0];
     const leati_attrs *a = task->attrs;
     int64_t from[LEAT_MAX_RANK] = {0}, to[LEAT_MAX_RANK] = {0};
-    int shift = dst->rank - src->rank; /* BROADCAST: axes that src lacks */
+    int shift = dst->rank - src->rank; /* BROADCAST: leading axes of dst that src lacks */
     strides_of(src, from);
     strides_of(dst, to);
     const leati_desc *walked = task->op == LEATI_OP_PAD ? src : dst;
@@ -216,15 +220,15 @@ static int threads_for(const leati_task *task) {
 static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     leat_dtype dtype = task->inputs[0].dtype;
     if (leat_dtype_bytes(dtype) != sizeof(float) || (task->op == LEATI_OP_PAD && dtype != LEAT_F32)) {
-        snprintf(why, LEATI_REASON_BYTES, "elements of %s", leat_dtype_name(dtype));
+        snprintf(why, LEATI_REASON_BYTES, "elements of type %s", leat_dtype_name(dtype));
         return LEAT_OK;
     }
     if (leati_desc_count(&task->inputs[0]) == 0 || leati_desc_count(&task->outputs[0]) == 0) {
-        snprintf(why, LEATI_REASON_BYTES, "no elements");
+        snprintf(why, LEATI_REASON_BYTES, "an empty tensor");
         return LEAT_OK;
     }
     moves_state *s = leati_calloc(1, sizeof *s);
-    if (!s) return leati_fail_memory(err, sizeof *s, "a copy");
+    if (!s) return leati_fail_memory(err, sizeof *s, "a copy kernel");
     s->isa = leati_native_isa_of();
     describe(s, task);
     s->threads = threads_for(task);
@@ -247,8 +251,8 @@ MOVE(broadcast)
 MOVE(reverse)
 
 typedef struct concat_state {
-    int64_t rows;                        /* outside of the axis */
-    size_t bytes[LEATI_MAX_INPUTS], row; /* of each input's part of a row, and of a whole one */
+    int64_t rows;                        /* product of the dimensions before the axis */
+    size_t bytes[LEATI_MAX_INPUTS], row; /* bytes of each input's part of a row; of a row */
     int inputs, threads;
 } concat_state;
 

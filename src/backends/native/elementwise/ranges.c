@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that are loops over elements, rows or images: functions, binary operators, dropout, reductions, pooling, optimizer
- * updates.  Large ones are shared by threads in equal stretches; small ones stay on one, where waking another would
- * cost more than it brings.  Layer: backends/native. */
+/* Element-wise functions, casts, random numbers, pooling, resampling and optimizer updates: their preparation, and
+ * the sharing of such loops among threads (ranges.h).  Layer: backends/native. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,29 +13,30 @@
 #include "base/rng.h"
 #include "tensor/bfloat16.h"
 
-#define THREAD_BYTES                                                                                         \
-    131072 /* that each thread must have to move; less would come out of another core's cache anyway */
-#define POOL_TAPS 128
+/* Bytes that each thread must have to move.  Less data would have to be fetched from another core's cache. */
+#define THREAD_BYTES 131072
+#define POOL_TAPS    128
+#define PIECE        2048 /* elements: their f32 copies stay in the L1 cache */
 
-#define PIECE 2048 /* elements: what is f32 of them stays in the first cache */
-
-/* Inputs of one element stay where they are. */
+/* Runs the loop over pieces whose bf16 inputs are converted to f32 first, and whose f32 output is converted to bf16
+ * after.  An input of one element that is broadcast is the same for all pieces. */
 static void run_pieces(const leati_range_state *s, void *const *args, leati_range_job job, int64_t first,
                        int64_t last) {
     float wide[3][PIECE];
     const leati_native_isa *isa = leati_native_isa_of();
-    bool out = s->narrow >> s->writes & 1u;
+    bool out = s->bf16_args >> s->writes & 1u;
     for (int64_t i = first, n; i < last; i += n) {
         n = last - i < PIECE ? last - i : PIECE;
         for (int k = 0; k < s->reads; k++) {
-            bool one = job.axes == 1 && job.by[k][0] == 0;
+            bool one = job.op == LEATI_OP_BINARY && job.binary.axes == 1 && job.binary.stride[k][0] == 0;
             int64_t at = one ? 0 : i;
-            job.in[k] = s->narrow >> k & 1u ? wide[k] : (const float *)args[k] + at;
-            if (s->narrow >> k & 1u) isa->widen((const uint16_t *)args[k] + at, wide[k], one ? 1 : n);
+            job.in[k] = s->bf16_args >> k & 1u ? wide[k] : (const float *)args[k] + at;
+            if (s->bf16_args >> k & 1u)
+                isa->bf16_to_f32((const uint16_t *)args[k] + at, wide[k], one ? 1 : n);
         }
         job.out[0] = out ? wide[2] : (float *)args[s->writes] + i;
         s->range(&job, 0, n);
-        if (out) isa->narrow(wide[2], (uint16_t *)args[s->writes] + i, n);
+        if (out) isa->f32_to_bf16(wide[2], (uint16_t *)args[s->writes] + i, n);
     }
 }
 
@@ -47,9 +47,10 @@ static void run_part(const leati_kernel *kernel, void *const *args, const leati_
     int64_t first = units * t / s->threads * s->unit, last = units * (t + 1) / s->threads * s->unit;
     for (int i = 0; i < s->reads; i++) job.in[i] = args[i];
     for (int i = 0; i < s->written; i++) job.out[i] = args[s->writes + i];
-    job.key = leati_mix(run->seed, run->step);
+    if (job.op == LEATI_OP_DROPOUT || job.op == LEATI_OP_RANDOM_NORMAL)
+        job.random.key = leati_mix(run->seed, run->step);
     if (last > s->count) last = s->count;
-    if (s->narrow)
+    if (s->bf16_args)
         run_pieces(s, args, job, first, last);
     else
         s->range(&job, first, last);
@@ -66,11 +67,11 @@ leat_status leati_range_run(const leati_kernel *kernel, void *const *args, const
 leat_status leati_range_prepare(leati_range_state **out, const leati_task *task, leati_kernel *kernel,
                                 leat_error *err) {
     leati_range_state *s = leati_calloc(1, sizeof *s);
-    if (!s) return leati_fail_memory(err, sizeof *s, "a loop");
+    if (!s) return leati_fail_memory(err, sizeof *s, "an element-wise kernel");
     const leati_native_isa *isa = leati_native_isa_of();
     s->attrs = *task->attrs;
     s->job.attrs = &s->attrs;
-    s->job.geometry = &s->geometry;
+    s->job.op = task->op;
     s->range = isa->ranges[task->op];
     s->count = task->output_count > 0 ? leati_desc_count(&task->outputs[0]) : 0;
     s->unit = 64;
@@ -86,15 +87,15 @@ leat_status leati_range_prepare(leati_range_state **out, const leati_task *task,
 }
 
 bool leati_range_take_bf16(leati_range_state *s, const leati_task *task, char *why) {
-    bool known = s->job.axes <= 1;
+    bool known = s->job.op != LEATI_OP_BINARY || s->job.binary.axes <= 1;
     for (int i = 0; i < task->input_count + task->output_count; i++) {
         leat_dtype dtype =
             (i < task->input_count ? task->inputs[i] : task->outputs[i - task->input_count]).dtype;
         known = known && (dtype == LEAT_F32 || dtype == LEATI_BF16);
-        if (dtype == LEATI_BF16) s->narrow |= UINT32_C(1) << i;
+        if (dtype == LEATI_BF16) s->bf16_args |= UINT32_C(1) << i;
     }
-    if (known || !s->narrow) return true;
-    snprintf(why, LEATI_REASON_BYTES, "bfloat16 in rows");
+    if (known || !s->bf16_args) return true;
+    snprintf(why, LEATI_REASON_BYTES, "bfloat16 with an operand that is broadcast along rows");
     return false;
 }
 
@@ -124,7 +125,7 @@ leat_status leati_native_eltwise_bwd(const leati_task *task, leati_kernel *kerne
     leati_range_state *s;
     LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
     if (!leati_range_take_bf16(s, task, why)) kernel->run = NULL;
-    s->job.from_dst = leati_eltwise_uses_dst(&s->attrs.eltwise);
+    s->job.eltwise_bwd.from_dst = leati_eltwise_uses_dst(&s->attrs.eltwise);
     leati_range_share(s, task, leati_task_bytes(task));
     return LEAT_OK;
 }
@@ -132,11 +133,11 @@ leat_status leati_native_eltwise_bwd(const leati_task *task, leati_kernel *kerne
 leat_status leati_native_cast(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     leati_range_state *s;
     if (task->attrs->cast.dtype != LEAT_F32 && task->attrs->cast.dtype != LEATI_BF16) {
-        snprintf(why, LEATI_REASON_BYTES, "to %s", leat_dtype_name(task->attrs->cast.dtype));
+        snprintf(why, LEATI_REASON_BYTES, "a cast to %s", leat_dtype_name(task->attrs->cast.dtype));
         return LEAT_OK;
     }
     LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
-    s->job.dtype = task->inputs[0].dtype;
+    s->job.cast.src_dtype = task->inputs[0].dtype;
     leati_range_share(s, task, leati_task_bytes(task));
     return LEAT_OK;
 }
@@ -160,6 +161,7 @@ static leat_status prepare_pooling(const leati_task *task, leati_kernel *kernel,
     }
     LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
     s->geometry = g;
+    s->job.window.geometry = &s->geometry;
     s->count = g.batch;
     s->unit = 1;
     leati_range_share(s, task, leati_task_bytes(task));
@@ -175,7 +177,7 @@ leat_status leati_native_pooling_bwd(const leati_task *task, leati_kernel *kerne
     return prepare_pooling(task, kernel, why, err);
 }
 
-/* The smaller image is the forward op's source. */
+/* Prepares RESAMPLE or its gradient; src describes the smaller image, the source of the forward op. */
 static leat_status prepare_resample(const leati_task *task, const leati_desc *src, leati_kernel *kernel,
                                     char *why, leat_error *err) {
     leati_range_state *s;
@@ -185,7 +187,7 @@ static leat_status prepare_resample(const leati_task *task, const leati_desc *sr
                         .in = {1, 1, 1},
                         .out = {1, 1, 1}};
     if (leati_desc_count(src) == 0) {
-        snprintf(why, LEATI_REASON_BYTES, "no elements");
+        snprintf(why, LEATI_REASON_BYTES, "an empty tensor");
         return LEAT_OK;
     }
     for (int i = 0; i < spatial; i++) {
@@ -196,6 +198,7 @@ static leat_status prepare_resample(const leati_task *task, const leati_desc *sr
     const int64_t *rows = task->op == LEATI_OP_RESAMPLE ? g.out : g.in;
     s->count = g.batch * rows[0] * rows[1];
     s->geometry = g;
+    s->job.window.geometry = &s->geometry;
     s->unit = 1;
     leati_range_share(s, task, leati_task_bytes(task));
     return LEAT_OK;
@@ -210,7 +213,8 @@ leat_status leati_native_resample_bwd(const leati_task *task, leati_kernel *kern
     return prepare_resample(task, &task->outputs[0], kernel, why, err);
 }
 
-/* states: the first argument that is written; those after it are slots. */
+/* `states` is the index of the first argument that is written: the weights.  The arguments after it are optimizer
+ * slots. */
 static leat_status prepare_update(const leati_task *task, leati_kernel *kernel, int states, leat_error *err) {
     leati_range_state *s;
     LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
@@ -218,13 +222,15 @@ static leat_status prepare_update(const leati_task *task, leati_kernel *kernel, 
     s->reads = states;
     s->writes = states;
     s->written = task->input_count - states;
-    leati_range_share(s, task, 2 * leati_task_bytes(task)); /* a root and a quotient beside what is moved */
+    /* a square root and a division beside the memory accesses */
+    leati_range_share(s, task, 2 * leati_task_bytes(task));
     return LEAT_OK;
 }
 
 static leat_status run_moving_average(const leati_kernel *kernel, void *const *args, const leati_run *now,
                                       leat_error *err) {
-    void *const swapped[LEATI_MAX_INPUTS] = {args[1], args[0]}; /* in, out; no more are looked at */
+    /* in, out; leati_range_run() reads no others */
+    void *const swapped[LEATI_MAX_INPUTS] = {args[1], args[0]};
     return leati_range_run(kernel, swapped, now, err);
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions, pooling and vector times matrix, for the code that is compiled once per instruction set. */
+/* REDUCE and POOLING, for the code that is compiled once per instruction set. */
 #ifndef LEATI_BACKENDS_NATIVE_ELEMENTWISE_REDUCE_TMPL_H
 #define LEATI_BACKENDS_NATIVE_ELEMENTWISE_REDUCE_TMPL_H
 
 #include "backends/native/simd/function_tmpl.h"
-#include "backends/native/simd/isa.h"
+#include "backends/native/elementwise/jobs.h"
 
-/* The sum of a row: floats in vectors for a stretch, then double, so that a long row loses no more than a short one. */
+/* Returns the sum of a row.  Stretches of 512 elements are summed in float vectors and added up in double, so that
+ * a long row loses no more accuracy than a short one. */
 static double row_sum(const float *from, int64_t count) {
     double sum = 0;
     for (int64_t i = 0; i < count; i += 512) {
@@ -20,7 +21,7 @@ static double row_sum(const float *from, int64_t count) {
     return sum;
 }
 
-/* Largest or smallest of two, NaN before all. */
+/* Returns the larger or the smaller of two numbers; NaN if b is NaN. */
 LEATI_INLINE double extreme_of(double a, double b, bool maximum) {
     return b != b || (maximum ? b > a : b < a) ? b : a;
 }
@@ -60,9 +61,9 @@ LEATI_INLINE void fold_lanes(double *to, vf x, fold_kind kind) {
     for (int k = 0; k < LEATI_LANES; k++) to[k] = fold_two(to[k], (double)lanes[k], kind);
 }
 
-#define FOLD_ROWS 16 /* whose sums are float; their rows are read side by side */
+#define FOLD_ROWS 16 /* rows whose sums are float, beyond which sums are double */
 
-/* acc (columns) with rows, at most FOLD_ROWS and at least 1. */
+/* Folds 1 to FOLD_ROWS rows into acc (columns). */
 LEATI_INLINE void fold_some(const float *from, int64_t rows, int64_t columns, double *acc, fold_kind kind) {
     int64_t j = 0;
     for (; j + 2 * LEATI_LANES <= columns; j += 2 * LEATI_LANES) {
@@ -78,10 +79,11 @@ LEATI_INLINE void fold_some(const float *from, int64_t rows, int64_t columns, do
         for (int64_t i = 0; i < rows; i++) acc[j] = fold_two(acc[j], (double)from[i * columns + j], kind);
 }
 
-#define FOLD_NARROW 32 /* columns */
+#define FOLD_NARROW 32 /* columns at most */
 
-/* The same for few columns, of which a vector has no whole number: LEATI_LANES rows are `columns` vectors, and what stands
- * at one place in them is always of one column.  Returns the rows that it took. */
+/* Like fold_some() for few columns whose number is not a multiple of the lanes: LEATI_LANES rows are `columns`
+ * whole vectors, and one element of those vectors always belongs to the same column.  Returns how many rows were
+ * folded. */
 LEATI_INLINE int64_t fold_narrow(const float *from, int64_t rows, int64_t columns, double *acc,
                                  fold_kind kind) {
     int64_t groups = rows / LEATI_LANES, floats = columns * LEATI_LANES;
@@ -106,35 +108,35 @@ LEATI_INLINE void fold_columns(const float *from, int64_t rows, int64_t columns,
         fold_some(from + i * columns, rows - i < FOLD_ROWS ? rows - i : FOLD_ROWS, columns, acc, kind);
 }
 
-/* (reduced, columns) into acc (columns). */
+/* Folds (reduced, columns) into acc (columns). */
 LEATI_INLINE void fold_leaf(const leati_range_job *job, const float *from, double *acc, fold_kind kind) {
-    if (job->columns > 1)
-        fold_columns(from, job->reduced, job->columns, acc, kind);
+    if (job->reduce.columns > 1)
+        fold_columns(from, job->reduce.reduced, job->reduce.columns, acc, kind);
     else if (kind == FOLD_SUM)
-        *acc += row_sum(from, job->reduced);
+        *acc += row_sum(from, job->reduce.reduced);
     else
-        *acc = extreme_of(*acc, row_extreme(from, job->reduced, kind == FOLD_MAX), kind == FOLD_MAX);
+        *acc = extreme_of(*acc, row_extreme(from, job->reduce.reduced, kind == FOLD_MAX), kind == FOLD_MAX);
 }
 
-/* A row: leaves at the places that the axes say, each with its place in acc. */
+/* Folds one row of src into acc: the innermost (reduced, columns) block for every index of the axes. */
 LEATI_INLINE void fold_row(const leati_range_job *job, const float *from, double *acc, fold_kind kind) {
     int64_t index[LEAT_MAX_RANK] = {0};
     double start = kind == FOLD_SUM ? 0 : kind == FOLD_MAX ? -INFINITY : INFINITY;
-    for (int64_t j = 0; j < job->inside; j++) acc[j] = start;
+    for (int64_t j = 0; j < job->reduce.dst_row; j++) acc[j] = start;
     for (int axis = 0; axis >= 0;) {
         fold_leaf(job, from, acc, kind);
-        for (axis = job->axes - 1; axis >= 0; axis--) {
-            from += job->by[0][axis];
-            acc += job->by[1][axis];
-            if (++index[axis] < job->dim[axis]) break;
-            from -= job->dim[axis] * job->by[0][axis];
-            acc -= job->dim[axis] * job->by[1][axis];
+        for (axis = job->reduce.axes - 1; axis >= 0; axis--) {
+            from += job->reduce.src_stride[axis];
+            acc += job->reduce.dst_stride[axis];
+            if (++index[axis] < job->reduce.dim[axis]) break;
+            from -= job->reduce.dim[axis] * job->reduce.src_stride[axis];
+            acc -= job->reduce.dim[axis] * job->reduce.dst_stride[axis];
             index[axis] = 0;
         }
     }
 }
 
-/* Rows that fill no vector: what is done once for each would cost more than its sum. */
+/* Sums of rows that are shorter than a vector: the overhead per row would cost more than its sum. */
 static void short_row_sums(const float *restrict from, float *restrict to, int64_t rows, int64_t reduced,
                            double factor) {
     for (int64_t row = 0; row < rows; row++, from += reduced) {
@@ -144,31 +146,33 @@ static void short_row_sums(const float *restrict from, float *restrict to, int64
     }
 }
 
-/* Rows first to last - 1 of job->step floats each, every one to job->inside. */
+/* REDUCE: reduces rows first to last - 1. */
 static void reduce(const leati_range_job *job, int64_t first, int64_t last) {
     leati_reduce kind = job->attrs->reduce.kind;
     bool sum = kind == LEATI_REDUCE_SUM || kind == LEATI_REDUCE_MEAN;
-    if (sum && job->axes == 0 && job->columns == 1 && job->reduced < LEATI_LANES) {
-        short_row_sums(job->in[0] + first * job->reduced, job->out[0] + first, last - first, job->reduced,
-                       1 / job->divisor);
+    if (sum && job->reduce.axes == 0 && job->reduce.columns == 1 && job->reduce.reduced < LEATI_LANES) {
+        short_row_sums(job->in[0] + first * job->reduce.reduced, job->out[0] + first, last - first,
+                       job->reduce.reduced, 1 / job->reduce.divisor);
         return;
     }
     for (int64_t row = first; row < last; row++) {
-        const float *from = job->in[0] + row * job->step;
-        float *to = job->out[0] + row * job->inside;
+        const float *from = job->in[0] + row * job->reduce.src_row;
+        float *to = job->out[0] + row * job->reduce.dst_row;
         if (sum)
-            fold_row(job, from, job->sums, FOLD_SUM);
+            fold_row(job, from, job->reduce.sums, FOLD_SUM);
         else if (kind == LEATI_REDUCE_MAX)
-            fold_row(job, from, job->sums, FOLD_MAX);
+            fold_row(job, from, job->reduce.sums, FOLD_MAX);
         else
-            fold_row(job, from, job->sums, FOLD_MIN);
-        for (int64_t j = 0; j < job->inside; j++) to[j] = (float)(job->sums[j] / job->divisor);
+            fold_row(job, from, job->reduce.sums, FOLD_MIN);
+        for (int64_t j = 0; j < job->reduce.dst_row; j++)
+            to[j] = (float)(job->reduce.sums[j] / job->reduce.divisor);
     }
 }
 
-#define POOL_TAPS 128 /* of a window; larger ones are refused */
+#define POOL_TAPS 128 /* elements of a window at most */
 
-/* The elements of an image's channel 0 under output pixel `pixel` of image 0: their number, and where they start. */
+/* Sets where the elements of channel 0 under output pixel `pixel` start in an image; returns their number, padding
+ * excluded. */
 static int taps_of(const leati_geometry *g, int64_t pixel, int64_t starts[POOL_TAPS]) {
     int count = 0;
     for (int64_t tap = 0; tap < g->taps; tap++) {
@@ -192,7 +196,7 @@ LEATI_INLINE vf pool_one(const float *src, const int64_t *starts, int taps, bool
 }
 
 LEATI_INLINE void pool_images(const leati_range_job *job, int64_t first, int64_t last, bool maximum) {
-    const leati_geometry *g = job->geometry;
+    const leati_geometry *g = job->window.geometry;
     int64_t pixels = g->out_pixels / g->batch, starts[POOL_TAPS];
     for (int64_t pixel = 0; pixel < pixels; pixel++) {
         int taps = taps_of(g, pixel, starts);
@@ -214,7 +218,7 @@ static void pooling(const leati_range_job *job, int64_t first, int64_t last) {
             pool_images(job, image, image + 1, false);
 }
 
-/* Whether windows neither overlap nor leave elements out: then each element is written once. */
+/* True if windows neither overlap nor leave elements out: then each element of diff_src is written exactly once. */
 static bool tiles_exactly(const leati_geometry *g) {
     for (int i = 0; i < 3; i++)
         if (g->kernel[i] != g->stride[i] || g->out[i] * g->stride[i] != g->in[i] || g->pad_before[i] != 0)
@@ -226,7 +230,7 @@ LEATI_INLINE void add_to(float *to, vf x, bool once, int64_t left) {
     v_store_part(to, once ? x : v_load_part(to, left) + x, left);
 }
 
-/* The first element of the window that is dst takes the gradient. */
+/* Maximum pooling: the first element of the window that equals dst receives the gradient. */
 LEATI_INLINE void max_bwd(const float *src, vf dst, vf diff, float *to, const int64_t *starts, int taps,
                           bool once, int64_t left) {
     vi free = ~(vi){0};
@@ -243,7 +247,7 @@ LEATI_INLINE void average_bwd(vf diff, float *to, const int64_t *starts, int tap
 }
 
 LEATI_INLINE void pool_image_bwd(const leati_range_job *job, int64_t image, bool maximum, bool once) {
-    const leati_geometry *g = job->geometry;
+    const leati_geometry *g = job->window.geometry;
     int64_t pixels = g->out_pixels / g->batch, starts[POOL_TAPS];
     const float *src = job->in[0] + image * image_floats(g);
     float *to = job->out[0] + image * image_floats(g);
@@ -264,118 +268,13 @@ LEATI_INLINE void pool_image_bwd(const leati_range_job *job, int64_t image, bool
 }
 
 static void pooling_bwd(const leati_range_job *job, int64_t first, int64_t last) {
-    bool maximum = job->attrs->pooling.kind == LEATI_POOL_MAX, once = tiles_exactly(job->geometry);
+    bool maximum = job->attrs->pooling.kind == LEATI_POOL_MAX, once = tiles_exactly(job->window.geometry);
     for (int64_t image = first; image < last; image++) {
         if (maximum && once)
             pool_image_bwd(job, image, true, true);
         else
             pool_image_bwd(job, image, maximum, once);
     }
-}
-
-/* Vectors that a row of a product keeps in registers. */
-#define MATVEC_WIDE 8
-
-LEATI_INLINE void matvec_columns(const leati_matvec_job *job, int64_t first, const int vectors) {
-    vf acc[MATVEC_WIDE];
-    int64_t left = job->n - first, beyond = vectors * LEATI_LANES - left, k = 0;
-    for (int v = 0; v < vectors; v++)
-        acc[v] =
-            job->bias ? v_load_part(job->bias + first + v * LEATI_LANES, left - v * LEATI_LANES) : (vf){0};
-    /* What a vector has beyond the row's end is of the next rows and comes to nothing; the last rows have none. */
-    int64_t whole = beyond > 0 ? job->k - (beyond + job->n - 1) / job->n : job->k;
-    const float *row = job->b + first;
-    if (vectors <= 2) { /* too few sums at once to hide how long one takes: four of each */
-        vf more[3][2] = {{{0}}};
-        for (; k + 4 <= whole; k += 4, row += 4 * job->n)
-            for (int v = 0; v < vectors; v++) {
-                acc[v] += job->a[k] * v_load(row + v * LEATI_LANES);
-                for (int i = 0; i < 3; i++)
-                    more[i][v] += job->a[k + 1 + i] * v_load(row + (1 + i) * job->n + v * LEATI_LANES);
-            }
-        for (int v = 0; v < vectors; v++) acc[v] += more[0][v] + (more[1][v] + more[2][v]);
-    }
-    for (; k < whole; k++, row += job->n)
-        for (int v = 0; v < vectors; v++) acc[v] += job->a[k] * v_load(row + v * LEATI_LANES);
-    for (; k < job->k; k++, row += job->n)
-        for (int v = 0; v < vectors; v++)
-            acc[v] += job->a[k] * v_load_part(row + v * LEATI_LANES, left - v * LEATI_LANES);
-    for (int v = 0; v < vectors; v++)
-        v_store_part(job->dst + first + v * LEATI_LANES, job->f ? f_apply(job->f, acc[v]) : acc[v],
-                     left - v * LEATI_LANES);
-}
-
-/* Few columns, of which a vector holds whole rows: a vector of a stands for as many rows, its numbers repeated. */
-LEATI_INLINE void matvec_narrow(const leati_matvec_job *job, const int n) {
-    vf acc[8] = {{0}};
-    vi lane;
-    for (int i = 0; i < LEATI_LANES; i++) lane[i] = i / n;
-    int64_t k = 0;
-    for (; k + LEATI_LANES <= job->k; k += LEATI_LANES) {
-        vf a = v_load(job->a + k);
-        const float *rows = job->b + k * n;
-        for (int i = 0; i < n; i++)
-            acc[i] += v_permute(a, lane + i * (LEATI_LANES / n)) * v_load(rows + i * LEATI_LANES);
-    }
-    for (int i = 1; i < n; i++) acc[0] += acc[i];
-    float sums[LEATI_LANES], dst[LEATI_LANES] = {0};
-    v_store(sums, acc[0]);
-    for (int j = 0; j < n; j++) dst[j] = job->bias ? job->bias[j] : 0;
-    for (int i = 0; i < LEATI_LANES; i++) dst[i % n] += sums[i];
-    for (; k < job->k; k++)
-        for (int j = 0; j < n; j++) dst[j] += job->a[k] * job->b[k * n + j];
-    vf y = v_load(dst);
-    v_store_part(job->dst, job->f ? f_apply(job->f, y) : y, n);
-}
-
-static void matvec_1(const leati_matvec_job *job) {
-    matvec_narrow(job, 1);
-}
-static void matvec_2(const leati_matvec_job *job) {
-    matvec_narrow(job, 2);
-}
-static void matvec_4(const leati_matvec_job *job) {
-    matvec_narrow(job, 4);
-}
-#if LEATI_LANES >= 8
-static void matvec_8(const leati_matvec_job *job) {
-    matvec_narrow(job, 8);
-}
-#else
-#define matvec_8 NULL
-#endif
-
-/* dst[j] = a . b[j], row by row of b. */
-static void matvec_rows(const leati_matvec_job *job) {
-    for (int64_t j = 0; j < job->n; j++) {
-        const float *row = job->b + j * job->k;
-        float sum = job->bias ? job->bias[j] : 0;
-        vf acc[2] = {{0}};
-        int64_t k = 0;
-        for (; k + 2 * LEATI_LANES <= job->k; k += 2 * LEATI_LANES)
-            for (int v = 0; v < 2; v++)
-                acc[v] += v_load(job->a + k + v * LEATI_LANES) * v_load(row + k + v * LEATI_LANES);
-        if (k > 0) sum += v_sum(acc[0] + acc[1]);
-        for (; k < job->k; k++) sum += job->a[k] * row[k];
-        job->dst[j] = job->f ? leati_eltwise_at(job->f, sum) : sum;
-    }
-}
-
-static void matvec(const leati_matvec_job *job) {
-    static void (*const narrow[])(const leati_matvec_job *) = {NULL, matvec_1, matvec_2, NULL,    matvec_4,
-                                                               NULL, NULL,     NULL,     matvec_8};
-    void (*whole)(const leati_matvec_job *) = job->transposed ? matvec_rows
-                                              : job->n <= 8   ? narrow[job->n]
-                                                              : NULL;
-    if (whole) {
-        whole(job);
-        return;
-    }
-    int64_t first = 0;
-    for (; first + MATVEC_WIDE * LEATI_LANES <= job->n; first += MATVEC_WIDE * LEATI_LANES)
-        matvec_columns(job, first, MATVEC_WIDE);
-    for (; first + 2 * LEATI_LANES <= job->n; first += 2 * LEATI_LANES) matvec_columns(job, first, 2);
-    for (; first < job->n; first += LEATI_LANES) matvec_columns(job, first, 1);
 }
 
 #endif

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RESAMPLE and RESAMPLE_BWD for the code that is compiled once per instruction set: rows of pixels, channels by the
- * vector.  job->geometry has the sizes: in and out, of the forward op. */
+/* RESAMPLE and RESAMPLE_BWD, for the code that is compiled once per instruction set: rows of pixels, vectorized
+ * over the channels. */
 #ifndef LEATI_BACKENDS_NATIVE_ELEMENTWISE_RESAMPLE_TMPL_H
 #define LEATI_BACKENDS_NATIVE_ELEMENTWISE_RESAMPLE_TMPL_H
 
-#include "backends/native/simd/isa.h"
+#include "backends/native/elementwise/jobs.h"
 #include "backends/native/simd/vector_tmpl.h"
 #include "engine/op_semantics/resample.h"
 
 static leati_resample_axis resample_axis(const leati_range_job *job, int axis) {
-    const leati_geometry *g = job->geometry;
+    const leati_geometry *g = job->window.geometry;
     return (leati_resample_axis){job->attrs->resample.linear, job->attrs->resample.halved, g->in[axis],
                                  g->out[axis] / g->in[axis]};
 }
 
-/* to (+)= share * from */
+/* to = share * from where `first`, else to += share * from */
 LEATI_INLINE void add_scaled(float *to, const float *from, float share, bool first, int64_t count) {
     for (int64_t i = 0; i < count; i += LEATI_LANES) {
         vf x = v_load_part(from + i, count - i) * share;
@@ -22,13 +22,13 @@ LEATI_INLINE void add_scaled(float *to, const float *from, float share, bool fir
     }
 }
 
-/* One element of a list of pixels that make up another. */
+/* One of the source pixels that an output pixel is interpolated from, and its weight. */
 typedef struct resample_part {
     int64_t pixel;
     float share;
 } resample_part;
 
-/* The two elements that make output o, or one: appended as products with what `parts` has. */
+/* Sets the one or two source elements along an axis that output o is interpolated from; returns their number. */
 static int resample_parts(const leati_resample_axis *axis, int64_t o, resample_part parts[2]) {
     leati_resample_point p = leati_resample_at(axis, o);
     parts[0] = (resample_part){p.low, 1 - p.share};
@@ -52,9 +52,9 @@ static void resample_pixel(const float *const rows[4], const float shares[4], in
                        channels);
 }
 
-/* Rows of dst: (batch, out[0], out[1]), each out[2] pixels. */
+/* Rows first to last - 1 of dst, which are numbered along (batch, out[0], out[1]) and have out[2] pixels each. */
 static void resample(const leati_range_job *job, int64_t first, int64_t last) {
-    const leati_geometry *g = job->geometry;
+    const leati_geometry *g = job->window.geometry;
     leati_resample_axis z = resample_axis(job, 0), y = resample_axis(job, 1), x = resample_axis(job, 2);
     int64_t row_floats = g->in[2] * g->channels;
     for (int64_t row = first; row < last; row++) {
@@ -75,7 +75,8 @@ static void resample(const leati_range_job *job, int64_t first, int64_t last) {
     }
 }
 
-/* diff_src pixels of one row from one row of diff_dst, whose share in it is `share`. */
+/* Adds `share` times what one row of diff_dst gives to one row of diff_src; `fresh` says that the row of diff_src
+ * is not yet written. */
 static void resample_row_bwd(const leati_resample_axis *x, const float *from, float share, bool fresh,
                              float *to, int64_t channels) {
     for (int64_t i = 0; i < x->in; i++, to += channels) {
@@ -83,17 +84,17 @@ static void resample_row_bwd(const leati_resample_axis *x, const float *from, fl
         bool once = fresh;
         leati_resample_reach(x, i, &first, &last);
         for (int64_t o = first; o < last; o++) {
-            float own = leati_resample_share(x, i, o);
-            if (own == 0) continue;
-            add_scaled(to, from + o * channels, share * own, once, channels);
+            float weight = leati_resample_share(x, i, o);
+            if (weight == 0) continue;
+            add_scaled(to, from + o * channels, share * weight, once, channels);
             once = false;
         }
     }
 }
 
-/* Rows of diff_src: (batch, in[0], in[1]), each in[2] pixels. */
+/* Rows first to last - 1 of diff_src, which are numbered along (batch, in[0], in[1]) and have in[2] pixels each. */
 static void resample_bwd(const leati_range_job *job, int64_t first, int64_t last) {
-    const leati_geometry *g = job->geometry;
+    const leati_geometry *g = job->window.geometry;
     leati_resample_axis z = resample_axis(job, 0), y = resample_axis(job, 1), x = resample_axis(job, 2);
     for (int64_t row = first; row < last; row++) {
         int64_t image = row / g->in[1] / g->in[0], plane = row / g->in[1] % g->in[0], line = row % g->in[1];

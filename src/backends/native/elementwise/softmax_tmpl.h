@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SOFTMAX and its kin, ARGMAX and IN_TOP_K, for the code that is compiled once per instruction set.  A tensor is (rows,
- * length, columns) and each is along the middle: by the vector along a row where columns is 1, else across columns.  Sums of
- * a row are float within a stretch, double beyond. */
+/* SOFTMAX, SOFTMAX_BWD, SOFTMAX_XENT, ARGMAX and IN_TOP_K, for the code that is compiled once per instruction set.
+ * A tensor is (rows, classes, columns), and the op is along the classes: vectorized along a row where columns is 1,
+ * else across the columns.  Sums of a row are float within SOFTMAX_STRETCH elements and double beyond. */
 #ifndef LEATI_BACKENDS_NATIVE_ELEMENTWISE_SOFTMAX_TMPL_H
 #define LEATI_BACKENDS_NATIVE_ELEMENTWISE_SOFTMAX_TMPL_H
 
 #include <math.h>
 
-#include "backends/native/simd/isa.h"
+#include "backends/native/elementwise/jobs.h"
 #include "backends/native/simd/vector_tmpl.h"
 #include "engine/op_semantics/index.h"
 
 #define SOFTMAX_STRETCH 1024
 
-/* e^x for x <= 0, 0 where it would be denormal; NaN stays. */
+/* e^x for x <= 0; 0 where the result would be subnormal, NaN where x is NaN. */
 LEATI_INLINE vf v_exp_below(vf x) {
     return v_select((vi)(x < v_all(-87.3f)), v_all(0), v_exp(x));
 }
 
-/* Of a row of at least one number, NaN apart. */
+/* Returns the maximum of a row of at least one element; NaN is ignored unless it comes first. */
 static float row_most(const float *x, int64_t count) {
     float lanes[LEATI_LANES], most = x[0];
     int64_t i = 0;
@@ -34,7 +34,7 @@ static float row_most(const float *x, int64_t count) {
     return most;
 }
 
-/* Sum of e^(x - most); the addends go to `to` (may be NULL). */
+/* Returns the sum of e^(x - most), and stores the addends in `to` unless that is NULL. */
 static double row_exps(const float *x, int64_t count, float most, float *to) {
     double sum = 0;
     for (int64_t i = 0; i < count; i += SOFTMAX_STRETCH) {
@@ -66,7 +66,7 @@ static void softmax_row(const float *src, float *dst, int64_t count, bool logari
     }
 }
 
-/* Columns first to first + LEATI_LANES - 1, at most `left` of them. */
+/* Softmax along the classes of one vector of columns, of which `left` exist. */
 static void softmax_columns(const float *src, float *dst, int64_t count, int64_t step, int64_t left,
                             bool logarithm) {
     vf most = v_load_part(src, left), sum = {0};
@@ -84,7 +84,7 @@ static void softmax_columns(const float *src, float *dst, int64_t count, int64_t
 }
 
 static void softmax(const leati_range_job *job, int64_t first, int64_t last) {
-    int64_t count = job->reduced, columns = job->columns;
+    int64_t count = job->softmax.classes, columns = job->softmax.columns;
     bool logarithm = job->attrs->softmax.log;
     for (int64_t row = first; row < last; row++) {
         const float *src = job->in[0] + row * count * columns;
@@ -132,7 +132,7 @@ static void softmax_bwd_columns(const float *y, const float *d, float *to, int64
 }
 
 static void softmax_bwd(const leati_range_job *job, int64_t first, int64_t last) {
-    int64_t count = job->reduced, columns = job->columns;
+    int64_t count = job->softmax.classes, columns = job->softmax.columns;
     bool logarithm = job->attrs->softmax.log;
     for (int64_t row = first; row < last; row++) {
         int64_t at = row * count * columns;
@@ -146,7 +146,7 @@ static void softmax_bwd(const leati_range_job *job, int64_t first, int64_t last)
     }
 }
 
-/* Sum of labels (log sum exp(logits) - logits). */
+/* Returns the cross-entropy of a row: the sum of labels (log sum exp(logits) - logits). */
 static double xent_row(const float *logits, const float *labels, int64_t count, float most,
                        float log_of_sum) {
     double loss = 0;
@@ -161,9 +161,9 @@ static double xent_row(const float *logits, const float *labels, int64_t count, 
     return loss;
 }
 
-/* out: the loss and what is left of the labels; either may be NULL. */
+/* out[0] (rows): the loss; out[1] (rows, classes): softmax - labels.  Either may be NULL. */
 static void softmax_xent(const leati_range_job *job, int64_t first, int64_t last) {
-    int64_t count = job->reduced;
+    int64_t count = job->softmax.classes;
     for (int64_t row = first; row < last; row++) {
         const float *logits = job->in[0] + row * count, *labels = job->in[1] + row * count;
         float *difference = job->out[1] ? job->out[1] + row * count : NULL;
@@ -178,7 +178,8 @@ static void softmax_xent(const leati_range_job *job, int64_t first, int64_t last
     }
 }
 
-/* The first of the largest in a row; 0 where nothing is above minus infinity.  NaN is never the largest. */
+/* Returns the index of the first maximum of a row; 0 where no element is above -infinity.  NaN is never the
+ * maximum. */
 static int32_t row_argmax(const float *x, int64_t count) {
     int64_t start = 0, end = 0;
     float most = -INFINITY;
@@ -211,7 +212,7 @@ static void argmax_columns(const float *x, int32_t *to, int64_t count, int64_t s
 }
 
 static void argmax(const leati_range_job *job, int64_t first, int64_t last) {
-    int64_t count = job->reduced, columns = job->columns;
+    int64_t count = job->softmax.classes, columns = job->softmax.columns;
     int32_t *dst = (int32_t *)(void *)job->out[0];
     for (int64_t row = first; row < last; row++) {
         const float *src = job->in[0] + row * count * columns;
@@ -223,23 +224,24 @@ static void argmax(const leati_range_job *job, int64_t first, int64_t last) {
     }
 }
 
-/* 0 where the target is no class or a number of the row is not finite, as ref has it. */
+/* IN_TOP_K: 1 where fewer than k classes are larger than the target's, as in ref; 0 where the target is no class or
+ * an element of the row is not finite. */
 static void in_top_k(const leati_range_job *job, int64_t first, int64_t last) {
-    int64_t count = job->reduced;
+    int64_t count = job->softmax.classes;
     for (int64_t row = first; row < last; row++) {
         const float *x = job->in[0] + row * count;
-        int64_t wanted = leati_index_at(job->dtype, job->in[1], row, count), above = 0;
-        vi larger = {0}, wild = {0};
+        int64_t wanted = leati_index_at(job->softmax.target_dtype, job->in[1], row, count), above = 0;
+        vi larger = {0}, not_finite = {0};
         for (int64_t i = 0; wanted >= 0 && i < count; i += LEATI_LANES) {
             vf now = v_load_part(x + i, count - i);
-            wild |= (vi)(v_abs(now) > v_all(3.4028235e38f)) | v_nan(now);
+            not_finite |= (vi)(v_abs(now) > v_all(3.4028235e38f)) | v_nan(now);
             larger -= (vi)(now > v_all(x[wanted]));
         }
         for (int k = 0; k < LEATI_LANES; k++) {
             above += larger[k];
-            if (wild[k]) wanted = -1;
+            if (not_finite[k]) wanted = -1;
         }
-        /* What v_load_part adds beyond the end are zeros. */
+        /* The lanes that v_load_part() adds behind the end are zeros, which count as larger than a negative target. */
         int64_t beyond = (LEATI_LANES - count % LEATI_LANES) % LEATI_LANES;
         if (wanted >= 0 && 0 > x[wanted]) above -= beyond;
         job->out[0][row] = wanted >= 0 && above < job->attrs->top_k.k ? 1.0f : 0.0f;

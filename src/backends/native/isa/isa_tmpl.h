@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The body of isa_*.c: all code that exists once per instruction set, and its table.  The includer defines LEATI_ISA
- * (the table), LEATI_ISA_NAME and LEATI_LANES, and CMake gives it the compiler options. */
+/* The body of isa_*.c: all code that is compiled once per instruction set, and the table of its functions.  The
+ * including file defines LEATI_ISA (the table's name), LEATI_ISA_NAME and LEATI_LANES; CMake compiles it with the
+ * options of that instruction set. */
 #include "backends/native/norm/batch_norm_tmpl.h"
 #include "backends/native/conv/depthwise_tmpl.h"
 #include "backends/native/elementwise/gather_tmpl.h"
@@ -10,9 +11,11 @@
 #include "backends/native/elementwise/reduce_tmpl.h"
 #include "backends/native/elementwise/resample_tmpl.h"
 #include "backends/native/matmul/few_rows_tmpl.h"
+#include "backends/native/matmul/matvec_tmpl.h"
 #include "backends/native/elementwise/softmax_tmpl.h"
 #include "backends/native/simd/transpose_tmpl.h"
 #include "backends/native/conv/winograd_tmpl.h"
+#include "backends/native/simd/isa.h"
 
 const leati_native_isa LEATI_ISA = {
     .name = LEATI_ISA_NAME,
@@ -43,8 +46,8 @@ const leati_native_isa LEATI_ISA = {
                [LEATI_OP_UPDATE_ADAMAX] = update_adamax,
                [LEATI_OP_UPDATE_NADAM] = update_nadam,
                [LEATI_OP_UPDATE_LION] = update_lion},
-    .widen = widen,
-    .narrow = narrow,
+    .bf16_to_f32 = bf16_to_f32,
+    .f32_to_bf16 = f32_to_bf16,
     .transpose_square = transpose_square,
     .lanes = LEATI_LANES,
     .matvec = matvec,
@@ -62,8 +65,8 @@ const leati_native_isa LEATI_ISA = {
     .batch_norm_write = batch_norm_write,
     .batch_norm_sums = batch_norm_sums,
     .batch_norm_diff = batch_norm_diff,
-    .norm_forward = norm_forward,
-    .norm_backward = norm_backward,
+    .group_norm_forward = group_norm_forward,
+    .group_norm_backward = group_norm_backward,
     .depthwise_forward = depthwise_forward,
     .depthwise_bwd_data = depthwise_bwd_data,
     .depthwise_bwd_weights = depthwise_bwd_weights,

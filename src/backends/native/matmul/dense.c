@@ -1,50 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MATMUL of any sizes: c (m, n) = op(a) (m, k) op(b) (k, n) + bias + addend, through a function.  Tiles of rows times packed
- * panels of b (product.h).  Weights are packed as a whole, for as long as they last.  What is large, or surely no weights,
- * each task packs by itself: its own columns, some of the depth at a time.  A gradient by weights is a sum over samples, and
- * each thread takes some of these, which it may have made itself and so finds in its cache; it is computed turned where it
- * has few columns.  Depth is added up in chunks, one after the other whoever made them: sums do not depend on threads.
- * Layer: backends/native. */
+/* MATMUL of any size: c (m, n) = f(op(a) (m, k) op(b) (k, n) + bias + addend), by tiles of rows times packed panels
+ * of b (product_tmpl.h).  Layer: backends/native.
+ *
+ * Weights are packed as a whole and kept packed until they change.  A matrix that is too large for that, or that
+ * cannot be weights, is packed by each task: its own columns, a chunk of the depth at a time.  A gradient with
+ * respect to weights is a sum over samples: each thread takes some of the samples, which it may have computed
+ * itself and so finds in its cache.  Where the gradient has few columns, its transpose is computed instead.  The
+ * chunks of the depth are added up in order, whichever thread computed them, so sums do not depend on the number of
+ * threads. */
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/native/conv/conv.h"
+#include "backends/native/matmul/jobs.h"
+#include "backends/native/simd/isa.h"
 #include "backends/native/ops.h"
+#include "backends/native/share.h"
 #include "base/error.h"
 #include "base/memory.h"
 
 enum {
-    ROWS = 96,  /* of a, kept in the second cache while panels go by */
-    DEPTH = 256 /* of a panel in the first, of a's columns copied together */
+    ROWS = 96, /* rows of a, which stay in the L2 cache while the panels change */
+    /* depth of a chunk: a panel's part stays in the L1 cache, and so many columns of a transposed a are copied at a
+     * time */
+    DEPTH = 256
 };
-#define WHOLE  33554432 /* bytes of b that are packed as a whole */
-#define APART  1048576  /* floats at most of sums over chunks that wait to be added up */
-#define SHARED 1e6      /* operations from which a second thread pays */
-#define LARGE  3e7      /* from which there are more tasks than threads: one may be held up */
+#define MAX_PACKED_BYTES 33554432 /* bytes of b at most that are packed as a whole */
+#define MAX_PARTIAL_SUMS 1048576  /* floats at most of partial sums over chunks */
+#define MIN_SHARED       1e6      /* operations from which a second thread is worthwhile */
+/* operations from which there are more tasks than threads, in case a thread is delayed */
+#define MIN_MANY_TASKS 3e7
 
 typedef struct dense_state {
     const leati_native_isa *isa;
     int64_t m, n, k;
-    bool ta, tb, has_f, turned /* c' is computed, as b' a; what is said of a, b, c holds of that */;
-    bool
-        whole; /* b is packed as a whole: a transposed a is a gradient by weights, whose b is of the samples */
+    /* transposed: c' = b' a is computed; then a, b, c, m and n below are those of that product */
+    bool ta, tb, has_f, transposed;
+    /* b is packed as a whole.  Not so where a is transposed: that is a gradient with respect to weights, whose b is
+     * made of samples. */
+    bool whole;
     leati_eltwise f;
-    int threads, bias, addend, dst; /* arguments; -1: absent */
-    int64_t chunks;                 /* of the depth */
-    int64_t spans, blocks, parts;   /* of chunks, of rows, of columns: a task is one of each */
-    int64_t left, right;            /* floats that each thread packs of a and of b */
+    int threads, bias, addend, dst; /* indices of arguments; -1: absent */
+    int64_t chunks;                 /* chunks of the depth */
+    /* numbers of ranges of chunks, of rows, of columns; a task is one of each */
+    int64_t spans, blocks, parts;
+    int64_t left, right; /* floats of a and of b that each thread packs at a time */
 } dense_state;
 
 typedef struct dense_run {
     const dense_state *s;
     const float *a, *b, *bias, *addend;
-    float *c, *packed /* b, where s->whole */,
-        *apart /* sums over the chunks that are not of the first span */;
+    float *c;
+    float *packed;       /* b, where s->whole */
+    float *partial_sums; /* (chunks after the first span, m, n) */
     float *buffers, *dst;
-    bool pack; /* a task packs its own columns of it */
+    bool pack; /* each task packs its own columns of b */
 } dense_run;
 
-/* A task's rows and columns. */
+/* The rows and columns of c that one task computes. */
 typedef struct dense_area {
     int64_t row, rows, column, columns;
 } dense_area;
@@ -62,7 +74,7 @@ static dense_area area_of(const dense_state *s, int64_t task) {
     return area;
 }
 
-/* Rows `from` to `to` - 1 of some columns of op(b), its panels as long as that is deep. */
+/* Packs rows `from` to `to` - 1 of some columns of op(b) into panels of depth to - from. */
 static void pack_depth(const dense_run *r, int64_t column, int64_t columns, int64_t from, int64_t to,
                        float *packed) {
     const dense_state *s = r->s;
@@ -85,16 +97,17 @@ static int64_t first_chunk(const dense_state *s, int64_t span) {
     return s->chunks * span / s->spans;
 }
 
-/* Adds what a chunk gives to an area, or puts it apart; b: its panels from the chunk on. */
+/* Adds the product over one chunk to an area of c, or stores it as a partial sum; b points to the packed panels at
+ * the chunk. */
 static void add_chunk(const dense_run *r, dense_area area, int64_t chunk, const float *b, int64_t b_panel,
                       float *buffer) {
     const dense_state *s = r->s;
     int64_t k = s->k * chunk / s->chunks, to = s->k * (chunk + 1) / s->chunks;
     leati_product p = {.b = b, .b_panel = b_panel, .depth = to - k, .columns = area.columns};
-    int64_t at = area.row * s->n + area.column, before = chunk - first_chunk(s, 1);
+    int64_t at = area.row * s->n + area.column, after_first_span = chunk - first_chunk(s, 1);
     p.rows = area.rows;
-    p.c = (before < 0 ? r->c : r->apart + before * s->m * s->n) + at;
-    p.c_row = p.from_row = s->n;
+    p.c = (after_first_span < 0 ? r->c : r->partial_sums + after_first_span * s->m * s->n) + at;
+    p.c_row = p.addend_row = s->n;
     if (s->ta) {
         for (int64_t i = 0; i < p.depth; i++)
             memcpy(buffer + i * ROWS, r->a + (k + i) * s->m + area.row, (size_t)area.rows * sizeof *buffer);
@@ -107,20 +120,20 @@ static void add_chunk(const dense_run *r, dense_area area, int64_t chunk, const 
         p.a_depth = 1;
     }
     if (chunk == 0)
-        p.from = r->addend ? r->addend + at : NULL;
-    else if (before < 0)
-        p.from = p.c;
+        p.addend = r->addend ? r->addend + at : NULL;
+    else if (after_first_span < 0)
+        p.addend = p.c;
     p.bias = r->bias && chunk == 0 ? r->bias + area.column : NULL;
     p.f = s->has_f && to == s->k ? &s->f : NULL;
     s->isa->product(&p);
 }
 
-/* Rows ROWS at a time, as even as may be. */
+/* Returns the rows of one of `groups` groups, which are as even as possible. */
 static dense_area rows_of(dense_area area, int64_t group, int64_t groups) {
-    dense_area some = area;
-    some.row += area.rows * group / groups;
-    some.rows = area.row + area.rows * (group + 1) / groups - some.row;
-    return some;
+    dense_area group_area = area;
+    group_area.row += area.rows * group / groups;
+    group_area.rows = area.row + area.rows * (group + 1) / groups - group_area.row;
+    return group_area;
 }
 
 static void compute(void *of, int64_t task, int member) {
@@ -142,20 +155,21 @@ static void compute(void *of, int64_t task, int member) {
     }
 }
 
-/* Rows of what has been turned, or stretches of what has not, `threads` of them. */
+/* Adds the partial sums to c and, where c is transposed, writes its transpose to dst.  Task t of s->threads takes a
+ * range of every row of a transposed c, else a range of all of c. */
 static void finish(void *of, int64_t task, int member) {
     const dense_run *r = of;
     const dense_state *s = r->s;
-    int64_t rows = s->turned ? s->m : 1, count = s->m * s->n / rows;
+    int64_t rows = s->transposed ? s->m : 1, count = s->m * s->n / rows;
     int64_t first = count * task / s->threads, last = count * (task + 1) / s->threads;
     (void)member;
     for (int64_t i = 0; i < rows; i++) {
         float *c = r->c + i * count;
         for (int64_t chunk = 0; chunk < s->chunks - first_chunk(s, 1); chunk++) {
-            const float *apart = r->apart + (chunk * rows + i) * count;
-            for (int64_t j = first; j < last; j++) c[j] += apart[j];
+            const float *partial_sums = r->partial_sums + (chunk * rows + i) * count;
+            for (int64_t j = first; j < last; j++) c[j] += partial_sums[j];
         }
-        for (int64_t j = first; s->turned && j < last; j++) r->dst[j * rows + i] = c[j];
+        for (int64_t j = first; s->transposed && j < last; j++) r->dst[j * rows + i] = c[j];
     }
 }
 
@@ -163,40 +177,41 @@ static leat_status run_dense(const leati_kernel *kernel, void *const *args, cons
                              leat_error *err) {
     const dense_state *s = kernel->state;
     dense_run r = {.s = s,
-                   .a = args[s->turned],
-                   .b = args[!s->turned],
+                   .a = args[s->transposed],
+                   .b = args[!s->transposed],
                    .bias = s->bias >= 0 ? args[s->bias] : NULL,
                    .addend = s->addend >= 0 ? args[s->addend] : NULL,
                    .dst = args[s->dst],
                    .buffers = run->scratch};
     (void)err;
-    float *behind = r.buffers + (s->left + s->right) * s->threads;
-    r.packed = run->pack ? run->pack : behind;
-    r.c = s->turned ? behind : r.dst;
-    r.apart = s->turned ? behind + s->m * s->n : behind;
+    float *after_buffers = r.buffers + (s->left + s->right) * s->threads;
+    r.packed = run->pack ? run->pack : after_buffers;
+    r.c = s->transposed ? after_buffers : r.dst;
+    r.partial_sums = s->transposed ? after_buffers + s->m * s->n : after_buffers;
     bool packs = s->whole && !(run->pack && run->packed);
     r.pack = packs && s->blocks == 1;
     if (packs && !r.pack) leati_thread_pool_share(run->pool, s->threads, panels_of(s), pack_panel, &r);
     leati_thread_pool_share(run->pool, s->threads, s->spans * s->blocks * s->parts, compute, &r);
-    if (s->spans > 1 || s->turned) leati_thread_pool_share(run->pool, s->threads, s->threads, finish, &r);
+    if (s->spans > 1 || s->transposed) leati_thread_pool_share(run->pool, s->threads, s->threads, finish, &r);
     return LEAT_OK;
 }
 
-/* A gradient by weights has as many spans as threads, if it can; others one. */
+/* A gradient with respect to weights is split into one range of chunks per thread, if there are enough chunks and
+ * memory; other products are not. */
 static void split_depth(dense_state *s) {
     s->chunks = leati_ceil_div(s->k, DEPTH);
     s->spans = s->ta && !s->has_f ? s->threads : 1;
     if (s->spans > s->chunks) s->spans = s->chunks;
-    if ((s->chunks - first_chunk(s, 1)) * s->m * s->n > APART) s->spans = 1;
+    if ((s->chunks - first_chunk(s, 1)) * s->m * s->n > MAX_PARTIAL_SUMS) s->spans = 1;
 }
 
-/* Columns, so that nothing is packed twice; rows, where there are many more. */
+/* Splits the work by columns, so that nothing is packed twice; by rows where there are many more rows than columns. */
 static void share(dense_state *s, const leati_task *task) {
     double operations = 2 * (double)s->m * (double)s->n * (double)s->k;
-    s->threads = operations < SHARED && !task->measured ? 1 : task->threads;
+    s->threads = operations < MIN_SHARED && !task->measured ? 1 : task->threads;
     split_depth(s);
     int64_t wanted = leati_ceil_div(s->threads, s->spans);
-    if (operations >= LARGE && s->spans == 1 && s->threads > 1) wanted *= 2;
+    if (operations >= MIN_MANY_TASKS && s->spans == 1 && s->threads > 1) wanted *= 2;
     int64_t panels = panels_of(s), most = leati_ceil_div(s->m, s->isa->rows);
     s->parts = s->m > 2 * s->n ? 1 : wanted < panels ? wanted : panels;
     s->blocks = leati_ceil_div(wanted, s->parts);
@@ -207,20 +222,20 @@ static leat_status prepare(dense_state *s, const leati_task *task, leati_kernel 
     share(s, task);
     int64_t panel = s->isa->panel, depth = leati_ceil_div(s->k, s->chunks);
     size_t bytes = (size_t)(s->k * panels_of(s) * panel) * sizeof(float);
-    s->whole = !s->ta && bytes <= WHOLE;
+    s->whole = !s->ta && bytes <= MAX_PACKED_BYTES;
     s->left = s->ta ? depth * ROWS : 0;
     if (s->whole) {
         kernel->pack_bytes = bytes;
         kernel->pack_inputs = 1u << 1;
         snprintf(kernel->pack_key, sizeof kernel->pack_key, "native %s%s %lldx%lld", s->isa->name,
-                 s->tb ? " turned" : "", (long long)s->k, (long long)s->n);
+                 s->tb ? " transposed" : "", (long long)s->k, (long long)s->n);
         snprintf(kernel->layout, sizeof kernel->layout, "weights panels of %d columns", (int)panel);
     } else {
         s->right = depth * leati_ceil_div(panels_of(s), s->parts) * panel;
     }
     kernel->scratch_bytes = (size_t)((s->left + s->right) * s->threads) * sizeof(float) + kernel->pack_bytes;
     kernel->scratch_bytes +=
-        (size_t)((s->chunks - first_chunk(s, 1) + s->turned) * s->m * s->n) * sizeof(float);
+        (size_t)((s->chunks - first_chunk(s, 1) + s->transposed) * s->m * s->n) * sizeof(float);
     kernel->state = s;
     kernel->destroy = leati_free;
     kernel->run = run_dense;
@@ -228,25 +243,25 @@ static leat_status prepare(dense_state *s, const leati_task *task, leati_kernel 
     return LEAT_OK;
 }
 
-/* Few columns leave most of a panel unused, few rows nothing of a tile. */
-static void turn(dense_state *s) {
+/* Decides to compute the transpose: few columns would leave most of a panel unused, whereas few rows waste nothing. */
+static void choose_transpose(dense_state *s) {
     int64_t rows = s->m;
     if (!s->ta || s->tb || s->has_f || s->bias >= 0 || s->addend >= 0) return;
     if (2 * s->n > s->isa->panel || s->m < s->isa->panel) return;
-    s->turned = true;
+    s->transposed = true;
     s->m = s->n;
     s->n = rows;
 }
 
 leat_status leati_native_dense(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     const leati_desc *a = &task->inputs[0], *b = &task->inputs[1], *dst = &task->outputs[0];
-    int own = leati_op_inputs(task);
+    int op_inputs = leati_op_inputs(task);
     if (dst->rank > 2 || leati_desc_count(a) == 0 || leati_desc_count(b) == 0) {
-        snprintf(why, LEATI_REASON_BYTES, dst->rank > 2 ? "several matrices" : "an empty tensor");
+        snprintf(why, LEATI_REASON_BYTES, dst->rank > 2 ? "a batch of matrices" : "an empty tensor");
         return LEAT_OK;
     }
     dense_state *s = leati_calloc(1, sizeof *s);
-    if (!s) return leati_fail_memory(err, sizeof *s, "a product");
+    if (!s) return leati_fail_memory(err, sizeof *s, "a matrix product");
     *s = (dense_state){.isa = leati_native_isa_of(),
                        .m = dst->shape[0],
                        .n = dst->shape[1],
@@ -256,8 +271,8 @@ leat_status leati_native_dense(const leati_task *task, leati_kernel *kernel, cha
                        .f = task->attrs->post.function,
                        .dst = task->input_count};
     s->k = a->shape[!s->ta];
-    s->bias = own > 2 && task->inputs[2].rank >= 0 ? 2 : -1;
-    s->addend = task->attrs->post.kinds & LEATI_POST_ADD ? own + LEATI_POST_ADDEND : -1;
-    turn(s);
+    s->bias = op_inputs > 2 && task->inputs[2].rank >= 0 ? 2 : -1;
+    s->addend = task->attrs->post.kinds & LEATI_POST_ADD ? op_inputs + LEATI_POST_ADDEND : -1;
+    choose_transpose(s);
     return prepare(s, task, kernel);
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MATMUL of one row or a few, whose matrix is read as it lies: packing it would cost as much as the product.
- * dense.c has the others.  Layer: backends/native. */
+/* MATMUL of one row or a few rows: the matrix is read as it is, because packing it would cost as much as the
+ * product.  dense.c serves the other sizes.  Layer: backends/native. */
 #include <stdio.h>
 
+#include "backends/native/matmul/jobs.h"
 #include "backends/native/simd/isa.h"
 #include "backends/native/ops.h"
 #include "base/error.h"
 #include "base/memory.h"
 
-#define MOST_BYTES                                                                                           \
-    1048576 /* of the matrix: beyond a cache's size, threads that share the memory's work are faster */
+/* Bytes of the matrix at most.  A matrix that is larger than the cache is better read by several threads. */
+#define MAX_BYTES 1048576
 
 typedef struct matvec_state {
     leati_matvec_job job;
@@ -33,7 +34,7 @@ static leat_status run_matvec(const leati_kernel *kernel, void *const *args, con
 static leat_status prepare_matvec(const leati_task *task, leati_kernel *kernel, leat_error *err) {
     const leati_native_isa *isa = leati_native_isa_of();
     matvec_state *s = leati_calloc(1, sizeof *s);
-    if (!s) return leati_fail_memory(err, sizeof *s, "a product");
+    if (!s) return leati_fail_memory(err, sizeof *s, "a matrix product");
     s->matvec = isa->matvec;
     s->job.k = leati_desc_count(&task->inputs[0]);
     s->job.n = task->outputs[0].shape[1];
@@ -51,7 +52,7 @@ static leat_status prepare_matvec(const leati_task *task, leati_kernel *kernel, 
 
 typedef struct rows_state {
     leati_rows_job job;
-    int addend, dst; /* their arguments; addend 0: none */
+    int addend, dst; /* indices of arguments; addend is 0 where there is none */
     leati_eltwise f;
     void (*few_rows)(const leati_rows_job *job);
 } rows_state;
@@ -73,7 +74,7 @@ static leat_status run_rows(const leati_kernel *kernel, void *const *args, const
 static leat_status prepare_rows(const leati_task *task, leati_kernel *kernel, leat_error *err) {
     const leati_native_isa *isa = leati_native_isa_of();
     rows_state *s = leati_calloc(1, sizeof *s);
-    if (!s) return leati_fail_memory(err, sizeof *s, "a product");
+    if (!s) return leati_fail_memory(err, sizeof *s, "a matrix product");
     s->few_rows = isa->few_rows;
     s->job.m = task->outputs[0].shape[0];
     s->job.n = task->outputs[0].shape[1];
@@ -93,7 +94,7 @@ static leat_status prepare_rows(const leati_task *task, leati_kernel *kernel, le
 }
 
 static bool is_small(const leati_task *task) {
-    return leati_desc_bytes(&task->inputs[1]) <= MOST_BYTES || task->measured;
+    return leati_desc_bytes(&task->inputs[1]) <= MAX_BYTES || task->measured;
 }
 
 static bool is_few_rows(const leati_task *task) {
@@ -105,12 +106,12 @@ static bool is_few_rows(const leati_task *task) {
 
 leat_status leati_native_matmul(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     if (task->outputs[0].rank > 2) {
-        snprintf(why, LEATI_REASON_BYTES, "several matrices");
+        snprintf(why, LEATI_REASON_BYTES, "a batch of matrices");
         return LEAT_OK;
     }
     bool adds = task->attrs->post.kinds & LEATI_POST_ADD;
     if (task->outputs[0].shape[0] == 1 && !adds && is_small(task)) return prepare_matvec(task, kernel, err);
     if (is_few_rows(task)) return prepare_rows(task, kernel, err);
-    snprintf(why, LEATI_REASON_BYTES, "not few rows times at most 1 MiB");
+    snprintf(why, LEATI_REASON_BYTES, "more than a few rows, or a matrix of more than 1 MiB");
     return LEAT_OK;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A few rows times a matrix as it lies, for the code that is compiled once per instruction set.  A tile is all rows (at most
- * LEATI_FEW_ROWS, in two halves where they are many) times some vectors of columns, in registers over the whole depth: so
- * many that enough sums are under way to hide how long one takes. */
+/* A few rows times a matrix that is not packed, for the code that is compiled once per instruction set.  A tile is
+ * all rows (at most LEATI_FEW_ROWS, in two halves where there are many) times some vectors of columns, kept in
+ * registers over the whole depth.  A tile has enough accumulators to hide the latency of an addition. */
 #ifndef LEATI_BACKENDS_NATIVE_MATMUL_FEW_ROWS_TMPL_H
 #define LEATI_BACKENDS_NATIVE_MATMUL_FEW_ROWS_TMPL_H
 
 #include <math.h>
 
-#include "backends/native/simd/isa.h"
+#include "backends/native/matmul/jobs.h"
 #include "backends/native/elementwise/loops_tmpl.h"
 
 LEATI_INLINE void few_rows_tile(const leati_rows_job *job, int64_t row, int64_t column, const int rows,
@@ -46,17 +46,18 @@ TILE(5, 2)
 TILE(6, 2)
 #undef TILE
 
-/* job->n: a multiple of 2 LEATI_LANES. */
+/* job->n is a multiple of 2 LEATI_LANES. */
 static void few_rows(const leati_rows_job *job) {
     static const struct {
-        void (*two)(const leati_rows_job *job, int64_t row, int64_t column);  /* vectors wide */
-        void (*four)(const leati_rows_job *job, int64_t row, int64_t column); /* NULL: too many sums */
+        void (*two)(const leati_rows_job *job, int64_t row, int64_t column); /* two vectors wide */
+        /* four vectors wide; NULL: too many accumulators */
+        void (*four)(const leati_rows_job *job, int64_t row, int64_t column);
     } tiles[] = {{few_rows_1_2, few_rows_1_4}, {few_rows_2_2, few_rows_2_4}, {few_rows_3_2, few_rows_3_4},
                  {few_rows_4_2, NULL},         {few_rows_5_2, NULL},         {few_rows_6_2, NULL}};
     int64_t parts = (job->m + 5) / 6, wide = job->m <= 3 ? 4 : 2;
     for (int64_t column = 0; column < job->n; column += wide * LEATI_LANES) {
         if (job->n - column < wide * LEATI_LANES) wide = 2;
-        for (int64_t i = 0; i < parts; i++) { /* 8 rows are twice 4 */
+        for (int64_t i = 0; i < parts; i++) { /* as even as possible: 8 rows are 4 and 4 */
             int64_t first = job->m * i / parts, count = job->m * (i + 1) / parts - first;
             (wide == 4 ? tiles[count - 1].four : tiles[count - 1].two)(job, first, column);
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of matrices with what follows them, for the code that is compiled once per instruction set.  A tile is
- * LEATI_ROWS rows of the product times a panel, kept in registers over the whole depth; or times two, where there are
- * 32 registers: it loads less for each product. */
+/* Products of matrices with their fused bias, addend and function, for the code that is compiled once per
+ * instruction set.  A tile is LEATI_ROWS rows of the product times one panel, kept in registers over the whole
+ * depth; with 32 registers it is two panels wide, which needs fewer loads per multiplication. */
 #ifndef LEATI_BACKENDS_NATIVE_MATMUL_PRODUCT_TMPL_H
 #define LEATI_BACKENDS_NATIVE_MATMUL_PRODUCT_TMPL_H
 
@@ -9,39 +9,41 @@
 #include <stdbool.h>
 
 #include "backends/native/simd/function_tmpl.h"
-#include "backends/native/simd/product_job.h"
+#include "backends/native/matmul/jobs.h"
 #include "backends/native/matmul/tile_tmpl.h"
 #include "backends/native/simd/transpose_tmpl.h"
 
-#define PRODUCT_NEAR (32 * 1024) /* floats of panels that are read from the second cache */
+#define PRODUCT_NEAR (32 * 1024) /* floats of b that stay in the L2 cache */
 #if LEATI_LANES == 16
-#define PRODUCT_WIDE 4 /* vectors of a tile */
+#define PRODUCT_WIDE 4 /* vectors of a tile's row */
 #else
 #define PRODUCT_WIDE 2
 #endif
 
-/* max(x, 0) and min(max(x, 0), b): done in registers; other functions in a pass over the tile. */
+/* True for max(x, 0) and min(max(x, 0), b), which are applied in registers; other functions are applied to c
+ * afterwards. */
 LEATI_INLINE int is_clip(const leati_eltwise *f) {
     return f->function == LEATI_FN_RELU && f->a == 0 && f->c == 0;
 }
 
-/* Unrolled early, so that what the loop counts is kept in registers from the first to the last. */
+/* Unrolled early, so that the accumulators that the loop indexes stay in registers throughout. */
 #define EACH(i, count) _Pragma("GCC unroll 6") for (int i = 0; i < count; i++)
 
 #define LINE_FLOATS 16
 
-/* What is fetched beside a tile, for each line's length of the depth: lines of what panels come next, and of the next rows. */
+/* Data that a tile prefetches per cache line of the depth: cache lines of the panels that are used next, and of the
+ * next rows of a. */
 typedef struct product_ahead {
     const float *b;
-    int lines; /* of each panel */
+    int lines; /* cache lines of each panel */
     bool rows;
 } product_ahead;
 
-/* A tile of p at (row, column): so many vectors of a panel or two. */
+/* Computes the tile of p at (row, column): `rows` rows of `wide` vectors. */
 LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t column, product_ahead ahead,
                                const int rows, const int wide) {
     vf acc[LEATI_ROWS][PRODUCT_WIDE];
-    int64_t a_row = p->a_row, a_depth = p->a_depth, from_row = p->from_row, c_row = p->c_row;
+    int64_t a_row = p->a_row, a_depth = p->a_depth, addend_row = p->addend_row, c_row = p->c_row;
     const float *a = p->a + row * a_row, *b = p->b + column / LEATI_PANEL * p->b_panel;
     float *c = p->c + row * c_row + column;
     EACH (i, rows) {
@@ -73,10 +75,10 @@ LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t colu
             EACH (i, rows) acc[i][j] += bias;
         }
     }
-    if (p->from) {
-        const float *from = p->from + row * from_row + column;
+    if (p->addend) {
+        const float *addend = p->addend + row * addend_row + column;
         EACH (i, rows)
-            EACH (j, wide) acc[i][j] += v_load(from + i * from_row + j * LEATI_LANES);
+            EACH (j, wide) acc[i][j] += v_load(addend + i * addend_row + j * LEATI_LANES);
     }
     if (p->f && is_clip(p->f)) {
         vf high = v_all(p->f->b);
@@ -124,8 +126,8 @@ static __attribute__((noinline)) vf function_of(const leati_eltwise *f, vf x) {
     return f_apply(f, x);
 }
 
-/* The function over what the tiles have left of it. */
-static void product_function(const leati_product *p) {
+/* Applies the function to c where the tiles could not apply it. */
+static void apply_function_to_c(const leati_product *p) {
     for (int64_t i = 0; i < p->rows; i++)
         for (int64_t j = 0; j < p->columns; j += LEATI_LANES) {
             float *c = p->c + i * p->c_row + j;
@@ -133,7 +135,7 @@ static void product_function(const leati_product *p) {
         }
 }
 
-/* A tile of less than a panel's columns: by way of a buffer. */
+/* Computes a tile with fewer columns than a panel, through a buffer. */
 static __attribute__((noinline)) void product_edge(const leati_product *p, int64_t row, int64_t column,
                                                    int64_t rows) {
     float edge[LEATI_ROWS * LEATI_PANEL];
@@ -153,13 +155,13 @@ static __attribute__((noinline)) void product_edge(const leati_product *p, int64
         if (p->f && is_clip(p->f)) low = v_all(0), high = v_all(p->f->b);
         for (int64_t i = 0; i < rows; i++) {
             vf x = v_load(edge + i * LEATI_PANEL + j) + bias;
-            if (p->from) x += v_load_part(p->from + (row + i) * p->from_row + column + j, count);
+            if (p->addend) x += v_load_part(p->addend + (row + i) * p->addend_row + column + j, count);
             v_store_part(p->c + (row + i) * p->c_row + column + j, v_min(v_max(x, low), high), count);
         }
     }
 }
 
-/* n rows of columns `column` to `to` - 1. */
+/* Computes n rows of columns `column` to `to` - 1. */
 LEATI_INLINE void product_row(const leati_product *p, int64_t row, int64_t n, int64_t column, int64_t to,
                               product_ahead ahead) {
 #if PRODUCT_WIDE == 4
@@ -171,13 +173,15 @@ LEATI_INLINE void product_row(const leati_product *p, int64_t row, int64_t n, in
     if (column < to) product_edge(p, row, column, n);
 }
 
-/* Tile by tile of columns: they stay in the first cache while the rows go by, and each block of these fetches its share of what
- * comes next.  Where all panels stay in the second, row by row: c is written as it lies.  What a gradient by weights multiplies
- * was packed just before, and is near.  32 rows are 6 6 5 5 5 5, not five times 6 and a 2. */
+/* Computes the product, one tile's width of columns at a time: these panels stay in the L1 cache for all rows, and
+ * each block of rows prefetches its share of the next panels.  Where all panels fit in the L2 cache, it goes row by
+ * row instead, so that c is written in memory order.  A gradient with respect to weights (a_depth other than 1)
+ * prefetches nothing, because its operand was packed just before.  Blocks of rows are as even as possible: 32 rows
+ * are 6 6 5 5 5 5, not five times 6 and a 2. */
 static void multiply(const leati_product *p) {
     bool near = p->a_depth == 1 && p->columns * p->depth <= PRODUCT_NEAR;
     int64_t blocks = (p->rows + LEATI_ROWS - 1) / LEATI_ROWS, size = p->rows / blocks;
-    int64_t larger = p->rows % blocks * (size + 1); /* rows in blocks of one more */
+    int64_t larger = p->rows % blocks * (size + 1); /* rows in blocks that have one row more */
     int64_t step = near ? p->columns : PRODUCT_WIDE * LEATI_LANES;
     for (int64_t column = 0; column < p->columns; column += step) {
         int64_t to = column + step < p->columns ? column + step : p->columns;
@@ -190,21 +194,22 @@ static void multiply(const leati_product *p) {
             product_row(p, row, n, column, to, ahead);
         }
     }
-    if (p->f && !is_clip(p->f)) product_function(p);
+    if (p->f && !is_clip(p->f)) apply_function_to_c(p);
 }
 
-/* Columns first to last - 1 of b (k, n), rows b_row apart, as panels panel_floats apart; the last one may have fewer, and
- * zeros behind them. */
+/* Packs columns first to last - 1 of b (k, ...), whose rows are b_row apart, into panels that lie panel_floats
+ * apart; the last panel is padded with zeros.  Adds the columns' sums to `sums` unless that is NULL. */
 LEATI_INLINE void pack_columns_of(const void *b, int64_t b_row, int64_t k, int64_t first, int64_t last,
-                                  float *packed, int64_t panel_floats, float *sums, const bool narrow) {
+                                  float *packed, int64_t panel_floats, float *sums, const bool bf16) {
     for (int64_t j = first; j < last; j += LEATI_PANEL) {
         float *to = packed + j / LEATI_PANEL * panel_floats;
-        int64_t low = last - j, high = low - LEATI_LANES; /* columns of either half */
+        /* columns that exist in the first and in the second vector */
+        int64_t low = last - j, high = low - LEATI_LANES;
         vf sum[2] = {{0}};
         for (int64_t i = 0; i < k; i++, to += LEATI_PANEL) {
             int64_t at = i * b_row + j;
-            vf left = v_load_image(b, at, low, narrow),
-               right = high > 0 ? v_load_image(b, at + LEATI_LANES, high, narrow) : (vf){0};
+            vf left = v_load_image(b, at, low, bf16),
+               right = high > 0 ? v_load_image(b, at + LEATI_LANES, high, bf16) : (vf){0};
             v_store(to, left);
             v_store(to + LEATI_LANES, right);
             sum[0] += left;
@@ -226,18 +231,18 @@ static void pack_bf16_columns(const uint16_t *b, int64_t b_row, int64_t k, int64
     pack_columns_of(b, b_row, k, first, last, packed, panel_floats, sums, true);
 }
 
-/* As pack_columns, of a matrix whose transpose is b (n, k), rows b_row apart. */
+/* Like pack_columns(), but b is the transposed matrix (n, k), whose rows are b_row apart. */
 static void pack_transposed(const float *b, int64_t b_row, int64_t k, int64_t first, int64_t last,
                             float *packed, int64_t panel_floats) {
     for (int64_t j = first; j < last; j += LEATI_LANES) {
         float *to = packed + j / LEATI_PANEL * panel_floats + j % LEATI_PANEL;
         int64_t left = last - j, done = left < LEATI_LANES ? 0 : k / LEATI_LANES * LEATI_LANES;
-        const float *from = b + j * b_row;
+        const float *addend = b + j * b_row;
         for (int64_t i = 0; i < done; i += LEATI_LANES)
-            transpose_square(to + i * LEATI_PANEL, LEATI_PANEL, from + i, b_row);
+            transpose_square(to + i * LEATI_PANEL, LEATI_PANEL, addend + i, b_row);
         for (int64_t i = done; i < k; i++)
             for (int64_t x = 0; x < LEATI_LANES; x++)
-                to[i * LEATI_PANEL + x] = x < left ? from[x * b_row + i] : 0;
+                to[i * LEATI_PANEL + x] = x < left ? addend[x * b_row + i] : 0;
     }
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small matrix products from packed panels, for the code that is compiled once per instruction set.
  *
- * A panel is LEATI_PANEL columns of a matrix, row after row.  A tile is some rows of the product times one panel or
- * more, kept in registers over the whole depth: 6 x 2 vectors and what feeds them are just what 16 registers hold; AVX-512 has
- * 32. */
+ * A panel is LEATI_PANEL columns of a matrix, stored row by row.  A tile is some rows of the product times one or
+ * more panels, kept in registers over the whole depth: 6 x 2 accumulators and their operands fill 16 registers;
+ * AVX-512 has 32. */
 #ifndef LEATI_BACKENDS_NATIVE_MATMUL_TILE_TMPL_H
 #define LEATI_BACKENDS_NATIVE_MATMUL_TILE_TMPL_H
 
@@ -12,33 +12,35 @@
 #define LEATI_PANEL (2 * LEATI_LANES)
 #define LEATI_ROWS  6
 #if LEATI_LANES == 16
-#define LEATI_WIDE 2 /* panels of a tile of many rows: there are 32 registers */
+#define LEATI_WIDE 2 /* panels of a tile with 4 rows or more: there are 32 registers */
 #else
 #define LEATI_WIDE 1
 #endif
 
-/* A stretch of the depth: element (i, k) of chunk c of the left operand is a[i * by_row + k * by_depth + c * by_chunk]. */
-typedef struct leati_stretch {
+/* A part of the left operand, for a part of the depth: element (i, k) of chunk c is a[i * row_stride + k *
+ * depth_stride + c * chunk_stride]. */
+typedef struct leati_operand_part {
     const float *a;
-    int64_t by_row, by_depth, by_chunk, depth, chunks;
-} leati_stretch;
+    int64_t row_stride, depth_stride, chunk_stride, depth, chunks;
+} leati_operand_part;
 
-/* c (rows, panels) = start + sum over the stretches of a times b's rows, which go on from stretch to stretch.
- * start: NULL for 0, else a panel's row that all rows share (a bias), or c itself where `add`. */
+/* c (rows, panels) = start + the sum over the parts of a times the rows of b, which continue from part to part.
+ * start: NULL for 0, else one row of a panel that all rows share (a bias); or c itself where `add` is set. */
 typedef struct leati_tile {
-    const leati_stretch *stretches;
+    const leati_operand_part *parts;
     int count;
-    int64_t row; /* of a, where the tile begins */
+    int64_t row; /* first row of a */
     const float *b;
-    int64_t b_row, b_panel; /* floats from one row of b to the next, from one panel to the next */
+    int64_t b_row, b_panel; /* strides, in floats */
     const float *start;     /* (panels * LEATI_PANEL) or NULL */
     float *c;
     int64_t c_row, c_panel;
     int add;
-    int backwards; /* visit panels last to first: a caller that alternates finds the last ones still in the cache */
+    /* visit the panels from last to first: a caller that alternates finds the last ones still in the cache */
+    int backwards;
 } leati_tile;
 
-/* Loops that run at least once: GCC keeps the sums in registers alone. */
+/* Computes one tile.  The loops are do-while, because GCC keeps only then all accumulators in registers. */
 LEATI_INLINE void tile_of(const leati_tile *t, const int rows, const int panels) {
     static const float zeros[4 * LEATI_PANEL];
     vf acc[LEATI_ROWS][8];
@@ -48,26 +50,26 @@ LEATI_INLINE void tile_of(const leati_tile *t, const int rows, const int panels)
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < 2 * panels; j++)
             acc[i][j] = v_load(from + i * from_row + j / 2 * from_panel + j % 2 * LEATI_LANES);
-    const leati_stretch *st = t->stretches, *end = st + t->count;
+    const leati_operand_part *part = t->parts, *end = part + t->count;
     do {
-        const float *chunk = st->a + t->row * st->by_row;
-        int64_t by_row = st->by_row, by_depth = st->by_depth, chunks = st->chunks;
+        const float *chunk = part->a + t->row * part->row_stride;
+        int64_t row_stride = part->row_stride, depth_stride = part->depth_stride, chunks = part->chunks;
         do {
             const float *a = chunk;
-            int64_t k = st->depth;
+            int64_t k = part->depth;
             do {
                 vf row_of_b[8];
                 for (int j = 0; j < 2 * panels; j++)
                     row_of_b[j] = v_load(b + j / 2 * b_panel + j % 2 * LEATI_LANES);
                 for (int i = 0; i < rows; i++) {
-                    vf left = v_all(a[i * by_row]);
+                    vf left = v_all(a[i * row_stride]);
                     for (int j = 0; j < 2 * panels; j++) acc[i][j] += left * row_of_b[j];
                 }
-                a += by_depth, b += b_row;
+                a += depth_stride, b += b_row;
             } while (--k > 0);
-            chunk += st->by_chunk;
+            chunk += part->chunk_stride;
         } while (--chunks > 0);
-    } while (++st < end);
+    } while (++part < end);
     float *to = t->c;
     int64_t c_row = t->c_row, c_panel = t->c_panel;
     for (int i = 0; i < rows; i++)
@@ -75,7 +77,8 @@ LEATI_INLINE void tile_of(const leati_tile *t, const int rows, const int panels)
             v_store(to + i * c_row + j / 2 * c_panel + j % 2 * LEATI_LANES, acc[i][j]);
 }
 
-/* One row needs several panels at a time: a single panel's two accumulators would wait for their own sums. */
+/* One row needs several panels at a time: with a single panel's two accumulators each addition would wait for the
+ * one before. */
 static void tile_1x4(const leati_tile *t) {
     tile_of(t, 1, 4);
 }
@@ -113,18 +116,18 @@ static void tile_6_wide(const leati_tile *t) {
     tile_of(t, 6, LEATI_WIDE);
 }
 
-/* `rows` rows (at most LEATI_ROWS) of all `panels`. */
+/* Computes `rows` rows (at most LEATI_ROWS) of all panels. */
 LEATI_INLINE void tile_row_block(leati_tile t, int64_t rows, int64_t panels) {
     static const struct {
         int wide; /* panels at a time */
         void (*one)(const leati_tile *), (*many)(const leati_tile *);
-    } ways[LEATI_ROWS] = {{4, tile_1x1, tile_1x4},
-                          {2, tile_2x1, tile_2x2},
-                          {2, tile_3x1, tile_3x2},
-                          {LEATI_WIDE, tile_4x1, tile_4_wide},
-                          {LEATI_WIDE, tile_5x1, tile_5_wide},
-                          {LEATI_WIDE, tile_6x1, tile_6_wide}};
-    int step = ways[rows - 1].wide;
+    } tiles[LEATI_ROWS] = {{4, tile_1x1, tile_1x4},
+                           {2, tile_2x1, tile_2x2},
+                           {2, tile_3x1, tile_3x2},
+                           {LEATI_WIDE, tile_4x1, tile_4_wide},
+                           {LEATI_WIDE, tile_5x1, tile_5_wide},
+                           {LEATI_WIDE, tile_6x1, tile_6_wide}};
+    int step = tiles[rows - 1].wide;
     for (int64_t done = 0; done < panels; done += step) {
         if (panels - done < step) step = 1;
         leati_tile now = t;
@@ -132,11 +135,11 @@ LEATI_INLINE void tile_row_block(leati_tile t, int64_t rows, int64_t panels) {
         now.b += p * t.b_panel;
         now.c += p * t.c_panel;
         if (t.start) now.start += p * LEATI_PANEL;
-        (step > 1 ? ways[rows - 1].many : ways[rows - 1].one)(&now);
+        (step > 1 ? tiles[rows - 1].many : tiles[rows - 1].one)(&now);
     }
 }
 
-/* All of c, LEATI_WIDE panels at a time: they stay in the first cache while the rows go by. */
+/* Computes all of c, LEATI_WIDE panels at a time, which stay in the L1 cache for all rows. */
 LEATI_INLINE void tile_all(leati_tile t, int64_t rows, int64_t panels) {
     if (rows <= LEATI_ROWS) {
         if (rows > 0) tile_row_block(t, rows, panels);
@@ -144,7 +147,7 @@ LEATI_INLINE void tile_all(leati_tile t, int64_t rows, int64_t panels) {
     }
     int64_t blocks = (rows + LEATI_ROWS - 1) / LEATI_ROWS;
     for (int64_t p = 0; p < panels; p += LEATI_WIDE)
-        for (int64_t i = 0; i < blocks; i++) { /* 32 rows are 6 6 5 5 5 5, not five times 6 and a slow 2 */
+        for (int64_t i = 0; i < blocks; i++) { /* 32 rows are 6 6 5 5 5 5, not 6 6 6 6 6 2 */
             leati_tile one = t;
             int64_t first = rows * i / blocks;
             one.b += p * t.b_panel;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BATCH_NORM, BATCH_NORM_APPLY and BATCH_NORM_BWD over the last axis: sums in a part for each thread, then a pass that writes,
- * in pieces.  Layer: backends/native. */
+/* BATCH_NORM, BATCH_NORM_APPLY and BATCH_NORM_BWD over all axes but the last.  First each thread sums over its part
+ * of the rows; then the threads write dst in pieces.  Layer: backends/native. */
 #include <math.h>
 #include <stdio.h>
 
 #include "backends/native/simd/isa.h"
+#include "backends/native/norm/jobs.h"
 #include "backends/native/ops.h"
 #include "backends/native/elementwise/ranges.h"
 #include "backends/native/share.h"
@@ -12,26 +13,26 @@
 #include "base/memory.h"
 #include "tensor/bfloat16.h"
 
-#define PIECE_BYTES ((int64_t)256 * 1024) /* of src, in the pass that writes */
+#define PIECE_BYTES ((int64_t)256 * 1024) /* of src, per piece that is written */
 
 typedef struct norm_state {
     int64_t rows, channels;
     float epsilon;
     leati_eltwise f;
-    bool has_f, narrow;
-    int dst, addend; /* their arguments; addend -1: none */
-    int threads;     /* and parts of the sums */
-    int64_t pieces;  /* of the pass that writes, a multiple of threads */
+    bool has_f, bf16;
+    int dst, addend; /* indices of arguments; addend is -1 where there is none */
+    int threads;     /* also the number of parts that are summed separately */
+    int64_t pieces;  /* pieces that are written, a multiple of threads */
     const leati_native_isa *isa;
 } norm_state;
 
-/* A run, and what it makes of the channels. */
+/* One run: its job, and its scratch. */
 typedef struct norm_run {
     const norm_state *s;
     leati_batch_norm_job job;
-    double *sums;                  /* (threads, 2, channels) */
-    float *some;                   /* (threads, 2, channels) */
-    float *scale, *shift, *by_src; /* (channels) */
+    double *sums;                      /* (threads, 2, channels) */
+    float *partial;                    /* (threads, 2, channels) */
+    float *scale, *shift, *src_factor; /* (channels) */
     void (*sum)(const leati_batch_norm_job *job, int64_t first, int64_t last);
     void (*write)(const leati_batch_norm_job *job, int64_t first, int64_t last);
 } norm_run;
@@ -43,12 +44,15 @@ static size_t scratch_bytes(const norm_state *s) {
 
 static norm_run run_of(const norm_state *s, const leati_run *run) {
     norm_run r = {.s = s, .sums = run->scratch};
-    r.some = (float *)(void *)(r.sums + s->threads * 2 * s->channels);
-    r.scale = r.some + s->threads * 2 * s->channels;
+    r.partial = (float *)(void *)(r.sums + s->threads * 2 * s->channels);
+    r.scale = r.partial + s->threads * 2 * s->channels;
     r.shift = r.scale + s->channels;
-    r.by_src = r.shift + s->channels;
-    r.job = (leati_batch_norm_job){
-        .channels = s->channels, .scale = r.scale, .shift = r.shift, .by_src = r.by_src, .narrow = s->narrow};
+    r.src_factor = r.shift + s->channels;
+    r.job = (leati_batch_norm_job){.channels = s->channels,
+                                   .scale = r.scale,
+                                   .shift = r.shift,
+                                   .src_factor = r.src_factor,
+                                   .bf16 = s->bf16};
     if (s->has_f) r.job.f = &s->f;
     return r;
 }
@@ -62,11 +66,12 @@ static void sum_part(void *of, int64_t part, int member) {
     leati_batch_norm_job job = r->job;
     (void)member;
     job.sums = r->sums + part * 2 * r->s->channels;
-    job.some = r->some + part * 2 * r->s->channels;
+    job.partial = r->partial + part * 2 * r->s->channels;
     r->sum(&job, first_of(r->s, part, r->s->threads), first_of(r->s, part + 1, r->s->threads));
 }
 
-/* Each part of the sums from its end: that is what caches still hold. */
+/* Writes one piece.  The pieces of each summed part are taken from its end, because the caches still hold the rows
+ * that were summed last. */
 static void write_piece(void *of, int64_t task, int member) {
     const norm_run *r = of;
     int64_t threads = r->s->threads, pieces = r->s->pieces;
@@ -83,7 +88,7 @@ static void share_writing(norm_run *r, const leati_run *run) {
     leati_thread_pool_share(run->pool, r->s->threads, r->s->pieces, write_piece, r);
 }
 
-/* Moments of all rows from those of the parts. */
+/* Combines the moments of the parts into the moments of all rows. */
 static void join_parts(const norm_run *r, float *mean, float *variance) {
     const norm_state *s = r->s;
     for (int64_t c = 0; c < s->channels; c++) {
@@ -141,8 +146,8 @@ static leat_status run_apply(const leati_kernel *kernel, void *const *args, cons
     return LEAT_OK;
 }
 
-/* Gradients by gamma and beta (either may be NULL), and the factors of that by src: the formula is in
- * backends/ref/batch_norm.c. */
+/* Sets the gradients with respect to gamma and beta (either may be NULL), and the per-channel factors of the
+ * gradient with respect to src; backends/ref/batch_norm.c has the formula. */
 static void join_sums(const norm_run *r, const float *gamma, const float *variance, float *diff_gamma,
                       float *diff_beta) {
     const norm_state *s = r->s;
@@ -157,7 +162,7 @@ static void join_sums(const norm_run *r, const float *gamma, const float *varian
         if (diff_gamma) diff_gamma[c] = (float)(product * inverse);
         r->scale[c] = (float)scale;
         r->shift[c] = (float)(sum / n);
-        r->by_src[c] = (float)(scale * inverse * inverse * product / n);
+        r->src_factor[c] = (float)(scale * inverse * inverse * product / n);
     }
 }
 
@@ -189,7 +194,8 @@ static bool is_bf16(const leati_desc *desc) {
     return desc->rank >= 0 && desc->dtype == LEATI_BF16;
 }
 
-/* Images are of one type, all else is f32; of bf16, only max(x, 0) is fused. */
+/* True if the task's types are supported: the images (src, dst and the like) are all bf16 and the other tensors
+ * f32, and nothing but max(x, 0) is fused. */
 static bool fits(const leati_task *task) {
     bool backward = task->op == LEATI_OP_BATCH_NORM_BWD, adds = task->attrs->post.kinds & LEATI_POST_ADD;
     int addend = adds ? leati_op_inputs(task) + LEATI_POST_ADDEND : 0;
@@ -217,10 +223,11 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
     const leati_desc *src = &task->inputs[0];
     int64_t count = leati_desc_count(src), bytes = (int64_t)leati_desc_bytes(src);
     leati_range_state work = {0};
-    bool narrow = any_bf16(task);
-    if (count == 0 || (narrow && !fits(task))) {
+    bool bf16 = any_bf16(task);
+    if (count == 0 || (bf16 && !fits(task))) {
         snprintf(why, LEATI_REASON_BYTES,
-                 count == 0 ? "an empty tensor" : "bfloat16 beside f32, or not fused");
+                 count == 0 ? "an empty tensor"
+                            : "an unsupported mix of bfloat16 and float32, or fused function");
         kernel->run = NULL;
         return LEAT_OK;
     }
@@ -237,7 +244,7 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
     s->threads = s->rows < work.threads ? (int)s->rows : work.threads;
     s->pieces = s->threads * (1 + bytes / s->threads / PIECE_BYTES);
     s->isa = leati_native_isa_of();
-    s->narrow = narrow;
+    s->bf16 = bf16;
     kernel->scratch_bytes = scratch_bytes(s);
     kernel->state = s;
     kernel->destroy = leati_free;

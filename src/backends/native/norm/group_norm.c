@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GROUP_NORM and GROUP_NORM_BWD: threads share rows.  Layer: backends/native. */
+/* GROUP_NORM and GROUP_NORM_BWD: threads share the rows.  Layer: backends/native. */
 #include "engine/op_semantics/group_norm.h"
 
 #include <stdio.h>
 
 #include "backends/native/simd/isa.h"
+#include "backends/native/norm/jobs.h"
 #include "backends/native/ops.h"
 #include "backends/native/elementwise/ranges.h"
 #include "backends/native/share.h"
@@ -16,27 +17,27 @@ typedef struct norm_state {
     float epsilon;
     const leati_native_isa *isa;
     int threads;
-    size_t scratch_bytes; /* of a thread: 4 channels of double, 4 of float */
+    size_t scratch_bytes; /* of one thread: 4 doubles and 4 floats per channel */
 } norm_state;
 
-static leati_norm_job job_of(const norm_state *s, void *scratch, int t) {
-    leati_norm_job job = {.shape = s->shape, .epsilon = s->epsilon};
+static leati_group_norm_job job_of(const norm_state *s, void *scratch, int t) {
+    leati_group_norm_job job = {.shape = s->shape, .epsilon = s->epsilon};
     job.sums = (double *)(void *)((char *)scratch + (size_t)t * s->scratch_bytes);
-    job.mean_of = (float *)(void *)(job.sums + 4 * s->shape.channels);
-    job.scale_of = job.mean_of + s->shape.channels;
+    job.channel_mean = (float *)(void *)(job.sums + 4 * s->shape.channels);
+    job.channel_scale = job.channel_mean + s->shape.channels;
     return job;
 }
 
 static void run_forward_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
     const norm_state *s = kernel->state;
-    leati_norm_job job = job_of(s, run->scratch, t);
+    leati_group_norm_job job = job_of(s, run->scratch, t);
     job.src = args[0];
     job.gamma = args[1];
     job.beta = args[2];
     job.dst = args[3];
     job.mean = args[4];
     job.inverse = args[5];
-    s->isa->norm_forward(&job, s->shape.rows * t / s->threads, s->shape.rows * (t + 1) / s->threads);
+    s->isa->group_norm_forward(&job, s->shape.rows * t / s->threads, s->shape.rows * (t + 1) / s->threads);
 }
 
 static leat_status run_forward(const leati_kernel *kernel, void *const *args, const leati_run *run,
@@ -49,14 +50,14 @@ static leat_status run_forward(const leati_kernel *kernel, void *const *args, co
 
 static void run_backward_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
     const norm_state *s = kernel->state;
-    leati_norm_job job = job_of(s, run->scratch, t);
+    leati_group_norm_job job = job_of(s, run->scratch, t);
     job.src = args[0];
     job.gamma = args[1];
     job.mean = args[2];
     job.inverse = args[3];
     job.diff_dst = args[4];
     job.dst = args[5];
-    s->isa->norm_backward(&job, s->shape.rows * t / s->threads, s->shape.rows * (t + 1) / s->threads);
+    s->isa->group_norm_backward(&job, s->shape.rows * t / s->threads, s->shape.rows * (t + 1) / s->threads);
 }
 
 static leat_status run_backward(const leati_kernel *kernel, void *const *args, const leati_run *run,
@@ -67,14 +68,14 @@ static leat_status run_backward(const leati_kernel *kernel, void *const *args, c
     (void)err;
     leati_share(s->threads, run_backward_part, kernel, args, run);
     for (int64_t c = 0; c < channels; c++) {
-        double by_gamma = 0, by_beta = 0;
+        double gamma_sum = 0, beta_sum = 0;
         for (int t = 0; t < s->threads; t++) {
             const double *sums = job_of(s, run->scratch, t).sums;
-            by_gamma += sums[2 * channels + c];
-            by_beta += sums[3 * channels + c];
+            gamma_sum += sums[2 * channels + c];
+            beta_sum += sums[3 * channels + c];
         }
-        diff_gamma[c] = (float)by_gamma;
-        diff_beta[c] = (float)by_beta;
+        diff_gamma[c] = (float)gamma_sum;
+        diff_beta[c] = (float)beta_sum;
     }
     return LEAT_OK;
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GROUP_NORM and GROUP_NORM_BWD for the code that is compiled once per instruction set.  A row is (places, channels).  Sums
- * over places are by channel, float for FOLD_ROWS of them and double beyond; groups are sums of channels. */
+/* GROUP_NORM and GROUP_NORM_BWD, for the code that is compiled once per instruction set.  A row is (places,
+ * channels).  Sums over the places are kept per channel: float for FOLD_ROWS places, double beyond.  The sum of a
+ * group is the sum over its channels. */
 #ifndef LEATI_BACKENDS_NATIVE_NORM_GROUP_NORM_TMPL_H
 #define LEATI_BACKENDS_NATIVE_NORM_GROUP_NORM_TMPL_H
 
 #include <math.h>
 
 #include "backends/native/elementwise/reduce_tmpl.h"
+#include "backends/native/norm/jobs.h"
 
-/* sums (channels) += x; products += d (x - mean).  d NULL: x - mean itself, of which `sums` has no use. */
+/* sums (channels) += d; products (channels) += d (x - mean).  Where d is NULL it is x - mean itself; sums is then
+ * not used. */
 static void norm_fold(const float *x, const float *d, const float *mean, int64_t places, int64_t channels,
                       double *sums, double *products) {
     for (int64_t first = 0; first < places; first += FOLD_ROWS) {
@@ -37,8 +40,8 @@ static void norm_clear(double *sums, int64_t count) {
     for (int64_t i = 0; i < count; i++) sums[i] = 0;
 }
 
-/* One row's moments, by group, and its means by channel. */
-static void norm_moments(const leati_norm_job *job, const float *x, float *mean, float *inverse) {
+/* Computes one row's mean and 1 / standard deviation per group, and stores the means per channel. */
+static void norm_moments(const leati_group_norm_job *job, const float *x, float *mean, float *inverse) {
     int64_t channels = job->shape.channels, width = channels / job->shape.groups;
     double count = (double)(job->shape.places * width), *sums = job->sums, *products = sums + channels;
     norm_clear(sums, 2 * channels);
@@ -50,9 +53,9 @@ static void norm_moments(const leati_norm_job *job, const float *x, float *mean,
         double sum = 0;
         for (int64_t c = g * width; c < (g + 1) * width; c++) sum += sums[c];
         mean[g] = (float)(sum / count);
-        for (int64_t c = g * width; c < (g + 1) * width; c++) job->mean_of[c] = mean[g];
+        for (int64_t c = g * width; c < (g + 1) * width; c++) job->channel_mean[c] = mean[g];
     }
-    norm_fold(x, NULL, job->mean_of, job->shape.places, channels, sums, products);
+    norm_fold(x, NULL, job->channel_mean, job->shape.places, channels, sums, products);
     for (int64_t g = 0; g < job->shape.groups; g++) {
         double squares = 0;
         for (int64_t c = g * width; c < (g + 1) * width; c++) squares += products[c];
@@ -60,8 +63,8 @@ static void norm_moments(const leati_norm_job *job, const float *x, float *mean,
     }
 }
 
-/* The same of a row that is one group and one place: along it. */
-static void norm_row_moments(const leati_norm_job *job, const float *x, float *mean, float *inverse) {
+/* Like norm_moments() for a row that is one group and one place: vectorized along the row. */
+static void norm_row_moments(const leati_group_norm_job *job, const float *x, float *mean, float *inverse) {
     int64_t count = job->shape.channels;
     double squares = 0, m = row_sum(x, count) / (double)count;
     for (int64_t i = 0; i < count; i += 512) {
@@ -78,18 +81,19 @@ static void norm_row_moments(const leati_norm_job *job, const float *x, float *m
     *inverse = (float)(1 / sqrt(squares / (double)count + (double)job->epsilon));
 }
 
-static void norm_write(const leati_norm_job *job, const float *x, float *dst) {
+static void norm_write(const leati_group_norm_job *job, const float *x, float *dst) {
     int64_t channels = job->shape.channels;
     for (int64_t p = 0; p < job->shape.places; p++, x += channels, dst += channels)
         for (int64_t c = 0; c < channels; c += LEATI_LANES) {
             int64_t left = channels - c;
-            vf y = (v_load_part(x + c, left) - v_load_part(job->mean_of + c, left)) *
-                   v_load_part(job->scale_of + c, left);
+            vf y = (v_load_part(x + c, left) - v_load_part(job->channel_mean + c, left)) *
+                   v_load_part(job->channel_scale + c, left);
             v_store_part(dst + c, job->beta ? y + v_load_part(job->beta + c, left) : y, left);
         }
 }
 
-static void norm_write_row(const leati_norm_job *job, const float *x, float *dst, float mean, float inverse) {
+static void norm_write_row(const leati_group_norm_job *job, const float *x, float *dst, float mean,
+                           float inverse) {
     int64_t count = job->shape.channels;
     for (int64_t c = 0; c < count; c += LEATI_LANES) {
         vf y = (v_load_part(x + c, count - c) - mean) * inverse;
@@ -99,16 +103,16 @@ static void norm_write_row(const leati_norm_job *job, const float *x, float *dst
     }
 }
 
-static void norm_spread(const leati_norm_job *job, const float *mean, const float *inverse) {
+static void norm_spread(const leati_group_norm_job *job, const float *mean, const float *inverse) {
     int64_t channels = job->shape.channels, width = channels / job->shape.groups;
     for (int64_t g = 0, c = 0; g < job->shape.groups; g++)
         for (; c < (g + 1) * width; c++) {
-            job->mean_of[c] = mean[g];
-            job->scale_of[c] = inverse[g] * (job->gamma ? job->gamma[c] : 1);
+            job->channel_mean[c] = mean[g];
+            job->channel_scale[c] = inverse[g] * (job->gamma ? job->gamma[c] : 1);
         }
 }
 
-static void norm_forward(const leati_norm_job *job, int64_t first, int64_t last) {
+static void group_norm_forward(const leati_group_norm_job *job, int64_t first, int64_t last) {
     int64_t floats = job->shape.places * job->shape.channels, groups = job->shape.groups;
     for (int64_t row = first; row < last; row++) {
         const float *x = job->src + row * floats;
@@ -124,21 +128,23 @@ static void norm_forward(const leati_norm_job *job, int64_t first, int64_t last)
     }
 }
 
-/* diff_src = scale diff_dst - a - (x - mean) b, with a and b by channel. */
-static void norm_write_diff(const leati_norm_job *job, const float *x, const float *d, float *to,
+/* diff_src = scale diff_dst - a - (x - mean) b; a and b are (channels). */
+static void norm_write_diff(const leati_group_norm_job *job, const float *x, const float *d, float *to,
                             const float *a, const float *b) {
     int64_t channels = job->shape.channels;
     for (int64_t p = 0; p < job->shape.places; p++, x += channels, d += channels, to += channels)
         for (int64_t c = 0; c < channels; c += LEATI_LANES) {
             int64_t left = channels - c;
-            vf centred = v_load_part(x + c, left) - v_load_part(job->mean_of + c, left);
-            vf diff = v_load_part(d + c, left) * v_load_part(job->scale_of + c, left);
+            vf centred = v_load_part(x + c, left) - v_load_part(job->channel_mean + c, left);
+            vf diff = v_load_part(d + c, left) * v_load_part(job->channel_scale + c, left);
             v_store_part(to + c, diff - v_load_part(a + c, left) - centred * v_load_part(b + c, left), left);
         }
 }
 
-/* A row that is one group and one place: along it.  What it gives to gamma and beta is added to floats. */
-static void norm_backward_row(const leati_norm_job *job, int64_t row, float *by_gamma, float *by_beta) {
+/* The gradient of a row that is one group and one place, vectorized along the row.  Its gradients with respect to
+ * gamma and beta are added to float sums. */
+static void norm_backward_row(const leati_group_norm_job *job, int64_t row, float *diff_gamma_sums,
+                              float *diff_beta_sums) {
     int64_t count = job->shape.channels;
     const float *x = job->src + row * count, *d = job->diff_dst + row * count;
     float *to = job->dst + row * count, mean = job->mean[row], inverse = job->inverse[row];
@@ -149,8 +155,8 @@ static void norm_backward_row(const leati_norm_job *job, int64_t row, float *by_
         vf scaled = job->gamma ? diff * v_load_part(job->gamma + i, left) : diff;
         sum += scaled;
         sum_y += scaled * y;
-        v_store_part(by_beta + i, v_load_part(by_beta + i, left) + diff, left);
-        v_store_part(by_gamma + i, v_load_part(by_gamma + i, left) + diff * y, left);
+        v_store_part(diff_beta_sums + i, v_load_part(diff_beta_sums + i, left) + diff, left);
+        v_store_part(diff_gamma_sums + i, v_load_part(diff_gamma_sums + i, left) + diff * y, left);
     }
     float a = v_sum(sum) / (float)count, b = v_sum(sum_y) / (float)count;
     for (int64_t i = 0; i < count; i += LEATI_LANES) {
@@ -161,29 +167,30 @@ static void norm_backward_row(const leati_norm_job *job, int64_t row, float *by_
     }
 }
 
-static void norm_backward_rows(const leati_norm_job *job, int64_t first, int64_t last) {
+static void norm_backward_rows(const leati_group_norm_job *job, int64_t first, int64_t last) {
     int64_t count = job->shape.channels;
-    float *some_gamma = job->mean_of, *some_beta = some_gamma + count;
-    double *by_gamma = job->sums + 2 * count, *by_beta = by_gamma + count;
+    float *partial_gamma = job->channel_mean, *partial_beta = partial_gamma + count;
+    double *diff_gamma_sums = job->sums + 2 * count, *diff_beta_sums = diff_gamma_sums + count;
     for (int64_t row = first; row < last; row += FOLD_ROWS) {
         int64_t end = last - row < FOLD_ROWS ? last : row + FOLD_ROWS;
-        memset(some_gamma, 0, 2 * (size_t)count * sizeof *some_gamma);
-        for (int64_t r = row; r < end; r++) norm_backward_row(job, r, some_gamma, some_beta);
+        memset(partial_gamma, 0, 2 * (size_t)count * sizeof *partial_gamma);
+        for (int64_t r = row; r < end; r++) norm_backward_row(job, r, partial_gamma, partial_beta);
         for (int64_t c = 0; c < count; c++) {
-            by_gamma[c] += (double)some_gamma[c];
-            by_beta[c] += (double)some_beta[c];
+            diff_gamma_sums[c] += (double)partial_gamma[c];
+            diff_beta_sums[c] += (double)partial_beta[c];
         }
     }
 }
 
-/* Rows first to last - 1; what they give to gamma and beta is added to the two last quarters of job->sums. */
-static void norm_backward(const leati_norm_job *job, int64_t first, int64_t last) {
+/* The gradient of rows first to last - 1.  The gradients with respect to gamma and beta are added to the last two
+ * quarters of job->sums. */
+static void group_norm_backward(const leati_group_norm_job *job, int64_t first, int64_t last) {
     int64_t channels = job->shape.channels, groups = job->shape.groups, width = channels / groups;
     int64_t floats = job->shape.places * channels;
-    double *sums = job->sums, *products = sums + channels, *by_gamma = products + channels;
-    double *by_beta = by_gamma + channels, count = (double)(job->shape.places * width);
-    float *a = job->scale_of + channels, *b = a + channels;
-    norm_clear(by_gamma, 2 * channels);
+    double *sums = job->sums, *products = sums + channels, *diff_gamma_sums = products + channels;
+    double *diff_beta_sums = diff_gamma_sums + channels, count = (double)(job->shape.places * width);
+    float *a = job->channel_scale + channels, *b = a + channels;
+    norm_clear(diff_gamma_sums, 2 * channels);
     if (job->shape.places == 1 && groups == 1) {
         norm_backward_rows(job, first, last);
         return;
@@ -193,12 +200,12 @@ static void norm_backward(const leati_norm_job *job, int64_t first, int64_t last
         const float *mean = job->mean + row * groups, *inverse = job->inverse + row * groups;
         norm_spread(job, mean, inverse);
         norm_clear(sums, 2 * channels);
-        norm_fold(x, d, job->mean_of, job->shape.places, channels, sums, products);
+        norm_fold(x, d, job->channel_mean, job->shape.places, channels, sums, products);
         for (int64_t g = 0; g < groups; g++) {
             double sum = 0, sum_y = 0, s = (double)inverse[g];
             for (int64_t c = g * width; c < (g + 1) * width; c++) {
-                by_beta[c] += sums[c];
-                by_gamma[c] += products[c] * s;
+                diff_beta_sums[c] += sums[c];
+                diff_gamma_sums[c] += products[c] * s;
                 sum += sums[c] * (job->gamma ? (double)job->gamma[c] : 1);
                 sum_y += products[c] * (job->gamma ? (double)job->gamma[c] : 1);
             }

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RNN and RNN_BWD: packs the weights, then gives each thread its blocks of samples.  Layer: backends/native.
- * Threads add their weight gradients up in the order of the threads, so that a run is repeatable. */
+/* RNN and RNN_BWD: packs the weights, then gives each thread its blocks of samples.  The threads' gradients with
+ * respect to the weights are added up in the order of the threads, so that a run is repeatable.  Layer:
+ * backends/native. */
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/native/ops.h"
+#include "backends/native/rnn/jobs.h"
 #include "backends/native/simd/isa.h"
 #include "base/error.h"
 #include "base/memory.h"
 
-#define BLOCK_ROWS  48 /* state, gates and weights of 64 units stay in half a megabyte of cache */
-#define THREAD_ROWS 8  /* with fewer samples each, threads only repeat the reading of the weights */
+/* rows of a block: state, gates and weights of 64 units then fit into half a megabyte of cache */
+#define BLOCK_ROWS 48
+/* rows per thread at least: with fewer, reading the weights dominates, which every thread repeats */
+#define THREAD_ROWS 8
 
 typedef struct rnn_state {
     leati_rnn_shape shape;
@@ -18,9 +22,10 @@ typedef struct rnn_state {
     int inputs, threads;
     int64_t block_rows, blocks;
     int64_t padded_units, padded_features;
-    int64_t bias;                /* where it begins among the packed weights, or the gradients by them */
-    int64_t weights, by_h, by_x; /* floats of each packed matrix, the first with its bias; 0: not needed */
-    int64_t gradient;            /* floats of one thread's packed gradients */
+    int64_t bias; /* offset of the bias among the packed weights, and among their gradients */
+    /* Floats of each packed matrix, weights with the bias; 0: not needed. */
+    int64_t weights, recurrent_transposed, kernel_transposed;
+    int64_t gradient; /* floats of one thread's packed gradients */
     int64_t block_scratch;
 } rnn_state;
 
@@ -29,8 +34,8 @@ static int64_t round_up(int64_t n, int64_t unit) {
 }
 
 static void choose_blocks(rnn_state *s, int threads) {
-    int64_t most = s->shape.batch / THREAD_ROWS;
-    s->threads = most < 1 ? 1 : most < threads ? (int)most : threads;
+    int64_t max_threads = s->shape.batch / THREAD_ROWS;
+    s->threads = max_threads < 1 ? 1 : max_threads < threads ? (int)max_threads : threads;
     int64_t share = (s->shape.batch + s->threads - 1) / s->threads;
     int64_t rounds = (share + BLOCK_ROWS - 1) / BLOCK_ROWS;
     s->block_rows = rounds > 1  ? round_up((share + rounds - 1) / rounds, s->isa->rows)
@@ -43,16 +48,17 @@ static bool has(const leati_task *task, int input) {
     return input < task->input_count && task->inputs[input].rank >= 0;
 }
 
-/* The last block may be smaller, and gather more steps then. */
+/* Returns the floats of scratch that a block needs.  The last block may have fewer rows, but then gathers more
+ * steps. */
 static int64_t scratch_of(const rnn_state *s, const leati_task *task, bool backward) {
-    int64_t most = 0, last = s->shape.batch - (s->blocks - 1) * s->block_rows;
+    int64_t max_floats = 0, last = s->shape.batch - (s->blocks - 1) * s->block_rows;
     const int64_t rows[] = {s->block_rows, s->blocks > 0 ? last : s->block_rows};
     for (int i = 0; i < 2; i++) {
         int64_t floats = s->isa->rnn_scratch(&s->shape, rows[i], has(task, LEATI_RNN_X_MASK),
                                              has(task, LEATI_RNN_H_MASK), backward);
-        if (floats > most) most = floats;
+        if (floats > max_floats) max_floats = floats;
     }
-    return round_up(most, 16);
+    return round_up(max_floats, 16);
 }
 
 static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool backward, leat_error *err) {
@@ -71,17 +77,17 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool ba
     s->block_scratch = scratch_of(s, task, backward);
     if (backward) {
         s->gradient = weights;
-        s->by_h = gates * s->padded_units;
-        s->by_x = task->unused & 1 ? 0 : gates * s->padded_features;
+        s->recurrent_transposed = gates * s->padded_units;
+        s->kernel_transposed = task->unused & 1 ? 0 : gates * s->padded_features;
     } else {
         s->weights = weights;
         kernel->pack_bytes = (size_t)weights * sizeof(float);
         kernel->pack_inputs = 1u << LEATI_RNN_KERNEL | 1u << LEATI_RNN_RECURRENT | 1u << LEATI_RNN_BIAS;
         snprintf(kernel->pack_key, sizeof kernel->pack_key, "rnn %d %s", (int)s->shape.cell, s->isa->name);
     }
-    kernel->scratch_bytes =
-        (size_t)(s->weights + s->by_h + s->by_x + s->threads * (s->gradient + s->block_scratch)) *
-        sizeof(float);
+    kernel->scratch_bytes = (size_t)(s->weights + s->recurrent_transposed + s->kernel_transposed +
+                                     s->threads * (s->gradient + s->block_scratch)) *
+                            sizeof(float);
     kernel->state = s;
     kernel->destroy = leati_free;
     snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", s->isa->name);
@@ -105,20 +111,20 @@ static leati_rnn_job job_of(const rnn_state *s, void *const *args) {
 typedef struct blocks_run {
     const rnn_state *s;
     const leati_rnn_job *job;
-    float *own;
+    float *thread_scratch;
     void (*block)(const leati_rnn_job *job);
 } blocks_run;
 
-/* A thread's blocks, one after the other. */
+/* Runs one thread's blocks, one after the other. */
 static void run_share(void *of, int64_t thread, int member) {
     const blocks_run *r = of;
     const rnn_state *s = r->s;
     leati_rnn_job job = *r->job;
-    float *own = r->own + thread * (s->gradient + s->block_scratch);
+    float *thread_scratch = r->thread_scratch + thread * (s->gradient + s->block_scratch);
     (void)member;
-    job.diff_weights = own;
-    if (s->gradient > 0) memset(own, 0, (size_t)s->gradient * sizeof *own);
-    job.scratch = own + s->gradient;
+    job.diff_weights = thread_scratch;
+    if (s->gradient > 0) memset(thread_scratch, 0, (size_t)s->gradient * sizeof *thread_scratch);
+    job.scratch = thread_scratch + s->gradient;
     for (int64_t b = s->blocks * thread / s->threads; b < s->blocks * (thread + 1) / s->threads; b++) {
         job.first = b * s->block_rows;
         job.rows = s->shape.batch - job.first < s->block_rows ? s->shape.batch - job.first : s->block_rows;
@@ -126,13 +132,13 @@ static void run_share(void *of, int64_t thread, int member) {
     }
 }
 
-static void run_blocks(const rnn_state *s, const leati_run *run, const leati_rnn_job *job, float *own,
-                       void (*block)(const leati_rnn_job *job)) {
-    blocks_run r = {.s = s, .job = job, .own = own, .block = block};
+static void run_blocks(const rnn_state *s, const leati_run *run, const leati_rnn_job *job,
+                       float *thread_scratch, void (*block)(const leati_rnn_job *job)) {
+    blocks_run r = {.s = s, .job = job, .thread_scratch = thread_scratch, .block = block};
     leati_thread_pool_share(run->pool, s->threads, s->threads, run_share, &r);
 }
 
-/* Scratch: each thread's block, then the packed weights, unless the plan keeps them. */
+/* Scratch: each thread's block, then the packed weights unless the plan keeps them. */
 static leat_status run_forward(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                leat_error *err) {
     const rnn_state *s = kernel->state;
@@ -153,17 +159,20 @@ static leat_status run_forward(const leati_kernel *kernel, void *const *args, co
     return LEAT_OK;
 }
 
-/* Sums the threads' gradients into the first one's and writes them out. */
-static void finish_gradients(const rnn_state *s, float *own, float *kernel, float *recurrent, float *bias) {
+/* Adds the threads' gradients to those of the first thread, and writes them to the op's outputs; NULL outputs are
+ * skipped. */
+static void finish_gradients(const rnn_state *s, float *thread_scratch, float *kernel, float *recurrent,
+                             float *bias) {
     int64_t each = s->gradient + s->block_scratch;
     for (int thread = 1; thread < s->threads; thread++)
-        for (int64_t i = 0; i < s->gradient; i++) own[i] += own[thread * each + i];
-    if (kernel) s->isa->rnn_unpack(&s->shape, own, 0, s->shape.features, kernel);
-    if (recurrent) s->isa->rnn_unpack(&s->shape, own, s->shape.features, s->shape.units, recurrent);
-    const float *by_bias = own + s->bias;
+        for (int64_t i = 0; i < s->gradient; i++) thread_scratch[i] += thread_scratch[thread * each + i];
+    if (kernel) s->isa->rnn_unpack(&s->shape, thread_scratch, 0, s->shape.features, kernel);
+    if (recurrent)
+        s->isa->rnn_unpack(&s->shape, thread_scratch, s->shape.features, s->shape.units, recurrent);
+    const float *diff_bias_sums = thread_scratch + s->bias;
     for (int64_t i = 0; bias && i < s->shape.biases * s->shape.gates; i++) {
         int64_t gate = i % s->shape.gates, slot = i >= s->shape.gates && gate == 2 ? 3 : gate;
-        memcpy(bias + i * s->shape.units, by_bias + slot * s->padded_units,
+        memcpy(bias + i * s->shape.units, diff_bias_sums + slot * s->padded_units,
                (size_t)s->shape.units * sizeof *bias);
     }
 }
@@ -173,22 +182,26 @@ static leat_status run_backward(const leati_kernel *kernel, void *const *args, c
                                 leat_error *err) {
     const rnn_state *s = kernel->state;
     void *const *out = args + s->inputs;
-    float *by_h = run->scratch, *by_x = by_h + s->by_h, *own = by_x + s->by_x;
+    float *recurrent_transposed = run->scratch,
+          *kernel_transposed = recurrent_transposed + s->recurrent_transposed,
+          *thread_scratch = kernel_transposed + s->kernel_transposed;
     leati_rnn_job job = job_of(s, args);
     (void)err;
-    s->isa->rnn_pack_transposed(&s->shape, args[LEATI_RNN_RECURRENT], s->shape.units, by_h);
-    if (s->by_x > 0) s->isa->rnn_pack_transposed(&s->shape, args[LEATI_RNN_KERNEL], s->shape.features, by_x);
-    job.packed = (leati_rnn_packed){.by_h = by_h, .by_x = by_x};
+    s->isa->rnn_pack_transposed(&s->shape, args[LEATI_RNN_RECURRENT], s->shape.units, recurrent_transposed);
+    if (s->kernel_transposed > 0)
+        s->isa->rnn_pack_transposed(&s->shape, args[LEATI_RNN_KERNEL], s->shape.features, kernel_transposed);
+    job.packed = (leati_rnn_packed){.recurrent_transposed = recurrent_transposed,
+                                    .kernel_transposed = kernel_transposed};
     job.sequence = args[LEATI_RNN_SEQUENCE];
     job.workspace = args[LEATI_RNN_WORKSPACE];
     job.diff_sequence = args[LEATI_RNN_DIFF_SEQUENCE];
     job.diff_h_last = args[LEATI_RNN_DIFF_H_LAST];
     job.diff_c_last = args[LEATI_RNN_DIFF_C_LAST];
-    job.diff_x = s->by_x > 0 ? out[LEATI_RNN_X] : NULL;
+    job.diff_x = s->kernel_transposed > 0 ? out[LEATI_RNN_X] : NULL;
     job.diff_h0 = out[LEATI_RNN_H0];
     job.diff_c0 = s->shape.cell == LEATI_CELL_LSTM ? out[LEATI_RNN_C0] : NULL;
-    run_blocks(s, run, &job, own, s->isa->rnn_backward);
-    finish_gradients(s, own, out[LEATI_RNN_KERNEL], out[LEATI_RNN_RECURRENT], out[LEATI_RNN_BIAS]);
+    run_blocks(s, run, &job, thread_scratch, s->isa->rnn_backward);
+    finish_gradients(s, thread_scratch, out[LEATI_RNN_KERNEL], out[LEATI_RNN_RECURRENT], out[LEATI_RNN_BIAS]);
     return LEAT_OK;
 }
 

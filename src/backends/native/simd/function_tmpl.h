@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of one number and their derivatives by the vector, for the code that is compiled once per instruction set.
- * What has no vector code here is computed lane by lane as ref computes it. */
+/* Vectorized functions of one number and their derivatives, for the code that is compiled once per instruction
+ * set.  A function without vector code is computed lane by lane, as ref computes it. */
 #ifndef LEATI_BACKENDS_NATIVE_SIMD_FUNCTION_TMPL_H
 #define LEATI_BACKENDS_NATIVE_SIMD_FUNCTION_TMPL_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Squares of LEATI_LANES elements turned in registers, for the code that is compiled once per instruction set.  The bits of
- * elements are moved as they are, whatever their type. */
+/* Transposes squares of LEATI_LANES x LEATI_LANES elements in registers, for the code that is compiled once per
+ * instruction set.  Elements are moved as bits, so their type does not matter. */
 #ifndef LEATI_BACKENDS_NATIVE_SIMD_TRANSPOSE_TMPL_H
 #define LEATI_BACKENDS_NATIVE_SIMD_TRANSPOSE_TMPL_H
 
 #include "backends/native/simd/vector_tmpl.h"
 
-/* The elements of both, alternating: of their lower halves, and of their upper ones. */
+/* Shuffles that interleave two vectors: ZIP_LOW takes their lower halves, ZIP_HIGH their upper halves. */
 #if LEATI_LANES == 4
 #define ZIP_LOW  0, 4, 1, 5
 #define ZIP_HIGH 2, 6, 3, 7
@@ -18,8 +18,9 @@
 #define ZIP_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #endif
 
-/* to[i][j] = from[j][i], rows so many elements apart.  Element i of row j is moved to place LEATI_LANES i + j, whose digits in
- * base 2 are those of LEATI_LANES j + i turned by half; a round of alternating turns them by one. */
+/* to[i][j] = from[j][i]; the strides count elements.  Element i of row j moves to index LEATI_LANES i + j, whose
+ * binary digits are those of LEATI_LANES j + i rotated by half of their number; each iteration of interleaving
+ * rotates the digits by one. */
 static void transpose_square(float *to, int64_t to_step, const float *from, int64_t from_step) {
     vf rows[LEATI_LANES], next[LEATI_LANES];
     for (int i = 0; i < LEATI_LANES; i++) rows[i] = v_load(from + i * from_step);

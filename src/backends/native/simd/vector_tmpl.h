@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vectors of LEATI_LANES floats for the code that is compiled once per instruction set (isa_*.c).  They are GCC's and
- * clang's vector types: the one place where leat leaves standard C, because loops that must keep a dozen accumulators
- * in registers cannot be left to a vectoriser. */
+/* Vectors of LEATI_LANES floats for the code that is compiled once per instruction set (isa_*.c).  They are vector
+ * types of GCC and clang: the one place where leat leaves standard C, because an auto-vectorizer does not reliably
+ * keep a dozen accumulators in registers. */
 #ifndef LEATI_BACKENDS_NATIVE_SIMD_VECTOR_TMPL_H
 #define LEATI_BACKENDS_NATIVE_SIMD_VECTOR_TMPL_H
 
@@ -31,7 +31,8 @@ LEATI_INLINE void v_store(float *to, vf x) {
     *(vf_loose *)to = x;
 }
 
-/* To an address of whole vectors, past the caches; v_stored before another thread reads it. */
+/* Stores x with a non-temporal store, which bypasses the caches; `to` is aligned to a vector.  Call v_stored()
+ * before another thread reads the data. */
 LEATI_INLINE void v_store_past(float *to, vf x) {
 #if defined(__AVX512F__) && LEATI_LANES == 16
     _mm512_stream_ps(to, (__m512)x);
@@ -61,7 +62,7 @@ LEATI_INLINE __m256i v_first(int64_t count) {
 }
 #endif
 
-/* The first count lanes, at most all; the others are 0. */
+/* Loads the first count lanes (all of them where count is larger); the other lanes are 0. */
 LEATI_INLINE vf v_load_part(const float *from, int64_t count) {
     if (count >= LEATI_LANES) return v_load(from);
 #if defined(__AVX512F__) && LEATI_LANES == 16
@@ -95,7 +96,7 @@ typedef uint16_t vh __attribute__((vector_size(LEATI_LANES * 2)));
 typedef uint16_t vh_loose __attribute__((vector_size(LEATI_LANES * 2), aligned(2), may_alias));
 typedef uint32_t vu __attribute__((vector_size(LEATI_LANES * 4)));
 
-/* bf16 as floats, and the nearest ones of floats (tensor/bfloat16.h says how). */
+/* Load bf16 as floats; store floats rounded to the nearest bf16 (tensor/bfloat16.h defines the rounding). */
 LEATI_INLINE vf v_load_bf16(const uint16_t *from) {
     return (vf)(__builtin_convertvector(*(const vh_loose *)from, vu) << 16);
 }
@@ -123,26 +124,27 @@ LEATI_INLINE void v_store_bf16_part(uint16_t *to, vf x, int64_t count) {
     for (int64_t i = 0; i < count; i++) to[i] = lanes[i];
 }
 
-/* Numbers of an image that is bf16 or not. */
-LEATI_INLINE vf v_load_image(const void *image, int64_t at, int64_t count, const bool narrow) {
-    return narrow ? v_load_bf16_part((const uint16_t *)image + at, count)
-                  : v_load_part((const float *)image + at, count);
+/* Load and store elements of an image, which is bf16 or f32; `at` is the index of the first element. */
+LEATI_INLINE vf v_load_image(const void *image, int64_t at, int64_t count, const bool bf16) {
+    return bf16 ? v_load_bf16_part((const uint16_t *)image + at, count)
+                : v_load_part((const float *)image + at, count);
 }
 
-LEATI_INLINE void v_store_image(void *image, int64_t at, vf x, int64_t count, const bool narrow) {
-    if (narrow)
+LEATI_INLINE void v_store_image(void *image, int64_t at, vf x, int64_t count, const bool bf16) {
+    if (bf16)
         v_store_bf16_part((uint16_t *)image + at, x, count);
     else
         v_store_part((float *)image + at, x, count);
 }
 
-/* Per lane: mask ? a : b, where the mask is what a comparison gives. */
+/* Per lane: mask ? a : b.  The mask is the result of a vector comparison. */
 LEATI_INLINE vf v_select(vi mask, vf a, vf b) {
     return (vf)((mask & (vi)a) | (~mask & (vi)b));
 }
 
-/* The first count lanes, at most all; the others are 1.  For what has no result at 0, such as 0 / x or the slope of a logarithm:
- * a lane that nobody reads must not raise a floating-point exception, which a program may have trapped. */
+/* Like v_load_part(), but the other lanes are 1.  For functions that have no result at 0, such as 0 / x or the
+ * derivative of a logarithm: an unused lane must not raise a floating-point exception, which a program may have
+ * trapped. */
 LEATI_INLINE vf v_load_part_or_one(const float *from, int64_t count) {
     static const int32_t numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     if (count >= LEATI_LANES) return v_load(from);
@@ -151,7 +153,7 @@ LEATI_INLINE vf v_load_part_or_one(const float *from, int64_t count) {
     return v_select(lane < (int32_t)count, v_load_part(from, count), v_all(1));
 }
 
-/* x[from[i]] in lane i. */
+/* Returns x[from[i]] in lane i. */
 LEATI_INLINE vf v_permute(vf x, vi from) {
 #if defined(__AVX512F__) && LEATI_LANES == 16
     return (vf)_mm512_permutexvar_ps((__m512i)from, (__m512)x);
@@ -164,13 +166,13 @@ LEATI_INLINE vf v_permute(vf x, vi from) {
 #endif
 }
 
-/* Lanes that are not a number. */
+/* Returns the mask of the lanes that are NaN. */
 LEATI_INLINE vi v_nan(vf x) {
     const vf same = x;
     return (vi)(x != same);
 }
 
-/* NaN in x stays. */
+/* v_min and v_max return NaN where x is NaN. */
 LEATI_INLINE vf v_min(vf x, vf y) {
 #if defined(__AVX512F__) && LEATI_LANES == 16
     return (vf)_mm512_min_ps((__m512)y, (__m512)x);
@@ -191,7 +193,7 @@ LEATI_INLINE vf v_max(vf x, vf y) {
 #endif
 }
 
-/* The low and high words of x * y, per lane. */
+/* Computes the low and the high word of x * y, per lane. */
 LEATI_INLINE void v_multiply_wide(vu x, uint32_t y, vu *low, vu *high) {
 #if defined(__AVX512F__) && LEATI_LANES == 16
     __m512i factor = _mm512_set1_epi32((int)y);
@@ -228,10 +230,11 @@ LEATI_INLINE float v_sum(vf x) {
     return sum;
 }
 
-/* e^x within 2 units in the last place; x is held to [-87.3, 88.3], so that it neither overflows nor denormalises.
- * 2^n e^r with n the nearest whole number to x / log 2; the polynomial is that of Cephes (S. Moshier, expf). */
+/* e^x within 2 units in the last place.  x is clamped to [-87.3, 88.3], so that the result neither overflows nor
+ * becomes subnormal.  Computed as 2^n e^r, where n is the integer nearest to x / log 2; the polynomial is that of
+ * Cephes (S. Moshier, expf). */
 LEATI_INLINE vf v_exp(vf x) {
-    const float shift = 12582912.0f; /* 1.5 * 2^23: adding it leaves the rounded number in the low bits */
+    const float shift = 12582912.0f; /* 1.5 * 2^23: adding it leaves the rounded integer in the low bits */
     x = v_max(v_min(x, v_all(88.3f)), v_all(-87.3f));
     vf shifted = x * 1.44269504088896341f + shift, n = shifted - shift;
     vf r = x - n * 0.693359375f + n * 2.12194440e-4f;
@@ -244,13 +247,13 @@ LEATI_INLINE vf v_exp(vf x) {
     return (p * r * r + r + 1.0f) * (vf)exponent;
 }
 
-/* e^x of any x: infinite where it must be. */
+/* e^x for any x; infinite where it overflows. */
 LEATI_INLINE vf v_exp_any(vf x) {
     const float shift = 12582912.0f;
     x = v_max(v_min(x, v_all(89.0f)), v_all(-104.0f));
     vf shifted = x * 1.44269504088896341f + shift, n = shifted - shift;
     vi exponent = (vi)shifted - (vi)v_all(shift), half = exponent >> 1;
-    /* e^(x - n log 2) lies in the range of v_exp, whose own n is 0 then */
+    /* e^(x - n log 2) is in the range of v_exp, in which n is then 0 */
     vf p = v_exp(x - n * 0.693359375f + n * 2.12194440e-4f);
     return p * (vf)((half + 127) << 23) * (vf)((exponent - half + 127) << 23);
 }
@@ -294,7 +297,8 @@ LEATI_INLINE vf v_sqrt(vf x) {
 #endif
 }
 
-/* log x of a positive, normal x: x = 2^n m with m in [sqrt 1/2, sqrt 2), log m = 2 artanh((m - 1) / (m + 1)), its series. */
+/* log x of a positive, normal x.  x = 2^n m with m in [sqrt 1/2, sqrt 2); log m = 2 artanh((m - 1) / (m + 1)) by
+ * its series. */
 LEATI_INLINE vf v_log(vf x) {
     vi exponent = ((vi)x - 0x3f3504f3) >> 23;
     vf m = (vf)((vi)x - (exponent << 23)), s = (m - 1.0f) / (m + 1.0f), z = s * s;
@@ -305,16 +309,17 @@ LEATI_INLINE vf v_log(vf x) {
     return n * 0.693359375f + (n * -2.12194440e-4f + 2.0f * (s + s * z * p));
 }
 
-/* log x of any x; of what is too small to be normal, -infinity. */
+/* log x of any x; -infinity where x is 0 or subnormal. */
 LEATI_INLINE vf v_log_any(vf x) {
     vf y = v_select((vi)(x < v_all(0x1p-126f)), v_all(-__builtin_inff()), v_log(v_max(x, v_all(0x1p-126f))));
     y = v_select((vi)(x < v_all(0)) | v_nan(x), v_all(__builtin_nanf("")), y);
     return v_select((vi)(x == v_all(__builtin_inff())), x, y);
 }
 
-/* cos a and sin a of a = 2 pi word / 2^32, within 2 units in the last place of 1.  The two highest bits of the word, rounded,
- * are the quarter; in it the angle is in [-pi / 4, pi / 4], and the polynomials are those of Cephes (S. Moshier, sinf). */
-LEATI_INLINE void v_transpose(vu word, vf *cosine, vf *sine) {
+/* Computes cos a and sin a of the angle a = 2 pi word / 2^32, within 2 units in the last place of 1.  The two
+ * highest bits of the word, rounded, are the quadrant; relative to the quadrant the angle is in [-pi / 4, pi / 4],
+ * and the polynomials are those of Cephes (S. Moshier, sinf). */
+LEATI_INLINE void v_cos_sin(vu word, vf *cosine, vf *sine) {
     vu quarter = (word + 0x20000000u) >> 30;
     vi rest = (vi)(word - (quarter << 30));
     vf a = __builtin_convertvector(rest, vf) * 1.4629180792671596e-9f, z = a * a; /* pi / 2^31 */
@@ -336,7 +341,8 @@ LEATI_INLINE vf v_erf(vf x) {
     return (vf)((vi)y | ((vi)x & (vi)v_all(-0.0f)));
 }
 
-/* log(1 + e^x) = max(x, 0) + log(1 + u), u = e^-|x| in (0, 1]; log(1 + u) = 2 artanh(u / (2 + u)), its series. */
+/* log(1 + e^x) = max(x, 0) + log(1 + u) with u = e^-|x| in (0, 1]; log(1 + u) = 2 artanh(u / (2 + u)) by its
+ * series. */
 LEATI_INLINE vf v_softplus(vf x) {
     vf u = v_exp(-v_abs(x)), s = u / (2.0f + u), z = s * s;
     vf p = z * (1.0f / 15) + 1.0f / 13;

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments of the convolution kernels that exist once per instruction set (winograd_tmpl.h, depthwise_tmpl.h). */
+#ifndef LEATI_BACKENDS_NATIVE_CONV_JOBS_H
+#define LEATI_BACKENDS_NATIVE_CONV_JOBS_H
+
+#include "engine/op_semantics/geometry.h"
+
+/* Winograd's F(2x2, 3x3) and F(4x4, 3x3) (Lavin and Gray, "Fast algorithms for convolutional neural networks",
+ * 2016).  A tile is `size` x `size` pixels of the destination, which depend on (size + 2)^2 pixels of the source.
+ * Source, weights and destination are transformed into (size + 2)^2 elements per tile and channel; the convolution
+ * is then one matrix product per element: 16 multiplications instead of 36, or 36 instead of 144.  Tiles are
+ * numbered along a row, then the rows, then the images. */
+typedef struct leati_winograd {
+    const leati_geometry *g;
+    int64_t size;        /* 2 or 4 */
+    int64_t first, last; /* tiles */
+    const void *image;   /* the image that is read */
+    const float *zeros;  /* (channels of the image) */
+    bool bf16;           /* image, addend and dst are bf16 */
+    /* transformed tiles from `first` on: (element, group of channels, tile, channel of the group) */
+    float *transformed;
+    int64_t element_stride, group_stride, group;
+    /* winograd_result: the filters of `transformed` are `first_filter` to first_filter + columns - 1 */
+    int64_t first_filter, columns;
+    const float *bias;
+    const void *addend;
+    const leati_eltwise *f;
+    void *dst;
+} leati_winograd;
+
+/* For rows first to last - 1 of the depth: transforms weights (9, depth, columns) into panels (element, columns /
+ * panel, depth, panel); or, for their gradient, transforms sums (element, depth, columns) back into weights. */
+typedef struct leati_winograd_weights {
+    int64_t size, depth, columns, first, last;
+    float *weights, *packed;
+} leati_winograd_weights;
+
+static inline int64_t leati_winograd_elements(int64_t size) {
+    return (size + 2) * (size + 2);
+}
+
+static inline int64_t leati_winograd_tiles(const leati_geometry *g, int64_t size) {
+    return g->batch * ((g->out[1] + size - 1) / size) * ((g->out[2] + size - 1) / size);
+}
+
+/* A depthwise convolution with one filter per channel.  Forward, and for the gradient with respect to the source,
+ * first and last bound the samples; for the gradient with respect to the weights they bound the channels. */
+typedef struct leati_depthwise_job {
+    const leati_geometry *geometry;
+    const float *src, *diff_dst, *weights, *bias /* may be NULL */;
+    float *dst, *diff_src, *diff_weights, *diff_bias /* may be NULL */;
+    int64_t first, last;
+} leati_depthwise_job;
+/* channels whose sums are kept in registers; threads share the channels in multiples of it */
+#define LEATI_DEPTHWISE_CHANNELS 32
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments of the loops that exist once per instruction set: element-wise ops, reductions, softmax, pooling,
+ * resampling, lookups and optimizer updates (the _tmpl.h files of this folder). */
+#ifndef LEATI_BACKENDS_NATIVE_ELEMENTWISE_JOBS_H
+#define LEATI_BACKENDS_NATIVE_ELEMENTWISE_JOBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/op_semantics/geometry.h"
+#include "engine/op_semantics/op.h"
+
+/* BINARY, which also serves a DROPOUT whose elements share draws.  The loop goes over dst in row-major order, along
+ * `axes` axes of `dim` elements; operand k advances by stride[k] elements along each axis, 0 where it is broadcast. */
+typedef struct leati_binary_args {
+    int axes;
+    int64_t dim[LEAT_MAX_RANK], stride[2][LEAT_MAX_RANK];
+    /* operand 1 holds dropout factors: 0 where the factor is 0, even if operand 0 is infinite or NaN */
+    bool dropout;
+} leati_binary_args;
+
+/* REDUCE.  src is (rows, axes..., reduced, columns), dst is (rows, kept axes..., columns); the job's range counts rows.
+ * Along an axis of `dim` elements src advances by src_stride, dst by dst_stride (0 where the axis is reduced). */
+typedef struct leati_reduce_args {
+    int axes; /* between the rows and the innermost two */
+    int64_t dim[LEAT_MAX_RANK], src_stride[LEAT_MAX_RANK], dst_stride[LEAT_MAX_RANK];
+    int64_t reduced, columns;
+    int64_t src_row, dst_row; /* floats of one row of src and of dst */
+    double divisor;           /* of the sums: the mean's count, or 1 */
+    double *sums;             /* (dst_row): one thread's accumulators */
+} leati_reduce_args;
+
+/* SOFTMAX, SOFTMAX_BWD, SOFTMAX_XENT, ARGMAX, IN_TOP_K: tensors are (rows, classes, columns); the range counts rows. */
+typedef struct leati_softmax_args {
+    int64_t classes, columns;
+    leat_dtype target_dtype; /* IN_TOP_K */
+} leati_softmax_args;
+
+/* GATHER, GATHER_BWD: rows of a (rows, columns) table. */
+typedef struct leati_gather_args {
+    const int64_t *indices; /* (count), each within the table */
+    int64_t count, columns;
+} leati_gather_args;
+
+/* A loop over the elements (or rows, or images) first to last - 1, which threads share.  `op` says which member of
+ * the union is set; the ops that it does not name need none. */
+typedef struct leati_range_job {
+    leati_op op;
+    const leati_attrs *attrs;
+    const float *in[6];
+    float *out[4];
+    union {
+        leati_binary_args binary;
+        leati_reduce_args reduce;
+        leati_softmax_args softmax; /* and SOFTMAX_BWD, SOFTMAX_XENT, ARGMAX, IN_TOP_K */
+        leati_gather_args gather;   /* and GATHER_BWD */
+        struct {
+            bool from_dst; /* the derivative is computed from dst instead of src */
+        } eltwise_bwd;
+        struct {
+            leat_dtype src_dtype;
+        } cast;
+        struct {
+            uint64_t key; /* of the random generator, made from the run's seed and step */
+        } random;         /* DROPOUT, RANDOM_NORMAL */
+        struct {
+            const leati_geometry *geometry; /* of the forward op */
+        } window; /* POOLING, by images; RESAMPLE, by rows of pixels; and their gradients */
+    };
+} leati_range_job;
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments of the recurrent kernels that exist once per instruction set (rnn_tmpl.h); rnn.c fills them in. */
+#ifndef LEATI_BACKENDS_NATIVE_RNN_JOBS_H
+#define LEATI_BACKENDS_NATIVE_RNN_JOBS_H
+
+#include <stdint.h>
+
+#include "engine/op_semantics/geometry.h"
+
+/* The weights of a recurrent cell, packed into panels.  The units of every gate are padded with zeros to whole
+ * panels. */
+typedef struct leati_rnn_packed {
+    /* (padded units / panel, features + units, gates, panel): kernel, then recurrent kernel */
+    const float *weights;
+    const float *bias;                 /* (padded units / panel, slots, panel) */
+    const float *recurrent_transposed; /* (padded units / panel, gates padded units, panel) */
+    const float *kernel_transposed;    /* (padded features / panel, gates padded units, panel) */
+} leati_rnn_packed;
+
+/* Returns the number of sums of products that one step computes per unit: one per gate.  A GRU that resets after
+ * the product keeps the two sums of its last gate apart: x K + b0 in slot 2 and h' R + b1 in slot 3. */
+static inline int64_t leati_rnn_slots(const leati_rnn_shape *shape) {
+    return shape->cell == LEATI_CELL_GRU_RESET_AFTER ? shape->gates + 1 : shape->gates;
+}
+
+/* A block of samples through all steps, forward or backward.  Pointers without a comment are arguments of the op;
+ * NULL where absent. */
+typedef struct leati_rnn_job {
+    const leati_rnn_shape *shape;
+    leati_rnn_packed packed;
+    int64_t first, rows; /* samples */
+    uint64_t turn;       /* number of the run; used where the block has a single sample */
+    float *scratch;      /* as many floats as rnn_scratch() returns */
+    const float *x, *h0, *c0, *x_mask, *h_mask, *steps;
+    /* sequence and workspace are inputs of the backward pass */
+    float *sequence, *h_last, *c_last, *workspace;
+    const float *diff_sequence, *diff_h_last, *diff_c_last;
+    float *diff_x, *diff_h0, *diff_c0;
+    float *diff_weights; /* packed like weights, then the bias (slots, padded units); gradients are added */
+} leati_rnn_job;
+
+#endif
