@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution by oneDNN: images stay (N, spatial..., C) in memory, weights are packed into the layout that the primitive
- * wants.  A normalisation that is fused is folded into them: with s = gamma / sqrt(variance + epsilon) per filter, weights
- * times s, and (bias - mean) s + beta for the bias.  Layer: backends/onednn. */
+/* Convolutions by oneDNN: images stay (N, spatial..., C) in memory; weights are packed into the layout that the
+ * primitive wants.  A fused normalisation is folded into them: with s = gamma / sqrt(variance + epsilon) per
+ * filter, weights times s, and (bias - mean) s + beta for the bias.  Layer: backends/onednn. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,9 +17,9 @@ typedef struct conv {
     leati_geometry g;
     leati_dnnl_window w;
     leati_own_md md[MDS];
-    leati_conv_mds any; /* what oneDNN is asked for */
-    /* Of the images; of the weights as they lie, and as oneDNN is to have them. */
-    dnnl_data_type_t src, dst, given, wanted;
+    leati_conv_mds any; /* what oneDNN is asked for; it may choose the layout of the weights */
+    /* Types of the images; of the weights as the kernel receives them, and as the primitive wants them. */
+    dnnl_data_type_t src, dst, weights_type, wanted_type;
     bool bias;
     dnnl_primitive_desc_t hint, pd;
 } conv;
@@ -39,8 +39,9 @@ static leat_status make_mds(conv *c, leat_error *err) {
                    "image description");
     LEATI_DNNL_TRY(leati_image_md(&c->md[DST], spatial, g->batch, g->filters, g->out, c->dst),
                    "image description");
-    LEATI_DNNL_TRY(leati_md_init_as(&c->md[WEIGHTS], rank, dims, c->given, tag), "weights description");
-    LEATI_DNNL_TRY(leati_md_init_as(&c->md[WEIGHTS_ANY], rank, dims, c->wanted, dnnl_format_tag_any),
+    LEATI_DNNL_TRY(leati_md_init_as(&c->md[WEIGHTS], rank, dims, c->weights_type, tag),
+                   "weights description");
+    LEATI_DNNL_TRY(leati_md_init_as(&c->md[WEIGHTS_ANY], rank, dims, c->wanted_type, dnnl_format_tag_any),
                    "weights description");
     LEATI_DNNL_TRY(leati_md_init_as(&c->md[WEIGHTS_HINT], rank, dims, c->src, dnnl_format_tag_any),
                    "weights description");
@@ -66,25 +67,25 @@ static dnnl_status_t describe(conv *c, leati_session *s, dnnl_prop_kind_t prop) 
                                   : status;
 }
 
-static void undescribe(conv *c) {
+static void destroy_descriptors(conv *c) {
     if (c->pd) dnnl_primitive_desc_destroy(c->pd);
     if (c->hint) dnnl_primitive_desc_destroy(c->hint);
     c->pd = c->hint = NULL;
 }
 
-/* oneDNN 2.6 is fast at depthwise convolutions of images alone: a sequence is an image of one row.  (512x64, 16 samples,
- * window of 5: 2.6 ms as a sequence on one Zen 3 core.) */
+/* Returns the number of spatial axes for oneDNN.  oneDNN 2.6 has a fast depthwise convolution only for images, so a
+ * sequence becomes an image of one row.  (512x64, 16 samples, window of 5: 2.6 ms as a sequence on one Zen 3 core.) */
 static int axes_of(const leati_geometry *g, int spatial) {
     return spatial == 1 && g->groups > 1 ? 2 : spatial;
 }
 
-/* Products of bf16 are summed in f32, and the gradient by the weights stays that. */
+/* Products of bf16 are summed in f32; the gradient with respect to the weights stays f32. */
 static void read_types(conv *c, const leati_task *task) {
     bool data = task->op == LEATI_OP_CONV_BWD_DATA, weights = task->op == LEATI_OP_CONV_BWD_WEIGHTS;
     c->src = leati_dnnl_type(data ? &task->outputs[0] : &task->inputs[0]);
     c->dst = leati_dnnl_type(data ? &task->inputs[0] : weights ? &task->inputs[1] : &task->outputs[0]);
-    c->given = leati_dnnl_type(weights ? &task->outputs[0] : &task->inputs[1]);
-    c->wanted = weights ? c->given : data ? c->dst : c->src;
+    c->weights_type = leati_dnnl_type(weights ? &task->outputs[0] : &task->inputs[1]);
+    c->wanted_type = weights ? c->weights_type : data ? c->dst : c->src;
 }
 
 static leat_status read_task(conv *c, const leati_task *task, leat_error *err) {
@@ -94,16 +95,17 @@ static leat_status read_task(conv *c, const leati_task *task, leat_error *err) {
     return make_mds(c, err);
 }
 
-/* Describes the convolution of one direction; c->pd stays NULL where oneDNN is not the one for it. */
+/* Makes the descriptor of a gradient; c->pd stays NULL where oneDNN is not suitable. */
 static leat_status make_pd(conv *c, leati_session *s, const leati_task *task, dnnl_prop_kind_t prop,
                            char *why, leat_error *err) {
     LEATI_TRY(read_task(c, task, err));
     return leati_session_accept(describe(c, s, prop), &c->pd, why, err);
 }
 
-/* On a CPU with AVX2 alone the gradient by the source takes 20.3 ms from plain images and 17.2 from blocks of eight
- * channels, with the time for bringing them there and back (26x26x32 to 24x24x64, 64 images, one Zen 3 core).  With few
- * products per element it does not pay; nor does it for the gradient by the weights (24.5 and 23.5 ms). */
+/* True if the gradient with respect to the source is faster in blocks of eight channels.  On a CPU with AVX2 but no
+ * AVX-512 it takes 20.3 ms from plain images and 17.2 from blocks, reorders included (26x26x32 to 24x24x64, 64
+ * images, one Zen 3 core).  With few products per element blocks do not pay; nor do they for the gradient with
+ * respect to the weights (24.5 and 23.5 ms). */
 static bool blocks_pay(const conv *c) {
     const leati_geometry *g = &c->g;
     return strcmp(leati_dnnl_name(c->pd), "jit:avx2") == 0 && g->groups == 1 && g->channels % 8 == 0 &&
@@ -119,27 +121,27 @@ static leat_status use_blocks(conv *c, leati_session *s, char *why, leat_error *
                    "blocks");
     c->any.src = leati_md_of(&c->md[SRC_BLOCKED]);
     c->any.dst = leati_md_of(&c->md[DST_BLOCKED]);
-    undescribe(c);
+    destroy_descriptors(c);
     return leati_session_accept(describe(c, s, dnnl_backward_data), &c->pd, why, err);
 }
 
 static void fini(conv *c) {
-    undescribe(c);
+    destroy_descriptors(c);
     for (int i = 0; i < MDS; i++) leati_md_fini(&c->md[i]);
 }
 
-/* Where weights and bias are folded to, and of what; a session's own numbers. */
+/* Data of fold_norm(): where weights and bias are folded to, and from what. */
 typedef struct fold {
-    int64_t filters, count; /* of the weights */
+    int64_t filters, count; /* elements of the weights */
     float epsilon;
     bool bias;
-    int post; /* argument: the first of what is fused */
+    int post; /* index of the first fused argument */
     int weights_memory, bias_memory;
 } fold;
 
 static void fold_norm(const leati_session *s, const leati_kernel *kernel, void *const *args,
                       const leati_run *run, unsigned char *pack) {
-    const fold *f = s->own;
+    const fold *f = s->before_data;
     const float *weights = args[1], *bias = f->bias ? args[2] : NULL,
                 *gamma = args[f->post + LEATI_POST_GAMMA];
     const float *beta = args[f->post + LEATI_POST_BETA], *mean = args[f->post + LEATI_POST_MEAN];
@@ -147,7 +149,7 @@ static void fold_norm(const leati_session *s, const leati_kernel *kernel, void *
     float *to = leati_session_at(s, f->weights_memory, args, run, pack);
     float *shift = leati_session_at(s, f->bias_memory, args, run, pack);
     (void)kernel;
-    for (int64_t o = 0; o < f->filters; o++) { /* the scales first, where the bias will be */
+    for (int64_t o = 0; o < f->filters; o++) { /* the scales are stored first where the bias will be */
         double scale = (gamma ? (double)gamma[o] : 1) / sqrt((double)variance[o] + (double)f->epsilon);
         shift[o] = (float)scale;
     }
@@ -159,27 +161,28 @@ static void fold_norm(const leati_session *s, const leati_kernel *kernel, void *
     }
 }
 
-/* Two kernels with this key make the same of the same weights. */
+/* Sets the key of the packed weights: two kernels with equal keys pack the same weights alike. */
 static void set_key(const conv *c, const leati_task *task, leati_kernel *kernel, leati_md wanted) {
     leati_md_blocking b;
     bool norm = task->attrs->post.kinds & LEATI_POST_NORM;
-    const void *own = leati_md_blocking_of(wanted, &b) ? NULL : kernel->state;
+    const void *layout_owner = leati_md_blocking_of(wanted, &b) ? NULL : kernel->state;
     const char *layout = strstr(kernel->layout, "weights");
     snprintf(kernel->pack_key, sizeof kernel->pack_key, "%s%s %p %lldx%lld/%lld%s%.9g", layout ? layout : "",
-             c->wanted == dnnl_bf16 ? " bf16" : "", own, (long long)c->g.channels, (long long)c->g.filters,
-             (long long)c->g.groups, norm ? " norm " : " ", (double)(norm ? task->attrs->post.epsilon : 0));
+             c->wanted_type == dnnl_bf16 ? " bf16" : "", layout_owner, (long long)c->g.channels,
+             (long long)c->g.filters, (long long)c->g.groups, norm ? " norm " : " ",
+             (double)(norm ? task->attrs->post.epsilon : 0));
     kernel->pack_inputs = 1u << 1;
     if (!norm) return;
     for (int i = 2; i <= leati_op_inputs(task) + LEATI_POST_VARIANCE; i++) kernel->pack_inputs |= 1u << i;
 }
 
-/* Weights and bias as the primitive reads them. */
+/* Adds the folded weights and bias, in the layouts that the primitive reads. */
 static leat_status add_folded(conv *c, leati_session *s, const leati_task *task, leati_kernel *kernel,
                               int *weights, int *bias, leat_error *err) {
     leati_md plain = leati_md_of(&c->md[WEIGHTS]), wanted = leati_pd_md(c->pd, dnnl_query_weights_md);
     fold *f = leati_calloc(1, sizeof *f);
     if (!f) return leati_fail_memory(err, sizeof *f, "a convolution");
-    s->own = f;
+    s->before_data = f;
     s->before = fold_norm;
     *f = (fold){.filters = c->g.filters,
                 .count = leati_desc_count(&task->inputs[1]),
@@ -198,9 +201,9 @@ static leat_status add_folded(conv *c, leati_session *s, const leati_task *task,
 static leat_status add_plain(conv *c, leati_session *s, leati_kernel *kernel, int *weights, int *bias,
                              leat_error *err) {
     leati_md plain = leati_md_of(&c->md[WEIGHTS]), wanted = leati_pd_md(c->pd, dnnl_query_weights_md);
-    int given = 0;
-    LEATI_TRY(leati_session_argument(s, plain, 1, &given, err));
-    LEATI_TRY(leati_session_packed(s, kernel, plain, given, wanted, weights, err));
+    int argument = 0;
+    LEATI_TRY(leati_session_argument(s, plain, 1, &argument, err));
+    LEATI_TRY(leati_session_packed(s, kernel, plain, argument, wanted, weights, err));
     return c->bias ? leati_session_argument(s, c->any.bias, 2, bias, err) : LEAT_OK;
 }
 
@@ -224,8 +227,8 @@ static leat_status add_forward(conv *c, leati_session *s, const leati_task *task
 
 static leat_status forward(leati_session *s, const leati_task *task, leati_kernel *kernel, char *why,
                            leat_error *err) {
-    bool given = leati_op_inputs(task) > 2 && task->inputs[2].rank >= 0, fused = true;
-    conv c = {.bias = given || task->attrs->post.kinds & LEATI_POST_NORM};
+    bool has_bias = leati_op_inputs(task) > 2 && task->inputs[2].rank >= 0, fused = true;
+    conv c = {.bias = has_bias || task->attrs->post.kinds & LEATI_POST_NORM};
     leat_status status = read_task(&c, task, err);
     if (status == LEAT_OK) status = leati_session_fuse(s, task, c.any.dst, &fused, why, err);
     if (status == LEAT_OK && fused)
@@ -294,14 +297,14 @@ static leat_status bwd_weights(leati_session *s, const leati_task *task, leati_k
     return status;
 }
 
-/* of a convolution with these outputs, weights (spatial..., channels / groups, filters) */
+/* Returns the threads for a convolution with this dst and weights (spatial..., channels / groups, filters). */
 static int threads_for(const leati_task *task, const leati_desc *dst, const leati_desc *weights, bool sums) {
     double operations = 2 * (double)leati_desc_count(dst);
     for (int i = 0; i + 1 < weights->rank; i++) operations *= (double)weights->shape[i];
     return leati_threads_for(task, operations, sums);
 }
 
-/* Whether weights (spatial..., channels, filters) have more than one place. */
+/* True if weights (spatial..., channels, filters) have more than one tap. */
 static bool has_taps(const leati_desc *weights) {
     int64_t taps = 1;
     for (int i = 0; i + 2 < weights->rank; i++) taps *= weights->shape[i];
@@ -309,7 +312,8 @@ static bool has_taps(const leati_desc *weights) {
 }
 
 leat_status leati_onednn_conv(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
-    uint32_t weights = task->attrs->post.kinds & LEATI_POST_NORM ? 0 : 1u << 1; /* folded ones are f32 */
+    /* weights that a normalisation is folded into are f32 */
+    uint32_t weights = task->attrs->post.kinds & LEATI_POST_NORM ? 0 : 1u << 1;
     if (!leati_dnnl_takes(task, 1u, weights | 1u << task->input_count, why)) return LEAT_OK;
     int threads = threads_for(task, &task->outputs[0], &task->inputs[1], false);
     return leati_session_prepare(task, threads, kernel, why, err, forward);
@@ -326,7 +330,9 @@ leat_status leati_onednn_conv_bwd_weights(const leati_task *task, leati_kernel *
                                           leat_error *err) {
     if (!leati_dnnl_takes(task, 3u, 0, why)) return LEAT_OK;
     if (leati_dnnl_type(&task->inputs[0]) == dnnl_bf16 && has_taps(&task->outputs[0])) {
-        snprintf(why, LEATI_REASON_BYTES, "slow in bfloat16"); /* 8x14x14x256, 3x3: 62 ms, 8 in f32 (Zen 4) */
+        snprintf(
+            why, LEATI_REASON_BYTES,
+            "oneDNN is slow at this gradient in bfloat16"); /* 8x14x14x256, 3x3: 62 ms, 8 in f32 (Zen 4) */
         return LEAT_OK;
     }
     int threads = threads_for(task, &task->inputs[1], &task->outputs[0], true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products by oneDNN's matmul, which takes transposed operands as they lie and adds the bias.
- * Layer: backends/onednn. */
+/* Matrix products by oneDNN's matmul, which supports transposed operands without a copy and adds the bias.  Layer:
+ * backends/onednn. */
 #include <stdio.h>
 
 #include "backends/onednn/ops.h"
@@ -9,7 +9,7 @@
 
 enum { A, B, B_WANTED, BIAS, DST, MDS };
 
-/* The last two axes, behind one of all others where there are any. */
+/* Describes the last two axes of an operand, behind one axis for all others if there are any. */
 static dnnl_status_t operand(leati_own_md *md, const leati_desc *desc, bool transposed) {
     int rank = desc->rank > 2 ? 3 : 2, rows = desc->rank - 2;
     dnnl_dims_t dims = {1};
@@ -21,8 +21,9 @@ static dnnl_status_t operand(leati_own_md *md, const leati_desc *desc, bool tran
     return leati_md_init_as(md, rank, dims, leati_dnnl_type(desc), tag);
 }
 
-/* Weights are f32 beside rows that are bf16: the product is to have them as bf16, in a layout of its own. */
-static bool is_rounded(const leati_task *task) {
+/* True if the weights are f32 and the rows bf16: then the product gets the weights as bf16, in a layout that it
+ * chooses. */
+static bool converts_weights(const leati_task *task) {
     return leati_dnnl_type(&task->inputs[0]) != leati_dnnl_type(&task->inputs[1]);
 }
 
@@ -43,7 +44,7 @@ static leat_status make_mds(leati_own_md *md, const leati_task *task, leat_error
     bias.shape[bias.rank - 1] = dst->shape[dst->rank - 1];
     LEATI_DNNL_TRY(operand(&md[A], &task->inputs[0], task->attrs->matmul.transpose_a), "operand description");
     LEATI_DNNL_TRY(operand(&md[B], &task->inputs[1], task->attrs->matmul.transpose_b), "operand description");
-    if (is_rounded(task))
+    if (converts_weights(task))
         LEATI_DNNL_TRY(wanted_operand(&md[B_WANTED], &task->inputs[1], task->attrs->matmul.transpose_b),
                        "operand description");
     LEATI_DNNL_TRY(operand(&md[BIAS], &bias, false), "bias description");
@@ -51,19 +52,19 @@ static leat_status make_mds(leati_own_md *md, const leati_task *task, leat_error
     return LEAT_OK;
 }
 
-/* Operand b as the primitive reads it. */
+/* Adds operand b in the layout that the primitive reads. */
 static leat_status add_weights(leati_session *s, const leati_task *task, leati_kernel *kernel,
                                leati_own_md *md, dnnl_primitive_desc_t pd, int *out, leat_error *err) {
     leati_md plain = leati_md_of(&md[B]), wanted = leati_pd_md(pd, dnnl_query_weights_md);
     int given = 0;
     LEATI_TRY(leati_session_argument(s, plain, 1, &given, err));
     *out = given;
-    if (!is_rounded(task)) return LEAT_OK;
+    if (!converts_weights(task)) return LEAT_OK;
     kernel->pack_inputs = 1u << 1;
     leati_session_layout(kernel, leati_md_of(&md[DST]), wanted);
     leati_md_blocking b;
-    const void *own = leati_md_blocking_of(wanted, &b) ? NULL : kernel->state;
-    snprintf(kernel->pack_key, sizeof kernel->pack_key, "bf16 %s %p %lld %d", kernel->layout, own,
+    const void *layout_owner = leati_md_blocking_of(wanted, &b) ? NULL : kernel->state;
+    snprintf(kernel->pack_key, sizeof kernel->pack_key, "bf16 %s %p %lld %d", kernel->layout, layout_owner,
              (long long)task->outputs[0].shape[task->outputs[0].rank - 1], task->attrs->matmul.transpose_b);
     return leati_session_packed(s, kernel, plain, given, wanted, out, err);
 }
@@ -95,7 +96,7 @@ static leat_status describe(leati_session *s, const leati_task *task, leati_kern
     if (status == LEAT_OK && fused) {
         dnnl_status_t made =
             leati_pd_matmul(&pd, s->engine, leati_md_of(&md[A]),
-                            leati_md_of(&md[is_rounded(task) ? B_WANTED : B]),
+                            leati_md_of(&md[converts_weights(task) ? B_WANTED : B]),
                             bias ? leati_md_of(&md[BIAS]) : NULL, leati_md_of(&md[DST]), s->attr);
         status = leati_session_accept(made, &pd, why, err);
     }
@@ -110,7 +111,8 @@ leat_status leati_onednn_matmul(const leati_task *task, leati_kernel *kernel, ch
     const leati_desc *a = &task->inputs[0], *dst = &task->outputs[0];
     double depth = (double)a->shape[a->rank - (task->attrs->matmul.transpose_a ? 2 : 1)];
     double operations = 2 * depth * (double)leati_desc_count(dst);
-    if (leati_dnnl_type(a) == dnnl_bf16) operations /= 8; /* a second thread pays from there on only */
+    /* with bf16 a second thread is worthwhile only from so many operations on */
+    if (leati_dnnl_type(a) == dnnl_bf16) operations /= 8;
     int threads = leati_threads_for(task, operations, true);
     return leati_session_prepare(task, threads, kernel, why, err, describe);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneDNN 2.6 and 3.x behind one face.  In 2.6 an operation descriptor is filled and then made into a primitive
- * descriptor, and a memory descriptor is a struct; in 3.x one call makes a primitive descriptor, and memory descriptors
- * are objects.  Chosen when leat is compiled: header and library must be of one major version. */
+/* One interface to oneDNN 2.6 and 3.x.  In 2.6 an operation descriptor is filled in and then made into a primitive
+ * descriptor, and a memory descriptor is a struct; in 3.x one call makes a primitive descriptor, and memory
+ * descriptors are objects.  The choice is made when leat is compiled: header and library must have the same major
+ * version. */
 #ifndef LEATI_BACKENDS_ONEDNN_COMPAT_H
 #define LEATI_BACKENDS_ONEDNN_COMPAT_H
 
@@ -20,7 +21,7 @@ typedef const_dnnl_memory_desc_t leati_md; /* borrowed */
 typedef const dnnl_memory_desc_t *leati_md;
 #endif
 
-/* A memory descriptor that is ours to release. */
+/* A memory descriptor that leat owns and releases with leati_md_fini(). */
 typedef struct leati_own_md {
     dnnl_memory_desc_t md;
 } leati_own_md;
@@ -56,13 +57,14 @@ static inline void leati_md_fini(leati_own_md *own) {
 #endif
 }
 
-/* How a memory descriptor lays its elements out: dimensions by strides, the innermost parts of some in blocks. */
+/* The layout of a memory descriptor: strides of the dimensions, and the blocks into which the innermost parts of
+ * some dimensions are divided. */
 typedef struct leati_md_blocking {
     int rank, blocks;
     const dnnl_dim_t *dims, *strides, *block_sizes, *block_axes;
 } leati_md_blocking;
 
-/* false for a layout that only oneDNN knows. */
+/* Returns false for a layout that only oneDNN knows. */
 static inline bool leati_md_blocking_of(leati_md md, leati_md_blocking *out) {
 #if LEATI_DNNL3
     dnnl_format_kind_t kind = dnnl_format_kind_undef;
@@ -86,7 +88,7 @@ static inline bool leati_md_blocking_of(leati_md md, leati_md_blocking *out) {
 #endif
 }
 
-/* A convolution, as all three of its directions need it. */
+/* Descriptors and parameters of a convolution; forward and both gradients need the same ones. */
 typedef struct leati_conv_mds {
     leati_md src, weights, bias /* may be NULL */, dst;
     const dnnl_dim_t *strides, *dilates /* 0: none */, *pad_before, *pad_after;
@@ -128,7 +130,7 @@ static inline dnnl_status_t leati_pd_conv(dnnl_primitive_desc_t *pd, dnnl_engine
 #endif
 }
 
-/* Pooling: forward where hint is NULL, else backward (src and dst are then their gradients). */
+/* Pooling: forward where hint is NULL, else backward; src and dst are then descriptors of their gradients. */
 static inline dnnl_status_t leati_pd_pooling(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
                                              dnnl_prop_kind_t prop, dnnl_alg_kind_t alg,
                                              const leati_conv_mds *c, const dnnl_dim_t *kernel,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GNU's runtime hardly spins while it has more threads than there are cores.  One that enters a region of that many, and sleeps
- * ever after, sees to it; another runtime is not impressed.  Layer: backends/onednn. */
+/* Makes GNU's OpenMP runtime spin less: it hardly spins while it has more threads than there are cores, so a thread
+ * is started that enters a parallel region and then sleeps for ever.  Other runtimes are not affected.  Layer:
+ * backends/onednn. */
 #include "backends/onednn/openmp.h"
 
 #include <omp.h>
@@ -11,13 +12,13 @@
 #include "base/os/signals.h"
 
 int leati_openmp_enter(int threads) {
-    int before = omp_get_max_threads();
-    if (before != threads) omp_set_num_threads(threads);
-    return before;
+    int previous = omp_get_max_threads();
+    if (previous != threads) omp_set_num_threads(threads);
+    return previous;
 }
 
-void leati_openmp_leave(int before) {
-    if (omp_get_max_threads() != before) omp_set_num_threads(before);
+void leati_openmp_leave(int previous) {
+    if (omp_get_max_threads() != previous) omp_set_num_threads(previous);
 }
 
 static void *sleep_with_another(void *unused) {
@@ -29,11 +30,11 @@ static void *sleep_with_another(void *unused) {
 }
 
 static void start_sleeper(void) {
-    sigset_t before;
+    sigset_t previous;
     pthread_t thread;
-    leati_mask_all_but_faults(&before);
+    leati_mask_all_but_faults(&previous);
     if (pthread_create(&thread, NULL, sleep_with_another, NULL) == 0) pthread_detach(thread);
-    leati_mask_restore(&before);
+    leati_mask_restore(&previous);
 }
 
 void leati_openmp_sleep_soon(void) {

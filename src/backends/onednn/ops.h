@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What backends/onednn serves. */
+/* The functions that prepare the kernels of backends/onednn. */
 #ifndef LEATI_BACKENDS_ONEDNN_OPS_H
 #define LEATI_BACKENDS_ONEDNN_OPS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling by oneDNN.  Its maximum leaves a workspace (which element won), so its backward pass serves only where it
- * was also the forward one.  Layer: backends/onednn. */
+/* Pooling by oneDNN.  Maximum pooling writes a workspace (which element was the maximum), so oneDNN computes the
+ * gradient only where it computed the forward op.  Layer: backends/onednn. */
 #include <stdio.h>
 #include <string.h>
 
@@ -92,7 +92,8 @@ static leat_status backward(leati_session *s, const leati_task *task, leati_kern
     pooling p = {0};
     bool maximum = task->attrs->pooling.kind == LEATI_POOL_MAX;
     if (maximum && (!task->forward || strncmp(task->forward->implementation, "onednn", 6) != 0)) {
-        snprintf(why, LEATI_REASON_BYTES, "another backend pooled, so there is no workspace");
+        snprintf(why, LEATI_REASON_BYTES,
+                 "another backend computed the forward pass, so there is no workspace");
         return LEAT_OK;
     }
     leat_status status = make_pds(&p, s, task, true, maximum, why, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine, memories and primitives of one kernel.  Layer: backends/onednn. */
+/* Sessions: engine, memories and primitives of one kernel (session.h).  Layer: backends/onednn. */
 #include "backends/onednn/session.h"
 
 #include <math.h>
@@ -14,10 +14,10 @@
 #include "base/text.h"
 #include "tensor/bfloat16.h"
 
-leat_status leati_dnnl_fail(leat_error *err, dnnl_status_t status, const char *what) {
+leat_status leati_dnnl_fail(leat_error *err, dnnl_status_t status, const char *action) {
     leat_status code = status == dnnl_out_of_memory ? LEAT_ENOMEM : LEAT_EBACKEND;
     return leati_fail_origin(err, code, LEAT_ORIGIN_ONEDNN, status, "oneDNN failed in %s with status %d",
-                             what, (int)status);
+                             action, (int)status);
 }
 
 const char *leati_dnnl_name(const_dnnl_primitive_desc_t pd) {
@@ -36,7 +36,7 @@ static void destroy(void *state) {
     if (s->plain) dnnl_primitive_attr_destroy(s->plain);
     if (s->stream) dnnl_stream_destroy(s->stream);
     if (s->engine) dnnl_engine_destroy(s->engine);
-    leati_free(s->own);
+    leati_free(s->before_data);
     leati_free(s);
 }
 
@@ -199,8 +199,8 @@ leat_status leati_session_accept(dnnl_status_t status, dnnl_primitive_desc_t *pd
                                  leat_error *err) {
     if (status == dnnl_out_of_memory) return leati_dnnl_fail(err, status, "primitive description");
     if (status != dnnl_success) {
-        *pd = NULL; /* unimplemented, or arguments that oneDNN does not take */
-        snprintf(why, LEATI_REASON_BYTES, "oneDNN has none (status %d)", (int)status);
+        *pd = NULL; /* not implemented, or arguments that oneDNN does not support */
+        snprintf(why, LEATI_REASON_BYTES, "oneDNN does not support it (status %d)", (int)status);
         return LEAT_OK;
     }
     const char *name = leati_dnnl_name(*pd);
@@ -232,7 +232,9 @@ bool leati_dnnl_takes(const leati_task *task, uint32_t must, uint32_t may, char 
             fits = fits && (narrow ? (must | may) >> i & 1u : !(must >> i & 1u));
     }
     if (!any || (fits && leati_cpu_has_bfloat16())) return true;
-    snprintf(why, LEATI_REASON_BYTES, fits ? "f32 is faster on this CPU" : "bfloat16 beside f32");
+    snprintf(why, LEATI_REASON_BYTES,
+             fits ? "float32 is faster than bfloat16 on this CPU"
+                  : "an unsupported mix of bfloat16 and float32");
     return false;
 }
 
@@ -241,7 +243,7 @@ int leati_threads_for(const leati_task *task, double operations, bool sums) {
     return !task->deterministic || threads == 1 ? threads : sums ? 1 : task->present;
 }
 
-/* oneDNN's name for a function; false where it has none that is the same. */
+/* Sets oneDNN's algorithm and parameters for a function; returns false where oneDNN has none that is equal. */
 static bool algorithm_of(const leati_eltwise *f, dnnl_alg_kind_t *alg, float *alpha, float *beta) {
     *alpha = f->a;
     *beta = 0;
@@ -277,7 +279,7 @@ leat_status leati_session_fuse(leati_session *s, const leati_task *task, leati_m
     return status == dnnl_success ? LEAT_OK : leati_dnnl_fail(err, status, "post-ops");
 }
 
-/* oneDNN 2.6 divides by the size of a batch of no samples. */
+/* True if an input has no elements: oneDNN 2.6 divides by the size of the batch. */
 static bool is_empty(const leati_task *task) {
     for (int i = 0; i < task->input_count; ++i)
         if (task->inputs[i].rank >= 0 && leati_desc_count(&task->inputs[i]) == 0) return true;
@@ -292,9 +294,9 @@ leat_status leati_session_addend(leati_session *s, const leati_task *task, leati
                                   err);
 }
 
-/* oneDNN's products, and its convolutions by way of products, cut sums by threads: found by comparing bytes
- * (tests/ops/test_deterministic.c).  brg*: may block them by threads. */
-static bool cuts_sums(const leati_kernel *kernel) {
+/* True for implementations whose sums depend on the number of threads: oneDNN's matrix products, and convolutions
+ * by products, found by comparing bytes (tests/ops/test_deterministic.c).  brg*: may do so too. */
+static bool divides_sums(const leati_kernel *kernel) {
     return strstr(kernel->implementation, "gemm") || strstr(kernel->implementation, "brg");
 }
 
@@ -305,7 +307,7 @@ leat_status leati_session_prepare(const leati_task *task, int threads, leati_ker
         snprintf(why, LEATI_REASON_BYTES, "an empty tensor");
         return LEAT_OK;
     }
-    leati_fork_hold(); /* oneDNN has locks of its own, on its cache of primitives */
+    leati_fork_hold(); /* no fork meanwhile: oneDNN's cache of primitives has locks */
     int before = leati_openmp_enter(threads);
     leat_status status = begin(&s, threads, kernel, err);
     if (status == LEAT_OK) status = describe(s, task, kernel, why, err);
@@ -314,15 +316,16 @@ leat_status leati_session_prepare(const leati_task *task, int threads, leati_ker
     kernel->pack_bytes = s ? s->pack_bytes : 0;
     kernel->scratch_bytes += kernel->pack_bytes;
     bool accepted = status == LEAT_OK && s && s->call_count > 0,
-         again = accepted && task->deterministic && threads > 1 && cuts_sums(kernel);
-    if (accepted && !again) return LEAT_OK;
+         retry = accepted && task->deterministic && threads > 1 && divides_sums(kernel);
+    if (accepted && !retry) return LEAT_OK;
     destroy(kernel->state);
     memset(kernel, 0, sizeof *kernel);
-    return again ? leati_session_prepare(task, 1, kernel, why, err, describe) : status;
+    return retry ? leati_session_prepare(task, 1, kernel, why, err, describe) : status;
 }
 
-/* The axis that comes at place `place`: by stride, the longest first; of axes of one stride that of one element last. */
-static int axis_at(const leati_md_blocking *b, int place) {
+/* Returns the axis that is number `position` in memory, from the largest stride to the smallest; of axes with equal
+ * strides those with one element come last. */
+static int axis_at(const leati_md_blocking *b, int position) {
     for (int axis = 0; axis < b->rank; axis++) {
         int before = 0;
         for (int other = 0; other < b->rank; other++) {
@@ -331,23 +334,24 @@ static int axis_at(const leati_md_blocking *b, int place) {
                 first = b->dims[other] > b->dims[axis] || (b->dims[other] == b->dims[axis] && other < axis);
             before += first && other != axis;
         }
-        if (before == place) return axis;
+        if (before == position) return axis;
     }
     return 0;
 }
 
-/* "nChw8c" from the axes' letters: those that are cut into blocks as capitals, the blocks at the end. */
+/* Adds the name of a layout, such as "nChw8c", made of the axes' letters: capitals for axes that are divided into
+ * blocks, with the blocks at the end. */
 static void name_layout(leati_md md, const char *letters, leati_text *text) {
     leati_md_blocking b;
     if (!leati_md_blocking_of(md, &b)) {
-        leati_text_add(text, "oneDNN's own");
+        leati_text_add(text, "opaque");
         return;
     }
-    for (int place = 0; place < b.rank; place++) {
-        int axis = axis_at(&b, place);
-        bool cut = false;
-        for (int i = 0; i < b.blocks; i++) cut |= b.block_axes[i] == axis;
-        leati_text_add(text, "%c", cut ? letters[axis] - 'a' + 'A' : letters[axis]);
+    for (int position = 0; position < b.rank; position++) {
+        int axis = axis_at(&b, position);
+        bool blocked = false;
+        for (int i = 0; i < b.blocks; i++) blocked |= b.block_axes[i] == axis;
+        leati_text_add(text, "%c", blocked ? letters[axis] - 'a' + 'A' : letters[axis]);
     }
     for (int i = 0; i < b.blocks; i++)
         leati_text_add(text, "%d%c", (int)b.block_sizes[i], letters[b.block_axes[i]]);

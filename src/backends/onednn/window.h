@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory descriptors of images and windows, for convolution and pooling. */
+/* Memory descriptors of images and windows, for the convolutions and pooling of backends/onednn. */
 #ifndef LEATI_BACKENDS_ONEDNN_WINDOW_H
 #define LEATI_BACKENDS_ONEDNN_WINDOW_H
 
 #include "backends/onednn/session.h"
 #include "engine/op_semantics/geometry.h"
 
-/* A window as oneDNN takes it: only the axes that the op has. */
+/* A window in oneDNN's form: only the axes that the op has. */
 typedef struct leati_dnnl_window {
     int spatial;
     dnnl_dims_t kernel, strides, dilates, pad_before, pad_after;
@@ -32,14 +32,15 @@ static inline dnnl_status_t leati_image_md_as(leati_own_md *md, int spatial, int
     return leati_md_init_as(md, 2 + spatial, dims, type, tags[spatial - 1]);
 }
 
-/* (N, C, spatial...) dimensions in memory as (N, spatial..., C), as all of leat keeps them. */
+/* Describes an image with dimensions (N, C, spatial...), which lies in memory as (N, spatial..., C) as everywhere
+ * in leat. */
 static inline dnnl_status_t leati_image_md(leati_own_md *md, int spatial, int64_t batch, int64_t channels,
                                            const int64_t size[3], dnnl_data_type_t type) {
     static const dnnl_format_tag_t tags[] = {dnnl_nwc, dnnl_nhwc, dnnl_ndhwc};
     return leati_image_md_as(md, spatial, batch, channels, size, type, tags);
 }
 
-/* The same in f32 as (N, C / 8, spatial..., 8). */
+/* Describes an image of f32 that lies in memory as (N, C / 8, spatial..., 8). */
 static inline dnnl_status_t leati_blocked_image_md(leati_own_md *md, int spatial, int64_t batch,
                                                    int64_t channels, const int64_t size[3]) {
     static const dnnl_format_tag_t tags[] = {dnnl_nCw8c, dnnl_nChw8c, dnnl_nCdhw8c};
