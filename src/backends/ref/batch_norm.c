@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batch normalisation over the last axis in plain C, sums in double.  Layer: backends/ref. */
+/* BATCH_NORM, BATCH_NORM_APPLY and BATCH_NORM_BWD in plain C: statistics per channel, which is the last axis; sums
+ * in double.  Layer: backends/ref. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +56,7 @@ static leat_status run_apply(const leati_kernel *kernel, void *const *args, cons
     return LEAT_OK;
 }
 
-/* What counts of the gradient by dst. */
+/* Sets diff to the gradient with respect to dst, with 0 where a fused max(x, 0) gave 0 (rectified may be NULL). */
 static void mask(const norm_state *s, const float *diff_dst, const float *rectified, float *diff) {
     for (int64_t i = 0; i < s->rows * s->channels; i++)
         diff[i] = diff_dst[i] * (!rectified || rectified[i] > 0 ? 1.0f : 0.0f);

@@ -36,7 +36,7 @@ static leat_status run_f32(const leati_kernel *kernel, void *const *args, const 
     return LEAT_OK;
 }
 
-/* -1, 0 or 1 as a is less than, equal to or greater than b; 2 where they have no order. */
+/* Returns -1, 0 or 1 if a is less than, equal to or greater than b; 2 if one of them is NaN. */
 static int compare(leat_dtype dtype, const void *a, int64_t i, const void *b, int64_t j) {
     if (dtype == LEAT_U64) {
         const uint64_t x = ((const uint64_t *)a)[i], y = ((const uint64_t *)b)[j];
@@ -50,7 +50,7 @@ static int compare(leat_dtype dtype, const void *a, int64_t i, const void *b, in
     return isnan(x) || isnan(y) ? 2 : (x > y) - (x < y);
 }
 
-/* The comparisons of every other type. */
+/* Compares tensors of any other type than f32. */
 static leat_status run_comparison(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                   leat_error *err) {
     (void)run;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CALL and CALL_BWD: the buffers are handed on.  Layer: backends/ref. */
+/* CALL and CALL_BWD: pass the buffers to a function outside of the library, such as a custom layer's.  Layer:
+ * backends/ref. */
 #include <stdio.h>
 
 #include "backends/ref/ref.h"
@@ -54,7 +55,7 @@ static leat_status run_call_bwd(const leati_kernel *kernel, void *const *args, c
 
 static leat_status accept(const leati_task *task, leati_kernel *kernel, leati_ref_run run, leat_error *err) {
     LEATI_TRY(leati_ref_accept(task, kernel, run, err));
-    snprintf(kernel->implementation, sizeof kernel->implementation, "its own");
+    snprintf(kernel->implementation, sizeof kernel->implementation, "custom code");
     return LEAT_OK;
 }
 

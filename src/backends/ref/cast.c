@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CAST in plain C.  Numbers that the new type cannot hold become its nearest; NaN becomes 0
- * where that has none.  Layer: backends/ref. */
+/* CAST in plain C.  A number that is out of the new type's range becomes the nearest one in range; NaN becomes 0
+ * where the new type has no NaN.  Layer: backends/ref. */
 #include "backends/ref/ref.h"
 #include "tensor/bfloat16.h"
 #include "tensor/convert.h"
 #include "tensor/number.h"
 
-/* The table of conversions does not have bf16: it comes from and goes to f32. */
+/* The table of conversions (tensor/convert.h) does not have bf16, so bf16 is converted by way of f32. */
 static float read_float(leat_dtype from, const void *src, int64_t i) {
     if (from == LEATI_BF16) return leati_bfloat16_to_float(((const uint16_t *)src)[i]);
     return (float)leati_number_at(from, src, i);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution in plain C, sums in double: what the other backends are compared with.  The loops over filters are the
- * inner ones, because weights and dst lie that way.  Layer: backends/ref. */
+/* Convolutions and their gradients in plain C, sums in double; the other backends are compared with it.  The loops
+ * over filters are the inner ones, because filters are the innermost dimension of weights and dst.  Layer:
+ * backends/ref. */
 #include <stdio.h>
 #include <string.h>
 
@@ -73,7 +74,7 @@ static leat_status run_bwd_data(const leati_kernel *kernel, void *const *args, c
     return LEAT_OK;
 }
 
-/* The gradient by the weights of one tap: acc (channels / groups, filters). */
+/* Adds the gradient with respect to the weights of one tap to acc (channels / groups, filters). */
 static void tap_gradient(const conv_state *s, int64_t tap, const float *src, const float *diff_dst,
                          double *acc) {
     const leati_geometry *g = &s->g;

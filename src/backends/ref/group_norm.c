@@ -6,7 +6,7 @@
 
 #include "backends/ref/ref.h"
 
-/* A group of a row: element i is at[i / width * channels + i % width], its channel first + i % width. */
+/* A group of channels in one row: element i is at[i / width * channels + i % width], of channel first + i % width. */
 typedef struct group {
     int64_t first, width, count, channels;
     const float *at;
@@ -18,16 +18,16 @@ static group group_of(const leati_group_shape *s, int64_t row, int64_t g, const 
                    src + row * s->places * s->channels + g * width};
 }
 
-static int64_t place_of(const group *g, int64_t i) {
+static int64_t offset_of(const group *g, int64_t i) {
     return i / g->width * g->channels + i % g->width;
 }
 
 static void moments(const group *g, float epsilon, float *mean, float *inverse) {
     double sum = 0, squares = 0;
-    for (int64_t i = 0; i < g->count; i++) sum += (double)g->at[place_of(g, i)];
+    for (int64_t i = 0; i < g->count; i++) sum += (double)g->at[offset_of(g, i)];
     double m = sum / (double)g->count;
     for (int64_t i = 0; i < g->count; i++) {
-        double d = (double)g->at[place_of(g, i)] - m;
+        double d = (double)g->at[offset_of(g, i)] - m;
         squares += d * d;
     }
     *mean = (float)m;
@@ -46,8 +46,9 @@ static leat_status run_group_norm(const leati_kernel *kernel, void *const *args,
         moments(&g, ref->attrs.group_norm.epsilon, &mean[k], &inverse[k]);
         for (int64_t i = 0; i < g.count; i++) {
             int64_t channel = g.first + i % g.width;
-            float y = (g.at[place_of(&g, i)] - mean[k]) * inverse[k];
-            dst[g.at - src + place_of(&g, i)] = y * (gamma ? gamma[channel] : 1) + (beta ? beta[channel] : 0);
+            float y = (g.at[offset_of(&g, i)] - mean[k]) * inverse[k];
+            dst[g.at - src + offset_of(&g, i)] =
+                y * (gamma ? gamma[channel] : 1) + (beta ? beta[channel] : 0);
         }
     }
     return LEAT_OK;
@@ -55,23 +56,25 @@ static leat_status run_group_norm(const leati_kernel *kernel, void *const *args,
 
 LEATI_REF_ACCEPTS(group_norm, run_group_norm)
 
-/* With y = (src - mean) inverse, d = diff_dst gamma, means over the group:
- * diff_src = inverse (d - mean d - y mean (d y)); diff_gamma = sum diff_dst y; diff_beta = sum diff_dst. */
+/* Computes the gradients of one group.  With y = (src - mean) inverse, d = diff_dst gamma, and means over the
+ * group:
+ *   diff_src = inverse (d - mean d - y mean (d y));  diff_gamma = sum diff_dst y;  diff_beta = sum diff_dst. */
 static void backward_group(const group *g, const float *gamma, double mean, double inverse,
-                           const float *diff_dst, float *diff_src, double *by_gamma, double *by_beta) {
+                           const float *diff_dst, float *diff_src, double *gamma_sums, double *beta_sums) {
     double sum = 0, sum_y = 0, n = (double)g->count;
     for (int64_t i = 0; i < g->count; i++) {
         int64_t channel = g->first + i % g->width;
-        double y = ((double)g->at[place_of(g, i)] - mean) * inverse, diff = (double)diff_dst[place_of(g, i)];
-        by_gamma[channel] += diff * y;
-        by_beta[channel] += diff;
+        double y = ((double)g->at[offset_of(g, i)] - mean) * inverse,
+               diff = (double)diff_dst[offset_of(g, i)];
+        gamma_sums[channel] += diff * y;
+        beta_sums[channel] += diff;
         sum += diff * (gamma ? (double)gamma[channel] : 1);
         sum_y += diff * (gamma ? (double)gamma[channel] : 1) * y;
     }
     for (int64_t i = 0; i < g->count; i++) {
-        double y = ((double)g->at[place_of(g, i)] - mean) * inverse;
-        double d = (double)diff_dst[place_of(g, i)] * (gamma ? (double)gamma[g->first + i % g->width] : 1);
-        diff_src[place_of(g, i)] = (float)(inverse * (d - sum / n - y * sum_y / n));
+        double y = ((double)g->at[offset_of(g, i)] - mean) * inverse;
+        double d = (double)diff_dst[offset_of(g, i)] * (gamma ? (double)gamma[g->first + i % g->width] : 1);
+        diff_src[offset_of(g, i)] = (float)(inverse * (d - sum / n - y * sum_y / n));
     }
 }
 
@@ -81,17 +84,17 @@ static leat_status run_bwd(const leati_kernel *kernel, void *const *args, const 
     leati_group_shape s = leati_group_shape_of(&ref->attrs, leati_ref_in(ref, 0));
     const float *src = args[0], *mean = args[2], *inverse = args[3], *diff_dst = args[4];
     float *diff_src = args[5], *diff_gamma = args[6], *diff_beta = args[7];
-    double *by_gamma = run->scratch, *by_beta = by_gamma + s.channels;
+    double *gamma_sums = run->scratch, *beta_sums = gamma_sums + s.channels;
     (void)err;
-    for (int64_t c = 0; c < 2 * s.channels; c++) by_gamma[c] = 0;
+    for (int64_t c = 0; c < 2 * s.channels; c++) gamma_sums[c] = 0;
     for (int64_t k = 0; k < s.rows * s.groups; k++) {
         group g = group_of(&s, k / s.groups, k % s.groups, src);
         backward_group(&g, args[1], (double)mean[k], (double)inverse[k], diff_dst + (g.at - src),
-                       diff_src + (g.at - src), by_gamma, by_beta);
+                       diff_src + (g.at - src), gamma_sums, beta_sums);
     }
     for (int64_t c = 0; c < s.channels; c++) {
-        diff_gamma[c] = (float)by_gamma[c];
-        diff_beta[c] = (float)by_beta[c];
+        diff_gamma[c] = (float)gamma_sums[c];
+        diff_beta[c] = (float)beta_sums[c];
     }
     return LEAT_OK;
 }

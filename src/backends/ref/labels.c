@@ -49,8 +49,8 @@ static leat_status run_argmax(const leati_kernel *kernel, void *const *args, con
 
 LEATI_REF_ACCEPTS(argmax, run_argmax)
 
-/* 1 where fewer than k classes are more probable than the target.  As in TensorFlow, 0 where the target is no class or a
- * number that matters is not finite. */
+/* Returns true if fewer than k classes are more probable than the target.  As in TensorFlow, false if the target is
+ * no class or an element of the row is not finite. */
 static bool in_top_k(const float *row, int64_t classes, int64_t target, int64_t k) {
     if (target < 0 || !isfinite(row[target])) return false;
     int64_t above = 0;

@@ -3,7 +3,7 @@
 #include "backends/ref/ref.h"
 #include "engine/op_semantics/function.h"
 
-/* A (M, K), B (K, N) and where their elements lie. */
+/* The sizes and strides of A (M, K) and B (K, N). */
 typedef struct product {
     int64_t count, m, k, n;
     int64_t a_row, a_column, b_row, b_column;
@@ -25,7 +25,7 @@ static product product_of(const leati_ref *ref) {
     return p;
 }
 
-/* sums (N) += a row of A times B, in the order in which B lies. */
+/* sums (N) += a row of A times B; the loops follow the memory order of B. */
 static void row_times_b(const product *p, const float *a, const float *b, double *sums) {
     if (p->b_column == 1) {
         for (int64_t k = 0; k < p->k; ++k) {

@@ -8,10 +8,10 @@
 #include "base/memory.h"
 #include "engine/op_semantics/geometry.h"
 
-/* Where the channels of a tap lie in (P, N, taps * C). */
-static int64_t place(const leati_geometry *g, int64_t pixel, int64_t tap) {
-    int64_t places = g->out[0] * g->out[1] * g->out[2];
-    return ((pixel % places * g->batch + pixel / places) * g->taps + tap) * g->channels;
+/* Returns the offset of a tap's channels in the patches (P, N, taps * C). */
+static int64_t tap_offset(const leati_geometry *g, int64_t pixel, int64_t tap) {
+    int64_t window_count = g->out[0] * g->out[1] * g->out[2];
+    return ((pixel % window_count * g->batch + pixel / window_count) * g->taps + tap) * g->channels;
 }
 
 static leat_status run_patches(const leati_kernel *kernel, void *const *args, const leati_run *run,
@@ -23,7 +23,7 @@ static leat_status run_patches(const leati_kernel *kernel, void *const *args, co
     for (int64_t pixel = 0; pixel < g->out_pixels; pixel++)
         for (int64_t tap = 0; tap < g->taps; tap++) {
             int64_t from = leati_source_pixel(g, pixel, tap);
-            float *to = dst + place(g, pixel, tap);
+            float *to = dst + tap_offset(g, pixel, tap);
             for (int64_t c = 0; c < g->channels; c++) to[c] = from < 0 ? 0 : src[from * g->channels + c];
         }
     return LEAT_OK;
@@ -40,7 +40,7 @@ static leat_status run_patches_bwd(const leati_kernel *kernel, void *const *args
     for (int64_t pixel = 0; pixel < g->out_pixels; pixel++)
         for (int64_t tap = 0; tap < g->taps; tap++) {
             int64_t to = leati_source_pixel(g, pixel, tap);
-            const float *from = diff_dst + place(g, pixel, tap);
+            const float *from = diff_dst + tap_offset(g, pixel, tap);
             for (int64_t c = 0; to >= 0 && c < g->channels; c++) diff_src[to * g->channels + c] += from[c];
         }
     return LEAT_OK;
@@ -49,7 +49,7 @@ static leat_status run_patches_bwd(const leati_kernel *kernel, void *const *args
 static leat_status prepare(const leati_task *task, const leati_desc *src, leati_kernel *kernel,
                            leat_error *err) {
     leati_geometry *g = leati_calloc(1, sizeof *g);
-    if (!g) return leati_fail_memory(err, sizeof *g, "patches");
+    if (!g) return leati_fail_memory(err, sizeof *g, "a patches kernel");
     kernel->state = g;
     kernel->destroy = leati_free;
     snprintf(kernel->implementation, sizeof kernel->implementation, "ref");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling in plain C.  Of equal maxima the first takes the gradient, as in TensorFlow.  Layer: backends/ref. */
+/* Pooling in plain C.  Where several elements are the maximum, the first receives the gradient, as in TensorFlow.
+ * Layer: backends/ref. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ typedef struct pooling_state {
     leati_pooling kind;
 } pooling_state;
 
-/* Under output pixel `pixel`, in channel c: the element of src that is the first maximum. */
+/* Returns the index in src of the first maximum under output pixel `pixel`, in channel c. */
 static int64_t first_maximum(const leati_geometry *g, const float *src, int64_t pixel, int64_t c) {
     int64_t best = -1;
     for (int64_t tap = 0; tap < g->taps; tap++) {
@@ -24,7 +25,7 @@ static int64_t first_maximum(const leati_geometry *g, const float *src, int64_t 
     return best;
 }
 
-/* How many elements of src, not of padding, lie under an output pixel. */
+/* Returns how many elements of src, padding excluded, are under an output pixel. */
 static int64_t covered(const leati_geometry *g, int64_t pixel) {
     int64_t count = 0;
     for (int64_t tap = 0; tap < g->taps; tap++) count += leati_source_pixel(g, pixel, tap) >= 0;
@@ -84,7 +85,7 @@ static leat_status run_bwd(const leati_kernel *kernel, void *const *args, const 
 
 static leat_status prepare(const leati_task *task, leati_kernel *kernel, leat_error *err) {
     pooling_state *s = leati_calloc(1, sizeof *s);
-    if (!s) return leati_fail_memory(err, sizeof *s, "pooling");
+    if (!s) return leati_fail_memory(err, sizeof *s, "a pooling kernel");
     kernel->state = s;
     kernel->destroy = leati_free;
     s->kind = task->attrs->pooling.kind;

@@ -5,7 +5,7 @@
 #include "backends/ref/ref.h"
 #include "backends/ref/walk.h"
 
-/* Where each element of src goes: dst with the reduced axes kept as 1. */
+/* Returns a walk over src, where operand 1 is dst with the reduced axes kept as 1. */
 static leati_walk walk_of(const leati_ref *ref) {
     leati_desc kept = *leati_ref_in(ref, 0);
     leati_walk walk = leati_walk_over(&kept);

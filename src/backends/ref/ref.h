@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ref backend: every op in plain C, one thread, clear before fast.  It is what the others are measured against, what
- * sanitizers run, and what serves a task that nobody else takes.  One file per family of ops; each op has a prepare
- * function leati_ref_<op>. */
+/* The ref backend: every op in plain C, in one thread, clear rather than fast.  The other backends are compared
+ * with it, sanitizers run it, and it serves the tasks that no other backend supports.  There is one file per family
+ * of ops; each op has a prepare function leati_ref_<op>. */
 #ifndef LEATI_BACKENDS_REF_REF_H
 #define LEATI_BACKENDS_REF_REF_H
 
@@ -9,7 +9,7 @@
 
 extern const leati_backend leati_backend_ref;
 
-/* It serves all of them. */
+/* The ref backend serves all ops. */
 #define LEATI_REF_DECLARED(upper, lower)                                                                     \
     leat_status leati_ref_##lower(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err);
 LEATI_OP_LIST(LEATI_REF_DECLARED)
@@ -20,17 +20,17 @@ typedef struct leati_ref {
     leati_attrs attrs;
     int input_count, output_count;
     uint32_t unused;
-    leati_desc descs[]; /* inputs, then outputs: as args */
+    leati_desc descs[]; /* inputs, then outputs, in the order of args */
 } leati_ref;
 
 typedef leat_status (*leati_ref_run)(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                      leat_error *err);
 
-/* What a prepare function does for an op that needs nothing else: state = a copy of the task, run = run. */
+/* Prepares an op that needs no other state than a copy of the task, and runs `run`. */
 leat_status leati_ref_accept(const leati_task *task, leati_kernel *kernel, leati_ref_run run,
                              leat_error *err);
 
-/* In a kernel: its copy of the task, and the description of args[i]. */
+/* For a kernel: its copy of the task, and the descriptors of its inputs and outputs. */
 static inline const leati_ref *leati_ref_of(const leati_kernel *kernel) {
     return kernel->state;
 }
@@ -41,7 +41,7 @@ static inline const leati_desc *leati_ref_out(const leati_ref *ref, int i) {
     return &ref->descs[ref->input_count + i];
 }
 
-/* Defines leati_ref_<op>, which accepts every task and runs `run_function`. */
+/* Defines leati_ref_<op>(), which accepts every task and runs `run_function`. */
 #define LEATI_REF_ACCEPTS(op, run_function)                                                                  \
     leat_status leati_ref_##op(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {   \
         (void)why;                                                                                           \

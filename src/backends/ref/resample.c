@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RESAMPLE and RESAMPLE_BWD in plain C: every output from its two elements an axis.  Layer: backends/ref. */
+/* RESAMPLE and RESAMPLE_BWD in plain C: every output element is interpolated from two source elements along each
+ * axis. Layer: backends/ref. */
 #include "engine/op_semantics/resample.h"
 
 #include "backends/ref/ref.h"
 
 typedef struct volume {
-    leati_resample_axis axes[3]; /* those that the op lacks have one element */
+    leati_resample_axis axes[3]; /* axes that the op does not have are one element long */
     int64_t batch, channels;
 } volume;
 
@@ -19,7 +20,8 @@ static volume volume_of(const leati_attrs *attrs, const leati_desc *src) {
     return v;
 }
 
-/* The source pixel of corner (0 to 7: a bit an axis) of an output pixel, and its share in it. */
+/* Returns the source pixel of a corner (0 to 7, one bit per axis) of an output pixel; *share is its weight in the
+ * interpolation. */
 static int64_t corner_of(const volume *v, int64_t pixel, int corner, float *share) {
     int64_t at[3], rest = pixel;
     *share = 1;

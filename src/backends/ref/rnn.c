@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recurrent cells in plain C, sample by sample, products summed in double: their formulas.  Layer: backends/ref.
+/* The recurrent cells in plain C, sample by sample, products summed in double.  This file has their formulas.
+ * Layer: backends/ref.
  *
- * With f the recurrent activation, g the activation, x' and h' masked per gate, (.) element-wise, per step of processing:
+ * With f the recurrent activation, g the activation, x' and h' masked per gate, (.) element-wise, per step:
  *   LSTM    i, f, o = f(x' K + h' R + b)   c~ = g(x' K + h' R + b)   c = f (.) c_before + i (.) c~   h = o (.) g(c)
  *   GRU     z, r = f(x' K + h' R + b)      h~ = g(x' K + (r (.) h') R + b)
  *   GRU_RESET_AFTER  z, r = f(x' K + b0 + h' R + b1)   h~ = g(x' K + b0 + r (.) (h' R + b1))
@@ -23,17 +24,17 @@ typedef struct rnn_state {
     int inputs;
 } rnn_state;
 
-/* One sample's view of the arguments. */
+/* The arguments and the scratch of one sample. */
 typedef struct sample {
     const leati_rnn_shape *shape;
     int inputs;
     const float *in[LEATI_RNN_BWD_INPUTS]; /* NULL where absent */
-    int64_t n, first;                      /* first step of processing that counts */
-    double *z;                             /* (gates units): before activation, or their gradients by x' K */
-    double *inner;                         /* (units): the last gate's h' R + b1, or its gradient */
-    double *by_h, *by_c;                   /* (units): gradients that flow to the step before */
-    float *h, *c, *v;                      /* (units); v: what the GRU's last product takes */
-    float *kept;                           /* (kept) */
+    int64_t n, first;                      /* first: the first step of processing that counts */
+    double *z;     /* (gates units): sums before activation, or the gradients with respect to them */
+    double *inner; /* (units): the last gate's h' R + b1, or the gradient with respect to it */
+    double *diff_h, *diff_c; /* (units): gradients that flow to the step before */
+    float *h, *c, *v;        /* (units); v: r (.) h', the operand of a GRU's last product */
+    float *kept;             /* (kept) */
 } sample;
 
 static size_t scratch_bytes(const leati_rnn_shape *s) {
@@ -46,9 +47,9 @@ static sample sample_of(const leati_kernel *kernel, void *const *args, const lea
     int64_t units = s->shape.units;
     sample p = {.shape = &s->shape, .inputs = s->inputs, .z = run->scratch};
     p.inner = p.z + s->shape.gates * units;
-    p.by_h = p.inner + units;
-    p.by_c = p.by_h + units;
-    p.h = (float *)(p.by_c + units);
+    p.diff_h = p.inner + units;
+    p.diff_c = p.diff_h + units;
+    p.h = (float *)(p.diff_c + units);
     p.c = p.h + units;
     p.v = p.c + units;
     p.kept = p.v + units;
@@ -56,7 +57,7 @@ static sample sample_of(const leati_kernel *kernel, void *const *args, const lea
     return p;
 }
 
-static bool counts(const sample *p, int64_t step) {
+static bool step_counts(const sample *p, int64_t step) {
     const float *steps = p->in[LEATI_RNN_STEPS];
     return !steps || steps[p->n * p->shape->steps + leati_rnn_input_step(p->shape, step)] != 0;
 }
@@ -78,34 +79,34 @@ static const float *x_of(const sample *p, int64_t step) {
     return p->in[LEATI_RNN_X] + (p->n * s->steps + leati_rnn_input_step(s, step)) * s->features;
 }
 
-/* The factor of dropout on value j of `width`, for a gate; 1 without a mask. */
+/* Returns the dropout factor of value j of `width` for a gate; 1 without a mask. */
 static float mask_at(const sample *p, int which, int64_t gate, int64_t width, int64_t j) {
     const float *mask = which == UNMASKED ? NULL : p->in[which];
     return mask ? mask[(gate * p->shape->batch + p->n) * width + j] : 1.0f;
 }
 
-/* What of h the update gate keeps. */
+/* Returns the factor of h in z (.) h: the dropout mask, where that applies to it. */
 static float carry_at(const sample *p, int64_t u) {
     return p->shape->carry_masked ? mask_at(p, LEATI_RNN_H_MASK, 0, p->shape->units, u) : 1.0f;
 }
 
-/* A vector of `width` values and the weights (width, gates units) that it meets. */
+/* A vector of `width` values and the weights (width, gates units) that it is multiplied with. */
 typedef struct operand {
     const float *values;
     int64_t width;
     const float *weights;
-    int mask; /* which input masks it, or UNMASKED */
+    int mask; /* index of the input that is its dropout mask, or UNMASKED */
 } operand;
 
-static operand of_x(const sample *p, int64_t step) {
+static operand x_operand(const sample *p, int64_t step) {
     return (operand){x_of(p, step), p->shape->features, p->in[LEATI_RNN_KERNEL], LEATI_RNN_X_MASK};
 }
 
-static operand of_h(const sample *p, const float *h, int mask) {
+static operand h_operand(const sample *p, const float *h, int mask) {
     return (operand){h, p->shape->units, p->in[LEATI_RNN_RECURRENT], mask};
 }
 
-/* sums (to - from gates, units) += the operand times its weights, for some of the gates. */
+/* sums (to - from, units) += the operand times its weights, for the gates `from` to `to` - 1. */
 static void add_product(const sample *p, operand v, int64_t from, int64_t to, double *sums) {
     int64_t units = p->shape->units, width = p->shape->gates * units;
     for (int64_t j = 0; j < v.width; j++)
@@ -116,7 +117,7 @@ static void add_product(const sample *p, operand v, int64_t from, int64_t to, do
         }
 }
 
-/* ---- Forward: z has x' K + b; h and c become those of the step, kept what the backward pass needs ---- */
+/* ---- Forward: z has x' K + b; a cell's function computes h, c and what the workspace keeps of the step ---- */
 
 static void activate(const sample *p, const leati_eltwise *f, int64_t from, int64_t to) {
     for (int64_t k = from * p->shape->units; k < to * p->shape->units; k++)
@@ -126,7 +127,7 @@ static void activate(const sample *p, const leati_eltwise *f, int64_t from, int6
 static void forward_lstm(const sample *p) {
     const leati_rnn_shape *s = p->shape;
     int64_t units = s->units;
-    add_product(p, of_h(p, p->h, LEATI_RNN_H_MASK), 0, 4, p->z);
+    add_product(p, h_operand(p, p->h, LEATI_RNN_H_MASK), 0, 4, p->z);
     activate(p, &s->recurrent_activation, 0, 4);
     activate(p, &s->activation, 2, 3);
     for (int64_t u = 0; u < units; u++) {
@@ -137,7 +138,7 @@ static void forward_lstm(const sample *p) {
     memcpy(p->kept + 4 * units, p->c, (size_t)units * sizeof(float));
 }
 
-static void mix(const sample *p) {
+static void update_state(const sample *p) {
     int64_t units = p->shape->units;
     for (int64_t u = 0; u < units; u++) {
         float z = p->kept[u], candidate = p->kept[2 * units + u];
@@ -154,12 +155,12 @@ static void reset(const sample *p, const float *kept, const float *h) {
 
 static void forward_gru(const sample *p) {
     const leati_rnn_shape *s = p->shape;
-    add_product(p, of_h(p, p->h, LEATI_RNN_H_MASK), 0, 2, p->z);
+    add_product(p, h_operand(p, p->h, LEATI_RNN_H_MASK), 0, 2, p->z);
     activate(p, &s->recurrent_activation, 0, 2);
     reset(p, p->kept, p->h);
-    add_product(p, of_h(p, p->v, UNMASKED), 2, 3, p->z + 2 * s->units);
+    add_product(p, h_operand(p, p->v, UNMASKED), 2, 3, p->z + 2 * s->units);
     activate(p, &s->activation, 2, 3);
-    mix(p);
+    update_state(p);
 }
 
 static void forward_gru_reset_after(const sample *p) {
@@ -168,19 +169,19 @@ static void forward_gru_reset_after(const sample *p) {
     const float *bias = p->in[LEATI_RNN_BIAS];
     for (int64_t k = 0; bias && k < 2 * units; k++) p->z[k] += (double)bias[3 * units + k];
     for (int64_t u = 0; u < units; u++) p->inner[u] = bias ? (double)bias[5 * units + u] : 0;
-    add_product(p, of_h(p, p->h, LEATI_RNN_H_MASK), 0, 2, p->z);
-    add_product(p, of_h(p, p->h, LEATI_RNN_H_MASK), 2, 3, p->inner);
+    add_product(p, h_operand(p, p->h, LEATI_RNN_H_MASK), 0, 2, p->z);
+    add_product(p, h_operand(p, p->h, LEATI_RNN_H_MASK), 2, 3, p->inner);
     activate(p, &s->recurrent_activation, 0, 2);
     for (int64_t u = 0; u < units; u++) {
         p->kept[3 * units + u] = (float)p->inner[u];
         p->z[2 * units + u] += (double)p->kept[units + u] * p->inner[u];
     }
     activate(p, &s->activation, 2, 3);
-    mix(p);
+    update_state(p);
 }
 
 static void forward_simple(const sample *p) {
-    add_product(p, of_h(p, p->h, LEATI_RNN_H_MASK), 0, 1, p->z);
+    add_product(p, h_operand(p, p->h, LEATI_RNN_H_MASK), 0, 1, p->z);
     activate(p, &p->shape->activation, 0, 1);
     memcpy(p->h, p->kept, (size_t)p->shape->units * sizeof(float));
 }
@@ -188,14 +189,14 @@ static void forward_simple(const sample *p) {
 static void forward_step(const sample *p, int64_t step, void (*cell)(const sample *p)) {
     const leati_rnn_shape *s = p->shape;
     const float *bias = p->in[LEATI_RNN_BIAS];
-    if (!counts(p, step)) { /* c is kept for the step behind it */
+    if (!step_counts(p, step)) { /* the gradient of the next step needs c */
         memset(p->kept, 0, (size_t)s->kept * sizeof(float));
         if (s->cell == LEATI_CELL_LSTM)
             memcpy(p->kept + 4 * s->units, p->c, (size_t)s->units * sizeof(float));
         return;
     }
     for (int64_t k = 0; k < s->gates * s->units; k++) p->z[k] = bias ? (double)bias[k] : 0;
-    add_product(p, of_x(p, step), 0, s->gates, p->z);
+    add_product(p, x_operand(p, step), 0, s->gates, p->z);
     cell(p);
 }
 
@@ -234,16 +235,18 @@ static leat_status run_rnn(const leati_kernel *kernel, void *const *args, const 
     return LEAT_OK;
 }
 
-/* ---- Backward: by_h and by_c have the gradients by h and c of a step, and get those by the step's before ---- */
+/* ---- Backward: diff_h and diff_c are the gradients with respect to h and c of a step; a cell's function replaces
+ * them by those of the step before ---- */
 
 /* One step of one sample. */
 typedef struct step {
-    const float *kept, *h, *c; /* of the step; of the step before */
+    const float *kept, *h, *c; /* kept: of this step; h, c: of the step before */
     float *diff_recurrent, *diff_bias;
 } step;
 
-/* The gradient by value j of the operand, from that by its product with some of the gates. */
-static double by_value(const sample *p, operand v, int64_t from, int64_t to, const double *z, int64_t j) {
+/* Returns the gradient with respect to value j of the operand, from the gradient z with respect to its product with
+ * the gates `from` to `to` - 1. */
+static double diff_value(const sample *p, operand v, int64_t from, int64_t to, const double *z, int64_t j) {
     int64_t units = p->shape->units, width = p->shape->gates * units;
     double sum = 0;
     for (int64_t gate = from; gate < to; gate++) {
@@ -255,7 +258,7 @@ static double by_value(const sample *p, operand v, int64_t from, int64_t to, con
     return sum;
 }
 
-/* The gradient by the weights, added. */
+/* Adds the gradient with respect to the weights. */
 static void add_outer(const sample *p, operand v, int64_t from, int64_t to, const double *z, float *diff) {
     int64_t units = p->shape->units, width = p->shape->gates * units;
     for (int64_t j = 0; diff && j < v.width; j++)
@@ -266,11 +269,11 @@ static void add_outer(const sample *p, operand v, int64_t from, int64_t to, cons
                             (double)(v.values[j] * mask_at(p, v.mask, gate, v.width, j)));
 }
 
-/* Through h' R of some of the gates: to the weights, and added to by_h. */
+/* The gradient of h' R for the gates `from` to `to` - 1: adds to that with respect to the weights, and to diff_h. */
 static void through_recurrent(const sample *p, const step *s, int64_t from, int64_t to, const double *z) {
-    operand h = of_h(p, s->h, LEATI_RNN_H_MASK);
+    operand h = h_operand(p, s->h, LEATI_RNN_H_MASK);
     add_outer(p, h, from, to, z, s->diff_recurrent);
-    for (int64_t j = 0; j < p->shape->units; j++) p->by_h[j] += by_value(p, h, from, to, z, j);
+    for (int64_t j = 0; j < p->shape->units; j++) p->diff_h[j] += diff_value(p, h, from, to, z, j);
 }
 
 static void backward_lstm(const sample *p, const step *s) {
@@ -280,43 +283,44 @@ static void backward_lstm(const sample *p, const step *s) {
         const float *gate = s->kept + u;
         float i = gate[0], forget = gate[units], candidate = gate[2 * units], o = gate[3 * units];
         float squashed = leati_eltwise_at(g, gate[4 * units]);
-        double by_c = p->by_c[u] + p->by_h[u] * (double)(o * leati_slope_from_dst(g, squashed));
-        p->z[u] = by_c * (double)(candidate * leati_slope_from_dst(f, i));
-        p->z[units + u] = by_c * (double)(s->c[u] * leati_slope_from_dst(f, forget));
-        p->z[2 * units + u] = by_c * (double)(i * leati_slope_from_dst(g, candidate));
-        p->z[3 * units + u] = p->by_h[u] * (double)(squashed * leati_slope_from_dst(f, o));
-        p->by_c[u] = by_c * (double)forget;
-        p->by_h[u] = 0;
+        double diff_c = p->diff_c[u] + p->diff_h[u] * (double)(o * leati_slope_from_dst(g, squashed));
+        p->z[u] = diff_c * (double)(candidate * leati_slope_from_dst(f, i));
+        p->z[units + u] = diff_c * (double)(s->c[u] * leati_slope_from_dst(f, forget));
+        p->z[2 * units + u] = diff_c * (double)(i * leati_slope_from_dst(g, candidate));
+        p->z[3 * units + u] = p->diff_h[u] * (double)(squashed * leati_slope_from_dst(f, o));
+        p->diff_c[u] = diff_c * (double)forget;
+        p->diff_h[u] = 0;
     }
     through_recurrent(p, s, 0, 4, p->z);
 }
 
-/* z of the update gate and the candidate; by_h is left with what the update gate keeps. */
-static void unmix(const sample *p, const step *s) {
+/* Sets the gradients with respect to the update gate and the candidate, and leaves in diff_h what the update gate
+ * passes on. */
+static void update_gate_gradients(const sample *p, const step *s) {
     int64_t units = p->shape->units;
     const leati_eltwise *f = &p->shape->recurrent_activation, *g = &p->shape->activation;
     for (int64_t u = 0; u < units; u++) {
         float z = s->kept[u], candidate = s->kept[2 * units + u], carry = carry_at(p, u);
-        double by_h = p->by_h[u];
-        p->z[u] = by_h * (double)((s->h[u] * carry - candidate) * leati_slope_from_dst(f, z));
-        p->z[2 * units + u] = by_h * (double)((1.0f - z) * leati_slope_from_dst(g, candidate));
-        p->by_h[u] = by_h * (double)(z * carry);
+        double diff_h = p->diff_h[u];
+        p->z[u] = diff_h * (double)((s->h[u] * carry - candidate) * leati_slope_from_dst(f, z));
+        p->z[2 * units + u] = diff_h * (double)((1.0f - z) * leati_slope_from_dst(g, candidate));
+        p->diff_h[u] = diff_h * (double)(z * carry);
     }
 }
 
 static void backward_gru(const sample *p, const step *s) {
     int64_t units = p->shape->units;
     const leati_eltwise *f = &p->shape->recurrent_activation;
-    const double *by_last = p->z + 2 * units;
-    unmix(p, s);
+    const double *diff_last = p->z + 2 * units;
+    update_gate_gradients(p, s);
     reset(p, s->kept, s->h);
-    operand v = of_h(p, p->v, UNMASKED);
-    add_outer(p, v, 2, 3, by_last, s->diff_recurrent);
+    operand v = h_operand(p, p->v, UNMASKED);
+    add_outer(p, v, 2, 3, diff_last, s->diff_recurrent);
     for (int64_t j = 0; j < units; j++) {
         float r = s->kept[units + j], mask = mask_at(p, LEATI_RNN_H_MASK, 2, units, j);
-        double by_v = by_value(p, v, 2, 3, by_last, j);
-        p->z[units + j] = by_v * (double)(s->h[j] * mask * leati_slope_from_dst(f, r));
-        p->by_h[j] += by_v * (double)(r * mask);
+        double diff_v = diff_value(p, v, 2, 3, diff_last, j);
+        p->z[units + j] = diff_v * (double)(s->h[j] * mask * leati_slope_from_dst(f, r));
+        p->diff_h[j] += diff_v * (double)(r * mask);
     }
     through_recurrent(p, s, 0, 2, p->z);
 }
@@ -324,7 +328,7 @@ static void backward_gru(const sample *p, const step *s) {
 static void backward_gru_reset_after(const sample *p, const step *s) {
     int64_t units = p->shape->units;
     const leati_eltwise *f = &p->shape->recurrent_activation;
-    unmix(p, s);
+    update_gate_gradients(p, s);
     for (int64_t u = 0; u < units; u++) {
         float r = s->kept[units + u], inner = s->kept[3 * units + u];
         p->inner[u] = p->z[2 * units + u] * (double)r;
@@ -338,22 +342,23 @@ static void backward_gru_reset_after(const sample *p, const step *s) {
 
 static void backward_simple(const sample *p, const step *s) {
     for (int64_t u = 0; u < p->shape->units; u++) {
-        p->z[u] = p->by_h[u] * (double)leati_slope_from_dst(&p->shape->activation, s->kept[u]);
-        p->by_h[u] = 0;
+        p->z[u] = p->diff_h[u] * (double)leati_slope_from_dst(&p->shape->activation, s->kept[u]);
+        p->diff_h[u] = 0;
     }
     through_recurrent(p, s, 0, 1, p->z);
 }
 
-/* The gradient by x of one step; diff_x may be NULL. */
+/* Sets the gradient with respect to x of one step; diff_x may be NULL. */
 static void backward_x(const sample *p, int64_t at, float *diff_x) {
     const leati_rnn_shape *s = p->shape;
-    operand x = of_x(p, at);
+    operand x = x_operand(p, at);
     float *row = diff_x ? diff_x + (x.values - p->in[LEATI_RNN_X]) : NULL;
     for (int64_t j = 0; row && j < s->features; j++)
-        row[j] = counts(p, at) ? (float)by_value(p, x, 0, s->gates, p->z, j) : 0.0f;
+        row[j] = step_counts(p, at) ? (float)diff_value(p, x, 0, s->gates, p->z, j) : 0.0f;
 }
 
-/* h of the step before, whose part of the workspace an LSTM makes it from where no sequence is given. */
+/* Returns h of the step before.  Where no sequence is given, an LSTM's is computed from `kept`, that step's part of
+ * the workspace. */
 static const float *h_before(const sample *p, int64_t at, const float *kept) {
     const leati_rnn_shape *s = p->shape;
     int64_t units = s->units;
@@ -369,17 +374,18 @@ static void backward_step(const sample *p, int64_t at, void *const *out,
     const leati_rnn_shape *s = p->shape;
     int64_t units = s->units, row = (p->n * s->steps + at) * units;
     const float *kept = p->in[LEATI_RNN_WORKSPACE] + (at * s->batch + p->n) * s->kept,
-                *before = kept - s->batch * s->kept;
-    const float *outside = p->in[LEATI_RNN_DIFF_SEQUENCE];
-    for (int64_t u = 0; outside && at >= p->first && u < units; u++) p->by_h[u] += (double)outside[row + u];
-    if (counts(p, at)) {
+                *before = at > 0 ? kept - s->batch * s->kept : NULL;
+    const float *diff_sequence = p->in[LEATI_RNN_DIFF_SEQUENCE];
+    for (int64_t u = 0; diff_sequence && at >= p->first && u < units; u++)
+        p->diff_h[u] += (double)diff_sequence[row + u];
+    if (step_counts(p, at)) {
         step now = {.kept = kept,
                     .h = h_before(p, at, before),
                     .c = at > 0 ? before + 4 * units : p->c,
                     .diff_recurrent = out[LEATI_RNN_RECURRENT],
                     .diff_bias = out[LEATI_RNN_BIAS]};
         cell(p, &now);
-        add_outer(p, of_x(p, at), 0, s->gates, p->z, out[LEATI_RNN_KERNEL]);
+        add_outer(p, x_operand(p, at), 0, s->gates, p->z, out[LEATI_RNN_KERNEL]);
         for (int64_t k = 0; now.diff_bias && k < s->gates * units; k++) now.diff_bias[k] += (float)p->z[k];
     }
     backward_x(p, at, out[LEATI_RNN_X]);
@@ -411,12 +417,12 @@ static leat_status run_bwd(const leati_kernel *kernel, void *const *args, const 
     zero(out[LEATI_RNN_BIAS], s->biases * s->gates * s->units);
     for (; p.n < s->batch; p.n++) {
         start(&p);
-        start_gradient(&p, p.by_h, LEATI_RNN_DIFF_H_LAST);
-        start_gradient(&p, p.by_c, LEATI_RNN_DIFF_C_LAST);
+        start_gradient(&p, p.diff_h, LEATI_RNN_DIFF_H_LAST);
+        start_gradient(&p, p.diff_c, LEATI_RNN_DIFF_C_LAST);
         for (int64_t at = s->steps - 1; at >= 0; at--) backward_step(&p, at, out, cells[s->cell]);
         for (int64_t u = 0; u < s->units; u++) {
-            if (diff_h0) diff_h0[p.n * s->units + u] = (float)p.by_h[u];
-            if (diff_c0) diff_c0[p.n * s->units + u] = (float)p.by_c[u];
+            if (diff_h0) diff_h0[p.n * s->units + u] = (float)p.diff_h[u];
+            if (diff_c0) diff_c0[p.n * s->units + u] = (float)p.diff_c[u];
         }
     }
     return LEAT_OK;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that move elements of any type: BROADCAST, CONCAT, SLICE, PAD, TRANSPOSE, RESHAPE, REVERSE, COPY, STORE.
- * Layer: backends/ref. */
+/* BROADCAST, CONCAT, SLICE, PAD, TRANSPOSE, RESHAPE, REVERSE, COPY and STORE in plain C: ops that copy elements of
+ * any type.  Layer: backends/ref. */
 #include <string.h>
 
 #include "backends/ref/ref.h"
 #include "backends/ref/walk.h"
 #include "engine/op_semantics/infer.h"
 
-/* dst[offset 0] = src[first + offset 1] over the walk, for elements of `size` bytes. */
+/* Copies dst[offset 0] = src[first + offset 1] over the walk, for elements of `size` bytes. */
 static void gather(leati_walk w, const void *src, int64_t first, void *dst, size_t size) {
     const unsigned char *from = (const unsigned char *)src;
     unsigned char *to = dst;
@@ -127,7 +127,7 @@ static leat_status run_concat(const leati_kernel *kernel, void *const *args, con
 
 LEATI_REF_ACCEPTS(concat, run_concat)
 
-/* RESHAPE runs only where the plan cannot make it a view. */
+/* RESHAPE runs only where the plan cannot make it a view of its input. */
 static leat_status run_copy(const leati_kernel *kernel, void *const *args, const leati_run *run,
                             leat_error *err) {
     (void)run;

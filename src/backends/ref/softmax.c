@@ -5,7 +5,7 @@
 #include "backends/ref/ref.h"
 #include "engine/op_semantics/infer.h"
 
-/* Elements of one line along the axis: line[i * step], i < length. */
+/* The elements of one line along the axis: line[i * step] for i < length. */
 typedef struct line {
     int64_t length, step;
 } line;
@@ -17,7 +17,7 @@ static float largest(const float *x, line l) {
     return most;
 }
 
-/* log sum exp(x - most) */
+/* Returns log sum exp(x - most). */
 static double log_sum(const float *x, line l, float most) {
     double sum = 0;
     for (int64_t i = 0; i < l.length; ++i) sum += (double)expf(x[i * l.step] - most);
@@ -81,7 +81,8 @@ static leat_status run_softmax_bwd(const leati_kernel *kernel, void *const *args
 
 LEATI_REF_ACCEPTS(softmax_bwd, run_softmax_bwd)
 
-/* loss = sum of labels (log sum exp(logits) - logits), with logits shifted by their maximum, as TensorFlow has it. */
+/* loss = sum of labels (log sum exp(logits) - logits), where the logits are first reduced by their maximum, as in
+ * TensorFlow. */
 static leat_status run_xent(const leati_kernel *kernel, void *const *args, const leati_run *run,
                             leat_error *err) {
     (void)run;

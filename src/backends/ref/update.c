@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MOVING_AVERAGE and the UPDATE ops in plain C; the formulas stand in engine/ops/update.c.  In float throughout, as Keras
- * on TensorFlow computes them.  Layer: backends/ref. */
+/* MOVING_AVERAGE and the UPDATE ops in plain C; engine/ops/update.c has the formulas.  All arithmetic is float, as
+ * in Keras on TensorFlow.  Layer: backends/ref. */
 #include <math.h>
 
 #include "backends/ref/ref.h"
@@ -19,7 +19,7 @@ static leat_status run_moving_average(const leati_kernel *kernel, void *const *a
 
 LEATI_REF_ACCEPTS(moving_average, run_moving_average)
 
-/* What every update has at hand. */
+/* The operands of an update. */
 typedef struct update {
     const leati_attrs *attrs;
     const float *scalars, *g;
@@ -38,7 +38,8 @@ static update update_of(const leati_kernel *kernel, void *const *args) {
     return u;
 }
 
-/* What the weights are multiplied by first: the scalar behind the op's own, if there is one. */
+/* Returns the factor of weight decay, which the weights are multiplied by first: the scalar behind the op's
+ * `scalars` own ones, or 1 without decay. */
 static float keep_of(const update *u, int scalars) {
     return u->attrs->update.decay ? u->scalars[scalars] : 1.0f;
 }
@@ -105,7 +106,7 @@ static void adamax(const update *u) {
     for (int64_t i = 0; i < u->count; ++i) {
         float decayed = beta_2 * norm[i], size = fabsf(u->g[i]);
         m[i] = beta_1 * m[i] + (1 - beta_1) * u->g[i];
-        norm[i] = decayed >= size ? decayed : size; /* a NaN gradient stays one */
+        norm[i] = decayed >= size ? decayed : size; /* a NaN gradient gives NaN */
         u->p[i] = keep * u->p[i] - lr_t * m[i] / (norm[i] + epsilon);
     }
 }
@@ -129,7 +130,7 @@ static void lion(const update *u) {
     float lr = u->scalars[0], beta_1 = u->scalars[1], beta_2 = u->scalars[2], *m = u->slot[0];
     for (int64_t i = 0; i < u->count; ++i) {
         float c = beta_1 * m[i] + (1 - beta_1) * u->g[i];
-        float sign = c > 0 ? 1.0f : c < 0 ? -1.0f : c; /* a NaN stays one */
+        float sign = c > 0 ? 1.0f : c < 0 ? -1.0f : c; /* NaN stays NaN */
         u->p[i] = keep * u->p[i] - lr * sign;
         m[i] = beta_2 * m[i] + (1 - beta_2) * u->g[i];
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strided walks.  Layer: backends/ref. */
+/* Walks over tensors with strides (walk.h).  Layer: backends/ref. */
 #include "backends/ref/walk.h"
 
 #include <string.h>
@@ -20,10 +20,10 @@ leati_walk leati_walk_over(const leati_desc *desc) {
 }
 
 void leati_walk_broadcast(leati_walk *walk, int k, const leati_desc *operand) {
-    int64_t own[LEAT_MAX_RANK] = {0};
-    leati_strides(operand, own);
+    int64_t operand_stride[LEAT_MAX_RANK] = {0};
+    leati_strides(operand, operand_stride);
     for (int axis = 0; axis < walk->rank; ++axis) {
         int from = axis - (walk->rank - operand->rank);
-        walk->stride[k][axis] = from < 0 || operand->shape[from] == 1 ? 0 : own[from];
+        walk->stride[k][axis] = from < 0 || operand->shape[from] == 1 ? 0 : operand_stride[from];
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walking over a tensor with strides of one's own choice: broadcasting, slices, transposition, reversal. */
+/* Walks over the elements of tensors with arbitrary strides: broadcasting, slices, transposition, reversal. */
 #ifndef LEATI_BACKENDS_REF_WALK_H
 #define LEATI_BACKENDS_REF_WALK_H
 
@@ -10,7 +10,7 @@
 
 #define LEATI_WALK_OPERANDS 3
 
-/* A position in `shape`, and for each operand the offset (in elements) of that position in its memory.
+/* A position in `shape`, and for each operand the offset of that position in its memory, in elements.
  *   for (leati_walk w = ...; leati_walk_more(&w); leati_walk_next(&w)) use w.offset[k] */
 typedef struct leati_walk {
     int32_t rank;
@@ -20,13 +20,14 @@ typedef struct leati_walk {
     int64_t left;
 } leati_walk;
 
-/* Over all positions of desc, row-major; operand 0 has desc's own row-major strides, the others 0. */
+/* Returns a walk over all positions of desc, in row-major order.  Operand 0 has the row-major strides of desc, the
+ * others have strides of 0. */
 leati_walk leati_walk_over(const leati_desc *desc);
 
-/* Operand k is a tensor of the description `operand`, broadcast to the walk's shape as NumPy does. */
+/* Sets the strides of operand k to those of `operand`, broadcast to the walk's shape as in NumPy. */
 void leati_walk_broadcast(leati_walk *walk, int k, const leati_desc *operand);
 
-/* Row-major strides of desc, in elements. */
+/* Sets the row-major strides of desc, in elements. */
 void leati_strides(const leati_desc *desc, int64_t stride[LEAT_MAX_RANK]);
 
 static inline bool leati_walk_more(const leati_walk *walk) {
