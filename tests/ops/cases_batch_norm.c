@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batch normalisation through the graph, the gradients by its statistics too; normalisation of samples, whose moments have no
- * gradient. */
+/* Batch normalisation in a graph, including the gradients with respect to its statistics; group normalisation,
+ * whose moments have no gradient. */
 #include "ops/harness.h"
 
 #define NORM(title, samples_, channels_, groups_, ...)                                                       \
@@ -16,7 +16,7 @@ const op_case cases_batch_norm[] = {
      .attrs = {.batch_norm = {0.1f}},
      .input_count = 3,
      .inputs = {OP_F32(3, 2, 2, 8), OP_F32(8), OP_F32(8)},
-     .gradient_tolerance = 5e-3}, /* curved: differences over 2 steps are off by as much */
+     .gradient_tolerance = 5e-3}, /* the function is curved: finite differences have errors of this size */
     {.name = "batch norm of rows, no gamma",
      .op = LEATI_OP_BATCH_NORM,
      .attrs = {.batch_norm = {0.1f}},

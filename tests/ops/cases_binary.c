@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BINARY: every kind, every way to broadcast.  MAX and MIN see operands that lie apart. */
+/* BINARY: every kind, and every way to broadcast.  The operands of MAX and MIN are never nearly equal. */
 #include "ops/harness.h"
 
 #define BINARY(title, what, ...)                                                                             \

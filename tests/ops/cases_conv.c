@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution through the graph; test_compute.c has more shapes. */
+/* Convolution in a graph; test_compute.c has more shapes. */
 #include <math.h>
 
 #include "ops/harness.h"
@@ -12,7 +12,7 @@
                .pad_before = {before, before},                                                               \
                .pad_after = {after, after}}
 
-/* With a function after it: by fusion, where the backend does that. */
+/* Followed by a function, which is fused where the backend can. */
 #define FUSED(title, corners, f, pa, pb)                                                                     \
     {                                                                                                        \
         .name = "conv, then " title, .op = LEATI_OP_CONV,                                                    \
@@ -21,7 +21,7 @@
         .then = &(const leati_eltwise){.function = (f), .a = (pa), .b = (pb)}, .bends = (corners)            \
     }
 
-/* Of whole panels, which backends/native takes. */
+/* Filters are whole panels, which backends/native supports. */
 #define FUSED_PANELS(title, size, side, f, pa, pb)                                                           \
     {                                                                                                        \
         .name = "conv of panels, then " title, .op = LEATI_OP_CONV,                                          \
@@ -30,7 +30,7 @@
         .then = &(const leati_eltwise){.function = (f), .a = (pa), .b = (pb)}, .bends = true                 \
     }
 
-/* The same by itself, some pixels apart. */
+/* As above, with strides. */
 #define STEPS_OF_PANELS(size, side)                                                                          \
     {                                                                                                        \
         .name = "conv of panels, stride 2, window of " #size, .op = LEATI_OP_CONV,                           \

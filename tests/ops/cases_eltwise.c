@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ELTWISE: every function, with every parameter that a layer sets; inputs away from corners. */
+/* ELTWISE: every function, with every parameter that a layer sets; inputs are away from points without a
+ * derivative. */
 #include <math.h>
 
 #include "ops/harness.h"
@@ -13,7 +14,7 @@
         }                                                                                                    \
     }
 
-/* Up to where functions end: no differences are taken. */
+/* Up to the limits of the functions: no finite differences. */
 #define FAR(title, f, pa, lo, hi)                                                                            \
     {                                                                                                        \
         .name = "eltwise far " title, .op = LEATI_OP_ELTWISE,                                                \

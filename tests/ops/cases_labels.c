@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops on indices.  ONE_HOT, ARGMAX, IN_TOP_K have no gradient, and their outputs are exact on every backend; GATHER of
- * rows that come several times and rows that do not come. */
+/* Ops on indices.  ONE_HOT, ARGMAX, IN_TOP_K have no gradient, and their outputs are exact on every backend; GATHER
+ * looks some rows up several times and others never. */
 #include "ops/harness.h"
 
 #define LABELS(title, which, attributes, count, ...)                                                         \

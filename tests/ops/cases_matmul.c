@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MATMUL in all four layouts, with and without bias, and sizes that no vector width divides. */
+/* MATMUL with all four combinations of transposed operands, with and without bias, and sizes that are no multiple
+ * of a vector. */
 #include <math.h>
 
 #include "ops/harness.h"
@@ -42,7 +43,7 @@ const op_case cases_matmul[] = {
     MATMUL("of several, tn", true, false, 2, OP_F32(2, 2, 4, 3), OP_F32(2, 2, 4, 8)),
     MATMUL("of several, tt", true, true, 2, OP_F32(1, 4, 3), OP_F32(1, 5, 4)),
     MATMUL("of several rows", false, false, 2, OP_F32(5, 1, 6), OP_F32(5, 6, 7)),
-    /* With a function after it: by fusion, where the backend does that.  */
+    /* Followed by a function, which is fused where the backend can. */
     FUSED("relu", true, LEATI_FN_RELU, 0, INFINITY),
     FUSED("elu", true, LEATI_FN_ELU, 0.5f, 0),
     FUSED("selu", true, LEATI_FN_SELU, 0, 0),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling through the graph; test_compute.c has more shapes, and ties. */
+/* Pooling in a graph; test_compute.c has more shapes, and ties. */
 #include "ops/harness.h"
 
 #define W2(k, s, before, after)                                                                              \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RESAMPLE: both kinds over 1 to 3 axes, factors that differ, single elements. */
+/* RESAMPLE: both kinds of interpolation over 1 to 3 axes, different factors per axis, single elements. */
 #include "ops/harness.h"
 
 #define RESAMPLE(title, is_linear, ...) RESAMPLE_AT(title, is_linear, false, __VA_ARGS__)

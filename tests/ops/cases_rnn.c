@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recurrent cells through the graph; test_compute.c has more shapes and all activations. */
+/* Recurrent cells in a graph; test_compute.c has more shapes and all activations. */
 #include "ops/harness.h"
 
 #define USUAL                                                                                                \
     .activation = {LEATI_FN_TANH, 0, 0, 0}, .recurrent_activation = {LEATI_FN_SIGMOID, 0, 0, 0},             \
     .training = true
 
-/* N 2, T 3, F 2, U 3: with everything that the op takes; G gates. */
+/* N 2, T 3, F 2, U 3 with all inputs of the op; G: number of gates. */
 #define FULL(name_, cell_, gates, bias_, c0_)                                                                \
     {                                                                                                        \
         .name = name_, .op = LEATI_OP_RNN, .attrs = {.rnn = {USUAL, .cell = cell_, .go_backwards = true}},   \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that move elements, DROPOUT among them; other types than f32 where they are allowed. */
+/* Ops that copy elements, and DROPOUT; other types than f32 where they are allowed. */
 #include "ops/harness.h"
 
 #define SHAPE(title, which, attributes, count, ...)                                                          \

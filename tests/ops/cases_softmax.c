@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SOFTMAX along every axis, its logarithm, and SOFTMAX_XENT, whose second output has no gradient (opaque here, and
- * compared by the gradient by logits). */
+/* SOFTMAX along every axis, its logarithm, and SOFTMAX_XENT, whose second output has no gradient: it is opaque
+ * here, and tested by the gradient with respect to the logits. */
 #include "ops/harness.h"
 
 #define SOFTMAX(title, along, logarithm, ...)                                                                \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MOVING_AVERAGE and the optimizers' updates: weights and slots after one step, against ref's. */
+/* MOVING_AVERAGE and the optimizers' updates: weights and slots after one step, compared with ref's. */
 #include "ops/harness.h"
 
-#define N              517 /* no vector width divides it */
+#define N              517 /* not a multiple of any vector's lanes */
 #define SMALL          OP_FILLED(OP_UNIFORM, 0.001, 0.1, N)
 #define SCALARS(count) OP_FILLED(OP_UNIFORM, 0.05, 0.9, count)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs one case on one backend.  The loss that is differentiated is the sum of all outputs, each element times a fixed
- * random weight; differences are taken of the same sum in double, by a stencil of five points (error of order h^4). */
+/* Runs one case on one backend.  The loss is the sum of all outputs, each element times a fixed random weight;
+ * finite differences of that sum are computed in double, by a five-point stencil (error of order h^4). */
 #include "ops/harness.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@
 #include "tensor/bfloat16.h"
 #include "tensor/convert.h"
 
-/* Half a unit of the last of eight digits, here and in what it was computed from. */
+/* Half a unit in the last of eight binary digits, for the rounding of the result and of its operands. */
 #define BF16_TOLERANCE 0.015
 
 /* A case with its data. */
@@ -25,7 +25,7 @@ typedef struct subject {
     const op_case *c;
     const leati_op_row *row;
     void *data[OP_MAX_INPUTS];
-    float *weights[LEATI_MAX_OUTPUTS]; /* of the loss */
+    float *weights[LEATI_MAX_OUTPUTS]; /* weights of the loss */
     leati_desc outputs[LEATI_MAX_OUTPUTS];
 } subject;
 
@@ -111,7 +111,7 @@ static bool is_differentiated(const subject *s, int i) {
            !(s->c->constant >> i & 1u);
 }
 
-/* The outputs' descriptions and the weights of the loss, once they are known. */
+/* Sets the descriptors of the outputs and the weights of the loss, once the shapes are known. */
 static void learn_outputs(subject *s, const leati_graph *graph, const trial *t) {
     leat_rng rng = leat_rng_for(11, (uint64_t)s->c->op, 0);
     for (int k = 0; k < s->row->outputs; ++k) {
@@ -150,11 +150,11 @@ static void add_gradients(const subject *s, leati_graph *g, const leati_value *i
     }
 }
 
-/* How a trial is made. */
+/* The settings of one trial. */
 typedef struct manner {
     const leati_backend *backend;
     int threads;
-    bool gradients, narrow; /* narrow: all that may be is bf16 */
+    bool gradients, bf16; /* bf16: every tensor that may be bf16 is */
 } manner;
 
 static leati_value make_input(const subject *s, leati_graph *g, int i, size_t state_offset) {
@@ -164,7 +164,7 @@ static leati_value make_input(const subject *s, leati_graph *g, int i, size_t st
     return leati_graph_input(g, i, &input->desc);
 }
 
-/* Of something that is kept, which is never bf16. */
+/* A tensor that is kept between runs, which is never bf16. */
 static leati_value as_kept(leati_graph *g, leati_value value) {
     if (leati_graph_value(g, value)->narrow)
         value = leati_graph_node(g, LEATI_OP_COPY, NULL, 1, &value, NULL);
@@ -184,11 +184,11 @@ static void trial_init(trial *t, subject *s, const manner *m) {
     for (int i = 0; i < s->c->input_count; ++i) {
         t->state_offset[i] = used;
         inputs[i] = make_input(s, g, i, used);
-        read[i] = m->narrow && !is_written(s, i) ? leati_graph_rounded_to_bf16(g, inputs[i]) : inputs[i];
+        read[i] = m->bf16 && !is_written(s, i) ? leati_graph_rounded_to_bf16(g, inputs[i]) : inputs[i];
         if (is_written(s, i) && inputs[i] >= 0) used += leati_align(leati_desc_bytes(&s->c->inputs[i].desc));
     }
     t->states = allocate(used);
-    leati_graph_store_bf16(g, m->narrow);
+    leati_graph_store_bf16(g, m->bf16);
     leati_graph_node(g, s->c->op, &s->c->attrs, s->c->input_count, read, t->outputs);
     if (s->c->then) t->outputs[0] = leati_eltwise_of(g, t->outputs[0], *s->c->then);
     leati_graph_store_bf16(g, false);
@@ -252,7 +252,7 @@ static void compare(const trial *t, const subject *s, const char *what, const fl
     }
 }
 
-/* Outputs, written states and gradients of one trial against another's. */
+/* Compares the outputs, written states and gradients of two trials. */
 static void compare_trials(const trial *got, const trial *expected, const subject *s, double tolerance) {
     char what[32];
     for (int k = 0; k < s->row->outputs; ++k) {
@@ -279,7 +279,7 @@ static void compare_trials(const trial *got, const trial *expected, const subjec
     }
 }
 
-/* d loss / d data[i][element], by (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12 h. */
+/* Returns d loss / d data[i][element] = (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12 h. */
 static double difference(const trial *forward, const subject *s, int i, int64_t element) {
     float *x = (float *)s->data[i] + element, kept = *x;
     double values[5];
@@ -333,7 +333,7 @@ void op_check(const op_case *c, const leati_backend *backend, int threads) {
     subject_fini(&s);
 }
 
-/* Inputs that bf16 has, so that only what is computed is rounded. */
+/* Rounds the inputs to values that bf16 can represent, so that only computed values are rounded. */
 static void round_inputs(const subject *s) {
     for (int i = 0; i < s->c->input_count; ++i) {
         float *x = s->data[i];
@@ -348,7 +348,7 @@ void op_check_narrow(const op_case *c, const leati_backend *backend, int threads
     trial t, reference;
     subject_init(&s, c);
     round_inputs(&s);
-    trial_init(&t, &s, &(manner){.backend = backend, .threads = threads, .gradients = true, .narrow = true});
+    trial_init(&t, &s, &(manner){.backend = backend, .threads = threads, .gradients = true, .bf16 = true});
     trial_run(&t, &s);
     trial_init(&reference, &s, &(manner){.backend = &leati_backend_ref, .threads = 1, .gradients = true});
     trial_run(&reference, &s);

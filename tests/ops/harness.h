@@ -16,7 +16,7 @@
 #include "engine/backend.h"
 
 #define OP_MAX_INPUTS 16
-#define OP_STEP       0.03125 /* of the finite differences */
+#define OP_STEP       0.03125 /* step size of the finite differences */
 
 #define OP_FAMILY_LIST(X)                                                                                    \
     X(eltwise)                                                                                               \
@@ -34,12 +34,12 @@
     X(update)
 
 typedef enum op_fill {
-    OP_UNIFORM = 0, /* in [low, high); -1 and 1 where both are 0 */
+    OP_UNIFORM = 0, /* in [low, high), or in [-1, 1) where both are 0 */
     OP_DISTINCT,    /* all different, evenly spread from low to high, in random order */
-    OP_SIGNED,      /* either sign, of size in [low, high) */
-    OP_WHOLE,       /* whole numbers from low to high, both included, of any type */
+    OP_SIGNED,      /* of either sign, with an absolute value in [low, high) */
+    OP_WHOLE,       /* integers from low to high, both included, of any data type */
     OP_ONE_HOT,     /* along the last axis */
-    OP_CONSTANT     /* low */
+    OP_CONSTANT     /* all equal to low */
 } op_fill;
 
 typedef struct op_input {
@@ -73,22 +73,23 @@ typedef struct op_case {
     leati_attrs attrs;
     int input_count;
     op_input inputs[OP_MAX_INPUTS];
-    const leati_eltwise *then; /* a function of output 0, which a plan may fuse into the op; NULL: none */
-    bool bends;                /* corners may lie anywhere: no differences are taken */
-    uint32_t opaque;           /* bit i: output i is a workspace, not to be compared */
-    uint32_t constant;         /* bit i: no gradient is asked for by input i */
-    double tolerance;          /* of outputs against ref, relative to the largest; 0: 1e-5 */
-    double gradient_tolerance; /* of gradients against differences, likewise; 0: 1e-3 */
+    /* a function applied to output 0, which a plan may fuse into the op; NULL: none */
+    const leati_eltwise *then;
+    bool bends;                /* the function may be not differentiable anywhere: no finite differences */
+    uint32_t opaque;           /* bit i: output i is a workspace and is not compared */
+    uint32_t constant;         /* bit i: the gradient with respect to input i is not tested */
+    double tolerance;          /* of outputs against ref, relative to the largest element; 0: 1e-5 */
+    double gradient_tolerance; /* of gradients against finite differences, likewise; 0: 1e-3 */
 } op_case;
 
 #define OP_FAMILY_DECLARED(family) extern const op_case cases_##family[];
 OP_FAMILY_LIST(OP_FAMILY_DECLARED)
 #undef OP_FAMILY_DECLARED
 
-/* Fails the cmocka test that it is called from where `backend` (tried first, ref serves what it refuses) does not agree
- * with ref or with differences.  threads: to compute with. */
+/* Fails the calling cmocka test unless `backend` agrees with ref and with finite differences; ref serves the ops
+ * that `backend` declines.  threads: number of threads to compute with. */
 void op_check(const op_case *c, const leati_backend *backend, int threads);
-/* The same with bf16 wherever the engine may have it, against ref in f32. */
+/* Like op_check(), but compares bf16, wherever the engine allows it, with ref in f32. */
 void op_check_narrow(const op_case *c, const leati_backend *backend, int threads);
 
 #endif

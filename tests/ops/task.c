@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Single ops without a graph. */
+/* Runs single ops without a graph (task.h). */
 #include "ops/task.h"
 
 #include <math.h>
@@ -16,8 +16,8 @@
 #include "backends/onednn/backend.h"
 #endif
 
-#define GUARD_BYTES                                                                                          \
-    256 /* not-a-numbers behind each buffer: a kernel may read there, but nothing may come of it */
+/* NaN bytes behind each buffer: a kernel may read them, but they must not change a result. */
+#define GUARD_BYTES 256
 
 const leati_backend *const test_backends[] = {&leati_backend_native,
 #if LEAT_ONEDNN
@@ -32,7 +32,7 @@ void test_task_init(test_task *t, leati_op op, const leati_attrs *attrs, int inp
     memset(t, 0, sizeof *t);
     t->attrs = *attrs;
     int given = input_count;
-    if (row->optional) input_count = row->max_inputs; /* as the graph does */
+    if (row->optional) input_count = row->max_inputs; /* like the graph does */
     for (int i = 0; i < LEATI_MAX_INPUTS; i++) t->inputs[i] = i < given ? inputs[i] : (leati_desc)ABSENT;
     if (row->infer(attrs, input_count, t->inputs, t->outputs, &err) != LEAT_OK) fail_msg("%s", err.message);
     t->task = (leati_task){.op = op,
@@ -89,10 +89,11 @@ bool test_run(test_task *t, const leati_implementation *implementation, char *wh
                      .step = 1,
                      .scratch = leati_calloc_aligned(kernel.scratch_bytes + GUARD_BYTES)};
     assert_non_null(run.scratch);
-    memset(run.scratch, 0xff, kernel.scratch_bytes + GUARD_BYTES); /* undefined contents: not-a-numbers */
+    /* the contents of scratch are undefined: NaN */
+    memset(run.scratch, 0xff, kernel.scratch_bytes + GUARD_BYTES);
     void *args[TEST_ARGS];
     for (int i = 0; i < TEST_ARGS; i++) args[i] = t->args[i];
-    for (int i = 0; i < 2; i++) /* a second run finds what the first left */
+    for (int i = 0; i < 2; i++) /* the second run finds the scratch that the first left */
         if (kernel.run(&kernel, args, &run, &err) != LEAT_OK) fail_msg("%s", err.message);
     const unsigned char *behind = (const unsigned char *)run.scratch + kernel.scratch_bytes;
     for (int i = 0; i < GUARD_BYTES; i++)
@@ -125,8 +126,8 @@ int64_t test_output_count(const test_task *t, int i) {
 }
 
 double test_distance(const float *a, const float *b, int64_t count) {
-    double size = 1e-3,
-           distance = 0; /* values are of the order of 1: what is all but zero has no relative error */
+    /* values are of the order of 1: a relative error is meaningless where all are nearly 0 */
+    double size = 1e-3, distance = 0;
     for (int64_t i = 0; i < count; i++) {
         double d = fabs((double)a[i] - (double)b[i]);
         if (!(d <= distance)) distance = isnan(d) ? INFINITY : d;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution, pooling, batch normalisation, recurrent cells and products: every implementation against ref, every gradient
- * against finite differences of ref along random directions.
+/* Convolution, pooling, batch normalisation, recurrent cells and matrix products: every implementation is compared
+ * with ref, and every gradient with finite differences of ref along random directions.
  * Tolerances: 2e-5 of the largest value against ref (sums of up to some thousand f32 products in another order, and
- * activations within 3 units in the last place, through up to 7 steps); 1e-3 for differences taken over 2 * 2e-3. */
+ * activations within 3 units in the last place, through up to 7 steps); 1e-3 for finite differences over 2 * 2e-3. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@
 #define STEP            2e-3f
 #define SLOPE_TOLERANCE 1e-3
 
-/* Runs t on all implementations of its op and compares all outputs that are used with ref's, but those of `opaque`, which
- * mean something to their backend alone. */
+/* Runs t on all implementations of its op, and compares the used outputs with ref's, except those of `opaque`,
+ * whose contents only their own backend can interpret. */
 static int compare_but(test_task *t, const char *name, double tolerance, uint32_t opaque) {
     float *expected[LEATI_MAX_OUTPUTS] = {0};
     int served = 0;
@@ -51,7 +51,8 @@ static int compare_but(test_task *t, const char *name, double tolerance, uint32_
     return served;
 }
 
-/* All that could, which measuring may choose, and those that rules let serve. */
+/* The implementations that could serve the task, among which measuring may choose, and those that the rules choose
+ * from. */
 static int compare_all(test_task *t, const char *name, double tolerance) {
     t->task.measured = true;
     compare_but(t, name, tolerance, 0);
@@ -59,7 +60,7 @@ static int compare_all(test_task *t, const char *name, double tolerance) {
     return compare_but(t, name, tolerance, 0);
 }
 
-/* sum over the outputs of output * weight, on ref; NULL weights count as 0 */
+/* Returns the sum over the outputs of output * weight, on ref; NULL weights count as 0. */
 static double weighted(test_task *t, float *const *weights) {
     double sum = 0;
     test_run_ref(t);
@@ -69,7 +70,7 @@ static double weighted(test_task *t, float *const *weights) {
     return sum;
 }
 
-/* The gradient of `weighted` by input i, against differences along a few directions. */
+/* Compares the gradient of `weighted` with respect to input i with finite differences along a few directions. */
 static void check_slope(test_task *forward, float *const *weights, int input, const float *gradient,
                         const char *name, const char *implementation, leat_rng *rng) {
     float *values = forward->args[input];
@@ -269,7 +270,7 @@ static void check_conv_gradients(const conv_case *c, test_task *forward, leat_rn
     memcpy(data.args[1], forward->args[1], leati_desc_bytes(&data.inputs[1]));
     memcpy(kernel.args[0], forward->args[0], leati_desc_bytes(&kernel.inputs[0]));
     memcpy(kernel.args[1], weights[0], leati_desc_bytes(&kernel.inputs[1]));
-    compare_all(&data, c->name, TOLERANCE); /* all agree with ref, which agrees with differences */
+    compare_all(&data, c->name, TOLERANCE); /* all agree with ref, which agrees with finite differences */
     compare_all(&kernel, c->name, TOLERANCE);
     check_slope(forward, weights, 0, test_output(&data, 0), c->name, data.implementation, rng);
     check_slope(forward, weights, 1, test_output(&kernel, 0), c->name, kernel.implementation, rng);
@@ -298,11 +299,12 @@ static void test_conv(void **state) {
     }
     assert_true(served >= (int)(sizeof conv_cases / sizeof conv_cases[0]));
 #if LEAT_ONEDNN
-    assert_true(served > (int)(sizeof conv_cases / sizeof conv_cases[0])); /* oneDNN took some */
+    assert_true(served > (int)(sizeof conv_cases / sizeof conv_cases[0])); /* oneDNN served some */
 #endif
 }
 
-/* By hand: (1, 1, 3) with kernel (2) of 10, 1 is 12, 23; with one more row of padding in front 1, 12, 23. */
+/* Computed by hand: (1, 1, 3) with kernel (2) of 10, 1 gives 12, 23; with one more element of padding in front 1,
+ * 12, 23. */
 static void test_conv_by_hand(void **state) {
     (void)state;
     leati_attrs attrs = {
@@ -322,7 +324,8 @@ static void test_conv_by_hand(void **state) {
 
 /* --- patches ---------------------------------------------------------------------------------------------------- */
 
-/* Of the convolutions' windows: every implementation moves, and adds in the same order. */
+/* Patches for the windows of the convolution cases: every implementation copies, and adds in the same order, so
+ * results are equal. */
 static void test_patches(void **state) {
     (void)state;
     leat_rng rng = leat_rng_for(5, 0, 0);
@@ -344,7 +347,7 @@ static void test_patches(void **state) {
     }
 }
 
-/* (1, 3, 1) under a window of two: 1 2 and 2 3, each a place. */
+/* (1, 3, 1) under a window of two gives the patches 1 2 and 2 3. */
 static void test_patches_by_hand(void **state) {
     (void)state;
     leati_attrs attrs = {.conv = {.window = {.spatial = 1, .kernel = {2}, .stride = {1}, .dilation = {1}}}};
@@ -381,7 +384,8 @@ static const pool_case pool_cases[] = {
      DIMS(1, 4, 4, 3, 8)},
 };
 
-/* Values that differ by far more than a step of the differences, so that no maximum changes hands. */
+/* Fills with values that differ by far more than the step of the finite differences, so that no maximum changes its
+ * position. */
 static void fill_apart(float *to, int64_t count, leat_rng *rng) {
     for (int64_t i = 0; i < count; i++) to[i] = (float)i * 0.05f;
     for (int64_t i = count - 1; i > 0; i--) {
@@ -392,7 +396,7 @@ static void fill_apart(float *to, int64_t count, leat_rng *rng) {
     }
 }
 
-/* Each implementation of the backward pass after the forward one of the same backend. */
+/* Runs each implementation of the backward pass after the forward pass of the same backend. */
 static int check_pool_backward(const pool_case *c, test_task *forward, leat_rng *rng) {
     float *weights[LEATI_MAX_OUTPUTS] = {random_like(&forward->outputs[0], rng)};
     int served = 0;
@@ -440,15 +444,15 @@ static void test_pooling(void **state) {
         }
 }
 
-/* Of equal maxima the first one gets it all, whoever computes. */
+/* Where several elements are the maximum, the first receives the whole gradient, in every implementation. */
 static void test_pooling_ties(void **state) {
     (void)state;
     leati_attrs attrs = {.pooling = {.window = W2(2, 2, 1, 0, 0), .kind = LEATI_POOL_MAX}};
     leati_desc src = DIMS(2, 4, 4, 16);
     test_task forward;
     test_task_init(&forward, LEATI_OP_POOLING, &attrs, 1, &src, 0, 2);
-    for (int64_t i = 0; i < leati_desc_count(&src); i++)
-        forward.args[0][i] = (float)(i / 16 / 2 % 2); /* pairs of pixels in a row are equal */
+    /* pairs of pixels in a row are equal */
+    for (int64_t i = 0; i < leati_desc_count(&src); i++) forward.args[0][i] = (float)(i / 16 / 2 % 2);
     pool_case c = {.name = "ties"};
     for (size_t b = 0; test_backends[b]; b++)
         for (size_t k = 0; k < test_backends[b]->count; k++) {
@@ -480,7 +484,8 @@ static void test_pooling_ties(void **state) {
 
 /* --- batch normalisation ---------------------------------------------------------------------------------------- */
 
-/* The gradient through max(dst, 0), of which `rectified` says where it was above 0: as if diff_dst were 0 elsewhere. */
+/* The gradient through max(dst, 0), which `rectified` is: equal to the gradient with diff_dst set to 0 where
+ * rectified is 0. */
 static void check_rectified_norm(test_task *plain, leat_rng *rng) {
     test_task t;
     leati_desc inputs[6];
@@ -523,7 +528,7 @@ static void check_norm(const leati_desc *src, bool gamma, bool beta, leat_rng *r
     memcpy(bwd.args[2], test_output(&t, 1), leati_desc_bytes(&channel));
     memcpy(bwd.args[3], test_output(&t, 2), leati_desc_bytes(&channel));
     memcpy(bwd.args[4], weights[0], leati_desc_bytes(src));
-    compare_all(&bwd, "batch_norm_bwd", 1e-4); /* differences of sums that nearly cancel */
+    compare_all(&bwd, "batch_norm_bwd", 1e-4); /* the sums nearly cancel */
     for (int i = 0; i < 3; i++)
         if (i == 0 || (i == 1 ? gamma : beta))
             check_slope(&t, weights, i, test_output(&bwd, i), "batch_norm", bwd.implementation, rng);
@@ -638,7 +643,7 @@ static const rnn_case rnn_cases[] = {
 
 static const char *const cell_names[LEATI_CELL_COUNT] = {"LSTM", "GRU", "GRU, reset after", "SimpleRNN"};
 
-/* Which of a case's further forms: steps that do not count, and a GRU whose dropped h is what it keeps. */
+/* Variants of a case: masked steps, and a GRU whose update gate passes on the masked h. */
 enum { WITH_STEPS = 1, CARRY_MASKED = 2, FORMS = 4 };
 
 static void describe_rnn(const rnn_case *c, leati_cell cell, int form, leati_desc in[LEATI_RNN_BWD_INPUTS],
@@ -678,7 +683,7 @@ static const leati_implementation *implementation_of(const leati_backend *backen
     return NULL;
 }
 
-/* A backend's gradient, from what its own forward pass keeps. */
+/* Computes a backend's gradient from the workspace of its own forward pass. */
 static bool run_rnn_pair(test_task *t, test_task *bwd, const leati_backend *backend) {
     char why[LEATI_REASON_BYTES] = "";
     const leati_implementation *forward = implementation_of(backend, LEATI_OP_RNN);
@@ -696,7 +701,7 @@ static bool run_rnn_pair(test_task *t, test_task *bwd, const leati_backend *back
     return true;
 }
 
-/* All backends against ref, which comes last and leaves its gradients in bwd. */
+/* Compares all backends with ref, which comes last and leaves its gradients in bwd. */
 static void compare_rnn_gradients(test_task *t, test_task *bwd, const char *name) {
     float *expected[LEATI_RNN_GRADIENTS] = {0};
     size_t ref = 0;
@@ -722,10 +727,10 @@ static void check_rnn_gradients(const rnn_case *c, test_task *t, const leati_des
                                 leat_rng *rng) {
     test_task bwd;
     test_task_init(&bwd, LEATI_OP_RNN_BWD, &t->attrs, LEATI_RNN_BWD_INPUTS, in, 0, 2);
-    test_fill_inputs(&bwd, -1, 1, rng); /* of what stays: the gradients from outside */
+    test_fill_inputs(&bwd, -1, 1, rng); /* only the gradients of the op's outputs keep these values */
     for (int i = 0; i < LEATI_RNN_INPUTS; i++)
         if (t->args[i]) memcpy(bwd.args[i], t->args[i], leati_desc_bytes(&in[i]));
-    if (t->attrs.rnn.cell == LEATI_CELL_LSTM && in[LEATI_RNN_STEPS].rank < 0) { /* it makes h itself */
+    if (t->attrs.rnn.cell == LEATI_CELL_LSTM && in[LEATI_RNN_STEPS].rank < 0) { /* it computes h itself */
         leati_free(bwd.args[LEATI_RNN_SEQUENCE]);
         bwd.args[LEATI_RNN_SEQUENCE] = NULL;
         bwd.inputs[LEATI_RNN_SEQUENCE].rank = -1;
@@ -739,7 +744,7 @@ static void check_rnn_gradients(const rnn_case *c, test_task *t, const leati_des
     test_task_fini(&bwd);
 }
 
-/* Samples of all lengths, of none too, and one with a gap. */
+/* Sets the steps of samples of all lengths, including 0, and of one with a gap. */
 static void fill_steps(float *steps, int64_t n, int64_t count) {
     for (int64_t i = 0; i < n * count; i++) {
         int64_t sample = i / count, step = i % count;
@@ -766,7 +771,7 @@ static void check_rnn(const rnn_case *c, leati_cell cell, int form, leat_rng *rn
     test_task_fini(&t);
 }
 
-/* So much is kept of the forward pass that it goes past the caches. */
+/* The workspace is so large that it is written with non-temporal stores. */
 static void test_rnn_far(void **state) {
     static const rnn_case far = {
         "of many samples", 6600, 8, 1, 32, true, false, false, false, false, TANH, SIGMOID};
@@ -787,7 +792,7 @@ static void test_rnn(void **state) {
             }
 }
 
-/* Nothing kept for a backward pass, and outputs that nobody reads. */
+/* No workspace for a backward pass, and unused outputs. */
 static void test_rnn_predict(void **state) {
     (void)state;
     leat_rng rng = leat_rng_for(5, 0, 0);
@@ -805,7 +810,7 @@ static void test_rnn_predict(void **state) {
         }
 }
 
-/* By hand: h = x + h_before, over 1 (2) 4 (8) 16, where those in brackets do not count. */
+/* Computed by hand: h = x + h_before, over 1 (2) 4 (8) 16, where the steps in brackets are masked. */
 static void test_rnn_steps_by_hand(void **state) {
     (void)state;
     const float x[] = {1, 2, 4, 8, 16}, first[] = {0, 0, 1, 0, 1}, none[5] = {0};
@@ -857,7 +862,7 @@ static void test_matmul(void **state) {
         }
 }
 
-/* What a window or its weights must not be is told with its numbers. */
+/* An invalid window or invalid weights give an error message with the numbers. */
 static void test_refusals(void **state) {
     (void)state;
     const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deterministic tasks: however many threads there are, each implementation makes the same bytes.  At shapes where oneDNN
- * is known to cut sums by threads, or native kernels work in parts. */
+/* Deterministic tasks: each implementation computes the same bytes with any number of threads.  The shapes are
+ * those at which oneDNN is known to divide sums among threads, or native kernels work in parts. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "engine/op_semantics/geometry.h"
 #include "ops/task.h"
 
-enum { MOST = 3 /* threads */ };
+enum { MAX_THREADS = 3 /* threads */ };
 
 typedef struct sum_case {
     const char *name;
@@ -127,12 +127,13 @@ static void run_with(const sum_case *c, const leati_implementation *implementati
 
 static void threads_do_not_matter(void **state) {
     (void)state;
+    /* without ref, which has one thread */
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (size_t b = 0; test_backends[b + 1]; b++) /* ref has one thread */
+        for (size_t b = 0; test_backends[b + 1]; b++)
             for (size_t k = 0; k < test_backends[b]->count; k++) {
                 float *first[LEATI_MAX_OUTPUTS] = {0};
                 if (test_backends[b]->implementations[k].op != cases[i].op) continue;
-                for (int present = 1; present <= MOST; present++)
+                for (int present = 1; present <= MAX_THREADS; present++)
                     run_with(&cases[i], &test_backends[b]->implementations[k], present, first);
                 for (int j = 0; j < LEATI_MAX_OUTPUTS; j++) leati_free(first[j]);
             }

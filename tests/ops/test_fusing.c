@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan fuses: that it does, that it gives what the ops give one by one, that it does not where it must not; and that
- * packed weights are those of now. */
+/* Fusing by a plan: the plan fuses what it can, computes the same as the single ops, does not fuse what it must not,
+ * and never uses packed weights that are out of date. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -19,13 +19,13 @@
 
 enum { SLAB_FLOATS = 1 << 16, MOST_INPUTS = 4, MOST_KEPT = 12 };
 
-/* A graph that is being built; the same calls build it again for another plan, with the same numbers. */
+/* A graph that is being built; the same calls build it again for another plan, with the same random numbers. */
 typedef struct bench {
     leati_graph *graph;
     leati_arena *arena;
     leati_plan *plan;
     float *slab;
-    size_t used; /* floats of the slab */
+    size_t used; /* floats of the slab in use */
     int input_count, kept_count;
     float *inputs[MOST_INPUTS];
     leati_value kept[MOST_KEPT];
@@ -158,7 +158,8 @@ static void residual_block(bench *b) {
     keep(b, relu(b, leati_add(b->graph, y, x)));
 }
 
-/* The same, of whole panels: Winograd's 3x3, and a sum of more than a panel's depth. */
+/* The same net with whole panels: a 3x3 convolution by Winograd's algorithm, and a sum that is deeper than a part
+ * of a panel. */
 static void residual_block_of_panels(bench *b) {
     leati_value x = input(b, SHAPE(2, 7, 5, 544));
     leati_value y = relu(b, apply_norm(b, convolve(b, x, 32, 1, 1, true), true, true));
@@ -169,7 +170,7 @@ static void residual_block_of_panels(bench *b) {
     keep(b, relu(b, leati_add(b->graph, y, x)));
 }
 
-/* The shortcut is made last: the addition goes to its convolution. */
+/* The shortcut is computed last, so the addition is fused into its convolution. */
 static void projection_block(bench *b) {
     leati_value x = input(b, SHAPE(2, 5, 5, 8));
     leati_value y = apply_norm(b, convolve(b, x, 24, 3, 1, false), true, true);
@@ -207,7 +208,7 @@ static void preactivation(bench *b) {
     keep(b, leati_concat(b->graph, 2, both, 3));
 }
 
-/* A bias of its own, as transposed convolutions have it; more than a kernel takes at once. */
+/* A separate bias op, as transposed convolutions have it; and more following ops than a kernel can fuse. */
 static void sums(bench *b) {
     leati_value x = input(b, SHAPE(3, 9, 50, 8));
     leati_value y =
@@ -225,7 +226,7 @@ static leati_value train_norm(bench *b, leati_value x) {
     return leati_graph_node(b->graph, LEATI_OP_BATCH_NORM, &attrs, 3, args, NULL);
 }
 
-/* Zeros around the source, as ZeroPadding2D puts them. */
+/* Pads the source with zeros like ZeroPadding2D. */
 static leati_value surround(bench *b, leati_value x, int64_t before, int64_t after) {
     const int64_t front[] = {0, before, before, 0}, back[] = {0, after, after, 0};
     return leati_pad(b->graph, x, front, back, 0);
@@ -236,10 +237,11 @@ static void padded(bench *b) {
     leati_value y = relu(b, apply_norm(b, convolve(b, surround(b, x, 0, 1), 16, 3, 1, false), true, true));
     y = convolve(b, surround(b, y, 1, 1), 8, 5, 1, true);
     keep(b, y);
-    keep(b, convolve(b, surround(b, y, 2, 0), 8, 1, 1, true)); /* more than the window can reach: stays */
+    /* more padding than the window's size: not folded */
+    keep(b, convolve(b, surround(b, y, 2, 0), 8, 1, 1, true));
     leati_value both = surround(b, y, 1, 1);
     keep(b, convolve(b, both, 8, 5, 1, true));
-    keep(b, relu(b, both)); /* another reader: stays */
+    keep(b, relu(b, both)); /* another op reads the value: not fused */
 }
 
 static void keep_gradients(bench *b, leati_value loss) {
@@ -265,14 +267,14 @@ static void training(bench *b) {
     keep_gradients(b, squares(b, leati_sub(b->graph, y, input(b, SHAPE(4, 6, 6, 8)))));
 }
 
-/* Somebody reads the gradient of the last relu before the normalisation does: that stays by itself. */
+/* The gradient of the last relu is also read before the normalisation's gradient: it is not fused. */
 static void late_shortcut(bench *b) {
     leati_value x = input(b, SHAPE(4, 6, 6, 8)), y = train_norm(b, convolve(b, x, 8, 3, 1, false));
     y = relu(b, leati_add(b->graph, y, convolve(b, x, 8, 1, 1, false)));
     keep_gradients(b, squares(b, leati_sub(b->graph, y, input(b, SHAPE(4, 6, 6, 8)))));
 }
 
-/* The gradient by the inner image is a slice of that by the padded one. */
+/* The gradient with respect to the unpadded image is a slice of that with respect to the padded image. */
 static void padded_training(bench *b) {
     leati_value x = input(b, SHAPE(2, 6, 6, 8));
     leati_value y = convolve(b, surround(b, x, 1, 1), 8, 5, 1, true);
@@ -283,7 +285,7 @@ static void padded_training(bench *b) {
 typedef struct net {
     const char *name;
     void (*build)(bench *b);
-    const char *fused[4]; /* steps that onednn with native makes of it */
+    const char *fused[4]; /* steps of the plan with the backends onednn and native */
     int count[4];
 } net;
 
@@ -320,13 +322,13 @@ static double distance(const leat_tensor *a, const leat_tensor *b) {
     const float *x = a->data, *y = b->data;
     for (int64_t i = 0; i < leati_desc_count(&desc); ++i) {
         double off = fabs((double)x[i] - (double)y[i]);
-        if (!(off <= most)) most = off; /* not-a-number, too */
+        if (!(off <= most)) most = off; /* true for NaN, too */
         if (fabs((double)y[i]) > scale) scale = fabs((double)y[i]);
     }
     return most / scale;
 }
 
-/* The net fused on these backends, beside ref op by op. */
+/* Compares the net, fused on these backends, with ref op by op. */
 static void compare(const net *n, const leati_backend *const *backends, int threads, double tolerance) {
     bench fused, plain;
     bench_init(&fused);
@@ -345,7 +347,7 @@ static void compare(const net *n, const leati_backend *const *backends, int thre
             if (!(off <= tolerance)) fail_msg("%s: output %d is %.3g off", n->name, i, off);
         }
     }
-#if LEAT_ONEDNN && defined __x86_64__ /* on others oneDNN has no kernel for some of them */
+#if LEAT_ONEDNN && defined __x86_64__ /* on other CPUs oneDNN has no kernel for some of the ops */
     for (int i = 0; backends == with_all && i < 4 && n->fused[i]; ++i)
         if (steps_named(&fused, n->fused[i]) != n->count[i]) {
             leati_text text = {0};
@@ -391,7 +393,7 @@ static void a_value_that_others_read_stays(void **state) {
     bench_fini(&b);
 }
 
-/* The addend changes between the convolution and the sum. */
+/* The addend is written between the convolution and the sum, so they must not be fused. */
 static void an_addend_that_is_written_between_is_read_late(void **state) {
     (void)state;
     bench b;
@@ -404,7 +406,7 @@ static void an_addend_that_is_written_between_is_read_late(void **state) {
     assert_int_equal(steps_named(&b, "conv"), 1);
     run(&b);
     float first = ((const float *)leati_plan_output(b.plan, sum).data)[0];
-    run(&b); /* the state is what was stored, so that nothing changes */
+    run(&b); /* the state is what was stored: the result is unchanged */
     assert_true(first == ((const float *)leati_plan_output(b.plan, sum).data)[0]);
     bench_fini(&b);
 }
@@ -446,14 +448,15 @@ static void weights_are_packed_once_a_version(void **state) {
     float after = first_output(&p);
     assert_true(after != before);
     for (int i = 0; i < 3 * 3 * 8 * 16; ++i) p.b.slab[i] /= 2;
-    leati_arena_set_version(p.b.arena, 0); /* nobody knows */
+    leati_arena_set_version(p.b.arena, 0); /* the version of the weights is unknown */
     assert_true(first_output(&p) == before);
     for (int i = 0; i < 3 * 3 * 8 * 16; ++i) p.b.slab[i] *= 2;
     assert_true(first_output(&p) == after);
     bench_fini(&p.b);
 }
 
-/* Another plan of the same arena writes the weights; and one that has the same convolution finds them packed. */
+/* Another plan of the same arena writes the weights, so they are packed again; a plan with the same convolution
+ * finds them packed. */
 static void a_plan_that_writes_weights_spoils_what_was_packed(void **state) {
     (void)state;
     packed p;
@@ -478,7 +481,7 @@ static void a_plan_that_writes_weights_spoils_what_was_packed(void **state) {
     run(&writer);
     float after = first_output(&p);
     assert_true(after != before);
-    for (int i = 0; i < 3 * 3 * 8 * 16; ++i) p.b.slab[i] = 0; /* seen by nobody: all is packed */
+    for (int i = 0; i < 3 * 3 * 8 * 16; ++i) p.b.slab[i] = 0; /* not noticed: the weights are packed */
     assert_true(first_output(&p) == after);
     run(&second);
     assert_true(((const float *)leati_plan_output(second.plan, out).data)[0] != 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every case of every family on every backend.  `test_ops [WORD]` runs the cases whose name has the word. */
+/* Runs every case of every family on every backend.  `test_ops [WORD]` runs the cases whose name contains WORD. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -37,7 +37,7 @@ static void check_narrow(void **state) {
     op_check_narrow(a->c, a->backend, a->backend == &leati_backend_ref ? 1 : 2);
 }
 
-/* ---- What there must be ---- */
+/* ---- Completeness of the cases and of docs/backends.md ---- */
 
 static bool has_case(leati_op op, bool differences) {
     static const op_case *const families[] = {
@@ -54,8 +54,8 @@ static bool has_case(leati_op op, bool differences) {
     return false;
 }
 
-/* A gradient op is compared where its forward op is; STORE is what plans elide (tests/engine), CALL a function from outside
- * (tests/nn). */
+/* Gradient ops are compared with their forward ops; plans elide STORE (tests/engine), and CALL runs a function from
+ * outside of the library (tests/nn). */
 static void every_op_has_a_case(void **state) {
     (void)state;
     for (int op = 0; op < LEATI_OP_COUNT; ++op) {
@@ -75,7 +75,7 @@ static bool serves(const leati_backend *backend, leati_op op) {
     return false;
 }
 
-/* docs/backends.md has a row for each op, in the order of the op table, and no other. */
+/* docs/backends.md has a row for each op, in the order of the op table, and no other row. */
 static void the_page_says_who_serves(void **state) {
     static char page[65536];
     (void)state;

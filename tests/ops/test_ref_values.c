@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ref itself computes, where a gradient cannot tell: functions against libm in double, updates against Keras's
- * formulas in double, labels at their limits, masks of dropout. */
+/* Values that ref computes, where a gradient would not show an error: functions against libm in double, updates
+ * against Keras's formulas in double, labels at their limits, masks of dropout. */
 #include "cmocka_all.h"
 
 #include <float.h>
@@ -12,7 +12,7 @@
 #include "leat/rng.h"
 #include "tensor/bfloat16.h"
 
-/* Runs one op of ref on given memory: inputs, then outputs, in args; descriptions likewise. */
+/* Runs one op of ref on the memory in args: inputs, then outputs; descs has their descriptors. */
 static void run_op(leati_op op, const leati_attrs *attrs, int inputs, int outputs, const leati_desc *descs,
                    void *const *args, uint64_t step) {
     leati_task task = {.op = op,
@@ -91,7 +91,7 @@ static void functions_against_libm(void **state) {
     }
 }
 
-/* A NaN must reach whoever looks for it. */
+/* NaN in an input must give NaN in the output. */
 static void functions_keep_nan(void **state) {
     (void)state;
     for (int f = 0; f < LEATI_FN_COUNT; ++f) {
@@ -111,7 +111,7 @@ static void functions_keep_nan(void **state) {
     }
 }
 
-/* Extremes do not overflow: softmax and crossentropy of logits 200 apart. */
+/* Softmax and cross-entropy of logits that are 200 apart do not overflow. */
 static void softmax_of_far_logits(void **state) {
     (void)state;
     float logits[3] = {100, -100, 99}, labels[3] = {0, 1, 0}, loss = 0, difference[3], dst[3];
@@ -136,7 +136,8 @@ static void classes_at_their_limits(void **state) {
     leati_attrs top = {.top_k = {1}}, argmax = {.argmax = {.axis = 1}};
     leati_desc descs[3] = {matrix(rows, 3), vector(LEAT_I32, rows), vector(LEAT_F32, rows)};
     run_op(LEATI_OP_IN_TOP_K, &top, 2, 1, descs, (void *[]){predictions, targets, in}, 0);
-    const float expected[rows] = {1, 0, 0, 0, 0, 0}; /* a tie counts; NaN, infinity and no class do not */
+    /* A tie counts as a hit; NaN, infinity and an index that is no class do not. */
+    const float expected[rows] = {1, 0, 0, 0, 0, 0};
     for (int i = 0; i < rows; ++i) assert_float_equal(in[i], expected[i], 0);
     leati_desc to[2] = {matrix(rows, 3), vector(LEAT_I32, rows)};
     run_op(LEATI_OP_ARGMAX, &argmax, 1, 1, to, (void *[]){predictions, largest}, 0);
@@ -159,25 +160,26 @@ static void casts_saturate(void **state) {
     assert_memory_equal(bytes, small, sizeof small);
 }
 
-/* To the nearest, of two as near to the even one; what is too large is infinite, and NaN stays. */
+/* Rounding to bf16 is to the nearest, ties to even; numbers that are too large become infinite, and NaN stays NaN. */
 static void casts_round_to_bfloat16(void **state) {
     enum { count = 8 };
     (void)state;
     float src[count] = {1, -0.0f, 1 + 0x1p-8f, 1 + 0x3p-8f, 1 + 0x1.01p-8f, INFINITY, 3.4e38f, NAN};
     const uint16_t expected[count - 1] = {0x3f80, 0x8000, 0x3f80, 0x3f82, 0x3f81, 0x7f80, 0x7f80};
-    uint16_t narrow[count];
+    uint16_t rounded[count];
     float back[count];
     leati_attrs to = {.cast = {.dtype = LEATI_BF16, .scale = 1}},
                 from = {.cast = {.dtype = LEAT_F32, .scale = 2}};
     leati_desc descs[2] = {vector(LEAT_F32, count), vector(LEATI_BF16, count)};
-    run_op(LEATI_OP_CAST, &to, 1, 1, descs, (void *[]){src, narrow}, 0);
-    assert_memory_equal(narrow, expected, sizeof expected);
+    run_op(LEATI_OP_CAST, &to, 1, 1, descs, (void *[]){src, rounded}, 0);
+    assert_memory_equal(rounded, expected, sizeof expected);
     leati_desc reversed[2] = {descs[1], descs[0]};
-    run_op(LEATI_OP_CAST, &from, 1, 1, reversed, (void *[]){narrow, back}, 0);
+    run_op(LEATI_OP_CAST, &from, 1, 1, reversed, (void *[]){rounded, back}, 0);
     assert_true(back[0] == 2 && back[1] == 0 && back[3] == 2 + 0x4p-7f && isinf(back[5]) && isnan(back[7]));
 }
 
-/* The rate is kept, elements are scaled, the mask is the step's, and element e does not depend on the shape. */
+/* The rate is respected, kept elements are scaled, each step has its own mask, and the draw of element e does not
+ * depend on the shape. */
 static void masks_of_dropout(void **state) {
     (void)state;
     enum { count = 40000 };
@@ -203,7 +205,7 @@ static void masks_of_dropout(void **state) {
     for (int i = 0; i < count; ++i) assert_float_equal(again[i], first[i % 200], 0);
 }
 
-/* One weight through three steps of an optimizer in double, as Keras 2.3.1's optimizers.py writes it. */
+/* Three steps of an optimizer for one weight in double, as in the optimizers.py of Keras 2.3.1. */
 typedef struct trajectory {
     double p, s[3];
 } trajectory;
@@ -257,7 +259,7 @@ static void keras_lion(trajectory *t, double g, const double *c) {
     t->s[0] = c[2] * t->s[0] + (1 - c[2]) * g;
 }
 
-/* Decay comes first. */
+/* Weight decay is applied before the update. */
 static void keras_decaying_sgd(trajectory *t, double g, const double *c) {
     t->p = c[2] * t->p - c[0] * g;
 }
