@@ -61,34 +61,40 @@ static void what_cannot_be_is_refused(void **state) {
         const char *words = "";
         switch (rule) {
         case 0:
-            leati_add(g, x, input(g, 1, 2, 4)), words = "do not broadcast: (2, 3) float32 and (2, 4)";
+            leati_add(g, x, input(g, 1, 2, 4)),
+                words = "cannot be broadcast together: (2, 3) float32 and (2, 4)";
             break;
         case 1:
-            leati_reshape(g, x, 1, (int64_t[]){7}), words = "(2, 3) float32 has not as many elements as (7,)";
+            leati_reshape(g, x, 1, (int64_t[]){7}), words = "(2, 3) float32 cannot be reshaped to (7,)";
             break;
         case 2: leati_reshape(g, x, 9, dims), words = "0 to 8 dimensions"; break;
-        case 3: leati_reduce_of(g, LEATI_REDUCE_SUM, x, 4, false), words = "axes 0x4"; break;
-        case 4: leati_softmax_of(g, x, 2), words = "axis 2 is not one of (2, 3)"; break;
-        case 5: leati_slice_axis(g, x, 1, 2, 2), words = "2 elements from 2 on"; break;
+        case 3:
+            leati_reduce_of(g, LEATI_REDUCE_SUM, x, 4, false),
+                words = "axes 0x4 (one bit for each) are out of range";
+            break;
+        case 4: leati_softmax_of(g, x, 2), words = "axis 2 is out of range for shape (2, 3)"; break;
+        case 5: leati_slice_axis(g, x, 1, 2, 2), words = "2 elements from 2 is out of range"; break;
         case 6: leati_transpose(g, x, no_permutation), words = "not a permutation", code = LEAT_EINVAL; break;
-        case 7: leati_dropout(g, x, 1, 0, 0), words = "rate in [0, 1), got 1", code = LEAT_EINVAL; break;
+        case 7: leati_dropout(g, x, 1, 0, 0), words = "rate in [0, 1), received 1", code = LEAT_EINVAL; break;
         case 8: leati_one_hot(g, x, 0), words = "depth", code = LEAT_EINVAL; break;
         case 9: leati_in_top_k(g, x, x, 1), words = "targets"; break;
         case 10: leati_graph_store(g, x, x), words = "must be a state", code = LEAT_EINVAL; break;
         case 11:
-            leati_graph_node(g, LEATI_OP_BINARY, NULL, 1, &x, NULL), words = "2 inputs, got 1",
+            leati_graph_node(g, LEATI_OP_BINARY, NULL, 1, &x, NULL), words = "2 inputs, received 1",
                                                                      code = LEAT_EINVAL;
             break;
         case 12: leati_add(g, x, LEATI_NONE), words = "input 1 is absent", code = LEAT_EINVAL; break;
         case 13: leati_add(g, x, 99), words = "not a value", code = LEAT_EINTERNAL; break;
-        case 14: leati_broadcast(g, x, 2, big), words = "do not broadcast"; break;
-        case 15: leati_broadcast(g, leati_scalar(g, 1), 2, big), words = "memory can hold"; break;
-        case 16: leati_full(g, 2, big, 0), words = "memory can hold"; break;
+        case 14: leati_broadcast(g, x, 2, big), words = "cannot be broadcast together"; break;
+        case 15:
+            leati_broadcast(g, leati_scalar(g, 1), 2, big), words = "too large for the address space";
+            break;
+        case 16: leati_full(g, 2, big, 0), words = "too large for the address space"; break;
         case 17:
             leati_concat(g, 2, (leati_value[]){x, input(g, 1, 3, 3)}, 1), words = "input 1: expected (2, 3)";
             break;
         case 18:
-            leati_add(g, leati_cast(g, x, LEAT_I32, 1), x), words = "expected float32, got (2, 3) int32",
+            leati_add(g, leati_cast(g, x, LEAT_I32, 1), x), words = "expected float32, received (2, 3) int32",
                                                             code = LEAT_EDTYPE;
             break;
         case 19:
@@ -99,7 +105,7 @@ static void what_cannot_be_is_refused(void **state) {
                 words = "not 9";
             break;
         case 21:
-            leati_reduce_of(g, LEATI_REDUCE_MAX, input(g, 1, 0, 3), 1, false), words = "nothing to take";
+            leati_reduce_of(g, LEATI_REDUCE_MAX, input(g, 1, 0, 3), 1, false), words = "a maximum or minimum needs";
             break;
         default: leati_graph_destroy(&g); return;
         }

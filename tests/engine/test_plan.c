@@ -240,7 +240,7 @@ static void refusals_are_told(void **state) {
     leati_graph_label(b->graph, "activation_1");
     leati_graph_keep(b->graph, stand_step(b, stand_input(b, 0, 1, 2)));
     assert_int_equal(compile_with(b, (const leati_backend *const[]){&nobody, NULL}, &err), LEAT_ENOTSUP);
-    assert_string_equal(err.message, "'activation_1': no backend serves op eltwise: nobody: never; ");
+    assert_string_equal(err.message, "'activation_1': no backend supports op eltwise: nobody: never; ");
 
     assert_int_equal(leati_graph_create(&b->graph, &err), LEAT_OK);
     leati_graph_keep(b->graph, stand_step(b, stand_input(b, 0, 1, 2)));

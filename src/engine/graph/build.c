@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops as functions.  Layer: engine. */
+/* Implements the ops as functions that add nodes.  Room: engine. */
 #include "engine/graph/build.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static int rank_of(const leati_graph *g, leati_value x) {
     return leati_graph_desc(g, x)->rank;
 }
 
-/* The node that made x, if it is of that op; NULL. */
+/* Returns the node that computes x if its op is `op`, otherwise NULL. */
 static const leati_node *producer_of(const leati_graph *g, leati_value x, leati_op op) {
     int32_t producer = leati_graph_value(g, x)->producer;
     const leati_node *node = producer >= 0 ? leati_graph_node_at(g, producer) : NULL;
@@ -110,7 +110,7 @@ leati_value leati_softmax_of(leati_graph *g, leati_value x, int axis) {
     return softmax(g, x, axis, false);
 }
 
-/* Those axes last, as one. */
+/* Moves the axes to the end, joins them into one, computes the softmax over it, and moves them back. */
 leati_value leati_softmax_over(leati_graph *g, leati_value x, uint32_t axes) {
     const leati_desc desc = *leati_graph_desc(g, x);
     int32_t perm[LEAT_MAX_RANK] = {0}, back[LEAT_MAX_RANK] = {0};
@@ -169,8 +169,8 @@ leati_value leati_expand_last(leati_graph *g, leati_value x) {
     return leati_reshape(g, x, desc->rank + 1, dims);
 }
 
-/* Two transpositions, one after the other, are one; such that undo each other are none.  So layers that look at their
- * channels in front, one behind the other, agree on the layout between them. */
+/* Combines two transpositions in a row into one, and drops them if the second undoes the first.  So consecutive
+ * channels_first layers exchange channels_last data without a transposition between them. */
 leati_value leati_transpose(leati_graph *g, leati_value x, const int32_t *perm) {
     leati_attrs attrs = {.transpose = {{0}}};
     int rank = rank_of(g, x);
@@ -232,7 +232,8 @@ leati_value leati_random_normal(leati_graph *g, leati_value like, float mean, fl
     return unary(g, LEATI_OP_RANDOM_NORMAL, &attrs, like);
 }
 
-/* The integers that a cast made float32, which holds those up to 2^24 alone; otherwise the value itself. */
+/* If `value` is a cast of integers to float32, which is exact only up to 2^24, returns the integers; otherwise
+ * `value`. */
 static leati_value before_cast(const leati_graph *g, leati_value value) {
     const leati_node *maker = value < 0 ? NULL : producer_of(g, value, LEATI_OP_CAST);
     if (!maker || maker->attrs.cast.scale != 1) return value;
@@ -271,7 +272,7 @@ leati_value leati_full(leati_graph *g, int rank, const int64_t *dims, float valu
     int64_t count = 1;
     for (int i = 0; i < rank; ++i)
         if (!leati_mul_i64(count, dims[i], &count))
-            return leati_graph_fail(g, LEAT_ESHAPE, "a constant that no memory can hold");
+            return leati_graph_fail(g, LEAT_ESHAPE, "the constant is too large for the address space");
     float *data = leati_calloc((size_t)count, sizeof *data);
     if (!data) return leati_graph_fail(g, LEAT_ENOMEM, "no memory for a constant");
     for (int64_t i = 0; i < count; ++i) data[i] = value;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reverse accumulation (Griewank and Walther, "Evaluating Derivatives", 2008, ch. 3): the nodes are visited from the
- * loss backwards, each op's rule adds nodes, and several contributions to one value are summed.  Layer: engine. */
+/* Adds the nodes of the backward pass by reverse accumulation (Griewank and Walther, "Evaluating Derivatives", 2008,
+ * ch. 3): the nodes are visited from the loss backwards, the gradient rule of each op adds nodes, and the contributions
+ * to one value are summed.  Room: engine. */
 #include <stddef.h>
 
 #include "base/error.h"
@@ -9,12 +10,12 @@
 #include "engine/graph/graph_private.h"
 #include "engine/op_semantics/infer.h"
 
-/* About the values that were there before the first gradient node. */
+/* The state of one differentiation; the counts and arrays cover the values and nodes that existed before it. */
 typedef struct sweep {
     leati_graph *graph;
     int32_t value_count, node_count;
-    bool *depends;     /* on some wrt, through ops that have a gradient */
-    leati_value *diff; /* d loss / d value so far */
+    bool *depends;     /* true if the value depends on some wrt through ops that have a gradient */
+    leati_value *diff; /* d loss / d value, as far as it is summed */
 } sweep;
 
 static void mark_dependents(const sweep *s) {
@@ -30,7 +31,7 @@ static void mark_dependents(const sweep *s) {
 
 static void accumulate(const sweep *s, const leati_node *node, leati_value value, leati_value contribution) {
     leati_graph *graph = s->graph;
-    if (contribution < 0) return; /* none, or a failure that the graph has recorded */
+    if (contribution < 0) return; /* there is none, or the graph has recorded a failure */
     if (!leati_desc_same_shape(leati_graph_desc(graph, contribution), leati_graph_desc(graph, value))) {
         char a[LEATI_DESC_TEXT_BYTES], b[LEATI_DESC_TEXT_BYTES];
         leati_graph_fail(graph, LEAT_EINTERNAL, "op %s: its gradient has the shape %s, its input %s",
@@ -95,11 +96,11 @@ leat_status leati_graph_differentiate(leati_graph *graph, leati_value loss, int 
                .node_count = leati_graph_node_count(graph)};
     bool valid = loss >= 0 && loss < s.value_count;
     for (int i = 0; i < count; ++i) valid &= wrt[i] >= 0 && wrt[i] < s.value_count;
-    if (!valid) return leati_fail(err, LEAT_EINTERNAL, "differentiation asked for by what is not a value");
+    if (!valid) return leati_fail(err, LEAT_EINTERNAL, "the loss or a wrt is not a value of the graph");
     const leati_desc *desc = leati_graph_desc(graph, loss);
     if (desc->rank != 0) {
         char text[LEATI_DESC_TEXT_BYTES];
-        return leati_fail(err, LEAT_ESHAPE, "a loss to be differentiated is a scalar, got %s",
+        return leati_fail(err, LEAT_ESHAPE, "expected a scalar as the loss to differentiate, received %s",
                           leati_desc_text(text, desc));
     }
     s.depends = leati_calloc((size_t)s.value_count, sizeof *s.depends);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The graph's builder.  Layer: engine. */
+/* Builds the graph: values, nodes and the first failure.  Room: engine. */
 #include "engine/graph/graph.h"
 
 #include <stdarg.h>
@@ -80,7 +80,7 @@ void leati_graph_label(leati_graph *graph, const char *label) {
     if (!graph->label) fail_memory(graph, "a label");
 }
 
-/* Whether the shape makes sense and its bytes can be counted. */
+/* Returns true if the rank, type and dimensions are valid and the size in bytes does not overflow. */
 static bool desc_fits(const leati_desc *desc) {
     if (desc->rank < 0 || desc->rank > LEAT_MAX_RANK || leati_dtype_bytes(desc->dtype) == 0) return false;
     int64_t bytes = (int64_t)leati_dtype_bytes(desc->dtype);
@@ -97,7 +97,8 @@ static leati_value add_value(leati_graph *graph, const leati_desc *desc, leati_s
     if (!desc_fits(desc)) {
         char text[LEATI_DESC_TEXT_BYTES] = "";
         if (desc->rank <= LEAT_MAX_RANK) leati_desc_text(text, desc);
-        return leati_graph_fail(graph, LEAT_ESHAPE, "not a shape that memory can hold: %s (rank %d)", text,
+        return leati_graph_fail(graph, LEAT_ESHAPE,
+                                "the shape is invalid or too large for the address space: %s (rank %d)", text,
                                 desc->rank);
     }
     leati_value_info *info = own(&graph->values, leati_calloc(1, sizeof *info));
@@ -153,7 +154,8 @@ leati_value leati_graph_constant(leati_graph *graph, const leati_desc *desc, con
     return value;
 }
 
-/* The inputs' descriptions, and whether each may be what it is.  False: a failure is recorded. */
+/* Fills the descriptions of the inputs and checks that each input is allowed.  On failure records it and returns
+ * false. */
 static bool collect_inputs(leati_graph *graph, const leati_op_row *row, leati_node *node, leati_desc *descs) {
     for (int i = 0; i < node->input_count; ++i) {
         leati_value value = node->inputs[i];
@@ -181,7 +183,7 @@ static bool collect_inputs(leati_graph *graph, const leati_op_row *row, leati_no
 static bool fill_inputs(leati_graph *graph, const leati_op_row *row, leati_node *node, int count,
                         const leati_value *inputs) {
     if (count < row->min_inputs || count > row->max_inputs) {
-        leati_graph_fail(graph, LEAT_EINVAL, "op %s: expected %d to %d inputs, got %d", row->name,
+        leati_graph_fail(graph, LEAT_EINVAL, "op %s: expected %d to %d inputs, received %d", row->name,
                          row->min_inputs, row->max_inputs, count);
         return false;
     }
@@ -190,7 +192,7 @@ static bool fill_inputs(leati_graph *graph, const leati_op_row *row, leati_node 
     return true;
 }
 
-/* Makes the output values; on failure the node has none and stays out of the graph. */
+/* Adds the output values.  On failure records it and returns false; the caller then drops the node. */
 static bool add_outputs(leati_graph *graph, const leati_op_row *row, leati_node *node,
                         const leati_desc *descs) {
     leati_desc made[LEATI_MAX_OUTPUTS] = {{0}};
@@ -208,7 +210,7 @@ static bool add_outputs(leati_graph *graph, const leati_op_row *row, leati_node 
     return true;
 }
 
-/* ---- What may be bf16 ---- */
+/* ---- Values that may be stored as bf16 ---- */
 
 bool leati_graph_store_bf16(leati_graph *graph, bool on) {
     bool before = graph->narrow;
@@ -240,7 +242,7 @@ leati_value leati_graph_rounded_to_bf16(leati_graph *graph, leati_value value) {
     return copy;
 }
 
-/* Whether the op only moves numbers. */
+/* Returns true if the op only moves elements. */
 static bool moves(leati_op op) {
     switch (op) {
     case LEATI_OP_RESHAPE:
@@ -254,7 +256,7 @@ static bool moves(leati_op op) {
     }
 }
 
-/* Statistics and workspaces stay f32. */
+/* Returns how many of the first outputs may be bf16.  Statistics and workspaces stay f32. */
 static int bf16_outputs(const leati_node *node) {
     switch (node->op) {
     case LEATI_OP_BATCH_NORM:

@@ -1,39 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradient checkpointing (Chen et al., "Training deep nets with sublinear memory cost", 2016): the forward pass is cut into
- * segments.  What crosses a cut is kept; of the rest, what gradients read is computed again, a segment at a time, before
- * the first gradient that reads of it.  The last segment's gradients come at once, so it is kept whole.  Layer: engine. */
+/* Gradient checkpointing (Chen et al., "Training deep nets with sublinear memory cost", 2016).  The forward pass is cut
+ * into segments.  A value that is read in a later segment is kept.  The other values that the backward pass reads are
+ * computed again, one segment at a time, before the first gradient node that reads the segment.  The last segment is
+ * kept whole, because its gradients are computed right after it.  Room: engine. */
 #include <stddef.h>
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/graph/graph_private.h"
 
-enum { most_segments = 64, small = 64 /* of the largest value: not worth a computation */ };
+/* A value with less than 1 / small of the bytes of the largest value is kept: it is not worth a second computation. */
+enum { most_segments = 64, small = 64 };
 
-/* Of a value, as it was before copies were made. */
+/* Facts about a value of the original graph, without the copies. */
 typedef struct value_facts {
-    int64_t bytes;        /* that it holds; 0: not made by the forward pass, or another's memory */
-    int32_t last_read;    /* the last forward node that reads it */
-    bool saved;           /* a gradient reads it */
-    bool kept;            /* is not computed again */
-    bool changed;         /* a state that the forward pass writes */
-    leati_value stand_in; /* what gradients read in its place; LEATI_NONE: itself */
+    int64_t bytes;        /* of its own memory; 0: a view, or not computed by the forward pass */
+    int32_t last_read;    /* index of the last forward node that reads it */
+    bool saved;           /* a gradient node reads it */
+    bool kept;            /* it is not computed again */
+    bool changed;         /* it is a state that the forward pass writes */
+    leati_value stand_in; /* the copy that gradient nodes read instead; LEATI_NONE: there is none */
 } value_facts;
 
-/* Of a node of the forward pass. */
+/* Facts about a node of the forward pass. */
 typedef struct node_facts {
-    int64_t made; /* bytes of its outputs that gradients read */
-    int64_t live; /* bytes that cross a cut behind it */
+    int64_t made; /* bytes of its outputs that gradient nodes read */
+    int64_t live; /* bytes of the values that are live across a cut after the node */
     int32_t segment;
-    bool again; /* is to be computed again */
+    bool again; /* the node is computed again */
 } node_facts;
 
 typedef struct sweep {
     leati_graph *graph;
-    int32_t forward_count, node_count, value_count; /* before copies were made */
+    int32_t forward_count, node_count, value_count; /* of the original graph, without the copies */
     value_facts *values;
     node_facts *forward;
-    int32_t *order, *place; /* nodes in their new order, and the way back */
+    int32_t *order; /* old indices of the nodes, in their new order */
+    int32_t *place; /* new index of each node, by its old index */
     int32_t ordered;
 } sweep;
 
@@ -64,7 +67,7 @@ static int32_t producer_of(const sweep *s, leati_value value) {
     return leati_graph_value(s->graph, value)->producer;
 }
 
-/* ---- What is known of values ---- */
+/* ---- Facts about values ---- */
 
 static void mark_like(const sweep *s, leati_value state) {
     const leati_value_info *info = leati_graph_value(s->graph, state);
@@ -81,7 +84,8 @@ static void mark_changed(const sweep *s) {
     }
 }
 
-/* A node that would not give the same again: it reads what has changed by then, or is the user's own function. */
+/* Returns true if a second computation might give another result: the node reads a state that the forward pass writes,
+ * or writes one, or calls a custom layer. */
 static bool is_once(const sweep *s, const leati_node *node) {
     if (node->op == LEATI_OP_CALL || leati_op_row_of(node->op)->writes) return true;
     for (int i = 0; i < node->input_count; ++i)
@@ -106,7 +110,7 @@ static int64_t survey_forward(sweep *s) {
             if (s->values[v].bytes > largest) largest = s->values[v].bytes;
         }
     }
-    /* Whoever reads a view reads what is beneath it. */
+    /* A node that reads a view reads the memory of the view's source. */
     for (int32_t n = s->forward_count - 1; n >= 0; --n) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
         if (!(leati_op_row_of(node->op)->flags & LEATI_OP_VIEW) || !is_forward(s, node->inputs[0])) continue;
@@ -136,9 +140,10 @@ static void survey(sweep *s) {
     for (int32_t n = 0; n < s->forward_count; ++n) s->forward[n].live = live += s->forward[n].live;
 }
 
-/* ---- Where to cut ---- */
+/* ---- Choosing the cuts ---- */
 
-/* Cuts where a segment would hold more than the budget, at the place in it where least crosses. */
+/* Starts a new segment whenever the current one exceeds the budget.  The cut is placed after the node of the segment
+ * where the fewest bytes are live. */
 static void cut(const sweep *s, int64_t budget) {
     int32_t first = 0, segment = 0;
     int64_t sum = 0;
@@ -163,7 +168,7 @@ static bool crosses(const sweep *s, leati_value value) {
     return s->forward[producer_of(s, value)].segment != s->forward[s->values[value].last_read].segment;
 }
 
-/* What is alive when gradients begin, and the largest segment: what the cuts would have in memory at most. */
+/* Returns the peak memory of the current cuts in bytes: the values that are kept, plus the largest segment. */
 static int64_t weigh(const sweep *s) {
     int64_t kept = 0, sum = 0, largest = 0;
     int32_t segment = 0;
@@ -184,7 +189,7 @@ static int64_t weigh(const sweep *s) {
     return kept + largest;
 }
 
-/* False: no cut would save memory. */
+/* Chooses the cuts with the least peak memory.  Returns false if no cut would save memory. */
 static bool choose_cuts(const sweep *s) {
     int64_t total = 0, least = 0, best = 0;
     for (int32_t n = 0; n < s->forward_count; ++n) total += s->forward[n].made;
@@ -199,13 +204,14 @@ static bool choose_cuts(const sweep *s) {
     return best < total;
 }
 
-/* ---- Computing again ---- */
+/* ---- Copying the nodes that are computed again ---- */
 
 static void mark_again(sweep *s) {
     int32_t last = s->forward[s->forward_count - 1].segment;
     for (int32_t n = s->forward_count - 1; n >= 0; --n) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
-        /* Kernels take it for granted that somebody reads the first output, but for those of RNN. */
+        /* All kernels except those of RNN need a first output that somebody reads.  So if the first output is kept, or
+         * read in a later segment, all outputs are kept. */
         bool whole = node->op != LEATI_OP_RNN && node->output_count > 0 &&
                      (s->values[node->outputs[0]].kept || crosses(s, node->outputs[0]));
         for (int i = 0; i < node->output_count; ++i) {
@@ -239,7 +245,7 @@ static void copy_node(sweep *s, int32_t n) {
     }
 }
 
-/* Puts in front of a gradient's node the copies of the segments that it reads of, unless they were made. */
+/* Adds, before a gradient node, the copies of the segments whose values it reads, unless they exist already. */
 static void copy_for(sweep *s, const leati_node *node) {
     for (int i = 0; i < node->input_count; ++i) {
         leati_value v = node->inputs[i];
@@ -251,7 +257,7 @@ static void copy_for(sweep *s, const leati_node *node) {
     }
 }
 
-/* Its inputs are those that were computed again, and it is the gradient of the node that did so. */
+/* Replaces the inputs of a gradient node by their copies, and its forward node by the copy of that node. */
 static void redirect(const sweep *s, leati_node *node) {
     int32_t forward = node->forward;
     for (int i = 0; i < node->input_count; ++i) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of one number (LEATI_FUNCTION_LIST), one value at a time, and their derivatives. */
+/* The functions of one number (LEATI_FUNCTION_LIST) and their derivatives, for one value at a time. */
 #ifndef LEATI_ENGINE_OP_SEMANTICS_FUNCTION_H
 #define LEATI_ENGINE_OP_SEMANTICS_FUNCTION_H
 
@@ -9,11 +9,12 @@
 
 float leati_eltwise_at(const leati_eltwise *f, float x);
 
-/* f'(x), as TensorFlow 2.1 defines it at corners. */
+/* Returns f'(x).  Where f has a corner, the value is TensorFlow 2.1's. */
 float leati_slope_at(const leati_eltwise *f, float x);
 
-/* Whether f' can be told from f(x) alone, and its value there: what a recurrent cell that keeps only its gates after
- * activation needs.  The same as leati_slope_at, but for hard_sigmoid at exactly 0 and 1, which counts as flat. */
+/* leati_slope_known_from_dst returns true if f'(x) can be computed from y = f(x) alone; leati_slope_from_dst computes
+ * it. A recurrent cell needs this, because it keeps only the values of its gates after the activation.  The result
+ * equals leati_slope_at, except for hard_sigmoid at exactly 0 and 1, where it is 0. */
 bool leati_slope_known_from_dst(const leati_eltwise *f);
 float leati_slope_from_dst(const leati_eltwise *f, float y);
 

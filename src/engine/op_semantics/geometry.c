@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Geometry of windows and recurrent cells, and activations of one number.  Layer: engine. */
+/* Computes the geometry of windows and of recurrent cells.  Room: engine. */
 #include "engine/op_semantics/geometry.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-/* Copies a window's axes to the inner end of three, so that the outer ones stay 1. */
+/* Copies axis `from` of a window to axis `to` of the geometry, and computes the output size of that axis. */
 static leat_status fill_axis(leati_geometry *g, int to, const leati_window *w, int from, int64_t size,
                              leat_error *err) {
     const int64_t numbers[] = {w->kernel[from], w->stride[from], w->dilation[from], w->pad_before[from],
@@ -17,7 +17,7 @@ static leat_status fill_axis(leati_geometry *g, int to, const leati_window *w, i
     if (!valid)
         return leati_fail(
             err, LEAT_EINVAL,
-            "expected kernel, stride and dilation >= 1 and padding >= 0 (none beyond 2^31), received "
+            "expected kernel, stride and dilation >= 1 and padding >= 0 (each below 2^31), received "
             "kernel %lld, stride %lld, dilation %lld, padding %lld and %lld on spatial axis %d",
             (long long)w->kernel[from], (long long)w->stride[from], (long long)w->dilation[from],
             (long long)w->pad_before[from], (long long)w->pad_after[from], from);
@@ -26,7 +26,8 @@ static leat_status fill_axis(leati_geometry *g, int to, const leati_window *w, i
     if (padded < reach)
         return leati_fail(
             err, LEAT_ESHAPE,
-            "a window that reaches over %lld does not fit spatial axis %d of size %lld with padding",
+            "expected a window that fits the source, received a window of %lld elements for spatial axis %d "
+            "of %lld elements with padding",
             (long long)reach, from, (long long)padded);
     g->in[to] = size;
     g->kernel[to] = w->kernel[from];
@@ -73,7 +74,7 @@ leat_status leati_conv_geometry(leati_geometry *out, leati_op op, const leati_at
         if (src.rank >= 1) src.shape[src.rank - 1] = in[1].shape[in[1].rank - 2] * groups;
     }
     LEATI_TRY(leati_geometry_make(out, w, &src, err));
-    const leati_desc *last = op == LEATI_OP_CONV_BWD_DATA ? &in[0] : &in[1]; /* its last axis: filters */
+    const leati_desc *last = op == LEATI_OP_CONV_BWD_DATA ? &in[0] : &in[1]; /* the last axis is filters */
     out->filters = last->rank >= 1 ? last->shape[last->rank - 1] : 0;
     out->groups = groups;
     if (groups < 1 || out->channels % groups != 0 || out->filters % groups != 0)

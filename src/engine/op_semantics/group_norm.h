@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How GROUP_NORM sees its source: (rows, places, groups, channels / groups), row-major.  A row's moments are taken over the
- * places and the channels of a group. */
+/* GROUP_NORM's view of its source: (rows, places, groups, channels / groups), row-major.  The moments of one row and
+ * group are computed over all places and over the channels of the group. */
 #ifndef LEATI_ENGINE_OP_SEMANTICS_GROUP_NORM_H
 #define LEATI_ENGINE_OP_SEMANTICS_GROUP_NORM_H
 
@@ -10,7 +10,7 @@ typedef struct leati_group_shape {
     int64_t rows, places, channels, groups;
 } leati_group_shape;
 
-/* attrs that leati_op_group_norm's shape rule has accepted. */
+/* Returns the view of src; the shape rule of GROUP_NORM has accepted attrs. */
 static inline leati_group_shape leati_group_shape_of(const leati_attrs *attrs, const leati_desc *src) {
     leati_group_shape shape = {1, 1, attrs->group_norm.channels, attrs->group_norm.groups};
     for (int i = 0; i < src->rank; i++)

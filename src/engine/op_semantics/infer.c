@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checks that shape rules share.  Layer: engine. */
+/* Checks that shape rules share.  Room: engine. */
 #include "engine/op_semantics/infer.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ const char *leati_desc_text(char out[LEATI_DESC_TEXT_BYTES], const leati_desc *d
 leat_status leati_expect_dtype(const leati_desc *desc, const char *what, leat_dtype dtype, leat_error *err) {
     if (desc->dtype == dtype) return LEAT_OK;
     char text[LEATI_DESC_TEXT_BYTES];
-    return leati_fail(err, LEAT_EDTYPE, "%s: expected %s, got %s", what, leati_dtype_name(dtype),
+    return leati_fail(err, LEAT_EDTYPE, "%s: expected %s, received %s", what, leati_dtype_name(dtype),
                       leati_desc_text(text, desc));
 }
 
@@ -32,7 +32,7 @@ leat_status leati_expect_f32(const leati_desc *desc, const char *what, leat_erro
 leat_status leati_expect_rank(const leati_desc *desc, const char *what, int rank, leat_error *err) {
     if (desc->rank == rank) return LEAT_OK;
     char text[LEATI_DESC_TEXT_BYTES];
-    return leati_fail(err, LEAT_ESHAPE, "%s: expected %d dimensions, got %s", what, rank,
+    return leati_fail(err, LEAT_ESHAPE, "%s: expected %d dimensions, received %s", what, rank,
                       leati_desc_text(text, desc));
 }
 
@@ -40,8 +40,9 @@ leat_status leati_expect_like(const leati_desc *desc, const char *what, const le
                               leat_error *err) {
     if (desc->dtype == like->dtype && leati_desc_same_shape(desc, like)) return LEAT_OK;
     char expected[LEATI_DESC_TEXT_BYTES], text[LEATI_DESC_TEXT_BYTES];
-    return leati_fail(err, desc->dtype == like->dtype ? LEAT_ESHAPE : LEAT_EDTYPE, "%s: expected %s, got %s",
-                      what, leati_desc_text(expected, like), leati_desc_text(text, desc));
+    return leati_fail(err, desc->dtype == like->dtype ? LEAT_ESHAPE : LEAT_EDTYPE,
+                      "%s: expected %s, received %s", what, leati_desc_text(expected, like),
+                      leati_desc_text(text, desc));
 }
 
 leat_status leati_expect_shape(const leati_desc *desc, const char *what, int rank, const int64_t *dims,
@@ -53,7 +54,8 @@ leat_status leati_expect_shape(const leati_desc *desc, const char *what, int ran
 leat_status leati_expect_axis(const leati_desc *desc, int axis, leat_error *err) {
     if (axis >= 0 && axis < desc->rank) return LEAT_OK;
     char text[LEATI_DESC_TEXT_BYTES];
-    return leati_fail(err, LEAT_ESHAPE, "axis %d is not one of %s", axis, leati_desc_text(text, desc));
+    return leati_fail(err, LEAT_ESHAPE, "axis %d is out of range for shape %s", axis,
+                      leati_desc_text(text, desc));
 }
 
 leati_axis_split leati_split_at(const leati_desc *desc, int axis) {
@@ -67,12 +69,12 @@ leat_status leati_broadcast_shape(const leati_desc *a, const leati_desc *b, leat
                                   leat_error *err) {
     int rank = a->rank > b->rank ? a->rank : b->rank;
     *out = (leati_desc){.dtype = a->dtype, .rank = rank};
-    for (int i = 0; i < rank; ++i) { /* from the last axis */
+    for (int i = 0; i < rank; ++i) { /* i counts axes from the last one */
         int64_t x = i < a->rank ? a->shape[a->rank - 1 - i] : 1;
         int64_t y = i < b->rank ? b->shape[b->rank - 1 - i] : 1;
         if (x != y && x != 1 && y != 1) {
             char left[LEATI_DESC_TEXT_BYTES], right[LEATI_DESC_TEXT_BYTES];
-            return leati_fail(err, LEAT_ESHAPE, "shapes do not broadcast: %s and %s",
+            return leati_fail(err, LEAT_ESHAPE, "shapes cannot be broadcast together: %s and %s",
                               leati_desc_text(left, a), leati_desc_text(right, b));
         }
         out->shape[rank - 1 - i] = x == 1 ? y : x;

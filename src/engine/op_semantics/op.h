@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The op table: what layers and backends both know.  An op is one row: name, how many inputs and outputs, its shape
- * rule and its gradient rule (more ops).  Kernels are the backends' (engine/backend.h).
+/* The op table, which layers and backends share.  Each op has a descriptor (leati_op_row): its name, its numbers of
+ * inputs and outputs, its shape rule, and its gradient rule, which builds the gradient from other ops.  The kernels of
+ * an op belong to the backends (engine/backend.h).
  *
  * Layouts: images (N, H, W, C) or (N, spatial..., C), convolution weights (spatial..., C / groups, filters), sequences
- * (N, T, F), matrices row-major.  All f32 unless said. */
+ * (N, T, F), matrices row-major.  All tensors are f32 unless the text says otherwise. */
 #ifndef LEATI_ENGINE_OP_SEMANTICS_OP_H
 #define LEATI_ENGINE_OP_SEMANTICS_OP_H
 
@@ -13,7 +14,7 @@
 #include "leat/error.h"
 #include "leat/tensor.h"
 
-#define LEATI_MAX_INPUTS  34 /* a merge of 32, and two */
+#define LEATI_MAX_INPUTS  34 /* 32 inputs of CONCAT, and 2 more */
 #define LEATI_MAX_OUTPUTS 6
 
 typedef struct leati_graph leati_graph;
@@ -26,71 +27,79 @@ typedef struct leati_desc {
     int64_t shape[LEAT_MAX_RANK];
 } leati_desc;
 
-/*   op                 inputs -> outputs
- *   MATMUL             a, b, bias? -> a b + bias.  a (..., M, K) or transposed, b (..., K, N) or transposed, with the
- *                      same leading axes: a product for each; bias (N)
+/*   A question mark marks an optional input.
+ *
+ *   op                 inputs -> outputs
+ *   MATMUL             a, b, bias? -> a b + bias.  a (..., M, K) or transposed, b (..., K, N) or transposed, bias (N).
+ *                      a and b have the same leading axes; there is one product for each of their elements
  *   CONV               src, weights, bias? -> dst
- *   CONV_BWD_DATA      diff_dst, weights -> diff_src (attrs.conv.size: its spatial shape).  Forward, it is the
+ *   CONV_BWD_DATA      diff_dst, weights -> diff_src (attrs.conv.size: its spatial shape).  As a forward op it is the
  *                      transposed convolution
  *   CONV_BWD_WEIGHTS   src, diff_dst -> diff_weights, diff_bias (outputs may be unused)
  *   PATCHES            src -> (P, N, taps * C): the pixels under the window at each of its P places, 0 in the padding.
- *                      Its window is attrs.conv's
+ *                      The window is attrs.conv.window
  *   PATCHES_BWD        diff_dst -> diff_src (attrs.conv.size: its spatial shape)
- *   POOLING            src -> dst, workspace (opaque; of a kernel that needs one)
+ *   POOLING            src -> dst, workspace (opaque; empty unless the kernel needs one)
  *   POOLING_BWD        src, dst, diff_dst, workspace -> diff_src
- *   RESAMPLE           src (N, spatial..., C) -> each spatial axis attrs.resample.factor times as long (engine/op_semantics/resample.h)
+ *   RESAMPLE           src (N, spatial..., C) -> dst; each spatial axis is attrs.resample.factor times as long
+ *                      (engine/op_semantics/resample.h)
  *   RESAMPLE_BWD       diff_dst -> diff_src
- *   BATCH_NORM         src, gamma?, beta? -> dst, mean, variance (biased).  Over the last axis, statistics of the batch
- *   BATCH_NORM_APPLY   src, gamma?, beta?, mean, variance -> dst.  Given statistics
- *   BATCH_NORM_BWD     src, gamma?, mean, variance, diff_dst, rectified? -> diff_src, diff_gamma, diff_beta, diff (outputs
- *                      may be unused).  diff_dst counts only where `rectified` is above 0; diff is what counts of it
- *   GROUP_NORM         src, gamma? (C), beta? (C) -> dst, mean, 1 / sqrt(variance + epsilon), both (rows, groups).  src is
- *                      (rows, places, groups, C / groups), its first attrs.group_norm.samples axes being the rows
- *                      (engine/op_semantics/group_norm.h); moments of a row are over its places and a group's channels
+ *   BATCH_NORM         src, gamma?, beta? -> dst, mean, variance (biased).  Normalizes over the last axis with the
+ *                      statistics of the batch
+ *   BATCH_NORM_APPLY   src, gamma?, beta?, mean, variance -> dst.  Normalizes with the given statistics
+ *   BATCH_NORM_BWD     src, gamma?, mean, variance, diff_dst, rectified? -> diff_src, diff_gamma, diff_beta, diff
+ *                      (outputs may be unused).  diff is diff_dst where `rectified` is above 0 or absent, and 0
+ *                      elsewhere; the gradients are computed from diff
+ *   GROUP_NORM         src, gamma? (C), beta? (C) -> dst, mean, 1 / sqrt(variance + epsilon), the last two (rows,
+ *                      groups).  src is seen as (rows, places, groups, C / groups); its first attrs.group_norm.samples
+ *                      axes are the rows (engine/op_semantics/group_norm.h).  The moments of a row are computed over
+ *                      its places and the channels of one group
  *   GROUP_NORM_BWD     src, gamma?, mean, inverse, diff_dst -> diff_src, diff_gamma, diff_beta
- *   RNN                x (N, T, F), kernel (F, G U), recurrent (U, G U), bias? (G U; GRU_RESET_AFTER: (2, G U), that
- *                      of the input and that of the state), h0? (N, U), c0? (N, U; LSTM only), x_mask? (G, N, F),
- *                      h_mask? (G, N, U), steps? (N, T)
- *                      -> sequence (N, T, U) in the order of processing, h_last (N, U), c_last (N, U; LSTM, else (0)),
- *                         workspace (T, N, kept), opaque; (0) when not training.
- *                      G gates, kept: leati_rnn_shape.  x_mask[gate] multiplies x, h_mask[gate] multiplies h, before the
- *                      product of that gate: factors of dropout.  Where steps is 0 the states stay, and the output is
- *                      that of the step before, 0 before the first that counts (Keras's rule)
- *   RNN_BWD            the inputs of RNN in their order, sequence (not of an LSTM without steps), workspace, diff_sequence?,
- *                      diff_h_last?, diff_c_last?
+ *   RNN                x (N, T, F), kernel (F, G U), recurrent (U, G U), bias? (G U; for GRU_RESET_AFTER (2, G U): the
+ *                      bias of the input and the bias of the state), h0? (N, U), c0? (N, U; LSTM only),
+ *                      x_mask? (G, N, F), h_mask? (G, N, U), steps? (N, T)
+ *                      -> sequence (N, T, U) in the order of processing, h_last (N, U), c_last (N, U; (0) unless LSTM),
+ *                         workspace (T, N, kept; (0) unless training), opaque.
+ *                      G is the number of gates; for `kept` see leati_rnn_shape.  x_mask[gate] multiplies x, and
+ *                      h_mask[gate] multiplies h, before the product of that gate: they are dropout masks.  Where steps
+ *                      is 0, the states do not change, and the output is the output of the step before, or 0 if steps
+ *                      was 0 from the start (Keras's rule)
+ *   RNN_BWD            the inputs of RNN in their order, sequence (not of an LSTM without steps), workspace,
+ *                      diff_sequence?, diff_h_last?, diff_c_last?
  *                      -> diff_x, diff_kernel, diff_recurrent, diff_bias, diff_h0, diff_c0 (outputs may be unused)
  *   ELTWISE            src -> f(src)
  *   ELTWISE_BWD        src or dst (leati_function_uses_dst), diff_dst -> diff_src
  *   BINARY             a, b -> a op b, broadcast as NumPy does
  *   REDUCE             src -> dst over attrs.reduce.axes
  *   BROADCAST          src -> src repeated to attrs.shape (NumPy's rule)
- *   SOFTMAX            src -> dst over attrs.softmax.axis, or its logarithm
+ *   SOFTMAX            src -> softmax over attrs.softmax.axis, or its logarithm if attrs.softmax.log
  *   SOFTMAX_BWD        dst, diff_dst -> diff_src
  *   SOFTMAX_XENT       logits (..., C), labels (..., C) -> loss (...), softmax(logits) - labels (..., C)
  *   CONCAT             2 to 32 tensors -> one, along attrs.concat.axis
  *   SLICE              src -> src[start : start + size : 1], per axis
- *   PAD                src -> dst: before and after per axis, filled with attrs.pad.value
+ *   PAD                src -> dst: attrs.pad.before and .after elements of attrs.pad.value added on each axis
  *   TRANSPOSE          src -> axes permuted: dst.shape[i] = src.shape[perm[i]]
- *   RESHAPE            src -> the same memory as attrs.shape
- *   REVERSE            src -> the order along attrs.reverse.axis turned round
- *   CAST               src -> attrs.cast.dtype, times attrs.cast.scale for f32 and bf16
+ *   RESHAPE            src -> the same memory with the shape attrs.shape
+ *   REVERSE            src -> the elements along attrs.reverse.axis in reverse order
+ *   CAST               src -> attrs.cast.dtype; an f32 or bf16 result is multiplied by attrs.cast.scale
  *   COPY               src -> dst
- *   STORE              value, state (written) -> none: state = value.  The op of leati_graph_store
- *   DROPOUT            src -> src * mask / (1 - rate), the mask a function of (run seed, run step, attrs.dropout.stream,
- *                      element or, along attrs.dropout.shared axes, one draw for all).  Its gradient is itself
- *   RANDOM_NORMAL      like (its shape alone matters) -> attrs.random_normal.mean + stddev * z, z standard normal numbers
- *                      that are a function of (run seed, run step, stream, element): engine/random.h
- *   GATHER             table (V, D), indices (...) of any type -> table[indices] (..., D); reals are cut towards zero, and
- *                      an index outside [0, V) is an error
- *   GATHER_BWD         indices, diff_dst -> diff_table (attrs.gather.rows, D): sums over the indices that name a row
+ *   STORE              value, state (written) -> none: state = value.  leati_graph_store adds it
+ *   DROPOUT            src -> src * mask / (1 - rate).  The mask is a function of (run seed, run step,
+ *                      attrs.dropout.stream, element); all elements along the axes attrs.dropout.shared share one
+ *                      number.  The gradient is the same op
+ *   RANDOM_NORMAL      like (only its shape is used) -> attrs.random_normal.mean + stddev * z, where z are standard
+ *                      normal numbers, a function of (run seed, run step, stream, element): engine/random.h
+ *   GATHER             table (V, D), indices (...) of any type -> table[indices] (..., D).  Reals are truncated towards
+ *                      zero; an index outside [0, V) is an error
+ *   GATHER_BWD         indices, diff_dst -> diff_table (attrs.gather.rows, D): for each row the sum over its indices
  *   ONE_HOT            indices (...) of any integer or float type -> (..., depth)
- *   ARGMAX             src -> i32 over attrs.argmax.axis; the first of equals
- *   IN_TOP_K           predictions (N, C), targets (N) integer -> f32 (N): TensorFlow's in_top_k (ties count as in)
+ *   ARGMAX             src -> i32, the index along attrs.argmax.axis of the largest element; of equal ones the first
+ *   IN_TOP_K           predictions (N, C), targets (N) integer -> f32 (N): TensorFlow's in_top_k (a tie counts as in)
  *   MOVING_AVERAGE     state (written), value -> none: state = state * momentum + value * (1 - momentum)
- *   CALL               inputs of attrs.call.callee -> its outputs, (0) behind the last.  engine/graph/callee.h
- *   CALL_BWD           the inputs of CALL, its outputs, diff_outputs -> one vector: the gradients by the inputs that
- *                      attrs.call.wanted names, one behind the other
- *   UPDATE_*           scalars, gradient, weights (written), slots (written) -> none.  nn/optimizers says the formulas
+ *   CALL               inputs of attrs.call.callee -> its outputs; unused outputs are (0).  See engine/graph/callee.h
+ *   CALL_BWD           the inputs of CALL, its outputs, diff_outputs -> one vector: the concatenated gradients with
+ *                      respect to the inputs in attrs.call.wanted
+ *   UPDATE_*           scalars, gradient, weights (written), slots (written) -> none.  Formulas: engine/ops/update.c
  */
 #define LEATI_OP_LIST(X)                                                                                     \
     X(MATMUL, matmul)                                                                                        \
@@ -153,9 +162,10 @@ typedef enum leati_op {
         LEATI_OP_COUNT
 } leati_op;
 
-/* Functions of one number: enumerator, name, formula, whether the derivative is taken from dst (see also
+/* Functions of one number: enumerator, name, formula, and true if the derivative is computed from dst (see also
  * leati_eltwise_uses_dst).
- * RELU: x >= c ? min(x, b) : a (x - c), with a the negative slope, b the maximum (INFINITY: none), c the threshold. */
+ * RELU: x >= c ? min(x, b) : a (x - c), where a is the negative slope, b the maximum (INFINITY: none), c the
+ * threshold. */
 #define LEATI_FUNCTION_LIST(X)                                                                               \
     X(RELU, relu, "x >= c ? min(x, b) : a (x - c)", false)                                                   \
     X(ELU, elu, "x > 0 ? x : a (e^x - 1)", true)                                                             \
@@ -190,7 +200,8 @@ typedef struct leati_eltwise {
     float a, b, c;
 } leati_eltwise;
 
-/* Comparisons give 1 or 0 and have no gradient; MAX and MIN pass it to the first operand where equal. */
+/* Comparisons give 1 or 0 and have no gradient.  Where their operands are equal, MAX and MIN pass the gradient to the
+ * first operand. */
 typedef enum leati_binary {
     LEATI_ADD,
     LEATI_SUB,
@@ -212,10 +223,10 @@ typedef enum leati_reduce {
 
 typedef enum leati_pooling {
     LEATI_POOL_MAX,
-    LEATI_POOL_AVERAGE /* over the elements that are not padding, as Keras does */
+    LEATI_POOL_AVERAGE /* padding does not count, as in Keras */
 } leati_pooling;
 
-/* Recurrent cells.  Their gates lie in Keras's order; formulas: backends/ref/rnn.c. */
+/* Recurrent cells, with their gates in Keras's order.  The formulas are in backends/ref/rnn.c. */
 typedef enum leati_cell {
     LEATI_CELL_LSTM,            /* i f c o */
     LEATI_CELL_GRU,             /* z r h, the reset gate before the product */
@@ -254,14 +265,14 @@ typedef struct leati_attrs {
             leati_window window;
             int64_t groups;
             int64_t size[3]; /* CONV_BWD_DATA, PATCHES_BWD: spatial shape of diff_src */
-        } conv;              /* and PATCHES, without groups */
+        } conv;              /* PATCHES and PATCHES_BWD use it, too, without groups */
         struct {
             leati_window window;
             leati_pooling kind;
         } pooling;
         struct {
-            bool linear; /* else nearest */
-            bool halved; /* of linear: an element lies in the middle of its place, not at the start */
+            bool linear; /* false: nearest */
+            bool halved; /* with linear: half_pixel_centers */
             int32_t spatial;
             int64_t factor[3];
         } resample;
@@ -269,7 +280,7 @@ typedef struct leati_attrs {
             float epsilon;
         } batch_norm;
         struct {
-            int32_t samples; /* leading axes that are rows */
+            int32_t samples; /* number of leading axes that form the rows */
             float epsilon;
             int64_t channels, groups;
         } group_norm;
@@ -277,8 +288,8 @@ typedef struct leati_attrs {
             leati_cell cell;
             leati_eltwise activation, recurrent_activation; /* SIMPLE has the first only */
             bool go_backwards;                              /* process the last step of x first */
-            bool carry_masked; /* GRU: what the update gate keeps of h has passed h_mask[0], too */
-            bool training;     /* keep what the backward pass needs */
+            bool carry_masked; /* GRU: h_mask[0] also multiplies the h that the update gate keeps */
+            bool training;     /* fill the workspace for the backward pass */
         } rnn;
         leati_eltwise eltwise;
         struct {
@@ -339,31 +350,32 @@ typedef struct leati_attrs {
             const leati_callee *callee; /* outlives the graph and its plans */
             bool training;
             uint64_t stream;
-            uint32_t wanted; /* CALL_BWD: bit i: the gradient by input i */
+            uint32_t wanted; /* CALL_BWD: bit i: the gradient with respect to input i */
         } call;
         struct {
             bool momentum, nesterov; /* SGD */
             bool amsgrad;            /* ADAM */
-            bool decay; /* one more scalar behind the others: what the weights are multiplied by first */
+            bool decay; /* there is one more scalar, the last, by which the weights are multiplied first */
         } update;
     };
-    /* What is done to output 0 after the op, in this order.  The plan sets it when it fuses; lowerings do not.  The
-     * further inputs come after all of the op's own, LEATI_POST_INPUTS of them: gamma?, beta?, mean?, variance? of a
-     * BATCH_NORM_APPLY, and an addend? of output 0's shape. */
+    /* Ops fused into this one, which the kernel applies to output 0 in the order of leati_post_kind.  Only the plan
+     * sets it; lowerings do not.  LEATI_POST_INPUTS more inputs come after all of the op's own: gamma?, beta?, mean?
+     * and variance? of a BATCH_NORM_APPLY, and an addend? of output 0's shape. */
     struct {
-        uint32_t kinds; /* leati_post_kind */
+        uint32_t kinds; /* bits of leati_post_kind */
         float epsilon;
         leati_eltwise function;
     } post;
 } leati_attrs;
 
 typedef enum leati_op_flag {
-    LEATI_OP_VIEW = 1,     /* output 0 is input 0's memory */
-    LEATI_OP_IN_PLACE = 2, /* output 0 may take the memory of input 0, if that dies here and bytes agree:
-                                     every kernel of the op works with args[output 0] == args[input 0] */
-    LEATI_OP_RANDOM = 8,   /* another result in every run: never computed ahead */
-    LEATI_OP_OPTIONAL_OUTPUTS =
-        4 /* an output that nobody reads is passed as NULL; otherwise all are allocated */
+    LEATI_OP_VIEW = 1, /* output 0 has the memory of input 0 */
+    /* Output 0 may overwrite input 0 if nobody reads input 0 later and their sizes are equal: every kernel of the op
+     * works with args[output 0] == args[input 0]. */
+    LEATI_OP_IN_PLACE = 2,
+    LEATI_OP_RANDOM = 8, /* the result differs from run to run, so the plan must not compute it in advance */
+    /* An output that nobody reads is passed as NULL.  Without the flag all outputs are allocated. */
+    LEATI_OP_OPTIONAL_OUTPUTS = 4
 } leati_op_flag;
 
 typedef struct leati_op_row {
@@ -371,15 +383,15 @@ typedef struct leati_op_row {
     int32_t min_inputs, max_inputs, outputs;
     uint32_t flags;  /* leati_op_flag */
     uint32_t writes; /* bit i: input i is a state that the op changes */
-    uint32_t
-        optional; /* bit i: input i may be absent.  A node of an op that has such inputs always lists max_inputs
-                          of them, LEATI_NONE for what is missing, so that the outputs' place in args is fixed */
-    /* Shapes and types of the outputs from those of the inputs (in[i].rank == -1: absent).  Its errors are prefixed
-     * with the op's name and the node's label. */
+    /* Bit i: input i may be absent.  If an op has optional inputs, its nodes always have max_inputs inputs, with
+     * LEATI_NONE for an absent one, so that the outputs always have the same indices in args. */
+    uint32_t optional;
+    /* Computes the shapes and types of the outputs from those of the inputs (in[i].rank == -1: absent).  The caller
+     * prefixes its errors with the op's name and the node's label. */
     leat_status (*infer)(const leati_attrs *attrs, int input_count, const leati_desc *in, leati_desc *out,
                          leat_error *err);
-    /* Adds the nodes that compute the gradient by the inputs that are wanted from that by the outputs
-     * (LEATI_NONE where an output does not reach the loss).  NULL: the op has no gradient, it stops there. */
+    /* Adds nodes that compute the gradient with respect to each wanted input from the gradients with respect to the
+     * outputs (LEATI_NONE if the loss does not depend on an output).  NULL: no gradient flows through the op. */
     void (*gradient)(leati_graph *graph, const leati_node *node, const int32_t *diff_outputs,
                      const bool *wanted, int32_t *diff_inputs);
 } leati_op_row;
@@ -387,11 +399,12 @@ typedef struct leati_op_row {
 const leati_op_row *leati_op_row_of(leati_op op);
 const char *leati_function_name(leati_function function);
 bool leati_function_uses_dst(leati_function function);
-/* Whether ELTWISE_BWD of it takes dst.  Beside the list's column: RELU without threshold and with a slope of at least 0 does
- * (dst > 0 where x > 0), ELU with a negative scale does not. */
+/* Returns true if ELTWISE_BWD of this function takes dst.  It follows LEATI_FUNCTION_LIST with two exceptions: RELU
+ * without a threshold and with a slope of at least 0 takes dst (dst > 0 where x > 0), ELU with a negative scale does
+ * not. */
 bool leati_eltwise_uses_dst(const leati_eltwise *eltwise);
 
-/* As leat_dtype_bytes and _name, of LEATI_BF16 (tensor/bfloat16.h) too. */
+/* Like leat_dtype_bytes() and leat_dtype_name(), but they know LEATI_BF16 (tensor/bfloat16.h), too. */
 size_t leati_dtype_bytes(leat_dtype dtype);
 const char *leati_dtype_name(leat_dtype dtype);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BATCH_NORM, BATCH_NORM_APPLY, BATCH_NORM_BWD: shapes and gradients.  With s = 1 / sqrt(variance + epsilon),
- * dst = (src - mean) s gamma + beta per channel, which is the last axis.  Layer: engine. */
+/* BATCH_NORM, BATCH_NORM_APPLY, BATCH_NORM_BWD: shapes and gradients.  For each channel, which is an index of the last
+ * axis, dst = (src - mean) s gamma + beta with s = 1 / sqrt(variance + epsilon).  Room: engine. */
 #include "engine/graph/build.h"
 #include "engine/ops/types.h"
 #include "base/error.h"
@@ -25,7 +25,8 @@ static leat_status infer_batch_norm(const leati_attrs *attrs, int input_count, c
     int64_t channels = 0;
     LEATI_TRY(channels_of(&in[0], &channels, err));
     if (leati_desc_count(&in[0]) == 0)
-        return leati_fail(err, LEAT_ESHAPE, "expected at least one sample to take statistics of");
+        return leati_fail(err, LEAT_ESHAPE,
+                          "expected at least one sample to compute statistics, received none");
     if (input_count > 1) LEATI_TRY(expect_channels(&in[1], channels, "gamma", err));
     if (input_count > 2) LEATI_TRY(expect_channels(&in[2], channels, "beta", err));
     out[0] = in[0];
@@ -41,7 +42,7 @@ static leat_status infer_apply(const leati_attrs *attrs, int input_count, const 
     LEATI_TRY(channels_of(&in[0], &channels, err));
     for (int i = 1; i < input_count; i++) LEATI_TRY(expect_channels(&in[i], channels, names[i], err));
     if (in[3].rank < 0 || in[4].rank < 0)
-        return leati_fail(err, LEAT_EINVAL, "expected mean and variance, one is absent");
+        return leati_fail(err, LEAT_EINVAL, "expected mean and variance, received only one of them or none");
     out[0] = in[0];
     return LEAT_OK;
 }
@@ -54,21 +55,21 @@ static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const le
     LEATI_TRY(channels_of(&in[0], &channels, err));
     for (int i = 1; i < 4; i++) LEATI_TRY(expect_channels(&in[i], channels, names[i], err));
     if (in[2].rank < 0 || in[3].rank < 0 || !leati_desc_same_shape(&in[4], &in[0]))
-        return leati_fail(err, LEAT_ESHAPE, "expected mean, variance, and diff_dst of the source's shape");
+        return leati_fail(err, LEAT_ESHAPE, "expected mean, variance, and diff_dst with the shape of src");
     if (input_count > 5 && in[5].rank >= 0 && !leati_desc_same_shape(&in[5], &in[0]))
-        return leati_fail(err, LEAT_ESHAPE, "expected what was rectified to be of the source's shape");
+        return leati_fail(err, LEAT_ESHAPE, "expected `rectified` with the shape of src");
     out[0] = out[3] = in[0];
     out[1] = out[2] = leati_desc_make(LEAT_F32, 1, &channels);
     return LEAT_OK;
 }
 
-/* value summed over all axes but the last */
+/* Sums value over all axes except the last. */
 static leati_value channel_sum(leati_graph *g, leati_value value) {
     uint32_t axes = (1u << (leati_graph_desc(g, value)->rank - 1)) - 1;
     return leati_reduce_of(g, LEATI_REDUCE_SUM, value, axes, false);
 }
 
-/* What reaches src through the statistics, when something else than the normalisation reads them:
+/* Adds to diff_src the gradient through the statistics, if other nodes read mean and variance:
  * d mean / d src = 1 / n, d variance / d src = 2 (src - mean) / n. */
 static leati_value through_statistics(leati_graph *graph, const leati_node *node, const int32_t *diff_outputs,
                                       leati_value diff_src) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BINARY: two operands, broadcast as NumPy does.  Layer: engine. */
+/* BINARY: two operands, broadcast by NumPy's rule.  Room: engine. */
 #include "engine/graph/build.h"
 #include "engine/op_semantics/infer.h"
 #include "engine/ops/types.h"
@@ -8,7 +8,7 @@ static bool is_comparison(leati_binary kind) {
     return kind == LEATI_EQUAL || kind == LEATI_GREATER || kind == LEATI_GREATER_EQUAL;
 }
 
-/* Comparisons take any type, the same on both sides, and give f32. */
+/* The operands of a comparison have one type, which may be any; its result is f32. */
 static leat_status infer_binary(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                 leati_desc *out, leat_error *err) {
     (void)input_count;
@@ -21,8 +21,8 @@ static leat_status infer_binary(const leati_attrs *attrs, int input_count, const
     return LEAT_OK;
 }
 
-/* d by the operand `side` (0 or 1), in the shape of the result.  MAX and MIN, as in TensorFlow: an equal pair passes
- * the gradient to the first. */
+/* Returns the gradient with respect to operand `side` (0 or 1), in the shape of the result; d is the gradient with
+ * respect to the result.  MAX and MIN pass the gradient of an equal pair to the first operand, as in TensorFlow. */
 static leati_value partial(leati_graph *g, const leati_node *node, leati_value d, int side) {
     leati_value a = node->inputs[0], b = node->inputs[1];
     switch (node->attrs.binary.kind) {

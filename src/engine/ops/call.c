@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CALL and CALL_BWD: functions from outside.  One vector has all gradients, so that a node's outputs need not be as many
- * as a layer may have inputs and weights.  Layer: engine. */
+/* CALL and CALL_BWD: the functions of custom layers.  CALL_BWD has one output for all gradients, because a custom layer
+ * may have more inputs and weights than a node may have outputs.  Room: engine. */
 #include "engine/graph/build.h"
 #include "engine/graph/callee.h"
 #include "engine/op_semantics/infer.h"
@@ -24,7 +24,7 @@ static leat_status infer_call(const leati_attrs *attrs, int input_count, const l
     return callee->infer(callee, input_count, in, out, err);
 }
 
-/* Places are multiples of 16 elements: 64 bytes, as other buffers are aligned. */
+/* Offsets are multiples of 16 elements, so that each gradient is aligned to 64 bytes like other buffers. */
 int64_t leati_callee_place(uint32_t wanted, const leati_desc *inputs, int i) {
     int64_t place = 0;
     for (int before = 0; before < i; ++before)
@@ -40,7 +40,8 @@ static void gradient(leati_graph *g, const leati_node *node, const leati_value *
     leati_desc descs[LEATI_CALLEE_MAX_INPUTS];
     int count = node->input_count, used = 0;
     if (!callee->backward) {
-        leati_graph_fail(g, LEAT_ENOTSUP, "'%s' has no gradient: it cannot be trained, nor what is before it",
+        leati_graph_fail(g, LEAT_ENOTSUP,
+                         "'%s' has no gradient: neither it nor the layers before it can be trained",
                          node->label ? node->label : "");
         return;
     }
@@ -77,7 +78,8 @@ static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const le
     const leati_callee *callee = attrs->call.callee;
     int count = input_count - 2 * callee->output_count;
     if (count < 1 || attrs->call.wanted >> count)
-        return leati_fail(err, LEAT_EINVAL, "expected inputs, outputs and what arrives at these");
+        return leati_fail(err, LEAT_EINVAL,
+                          "expected the inputs, the outputs and the gradients of the outputs");
     for (int i = 0; i < callee->output_count; ++i) {
         const leati_desc *output = &in[count + i], *diff = &in[count + callee->output_count + i];
         LEATI_TRY(leati_expect_like(diff, "diff_output", output, err));

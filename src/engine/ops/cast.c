@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CAST: any type to any other, f32 and bf16 results times a scale.  Layer: engine. */
+/* CAST: converts any type to any other; an f32 or bf16 result is multiplied by a scale.  Room: engine. */
 #include "engine/graph/build.h"
 #include "engine/op_semantics/infer.h"
 #include "engine/ops/types.h"
@@ -8,7 +8,7 @@ static leat_status infer_cast(const leati_attrs *attrs, int input_count, const l
                               leati_desc *out, leat_error *err) {
     (void)input_count;
     if (leati_dtype_bytes(attrs->cast.dtype) == 0)
-        return leati_fail(err, LEAT_EDTYPE, "data type %d is not known", (int)attrs->cast.dtype);
+        return leati_fail(err, LEAT_EDTYPE, "unknown data type %d", (int)attrs->cast.dtype);
     out[0] = in[0];
     out[0].dtype = attrs->cast.dtype;
     return LEAT_OK;

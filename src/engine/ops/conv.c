@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CONV, CONV_BWD_DATA, CONV_BWD_WEIGHTS: shapes and gradients.  Layer: engine. */
+/* CONV, CONV_BWD_DATA, CONV_BWD_WEIGHTS: shapes and gradients.  Room: engine. */
 #include "engine/op_semantics/geometry.h"
 #include "engine/graph/graph.h"
 #include "engine/ops/types.h"
@@ -92,7 +92,8 @@ static void gradient(leati_graph *graph, const leati_node *node, const int32_t *
     }
 }
 
-/* The same convolution, seen from its source: what the output was made of is linear in the kernel as well. */
+/* CONV_BWD_DATA is linear in diff_dst and in the weights.  Its gradient with respect to diff_dst is the forward
+ * convolution; with respect to the weights it is CONV_BWD_WEIGHTS, with the incoming gradient as src. */
 static void bwd_data_gradient(leati_graph *graph, const leati_node *node, const int32_t *diff_outputs,
                               const bool *wanted, int32_t *diff_inputs) {
     leati_value inputs[] = {diff_outputs[0], node->inputs[1], LEATI_NONE}, outputs[2];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DROPOUT and RANDOM_NORMAL.  The mask is a function of the run, the stream and the element (engine/random.h), so that the backward pass
- * is the same op again.  Layer: engine. */
+/* DROPOUT and RANDOM_NORMAL.  The mask is a function of the run, the stream and the element (engine/random.h), so the
+ * gradient of DROPOUT is the same op.  Room: engine. */
 #include "engine/graph/build.h"
 #include "engine/op_semantics/infer.h"
 #include "engine/ops/types.h"
@@ -10,7 +10,8 @@ static leat_status infer_dropout(const leati_attrs *attrs, int input_count, cons
     (void)input_count;
     LEATI_TRY(leati_expect_f32(&in[0], "src", err));
     if (!(attrs->dropout.rate >= 0 && attrs->dropout.rate < 1))
-        return leati_fail(err, LEAT_EINVAL, "expected a rate in [0, 1), got %g", (double)attrs->dropout.rate);
+        return leati_fail(err, LEAT_EINVAL, "expected a rate in [0, 1), received %g",
+                          (double)attrs->dropout.rate);
     if (attrs->dropout.shared >> in[0].rank)
         return leati_fail(err, LEAT_ESHAPE, "shared axes 0x%x of %d dimensions", attrs->dropout.shared,
                           in[0].rank);
@@ -40,7 +41,7 @@ static leat_status infer_normal(const leati_attrs *attrs, int input_count, const
     return LEAT_OK;
 }
 
-/* No gradient: what is drawn does not depend on the input but for its shape. */
+/* There is no gradient: the numbers depend only on the shape of the input. */
 const leati_op_row leati_op_random_normal = {.name = "random_normal",
                                              .min_inputs = 1,
                                              .max_inputs = 1,

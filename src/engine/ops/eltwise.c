@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ELTWISE and ELTWISE_BWD: functions of one number.  Layer: engine. */
+/* ELTWISE and ELTWISE_BWD: functions of one number.  Room: engine. */
 #include "engine/graph/build.h"
 #include "engine/op_semantics/infer.h"
 #include "engine/ops/types.h"
@@ -8,7 +8,7 @@ static leat_status infer_eltwise(const leati_attrs *attrs, int input_count, cons
                                  leati_desc *out, leat_error *err) {
     (void)input_count;
     if ((unsigned)attrs->eltwise.function >= LEATI_FN_COUNT)
-        return leati_fail(err, LEAT_EINVAL, "function %d is not known", (int)attrs->eltwise.function);
+        return leati_fail(err, LEAT_EINVAL, "unknown function %d", (int)attrs->eltwise.function);
     LEATI_TRY(leati_expect_f32(&in[0], "src", err));
     out[0] = in[0];
     return LEAT_OK;

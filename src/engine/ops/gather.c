@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GATHER and GATHER_BWD: rows of a table by their numbers, and the sums of what reaches each row.  Layer: engine. */
+/* GATHER and GATHER_BWD: rows of a table by index, and the sum of the gradients of each row.  Room: engine. */
 #include "engine/graph/graph.h"
 #include "engine/op_semantics/index.h"
 #include "engine/op_semantics/infer.h"
@@ -50,7 +50,7 @@ static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const le
     LEATI_TRY(leati_expect_f32(&in[1], "diff_dst", err));
     if (attrs->gather.rows < 0 || in[1].rank != in[0].rank + 1)
         return leati_fail(err, LEAT_ESHAPE,
-                          "expected a row for each of the indices, of a table of some rows");
+                          "expected diff_dst with one row for each index, and a table with at least 0 rows");
     int64_t columns = in[1].shape[in[0].rank];
     like.dtype = LEAT_F32;
     like.shape[like.rank++] = columns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GROUP_NORM, GROUP_NORM_BWD: shapes and gradient.  With inverse = 1 / sqrt(variance + epsilon) of a row's group,
- * dst = (src - mean) inverse gamma + beta.  Layer: engine. */
+/* GROUP_NORM, GROUP_NORM_BWD: shapes and gradient.  dst = (src - mean) inverse gamma + beta, where
+ * inverse = 1 / sqrt(variance + epsilon); mean and variance are those of one group of one row.  Room: engine. */
 #include "engine/op_semantics/group_norm.h"
 #include "base/error.h"
 #include "engine/graph/graph.h"
@@ -11,11 +11,13 @@ static leat_status check_sizes(const leati_attrs *attrs, const leati_desc *src, 
     int64_t channels = attrs->group_norm.channels, groups = attrs->group_norm.groups, inner = 1;
     LEATI_TRY(leati_expect_f32(src, "src", err));
     if (attrs->group_norm.samples < 0 || attrs->group_norm.samples >= src->rank)
-        return leati_fail(err, LEAT_ESHAPE, "expected axes behind those of samples (%d), received rank %d",
+        return leati_fail(err, LEAT_ESHAPE,
+                          "expected a rank above the number of sample axes (%d), received rank %d",
                           attrs->group_norm.samples, src->rank);
     for (int i = attrs->group_norm.samples; i < src->rank; i++) inner *= src->shape[i];
     if (channels < 1 || groups < 1 || channels % groups != 0 || inner % channels != 0 || inner == 0)
-        return leati_fail(err, LEAT_ESHAPE, "%lld elements are not places of %lld channels in %lld groups",
+        return leati_fail(err, LEAT_ESHAPE,
+                          "a sample of %lld elements does not consist of %lld channels in %lld groups",
                           (long long)inner, (long long)channels, (long long)groups);
     return LEAT_OK;
 }
@@ -56,7 +58,7 @@ static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const le
 static void gradient(leati_graph *graph, const leati_node *node, const int32_t *diff_outputs,
                      const bool *wanted, int32_t *diff_inputs) {
     if (diff_outputs[1] != LEATI_NONE || diff_outputs[2] != LEATI_NONE) {
-        leati_graph_fail(graph, LEAT_ENOTSUP, "op group_norm: its moments have no gradient");
+        leati_graph_fail(graph, LEAT_ENOTSUP, "op group_norm: the gradient of its moments is not supported");
         return;
     }
     leati_value outputs[3];

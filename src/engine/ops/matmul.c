@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MATMUL: dst (..., M, N) = A B + bias, A (..., M, K) and B (..., K, N) each stored so or transposed, for every one of the
- * leading axes.  Layer: engine. */
+/* MATMUL: dst (..., M, N) = A B + bias for each element of the leading axes.  A (..., M, K) and B (..., K, N) may each
+ * be stored transposed.  Room: engine. */
 #include "base/error.h"
 #include "engine/graph/build.h"
 #include "engine/op_semantics/infer.h"
@@ -25,7 +25,7 @@ static leat_status infer_matmul(const leati_attrs *attrs, int input_count, const
     if (a->rank < 2) return leati_expect_rank(a, "a", 2, err);
     LEATI_TRY(leati_expect_rank(b, "b", a->rank, err));
     for (int i = 0; i < rows; ++i)
-        if (a->shape[i] != b->shape[i]) return differ(attrs, a, b, "numbers of matrices", err);
+        if (a->shape[i] != b->shape[i]) return differ(attrs, a, b, "leading dimensions", err);
     if (a->shape[ta ? rows : columns] != b->shape[tb ? columns : rows])
         return differ(attrs, a, b, "inner sizes", err);
     out[0] = *a;
@@ -34,7 +34,8 @@ static leat_status infer_matmul(const leati_attrs *attrs, int input_count, const
     return bias->rank < 0 ? LEAT_OK : leati_expect_shape(bias, "bias", 1, &out[0].shape[columns], err);
 }
 
-/* With C = op(A) op(B): dop(A) = D op(B)', dop(B) = op(A)' D, each written so that no transposition is made. */
+/* For C = op(A) op(B) with the gradient D with respect to C: d op(A) = D op(B)', d op(B) = op(A)' D.  The
+ * transpositions are attributes of the products, so that no TRANSPOSE is needed. */
 static void matmul_gradient(leati_graph *g, const leati_node *node, const leati_value *diff_outputs,
                             const bool *wanted, leati_value *diff_inputs) {
     leati_value a = node->inputs[0], b = node->inputs[1], d = diff_outputs[0];

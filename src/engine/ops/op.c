@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The op table, the functions' names, and tensor descriptions.  Layer: engine. */
+/* The op table, the names of functions, and tensor descriptions.  Room: engine. */
 #include "engine/op_semantics/op.h"
 
 #include <string.h>

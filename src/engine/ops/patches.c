@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PATCHES, PATCHES_BWD: shapes and gradients.  Each is linear, and the other one's gradient.  Layer: engine. */
+/* PATCHES, PATCHES_BWD: shapes and gradients.  Both ops are linear, and each is the gradient of the other.  Room:
+ * engine. */
 #include "base/error.h"
 #include "engine/op_semantics/geometry.h"
 #include "engine/graph/graph.h"

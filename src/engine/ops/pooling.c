@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* POOLING and POOLING_BWD: shapes and gradients.  Layer: engine. */
+/* POOLING and POOLING_BWD: shapes and gradients.  Room: engine. */
 #include "engine/op_semantics/geometry.h"
 #include "engine/graph/graph.h"
 #include "engine/ops/types.h"
@@ -21,7 +21,7 @@ static leat_status infer_pooling(const leati_attrs *attrs, int input_count, cons
                 (long long)g.pad_after[i]);
     out[0] = in[0];
     for (int i = 0; i < spatial; i++) out[0].shape[1 + i] = g.out[3 - spatial + i];
-    int64_t none = 0; /* a kernel that needs a workspace says how large */
+    int64_t none = 0; /* A kernel that needs a workspace sets its size in output_bytes. */
     out[1] = leati_desc_make(LEAT_U8, 1, &none);
     return LEAT_OK;
 }
@@ -32,7 +32,8 @@ static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const le
     LEATI_TRY(infer_pooling(attrs, 1, in, expected, err));
     if (input_count != 4 || !leati_desc_same_shape(&in[1], &expected[0]) ||
         !leati_desc_same_shape(&in[2], &expected[0]))
-        return leati_fail(err, LEAT_ESHAPE, "expected dst and diff_dst of the shape that pooling gives");
+        return leati_fail(err, LEAT_ESHAPE,
+                          "expected dst and diff_dst with the shape of the pooling's output");
     out[0] = in[0];
     return LEAT_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* REDUCE and BROADCAST.  Layer: engine. */
+/* REDUCE and BROADCAST: shapes and gradients.  Room: engine. */
 #include "engine/graph/build.h"
 #include "engine/op_semantics/infer.h"
 #include "engine/ops/types.h"
@@ -13,8 +13,8 @@ static leat_status infer_reduce(const leati_attrs *attrs, int input_count, const
         return leati_fail(err, LEAT_EINVAL, "kind %d is not known", (int)attrs->reduce.kind);
     LEATI_TRY(leati_expect_f32(&in[0], "src", err));
     if (axes >> in[0].rank)
-        return leati_fail(err, LEAT_ESHAPE, "axes 0x%x are not those of %s", axes,
-                          leati_desc_text(text, &in[0]));
+        return leati_fail(err, LEAT_ESHAPE, "axes 0x%x (one bit for each) are out of range for shape %s",
+                          axes, leati_desc_text(text, &in[0]));
     bool extreme = attrs->reduce.kind == LEATI_REDUCE_MAX || attrs->reduce.kind == LEATI_REDUCE_MIN;
     out[0] = (leati_desc){.dtype = LEAT_F32};
     for (int i = 0; i < in[0].rank; ++i) {
@@ -22,12 +22,12 @@ static leat_status infer_reduce(const leati_attrs *attrs, int input_count, const
         if (!reduced || attrs->reduce.keep_dims) out[0].shape[out[0].rank++] = reduced ? 1 : in[0].shape[i];
     }
     if (extreme && leati_desc_count(&in[0]) == 0 && leati_desc_count(&out[0]) > 0)
-        return leati_fail(err, LEAT_ESHAPE, "nothing to take an extreme of in %s",
+        return leati_fail(err, LEAT_ESHAPE, "a maximum or minimum needs at least one element, received %s",
                           leati_desc_text(text, &in[0]));
     return LEAT_OK;
 }
 
-/* The result, or its gradient, with the reduced axes kept as 1, so that it broadcasts over src. */
+/* Reshapes the result, or its gradient, so that the reduced axes have length 1 and it can be broadcast to src. */
 static leati_value with_kept_axes(leati_graph *g, const leati_node *node, leati_value value) {
     leati_desc kept = *leati_graph_desc(g, node->inputs[0]);
     for (int i = 0; i < kept.rank; ++i)
@@ -35,7 +35,7 @@ static leati_value with_kept_axes(leati_graph *g, const leati_node *node, leati_
     return leati_reshape(g, value, kept.rank, kept.shape);
 }
 
-/* MAX and MIN, as in TensorFlow: elements that tie share the gradient equally. */
+/* Returns the gradient of MAX and MIN: equal extreme elements share it equally, as in TensorFlow. */
 static leati_value extreme_gradient(leati_graph *g, const leati_node *node, leati_value diff) {
     leati_value src = node->inputs[0];
     leati_value chosen = leati_binary_of(g, LEATI_EQUAL, src, with_kept_axes(g, node, node->outputs[0]));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RESAMPLE and RESAMPLE_BWD: shapes and gradients.  Layer: engine. */
+/* RESAMPLE and RESAMPLE_BWD: shapes and gradients.  Room: engine. */
 #include "base/memory.h"
 #include "engine/graph/graph.h"
 #include "engine/op_semantics/infer.h"
@@ -25,7 +25,7 @@ static leat_status infer_resample(const leati_attrs *attrs, int input_count, con
     out[0] = in[0];
     for (int i = 0; i < attrs->resample.spatial; ++i)
         if (!leati_mul_i64(out[0].shape[1 + i], attrs->resample.factor[i], &out[0].shape[1 + i]))
-            return leati_fail(err, LEAT_ESHAPE, "axis %d becomes too long", i);
+            return leati_fail(err, LEAT_ESHAPE, "spatial axis %d: its new length is too large", i);
     return LEAT_OK;
 }
 
@@ -49,8 +49,9 @@ static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const le
     out[0] = in[0];
     for (int i = 0; i < attrs->resample.spatial; ++i) {
         if (in[0].shape[1 + i] % attrs->resample.factor[i] != 0)
-            return leati_fail(err, LEAT_ESHAPE, "axis %d of %lld elements is no multiple of the factor %lld",
-                              i, (long long)in[0].shape[1 + i], (long long)attrs->resample.factor[i]);
+            return leati_fail(err, LEAT_ESHAPE,
+                              "spatial axis %d: its length %lld is not a multiple of the factor %lld", i,
+                              (long long)in[0].shape[1 + i], (long long)attrs->resample.factor[i]);
         out[0].shape[1 + i] /= attrs->resample.factor[i];
     }
     return LEAT_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RNN and RNN_BWD: shapes and gradients of all recurrent cells.  Their formulas stand in backends/ref/rnn.c.
- * Layer: engine. */
+/* RNN and RNN_BWD: shapes and gradients of all recurrent cells.  The formulas are in backends/ref/rnn.c.  Room:
+ * engine. */
 #include "base/error.h"
 #include "base/text.h"
 #include "engine/op_semantics/geometry.h"
@@ -18,10 +18,11 @@ static leat_status expect_input(const leati_desc *got, const char *what, const l
 
 static leat_status check_activation(const leati_eltwise *f, const char *what, leat_error *err) {
     if (leati_slope_known_from_dst(f)) return LEAT_OK;
-    return leati_fail(err, LEAT_ENOTSUP,
-                      "%s '%s' cannot be used in a recurrent cell: its derivative needs what the "
-                      "cell does not keep",
-                      what, leati_function_name(f->function));
+    return leati_fail(
+        err, LEAT_ENOTSUP,
+        "%s '%s' is not supported in a recurrent cell: its derivative cannot be computed from its "
+        "output alone",
+        what, leati_function_name(f->function));
 }
 
 #define DESC(...)                                                                                            \
@@ -54,7 +55,7 @@ static leat_status check_inputs(const leati_attrs *attrs, int input_count, const
     for (int i = 0; i < input_count && i < LEATI_RNN_INPUTS; i++)
         LEATI_TRY(expect_input(&in[i], expected[i].what, &expected[i].desc, err));
     if (shape->cell != LEATI_CELL_LSTM && input_count > LEATI_RNN_C0 && in[LEATI_RNN_C0].rank >= 0)
-        return leati_fail(err, LEAT_EINVAL, "expected c0 with an LSTM only");
+        return leati_fail(err, LEAT_EINVAL, "expected c0 only with an LSTM");
     LEATI_TRY(check_activation(&shape->activation, "activation", err));
     if (shape->cell == LEATI_CELL_SIMPLE) return LEAT_OK;
     return check_activation(&shape->recurrent_activation, "recurrent_activation", err);
@@ -71,7 +72,7 @@ static leat_status infer_rnn(const leati_attrs *attrs, int input_count, const le
     return LEAT_OK;
 }
 
-/* An LSTM whose steps all count has in its workspace what h is made of. */
+/* Returns true if RNN_BWD needs the sequence.  An LSTM without `steps` can compute h from its workspace. */
 static bool needs_sequence(leati_cell cell, bool some_steps) {
     return cell != LEATI_CELL_LSTM || some_steps;
 }
@@ -82,11 +83,11 @@ static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const le
     LEATI_TRY(check_inputs(attrs, input_count, in, &s, err));
     if (!s.training)
         return leati_fail(err, LEAT_EINVAL,
-                          "expected an RNN made with training set, its gradient was asked for");
+                          "the gradient of an RNN needs its attribute `training`, which is not set");
     const leati_desc sequence = DESC(s.batch, s.steps, s.units), state = DESC(s.batch, s.units);
     const leati_desc workspace = DESC(s.steps, s.batch, s.kept);
     if (in[LEATI_RNN_SEQUENCE].rank < 0 && needs_sequence(s.cell, in[LEATI_RNN_STEPS].rank >= 0))
-        return leati_fail(err, LEAT_EINVAL, "expected the sequence that the RNN gave");
+        return leati_fail(err, LEAT_EINVAL, "expected the sequence output of the RNN");
     LEATI_TRY(expect_input(&in[LEATI_RNN_SEQUENCE], "sequence", &sequence, err));
     LEATI_TRY(expect_input(&in[LEATI_RNN_WORKSPACE], "workspace", &workspace, err));
     LEATI_TRY(expect_input(&in[LEATI_RNN_DIFF_SEQUENCE], "diff_sequence", &sequence, err));
@@ -115,12 +116,12 @@ static void gradient(leati_graph *graph, const leati_node *node, const int32_t *
     inputs[LEATI_RNN_DIFF_C_LAST] =
         node->attrs.rnn.cell == LEATI_CELL_LSTM ? diff_outputs[LEATI_RNN_OUT_C_LAST] : LEATI_NONE;
     leati_graph_node(graph, LEATI_OP_RNN_BWD, &node->attrs, LEATI_RNN_BWD_INPUTS, inputs, outputs);
-    /* Masks have no gradient: neither those of dropout nor that of the steps. */
+    /* Dropout masks and the mask of steps have no gradient. */
     for (int i = 0; i < LEATI_RNN_GRADIENTS && i < node->input_count; i++)
         if (wanted[i]) diff_inputs[i] = outputs[i];
 }
 
-/* bias, h0, c0, x_mask, h_mask, steps */
+/* The optional inputs are bias, h0, c0, x_mask, h_mask and steps. */
 #define OPTIONAL_INPUTS ((1u << LEATI_RNN_INPUTS) - (1u << LEATI_RNN_BIAS))
 
 const leati_op_row leati_op_rnn = {.name = "rnn",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that move elements and compute nothing: CONCAT, SLICE, PAD, TRANSPOSE, RESHAPE, REVERSE, COPY, STORE.  Any type;
- * a gradient for f32.  Layer: engine. */
+/* Ops that only move elements: CONCAT, SLICE, PAD, TRANSPOSE, RESHAPE, REVERSE, COPY, STORE.  They take any type (PAD
+ * only f32) and have a gradient for f32.  Room: engine. */
 #include <stdio.h>
 
 #include "engine/graph/build.h"
@@ -54,7 +54,8 @@ static leat_status infer_slice(const leati_attrs *attrs, int input_count, const 
         int64_t start = attrs->slice.start[i], size = attrs->slice.size[i];
         if (start < 0 || size < 0 || start > in[0].shape[i] || size > in[0].shape[i] - start) {
             char text[LEATI_DESC_TEXT_BYTES];
-            return leati_fail(err, LEAT_ESHAPE, "axis %d: %lld elements from %lld on are not in %s", i,
+            return leati_fail(err, LEAT_ESHAPE,
+                              "axis %d: a slice of %lld elements from %lld is out of range for %s", i,
                               (long long)size, (long long)start, leati_desc_text(text, &in[0]));
         }
         out[0].shape[i] = size;
@@ -158,8 +159,8 @@ static leat_status infer_reshape(const leati_attrs *attrs, int input_count, cons
                               (long long)out[0].shape[i]);
     if (leati_desc_count(&out[0]) == leati_desc_count(&in[0])) return LEAT_OK;
     char from[LEATI_DESC_TEXT_BYTES], to[LEATI_DESC_TEXT_BYTES];
-    return leati_fail(err, LEAT_ESHAPE, "%s has not as many elements as %s", leati_desc_text(from, &in[0]),
-                      leati_desc_text(to, &out[0]));
+    return leati_fail(err, LEAT_ESHAPE, "%s cannot be reshaped to %s: their numbers of elements differ",
+                      leati_desc_text(from, &in[0]), leati_desc_text(to, &out[0]));
 }
 
 static void reshape_gradient(leati_graph *g, const leati_node *node, const leati_value *diff_outputs,
@@ -220,7 +221,7 @@ const leati_op_row leati_op_copy = {.name = "copy",
                                     .infer = infer_copy,
                                     .gradient = copy_gradient};
 
-/* A state may be written from a value of another shape with as many elements. */
+/* The value may have another shape than the state, with the same number of elements. */
 static leat_status infer_store(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                leati_desc *out, leat_error *err) {
     (void)attrs;

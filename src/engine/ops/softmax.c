@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SOFTMAX, SOFTMAX_BWD, and SOFTMAX_XENT, the crossentropy of logits.  Layer: engine. */
+/* SOFTMAX, SOFTMAX_BWD, and SOFTMAX_XENT, the crossentropy of logits: shapes and gradients.  Room: engine. */
 #include "engine/graph/build.h"
 #include "engine/op_semantics/infer.h"
 #include "engine/ops/types.h"
@@ -53,11 +53,13 @@ static leat_status infer_xent(const leati_attrs *attrs, int input_count, const l
     return LEAT_OK;
 }
 
-/* By the logits: (softmax - labels) times the gradient by the loss, as TensorFlow has it (labels need not sum to 1). */
+/* The gradient with respect to the logits is (softmax - labels) times the gradient with respect to the loss.  This is
+ * TensorFlow's definition, also for labels that do not sum to 1. */
 static void xent_gradient(leati_graph *g, const leati_node *node, const leati_value *diff_outputs,
                           const bool *wanted, leati_value *diff_inputs) {
     if (diff_outputs[1] != LEATI_NONE) {
-        leati_graph_fail(g, LEAT_ENOTSUP, "op softmax_xent: its second output has no gradient");
+        leati_graph_fail(g, LEAT_ENOTSUP,
+                         "op softmax_xent: the gradient of its second output is not supported");
         return;
     }
     leati_value diff = leati_expand_last(g, diff_outputs[0]);

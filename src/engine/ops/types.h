@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of the op table, each defined in ops/<family>.c. */
+/* The descriptors of the ops in the op table, each defined in ops/<family>.c. */
 #ifndef LEATI_ENGINE_OPS_TYPES_H
 #define LEATI_ENGINE_OPS_TYPES_H
 

@@ -1,28 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MOVING_AVERAGE and the optimizers' UPDATE ops, as Keras 2.3.1's optimizers.py writes them.  Inputs: scalars (written by
- * the host before a run), gradient g, weights p (written), slots (written).  All but the scalars are of one shape, f32.
+/* MOVING_AVERAGE and the UPDATE ops of the optimizers, with the formulas of Keras 2.3.1's optimizers.py.  Inputs:
+ * scalars (set by the caller before a run), gradient g, weights p (written), slots (written).  All inputs are f32, and
+ * all except the scalars have one shape.
  *
  *   op        scalars                        slots        formula
  *   SGD       lr, momentum                   v            v = momentum v - lr g;  p += nesterov ? momentum v - lr g : v
- *                                                         (without attrs.update.momentum: no slot, p -= lr g)
+ *                                                         (without attrs.update.momentum there is no slot, and p -= lr
+ *                                                         g)
  *   RMSPROP   lr, rho, epsilon               a            a = rho a + (1 - rho) g^2;  p -= lr g / (sqrt a + epsilon)
  *   ADAGRAD   lr, epsilon                    a            a += g^2;  p -= lr g / (sqrt a + epsilon)
  *   ADADELTA  lr, rho, epsilon               a, d         a = rho a + (1 - rho) g^2
  *                                                         u = g sqrt(d + epsilon) / sqrt(a + epsilon);  p -= lr u
  *                                                         d = rho d + (1 - rho) u^2
- *   ADAM      lr_t, beta_1, beta_2, epsilon  m, v[, vhat] m = beta_1 m + (1 - beta_1) g;  v = beta_2 v + (1 - beta_2) g^2
+ *   ADAM      lr_t, beta_1, beta_2, epsilon  m, v[, vhat] m = beta_1 m + (1 - beta_1) g;  v = beta_2 v + (1 - beta_2)
+ *             g^2
  *                                                         p -= lr_t m / (sqrt v + epsilon)
  *                                                         (attrs.update.amsgrad: vhat = max(vhat, v) in place of v)
- *   ADAMAX    lr_t, beta_1, beta_2, epsilon  m, u         m as in ADAM;  u = max(beta_2 u, |g|);  p -= lr_t m / (u + epsilon)
+ *   ADAMAX    lr_t, beta_1, beta_2, epsilon  m, u         m as in ADAM;  u = max(beta_2 u, |g|);  p -= lr_t m / (u +
+ *             epsilon)
  *   NADAM     lr, beta_1, beta_2, epsilon,   m, v         m, v as in ADAM;  g' = g / (1 - s);  m' = m / (1 - s');
  *             mu, mu', s, s', beta_2^t                    v' = v / (1 - beta_2^t);  mbar = (1 - mu) g' + mu' m'
  *                                                         p -= lr mbar / (sqrt v' + epsilon)
  *   LION      lr, beta_1, beta_2             m            p -= lr sign(beta_1 m + (1 - beta_1) g)
  *                                                         m = beta_2 m + (1 - beta_2) g
  *
- * attrs.update.decay: a further scalar behind these, by which p is multiplied before: 1 - lr weight_decay.
- * ADAM's lr_t is lr sqrt(1 - beta_2^t) / (1 - beta_1^t), ADAMAX's lr / (1 - beta_1^t), both in float.  NADAM: mu and mu'
- * are momentum_cache_t and momentum_cache_t_1, s and s' are m_schedule_new and m_schedule_next.  Layer: engine. */
+ * With attrs.update.decay, one more scalar follows, 1 - lr weight_decay, by which p is multiplied first.
+ * lr_t is lr sqrt(1 - beta_2^t) / (1 - beta_1^t) for ADAM and lr / (1 - beta_1^t) for ADAMAX, computed in float.  In
+ * NADAM, mu and mu' are momentum_cache_t and momentum_cache_t_1, s and s' are m_schedule_new and m_schedule_next.
+ * Room: engine. */
 #include <stdio.h>
 
 #include "engine/op_semantics/infer.h"
@@ -55,12 +60,12 @@ static leat_status infer_update(int64_t scalars, int slots, int input_count, con
         if (i < 3 + slots)
             LEATI_TRY(leati_expect_like(&in[i], what, &in[1], err));
         else if (in[i].rank >= 0)
-            return leati_fail(err, LEAT_EINVAL, "%s is given, %d slots expected", what, slots);
+            return leati_fail(err, LEAT_EINVAL, "expected %d slots, received %s, too", slots, what);
     }
     return LEAT_OK;
 }
 
-/* A row whose op has `fewest` to `most` slots; `slots` is the number that the attributes ask for. */
+/* Defines the descriptor of an op with `fewest` to `most` slots; the attributes require `slots` of them. */
 #define UPDATE_ROW(lower, scalars, slots, fewest, most)                                                      \
     static leat_status infer_##lower(const leati_attrs *attrs, int input_count, const leati_desc *in,        \
                                      leati_desc *out, leat_error *err) {                                     \

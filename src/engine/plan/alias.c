@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose memory each value has.  Three rewrites, in this order: a view is its source's memory; a value whose only fate is
- * to be stored is made in the state itself; an op that can work in place takes its dying first input's memory.
+/* Decides which values share memory.  There are three rewrites, in this order: a view gets the memory of its source; a
+ * value that is stored into a state is computed in the state itself; an op that can work in place overwrites its first
+ * input, if nobody reads that input later.
  *
- * States are read and written in program order, and their ranges may overlap under different names (one weight, all
- * weights), so every rewrite that stretches or moves an access to a state checks the nodes between.  Layer: engine. */
+ * States are read and written in program order.  Two states may overlap (one weight, all weights), so a rewrite that
+ * makes an access to a state earlier or later checks all nodes between.  Room: engine. */
 #include "engine/plan/plan_private.h"
 
-/* What a value stands for where that is a state, otherwise NULL. */
+/* Returns the state whose memory `value` has, or NULL if its memory is not a state. */
 static const leati_value_info *state_of(const leati_plan *plan, leati_value value) {
     const leati_value_info *info = leati_plan_value(plan, leati_plan_root(plan, value));
     return info->storage == LEATI_IN_SLAB ? info : NULL;
@@ -37,7 +38,7 @@ static bool node_reads(const leati_plan *plan, int32_t n, const leati_value_info
     return false;
 }
 
-/* Whether a node in [first, last] writes the state. */
+/* Returns true if a node in [first, last] writes the state. */
 static bool written_between(const leati_plan *plan, int32_t first, int32_t last,
                             const leati_value_info *state) {
     for (int32_t n = first; n <= last && n < plan->node_count; ++n)
@@ -68,7 +69,7 @@ static void alias_views(leati_plan *plan) {
     }
 }
 
-/* Whether node `maker` can write its output into the state while it reads its inputs. */
+/* Returns true if node `maker` may write its output `made` into the state while it reads its inputs. */
 static bool maker_allows(const leati_plan *plan, int32_t maker, leati_value made,
                          const leati_value_info *state) {
     const leati_node *node = leati_plan_node(plan, maker);
@@ -84,8 +85,9 @@ static bool maker_allows(const leati_plan *plan, int32_t maker, leati_value made
     return true;
 }
 
-/* Whether the value that node n stores can be made in the state itself: its own memory is in the arena, and from its
- * making to the store nobody sees the state, from the store to its last reader nobody writes it. */
+/* Returns true if the value that node n stores can be computed in the state itself: the value has memory of its own in
+ * the arena, no node between its producer and the store reads or writes the state, and no node between the store and
+ * the value's last reader writes the state. */
 static bool can_elide(const leati_plan *plan, int32_t n, leati_value root, leati_value state) {
     const leati_value_info *made = leati_plan_value(plan, root), *kept = state_of(plan, state);
     if (!kept || made->storage != LEATI_IN_ARENA || made->producer < 0) return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where blocks of memory go whose lifetimes are known.  Layer: engine. */
+/* Computes the offsets of memory blocks with known lifetimes.  Room: engine. */
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -10,10 +10,11 @@ static int by_size(const void *a, const void *b) {
     const leati_block *x = *(const leati_block *const *)a, *y = *(const leati_block *const *)b;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
     if (x->first != y->first) return x->first < y->first ? -1 : 1;
-    return x < y ? -1 : x > y; /* one order on every machine */
+    return x < y ? -1 : x > y; /* so that the order is the same on every machine */
 }
 
-/* The smallest gap, among the blocks that live at the same time, that holds `block`; placed is sorted by offset. */
+/* Returns the offset of the smallest gap that holds `block`, between the blocks that live at the same time; if there is
+ * none, their end.  `placed` is sorted by offset. */
 static size_t best_gap(leati_block *const *placed, int32_t count, const leati_block *block) {
     size_t top = 0, best = SIZE_MAX, best_size = SIZE_MAX;
     for (int32_t i = 0; i < count; ++i) {
@@ -41,7 +42,7 @@ static size_t place_in_order(leati_block **order, leati_block **placed, int32_t 
     return end;
 }
 
-/* The largest sum of blocks that live at one moment; alive holds moments + 1 zeroes. */
+/* Returns the largest sum of the bytes of blocks that live at one moment; `alive` has moments + 1 zeros. */
 static size_t most_alive(const leati_block *blocks, int32_t count, int32_t moments, int64_t *alive) {
     int64_t now = 0, most = 0;
     for (int32_t i = 0; i < count; ++i) {

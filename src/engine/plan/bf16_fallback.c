@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that know no bf16, between copies: what is bf16 of their inputs is made f32 in scratch, and so is what they make
- * before it becomes bf16.  Layer: engine. */
+/* Runs kernels that do not know bf16 on bf16 tensors: their bf16 inputs are converted to f32 in scratch, and their f32
+ * outputs in scratch are converted to bf16.  Room: engine. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,12 +9,12 @@
 #include "engine/plan/plan_private.h"
 #include "tensor/bfloat16.h"
 
-/* One argument that is bf16. */
+/* The conversion of one bf16 argument. */
 typedef struct passage {
     int arg;
     bool out;
     leati_kernel cast;
-    size_t offset; /* in scratch */
+    size_t offset; /* of the f32 copy in scratch */
 } passage;
 
 typedef struct widened {
@@ -90,7 +90,7 @@ static leat_status run_fallback(const leati_kernel *kernel, void *const *args, c
     return LEAT_OK;
 }
 
-/* The kernel that copies one argument, to f32 or from it. */
+/* Finds the kernel that converts one argument from or to f32. */
 static leat_status choose_cast(const leati_plan *plan, const leati_task *task, passage *p, leat_error *err) {
     const leati_desc *narrow = desc_of(task, p->arg);
     const leati_desc whole = wide(narrow);
@@ -111,7 +111,7 @@ static leat_status choose_cast(const leati_plan *plan, const leati_task *task, p
         status = leati_plan_ask(*backend, &cast, &p->cast, &declined, err);
     leati_text_fini(&declined);
     LEATI_TRY(status);
-    return p->cast.run ? LEAT_OK : leati_fail(err, LEAT_ENOTSUP, "no backend serves casts of bfloat16");
+    return p->cast.run ? LEAT_OK : leati_fail(err, LEAT_ENOTSUP, "no backend can convert bfloat16");
 }
 
 static leat_status prepare(const leati_plan *plan, const leati_task *task, widened *w, leat_error *err) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What layers of the policy mixed_bfloat16 make, and the gradients by it, lie in the arena as bf16.  The graph has f32
- * everywhere, so that no shape or gradient rule knows of bf16; only kernels do (widen.c).  Layer: engine. */
+/* Stores the outputs of layers with the policy mixed_bfloat16, and the gradients with respect to them, as bf16 in the
+ * arena.  The graph is built with f32 everywhere, so that no shape or gradient rule needs to know bf16; only kernels do
+ * (bf16_fallback.c).  Room: engine. */
 #include "engine/plan/plan_private.h"
 #include "tensor/bfloat16.h"
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernel serves each node: the backends are asked in order, and what each refuses is kept for the describer.  What
- * follows an op (fuse.c) is offered to the same backend fused into it.  Layer: engine. */
+/* Chooses a kernel for each node.  The backends are asked in order, and the reasons of refusals are kept for the
+ * description of the plan.  A backend is first offered the op with the ops that follow fused into it (fuse.c).  Room:
+ * engine. */
 #include <string.h>
 
 #include "base/error.h"
 #include "engine/op_semantics/infer.h"
 #include "engine/plan/plan_private.h"
 
-/* A task, with the memory that it points into. */
+/* A task and the memory to which it points. */
 typedef struct assignment {
     leati_task task;
     leati_attrs attrs;
@@ -73,11 +74,12 @@ leat_status leati_plan_ask(const leati_backend *backend, const leati_task *task,
 static leat_status refused_by_all(const leati_plan *plan, int32_t n, leat_error *err) {
     const leati_node *node = leati_plan_node(plan, n);
     const char *declined = plan->work[n].declined.data;
-    return leati_fail(err, LEAT_ENOTSUP, "no backend serves op %s%s%s", leati_op_row_of(node->op)->name,
+    return leati_fail(err, LEAT_ENOTSUP, "no backend supports op %s%s%s", leati_op_row_of(node->op)->name,
                       declined ? ": " : "", declined ? declined : "");
 }
 
-/* Asks a backend for node n with the first `length` of its chain.  widened: with f32 in place of bf16. */
+/* Asks a backend for a kernel for node n with the first `length` nodes of its chain fused into it.  widened: asks for
+ * f32 in place of bf16. */
 static leat_status choose_of(leati_plan *plan, const leati_backend *backend, int32_t n,
                              const leati_chain *chain, int length, bool widened, leat_error *err) {
     leati_work *work = &plan->work[n];
@@ -101,8 +103,8 @@ static leat_status choose_of(leati_plan *plan, const leati_backend *backend, int
     return LEAT_OK;
 }
 
-/* The longest chain first: a backend that refuses it is asked for less of it, and at last for the op alone.  Where all
- * refuse a task of bf16, they are asked for it in f32. */
+/* Asks each backend for the longest chain first, then for shorter ones, and finally for the op alone.  If all backends
+ * refuse a bf16 task, they are asked again with f32. */
 static leat_status choose(leati_plan *plan, int32_t n, leat_error *err) {
     leati_work *work = &plan->work[n];
     leati_chain chain;
@@ -115,7 +117,7 @@ static leat_status choose(leati_plan *plan, int32_t n, leat_error *err) {
     return work->kernel.run ? LEAT_OK : refused_by_all(plan, n, err);
 }
 
-/* Measuring may take seconds. */
+/* Reports the progress of measuring, which may take seconds. */
 static void tell(const leati_plan *plan, double share) {
     const leati_plan_options *o = &plan->options;
     if (o->watch && o->measures && !o->deterministic) o->watch(o->watcher, share);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan does, for people: step by step, and as LEAT_VERBOSE=1 prints it.  Layer: engine. */
+/* Describes the steps of a plan for people, also for LEAT_VERBOSE=1.  Room: engine. */
 #include <stdio.h>
 
 #include "engine/op_semantics/geometry.h"
 #include "engine/op_semantics/infer.h"
 #include "engine/plan/plan_private.h"
 
-/* ---- A step's figures ---- */
+/* ---- Figures of a step ---- */
 
-/* "eltwise relu", "conv+norm+add+relu", "relu+batch_norm_bwd" */
+/* Writes names such as "eltwise relu", "conv+norm+add+relu" and "relu+batch_norm_bwd". */
 static void name_step(const leati_node *node, char *out, size_t size) {
     char fused[LEATI_POST_TEXT_BYTES];
     bool function = node->op == LEATI_OP_ELTWISE || node->op == LEATI_OP_ELTWISE_BWD;
@@ -38,7 +38,8 @@ static double matmul_operations(const leati_plan *plan, const leati_node *node) 
            (double)a->shape[a->rank - (node->attrs.matmul.transpose_a ? 2 : 1)];
 }
 
-/* Both products of every step; the backward pass has each twice, by the operand and by the weights. */
+/* Counts the two products of every time step.  The backward pass has each product twice: for the gradients with respect
+ * to its operand and with respect to its weights. */
 static double rnn_operations(const leati_plan *plan, const leati_node *node) {
     const leati_desc *x = input_desc(plan, node, LEATI_RNN_X);
     double steps = (double)(x->shape[0] * x->shape[1]);
@@ -136,7 +137,7 @@ static void describe_step(const leati_plan *plan, int32_t n, leati_text *text) {
     add_values(plan, node->output_count, node->outputs, text);
     leati_text_add(text, ": %s%s", work->kernel.implementation, work->measured ? ", measured" : "");
     if (work->declined.length) {
-        /* without the last "; " */
+        /* The last "; " is left out. */
         leati_text_add(text, " (%.*s)", (int)work->declined.length - 2, work->declined.data);
     }
     leati_text_add(text, "\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which nodes a plan runs: those that write a state, those that outputs of the graph need, and those that they need.
- * Layer: engine. */
+/* Dead node elimination: a plan runs the nodes that write a state, the nodes that compute outputs of the graph, and all
+ * nodes on which these depend.  Room: engine. */
 #include "engine/plan/plan_private.h"
 
 void leati_plan_count_readers(leati_plan *plan) {

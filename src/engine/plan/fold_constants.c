@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What depends on constants alone is computed once, when the plan is made: the first nodes of a gradient are such.  Only
- * what is small, because a constant keeps its memory while the arena is shared.  Layer: engine. */
+/* Constant folding: nodes that depend only on constants, such as the first nodes of the backward pass, run once, when
+ * the plan is created.  Only small values are folded, because a constant never shares its memory as values in the arena
+ * do.  Room: engine. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/plan/plan_private.h"

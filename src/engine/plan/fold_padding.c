@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Zeros around a convolution's source, and the margin that a slice takes off a transposed convolution, become padding of
- * the window: no copy is made of the image.  The gradient of max(x, 0) becomes part of that of the normalisation before it.
- * Layer: engine. */
+/* Fold padding: a PAD before a convolution, and a SLICE after a transposed convolution, become padding of the
+ * convolution's window, so that the image is not copied.  This file also folds the gradient of max(x, 0) into the
+ * gradient of the batch normalisation before it.  Room: engine. */
 #include <math.h>
 
 #include "engine/plan/plan_private.h"
 
-/* More zeros on the spatial axes of an image. */
+/* Zeros to be added before and after the spatial axes of an image. */
 typedef struct margins {
     int64_t before[3], after[3];
 } margins;
 
-/* false where the axes of samples and channels change, or something is cut where zeros should be. */
+/* Returns false if the axes of samples or channels change, or if a margin is negative. */
 static bool margins_of(int rank, const int64_t *before, const int64_t *after, margins *out) {
     if (rank < 3 || rank > 5 || before[0] || after[0] || before[rank - 1] || after[rank - 1]) return false;
     for (int i = 0; i + 2 < rank; ++i) {
@@ -22,7 +22,7 @@ static bool margins_of(int rank, const int64_t *before, const int64_t *after, ma
     return true;
 }
 
-/* Backends have quick kernels for padding that is smaller than the window only. */
+/* Returns true if the padding stays smaller than the window: backends have fast kernels only for such padding. */
 static bool can_fall_back(const leati_window *w, const margins *m) {
     for (int i = 0; i < w->spatial; ++i) {
         int64_t reach = (w->kernel[i] - 1) * w->dilation[i];
@@ -38,7 +38,7 @@ static void widen(leati_window *w, const margins *m) {
     }
 }
 
-/* Whether node n reads value as the source of a convolution that can pad it by itself, or does not read it at all. */
+/* Returns true if node n does not read `value`, or reads it as the source of a convolution that can pad it itself. */
 static bool reader_allows(const leati_plan *plan, int32_t n, leati_value value, const margins *m) {
     const leati_node *node = leati_plan_node(plan, n);
     bool reads = false;
@@ -99,8 +99,8 @@ static bool is_reader(const leati_node *node, leati_value value) {
     return false;
 }
 
-/* The node that makes what node n takes for the gradient by its dst, if that is the gradient of max(x, 0) which n can make,
- * too: nobody reads it before.  -1: none. */
+/* Returns the node that computes diff_dst of the BATCH_NORM_BWD node n, if it is the gradient of max(x, 0) and n can
+ * compute it instead, because no node before n reads it; otherwise -1. */
 static int32_t rectifier_before(const leati_plan *plan, int32_t n) {
     leati_value diff = leati_plan_node(plan, n)->inputs[4];
     int32_t at = leati_plan_value(plan, diff)->producer;

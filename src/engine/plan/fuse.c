@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What may be fused into an op: a chain of nodes of which each alone reads what the one before it made.  In this order, each
- * at most once: a normalisation with given statistics, an addition, a function.  Layer: engine. */
+/* Finds the nodes that may be fused into an op: a chain in which each node is the only reader of the output of the node
+ * before it.  The chain has at most one of each, in this order: a normalisation with given statistics, an addition, a
+ * function.  Room: engine. */
 #include <stdio.h>
 
 #include "engine/plan/plan_private.h"
 
-/* Which kinds an op may take over at all; what a backend can do of them is its own affair. */
+/* Returns the kinds that may be fused into an op at all; a backend may refuse some of them. */
 static uint32_t fusable(leati_op op) {
     switch (op) {
     case LEATI_OP_CONV: return LEATI_POST_NORM | LEATI_POST_ADD | LEATI_POST_FUNCTION;
@@ -26,7 +27,8 @@ static uint32_t kind_of(const leati_node *node) {
     }
 }
 
-/* Whether node n can read at its own time what a later one, `reader`, reads: it is there, and is not changed between. */
+/* Returns true if node n can read `value` in place of a later node, `reader`: the value exists before n runs, and no
+ * node between the two changes it. */
 static bool is_there(const leati_plan *plan, leati_value value, int32_t n, int32_t reader) {
     if (value < 0) return true;
     const leati_value_info *info = leati_plan_value(plan, value);
@@ -34,7 +36,7 @@ static bool is_there(const leati_plan *plan, leati_value value, int32_t n, int32
     return info->storage != LEATI_IN_SLAB || !leati_plan_is_written(plan, value, n, reader);
 }
 
-/* The operand of an addition that is not `made`; LEATI_INVALID where it cannot be fused. */
+/* Returns the operand of an addition that is not `made`, or LEATI_INVALID if the addition cannot be fused. */
 static leati_value addend_of(const leati_plan *plan, const leati_node *add, leati_value made) {
     leati_value other = add->inputs[0] == made ? add->inputs[1] : add->inputs[0];
     if (add->inputs[0] == add->inputs[1]) return LEATI_INVALID;
@@ -42,7 +44,8 @@ static leati_value addend_of(const leati_plan *plan, const leati_node *add, leat
     return a->dtype == b->dtype && leati_desc_same_shape(a, b) ? other : LEATI_INVALID;
 }
 
-/* The node that alone reads `made`, if its kind comes after those in `kinds`; -1: none. */
+/* Returns the only node that reads `made`, if it can be fused into node n and its kind comes after those in `kinds`;
+ * otherwise -1. */
 static int32_t next_link(const leati_plan *plan, int32_t n, leati_value made, uint32_t kinds) {
     const leati_location *place = &plan->place[made];
     if (place->readers != 1 || place->last_read < 0 || place->last_read >= plan->node_count) return -1;

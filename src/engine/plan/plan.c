@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan: its passes in order, the arguments of every kernel, and the run.  Layer: engine. */
+/* Compiles a graph into a plan, stage by stage, sets the arguments of every kernel, and runs the plan.  Room:
+ * engine. */
 #include "engine/plan/plan.h"
 
 #include "base/os/clock.h"
@@ -64,7 +65,8 @@ bool leati_plan_is_left_out(const leati_plan *plan, const leati_node *node, leat
     return optional && plan->place[output].last_read < 0;
 }
 
-/* Calls visit for each output of each step that has memory of its own in the arena. */
+/* Lists the blocks of the arena: one for each output of a step that has memory of its own, with the value in `owners`,
+ * and one for the scratch of each step, with LEATI_NONE. */
 static int32_t collect_blocks(leati_plan *plan, leati_block *blocks, leati_value *owners) {
     int32_t count = 0;
     for (int32_t s = 0; s < plan->step_count; ++s) {
@@ -109,7 +111,7 @@ static leat_status lay_out(leati_plan *plan, leat_error *err) {
     return status;
 }
 
-/* Fills one argument, or notes how it will be filled. */
+/* Sets an argument, or adds a patch that will set it. */
 static void set_argument(leati_plan *plan, void **arg, leati_value value) {
     leati_value root = leati_plan_root(plan, value);
     const leati_value_info *info = leati_plan_value(plan, root);
@@ -133,7 +135,7 @@ static void set_argument(leati_plan *plan, void **arg, leati_value value) {
                 (leati_patch){.arg = arg, .offset = info->where.offset_bytes};
         break;
     case LEATI_IN_CONSTANT:
-        address.constant = info->where.constant; /* kernels do not write their inputs */
+        address.constant = info->where.constant; /* Kernels do not write to constants. */
         *arg = address.argument;
         break;
     }
@@ -186,7 +188,7 @@ static leat_status compile(leati_plan *plan, leat_error *err) {
     list_steps(plan);
     LEATI_TRY(lay_out(plan, err));
     LEATI_TRY(make_arguments(plan, err));
-    /* Never nothing, so that the arena has an address. */
+    /* The arena is never empty, so that it has an address. */
     return arena_reserve(plan->options.arena, plan->arena_bytes + LEATI_ALIGNMENT, err);
 }
 
@@ -201,7 +203,7 @@ leat_status leati_plan_create(leati_plan **out, leati_graph **graph, const leati
     plan->graph = *graph;
     *graph = NULL;
     plan->options = *options;
-    leati_float_mode mode = leati_flush_denormals(); /* kernels run here, too: folded, or measured */
+    leati_float_mode mode = leati_flush_denormals(); /* Constant folding and measuring run kernels. */
     leat_status status = compile(plan, err);
     leati_set_float_mode(mode);
     if (status != LEAT_OK)
@@ -245,7 +247,7 @@ static void bind_arguments(leati_plan *plan, const void *const *inputs) {
         union {
             const void *bound;
             void *argument;
-        } address = {.bound = inputs[plan->input_patches[i].input]}; /* kernels do not write their inputs */
+        } address = {.bound = inputs[plan->input_patches[i].input]}; /* Kernels do not write to inputs. */
         *plan->input_patches[i].arg = address.argument;
     }
 }
@@ -265,7 +267,7 @@ static leat_status run_step(const leati_plan *plan, int32_t s, leati_run *run, l
                         leati_op_row_of(node->op)->name);
 }
 
-/* Plans of fewer threads, and those whose work is cut into more parts, share a pool with others. */
+/* Returns the thread pool of the arena, limited to the threads of this plan: other plans may use more of them. */
 static leati_thread_pool *pool_of(const leati_plan *plan) {
     leati_thread_pool *pool = plan->options.arena->pool;
     if (pool) leati_thread_pool_limit(pool, plan->options.threads);

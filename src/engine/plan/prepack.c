@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights in the layouts that kernels make for themselves, kept between runs and shared by the plans of one arena.  They
- * are made anew when the arena is told of another version of the weights, or a plan has written them.  Layer: engine. */
+/* Keeps packed weights, which are weights in the kernels' own layouts, between runs, and shares them between the plans
+ * of one arena.  The weights are packed again when the version of the arena's weights changes, or when a plan has
+ * written them.  Room: engine. */
 #include <string.h>
 
 #include "base/error.h"
@@ -45,14 +46,14 @@ static leati_memory memory_of(const leati_plan *plan, leati_value value) {
     return (leati_memory){slab + info->where.offset_bytes, bytes};
 }
 
-/* ---- What a plan writes ---- */
+/* ---- Weights that a plan writes ---- */
 
 static bool is_weights(const leati_plan *plan, leati_value value) {
     const leati_value_info *info = leati_plan_value(plan, leati_plan_root(plan, value));
     return info->storage == LEATI_IN_SLAB && info->where.slab == LEATI_SLAB_WEIGHTS;
 }
 
-/* Of one node; to NULL: only counts. */
+/* Lists the weights that one node writes.  Returns their number; with `to` NULL it only counts. */
 static int32_t list_written(const leati_plan *plan, int32_t n, leati_memory *to) {
     const leati_node *node = leati_plan_node(plan, n);
     uint32_t writes = leati_op_row_of(node->op)->writes;
@@ -95,9 +96,10 @@ void leati_plan_invalidate_prepacked(const leati_plan *plan) {
             if (is_written(plan, &pack->from[i])) pack->version = 0;
 }
 
-/* ---- Packs ---- */
+/* ---- Packed weights ---- */
 
-/* false where the kernel packs nothing, or what may change within a run. */
+/* Describes what the kernel of node n packs.  Returns false if it packs nothing, or inputs that may change within a
+ * run. */
 static bool describe(const leati_plan *plan, int32_t n, leati_prepacked *wanted) {
     const leati_kernel *kernel = &plan->work[n].kernel;
     const leati_node *node = leati_plan_node(plan, n);
@@ -136,12 +138,13 @@ static leat_status take(leati_prepacked_set *packs, const leati_prepacked *wante
         pack->next = packs->first;
         packs->first = pack;
     }
-    if (!packs->keeps) ++pack->users; /* one that keeps is shared by threads */
+    if (!packs->keeps)
+        ++pack->users; /* A set that keeps its entries is shared by threads, and does not count users. */
     *out = pack;
     return LEAT_OK;
 }
 
-/* Constants are the plan's own: nobody else can have packed them. */
+/* Returns true if the kernel packs a constant.  Constants belong to one plan, so no other plan can have packed them. */
 static bool has_constant(const leati_plan *plan, int32_t n) {
     const leati_node *node = leati_plan_node(plan, n);
     for (int i = 0; i < node->input_count && i < 32; ++i)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Remembers, and measures, who serves a product or a convolution best: what the rules chose against all that could, on made-up data of the
- * task's shapes, in turns, so that whatever else the machine does falls on all of them.  Layer: engine. */
+/* Finds the fastest kernel of a matrix product or a convolution in the tuning cache, or by measuring.  The default
+ * kernel is compared with all other kernels that support the task, on artificial data of its shapes.  The kernels run
+ * in turns, so that other load on the machine slows all of them down alike.  Room: engine. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,35 +11,37 @@
 #include "engine/plan/tuning_cache.h"
 #include "engine/plan/plan_private.h"
 
-/* A task has TASK_NS, or two runs of each candidate where that is more; a plan PLAN_NS, beyond which the rules serve. */
+/* Measuring a task takes at most TASK_NS, or two runs of each candidate if that is longer.  After PLAN_NS for one plan,
+ * its other tasks keep their default kernels. */
 #define TASK_NS INT64_C(50000000)
 #define PLAN_NS INT64_C(10000000000)
-/* What takes less is not worth it. */
+/* A task with fewer operations is not worth measuring. */
 #define LEAST_OPERATIONS 3e5
 
 enum { MOST_TRIALS = 12, MOST_ROUNDS = 20, ARGS = LEATI_MAX_INPUTS + LEATI_MAX_OUTPUTS };
 
 typedef struct trial {
     leati_kernel kernel;
-    int threads; /* 0: what the rules chose */
+    int threads; /* 0: the default kernel, with its own number of threads */
     void *pack;
     int64_t least_ns;
-    bool out; /* of the race */
+    bool out; /* the kernel failed or is too slow: it runs no more */
 } trial;
 
 typedef struct race {
     leati_task task;
     leati_thread_pool *pool;
-    bool keeps; /* what kernels pack of the weights */
+    bool keeps; /* packed weights are kept between runs */
     int count;
-    trial trials[MOST_TRIALS]; /* the first is what the rules chose */
+    trial trials[MOST_TRIALS]; /* the first is the default kernel */
     void *args[ARGS];
     unsigned char *memory, *scratch;
 } race;
 
 /* ---- Names ---- */
 
-/* "conv+relu 8x56x56x64,3x3x64x64,64 > 8x56x56x64 stride 1x1 ..."; false where that is too long. */
+/* Writes the key of a task: "conv+relu 8x56x56x64,3x3x64x64,64 > 8x56x56x64 1/1/1+1 1/1/1+1 groups 1 threads 2"; for
+ * each spatial axis stride/dilation/padding before+after.  Returns false if the key is too long. */
 static bool name_task(char out[LEATI_TUNED_NAME_BYTES], const leati_task *task, bool keeps) {
     char fused[LEATI_POST_TEXT_BYTES];
     leati_text t = {0};
@@ -73,7 +76,7 @@ static void drop(leati_kernel *kernel) {
     *kernel = (leati_kernel){0};
 }
 
-/* One implementation with so many threads; kernel->run stays NULL where it cannot, or failed. */
+/* Prepares one implementation with `threads` threads; kernel->run stays NULL if it refuses or fails. */
 static void prepare(const leati_implementation *implementation, leati_task task, int threads,
                     leati_kernel *kernel) {
     char why[LEATI_REASON_BYTES] = "";
@@ -84,7 +87,7 @@ static void prepare(const leati_implementation *implementation, leati_task task,
     if (implementation->prepare(&task, kernel, why, NULL) != LEAT_OK || !kernel->run) drop(kernel);
 }
 
-/* What was fastest once; false where the rules shall count, or it cannot be had any more. */
+/* Replaces *kernel by the tuning cache's choice.  Returns false if that is the default kernel, or not available now. */
 static bool recall(const leati_backend *const *backends, const leati_task *task,
                    const leati_tuned_kernel *choice, leati_kernel *kernel) {
     leati_kernel found = {0};
@@ -107,13 +110,15 @@ static bool recall(const leati_backend *const *backends, const leati_task *task,
 
 /* ---- Candidates ---- */
 
-/* Whether it is surely the rules' choice once more: how many threads those leave out of little work is each kernel's affair. */
+/* Returns true if the kernel is certainly the default kernel again.  With little work the default kernel may use fewer
+ * threads than the task has, so only tasks with one thread or much work are certain. */
 static bool is_known(const race *r, const leati_kernel *kernel, int threads, double operations) {
     return threads == r->task.threads && (threads == 1 || operations >= LEATI_THREAD_OPERATIONS) &&
            strcmp(kernel->implementation, r->trials[0].kernel.implementation) == 0;
 }
 
-/* The reference, which is the last backend, is left out.  Fewer threads are tried where there is not work enough for all. */
+/* Adds all implementations of all backends except the last, which is `ref`.  If the work is small, an implementation is
+ * tried with fewer threads, too. */
 static void enter(race *r, const leati_backend *const *backends, double operations) {
     for (; backends[0] && backends[1]; ++backends)
         for (size_t i = 0; i < (*backends)->count; ++i)
@@ -141,12 +146,12 @@ static size_t bytes_of(const race *r, int arg) {
     return most ? most : leati_desc_bytes(&r->task.outputs[o]);
 }
 
-/* Numbers of [0.5, 1): a variance is one of them. */
+/* Fills data with numbers in [0.5, 1), which are valid for every argument, also for a variance. */
 static void fill(float *data, size_t count) {
     for (size_t i = 0; i < count; ++i) data[i] = 0.5f + (float)(i % 61) / 128;
 }
 
-/* One block for arguments and scratch, and what each kernel packs by itself. */
+/* Allocates one block for the arguments and the scratch, and a separate one for each kernel's packed weights. */
 static bool reserve(race *r) {
     size_t bytes = 0, scratch = 0;
     for (int i = 0; i < r->task.input_count + r->task.output_count; ++i) bytes += leati_align(bytes_of(r, i));
@@ -189,7 +194,8 @@ static void run_one(race *r, trial *t, bool counts) {
     if (counts && took < t->least_ns) t->least_ns = took;
 }
 
-/* The first round does not count: caches are cold, and weights are packed.  Who is far behind is not asked again. */
+/* Runs the kernels in turns.  The first turn does not count, because the caches are cold and the weights are packed
+ * then.  A kernel that is 1.5 times slower than the best one runs no more. */
 static void run_all(race *r) {
     int64_t start = leati_now_ns(), best = INT64_MAX;
     for (int i = 0; i < r->count; ++i) r->trials[i].least_ns = INT64_MAX;
@@ -203,7 +209,8 @@ static void run_all(race *r) {
         }
 }
 
-/* The rules' choice stays where nothing is faster by a tenth: that much is chance. */
+/* Returns the fastest kernel if it is at least a tenth faster than the default kernel, otherwise the default kernel:
+ * smaller differences may be chance. */
 static trial *winner(race *r) {
     trial *best = &r->trials[0];
     for (int i = 1; i < r->count; ++i) {
@@ -213,7 +220,7 @@ static trial *winner(race *r) {
     return best;
 }
 
-/* ---- For the plan ---- */
+/* ---- Interface to the plan ---- */
 
 static bool is_heavy(const leati_plan *plan, const leati_task *task) {
     leati_op op = task->op;
@@ -222,7 +229,7 @@ static bool is_heavy(const leati_plan *plan, const leati_task *task) {
     return heavy && plan->options.recalls && !plan->options.deterministic && !leati_task_has_bf16(task);
 }
 
-/* Puts the fastest in the place of *kernel. */
+/* Measures the candidates, replaces *kernel by the fastest, and adds it to the tuning cache. */
 static void hold_race(leati_plan *plan, const leati_task *task, bool keeps, double operations,
                       const char *key, leati_kernel *kernel) {
     leati_arena *arena = plan->options.arena;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A line of the file is: machine, key, implementation and threads, with tabs between them; the newest come last.  A line that
- * is anything else is passed over, and gone the next time the file is written.  Layer: engine. */
+/* Reads and writes the file of the tuning cache.  A line of the file has the machine, the key, the implementation and
+ * the threads, separated by tabs; the newest lines come last.  Any other line is ignored, and is dropped the next time
+ * that the file is written.  Room: engine. */
 #include "engine/plan/tuning_cache.h"
 
 #include <stdio.h>
@@ -32,13 +33,13 @@ struct leati_tuning_cache {
 
 /* ---- The machine ---- */
 
-/* What /proc/cpuinfo calls the CPU. */
+/* Adds the name of the CPU from /proc/cpuinfo. */
 static void name_cpu(leati_text *out) {
     char line[256];
     FILE *file = fopen("/proc/cpuinfo", "re");
     while (file && fgets(line, sizeof line, file)) {
         const char *colon = strchr(line, ':');
-        bool part = strncmp(line, "CPU part", 8) == 0; /* 64-bit Arm has no names */
+        bool part = strncmp(line, "CPU part", 8) == 0; /* 64-bit Arm gives no model name */
         if (!colon || (strncmp(line, "model name", 10) != 0 && !part)) continue;
         leati_text_add(out, "%s%.*s", part ? "CPU part " : "", (int)strcspn(colon + 2, "\t\n"), colon + 2);
         break;
@@ -73,8 +74,8 @@ static char *find_folder(void) {
     return NULL;
 }
 
-/* With those above it that are missing, for the user alone (XDG Base Directory Specification); where that fails, so does
- * opening the file. */
+/* Makes the folder and its missing parents, with access for the user only (XDG Base Directory Specification).  If that
+ * fails, opening the file will fail, too. */
 static void make_folder(char *folder) {
     for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
@@ -92,13 +93,14 @@ static bool name_file(const leati_tuning_cache *choices, leati_text *path) {
 /* ---- Lines ---- */
 
 typedef struct line {
-    const char *text; /* with its end */
+    const char *text; /* with its newline */
     size_t length;
     char machine[LEATI_TUNED_NAME_BYTES];
     entry entry;
 } line;
 
-/* Copies up to `end`, which must come within the line and before `bytes`; NULL where it does not. */
+/* Copies the field up to the character `end` into `to` and returns the address after `end`.  Returns NULL if the field
+ * is empty or does not fit into `bytes`, or if `end` does not come before `stop`. */
 static const char *take(const char *from, const char *stop, char end, char *to, size_t bytes) {
     const char *at = from ? memchr(from, end, (size_t)(stop - from)) : NULL;
     if (!at || at == from || (size_t)(at - from) >= bytes || memchr(from, '\0', (size_t)(at - from)))
@@ -108,7 +110,7 @@ static const char *take(const char *from, const char *stop, char end, char *to, 
     return at + 1;
 }
 
-/* The next line that is whole; false at the end. */
+/* Reads the next valid line.  Returns false at the end of the file. */
 static bool next_line(const leati_map *map, size_t *at, line *out) {
     const char *data = (const char *)map->data;
     while (*at < map->size) {
@@ -128,7 +130,8 @@ static bool next_line(const leati_map *map, size_t *at, line *out) {
     return false;
 }
 
-/* Where there is none, or what is there is no such file, *out is empty. */
+/* Opens the file and returns the offset after its heading.  If there is no file, or the file has another format, *out
+ * is empty and the function returns 0. */
 static size_t open_file(const char *path, leati_map *out) {
     size_t length = sizeof heading - 1;
     if (leati_map_open(out, path, NULL) != LEAT_OK) return 0;
@@ -168,7 +171,8 @@ static void read_file(leati_tuning_cache *choices) {
 
 /* ---- Writing ---- */
 
-/* How many of the map's lines stay where they are: those that entries do not replace, but `surplus` of the oldest. */
+/* Adds to `out` the lines of the old file that stay: those that new entries do not replace, without the `surplus`
+ * oldest.  Returns the number of lines that new entries do not replace. */
 static size_t keep_lines(const leati_tuning_cache *choices, const leati_map *map, size_t at, size_t surplus,
                          leati_text *out) {
     size_t kept = 0;
@@ -197,11 +201,11 @@ static void compose(const leati_tuning_cache *choices, const leati_map *map, siz
 
 static void write_file(const char *path, const leati_text *text) {
     leat_status status = leat_file_replace(path, text->data, text->length, NULL);
-    (void)status; /* what is not saved is measured again */
+    (void)status; /* Entries that are not saved are measured again. */
 }
 
-/* Reads anew what other processes have written meanwhile.  What one writes between that and the end is lost: it is measured
- * again. */
+/* Reads the file again before it is written, because other processes may have written it meanwhile.  What another
+ * process writes between this reading and the end of writing is lost; those entries are measured again. */
 void leati_tuning_cache_save(leati_tuning_cache *choices) {
     leati_text path = {0}, text = {0};
     leati_map map = {0};
@@ -219,7 +223,7 @@ void leati_tuning_cache_save(leati_tuning_cache *choices) {
     leati_text_fini(&text);
 }
 
-/* ---- The whole ---- */
+/* ---- Interface ---- */
 
 leati_tuning_cache *leati_tuning_cache_open(const leati_backend *const *backends) {
     leati_tuning_cache *choices = leati_calloc(1, sizeof *choices);
