@@ -26,7 +26,7 @@ static void *own(leati_owned *owned, void *item) {
     return owned->items[owned->count++] = item;
 }
 
-static void disown(leati_owned *owned) {
+static void free_owned(leati_owned *owned) {
     for (int32_t i = 0; i < owned->count; ++i) leati_free(owned->items[i]);
     leati_free(owned->items);
     *owned = (leati_owned){0};
@@ -41,10 +41,10 @@ leat_status leati_graph_create(leati_graph **out, leat_error *err) {
 
 void leati_graph_destroy(leati_graph **graph) {
     if (!*graph) return;
-    disown(&(*graph)->values);
-    disown(&(*graph)->nodes);
-    disown(&(*graph)->labels);
-    disown(&(*graph)->constants);
+    free_owned(&(*graph)->values);
+    free_owned(&(*graph)->nodes);
+    free_owned(&(*graph)->labels);
+    free_owned(&(*graph)->constants);
     leati_free(*graph);
     *graph = NULL;
 }
@@ -243,7 +243,7 @@ leati_value leati_graph_rounded_to_bf16(leati_graph *graph, leati_value value) {
 }
 
 /* Returns true if the op only moves elements. */
-static bool moves(leati_op op) {
+static bool only_moves_elements(leati_op op) {
     switch (op) {
     case LEATI_OP_RESHAPE:
     case LEATI_OP_TRANSPOSE:
@@ -267,7 +267,7 @@ static int bf16_outputs(const leati_node *node) {
 }
 
 static void mark_outputs(leati_graph *graph, const leati_node *node) {
-    bool all = moves(node->op), any = false;
+    bool all = only_moves_elements(node->op), any = false;
     for (int i = 0; i < node->input_count; ++i) {
         if (node->inputs[i] < 0) continue;
         all = all && leati_graph_value(graph, node->inputs[i])->exact;

@@ -27,7 +27,7 @@ typedef struct node_facts {
     int64_t made; /* bytes of its outputs that gradient nodes read */
     int64_t live; /* bytes of the values that are live across a cut after the node */
     int32_t segment;
-    bool again; /* the node is computed again */
+    bool recomputed; /* the node is computed again */
 } node_facts;
 
 typedef struct sweep {
@@ -69,7 +69,7 @@ static int32_t producer_of(const sweep *s, leati_value value) {
 
 /* ---- Facts about values ---- */
 
-static void mark_like(const sweep *s, leati_value state) {
+static void mark_changed_state(const sweep *s, leati_value state) {
     const leati_value_info *info = leati_graph_value(s->graph, state);
     for (leati_value v = 0; v < s->value_count; ++v)
         if (leati_states_overlap(leati_graph_value(s->graph, v), info)) s->values[v].changed = true;
@@ -80,13 +80,13 @@ static void mark_changed(const sweep *s) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
         uint32_t writes = leati_op_row_of(node->op)->writes;
         for (int i = 0; i < 32 && writes >> i; ++i)
-            if (writes >> i & 1u && node->inputs[i] >= 0) mark_like(s, node->inputs[i]);
+            if (writes >> i & 1u && node->inputs[i] >= 0) mark_changed_state(s, node->inputs[i]);
     }
 }
 
 /* Returns true if a second computation might give another result: the node reads a state that the forward pass writes,
  * or writes one, or calls a custom layer. */
-static bool is_once(const sweep *s, const leati_node *node) {
+static bool is_not_repeatable(const sweep *s, const leati_node *node) {
     if (node->op == LEATI_OP_CALL || leati_op_row_of(node->op)->writes) return true;
     for (int i = 0; i < node->input_count; ++i)
         if (node->inputs[i] >= 0 && s->values[node->inputs[i]].changed) return true;
@@ -94,19 +94,20 @@ static bool is_once(const sweep *s, const leati_node *node) {
 }
 
 /* Returns the bytes of the largest value. */
-static int64_t survey_forward(sweep *s) {
+static int64_t collect_forward_facts(sweep *s) {
     int64_t largest = 0;
     mark_changed(s);
     for (int32_t n = 0; n < s->forward_count; ++n) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
-        bool once = is_once(s, node), view = leati_op_row_of(node->op)->flags & LEATI_OP_VIEW;
+        bool not_repeatable = is_not_repeatable(s, node),
+             view = leati_op_row_of(node->op)->flags & LEATI_OP_VIEW;
         for (int i = 0; i < node->input_count; ++i)
             if (node->inputs[i] >= 0) s->values[node->inputs[i]].last_read = n;
         for (int i = 0; i < node->output_count; ++i) {
             leati_value v = node->outputs[i];
             s->values[v].last_read = n;
             s->values[v].bytes = view ? 0 : (int64_t)leati_desc_bytes(leati_graph_desc(s->graph, v));
-            s->values[v].kept = once || leati_graph_value(s->graph, v)->output;
+            s->values[v].kept = not_repeatable || leati_graph_value(s->graph, v)->output;
             if (s->values[v].bytes > largest) largest = s->values[v].bytes;
         }
     }
@@ -120,8 +121,8 @@ static int64_t survey_forward(sweep *s) {
     return largest;
 }
 
-static void survey(sweep *s) {
-    int64_t largest = survey_forward(s), live = 0;
+static void collect_facts(sweep *s) {
+    int64_t largest = collect_forward_facts(s), live = 0;
     for (int32_t n = s->forward_count; n < s->node_count; ++n) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
         for (int i = 0; i < node->input_count; ++i)
@@ -144,7 +145,7 @@ static void survey(sweep *s) {
 
 /* Starts a new segment whenever the current one exceeds the budget.  The cut is placed after the node of the segment
  * where the fewest bytes are live. */
-static void cut(const sweep *s, int64_t budget) {
+static void cut_segments(const sweep *s, int64_t budget) {
     int32_t first = 0, segment = 0;
     int64_t sum = 0;
     for (int32_t n = 0; n < s->forward_count; ++n) {
@@ -164,12 +165,12 @@ static void cut(const sweep *s, int64_t budget) {
     }
 }
 
-static bool crosses(const sweep *s, leati_value value) {
+static bool is_read_later(const sweep *s, leati_value value) {
     return s->forward[producer_of(s, value)].segment != s->forward[s->values[value].last_read].segment;
 }
 
 /* Returns the peak memory of the current cuts in bytes: the values that are kept, plus the largest segment. */
-static int64_t weigh(const sweep *s) {
+static int64_t peak_bytes(const sweep *s) {
     int64_t kept = 0, sum = 0, largest = 0;
     int32_t segment = 0;
     for (int32_t n = 0; n < s->forward_count; ++n) {
@@ -179,7 +180,7 @@ static int64_t weigh(const sweep *s) {
         for (int i = 0; i < node->output_count; ++i) {
             leati_value v = node->outputs[i];
             if (s->values[v].kept) continue;
-            if (crosses(s, v))
+            if (is_read_later(s, v))
                 kept += s->values[v].bytes;
             else if (s->values[v].saved)
                 sum += s->values[v].bytes;
@@ -194,32 +195,32 @@ static bool choose_cuts(const sweep *s) {
     int64_t total = 0, least = 0, best = 0;
     for (int32_t n = 0; n < s->forward_count; ++n) total += s->forward[n].made;
     for (int k = 1; k <= most_segments; ++k) {
-        cut(s, total / k);
-        int64_t bytes = weigh(s);
+        cut_segments(s, total / k);
+        int64_t bytes = peak_bytes(s);
         if (k > 1 && bytes >= least) continue;
         least = bytes;
         best = total / k;
     }
-    cut(s, best);
+    cut_segments(s, best);
     return best < total;
 }
 
 /* ---- Copying the nodes that are computed again ---- */
 
-static void mark_again(sweep *s) {
+static void mark_recomputed(sweep *s) {
     int32_t last = s->forward[s->forward_count - 1].segment;
     for (int32_t n = s->forward_count - 1; n >= 0; --n) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
         /* All kernels except those of RNN need a first output that somebody reads.  So if the first output is kept, or
          * read in a later segment, all outputs are kept. */
         bool whole = node->op != LEATI_OP_RNN && node->output_count > 0 &&
-                     (s->values[node->outputs[0]].kept || crosses(s, node->outputs[0]));
+                     (s->values[node->outputs[0]].kept || is_read_later(s, node->outputs[0]));
         for (int i = 0; i < node->output_count; ++i) {
             leati_value v = node->outputs[i];
-            s->values[v].kept |= whole || s->forward[n].segment == last || crosses(s, v);
-            s->forward[n].again |= s->values[v].saved && !s->values[v].kept;
+            s->values[v].kept |= whole || s->forward[n].segment == last || is_read_later(s, v);
+            s->forward[n].recomputed |= s->values[v].saved && !s->values[v].kept;
         }
-        for (int i = 0; s->forward[n].again && i < node->input_count; ++i)
+        for (int i = 0; s->forward[n].recomputed && i < node->input_count; ++i)
             if (is_forward(s, node->inputs[i])) s->values[node->inputs[i]].saved = true;
     }
 }
@@ -246,14 +247,14 @@ static void copy_node(sweep *s, int32_t n) {
 }
 
 /* Adds, before a gradient node, the copies of the segments whose values it reads, unless they exist already. */
-static void copy_for(sweep *s, const leati_node *node) {
+static void copy_segments_for(sweep *s, const leati_node *node) {
     for (int i = 0; i < node->input_count; ++i) {
         leati_value v = node->inputs[i];
         if (!is_forward(s, v) || s->values[v].kept || s->values[v].stand_in != LEATI_NONE) continue;
         int32_t segment = s->forward[producer_of(s, v)].segment, n = producer_of(s, v);
         while (n > 0 && s->forward[n - 1].segment == segment) --n;
         for (; n < s->forward_count && s->forward[n].segment == segment; ++n)
-            if (s->forward[n].again) copy_node(s, n);
+            if (s->forward[n].recomputed) copy_node(s, n);
     }
 }
 
@@ -268,13 +269,13 @@ static void redirect(const sweep *s, leati_node *node) {
     }
 }
 
-static void compute_again(sweep *s) {
+static void copy_recomputed(sweep *s) {
     leati_graph *graph = s->graph;
     const char *label = graph->label;
     for (int32_t n = 0; n < s->forward_count; ++n) s->order[s->ordered++] = n;
     for (int32_t n = s->forward_count; n < s->node_count; ++n) {
         leati_node *node = leati_graph_node_mutable(graph, n);
-        copy_for(s, node);
+        copy_segments_for(s, node);
         if (graph->failure.code != LEAT_OK) break;
         redirect(s, node);
         s->order[s->ordered++] = n;
@@ -313,10 +314,10 @@ leat_status leati_graph_recompute(leati_graph *graph, int32_t forward_count, lea
                .value_count = leati_graph_value_count(graph)};
     leat_status status = forward_count > 0 ? sweep_init(&s, err) : LEAT_OK;
     if (status == LEAT_OK && forward_count > 0) {
-        survey(&s);
+        collect_facts(&s);
         if (choose_cuts(&s)) {
-            mark_again(&s);
-            compute_again(&s);
+            mark_recomputed(&s);
+            copy_recomputed(&s);
             status = leati_graph_check(graph, err);
             if (status == LEAT_OK) reorder(&s);
         }

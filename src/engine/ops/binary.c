@@ -23,7 +23,7 @@ static leat_status infer_binary(const leati_attrs *attrs, int input_count, const
 
 /* Returns the gradient with respect to operand `side` (0 or 1), in the shape of the result; d is the gradient with
  * respect to the result.  MAX and MIN pass the gradient of an equal pair to the first operand, as in TensorFlow. */
-static leati_value partial(leati_graph *g, const leati_node *node, leati_value d, int side) {
+static leati_value operand_gradient(leati_graph *g, const leati_node *node, leati_value d, int side) {
     leati_value a = node->inputs[0], b = node->inputs[1];
     switch (node->attrs.binary.kind) {
     case LEATI_SUB: return side == 0 ? d : leati_linear(g, d, -1, 0);
@@ -48,7 +48,7 @@ static void binary_gradient(leati_graph *g, const leati_node *node, const leati_
     if (is_comparison(node->attrs.binary.kind)) return;
     for (int side = 0; side < 2; ++side)
         if (wanted[side])
-            diff_inputs[side] = leati_sum_to(g, partial(g, node, diff_outputs[0], side),
+            diff_inputs[side] = leati_sum_to(g, operand_gradient(g, node, diff_outputs[0], side),
                                              leati_graph_desc(g, node->inputs[side]));
 }
 

@@ -6,8 +6,8 @@
 #include "engine/op_semantics/infer.h"
 #include "engine/ops/types.h"
 
-static leat_status differ(const leati_attrs *attrs, const leati_desc *a, const leati_desc *b,
-                          const char *what, leat_error *err) {
+static leat_status fail_differing(const leati_attrs *attrs, const leati_desc *a, const leati_desc *b,
+                                  const char *what, leat_error *err) {
     char left[LEATI_DESC_TEXT_BYTES], right[LEATI_DESC_TEXT_BYTES];
     return leati_fail(err, LEAT_ESHAPE, "%s differ: a %s%s, b %s%s", what, leati_desc_text(left, a),
                       attrs->matmul.transpose_a ? " transposed" : "", leati_desc_text(right, b),
@@ -25,9 +25,9 @@ static leat_status infer_matmul(const leati_attrs *attrs, int input_count, const
     if (a->rank < 2) return leati_expect_rank(a, "a", 2, err);
     LEATI_TRY(leati_expect_rank(b, "b", a->rank, err));
     for (int i = 0; i < rows; ++i)
-        if (a->shape[i] != b->shape[i]) return differ(attrs, a, b, "leading dimensions", err);
+        if (a->shape[i] != b->shape[i]) return fail_differing(attrs, a, b, "leading dimensions", err);
     if (a->shape[ta ? rows : columns] != b->shape[tb ? columns : rows])
-        return differ(attrs, a, b, "inner sizes", err);
+        return fail_differing(attrs, a, b, "inner sizes", err);
     out[0] = *a;
     out[0].shape[rows] = a->shape[ta ? columns : rows];
     out[0].shape[columns] = b->shape[tb ? rows : columns];

@@ -17,7 +17,7 @@ static bool overlaps(const leati_plan *plan, leati_value value, const leati_valu
     return value >= 0 && leati_states_overlap(leati_plan_value(plan, leati_plan_root(plan, value)), state);
 }
 
-static bool works(const leati_plan *plan, int32_t n) {
+static bool runs(const leati_plan *plan, int32_t n) {
     return plan->work[n].needed && !plan->work[n].virtual;
 }
 
@@ -42,7 +42,7 @@ static bool node_reads(const leati_plan *plan, int32_t n, const leati_value_info
 static bool written_between(const leati_plan *plan, int32_t first, int32_t last,
                             const leati_value_info *state) {
     for (int32_t n = first; n <= last && n < plan->node_count; ++n)
-        if (works(plan, n) && node_writes(plan, n, state)) return true;
+        if (runs(plan, n) && node_writes(plan, n, state)) return true;
     return false;
 }
 
@@ -51,7 +51,7 @@ bool leati_plan_is_written(const leati_plan *plan, leati_value value, int32_t fi
     return state && written_between(plan, first, last, state);
 }
 
-static void join(leati_plan *plan, leati_value value, leati_value root) {
+static void share_memory(leati_plan *plan, leati_value value, leati_value root) {
     plan->place[value].root = root;
     if (plan->place[root].dies < plan->place[value].dies) plan->place[root].dies = plan->place[value].dies;
 }
@@ -64,21 +64,21 @@ static void alias_views(leati_plan *plan) {
         if (leati_plan_value(plan, root)->desc.dtype != leati_plan_value(plan, dst)->desc.dtype ||
             leati_plan_is_written(plan, root, n + 1, plan->place[dst].last_read))
             continue;
-        join(plan, dst, root);
+        share_memory(plan, dst, root);
         plan->work[n].virtual = true;
     }
 }
 
-/* Returns true if node `maker` may write its output `made` into the state while it reads its inputs. */
-static bool maker_allows(const leati_plan *plan, int32_t maker, leati_value made,
-                         const leati_value_info *state) {
-    const leati_node *node = leati_plan_node(plan, maker);
+/* Returns true if node `producer` may write its output `stored` into the state while it reads its inputs. */
+static bool producer_allows(const leati_plan *plan, int32_t producer, leati_value stored,
+                            const leati_value_info *state) {
+    const leati_node *node = leati_plan_node(plan, producer);
     for (int i = 0; i < node->output_count; ++i)
-        if (node->outputs[i] != made && overlaps(plan, node->outputs[i], state)) return false;
+        if (node->outputs[i] != stored && overlaps(plan, node->outputs[i], state)) return false;
     for (int i = 0; i < node->input_count; ++i) {
         if (!overlaps(plan, node->inputs[i], state)) continue;
         bool same = i == 0 && (leati_op_row_of(node->op)->flags & LEATI_OP_IN_PLACE) &&
-                    node->outputs[0] == made &&
+                    node->outputs[0] == stored &&
                     leati_plan_value(plan, leati_plan_root(plan, node->inputs[0])) == state;
         if (!same) return false;
     }
@@ -89,15 +89,17 @@ static bool maker_allows(const leati_plan *plan, int32_t maker, leati_value made
  * the arena, no node between its producer and the store reads or writes the state, and no node between the store and
  * the value's last reader writes the state. */
 static bool can_elide(const leati_plan *plan, int32_t n, leati_value root, leati_value state) {
-    const leati_value_info *made = leati_plan_value(plan, root), *kept = state_of(plan, state);
-    if (!kept || made->storage != LEATI_IN_ARENA || made->producer < 0) return false;
-    if (plan->place[root].bytes != leati_desc_bytes(&kept->desc) || made->desc.dtype != kept->desc.dtype)
+    const leati_value_info *stored = leati_plan_value(plan, root), *target = state_of(plan, state);
+    if (!target || stored->storage != LEATI_IN_ARENA || stored->producer < 0) return false;
+    if (plan->place[root].bytes != leati_desc_bytes(&target->desc) ||
+        stored->desc.dtype != target->desc.dtype)
         return false;
-    if (kept->where.offset_bytes % 64 != 0 || !maker_allows(plan, made->producer, root, kept)) return false;
-    for (int32_t between = made->producer + 1; between < n; ++between)
-        if (works(plan, between) && (node_writes(plan, between, kept) || node_reads(plan, between, kept)))
+    if (target->where.offset_bytes % 64 != 0 || !producer_allows(plan, stored->producer, root, target))
+        return false;
+    for (int32_t between = stored->producer + 1; between < n; ++between)
+        if (runs(plan, between) && (node_writes(plan, between, target) || node_reads(plan, between, target)))
             return false;
-    return !written_between(plan, n + 1, plan->place[root].dies, kept);
+    return !written_between(plan, n + 1, plan->place[root].dies, target);
 }
 
 static void elide_stores(leati_plan *plan) {
@@ -106,7 +108,7 @@ static void elide_stores(leati_plan *plan) {
         if (node->op != LEATI_OP_STORE || !plan->work[n].needed) continue;
         leati_value root = leati_plan_root(plan, node->inputs[0]), state = node->inputs[1];
         if (!can_elide(plan, n, root, state)) continue;
-        join(plan, root, state);
+        share_memory(plan, root, state);
         plan->work[n].virtual = true;
     }
 }
@@ -127,9 +129,9 @@ static bool can_work_in_place(const leati_plan *plan, int32_t n, leati_value dst
 static void work_in_place(leati_plan *plan) {
     for (int32_t n = 0; n < plan->node_count; ++n) {
         const leati_node *node = leati_plan_node(plan, n);
-        if (!works(plan, n) || !(leati_op_row_of(node->op)->flags & LEATI_OP_IN_PLACE)) continue;
+        if (!runs(plan, n) || !(leati_op_row_of(node->op)->flags & LEATI_OP_IN_PLACE)) continue;
         leati_value dst = node->outputs[0], root = leati_plan_root(plan, node->inputs[0]);
-        if (root != dst && can_work_in_place(plan, n, dst, root)) join(plan, dst, root);
+        if (root != dst && can_work_in_place(plan, n, dst, root)) share_memory(plan, dst, root);
     }
 }
 
@@ -139,7 +141,7 @@ void leati_plan_alias(leati_plan *plan) {
         leati_location *place = &plan->place[v];
         place->dies = place->last_read > info->producer ? place->last_read : info->producer;
         place->bytes = leati_desc_bytes(&info->desc);
-        if (info->producer < 0 || !works(plan, info->producer)) continue;
+        if (info->producer < 0 || !runs(plan, info->producer)) continue;
         const leati_node *node = leati_plan_node(plan, info->producer);
         for (int i = 0; i < node->output_count; ++i)
             if (node->outputs[i] == v && plan->work[info->producer].kernel.output_bytes[i])

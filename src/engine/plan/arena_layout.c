@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "engine/plan/plan_private.h"
 
-static int by_size(const void *a, const void *b) {
+static int compare_size(const void *a, const void *b) {
     const leati_block *x = *(const leati_block *const *)a, *y = *(const leati_block *const *)b;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
     if (x->first != y->first) return x->first < y->first ? -1 : 1;
@@ -43,7 +43,7 @@ static size_t place_in_order(leati_block **order, leati_block **placed, int32_t 
 }
 
 /* Returns the largest sum of the bytes of blocks that live at one moment; `alive` has moments + 1 zeros. */
-static size_t most_alive(const leati_block *blocks, int32_t count, int32_t moments, int64_t *alive) {
+static size_t peak_bytes(const leati_block *blocks, int32_t count, int32_t moments, int64_t *alive) {
     int64_t now = 0, most = 0;
     for (int32_t i = 0; i < count; ++i) {
         alive[blocks[i].first] += (int64_t)blocks[i].bytes;
@@ -64,9 +64,9 @@ leat_status leati_arena_lay_out(leati_block *blocks, int32_t count, int32_t mome
     leat_status status = LEAT_OK;
     if (order && placed && alive) {
         for (int32_t i = 0; i < count; ++i) order[i] = &blocks[i];
-        qsort(order, (size_t)count, sizeof *order, by_size);
+        qsort(order, (size_t)count, sizeof *order, compare_size);
         *arena_bytes = place_in_order(order, placed, count);
-        *bound = most_alive(blocks, count, moments, alive);
+        *bound = peak_bytes(blocks, count, moments, alive);
     } else {
         status = leati_fail(err, LEAT_ENOMEM, "no memory to lay out %d blocks", count);
     }

@@ -10,19 +10,19 @@
 #include "tensor/bfloat16.h"
 
 /* The conversion of one bf16 argument. */
-typedef struct passage {
+typedef struct conversion {
     int arg;
     bool out;
     leati_kernel cast;
     size_t offset; /* of the f32 copy in scratch */
-} passage;
+} conversion;
 
-typedef struct widened {
+typedef struct fallback {
     leati_kernel inside;
-    int arg_count, passage_count;
+    int arg_count, conversion_count;
     size_t inside_offset;
-    passage passages[];
-} widened;
+    conversion conversions[];
+} fallback;
 
 static const leati_desc *desc_of(const leati_task *task, int arg) {
     return arg < task->input_count ? &task->inputs[arg] : &task->outputs[arg - task->input_count];
@@ -42,39 +42,39 @@ bool leati_task_has_bf16(const leati_task *task) {
     return count_bf16(task) > 0;
 }
 
-static leati_desc wide(const leati_desc *desc) {
+static leati_desc as_f32(const leati_desc *desc) {
     leati_desc out = *desc;
     if (is_bf16(desc)) out.dtype = LEAT_F32;
     return out;
 }
 
 void leati_task_as_f32(const leati_task *task, leati_desc *inputs, leati_desc *outputs) {
-    for (int i = 0; i < task->input_count; ++i) inputs[i] = wide(&task->inputs[i]);
-    for (int i = 0; i < task->output_count; ++i) outputs[i] = wide(&task->outputs[i]);
+    for (int i = 0; i < task->input_count; ++i) inputs[i] = as_f32(&task->inputs[i]);
+    for (int i = 0; i < task->output_count; ++i) outputs[i] = as_f32(&task->outputs[i]);
 }
 
 static void destroy(void *state) {
-    widened *w = state;
-    for (int i = 0; i < w->passage_count; ++i)
-        if (w->passages[i].cast.destroy) w->passages[i].cast.destroy(w->passages[i].cast.state);
+    fallback *w = state;
+    for (int i = 0; i < w->conversion_count; ++i)
+        if (w->conversions[i].cast.destroy) w->conversions[i].cast.destroy(w->conversions[i].cast.state);
     if (w->inside.destroy) w->inside.destroy(w->inside.state);
     leati_free(w);
 }
 
 const leati_kernel *leati_kernel_inside(const leati_kernel *kernel) {
-    return kernel->destroy == destroy ? &((const widened *)kernel->state)->inside : kernel;
+    return kernel->destroy == destroy ? &((const fallback *)kernel->state)->inside : kernel;
 }
 
 static leat_status run_fallback(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                 leat_error *err) {
-    const widened *w = kernel->state;
+    const fallback *w = kernel->state;
     unsigned char *scratch = run->scratch;
     void *inner[LEATI_MAX_INPUTS + LEATI_MAX_OUTPUTS];
     leati_run inside = *run;
     inside.scratch = scratch + w->inside_offset;
     memcpy(inner, args, (size_t)w->arg_count * sizeof *inner);
-    for (int i = 0; i < w->passage_count; ++i) {
-        const passage *p = &w->passages[i];
+    for (int i = 0; i < w->conversion_count; ++i) {
+        const conversion *p = &w->conversions[i];
         if (!args[p->arg]) continue;
         inner[p->arg] = scratch + p->offset;
         if (p->out) continue;
@@ -82,8 +82,8 @@ static leat_status run_fallback(const leati_kernel *kernel, void *const *args, c
         LEATI_TRY(p->cast.run(&p->cast, copied, run, err));
     }
     LEATI_TRY(w->inside.run(&w->inside, inner, &inside, err));
-    for (int i = 0; i < w->passage_count; ++i) {
-        const passage *p = &w->passages[i];
+    for (int i = 0; i < w->conversion_count; ++i) {
+        const conversion *p = &w->conversions[i];
         void *const copied[] = {inner[p->arg], args[p->arg]};
         if (p->out && args[p->arg]) LEATI_TRY(p->cast.run(&p->cast, copied, run, err));
     }
@@ -91,16 +91,17 @@ static leat_status run_fallback(const leati_kernel *kernel, void *const *args, c
 }
 
 /* Finds the kernel that converts one argument from or to f32. */
-static leat_status choose_cast(const leati_plan *plan, const leati_task *task, passage *p, leat_error *err) {
-    const leati_desc *narrow = desc_of(task, p->arg);
-    const leati_desc whole = wide(narrow);
+static leat_status choose_cast(const leati_plan *plan, const leati_task *task, conversion *p,
+                               leat_error *err) {
+    const leati_desc *bf16 = desc_of(task, p->arg);
+    const leati_desc f32 = as_f32(bf16);
     leati_attrs attrs = {.cast = {.dtype = p->out ? LEATI_BF16 : LEAT_F32, .scale = 1}};
     leati_task cast = {.op = LEATI_OP_CAST,
                        .attrs = &attrs,
                        .input_count = 1,
                        .output_count = 1,
-                       .inputs = p->out ? &whole : narrow,
-                       .outputs = p->out ? narrow : &whole,
+                       .inputs = p->out ? &f32 : bf16,
+                       .outputs = p->out ? bf16 : &f32,
                        .threads = task->threads,
                        .deterministic = task->deterministic,
                        .present = task->present};
@@ -114,14 +115,14 @@ static leat_status choose_cast(const leati_plan *plan, const leati_task *task, p
     return p->cast.run ? LEAT_OK : leati_fail(err, LEAT_ENOTSUP, "no backend can convert bfloat16");
 }
 
-static leat_status prepare(const leati_plan *plan, const leati_task *task, widened *w, leat_error *err) {
+static leat_status prepare(const leati_plan *plan, const leati_task *task, fallback *w, leat_error *err) {
     w->arg_count = task->input_count + task->output_count;
     for (int i = 0; i < w->arg_count; ++i) {
         if (!is_bf16(desc_of(task, i))) continue;
-        const leati_desc whole = wide(desc_of(task, i));
-        passage *p = &w->passages[w->passage_count++];
-        *p = (passage){.arg = i, .out = i >= task->input_count, .offset = w->inside_offset};
-        w->inside_offset += leati_align(leati_desc_bytes(&whole));
+        const leati_desc f32 = as_f32(desc_of(task, i));
+        conversion *p = &w->conversions[w->conversion_count++];
+        *p = (conversion){.arg = i, .out = i >= task->input_count, .offset = w->inside_offset};
+        w->inside_offset += leati_align(leati_desc_bytes(&f32));
         LEATI_TRY(choose_cast(plan, task, p, err));
     }
     return LEAT_OK;
@@ -130,8 +131,8 @@ static leat_status prepare(const leati_plan *plan, const leati_task *task, widen
 leat_status leati_plan_make_f32_fallback(const leati_plan *plan, const leati_task *task, leati_kernel *kernel,
                                          leat_error *err) {
     int count = count_bf16(task);
-    size_t bytes = sizeof(widened) + (size_t)count * sizeof(passage);
-    widened *w = leati_calloc(1, bytes);
+    size_t bytes = sizeof(fallback) + (size_t)count * sizeof(conversion);
+    fallback *w = leati_calloc(1, bytes);
     if (!w) return leati_fail_memory(err, bytes, "a kernel");
     w->inside = *kernel;
     kernel->state = w;

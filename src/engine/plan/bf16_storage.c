@@ -9,17 +9,17 @@ static bool is_bf16(const leati_plan *plan, const leati_value_info *info) {
     if (!info->narrow || info->output || info->storage != LEATI_IN_ARENA || info->desc.dtype != LEAT_F32)
         return false;
     if (!plan->work[info->producer].needed) return false;
-    const leati_node *maker = leati_plan_node(plan, info->producer);
-    return !(leati_op_row_of(maker->op)->flags & LEATI_OP_VIEW) ||
-           leati_plan_value(plan, maker->inputs[0])->desc.dtype == LEATI_BF16;
+    const leati_node *producer = leati_plan_node(plan, info->producer);
+    return !(leati_op_row_of(producer->op)->flags & LEATI_OP_VIEW) ||
+           leati_plan_value(plan, producer->inputs[0])->desc.dtype == LEATI_BF16;
 }
 
 void leati_plan_store_bf16(leati_plan *plan) {
     for (leati_value v = 0; v < plan->value_count; ++v) {
         leati_value_info *info = leati_graph_value_mutable(plan->graph, v);
         if (!is_bf16(plan, info)) continue;
-        leati_node *maker = leati_graph_node_mutable(plan->graph, info->producer);
+        leati_node *producer = leati_graph_node_mutable(plan->graph, info->producer);
         info->desc.dtype = LEATI_BF16;
-        if (maker->op == LEATI_OP_CAST) maker->attrs.cast.dtype = LEATI_BF16;
+        if (producer->op == LEATI_OP_CAST) producer->attrs.cast.dtype = LEATI_BF16;
     }
 }

@@ -19,7 +19,7 @@ static bool is_read(const leati_plan *plan, leati_value value) {
     return plan->place[value].last_read >= 0;
 }
 
-static void assign(const leati_plan *plan, const leati_node *node, assignment *a) {
+static void make_assignment(const leati_plan *plan, const leati_node *node, assignment *a) {
     *a = (assignment){.attrs = node->attrs};
     for (int i = 0; i < node->input_count; ++i) {
         if (node->inputs[i] < 0)
@@ -71,7 +71,7 @@ leat_status leati_plan_ask(const leati_backend *backend, const leati_task *task,
     return LEAT_OK;
 }
 
-static leat_status refused_by_all(const leati_plan *plan, int32_t n, leat_error *err) {
+static leat_status fail_refused(const leati_plan *plan, int32_t n, leat_error *err) {
     const leati_node *node = leati_plan_node(plan, n);
     const char *declined = plan->work[n].declined.data;
     return leati_fail(err, LEAT_ENOTSUP, "no backend supports op %s%s%s", leati_op_row_of(node->op)->name,
@@ -80,13 +80,13 @@ static leat_status refused_by_all(const leati_plan *plan, int32_t n, leat_error 
 
 /* Asks a backend for a kernel for node n with the first `length` nodes of its chain fused into it.  widened: asks for
  * f32 in place of bf16. */
-static leat_status choose_of(leati_plan *plan, const leati_backend *backend, int32_t n,
-                             const leati_chain *chain, int length, bool widened, leat_error *err) {
+static leat_status ask_for_chain(leati_plan *plan, const leati_backend *backend, int32_t n,
+                                 const leati_chain *chain, int length, bool widened, leat_error *err) {
     leati_work *work = &plan->work[n];
     leati_node node;
     assignment a;
     leati_plan_fused(plan, n, chain, length, &node);
-    assign(plan, &node, &a);
+    make_assignment(plan, &node, &a);
     leati_task task = a.task;
     leati_desc inputs[LEATI_MAX_INPUTS], outputs[LEATI_MAX_OUTPUTS];
     if (widened) {
@@ -113,22 +113,22 @@ static leat_status choose(leati_plan *plan, int32_t n, leat_error *err) {
         for (const leati_backend *const *backend = plan->options.backends; *backend && !work->kernel.run;
              ++backend)
             for (int length = chain.length; length >= 0 && !work->kernel.run; --length)
-                LEATI_TRY(choose_of(plan, *backend, n, &chain, length, widened, err));
-    return work->kernel.run ? LEAT_OK : refused_by_all(plan, n, err);
+                LEATI_TRY(ask_for_chain(plan, *backend, n, &chain, length, widened, err));
+    return work->kernel.run ? LEAT_OK : fail_refused(plan, n, err);
 }
 
 /* Reports the progress of measuring, which may take seconds. */
-static void tell(const leati_plan *plan, double share) {
+static void report_progress(const leati_plan *plan, double share) {
     const leati_plan_options *o = &plan->options;
     if (o->watch && o->measures && !o->deterministic) o->watch(o->watcher, share);
 }
 
-static leat_status choose_where(leati_plan *plan, bool rest, leat_error *err) {
+static leat_status choose_kernels(leati_plan *plan, bool rest, leat_error *err) {
     for (int32_t n = 0; n < plan->node_count; ++n) {
         const leati_node *node = leati_plan_node(plan, n);
         bool late = node->op == LEATI_OP_STORE || (leati_op_row_of(node->op)->flags & LEATI_OP_VIEW);
         if (!plan->work[n].needed || plan->work[n].virtual || late != rest) continue;
-        if (!rest) tell(plan, (n + 1.0) / (plan->node_count + 1.0));
+        if (!rest) report_progress(plan, (n + 1.0) / (plan->node_count + 1.0));
         leat_status status = choose(plan, n, err);
         if (status != LEAT_OK && node->label) return leati_prefix(status, err, "'%s'", node->label);
         LEATI_TRY(status);
@@ -137,13 +137,13 @@ static leat_status choose_where(leati_plan *plan, bool rest, leat_error *err) {
 }
 
 leat_status leati_plan_choose(leati_plan *plan, leat_error *err) {
-    tell(plan, 0);
-    leat_status status = choose_where(plan, false, err);
-    tell(plan, 1);
+    report_progress(plan, 0);
+    leat_status status = choose_kernels(plan, false, err);
+    report_progress(plan, 1);
     if (plan->options.arena->choices) leati_tuning_cache_save(plan->options.arena->choices);
     return status;
 }
 
 leat_status leati_plan_choose_rest(leati_plan *plan, leat_error *err) {
-    return choose_where(plan, true, err);
+    return choose_kernels(plan, true, err);
 }

@@ -23,23 +23,24 @@ static bool margins_of(int rank, const int64_t *before, const int64_t *after, ma
 }
 
 /* Returns true if the padding stays smaller than the window: backends have fast kernels only for such padding. */
-static bool can_fall_back(const leati_window *w, const margins *m) {
+static bool can_widen(const leati_window *w, const margins *margin) {
     for (int i = 0; i < w->spatial; ++i) {
         int64_t reach = (w->kernel[i] - 1) * w->dilation[i];
-        if (w->pad_before[i] + m->before[i] > reach || w->pad_after[i] + m->after[i] > reach) return false;
+        if (w->pad_before[i] + margin->before[i] > reach || w->pad_after[i] + margin->after[i] > reach)
+            return false;
     }
     return true;
 }
 
-static void widen(leati_window *w, const margins *m) {
+static void widen(leati_window *w, const margins *margin) {
     for (int i = 0; i < w->spatial; ++i) {
-        w->pad_before[i] += m->before[i];
-        w->pad_after[i] += m->after[i];
+        w->pad_before[i] += margin->before[i];
+        w->pad_after[i] += margin->after[i];
     }
 }
 
 /* Returns true if node n does not read `value`, or reads it as the source of a convolution that can pad it itself. */
-static bool reader_allows(const leati_plan *plan, int32_t n, leati_value value, const margins *m) {
+static bool reader_allows(const leati_plan *plan, int32_t n, leati_value value, const margins *margin) {
     const leati_node *node = leati_plan_node(plan, n);
     bool reads = false;
     for (int i = 0; i < node->input_count; ++i) {
@@ -47,26 +48,26 @@ static bool reader_allows(const leati_plan *plan, int32_t n, leati_value value, 
         if (i != 0 || (node->op != LEATI_OP_CONV && node->op != LEATI_OP_CONV_BWD_WEIGHTS)) return false;
         reads = true;
     }
-    return !reads || can_fall_back(&node->attrs.conv.window, m);
+    return !reads || can_widen(&node->attrs.conv.window, margin);
 }
 
 static void fold_pad(leati_plan *plan, int32_t n) {
     const leati_node *pad = leati_plan_node(plan, n);
     const leati_desc *src = &leati_plan_value(plan, pad->inputs[0])->desc;
     leati_value padded = pad->outputs[0];
-    margins m = {0};
+    margins margin = {0};
     if (pad->attrs.pad.value != 0 || src->dtype != leati_plan_value(plan, padded)->desc.dtype ||
         leati_plan_value(plan, padded)->output ||
         leati_plan_value(plan, pad->inputs[0])->storage == LEATI_IN_SLAB ||
-        !margins_of(src->rank, pad->attrs.pad.before, pad->attrs.pad.after, &m))
+        !margins_of(src->rank, pad->attrs.pad.before, pad->attrs.pad.after, &margin))
         return;
     for (int32_t reader = n + 1; reader <= plan->place[padded].last_read; ++reader)
-        if (plan->work[reader].needed && !reader_allows(plan, reader, padded, &m)) return;
+        if (plan->work[reader].needed && !reader_allows(plan, reader, padded, &margin)) return;
     for (int32_t reader = n + 1; reader <= plan->place[padded].last_read; ++reader) {
         leati_node *node = leati_graph_node_mutable(plan->graph, reader);
         if (!plan->work[reader].needed || node->inputs[0] != padded || node->input_count == 0) continue;
         node->inputs[0] = pad->inputs[0];
-        widen(&node->attrs.conv.window, &m);
+        widen(&node->attrs.conv.window, &margin);
     }
     plan->work[n].needed = false;
 }
@@ -76,16 +77,16 @@ static void fold_slice(leati_plan *plan, int32_t n) {
     leati_value whole = slice->inputs[0];
     const leati_value_info *info = leati_plan_value(plan, whole);
     int64_t after[LEAT_MAX_RANK];
-    margins m = {0};
+    margins margin = {0};
     if (info->producer < 0 || info->output || plan->place[whole].readers != 1) return;
     leati_node *node = leati_graph_node_mutable(plan->graph, info->producer);
     if (node->op != LEATI_OP_CONV_BWD_DATA || node->attrs.post.kinds) return;
     for (int i = 0; i < info->desc.rank; ++i)
         after[i] = info->desc.shape[i] - slice->attrs.slice.start[i] - slice->attrs.slice.size[i];
-    if (!margins_of(info->desc.rank, slice->attrs.slice.start, after, &m) ||
-        !can_fall_back(&node->attrs.conv.window, &m))
+    if (!margins_of(info->desc.rank, slice->attrs.slice.start, after, &margin) ||
+        !can_widen(&node->attrs.conv.window, &margin))
         return;
-    widen(&node->attrs.conv.window, &m);
+    widen(&node->attrs.conv.window, &margin);
     for (int i = 0; i < node->attrs.conv.window.spatial; ++i)
         node->attrs.conv.size[i] = slice->attrs.slice.size[i + 1];
     node->outputs[0] = slice->outputs[0];

@@ -29,52 +29,52 @@ static uint32_t kind_of(const leati_node *node) {
 
 /* Returns true if node n can read `value` in place of a later node, `reader`: the value exists before n runs, and no
  * node between the two changes it. */
-static bool is_there(const leati_plan *plan, leati_value value, int32_t n, int32_t reader) {
+static bool is_available(const leati_plan *plan, leati_value value, int32_t n, int32_t reader) {
     if (value < 0) return true;
     const leati_value_info *info = leati_plan_value(plan, value);
     if (info->storage == LEATI_IN_ARENA) return info->producer < n;
     return info->storage != LEATI_IN_SLAB || !leati_plan_is_written(plan, value, n, reader);
 }
 
-/* Returns the operand of an addition that is not `made`, or LEATI_INVALID if the addition cannot be fused. */
-static leati_value addend_of(const leati_plan *plan, const leati_node *add, leati_value made) {
-    leati_value other = add->inputs[0] == made ? add->inputs[1] : add->inputs[0];
+/* Returns the operand of an addition that is not `value`, or LEATI_INVALID if the addition cannot be fused. */
+static leati_value addend_of(const leati_plan *plan, const leati_node *add, leati_value value) {
+    leati_value other = add->inputs[0] == value ? add->inputs[1] : add->inputs[0];
     if (add->inputs[0] == add->inputs[1]) return LEATI_INVALID;
-    const leati_desc *a = &leati_plan_value(plan, made)->desc, *b = &leati_plan_value(plan, other)->desc;
+    const leati_desc *a = &leati_plan_value(plan, value)->desc, *b = &leati_plan_value(plan, other)->desc;
     return a->dtype == b->dtype && leati_desc_same_shape(a, b) ? other : LEATI_INVALID;
 }
 
-/* Returns the only node that reads `made`, if it can be fused into node n and its kind comes after those in `kinds`;
+/* Returns the only node that reads `value`, if it can be fused into node n and its kind comes after those in `kinds`;
  * otherwise -1. */
-static int32_t next_link(const leati_plan *plan, int32_t n, leati_value made, uint32_t kinds) {
-    const leati_location *place = &plan->place[made];
+static int32_t next_link(const leati_plan *plan, int32_t n, leati_value value, uint32_t kinds) {
+    const leati_location *place = &plan->place[value];
     if (place->readers != 1 || place->last_read < 0 || place->last_read >= plan->node_count) return -1;
     const leati_node *reader = leati_plan_node(plan, place->last_read);
     uint32_t kind = kind_of(reader);
     if (!(kind & fusable(leati_plan_node(plan, n)->op)) || kind <= kinds) return -1;
     if (kind == LEATI_POST_NORM && plan->options.unfolded) return -1;
     if (kind == LEATI_POST_ADD) {
-        leati_value other = addend_of(plan, reader, made);
-        return other >= 0 && is_there(plan, other, n, place->last_read) ? place->last_read : -1;
+        leati_value other = addend_of(plan, reader, value);
+        return other >= 0 && is_available(plan, other, n, place->last_read) ? place->last_read : -1;
     }
-    if (reader->inputs[0] != made) return -1;
+    if (reader->inputs[0] != value) return -1;
     for (int i = 1; i < reader->input_count; ++i)
-        if (!is_there(plan, reader->inputs[i], n, place->last_read)) return -1;
+        if (!is_available(plan, reader->inputs[i], n, place->last_read)) return -1;
     return place->last_read;
 }
 
 void leati_plan_chain(const leati_plan *plan, int32_t n, leati_chain *chain) {
     const leati_node *node = leati_plan_node(plan, n);
     uint32_t kinds = node->attrs.post.kinds;
-    leati_value made = node->output_count > 0 ? node->outputs[0] : LEATI_NONE;
+    leati_value value = node->output_count > 0 ? node->outputs[0] : LEATI_NONE;
     chain->length = 0;
     if (plan->options.unfused || !fusable(node->op)) return;
     while (chain->length < LEATI_CHAIN_MAX) {
-        int32_t next = next_link(plan, n, made, kinds);
+        int32_t next = next_link(plan, n, value, kinds);
         if (next < 0) return;
         chain->nodes[chain->length++] = next;
         kinds |= kind_of(leati_plan_node(plan, next));
-        made = leati_plan_node(plan, next)->outputs[0];
+        value = leati_plan_node(plan, next)->outputs[0];
     }
 }
 

@@ -100,7 +100,7 @@ void leati_plan_invalidate_prepacked(const leati_plan *plan) {
 
 /* Describes what the kernel of node n packs.  Returns false if it packs nothing, or inputs that may change within a
  * run. */
-static bool describe(const leati_plan *plan, int32_t n, leati_prepacked *wanted) {
+static bool describe_pack(const leati_plan *plan, int32_t n, leati_prepacked *wanted) {
     const leati_kernel *kernel = &plan->work[n].kernel;
     const leati_node *node = leati_plan_node(plan, n);
     *wanted = (leati_prepacked){.bytes = kernel->pack_bytes};
@@ -114,7 +114,7 @@ static bool describe(const leati_plan *plan, int32_t n, leati_prepacked *wanted)
     return true;
 }
 
-static leati_prepacked *find(leati_prepacked *packs, const leati_prepacked *wanted) {
+static leati_prepacked *find_pack(leati_prepacked *packs, const leati_prepacked *wanted) {
     for (leati_prepacked *pack = packs; pack; pack = pack->next)
         if (pack->bytes == wanted->bytes && strcmp(pack->key, wanted->key) == 0 &&
             memcmp(pack->from, wanted->from, sizeof pack->from) == 0)
@@ -122,9 +122,9 @@ static leati_prepacked *find(leati_prepacked *packs, const leati_prepacked *want
     return NULL;
 }
 
-static leat_status take(leati_prepacked_set *packs, const leati_prepacked *wanted, leati_prepacked **out,
-                        leat_error *err) {
-    leati_prepacked *pack = find(packs->first, wanted);
+static leat_status use_pack(leati_prepacked_set *packs, const leati_prepacked *wanted, leati_prepacked **out,
+                            leat_error *err) {
+    leati_prepacked *pack = find_pack(packs->first, wanted);
     if (!pack) {
         void *memory = leati_calloc_aligned(wanted->bytes);
         pack = leati_calloc(1, sizeof *pack);
@@ -158,14 +158,14 @@ leat_status leati_plan_find_prepacked(leati_plan *plan, leati_prepacked_set *pac
     for (int32_t n = 0; n < plan->node_count; ++n) {
         leati_work *work = &plan->work[n];
         leati_prepacked wanted;
-        if (!work->needed || work->virtual || !describe(plan, n, &wanted)) continue;
+        if (!work->needed || work->virtual || !describe_pack(plan, n, &wanted)) continue;
         work->next_packs = has_constant(plan, n) ? &plan->options.arena->packs : packs;
-        LEATI_TRY(take(work->next_packs, &wanted, &work->next_pack, err));
+        LEATI_TRY(use_pack(work->next_packs, &wanted, &work->next_pack, err));
     }
     return LEAT_OK;
 }
 
-static void give_back(leati_prepacked_set *packs, leati_prepacked *pack) {
+static void release_pack(leati_prepacked_set *packs, leati_prepacked *pack) {
     if (!pack || packs->keeps || --pack->users > 0) return;
     leati_prepacked **link = &packs->first;
     while (*link != pack) link = &(*link)->next;
@@ -177,7 +177,7 @@ static void give_back(leati_prepacked_set *packs, leati_prepacked *pack) {
 void leati_plan_take_prepacked(leati_plan *plan) {
     for (int32_t n = 0; n < plan->node_count; ++n) {
         leati_work *work = &plan->work[n];
-        give_back(work->packs, work->pack);
+        release_pack(work->packs, work->pack);
         work->pack = work->next_pack;
         work->packs = work->next_packs;
         work->next_pack = NULL;
@@ -186,7 +186,7 @@ void leati_plan_take_prepacked(leati_plan *plan) {
 
 void leati_plan_drop_found_prepacked(leati_plan *plan) {
     for (int32_t n = 0; plan->work && n < plan->node_count; ++n) {
-        give_back(plan->work[n].next_packs, plan->work[n].next_pack);
+        release_pack(plan->work[n].next_packs, plan->work[n].next_pack);
         plan->work[n].next_pack = NULL;
     }
 }
@@ -201,7 +201,7 @@ leat_status leati_plan_prepack(leati_plan *plan, leat_error *err) {
 void leati_plan_release_prepacked(leati_plan *plan) {
     leati_plan_drop_found_prepacked(plan);
     for (int32_t n = 0; plan->work && n < plan->node_count; ++n)
-        give_back(plan->work[n].packs, plan->work[n].pack);
+        release_pack(plan->work[n].packs, plan->work[n].pack);
     leati_free(plan->written);
 }
 

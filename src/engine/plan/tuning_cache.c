@@ -61,10 +61,10 @@ static void name_machine(char out[LEATI_TUNED_NAME_BYTES], const leati_backend *
 }
 
 static char *find_folder(void) {
-    const char *own = getenv("LEAT_CACHE_DIR"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const char *leat = getenv("LEAT_CACHE_DIR"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     leati_text text = {0};
-    if (own)
-        leati_text_add(&text, "%s", own);
+    if (leat)
+        leati_text_add(&text, "%s", leat);
     else if (cache && *cache == '/')
         leati_text_add(&text, "%s/leat", cache);
     else if (home && *home)
@@ -101,7 +101,7 @@ typedef struct line {
 
 /* Copies the field up to the character `end` into `to` and returns the address after `end`.  Returns NULL if the field
  * is empty or does not fit into `bytes`, or if `end` does not come before `stop`. */
-static const char *take(const char *from, const char *stop, char end, char *to, size_t bytes) {
+static const char *read_field(const char *from, const char *stop, char end, char *to, size_t bytes) {
     const char *at = from ? memchr(from, end, (size_t)(stop - from)) : NULL;
     if (!at || at == from || (size_t)(at - from) >= bytes || memchr(from, '\0', (size_t)(at - from)))
         return NULL;
@@ -120,10 +120,10 @@ static bool next_line(const leati_map *map, size_t *at, line *out) {
         *at = (size_t)(++end - data);
         *out = (line){.text = start, .length = (size_t)(end - start), .entry.saved = true};
         leati_tuned_kernel *choice = &out->entry.choice;
-        start = take(start, end, '\t', out->machine, sizeof out->machine);
-        start = take(start, end, '\t', out->entry.key, sizeof out->entry.key);
-        start = take(start, end, '\t', choice->implementation, sizeof choice->implementation);
-        start = take(start, end, '\n', threads, sizeof threads);
+        start = read_field(start, end, '\t', out->machine, sizeof out->machine);
+        start = read_field(start, end, '\t', out->entry.key, sizeof out->entry.key);
+        start = read_field(start, end, '\t', choice->implementation, sizeof choice->implementation);
+        start = read_field(start, end, '\n', threads, sizeof threads);
         choice->threads = (int)strtol(threads, &rest, 10);
         if (start == end && *rest == '\0' && choice->threads >= 0) return true;
     }
@@ -141,14 +141,14 @@ static size_t open_file(const char *path, leati_map *out) {
     return 0;
 }
 
-static entry *find(const leati_tuning_cache *choices, const char *key) {
+static entry *find_entry(const leati_tuning_cache *choices, const char *key) {
     for (size_t i = 0; i < choices->count; ++i)
         if (strcmp(choices->entries[i].key, key) == 0) return &choices->entries[i];
     return NULL;
 }
 
-static void add(leati_tuning_cache *choices, const entry *new) {
-    entry *known = find(choices, new->key);
+static void put_entry(leati_tuning_cache *choices, const entry *new) {
+    entry *known = find_entry(choices, new->key);
     if (!known) {
         entry *more = leati_realloc(choices->entries, choices->count + 1, sizeof *more);
         if (!more) return;
@@ -164,7 +164,7 @@ static void read_file(leati_tuning_cache *choices) {
     line each;
     size_t at = name_file(choices, &path) ? open_file(path.data, &map) : 0;
     while (next_line(&map, &at, &each))
-        if (strcmp(each.machine, choices->machine) == 0) add(choices, &each.entry);
+        if (strcmp(each.machine, choices->machine) == 0) put_entry(choices, &each.entry);
     leati_map_close(&map);
     leati_text_fini(&path);
 }
@@ -178,7 +178,7 @@ static size_t keep_lines(const leati_tuning_cache *choices, const leati_map *map
     size_t kept = 0;
     line each;
     while (next_line(map, &at, &each)) {
-        const entry *known = find(choices, each.entry.key);
+        const entry *known = find_entry(choices, each.entry.key);
         if (known && !known->saved && strcmp(each.machine, choices->machine) == 0) continue;
         if (kept++ >= surplus && out) leati_text_add(out, "%.*s", (int)each.length, each.text);
     }
@@ -243,12 +243,12 @@ void leati_tuning_cache_close(leati_tuning_cache **choices) {
 }
 
 const leati_tuned_kernel *leati_tuning_cache_find(const leati_tuning_cache *choices, const char *key) {
-    const entry *known = find(choices, key);
+    const entry *known = find_entry(choices, key);
     return known ? &known->choice : NULL;
 }
 
 void leati_tuning_cache_add(leati_tuning_cache *choices, const char *key, const leati_tuned_kernel *choice) {
     entry new = {.choice = *choice};
     snprintf(new.key, sizeof new.key, "%s", key);
-    add(choices, &new);
+    put_entry(choices, &new);
 }
