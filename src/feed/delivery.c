@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Delivery: waiting for the next batch in its turn, passing over bad ones, handing good ones out.  Layer: feed. */
+/* Delivery: waits for the next batch in the order of the tickets, skips bad batches, and returns good ones.  Room:
+ * feed. */
 #include "base/os/clock.h"
 #include "base/error.h"
 #include "feed/stream.h"
 
-#define TICK_NS LEATI_PATIENCE_TICK_NS /* how often a waiting caller looks after its helper process */
+#define TICK_NS LEATI_PATIENCE_TICK_NS /* how often a waiting caller checks that its helper process runs */
 
 /* ---- waiting ---- */
 
-/* A batch that a thread has in hand for too long ends the stream: the thread cannot be ended, and its slot not reused. */
+/* Fails if a worker thread has exceeded the deadline.  This ends the stream, because a thread cannot be terminated and
+ * its slot cannot be used again. */
 static leat_status check_deadline(leat_feed *feed, leat_error *err) {
     const leati_slot *slot = leati_ring_slot(&feed->service.ring, feed->delivered);
     int64_t started_ns = atomic_load_explicit(&slot->started_ns, memory_order_relaxed), now = leati_now_ns();
@@ -21,15 +23,15 @@ static leat_status check_deadline(leat_feed *feed, leat_error *err) {
     feed->group->patience_ns = deadline_ns;
     return leati_fail(
         err, LEAT_ETIMEOUT,
-        "batch %lld of pass %lld: worker thread %d has been making it for %.3g s, its deadline is %.3g s; "
-        "a thread cannot be ended: it and the ring (%.1f MB) stay until it returns.  Worker processes can "
-        "be ended (use_multiprocessing)",
+        "batch %lld of pass %lld: worker thread %d has been making it for %.3g s, but the deadline is "
+        "%.3g s; a thread cannot be terminated: it and the ring (%.1f MB) stay until it returns.  Worker "
+        "processes can be terminated (use_multiprocessing)",
         (long long)slot->job.position.index, (long long)slot->job.position.pass,
         (int)(state - LEATI_SLOT_CLAIMED), (double)(now - started_ns) / 1e9, (double)deadline_ns / 1e9,
         (double)feed->service.ring.bytes / 1e6);
 }
 
-/* How long the caller may sleep without a look around. */
+/* Returns how long the caller may sleep before it checks the helper or the deadline; -1: as long as it takes. */
 static int64_t tick_length(const leat_feed *feed) {
     int64_t deadline_ns = feed->options.faults.deadline_ms * 1000000;
     if (feed->service.ring.table->between_processes) return TICK_NS;
@@ -37,8 +39,8 @@ static int64_t tick_length(const leat_feed *feed) {
     return deadline_ns < TICK_NS ? deadline_ns : TICK_NS;
 }
 
-/* The helper leaves by itself once the feed has been stopped or has failed: that may be since the caller looked last, and
- * then *seen says so. */
+/* Returns an error if the helper is gone, unless it has exited because the feed was stopped or has failed.  In that
+ * case *seen says so. */
 static leat_status check_pool(leat_feed *feed, leati_wait *seen, leat_error *err) {
     leat_error why = {0};
     leat_status status = leati_worker_pool_check(&feed->group->pool, &why);
@@ -52,11 +54,12 @@ static leat_status check_pool(leat_feed *feed, leati_wait *seen, leat_error *err
 static leat_status wait_for_slot(leat_feed *feed, leati_wait *seen, leat_error *err) {
     leati_ring *ring = &feed->service.ring;
     int64_t start = leati_now_ns();
-    leati_ring_announce(ring, feed->issued, true); /* nobody may sleep over a ticket that is waited for */
+    leati_ring_announce(ring, feed->issued, true); /* No worker may sleep while this ticket is open. */
     int64_t spin_ns = leati_spin_length(&feed->spin), tick_ns = tick_length(feed);
     bool only_idle_cores = feed->options.spin_us < 0;
     leat_status status = LEAT_OK;
-    feed->patience.last_ns = 0; /* nobody watched before, and the caller too may have been stopped */
+    feed->patience.last_ns =
+        0; /* Time before this call does not count: the caller may have been stopped, too. */
     while (status == LEAT_OK) {
         leati_patience_sleep(&feed->patience, leati_now_ns(), tick_ns < 0 ? -1 : tick_ns + spin_ns);
         *seen = leati_ring_await(ring, feed->delivered, spin_ns, only_idle_cores, tick_ns);
@@ -86,7 +89,7 @@ static leat_status await_slot(leat_feed *feed, leat_error *err) {
     return (leat_status)err->code;
 }
 
-/* Without workers the caller is the worker. */
+/* Makes the next batch in the caller's thread, for a feed without workers. */
 static leat_status make_inline(leat_feed *feed, leat_error *err) {
     if (!feed->inline_begun) {
         LEATI_TRY(leati_worker_begin(&feed->inline_worker, err));
@@ -98,9 +101,9 @@ static leat_status make_inline(leat_feed *feed, leat_error *err) {
     return LEAT_OK;
 }
 
-/* ---- passing over ---- */
+/* ---- skipping ---- */
 
-/* A ticket is done with, good or bad. */
+/* Advances the feed's position past a ticket whose batch is delivered or skipped. */
 static void pass_ticket(leat_feed *feed, const leati_slot *slot) {
     const leati_job *job = &slot->job;
     ++feed->delivered;
@@ -139,7 +142,8 @@ static leat_status judge(leat_feed *feed, leati_slot *slot, leat_error *err) {
                         (long long)slot->job.position.pass);
 }
 
-/* Waits for the next good batch of the pass in hand: afterwards it is feed->head, or there is none. */
+/* Waits for the next good batch of the current pass and sets feed->head to it; feed->head stays NULL if there is
+ * none. */
 static leat_status find_head(leat_feed *feed, leat_error *err) {
     while (!feed->head && !feed->pass_due && !feed->generator_ended) {
         if (leati_feed_is_inline(feed)) leati_stream_issue_until(feed, feed->delivered + 1, true);
@@ -160,7 +164,7 @@ static leat_status check_ready(leat_feed *feed, leat_error *err) {
     LEATI_TRY(leati_stream_check_process(feed, err));
     if (feed->in_use)
         return leati_fail(err, LEAT_EINVAL,
-                          "the batch in hand must go back by leat_feed_release before the next is taken");
+                          "expected leat_feed_release for the batch in use before the next batch is taken");
     if (feed->ended != LEAT_OK) return leati_stream_end(feed, feed->ended, &feed->ended_error, err);
     if (leati_ring_look(&feed->service.ring, feed->delivered) == LEATI_WAIT_STOPPED) {
         leat_error why = {0};
@@ -190,7 +194,7 @@ static leat_status no_more(const leat_feed *feed, leat_error *err) {
     if (feed->generator_ended)
         return leati_fail(err, LEAT_ENOTFOUND, "the generator ended after %lld batches",
                           (long long)feed->figures.batches);
-    return leati_fail(err, LEAT_ENOTFOUND, "all %lld batches that were asked for have been delivered",
+    return leati_fail(err, LEAT_ENOTFOUND, "all %lld requested batches have been delivered",
                       (long long)feed->figures.batches);
 }
 
@@ -213,7 +217,7 @@ leat_status leat_feed_get(leat_feed *feed, const leat_batch **batch, leat_error 
     leat_error why = {0};
     *batch = NULL;
     LEATI_TRY(check_ready(feed, err));
-    while (!feed->head) { /* a second time round where all that was left of the pass is bad */
+    while (!feed->head) { /* Repeats if all remaining batches of the pass are bad. */
         LEATI_TRY(leat_feed_end_pass(feed, err));
         LEATI_TRY(end_unless_ok(feed, find_head(feed, &why), &why, err));
         if (!feed->head && !feed->pass_due) return no_more(feed, err);

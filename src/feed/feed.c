@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and closing feeds.  Layer: feed. */
+/* Opens and closes feeds.  Room: feed. */
 #include "leat/feed.h"
 
 #include "base/error.h"
@@ -14,11 +14,11 @@ static leat_status check_generator_plan(const leat_feed_config *plan, leat_error
         return leati_fail(err, LEAT_ENOTSUP, "a generator cannot be shared among %d ranks: give each its own",
                           plan->options.world);
     if (plan->at.pass || plan->at.ordinal)
-        return leati_fail(err, LEAT_ENOTSUP, "a generator cannot be opened in its middle");
+        return leati_fail(err, LEAT_ENOTSUP, "a generator can be opened only at its beginning");
     return LEAT_OK;
 }
 
-/* What can be said of a plan before anything is made. */
+/* Checks the configuration of a feed and copies it, before any memory is mapped. */
 static leat_status adopt_plan(leat_feed *feed, const leat_feed_config *plan, leat_error *err) {
     LEATI_TRY(leati_feed_options_check(&plan->options, err));
     LEATI_TRY(leati_sequence_check(plan->sequence, err));
@@ -38,12 +38,12 @@ static leat_status adopt_plan(leat_feed *feed, const leat_feed_config *plan, lea
     return LEAT_OK;
 }
 
-/* Where the stream begins. */
+/* Sets the position at which the stream begins. */
 static leat_status take_position(leat_feed *feed, const leat_feed_position *at, leat_error *err) {
-    const int64_t most = INT64_MAX / 2; /* so that going on from there has numbers left */
+    const int64_t most = INT64_MAX / 2; /* so that later positions do not overflow */
     if (at->pass < 0 || at->ordinal < 0 || at->pass > most || at->ordinal > most / feed->order.world)
-        return leati_fail(err, LEAT_EINVAL, "no stream has batch %lld of pass %lld", (long long)at->ordinal,
-                          (long long)at->pass);
+        return leati_fail(err, LEAT_EINVAL, "batch %lld of pass %lld is not a position of a stream",
+                          (long long)at->ordinal, (long long)at->pass);
     LEATI_TRY(leati_stream_start_pass(feed, at->pass, err));
     if (at->ordinal > feed->order.length)
         return leati_fail(err, LEAT_EINVAL, "pass %lld has %lld batches, so none with number %lld",
@@ -51,7 +51,7 @@ static leat_status take_position(leat_feed *feed, const leat_feed_position *at, 
     feed->ordinal = at->ordinal;
     feed->passes_ended = at->pass;
     feed->pass_due = at->ordinal == feed->order.length;
-    feed->good = at->ordinal > 0; /* nobody knows: not all of the pass are bad then */
+    feed->good = at->ordinal > 0; /* The earlier batches of the pass are taken as good. */
     feed->length = feed->order.length;
     feed->next = feed->position = (leat_feed_position){.pass = at->pass, .ordinal = at->ordinal};
     if (!feed->pass_due) feed->position.index = leati_order_index(&feed->order, at->ordinal);
@@ -80,9 +80,10 @@ static leat_status open_feed(leat_feed *feed, const leat_feed_config *plan, leat
     return LEAT_OK;
 }
 
-/* ---- several ---- */
+/* ---- several feeds ---- */
 
-/* One pool cannot be threads and processes, nor give up a generator's process to be forked anew. */
+/* Checks that one worker pool can serve all feeds: it has either threads or processes, and it cannot fork new processes
+ * at the end of a pass if a generator lives in one of them. */
 static leat_status check_together(const leati_group *group, leat_error *err) {
     const leat_feed *first = NULL, *generator = NULL, *renewed = NULL;
     for (int i = 0; i < group->feed_count; ++i) {
@@ -101,12 +102,14 @@ static leat_status check_together(const leati_group *group, leat_error *err) {
     if (generator && renewed && first->options.use_multiprocessing)
         return leati_fail(
             err, LEAT_ENOTSUP,
-            "a sequence whose on_epoch_end declares no state has its worker processes forked anew, and a "
-            "generator in one of them would be lost: declare the state, or open the two separately");
+            "for a sequence whose on_epoch_end declares no state, the worker processes are forked again "
+            "after "
+            "each pass, and a generator in one of them would be lost: declare the state, or open the two "
+            "feeds separately");
     return LEAT_OK;
 }
 
-/* As many workers as the feed wants that wants most; a generator has use for one. */
+/* Returns the largest number of workers that a feed wants; a generator can use only one. */
 static int count_workers(const leati_group *group, bool *processes) {
     int most = 0;
     for (int i = 0; i < group->feed_count; ++i) {
@@ -118,7 +121,7 @@ static int count_workers(const leati_group *group, bool *processes) {
     return most;
 }
 
-/* Of several, the one that failed is to be told. */
+/* Prefixes an error with the name of the feed, if several feeds are opened. */
 static leat_status which(int count, const leat_feed_config *plan, leat_status status, leat_error *err) {
     if (status == LEAT_OK || count == 1 || !plan->options.name) return status;
     return leati_prefix(status, err, "%s", plan->options.name);

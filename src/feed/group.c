@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Feeds opened together.  Layer: feed. */
+/* Creates and destroys groups of feeds.  Room: feed. */
 #include "feed/group.h"
 
 #include "base/os/clock.h"
@@ -12,7 +12,8 @@ bool leati_group_is_inherited(const leati_group *group) {
     return group->fork_depth != leati_fork_depth();
 }
 
-/* A child does not have the mappings of a group with worker processes (MADV_DONTFORK), and may have others in their place. */
+/* Unmaps all rings and worker tables.  A child process must not call it for a group with worker processes: it does not
+ * have these mappings (MADV_DONTFORK), and may have other mappings at their addresses. */
 static void unmap_all(leati_group *group) {
     for (int i = 0; i < group->feed_count; ++i) leati_service_unmap(&group->feeds[i].service);
     leati_worker_table_fini(&group->works.table);
@@ -57,13 +58,13 @@ leat_status leati_group_renew(leati_group *group, leat_error *err) {
     leati_worker_pool_stop(&group->pool, -1);
     leat_status status = leati_worker_pool_start(&group->pool, &why);
     if (status == LEAT_OK) return LEAT_OK;
-    leati_works_fail(&group->works, &why); /* the other feeds have no workers either */
+    leati_works_fail(&group->works, &why); /* The other feeds of the group have no workers now, either. */
     if (err) *err = why;
     return status;
 }
 
 int leati_group_destroy(leati_group *group) {
-    if (leati_group_is_inherited(group)) { /* the workers are the parent's */
+    if (leati_group_is_inherited(group)) { /* The workers belong to the parent. */
         free_group(group);
         return 0;
     }

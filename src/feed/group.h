@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Feeds that were opened together: their memory, and the one pool that serves them. */
+/* A group: feeds that were opened together, their memory, and the worker pool that serves them. */
 #ifndef LEATI_FEED_GROUP_H
 #define LEATI_FEED_GROUP_H
 
 #include "feed/workers/worker_pool.h"
 
 typedef struct leati_group {
-    uint32_t fork_depth; /* of the process that opened it */
+    uint32_t fork_depth; /* of the process that opened the group */
     leat_feed *feeds;
     int feed_count;
-    int open_count;                /* of them, not yet closed */
-    leati_works works;             /* of the feeds with workers */
-    leati_service **services;      /* that works points at */
-    leati_worker_table no_workers; /* of the others */
+    int open_count;                /* number of feeds that are not closed yet */
+    leati_works works;             /* the feeds with workers */
+    leati_service **services;      /* the array to which `works` points */
+    leati_worker_table no_workers; /* an empty worker table, for feeds without workers */
     leati_worker_pool pool;
     int64_t opened_ns;
-    int64_t patience_ns; /* with threads: how long closing waits; -1: until all batches are made */
+    int64_t patience_ns; /* with threads: how long closing waits for them; -1: until all have returned */
 } leati_group;
 
-/* Whether this process inherited the group by a fork.  It has no workers then, nor, where workers are processes, the ring. */
+/* Returns true if this process inherited the group by a fork.  Then it has no workers, and if the workers are
+ * processes, it does not have the ring's memory either. */
 bool leati_group_is_inherited(const leati_group *group);
 
-/* A group of `count` zeroed feeds, with nothing started.  Errors: LEAT_ENOMEM. */
+/* Creates a group of `count` zeroed feeds; nothing is started.  Errors: LEAT_ENOMEM. */
 leat_status leati_group_create(leati_group **out, int count, leat_error *err);
 
-/* Sends the workers home and has new ones, which are copies of the process as it is now.  Errors: LEAT_EIO, LEAT_ENOMEM. */
+/* Stops the workers and starts new ones, which are forked from the process in its present state.  Errors: LEAT_EIO,
+ * LEAT_ENOMEM. */
 leat_status leati_group_renew(leati_group *group, leat_error *err);
 
-/* Ends and frees everything, but for what threads that cannot be ended still use: returns how many there are. */
+/* Stops and frees everything.  Memory that threads still use after patience_ns is freed when the last of them returns.
+ * Returns the number of these threads. */
 int leati_group_destroy(leati_group *group);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a feed tells about itself.  Layer: feed. */
+/* Public functions that return the position and the statistics of a feed.  Room: feed. */
 #include "base/os/clock.h"
 #include "base/error.h"
 #include "feed/sample.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes and tickets.  Layer: feed.
+/* Starts and ends passes, and issues tickets.  Room: feed.
  *
- * The consumer issues each ticket with its whole job (pass, ordinal, index), at most max_queue_size ahead of the batches
- * it has delivered.  Workers know nothing of passes: an end of pass with a hook is merely a ticket not yet issued. */
+ * The consumer issues each ticket with its complete job (pass, ordinal, index), at most max_queue_size ahead of the
+ * batches that it has delivered.  Workers do not know about passes: before a hook runs at the end of a pass, the
+ * consumer does not issue the next ticket. */
 #include "feed/stream.h"
 
 #include <string.h>
@@ -23,8 +24,8 @@ leat_status leati_stream_check_process(const leat_feed *feed, leat_error *err) {
     if (!leati_group_is_inherited(feed->group)) return LEAT_OK;
     return leati_fail(
         err, LEAT_EINVAL,
-        "the feed was opened before this process was forked, and its workers serve the parent alone: "
-        "close it, and open a feed in this process");
+        "the feed was opened before this process was forked, and only the parent can use it: close it, and "
+        "open a feed in this process");
 }
 
 /* ---- passes ---- */
@@ -35,8 +36,8 @@ static leat_status check_samples(const leat_feed *feed, int64_t pass, int64_t le
     if (samples >= 1 && (samples - 1) / batch_size + 1 == length) return LEAT_OK;
     return leati_fail(
         err, LEAT_EINVAL,
-        "pass %lld has %lld samples and %lld batches of %lld: shuffling by samples needs as many "
-        "batches as the samples fill",
+        "pass %lld has %lld samples and %lld batches of %lld: for shuffling by samples, the samples must "
+        "fill exactly this number of batches",
         (long long)pass, (long long)samples, (long long)length, (long long)batch_size);
 }
 
@@ -46,7 +47,7 @@ static leat_status check_length(const leat_feed *feed, int64_t pass, int64_t len
                           (long long)pass, (long long)length);
     if (length == LEAT_LENGTH_INFINITE && feed->service.rule.shuffle != LEAT_SHUFFLE_NONE &&
         feed->options.shuffle != LEAT_SHUFFLE_AUTO)
-        return leati_fail(err, LEAT_ENOTSUP, "a sequence without end cannot be shuffled");
+        return leati_fail(err, LEAT_ENOTSUP, "an infinite sequence cannot be shuffled");
     return LEAT_OK;
 }
 
@@ -86,13 +87,15 @@ static leat_status run_hook(leat_feed *feed, leat_error *err) {
         return status;
     }
     if (!sequence->state_bytes) return LEAT_OK;
-    /* No batch is being made now, so no worker reads this: the next ticket publishes it. */
+    /* No batch is being made now, so no worker reads the state while it changes.  The workers see the new state before
+     * the next ticket. */
     memcpy(ring->state, sequence->state, sequence->state_bytes);
     atomic_fetch_add(&ring->shared->state_version, 1);
     return LEAT_OK;
 }
 
-/* Whether so many batches, the last of them in that pass at its end or not, are all that was asked for. */
+/* Returns true if no batch is wanted after `tickets` tickets, because of options.limit or options.passes.  `pass` is
+ * the pass of the last ticket; at_end says that the ticket is the last one of the pass. */
 static bool all_asked_for(const leat_feed *feed, uint64_t tickets, int64_t pass, bool at_end) {
     const leat_feed_options *options = &feed->options;
     uint64_t batches = tickets - (uint64_t)feed->figures.skips;
@@ -132,7 +135,7 @@ leat_status leat_feed_end_pass(leat_feed *feed, leat_error *err) {
 
 /* ---- tickets ---- */
 
-/* Whether a ticket may be issued; opens the next pass where one is needed and no hook stands before it. */
+/* Returns true if a ticket may be issued.  Starts the next pass if necessary, unless a hook must run before it. */
 static bool may_issue(leat_feed *feed) {
     bool at_end = feed->ordinal == feed->order.length;
     if (feed->pending != LEAT_OK || all_asked_for(feed, feed->issued, feed->pass, at_end)) return false;

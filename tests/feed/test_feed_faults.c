@@ -133,9 +133,9 @@ static void third_death_on_a_batch_is_an_error(void **state) {
     static const struct {
         int signal;
         const char *part;
-    } ends[] = {{SIGKILL, "killed by signal 9 (SIGKILL: where nobody sent it, the kernel's OOM killer"},
+    } ends[] = {{SIGKILL, "killed by signal 9 (SIGKILL: if nobody sent it, the kernel's OOM killer"},
                 {SIGSEGV, "killed by signal 11 (SIGSEGV: a bug in get"},
-                {SIGBUS, "killed by signal 7 (SIGBUS: memory"},
+                {SIGBUS, "killed by signal 7 (SIGBUS: a lack of memory"},
                 {0, "exited with status 0: get must return"}};
     source s;
     source_init(&s, 6, 2, 3);
@@ -154,7 +154,7 @@ static void third_death_on_a_batch_is_an_error(void **state) {
             leat_feed_release(feed);
         }
         assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_EWORKER);
-        const char *expected = "batch 3 of pass 0: 3 worker processes died making it; the last ";
+        const char *expected = "batch 3 of pass 0: 3 worker processes died while making it; the last ";
         if (strncmp(err.message, expected, strlen(expected)) != 0 || !strstr(err.message, ends[i].part))
             fail_msg("%s", err.message);
         leat_feed_close(&feed);

@@ -286,7 +286,7 @@ static void shuffles_that_cannot_be_are_refused(void **state) {
     refuse(&generator, &options, LEAT_ENOTSUP, "generator");
     options.shuffle = LEAT_SHUFFLE_BATCHES;
     s.length = LEAT_LENGTH_INFINITE;
-    refuse(&sequence, &options, LEAT_ENOTSUP, "without end");
+    refuse(&sequence, &options, LEAT_ENOTSUP, "infinite sequence");
     leat_sequence half = source_sequence_of_samples(&s, 33);
     half.get_samples = NULL;
     refuse(&half, &options, LEAT_EINVAL, "get_samples");

@@ -295,8 +295,8 @@ static void impossible_positions_are_refused(void **state) {
     leat_sequence sequence = source_sequence(&s);
     for (size_t m = 0; m < 3; ++m) {
         leat_feed_options options = source_options(modes[m]);
-        refuse(&sequence, &options, INT64_MAX, 0, LEAT_EINVAL, "no stream has batch");
-        refuse(&sequence, &options, 0, INT64_MAX, LEAT_EINVAL, "no stream has batch");
+        refuse(&sequence, &options, INT64_MAX, 0, LEAT_EINVAL, "is not a position of a stream");
+        refuse(&sequence, &options, 0, INT64_MAX, LEAT_EINVAL, "is not a position of a stream");
         refuse(&sequence, &options, -1, 0, LEAT_EINVAL, "pass -1");
         refuse(&sequence, &options, 0, -1, LEAT_EINVAL, "-1");
         refuse(&sequence, &options, 2, 7, LEAT_EINVAL, "7");

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of a pass.  Layer: feed. */
+/* Computes the order of the batches of a pass, and of the samples of a batch.  Room: feed. */
 #include "feed/order/order.h"
 
 #include "base/error.h"
 #include "base/rng.h"
 
-#define WINDOW_STREAM 0x77696e646f777321u /* keeps the windows' borders apart from the order inside them */
+#define WINDOW_STREAM                                                                                        \
+    0x77696e646f777321u /* makes the windows' borders independent of the order inside them */
 
 leat_status leati_order_rule_init(leati_order_rule *rule, const leat_feed_options *options,
                                   const leat_sequence *sequence, leat_error *err) {
@@ -13,7 +14,7 @@ leat_status leati_order_rule_init(leati_order_rule *rule, const leat_feed_option
     *rule = (leati_order_rule){.shuffle = options->shuffle, .seed = options->seed};
     if (sequence->next && options->shuffle != LEAT_SHUFFLE_NONE && options->shuffle != LEAT_SHUFFLE_AUTO)
         return leati_fail(err, LEAT_ENOTSUP,
-                          "a generator cannot be shuffled: its batches come as they are made");
+                          "a generator cannot be shuffled: it alone decides the order of its batches");
     switch (options->shuffle) {
     case LEAT_SHUFFLE_NONE:
     case LEAT_SHUFFLE_BATCHES: break;
@@ -24,10 +25,10 @@ leat_status leati_order_rule_init(leati_order_rule *rule, const leat_feed_option
         break;
     case LEAT_SHUFFLE_SAMPLES:
         if (!samples)
-            return leati_fail(
-                err, LEAT_ENOTSUP,
-                "shuffling by samples needs a sequence with samples and get_samples; this one can be "
-                "shuffled by batches");
+            return leati_fail(err, LEAT_ENOTSUP,
+                              "shuffling by samples needs a sequence with samples and get_samples; this "
+                              "sequence can only be "
+                              "shuffled by batches");
         break;
     case LEAT_SHUFFLE_WINDOW:
         if (options->shuffle_window < 1)
@@ -86,7 +87,7 @@ void leati_permutation_range(leati_permutation *p, int64_t first, int64_t count,
     for (; count > 0; --count) *out++ = leati_permutation_at(p, first++);
 }
 
-/* How many batches a rank gets of those that `world` shares evenly or not. */
+/* Returns the number of batches of this rank. */
 static int64_t share(const leati_order *order) {
     int64_t even = order->total / order->world, rest = order->total % order->world;
     switch (order->remainder) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A permutation that is computed, not stored.  Layer: feed. */
+/* Computes single elements of a permutation without storing it.  Room: feed. */
 #include "feed/order/shuffle.h"
 
 #include "base/rng.h"
 
 #define SHUFFLE_STREAM                                                                                       \
-    0x73687566666c6521u /* keeps the order apart from the generators that batches draw from */
+    0x73687566666c6521u /* makes the order independent of the random numbers of the batches */
 
 void leati_shuffle_init(leati_shuffle *shuffle, uint64_t key, uint64_t length) {
     shuffle->length = length;
@@ -18,7 +18,7 @@ void leati_shuffle_init(leati_shuffle *shuffle, uint64_t key, uint64_t length) {
     }
 }
 
-/* One random bit of the round and the pair, all ones or all zeros. */
+/* Returns a random bit for a round and a pair, as all ones or all zeros. */
 static uint64_t toss(uint64_t coin, uint64_t pair) {
     uint64_t x = (pair ^ coin) * 0xBF58476D1CE4E5B9u;
     x = (x ^ (x >> 32)) * 0x94D049BB133111EBu;
@@ -27,7 +27,7 @@ static uint64_t toss(uint64_t coin, uint64_t pair) {
 
 static uint64_t turn(const leati_shuffle *shuffle, int round, uint64_t at) {
     uint64_t key = shuffle->round[round].partner;
-    /* By masks: a branch would be guessed wrong half the time. */
+    /* Masks replace branches here, because the CPU would mispredict half of them. */
     uint64_t partner = key - at + (shuffle->length & (0 - (uint64_t)(key < at)));
     uint64_t larger = at > partner ? at : partner;
     return at ^ ((at ^ partner) & toss(shuffle->round[round].coin, larger));
@@ -38,7 +38,8 @@ uint64_t leati_shuffle_at(const leati_shuffle *shuffle, uint64_t position) {
     return position;
 }
 
-/* A round waits for the one before it, but not for those of other positions: some of them go side by side. */
+/* Permutes `lanes` positions together.  The rounds of one position depend on each other, but those of different
+ * positions do not, so the CPU computes them in parallel. */
 static inline void transpose_all(const leati_shuffle *shuffle, uint64_t first, const int lanes,
                                  uint64_t *out) {
     uint64_t at[16];
@@ -48,7 +49,7 @@ static inline void transpose_all(const leati_shuffle *shuffle, uint64_t first, c
     for (int j = 0; j < lanes; ++j) out[j] = at[j];
 }
 
-/* Sixteen are enough for the compiler to make vectors of them. */
+/* With sixteen positions at once, the compiler can vectorize the loop. */
 void leati_shuffle_range(const leati_shuffle *shuffle, uint64_t first, int64_t count, uint64_t *out) {
     int64_t done = 0;
     for (; done + 16 <= count; done += 16) transpose_all(shuffle, first + (uint64_t)done, 16, out + done);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copying past the caches: SSE2's stores, which every x86-64 has; memcpy elsewhere.  Layer: feed. */
+/* Copies memory without filling the caches, with SSE2's streaming stores on x86-64 and memcpy elsewhere.  Room:
+ * feed. */
 #include "feed/ring/copy.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@
 #include <emmintrin.h>
 
 #define LINE  ((size_t)64)
-#define AHEAD 1024 /* bytes: far enough that the memory's answer is there in time */
+#define AHEAD 1024 /* bytes; the distance of prefetching covers the latency of the memory */
 
 static void copy_line(__m128i *to, const __m128i *from) {
     __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1), c = _mm_loadu_si128(from + 2),
@@ -28,7 +29,7 @@ void leati_copy_past_caches(void *to, const void *from, size_t bytes) {
         copy_line((__m128i *)out, (const __m128i *)in);
     }
     memcpy(out, in, bytes % LINE);
-    _mm_sfence(); /* these stores are not ordered by the release that publishes the slot */
+    _mm_sfence(); /* The release store that publishes the slot does not order streaming stores. */
 }
 #else
 void leati_copy_past_caches(void *to, const void *from, size_t bytes) {

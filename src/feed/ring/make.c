@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a batch.  Layer: feed. */
+/* Makes one batch: calls the sequence, checks its result and retries.  Room: feed. */
 #include "feed/ring/make.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "feed/ring/copy.h"
 #include "tensor/number.h"
 
-#define CACHE_BYTES      ((size_t)32 << 20) /* a last-level cache, as large as common ones are */
+#define CACHE_BYTES      ((size_t)32 << 20) /* a common size of the last-level cache */
 #define LARGE_SLOT_BYTES ((size_t)1 << 20)
 
 leat_status leati_maker_init(leati_maker *maker, leati_service *service, leat_error *err) {
@@ -34,7 +34,7 @@ static unsigned char *tensor_memory(const leati_ring *ring, const leati_slot *sl
     return ring->data + (size_t)(slot - ring->slots) * ring->slot_bytes + ring->tensor_offset[i];
 }
 
-/* The full batch, as the sequence is promised to find it. */
+/* Sets up a full batch, as the documentation of leat_sequence promises. */
 static void prepare(const leati_ring *ring, const leat_batch_spec *spec, leati_slot *slot) {
     slot->batch.size = spec->batch_size;
     slot->batch.tensor_count = spec->tensor_count;
@@ -49,7 +49,7 @@ static void prepare(const leati_ring *ring, const leat_batch_spec *spec, leati_s
     }
 }
 
-/* ---- checking what was made ---- */
+/* ---- checking a batch ---- */
 
 static leat_status wrong_shape(const leat_batch_spec *spec, const leat_batch *batch, int i, leat_error *err) {
     const leat_tensor_spec *wanted = &spec->tensors[i];
@@ -58,11 +58,11 @@ static leat_status wrong_shape(const leat_batch_spec *spec, const leat_batch *ba
     for (int d = 0; d < wanted->rank; ++d) most[d + 1] = wanted->shape[d];
     char got[160], expected[160];
     if (!tensor->data)
-        return leati_fail(err, LEAT_ESHAPE,
-                          "get set the data of tensor %d ('%s') to NULL; expected the memory that it was "
-                          "given, or memory of "
-                          "its own",
-                          i, wanted->name);
+        return leati_fail(
+            err, LEAT_ESHAPE,
+            "get set the data of tensor %d ('%s') to NULL; expected the memory that it received, "
+            "or its own memory",
+            i, wanted->name);
     int rank = tensor->rank < 0 || tensor->rank > LEAT_MAX_RANK ? 0 : tensor->rank;
     return leati_fail(
         err, LEAT_ESHAPE,
@@ -72,7 +72,7 @@ static leat_status wrong_shape(const leat_batch_spec *spec, const leat_batch *ba
         leat_dtype_name(wanted->dtype));
 }
 
-/* Shortens the tensors to the batch's size and checks what was set against the specification. */
+/* Shortens the tensors to the size of the batch, and checks the batch against the specification. */
 static leat_status settle(const leat_batch_spec *spec, leat_batch *batch, leat_error *err) {
     if (batch->size < 1 || batch->size > spec->batch_size)
         return leati_fail(err, LEAT_ESHAPE,
@@ -94,8 +94,8 @@ static leat_status settle(const leat_batch_spec *spec, leat_batch *batch, leat_e
     return LEAT_OK;
 }
 
-/* Whether a run of numbers has one that is NaN or infinite: all bits of its exponent are set.  No branch, so that the
- * compiler makes vectors of it. */
+/* Returns true if no number in a range is NaN or infinite: in such a number, all bits of the exponent are set.  The
+ * loop has no branch, so that the compiler can vectorize it. */
 static bool run_is_finite_f32(const float *x, int64_t count) {
     uint32_t found = 0;
     for (int64_t i = 0; i < count; ++i) {
@@ -129,7 +129,7 @@ static bool run_is_finite(const leat_tensor *tensor, int64_t first, int64_t coun
     return true;
 }
 
-/* The first element that is NaN or infinite, or the count. */
+/* Returns the index of the first element that is NaN or infinite, or the number of elements. */
 static int64_t find_not_finite(const leat_tensor *tensor) {
     enum { run = 1024 };
     int64_t count = leat_tensor_count(tensor), i = 0;
@@ -138,7 +138,7 @@ static int64_t find_not_finite(const leat_tensor *tensor) {
     return i < count ? i : count;
 }
 
-/* Element `at` of tensor i is not finite. */
+/* Fails because element `at` of tensor i is not finite. */
 static leat_status not_finite(const leati_service *service, const leati_slot *slot, int i, int64_t at,
                               leat_error *err) {
     const leat_tensor *tensor = &slot->batch.tensors[i];
@@ -162,7 +162,7 @@ static leat_status check_finite(const leati_service *service, const leati_slot *
     return LEAT_OK;
 }
 
-/* Whether a batch in a ring of this size has left the caches before its slot is written again, or read. */
+/* Returns true if the ring is so large that a batch has left the caches before its slot is read, or written again. */
 static bool is_out_of_caches(const leati_ring *ring) {
     return ring->slot_bytes >= LARGE_SLOT_BYTES && ring->slot_bytes > CACHE_BYTES / ring->slot_count;
 }
@@ -171,7 +171,8 @@ static bool overlap(const unsigned char *a, const unsigned char *b, size_t bytes
     return (uintptr_t)a < (uintptr_t)b + bytes && (uintptr_t)b < (uintptr_t)a + bytes;
 }
 
-/* Tensors that were pointed at memory of the sequence's own: no other process can see that, so they move into the slot. */
+/* Copies tensors that the sequence has pointed at its own memory into the slot, because other processes cannot see that
+ * memory. */
 static void bring_home(const leati_ring *ring, leati_slot *slot) {
     for (int i = 0; i < slot->batch.tensor_count; ++i) {
         leat_tensor *tensor = &slot->batch.tensors[i];
@@ -229,11 +230,12 @@ static leat_status call(leati_maker *maker, leati_slot *slot, leat_error *err) {
     return status;
 }
 
-/* One attempt. */
+/* Makes the batch once, without a retry. */
 static leat_status attempt(leati_maker *maker, leati_slot *slot, leat_error *err) {
     leati_service *service = maker->service;
     const leat_batch_spec *spec = &service->sequence.spec;
-    err->code = 0; /* enough for a fresh error: clearing its 512 bytes would cost more than a small batch */
+    err->code =
+        0; /* These four members suffice; clearing all 512 bytes would cost more than a small batch. */
     err->origin = 0;
     err->origin_code = 0;
     err->message[0] = '\0';
@@ -249,7 +251,7 @@ static leat_status attempt(leati_maker *maker, leati_slot *slot, leat_error *err
 
 static leat_status make(leati_maker *maker, leati_slot *slot) {
     leati_service *service = maker->service;
-    if (maker->ended) { /* tickets beyond the end, issued before it was known */
+    if (maker->ended) { /* This ticket was issued before the generator ended. */
         slot->batch.size = 0;
         return LEAT_OK;
     }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol between one consumer and its workers, all of it.  Layer: feed.
+/* The whole protocol between one consumer and its workers.  Room: feed.
  *
- * Both sides sleep by the same rule, which loses no wake-up: the sleeper says that it sleeps, then looks once more, then
- * waits on a wake futex's value that it read before it looked; the other side first changes what the sleeper looks for, then
- * reads whether somebody sleeps, then wakes the futex.  These four accesses are sequentially consistent. */
+ * No wake-up is lost, because both sides follow one rule.  The sleeper announces that it sleeps, reads the wake futex,
+ * checks its condition once more, and then waits while the futex has the value that it read.  The other side first
+ * changes the condition, then reads if somebody sleeps, and then changes and wakes the futex.  These accesses are
+ * sequentially consistent. */
 #include "feed/ring/ring.h"
 
 #include <limits.h>
@@ -13,7 +14,7 @@
 #include "base/error.h"
 
 #define YIELDS 4
-#define SPINS  64 /* looks between two of them */
+#define SPINS  64 /* checks between two yields */
 
 void leati_ring_open_slot(leati_ring *ring, const leati_job *job) {
     leati_slot *slot = leati_ring_slot(ring, job->ticket);
@@ -36,7 +37,7 @@ void leati_ring_announce(leati_ring *ring, uint64_t issued, bool urgent) {
     bool patient = !urgent && (cheap || leati_worker_table_has_timed_sleeper(ring->table));
     uint64_t gather = patient ? ring->slot_count / 2 : 1;
     if (open < gather) return;
-    /* Work that a worker does before another would be awake needs no other. */
+    /* Wakes no more workers than are useful: one worker makes several cheap batches before another one is awake. */
     uint64_t workers = cheap ? 1 + open * (uint64_t)ring->batch_ns / LEATI_WAKE_UP_NS : open;
     leati_worker_table_wake(ring->table, workers < open ? workers : open);
 }
@@ -44,14 +45,15 @@ void leati_ring_announce(leati_ring *ring, uint64_t issued, bool urgent) {
 leati_wait leati_ring_look(leati_ring *ring, uint64_t ticket) {
     leati_ring_shared *shared = ring->shared;
     if (atomic_load(&shared->stop)) return LEATI_WAIT_STOPPED;
-    /* A failure comes after the batches that were made before it, so it is looked for first. */
+    /* Batches that were made before a failure are delivered first.  So `failed` is read before the slot's state: a
+     * batch that is not ready now was not made before the failure. */
     bool failed = atomic_load(&shared->failed) == 2;
     if (atomic_load(&leati_ring_slot(ring, ticket)->state) == LEATI_SLOT_READY) return LEATI_WAIT_READY;
     return failed ? LEATI_WAIT_FAILED : LEATI_WAIT_TICK;
 }
 
-/* Somebody unknown may want this core all the same, and it may be the very one that is waited for: a spin gives way every
- * few microseconds. */
+/* Spins for at most spin_ns.  It yields every few microseconds, because another thread may need this core, perhaps the
+ * worker that makes the batch. */
 static leati_wait spin_for(leati_ring *ring, uint64_t ticket, int64_t spin_ns) {
     leati_wait seen = LEATI_WAIT_TICK;
     for (int64_t end = leati_now_ns() + spin_ns; seen == LEATI_WAIT_TICK && leati_now_ns() < end;
@@ -82,8 +84,9 @@ leati_wait leati_ring_await(leati_ring *ring, uint64_t ticket, int64_t spin_ns, 
     if (seen == LEATI_WAIT_TICK && spin_ns > 0 &&
         (!only_idle_cores || leati_worker_table_core_is_idle(ring->table)))
         seen = spin_for(ring, ticket, spin_ns);
-    /* Where no core is idle, the worker that has the batch in hand may be the one that waits for this core.  Not for a batch
-     * that takes long: who yields comes back last, which may be milliseconds after the batch is there. */
+    /* If no core is idle, the worker that makes the batch may be waiting for this core, so the consumer yields a few
+     * times.  It does not yield for a batch that takes long: after a yield, it may run again only milliseconds after
+     * the batch is ready. */
     int yields = ring->batch_ns < LEATI_WAKE_UP_NS ? YIELDS : 0;
     for (int i = 0; i < yields && seen == LEATI_WAIT_TICK; ++i) {
         sched_yield();
@@ -96,7 +99,7 @@ bool leati_ring_is_live(const leati_ring *ring) {
     return !atomic_load(&ring->shared->stop) && !atomic_load(&ring->shared->failed);
 }
 
-/* A ticket at the hint, or above it, is open or was claimed by somebody who has not said so yet. */
+/* A ticket at or above the hint is open, or it was claimed by a worker that has not advanced the hint yet. */
 bool leati_ring_has_work(const leati_ring *ring, int worker) {
     return (ring->owner < 0 || ring->owner == worker) &&
            atomic_load(&ring->shared->hint) < atomic_load(&ring->shared->issued) && leati_ring_is_live(ring);
@@ -111,7 +114,8 @@ leati_slot *leati_ring_claim(leati_ring *ring, int worker) {
         uint32_t open = LEATI_SLOT_OPEN;
         bool mine =
             atomic_compare_exchange_strong(&slot->state, &open, LEATI_SLOT_CLAIMED + (uint32_t)worker);
-        /* Not open: somebody has this ticket.  Whoever sees it moves the hint on, since that one may have died. */
+        /* If the slot is not open, another worker has claimed this ticket.  This worker advances the hint, too, because
+         * the other one may have died before it could. */
         atomic_compare_exchange_strong(&shared->hint, &ticket, ticket + 1);
         if (mine) return slot;
     }
@@ -130,7 +134,7 @@ static void ring_consumer(const leati_ring *ring) {
 }
 
 void leati_ring_publish(leati_ring *ring, leati_slot *slot) {
-    uint64_t ticket = slot->job.ticket; /* after READY the slot is the consumer's */
+    uint64_t ticket = slot->job.ticket; /* Read it first: after READY, the slot belongs to the consumer. */
     atomic_store(&slot->state, LEATI_SLOT_READY);
     if (atomic_load(&ring->shared->awaited) == ticket + 1) ring_consumer(ring);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ring's memory: layout, mapping, and lack of it as an error.  Layer: feed.
+/* Lays out and maps the memory of the ring, and reports a lack of memory as an error.  Room: feed.
  *
- * Between processes it is shared anonymous memory, so that nothing stays behind whichever process is killed.  Shared memory
- * that cannot be had is normally told by SIGBUS at the first touch; here the kernel is asked for it beforehand. */
+ * Worker processes share anonymous memory, so that nothing is left when processes are killed.  The kernel normally
+ * reports a lack of shared memory by SIGBUS at the first access.  Here the pages are allocated before, with an
+ * error. */
 #define _GNU_SOURCE /* memfd_create, madvise */
 #include "feed/ring/service.h"
 
@@ -37,8 +38,9 @@ static leat_status lay_out_tensor(const leat_batch_spec *spec, int i, size_t *by
         return leati_fail(err, LEAT_EDTYPE, "tensor %d ('%s'): unknown data type %d", i, tensor->name,
                           (int)tensor->dtype);
     if (tensor->rank < 0 || tensor->rank > LEAT_MAX_RANK - 1)
-        return leati_fail(err, LEAT_ESHAPE, "tensor %d ('%s'): a sample has rank 0 to %d, got %d", i,
-                          tensor->name, LEAT_MAX_RANK - 1, (int)tensor->rank);
+        return leati_fail(err, LEAT_ESHAPE,
+                          "tensor %d ('%s'): expected a sample of rank 0 to %d, received %d", i, tensor->name,
+                          LEAT_MAX_RANK - 1, (int)tensor->rank);
     size_t size = 0;
     bool fits = leati_mul_size((size_t)spec->batch_size, element, &size);
     for (int d = 0; d < tensor->rank; ++d) {
@@ -50,7 +52,7 @@ static leat_status lay_out_tensor(const leat_batch_spec *spec, int i, size_t *by
     }
     if (!fits || leati_align(size) > SIZE_MAX / 4 - *bytes)
         return leati_fail(err, LEAT_ESHAPE,
-                          "tensor %d ('%s'): a batch of %lld samples does not fit the address space", i,
+                          "tensor %d ('%s'): a batch of %lld samples is too large for the address space", i,
                           tensor->name, (long long)spec->batch_size);
     *bytes += leati_align(size);
     return LEAT_OK;
@@ -72,7 +74,7 @@ static leat_status lay_out_slot(leati_ring *ring, const leat_batch_spec *spec, l
     return LEAT_OK;
 }
 
-/* What this machine, or the container's limit, can give at most; SIZE_MAX when unknown. */
+/* Returns the number of a line of a file, times `unit`; SIZE_MAX if there is none. */
 static size_t number_in(const char *path, const char *format, size_t unit) {
     FILE *file = fopen(path, "re");
     if (!file) return SIZE_MAX;
@@ -84,6 +86,7 @@ static size_t number_in(const char *path, const char *format, size_t unit) {
     return found && number < SIZE_MAX / unit ? (size_t)number * unit : SIZE_MAX;
 }
 
+/* Returns the memory that the machine, or the limit of the container, can give at most; SIZE_MAX if it is not known. */
 static size_t memory_available(void) {
     size_t machine = number_in("/proc/meminfo", "MemAvailable: %llu", 1024);
     size_t group = number_in("/sys/fs/cgroup/memory.max", "%llu", 1);
@@ -105,7 +108,7 @@ static leat_status cannot_share(const leati_ring *ring, int failed, leat_error *
                             "cannot map %zu bytes of shared memory for the feed's ring", ring->bytes);
 }
 
-/* Gives the memory file its size and its memory, seals it and maps it.  Returns errno's number, or 0. */
+/* Sets the size of the memory file, allocates its pages, seals it and maps it.  Returns 0 or an errno. */
 static int map_file(const leati_ring *ring, int fd, void **out) {
     if (ftruncate(fd, (off_t)ring->bytes) != 0) return errno;
     int failed = posix_fallocate(fd, 0, (off_t)ring->bytes);
@@ -117,8 +120,9 @@ static int map_file(const leati_ring *ring, int fd, void **out) {
     return 0;
 }
 
-/* Before Linux 5.14 only a file can be asked for memory so that its lack is an error: a memfd, to which the limit of file
- * sizes applies.  A program that exceeds it is killed by SIGXFSZ, so it is looked at first. */
+/* Maps a memfd.  Before Linux 5.14, only the pages of a file can be allocated in such a way that a lack of memory is an
+ * error.  The limit of file sizes applies to a memfd, and a program that exceeds it is killed by SIGXFSZ, so the limit
+ * is checked first. */
 static leat_status map_memfd(const leati_ring *ring, void **out, leat_error *err) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < ring->bytes)
@@ -135,8 +139,8 @@ static leat_status map_memfd(const leati_ring *ring, void **out, leat_error *err
     return failed ? cannot_share(ring, failed, err) : LEAT_OK;
 }
 
-/* Shared memory whose control part is in place; `*backed_all` says whether the slots are, too.  It has no name and no
- * descriptor, so that no limit of files or descriptors concerns it. */
+/* Maps shared memory and allocates the pages of its control part; `*backed_all` is set to true if the slots have pages,
+ * too.  The memory has no name and no descriptor, so that no limit of files or descriptors applies. */
 static leat_status map_shared(const leati_ring *ring, size_t control, void **out, bool *backed_all,
                               leat_error *err) {
     void *memory = mmap(NULL, ring->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -170,7 +174,7 @@ static leat_status too_little(const leati_service *service, size_t memory, leat_
         memory, service->ring.slot_bytes, least);
 }
 
-/* How many batches the ring holds. */
+/* Sets the number of slots. */
 static leat_status choose_slots(leati_service *service, int workers, size_t memory, leat_error *err) {
     uint64_t slots = (uint64_t)service->max_queue_size + 1;
     if (memory) {
@@ -189,7 +193,7 @@ static leat_status map(leati_ring *ring, size_t control, void **memory, leat_err
     LEATI_TRY(ring->table->between_processes ? map_shared(ring, control, memory, &backed_all, err)
                                              : map_private(ring, memory, err));
     ring->backed_by_worker = !backed_all;
-    /* A bonus, where the system gives it. */
+    /* Huge pages are faster, but not necessary, so an error does not matter. */
     if (ring->slot_bytes >= HUGE_PAGE_BYTES)
         madvise((unsigned char *)*memory + control, ring->bytes - control, MADV_HUGEPAGE);
     return LEAT_OK;
@@ -199,7 +203,9 @@ leat_status leati_service_map(leati_service *service, const leati_worker_table *
                               leat_error *err) {
     leati_ring *ring = &service->ring;
     const leat_sequence *sequence = &service->sequence;
-    *ring = (leati_ring){.table = table, .owner = -1, .batch_ns = LEATI_WAKE_UP_NS /* until one was seen */};
+    *ring = (leati_ring){.table = table,
+                         .owner = -1,
+                         .batch_ns = LEATI_WAKE_UP_NS /* until a batch is delivered */};
     LEATI_TRY(lay_out_slot(ring, &sequence->spec, err));
     LEATI_TRY(choose_slots(service, table->count, memory, err));
     size_t slots = sizeof(leati_ring_shared);
@@ -208,13 +214,13 @@ leat_status leati_service_map(leati_service *service, const leati_worker_table *
     size_t data = 0;
     if (!leati_mul_size(ring->slot_bytes, ring->slot_count, &data) || data > SIZE_MAX / 4 ||
         control > SIZE_MAX / 4)
-        return leati_fail(err, LEAT_ENOMEM, "%llu slots of %zu bytes do not fit the address space",
+        return leati_fail(err, LEAT_ENOMEM, "%llu slots of %zu bytes are too large for the address space",
                           (unsigned long long)ring->slot_count, ring->slot_bytes);
     ring->bytes = control + data;
     void *mapped = NULL;
     LEATI_TRY(map(ring, control, &mapped, err));
     unsigned char *base = mapped;
-    ring->shared = mapped; /* all zero, as the kernel gives it: every atomic and every slot starts so */
+    ring->shared = mapped; /* The kernel has zeroed it: the initial value of all atomics and slots is 0. */
     ring->slots = (void *)(base + slots);
     ring->state = base + state;
     ring->data = base + control;
@@ -240,7 +246,7 @@ leat_status leati_service_back(leati_service *service, leati_slot *slot, leat_er
     int tries = 0, failed = 0;
     do failed = madvise(memory, ring->slot_bytes, MADV_POPULATE_WRITE) != 0 ? errno : 0;
     while ((failed == EINTR || failed == EAGAIN) && ++tries < 100);
-    /* Private memory is there without being asked for, if an older kernel does not know how to ask. */
+    /* An older kernel does not know MADV_POPULATE_WRITE; private memory is then allocated at the first access. */
     if (failed && (ring->table->between_processes || failed != EINVAL))
         return leati_fail_errno(err, LEAT_ENOMEM, failed, "no memory for a slot of %zu bytes",
                                 ring->slot_bytes);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A feed as its workers know it: where batches go, what makes them, and what may go wrong. */
+/* A service: the part of a feed that its workers know.  It has the ring, the sequence, the order and the handling of
+ * faults. */
 #ifndef LEATI_FEED_RING_SERVICE_H
 #define LEATI_FEED_RING_SERVICE_H
 
@@ -13,27 +14,29 @@ typedef struct leati_service {
     leat_sequence sequence;
     leati_order_rule rule;
     leat_faults faults;
-    int max_queue_size; /* as given, or as `memory` allows */
+    int max_queue_size; /* from the options, or as many batches as options.memory holds */
 } leati_service;
 
 static inline bool leati_service_is_generator(const leati_service *service) {
     return service->sequence.next != NULL;
 }
 
-/* Maps the ring: batches of the sequence's spec, at most max_queue_size (memory 0) or as many as fit `memory`, and one in
- * use; without workers one slot.  The sequence, the rule and max_queue_size are set.  Errors: LEAT_ESHAPE, LEAT_EINVAL,
- * LEAT_ENOMEM, LEAT_EIO. */
+/* Maps the ring, with slots for batches of the sequence's specification: one for the batch in use and max_queue_size
+ * more (memory 0), or as many as fit into `memory`; one slot without workers.  The sequence, the rule and
+ * max_queue_size must be set.  Errors: LEAT_ESHAPE, LEAT_EINVAL, LEAT_ENOMEM, LEAT_EIO. */
 leat_status leati_service_map(leati_service *service, const leati_worker_table *table, size_t memory,
                               leat_error *err);
 void leati_service_unmap(leati_service *service);
 
-/* Makes sure that the slot's memory is there: where it cannot be had, an error instead of a SIGBUS at the first touch. */
+/* Allocates the memory pages of a slot, so that a lack of memory is an error instead of a SIGBUS at the first
+ * access. */
 leat_status leati_service_back(leati_service *service, leati_slot *slot, leat_error *err);
 
-/* The number in the data of the sample at this place of the job's batch; -1 where the sequence does not tell. */
+/* Returns the number, in the data, of the sample at `place` of the job's batch; -1 if the sequence has no
+ * get_samples. */
 int64_t leati_service_sample(const leati_service *service, const leati_job *job, int64_t place);
 
-/* Shares the ring with children that are forked from now on, or does not. */
+/* Sets if children that are forked from now on have the ring's mapping. */
 void leati_service_inherit(const leati_service *service, bool inherit);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long a worker sleeps by the clock.  Waking a sleeper costs the trainer 10 to 50 us; a worker that has learnt how fast
- * batches are taken comes by itself when a few are, and costs the trainer nothing.  The wake futex wakes it all the same: when
- * the trainer waits, or half of the queue is gone.  Who finds nothing several times in a row sleeps until the wake futex. */
+/* The timed sleep of a worker.  Waking a worker costs the trainer 10 to 50 us.  So a worker measures how fast batches
+ * are taken, and sleeps until a few new tickets should be open; then the trainer need not wake it.  The wake futex
+ * still wakes the worker when the trainer waits, or when half of the queue is empty.  A worker that finds no ticket
+ * several times in a row sleeps until the wake futex wakes it. */
 #ifndef LEATI_FEED_RING_TIMED_SLEEP_H
 #define LEATI_FEED_RING_TIMED_SLEEP_H
 
@@ -10,19 +11,19 @@
 #include "base/threads/spin.h"
 
 #define LEATI_TIMED_SLEEP_SHORTEST_NS                                                                        \
-    (4 * LEATI_WAKE_UP_NS) /* what is over sooner is left to the wake futex */
+    (4 * LEATI_WAKE_UP_NS) /* a worker whose sleep would be shorter waits for the wake futex */
 #define LEATI_TIMED_SLEEP_LONGEST_NS 100000000
 #define LEATI_TIMED_SLEEP_FRUITLESS  3
 
-/* The state of a worker's `sleeping`. */
+/* The values of leati_worker_entry.sleeping. */
 enum { LEATI_AWAKE = 0, LEATI_ASLEEP = 1, LEATI_TIMED_SLEEP = 2 };
 
 typedef struct leati_timed_sleep {
-    int64_t length_ns; /* 0: not learnt */
-    int fruitless;     /* in a row */
+    int64_t length_ns; /* of the next sleep; 0: not measured yet */
+    int fruitless;     /* number of sleeps in a row after which no ticket was open */
 } leati_timed_sleep;
 
-/* How long to sleep; -1: until the wake futex. */
+/* Returns how long to sleep; -1: until the wake futex wakes the worker. */
 static inline int64_t leati_timed_sleep_length(const leati_timed_sleep *timed_sleep) {
     if (timed_sleep->fruitless >= LEATI_TIMED_SLEEP_FRUITLESS ||
         timed_sleep->length_ns < LEATI_TIMED_SLEEP_SHORTEST_NS)
@@ -31,7 +32,8 @@ static inline int64_t leati_timed_sleep_length(const leati_timed_sleep *timed_sl
                                                                  : LEATI_TIMED_SLEEP_LONGEST_NS;
 }
 
-/* While the worker rested so long, `open` tickets came up; it is to find about `wanted` of them next time. */
+/* Learns from a rest: during rested_ns, `open` tickets were opened.  The next sleep shall end when about `wanted` are
+ * open. */
 static inline void leati_timed_sleep_learn(leati_timed_sleep *timed_sleep, int64_t rested_ns, uint64_t open,
                                            uint64_t wanted) {
     if (open == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting and tracing what a feed delivers.  Layer: feed. */
+/* Counts and traces the batches that a feed delivers.  Room: feed. */
 #include "feed/stats/figures.h"
 
 #include <stdio.h>
@@ -66,7 +66,7 @@ void leati_figures_release(leati_figures *figures, const leati_ring *ring, const
                      leati_now_ns(), at->pass, at->index);
 }
 
-/* Every second one goes. */
+/* Drops every second entry, and doubles the stride. */
 static void thin_out(leati_figures *figures) {
     for (int i = 0; i < LEATI_DEPTHS / 2; ++i) figures->depths[i] = figures->depths[2 * i];
     figures->depth_count = LEATI_DEPTHS / 2;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Durations in bins of relative width 1/8.  Layer: feed. */
+/* Counts durations in bins whose width is at most 1/8 of their value.  Room: feed. */
 #include "feed/stats/histogram.h"
 
-/* A bin is a power of two and the three bits below it: (8 .. 15) << shift.  Up to 15 ns the bins are one wide. */
+/* Returns the bin of a duration.  A bin has all durations with the same highest four bits: (8 .. 15) << shift.  Up to
+ * 15 ns each duration has its own bin. */
 static int bin_of(int64_t ns) {
     int shift = 0;
     for (int step = 32; step > 0; step /= 2)
@@ -10,7 +11,8 @@ static int bin_of(int64_t ns) {
     return 8 * shift + (int)(ns >> shift);
 }
 
-/* The value of a bin that is, in proportion, equally far from both its ends: 1/17. */
+/* Returns the value that stands for a bin: its relative distance from both ends of the bin is the same, at most
+ * 1/17. */
 static int64_t value_of(int bin) {
     if (bin < 16) return bin;
     int shift = bin / 8 - 1;
@@ -26,7 +28,7 @@ void leati_histogram_add(leati_histogram *histogram, int64_t ns) {
     if (ns > histogram->max) histogram->max = ns;
 }
 
-/* The smallest value that `percent` of all do not exceed. */
+/* Returns the smallest value that at least `percent` of the durations do not exceed. */
 static int64_t percentile(const leati_histogram *histogram, int64_t total, int percent) {
     int64_t rank = total / 100 * percent + (total % 100 * percent + 99) / 100, seen = 0;
     int bin = 0;
@@ -36,7 +38,7 @@ static int64_t percentile(const leati_histogram *histogram, int64_t total, int p
 }
 
 leat_percentiles leati_histogram_percentiles(const leati_histogram *histogram) {
-    int64_t total = 0; /* not `count`, which goes on where a bin is full */
+    int64_t total = 0; /* may be less than `count`, because a full bin counts no further */
     for (int i = 0; i < LEATI_HISTOGRAM_BINS; ++i) total += histogram->bins[i];
     if (total == 0) return (leat_percentiles){0};
     return (leat_percentiles){

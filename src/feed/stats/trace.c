@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces in the Trace Event Format: an array of events, a line each.  A process of the format is a group, a thread of it
- * a lane.  The file is written a buffer at a time, and a buffer ends with a whole event: readers accept an array without
- * its end, so the file of a program that was killed opens too.  Nothing of stdio is used, since a forked worker must not
- * write the buffer once more.  Layer: feed. */
+/* Writes traces in the Trace Event Format: an array of events, one on each line.  A "process" of the format is a group,
+ * and a "thread" is a lane.  The file is written in buffers that end with a complete event.  Readers accept an array
+ * without its end, so the file of a program that was killed can be opened, too.  The file is not written with stdio,
+ * because a forked worker would write stdio's buffer a second time.  Room: feed. */
 #include "feed/stats/trace.h"
 
 #include <errno.h>
@@ -21,27 +21,27 @@
 
 enum {
     buffer_bytes = 1 << 17,
-    name_bytes = 240,                   /* of a name, the rest is cut off */
+    name_bytes = 240,                   /* a longer name is cut off */
     escaped_bytes = 6 * name_bytes + 1, /* "\u001f" */
     event_bytes = 2 * escaped_bytes + 512,
-    first_thread = 101 /* a thread whose number is its process's is shown as its main thread */
+    first_thread = 101 /* viewers show a thread with the number of its process as the main thread */
 };
 
 typedef struct lane {
     char *group, *name;
-    int process; /* the group's number, from 1 */
+    int process; /* number of the group, from 1 */
 } lane;
 
 struct leat_trace {
-    uint32_t fork_depth; /* of the process that opened the trace: a child of it writes nothing */
+    uint32_t fork_depth; /* of the process that opened the trace; its children write nothing */
     int fd;
     char *path;
     int64_t origin_ns;
     lane *lanes;
     int lane_count, lane_capacity, process_count;
-    bool any;           /* event so far */
+    bool any;           /* an event was added */
     leat_status status; /* LEAT_EIO: nothing more is written */
-    leat_error error;   /* the first one, where status is not LEAT_OK */
+    leat_error error;   /* the first error, if status is not LEAT_OK */
     size_t used;
     char buffer[buffer_bytes];
 };
@@ -50,7 +50,7 @@ static void fail_writing(leat_trace *trace, int number) {
     trace->status = leati_fail_errno(&trace->error, LEAT_EIO, number, "cannot write '%s'", trace->path);
 }
 
-/* A child has a copy of what its parent is yet to write, in a file that they share. */
+/* Returns true in a child process: it has a copy of the buffer that its parent will write to the same file. */
 static bool is_inherited(const leat_trace *trace) {
     return trace->fork_depth != leati_fork_depth();
 }
@@ -62,7 +62,8 @@ static void flush(leat_trace *trace) {
     trace->used = 0;
 }
 
-/* Adds an event, which fits by its size.  One that is cut would break the file, so it is left out. */
+/* Adds an event.  An event that does not fit into the buffer is left out, because half an event would break the
+ * file. */
 static void LEAT_PRINTF(2, 3) add(leat_trace *trace, const char *format, ...) {
     if (trace->status == LEAT_EIO) return;
     if (trace->used + event_bytes > buffer_bytes) flush(trace);
@@ -78,7 +79,7 @@ static void LEAT_PRINTF(2, 3) add(leat_trace *trace, const char *format, ...) {
     trace->any = true;
 }
 
-/* The length of the UTF-8 character at `text`, 0 where there is none. */
+/* Returns the length of the UTF-8 character at `text`, or 0 if there is no valid one. */
 static size_t character(const unsigned char *text) {
     if (text[0] < 0x80) return 1;
     size_t length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
@@ -90,7 +91,7 @@ static size_t character(const unsigned char *text) {
     return overlong || surrogate || beyond ? 0 : length;
 }
 
-/* A name as the inside of a JSON string.  Bytes that are no UTF-8 become U+FFFD. */
+/* Escapes a name for a JSON string.  Bytes that are not UTF-8 become U+FFFD. */
 static const char *escape(char out[escaped_bytes], const char *name) {
     const unsigned char *next = (const unsigned char *)name, *end = next + strnlen(name, name_bytes);
     char *to = out;
@@ -109,7 +110,7 @@ static const char *escape(char out[escaped_bytes], const char *name) {
     return out;
 }
 
-/* A time in us, as the format has it: "12.345". */
+/* A time in microseconds in the notation of the format: "12.345". */
 typedef struct micros {
     char text[28];
 } micros;
@@ -153,7 +154,7 @@ static leat_status add_lane(leat_trace *trace, const char *group, const char *na
     LEATI_TRY(grow(trace));
     lane *l = &trace->lanes[trace->lane_count];
     *l = (lane){.group = leati_strdup(group), .name = leati_strdup(name), .process = process};
-    ++trace->lane_count; /* what there is of it is freed with the rest */
+    ++trace->lane_count; /* destroy() frees the names, even if only one of them could be copied */
     return l->group && l->name ? LEAT_OK : leati_fail_memory(&trace->error, strlen(name), "a lane's name");
 }
 

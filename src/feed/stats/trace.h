@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What leat itself writes into a trace.  Times are of leati_now_ns.  A trace that is NULL takes nothing. */
+/* Functions with which leat itself writes into a trace.  Times are those of leati_now_ns().  They do nothing if the
+ * trace is NULL. */
 #ifndef LEATI_FEED_STATS_TRACE_H
 #define LEATI_FEED_STATS_TRACE_H
 
@@ -8,18 +9,19 @@
 #include "base/shared.h"
 #include "leat/trace.h"
 
-/* A lane: `group` ("training feed") is what the viewer folds, `name` ("leat-worker/3", "wait") a line in it.  Lanes of the same
- * group and name are one.  Names are copied. */
+/* Returns the number of a lane, which is a line in the viewer with the title `name` ("leat-worker/3", "wait") in a
+ * group that the viewer can fold, `group` ("training feed").  The same group and name give the same lane.  The names
+ * are copied. */
 LEATI_SHARED int leati_trace_lane(leat_trace *trace, const char *group, const char *name);
 
-/* Something that took time.  pass, index < 0: not said. */
+/* Adds an event with a duration; a negative pass or index is left out. */
 LEATI_SHARED void leati_trace_span(leat_trace *trace, int lane, const char *name, int64_t start_ns,
                                    int64_t end_ns, int64_t pass, int64_t index);
 
-/* Something that happened at a moment. */
+/* Adds an event without a duration. */
 void leati_trace_instant(leat_trace *trace, int lane, const char *name, int64_t at_ns);
 
-/* A number that changes over time, drawn as a curve. */
+/* Adds a value of a number that changes over time; the viewer draws a curve. */
 void leati_trace_count(leat_trace *trace, int lane, const char *name, int64_t at_ns, int64_t value);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closing the caller's descriptors in the helper.  Layer: feed. */
+/* Closes the caller's descriptors in the helper.  Room: feed. */
 #define _GNU_SOURCE /* syscall */
 #include "feed/workers/descriptors.h"
 
@@ -26,7 +26,7 @@ leat_status leati_descriptors_add(leati_descriptors *descriptors, const leat_fee
     return LEAT_OK;
 }
 
-/* The lowest that is kept, from `from` on; INT_MAX when there is none. */
+/* Returns the lowest descriptor that is kept, at least `from`; INT_MAX if there is none. */
 static int next_kept(const leati_descriptors *descriptors, int from) {
     int next = INT_MAX;
     for (int i = 0; i < descriptors->count; ++i)
@@ -42,7 +42,7 @@ static bool close_range_of(int first, int last) {
 #endif
 }
 
-/* Before Linux 5.9 descriptors are closed one by one, as /proc lists them. */
+/* Closes the descriptors that /proc lists, for Linux before 5.9, which has no close_range. */
 static void close_listed(const leati_descriptors *descriptors) {
     DIR *folder = opendir("/proc/self/fd");
     if (!folder) return;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper's loop: fork workers, watch them through pidfds, replace the dead, leave when told or when the caller is
- * gone.  Layer: feed.
+/* The main loop of the helper: it forks workers, watches them through pidfds, replaces dead ones, and exits when it is
+ * told to or when the caller is gone.  Room: feed.
  *
- * A worker may die anywhere, with any status; only the ring says whether it was to leave.  The slot that it had claimed
- * keeps its number, and its replacement makes that batch first, under the same index and seed. */
+ * A worker may die at any point and with any exit status.  The death is expected only if the worker was told to exit,
+ * which the worker table and the rings say.  The slot that a dead worker had claimed keeps its number, and the worker
+ * that replaces it makes this batch first, with the same index and seed. */
 #include "feed/workers/helper.h"
 
 #include <errno.h>
@@ -19,8 +20,8 @@
 #include "base/error.h"
 #include "feed/workers/threads.h"
 
-#define MOST_EARLY_DEATHS 10 /* in a row, of one worker before it ever asked for a batch */
-#define NO_PIDFD_MS       20 /* how often to look where the kernel tells no deaths */
+#define MOST_EARLY_DEATHS 10 /* deaths in a row of one worker before its first batch */
+#define NO_PIDFD_MS       20 /* how often the helper looks for deaths if the kernel does not support pidfds */
 
 enum { WATCH_CONTROL, WATCH_CALLER, WATCH_CHILDREN };
 
@@ -28,13 +29,13 @@ static bool told_to_leave(const leati_helper *helper) {
     return leati_works_are_over(helper->works, helper->generation);
 }
 
-/* A worker process, from its first instruction on. */
+/* The main function of a worker process. */
 static int worker_main(const leati_helper *helper, int number, pid_t parent) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the helper's only thread is the parent, so this means the process */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* Sent when the parent thread ends: the helper has only one thread. */
     if (getppid() != parent) return 1;
     leati_name_worker(number);
     leati_worker_entry *entry = &helper->works->table.workers[number];
-    atomic_store(&entry->sleeping, 0); /* of the one before */
+    atomic_store(&entry->sleeping, 0); /* The worker before may have died asleep. */
     leati_worker *worker = &helper->workers[number];
     worker->generation = helper->generation;
     leat_error err = {0};
@@ -65,19 +66,19 @@ static void spawn(leati_helper *helper, int number) {
     atomic_store(&entry->pid, (int32_t)pid);
 }
 
-/* What a user can do about it. */
+/* Describes how a worker died, with a hint for the user. */
 static void describe_death(char *text, size_t bytes, int status) {
     static const struct {
         int signal;
         const char *text;
     } known[] = {
-        {SIGKILL, "SIGKILL: where nobody sent it, the kernel's OOM killer did, see dmesg"},
-        {SIGSEGV, "SIGSEGV: a bug in get, or in what it calls"},
-        {SIGBUS, "SIGBUS: memory that could not be had, or a mapped file that was cut short"},
+        {SIGKILL, "SIGKILL: if nobody sent it, the kernel's OOM killer did, see dmesg"},
+        {SIGSEGV, "SIGSEGV: a bug in get, or in a function that it calls"},
+        {SIGBUS, "SIGBUS: a lack of memory, or a mapped file that was truncated"},
         {SIGABRT, "SIGABRT: a failed assertion or a damaged heap"},
         {SIGFPE, "SIGFPE: an integer division by zero"},
         {SIGILL, "SIGILL: an instruction that this CPU does not have"},
-        {SIGXCPU, "SIGXCPU: the limit of CPU time"},
+        {SIGXCPU, "SIGXCPU: the limit of CPU time was exceeded"},
     };
     if (WIFEXITED(status)) {
         snprintf(text, bytes, "exited with status %d: get must return, not exit", WEXITSTATUS(status));
@@ -96,17 +97,18 @@ static void give_up(leati_service *service, leati_slot *slot, leat_status code, 
     slot->retries = 0;
     if (code == LEAT_ETIMEOUT)
         leati_fail(&slot->error, code,
-                   "it was late twice: more than %.3g s in a worker process, which was killed",
+                   "it was late twice: its worker process needed more than %.3g s and was killed",
                    (double)faults->deadline_ms / 1e3);
     else
-        leati_fail(&slot->error, code, "%u worker process%s died making it; the last %s",
+        leati_fail(&slot->error, code, "%u worker process%s died while making it; the last %s",
                    (unsigned)slot->deaths, slot->deaths == 1 ? "" : "es", how);
     slot->status = (int32_t)code;
     slot->ended_ns = leati_now_ns();
     leati_ring_publish(&service->ring, slot);
 }
 
-/* The batch that the worker had in hand is made again, unless it has cost too many. */
+/* Counts a death on the batch that the worker was making.  The batch is made again, unless too many workers died of
+ * it. */
 static void count_death_on_batch(leati_service *service, leati_slot *slot, bool late, int status) {
     char how[160];
     describe_death(how, sizeof how, status);
@@ -118,7 +120,8 @@ static void count_death_on_batch(leati_service *service, leati_slot *slot, bool 
         give_up(service, slot, LEAT_EWORKER, how);
 }
 
-/* What a generator had come to died with its process, which may have been late with its batch or with another feed's. */
+/* Fails a generator whose worker process has died, because its position is lost.  The process may have been killed
+ * because it was late with the generator's batch or with a batch of another feed. */
 static void count_death_of_generator(leati_service *service, bool late, bool in_hand, int status) {
     char how[160];
     leat_error err = {0};
@@ -130,14 +133,14 @@ static void count_death_of_generator(leati_service *service, bool late, bool in_
         snprintf(how, sizeof how, "was late with a batch of another feed, and was killed");
     leati_fail(
         &err, late && in_hand ? LEAT_ETIMEOUT : LEAT_EWORKER,
-        "the worker process of a generator %s; what it had come to is lost with it: a sequence, which can "
-        "make any batch again, survives this",
+        "the worker process of a generator %s, and the position of the generator is lost with it; use a "
+        "sequence, which can make any batch again, to survive this",
         how);
     leati_ring_fail(&service->ring, &err);
 }
 
-/* Which feed's batch the worker had in hand, and the batch's slot; -1 where there was none, or none that anybody still
- * waits for: what was claimed for a feed that has ended stays claimed. */
+/* Returns the index of the feed whose batch the worker was making, and the slot of the batch; -1 if there was none.  A
+ * batch of a feed that has ended does not count: its slot stays claimed. */
 static int find_in_hand(const leati_works *works, int number, leati_slot **slot) {
     int found = -1;
     for (int i = 0; i < works->count; ++i) {
@@ -151,7 +154,8 @@ static int find_in_hand(const leati_works *works, int number, leati_slot **slot)
     return found;
 }
 
-/* Idle, a worker is counted on its generator, if it owns one. */
+/* Returns the feed on which the death of an idle worker is counted: its generator if it has one, otherwise the first
+ * feed. */
 static int find_owned(const leati_works *works, int number) {
     for (int i = 0; i < works->count; ++i)
         if (works->services[i]->ring.owner == number) return i;
@@ -225,7 +229,8 @@ static void kill_all(const leati_helper *helper) {
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) continue;
 }
 
-/* How long until this worker's batch is late; kills it if it is.  INT64_MAX: it has nothing that could be. */
+/* Returns how long until the worker's batch is late; INT64_MAX if it has no deadline.  If the batch is late, kills the
+ * worker. */
 static int64_t mind_deadline(leati_helper *helper, int number, int64_t now_ns) {
     leati_child *child = &helper->children[number];
     int64_t nearest = INT64_MAX;
@@ -235,7 +240,7 @@ static int64_t mind_deadline(leati_helper *helper, int number, int64_t now_ns) {
         if (deadline_ns == 0 || child->pid == 0 || child->late) continue;
         const leati_slot *slot = leati_ring_claimed_by(&service->ring, number);
         int64_t started = slot ? atomic_load_explicit(&slot->started_ns, memory_order_relaxed) : 0;
-        /* What is begun after this look is late after a whole deadline at the earliest. */
+        /* A batch that is begun later than now cannot be late before a whole deadline has passed. */
         int64_t left =
             started ? leati_patience_left(&helper->patience, &child->batch, started, deadline_ns, now_ns)
                     : deadline_ns;
@@ -247,7 +252,7 @@ static int64_t mind_deadline(leati_helper *helper, int number, int64_t now_ns) {
     return INT64_MAX;
 }
 
-/* In ms, rounded up; -1: until something happens. */
+/* Returns how long the helper may sleep, in ms, rounded up; -1: until something happens. */
 static int sleep_length(leati_helper *helper) {
     int64_t nearest = INT64_MAX, now = leati_now_ns();
     for (int i = 0; i < helper->works->table.count; ++i) {
@@ -263,7 +268,7 @@ static int sleep_length(leati_helper *helper) {
     return timeout > INT_MAX ? INT_MAX : (int)timeout;
 }
 
-/* Sleeps until something happens.  False when the caller is gone. */
+/* Sleeps until something happens.  Returns false if the caller is gone. */
 static bool watch(leati_helper *helper, bool leaving) {
     int count = helper->works->table.count, timeout = sleep_length(helper);
     helper->watched[WATCH_CONTROL] = (struct pollfd){.fd = leaving ? -1 : helper->control, .events = POLLIN};
@@ -273,7 +278,8 @@ static bool watch(leati_helper *helper, bool leaving) {
             (struct pollfd){.fd = helper->children[i].pidfd, .events = POLLIN};
     leati_patience_sleep(&helper->patience, leati_now_ns(), timeout < 0 ? -1 : (int64_t)timeout * 1000000);
     int ready = poll(helper->watched, (nfds_t)count + WATCH_CHILDREN, timeout);
-    if (ready < 0 && errno != EINTR) /* a limit below what poll is to watch: look from time to time instead */
+    if (ready < 0 &&
+        errno != EINTR) /* RLIMIT_NOFILE may be too low for poll: look from time to time instead. */
         nanosleep(&(struct timespec){.tv_nsec = NO_PIDFD_MS * 1000000}, NULL);
     leati_patience_wake(&helper->patience, leati_now_ns());
     return getppid() == helper->caller;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper: a process with one thread, forked from the caller, from which the worker processes descend.  A worker born
- * later, in the place of a dead one, so never inherits a lock that some thread of the caller held. */
+/* The helper: a process with one thread, forked from the caller, that forks the worker processes.  Because of it, a
+ * worker that replaces a dead one does not inherit a lock that a thread of the caller holds at that time. */
 #ifndef LEATI_FEED_WORKERS_HELPER_H
 #define LEATI_FEED_WORKERS_HELPER_H
 
@@ -11,34 +11,34 @@
 #include "feed/workers/patience.h"
 #include "feed/workers/worker.h"
 
-/* What the helper knows of a worker. */
+/* The helper's data about a worker process. */
 typedef struct leati_child {
-    pid_t pid;           /* 0: none runs */
-    int pidfd;           /* -1: none, or the kernel has none to give */
-    int early_deaths;    /* in a row, before worker_init was through */
-    bool late;           /* killed for it */
-    leati_watched batch; /* that it has in hand */
+    pid_t pid;           /* 0: the worker does not run */
+    int pidfd;           /* -1: there is none, or the kernel does not support pidfds */
+    int early_deaths;    /* number of deaths in a row before worker_init had returned */
+    bool late;           /* the helper has killed it, because its batch was late */
+    leati_watched batch; /* the batch that it is making */
 } leati_child;
 
 typedef struct leati_helper {
-    pid_t pid;                     /* 0: none runs */
-    pid_t caller;                  /* who forked it */
-    int control;                   /* an eventfd that says: leave */
-    int caller_pidfd;              /* in the helper alone; -1 when the kernel has none to give */
-    leati_descriptors descriptors; /* of the caller's, that the helper closes */
+    pid_t pid;                     /* of the helper, in the caller; 0: it does not run */
+    pid_t caller;                  /* the process that forked the helper */
+    int control;                   /* an eventfd; the caller writes to it to make the helper exit */
+    int caller_pidfd;              /* used in the helper only; -1: the kernel does not support pidfds */
+    leati_descriptors descriptors; /* the caller's descriptors that the helper closes */
     leati_works *works;
     uint32_t generation; /* of the workers */
     leati_patience patience;
-    leati_worker *workers; /* as each begins: a worker process never allocates before get is called */
+    leati_worker *workers; /* prepared before the fork, so that leat allocates nothing in a worker process */
     int worker_count;
     leati_child *children;
-    struct pollfd *watched; /* control, caller, children */
+    struct pollfd *watched; /* descriptors for poll: control, caller, children */
 } leati_helper;
 
-/* The helper's life.  Returns its exit status when every worker is gone. */
+/* Runs the helper until all workers are gone.  Returns the exit status of the helper process. */
 int leati_helper_run(leati_helper *helper);
 
-/* pidfd_open; -1 with errno where the kernel lacks it. */
+/* Calls pidfd_open.  Returns -1 with errno ENOSYS if the kernel does not have it. */
 int leati_pidfd_open(pid_t pid);
 
 #endif

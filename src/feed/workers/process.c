@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forking the helper out of whatever process the caller lives in, and getting rid of it again.  Layer: feed. */
+/* Forks the helper from the caller's process, and waits for its end.  Room: feed. */
 #define _GNU_SOURCE /* syscall, NSIG */
 #include "feed/workers/process.h"
 
@@ -31,8 +31,8 @@ static void leave_to_the_caller(int number) {
     (void)number;
 }
 
-/* A handler, not SIG_IGN: a program that `get` starts would inherit that and could not be interrupted.  What the caller
- * itself ignores stays ignored. */
+/* Sets a handler that does nothing.  It does not set SIG_IGN, because a program that `get` starts would inherit SIG_IGN
+ * and could not be interrupted.  A signal that the caller ignores stays ignored. */
 static void disregard(int number) {
     struct sigaction action;
     if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN) return;
@@ -40,9 +40,10 @@ static void disregard(int number) {
     sigaction(number, &action, NULL);
 }
 
-/* The caller's handlers would run the caller's code in the wrong process.  What a terminal or a scheduler sends to the
- * whole group is for the caller to answer: workers end when it says so, or when it is gone.  Handlers of a program's own
- * faults stay, because they print where it happened. */
+/* Removes the caller's signal handlers, because they would run the caller's code in the wrong process.  A terminal or a
+ * scheduler sends signals to the whole process group; only the caller reacts to them, and the workers exit when the
+ * caller tells them to or is gone.  Handlers of faults such as SIGSEGV stay, because they print where the fault
+ * happened. */
 static void reset_signals(void) {
     static const int for_the_caller[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2};
     for (int number = 1; number < NSIG; ++number) {
@@ -52,10 +53,11 @@ static void reset_signals(void) {
         if (!keep) signal(number, SIG_DFL);
     }
     for (size_t i = 0; i < sizeof for_the_caller / sizeof *for_the_caller; ++i) disregard(for_the_caller[i]);
-    signal(SIGCHLD, SIG_DFL); /* ignored, it would swallow how workers end */
+    signal(SIGCHLD, SIG_DFL); /* If it is ignored, the exit status of workers is lost. */
 }
 
-/* Forgets what the caller has printed and not yet written: the caller writes it, and a copy must not be written again. */
+/* Discards the unwritten output in the buffers of stdio: the caller will write it, and the copy must not be written,
+ * too. */
 static void drop_unwritten_output(void) {
     __fpurge(stdout);
     __fpurge(stderr);
@@ -66,8 +68,8 @@ static void share_mappings(const leati_works *works, bool share) {
     for (int i = 0; i < works->count; ++i) leati_service_inherit(works->services[i], share);
 }
 
-/* fork() runs base/os/fork.c's handlers, which end the OpenMP threads of this thread: the helper has none of them, and the workers'
- * parallel regions start their own. */
+/* Forks the helper.  fork() runs the handlers of base/os/fork.c, which end the OpenMP threads of this thread, because the
+ * helper would not have them.  Parallel regions of the workers start their own threads. */
 static leat_status fork_helper(leati_helper *helper, leat_error *err) {
     sigset_t all, before;
     sigfillset(&all);
@@ -93,7 +95,7 @@ static leat_status fork_helper(leati_helper *helper, leat_error *err) {
 
 static leat_status allocate(leati_helper *helper, leati_works *works, leat_error *err) {
     size_t count = (size_t)works->table.count;
-    if (helper->workers) return LEAT_OK; /* from before */
+    if (helper->workers) return LEAT_OK; /* They were allocated for an earlier helper. */
     helper->children = leati_calloc(count, sizeof *helper->children);
     helper->watched = leati_calloc(count + 2, sizeof *helper->watched);
     helper->workers = leati_calloc(count, sizeof *helper->workers);
@@ -140,20 +142,21 @@ leat_status leati_processes_check(leati_helper *helper, leat_error *err) {
     bool reaped_by_others = result != 0 && errno == ECHILD && kill(helper->pid, 0) != 0;
     if (!reaped_by_others && (result != 0 || how.si_pid == 0)) return LEAT_OK;
     if (reaped_by_others)
-        return leati_fail(err, LEAT_EWORKER, "the helper process %d is gone, and with it the workers",
+        return leati_fail(err, LEAT_EWORKER, "the helper process %d is gone, and the workers with it",
                           (int)helper->pid);
     bool by_signal = how.si_code != CLD_EXITED;
-    return leati_fail(err, LEAT_EWORKER, "the helper process %d %s %d, and with it the workers are gone",
+    return leati_fail(err, LEAT_EWORKER, "the helper process %d %s %d, and the workers are gone with it",
                       (int)helper->pid, by_signal ? "was killed by signal" : "exited with status",
                       how.si_status);
 }
 
-/* The workers of a helper that was killed die by its death, but nobody says when. */
+/* Waits for the workers of a helper that was killed.  They are killed by its death, but the caller is not their
+ * parent. */
 static void await_orphans(const leati_worker_table *table) {
     for (int i = 0; i < table->count; ++i) {
         pid_t pid = (pid_t)atomic_load(&table->workers[i].pid);
         for (int tries = 0; pid > 0 && tries < 5000 && kill(pid, 0) == 0; ++tries) {
-            if (waitpid(pid, NULL, WNOHANG) == pid) break; /* the caller is init, or wants to reap orphans */
+            if (waitpid(pid, NULL, WNOHANG) == pid) break; /* The caller is init or a subreaper. */
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         }
     }

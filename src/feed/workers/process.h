@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The caller's side of worker processes: fork the helper, miss it, dismiss it. */
+/* Starts, checks and stops the helper process, from the caller's process. */
 #ifndef LEATI_FEED_WORKERS_PROCESS_H
 #define LEATI_FEED_WORKERS_PROCESS_H
 
 #include "feed/workers/helper.h"
 
-/* Forks the helper, which forks the workers.  *helper is zeroed, or was dismissed.  Errors: LEAT_EIO, LEAT_ENOMEM. */
+/* Forks the helper, which forks the workers.  *helper is zeroed, or its last helper was dismissed.  Errors: LEAT_EIO,
+ * LEAT_ENOMEM. */
 leat_status leati_processes_start(leati_helper *helper, leati_works *works, leat_error *err);
 
-/* Errors: LEAT_EWORKER when the helper died, with the workers that descend from it. */
+/* Checks that the helper runs.  Errors: LEAT_EWORKER if it has died, and the workers with it. */
 leat_status leati_processes_check(leati_helper *helper, leat_error *err);
 
-/* Waits until the helper and all workers, which have been told to leave, are gone. */
+/* Makes the helper exit and waits until it and all workers are gone.  The workers must have been told to exit
+ * before. */
 void leati_processes_dismiss(leati_helper *helper, const leati_worker_table *table);
 
 void leati_processes_fini(leati_helper *helper);

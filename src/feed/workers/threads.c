@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Worker threads.  They run the program's code, so they have the signal mask of the thread that opens the feed, and so do
- * programs that `get` starts.  Layer: feed. */
+/* Starts and joins worker threads.  They run the program's code, so they get the signal mask of the thread that opens
+ * the feed; programs that `get` starts inherit this mask.  Room: feed. */
 #include "feed/workers/threads.h"
 
 #include <stdio.h>

@@ -13,30 +13,31 @@ typedef struct leati_thread {
     struct leati_threads *all;
 } leati_thread;
 
-/* The threads of a pool.  Whoever lets go last, the owner or a thread that outlived it, calls release. */
+/* The worker threads of a pool.  The last holder, which may be the owner or a thread that outlives it, calls
+ * release. */
 typedef struct leati_threads {
     leati_thread *threads;
-    int made;            /* that were started */
-    int count;           /* of them, not yet joined */
-    _Atomic int holders; /* the threads that run, and the owner */
+    int made;            /* number of threads that were started */
+    int count;           /* number of threads that are not joined yet */
+    _Atomic int holders; /* number of running threads, plus 1 for the owner */
     void (*release)(void *owner);
     void *owner;
 } leati_threads;
 
-/* Starts works->table.count threads.  Errors: LEAT_EIO, LEAT_ENOMEM; none runs then. */
+/* Starts works->table.count threads.  Errors: LEAT_EIO, LEAT_ENOMEM; then no thread runs. */
 leat_status leati_threads_start(leati_threads *threads, leati_works *works, leat_error *err);
 
-/* Waits for the threads, which have been told to leave: for ever (patience_ns < 0), or at most so long.  Returns how many
- * are left behind: those go when their batch is made. */
+/* Waits for the threads, which have been told to exit, for at most patience_ns (< 0: without a limit).  Returns the
+ * number of threads that still run; each exits after its batch. */
 int leati_threads_join(leati_threads *threads, int64_t patience_ns);
 
-/* The owner lets go.  True: it was the last, and is to free what the threads used. */
+/* Ends the use by one holder.  Returns true for the last holder, which must free what the threads used. */
 bool leati_threads_let_go(leati_threads *threads);
 
-/* Frees the table of threads that are gone. */
+/* Frees the table; no thread may run. */
 void leati_threads_fini(leati_threads *threads);
 
-/* Gives the calling thread, or process, the name that ps and top show. */
+/* Sets the name of the calling thread or process that ps and top show. */
 void leati_name_worker(int number);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker's life.  Layer: feed. */
+/* The main loop of a worker.  Room: feed. */
 #include "feed/workers/worker.h"
 
 #include <sched.h>
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-#define SPINS 64 /* looks between two yields */
+#define SPINS 64 /* checks between two yields */
 
 bool leati_works_are_over(const leati_works *works, uint32_t generation) {
     if (atomic_load(&works->table.shared->generation) != generation) return true;
@@ -90,7 +90,7 @@ static void spin(const leati_worker *worker, int64_t spin_ns) {
         }
 }
 
-/* Tickets of all feeds, and how many of them are worth coming for by the clock. */
+/* Returns the number of open tickets of all feeds; *wanted is the number of them that ends a timed sleep. */
 static uint64_t count_open(const leati_worker *worker, uint64_t *wanted) {
     uint64_t open = 0, slots = 0;
     for (int i = 0; i < worker->works->count; ++i) {
@@ -125,7 +125,7 @@ static void rest(const leati_worker *worker) {
     leati_timed_sleep_learn(&entry->timed_sleep, rested_ns, open, wanted);
 }
 
-/* The next slot to fill: for a feed that is waited for, if there is one, or in the order of the feeds. */
+/* Claims the next ticket, first of the feeds for which the consumer waits, then of the others in their order. */
 static leati_slot *claim(const leati_worker *worker, leati_maker **maker) {
     const leati_works *works = worker->works;
     for (int waited_for = works->count > 1; waited_for >= 0; --waited_for)
@@ -139,7 +139,8 @@ static leati_slot *claim(const leati_worker *worker, leati_maker **maker) {
     return NULL;
 }
 
-/* What the one before this worker had in hand when it died; not for a feed that has ended, as a generator's has. */
+/* Returns the slot that a dead worker with this number had claimed, or NULL.  A feed that has ended does not count; the
+ * death of its worker ends a generator. */
 static leati_slot *inherit(const leati_worker *worker, leati_maker **maker) {
     for (int i = 0; i < worker->works->count; ++i) {
         const leati_ring *ring = &worker->works->services[i]->ring;
@@ -150,9 +151,9 @@ static leati_slot *inherit(const leati_worker *worker, leati_maker **maker) {
     return NULL;
 }
 
-/* ---- the life ---- */
+/* ---- the main loop ---- */
 
-/* Each worker touches its share of the slots that the first pass is going to use. */
+/* Allocates the memory of this worker's share of the slots that the first tickets use. */
 static leat_status back_share(const leati_worker *worker, leat_error *err) {
     for (int i = 0; i < worker->works->count; ++i) {
         leati_service *service = worker->works->services[i];
@@ -164,7 +165,8 @@ static leat_status back_share(const leati_worker *worker, leat_error *err) {
     return LEAT_OK;
 }
 
-/* Writes what the program's functions have printed.  A worker process ends without exit's flush, or is killed. */
+/* Writes the output that the program's functions have printed.  A worker process is killed, or calls _exit, which does
+ * not write it. */
 static void flush_output(const leati_worker *worker) {
     if (!worker->works->table.between_processes) return;
     fflush(stdout);

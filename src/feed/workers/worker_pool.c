@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads or processes, behind one face.  Layer: feed. */
+/* One interface for worker threads and worker processes.  Room: feed. */
 #include "feed/workers/worker_pool.h"
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The workers of a group of feeds, threads or processes: start them, miss them, send them home. */
+/* The worker pool of a group of feeds: starts, checks and stops its workers, which are threads or processes. */
 #ifndef LEATI_FEED_WORKERS_WORKER_POOL_H
 #define LEATI_FEED_WORKERS_WORKER_POOL_H
 
@@ -12,18 +12,18 @@ typedef struct leati_worker_pool {
     leati_helper helper;
 } leati_worker_pool;
 
-/* Starts the workers of the table's present generation.  Errors: LEAT_EIO, LEAT_ENOMEM; nothing runs then.  Without
- *  workers there is nothing to do, here and below. */
+/* Starts the workers of the table's present generation.  Errors: LEAT_EIO, LEAT_ENOMEM; then nothing runs.  This
+ * function and those below do nothing if the table has no workers. */
 leat_status leati_worker_pool_start(leati_worker_pool *pool, leat_error *err);
 
-/* Whether all workers can still come back.  Errors: LEAT_EWORKER when the helper process is gone. */
+/* Checks that dead workers can be replaced.  Errors: LEAT_EWORKER if the helper process is gone. */
 leat_status leati_worker_pool_check(leati_worker_pool *pool, leat_error *err);
 
-/* Sends the workers home after the batches in hand and waits until nothing of them is left; for threads, at most
- * patience_ns if that is not negative.  Returns how many threads are left behind. */
+/* Makes the workers exit after the batches that they are making, and waits for them.  The wait for threads ends after
+ * patience_ns if that is not negative.  Returns the number of threads that still run. */
 int leati_worker_pool_stop(leati_worker_pool *pool, int64_t patience_ns);
 
-/* Frees what a dismissed pool holds. */
+/* Frees the memory of a pool that was stopped. */
 void leati_worker_pool_fini(leati_worker_pool *pool);
 
 #endif
