@@ -104,7 +104,7 @@ static leat_status make_inline(leat_feed *feed, leat_error *err) {
 /* ---- skipping ---- */
 
 /* Advances the feed's position past a ticket whose batch is delivered or skipped. */
-static void pass_ticket(leat_feed *feed, const leati_slot *slot) {
+static void advance(leat_feed *feed, const leati_slot *slot) {
     const leati_job *job = &slot->job;
     ++feed->delivered;
     feed->position = job->position;
@@ -113,9 +113,9 @@ static void pass_ticket(leat_feed *feed, const leati_slot *slot) {
     feed->pass_due = job->position.ordinal + 1 == job->length;
 }
 
-static leat_status pass_over(leat_feed *feed, const leati_slot *slot, leat_error *err) {
+static leat_status skip_batch(leat_feed *feed, const leati_slot *slot, leat_error *err) {
     leat_error why = slot->error;
-    pass_ticket(feed, slot);
+    advance(feed, slot);
     ++feed->figures.skips;
     feed->figures.retries += slot->retries;
     if (feed->pass_due && feed->good == 0)
@@ -125,7 +125,7 @@ static leat_status pass_over(leat_feed *feed, const leati_slot *slot, leat_error
     return LEAT_OK;
 }
 
-static leat_status judge(leat_feed *feed, leati_slot *slot, leat_error *err) {
+static leat_status examine_batch(leat_feed *feed, leati_slot *slot, leat_error *err) {
     leat_status status = (leat_status)slot->status;
     if (status == LEAT_OK && slot->batch.size == 0) {
         feed->generator_ended = true;
@@ -136,7 +136,7 @@ static leat_status judge(leat_feed *feed, leati_slot *slot, leat_error *err) {
         return LEAT_OK;
     }
     if (status == LEAT_ESKIPPED || feed->options.faults.bad_batch == LEAT_BAD_BATCH_SKIP)
-        return pass_over(feed, slot, err);
+        return skip_batch(feed, slot, err);
     *err = slot->error;
     return leati_prefix(status, err, "batch %lld of pass %lld", (long long)slot->job.position.index,
                         (long long)slot->job.position.pass);
@@ -144,7 +144,7 @@ static leat_status judge(leat_feed *feed, leati_slot *slot, leat_error *err) {
 
 /* Waits for the next good batch of the current pass and sets feed->head to it; feed->head stays NULL if there is
  * none. */
-static leat_status find_head(leat_feed *feed, leat_error *err) {
+static leat_status find_good_batch(leat_feed *feed, leat_error *err) {
     while (!feed->head && !feed->pass_due && !feed->generator_ended) {
         if (leati_feed_is_inline(feed)) leati_stream_issue_until(feed, feed->delivered + 1, true);
         if (feed->issued == feed->delivered && feed->pending != LEAT_OK) {
@@ -153,7 +153,7 @@ static leat_status find_head(leat_feed *feed, leat_error *err) {
         }
         if (feed->issued == feed->delivered) return LEAT_OK;
         LEATI_TRY(leati_feed_is_inline(feed) ? make_inline(feed, err) : await_slot(feed, err));
-        LEATI_TRY(judge(feed, leati_ring_slot(&feed->service.ring, feed->delivered), err));
+        LEATI_TRY(examine_batch(feed, leati_ring_slot(&feed->service.ring, feed->delivered), err));
     }
     return LEAT_OK;
 }
@@ -185,12 +185,12 @@ leat_status leat_feed_await(leat_feed *feed, bool *more, leat_error *err) {
     leat_error why = {0};
     *more = false;
     LEATI_TRY(check_ready(feed, err));
-    LEATI_TRY(end_unless_ok(feed, find_head(feed, &why), &why, err));
+    LEATI_TRY(end_unless_ok(feed, find_good_batch(feed, &why), &why, err));
     *more = feed->head != NULL;
     return LEAT_OK;
 }
 
-static leat_status no_more(const leat_feed *feed, leat_error *err) {
+static leat_status fail_no_more(const leat_feed *feed, leat_error *err) {
     if (feed->generator_ended)
         return leati_fail(err, LEAT_ENOTFOUND, "the generator ended after %lld batches",
                           (long long)feed->figures.batches);
@@ -203,7 +203,7 @@ static void deliver(leat_feed *feed, const leat_batch **batch) {
     feed->head = NULL;
     feed->in_use = slot;
     *batch = &slot->batch;
-    pass_ticket(feed, slot);
+    advance(feed, slot);
     ++feed->good;
     leati_figures_take(&feed->figures, &feed->service.ring, slot);
     feed->service.ring.batch_ns = slot->get_ns;
@@ -219,8 +219,8 @@ leat_status leat_feed_get(leat_feed *feed, const leat_batch **batch, leat_error 
     LEATI_TRY(check_ready(feed, err));
     while (!feed->head) { /* Repeats if all remaining batches of the pass are bad. */
         LEATI_TRY(leat_feed_end_pass(feed, err));
-        LEATI_TRY(end_unless_ok(feed, find_head(feed, &why), &why, err));
-        if (!feed->head && !feed->pass_due) return no_more(feed, err);
+        LEATI_TRY(end_unless_ok(feed, find_good_batch(feed, &why), &why, err));
+        if (!feed->head && !feed->pass_due) return fail_no_more(feed, err);
     }
     deliver(feed, batch);
     return LEAT_OK;

@@ -19,40 +19,40 @@ void leati_shuffle_init(leati_shuffle *shuffle, uint64_t key, uint64_t length) {
 }
 
 /* Returns a random bit for a round and a pair, as all ones or all zeros. */
-static uint64_t toss(uint64_t coin, uint64_t pair) {
+static uint64_t random_mask(uint64_t coin, uint64_t pair) {
     uint64_t x = (pair ^ coin) * 0xBF58476D1CE4E5B9u;
     x = (x ^ (x >> 32)) * 0x94D049BB133111EBu;
     return 0 - (x >> 63);
 }
 
-static uint64_t turn(const leati_shuffle *shuffle, int round, uint64_t at) {
+static uint64_t swap_or_not(const leati_shuffle *shuffle, int round, uint64_t at) {
     uint64_t key = shuffle->round[round].partner;
     /* Masks replace branches here, because the CPU would mispredict half of them. */
     uint64_t partner = key - at + (shuffle->length & (0 - (uint64_t)(key < at)));
     uint64_t larger = at > partner ? at : partner;
-    return at ^ ((at ^ partner) & toss(shuffle->round[round].coin, larger));
+    return at ^ ((at ^ partner) & random_mask(shuffle->round[round].coin, larger));
 }
 
 uint64_t leati_shuffle_at(const leati_shuffle *shuffle, uint64_t position) {
-    for (int i = 0; i < shuffle->rounds; ++i) position = turn(shuffle, i, position);
+    for (int i = 0; i < shuffle->rounds; ++i) position = swap_or_not(shuffle, i, position);
     return position;
 }
 
 /* Permutes `lanes` positions together.  The rounds of one position depend on each other, but those of different
  * positions do not, so the CPU computes them in parallel. */
-static inline void transpose_all(const leati_shuffle *shuffle, uint64_t first, const int lanes,
+static inline void permute_lanes(const leati_shuffle *shuffle, uint64_t first, const int lanes,
                                  uint64_t *out) {
     uint64_t at[16];
     for (int j = 0; j < lanes; ++j) at[j] = first + (uint64_t)j;
     for (int i = 0; i < shuffle->rounds; ++i)
-        for (int j = 0; j < lanes; ++j) at[j] = turn(shuffle, i, at[j]);
+        for (int j = 0; j < lanes; ++j) at[j] = swap_or_not(shuffle, i, at[j]);
     for (int j = 0; j < lanes; ++j) out[j] = at[j];
 }
 
 /* With sixteen positions at once, the compiler can vectorize the loop. */
 void leati_shuffle_range(const leati_shuffle *shuffle, uint64_t first, int64_t count, uint64_t *out) {
     int64_t done = 0;
-    for (; done + 16 <= count; done += 16) transpose_all(shuffle, first + (uint64_t)done, 16, out + done);
-    for (; done + 4 <= count; done += 4) transpose_all(shuffle, first + (uint64_t)done, 4, out + done);
+    for (; done + 16 <= count; done += 16) permute_lanes(shuffle, first + (uint64_t)done, 16, out + done);
+    for (; done + 4 <= count; done += 4) permute_lanes(shuffle, first + (uint64_t)done, 4, out + done);
     for (; done < count; ++done) out[done] = leati_shuffle_at(shuffle, first + (uint64_t)done);
 }

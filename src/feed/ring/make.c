@@ -35,16 +35,16 @@ static unsigned char *tensor_memory(const leati_ring *ring, const leati_slot *sl
 }
 
 /* Sets up a full batch, as the documentation of leat_sequence promises. */
-static void prepare(const leati_ring *ring, const leat_batch_spec *spec, leati_slot *slot) {
+static void set_up_batch(const leati_ring *ring, const leat_batch_spec *spec, leati_slot *slot) {
     slot->batch.size = spec->batch_size;
     slot->batch.tensor_count = spec->tensor_count;
     for (int i = 0; i < spec->tensor_count; ++i) {
         leat_tensor *tensor = &slot->batch.tensors[i];
-        const leat_tensor_spec *wanted = &spec->tensors[i];
-        tensor->dtype = wanted->dtype;
-        tensor->rank = wanted->rank + 1;
+        const leat_tensor_spec *expected_spec = &spec->tensors[i];
+        tensor->dtype = expected_spec->dtype;
+        tensor->rank = expected_spec->rank + 1;
         tensor->shape[0] = spec->batch_size;
-        for (int d = 0; d < wanted->rank; ++d) tensor->shape[d + 1] = wanted->shape[d];
+        for (int d = 0; d < expected_spec->rank; ++d) tensor->shape[d + 1] = expected_spec->shape[d];
         tensor->data = tensor_memory(ring, slot, i);
     }
 }
@@ -52,28 +52,29 @@ static void prepare(const leati_ring *ring, const leat_batch_spec *spec, leati_s
 /* ---- checking a batch ---- */
 
 static leat_status wrong_shape(const leat_batch_spec *spec, const leat_batch *batch, int i, leat_error *err) {
-    const leat_tensor_spec *wanted = &spec->tensors[i];
+    const leat_tensor_spec *expected_spec = &spec->tensors[i];
     const leat_tensor *tensor = &batch->tensors[i];
     int64_t most[LEAT_MAX_RANK] = {batch->size};
-    for (int d = 0; d < wanted->rank; ++d) most[d + 1] = wanted->shape[d];
+    for (int d = 0; d < expected_spec->rank; ++d) most[d + 1] = expected_spec->shape[d];
     char got[160], expected[160];
     if (!tensor->data)
         return leati_fail(
             err, LEAT_ESHAPE,
             "get set the data of tensor %d ('%s') to NULL; expected the memory that it received, "
             "or its own memory",
-            i, wanted->name);
+            i, expected_spec->name);
     int rank = tensor->rank < 0 || tensor->rank > LEAT_MAX_RANK ? 0 : tensor->rank;
     return leati_fail(
         err, LEAT_ESHAPE,
         "get set tensor %d ('%s') to shape %s, rank %d, %s; the specification allows at most %s, %s", i,
-        wanted->name, leati_shape_text(got, sizeof got, rank, tensor->shape), (int)tensor->rank,
-        leat_dtype_name(tensor->dtype), leati_shape_text(expected, sizeof expected, wanted->rank + 1, most),
-        leat_dtype_name(wanted->dtype));
+        expected_spec->name, leati_shape_text(got, sizeof got, rank, tensor->shape), (int)tensor->rank,
+        leat_dtype_name(tensor->dtype),
+        leati_shape_text(expected, sizeof expected, expected_spec->rank + 1, most),
+        leat_dtype_name(expected_spec->dtype));
 }
 
 /* Shortens the tensors to the size of the batch, and checks the batch against the specification. */
-static leat_status settle(const leat_batch_spec *spec, leat_batch *batch, leat_error *err) {
+static leat_status check_batch(const leat_batch_spec *spec, leat_batch *batch, leat_error *err) {
     if (batch->size < 1 || batch->size > spec->batch_size)
         return leati_fail(err, LEAT_ESHAPE,
                           "get set a size of %lld samples, the specification allows 1 to %lld",
@@ -83,12 +84,13 @@ static leat_status settle(const leat_batch_spec *spec, leat_batch *batch, leat_e
                           (int)batch->tensor_count, (int)spec->tensor_count);
     for (int i = 0; i < spec->tensor_count; ++i) {
         leat_tensor *tensor = &batch->tensors[i];
-        const leat_tensor_spec *wanted = &spec->tensors[i];
-        bool fits = tensor->rank == wanted->rank + 1 && tensor->dtype == wanted->dtype && tensor->data;
+        const leat_tensor_spec *expected_spec = &spec->tensors[i];
+        bool fits =
+            tensor->rank == expected_spec->rank + 1 && tensor->dtype == expected_spec->dtype && tensor->data;
         if (fits && tensor->shape[0] == spec->batch_size) tensor->shape[0] = batch->size;
         fits = fits && tensor->shape[0] == batch->size;
-        for (int d = 0; fits && d < wanted->rank; ++d)
-            fits = tensor->shape[d + 1] >= 1 && tensor->shape[d + 1] <= wanted->shape[d];
+        for (int d = 0; fits && d < expected_spec->rank; ++d)
+            fits = tensor->shape[d + 1] >= 1 && tensor->shape[d + 1] <= expected_spec->shape[d];
         if (!fits) return wrong_shape(spec, batch, i, err);
     }
     return LEAT_OK;
@@ -173,17 +175,17 @@ static bool overlap(const unsigned char *a, const unsigned char *b, size_t bytes
 
 /* Copies tensors that the sequence has pointed at its own memory into the slot, because other processes cannot see that
  * memory. */
-static void bring_home(const leati_ring *ring, leati_slot *slot) {
+static void copy_into_slot(const leati_ring *ring, leati_slot *slot) {
     for (int i = 0; i < slot->batch.tensor_count; ++i) {
         leat_tensor *tensor = &slot->batch.tensors[i];
-        unsigned char *home = tensor_memory(ring, slot, i);
+        unsigned char *slot_memory = tensor_memory(ring, slot, i);
         size_t bytes = leat_tensor_bytes(tensor);
-        if (tensor->data == home) continue;
-        if (is_out_of_caches(ring) && !overlap(home, tensor->data, bytes))
-            leati_copy_past_caches(home, tensor->data, bytes);
+        if (tensor->data == slot_memory) continue;
+        if (is_out_of_caches(ring) && !overlap(slot_memory, tensor->data, bytes))
+            leati_copy_past_caches(slot_memory, tensor->data, bytes);
         else
-            memmove(home, tensor->data, bytes);
-        tensor->data = home;
+            memmove(slot_memory, tensor->data, bytes);
+        tensor->data = slot_memory;
     }
 }
 
@@ -213,7 +215,7 @@ static leat_status get_samples(leati_maker *maker, leati_slot *slot, leat_rng *r
     return sequence->get_samples(sequence->user, maker->numbers, slot->batch.size, rng, &slot->batch, err);
 }
 
-static leat_status call(leati_maker *maker, leati_slot *slot, leat_error *err) {
+static leat_status call_sequence(leati_maker *maker, leati_slot *slot, leat_error *err) {
     const leat_sequence *sequence = &maker->service->sequence;
     const leat_feed_position *at = &slot->job.position;
     leat_rng rng = leat_rng_for(maker->service->rule.seed, (uint64_t)at->pass, (uint64_t)at->index);
@@ -231,7 +233,7 @@ static leat_status call(leati_maker *maker, leati_slot *slot, leat_error *err) {
 }
 
 /* Makes the batch once, without a retry. */
-static leat_status attempt(leati_maker *maker, leati_slot *slot, leat_error *err) {
+static leat_status make_once(leati_maker *maker, leati_slot *slot, leat_error *err) {
     leati_service *service = maker->service;
     const leat_batch_spec *spec = &service->sequence.spec;
     err->code =
@@ -239,17 +241,17 @@ static leat_status attempt(leati_maker *maker, leati_slot *slot, leat_error *err
     err->origin = 0;
     err->origin_code = 0;
     err->message[0] = '\0';
-    prepare(&service->ring, spec, slot);
-    LEATI_TRY(call(maker, slot, err));
+    set_up_batch(&service->ring, spec, slot);
+    LEATI_TRY(call_sequence(maker, slot, err));
     if (service->sequence.next && slot->batch.size == 0) {
         maker->ended = true;
         return LEAT_OK;
     }
-    LEATI_TRY(settle(spec, &slot->batch, err));
+    LEATI_TRY(check_batch(spec, &slot->batch, err));
     return service->faults.check_finite ? check_finite(service, slot, err) : LEAT_OK;
 }
 
-static leat_status make(leati_maker *maker, leati_slot *slot) {
+static leat_status make_with_retries(leati_maker *maker, leati_slot *slot) {
     leati_service *service = maker->service;
     if (maker->ended) { /* This ticket was issued before the generator ended. */
         slot->batch.size = 0;
@@ -257,13 +259,13 @@ static leat_status make(leati_maker *maker, leati_slot *slot) {
     }
     LEATI_TRY(leati_service_back(service, slot, &slot->error));
     if (service->ring.table->between_processes) follow_state(maker);
-    leat_status status = attempt(maker, slot, &slot->error);
+    leat_status status = make_once(maker, slot, &slot->error);
     while (status != LEAT_OK && status != LEAT_ESKIPPED && slot->retries < service->faults.retries) {
         ++slot->retries;
-        status = attempt(maker, slot, &slot->error);
+        status = make_once(maker, slot, &slot->error);
     }
     if (status == LEAT_OK && !maker->ended && service->ring.table->between_processes)
-        bring_home(&service->ring, slot);
+        copy_into_slot(&service->ring, slot);
     return status;
 }
 
@@ -272,7 +274,7 @@ void leati_maker_make(leati_maker *maker, leati_slot *slot, int worker) {
     atomic_store_explicit(&slot->started_ns, start, memory_order_relaxed);
     slot->worker = worker;
     slot->retries = 0;
-    slot->status = (int32_t)make(maker, slot);
+    slot->status = (int32_t)make_with_retries(maker, slot);
     slot->ended_ns = leati_now_ns();
     slot->get_ns = slot->ended_ns - start;
 }

@@ -75,7 +75,7 @@ static leat_status lay_out_slot(leati_ring *ring, const leat_batch_spec *spec, l
 }
 
 /* Returns the number of a line of a file, times `unit`; SIZE_MAX if there is none. */
-static size_t number_in(const char *path, const char *format, size_t unit) {
+static size_t read_number(const char *path, const char *format, size_t unit) {
     FILE *file = fopen(path, "re");
     if (!file) return SIZE_MAX;
     char line[128];
@@ -88,8 +88,8 @@ static size_t number_in(const char *path, const char *format, size_t unit) {
 
 /* Returns the memory that the machine, or the limit of the container, can give at most; SIZE_MAX if it is not known. */
 static size_t memory_available(void) {
-    size_t machine = number_in("/proc/meminfo", "MemAvailable: %llu", 1024);
-    size_t group = number_in("/sys/fs/cgroup/memory.max", "%llu", 1);
+    size_t machine = read_number("/proc/meminfo", "MemAvailable: %llu", 1024);
+    size_t group = read_number("/sys/fs/cgroup/memory.max", "%llu", 1);
     return machine < group ? machine : group;
 }
 
@@ -187,7 +187,7 @@ static leat_status choose_slots(leati_service *service, int workers, size_t memo
     return LEAT_OK;
 }
 
-static leat_status map(leati_ring *ring, size_t control, void **memory, leat_error *err) {
+static leat_status map_ring(leati_ring *ring, size_t control, void **memory, leat_error *err) {
     bool backed_all = false;
     LEATI_TRY(check_available(ring, err));
     LEATI_TRY(ring->table->between_processes ? map_shared(ring, control, memory, &backed_all, err)
@@ -218,7 +218,7 @@ leat_status leati_service_map(leati_service *service, const leati_worker_table *
                           (unsigned long long)ring->slot_count, ring->slot_bytes);
     ring->bytes = control + data;
     void *mapped = NULL;
-    LEATI_TRY(map(ring, control, &mapped, err));
+    LEATI_TRY(map_ring(ring, control, &mapped, err));
     unsigned char *base = mapped;
     ring->shared = mapped; /* The kernel has zeroed it: the initial value of all atomics and slots is 0. */
     ring->slots = (void *)(base + slots);

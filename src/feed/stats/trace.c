@@ -39,7 +39,7 @@ struct leat_trace {
     int64_t origin_ns;
     lane *lanes;
     int lane_count, lane_capacity, process_count;
-    bool any;           /* an event was added */
+    bool has_events;    /* an event was added */
     leat_status status; /* LEAT_EIO: nothing more is written */
     leat_error error;   /* the first error, if status is not LEAT_OK */
     size_t used;
@@ -67,7 +67,7 @@ static void flush(leat_trace *trace) {
 static void LEAT_PRINTF(2, 3) add(leat_trace *trace, const char *format, ...) {
     if (trace->status == LEAT_EIO) return;
     if (trace->used + event_bytes > buffer_bytes) flush(trace);
-    const char *separator = trace->any ? ",\n" : "\n";
+    const char *separator = trace->has_events ? ",\n" : "\n";
     size_t room = buffer_bytes - trace->used, skip = strlen(separator);
     memcpy(trace->buffer + trace->used, separator, skip);
     va_list values;
@@ -76,7 +76,7 @@ static void LEAT_PRINTF(2, 3) add(leat_trace *trace, const char *format, ...) {
     va_end(values);
     if (length < 0 || (size_t)length >= room - skip) return;
     trace->used += skip + (size_t)length;
-    trace->any = true;
+    trace->has_events = true;
 }
 
 /* Returns the length of the UTF-8 character at `text`, or 0 if there is no valid one. */
@@ -176,13 +176,13 @@ int leati_trace_lane(leat_trace *trace, const char *group, const char *name) {
     return trace->lane_count - 1;
 }
 
-static bool takes(const leat_trace *trace, int lane_number) {
+static bool has_lane(const leat_trace *trace, int lane_number) {
     return trace && lane_number >= 0 && lane_number < trace->lane_count;
 }
 
 void leati_trace_span(leat_trace *trace, int lane_number, const char *name, int64_t start_ns, int64_t end_ns,
                       int64_t pass, int64_t index) {
-    if (!takes(trace, lane_number)) return;
+    if (!has_lane(trace, lane_number)) return;
     char escaped[escaped_bytes], said_pass[40] = "", said_index[40] = "";
     if (start_ns < trace->origin_ns) start_ns = trace->origin_ns;
     if (pass >= 0) snprintf(said_pass, sizeof said_pass, "\"pass\":%" PRId64, pass);
@@ -196,7 +196,7 @@ void leati_trace_span(leat_trace *trace, int lane_number, const char *name, int6
 
 void leati_trace_instant(leat_trace *trace, int lane_number, const char *name, int64_t at_ns) {
     char escaped[escaped_bytes];
-    if (!takes(trace, lane_number)) return;
+    if (!has_lane(trace, lane_number)) return;
     add(trace, "{\"ph\":\"i\",\"s\":\"t\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%s}",
         escape(escaped, name), trace->lanes[lane_number].process, first_thread + lane_number,
         micros_of(at_ns - trace->origin_ns).text);
@@ -205,7 +205,7 @@ void leati_trace_instant(leat_trace *trace, int lane_number, const char *name, i
 /* A counter of one value: its series has no name of its own, which Perfetto would write behind the counter's. */
 void leati_trace_count(leat_trace *trace, int lane_number, const char *name, int64_t at_ns, int64_t value) {
     char escaped[escaped_bytes];
-    if (!takes(trace, lane_number)) return;
+    if (!has_lane(trace, lane_number)) return;
     add(trace, "{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%s,\"args\":{\"\":%" PRId64 "}}",
         escape(escaped, name), trace->lanes[lane_number].process, first_thread + lane_number,
         micros_of(at_ns - trace->origin_ns).text, value);

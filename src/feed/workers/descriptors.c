@@ -34,7 +34,7 @@ static int next_kept(const leati_descriptors *descriptors, int from) {
     return next;
 }
 
-static bool close_range_of(int first, int last) {
+static bool close_range_between(int first, int last) {
 #ifdef SYS_close_range
     return syscall(SYS_close_range, (unsigned)first, (unsigned)last, 0) == 0;
 #else
@@ -54,14 +54,15 @@ static void close_listed(const leati_descriptors *descriptors) {
     closedir(folder);
 }
 
-void leati_descriptors_close(leati_descriptors *descriptors, const int own[LEATI_CUSTOM_DESCRIPTORS]) {
+void leati_descriptors_close(leati_descriptors *descriptors,
+                             const int helper_descriptors[LEATI_CUSTOM_DESCRIPTORS]) {
     if (descriptors->keep_all) return;
     for (int i = 0; i < LEATI_CUSTOM_DESCRIPTORS; ++i)
-        if (own[i] >= 0) descriptors->kept[descriptors->count++] = own[i];
+        if (helper_descriptors[i] >= 0) descriptors->kept[descriptors->count++] = helper_descriptors[i];
     bool closed = true;
     for (int first = STDERR_FILENO + 1, kept = 0; closed && kept < INT_MAX; first = kept + 1) {
         kept = next_kept(descriptors, first);
-        if (kept > first) closed = close_range_of(first, kept - 1);
+        if (kept > first) closed = close_range_between(first, kept - 1);
         if (kept == INT_MAX) break;
     }
     if (!closed) close_listed(descriptors);

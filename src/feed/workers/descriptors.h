@@ -21,7 +21,8 @@ leat_status leati_descriptors_add(leati_descriptors *descriptors, const leat_fee
 
 /* In the helper, once: closes all descriptors except 0, 1, 2, the kept ones and the helper's own (a negative one is
  * none). */
-void leati_descriptors_close(leati_descriptors *descriptors, const int own[LEATI_CUSTOM_DESCRIPTORS]);
+void leati_descriptors_close(leati_descriptors *descriptors,
+                             const int helper_descriptors[LEATI_CUSTOM_DESCRIPTORS]);
 
 void leati_descriptors_fini(leati_descriptors *descriptors);
 

@@ -25,7 +25,7 @@
 
 enum { WATCH_CONTROL, WATCH_CALLER, WATCH_CHILDREN };
 
-static bool told_to_leave(const leati_helper *helper) {
+static bool must_exit(const leati_helper *helper) {
     return leati_works_are_over(helper->works, helper->generation);
 }
 
@@ -91,7 +91,7 @@ static void describe_death(char *text, size_t bytes, int status) {
             snprintf(text, bytes, "was killed by signal %d (%s)", number, known[i].text);
 }
 
-static void give_up(leati_service *service, leati_slot *slot, leat_status code, const char *how) {
+static void publish_failure(leati_service *service, leati_slot *slot, leat_status code, const char *how) {
     const leat_faults *faults = &service->faults;
     slot->get_ns = 0;
     slot->retries = 0;
@@ -113,11 +113,11 @@ static void count_death_on_batch(leati_service *service, leati_slot *slot, bool 
     char how[160];
     describe_death(how, sizeof how, status);
     if (late && ++slot->timeouts > 1) {
-        give_up(service, slot, LEAT_ETIMEOUT, how);
+        publish_failure(service, slot, LEAT_ETIMEOUT, how);
         return;
     }
     if (!late && ++slot->deaths >= (uint32_t)service->faults.max_deaths)
-        give_up(service, slot, LEAT_EWORKER, how);
+        publish_failure(service, slot, LEAT_EWORKER, how);
 }
 
 /* Fails a generator whose worker process has died, because its position is lost.  The process may have been killed
@@ -199,14 +199,14 @@ static void on_death(leati_helper *helper, int number, int status) {
     child->pidfd = -1;
     child->pid = 0;
     atomic_store(&works->table.workers[number].pid, 0);
-    if (told_to_leave(helper)) return;
+    if (must_exit(helper)) return;
     count_death(helper, number, status);
     count_early_death(helper, number, status);
     for (int i = 0; i < works->count; ++i) leati_ring_nudge_consumer(&works->services[i]->ring);
-    if (!told_to_leave(helper)) spawn(helper, number);
+    if (!must_exit(helper)) spawn(helper, number);
 }
 
-static void reap(leati_helper *helper) {
+static void handle_deaths(leati_helper *helper) {
     int status = 0;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
@@ -231,7 +231,7 @@ static void kill_all(const leati_helper *helper) {
 
 /* Returns how long until the worker's batch is late; INT64_MAX if it has no deadline.  If the batch is late, kills the
  * worker. */
-static int64_t mind_deadline(leati_helper *helper, int number, int64_t now_ns) {
+static int64_t enforce_deadline(leati_helper *helper, int number, int64_t now_ns) {
     leati_child *child = &helper->children[number];
     int64_t nearest = INT64_MAX;
     for (int i = 0; i < helper->works->count; ++i) {
@@ -256,22 +256,22 @@ static int64_t mind_deadline(leati_helper *helper, int number, int64_t now_ns) {
 static int sleep_length(leati_helper *helper) {
     int64_t nearest = INT64_MAX, now = leati_now_ns();
     for (int i = 0; i < helper->works->table.count; ++i) {
-        int64_t left = mind_deadline(helper, i, now);
+        int64_t left = enforce_deadline(helper, i, now);
         if (left < nearest) nearest = left;
     }
     if (nearest != INT64_MAX && nearest > LEATI_PATIENCE_TICK_NS) nearest = LEATI_PATIENCE_TICK_NS;
     int64_t timeout = nearest == INT64_MAX ? -1 : nearest / 1000000 + 1;
-    bool blind = helper->caller_pidfd < 0;
+    bool polling = helper->caller_pidfd < 0;
     for (int i = 0; i < helper->works->table.count; ++i)
-        blind = blind || (helper->children[i].pid > 0 && helper->children[i].pidfd < 0);
-    if (blind && (timeout < 0 || timeout > NO_PIDFD_MS)) timeout = NO_PIDFD_MS;
+        polling = polling || (helper->children[i].pid > 0 && helper->children[i].pidfd < 0);
+    if (polling && (timeout < 0 || timeout > NO_PIDFD_MS)) timeout = NO_PIDFD_MS;
     return timeout > INT_MAX ? INT_MAX : (int)timeout;
 }
 
 /* Sleeps until something happens.  Returns false if the caller is gone. */
-static bool watch(leati_helper *helper, bool leaving) {
+static bool sleep_and_watch(leati_helper *helper, bool exiting) {
     int count = helper->works->table.count, timeout = sleep_length(helper);
-    helper->watched[WATCH_CONTROL] = (struct pollfd){.fd = leaving ? -1 : helper->control, .events = POLLIN};
+    helper->watched[WATCH_CONTROL] = (struct pollfd){.fd = exiting ? -1 : helper->control, .events = POLLIN};
     helper->watched[WATCH_CALLER] = (struct pollfd){.fd = helper->caller_pidfd, .events = POLLIN};
     for (int i = 0; i < count; ++i)
         helper->watched[WATCH_CHILDREN + i] =
@@ -290,13 +290,13 @@ int leati_helper_run(leati_helper *helper) {
     int count = helper->works->table.count;
     for (int i = 0; i < count; ++i) helper->children[i] = (leati_child){.pidfd = -1};
     for (int i = 0; i < count; ++i) spawn(helper, i);
-    for (bool leaving = false; !leaving || live_children(helper) > 0;) {
-        if (!watch(helper, leaving)) {
+    for (bool exiting = false; !exiting || live_children(helper) > 0;) {
+        if (!sleep_and_watch(helper, exiting)) {
             kill_all(helper);
             return 0;
         }
-        leaving = leaving || helper->watched[WATCH_CONTROL].revents || told_to_leave(helper);
-        reap(helper);
+        exiting = exiting || helper->watched[WATCH_CONTROL].revents || must_exit(helper);
+        handle_deaths(helper);
     }
     return 0;
 }

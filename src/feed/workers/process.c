@@ -27,16 +27,16 @@ int leati_pidfd_open(pid_t pid) {
 #endif
 }
 
-static void leave_to_the_caller(int number) {
+static void do_nothing(int number) {
     (void)number;
 }
 
 /* Sets a handler that does nothing.  It does not set SIG_IGN, because a program that `get` starts would inherit SIG_IGN
  * and could not be interrupted.  A signal that the caller ignores stays ignored. */
-static void disregard(int number) {
+static void install_empty_handler(int number) {
     struct sigaction action;
     if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN) return;
-    action = (struct sigaction){.sa_handler = leave_to_the_caller, .sa_flags = SA_RESTART};
+    action = (struct sigaction){.sa_handler = do_nothing, .sa_flags = SA_RESTART};
     sigaction(number, &action, NULL);
 }
 
@@ -45,14 +45,15 @@ static void disregard(int number) {
  * caller tells them to or is gone.  Handlers of faults such as SIGSEGV stay, because they print where the fault
  * happened. */
 static void reset_signals(void) {
-    static const int for_the_caller[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2};
+    static const int caller_signals[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2};
     for (int number = 1; number < NSIG; ++number) {
         struct sigaction action;
         bool keep = sigaction(number, NULL, &action) != 0 || action.sa_handler == SIG_DFL ||
                     action.sa_handler == SIG_IGN || leati_is_fault(number) || number == SIGABRT;
         if (!keep) signal(number, SIG_DFL);
     }
-    for (size_t i = 0; i < sizeof for_the_caller / sizeof *for_the_caller; ++i) disregard(for_the_caller[i]);
+    for (size_t i = 0; i < sizeof caller_signals / sizeof *caller_signals; ++i)
+        install_empty_handler(caller_signals[i]);
     signal(SIGCHLD, SIG_DFL); /* If it is ignored, the exit status of workers is lost. */
 }
 

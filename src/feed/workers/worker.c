@@ -42,7 +42,7 @@ void leati_worker_fini(leati_worker *worker) {
 
 /* ---- worker_init and worker_fini ---- */
 
-static void end_first(const leati_worker *worker, int count) {
+static void end_services(const leati_worker *worker, int count) {
     while (count-- > 0) {
         const leat_sequence *sequence = &worker->works->services[count]->sequence;
         if (sequence->worker_fini) sequence->worker_fini(sequence->user, worker->number);
@@ -56,7 +56,7 @@ leat_status leati_worker_begin(const leati_worker *worker, leat_error *err) {
         if (!sequence->worker_init) continue;
         leat_status status = sequence->worker_init(sequence->user, worker->number, &why);
         if (status == LEAT_OK) continue;
-        end_first(worker, i);
+        end_services(worker, i);
         why.message[sizeof why.message - 1] = '\0';
         leati_fail_origin(err, status, (leat_origin)why.origin, why.origin_code,
                           "worker_init of worker %d: %s", worker->number,
@@ -67,7 +67,7 @@ leat_status leati_worker_begin(const leati_worker *worker, leat_error *err) {
 }
 
 void leati_worker_end(const leati_worker *worker) {
-    end_first(worker, worker->works->count);
+    end_services(worker, worker->works->count);
 }
 
 /* ---- looking for work ---- */
@@ -103,7 +103,7 @@ static uint64_t count_open(const leati_worker *worker, uint64_t *wanted) {
     return open;
 }
 
-static void rest(const leati_worker *worker) {
+static void rest_until_woken(const leati_worker *worker) {
     leati_worker_table *table = &worker->works->table;
     leati_worker_entry *entry = &table->workers[worker->number];
     uint64_t wanted = 0;
@@ -141,7 +141,7 @@ static leati_slot *claim(const leati_worker *worker, leati_maker **maker) {
 
 /* Returns the slot that a dead worker with this number had claimed, or NULL.  A feed that has ended does not count; the
  * death of its worker ends a generator. */
-static leati_slot *inherit(const leati_worker *worker, leati_maker **maker) {
+static leati_slot *find_inherited(const leati_worker *worker, leati_maker **maker) {
     for (int i = 0; i < worker->works->count; ++i) {
         const leati_ring *ring = &worker->works->services[i]->ring;
         leati_slot *slot = leati_ring_claimed_by(ring, worker->number);
@@ -173,7 +173,7 @@ static void flush_output(const leati_worker *worker) {
     fflush(stderr);
 }
 
-static void work(const leati_worker *worker, leati_maker *maker, leati_slot *slot) {
+static void make_and_publish(const leati_worker *worker, leati_maker *maker, leati_slot *slot) {
     leati_worker_entry *entry = &worker->works->table.workers[worker->number];
     leati_maker_make(maker, slot, worker->number);
     flush_output(worker);
@@ -190,13 +190,13 @@ leat_status leati_worker_run(leati_worker *worker, leat_error *err) {
     if (status != LEAT_OK) return status;
     status = back_share(worker, err);
     atomic_store(&table->workers[worker->number].phase, LEATI_WORKER_RUNNING);
-    leati_slot *slot = table->between_processes ? inherit(worker, &maker) : NULL;
+    leati_slot *slot = table->between_processes ? find_inherited(worker, &maker) : NULL;
     while (status == LEAT_OK && !is_over(worker)) {
         if (!slot) slot = claim(worker, &maker);
         if (slot)
-            work(worker, maker, slot);
+            make_and_publish(worker, maker, slot);
         else
-            rest(worker);
+            rest_until_woken(worker);
         slot = NULL;
     }
     leati_worker_end(worker);
