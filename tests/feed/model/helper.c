@@ -43,7 +43,7 @@ static void done(turn *t) {
 /* ---- on_death: is that worker missed? ---- */
 
 /* Several loads in one step: none of these words ever changes back. */
-static bool told_to_leave(const turn *t) {
+static bool must_exit(const turn *t) {
     for (int r = 0; r < t->config->rings && !t->next.retired; ++r)
         if (is_live(&t->next.rings[r])) return false;
     return true;
@@ -59,7 +59,7 @@ static void watch(turn *t) {
         go(t, H_GENERATION);
         t->next = *t->from;
     }
-    if (!all_gone || !told_to_leave(t)) return;
+    if (!all_gone || !must_exit(t)) return;
     t->name = "leati_helper_run: leaves";
     go(t, H_GONE);
 }
@@ -252,20 +252,20 @@ static void live_failed(turn *t) {
 }
 
 static const model_step steps[] = {
-    [H_WATCH] = {"reap: a worker is gone", watch},
-    [H_GENERATION] = {"told_to_leave: load generation", generation},
-    [H_STOP] = {"told_to_leave: load stop", stop},
-    [H_FAILED] = {"told_to_leave: load failed", failed},
+    [H_WATCH] = {"handle_deaths: a worker is gone", watch},
+    [H_GENERATION] = {"must_exit: load generation", generation},
+    [H_STOP] = {"must_exit: load stop", stop},
+    [H_FAILED] = {"must_exit: load failed", failed},
     [H_COUNT] = {"find_in_hand: the slot that it had claimed; load stop", count},
     [H_FAIL] = {"leati_ring_fail: failed = 1", fail},
     [H_FAIL_TOLD] = {"leati_ring_fail: failed = 2", fail_told},
     [H_FAIL_RING] = {"leati_ring_fail: consumer_wake + 1", fail_ring},
     [H_FAIL_WAKE] = {"leati_ring_fail: futex wake", fail_wake},
     [H_BATCH] = {"count_death_on_batch", batch},
-    [H_READY] = {"give_up: store READY", ready},
-    [H_AWAITED] = {"give_up: load awaited", awaited},
-    [H_RING] = {"give_up: consumer_wake + 1", ring_bell},
-    [H_WAKE] = {"give_up: futex wake", wake},
+    [H_READY] = {"publish_failure: store READY", ready},
+    [H_AWAITED] = {"publish_failure: load awaited", awaited},
+    [H_RING] = {"publish_failure: consumer_wake + 1", ring_bell},
+    [H_WAKE] = {"publish_failure: futex wake", wake},
     [H_NUDGE] = {"leati_ring_nudge_consumer: load awaited", nudge},
     [H_NUDGE_RING] = {"leati_ring_nudge_consumer: consumer_wake + 1", nudge_ring},
     [H_NUDGE_WAKE] = {"leati_ring_nudge_consumer: futex wake", nudge_wake},
