@@ -47,6 +47,7 @@ static leat_status make(leati_h5 **out, const char *path, leat_error *err) {
     leati_h5 *file = leati_calloc(1, sizeof *file);
     if (!file) return leati_fail_memory(err, sizeof *file, "a file");
     file->file = H5I_INVALID_HID;
+    file->fd = -1;
     file->path = leati_strdup(path);
     if (!file->path) {
         leati_free(file);
@@ -78,40 +79,45 @@ leat_status leati_h5_open(leati_h5 **out, const char *path, leat_error *err) {
     return status == LEAT_OK ? LEAT_OK : drop(out, status);
 }
 
-/* HDF5's core driver, which keeps the file in memory. */
-static hid_t open_image(const char *label, const void *data, size_t size) {
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
-    bool set = access >= 0 && H5Pset_fapl_core(access, (size_t)1 << 16, 0) >= 0 &&
-               H5Pset_file_image(access, (void *)(uintptr_t)data, size) >= 0;
-    if (set) file = H5Fopen(label, H5F_ACC_RDONLY, access);
-    if (access >= 0) H5Pclose(access);
-    return file;
+/* Opens (*out)->file through leat's driver, where `out` says where the bytes are. */
+static leat_status open_driver(leati_h5 **out, leat_status code, const char *message, leat_error *err) {
+    leati_h5_enter();
+    leat_status status = LEAT_OK;
+    (*out)->file = leati_h5_driver_open(*out);
+    if ((*out)->file < 0 && (*out)->write_error == ENOMEM)
+        status = leati_fail_memory(err, sizeof(H5FD_t), "a file's driver");
+    else if ((*out)->file < 0)
+        status = leati_h5_fail(*out, code, err, "/", message);
+    H5Eclear2(H5E_DEFAULT);
+    leati_h5_leave();
+    return status == LEAT_OK ? LEAT_OK : drop(out, status);
 }
 
 leat_status leati_h5_open_bytes(leati_h5 **out, const char *label, const void *data, size_t size,
                                 leat_error *err) {
     LEATI_TRY(make(out, label, err));
-    leati_h5_enter();
-    leat_status status = LEAT_OK;
-    (*out)->file = size > 0 ? open_image(label, data, size) : H5I_INVALID_HID;
-    if ((*out)->file < 0)
-        status = leati_h5_fail(*out, LEAT_EFORMAT, err, "/", "not an HDF5 file, or damaged");
-    leati_h5_leave();
-    return status == LEAT_OK ? LEAT_OK : drop(out, status);
+    (*out)->bytes = size > 0 ? data : (const unsigned char *)"";
+    (*out)->size = size;
+    return open_driver(out, LEAT_EFORMAT, "not an HDF5 file, or damaged", err);
 }
 
 leat_status leati_h5_create(leati_h5 **out, const char *label, int fd, leat_error *err) {
     LEATI_TRY(make(out, label, err));
-    leati_h5_enter();
-    leat_status status = LEAT_OK;
     (*out)->fd = fd;
-    (*out)->file = leati_h5_sink_create(*out);
-    if ((*out)->file < 0 && (*out)->write_error == ENOMEM)
-        status = leati_fail_memory(err, sizeof(H5FD_t), "a file's driver");
-    else if ((*out)->file < 0)
-        status = leati_h5_fail(*out, LEAT_EIO, err, "/", "cannot create the file");
-    leati_h5_leave();
-    return status == LEAT_OK ? LEAT_OK : drop(out, status);
+    return open_driver(out, LEAT_EIO, "cannot create the file", err);
+}
+
+leat_status leati_h5_create_in_memory(leati_h5 **out, const char *label, leati_h5_buffer *buffer,
+                                      leat_error *err) {
+    LEATI_TRY(make(out, label, err));
+    (*out)->buffer = buffer;
+    return open_driver(out, LEAT_EIO, "cannot create the file", err);
+}
+
+/* The error of the first write that failed. */
+static leat_status fail_write(const leati_h5 *file, leat_error *err) {
+    if (file->buffer) return leati_fail_memory(err, file->buffer->count, "a file in memory");
+    return leati_fail_errno(err, LEAT_EIO, file->write_error, "cannot write '%s'", file->path);
 }
 
 leat_status leati_h5_close(leati_h5 **file, leat_error *err) {
@@ -121,8 +127,7 @@ leat_status leati_h5_close(leati_h5 **file, leat_error *err) {
     if (H5Fclose((*file)->file) < 0)
         status = leati_h5_fail(*file, LEAT_EIO, err, "/", "cannot write the file to its end");
     leati_h5_leave();
-    int number = (*file)->write_error;
-    if (number != 0) status = leati_fail_errno(err, LEAT_EIO, number, "cannot write '%s'", (*file)->path);
+    if ((*file)->write_error != 0) status = fail_write(*file, err);
     return drop(file, status);
 }
 

@@ -23,15 +23,25 @@ typedef struct leati_h5_strings {
     size_t count;
 } leati_h5_strings;
 
-/* Errors: LEAT_ENOTFOUND, LEAT_EIO; LEAT_EFORMAT not an HDF5 file. */
+/* A file that is written into memory: zeroed before; `data` is for leati_free, after leati_h5_close. */
+typedef struct leati_h5_buffer {
+    unsigned char *data;
+    size_t count, capacity; /* bytes */
+} leati_h5_buffer;
+
+/* Opens a file for reading.  Errors: LEAT_ENOTFOUND, LEAT_EIO; LEAT_EFORMAT not an HDF5 file; LEAT_ENOMEM. */
 leat_status leati_h5_open(leati_h5 **out, const char *path, leat_error *err);
-/* The same of a file's bytes, which HDF5 copies; `label` stands for its path in messages. */
+/* Opens a file whose `size` bytes lie in memory, at any alignment; they are borrowed until leati_h5_close.  `label` replaces
+ * the path in messages.  Errors: LEAT_EFORMAT not an HDF5 file; LEAT_ENOMEM. */
 leat_status leati_h5_open_bytes(leati_h5 **out, const char *label, const void *data, size_t size,
                                 leat_error *err);
-/* A new, empty file, written to the descriptor, which is open for reading and writing, refers to an empty file, and is
- * borrowed until leati_h5_close; `label` stands for its path in messages. */
+/* Creates an empty file.  Its bytes go to the descriptor, which is open for reading and writing, refers to an empty file, and
+ * is borrowed until leati_h5_close.  `label` replaces the path in messages. */
 leat_status leati_h5_create(leati_h5 **out, const char *label, int fd, leat_error *err);
-/* Closes; NULL is fine.  Errors: LEAT_EIO what could not be written, now or earlier. */
+/* Like leati_h5_create, but the bytes go to the buffer, which is borrowed until leati_h5_close. */
+leat_status leati_h5_create_in_memory(leati_h5 **out, const char *label, leati_h5_buffer *buffer,
+                                      leat_error *err);
+/* Closes the file; NULL is fine.  Errors: LEAT_EIO a write failed, now or earlier; LEAT_ENOMEM so did the growth of a buffer. */
 leat_status leati_h5_close(leati_h5 **file, leat_error *err);
 
 /* Reading.  object is a path from the root: "/", "model_weights/dense_1". */

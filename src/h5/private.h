@@ -10,8 +10,12 @@
 struct leati_h5 {
     hid_t file;
     char *path;
-    int fd;          /* of a file that is written; borrowed */
-    int write_error; /* of errno: the first write that failed; 0: none */
+    /* Where a file of leati_h5_driver_open has its bytes; all are borrowed, and one is set. */
+    const unsigned char *bytes; /* a file in memory that is read; `size` bytes */
+    size_t size;
+    leati_h5_buffer *buffer; /* a file in memory that is written */
+    int fd;                  /* a file on disk that is written; -1: none */
+    int write_error;         /* errno of the first write that failed; 0: none */
 };
 
 /* Between these, HDF5 prints nothing, and no other thread is inside HDF5. */
@@ -22,9 +26,9 @@ void leati_h5_leave(void);
 leat_status leati_h5_fail(leati_h5 *file, leat_status code, leat_error *err, const char *object,
                           const char *what);
 
-/* A new, empty file, written to file->fd: HDF5's number of it, negative on failure.  What cannot be written sets
- * file->write_error, and HDF5 goes on as if it had been. */
-hid_t leati_h5_sink_create(leati_h5 *file);
+/* Opens file->bytes for reading, or creates an empty file in file->buffer or file->fd.  Returns HDF5's identifier, negative on
+ * failure.  A write that fails sets file->write_error, and HDF5 goes on as if it had succeeded. */
+hid_t leati_h5_driver_open(leati_h5 *file);
 
 /* Opens an object by hard links alone.  Errors: LEAT_ENOTFOUND, LEAT_EFORMAT. */
 leat_status leati_h5_open_object(leati_h5 *file, const char *object, hid_t *out, leat_error *err);
