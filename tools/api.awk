@@ -270,6 +270,7 @@ function add(section, text) { S[section, ++N[section]] = text }
 # Which function ends what an out parameter receives.
 function release(base, stars,    f) {
     if (base == "char" && stars == 2) return ", \"release\": \"leat_string_free\""
+    if (base == "void" && stars == 2) return ", \"release\": \"leat_bytes_free\""
     if ((base "_destroy") in known) f = base "_destroy"
     else if ((base "_close") in known) f = base "_close"
     return f == "" || (kind[base] == "opaque" && stars < 2) ? "" : ", \"release\": \"" f "\""

@@ -5,6 +5,7 @@
 #define LEAT_MODEL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "leat/error.h"
@@ -145,6 +146,48 @@ LEAT_API LEAT_CHECKED leat_status leat_model_load_weights(leat_model *model, con
                                                           leat_error *err);
 LEAT_API LEAT_CHECKED leat_status leat_model_save_weights(const leat_model *model, const char *path,
                                                           leat_error *err);
+
+/* ---- Files in memory ---- */
+
+/** The format of a file that leat writes into memory.  (leat_model_to_json gives an architecture alone.) */
+typedef enum leat_model_format {
+    LEAT_MODEL_FORMAT_H5 = 0 /**< Keras's .h5 file, as leat_model_save and leat_model_save_weights write it */
+} leat_model_format;
+
+/** Like leat_model_load_with (registry NULL: no custom layers), but the file's content is the `bytes` bytes at `data`: a .h5
+ *  file, a .keras archive or a JSON architecture, recognised by its first bytes.  `data` may have any alignment and is borrowed
+ *  for the call.  What docs/caveats.md says of untrusted .h5 files holds here, too.
+ *  @param[out] out  New model, for leat_model_destroy; NULL on failure.
+ *  Errors: LEAT_EFORMAT names the object in the file; LEAT_ENOTSUP names the layer; LEAT_ENOMEM; those of
+ *  leat_model_from_json.  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_model_load_memory(leat_model **out, const void *data, size_t bytes,
+                                                         const leat_registry *registry, leat_error *err);
+
+/** Like leat_model_save, but the file is written into memory; its bytes are those that leat_model_save writes.
+ *  @param[out] out  The file's content, for leat_bytes_free; NULL on failure.  @param[out] bytes  Its length; 0 on failure.
+ *  Errors: LEAT_EINVAL a format that is not in the list; LEAT_ENOMEM.
+ *  Threads: a call on `model`, which is not changed. */
+LEAT_API LEAT_CHECKED leat_status leat_model_save_memory(const leat_model *model, leat_model_format format,
+                                                         bool include_optimizer, void **out, size_t *bytes,
+                                                         leat_error *err);
+
+/** Like leat_model_load_weights, but the file's content is the `bytes` bytes at `data`: a .h5 file of weights or of a full
+ *  model.  `data` may have any alignment and is borrowed for the call.
+ *  Errors: LEAT_EFORMAT, LEAT_ESHAPE name the layer; LEAT_ENOMEM.  After a failure some weights may have changed.
+ *  Threads: a call on `model`. */
+LEAT_API LEAT_CHECKED leat_status leat_model_load_weights_memory(leat_model *model, const void *data,
+                                                                 size_t bytes, bool by_name, leat_error *err);
+
+/** Like leat_model_save_weights, but the file is written into memory; its bytes are those that leat_model_save_weights writes.
+ *  @param[out] out  The file's content, for leat_bytes_free; NULL on failure.  @param[out] bytes  Its length; 0 on failure.
+ *  Errors: LEAT_EINVAL a format that is not in the list; LEAT_ENOMEM.
+ *  Threads: a call on `model`, which is not changed. */
+LEAT_API LEAT_CHECKED leat_status leat_model_save_weights_memory(const leat_model *model,
+                                                                 leat_model_format format, void **out,
+                                                                 size_t *bytes, leat_error *err);
+
+/** Frees the content of a file that leat wrote into memory; NULL is fine.  Threads: any. */
+LEAT_API void leat_bytes_free(void *bytes);
 
 /* ---- Compiling ---- */
 

@@ -34,7 +34,11 @@ leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *
 /* How many numbers that are. */
 int leati_keras3_state_count(const leat_model *model);
 
+/* Loads a .keras archive: leat_model_load_with, for this format. */
 leat_status leati_keras3_load(leat_model **out, const char *path, const leat_registry *registry,
                               leat_error *err);
+/* Like leati_keras3_load, but the archive's `size` bytes lie in memory; `label` replaces the path in messages. */
+leat_status leati_keras3_load_bytes(leat_model **out, const char *label, const void *data, size_t size,
+                                    const leat_registry *registry, leat_error *err);
 
 #endif

@@ -13,9 +13,10 @@
 /* More than any model's weights; a smaller file that claims to unpack to more is a bomb. */
 #define MAX_MEMBER_BYTES (UINT64_C(64) << 30)
 
-/* A member's bytes; *owned is for leati_free, NULL where the bytes lie in the file itself. */
-static leat_status member_bytes(const leati_zip *zip, const char *name, const void **data, size_t *size,
-                                void **owned, leat_error *err) {
+/* Finds a member's bytes.  *owned is for leati_free; it is NULL if the bytes lie in the archive itself, as those of a stored
+ * member do unless `copy` is true. */
+static leat_status member_bytes(const leati_zip *zip, const char *name, bool copy, const void **data,
+                                size_t *size, void **owned, leat_error *err) {
     const leati_zip_member *member = leati_zip_find(zip, name);
     *owned = NULL;
     *data = NULL;
@@ -23,8 +24,8 @@ static leat_status member_bytes(const leati_zip *zip, const char *name, const vo
     if (!member) return leati_fail(err, LEAT_EFORMAT, "expected a member '%s', found none", name);
     *size = (size_t)member->bytes;
     *data = member->packed;
-    if (member->stored) return LEAT_OK;
-    if (member->bytes > MAX_MEMBER_BYTES || member->bytes / 1100 > member->packed_bytes)
+    if (member->stored && !copy) return LEAT_OK;
+    if (!member->stored && (member->bytes > MAX_MEMBER_BYTES || member->bytes / 1100 > member->packed_bytes))
         return leati_fail(err, LEAT_EFORMAT, "'%s': larger than a deflated member can be", name);
     *owned = leati_calloc(1, *size ? *size : 1);
     if (!*owned) return leati_fail_memory(err, *size, name);
@@ -36,12 +37,13 @@ static leat_status member_bytes(const leati_zip *zip, const char *name, const vo
     return status;
 }
 
+/* Parses a copy of the text: it is read twice, and another process may change the file meanwhile. */
 static leat_status member_json(const leati_zip *zip, const char *name, json_t **out, leat_error *err) {
     const void *data;
     size_t size;
     void *owned;
     *out = NULL;
-    LEATI_TRY(member_bytes(zip, name, &data, &size, &owned, err));
+    LEATI_TRY(member_bytes(zip, name, true, &data, &size, &owned, err));
     leat_status status = leati_json_parse(out, data, size, err);
     leati_free(owned);
     return leati_prefix(status, err, "%s", name);
@@ -77,7 +79,7 @@ static leat_status open_archive(archive *out, const leati_zip *zip, leat_error *
     const void *data;
     size_t size;
     LEATI_TRY(open_config(out, zip, err));
-    LEATI_TRY(member_bytes(zip, name, &data, &size, &out->unpacked, err));
+    LEATI_TRY(member_bytes(zip, name, false, &data, &size, &out->unpacked, err));
     return leati_h5_open_bytes(&out->weights, name, data, size, err);
 }
 
@@ -116,16 +118,30 @@ static leat_status read_model(leat_model **out, const archive *a, const leat_reg
     return status;
 }
 
+/* Closes the zip file in every case. */
+static leat_status load_zip(leat_model **out, leati_zip *zip, const char *label,
+                            const leat_registry *registry, leat_error *err) {
+    archive a = {0};
+    leat_status status = open_archive(&a, zip, err);
+    if (status == LEAT_OK) status = read_model(out, &a, registry, err);
+    close_archive(&a);
+    leati_zip_close(zip);
+    if (status != LEAT_OK) leat_model_destroy(out);
+    return leati_prefix(status, err, "'%s'", label);
+}
+
 leat_status leati_keras3_load(leat_model **out, const char *path, const leat_registry *registry,
                               leat_error *err) {
     leati_zip zip;
-    archive a = {0};
     *out = NULL;
     LEATI_TRY(leati_zip_open(&zip, path, err));
-    leat_status status = open_archive(&a, &zip, err);
-    if (status == LEAT_OK) status = read_model(out, &a, registry, err);
-    close_archive(&a);
-    leati_zip_close(&zip);
-    if (status != LEAT_OK) leat_model_destroy(out);
-    return leati_prefix(status, err, "'%s'", path);
+    return load_zip(out, &zip, path, registry, err);
+}
+
+leat_status leati_keras3_load_bytes(leat_model **out, const char *label, const void *data, size_t size,
+                                    const leat_registry *registry, leat_error *err) {
+    leati_zip zip;
+    *out = NULL;
+    LEATI_TRY(leati_zip_open_bytes(&zip, data, size, label, err));
+    return load_zip(out, &zip, label, registry, err);
 }

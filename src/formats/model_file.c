@@ -19,35 +19,43 @@ static const unsigned char h5_signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0
 
 typedef enum file_kind { FILE_H5, FILE_JSON, FILE_KERAS_ZIP, FILE_UNKNOWN } file_kind;
 
-static leat_status kind_of(const char *path, file_kind *kind, leat_error *err) {
+/* Replaces the path in messages about a file in memory. */
+static const char memory_label[] = "<memory>";
+
+static file_kind kind_of(const unsigned char *data, size_t bytes) {
+    size_t start = 0;
+    while (start < bytes && data[start] && strchr(" \t\r\n", data[start])) ++start;
+    if (bytes >= sizeof h5_signature && memcmp(data, h5_signature, sizeof h5_signature) == 0) return FILE_H5;
+    if (bytes >= 4 && memcmp(data, "PK\3\4", 4) == 0) return FILE_KERAS_ZIP;
+    return start < bytes && data[start] == '{' ? FILE_JSON : FILE_UNKNOWN;
+}
+
+static leat_status kind_of_file(const char *path, file_kind *kind, leat_error *err) {
     leati_map map;
     LEATI_TRY(leati_map_open(&map, path, err));
-    size_t start = 0;
-    while (start < map.size && strchr(" \t\r\n", map.data[start]) && map.data[start]) ++start;
-    if (map.size >= sizeof h5_signature && memcmp(map.data, h5_signature, sizeof h5_signature) == 0)
-        *kind = FILE_H5;
-    else if (map.size >= 4 && memcmp(map.data, "PK\3\4", 4) == 0)
-        *kind = FILE_KERAS_ZIP;
-    else if (start < map.size && map.data[start] == '{')
-        *kind = FILE_JSON;
-    else
-        *kind = FILE_UNKNOWN;
+    *kind = kind_of(map.data, map.size);
     leati_map_close(&map);
     return LEAT_OK;
 }
 
-static leat_status load_json(leat_model **out, const char *path, const leat_registry *registry,
+static leat_status load_json(leat_model **out, const void *data, size_t bytes, const leat_registry *registry,
                              leat_error *err) {
+    json_t *config = NULL;
+    LEATI_TRY(leati_json_parse(&config, data, bytes, err));
+    leat_status status = leati_model_from_config_with(out, config, registry, err);
+    json_decref(config);
+    return status;
+}
+
+static leat_status load_json_file(leat_model **out, const char *path, const leat_registry *registry,
+                                  leat_error *err) {
     leati_map map;
     LEATI_TRY(leati_map_open(&map, path, err));
-    char *text = leati_calloc(map.size + 1, 1);
-    leat_status status = LEAT_OK;
-    if (!text)
-        status = leati_fail_memory(err, map.size, "an architecture");
-    else
-        memcpy(text, map.data, map.size);
-    if (status == LEAT_OK) status = leat_model_from_json_with(out, text, registry, err);
-    leati_free(text);
+    void *copy = leati_memdup(map.data,
+                              map.size); /* the text is read twice, and another process may change the file */
+    leat_status status = copy ? load_json(out, copy, map.size, registry, err)
+                              : leati_fail_memory(err, map.size, "an architecture");
+    leati_free(copy);
     leati_map_close(&map);
     return status;
 }
@@ -145,14 +153,18 @@ static leat_status read_model(leati_h5 *file, leat_model **out, const leat_regis
     return status;
 }
 
-static leat_status load_h5(leat_model **out, const char *path, const leat_registry *registry,
+/* Closes the file in every case. */
+static leat_status load_h5(leat_model **out, leati_h5 *file, const char *label, const leat_registry *registry,
                            leat_error *err) {
-    leati_h5 *file = NULL;
-    LEATI_TRY(leati_h5_open(&file, path, err));
-    leat_status status = leati_prefix(read_model(file, out, registry, err), err, "'%s'", path);
+    leat_status status = leati_prefix(read_model(file, out, registry, err), err, "'%s'", label);
     leati_h5_close(&file, NULL);
     if (status != LEAT_OK) leat_model_destroy(out);
     return status;
+}
+
+static leat_status fail_kind(const char *label, leat_error *err) {
+    return leati_fail(err, LEAT_EFORMAT, "'%s': expected a Keras .h5 or .keras file, or a JSON architecture",
+                      label);
 }
 
 leat_status leat_model_load(leat_model **out, const char *path, leat_error *err) {
@@ -164,29 +176,62 @@ leat_status leat_model_load_with(leat_model **out, const char *path, const leat_
     LEATI_GIVEN(out, err);
     *out = NULL;
     LEATI_GIVEN(path, err);
+    leati_h5 *file = NULL;
     file_kind kind = FILE_UNKNOWN;
-    LEATI_TRY(kind_of(path, &kind, err));
+    LEATI_TRY(kind_of_file(path, &kind, err));
     switch (kind) {
-    case FILE_H5: return load_h5(out, path, registry, err);
-    case FILE_JSON: return leati_prefix(load_json(out, path, registry, err), err, "'%s'", path);
+    case FILE_H5: LEATI_TRY(leati_h5_open(&file, path, err)); return load_h5(out, file, path, registry, err);
+    case FILE_JSON: return leati_prefix(load_json_file(out, path, registry, err), err, "'%s'", path);
     case FILE_KERAS_ZIP: return leati_keras3_load(out, path, registry, err);
     case FILE_UNKNOWN: break;
     }
-    return leati_fail(err, LEAT_EFORMAT, "'%s': expected a Keras .h5 or .keras file, or a JSON architecture",
-                      path);
+    return fail_kind(path, err);
+}
+
+leat_status leat_model_load_memory(leat_model **out, const void *data, size_t bytes,
+                                   const leat_registry *registry, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = NULL;
+    LEATI_GIVEN(data, err);
+    leati_h5 *file = NULL;
+    switch (kind_of(data, bytes)) {
+    case FILE_H5:
+        LEATI_TRY(leati_h5_open_bytes(&file, memory_label, data, bytes, err));
+        return load_h5(out, file, memory_label, registry, err);
+    case FILE_JSON:
+        return leati_prefix(load_json(out, data, bytes, registry, err), err, "'%s'", memory_label);
+    case FILE_KERAS_ZIP: return leati_keras3_load_bytes(out, memory_label, data, bytes, registry, err);
+    case FILE_UNKNOWN: break;
+    }
+    return fail_kind(memory_label, err);
+}
+
+/* Closes the file in every case. */
+static leat_status load_weights(leat_model *model, leati_h5 *file, const char *label, bool by_name,
+                                leat_error *err) {
+    const char *group = NULL;
+    leat_status status = leati_keras_h5_find(file, &group, err);
+    if (status == LEAT_OK) status = leati_keras_h5_read_weights(file, group, model, by_name, err);
+    leati_model_weights_changed(model); /* some of the weights have changed even after a failure */
+    leati_h5_close(&file, NULL);
+    return leati_prefix(status, err, "'%s'", label);
 }
 
 leat_status leat_model_load_weights(leat_model *model, const char *path, bool by_name, leat_error *err) {
     LEATI_GIVEN(model, err);
     LEATI_GIVEN(path, err);
     leati_h5 *file = NULL;
-    const char *group = NULL;
     LEATI_TRY(leati_h5_open(&file, path, err));
-    leat_status status = leati_keras_h5_find(file, &group, err);
-    if (status == LEAT_OK) status = leati_keras_h5_read_weights(file, group, model, by_name, err);
-    leati_model_weights_changed(model); /* some of them, even where it failed */
-    leati_h5_close(&file, NULL);
-    return leati_prefix(status, err, "'%s'", path);
+    return load_weights(model, file, path, by_name, err);
+}
+
+leat_status leat_model_load_weights_memory(leat_model *model, const void *data, size_t bytes, bool by_name,
+                                           leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(data, err);
+    leati_h5 *file = NULL;
+    LEATI_TRY(leati_h5_open_bytes(&file, memory_label, data, bytes, err));
+    return load_weights(model, file, memory_label, by_name, err);
 }
 
 static leat_status write_json(leati_h5 *file, const char *name, const json_t *value, leat_error *err) {
@@ -219,25 +264,49 @@ static leat_status write_model(leati_h5 *file, const leat_model *model, bool inc
     return include_optimizer && model->compiled.ready ? write_training(file, model, err) : LEAT_OK;
 }
 
-/* Writes beside the file and renames: a failure at any point leaves the old file as it was. */
 typedef leat_status (*write_content)(leati_h5 *file, const leat_model *model, bool include_optimizer,
                                      leat_error *err);
 
+/* Writes the content and closes the file.  An error of closing is the cause of errors before it, so it replaces them. */
+static leat_status write_and_close(leati_h5 *file, write_content content, const leat_model *model,
+                                   bool include_optimizer, leat_error *err) {
+    leat_status status = content(file, model, include_optimizer, err);
+    leat_error unwritten = {0};
+    if (leati_h5_close(&file, &unwritten) == LEAT_OK) return status;
+    if (err) *err = unwritten;
+    return unwritten.code;
+}
+
+/* Writes a new file beside the old one and renames the new file: a failure at any point leaves the old file unchanged. */
 static leat_status replace(const char *path, write_content content, const leat_model *model,
                            bool include_optimizer, leat_error *err) {
     leati_replacement replacement;
     leati_h5 *file = NULL;
     LEATI_TRY(leati_replace_begin(&replacement, path, err));
     leat_status status = leati_h5_create(&file, path, replacement.fd, err);
-    if (status == LEAT_OK) status = content(file, model, include_optimizer, err);
-    leat_error unwritten = {0};
-    if (leati_h5_close(&file, &unwritten) != LEAT_OK) { /* the cause of what failed before, if anything did */
-        status = unwritten.code;
-        if (err) *err = unwritten;
-    }
+    if (status == LEAT_OK) status = write_and_close(file, content, model, include_optimizer, err);
     if (status == LEAT_OK) return leati_replace_commit(&replacement, err);
     leati_replace_abandon(&replacement);
     return status;
+}
+
+static leat_status write_to_memory(write_content content, const leat_model *model, leat_model_format format,
+                                   bool include_optimizer, void **out, size_t *bytes, leat_error *err) {
+    leati_h5_buffer buffer = {0};
+    leati_h5 *file = NULL;
+    if (format != LEAT_MODEL_FORMAT_H5)
+        return leati_fail(err, LEAT_EINVAL, "format: expected LEAT_MODEL_FORMAT_H5 (%d), received %d",
+                          (int)LEAT_MODEL_FORMAT_H5, (int)format);
+    LEATI_TRY(leati_h5_create_in_memory(&file, memory_label, &buffer, err));
+    leat_status status = write_and_close(file, content, model, include_optimizer, err);
+    if (status != LEAT_OK) {
+        leati_free(buffer.data);
+        return status;
+    }
+    void *exact = leati_realloc(buffer.data, buffer.count, 1); /* gives back what the buffer has too much */
+    *out = exact ? exact : buffer.data;
+    *bytes = buffer.count;
+    return LEAT_OK;
 }
 
 leat_status leat_model_save(const leat_model *model, const char *path, bool include_optimizer,
@@ -245,6 +314,16 @@ leat_status leat_model_save(const leat_model *model, const char *path, bool incl
     LEATI_GIVEN(model, err);
     LEATI_GIVEN(path, err);
     return replace(path, write_model, model, include_optimizer, err);
+}
+
+leat_status leat_model_save_memory(const leat_model *model, leat_model_format format, bool include_optimizer,
+                                   void **out, size_t *bytes, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = NULL;
+    LEATI_GIVEN(bytes, err);
+    *bytes = 0;
+    LEATI_GIVEN(model, err);
+    return write_to_memory(write_model, model, format, include_optimizer, out, bytes, err);
 }
 
 static leat_status write_weights(leati_h5 *file, const leat_model *model, bool include_optimizer,
@@ -257,4 +336,18 @@ leat_status leat_model_save_weights(const leat_model *model, const char *path, l
     LEATI_GIVEN(model, err);
     LEATI_GIVEN(path, err);
     return replace(path, write_weights, model, false, err);
+}
+
+leat_status leat_model_save_weights_memory(const leat_model *model, leat_model_format format, void **out,
+                                           size_t *bytes, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = NULL;
+    LEATI_GIVEN(bytes, err);
+    *bytes = 0;
+    LEATI_GIVEN(model, err);
+    return write_to_memory(write_weights, model, format, false, out, bytes, err);
+}
+
+void leat_bytes_free(void *bytes) {
+    leati_free(bytes);
 }

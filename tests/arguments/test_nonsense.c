@@ -51,6 +51,7 @@ static const char *const optional[] = {
     "leat_activation(activation)",
     "leat_model_from_json_with(registry)",
     "leat_model_load_with(registry)",
+    "leat_model_load_memory(registry)",
     "leat_batch_spec_add(name)",
     "leat_learning_rate_scheduler_create(user)",
     "leat_csv_logger_create(separator)",

@@ -61,6 +61,9 @@ static struct {
     leat_early_stopping_options stopping;
     leat_reduce_lr_options reducing;
     char *string, *new_string;
+    char file[1 << 17]; /* a .h5 file in memory, and zeros behind it, which HDF5 does not read */
+    void *content, *new_content;
+    size_t content_bytes;
     void *inputs[1], *outputs[1];
     const char *names[1];
     int64_t shapes[LEAT_MAX_RANK + 1], epochs[1]; /* as long as the longest rank that is tried */
@@ -159,6 +162,11 @@ static void make_results(void) {
     all.row = leat_predictor_input(all.predictor, 0), all.predicted = leat_predictor_output(all.predictor, 0);
     expect_ok(leat_model_to_json(all.model, &all.string, &all.err), &all.err);
     expect_ok(leat_model_save(all.model, "nonsense.h5", true, &all.err), &all.err);
+    expect_ok(leat_model_save_memory(all.model, LEAT_MODEL_FORMAT_H5, true, &all.content, &all.content_bytes,
+                                     &all.err),
+              &all.err);
+    assert_true(all.content_bytes <= sizeof all.file);
+    memcpy(all.file, all.content, all.content_bytes);
     expect_ok(leat_npz_write("nonsense.npz", all.names, &all.tensor, 1, &all.err), &all.err);
     expect_ok(leat_npz_open(&all.npz, "nonsense.npz", &all.err), &all.err);
     expect_ok(leat_npy_write("nonsense.npy", &all.tensor, &all.err), &all.err);
@@ -229,6 +237,8 @@ static const rule objects[] = {
     {"const leat_tensor *", NULL, NULL, IN(tensor)},
     {"const leat_training *", NULL, NULL, IN(elsewhere)},
     {"char *", NULL, NULL, IN(state)},
+    {"const void *", "data", "leat_model_load_memory", IN(file)},
+    {"const void *", "data", "leat_model_load_weights_memory", IN(file)},
     {"const void *", NULL, NULL, IN(state)},
     {"const void *const *", "inputs", NULL, IN(inputs)},
     {"double *", NULL, NULL, IN(real)},
@@ -283,7 +293,10 @@ static const rule objects[] = {
     {"leat_trace **", "out", NULL, IN(new_trace)},
     {"leat_trace **", NULL, NULL, IN(trace)},
     {"leat_training *", NULL, NULL, IN(elsewhere)},
+    {"size_t *", NULL, NULL, IN(content_bytes)},
+    {"void *", NULL, "leat_bytes_free", HELD(content)},
     {"void *", NULL, NULL, IN(state)},
+    {"void **", "out", NULL, IN(new_content)},
     {"void *const *", "outputs", NULL, IN(outputs)},
 };
 
@@ -356,7 +369,10 @@ static const number numbers[] = {
     {"layer", NULL, 1},
     {"call", NULL, 0},
     {"kind", NULL, LEAT_NAMES_LOSSES},
+    {"bytes", "leat_model_load_memory", sizeof all.file},
+    {"bytes", "leat_model_load_weights_memory", sizeof all.file},
     {"bytes", NULL, 16},
+    {"format", NULL, LEAT_MODEL_FORMAT_H5},
     {"output", NULL, 0},
     {"worker", NULL, 0},
     {"sample", NULL, 0},

@@ -267,6 +267,16 @@ def structure(leat, model):
     return layers
 
 
+def through_memory(leat, model, path):
+    """A model that was saved as Python's bytes and loaded from them; the bytes are those of the file at path."""
+    data, size = leat.model_save_memory(model, leat.values["LEAT_MODEL_FORMAT_H5"], True)
+    content = ctypes.string_at(data.value, size.value)
+    leat.bytes_free(data)
+    with open(path, "rb") as file:
+        check(content == file.read(), "the saved bytes differ from those of the file")
+    return leat.model_load_memory(content, len(content), None)
+
+
 def main():
     """Builds, trains, looks inside, clones, saves and loads."""
     leat, folder, samples = Api(sys.argv[1], sys.argv[2]), sys.argv[3], 48
@@ -293,7 +303,7 @@ def main():
     check(right == samples, "%d of %d points are told right" % (right, samples))
     path = os.path.join(folder, "model.h5")
     leat.model_save(model, path, True)
-    for other in (leat.model_clone(model, True), leat.model_load(path)):
+    for other in (leat.model_clone(model, True), leat.model_load(path), through_memory(leat, model, path)):
         check(predict(leat, other, x, samples) == y, "a clone, or the loaded model, predicts something else")
         leat.model_destroy(ctypes.byref(other))
     try:
