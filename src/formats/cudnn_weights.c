@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two layouts of the weights of recurrent layers.  Source: keras.engine.saving, _convert_rnn_weights.  Layer: formats. */
+/* Converts between Keras's two layouts of the weights of recurrent layers.
+ * Source: keras.engine.saving, _convert_rnn_weights.  Layer: formats. */
 #include "formats/cudnn_weights.h"
 
 #include <string.h>
@@ -12,11 +13,12 @@ static bool ends_with(const char *name, const char *end) {
     return length >= own && strcmp(name + length - own, end) == 0;
 }
 
-/* A list of `count` numbers. */
+/* Returns true for the shape (count). */
 static bool is_list(int32_t rank, const int64_t *shape, int64_t count) {
     return rank == 1 && shape[0] == count;
 }
 
+/* Returns true for the shape (2, count). */
 static bool is_rows(int32_t rank, const int64_t *shape, int64_t count) {
     return rank == 2 && shape[0] == 2 && shape[1] == count;
 }
@@ -43,7 +45,7 @@ leati_conversion leati_cudnn_conversion(const leati_weight *kernel, const leati_
     return LEATI_AS_IT_IS;
 }
 
-/* cuDNN's gate is, as memory, (units, inputs); Keras's layer has it in an array (inputs, units) all the same. */
+/* In memory, cuDNN's kernel of one gate is (units, inputs), although Keras's layer keeps it in an array (inputs, units). */
 leat_status leati_cudnn_kernel(leati_conversion conversion, float *kernel, int64_t inputs, int64_t gates,
                                int64_t units, leat_error *err) {
     const int64_t width = gates * units;
@@ -66,7 +68,7 @@ leat_status leati_cudnn_kernel(leati_conversion conversion, float *kernel, int64
 void leati_cudnn_bias(leati_conversion conversion, const float *stored, int64_t gates, int64_t units,
                       float *bias) {
     const int64_t width = gates * units;
-    if (gates == 3) { /* the same numbers, in one row or two */
+    if (gates == 3) { /* only the shape differs: (2 * width), or (2, width) */
         memcpy(bias, stored, (size_t)(2 * width) * sizeof *bias);
         return;
     }

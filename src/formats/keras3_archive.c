@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The .keras archive: a zip file of config.json, metadata.json and model.weights.h5.  Layer: formats. */
+/* Loads .keras archives: zip files of config.json, metadata.json and model.weights.h5.  Layer: formats. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "nn/config/translate.h"
 #include "zip/zip.h"
 
-/* More than any model's weights; a smaller file that claims to unpack to more is a bomb. */
+/* More bytes than the weights of any model; a file that claims to unpack to more is refused. */
 #define MAX_MEMBER_BYTES (UINT64_C(64) << 30)
 
 /* Finds a member's bytes.  *owned is for leati_free; it is NULL if the bytes lie in the archive itself, as those of a stored
@@ -49,12 +49,12 @@ static leat_status member_json(const leati_zip *zip, const char *name, json_t **
     return leati_prefix(status, err, "%s", name);
 }
 
-/* What an archive holds. */
+/* The content of an archive. */
 typedef struct archive {
-    json_t *config;      /* in 2.3.1's form */
+    json_t *config;      /* in the form of Keras 2.3.1 */
     json_t *compilation; /* a training_config, or NULL */
     leati_h5 *weights;
-    void *unpacked;
+    void *unpacked; /* the bytes of `weights` if they were deflated */
 } archive;
 
 static leat_status open_config(archive *out, const leati_zip *zip, leat_error *err) {
@@ -103,7 +103,8 @@ static leat_status read_training(const archive *a, const leati_placement *placem
     LEATI_TRY(leati_prefix(leati_model_compile_config(model, a->compilation, err), err, "compile_config"));
     for (state_name(NULL, 0, path, sizeof path); leati_h5_has_object(a->weights, path); ++count)
         state_name(NULL, count + 1, path, sizeof path);
-    if (count < 3 && count < leati_keras3_state_count(model)) return LEAT_OK; /* not built: never trained */
+    if (count < 3 && count < leati_keras3_state_count(model))
+        return LEAT_OK; /* the optimizer has no slots yet: the model was never trained */
     return leati_keras3_read_state(placement, a->weights, model, count, state_name, NULL, err);
 }
 

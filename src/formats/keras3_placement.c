@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where current Keras keeps each weight: groups are named after classes and numbered in the order of the list of layers, a
- * layer's weights within its group as the layer's type says.  Source: keras.src.saving.saving_lib.  Layer: formats. */
+/* Finds the dataset of each weight in files of current Keras.  Groups are named after classes and numbered in the order of the
+ * list of layers; the layer's type gives the paths inside a group.  Source: keras.src.saving.saving_lib.  Layer: formats. */
 #include "formats/keras3.h"
 
 #include <stdio.h>
@@ -20,7 +20,8 @@ static leat_status add(leati_placement *out, const char *group, const char *plac
     if (out->count == out->capacity) {
         int32_t capacity = out->capacity ? 2 * out->capacity : 16;
         void *grown = leati_realloc(out->items, (size_t)capacity, sizeof *out->items);
-        if (!grown) return leati_fail_memory(err, (size_t)capacity * sizeof *out->items, "places of weights");
+        if (!grown)
+            return leati_fail_memory(err, (size_t)capacity * sizeof *out->items, "the paths of weights");
         out->items = grown;
         out->capacity = capacity;
     }
@@ -28,7 +29,8 @@ static leat_status add(leati_placement *out, const char *group, const char *plac
     item->weight = weight;
     int length = snprintf(item->path, sizeof item->path, "%s%s", group, place);
     if (length < 0 || (size_t)length >= sizeof item->path)
-        return leati_fail(err, LEAT_ENOTSUP, "models inside models, too deep for the names of a file");
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "the path of a weight is too long: too many models inside models");
     ++out->count;
     return LEAT_OK;
 }
@@ -43,35 +45,37 @@ static leat_status add_layer(leati_placement *out, const char *group, const leat
     return LEAT_OK;
 }
 
-/* One of the model goes by its own type, which may be a registered one. */
+/* Returns the name of a layer's group.  If the model has the layer, its type gives the name: it may be a custom layer. */
 static const char *group_name(const leat_model *model, const json_t *item) {
     if (leati_item_is_model(item))
         return strcmp(leati_item_class(item), "Sequential") == 0 ? "sequential" : "functional";
     int32_t place = leati_network_find(model, leati_item_name(item));
     const leati_layer *layer = place < 0 ? NULL : model->members[place].layer;
     const leati_layer_type *type = layer ? layer->type : leati_layer_type_find(leati_item_class(item), NULL);
-    if (type == &leati_layer_conv_lstm2d) return "conv_lstm2d"; /* and no longer conv_lst_m2d */
+    if (type == &leati_layer_conv_lstm2d)
+        return "conv_lstm2d"; /* Keras's rule for names would give conv_lst_m2d */
     return type ? type->name_prefix : "";
 }
 
 static leat_status add_model(leati_placement *out, const char *group, const leat_model *model,
                              const json_t *config, leat_error *err);
 
-/* One item of the list; `before`: how many have had a group of that name. */
+/* Adds one item of the list of layers; `before` is the number of items before it whose groups have the same name. */
 static leat_status add_item(leati_placement *out, const char *group, const leat_model *model,
                             const json_t *item, int before, leat_error *err) {
     char inner[256], number[16] = "";
     int32_t place = leati_network_find(model, leati_item_name(item));
-    if (place < 0) return LEAT_OK; /* what the outputs do not need, or an InputLayer */
+    if (place < 0) return LEAT_OK; /* an InputLayer, or a layer that no output needs */
     if (before > 0) snprintf(number, sizeof number, "_%d", before);
     int length = snprintf(inner, sizeof inner, "%slayers/%s%s/", group, group_name(model, item), number);
     if (length < 0 || (size_t)length >= sizeof inner)
-        return leati_fail(err, LEAT_ENOTSUP, "models inside models, too deep for the names of a file");
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "the path of a weight is too long: too many models inside models");
     const leati_member *member = &model->members[place];
     const leat_model *nested = leati_member_model(member);
     const json_t *config = json_object_get(item, "config");
     if (!nested) return add_layer(out, inner, member->layer, err);
-    if (member->layer) { /* TimeDistributed over it */
+    if (member->layer) { /* TimeDistributed around a model */
         config = json_object_get(json_object_get(config, "layer"), "config");
         snprintf(inner + length, sizeof inner - (size_t)length, "layer/");
     }
@@ -100,9 +104,9 @@ leat_status leati_placement_make(leati_placement *out, const leat_model *model, 
     *out = (leati_placement){0};
     leat_status status = add_model(out, "", model, json_object_get(config, "config"), err);
     if (status == LEAT_OK && out->count != model->weights.count)
-        status =
-            leati_fail(err, LEAT_EFORMAT, "expected places for %d weights, found %d: layers without names",
-                       (int)model->weights.count, (int)out->count);
+        status = leati_fail(err, LEAT_EFORMAT,
+                            "expected the paths of %d weights, found %d: some layers have no name",
+                            (int)model->weights.count, (int)out->count);
     if (status != LEAT_OK) leati_placement_fini(out);
     return status;
 }
@@ -133,19 +137,20 @@ int leati_keras3_state_count(const leat_model *model) {
            leati_optimizer_slab_count(model->compiled.optimizer) * model->weights.trainable_count;
 }
 
-/* The number among leati_optimizer_weight_at's of slot `slot` of trainable weight `weight`. */
+/* Returns the index, for leati_optimizer_weight_at, of slot `slot` of the trainable weight `weight`. */
 static int slot_index(const leat_model *model, int slot, int weight) {
     int first = model->compiled.optimizer->type->has_schedule ? 2 : 1;
     return first + slot * model->weights.trainable_count + weight;
 }
 
-/* How many of the first slots lie weight by weight: two, of Adafactor all; what is left follows by itself. */
+/* Returns the number of slots that the file interleaves weight by weight: the first two, or all slots of Adafactor.  Each
+ * further slot follows as a block of its own. */
 static int slots_together(const leati_optimizer *optimizer) {
     int slots = leati_optimizer_slot_count(optimizer);
     return slots < 2 || optimizer->type->slot_desc ? slots : 2;
 }
 
-/* Averages of the weights come first. */
+/* The moving averages of the weights (use_ema) come before the slots. */
 leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *file, leat_model *model,
                                     int count, leati_state_name name_of, void *user, leat_error *err) {
     const leati_optimizer *optimizer = model->compiled.optimizer;
@@ -154,8 +159,7 @@ leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *
     int first = iteration_and_rate + (optimizer->config.use_ema ? trainable : 0);
     char path[512];
     if (count != leati_keras3_state_count(model))
-        return leati_fail(err, LEAT_EFORMAT,
-                          "the optimizer's state: expected %d numbers and arrays, found %d",
+        return leati_fail(err, LEAT_EFORMAT, "the optimizer's state: expected %d variables, found %d",
                           leati_keras3_state_count(model), count);
     name_of(user, 0, path, sizeof path);
     LEATI_TRY(leati_keras_h5_read_optimizer_weight(file, path, model, 0, err));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers' weights in Keras's HDF5 layout.  Layer: formats. */
+/* Reads and writes the weights of layers in Keras's HDF5 layout.  Layer: formats. */
 #include "formats/keras_h5.h"
 
 #include <stdio.h>
@@ -21,10 +21,12 @@ leat_status leati_keras_h5_find(leati_h5 *file, const char **group, leat_error *
     else if (leati_h5_has_object(file, "layers") ||
              leati_h5_has_object(file, "_layer_checkpoint_dependencies"))
         return leati_fail(err, LEAT_ENOTSUP,
-                          "weights in Keras 3's layout (.weights.h5); save the model as .h5 instead");
+                          "the file has weights in Keras 3's layout (.weights.h5), which is not supported; "
+                          "save the model as .h5");
     else
         return leati_fail(err, LEAT_EFORMAT,
-                          "expected 'model_weights' or 'layer_names', found no Keras model");
+                          "expected the group 'model_weights' or the attribute 'layer_names' of a Keras "
+                          "model, found neither");
     return LEAT_OK;
 }
 
@@ -59,7 +61,8 @@ static leat_status read_weight(leati_h5 *file, const leat_model *model, int memb
     return leati_h5_read(file, path, &tensor, err);
 }
 
-/* Kernel, recurrent kernel and bias from `first` on, from the other of Keras's two layouts. */
+/* Reads the kernel, the recurrent kernel and the bias, which are the weights from `first` on, and converts them from the other
+ * one of Keras's two layouts. */
 static leat_status read_converted(leati_h5 *file, const leat_model *model, int member,
                                   const stored_layer *stored, int first, leati_conversion conversion,
                                   leat_tensor bias, leat_error *err) {
@@ -83,7 +86,8 @@ static leat_status read_converted(leati_h5 *file, const leat_model *model, int m
     return status;
 }
 
-/* Weight *index, or the three of a recurrent layer; *index becomes that of the next. */
+/* Reads weight *index, or, if they need a conversion, the three weights of a recurrent layer that begin there.  *index becomes
+ * the index of the next weight to read. */
 static leat_status read_from(leati_h5 *file, const leat_model *model, int member, const stored_layer *stored,
                              int *index, leat_error *err) {
     int first = *index;
@@ -119,7 +123,7 @@ static leat_status read_layer(leati_h5 *file, const leat_model *model, int membe
     return LEAT_OK;
 }
 
-/* The next member that has weights, from `from` on; model->member_count where there is none. */
+/* Returns the first member from `from` on that has weights; model->member_count if there is none. */
 static int next_weighted(const leat_model *model, int from) {
     while (from < model->member_count && leati_member_weight_count(model, from) == 0) ++from;
     return from;
@@ -188,7 +192,8 @@ leat_status leati_keras_h5_read_weights(leati_h5 *file, const char *group, leat_
     return status;
 }
 
-/* "kernel:0" under "dense_1/": the file's name of a weight.  A nested model's weights carry their custom layers' names. */
+/* Writes the group of a layer, with a dataset for each weight.  The name of a dataset is that of the weight in Keras,
+ * "dense_1/kernel:0"; in a nested model it begins with the name of the inner layer. */
 static leat_status write_layer(leati_h5 *file, const char *path, const leat_model *model, int member,
                                leat_error *err) {
     int count = leati_member_weight_count(model, member);

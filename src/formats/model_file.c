@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leat_model_load, leat_model_save and their like: which format a file has, and what goes into it.  Layer: formats. */
+/* Loads and saves models and weights, in files and in memory: recognises the format, reads and writes Keras's .h5 files.
+ * Layer: formats. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include "json/json.h"
 #include "nn/config/translate.h"
 
-/* An HDF5 file starts with this, at least when Keras wrote it. */
+/* The first bytes of an HDF5 file.  (HDF5 allows a block of other data before them, which Keras never writes.) */
 static const unsigned char h5_signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 
 typedef enum file_kind { FILE_H5, FILE_JSON, FILE_KERAS_ZIP, FILE_UNKNOWN } file_kind;
@@ -60,7 +61,7 @@ static leat_status load_json_file(leat_model **out, const char *path, const leat
     return status;
 }
 
-/* A JSON attribute of the root. */
+/* Parses an attribute of the root that is a JSON text. */
 static leat_status read_json(leati_h5 *file, const char *name, json_t **out, leat_error *err) {
     char *text = NULL;
     *out = NULL;
@@ -70,7 +71,7 @@ static leat_status read_json(leati_h5 *file, const char *name, json_t **out, lea
     return leati_prefix(status, err, "attribute '%s'", name);
 }
 
-/* Defaults of layers are those of the version that wrote the file, which only the root knows. */
+/* Adds the attribute keras_version of the root to the configuration: the version of Keras decides the defaults of layers. */
 static void add_version(leati_h5 *file, json_t *config) {
     char *version = NULL;
     if (json_is_object(config) && !json_object_get(config, "keras_version") &&
@@ -79,14 +80,15 @@ static void add_version(leati_h5 *file, json_t *config) {
     leati_free(version);
 }
 
-/* The configuration in 2.3.1's form. */
+/* Reads the configuration and translates it into the form of Keras 2.3.1. */
 static leat_status read_config(leati_h5 *file, json_t **out, leat_error *err) {
     json_t *config = NULL;
     *out = NULL;
     if (!leati_h5_has_attribute(file, "/", "model_config"))
-        return leati_fail(err, LEAT_EFORMAT,
-                          "no 'model_config': a file of weights; load the architecture first, then "
-                          "these with leat_model_load_weights");
+        return leati_fail(
+            err, LEAT_EFORMAT,
+            "the file has no attribute 'model_config', so it has weights only; load or build the "
+            "architecture first, then load the weights with leat_model_load_weights");
     LEATI_TRY(read_json(file, "model_config", &config, err));
     add_version(file, config);
     leat_status status = leati_prefix(leati_translate_model(config, out, err), err, "model");
@@ -104,7 +106,8 @@ static leat_status compile_as(leati_h5 *file, leat_model *model, bool modern, le
     return leati_prefix(status, err, "training_config");
 }
 
-/* In current Keras, the optimizer's state goes by its own list of names, which lie in the order of its variables. */
+/* Gives the path of an optimizer's variable in an .h5 file of current Keras, which lists the names in the order of the
+ * variables. */
 static void state_name(void *user, int index, char *out, size_t bytes) {
     const leati_h5_strings *names = user;
     snprintf(out, bytes, "optimizer_weights/%s", names->items[index]);
@@ -134,7 +137,7 @@ static leat_status read_training(leati_h5 *file, leat_model *model, const json_t
                   : leati_keras_h5_read_optimizer(file, model, err);
 }
 
-/* The lists of layers agree by name in a file of current Keras, which sorts them its own way. */
+/* Reads weights by name from files of current Keras, which lists the layers in another order than Keras 2.3.1. */
 static leat_status read_rest(leati_h5 *file, leat_model *model, const json_t *config, leat_error *err) {
     const char *group = NULL;
     LEATI_TRY(leati_keras_h5_find(file, &group, err));

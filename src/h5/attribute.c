@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes that hold strings, in every form in which h5py has written them.  Layer: h5. */
+/* Reads attributes that hold strings, in all forms that h5py has written, and writes them.  Layer: h5. */
 #include "h5/private.h"
 
 #include <stdio.h>
@@ -9,12 +9,15 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { most_strings = 1 << 20, most_bytes = 1 << 28 }; /* far above any model's; a hostile file stops here */
+enum {
+    most_strings = 1 << 20,
+    most_bytes = 1 << 28
+}; /* far more than any model has; a hostile file is refused */
 
-/* What is known of an open attribute. */
+/* An open attribute, and its properties. */
 typedef struct attribute {
     hid_t id, type, space;
-    size_t count, size; /* elements; bytes of one, where fixed */
+    size_t count, size; /* number of elements; bytes of one element, if its length is fixed */
     bool variable, text;
 } attribute;
 
@@ -58,7 +61,7 @@ static char *copy_text(const char *text, size_t most) {
     return copy;
 }
 
-/* Text that HDF5 allocated itself, with a length of its own. */
+/* Copies strings of variable length, which HDF5 allocates. */
 static leat_status read_variable(const attribute *a, char **items) {
     char **texts = leati_calloc(a->count, sizeof *texts);
     if (!texts) return LEAT_ENOMEM;
@@ -95,7 +98,7 @@ static leat_status append(leati_h5_strings *out, const attribute *a) {
     if (!items) return LEAT_ENOMEM;
     out->items = items;
     memset(items + out->count, 0, a->count * sizeof *items);
-    out->count += a->count; /* what is read so far is freed by leati_h5_strings_fini */
+    out->count += a->count; /* if reading fails, leati_h5_strings_fini frees the strings read so far */
     char **fresh = items + out->count - a->count;
     return a->variable ? read_variable(a, fresh) : read_fixed(a, fresh);
 }
@@ -161,7 +164,7 @@ leat_status leati_h5_read_string(leati_h5 *file, const char *object, const char 
     return status;
 }
 
-/* Writes one attribute; type and space are closed by the caller. */
+/* Writes one attribute; the caller closes `type` and `space`. */
 static leat_status write_attribute(leati_h5 *file, const char *object, const char *name, hid_t type,
                                    hid_t space, const void *data, leat_error *err) {
     leat_status status = LEAT_OK;
@@ -175,7 +178,8 @@ static leat_status write_attribute(leati_h5 *file, const char *object, const cha
     return status;
 }
 
-/* Marked as ASCII whatever it holds, as h5py marks bytes: Keras 2.3.1 calls decode() on it, which it can do with bytes only. */
+/* The string is always marked as ASCII, as h5py marks bytes: Keras 2.3.1 calls decode() on the value, which works for bytes
+ * only. */
 leat_status leati_h5_write_string(leati_h5 *file, const char *object, const char *name, const char *value,
                                   leat_error *err) {
     leati_h5_enter();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets of numbers.  Layer: h5. */
+/* Reads and writes datasets of numbers.  Layer: h5. */
 #include "h5/private.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static hid_t memory_type(leat_dtype dtype) {
     case LEAT_U16: return H5T_NATIVE_UINT16;
     case LEAT_U32: return H5T_NATIVE_UINT32;
     case LEAT_U64: return H5T_NATIVE_UINT64;
-    case LEAT_F16: break; /* HDF5 has none before 1.14.4 */
+    case LEAT_F16: break; /* HDF5 has no float16 before 1.14.4 */
     }
     return H5I_INVALID_HID;
 }
@@ -55,7 +55,7 @@ static bool dtype_of(hid_t type, leat_dtype *out) {
     return true;
 }
 
-/* Storage inside the file alone: no external files, no virtual datasets. */
+/* Returns true if the dataset's storage is inside the file: no external file, no virtual dataset. */
 static bool stored_here(hid_t dataset) {
     hid_t properties = H5Dget_create_plist(dataset);
     if (properties < 0) return false;
@@ -74,14 +74,14 @@ static leat_status describe(leati_h5 *file, const char *name, hid_t dataset, lea
     leat_status status = LEAT_OK;
     *out = (leat_tensor){0};
     if (rank < 0 || type < 0)
-        status = leati_h5_fail(file, LEAT_EFORMAT, err, name, "a damaged dataset");
+        status = leati_h5_fail(file, LEAT_EFORMAT, err, name, "the dataset is damaged");
     else if (rank > LEAT_MAX_RANK)
-        status = leati_h5_fail(file, LEAT_ESHAPE, err, name, "more than 8 dimensions");
+        status = leati_h5_fail(file, LEAT_ESHAPE, err, name, "expected at most 8 dimensions");
     else if (!dtype_of(type, &out->dtype))
-        status = leati_h5_fail(file, LEAT_EDTYPE, err, name, "expected numbers");
+        status = leati_h5_fail(file, LEAT_EDTYPE, err, name, "expected a dataset of numbers");
     else if (!stored_here(dataset))
         status = leati_h5_fail(file, LEAT_EFORMAT, err, name,
-                               "external or virtual storage, which is not followed");
+                               "the dataset has external or virtual storage, which is not supported");
     else
         H5Sget_simple_extent_dims(space, dims, NULL);
     out->rank = status == LEAT_OK ? rank : 0;
@@ -123,8 +123,8 @@ static leat_status check_shape(leati_h5 *file, const char *name, const leat_tens
 
 static leat_status check_dtype(leati_h5 *file, const char *name, leat_dtype dtype, leat_error *err) {
     if (dtype != LEAT_F16) return LEAT_OK;
-    return leati_fail(err, LEAT_EDTYPE, "'%s': '%s': HDF5 has no float16: convert to float32", file->path,
-                      name);
+    return leati_fail(err, LEAT_EDTYPE, "'%s': '%s': HDF5 has no float16; convert the array to float32",
+                      file->path, name);
 }
 
 leat_status leati_h5_read(leati_h5 *file, const char *name, const leat_tensor *tensor, leat_error *err) {
@@ -155,7 +155,7 @@ leat_status leati_h5_write(leati_h5 *file, const char *name, const leat_tensor *
     hid_t space = tensor->rank ? H5Screate_simple(tensor->rank, dims, NULL) : H5Screate(H5S_SCALAR);
     H5Pset_create_intermediate_group(links, 1);
     hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
-    H5Pset_obj_track_times(creation, false); /* the same numbers are the same bytes */
+    H5Pset_obj_track_times(creation, false); /* no times, so that equal numbers give equal bytes */
     hid_t dataset =
         H5Dcreate2(file->file, name, file_type(tensor->dtype), space, links, creation, H5P_DEFAULT);
     if (dataset < 0 ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files, objects, and HDF5's error stack.  Layer: h5. */
+/* Opens and closes files and objects, and turns HDF5's error stack into leat's errors.  Layer: h5. */
 #include "h5/private.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/os/fork.h"
 #include "base/memory.h"
 
-/* Guards HDF5 itself, whose state is the process's: a build without thread safety must not be entered twice. */
+/* Guards HDF5, whose state belongs to the process: two threads must not be inside a build without thread safety. */
 static pthread_mutex_t hdf5_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void leati_h5_enter(void) {
@@ -28,17 +28,17 @@ void leati_h5_leave(void) {
 
 static herr_t keep_message(unsigned depth, const H5E_error2_t *entry, void *user) {
     (void)depth;
-    char *message = user;
-    if (!message[0] && entry->desc) snprintf(message, 160, ": %s", entry->desc);
+    char *reason = user;
+    if (!reason[0] && entry->desc) snprintf(reason, 160, ": %s", entry->desc);
     return 0;
 }
 
 leat_status leati_h5_fail(leati_h5 *file, leat_status code, leat_error *err, const char *object,
-                          const char *what) {
+                          const char *message) {
     char reason[160] = "";
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_message, reason);
     H5Eclear2(H5E_DEFAULT);
-    return leati_fail_origin(err, code, LEAT_ORIGIN_HDF5, -1, "'%s': '%s': %s%s", file->path, object, what,
+    return leati_fail_origin(err, code, LEAT_ORIGIN_HDF5, -1, "'%s': '%s': %s%s", file->path, object, message,
                              reason);
 }
 
@@ -131,7 +131,7 @@ leat_status leati_h5_close(leati_h5 **file, leat_error *err) {
     return drop(file, status);
 }
 
-/* Each link on the way must be a hard one: soft and external links can lead out of the file. */
+/* Checks that each link on the path is a hard link: soft and external links can lead out of the file. */
 static leat_status check_links(leati_h5 *file, const char *object, leat_error *err) {
     char path[1024];
     if (strlen(object) >= sizeof path)
@@ -143,10 +143,10 @@ static leat_status check_links(leati_h5 *file, const char *object, leat_error *e
         if (path[0] == '\0' || strcmp(path, "/") == 0) break;
         H5L_info_t info;
         if (H5Lexists(file->file, path, H5P_DEFAULT) <= 0)
-            return leati_h5_fail(file, LEAT_ENOTFOUND, err, object, "there is no such object");
+            return leati_h5_fail(file, LEAT_ENOTFOUND, err, object, "the object does not exist");
         if (H5Lget_info(file->file, path, &info, H5P_DEFAULT) < 0 || info.type != H5L_TYPE_HARD)
             return leati_h5_fail(file, LEAT_EFORMAT, err, object,
-                                 "a soft or external link, which is not followed");
+                                 "the path has a soft or external link, which is not supported");
         end += strspn(end, "/");
     }
     return LEAT_OK;

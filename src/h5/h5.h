@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HDF5 as far as Keras's files need it.  The one room that includes hdf5.h: every call is made under one lock, HDF5's own
- * messages are caught and become ours, and what a hostile file could abuse (external and soft links, external and
- * virtual storage, sizes from nowhere) is refused.  Internally synchronised. */
+/* The part of HDF5 that Keras's files need; the only room that includes hdf5.h.  Every call of HDF5 is made under one lock, and
+ * HDF5's messages become leat's errors.  What a hostile file could abuse is refused: external and soft links, external and
+ * virtual storage, implausible sizes.  Internally synchronised. */
 #ifndef LEATI_H5_H5_H
 #define LEATI_H5_H5_H
 
@@ -12,12 +12,13 @@
 #include "leat/error.h"
 #include "leat/tensor.h"
 
-/* Bytes an object header holds at most, with some room: longer lists of strings are split, as Keras does. */
+/* The largest attribute in bytes, a little below what an object header can hold; longer lists of strings are split, as Keras
+ * splits them. */
 #define LEATI_H5_HEADER_LIMIT 64512
 
 typedef struct leati_h5 leati_h5;
 
-/* Strings of an attribute; zeroed before, freed by leati_h5_strings_fini. */
+/* The strings of an attribute; leati_h5_strings_fini frees them. */
 typedef struct leati_h5_strings {
     char **items;
     size_t count;
@@ -44,29 +45,34 @@ leat_status leati_h5_create_in_memory(leati_h5 **out, const char *label, leati_h
 /* Closes the file; NULL is fine.  Errors: LEAT_EIO a write failed, now or earlier; LEAT_ENOMEM so did the growth of a buffer. */
 leat_status leati_h5_close(leati_h5 **file, leat_error *err);
 
-/* Reading.  object is a path from the root: "/", "model_weights/dense_1". */
+/* Reading.  `object` is a path from the root: "/", "model_weights/dense_1". */
 bool leati_h5_has_object(leati_h5 *file, const char *object);
 bool leati_h5_has_attribute(leati_h5 *file, const char *object, const char *name);
-/* A string, of fixed or variable length; *out is for leati_free. */
+/* Reads an attribute that is one string, of fixed or variable length; *out is for leati_free. */
 leat_status leati_h5_read_string(leati_h5 *file, const char *object, const char *name, char **out,
                                  leat_error *err);
-/* A list of strings: the attribute, or name0, name1, ... where it was split; an empty list of any type. */
+/* Reads an attribute that is a list of strings, or the attributes name0, name1, ... into which it was split.  An empty list may
+ * have any type. */
 leat_status leati_h5_read_strings(leati_h5 *file, const char *object, const char *name, leati_h5_strings *out,
                                   leat_error *err);
 void leati_h5_strings_fini(leati_h5_strings *strings);
-/* A dataset's shape and type (data NULL).  Errors: LEAT_EDTYPE not numbers; LEAT_ESHAPE more than LEAT_MAX_RANK. */
+/* Gives a dataset's shape and type (out->data is NULL).
+ * Errors: LEAT_EDTYPE the elements are no numbers; LEAT_ESHAPE more than LEAT_MAX_RANK dimensions. */
 leat_status leati_h5_describe(leati_h5 *file, const char *dataset, leat_tensor *out, leat_error *err);
-/* Reads a dataset into tensor->data, converted to tensor->dtype.  Errors: LEAT_ESHAPE another shape than tensor's. */
+/* Reads a dataset into tensor->data, converted to tensor->dtype.
+ * Errors: LEAT_ESHAPE the dataset's shape is not the tensor's; LEAT_EDTYPE LEAT_F16. */
 leat_status leati_h5_read(leati_h5 *file, const char *dataset, const leat_tensor *tensor, leat_error *err);
 
-/* Writing.  Groups on the way to `object` are made. */
+/* Writing.  Missing groups on the path to `object` are created. */
 leat_status leati_h5_write_group(leati_h5 *file, const char *object, leat_error *err);
-/* A string of variable length, UTF-8. */
+/* Writes a string of variable length. */
 leat_status leati_h5_write_string(leati_h5 *file, const char *object, const char *name, const char *value,
                                   leat_error *err);
-/* A list of strings of fixed length, split where it is too long for one attribute; an empty one as numpy writes it. */
+/* Writes a list of strings of fixed length, split if it is too long for one attribute.  An empty list is written as NumPy
+ * writes it. */
 leat_status leati_h5_write_strings(leati_h5 *file, const char *object, const char *name,
                                    const char *const *values, size_t count, leat_error *err);
+/* Writes a dataset.  Errors: LEAT_EDTYPE LEAT_F16. */
 leat_status leati_h5_write(leati_h5 *file, const char *dataset, const leat_tensor *tensor, leat_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zlib with leat's memory and leat's errors.  Layer: zip. */
+/* Decompresses with zlib, using leat's allocator and leat's errors.  Layer: zip. */
 #include "zip/inflate.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ leat_status leati_inflate_begin(leati_inflater *out, leati_deflate_format format
     return LEAT_OK;
 }
 
-/* Shows the stream more input; its own counter has 32 bits. */
+/* Gives zlib the next piece of the input if it has used up the last one: zlib's counter has 32 bits. */
 static void refill(leati_inflater *inflater) {
     if (inflater->stream.avail_in > 0 || inflater->left == 0) return;
     size_t piece = inflater->left < (1u << 30) ? inflater->left : 1u << 30;
@@ -39,7 +39,7 @@ static void refill(leati_inflater *inflater) {
     inflater->left -= piece;
 }
 
-/* At the end of a gzip member: goes on with the next one where there is one. */
+/* Handles the end of a gzip member: continues with the next member, if there is one. */
 static void end_member(leati_inflater *inflater) {
     refill(inflater);
     inflater->ended = inflater->format == LEATI_DEFLATE_RAW || inflater->stream.avail_in == 0 ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads zip files from a mapping.  Every offset of the file is checked against its size before it is followed.
+/* Reads zip files from memory.  Every offset in the file is checked against the file's size before it is used.
  * Source: PKWARE APPNOTE.TXT 6.3, sections 4.3 (headers) and 4.5.3 (zip64).  Layer: zip. */
 #include "zip/zip.h"
 
@@ -29,20 +29,20 @@ static uint64_t u64(const unsigned char *p) {
     return (uint64_t)u32(p) | (uint64_t)u32(p + 4) << 32;
 }
 
-/* Whether `bytes` at `offset` lie inside [0, size). */
+/* Returns true if the `bytes` bytes at `offset` lie inside [0, size). */
 static bool inside(uint64_t offset, uint64_t bytes, uint64_t size) {
     return offset <= size && bytes <= size - offset;
 }
 
 static leat_status damaged(const view *file, const char *what, leat_error *err) {
-    return leati_fail(err, LEAT_EFORMAT, "'%s' is not a whole zip file: %s", file->label, what);
+    return leati_fail(err, LEAT_EFORMAT, "'%s' is not a complete zip file: %s", file->label, what);
 }
 
 typedef struct directory {
     uint64_t offset, bytes, count;
 } directory;
 
-/* Section 4.3.14: the zip64 end record replaces fields that do not fit. */
+/* Section 4.3.14: the zip64 end record has the fields that do not fit the end record. */
 static leat_status read_end64(const view *file, uint64_t end, directory *out, leat_error *err) {
     if (end < locator_bytes) return damaged(file, "no zip64 locator", err);
     const unsigned char *locator = file->data + end - locator_bytes;
@@ -55,7 +55,7 @@ static leat_status read_end64(const view *file, uint64_t end, directory *out, le
     return LEAT_OK;
 }
 
-/* The end record is the last thing in the file, before a comment of up to 65535 bytes. */
+/* Finds the end record, which only a comment of at most 65535 bytes may follow. */
 static leat_status find_directory(const view *file, directory *out, leat_error *err) {
     if (file->size < end_bytes) return damaged(file, "shorter than the end record", err);
     uint64_t last = file->size - end_bytes, first = last > 65535 ? last - 65535 : 0;
@@ -72,7 +72,7 @@ static leat_status find_directory(const view *file, directory *out, leat_error *
     return damaged(file, "no end record", err);
 }
 
-/* Section 4.5.3: 64-bit values for those fields of a central header that are saturated, in this order. */
+/* Section 4.5.3: reads 64-bit values of the saturated fields of a central header, which come in the order of `fields`. */
 static bool read_extra(const unsigned char *extra, size_t bytes, uint64_t *fields[3],
                        const bool saturated[3]) {
     while (bytes >= 4) {
@@ -94,7 +94,7 @@ static bool read_extra(const unsigned char *extra, size_t bytes, uint64_t *field
     return !saturated[0] && !saturated[1] && !saturated[2];
 }
 
-/* Follows a member's local header to its data. */
+/* Finds a member's content behind its local header. */
 static leat_status find_data(const view *file, uint64_t offset, leati_zip_member *member, leat_error *err) {
     if (!inside(offset, local_bytes, file->size) || u32(file->data + offset) != 0x04034b50)
         return damaged(file, "a local header is missing", err);
@@ -115,13 +115,13 @@ static leat_status check_member(const view *file, const leati_zip_member *member
                           "'%s': member '%s' is packed by method %d, expected 0 (stored) or 8 (deflated)",
                           file->label, member->name, method);
     if (method == 0 && member->packed_bytes != member->bytes)
-        return damaged(file, "a stored member has two sizes", err);
+        return damaged(file, "a stored member has different packed and unpacked sizes", err);
     if (method == 8 && !leati_inflate_plausible(member->packed_bytes, member->bytes))
-        return damaged(file, "a member claims more than deflate can pack", err);
+        return damaged(file, "a member claims to unpack to more than deflate allows", err);
     return LEAT_OK;
 }
 
-/* Reads the central header at *at and moves *at behind it. */
+/* Reads the central header at offset *at and moves *at to the end of the header. */
 static leat_status read_member(const view *file, uint64_t *at, leati_zip_member *member, leat_error *err) {
     const unsigned char *header = file->data + *at;
     if (!inside(*at, central_bytes, file->size) || u32(header) != 0x02014b50)
@@ -159,7 +159,7 @@ static leat_status read_members(leati_zip *zip, const view *file, leat_error *er
     for (; zip->count < list.count; ++zip->count) {
         leat_status status = read_member(file, &at, &zip->members[zip->count], err);
         if (status == LEAT_OK) continue;
-        ++zip->count; /* its name may be there */
+        ++zip->count; /* so that the member's name is freed, if it was allocated */
         return status;
     }
     return LEAT_OK;

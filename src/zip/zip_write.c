@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes zip files of stored, aligned members; the same data gives the same bytes.
+/* Writes zip files of stored, aligned members; equal data gives equal bytes.
  * Source: PKWARE APPNOTE.TXT 6.3, sections 4.3 and 4.5.3.  Layer: zip. */
 #include "zip/zip.h"
 
@@ -12,7 +12,7 @@
 
 enum {
     version_64 = 45,      /* "needed to extract": zip64 */
-    date_1980 = 0x21,     /* 1980-01-01: no clock in the bytes */
+    date_1980 = 0x21,     /* 1980-01-01: the bytes do not depend on the clock */
     flag_utf8 = 0x800,    /* names are UTF-8 */
     extra_zip64 = 1,      /* section 4.5.3 */
     extra_align = 0xd935, /* padding, as zipalign writes it */
@@ -47,7 +47,7 @@ static leat_status emit_header(leati_zip_writer *writer, const header *h, leat_e
     return emit(writer, h->bytes, h->used, err);
 }
 
-/* Room for one more member, and its name. */
+/* Makes room for one more member and stores its name and offset. */
 static leat_status grow(leati_zip_writer *writer, const char *name, leat_error *err) {
     if (strlen(name) > 65535)
         return leati_fail(err, LEAT_EINVAL, "a member's name is longer than 65535 bytes");
@@ -68,7 +68,7 @@ static leat_status grow(leati_zip_writer *writer, const char *name, leat_error *
     return LEAT_OK;
 }
 
-/* Section 4.3.7.  The padding brings the data behind this header and the name to a multiple of 64. */
+/* Section 4.3.7: writes a local header.  Its padding makes the member's content begin at a multiple of `alignment`. */
 static leat_status emit_local(leati_zip_writer *writer, const leati_zip_member *member, leat_error *err) {
     header h = {0};
     bool big = member->bytes >= UINT32_MAX;
@@ -116,7 +116,7 @@ leat_status leati_zip_add(leati_zip_writer *writer, const char *name, const leat
     return LEAT_OK;
 }
 
-/* Section 4.3.12. */
+/* Section 4.3.12: writes a central header. */
 static leat_status emit_central(leati_zip_writer *writer, size_t index, leat_error *err) {
     const leati_zip_member *member = &writer->members[index];
     uint64_t offset = writer->offsets[index];
@@ -152,7 +152,7 @@ static leat_status emit_central(leati_zip_writer *writer, size_t index, leat_err
     return emit_header(writer, &h, err);
 }
 
-/* Sections 4.3.14 to 4.3.16. */
+/* Sections 4.3.14 to 4.3.16: writes the end records. */
 static leat_status emit_end(leati_zip_writer *writer, uint64_t start, leat_error *err) {
     uint64_t bytes = writer->offset - start, at = writer->offset;
     header h = {0};
