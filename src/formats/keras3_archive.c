@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "formats/keras3.h"
 #include "json/json.h"
-#include "nn/config/translate.h"
+#include "nn/keras3/translate.h"
 #include "zip/zip.h"
 
 /* More bytes than the weights of any model; a file that claims to unpack to more is refused. */

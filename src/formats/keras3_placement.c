@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "formats/keras_h5.h"
+#include "nn/config/object.h"
 #include "nn/layers/types.h"
-#include "nn/model/network.h"
-#include "nn/config/translate.h"
+#include "nn/network/network.h"
 
 enum { prefix_bytes = 128 };
 
@@ -51,9 +51,8 @@ static const char *group_name(const leat_model *model, const json_t *item) {
         return strcmp(leati_item_class(item), "Sequential") == 0 ? "sequential" : "functional";
     int32_t place = leati_network_find(model, leati_item_name(item));
     const leati_layer *layer = place < 0 ? NULL : model->members[place].layer;
-    const leati_layer_type *type = layer ? layer->type : leati_layer_type_find(leati_item_class(item), NULL);
-    if (type == &leati_layer_conv_lstm2d)
-        return "conv_lstm2d"; /* Keras's rule for names would give conv_lst_m2d */
+    const leati_layer_type *type = layer ? layer->type : leati_layer_find(leati_item_class(item));
+    if (type == &leati_layer_conv_lstm2d) return "conv_lstm2d"; /* and no longer conv_lst_m2d */
     return type ? type->name_prefix : "";
 }
 

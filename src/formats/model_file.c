@@ -13,7 +13,7 @@
 #include "formats/keras3.h"
 #include "formats/keras_h5.h"
 #include "json/json.h"
-#include "nn/config/translate.h"
+#include "nn/keras3/translate.h"
 
 /* The first bytes of an HDF5 file.  (HDF5 allows a block of other data before them, which Keras never writes.) */
 static const unsigned char h5_signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};

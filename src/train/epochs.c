@@ -6,6 +6,7 @@
 #include "base/os/clock.h"
 #include "base/error.h"
 #include "feed/stats/trace.h"
+#include "nn/model/model.h"
 #include "train/fit_loop.h"
 
 /* How the steps of an epoch ended. */

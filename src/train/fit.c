@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "feed/stats/trace.h"
-#include "nn/model/weights.h"
+#include "nn/weights/weights.h"
 #include "train/cores.h"
 #include "train/fit_loop.h"
 #include "train/verdict.h"

@@ -10,7 +10,10 @@
 #include "base/memory.h"
 #include "json/json.h"
 #include "nn/examples.h"
-#include "nn/layers/layer.h"
+#include "nn/layers/types.h"
+#include "nn/layers/wrapping.h"
+#include "nn/model/model.h"
+#include "nn/activations/activation.h"
 
 void layer_pages_open(layer_pages *pages) {
     pages->seen = json_object();
@@ -40,11 +43,12 @@ static json_t *entry_of(const layer_pages *pages, const char *class_name) {
 /* A value as the row writes it (NULL: its default); NULL where the row refuses it. */
 static json_t *as_written(const leati_layer_type *type, const leati_field *field, const json_t *value) {
     leati_field fields[] = {*field, {.key = NULL}};
+    const leati_layer_reader reader = leati_layer_reader_for(NULL);
     json_t *in = json_object(), *out = json_object(), *written = NULL;
     void *config = leati_calloc(1, type->config_bytes);
     fields[0].later = fields[0].hidden = false;
     if (value) json_object_set(in, field->key, (json_t *)(uintptr_t)value);
-    if (leati_fields_read(fields, NULL, in, config, NULL) == LEAT_OK) {
+    if (leati_fields_read_with(fields, NULL, in, &reader, config, NULL) == LEAT_OK) {
         if (leati_fields_write(fields, config, out, NULL) == LEAT_OK)
             written = json_incref(json_object_get(out, field->key));
         leati_fields_fini(fields, config);
@@ -75,8 +79,7 @@ static void add_layer(const layer_pages *pages, const leati_layer_type *type, co
 static void add_layers(const layer_pages *pages, const json_t *value) {
     const json_t *config = json_object_get(value, "config");
     const char *class_name = json_string_value(json_object_get(value, "class_name")), *key;
-    const leati_layer_type *type =
-        class_name && json_is_object(config) ? leati_layer_type_find(class_name, NULL) : NULL;
+    const leati_layer_type *type = class_name && json_is_object(config) ? leati_layer_find(class_name) : NULL;
     json_t *item;
     if (type) add_layer(pages, type, config);
     json_object_foreach((json_t *)(uintptr_t)value, key, item) add_layers(pages, item);
@@ -94,28 +97,33 @@ void layer_pages_add(layer_pages *pages, const char *about, const json_t *model,
 /* ---- One key ---- */
 
 static const char *kind_of(const leati_field *field, char text[64]) {
-    static const char *const names[] = {
-        [LEATI_FIELD_INT] = "whole number",
-        [LEATI_FIELD_OPTIONAL_INT] = "whole number or null",
-        [LEATI_FIELD_FLOAT] = "number",
-        [LEATI_FIELD_OPTIONAL_FLOAT] = "number or null",
-        [LEATI_FIELD_BOOL] = "true or false",
-        [LEATI_FIELD_CHOICE] = "name",
-        [LEATI_FIELD_TEXT] = "text",
-        [LEATI_FIELD_TUPLE] = "whole number, or %d of them",
-        [LEATI_FIELD_PAIRS] = "whole number, or one or two for each of %d axes",
-        [LEATI_FIELD_LIST] = "list of whole numbers",
-        [LEATI_FIELD_NUMBERS] = "whole number, or a list",
-        [LEATI_FIELD_REALS] = "number, or a list",
-        [LEATI_FIELD_ACTIVATION] = "activation",
-        [LEATI_FIELD_INITIALIZER] = "initializer",
-        [LEATI_FIELD_REGULARIZER] = "regularizer",
-        [LEATI_FIELD_CONSTRAINT] = "constraint",
-        [LEATI_FIELD_LAYER] = "layer",
-        [LEATI_FIELD_LAYERS] = "list of layers",
-        [LEATI_FIELD_JSON] = "anything",
+    static const struct {
+        const leati_field_kind *kind;
+        const char *name;
+    } names[] = {
+        {LEATI_FIELD_INT, "whole number"},
+        {LEATI_FIELD_OPTIONAL_INT, "whole number or null"},
+        {LEATI_FIELD_FLOAT, "number"},
+        {LEATI_FIELD_OPTIONAL_FLOAT, "number or null"},
+        {LEATI_FIELD_BOOL, "true or false"},
+        {LEATI_FIELD_CHOICE, "name"},
+        {LEATI_FIELD_TEXT, "text"},
+        {LEATI_FIELD_TUPLE, "whole number, or %d of them"},
+        {LEATI_FIELD_PAIRS, "whole number, or one or two for each of %d axes"},
+        {LEATI_FIELD_LIST, "list of whole numbers"},
+        {LEATI_FIELD_NUMBERS, "whole number, or a list"},
+        {LEATI_FIELD_REALS, "number, or a list"},
+        {LEATI_FIELD_ACTIVATION, "activation"},
+        {LEATI_FIELD_INITIALIZER, "initializer"},
+        {LEATI_FIELD_REGULARIZER, "regularizer"},
+        {LEATI_FIELD_CONSTRAINT, "constraint"},
+        {LEATI_FIELD_LAYER, "layer"},
+        {LEATI_FIELD_LAYERS, "list of layers"},
+        {LEATI_FIELD_JSON, "anything"},
     };
-    const char *format = names[field->kind], *at = strstr(format, "%d");
+    size_t index = 0;
+    while (names[index].kind != field->kind) ++index;
+    const char *format = names[index].name, *at = strstr(format, "%d");
     if (field->kind == LEATI_FIELD_PAIRS && field->arity == 1) return "whole number, or two";
     if (field->kind == LEATI_FIELD_TUPLE && field->arity == 1) return "whole number, or a list of one";
     if (!at) return format;
@@ -206,6 +214,7 @@ static void add_shapes(leati_text *out, int count, const leati_shape *shapes) {
 /* What the first example of a type makes of its inputs, and its weights. */
 static void add_example(leati_text *out, const leati_layer_type *type) {
     leat_error err = {0};
+    const leati_layer_reader reader = leati_layer_reader_for(NULL);
     leati_layer *layer = NULL;
     leati_shape inputs[EXAMPLE_MAX_INPUTS], outputs[LEATI_LAYER_MAX_OUTPUTS];
     int input_count = 0, output_count = 0;
@@ -215,7 +224,7 @@ static void add_example(leati_text *out, const leati_layer_type *type) {
     json_t *config = NULL;
     leati_text_add(&text, "{\"name\": \"it\"%s%s}", e->config[0] ? ", " : "", e->config);
     assert_int_equal(leati_json_parse(&config, text.data, text.length, &err), LEAT_OK);
-    assert_int_equal(leati_layer_create(&layer, type, config, &err), LEAT_OK);
+    assert_int_equal(leati_layer_create(&layer, type, config, &reader, &err), LEAT_OK);
     for (; input_count < example_input_count(e); ++input_count) {
         inputs[input_count] = (leati_shape){.rank = e->inputs[input_count].rank + 1, .dims = {-1}};
         memcpy(inputs[input_count].dims + 1, e->inputs[input_count].dims, sizeof e->inputs[0].dims);
@@ -291,8 +300,8 @@ static void add_overview(leati_text *out, const layer_pages *pages) {
     leati_text_add(out, "| Layer | Cases of 2.3.1 | of current Keras | Keys with other values than the "
                         "default | Worst error |\n"
                         "|---|---|---|---|---|\n");
-    for (int i = 0; leati_layer_type_at(i); ++i) {
-        const leati_layer_type *type = leati_layer_type_at(i);
+    for (int i = 0; leati_layer_types[i]; ++i) {
+        const leati_layer_type *type = leati_layer_types[i];
         json_t *entry = entry_of(pages, type->class_name), *keys = json_object_get(entry, "keys");
         int all = 0, covered = 0;
         for (const leati_field *field = type->fields; field->key; ++field, ++all)
@@ -315,14 +324,14 @@ void layer_pages_write(const layer_pages *pages, leati_text *out) {
                         "written: outputs, losses,\n"
                         "metrics, gradients, weights after training. The tests allow 1e-5.\n\n");
     add_overview(out, pages);
-    for (int i = 0; leati_layer_type_at(i); ++i) add_layer_page(out, pages, leati_layer_type_at(i));
+    for (int i = 0; leati_layer_types[i]; ++i) add_layer_page(out, pages, leati_layer_types[i]);
     assert_false(out->failed);
 }
 
 int layer_pages_without_case(const layer_pages *pages, leati_text *out) {
     int count = 0;
-    for (int i = 0; leati_layer_type_at(i); ++i) {
-        const char *class_name = leati_layer_type_at(i)->class_name;
+    for (int i = 0; leati_layer_types[i]; ++i) {
+        const char *class_name = leati_layer_types[i]->class_name;
         json_t *entry = entry_of(pages, class_name);
         if (json_integer_value(json_object_get(entry, "cases")) > 0 ||
             json_integer_value(json_object_get(entry, "later")) > 0 || strcmp(class_name, "InputLayer") == 0)

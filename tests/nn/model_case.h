@@ -4,6 +4,7 @@
 #ifndef LEAT_TESTS_NN_MODEL_CASE_H
 #define LEAT_TESTS_NN_MODEL_CASE_H
 
+#include "nn/model/model.h"
 #include "nn/program/program.h"
 #include "nn/run.h"
 #include "support/golden.h"

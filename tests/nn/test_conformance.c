@@ -14,6 +14,8 @@
 #include "json/json.h"
 #include "leat/rng.h"
 #include "nn/examples.h"
+#include "nn/layers/types.h"
+#include "nn/model/model.h"
 #include "nn/program/program.h"
 #include "nn/run.h"
 
@@ -33,14 +35,15 @@ typedef struct bench {
 /* A layer of the example's configuration, with a name. */
 static leati_layer *layer_of(const char *class_name, const char *config) {
     leat_error err = {0};
+    const leati_layer_reader reader = leati_layer_reader_for(NULL);
     leati_layer *layer = NULL;
     json_t *value = NULL;
     char text[4096];
     snprintf(text, sizeof text, "{\"name\": \"it\"%s%s}", config[0] ? ", " : "", config);
-    const leati_layer_type *type = leati_layer_type_find(class_name, &err);
-    if (!type) fail_msg("%s", err.message);
+    const leati_layer_type *type = leati_layer_find(class_name);
+    if (!type) fail_msg("no layer %s", class_name);
     assert_ok(leati_json_parse(&value, text, strlen(text), &err), &err);
-    assert_ok(leati_layer_create(&layer, type, value, &err), &err);
+    assert_ok(leati_layer_create(&layer, type, value, &reader, &err), &err);
     json_decref(value);
     return layer;
 }
@@ -54,9 +57,10 @@ static json_t *config_of(const leati_layer *layer) {
 
 static void check_config(const example *e) {
     leat_error err = {0};
+    const leati_layer_reader reader = leati_layer_reader_for(NULL);
     leati_layer *layer = layer_of(e->class_name, e->config), *again = NULL;
     json_t *config = config_of(layer);
-    assert_ok(leati_layer_create(&again, layer->type, config, &err), &err);
+    assert_ok(leati_layer_create(&again, layer->type, config, &reader, &err), &err);
     json_t *config_again = config_of(again);
     if (!json_equal(config, config_again))
         fail_msg("%s {%s}: another configuration comes back", e->class_name, e->config);
@@ -233,8 +237,8 @@ static void test_layers(void **state) {
 
 static void test_every_type_has_an_example(void **state) {
     (void)state;
-    for (int i = 0; leati_layer_type_at(i); ++i) {
-        const char *class_name = leati_layer_type_at(i)->class_name;
+    for (int i = 0; leati_layer_types[i]; ++i) {
+        const char *class_name = leati_layer_types[i]->class_name;
         const example *e = examples;
         while (e->class_name && strcmp(e->class_name, class_name) != 0) ++e;
         if (!e->class_name) fail_msg("no example of %s in tests/nn/examples.c", class_name);

@@ -13,8 +13,8 @@
 #include "leat/model.h"
 #include "leat/rng.h"
 #include "nn/examples.h"
-#include "nn/layers/layer.h"
-#include "nn/model/network.h"
+#include "nn/layers/types.h"
+#include "nn/network/network.h"
 
 /* ---- What is absurd by design ---- */
 
@@ -235,7 +235,7 @@ static void pick_key(const json_t *object, leat_rng *rng, char out[64]) {
 static void mutate_object(json_t *object, leat_rng *rng) {
     char key[64], other[64];
     int types = 0;
-    while (leati_layer_type_at(types)) ++types;
+    while (leati_layer_types[types]) ++types;
     pick_key(object, rng, key);
     pick_key(object, rng, other);
     switch (leat_rng_below(rng, 5)) {
@@ -244,7 +244,7 @@ static void mutate_object(json_t *object, leat_rng *rng) {
     case 2:
         if (json_object_get(object, "class_name")) {
             int type = (int)leat_rng_below(rng, (uint64_t)types);
-            json_object_set_new(object, "class_name", json_string(leati_layer_type_at(type)->class_name));
+            json_object_set_new(object, "class_name", json_string(leati_layer_types[type]->class_name));
             break;
         } /* fall through */
     default: json_object_set_new(object, key, odd_value(rng)); break;

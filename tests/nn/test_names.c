@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nn/layers/layer.h"
+#include "nn/layers/types.h"
 #include "nn/run.h"
 #include "nn/small_models.h"
 
@@ -111,7 +111,7 @@ static void every_name_is_taken(void **state) {
             assert_int_not_equal(status, LEAT_ENOTFOUND);
         }
     for (int i = 0; i < leat_name_count(LEAT_NAMES_LAYERS); ++i)
-        assert_non_null(leati_layer_type_find(leat_name_get(LEAT_NAMES_LAYERS, i), NULL));
+        assert_non_null(leati_layer_find(leat_name_get(LEAT_NAMES_LAYERS, i)));
     leat_error err = {0};
     assert_int_equal(use(LEAT_NAMES_LOSSES, "no_loss", &err), LEAT_ENOTFOUND);
 }

@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "json/json.h"
-#include "nn/layers/layer.h"
+#include "nn/model/model.h"
+#include "nn/layers/types.h"
 #include "nn/run.h"
 
 enum { SAMPLES = 64, ROWS = 10, COLUMNS = 12, CHANNELS = 13, COUNT = SAMPLES * ROWS * COLUMNS * CHANNELS };
@@ -21,6 +22,7 @@ typedef struct draws {
 
 /* y is what the layer makes of x in training, in step `step`. */
 static void draw(draws *d, const char *class_name, const char *config, const run_backend *backend, int step) {
+    const leati_layer_reader reader = leati_layer_reader_for(NULL);
     leat_error err = {0};
     run r;
     leati_layer *layer = NULL;
@@ -28,7 +30,7 @@ static void draw(draws *d, const char *class_name, const char *config, const run
     leat_tensor x = leat_tensor_view(LEAT_F32, 4, (int64_t[]){SAMPLES, ROWS, COLUMNS, CHANNELS}, d->x);
     leati_value in, out;
     assert_ok(leati_json_parse(&value, config, strlen(config), &err), &err);
-    assert_ok(leati_layer_create(&layer, leati_layer_type_find(class_name, &err), value, &err), &err);
+    assert_ok(leati_layer_create(&layer, leati_layer_find(class_name), value, &reader, &err), &err);
     run_begin(&r, backend);
     leati_lowering lowering = {.graph = r.graph, .mode = LEATI_TRAIN, .stream = 17};
     in = run_input(&r, &x);

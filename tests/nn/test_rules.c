@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nn/config/activation.h"
-#include "nn/config/constraint.h"
-#include "nn/config/regularizer.h"
+#include "nn/activations/activation.h"
+#include "nn/constraints/constraint.h"
+#include "nn/regularizers/regularizer.h"
 #include "nn/run.h"
 
 typedef enum rule { ACTIVATION, REGULARIZER, CONSTRAINT } rule;

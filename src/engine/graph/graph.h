@@ -18,7 +18,7 @@ typedef int32_t leati_value;
 #define LEATI_NONE    ((leati_value)-1) /* an optional input that is absent */
 #define LEATI_INVALID ((leati_value)-2) /* what a failed call returns */
 
-/* The kinds of memory that outlive a run.  Each is one block, laid out by its owner (nn/model/weights.h). */
+/* The memory that outlives a run: one block each, laid out by the owner (nn/weights/weights.h). */
 typedef enum leati_slab {
     LEATI_SLAB_WEIGHTS = 0,
     LEATI_SLAB_STATES, /* states that layers keep from batch to batch */

@@ -12,11 +12,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "json/json.h"
-#include "nn/config/activation.h"
-#include "nn/config/constraint.h"
-#include "nn/initializers/initializer.h"
-#include "nn/config/regularizer.h"
-#include "nn/layers/rnn/wrapping.h"
 
 #define VALUE_BYTES 64
 #define MAX_KEYS    64
@@ -60,7 +55,9 @@ static bool whole(const json_t *value, int64_t *out) {
     return true;
 }
 
-static leat_status read_int(const leati_field *field, const json_t *value, void *member, leat_error *err) {
+static leat_status read_int(const leati_field *field, const json_t *value, const void *context, void *member,
+                            leat_error *err) {
+    (void)context;
     int64_t number;
     if (json_is_null(value) && field->kind == LEATI_FIELD_OPTIONAL_INT) {
         *(int64_t *)member = INT64_MIN;
@@ -74,7 +71,9 @@ static leat_status read_int(const leati_field *field, const json_t *value, void 
     return LEAT_OK;
 }
 
-static leat_status read_float(const leati_field *field, const json_t *value, void *member, leat_error *err) {
+static leat_status read_float(const leati_field *field, const json_t *value, const void *context,
+                              void *member, leat_error *err) {
+    (void)context;
     double number;
     if (json_is_null(value) && field->kind == LEATI_FIELD_OPTIONAL_FLOAT) {
         *(double *)member = (double)NAN;
@@ -86,7 +85,9 @@ static leat_status read_float(const leati_field *field, const json_t *value, voi
     return LEAT_OK;
 }
 
-static leat_status read_bool(const leati_field *field, const json_t *value, void *member, leat_error *err) {
+static leat_status read_bool(const leati_field *field, const json_t *value, const void *context, void *member,
+                             leat_error *err) {
+    (void)context;
     bool number = json_is_integer(value) && json_integer_value(value) >> 1 == 0; /* Python's 0 and 1 */
     if (!json_is_boolean(value) && !number) return unexpected(field, value, "true or false", err);
     *(bool *)member = json_is_true(value) || (number && json_integer_value(value) == 1);
@@ -102,7 +103,9 @@ static leat_status no_choice(const leati_field *field, const json_t *value, leat
     return status;
 }
 
-static leat_status read_choice(const leati_field *field, const json_t *value, void *member, leat_error *err) {
+static leat_status read_choice(const leati_field *field, const json_t *value, const void *context,
+                               void *member, leat_error *err) {
+    (void)context;
     const char *name = json_string_value(value);
     for (int32_t i = 0; field->choices[i]; ++i) {
         if (!name || strcasecmp(name, field->choices[i]) != 0) continue;
@@ -122,7 +125,9 @@ static bool is_null_preset(const leati_field *field) {
     return field->preset && strcmp(field->preset, "null") == 0;
 }
 
-static leat_status read_text(const leati_field *field, const json_t *value, void *member, leat_error *err) {
+static leat_status read_text(const leati_field *field, const json_t *value, const void *context, void *member,
+                             leat_error *err) {
+    (void)context;
     char expected[48];
     const char *text = json_string_value(value);
     if (json_is_null(value) && is_null_preset(field)) text = "";
@@ -150,7 +155,9 @@ static leat_status read_element(const leati_field *field, const json_t *list, co
     return LEAT_OK;
 }
 
-static leat_status read_ints(const leati_field *field, const json_t *value, void *member, leat_error *err) {
+static leat_status read_ints(const leati_field *field, const json_t *value, const void *context, void *member,
+                             leat_error *err) {
+    (void)context;
     leati_ints *out = member, ints = {0};
     bool tuple = field->kind == LEATI_FIELD_TUPLE;
     size_t count = json_is_array(value) ? json_array_size(value) : tuple ? (size_t)field->arity : 1;
@@ -173,7 +180,9 @@ static leat_status read_ints(const leati_field *field, const json_t *value, void
     return LEAT_OK;
 }
 
-static leat_status read_reals(const leati_field *field, const json_t *value, void *member, leat_error *err) {
+static leat_status read_reals(const leati_field *field, const json_t *value, const void *context,
+                              void *member, leat_error *err) {
+    (void)context;
     static const char expected[] = "a number, or a list of 1 to 65536";
     leati_reals *out = member;
     size_t count = json_is_array(value) ? json_array_size(value) : 1;
@@ -193,7 +202,9 @@ static leat_status read_reals(const leati_field *field, const json_t *value, voi
 }
 
 /* n, (n, m) or ((a, b), (c, d)): always written as the last. */
-static leat_status read_pairs(const leati_field *field, const json_t *value, void *member, leat_error *err) {
+static leat_status read_pairs(const leati_field *field, const json_t *value, const void *context,
+                              void *member, leat_error *err) {
+    (void)context;
     leati_ints *out = member, ints = {0};
     if (json_is_array(value) && json_array_size(value) != (size_t)field->arity)
         return unexpected(field, value, "one number or pair per axis", err);
@@ -210,56 +221,20 @@ static leat_status read_pairs(const leati_field *field, const json_t *value, voi
     return LEAT_OK;
 }
 
-/* ---- Objects of other files ---- */
-
-static leat_status read_object(const leati_field *field, const json_t *value, const leat_registry *registry,
-                               void *member, leat_error *err) {
-    leat_status status = LEAT_EINTERNAL;
-    switch (field->kind) {
-    case LEATI_FIELD_ACTIVATION:
-        status = leati_activation_read(member, value, err);
-        if (status == LEAT_OK && leati_activation_halves(member) && !field->reshapes)
-            status = leati_fail(err, LEAT_ENOTSUP,
-                                "'glu' halves the last axis: it needs an Activation of its own");
-        break;
-    case LEATI_FIELD_INITIALIZER: status = leati_initializer_read(member, value, err); break;
-    case LEATI_FIELD_REGULARIZER: status = leati_regularizer_read(member, value, err); break;
-    case LEATI_FIELD_CONSTRAINT: status = leati_constraint_read(member, value, err); break;
-    case LEATI_FIELD_LAYER: status = leati_layer_read(member, value, registry, err); break;
-    case LEATI_FIELD_JSON:
-        *(json_t **)member = json_is_null(value) ? NULL : json_incref((json_t *)(uintptr_t)value);
-        status = LEAT_OK;
-        break;
-    case LEATI_FIELD_LAYERS: status = leati_layers_read(member, value, registry, err); break;
-    default: break;
-    }
-    return leati_prefix(status, err, "%s", field->key);
+static leat_status read_json(const leati_field *field, const json_t *value, const void *context, void *member,
+                             leat_error *err) {
+    (void)field, (void)context, (void)err;
+    *(json_t **)member = json_is_null(value) ? NULL : json_incref((json_t *)(uintptr_t)value);
+    return LEAT_OK;
 }
 
-static leat_status read_value(const leati_field *field, const json_t *value, const leat_registry *registry,
-                              void *member, leat_error *err) {
-    switch (field->kind) {
-    case LEATI_FIELD_INT:
-    case LEATI_FIELD_OPTIONAL_INT: return read_int(field, value, member, err);
-    case LEATI_FIELD_FLOAT:
-    case LEATI_FIELD_OPTIONAL_FLOAT: return read_float(field, value, member, err);
-    case LEATI_FIELD_BOOL: return read_bool(field, value, member, err);
-    case LEATI_FIELD_CHOICE: return read_choice(field, value, member, err);
-    case LEATI_FIELD_TEXT: return read_text(field, value, member, err);
-    case LEATI_FIELD_TUPLE:
-    case LEATI_FIELD_LIST:
-    case LEATI_FIELD_NUMBERS: return read_ints(field, value, member, err);
-    case LEATI_FIELD_PAIRS: return read_pairs(field, value, member, err);
-    case LEATI_FIELD_REALS: return read_reals(field, value, member, err);
-    default: return read_object(field, value, registry, member, err);
-    }
-}
+/* ---- All fields of a configuration ---- */
 
 static leat_status read_preset(const leati_field *field, void *member, leat_error *err) {
     json_t *value = NULL;
     if (!field->preset) return leati_fail(err, LEAT_EINVAL, "the key '%s' is missing", field->key);
     LEATI_TRY(leati_json_parse(&value, field->preset, strlen(field->preset), err));
-    leat_status status = read_value(field, value, NULL, member, err);
+    leat_status status = field->kind->read(field, value, NULL, member, err);
     json_decref(value);
     return status;
 }
@@ -303,14 +278,13 @@ static leat_status check_keys(const leati_field *fields, const char *const *igno
 }
 
 leat_status leati_fields_read_with(const leati_field *fields, const char *const *ignored,
-                                   const json_t *object, const leat_registry *registry, void *config,
-                                   leat_error *err) {
+                                   const json_t *object, const void *context, void *config, leat_error *err) {
     leat_status status = check_keys(fields, ignored, object, err);
     for (const leati_field *field = fields; status == LEAT_OK && field->key; ++field) {
         void *member = (char *)config + field->offset;
         const json_t *value = json_object_get(object, field->key);
         status = means_preset(field, value) ? read_preset(field, member, err)
-                                            : read_value(field, value, registry, member, err);
+                                            : field->kind->read(field, value, context, member, err);
     }
     if (status != LEAT_OK) leati_fields_fini(fields, config);
     return status;
@@ -366,48 +340,91 @@ static json_t *pairs_value(const leati_field *field, const leati_ints *ints) {
     return list;
 }
 
-/* The kinds that are plain values; NULL without memory. */
-static json_t *plain_value(const leati_field *field, const void *member) {
-    int64_t whole_number;
-    double real;
-    const char *name;
-    switch (field->kind) {
-    case LEATI_FIELD_INT:
-    case LEATI_FIELD_OPTIONAL_INT:
-        whole_number = *(const int64_t *)member;
-        return whole_number == INT64_MIN ? json_null() : json_integer(whole_number);
-    case LEATI_FIELD_FLOAT: return leati_json_real(*(const double *)member);
-    case LEATI_FIELD_OPTIONAL_FLOAT:
-        real = *(const double *)member;
-        return isnan(real) ? json_null() : leati_json_real(real);
-    case LEATI_FIELD_BOOL: return json_boolean(*(const bool *)member);
-    case LEATI_FIELD_CHOICE:
-        name = field->choices[*(const int32_t *)member];
-        return name ? json_string(name) : json_null();
-    case LEATI_FIELD_TEXT:
-        name = member;
-        return !name[0] && is_null_preset(field) ? json_null() : json_string(name);
-    case LEATI_FIELD_PAIRS: return pairs_value(field, member);
-    case LEATI_FIELD_REALS: return reals_value(member);
-    default: return list_value(field, member);
-    }
+static leat_status finish(json_t *value, json_t **out) {
+    *out = value;
+    return value ? LEAT_OK : LEAT_ENOMEM;
 }
 
-static leat_status write_member(const leati_field *field, const void *member, json_t **out, leat_error *err) {
-    switch (field->kind) {
-    case LEATI_FIELD_ACTIVATION: return leati_activation_write(member, out, err);
-    case LEATI_FIELD_INITIALIZER:
-        return leati_initializer_write(*(leati_initializer *const *)member, out, err);
-    case LEATI_FIELD_REGULARIZER: return leati_regularizer_write(member, out, err);
-    case LEATI_FIELD_CONSTRAINT: return leati_constraint_write(member, out, err);
-    case LEATI_FIELD_LAYER: return leati_layer_write(*(leati_layer *const *)member, out, err);
-    case LEATI_FIELD_JSON:
-        *out = *(json_t *const *)member ? json_incref(*(json_t *const *)member) : json_null();
-        return LEAT_OK;
-    case LEATI_FIELD_LAYERS: return leati_layers_write(member, out, err);
-    default: *out = plain_value(field, member); return *out ? LEAT_OK : LEAT_ENOMEM;
-    }
+static leat_status write_int(const leati_field *field, const void *member, json_t **out, leat_error *err) {
+    int64_t number = *(const int64_t *)member;
+    (void)field, (void)err;
+    return finish(number == INT64_MIN ? json_null() : json_integer(number), out);
 }
+
+static leat_status write_float(const leati_field *field, const void *member, json_t **out, leat_error *err) {
+    (void)field, (void)err;
+    return finish(leati_json_real(*(const double *)member), out);
+}
+
+static leat_status write_optional_float(const leati_field *field, const void *member, json_t **out,
+                                        leat_error *err) {
+    double number = *(const double *)member;
+    (void)field, (void)err;
+    return finish(isnan(number) ? json_null() : leati_json_real(number), out);
+}
+
+static leat_status write_bool(const leati_field *field, const void *member, json_t **out, leat_error *err) {
+    (void)field, (void)err;
+    return finish(json_boolean(*(const bool *)member), out);
+}
+
+static leat_status write_choice(const leati_field *field, const void *member, json_t **out, leat_error *err) {
+    const char *name = field->choices[*(const int32_t *)member];
+    (void)err;
+    return finish(name ? json_string(name) : json_null(), out);
+}
+
+static leat_status write_text(const leati_field *field, const void *member, json_t **out, leat_error *err) {
+    const char *text = member;
+    (void)err;
+    return finish(!text[0] && is_null_preset(field) ? json_null() : json_string(text), out);
+}
+
+static leat_status write_ints(const leati_field *field, const void *member, json_t **out, leat_error *err) {
+    (void)err;
+    return finish(list_value(field, member), out);
+}
+
+static leat_status write_pairs(const leati_field *field, const void *member, json_t **out, leat_error *err) {
+    (void)err;
+    return finish(pairs_value(field, member), out);
+}
+
+static leat_status write_reals(const leati_field *field, const void *member, json_t **out, leat_error *err) {
+    (void)field, (void)err;
+    return finish(reals_value(member), out);
+}
+
+static leat_status write_json(const leati_field *field, const void *member, json_t **out, leat_error *err) {
+    json_t *value = *(json_t *const *)member;
+    (void)field, (void)err;
+    return finish(value ? json_incref(value) : json_null(), out);
+}
+
+static void fini_reals(void *member) {
+    leati_reals *reals = member;
+    leati_free(reals->values);
+    *reals = (leati_reals){0};
+}
+
+static void fini_json(void *member) {
+    json_decref(*(json_t **)member);
+    *(json_t **)member = NULL;
+}
+
+const leati_field_kind leati_field_int = {.read = read_int, .write = write_int};
+const leati_field_kind leati_field_optional_int = {.read = read_int, .write = write_int};
+const leati_field_kind leati_field_float = {.read = read_float, .write = write_float};
+const leati_field_kind leati_field_optional_float = {.read = read_float, .write = write_optional_float};
+const leati_field_kind leati_field_bool = {.read = read_bool, .write = write_bool};
+const leati_field_kind leati_field_choice = {.read = read_choice, .write = write_choice};
+const leati_field_kind leati_field_text = {.read = read_text, .write = write_text};
+const leati_field_kind leati_field_tuple = {.read = read_ints, .write = write_ints};
+const leati_field_kind leati_field_pairs = {.read = read_pairs, .write = write_pairs};
+const leati_field_kind leati_field_list = {.read = read_ints, .write = write_ints};
+const leati_field_kind leati_field_numbers = {.read = read_ints, .write = write_ints};
+const leati_field_kind leati_field_reals = {.read = read_reals, .write = write_reals, .fini = fini_reals};
+const leati_field_kind leati_field_json = {.read = read_json, .write = write_json, .fini = fini_json};
 
 /* Whether a row of `later`, which is a plain value or JSON, has its default. */
 static leat_status find_preset(const leati_field *field, const void *member, bool *out, leat_error *err) {
@@ -423,8 +440,9 @@ static leat_status find_preset(const leati_field *field, const void *member, boo
         return LEAT_OK;
     }
     LEATI_TRY(read_preset(field, &preset, err));
-    json_t *value = plain_value(field, member), *expected = plain_value(field, &preset);
-    bool known = value && expected;
+    json_t *value = NULL, *expected = NULL;
+    bool known = field->kind->write(field, member, &value, err) == LEAT_OK &&
+                 field->kind->write(field, &preset, &expected, err) == LEAT_OK;
     *out = known && json_equal(value, expected);
     json_decref(value);
     json_decref(expected);
@@ -438,7 +456,7 @@ leat_status leati_fields_write(const leati_field *fields, const void *config, js
         bool left_out = field->hidden;
         if (field->later) LEATI_TRY(find_preset(field, (const char *)config + field->offset, &left_out, err));
         if (left_out) continue;
-        leat_status status = write_member(field, (const char *)config + field->offset, &value, err);
+        leat_status status = field->kind->write(field, (const char *)config + field->offset, &value, err);
         if (status == LEAT_OK && json_object_set_new(object, field->key, value) != 0) status = LEAT_ENOMEM;
         if (status == LEAT_ENOMEM)
             return leati_fail(err, LEAT_ENOMEM, "no memory for the key '%s'", field->key);
@@ -448,18 +466,6 @@ leat_status leati_fields_write(const leati_field *fields, const void *config, js
 }
 
 void leati_fields_fini(const leati_field *fields, void *config) {
-    for (const leati_field *field = fields; field->key; ++field) {
-        void *member = (char *)config + field->offset;
-        if (field->kind == LEATI_FIELD_INITIALIZER) leati_initializer_destroy(member);
-        if (field->kind == LEATI_FIELD_LAYER) leati_layer_destroy(member);
-        if (field->kind == LEATI_FIELD_REALS) {
-            leati_reals *reals = member;
-            leati_free(reals->values);
-            *reals = (leati_reals){0};
-        }
-        if (field->kind == LEATI_FIELD_LAYERS) leati_layers_fini(member);
-        if (field->kind != LEATI_FIELD_JSON) continue;
-        json_decref(*(json_t **)member);
-        *(json_t **)member = NULL;
-    }
+    for (const leati_field *field = fields; field->key; ++field)
+        if (field->kind->fini) field->kind->fini((char *)config + field->offset);
 }

@@ -11,7 +11,6 @@
 #include <jansson.h>
 
 #include "leat/error.h"
-#include "leat/model.h"
 #include "leat/tensor.h"
 
 /* A list of whole numbers: kernel_size, strides, a target shape.  -1 stands for null or "to be found"; a count of -1 is
@@ -32,32 +31,44 @@ typedef struct leati_reals {
 
 #define LEATI_FIELD_TEXT_BYTES 64
 
-typedef enum leati_field_kind {
-    LEATI_FIELD_INT,            /* int64_t */
-    LEATI_FIELD_OPTIONAL_INT,   /* int64_t; null is INT64_MIN */
-    LEATI_FIELD_FLOAT,          /* double */
-    LEATI_FIELD_OPTIONAL_FLOAT, /* double; null is NAN */
-    LEATI_FIELD_BOOL,           /* bool */
-    LEATI_FIELD_CHOICE,         /* int32_t: place in `choices`; whatever the case, null is the default */
-    LEATI_FIELD_TEXT,           /* char[LEATI_FIELD_TEXT_BYTES]; null, where it is the default, is "" */
-    LEATI_FIELD_TUPLE, /* leati_ints of `arity` numbers; a single number is repeated; null where it is the default */
-    LEATI_FIELD_PAIRS, /* leati_ints of 2 * arity numbers: n, (n, n) or ((n, n), (n, n)) */
-    LEATI_FIELD_LIST, /* leati_ints of any count; a single number is a list of one; null elements are -1, null
-                                itself where it is the default */
-    LEATI_FIELD_NUMBERS,     /* as LIST; a number without a list is written so */
-    LEATI_FIELD_REALS,       /* leati_reals; null where it is the default */
-    LEATI_FIELD_ACTIVATION,  /* leati_activation (nn/config/activation.h) */
-    LEATI_FIELD_INITIALIZER, /* leati_initializer * (nn/initializers/initializer.h); NULL is null */
-    LEATI_FIELD_REGULARIZER, /* leati_regularizer (nn/config/regularizer.h); kind none is null */
-    LEATI_FIELD_CONSTRAINT,  /* leati_constraint (nn/config/constraint.h); kind none is null */
-    LEATI_FIELD_LAYER,       /* leati_layer * (nn/layers/rnn/wrapping.h); NULL is null */
-    LEATI_FIELD_LAYERS,      /* leati_layers (nn/layers/rnn/wrapping.h) */
-    LEATI_FIELD_JSON         /* json_t *, kept as it is; NULL is null */
+typedef struct leati_field leati_field;
+
+/* How the value of a key is read and written.  `member` points at the member of the configuration's struct. */
+typedef struct leati_field_kind {
+    /* Reads a JSON value.  `context` is what the caller of leati_fields_read_with passed, or NULL; LEATI_FIELD_LAYER and
+     * LEATI_FIELD_LAYERS use it.  Errors name the key. */
+    leat_status (*read)(const leati_field *field, const json_t *value, const void *context, void *member,
+                        leat_error *err);
+    /* Makes a JSON value (new reference).  LEAT_ENOMEM may come without a message. */
+    leat_status (*write)(const leati_field *field, const void *member, json_t **out, leat_error *err);
+    /* Frees what the member owns and zeroes the member; NULL: it owns nothing. */
+    void (*fini)(void *member);
 } leati_field_kind;
 
-typedef struct leati_field {
+/* The kinds that are plain values.  The other kinds are LEATI_FIELD_ACTIVATION (nn/activations/activation.h),
+ * LEATI_FIELD_INITIALIZER (nn/initializers/initializer.h), LEATI_FIELD_REGULARIZER (nn/regularizers/regularizer.h),
+ * LEATI_FIELD_CONSTRAINT (nn/constraints/constraint.h), LEATI_FIELD_LAYER and LEATI_FIELD_LAYERS (nn/layers/wrapping.h). */
+#define LEATI_FIELD_INT            (&leati_field_int)            /* int64_t */
+#define LEATI_FIELD_OPTIONAL_INT   (&leati_field_optional_int)   /* int64_t; null is INT64_MIN */
+#define LEATI_FIELD_FLOAT          (&leati_field_float)          /* double */
+#define LEATI_FIELD_OPTIONAL_FLOAT (&leati_field_optional_float) /* double; null is NAN */
+#define LEATI_FIELD_BOOL           (&leati_field_bool)           /* bool */
+#define LEATI_FIELD_CHOICE         (&leati_field_choice) /* int32_t: index into `choices`; null is the default */
+#define LEATI_FIELD_TEXT           (&leati_field_text) /* char[LEATI_FIELD_TEXT_BYTES]; null is "" */
+#define LEATI_FIELD_TUPLE          (&leati_field_tuple) /* leati_ints of `arity`; a single number is repeated */
+#define LEATI_FIELD_PAIRS          (&leati_field_pairs) /* leati_ints of 2 * arity: n, (n, n) or ((n, n), (n, n)) */
+#define LEATI_FIELD_LIST           (&leati_field_list) /* leati_ints of any count; a null element is -1 */
+#define LEATI_FIELD_NUMBERS        (&leati_field_numbers) /* like LIST; a single number is written without a list */
+#define LEATI_FIELD_REALS          (&leati_field_reals) /* leati_reals */
+#define LEATI_FIELD_JSON           (&leati_field_json)  /* json_t *, owned; NULL is null */
+
+extern const leati_field_kind leati_field_int, leati_field_optional_int, leati_field_float,
+    leati_field_optional_float, leati_field_bool, leati_field_choice, leati_field_text, leati_field_tuple,
+    leati_field_pairs, leati_field_list, leati_field_numbers, leati_field_reals, leati_field_json;
+
+struct leati_field {
     const char *key;
-    leati_field_kind kind;
+    const leati_field_kind *kind;
     int32_t arity;      /* TUPLE, PAIRS */
     size_t offset;      /* of the member in the configuration's struct */
     const char *preset; /* the default, as JSON text: "\"valid\"", "[1, 1]"; NULL: the key is required */
@@ -68,17 +79,16 @@ typedef struct leati_field {
     bool reshapes; /* ACTIVATION: one that changes the shape will do */
     bool hidden;   /* read, but not written (a legacy key) */
     bool later;    /* a key that Keras 2.3.1 does not have: written only where its value is not the default */
-} leati_field;
+};
 
 /* Reads every row of `fields` (ended by key NULL) from a JSON object into *config, which is zeroed before.  Keys of the
  * object that no row knows are LEAT_ENOTSUP unless named in `ignored` (NULL-terminated, may be NULL).
  * Errors name the key, what was expected and what was found.  After failure: leati_fields_fini has been called. */
 leat_status leati_fields_read(const leati_field *fields, const char *const *ignored, const json_t *object,
                               void *config, leat_error *err);
-/* The same where rows may be layers, of which some are registered (NULL: none). */
+/* Like leati_fields_read, but hands `context` to every field's kind. */
 leat_status leati_fields_read_with(const leati_field *fields, const char *const *ignored,
-                                   const json_t *object, const leat_registry *registry, void *config,
-                                   leat_error *err);
+                                   const json_t *object, const void *context, void *config, leat_error *err);
 
 /* Adds every row that is to be written to `object`, in the table's order. */
 leat_status leati_fields_write(const leati_field *fields, const void *config, json_t *object,

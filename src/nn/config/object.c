@@ -60,3 +60,21 @@ leat_status leati_unknown_name(leat_error *err, const char *what, const char *na
     }
     return leati_fail(err, LEAT_ENOTFOUND, "unknown %s '%s'", what, name);
 }
+
+const char *leati_item_class(const json_t *item) {
+    const char *name = json_string_value(json_object_get(item, "class_name"));
+    return name ? name : "";
+}
+
+const char *leati_item_name(const json_t *item) {
+    const char *name = json_string_value(json_object_get(json_object_get(item, "config"), "name"));
+    if (!name) name = json_string_value(json_object_get(item, "name"));
+    return name ? name : "";
+}
+
+bool leati_item_is_model(const json_t *item) {
+    static const char *const names[] = {"Sequential", "Functional", "Model"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i)
+        if (strcmp(leati_item_class(item), names[i]) == 0) return true;
+    return false;
+}

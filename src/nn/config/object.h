@@ -4,6 +4,7 @@
 #ifndef LEATI_NN_CONFIG_OBJECT_H
 #define LEATI_NN_CONFIG_OBJECT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <jansson.h>
@@ -24,5 +25,12 @@ leat_status leati_object_write(const char *name, json_t *config, json_t **out, l
 /* The failure "unknown <what> 'adan'; did you mean 'adam'?", for the names that name_at gives (NULL at the end). */
 leat_status leati_unknown_name(leat_error *err, const char *what, const char *name,
                                const char *(*name_at)(int index));
+
+/* The name of an item in a list of layers; "" if the item has none. */
+const char *leati_item_name(const json_t *item);
+/* The class_name of an item; "" if the item has none. */
+const char *leati_item_class(const json_t *item);
+/* True if the class_name is that of a model: "Sequential", "Functional" or "Model". */
+bool leati_item_is_model(const json_t *item);
 
 #endif

@@ -44,7 +44,7 @@ static leat_status make_layer(probe *p, const char *config, leat_error *err) {
     json_t *value = NULL;
     if (!config) config = "{}";
     LEATI_TRY(leati_json_parse_argument(&value, config, strlen(config), err));
-    leat_status status = leati_layer_create(&p->layer, &p->own->type, value, err);
+    leat_status status = leati_layer_create(&p->layer, &p->own->type, value, NULL, err);
     json_decref(value);
     return status;
 }

@@ -60,8 +60,4 @@ static inline const void *leati_custom_settings(const leati_custom_config *confi
 /* The custom layer that a type is of, or NULL. */
 leati_custom *leati_own_of(const leati_layer_type *type);
 
-/* The registered layer for a class name in a file, or NULL. */
-const leati_layer_type *leati_registry_find(const leat_registry *registry, const char *class_name,
-                                            const json_t *config);
-
 #endif

@@ -131,7 +131,7 @@ static void fini_lambda(void *config) {
 
 /* The part of the key that a weight names, or NULL. */
 static const leati_custom_part *part_of(const leati_custom_config *c, const char *name,
-                                        leati_field_kind kind) {
+                                        const leati_field_kind *kind) {
     for (const leati_field *field = c->own->fields; name && field->key; ++field)
         if (field->kind == kind && strcmp(field->key, name) == 0)
             return (const void *)((const char *)c + field->offset);

@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/custom/custom.h"
+#include "nn/custom/registry.h"
+#include "nn/layers/types.h"
 
 struct leat_registry {
     leati_custom *layers;
@@ -26,7 +28,7 @@ leat_layer_definition leat_layer_definition_default(void) {
 /* ---- One layer ---- */
 
 static const struct {
-    leati_field_kind kind;
+    const leati_field_kind *kind;
     size_t bytes; /* of the member; 0: it has none */
 } key_kinds[] = {
     [LEAT_KEY_INT] = {LEATI_FIELD_INT, sizeof(int64_t)},
@@ -198,7 +200,7 @@ leat_status leat_register_layer(leat_registry *registry, const leat_layer_defini
     static const char *const taken[] = {"Lambda", "Sequential", "Model", "Functional"};
     leati_custom *own = NULL;
     LEATI_TRY(leati_custom_create(&own, definition, registry->opening, err));
-    bool known = leati_layer_type_find(own->class_name, NULL) != NULL;
+    bool known = leati_layer_find(own->class_name) != NULL;
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; ++i)
         known |= strcmp(own->class_name, taken[i]) == 0;
     leat_status status = LEAT_OK;
@@ -256,8 +258,8 @@ static const leati_custom *find_lambda(const leat_registry *registry, const json
     return own ? own : find(registry, json_string_value(json_object_get(config, "name")));
 }
 
-const leati_layer_type *leati_registry_find(const leat_registry *registry, const char *class_name,
-                                            const json_t *config) {
+static const leati_layer_type *find_custom(const leat_registry *registry, const char *class_name,
+                                           const json_t *config) {
     bool lambda = strcmp(class_name, "Lambda") == 0;
     const leati_custom *own = lambda ? find_lambda(registry, config) : find(registry, class_name);
     return !own ? NULL : lambda ? &own->lambda : &own->type;
@@ -273,14 +275,15 @@ static const char *nearest_own(const leat_registry *registry, const char *class_
     return near;
 }
 
-const leati_layer_type *leati_layer_type_for(const leat_registry *registry, const char *class_name,
-                                             const json_t *config, leat_error *err) {
-    const leati_layer_type *type = leati_registry_find(registry, class_name, config);
+const leati_layer_type *leati_registry_find(const leat_registry *registry, const char *class_name,
+                                            const json_t *config, leat_error *err) {
+    const leati_layer_type *type = find_custom(registry, class_name, config);
     const char *name = json_string_value(json_object_get(config, "name"));
     if (type) return type;
     if (strcmp(class_name, "Lambda") != 0) {
         const char *own = nearest_own(registry, class_name);
-        type = leati_layer_type_find(class_name, err);
+        type = leati_layer_find(class_name);
+        if (!type) leati_layer_unknown(class_name, err);
         if (!type && own)
             leati_fail(err, LEAT_ENOTSUP, "no layer '%s' in leat or among your own; did you mean '%s'?",
                        class_name, own);

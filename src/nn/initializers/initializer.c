@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "nn/initializers/types.h"
 #include "nn/config/object.h"
+#include "nn/initializers/types.h"
 
 /* The stream of random numbers that no batch of a feed has. */
 #define INITIALIZER_PASS UINT64_MAX
@@ -154,3 +154,24 @@ leat_status leati_initializer_draw(const leati_initializer *initializer, int ran
     }
     return type->draw(initializer->config, rank, dims, &rng, out, err);
 }
+
+/* ---- A field of a configuration ---- */
+
+static leat_status read_field(const leati_field *field, const json_t *value, const void *context,
+                              void *member, leat_error *err) {
+    (void)context;
+    return leati_prefix(leati_initializer_read(member, value, err), err, "%s", field->key);
+}
+
+static leat_status write_field(const leati_field *field, const void *member, json_t **out, leat_error *err) {
+    (void)field;
+    return leati_initializer_write(*(leati_initializer *const *)member, out, err);
+}
+
+static void fini_field(void *member) {
+    leati_initializer_destroy(member);
+}
+
+const leati_field_kind leati_field_initializer = {.read = read_field,
+                                                  .write = write_field,
+                                                  .fini = fini_field};

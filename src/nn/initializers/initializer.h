@@ -50,4 +50,8 @@ leat_status leati_initializer_draw(const leati_initializer *initializer, int ran
 /* Names known to leati_initializer_read: index from 0, NULL at the end. */
 const char *leati_initializer_name_at(int index);
 
+/* The kind of a field whose member is a leati_initializer *; null is NULL. */
+#define LEATI_FIELD_INITIALIZER (&leati_field_initializer)
+extern const leati_field_kind leati_field_initializer;
+
 #endif

@@ -3,7 +3,7 @@
 #ifndef LEATI_NN_LAYERS_COMMON_FIELDS_H
 #define LEATI_NN_LAYERS_COMMON_FIELDS_H
 
-#include "nn/config/activation.h"
+#include "nn/activations/activation.h"
 #include "nn/layers/layer.h"
 
 /* A row whose member is named like its key. */

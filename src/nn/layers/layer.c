@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/layers/types.h"
-#include "nn/layers/rnn/wrapping.h"
 
 /* The keys that every layer has, here and not in the types' tables. */
 static const char *const common_keys[] = {
@@ -106,6 +105,13 @@ static leat_status read_input_shape(leati_layer *layer, const json_t *config, le
     return LEAT_OK;
 }
 
+const leati_regularizer *leati_layer_activity(const leati_layer *layer) {
+    for (const leati_field *field = layer->type->fields; field->key; ++field)
+        if (field->kind == LEATI_FIELD_REGULARIZER && strcmp(field->key, "activity_regularizer") == 0)
+            return (const void *)((const char *)layer->config + field->offset);
+    return &layer->activity_regularizer;
+}
+
 static leat_status read_activity(leati_layer *layer, const json_t *config, leat_error *err) {
     const json_t *value = json_object_get(config, "activity_regularizer");
     if (leati_layer_activity(layer) != &layer->activity_regularizer) return LEAT_OK;
@@ -113,7 +119,7 @@ static leat_status read_activity(leati_layer *layer, const json_t *config, leat_
     return leati_prefix(status, err, "activity_regularizer");
 }
 
-static leat_status configure(leati_layer *layer, const json_t *config, const leat_registry *registry,
+static leat_status configure(leati_layer *layer, const json_t *config, const leati_layer_reader *reader,
                              leat_error *err) {
     if (!json_is_object(config)) return leati_fail(err, LEAT_EINVAL, "expected a configuration, an object");
     LEATI_TRY(read_name(layer, config, err));
@@ -121,17 +127,12 @@ static leat_status configure(leati_layer *layer, const json_t *config, const lea
     LEATI_TRY(read_dtype(layer, config, err));
     LEATI_TRY(read_input_shape(layer, config, err));
     LEATI_TRY(read_activity(layer, config, err));
-    LEATI_TRY(leati_fields_read_with(layer->type->fields, common_keys, config, registry, layer->config, err));
+    LEATI_TRY(leati_fields_read_with(layer->type->fields, common_keys, config, reader, layer->config, err));
     return layer->type->check ? layer->type->check(layer, err) : LEAT_OK;
 }
 
 leat_status leati_layer_create(leati_layer **out, const leati_layer_type *type, const json_t *config,
-                               leat_error *err) {
-    return leati_layer_create_with(out, type, config, NULL, err);
-}
-
-leat_status leati_layer_create_with(leati_layer **out, const leati_layer_type *type, const json_t *config,
-                                    const leat_registry *registry, leat_error *err) {
+                               const leati_layer_reader *reader, leat_error *err) {
     *out = NULL;
     leati_layer *layer = leati_calloc(1, sizeof *layer);
     if (!layer) return leati_fail_memory(err, sizeof *layer, "a layer");
@@ -139,7 +140,7 @@ leat_status leati_layer_create_with(leati_layer **out, const leati_layer_type *t
     if (type->held) type->held(type, 1);
     layer->config = leati_calloc(1, type->config_bytes ? type->config_bytes : 1);
     leat_status status = layer->config
-                             ? configure(layer, config, registry, err)
+                             ? configure(layer, config, reader, err)
                              : leati_fail_memory(err, type->config_bytes, "a layer's configuration");
     if (status != LEAT_OK) leati_layer_destroy(&layer);
     *out = layer;
@@ -332,46 +333,4 @@ void leati_layer_place(const leati_layer *layer, int index, char *out, size_t by
         layer->type->place(layer, index, out, bytes);
     else
         snprintf(out, bytes, "vars/%d", index);
-}
-
-/* ---- Lowering ---- */
-
-leati_value leati_layer_weight(const leati_layer *layer, const leati_lowering *lowering, int index) {
-    for (; layer->outer; layer = layer->outer) index += layer->first_outer_weight;
-    const leati_weight *weight = &layer->weights[index];
-    return leati_graph_state(lowering->graph, LEATI_SLAB_WEIGHTS, weight->offset_bytes, &weight->desc);
-}
-
-leati_value leati_layer_state(const leati_layer *layer, const leati_lowering *lowering, int index) {
-    for (; layer->outer; layer = layer->outer) index += layer->first_outer_state;
-    const leati_state *state = &layer->states[index];
-    return leati_graph_state(lowering->graph, LEATI_SLAB_STATES, state->offset_bytes, &state->desc);
-}
-
-bool leati_lowering_trains(const leati_lowering *lowering, const leati_layer *layer) {
-    while (layer->outer) layer = layer->outer;
-    return lowering->mode == LEATI_TRAIN && layer->trains;
-}
-
-void leati_lowering_add_loss(leati_lowering *lowering, leati_value scalar) {
-    const int32_t most = (int32_t)(sizeof lowering->losses / sizeof lowering->losses[0]);
-    if (scalar == LEATI_NONE || lowering->mode == LEATI_PREDICT) return;
-    if (lowering->loss_count < most)
-        lowering->losses[lowering->loss_count++] = scalar;
-    else
-        lowering->losses[most - 1] = leati_add(lowering->graph, lowering->losses[most - 1], scalar);
-}
-
-void leati_lowering_add_activity(leati_lowering *lowering, const leati_regularizer *regularizer,
-                                 int output_count, const leati_value *outputs) {
-    if (!regularizer || lowering->mode == LEATI_PREDICT || lowering->inside) return;
-    bool before = leati_graph_store_bf16(lowering->graph, false);
-    for (int i = 0; i < output_count; ++i) {
-        leati_value penalty = leati_regularizer_lower(regularizer, lowering->graph, outputs[i]);
-        const leati_desc *desc = leati_graph_desc(lowering->graph, outputs[i]);
-        if (regularizer->per_sample && penalty != LEATI_NONE && desc->rank > 0 && desc->shape[0] > 0)
-            penalty = leati_linear(lowering->graph, penalty, 1.0f / (float)desc->shape[0], 0.0f);
-        leati_lowering_add_loss(lowering, penalty);
-    }
-    leati_graph_store_bf16(lowering->graph, before);
 }

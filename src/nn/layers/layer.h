@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a layer is.  A layer type is one file in nn/layers/: its configuration (a table of fields), its shapes, its
  * weights, and its lowering to ops.  Everything else (JSON, saving, summary, conformance tests) follows from the row in
- * nn/layers/registry.c. */
+ * nn/layers/types.c. */
 #ifndef LEATI_NN_LAYERS_LAYER_H
 #define LEATI_NN_LAYERS_LAYER_H
 
@@ -9,11 +9,10 @@
 #include <stdint.h>
 
 #include "engine/graph/build.h"
+#include "leat/model.h"
 #include "leat/sequence.h"
-#include "nn/config/constraint.h"
 #include "nn/config/field.h"
-#include "nn/initializers/initializer.h"
-#include "nn/config/regularizer.h"
+#include "nn/weights/weights.h"
 
 typedef struct leati_layer leati_layer;
 typedef struct leati_layer_type leati_layer_type;
@@ -27,19 +26,6 @@ typedef struct leati_shape {
 } leati_shape;
 
 typedef enum leati_mode { LEATI_TRAIN, LEATI_TEST, LEATI_PREDICT } leati_mode;
-
-/* One weight.  Its place in the slabs is found by the model (nn/model/weights.h) after all are declared. */
-typedef struct leati_weight {
-    char name[LEAT_NAME_BYTES]; /* "kernel"; the file's name is "<layer>/kernel:0" */
-    leati_desc desc;
-    bool trainable;                       /* by nature: false for moving statistics */
-    const leati_initializer *initializer; /* borrowed from the layer's configuration, or a constant */
-    leati_regularizer regularizer;
-    leati_constraint constraint;
-    size_t offset_bytes; /* in the slab of weights */
-    int32_t entry;       /* its place among the model's entries */
-    bool placed;         /* the slab holds its value */
-} leati_weight;
 
 /* What a layer carries from one batch to the next, for that many samples: a stateful recurrent layer's h and c.  Zero at
  * first, and no weight: no file has it. */
@@ -83,7 +69,7 @@ typedef struct leati_lowering {
      * (N, T); LEATI_NONE: all count. */
     leati_value input_masks[LEATI_MAX_INPUTS], output_masks[LEATI_LAYER_MAX_OUTPUTS];
     bool inside;               /* of a wrapper, which counts the outputs' penalties itself */
-    struct leati_carry *carry; /* states of the program's own (nn/program/carry.h); NULL: the model's */
+    struct leati_carry *carry; /* states of the program's own (nn/layers/carry.h); NULL: the model's */
 } leati_lowering;
 
 /* What becomes of a mask that an input has: Keras's supports_masking and compute_mask. */
@@ -119,8 +105,12 @@ struct leati_layer_type {
     leati_masking masking;
     leati_steps steps;
     bool shares_trainable; /* the layer inside is frozen, and thawed, with it */
+    /* The layer as JSON, if this is not {"class_name": ..., "config": ...} with the fields; NULL for most. */
+    leat_status (*write)(const leati_layer *layer, json_t **out, leat_error *err);
+    /* Freezes or thaws the model that the layer is; NULL: the layer is none. */
+    void (*set_trainable)(leati_layer *layer, bool trainable);
     /* The model inside, which then has the weights and states; NULL: none is. */
-    struct leat_model *(*model)(const leati_layer *layer);
+    leat_model *(*model)(const leati_layer *layer);
     /* Checks what a row cannot say, and settles what depends on other rows (strides by pool_size); may be NULL. */
     leat_status (*check)(leati_layer *layer, leat_error *err);
     /* Frees what check made in the configuration; may be NULL. */
@@ -160,23 +150,24 @@ leati_value leati_layer_state(const leati_layer *layer, const leati_lowering *lo
 bool leati_lowering_trains(const leati_lowering *lowering,
                            const leati_layer *layer); /* train mode and trainable */
 void leati_lowering_add_loss(leati_lowering *lowering, leati_value scalar);
+/* One call of a layer, for leati_layer_lower.  Masks are LEATI_NONE where a tensor has none. */
+typedef struct leati_layer_call {
+    int input_count, output_count;
+    const leati_value *inputs, *masks;
+    leati_value *outputs, *output_masks; /* written by leati_layer_lower */
+} leati_layer_call;
+/* Adds the ops of a call: masks, mixed precision, penalties of the outputs and streaming, around type->lower. */
+leat_status leati_layer_lower(const leati_layer *layer, leati_lowering *lowering,
+                              const leati_layer_call *call, leat_error *err);
+
+/* The stream of random numbers of `name` within the stream `parent`. */
+uint64_t leati_stream(uint64_t parent, const char *name);
 /* The mask of what is made of all inputs: a step counts where it does in each that has a mask. */
 leati_value leati_lowering_joined_mask(const leati_lowering *lowering, int input_count);
 /* The penalty of a call's outputs, one by one, as Keras counts it: not divided by the batch size, but by current Keras.
  * NULL: none. */
 void leati_lowering_add_activity(leati_lowering *lowering, const leati_regularizer *regularizer,
                                  int output_count, const leati_value *outputs);
-
-/* The type of a Keras class name.  Errors: LEAT_ENOTSUP with the nearest known name. */
-const leati_layer_type *leati_layer_type_find(const char *class_name, leat_error *err);
-/* The same, among registered layers first (NULL: none); a Lambda is known by its configuration. */
-const leati_layer_type *leati_layer_type_for(const leat_registry *registry, const char *class_name,
-                                             const json_t *config, leat_error *err);
-/* Makes the custom layer that a type is of known to a registry, which does not hold it: it must live as long.  Does nothing for
- * leat's own types.  Errors: LEAT_EINVAL a different layer of that class name is known; LEAT_ENOMEM. */
-leat_status leati_registry_lend(leat_registry *registry, const leati_layer_type *type, leat_error *err);
-/* All types, for tests and help: index from 0, NULL at the end. */
-const leati_layer_type *leati_layer_type_at(int index);
 
 /* Shapes of the outputs, after a check of how many inputs there are. */
 leat_status leati_layer_infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
@@ -189,12 +180,22 @@ leat_status leati_layer_build(leati_layer *layer, int input_count, const leati_s
 #define LEATI_MIXED_BFLOAT16 "mixed_bfloat16"
 const char *leati_layer_policy(const leati_layer *layer);
 
+/* How layers inside a layer are read from its configuration: functions of the rooms above, which know custom layers and
+ * models.  NULL in the place of a reader: leat's own layer types alone are known, and no models. */
+typedef struct leati_layer_reader leati_layer_reader;
+struct leati_layer_reader {
+    const leat_registry *registry; /* the custom layers; NULL: none */
+    /* Finds the type of a class name.  Errors: LEAT_ENOTSUP with the nearest known name. */
+    const leati_layer_type *(*find_type)(const leati_layer_reader *reader, const char *class_name,
+                                         const json_t *config, leat_error *err);
+    /* Reads a model that stands in the place of a layer. */
+    leat_status (*read_model)(const leati_layer_reader *reader, leati_layer **out, const json_t *item,
+                              leat_error *err);
+};
+
 /* A layer from Keras's config object (name, trainable, ... and the type's fields). */
 leat_status leati_layer_create(leati_layer **out, const leati_layer_type *type, const json_t *config,
-                               leat_error *err);
-/* The same where a layer inside may be a registered one. */
-leat_status leati_layer_create_with(leati_layer **out, const leati_layer_type *type, const json_t *config,
-                                    const leat_registry *registry, leat_error *err);
+                               const leati_layer_reader *reader, leat_error *err);
 /* Its config object, new reference. */
 leat_status leati_layer_config(const leati_layer *layer, json_t **out, leat_error *err);
 void leati_layer_destroy(leati_layer **layer);
@@ -202,8 +203,11 @@ void leati_layer_destroy(leati_layer **layer);
 /* The place of weight `index` in current Keras's files: "vars/0", "cell/vars/0". */
 void leati_layer_place(const leati_layer *layer, int index, char *out, size_t bytes);
 
+/* Returns the layer's activity_regularizer: the field of the type, or the common key that every layer has. */
+const leati_regularizer *leati_layer_activity(const leati_layer *layer);
+
 /* The model that is inside a layer, as TimeDistributed may have one; NULL where there is none. */
-struct leat_model *leati_layer_model(const leati_layer *layer);
+leat_model *leati_layer_model(const leati_layer *layer);
 
 /* Whether it is what a model is fed through. */
 bool leati_layer_is_input(const leati_layer *layer);

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layer types, for the registry: one file each, or one family. */
+/* The descriptors of leat's layer types, each defined in the file of the layer or of its family. */
 #ifndef LEATI_NN_LAYERS_TYPES_H
 #define LEATI_NN_LAYERS_TYPES_H
 
 #include "nn/layers/layer.h"
+
+/* All types but cells, NULL-terminated. */
+extern const leati_layer_type *const leati_layer_types[];
+/* Returns the type of a Keras class name, cells included; NULL if there is none. */
+const leati_layer_type *leati_layer_find(const char *class_name);
+/* The class names of leati_layer_types: index from 0; NULL at the end. */
+const char *leati_layer_name_at(int index);
+/* The failure "no layer 'Dens' in leat; did you mean 'Dense'?", LEAT_ENOTSUP. */
+leat_status leati_layer_unknown(const char *class_name, leat_error *err);
 
 extern const leati_layer_type leati_layer_activation;
 extern const leati_layer_type leati_layer_activity_regularization;
@@ -83,7 +92,6 @@ extern const leati_layer_type leati_layer_spatial_dropout3d;
 extern const leati_layer_type leati_layer_stochastic_depth;
 extern const leati_layer_type leati_layer_subtract;
 extern const leati_layer_type leati_layer_thresholded_relu;
-extern const leati_layer_type leati_layer_nested; /* in no list: wrapping.h makes it */
 extern const leati_layer_type leati_layer_time_distributed;
 extern const leati_layer_type leati_layer_unit_normalization;
 extern const leati_layer_type leati_layer_up_sampling1d;

@@ -8,9 +8,10 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "json/json.h"
+#include "nn/custom/registry.h"
 #include "nn/layers/types.h"
-#include "nn/model/network.h"
-#include "nn/model/weights.h"
+#include "nn/model/model.h"
+#include "nn/weights/weights.h"
 
 struct leat_node {
     leat_builder *builder;
@@ -122,11 +123,12 @@ static leat_status add_layer(leat_builder *builder, const char *class_name, cons
                              int32_t *member, leat_error *err) {
     if (!class_name)
         return leati_fail(err, LEAT_EINVAL, "layer %d: its class is NULL", (int)builder->model->member_count);
-    const leati_layer_type *type = leati_layer_type_for(builder->registry, class_name, config, err);
+    const leati_layer_type *type = leati_registry_find(builder->registry, class_name, config, err);
+    const leati_layer_reader reader = leati_layer_reader_for(builder->registry);
     leati_layer *layer = NULL;
     if (!type) return LEAT_ENOTSUP;
-    LEATI_TRY(leati_prefix(leati_layer_create_with(&layer, type, config, builder->registry, err), err,
-                           "layer %d (%s)", (int)builder->model->member_count, class_name));
+    LEATI_TRY(leati_prefix(leati_layer_create(&layer, type, config, &reader, err), err, "layer %d (%s)",
+                           (int)builder->model->member_count, class_name));
     return leati_network_add_layer(builder->model, &layer, member, err);
 }
 

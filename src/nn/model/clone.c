@@ -2,8 +2,9 @@
 /* keras.models.clone_model: the model's configuration, read again.  Layer: nn. */
 #include "base/error.h"
 #include "leat/layer.h"
+#include "nn/custom/registry.h"
+#include "nn/layers/wrapping.h"
 #include "nn/model/model.h"
-#include "nn/layers/rnn/wrapping.h"
 
 static leat_status lend_model(leat_registry *registry, const leat_model *model, leat_error *err);
 

@@ -8,25 +8,15 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "nn/config/arguments.h"
 #include "nn/losses/types.h"
-#include "nn/program/program.h"
-#include "nn/model/weights.h"
+#include "nn/model/arguments.h"
+#include "nn/weights/weights.h"
 
 /* The keys of a training_config that compile's arguments have. */
 static const char *const argument_keys[] = {"loss", "metrics", "weighted_metrics", "sample_weight_mode",
                                             "loss_weights"};
 
 #define ARGUMENT_COUNT (sizeof(argument_keys) / sizeof(argument_keys[0]))
-
-void leati_compiled_fini(leati_compiled *compiled) {
-    if (compiled->optimizer) leati_optimizer_destroy(&compiled->optimizer);
-    leati_free(compiled->losses);
-    for (int i = 0; i < compiled->metric_count; ++i) leati_metric_fini(&compiled->metrics[i]);
-    leati_free(compiled->metrics);
-    json_decref(compiled->arguments);
-    *compiled = (leati_compiled){0};
-}
 
 /* ---- Losses ---- */
 
@@ -133,7 +123,7 @@ static void make_name_unique(leati_metric *metric, const leati_compiled *compile
 /* The metrics of one output, before they have their final names. */
 typedef struct metric_list {
     int count;
-    leati_metric items[LEATI_PROGRAM_MAX_METRICS];
+    leati_metric items[LEATI_NETWORK_MAX_METRICS];
 } metric_list;
 
 /* The place of one that a metric replaces: a function's name given twice is one metric, as in Keras; objects are as many
@@ -151,9 +141,9 @@ static leat_status add_metric(metric_list *list, const leat_model *model, const 
     LEATI_TRY(leati_metric_read(&metric, value, shape.dims[shape.rank - 1], loss, err));
     metric.output = output;
     int place = place_of(list, &metric);
-    if (place == LEATI_PROGRAM_MAX_METRICS) {
+    if (place == LEATI_NETWORK_MAX_METRICS) {
         leati_metric_fini(&metric);
-        return leati_fail(err, LEAT_ENOTSUP, "expected at most %d metrics", LEATI_PROGRAM_MAX_METRICS);
+        return leati_fail(err, LEAT_ENOTSUP, "expected at most %d metrics", LEATI_NETWORK_MAX_METRICS);
     }
     if (place == list->count)
         list->count += 1;
@@ -194,9 +184,9 @@ static leat_status read_output_metrics(leati_compiled *out, const leat_model *mo
     leat_status status = add_metrics(&list, model, loss, index, own, err);
     if (status == LEAT_OK &&
         result_count(out->metrics, out->metric_count) + result_count(list.items, list.count) >
-            LEATI_PROGRAM_MAX_METRICS)
+            LEATI_NETWORK_MAX_METRICS)
         status = leati_fail(err, LEAT_ENOTSUP, "expected at most %d results of metrics",
-                            LEATI_PROGRAM_MAX_METRICS);
+                            LEATI_NETWORK_MAX_METRICS);
     bool kept = status == LEAT_OK && loss->type; /* no target, nothing to compare with */
     for (int i = 0; i < list.count; ++i) {
         if (!kept) {
@@ -216,49 +206,14 @@ static leat_status read_metrics(leati_compiled *out, const leat_model *model, co
     const json_t *weighted = json_object_get(arguments, "weighted_metrics");
     LEATI_TRY(leati_argument_check(plain, "metrics", model, has_sublist(plain), err));
     LEATI_TRY(leati_argument_check(weighted, "weighted_metrics", model, has_sublist(weighted), err));
-    out->metrics = leati_calloc(LEATI_PROGRAM_MAX_METRICS, sizeof(out->metrics[0]));
+    out->metrics = leati_calloc(LEATI_NETWORK_MAX_METRICS, sizeof(out->metrics[0]));
     if (!out->metrics)
-        return leati_fail_memory(err, LEATI_PROGRAM_MAX_METRICS * sizeof(leati_metric), "metrics");
+        return leati_fail_memory(err, LEATI_NETWORK_MAX_METRICS * sizeof(leati_metric), "metrics");
     for (int i = 0; i < model->output_count; ++i) {
         LEATI_TRY(read_output_metrics(out, model, plain, i, false, err));
         LEATI_TRY(read_output_metrics(out, model, weighted, i, true, err));
     }
     return LEAT_OK;
-}
-
-/* ---- Slabs ---- */
-
-void leati_weights_untrain(leati_weights *weights) {
-    for (int i = LEATI_SLAB_GRADIENTS; i < LEATI_SLAB_COUNT; ++i) {
-        leati_free(weights->slab[i]);
-        weights->slab[i] = NULL;
-    }
-}
-
-leat_status leati_weights_train(leati_weights *weights, int slot_count, int scalar_count, leat_error *err) {
-    size_t bytes[LEATI_SLAB_COUNT] = {0};
-    bytes[LEATI_SLAB_GRADIENTS] = weights->trainable_bytes;
-    for (int i = 0; i < slot_count; ++i) {
-        bytes[LEATI_SLAB_SLOT0 + i] = weights->trainable_bytes;
-    }
-    bytes[LEATI_SLAB_SCALARS] = (size_t)scalar_count * sizeof(float);
-    leati_weights_untrain(weights);
-    for (int i = LEATI_SLAB_GRADIENTS; i < LEATI_SLAB_COUNT; ++i) {
-        if (bytes[i] == 0) continue;
-        weights->slab[i] = leati_calloc_aligned(bytes[i]);
-        if (!weights->slab[i]) {
-            leati_weights_untrain(weights);
-            return leati_fail_memory(err, bytes[i], "gradients and the optimizer's slots");
-        }
-    }
-    return LEAT_OK;
-}
-
-size_t leati_weights_slab_bytes(const leati_weights *weights) {
-    size_t bytes = weights->bytes + weights->state_bytes;
-    for (int i = LEATI_SLAB_GRADIENTS; i < LEATI_SLAB_SCALARS; ++i)
-        if (weights->slab[i]) bytes += weights->trainable_bytes;
-    return bytes;
 }
 
 /* ---- Compiling ---- */
@@ -282,9 +237,9 @@ static leat_status keep_arguments(leati_compiled *out, const json_t *arguments, 
 
 static leat_status read_all(leati_compiled *out, const leat_model *model, const json_t *optimizer,
                             const json_t *arguments, leat_error *err) {
-    if (model->output_count > LEATI_PROGRAM_MAX_OUTPUTS || model->input_count > LEATI_PROGRAM_MAX_OUTPUTS) {
+    if (model->output_count > LEATI_NETWORK_MAX_OUTPUTS || model->input_count > LEATI_NETWORK_MAX_OUTPUTS) {
         return leati_fail(err, LEAT_ENOTSUP, "expected at most %d inputs and outputs, found %d and %d",
-                          LEATI_PROGRAM_MAX_OUTPUTS, (int)model->input_count, (int)model->output_count);
+                          LEATI_NETWORK_MAX_OUTPUTS, (int)model->input_count, (int)model->output_count);
     }
     LEATI_TRY(leati_optimizer_create(&out->optimizer, optimizer, err));
     LEATI_TRY(read_losses(out, model, arguments, err));

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "json/json.h"
-#include "nn/model/network.h"
+#include "nn/model/model.h"
 
 /* ---- Numbers ---- */
 

@@ -7,46 +7,10 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "nn/model/network.h"
-#include "nn/model/weights.h"
-#include "nn/layers/rnn/wrapping.h"
-
-void leat_model_destroy(leat_model **model) {
-    if (!model || !*model) return;
-    leat_model *m = *model;
-    *model = NULL;
-    if (atomic_fetch_sub(&m->holders, 1) > 0) return;
-    if (m->session && m->session_destroy) m->session_destroy(&m->session);
-    if (m->publication && m->publication_destroy) m->publication_destroy(&m->publication);
-    leati_compiled_fini(&m->compiled);
-    leati_weights_fini(&m->weights);
-    leati_network_fini(m);
-    leati_free(m);
-}
+#include "nn/layers/wrapping.h"
 
 void leat_string_free(char *string) {
     leati_free(string);
-}
-
-const char *leati_member_name(const leat_model *model, int member) {
-    const leati_member *m = &model->members[member];
-    return m->layer ? m->layer->name : m->model->name;
-}
-
-const char *leati_model_input_name(const leat_model *model, int index) {
-    return leati_member_name(model, model->inputs[index].layer);
-}
-
-const char *leati_model_output_name(const leat_model *model, int index) {
-    return leati_member_name(model, model->outputs[index].layer);
-}
-
-leati_shape leati_model_input_shape(const leat_model *model, int index) {
-    return leati_network_shape(model, &model->inputs[index]);
-}
-
-leati_shape leati_model_output_shape(const leat_model *model, int index) {
-    return leati_network_shape(model, &model->outputs[index]);
 }
 
 int leat_model_input_count(const leat_model *model) {

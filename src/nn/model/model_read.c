@@ -8,9 +8,11 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "json/json.h"
-#include "nn/model/network.h"
-#include "nn/config/translate.h"
-#include "nn/model/weights.h"
+#include "nn/config/object.h"
+#include "nn/custom/registry.h"
+#include "nn/keras3/translate.h"
+#include "nn/layers/wrapping.h"
+#include "nn/model/model.h"
 
 /* What is gone by: the version of Keras whose defaults count, and registered layers. */
 typedef struct reading {
@@ -40,7 +42,7 @@ static json_t *renewed(const json_t *value, const reading *r) {
     const json_t *config = json_object_get(value, "config");
     const char *class_name = json_string_value(json_object_get(value, "class_name"));
     const leati_layer_type *type =
-        class_name ? leati_layer_type_for(r->registry, class_name, config, NULL) : NULL;
+        class_name ? leati_registry_find(r->registry, class_name, config, NULL) : NULL;
     json_t *out = json_copy((json_t *)(uintptr_t)value);
     bool set = out != NULL;
     for (size_t i = 0; set && i < json_array_size(out); ++i)
@@ -83,13 +85,14 @@ static json_t *with_old_presets(const leati_layer_type *type, const json_t *conf
 
 static leat_status read_layer(leat_model *model, const char *class_name, const json_t *config,
                               const reading *r, int32_t *member, leat_error *err) {
-    const leati_layer_type *type = leati_layer_type_for(r->registry, class_name, config, err);
+    const leati_layer_type *type = leati_registry_find(r->registry, class_name, config, err);
+    const leati_layer_reader reader = leati_layer_reader_for(r->registry);
     leati_layer *layer = NULL;
     if (!type) return LEAT_ENOTSUP;
     json_t *complete =
         json_is_object(config) ? with_old_presets(type, config, r) : json_incref((json_t *)(uintptr_t)config);
     if (config && !complete) return leati_fail(err, LEAT_ENOMEM, "no memory for a configuration");
-    leat_status status = leati_layer_create_with(&layer, type, complete, r->registry, err);
+    leat_status status = leati_layer_create(&layer, type, complete, &reader, err);
     json_decref(complete);
     return status == LEAT_OK ? leati_network_add_layer(model, &layer, member, err) : status;
 }

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "json/json.h"
-#include "nn/model/network.h"
+#include "nn/model/model.h"
 
 static leat_status no_memory(const leat_model *model, leat_error *err) {
     return leati_fail(err, LEAT_ENOMEM, "no memory for the configuration of model '%s'", model->name);

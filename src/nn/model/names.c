@@ -3,14 +3,14 @@
 #include <string.h>
 
 #include "leat/model.h"
-#include "nn/config/activation.h"
-#include "nn/config/constraint.h"
+#include "nn/activations/activation.h"
+#include "nn/constraints/constraint.h"
 #include "nn/initializers/initializer.h"
-#include "nn/layers/layer.h"
+#include "nn/layers/types.h"
 #include "nn/losses/loss.h"
 #include "nn/metrics/metric.h"
 #include "nn/optimizers/optimizer.h"
-#include "nn/config/regularizer.h"
+#include "nn/regularizers/regularizer.h"
 
 /* A test holds the longest list against this. */
 enum { most_names = 512 };
@@ -20,11 +20,6 @@ typedef struct names {
     int count;
 } names;
 
-static const char *layer_name_at(int index) {
-    const leati_layer_type *type = leati_layer_type_at(index);
-    return type ? type->class_name : NULL;
-}
-
 static const char *optimizer_name_at(int index) {
     const leati_optimizer_type *type = leati_optimizer_type_at(index);
     return type ? type->class_name : NULL;
@@ -32,7 +27,7 @@ static const char *optimizer_name_at(int index) {
 
 /* Each gives the names of its kind from index 0 on, in any order, and NULL at the end. */
 static const char *(*const sources[])(int index) = {
-    [LEAT_NAMES_LAYERS] = layer_name_at,
+    [LEAT_NAMES_LAYERS] = leati_layer_name_at,
     [LEAT_NAMES_LOSSES] = leati_loss_name_at,
     [LEAT_NAMES_METRICS] = leati_metric_name_at,
     [LEAT_NAMES_OPTIMIZERS] = optimizer_name_at,

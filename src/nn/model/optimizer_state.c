@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The optimizer's weights as files hold them: iterations, m_schedule (Nadam), then slot by slot, each for every trainable
  * weight, then the weights' averages.  Source: optimizer.weights of Keras 2.3.1. */
-#include "nn/optimizers/optimizer.h"
+#include "nn/model/model.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "nn/model/model.h"
 #include "tensor/number.h"
 
 /* What weight `index` is. */
@@ -146,4 +145,13 @@ leat_status leati_optimizer_weight_set(leat_model *model, int index, const leat_
         memcpy(slot_data(model, &p), value->data, leati_desc_bytes(&weight.desc));
     }
     return LEAT_OK;
+}
+
+void leati_optimizer_finish(leat_model *model) {
+    leati_weights *weights = &model->weights;
+    if (!model->compiled.ready || model->iterations == 0 || weights->trainable_bytes == 0) return;
+    leati_slab average = leati_optimizer_average(model->compiled.optimizer);
+    if (average == LEATI_SLAB_COUNT) return;
+    memcpy(weights->slab[LEATI_SLAB_WEIGHTS], weights->slab[average], weights->trainable_bytes);
+    leati_model_weights_changed(model);
 }

@@ -4,8 +4,8 @@
 
 #include "base/os/cpu.h"
 #include "base/error.h"
+#include "nn/layers/wrapping.h"
 #include "nn/model/model.h"
-#include "nn/layers/rnn/wrapping.h"
 
 static void set_layer(leati_layer *layer, bool mixed) {
     layer->mixed = mixed && !leati_layer_is_input(layer);

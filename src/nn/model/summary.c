@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "nn/model/network.h"
 #include "nn/model/summary.h"
+#include "nn/network/network.h"
 
 enum { LINE_BYTES = 512, FIELD_BYTES = LEATI_SUMMARY_FIELD_BYTES };
 

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "engine/graph/build.h"
-#include "nn/model/model.h"
 #include "nn/optimizers/types.h"
 
 static const leati_field fields[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.001"),
@@ -94,7 +93,7 @@ static void lower_weight(const leati_optimizer_config *c, leati_graph *g, const 
     leati_graph_store(g, w, leati_sub(g, w, move));
 }
 
-static void lower(const leati_optimizer *optimizer, leati_graph *g, const struct leati_weights *weights,
+static void lower(const leati_optimizer *optimizer, leati_graph *g, const leati_weights *weights,
                   const leati_value *s) {
     for (int32_t i = 0; i < weights->trainable_count; ++i)
         lower_weight(&optimizer->config, g, weights->entries[i], s);

@@ -2,7 +2,6 @@
 /* FTRL-Proximal, which drives weights to exactly 0 (McMahan and others 2013).  A chain of ops over all weights:
  * accumulator += g^2; linear += g' - (accumulator^-p - before^-p) / lr w; w = (clip(linear, -l1, l1) - linear) / quadratic. */
 #include "engine/graph/build.h"
-#include "nn/model/model.h"
 #include "nn/optimizers/types.h"
 
 static const leati_field fields[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.001"),
@@ -32,7 +31,7 @@ static leati_value raised(leati_graph *g, leati_value x, double power) {
     return leati_eltwise_of(g, x, (leati_eltwise){.function = LEATI_FN_POW, .a = (float)power});
 }
 
-static void lower(const leati_optimizer *optimizer, leati_graph *g, const struct leati_weights *weights,
+static void lower(const leati_optimizer *optimizer, leati_graph *g, const leati_weights *weights,
                   const leati_value *s) {
     const leati_optimizer_config *c = &optimizer->config;
     const leati_desc all =

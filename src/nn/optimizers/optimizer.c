@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/graph/build.h"
-#include "nn/model/model.h"
 #include "nn/config/object.h"
 #include "nn/optimizers/types.h"
 
@@ -234,22 +233,13 @@ void leati_optimizer_scalars(leati_optimizer *optimizer, int64_t iterations, flo
     more[NEW] = 1.0f - more[OLD];
 }
 
-void leati_optimizer_preset(const leati_optimizer *optimizer, struct leati_weights *weights) {
+void leati_optimizer_preset(const leati_optimizer *optimizer, leati_weights *weights) {
     const leati_optimizer_type *type = optimizer->type;
     for (int slot = 0; type->slot_preset && slot < leati_optimizer_slot_count(optimizer); ++slot) {
         float value = (float)type->slot_preset(&optimizer->config, slot),
               *data = weights->slab[LEATI_SLAB_SLOT0 + slot];
         for (size_t i = 0; i < weights->trainable_bytes / sizeof(float); ++i) data[i] = value;
     }
-}
-
-void leati_optimizer_finish(leat_model *model) {
-    leati_weights *weights = &model->weights;
-    if (!model->compiled.ready || model->iterations == 0 || weights->trainable_bytes == 0) return;
-    leati_slab average = leati_optimizer_average(model->compiled.optimizer);
-    if (average == LEATI_SLAB_COUNT) return;
-    memcpy(weights->slab[LEATI_SLAB_WEIGHTS], weights->slab[average], weights->trainable_bytes);
-    leati_model_weights_changed(model);
 }
 
 /* ---- The part of the graph ---- */

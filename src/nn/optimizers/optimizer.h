@@ -15,6 +15,7 @@
 #include "leat/model.h"
 #include "leat/sequence.h"
 #include "nn/config/field.h"
+#include "nn/weights/weights.h"
 
 #define LEATI_OPTIMIZER_MAX_SLOTS   3
 #define LEATI_OPTIMIZER_MAX_SCALARS 24
@@ -38,14 +39,13 @@ typedef struct leati_optimizer_config {
 } leati_optimizer_config;
 
 typedef struct leati_optimizer leati_optimizer;
-struct leati_weights;
 
 typedef struct leati_optimizer_type {
     const char *class_name; /* "RMSprop"; found whatever the case, as in Keras */
     const leati_field *fields;
     leati_op op; /* one node over all weights, unless there is a `lower` */
     /* The update as a chain of ops, by each weight or over all; scalars[i] are values of rank 0. */
-    void (*lower)(const leati_optimizer *optimizer, leati_graph *graph, const struct leati_weights *weights,
+    void (*lower)(const leati_optimizer *optimizer, leati_graph *graph, const leati_weights *weights,
                   const leati_value *scalars);
     bool is_new; /* not in Keras 2.3.1: its options mean what they mean in current Keras */
     int32_t slot_count;
@@ -88,32 +88,13 @@ leati_slab leati_optimizer_average(const leati_optimizer *optimizer);
 int leati_optimizer_slab_count(const leati_optimizer *optimizer);
 int leati_optimizer_scalar_count(const leati_optimizer *optimizer);
 /* Puts the slots of a model just compiled to where they begin. */
-void leati_optimizer_preset(const leati_optimizer *optimizer, struct leati_weights *weights);
-/* The end of a fit: with use_ema the weights become their average, as in current Keras. */
-void leati_optimizer_finish(leat_model *model);
-
+void leati_optimizer_preset(const leati_optimizer *optimizer, leati_weights *weights);
 /* The numbers of step `iterations` (from 0), to be written to the start of LEATI_SLAB_SCALARS before that step runs:
  * leati_optimizer_scalar_count floats.  A function of iterations: calling it twice changes nothing. */
 void leati_optimizer_scalars(leati_optimizer *optimizer, int64_t iterations, float *out);
 
 /* Adds clipping, the update of the trainable weights, and their average. */
 void leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,
-                           const struct leati_weights *weights);
-
-/* The optimizer's weights as files hold them: iterations, then (Nadam) m_schedule, then all of the first slot, ..., then
- * (use_ema) all averages.
- * A compiled model's; none before the first step of training in Keras, always there in leat. */
-typedef struct leati_optimizer_weight {
-    char name[LEAT_NAME_BYTES]; /* "Adam/iterations:0", "m_0:0" */
-    leati_desc desc;            /* i64 for iterations, f32 for all others */
-} leati_optimizer_weight;
-
-int leati_optimizer_weight_count(const leat_model *model);
-leati_optimizer_weight leati_optimizer_weight_at(const leat_model *model, int index);
-/* Copies weight `index` to out, which has room for its desc. */
-void leati_optimizer_weight_copy(const leat_model *model, int index, void *out);
-/* Sets weight `index`.  Any numeric type will do for iterations.  Errors: LEAT_ESHAPE, LEAT_EDTYPE. */
-leat_status leati_optimizer_weight_set(leat_model *model, int index, const leat_tensor *value,
-                                       leat_error *err);
+                           const leati_weights *weights);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "engine/graph/build.h"
-#include "nn/program/carry.h"
+#include "nn/layers/carry.h"
 #include "tensor/number.h"
 
 /* What the parts of the build share. */

@@ -6,10 +6,10 @@
 
 #include "engine/graph/graph.h"
 #include "leat/sequence.h"
-#include "nn/model/model.h"
+#include "nn/network/network.h"
 
-#define LEATI_PROGRAM_MAX_OUTPUTS 16
-#define LEATI_PROGRAM_MAX_METRICS 48
+#define LEATI_PROGRAM_MAX_OUTPUTS LEATI_NETWORK_MAX_OUTPUTS
+#define LEATI_PROGRAM_MAX_METRICS LEATI_NETWORK_MAX_METRICS
 
 struct leati_carry;
 
@@ -45,10 +45,14 @@ typedef struct leati_program {
 leat_status leati_program_build(const leat_model *model, const leati_program_spec *spec,
                                 leati_program *program, leat_error *err);
 
-/* A prediction with states of its own (nn/program/carry.h), for shapes that may differ from those that the model's inputs declare:
+/* A prediction with states of its own (nn/layers/carry.h), for shapes that may differ from those that the model's inputs declare:
  * other batches, and one step of each input that `sequence` names. */
 leat_status leati_program_build_carrying(const leat_model *model, const leati_program_spec *spec,
                                          struct leati_carry *carry, const bool *sequence,
                                          leati_program *program, leat_error *err);
+
+/* Which inputs of the model are sequences: those that lead to a recurrent layer through layers that take each step by
+ * itself.  Errors: LEAT_ENOTSUP a layer before it that does not, by name; LEAT_EINVAL no recurrent layer. */
+leat_status leati_stepwise_inputs(const leat_model *model, bool *out, leat_error *err);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "leat/rng.h"
-#include "nn/model/network.h"
+#include "nn/network/network.h"
 #include "train/inspect/plan_view.h"
 #include "train/runner.h"
 

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "leat/train.h"
-#include "nn/program/carry.h"
+#include "nn/layers/carry.h"
 #include "nn/program/program.h"
 #include "train/predict/publication.h"
 #include "train/trainer.h"

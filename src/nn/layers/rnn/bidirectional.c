@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "nn/layers/rnn/rnn_common.h"
 #include "nn/layers/types.h"
-#include "nn/layers/rnn/wrapping.h"
+#include "nn/layers/wrapping.h"
 
 enum { SUM, MUL, CONCAT, AVE, APART };
 static const char *const merge_modes[] = {"sum", "mul", "concat", "ave", NULL};
@@ -40,7 +40,7 @@ static leat_status make_twin(const leati_layer *layer, bool backward, leati_laye
     json_t *layer_config = NULL;
     LEATI_TRY(leati_layer_config(layer, &layer_config, err));
     leat_status status = set_twin(layer_config, layer, backward, err);
-    if (status == LEAT_OK) status = leati_layer_create(out, layer->type, layer_config, err);
+    if (status == LEAT_OK) status = leati_layer_create(out, layer->type, layer_config, NULL, err);
     json_decref(layer_config);
     return status;
 }

@@ -6,8 +6,7 @@
 #include "base/error.h"
 #include "nn/layers/rnn/lstm_gru_common.h"
 #include "nn/layers/types.h"
-#include "nn/model/network.h"
-#include "nn/layers/rnn/wrapping.h"
+#include "nn/layers/wrapping.h"
 
 /* ---- StackedRNNCells ---- */
 

@@ -5,14 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "nn/program/carry.h"
-
-const leati_recurrence *leati_recurrence_of(const leati_layer *layer) {
-    if (!layer->type->lower) return NULL;
-    for (const leati_field *field = layer->type->fields; field->key; ++field)
-        if (strcmp(field->key, "go_backwards") == 0) return layer->config;
-    return NULL;
-}
+#include "nn/layers/carry.h"
 
 double leati_dropout_rate(double rate) {
     return rate > 1 ? 1 : rate > 0 ? rate : 0; /* NaN is 0 */

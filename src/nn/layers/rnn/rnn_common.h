@@ -6,16 +6,9 @@
 #define LEATI_NN_LAYERS_RNN_RNN_COMMON_H
 
 #include "nn/layers/common_fields.h"
+#include "nn/layers/recurrence.h"
 
 #define LEATI_MAX_STATES 32
-
-/* First in the configuration of every recurrent layer. */
-typedef struct leati_recurrence {
-    bool return_sequences, return_state, go_backwards, stateful, unroll;
-    bool zero_output_for_mask; /* else the output of the step before */
-    leati_regularizer activity_regularizer;
-    int32_t state_count; /* set by check */
-} leati_recurrence;
 
 #define LEATI_RECURRENCE_ROW(config, member, kind_, preset_)                                                 \
     {                                                                                                        \
@@ -63,8 +56,5 @@ leat_status leati_forget_bias_draw(const leati_initializer *initializer, int64_t
 
 /* A rate of dropout as Keras's cells take it: between 0 and 1. */
 double leati_dropout_rate(double rate);
-
-/* The flags of a recurrent layer; NULL for another. */
-const leati_recurrence *leati_recurrence_of(const leati_layer *layer);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
 #include "nn/layers/types.h"
-#include "nn/layers/rnn/wrapping.h"
+#include "nn/layers/wrapping.h"
 
 typedef struct config {
     leati_layer *layer;

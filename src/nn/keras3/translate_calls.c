@@ -2,13 +2,14 @@
 /* Calls in current Keras's functional models, put into 2.3.1's form: [["dense_1", 0, 0, {}], ...] for each call.  Arguments
  * that are no tensors become keys of the layer; a function that is called as a layer becomes one; masks that follow from
  * an Embedding or a Masking are left out, as in 2.3.1.  Layer: nn. */
-#include "nn/config/translate.h"
+#include "nn/keras3/translate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "nn/config/object.h"
 
 static leat_status no_memory(leat_error *err) {
     return leati_fail(err, LEAT_ENOMEM, "no memory for a configuration");

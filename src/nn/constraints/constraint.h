@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keras.constraints: what a weight is projected to after each update.  Zeroed memory is none. */
-#ifndef LEATI_NN_CONFIG_CONSTRAINT_H
-#define LEATI_NN_CONFIG_CONSTRAINT_H
+#ifndef LEATI_NN_CONSTRAINTS_CONSTRAINT_H
+#define LEATI_NN_CONSTRAINTS_CONSTRAINT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,6 +10,7 @@
 
 #include "engine/graph/graph.h"
 #include "leat/error.h"
+#include "nn/config/field.h"
 
 typedef enum leati_constraint_kind {
     LEATI_CONSTRAINT_NONE = 0,
@@ -37,5 +38,9 @@ const char *leati_constraint_name_at(int index);
 
 /* The constrained weight; w itself where there is no constraint. */
 leati_value leati_constraint_lower(const leati_constraint *constraint, leati_graph *graph, leati_value w);
+
+/* The kind of a field whose member is a leati_constraint; null is a constraint of kind none. */
+#define LEATI_FIELD_CONSTRAINT (&leati_field_constraint)
+extern const leati_field_kind leati_field_constraint;
 
 #endif

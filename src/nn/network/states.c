@@ -4,8 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "nn/model/model.h"
-#include "nn/model/network.h"
+#include "nn/network/network.h"
 
 size_t leati_states_bytes(const leat_model *model) {
     size_t bytes = 0;

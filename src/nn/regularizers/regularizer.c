@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Penalties on weights and activities. */
-#include "nn/config/regularizer.h"
+#include "nn/regularizers/regularizer.h"
 
 #include <string.h>
 
@@ -86,3 +86,18 @@ leati_value leati_regularizer_lower(const leati_regularizer *regularizer, leati_
     }
     return total;
 }
+
+/* ---- A field of a configuration ---- */
+
+static leat_status read_field(const leati_field *field, const json_t *value, const void *context,
+                              void *member, leat_error *err) {
+    (void)context;
+    return leati_prefix(leati_regularizer_read(member, value, err), err, "%s", field->key);
+}
+
+static leat_status write_field(const leati_field *field, const void *member, json_t **out, leat_error *err) {
+    (void)field;
+    return leati_regularizer_write(member, out, err);
+}
+
+const leati_field_kind leati_field_regularizer = {.read = read_field, .write = write_field};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keras.regularizers: l1 * sum |w| + l2 * sum w^2, added to the loss.  Zeroed memory is none. */
-#ifndef LEATI_NN_CONFIG_REGULARIZER_H
-#define LEATI_NN_CONFIG_REGULARIZER_H
+#ifndef LEATI_NN_REGULARIZERS_REGULARIZER_H
+#define LEATI_NN_REGULARIZERS_REGULARIZER_H
 
 #include <stdbool.h>
 
@@ -9,6 +9,7 @@
 
 #include "engine/graph/graph.h"
 #include "leat/error.h"
+#include "nn/config/field.h"
 
 typedef enum leati_regularizer_kind {
     LEATI_REGULARIZER_NONE = 0,
@@ -31,5 +32,9 @@ const char *leati_regularizer_name_at(int index);
 
 /* The penalty of x as a scalar; LEATI_NONE where there is none.  Of an activity it is the plain sum over the batch. */
 leati_value leati_regularizer_lower(const leati_regularizer *regularizer, leati_graph *graph, leati_value x);
+
+/* The kind of a field whose member is a leati_regularizer; null is a regularizer of kind none. */
+#define LEATI_FIELD_REGULARIZER (&leati_field_regularizer)
+extern const leati_field_kind leati_field_regularizer;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What compile was told: texts become JSON, and JSON is dealt out to the outputs. */
-#ifndef LEATI_NN_CONFIG_ARGUMENTS_H
-#define LEATI_NN_CONFIG_ARGUMENTS_H
+#ifndef LEATI_NN_MODEL_ARGUMENTS_H
+#define LEATI_NN_MODEL_ARGUMENTS_H
 
 #include <jansson.h>
 

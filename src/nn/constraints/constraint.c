@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Projections of weights.  Norms have Keras's epsilon in the divisor: MaxNorm shrinks every weight a little. */
-#include "nn/config/constraint.h"
+#include "nn/constraints/constraint.h"
 
 #include <math.h>
 #include <string.h>
@@ -179,3 +179,18 @@ leati_value leati_constraint_lower(const leati_constraint *constraint, leati_gra
     }
     return rescale(graph, w, desired, norms);
 }
+
+/* ---- A field of a configuration ---- */
+
+static leat_status read_field(const leati_field *field, const json_t *value, const void *context,
+                              void *member, leat_error *err) {
+    (void)context;
+    return leati_prefix(leati_constraint_read(member, value, err), err, "%s", field->key);
+}
+
+static leat_status write_field(const leati_field *field, const void *member, json_t **out, leat_error *err) {
+    (void)field;
+    return leati_constraint_write(member, out, err);
+}
+
+const leati_field_kind leati_field_constraint = {.read = read_field, .write = write_field};

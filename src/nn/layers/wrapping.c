@@ -1,38 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers inside a layer.  Layer: nn. */
-#include "nn/layers/rnn/wrapping.h"
+#include "nn/layers/wrapping.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "nn/layers/types.h"
-#include "nn/model/network.h"
 #include "nn/config/object.h"
-#include "nn/config/translate.h"
+#include "nn/layers/types.h"
 
-leat_status leati_layer_read(leati_layer **out, const json_t *value, const leat_registry *registry,
+static const leati_layer_type *find_type(const leati_layer_reader *reader, const leati_object *object,
+                                         leat_error *err) {
+    if (reader) return reader->find_type(reader, object->name, object->config, err);
+    const leati_layer_type *type = leati_layer_find(object->name);
+    if (!type) leati_layer_unknown(object->name, err);
+    return type;
+}
+
+leat_status leati_layer_read(leati_layer **out, const json_t *value, const leati_layer_reader *reader,
                              leat_error *err) {
     leati_object object;
     *out = NULL;
     if (!value || json_is_null(value)) return LEAT_OK;
-    if (leati_item_is_model(value)) return leati_nested_read(out, value, registry, err);
+    if (leati_item_is_model(value))
+        return reader ? reader->read_model(reader, out, value, err)
+                      : leati_fail(err, LEAT_ENOTSUP, "a model cannot stand in the place of this layer");
     LEATI_TRY(leati_object_read(&object, value, "layer", err));
-    const leati_layer_type *type = leati_layer_type_for(registry, object.name, object.config, err);
+    const leati_layer_type *type = find_type(reader, &object, err);
     if (!type) return LEAT_ENOTSUP;
     if (!object.config)
         return leati_fail(err, LEAT_EINVAL, "'%s': expected a \"config\", an object", object.name);
-    LEATI_TRY(leati_prefix(leati_layer_create_with(out, type, object.config, registry, err), err, "%s",
-                           object.name));
+    LEATI_TRY(
+        leati_prefix(leati_layer_create(out, type, object.config, reader, err), err, "%s", object.name));
     if (!(*out)->name[0]) snprintf((*out)->name, sizeof(*out)->name, "%s", type->name_prefix);
-    return LEAT_OK;
-}
-
-/* Whether it trains is the outer layer's to say. */
-static leat_status nested_write(const leati_layer *layer, json_t **out, leat_error *err) {
-    LEATI_TRY(leati_model_config(leati_layer_model(layer), out, err));
-    json_object_del(json_object_get(*out, "config"), "trainable");
     return LEAT_OK;
 }
 
@@ -43,23 +44,22 @@ leat_status leati_layer_write(const leati_layer *layer, json_t **out, leat_error
         *out = json_null();
         return LEAT_OK;
     }
-    if (layer->type == &leati_layer_nested) return nested_write(layer, out, err);
+    if (layer->type->write) return layer->type->write(layer, out, err);
     LEATI_TRY(leati_layer_config(layer, &config, err));
     return leati_object_write(layer->type->class_name, config, out, err);
 }
 
-leat_status leati_layers_read(leati_layers *out, const json_t *value, const leat_registry *registry,
+leat_status leati_layers_read(leati_layers *out, const json_t *value, const leati_layer_reader *reader,
                               leat_error *err) {
     size_t count = json_array_size(value);
     *out = (leati_layers){0};
-    if (!json_is_array(value) || count > LEATI_NETWORK_MAX_MEMBERS)
+    if (!json_is_array(value) || count > LEATI_LAYERS_MAX)
         return leati_fail(err, LEAT_EINVAL, "expected a list of layers");
     out->items = leati_calloc(count + 1, sizeof *out->items);
     if (!out->items) return leati_fail_memory(err, count * sizeof *out->items, "layers");
     for (size_t i = 0; i < count; ++i) {
         leati_layer **item = &out->items[out->count];
-        LEATI_TRY(
-            leati_prefix(leati_layer_read(item, json_array_get(value, i), registry, err), err, "%zu", i));
+        LEATI_TRY(leati_prefix(leati_layer_read(item, json_array_get(value, i), reader, err), err, "%zu", i));
         if (!*item) return leati_fail(err, LEAT_EINVAL, "%zu: expected a layer, received null", i);
         ++out->count;
     }
@@ -140,26 +140,24 @@ void leati_layer_place_inner(const leati_layer *inner, const char *group, int in
 
 void leati_layer_lower_inner(const leati_layer *inner, leati_lowering *lowering, leati_inner_call *call) {
     leati_lowering own = *lowering; /* names, masks and penalties are the inner call's */
+    const leati_layer_call layer_call = {.input_count = call->input_count,
+                                         .output_count = call->output_count,
+                                         .inputs = call->inputs,
+                                         .masks = call->masks,
+                                         .outputs = call->outputs,
+                                         .output_masks = call->output_masks};
     leat_error err = {0};
     own.stream = leati_stream(lowering->stream, inner->name);
     own.inside = true;
-    if (leati_layer_lower(inner, &own, call, &err) != LEAT_OK)
+    if (leati_layer_lower(inner, &own, &layer_call, &err) != LEAT_OK)
         leati_graph_fail(lowering->graph, err.code, "%s", err.message);
     memcpy(lowering->losses, own.losses, sizeof own.losses);
     lowering->loss_count = own.loss_count;
 }
 
-const leati_regularizer *leati_layer_activity(const leati_layer *layer) {
-    for (const leati_field *field = layer->type->fields; field->key; ++field)
-        if (field->kind == LEATI_FIELD_REGULARIZER && strcmp(field->key, "activity_regularizer") == 0)
-            return (const void *)((const char *)layer->config + field->offset);
-    return &layer->activity_regularizer;
-}
-
 void leati_layer_set_trainable(leati_layer *layer, bool trainable) {
-    leat_model *model = leati_layer_model(layer);
     layer->trainable = trainable;
-    if (model) model->trainable = trainable;
+    if (layer->type->set_trainable) layer->type->set_trainable(layer, trainable);
     for (const leati_field *field = layer->type->fields; field->key; ++field) {
         if (!layer->type->shares_trainable || field->kind != LEATI_FIELD_LAYER) continue;
         leati_layer *const *inner =
@@ -167,3 +165,36 @@ void leati_layer_set_trainable(leati_layer *layer, bool trainable) {
         if (*inner) leati_layer_set_trainable(*inner, trainable);
     }
 }
+
+/* ---- Fields of a configuration ---- */
+
+static leat_status read_layer(const leati_field *field, const json_t *value, const void *context,
+                              void *member, leat_error *err) {
+    return leati_prefix(leati_layer_read(member, value, context, err), err, "%s", field->key);
+}
+
+static leat_status write_layer(const leati_field *field, const void *member, json_t **out, leat_error *err) {
+    (void)field;
+    return leati_layer_write(*(leati_layer *const *)member, out, err);
+}
+
+static void fini_layer(void *member) {
+    leati_layer_destroy(member);
+}
+
+static leat_status read_layers(const leati_field *field, const json_t *value, const void *context,
+                               void *member, leat_error *err) {
+    return leati_prefix(leati_layers_read(member, value, context, err), err, "%s", field->key);
+}
+
+static leat_status write_layers(const leati_field *field, const void *member, json_t **out, leat_error *err) {
+    (void)field;
+    return leati_layers_write(member, out, err);
+}
+
+static void fini_layers(void *member) {
+    leati_layers_fini(member);
+}
+
+const leati_field_kind leati_field_layer = {.read = read_layer, .write = write_layer, .fini = fini_layer};
+const leati_field_kind leati_field_layers = {.read = read_layers, .write = write_layers, .fini = fini_layers};

@@ -1,35 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers and objects of current Keras in 2.3.1's form: no modules, types by name, keys that 2.3.1 lacks left out where they
  * say nothing.  Layer: nn. */
-#include "nn/config/translate.h"
+#include "nn/keras3/translate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "nn/config/object.h"
 #include "nn/layers/layer.h"
 #include "nn/layers/types.h"
 
 static leat_status no_memory(leat_error *err) {
     return leati_fail(err, LEAT_ENOMEM, "no memory for a configuration");
-}
-
-const char *leati_item_class(const json_t *item) {
-    const char *name = json_string_value(json_object_get(item, "class_name"));
-    return name ? name : "";
-}
-
-const char *leati_item_name(const json_t *item) {
-    const char *name = json_string_value(json_object_get(json_object_get(item, "config"), "name"));
-    if (!name) name = json_string_value(json_object_get(item, "name"));
-    return name ? name : "";
-}
-
-bool leati_item_is_model(const json_t *item) {
-    static const char *const names[] = {"Sequential", "Functional", "Model"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i)
-        if (strcmp(leati_item_class(item), names[i]) == 0) return true;
-    return false;
 }
 
 bool leati_is_modern(const json_t *root) {
@@ -157,7 +140,7 @@ static leat_status inner_layers(json_t *config, leat_error *err) {
 
 static leat_status layer(json_t *item, leat_error *err) {
     json_t *config = json_object_get(item, "config");
-    const leati_layer_type *type = leati_layer_type_find(leati_item_class(item), NULL);
+    const leati_layer_type *type = leati_layer_find(leati_item_class(item));
     if (!type || !json_is_object(config)) return LEAT_OK;
     LEATI_TRY(inner_layers(config, err));
     if (type == &leati_layer_input) LEATI_TRY(rename_key(config, "batch_shape", "batch_input_shape", err));

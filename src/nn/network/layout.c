@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where each weight is: Keras's orders of them, the slab's layout, first values.  Layer: nn. */
-#include "nn/model/weights.h"
+#include "nn/network/network.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "nn/model/network.h"
 
 /* A weight on its way into the model's lists. */
 typedef struct found {
@@ -178,17 +177,6 @@ static leat_status fill(const finder *f, uint64_t seed, leati_weights *out, leat
                    leati_desc_bytes(&item->weight->desc));
     }
     return LEAT_OK;
-}
-
-void leati_weights_fini(leati_weights *weights) {
-    for (int32_t i = 0; weights->names && i < weights->count; ++i)
-        leati_free((void *)(uintptr_t)weights->names[i]);
-    leati_free(weights->entries);
-    leati_free(weights->names);
-    leati_free(weights->order);
-    leati_free(weights->lent);
-    for (int i = 0; i < LEATI_SLAB_COUNT; ++i) leati_free(weights->slab[i]);
-    *weights = (leati_weights){0};
 }
 
 /* The model is the outermost now: nested ones have no weights of their own, and all know whether they train. */

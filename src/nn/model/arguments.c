@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments of compile: parsing, checking, dealing out to outputs. */
-#include "nn/config/arguments.h"
+#include "nn/model/arguments.h"
 
 #include <stdio.h>
 #include <string.h>

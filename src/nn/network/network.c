@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Members and calls of a model that is being made.  Layer: nn. */
-#include "nn/model/network.h"
+#include "nn/network/network.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -247,4 +247,51 @@ leat_status leati_sequential_connect(leat_model *model, const leati_shape *shape
                 leati_member_name(model, i), (int)model->members[i].calls[0].output_count);
     }
     return leati_network_finish(model, 1, &(leati_source){0}, 1, &last, err);
+}
+
+/* ---- Members, inputs and outputs ---- */
+
+const char *leati_member_name(const leat_model *model, int member) {
+    const leati_member *m = &model->members[member];
+    return m->layer ? m->layer->name : m->model->name;
+}
+
+const char *leati_model_input_name(const leat_model *model, int index) {
+    return leati_member_name(model, model->inputs[index].layer);
+}
+
+const char *leati_model_output_name(const leat_model *model, int index) {
+    return leati_member_name(model, model->outputs[index].layer);
+}
+
+leati_shape leati_model_input_shape(const leat_model *model, int index) {
+    return leati_network_shape(model, &model->inputs[index]);
+}
+
+leati_shape leati_model_output_shape(const leat_model *model, int index) {
+    return leati_network_shape(model, &model->outputs[index]);
+}
+
+/* ---- The end ---- */
+
+void leati_compiled_fini(leati_compiled *compiled) {
+    if (compiled->optimizer) leati_optimizer_destroy(&compiled->optimizer);
+    leati_free(compiled->losses);
+    for (int i = 0; i < compiled->metric_count; ++i) leati_metric_fini(&compiled->metrics[i]);
+    leati_free(compiled->metrics);
+    json_decref(compiled->arguments);
+    *compiled = (leati_compiled){0};
+}
+
+void leat_model_destroy(leat_model **model) {
+    if (!model || !*model) return;
+    leat_model *m = *model;
+    *model = NULL;
+    if (atomic_fetch_sub(&m->holders, 1) > 0) return;
+    if (m->session && m->session_destroy) m->session_destroy(&m->session);
+    if (m->publication && m->publication_destroy) m->publication_destroy(&m->publication);
+    leati_compiled_fini(&m->compiled);
+    leati_weights_fini(&m->weights);
+    leati_network_fini(m);
+    leati_free(m);
 }

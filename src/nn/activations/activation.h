@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keras.activations: a name, and the op that it stands for.  Zeroed memory is linear. */
-#ifndef LEATI_NN_CONFIG_ACTIVATION_H
-#define LEATI_NN_CONFIG_ACTIVATION_H
+#ifndef LEATI_NN_ACTIVATIONS_ACTIVATION_H
+#define LEATI_NN_ACTIVATIONS_ACTIVATION_H
 
 #include <stdbool.h>
 
@@ -9,6 +9,7 @@
 
 #include "engine/graph/graph.h"
 #include "leat/error.h"
+#include "nn/config/field.h"
 
 typedef enum leati_activation_kind {
     LEATI_ACTIVATION_LINEAR = 0,
@@ -72,5 +73,9 @@ bool leati_activation_eltwise(const leati_activation *activation, leati_eltwise 
 
 /* Adds its ops; linear adds none.  Softmax is over the last axis. */
 leati_value leati_activation_lower(const leati_activation *activation, leati_graph *graph, leati_value x);
+
+/* The kind of a field whose member is a leati_activation. */
+#define LEATI_FIELD_ACTIVATION (&leati_field_activation)
+extern const leati_field_kind leati_field_activation;
 
 #endif

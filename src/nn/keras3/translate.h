@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Configurations of current Keras (3), put into the form of Keras 2.3.1, the only one that the readers know.  What has no
  * like there (a call's arguments, functions called as layers) becomes a key of the layer, or a layer. */
-#ifndef LEATI_NN_CONFIG_TRANSLATE_H
-#define LEATI_NN_CONFIG_TRANSLATE_H
+#ifndef LEATI_NN_KERAS3_TRANSLATE_H
+#define LEATI_NN_KERAS3_TRANSLATE_H
 
 #include <stdbool.h>
 
@@ -22,11 +22,5 @@ leat_status leati_translate_compilation(const json_t *compile_config, json_t **o
 
 /* For the above: the calls in a functional model's configuration (translate_calls.c). */
 leat_status leati_translate_calls(json_t *config, leat_error *err);
-
-/* The name of an item in a list of layers, "" where it has none. */
-const char *leati_item_name(const json_t *item);
-/* Its class_name, "" where it has none; whether that is a model's. */
-const char *leati_item_class(const json_t *item);
-bool leati_item_is_model(const json_t *item);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The activations of Keras 2.3.1 and of current Keras: one row each.  To add one, add its kind to the header and its row here. */
-#include "nn/config/activation.h"
+#include "nn/activations/activation.h"
 
 #include <math.h>
 #include <string.h>
@@ -182,3 +182,22 @@ leati_value leati_activation_lower(const leati_activation *activation, leati_gra
     if (rows[activation->kind].chain) return rows[activation->kind].chain(graph, x);
     return leati_eltwise_of(graph, x, rows[activation->kind].eltwise);
 }
+
+/* ---- A field of a configuration ---- */
+
+static leat_status read_field(const leati_field *field, const json_t *value, const void *context,
+                              void *member, leat_error *err) {
+    (void)context;
+    leat_status status = leati_activation_read(member, value, err);
+    if (status == LEAT_OK && leati_activation_halves(member) && !field->reshapes)
+        status =
+            leati_fail(err, LEAT_ENOTSUP, "'glu' halves the last axis: it needs an Activation of its own");
+    return leati_prefix(status, err, "%s", field->key);
+}
+
+static leat_status write_field(const leati_field *field, const void *member, json_t **out, leat_error *err) {
+    (void)field;
+    return leati_activation_write(member, out, err);
+}
+
+const leati_field_kind leati_field_activation = {.read = read_field, .write = write_field};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole of a model: what its outputs need, in Keras's order of layers, and the order in which to compute it.
  * Source: keras/engine/network.py, 2.3.1, _map_graph_network.  Layer: nn. */
-#include "nn/model/network.h"
+#include "nn/network/network.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "nn/layers/types.h"
-#include "nn/model/network.h"
-#include "nn/layers/rnn/wrapping.h"
+#include "nn/custom/registry.h"
+#include "nn/model/model.h"
 
 typedef struct config {
     leat_model *model;
@@ -47,24 +46,37 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
                (size_t)model_of(layer)->output_count * sizeof *output_masks);
 }
 
-const leati_layer_type leati_layer_nested = {.class_name = "Model",
-                                             .name_prefix = "model",
-                                             .config_bytes = sizeof(config),
-                                             .fields = fields,
-                                             .min_inputs = 1,
-                                             .max_inputs = LEATI_MAX_INPUTS,
-                                             .masking = LEATI_MASK_OWN,
-                                             .model = model_of,
-                                             .fini = fini,
-                                             .infer = infer,
-                                             .lower = lower};
+static void set_trainable(leati_layer *layer, bool trainable) {
+    model_of(layer)->trainable = trainable;
+}
 
-leat_status leati_nested_read(leati_layer **out, const json_t *value, const leat_registry *registry,
+/* The outer layer says whether the model trains: the key is left out. */
+static leat_status write(const leati_layer *layer, json_t **out, leat_error *err) {
+    LEATI_TRY(leati_model_config(model_of(layer), out, err));
+    json_object_del(json_object_get(*out, "config"), "trainable");
+    return LEAT_OK;
+}
+
+static const leati_layer_type nested = {.class_name = "Model",
+                                        .name_prefix = "model",
+                                        .config_bytes = sizeof(config),
+                                        .fields = fields,
+                                        .min_inputs = 1,
+                                        .max_inputs = LEATI_MAX_INPUTS,
+                                        .masking = LEATI_MASK_OWN,
+                                        .write = write,
+                                        .set_trainable = set_trainable,
+                                        .model = model_of,
+                                        .fini = fini,
+                                        .infer = infer,
+                                        .lower = lower};
+
+static leat_status read_model(const leati_layer_reader *reader, leati_layer **out, const json_t *item,
                               leat_error *err) {
     leat_model *model = NULL;
     leati_layer *layer = NULL;
     *out = NULL;
-    LEATI_TRY(leati_model_read_inner(&model, value, registry, err));
+    LEATI_TRY(leati_model_read_inner(&model, item, reader->registry, err));
     layer = leati_calloc(1, sizeof *layer);
     config *c = leati_calloc(1, sizeof *c);
     if (!layer || !c) {
@@ -74,11 +86,17 @@ leat_status leati_nested_read(leati_layer **out, const json_t *value, const leat
         return leati_fail_memory(err, sizeof *layer + sizeof *c, "a layer");
     }
     c->model = model;
-    *layer = (leati_layer){.type = &leati_layer_nested,
-                           .dtype = LEAT_F32,
-                           .trainable = model->trainable,
-                           .config = c};
+    *layer = (leati_layer){.type = &nested, .dtype = LEAT_F32, .trainable = model->trainable, .config = c};
     memcpy(layer->name, model->name, sizeof layer->name);
     *out = layer;
     return LEAT_OK;
+}
+
+static const leati_layer_type *find_type(const leati_layer_reader *reader, const char *class_name,
+                                         const json_t *layer_config, leat_error *err) {
+    return leati_registry_find(reader->registry, class_name, layer_config, err);
+}
+
+leati_layer_reader leati_layer_reader_for(const leat_registry *registry) {
+    return (leati_layer_reader){.registry = registry, .find_type = find_type, .read_model = read_model};
 }

@@ -2,10 +2,10 @@
 /* States that belong to one program instead of the model: where a predictor keeps what recurrent layers carry from run to
  * run.  And streaming: a program for one step of a sequence, whose recurrent layers carry their states whether they are
  * stateful or not, so that the steps one by one give what the whole sequence would. */
-#ifndef LEATI_NN_PROGRAM_CARRY_H
-#define LEATI_NN_PROGRAM_CARRY_H
+#ifndef LEATI_NN_LAYERS_CARRY_H
+#define LEATI_NN_LAYERS_CARRY_H
 
-#include "nn/model/model.h"
+#include "nn/layers/layer.h"
 
 /* One state, in LEATI_SLAB_STATES of the program; zeros at first. */
 typedef struct leati_carried {
@@ -32,9 +32,7 @@ leati_value leati_carry_state(const leati_layer *layer, leati_lowering *lowering
 void leati_carry_mark(leati_lowering *lowering, leati_value value);
 bool leati_carry_is_step(const leati_lowering *lowering, leati_value value);
 
-/* Which inputs of the model are sequences: those that lead to a recurrent layer through layers that take each step by
- * itself.  Errors: LEAT_ENOTSUP a layer before it that does not, by name; LEAT_EINVAL no recurrent layer. */
-leat_status leati_stepwise_inputs(const leat_model *model, bool *out, leat_error *err);
+#define LEATI_LOOKS_AT_SEVERAL "streaming: %s looks at several steps of a sequence at once"
 
 /* Whether a call is given a step, and then makes one of each output.  Errors: LEAT_ENOTSUP a layer that looks at several
  * steps of a sequence at once. */

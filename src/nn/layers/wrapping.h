@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers inside a layer: Bidirectional, TimeDistributed.  The outer layer has the weights, under the inner one's name or
  * its own, and says whether they train; shapes, lowering and configuration stay the inner layer's. */
-#ifndef LEATI_NN_LAYERS_RNN_WRAPPING_H
-#define LEATI_NN_LAYERS_RNN_WRAPPING_H
+#ifndef LEATI_NN_LAYERS_WRAPPING_H
+#define LEATI_NN_LAYERS_WRAPPING_H
 
 #include "nn/layers/layer.h"
 
 /* For the row LEATI_FIELD_LAYER: {"class_name": ..., "config": ...}; null is NULL.  A layer without a name gets its
  * type's prefix. */
-leat_status leati_layer_read(leati_layer **out, const json_t *value, const leat_registry *registry,
+leat_status leati_layer_read(leati_layer **out, const json_t *value, const leati_layer_reader *reader,
                              leat_error *err);
 leat_status leati_layer_write(const leati_layer *layer, json_t **out, leat_error *err);
 
-/* The same of a model, whose layers have their weights and states themselves (layers/nested.c). */
-leat_status leati_nested_read(leati_layer **out, const json_t *value, const leat_registry *registry,
-                              leat_error *err);
+#define LEATI_FIELD_LAYER (&leati_field_layer)
+extern const leati_field_kind leati_field_layer;
 
 /* For the row LEATI_FIELD_LAYERS: a list of such, without null. */
+#define LEATI_FIELD_LAYERS (&leati_field_layers)
+#define LEATI_LAYERS_MAX   4096
+extern const leati_field_kind leati_field_layers;
+
 typedef struct leati_layers {
     int32_t count;
     leati_layer **items;
 } leati_layers;
-leat_status leati_layers_read(leati_layers *out, const json_t *value, const leat_registry *registry,
+leat_status leati_layers_read(leati_layers *out, const json_t *value, const leati_layer_reader *reader,
                               leat_error *err);
 leat_status leati_layers_write(const leati_layers *layers, json_t **out, leat_error *err);
 void leati_layers_fini(leati_layers *layers);
@@ -46,11 +49,6 @@ typedef struct leati_inner_call {
     leati_value inputs[LEATI_MAX_INPUTS], masks[LEATI_MAX_INPUTS];
     leati_value outputs[LEATI_LAYER_MAX_OUTPUTS], output_masks[LEATI_LAYER_MAX_OUTPUTS]; /* out */
 } leati_inner_call;
-leat_status leati_layer_lower(const leati_layer *layer, leati_lowering *lowering, leati_inner_call *call,
-                              leat_error *err); /* with all that a call by the model does */
 void leati_layer_lower_inner(const leati_layer *inner, leati_lowering *lowering, leati_inner_call *call);
-
-/* Its activity_regularizer, by the type's table or beside it. */
-const leati_regularizer *leati_layer_activity(const leati_layer *layer);
 
 #endif

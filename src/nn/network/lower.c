@@ -4,16 +4,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "engine/graph/build.h"
-#include "nn/program/carry.h"
-#include "nn/layers/types.h"
-#include "nn/model/network.h"
-#include "nn/layers/rnn/wrapping.h"
-
-uint64_t leati_stream(uint64_t parent, const char *name) {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (const char *c = name; *c; ++c) hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    return leati_mix(parent, hash);
-}
+#include "nn/network/network.h"
 
 /* The first of the tensors that a call makes, in a table of LEATI_LAYER_MAX_OUTPUTS for each call. */
 static size_t place_of(const leat_model *model, int32_t member, int32_t call) {
@@ -79,17 +70,6 @@ leat_status leati_network_infer(const leat_model *model, const leati_shape *inpu
 
 /* ---- Ops ---- */
 
-/* A layer that hands its input on unchanged makes a value of its own, as Keras's identity op does: a crossentropy after
- * it must not see the softmax before it. */
-static leati_value own_value(leati_graph *graph, leati_value output, int count, const leati_value *inputs) {
-    for (int i = 0; i < count; ++i) {
-        if (output != inputs[i]) continue;
-        const leati_desc desc = *leati_graph_desc(graph, output);
-        return leati_reshape(graph, output, desc.rank, desc.shape);
-    }
-    return output;
-}
-
 /* Tensors and their masks, in tables alike: those that a call reads, and those that it makes. */
 typedef struct tensors {
     const leati_value *values, *masks;
@@ -100,66 +80,6 @@ typedef struct made {
 
 static leat_status lower_calls(const leat_model *model, leati_lowering *lowering, uint64_t stream,
                                const tensors *inputs, const made *outputs, leat_error *err);
-
-leati_value leati_lowering_joined_mask(const leati_lowering *lowering, int input_count) {
-    leati_value joined = LEATI_NONE;
-    for (int i = 0; i < input_count; ++i) {
-        leati_value mask = lowering->input_masks[i];
-        if (mask == LEATI_NONE) continue;
-        joined = joined == LEATI_NONE ? mask : leati_mul(lowering->graph, joined, mask);
-    }
-    return joined;
-}
-
-/* Indices are whole numbers, which bf16 has up to 256 alone. */
-static leati_value as_read(const leati_layer *layer, leati_lowering *lowering, leati_value value) {
-    if (layer->type == &leati_layer_embedding) return value;
-    leati_value read = leati_graph_rounded_to_bf16(lowering->graph, value);
-    if (leati_carry_is_step(lowering, value)) leati_carry_mark(lowering, read);
-    return read;
-}
-
-static leat_status lower_layer(const leati_layer *layer, leati_lowering *lowering, int count,
-                               const tensors *inputs, int output_count, const made *outputs,
-                               leat_error *err) {
-    const leati_masking masking = layer->type->masking;
-    bool makes_step = false;
-    if (lowering->carry)
-        LEATI_TRY(leati_stepwise_check(layer, lowering, count, inputs->values, &makes_step, err));
-    for (int i = 0; i < count; ++i) {
-        lowering->input_masks[i] = inputs->masks[i];
-        if (inputs->masks[i] != LEATI_NONE && masking == LEATI_MASK_REFUSED)
-            return leati_fail(
-                err, LEAT_ENOTSUP,
-                "%s cannot be called with a mask, and its input has one (from a Masking or Embedding "
-                "layer)",
-                layer->type->class_name);
-    }
-    for (int i = 0; i < LEATI_LAYER_MAX_OUTPUTS; ++i) lowering->output_masks[i] = LEATI_NONE;
-    leati_value read[LEATI_MAX_INPUTS];
-    bool before = leati_graph_store_bf16(lowering->graph, layer->mixed), mixed = layer->mixed || before;
-    leati_graph_store_bf16(lowering->graph, mixed); /* what is inside of such a layer is one */
-    for (int i = 0; i < count; ++i)
-        read[i] = mixed ? as_read(layer, lowering, inputs->values[i]) : inputs->values[i];
-    layer->type->lower(layer, lowering, count, read, outputs->values);
-    leati_graph_store_bf16(lowering->graph, before);
-    leati_lowering_add_activity(lowering, &layer->activity_regularizer, output_count, outputs->values);
-    leati_value joined =
-        masking == LEATI_MASK_PASSED ? leati_lowering_joined_mask(lowering, count) : LEATI_NONE;
-    for (int i = 0; i < output_count; ++i) {
-        outputs->values[i] = own_value(lowering->graph, outputs->values[i], count, read);
-        outputs->masks[i] = masking == LEATI_MASK_PASSED ? joined : lowering->output_masks[i];
-    }
-    if (makes_step) LEATI_TRY(leati_stepwise_mark(layer, lowering, outputs->values[0], err));
-    return leati_graph_check(lowering->graph, err);
-}
-
-leat_status leati_layer_lower(const leati_layer *layer, leati_lowering *lowering, leati_inner_call *call,
-                              leat_error *err) {
-    const tensors in = {call->inputs, call->masks};
-    const made out = {call->outputs, call->output_masks};
-    return lower_layer(layer, lowering, call->input_count, &in, call->output_count, &out, err);
-}
 
 static leat_status lower_scheduled(const leat_model *model, leati_lowering *lowering, uint64_t stream,
                                    const leati_scheduled_call *turn, const tensors *fed, const made *table,
@@ -183,8 +103,13 @@ static leat_status lower_scheduled(const leat_model *model, leati_lowering *lowe
                             "layer '%s'", name);
     leati_graph_label(lowering->graph, name);
     lowering->stream = own;
-    leat_status status =
-        lower_layer(member->layer, lowering, count, &inputs, call->output_count, &outputs, err);
+    const leati_layer_call layer_call = {.input_count = count,
+                                         .output_count = call->output_count,
+                                         .inputs = inputs.values,
+                                         .masks = inputs.masks,
+                                         .outputs = outputs.values,
+                                         .output_masks = outputs.masks};
+    leat_status status = leati_layer_lower(member->layer, lowering, &layer_call, err);
     return leati_prefix(status, err, "layer '%s'", name);
 }
 

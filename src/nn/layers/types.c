@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layers that leat knows.  A new one is a file beside this one, a line in types.h and a line here. */
-#include "base/error.h"
-#include "base/text.h"
+/* The table of layer types.  A new layer is a file in a folder beside this one, a line in types.h and a line here. */
 #include "nn/layers/types.h"
 
 #include <string.h>
 
-static const leati_layer_type *const types[] = {
+#include "base/error.h"
+#include "base/text.h"
+
+const leati_layer_type *const leati_layer_types[] = {
     &leati_layer_activation,
     &leati_layer_activity_regularization,
     &leati_layer_add,
@@ -92,35 +93,40 @@ static const leati_layer_type *const types[] = {
     &leati_layer_zero_padding1d,
     &leati_layer_zero_padding2d,
     &leati_layer_zero_padding3d,
+    NULL,
 };
 
-/* What stands inside other layers only. */
+/* Types that only stand inside other layers. */
 static const leati_layer_type *const cells[] = {
     &leati_layer_gru_cell,
     &leati_layer_lstm_cell,
     &leati_layer_simple_rnn_cell,
     &leati_layer_stacked_rnn_cells,
+    NULL,
 };
 
-#define CELL_COUNT (sizeof cells / sizeof cells[0])
-#define TYPE_COUNT (sizeof types / sizeof types[0])
-
-const leati_layer_type *leati_layer_type_at(int index) {
-    return index >= 0 && (size_t)index < TYPE_COUNT ? types[index] : NULL;
+static const leati_layer_type *find(const leati_layer_type *const *types, const char *class_name) {
+    while (*types && strcmp((*types)->class_name, class_name) != 0) ++types;
+    return *types;
 }
 
-const leati_layer_type *leati_layer_type_find(const char *class_name, leat_error *err) {
-    const char *names[TYPE_COUNT];
-    for (size_t i = 0; i < CELL_COUNT; ++i)
-        if (strcmp(cells[i]->class_name, class_name) == 0) return cells[i];
-    for (size_t i = 0; i < TYPE_COUNT; ++i) {
-        names[i] = types[i]->class_name;
-        if (strcmp(names[i], class_name) == 0) return types[i];
-    }
-    const char *nearest = leati_nearest(class_name, names, TYPE_COUNT);
+const leati_layer_type *leati_layer_find(const char *class_name) {
+    const leati_layer_type *cell = find(cells, class_name);
+    return cell ? cell : find(leati_layer_types, class_name);
+}
+
+const char *leati_layer_name_at(int index) {
+    const leati_layer_type *type = leati_layer_types[index];
+    return type ? type->class_name : NULL;
+}
+
+leat_status leati_layer_unknown(const char *class_name, leat_error *err) {
+    const char *names[sizeof leati_layer_types / sizeof leati_layer_types[0]];
+    size_t count = 0;
+    for (; leati_layer_types[count]; ++count) names[count] = leati_layer_types[count]->class_name;
+    const char *nearest = leati_nearest(class_name, names, count);
     if (nearest)
-        leat_error_set(err, LEAT_ENOTSUP, "no layer '%s' in leat; did you mean '%s'?", class_name, nearest);
-    else
-        leat_error_set(err, LEAT_ENOTSUP, "no layer '%s' in leat", class_name);
-    return NULL;
+        return leati_fail(err, LEAT_ENOTSUP, "no layer '%s' in leat; did you mean '%s'?", class_name,
+                          nearest);
+    return leati_fail(err, LEAT_ENOTSUP, "no layer '%s' in leat", class_name);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* States of a program's own, and which values are steps.  Layer: nn. */
-#include "nn/program/carry.h"
+#include "nn/layers/carry.h"
 
 #include <string.h>
 

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Allocates and frees the slabs of a model.  Layer: nn. */
+#include "nn/weights/weights.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+
+void leati_weights_fini(leati_weights *weights) {
+    for (int32_t i = 0; weights->names && i < weights->count; ++i)
+        leati_free((void *)(uintptr_t)weights->names[i]);
+    leati_free(weights->entries);
+    leati_free(weights->names);
+    leati_free(weights->order);
+    leati_free(weights->lent);
+    for (int i = 0; i < LEATI_SLAB_COUNT; ++i) leati_free(weights->slab[i]);
+    *weights = (leati_weights){0};
+}
+
+void leati_weights_untrain(leati_weights *weights) {
+    for (int i = LEATI_SLAB_GRADIENTS; i < LEATI_SLAB_COUNT; ++i) {
+        leati_free(weights->slab[i]);
+        weights->slab[i] = NULL;
+    }
+}
+
+leat_status leati_weights_train(leati_weights *weights, int slot_count, int scalar_count, leat_error *err) {
+    size_t bytes[LEATI_SLAB_COUNT] = {0};
+    bytes[LEATI_SLAB_GRADIENTS] = weights->trainable_bytes;
+    for (int i = 0; i < slot_count; ++i) {
+        bytes[LEATI_SLAB_SLOT0 + i] = weights->trainable_bytes;
+    }
+    bytes[LEATI_SLAB_SCALARS] = (size_t)scalar_count * sizeof(float);
+    leati_weights_untrain(weights);
+    for (int i = LEATI_SLAB_GRADIENTS; i < LEATI_SLAB_COUNT; ++i) {
+        if (bytes[i] == 0) continue;
+        weights->slab[i] = leati_calloc_aligned(bytes[i]);
+        if (!weights->slab[i]) {
+            leati_weights_untrain(weights);
+            return leati_fail_memory(err, bytes[i], "gradients and the optimizer's slots");
+        }
+    }
+    return LEAT_OK;
+}
+
+size_t leati_weights_slab_bytes(const leati_weights *weights) {
+    size_t bytes = weights->bytes + weights->state_bytes;
+    for (int i = LEATI_SLAB_GRADIENTS; i < LEATI_SLAB_SCALARS; ++i)
+        if (weights->slab[i]) bytes += weights->trainable_bytes;
+    return bytes;
+}

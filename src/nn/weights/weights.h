@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The weights of a model.  All weights are in one block of memory, a slab; the gradients and each slot of the optimizer
+ * have a slab of the same layout.  Trainable weights come first, so that an update is one operation over the first
+ * trainable_bytes.  nn/network/layout.c gives each weight its place. */
+#ifndef LEATI_NN_WEIGHTS_WEIGHTS_H
+#define LEATI_NN_WEIGHTS_WEIGHTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/graph/graph.h"
+#include "leat/error.h"
+#include "leat/sequence.h"
+#include "nn/constraints/constraint.h"
+#include "nn/initializers/initializer.h"
+#include "nn/regularizers/regularizer.h"
+
+/* One weight of a layer. */
+typedef struct leati_weight {
+    char name[LEAT_NAME_BYTES]; /* "kernel"; the name in files is "<layer>/kernel:0" */
+    leati_desc desc;
+    bool trainable; /* false for a weight that is never trained, like a moving average */
+    const leati_initializer *initializer; /* borrowed from the layer's configuration, or a constant */
+    leati_regularizer regularizer;
+    leati_constraint constraint;
+    size_t offset_bytes; /* in the slab of weights */
+    int32_t entry;       /* index into leati_weights.entries */
+    bool placed;         /* the slab holds the value of this weight */
+} leati_weight;
+
+/* The slabs of a model.  Each weight is 64-byte aligned; trainable weights come first.  Only the outermost model owns
+ * slabs; the offsets of the weights of nested models point into the same slabs. */
+typedef struct leati_weights {
+    size_t bytes, trainable_bytes;
+    bool *lent; /* the caller has a view of the weights, and may write through the view at any time */
+    void *slab[LEATI_SLAB_COUNT];
+    size_t state_bytes;
+    int32_t count; /* all weights, in Keras's order of model.weights: trainable ones, then the others */
+    leati_weight **entries;  /* borrowed from the layers */
+    const char **names;      /* "dense_1/kernel:0", owned */
+    int32_t trainable_count; /* the number of trainable weights, which are the first entries */
+    int32_t *order; /* model.get_weights(): indices into entries, layer by layer, as `trainable` says now */
+} leati_weights;
+
+/* Frees everything and zeroes *weights. */
+void leati_weights_fini(leati_weights *weights);
+
+/* Allocates zeroed slabs for gradients, slots and scalars, in place of the previous ones. */
+leat_status leati_weights_train(leati_weights *weights, int slot_count, int scalar_count, leat_error *err);
+
+/* Frees what training needs: all slabs but those of weights and states. */
+void leati_weights_untrain(leati_weights *weights);
+
+/* Bytes of all slabs but the scalars. */
+size_t leati_weights_slab_bytes(const leati_weights *weights);
+
+#endif
