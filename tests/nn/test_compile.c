@@ -82,8 +82,8 @@ static void test_losses_by_output(void **state) {
     leat_model *model = make(SMALL_TWO);
     char names[256];
     assert_ok(compile(model, "mse, binary_crossentropy", "acc", NULL, &err), &err);
-    assert_string_equal(model->compiled.losses[0].type->name, "mean_squared_error");
-    assert_string_equal(model->compiled.losses[1].type->name, "binary_crossentropy");
+    assert_string_equal(model->compiled.losses[0].type->measure.name, "mean_squared_error");
+    assert_string_equal(model->compiled.losses[1].type->measure.name, "binary_crossentropy");
     assert_ok(compile(model, "{\"b\": {\"class_name\": \"Huber\", \"config\": {\"delta\": 2.0}}}", "acc",
                       NULL, &err),
               &err);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nn/initializers/initializer.h"
+#include "nn/initializers/types.h"
 #include "nn/run.h"
 #include "support/golden.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "engine/graph/build.h"
-#include "nn/losses/loss.h"
+#include "nn/losses/types.h"
 #include "nn/run.h"
 #include "support/golden.h"
 
@@ -21,7 +21,7 @@ static void build(run *r, const golden *g, computed *out) {
     leat_tensor t = test_npz_get(g->npz, "y_true"), p = test_npz_get(g->npz, "y_pred");
     assert_ok(leati_loss_read(&loss, json_object_get(g->meta, "loss"), &err), &err);
     leati_value y_true = run_input(r, &t), y_pred = run_input(r, &p);
-    out->values = loss.type->lower(r->graph, &loss.options, y_true, y_pred);
+    out->values = loss.type->measure.lower(r->graph, &loss.options, y_true, y_pred);
     out->mean = leati_reduce_all(r->graph, LEATI_REDUCE_MEAN, out->values);
     assert_ok(leati_graph_differentiate(r->graph, out->mean, 1, &y_pred, &out->gradient, &err), &err);
     leati_graph_keep(r->graph, out->values);
@@ -73,13 +73,13 @@ static void check_aliases(const char *name, void *user) {
     (void)user;
     if (strncmp(name, "model_", 6) == 0) return;
     golden_open(&g, "losses", name);
-    const leati_loss_type *type = leati_loss_type_find(golden_text(&g, "function"));
+    const leati_loss_type *type = leati_loss_find(golden_text(&g, "function"));
     assert_non_null(type);
     if (*golden_text(&g, "class_name"))
-        assert_ptr_equal(leati_loss_type_find(golden_text(&g, "class_name")), type);
+        assert_ptr_equal(leati_loss_find(golden_text(&g, "class_name")), type);
     json_t *aliases = json_object_get(g.meta, "aliases");
     for (size_t i = 0; i < json_array_size(aliases); ++i) {
-        assert_ptr_equal(leati_loss_type_find(json_string_value(json_array_get(aliases, i))), type);
+        assert_ptr_equal(leati_loss_find(json_string_value(json_array_get(aliases, i))), type);
     }
     golden_close(&g);
 }
@@ -105,7 +105,7 @@ static void test_options(void **state) {
                         "{\"class_name\": \"Huber\", \"config\": {\"delta\": 2.5, \"reduction\": \"sum\"}}",
                         &err),
               &err);
-    assert_string_equal(loss.type->name, "huber_loss");
+    assert_string_equal(loss.type->measure.name, "huber_loss");
     assert_float_equal(loss.options.delta, 2.5, 0.0);
     assert_int_equal(loss.reduction, LEATI_REDUCTION_SUM);
     assert_ok(read_text(&loss, "\"huber_loss\"", &err), &err);
@@ -120,7 +120,7 @@ static void test_options(void **state) {
             " \"registered_name\": \"function\"}",
             &err),
         &err);
-    assert_string_equal(loss.type->name, "mean_squared_error");
+    assert_string_equal(loss.type->measure.name, "mean_squared_error");
 }
 
 /* What both 2.3.1 and current Keras read: some functions only as objects. */

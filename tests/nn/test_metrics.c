@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "engine/graph/build.h"
-#include "nn/metrics/metric.h"
+#include "nn/losses/types.h"
+#include "nn/metrics/types.h"
 #include "nn/run.h"
 #include "support/golden.h"
 
@@ -103,7 +104,7 @@ static void test_values(void **state) {
 
 static leat_status read_text(leati_metric *metric, const char *text, int64_t last, const char *loss_name,
                              leat_error *err) {
-    leati_output_loss loss = {.type = loss_name ? leati_loss_type_find(loss_name) : NULL};
+    leati_output_loss loss = {.type = loss_name ? leati_loss_find(loss_name) : NULL};
     json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
     assert_non_null(value);
     leat_status status = leati_metric_read(metric, value, last, &loss, err);
@@ -139,11 +140,11 @@ static void test_names(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
         leat_error err = {0};
         leati_metric metric;
-        leati_metric_type type;
         assert_ok(read_text(&metric, rows[i].text, rows[i].last, rows[i].loss, &err), &err);
         assert_string_equal(metric.name, rows[i].name);
-        assert_true(leati_metric_type_find(rows[i].function, &type));
-        assert_true(metric.lower == type.lower);
+        const leati_metric_type *type = leati_metric_find(rows[i].function);
+        assert_non_null(type);
+        assert_true(metric.lower == type->measure->lower);
         leati_metric_fini(&metric);
     }
 }

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nn/losses/loss.h"
-#include "nn/metrics/metric.h"
-#include "nn/optimizers/optimizer.h"
+#include "nn/losses/types.h"
+#include "nn/metrics/types.h"
+#include "nn/optimizers/types.h"
 #include "train/support.h"
 
 /* Sizes that fill no vector, so that each loop has its rest. */
@@ -71,11 +71,11 @@ static void every_optimizer(void **state) {
         "", "\"clipnorm\": 0.5", "\"clipvalue\": 0.5", "\"global_clipnorm\": 0.5",
         "\"weight_decay\": 0.01, \"use_ema\": true, \"ema_overwrite_frequency\": 2"};
     need_traps();
-    for (int i = 0; leati_optimizer_type_at(i); ++i)
+    for (int i = 0; leati_optimizer_types[i]; ++i)
         for (int k = 0; k < 5; ++k) {
             char text[256];
             snprintf(text, sizeof text, "{\"class_name\": \"%s\", \"config\": {%s}}",
-                     leati_optimizer_type_at(i)->class_name, configs[k]);
+                     leati_optimizer_types[i]->class_name, configs[k]);
             train(text, "mse", NULL);
         }
 }
@@ -83,16 +83,16 @@ static void every_optimizer(void **state) {
 static void every_loss(void **state) {
     (void)state;
     need_traps();
-    for (int i = 0; leati_loss_type_at(i); ++i)
-        if (!strstr(leati_loss_type_at(i)->name, "sparse")) train("adam", leati_loss_type_at(i)->name, NULL);
+    for (int i = 0; leati_loss_types[i]; ++i)
+        if (!strstr(leati_loss_types[i]->measure.name, "sparse"))
+            train("adam", leati_loss_types[i]->measure.name, NULL);
 }
 
 static void every_metric(void **state) {
     (void)state;
     need_traps();
-    leati_metric_type type;
-    for (int i = 0; leati_metric_type_at(i, &type); ++i) {
-        const char *name = type.class_name;
+    for (int i = 0; leati_metric_types[i]; ++i) {
+        const char *name = leati_metric_types[i]->measure->class_name;
         char text[256];
         const char *config = strcmp(name, "MeanIoU") == 0 ? "\"num_classes\": 3" : "";
         if (strstr(name, "Sparse")) continue;

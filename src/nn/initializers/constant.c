@@ -72,19 +72,27 @@ static leat_status draw_identity(const void *config, int rank, const int64_t *di
     return LEAT_OK;
 }
 
-const leati_initializer_type leati_initializer_type_zeros = {.class_name = "Zeros",
-                                                             .seed_offset = SIZE_MAX,
-                                                             .draw = draw_zeros};
-const leati_initializer_type leati_initializer_type_ones = {.class_name = "Ones",
-                                                            .seed_offset = SIZE_MAX,
-                                                            .draw = draw_ones};
-const leati_initializer_type leati_initializer_type_constant = {.class_name = "Constant",
-                                                                .config_bytes = sizeof(constant_config),
-                                                                .fields = constant_fields,
-                                                                .seed_offset = SIZE_MAX,
-                                                                .draw = draw_constant};
-const leati_initializer_type leati_initializer_type_identity = {.class_name = "Identity",
-                                                                .config_bytes = sizeof(identity_config),
-                                                                .fields = identity_fields,
-                                                                .seed_offset = SIZE_MAX,
-                                                                .draw = draw_identity};
+const leati_initializer_type leati_initializer_zeros = {.class_name = "Zeros",
+                                                        .names = (const char *const[]){"Zeros", "zeros",
+                                                                                       "zero", NULL},
+                                                        .seed_offset = SIZE_MAX,
+                                                        .draw = draw_zeros};
+const leati_initializer_type leati_initializer_ones = {.class_name = "Ones",
+                                                       .names =
+                                                           (const char *const[]){"Ones", "ones", "one", NULL},
+                                                       .seed_offset = SIZE_MAX,
+                                                       .draw = draw_ones};
+const leati_initializer_type leati_initializer_constant = {.class_name = "Constant",
+                                                           .names = (const char *const[]){"Constant",
+                                                                                          "constant", NULL},
+                                                           .config_bytes = sizeof(constant_config),
+                                                           .fields = constant_fields,
+                                                           .seed_offset = SIZE_MAX,
+                                                           .draw = draw_constant};
+const leati_initializer_type leati_initializer_identity = {.class_name = "Identity",
+                                                           .names = (const char *const[]){"Identity",
+                                                                                          "identity", NULL},
+                                                           .config_bytes = sizeof(identity_config),
+                                                           .fields = identity_fields,
+                                                           .seed_offset = SIZE_MAX,
+                                                           .draw = draw_identity};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of initializers: names, and the configuration that each name stands for. */
+/* Reading and writing an initializer, and drawing a weight with it. */
 #include "nn/initializers/initializer.h"
 
 #include <string.h>
@@ -12,72 +12,12 @@
 /* The stream of random numbers that no batch of a feed has. */
 #define INITIALIZER_PASS UINT64_MAX
 
-#define FAN(mode, distribution, scale)                                                                       \
-    "{\"scale\": " scale ", \"mode\": \"" mode "\", \"distribution\": \"" distribution "\"}"
+const leati_initializer leati_zeros = {&leati_initializer_zeros, NULL};
+const leati_initializer leati_ones = {&leati_initializer_ones, NULL};
 
-/* A name; `preset` is laid under the configuration that is given (NULL: nothing). */
-typedef struct row {
-    const char *name;
-    const leati_initializer_type *type;
-    const char *preset;
-} row;
-
-static const row rows[] = {
-    {"Zeros", &leati_initializer_type_zeros, NULL},
-    {"zeros", &leati_initializer_type_zeros, NULL},
-    {"zero", &leati_initializer_type_zeros, NULL},
-    {"Ones", &leati_initializer_type_ones, NULL},
-    {"ones", &leati_initializer_type_ones, NULL},
-    {"one", &leati_initializer_type_ones, NULL},
-    {"Constant", &leati_initializer_type_constant, NULL},
-    {"constant", &leati_initializer_type_constant, NULL},
-    {"RandomNormal", &leati_initializer_type_random_normal, NULL},
-    {"random_normal", &leati_initializer_type_random_normal, NULL},
-    {"normal", &leati_initializer_type_random_normal, NULL},
-    {"RandomUniform", &leati_initializer_type_random_uniform, NULL},
-    {"random_uniform", &leati_initializer_type_random_uniform, NULL},
-    {"uniform", &leati_initializer_type_random_uniform, NULL},
-    {"TruncatedNormal", &leati_initializer_type_truncated_normal, NULL},
-    {"truncated_normal", &leati_initializer_type_truncated_normal, NULL},
-    {"VarianceScaling", &leati_initializer_type_variance_scaling, NULL},
-    {"Orthogonal", &leati_initializer_type_orthogonal, NULL},
-    {"orthogonal", &leati_initializer_type_orthogonal, NULL},
-    {"Identity", &leati_initializer_type_identity, NULL},
-    {"identity", &leati_initializer_type_identity, NULL},
-    {"lecun_uniform", &leati_initializer_type_variance_scaling, FAN("fan_in", "uniform", "1.0")},
-    {"lecun_normal", &leati_initializer_type_variance_scaling, FAN("fan_in", "normal", "1.0")},
-    {"glorot_uniform", &leati_initializer_type_variance_scaling, FAN("fan_avg", "uniform", "1.0")},
-    {"glorot_normal", &leati_initializer_type_variance_scaling, FAN("fan_avg", "normal", "1.0")},
-    {"he_uniform", &leati_initializer_type_variance_scaling, FAN("fan_in", "uniform", "2.0")},
-    {"he_normal", &leati_initializer_type_variance_scaling, FAN("fan_in", "normal", "2.0")},
-    /* Keras 3's class names for the same. */
-    {"LecunUniform", &leati_initializer_type_variance_scaling, FAN("fan_in", "uniform", "1.0")},
-    {"LecunNormal", &leati_initializer_type_variance_scaling, FAN("fan_in", "normal", "1.0")},
-    {"GlorotUniform", &leati_initializer_type_variance_scaling, FAN("fan_avg", "uniform", "1.0")},
-    {"GlorotNormal", &leati_initializer_type_variance_scaling, FAN("fan_avg", "normal", "1.0")},
-    {"HeUniform", &leati_initializer_type_variance_scaling, FAN("fan_in", "uniform", "2.0")},
-    {"HeNormal", &leati_initializer_type_variance_scaling, FAN("fan_in", "normal", "2.0")},
-};
-
-#define ROW_COUNT ((int)(sizeof(rows) / sizeof(rows[0])))
-
-const leati_initializer leati_initializer_zeros = {&leati_initializer_type_zeros, NULL};
-const leati_initializer leati_initializer_ones = {&leati_initializer_type_ones, NULL};
-
-const char *leati_initializer_name_at(int index) {
-    return index < ROW_COUNT ? rows[index].name : NULL;
-}
-
-static const row *find(const char *name) {
-    for (int i = 0; i < ROW_COUNT; ++i) {
-        if (strcmp(rows[i].name, name) == 0) return &rows[i];
-    }
-    return NULL;
-}
-
-/* The given configuration over the name's own; a new reference, NULL without memory. */
-static json_t *complete(const row *found, const json_t *given) {
-    json_t *config = found->preset ? json_loads(found->preset, 0, NULL) : json_object();
+/* Returns the given configuration over the type's own defaults (new reference); NULL without memory. */
+static json_t *complete(const leati_initializer_type *type, const json_t *given) {
+    json_t *config = type->preset ? json_loads(type->preset, 0, NULL) : json_object();
     if (config && given && json_object_update(config, (json_t *)(uintptr_t)given) != 0) {
         json_decref(config);
         return NULL;
@@ -85,20 +25,19 @@ static json_t *complete(const row *found, const json_t *given) {
     return config;
 }
 
-static leat_status fill(leati_initializer *out, const row *found, const json_t *given, leat_error *err) {
+static leat_status fill(leati_initializer *out, const leati_object *object, leat_error *err) {
     static const char *const ignored[] = {"dtype", NULL};
     static const leati_field none[] = {{.key = NULL}};
-    size_t bytes = found->type->config_bytes;
-    out->type = found->type;
-    if (bytes && !(out->config = leati_calloc(1, bytes)))
-        return leati_fail_memory(err, bytes, "an initializer");
-    json_t *config = complete(found, given);
-    if (!config) return leati_fail(err, LEAT_ENOMEM, "no memory for initializer '%s'", found->name);
-    const leati_field *fields = found->type->fields ? found->type->fields : none;
-    leat_status status = leati_fields_read(fields, ignored, config, out->config, err);
-    if (status == LEAT_OK && found->type->check) status = found->type->check(out->config, err);
+    const leati_initializer_type *type = out->type;
+    if (type->config_bytes && !(out->config = leati_calloc(1, type->config_bytes)))
+        return leati_fail_memory(err, type->config_bytes, "an initializer");
+    json_t *config = complete(type, object->config);
+    if (!config) return leati_fail(err, LEAT_ENOMEM, "no memory for initializer '%s'", object->name);
+    leat_status status =
+        leati_fields_read(type->fields ? type->fields : none, ignored, config, out->config, err);
+    if (status == LEAT_OK && type->check) status = type->check(out->config, err);
     json_decref(config);
-    return leati_prefix(status, err, "initializer '%s'", found->name);
+    return leati_prefix(status, err, "initializer '%s'", object->name);
 }
 
 leat_status leati_initializer_read(leati_initializer **out, const json_t *value, leat_error *err) {
@@ -106,11 +45,12 @@ leat_status leati_initializer_read(leati_initializer **out, const json_t *value,
     if (!value || json_is_null(value)) return LEAT_OK;
     leati_object object;
     LEATI_TRY(leati_object_read(&object, value, "initializer", err));
-    const row *found = find(object.name);
-    if (!found) return leati_unknown_name(err, "initializer", object.name, leati_initializer_name_at);
+    const leati_initializer_type *type = leati_initializer_find(object.name);
+    if (!type) return leati_unknown_name(err, "initializer", object.name, leati_initializer_name_at);
     leati_initializer *made = leati_calloc(1, sizeof(*made));
     if (!made) return leati_fail_memory(err, sizeof(*made), "an initializer");
-    leat_status status = fill(made, found, object.config, err);
+    made->type = type;
+    leat_status status = fill(made, &object, err);
     if (status != LEAT_OK) {
         leati_initializer_destroy(&made);
         return status;

@@ -13,7 +13,9 @@
 #include "nn/config/field.h"
 
 typedef struct leati_initializer_type {
-    const char *class_name; /* what it is written as */
+    const char *class_name;   /* the name in files: several types are a "VarianceScaling" there */
+    const char *const *names; /* the names that are read, NULL-terminated */
+    const char *preset;       /* JSON: defaults that differ from those of the fields; NULL: none */
     size_t config_bytes;
     const leati_field *fields; /* NULL: no configuration */
     size_t seed_offset;        /* of an OPTIONAL_INT in the configuration; SIZE_MAX where nothing is drawn */
@@ -30,8 +32,8 @@ typedef struct leati_initializer {
 } leati_initializer;
 
 /* For weights whose initializer is no matter of configuration. */
-extern const leati_initializer leati_initializer_zeros;
-extern const leati_initializer leati_initializer_ones;
+extern const leati_initializer leati_zeros;
+extern const leati_initializer leati_ones;
 
 /* From a name ("glorot_uniform", "zeros"), {"class_name": ..., "config": ...}, or null, which makes NULL.
  * Errors: LEAT_ENOTFOUND with the nearest known name; those of leati_fields_read. */
@@ -46,9 +48,6 @@ void leati_initializer_destroy(leati_initializer **initializer);
  * Errors: LEAT_ESHAPE a shape that it cannot fill (Identity, Orthogonal); LEAT_ENOMEM. */
 leat_status leati_initializer_draw(const leati_initializer *initializer, int rank, const int64_t *dims,
                                    uint64_t seed, uint64_t stream, float *out, leat_error *err);
-
-/* Names known to leati_initializer_read: index from 0, NULL at the end. */
-const char *leati_initializer_name_at(int index);
 
 /* The kind of a field whose member is a leati_initializer *; null is NULL. */
 #define LEATI_FIELD_INITIALIZER (&leati_field_initializer)

@@ -94,9 +94,11 @@ static leat_status draw(const void *config, int rank, const int64_t *dims, leat_
     return LEAT_OK;
 }
 
-const leati_initializer_type leati_initializer_type_orthogonal = {.class_name = "Orthogonal",
-                                                                  .config_bytes = sizeof(orthogonal_config),
-                                                                  .fields = fields,
-                                                                  .seed_offset =
-                                                                      offsetof(orthogonal_config, seed),
-                                                                  .draw = draw};
+const leati_initializer_type leati_initializer_orthogonal = {.class_name = "Orthogonal",
+                                                             .names =
+                                                                 (const char *const[]){"Orthogonal",
+                                                                                       "orthogonal", NULL},
+                                                             .config_bytes = sizeof(orthogonal_config),
+                                                             .fields = fields,
+                                                             .seed_offset = offsetof(orthogonal_config, seed),
+                                                             .draw = draw};

@@ -90,21 +90,24 @@ static leat_status draw_uniform(const void *config, int rank, const int64_t *dim
     return LEAT_OK;
 }
 
-const leati_initializer_type leati_initializer_type_random_normal = {.class_name = "RandomNormal",
-                                                                     .config_bytes = sizeof(normal_config),
-                                                                     .fields = normal_fields,
-                                                                     .seed_offset =
-                                                                         offsetof(normal_config, seed),
-                                                                     .draw = draw_normal};
-const leati_initializer_type leati_initializer_type_random_uniform = {.class_name = "RandomUniform",
-                                                                      .config_bytes = sizeof(uniform_config),
-                                                                      .fields = uniform_fields,
-                                                                      .seed_offset =
-                                                                          offsetof(uniform_config, seed),
-                                                                      .draw = draw_uniform};
-const leati_initializer_type leati_initializer_type_truncated_normal = {.class_name = "TruncatedNormal",
-                                                                        .config_bytes = sizeof(normal_config),
-                                                                        .fields = normal_fields,
-                                                                        .seed_offset =
-                                                                            offsetof(normal_config, seed),
-                                                                        .draw = draw_truncated};
+const leati_initializer_type leati_initializer_random_normal = {
+    .class_name = "RandomNormal",
+    .names = (const char *const[]){"RandomNormal", "random_normal", "normal", NULL},
+    .config_bytes = sizeof(normal_config),
+    .fields = normal_fields,
+    .seed_offset = offsetof(normal_config, seed),
+    .draw = draw_normal};
+const leati_initializer_type leati_initializer_random_uniform = {
+    .class_name = "RandomUniform",
+    .names = (const char *const[]){"RandomUniform", "random_uniform", "uniform", NULL},
+    .config_bytes = sizeof(uniform_config),
+    .fields = uniform_fields,
+    .seed_offset = offsetof(uniform_config, seed),
+    .draw = draw_uniform};
+const leati_initializer_type leati_initializer_truncated_normal = {
+    .class_name = "TruncatedNormal",
+    .names = (const char *const[]){"TruncatedNormal", "truncated_normal", NULL},
+    .config_bytes = sizeof(normal_config),
+    .fields = normal_fields,
+    .seed_offset = offsetof(normal_config, seed),
+    .draw = draw_truncated};

@@ -1,19 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of the initializers, for the table in nn/initializers/initializer.c, and what several of them use. */
+/* The descriptors of the initializers, each defined in the file of its family, and what several of them use. */
 #ifndef LEATI_NN_INITIALIZERS_TYPES_H
 #define LEATI_NN_INITIALIZERS_TYPES_H
 
 #include "nn/initializers/initializer.h"
 
-extern const leati_initializer_type leati_initializer_type_zeros;
-extern const leati_initializer_type leati_initializer_type_ones;
-extern const leati_initializer_type leati_initializer_type_constant;
-extern const leati_initializer_type leati_initializer_type_identity;
-extern const leati_initializer_type leati_initializer_type_random_normal;
-extern const leati_initializer_type leati_initializer_type_random_uniform;
-extern const leati_initializer_type leati_initializer_type_truncated_normal;
-extern const leati_initializer_type leati_initializer_type_variance_scaling;
-extern const leati_initializer_type leati_initializer_type_orthogonal;
+/* All initializers, NULL-terminated. */
+extern const leati_initializer_type *const leati_initializer_types[];
+/* Returns the initializer of that name; NULL if there is none. */
+const leati_initializer_type *leati_initializer_find(const char *name);
+/* Every name that leati_initializer_find knows: index from 0; NULL at the end. */
+const char *leati_initializer_name_at(int index);
+
+extern const leati_initializer_type leati_initializer_zeros;
+extern const leati_initializer_type leati_initializer_ones;
+extern const leati_initializer_type leati_initializer_constant;
+extern const leati_initializer_type leati_initializer_random_normal;
+extern const leati_initializer_type leati_initializer_random_uniform;
+extern const leati_initializer_type leati_initializer_truncated_normal;
+extern const leati_initializer_type leati_initializer_variance_scaling;
+extern const leati_initializer_type leati_initializer_orthogonal;
+extern const leati_initializer_type leati_initializer_identity;
+extern const leati_initializer_type leati_initializer_lecun_uniform;
+extern const leati_initializer_type leati_initializer_lecun_normal;
+extern const leati_initializer_type leati_initializer_glorot_uniform;
+extern const leati_initializer_type leati_initializer_glorot_normal;
+extern const leati_initializer_type leati_initializer_he_uniform;
+extern const leati_initializer_type leati_initializer_he_normal;
 
 int64_t leati_shape_elements(int rank, const int64_t *dims);
 

@@ -83,11 +83,22 @@ static leat_status draw(const void *config, int rank, const int64_t *dims, leat_
     return LEAT_OK;
 }
 
-const leati_initializer_type leati_initializer_type_variance_scaling = {.class_name = "VarianceScaling",
-                                                                        .config_bytes =
-                                                                            sizeof(scaling_config),
-                                                                        .fields = fields,
-                                                                        .seed_offset =
-                                                                            offsetof(scaling_config, seed),
-                                                                        .check = check,
-                                                                        .draw = draw};
+#define VARIANCE_SCALING                                                                                     \
+    .class_name = "VarianceScaling", .config_bytes = sizeof(scaling_config), .fields = fields,               \
+    .seed_offset = offsetof(scaling_config, seed), .check = check, .draw = draw
+
+const leati_initializer_type leati_initializer_variance_scaling = {
+    VARIANCE_SCALING, .names = (const char *const[]){"VarianceScaling", NULL}};
+
+/* The other names, with the configuration that each of them stands for.  Keras 3 has classes of these names. */
+#define NAMED(variable, class_name_, mode, distribution, scale)                                              \
+    const leati_initializer_type leati_initializer_##variable = {                                            \
+        VARIANCE_SCALING, .names = (const char *const[]){#variable, class_name_, NULL},                      \
+        .preset = "{\"scale\": " scale ", \"mode\": \"" mode "\", \"distribution\": \"" distribution "\"}"}
+
+NAMED(lecun_uniform, "LecunUniform", "fan_in", "uniform", "1.0");
+NAMED(lecun_normal, "LecunNormal", "fan_in", "normal", "1.0");
+NAMED(glorot_uniform, "GlorotUniform", "fan_avg", "uniform", "1.0");
+NAMED(glorot_normal, "GlorotNormal", "fan_avg", "normal", "1.0");
+NAMED(he_uniform, "HeUniform", "fan_in", "uniform", "2.0");
+NAMED(he_normal, "HeNormal", "fan_in", "normal", "2.0");

@@ -143,17 +143,18 @@ static const leati_field dense_fields[] = {
 
 static const leati_field sparse_fields[] = {FROM_LOGITS, AXIS, {.key = NULL}};
 
-const leati_loss_type leati_loss_categorical_crossentropy = {.name = "categorical_crossentropy",
-                                                             .class_name = "CategoricalCrossentropy",
-                                                             .fields = dense_fields,
-                                                             .lower = categorical};
-const leati_loss_type leati_loss_sparse_categorical_crossentropy = {.name = "sparse_categorical_crossentropy",
-                                                                    .class_name =
-                                                                        "SparseCategoricalCrossentropy",
-                                                                    .fields = sparse_fields,
-                                                                    .sparse = true,
-                                                                    .lower = sparse};
-const leati_loss_type leati_loss_binary_crossentropy = {.name = "binary_crossentropy",
-                                                        .class_name = "BinaryCrossentropy",
-                                                        .fields = dense_fields,
-                                                        .lower = binary};
+const leati_loss_type leati_loss_categorical_crossentropy = {
+    .measure = {.name = "categorical_crossentropy",
+                .class_name = "CategoricalCrossentropy",
+                .fields = dense_fields,
+                .lower = categorical}};
+const leati_loss_type leati_loss_sparse_categorical_crossentropy = {
+    .measure = {.name = "sparse_categorical_crossentropy",
+                .class_name = "SparseCategoricalCrossentropy",
+                .fields = sparse_fields,
+                .lower = sparse},
+    .sparse = true};
+const leati_loss_type leati_loss_binary_crossentropy = {.measure = {.name = "binary_crossentropy",
+                                                                    .class_name = "BinaryCrossentropy",
+                                                                    .fields = dense_fields,
+                                                                    .lower = binary}};

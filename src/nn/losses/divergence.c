@@ -55,13 +55,15 @@ static const leati_field proximity_fields[] = {
     {.key = NULL},
 };
 
-const leati_loss_type leati_loss_kullback_leibler_divergence = {.name = "kullback_leibler_divergence",
-                                                                .class_name = "KLDivergence",
-                                                                .aliases = divergence_aliases,
-                                                                .lower = divergence};
-const leati_loss_type leati_loss_poisson = {.name = "poisson", .class_name = "Poisson", .lower = poisson};
-const leati_loss_type leati_loss_cosine_proximity = {.name = "cosine_proximity",
-                                                     .class_name = "CosineSimilarity",
-                                                     .aliases = proximity_aliases,
-                                                     .fields = proximity_fields,
-                                                     .lower = proximity};
+const leati_loss_type leati_loss_kullback_leibler_divergence = {
+    .measure = {.name = "kullback_leibler_divergence",
+                .class_name = "KLDivergence",
+                .aliases = divergence_aliases,
+                .lower = divergence}};
+const leati_loss_type leati_loss_poisson = {
+    .measure = {.name = "poisson", .class_name = "Poisson", .lower = poisson}};
+const leati_loss_type leati_loss_cosine_proximity = {.measure = {.name = "cosine_proximity",
+                                                                 .class_name = "CosineSimilarity",
+                                                                 .aliases = proximity_aliases,
+                                                                 .fields = proximity_fields,
+                                                                 .lower = proximity}};

@@ -81,27 +81,28 @@ static const leati_field huber_fields[] = {
     {.key = NULL},
 };
 
-const leati_loss_type leati_loss_mean_squared_error = {.name = "mean_squared_error",
-                                                       .class_name = "MeanSquaredError",
-                                                       .aliases = squared_aliases,
-                                                       .lower = squared};
-const leati_loss_type leati_loss_mean_absolute_error = {.name = "mean_absolute_error",
-                                                        .class_name = "MeanAbsoluteError",
-                                                        .aliases = absolute_aliases,
-                                                        .lower = absolute};
-const leati_loss_type leati_loss_mean_absolute_percentage_error = {.name = "mean_absolute_percentage_error",
-                                                                   .class_name =
-                                                                       "MeanAbsolutePercentageError",
-                                                                   .aliases = percentage_aliases,
-                                                                   .lower = percentage};
-const leati_loss_type leati_loss_mean_squared_logarithmic_error = {.name = "mean_squared_logarithmic_error",
-                                                                   .class_name =
-                                                                       "MeanSquaredLogarithmicError",
-                                                                   .aliases = logarithmic_aliases,
-                                                                   .lower = logarithmic};
-const leati_loss_type leati_loss_logcosh = {.name = "logcosh", .class_name = "LogCosh", .lower = log_cosh};
-const leati_loss_type leati_loss_huber = {.name = "huber_loss",
-                                          .class_name = "Huber",
-                                          .aliases = huber_aliases,
-                                          .fields = huber_fields,
-                                          .lower = huber};
+const leati_loss_type leati_loss_mean_squared_error = {.measure = {.name = "mean_squared_error",
+                                                                   .class_name = "MeanSquaredError",
+                                                                   .aliases = squared_aliases,
+                                                                   .lower = squared}};
+const leati_loss_type leati_loss_mean_absolute_error = {.measure = {.name = "mean_absolute_error",
+                                                                    .class_name = "MeanAbsoluteError",
+                                                                    .aliases = absolute_aliases,
+                                                                    .lower = absolute}};
+const leati_loss_type leati_loss_mean_absolute_percentage_error = {
+    .measure = {.name = "mean_absolute_percentage_error",
+                .class_name = "MeanAbsolutePercentageError",
+                .aliases = percentage_aliases,
+                .lower = percentage}};
+const leati_loss_type leati_loss_mean_squared_logarithmic_error = {
+    .measure = {.name = "mean_squared_logarithmic_error",
+                .class_name = "MeanSquaredLogarithmicError",
+                .aliases = logarithmic_aliases,
+                .lower = logarithmic}};
+const leati_loss_type leati_loss_logcosh = {
+    .measure = {.name = "logcosh", .class_name = "LogCosh", .lower = log_cosh}};
+const leati_loss_type leati_loss_huber = {.measure = {.name = "huber_loss",
+                                                      .class_name = "Huber",
+                                                      .aliases = huber_aliases,
+                                                      .fields = huber_fields,
+                                                      .lower = huber}};

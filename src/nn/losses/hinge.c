@@ -44,10 +44,9 @@ static leati_value categorical(leati_graph *g, const leati_measure_options *opti
     return leati_binary_of(g, LEATI_MAX, leati_scalar(g, 0.0f), distance);
 }
 
-const leati_loss_type leati_loss_hinge = {.name = "hinge", .class_name = "Hinge", .lower = hinge};
-const leati_loss_type leati_loss_squared_hinge = {.name = "squared_hinge",
-                                                  .class_name = "SquaredHinge",
-                                                  .lower = squared_hinge};
-const leati_loss_type leati_loss_categorical_hinge = {.name = "categorical_hinge",
-                                                      .class_name = "CategoricalHinge",
-                                                      .lower = categorical};
+const leati_loss_type leati_loss_hinge = {
+    .measure = {.name = "hinge", .class_name = "Hinge", .lower = hinge}};
+const leati_loss_type leati_loss_squared_hinge = {
+    .measure = {.name = "squared_hinge", .class_name = "SquaredHinge", .lower = squared_hinge}};
+const leati_loss_type leati_loss_categorical_hinge = {
+    .measure = {.name = "categorical_hinge", .class_name = "CategoricalHinge", .lower = categorical}};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of losses, how one is named and configured, and how values per sample become one number. */
+/* Reading and writing a loss, and reducing its values per sample to one number. */
 #include "nn/losses/loss.h"
 
 #include <string.h>
@@ -9,65 +9,6 @@
 #include "nn/losses/types.h"
 #include "nn/config/object.h"
 #include "tensor/number.h"
-
-static const leati_loss_type *const table[] = {
-    &leati_loss_mean_squared_error,
-    &leati_loss_mean_absolute_error,
-    &leati_loss_mean_absolute_percentage_error,
-    &leati_loss_mean_squared_logarithmic_error,
-    &leati_loss_squared_hinge,
-    &leati_loss_hinge,
-    &leati_loss_categorical_hinge,
-    &leati_loss_logcosh,
-    &leati_loss_huber,
-    &leati_loss_categorical_crossentropy,
-    &leati_loss_sparse_categorical_crossentropy,
-    &leati_loss_binary_crossentropy,
-    &leati_loss_kullback_leibler_divergence,
-    &leati_loss_poisson,
-    &leati_loss_cosine_proximity,
-};
-
-#define TABLE_COUNT ((int)(sizeof(table) / sizeof(table[0])))
-
-const leati_loss_type *leati_loss_type_at(int index) {
-    return index < TABLE_COUNT ? table[index] : NULL;
-}
-
-int leati_loss_type_count(void) {
-    return TABLE_COUNT;
-}
-
-static bool named(const leati_loss_type *type, const char *name) {
-    if (strcmp(type->name, name) == 0 || (type->class_name && strcmp(type->class_name, name) == 0))
-        return true;
-    for (int i = 0; type->aliases && type->aliases[i]; ++i) {
-        if (strcmp(type->aliases[i], name) == 0) return true;
-    }
-    return false;
-}
-
-const leati_loss_type *leati_loss_type_find(const char *name) {
-    for (int i = 0; i < TABLE_COUNT; ++i) {
-        if (named(table[i], name)) return table[i];
-    }
-    return NULL;
-}
-
-/* Functions, then classes, then aliases. */
-const char *leati_loss_name_at(int index) {
-    if (index < TABLE_COUNT) return table[index]->name;
-    index -= TABLE_COUNT;
-    for (int i = 0; i < TABLE_COUNT; ++i) {
-        if (table[i]->class_name && index-- == 0) return table[i]->class_name;
-    }
-    for (int i = 0; i < TABLE_COUNT; ++i) {
-        for (int j = 0; table[i]->aliases && table[i]->aliases[j]; ++j) {
-            if (index-- == 0) return table[i]->aliases[j];
-        }
-    }
-    return NULL;
-}
 
 /* The first name of a reduction is the one that it is written as. */
 static const struct {
@@ -114,9 +55,9 @@ leat_status leati_loss_read(leati_output_loss *out, const json_t *value, leat_er
     if (!value || json_is_null(value)) return LEAT_OK;
     leati_object object;
     LEATI_TRY(leati_object_read(&object, value, "loss", err));
-    const leati_loss_type *type = leati_loss_type_find(object.name);
+    const leati_loss_type *type = leati_loss_find(object.name);
     if (!type) return leati_unknown_name(err, "loss", object.name, leati_loss_name_at);
-    leat_status status = leati_measure_options_read(&out->options, type->fields, object.config, err);
+    leat_status status = leati_measure_options_read(&out->options, type->measure.fields, object.config, err);
     if (status == LEAT_OK) status = read_reduction(&out->reduction, object.config, err);
     if (status != LEAT_OK) return leati_prefix(status, err, "loss '%s'", object.name);
     out->type = type;
@@ -134,9 +75,9 @@ static const char *reduction_name(leati_reduction reduction) {
 /* Current Keras has no function of this name, or another, and refuses the file; the class it has.  cosine_proximity is the
  * other way round: 2.3.1 has no class. */
 static bool written_as_object(const leati_loss_type *type, const char *given) {
-    if (!type->class_name || type == &leati_loss_cosine_proximity) return false;
+    if (!type->measure.class_name || type == &leati_loss_cosine_proximity) return false;
     return type == &leati_loss_logcosh || type == &leati_loss_huber ||
-           type == &leati_loss_kullback_leibler_divergence || strcmp(given, type->class_name) == 0;
+           type == &leati_loss_kullback_leibler_divergence || strcmp(given, type->measure.class_name) == 0;
 }
 
 leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err) {
@@ -150,20 +91,20 @@ leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err)
         return LEAT_OK;
     }
     if (!written_as_object(loss.type, object.name)) {
-        *out = json_string(loss.type->name);
+        *out = json_string(loss.type->measure.name);
         return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a loss's name");
     }
     const json_t *given = object.config ? json_object_get(object.config, "name") : NULL;
-    const char *name = json_is_string(given) ? json_string_value(given) : loss.type->name;
+    const char *name = json_is_string(given) ? json_string_value(given) : loss.type->measure.name;
     json_t *config = json_pack("{s:s, s:s}", "reduction", reduction_name(loss.reduction), "name", name);
     leat_status status = LEAT_OK;
-    if (config && loss.type->fields)
-        status = leati_fields_write(loss.type->fields, &loss.options, config, err);
+    if (config && loss.type->measure.fields)
+        status = leati_fields_write(loss.type->measure.fields, &loss.options, config, err);
     if (status != LEAT_OK) {
         json_decref(config);
         return status;
     }
-    return leati_object_write(loss.type->class_name, config, out, err);
+    return leati_object_write(loss.type->measure.class_name, config, out, err);
 }
 
 leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_tensor *targets,
@@ -177,7 +118,7 @@ leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_t
         return leati_fail_sample(
             err, LEAT_EINVAL, i / per_sample,
             "%s: expected class numbers from 0 to %lld, found %g in sample %lld of the batch",
-            loss->type->name, (long long)(classes - 1), number, (long long)(i / per_sample));
+            loss->type->measure.name, (long long)(classes - 1), number, (long long)(i / per_sample));
     }
     return LEAT_OK;
 }
@@ -206,7 +147,7 @@ leati_value leati_weights_like(leati_graph *graph, leati_value weights, leati_va
 
 leati_value leati_loss_lower(const leati_output_loss *loss, leati_graph *graph, leati_value y_true,
                              leati_value y_pred, leati_value weights) {
-    leati_value values = loss->type->lower(graph, &loss->options, y_true, y_pred);
+    leati_value values = loss->type->measure.lower(graph, &loss->options, y_true, y_pred);
     if (weights != LEATI_NONE) values = leati_mul(graph, values, leati_weights_like(graph, weights, values));
     leati_reduce kind = loss->reduction == LEATI_REDUCTION_SUM ? LEATI_REDUCE_SUM : LEATI_REDUCE_MEAN;
     return leati_reduce_all(graph, kind, values);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keras.losses: each is a row (nn/losses/) that lowers targets and predictions to a value per sample; how those become
- * one number is the same for all.  Losses are metrics too (nn/metrics/metric.h). */
+/* keras.losses.  The descriptor of a loss (nn/losses/types.h) lowers targets and predictions to a value per sample; all
+ * losses reduce these values to one number in the same way.  Losses are metrics too (nn/metrics/metric.h). */
 #ifndef LEATI_NN_LOSSES_LOSS_H
 #define LEATI_NN_LOSSES_LOSS_H
 
@@ -34,13 +34,18 @@ typedef struct leati_measure_options {
 typedef leati_value (*leati_measure_lower)(leati_graph *graph, const leati_measure_options *options,
                                            leati_value y_true, leati_value y_pred);
 
-typedef struct leati_loss_type {
-    const char *name;           /* the function's: "mean_squared_error" */
-    const char *class_name;     /* the class's, NULL where 2.3.1 has none */
+/* What a loss and a metric have in common: names, options, and a value per sample. */
+typedef struct leati_measure {
+    const char *name;           /* of the function: "mean_squared_error"; the default name of the objects */
+    const char *class_name;     /* "MeanSquaredError"; NULL: there is only a function */
     const char *const *aliases; /* NULL-terminated; NULL: none */
     const leati_field *fields;  /* of leati_measure_options; NULL: none */
-    bool sparse;                /* targets are class numbers: (..., 1) for an output (..., C) */
-    leati_measure_lower lower;
+    leati_measure_lower lower;  /* a value per sample; NULL: a metric that takes predictions and targets */
+} leati_measure;
+
+typedef struct leati_loss_type {
+    leati_measure measure;
+    bool sparse; /* targets are class numbers: (..., 1) for an output (..., C) */
 } leati_loss_type;
 
 typedef enum leati_reduction {
@@ -57,14 +62,6 @@ typedef struct leati_output_loss {
     double weight; /* from loss_weights */
     bool temporal; /* sample weights are (N, T), not (N) */
 } leati_output_loss;
-
-/* All rows: index from 0, NULL at the end. */
-const leati_loss_type *leati_loss_type_at(int index);
-int leati_loss_type_count(void);
-/* The row with that function name, class name or alias; NULL where there is none. */
-const leati_loss_type *leati_loss_type_find(const char *name);
-/* Every name that leati_loss_type_find knows: index from 0, NULL at the end. */
-const char *leati_loss_name_at(int index);
 
 /* Sets type, options and reduction from a name, {"class_name": ..., "config": ...}, or null.
  * Errors: LEAT_ENOTFOUND with the nearest known name; LEAT_EINVAL, LEAT_ENOTSUP an option. */

@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of the losses, for the tables in nn/losses/loss.c and nn/metrics/metric.c, and what several of them use. */
+/* The descriptors of the losses, each defined in the file of its family, and functions that several losses use. */
 #ifndef LEATI_NN_LOSSES_TYPES_H
 #define LEATI_NN_LOSSES_TYPES_H
 
 #include "nn/losses/loss.h"
+
+/* All losses, NULL-terminated. */
+extern const leati_loss_type *const leati_loss_types[];
+/* Returns the loss with that function name, class name or alias; NULL if there is none. */
+const leati_loss_type *leati_loss_find(const char *name);
+/* Every name that leati_loss_find knows: index from 0; NULL at the end. */
+const char *leati_loss_name_at(int index);
+
+/* The names of a measure: of its function, of its class, then its aliases.  Index from 0; NULL at the end. */
+const char *leati_measure_name_at(const leati_measure *measure, int index);
+bool leati_measure_has_name(const leati_measure *measure, const char *name);
 
 #define LEATI_EPSILON 1e-7f /* keras.backend.epsilon() */
 

@@ -93,30 +93,37 @@ static const leati_field top_k_fields[] = {
     {.key = NULL},
 };
 
-const leati_metric_type leati_metric_accuracy = {.name = "accuracy",
-                                                 .class_name = "Accuracy",
-                                                 .lower = accuracy,
+const leati_metric_type leati_metric_accuracy = {.measure = &(const leati_measure){.name = "accuracy",
+                                                                                   .class_name = "Accuracy",
+                                                                                   .lower = accuracy},
                                                  .tally = &leati_tally_mean};
-const leati_metric_type leati_metric_binary_accuracy = {.name = "binary_accuracy",
-                                                        .class_name = "BinaryAccuracy",
-                                                        .fields = binary_fields,
-                                                        .lower = binary,
+const leati_metric_type leati_metric_binary_accuracy = {.measure =
+                                                            &(const leati_measure){.name = "binary_accuracy",
+                                                                                   .class_name =
+                                                                                       "BinaryAccuracy",
+                                                                                   .fields = binary_fields,
+                                                                                   .lower = binary},
                                                         .tally = &leati_tally_mean};
-const leati_metric_type leati_metric_categorical_accuracy = {.name = "categorical_accuracy",
-                                                             .class_name = "CategoricalAccuracy",
-                                                             .lower = categorical,
-                                                             .tally = &leati_tally_mean};
-const leati_metric_type leati_metric_sparse_categorical_accuracy = {.name = "sparse_categorical_accuracy",
-                                                                    .class_name = "SparseCategoricalAccuracy",
-                                                                    .lower = sparse_categorical,
-                                                                    .tally = &leati_tally_mean};
-const leati_metric_type leati_metric_top_k = {.name = "top_k_categorical_accuracy",
-                                              .class_name = "TopKCategoricalAccuracy",
-                                              .fields = top_k_fields,
-                                              .lower = top_k,
+const leati_metric_type leati_metric_categorical_accuracy = {
+    .measure = &(const leati_measure){.name = "categorical_accuracy",
+                                      .class_name = "CategoricalAccuracy",
+                                      .lower = categorical},
+    .tally = &leati_tally_mean};
+const leati_metric_type leati_metric_sparse_categorical_accuracy = {
+    .measure = &(const leati_measure){.name = "sparse_categorical_accuracy",
+                                      .class_name = "SparseCategoricalAccuracy",
+                                      .lower = sparse_categorical},
+    .tally = &leati_tally_mean};
+const leati_metric_type leati_metric_top_k = {.measure =
+                                                  &(const leati_measure){.name = "top_k_categorical_accuracy",
+                                                                         .class_name =
+                                                                             "TopKCategoricalAccuracy",
+                                                                         .fields = top_k_fields,
+                                                                         .lower = top_k},
                                               .tally = &leati_tally_mean};
-const leati_metric_type leati_metric_sparse_top_k = {.name = "sparse_top_k_categorical_accuracy",
-                                                     .class_name = "SparseTopKCategoricalAccuracy",
-                                                     .fields = top_k_fields,
-                                                     .lower = sparse_top_k,
-                                                     .tally = &leati_tally_mean};
+const leati_metric_type leati_metric_sparse_top_k = {
+    .measure = &(const leati_measure){.name = "sparse_top_k_categorical_accuracy",
+                                      .class_name = "SparseTopKCategoricalAccuracy",
+                                      .fields = top_k_fields,
+                                      .lower = sparse_top_k},
+    .tally = &leati_tally_mean};

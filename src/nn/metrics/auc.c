@@ -105,8 +105,11 @@ static const leati_field area_fields[] = {LEATI_METRIC_WHOLE(num_thresholds, "20
                                           LEATI_METRIC_ROW(thresholds, LEATI_FIELD_REALS, "null"),
                                           {.key = NULL}};
 
-const leati_metric_type leati_metric_auc = {
-    .name = "auc", .class_name = "AUC", .fields = area_fields, .tally = &tally_area, .prepare = prepare_area};
+const leati_metric_type leati_metric_auc = {.measure = &(const leati_measure){.name = "auc",
+                                                                              .class_name = "AUC",
+                                                                              .fields = area_fields},
+                                            .tally = &tally_area,
+                                            .prepare = prepare_area};
 
 /* ---- One rate at another ---- */
 
@@ -174,13 +177,15 @@ static const leati_field specificity_fields[] = {LEATI_METRIC_WHOLE(num_threshol
                                                  LEATI_METRIC_ROW(sensitivity, LEATI_FIELD_FLOAT, NULL),
                                                  {.key = NULL}};
 
-const leati_metric_type leati_metric_sensitivity_at_specificity = {.name = "sensitivity_at_specificity",
-                                                                   .class_name = "SensitivityAtSpecificity",
-                                                                   .fields = sensitivity_fields,
-                                                                   .tally = &tally_sensitivity,
-                                                                   .prepare = prepare_sensitivity};
-const leati_metric_type leati_metric_specificity_at_sensitivity = {.name = "specificity_at_sensitivity",
-                                                                   .class_name = "SpecificityAtSensitivity",
-                                                                   .fields = specificity_fields,
-                                                                   .tally = &tally_specificity,
-                                                                   .prepare = prepare_specificity};
+const leati_metric_type leati_metric_sensitivity_at_specificity = {
+    .measure = &(const leati_measure){.name = "sensitivity_at_specificity",
+                                      .class_name = "SensitivityAtSpecificity",
+                                      .fields = sensitivity_fields},
+    .tally = &tally_sensitivity,
+    .prepare = prepare_sensitivity};
+const leati_metric_type leati_metric_specificity_at_sensitivity = {
+    .measure = &(const leati_measure){.name = "specificity_at_sensitivity",
+                                      .class_name = "SpecificityAtSensitivity",
+                                      .fields = specificity_fields},
+    .tally = &tally_specificity,
+    .prepare = prepare_specificity};

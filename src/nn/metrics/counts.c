@@ -76,24 +76,23 @@ static const leati_field rate_fields[] = {LEATI_METRIC_ROW(thresholds, LEATI_FIE
                                           {.key = NULL}};
 
 #define COUNT(lower, upper)                                                                                  \
-    const leati_metric_type leati_metric_##lower = {.name = #lower,                                          \
-                                                    .class_name = #upper,                                    \
-                                                    .fields = count_fields,                                  \
-                                                    .tally = &tally_##lower,                                 \
-                                                    .prepare = prepare_count};
+    const leati_metric_type leati_metric_##lower = {                                                         \
+        .measure = &(const leati_measure){.name = #lower, .class_name = #upper, .fields = count_fields},     \
+        .tally = &tally_##lower,                                                                             \
+        .prepare = prepare_count};
 
 COUNT(true_positives, TruePositives)
 COUNT(false_positives, FalsePositives)
 COUNT(true_negatives, TrueNegatives)
 COUNT(false_negatives, FalseNegatives)
 
-const leati_metric_type leati_metric_precision = {.name = "precision",
-                                                  .class_name = "Precision",
-                                                  .fields = rate_fields,
+const leati_metric_type leati_metric_precision = {.measure = &(const leati_measure){.name = "precision",
+                                                                                    .class_name = "Precision",
+                                                                                    .fields = rate_fields},
                                                   .tally = &tally_precision,
                                                   .prepare = prepare};
-const leati_metric_type leati_metric_recall = {.name = "recall",
-                                               .class_name = "Recall",
-                                               .fields = rate_fields,
+const leati_metric_type leati_metric_recall = {.measure = &(const leati_measure){.name = "recall",
+                                                                                 .class_name = "Recall",
+                                                                                 .fields = rate_fields},
                                                .tally = &tally_recall,
                                                .prepare = prepare};

@@ -23,13 +23,15 @@ static const leati_field cosine_fields[] = {
     {.key = NULL},
 };
 
-const leati_metric_type leati_metric_root_mean_squared_error = {.name = "root_mean_squared_error",
-                                                                .class_name = "RootMeanSquaredError",
-                                                                .lower = square,
-                                                                .tally = &leati_tally_root};
-const leati_metric_type leati_metric_cosine = {.name = "cosine_similarity",
-                                               .class_name = "CosineSimilarity",
-                                               .aliases = cosine_aliases,
-                                               .fields = cosine_fields,
-                                               .lower = cosine,
+const leati_metric_type leati_metric_root_mean_squared_error = {
+    .measure = &(const leati_measure){.name = "root_mean_squared_error",
+                                      .class_name = "RootMeanSquaredError",
+                                      .lower = square},
+    .tally = &leati_tally_root};
+const leati_metric_type leati_metric_cosine = {.measure =
+                                                   &(const leati_measure){.name = "cosine_similarity",
+                                                                          .class_name = "CosineSimilarity",
+                                                                          .aliases = cosine_aliases,
+                                                                          .fields = cosine_fields,
+                                                                          .lower = cosine},
                                                .tally = &leati_tally_mean};

@@ -57,5 +57,8 @@ static void mean(const leati_metric *metric, const double *state, double *out) {
 static const leati_tally tally = {.add = add, .results = mean};
 static const leati_field fields[] = {LEATI_METRIC_WHOLE(num_classes, NULL, 1), {.key = NULL}};
 
-const leati_metric_type leati_metric_mean_iou = {
-    .name = "mean_io_u", .class_name = "MeanIoU", .fields = fields, .tally = &tally, .prepare = prepare};
+const leati_metric_type leati_metric_mean_iou = {.measure = &(const leati_measure){.name = "mean_io_u",
+                                                                                   .class_name = "MeanIoU",
+                                                                                   .fields = fields},
+                                                 .tally = &tally,
+                                                 .prepare = prepare};

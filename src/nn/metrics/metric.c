@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of metrics, how one is named, configured and written. */
+/* Reading, writing and naming a metric. */
 #include "nn/metrics/metric.h"
 
 #include <stdio.h>
@@ -11,87 +11,6 @@
 #include "nn/losses/types.h"
 #include "nn/metrics/types.h"
 #include "nn/config/object.h"
-
-/* Metrics of their own; every loss follows them as a metric under its own names. */
-static const leati_metric_type *const table[] = {
-    &leati_metric_accuracy,
-    &leati_metric_binary_accuracy,
-    &leati_metric_categorical_accuracy,
-    &leati_metric_sparse_categorical_accuracy,
-    &leati_metric_top_k,
-    &leati_metric_sparse_top_k,
-    &leati_metric_root_mean_squared_error,
-    &leati_metric_cosine,
-    &leati_metric_true_positives,
-    &leati_metric_false_positives,
-    &leati_metric_true_negatives,
-    &leati_metric_false_negatives,
-    &leati_metric_precision,
-    &leati_metric_recall,
-    &leati_metric_sensitivity_at_specificity,
-    &leati_metric_specificity_at_sensitivity,
-    &leati_metric_auc,
-    &leati_metric_mean_iou,
-};
-
-#define TABLE_COUNT ((int)(sizeof(table) / sizeof(table[0])))
-
-/* The one class whose name as a metric is not its name as a loss: LogCosh. */
-static const char other_class[] = "LogCoshError";
-
-static bool named(const leati_metric_type *type, const char *name) {
-    if (strcmp(type->name, name) == 0 || (type->class_name && strcmp(type->class_name, name) == 0))
-        return true;
-    for (int i = 0; type->aliases && type->aliases[i]; ++i) {
-        if (strcmp(type->aliases[i], name) == 0) return true;
-    }
-    return false;
-}
-
-static leati_metric_type as_metric(const leati_loss_type *loss) {
-    return (leati_metric_type){.name = loss->name,
-                               .class_name = loss->class_name,
-                               .aliases = loss->aliases,
-                               .fields = loss->fields,
-                               .lower = loss->lower,
-                               .tally = &leati_tally_mean};
-}
-
-bool leati_metric_type_at(int index, leati_metric_type *out) {
-    if (index < TABLE_COUNT) {
-        *out = *table[index];
-        return true;
-    }
-    const leati_loss_type *loss = leati_loss_type_at(index - TABLE_COUNT);
-    if (loss) *out = as_metric(loss);
-    return loss != NULL;
-}
-
-bool leati_metric_type_find(const char *name, leati_metric_type *out) {
-    if (strcmp(name, other_class) == 0) name = "LogCosh";
-    for (int i = 0; leati_metric_type_at(i, out); ++i) {
-        if (named(out, name)) return true;
-    }
-    return false;
-}
-
-/* A metric's own names: its function's, its class's and its aliases; NULL at the end. */
-static const char *own_name_at(const leati_metric_type *type, int index) {
-    if (index == 0) return type->name;
-    if (type->class_name && --index == 0) return type->class_name;
-    for (int i = 0; type->aliases && type->aliases[i]; ++i)
-        if (--index == 0) return type->aliases[i];
-    return NULL;
-}
-
-const char *leati_metric_name_at(int index) {
-    static const char *const more[] = {"acc", "crossentropy", "ce", other_class, NULL};
-    leati_metric_type type;
-    for (int i = 0; leati_metric_type_at(i, &type); ++i)
-        for (int k = 0; own_name_at(&type, k); ++k)
-            if (index-- == 0) return own_name_at(&type, k);
-    return index < (int)(sizeof(more) / sizeof(more[0])) ? more[index] : NULL;
-}
 
 /* What "accuracy" and "crossentropy" mean for an output; other names stay. */
 static const char *resolve(const char *name, int64_t last_dimension, const leati_output_loss *loss) {
@@ -112,8 +31,8 @@ static const char *resolve(const char *name, int64_t last_dimension, const leati
 static leat_status set_name(leati_metric *out, const json_t *value, const leati_object *object,
                             const leati_metric_type *type, leat_error *err) {
     const json_t *given = object->config ? json_object_get(object->config, "name") : NULL;
-    bool is_class = type->class_name && strcmp(object->name, type->class_name) == 0;
-    const char *name = json_is_string(value) && !is_class ? object->name : type->name;
+    bool is_class = type->measure->class_name && strcmp(object->name, type->measure->class_name) == 0;
+    const char *name = json_is_string(value) && !is_class ? object->name : type->measure->name;
     if (json_is_string(given)) name = json_string_value(given);
     if (snprintf(out->name, sizeof(out->name), "%s", name) >= (int)sizeof(out->name)) {
         return leati_fail(err, LEAT_EINVAL, "metric '%.40s...': expected a name shorter than %d bytes", name,
@@ -133,7 +52,7 @@ static const struct {
                {"sparse_y_true", "true"}, {"sparse_y_pred", "true"}, {"axis", "-1"}};
 
 static bool has_field(const leati_metric_type *type, const char *key) {
-    for (const leati_field *field = type->fields; field && field->key; ++field)
+    for (const leati_field *field = type->measure->fields; field && field->key; ++field)
         if (strcmp(field->key, key) == 0) return true;
     return false;
 }
@@ -153,11 +72,11 @@ static leat_status configure(leati_metric *out, const leati_metric_type *type, c
     json_t *known = config ? json_copy((json_t *)(uintptr_t)config) : NULL;
     if (config && !known) return leati_fail(err, LEAT_ENOMEM, "no memory for options");
     drop_foreign(type, known);
-    leat_status status = leati_measure_options_read(&out->options, type->fields, known, err);
+    leat_status status = leati_measure_options_read(&out->options, type->measure->fields, known, err);
     json_decref(known);
     LEATI_TRY(status);
-    out->fields = type->fields;
-    out->lower = type->lower;
+    out->fields = type->measure->fields;
+    out->lower = type->measure->lower;
     out->tally = type->tally;
     out->state_count = 2;
     out->result_count = 1;
@@ -174,13 +93,12 @@ leat_status leati_metric_read(leati_metric *out, const json_t *value, int64_t la
         object.name = json_string_value(function); /* tf.keras and Keras 3 */
     }
     bool text = json_is_string(value); /* {"class_name": "Accuracy"} is never resolved */
-    leati_metric_type type;
-    if (!leati_metric_type_find(text ? resolve(object.name, last_dimension, loss) : object.name, &type)) {
-        return leati_unknown_name(err, "metric", object.name, leati_metric_name_at);
-    }
-    leat_status status = configure(out, &type, object.config, last_dimension, err);
+    const leati_metric_type *type =
+        leati_metric_find(text ? resolve(object.name, last_dimension, loss) : object.name);
+    if (!type) return leati_unknown_name(err, "metric", object.name, leati_metric_name_at);
+    leat_status status = configure(out, type, object.config, last_dimension, err);
     if (status != LEAT_OK) status = leati_prefix(status, err, "metric '%s'", object.name);
-    if (status == LEAT_OK) status = set_name(out, value, &object, &type, err);
+    if (status == LEAT_OK) status = set_name(out, value, &object, type, err);
     if (status != LEAT_OK) leati_metric_fini(out);
     return status;
 }
@@ -201,12 +119,12 @@ static bool same_options(const leati_measure_options *a, const leati_measure_opt
 /* Whether the function's name alone would be read as this metric, a mean. */
 static leat_status says_all(const leati_metric *metric, bool *out, leat_error *err) {
     leati_metric named = {0};
-    leati_metric_type type;
+    const leati_metric_type *type = leati_metric_find(metric->name);
     json_t *name = json_string(metric->name);
     if (!name) return leati_fail(err, LEAT_ENOMEM, "no memory for a metric's name");
-    *out = leati_metric_type_find(metric->name, &type) && type.lower == metric->lower &&
-           metric->tally == &leati_tally_mean && leati_metric_read(&named, name, 0, NULL, NULL) == LEAT_OK &&
-           named.lower == metric->lower && same_options(&named.options, &metric->options);
+    *out = type && type->measure->lower == metric->lower && metric->tally == &leati_tally_mean &&
+           leati_metric_read(&named, name, 0, NULL, NULL) == LEAT_OK && named.lower == metric->lower &&
+           same_options(&named.options, &metric->options);
     leati_metric_fini(&named);
     json_decref(name);
     return LEAT_OK;
@@ -227,11 +145,10 @@ static leat_status write_object(const leati_metric *metric, const char *class_na
 static leat_status write_metric(const leati_metric *metric, const json_t *value, json_t **out,
                                 leat_error *err) {
     leati_object object;
-    leati_metric_type type = {0};
     bool name_will_do = false;
     LEATI_TRY(leati_object_read(&object, value, "metric", err));
-    if (!metric->lower && leati_metric_type_find(object.name, &type))
-        return write_object(metric, type.class_name, out, err);
+    const leati_metric_type *type = metric->lower ? NULL : leati_metric_find(object.name);
+    if (type) return write_object(metric, type->measure->class_name, out, err);
     LEATI_TRY(says_all(metric, &name_will_do, err));
     *out = name_will_do ? json_string(metric->name) : json_deep_copy(value);
     return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a metric");
@@ -239,10 +156,10 @@ static leat_status write_metric(const leati_metric *metric, const json_t *value,
 
 leat_status leati_metric_write(const json_t *value, json_t **out, leat_error *err) {
     leati_metric metric;
-    leati_metric_type type;
     *out = NULL;
-    bool name = json_is_string(value);
-    if (name && (!leati_metric_type_find(json_string_value(value), &type) || type.lower)) {
+    const leati_metric_type *type =
+        json_is_string(value) ? leati_metric_find(json_string_value(value)) : NULL;
+    if (json_is_string(value) && (!type || type->measure->lower)) {
         *out = json_deep_copy(value); /* a function's name names its values too */
         return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a name");
     }

@@ -32,14 +32,10 @@ typedef struct leati_tally {
 } leati_tally;
 
 typedef struct leati_metric_type {
-    const char *name;       /* the function's: "binary_accuracy"; the default name of the class's objects */
-    const char *class_name; /* NULL: a function only */
-    const char *const *aliases; /* NULL-terminated; NULL: none */
-    const leati_field *fields;  /* of leati_measure_options; NULL: none */
-    leati_measure_lower lower;  /* a value per sample; NULL: the tally takes predictions and targets */
+    const leati_measure *measure; /* of the metric itself, or of a loss that is a metric too */
     const leati_tally *tally;
-    /* Checks the options and sets state_count, result_count and cuts; NULL: a mean.  last_dimension is the output's,
-     * below 1: not known. */
+    /* Checks the options and sets state_count, result_count and cuts; NULL: the metric is a mean.  last_dimension is the last
+     * dimension of the output, below 1 if it is not known. */
     leat_status (*prepare)(leati_metric *metric, int64_t last_dimension, leat_error *err);
 } leati_metric_type;
 
@@ -69,13 +65,6 @@ leat_status leati_metric_add(const leati_metric *metric, double *state, const le
 void leati_metric_results(const leati_metric *metric, const double *state, double *out);
 /* The name of one of them: the metric's; with several, "<name>@<threshold>". */
 void leati_metric_result_name(const leati_metric *metric, int index, char *out, size_t bytes);
-
-/* All rows, losses included: index from 0; false at the end. */
-bool leati_metric_type_at(int index, leati_metric_type *out);
-/* The row with that function name, class name or alias; false where there is none. */
-bool leati_metric_type_find(const char *name, leati_metric_type *out);
-/* Every name that leati_metric_read knows: index from 0, NULL at the end.  A name may come twice. */
-const char *leati_metric_name_at(int index);
 
 /* Sets name, function and options from a name or {"class_name": ..., "config": ...}.  "accuracy", "acc", "crossentropy" and
  * "ce" depend on the output's last dimension and on its loss (NULL: none), as in Keras.  The name is that of the

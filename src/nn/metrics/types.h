@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of the metrics that are no losses, for the table in nn/metrics/metric.c, and what several of them use. */
+/* The descriptors of the metrics that are not losses, each defined in the file of its family, and what several metrics use. */
 #ifndef LEATI_NN_METRICS_TYPES_H
 #define LEATI_NN_METRICS_TYPES_H
 
 #include "nn/metrics/metric.h"
+
+/* All metrics, NULL-terminated: metrics that are not losses, then one for each loss. */
+extern const leati_metric_type *const leati_metric_types[];
+/* Returns the metric with that function name, class name or alias; NULL if there is none. */
+const leati_metric_type *leati_metric_find(const char *name);
+/* Every name that leati_metric_read knows: index from 0; NULL at the end.  A name may occur twice. */
+const char *leati_metric_name_at(int index);
 
 extern const leati_metric_type leati_metric_accuracy;
 extern const leati_metric_type leati_metric_binary_accuracy;

@@ -49,7 +49,7 @@ static leat_status check_shape(const leati_output_loss *loss, const leati_shape 
     if (!loss->type) return LEAT_OK;
     if (shape->rank < 2) {
         return leati_fail(err, LEAT_ESHAPE, "loss '%s': expected an output of rank 2 or more, found rank %d",
-                          loss->type->name, (int)shape->rank);
+                          loss->type->measure.name, (int)shape->rank);
     }
     if (loss->type == &leati_loss_categorical_crossentropy && shape->dims[shape->rank - 1] == 1) {
         return leati_fail(

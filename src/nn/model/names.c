@@ -5,11 +5,11 @@
 #include "leat/model.h"
 #include "nn/activations/activation.h"
 #include "nn/constraints/constraint.h"
-#include "nn/initializers/initializer.h"
+#include "nn/initializers/types.h"
 #include "nn/layers/types.h"
-#include "nn/losses/loss.h"
-#include "nn/metrics/metric.h"
-#include "nn/optimizers/optimizer.h"
+#include "nn/losses/types.h"
+#include "nn/metrics/types.h"
+#include "nn/optimizers/types.h"
 #include "nn/regularizers/regularizer.h"
 
 /* A test holds the longest list against this. */
@@ -20,17 +20,12 @@ typedef struct names {
     int count;
 } names;
 
-static const char *optimizer_name_at(int index) {
-    const leati_optimizer_type *type = leati_optimizer_type_at(index);
-    return type ? type->class_name : NULL;
-}
-
 /* Each gives the names of its kind from index 0 on, in any order, and NULL at the end. */
 static const char *(*const sources[])(int index) = {
     [LEAT_NAMES_LAYERS] = leati_layer_name_at,
     [LEAT_NAMES_LOSSES] = leati_loss_name_at,
     [LEAT_NAMES_METRICS] = leati_metric_name_at,
-    [LEAT_NAMES_OPTIMIZERS] = optimizer_name_at,
+    [LEAT_NAMES_OPTIMIZERS] = leati_optimizer_name_at,
     [LEAT_NAMES_ACTIVATIONS] = leati_activation_name_at,
     [LEAT_NAMES_INITIALIZERS] = leati_initializer_name_at,
     [LEAT_NAMES_REGULARIZERS] = leati_regularizer_name_at,

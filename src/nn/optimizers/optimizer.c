@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of optimizers, how one is named and configured, and its part of the graph: clipping and one update node. */
+/* Reading and writing an optimizer, and its part of the graph: clipping and one update node. */
 #include "nn/optimizers/optimizer.h"
 
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -13,29 +12,6 @@
 #include "nn/optimizers/types.h"
 
 #define KERAS_EPSILON 1e-7
-
-static const leati_optimizer_type *const table[] = {
-    &leati_optimizer_sgd,  &leati_optimizer_rmsprop,   &leati_optimizer_adagrad, &leati_optimizer_adadelta,
-    &leati_optimizer_adam, &leati_optimizer_adamax,    &leati_optimizer_nadam,   &leati_optimizer_adamw,
-    &leati_optimizer_lion, &leati_optimizer_adafactor, &leati_optimizer_ftrl,
-};
-
-#define TABLE_COUNT ((int)(sizeof(table) / sizeof(table[0])))
-
-const leati_optimizer_type *leati_optimizer_type_at(int index) {
-    return index < TABLE_COUNT ? table[index] : NULL;
-}
-
-static const char *name_at(int index) {
-    return index < TABLE_COUNT ? table[index]->class_name : NULL;
-}
-
-static const leati_optimizer_type *find(const char *name) {
-    for (int i = 0; i < TABLE_COUNT; ++i) {
-        if (strcasecmp(table[i]->class_name, name) == 0) return table[i];
-    }
-    return NULL;
-}
 
 static bool has_field(const leati_optimizer_type *type, const char *key) {
     for (const leati_field *field = type->fields; field->key; ++field) {
@@ -138,8 +114,8 @@ leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, l
     *out = NULL;
     leati_object object;
     LEATI_TRY(leati_object_read(&object, value, "optimizer", err));
-    const leati_optimizer_type *type = find(object.name);
-    if (!type) return leati_unknown_name(err, "optimizer", object.name, name_at);
+    const leati_optimizer_type *type = leati_optimizer_find(object.name);
+    if (!type) return leati_unknown_name(err, "optimizer", object.name, leati_optimizer_name_at);
     leati_optimizer *made = leati_calloc(1, sizeof(*made));
     if (!made) return leati_fail_memory(err, sizeof(*made), "an optimizer");
     made->type = type;

@@ -78,8 +78,6 @@ leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, l
 leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out, leat_error *err);
 void leati_optimizer_destroy(leati_optimizer **optimizer);
 
-const leati_optimizer_type *leati_optimizer_type_at(int index); /* NULL at the end */
-
 /* Slots in use: slabs LEATI_SLAB_SLOT0 ... (one less than type->slot_count for Adam without amsgrad). */
 int leati_optimizer_slot_count(const leati_optimizer *optimizer);
 /* The slab of the weights' average, behind the slots; LEATI_SLAB_COUNT without use_ema. */

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of the optimizers, for the table in nn/optimizers/optimizer.c, and what several of them use. */
+/* The descriptors of the optimizers, each defined in its own file, and what several optimizers use. */
 #ifndef LEATI_NN_OPTIMIZERS_TYPES_H
 #define LEATI_NN_OPTIMIZERS_TYPES_H
 
 #include "nn/optimizers/optimizer.h"
+
+/* All optimizers, NULL-terminated. */
+extern const leati_optimizer_type *const leati_optimizer_types[];
+/* Returns the optimizer of that class name, in upper or lower case; NULL if there is none. */
+const leati_optimizer_type *leati_optimizer_find(const char *name);
+/* The class names: index from 0; NULL at the end. */
+const char *leati_optimizer_name_at(int index);
 
 extern const leati_optimizer_type leati_optimizer_sgd;
 extern const leati_optimizer_type leati_optimizer_rmsprop;

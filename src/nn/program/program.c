@@ -82,12 +82,12 @@ static leat_status target_mismatch(const context *c, int output, const leati_des
     const leati_output_loss *loss = &c->model->compiled.losses[output];
     char want[SHAPE_TEXT_BYTES], got[SHAPE_TEXT_BYTES];
     bool numbers = given->rank > 0 && given->shape[given->rank - 1] == 1 && !loss->type->sparse;
-    bool hint = numbers && strcmp(loss->type->name, "categorical_crossentropy") == 0;
+    bool hint = numbers && strcmp(loss->type->measure.name, "categorical_crossentropy") == 0;
     return leati_fail(err, LEAT_ESHAPE,
                       "target of output '%s': expected shape %s for loss '%s', received %s%s",
                       leati_model_output_name(c->model, output),
-                      leati_shape_text(want, sizeof(want), expected->rank, expected->shape), loss->type->name,
-                      leati_shape_text(got, sizeof(got), given->rank, given->shape),
+                      leati_shape_text(want, sizeof(want), expected->rank, expected->shape),
+                      loss->type->measure.name, leati_shape_text(got, sizeof(got), given->rank, given->shape),
                       hint ? "; for class numbers use 'sparse_categorical_crossentropy'" : "");
 }
 

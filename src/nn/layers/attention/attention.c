@@ -75,7 +75,7 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
 
 static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
     const config *c = layer->config;
-    leati_weight_spec spec = {.name = "scale", .initializer = &leati_initializer_ones};
+    leati_weight_spec spec = {.name = "scale", .initializer = &leati_ones};
     (void)input_count;
     if (is_additive(layer)) {
         spec.initializer = c->scale_initializer;

@@ -123,14 +123,14 @@ static leat_status build_normalization(leati_layer *layer, int input_count, cons
     (void)input_count;
     if (c->mean.count > 0) return LEAT_OK;
     LEATI_TRY(kept_shape(c, &inputs[0], dims, &axes, err));
-    leati_weight_spec spec = {.name = "mean", .initializer = &leati_initializer_zeros, .fixed = true};
+    leati_weight_spec spec = {.name = "mean", .initializer = &leati_zeros, .fixed = true};
     for (int i = 0; i < inputs[0].rank; ++i)
         if (axes >> i & 1u) spec.dims[spec.rank++] = dims[i];
     LEATI_TRY(leati_layer_add_weight(layer, &spec, err));
     spec.name = "variance";
-    spec.initializer = &leati_initializer_ones;
+    spec.initializer = &leati_ones;
     LEATI_TRY(leati_layer_add_weight(layer, &spec, err));
-    spec = (leati_weight_spec){.name = "count", .initializer = &leati_initializer_zeros, .fixed = true};
+    spec = (leati_weight_spec){.name = "count", .initializer = &leati_zeros, .fixed = true};
     return leati_layer_add_weight(layer, &spec, err); /* of older files; nothing reads it */
 }
 
