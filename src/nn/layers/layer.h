@@ -129,6 +129,21 @@ struct leati_layer_type {
                   const leati_value *inputs, leati_value *outputs);
 };
 
+/* Defines the descriptor of a layer type, leati_layer_<name>: Keras's class name, the prefix of automatic names, the struct of
+ * its configuration and the table of its fields, then the other members of leati_layer_type. */
+#define LEATI_LAYER_TYPE(name, class_name_, name_prefix_, config_, fields_, ...)                             \
+    const leati_layer_type leati_layer_##name = {.class_name = class_name_,                                  \
+                                                 .name_prefix = name_prefix_,                                \
+                                                 .config_bytes = sizeof(config_),                            \
+                                                 .fields = fields_,                                          \
+                                                 __VA_ARGS__}
+#define LEATI_ONE_INPUT .min_inputs = 1, .max_inputs = 1
+
+/* For LEATI_LAYER_TYPE: the configuration of a layer without fields. */
+typedef struct leati_no_config {
+    char unused;
+} leati_no_config;
+
 /* For build: declares the next weight, in Keras's order. */
 typedef struct leati_weight_spec {
     const char *name;

@@ -40,13 +40,6 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     outputs[0] = leati_activation_lower(&c->activation, lowering->graph, inputs[0]);
 }
 
-const leati_layer_type leati_layer_activation = {.class_name = "Activation",
-                                                 .name_prefix = "activation",
-                                                 .config_bytes = sizeof(config),
-                                                 .fields = fields,
-                                                 .min_inputs = 1,
-                                                 .max_inputs = 1,
-                                                 .masking = LEATI_MASK_PASSED,
-                                                 .steps = LEATI_STEPS_BY_NUMBER,
-                                                 .infer = infer,
-                                                 .lower = lower};
+LEATI_LAYER_TYPE(activation, "Activation", "activation", config, fields, LEATI_ONE_INPUT,
+                 .masking = LEATI_MASK_PASSED, .steps = LEATI_STEPS_BY_NUMBER, .infer = infer,
+                 .lower = lower);

@@ -124,24 +124,18 @@ static void lower_softmax(const leati_layer *layer, leati_lowering *lowering, in
         leati_softmax_over(lowering->graph, inputs[0], rank == 2 ? 2 : leati_axes_of(&c->axis, rank));
 }
 
-#define ELEMENTWISE(variable, class_name_, name_prefix_, config, fields_, infer_, lower_, steps_)            \
-    const leati_layer_type variable = {.class_name = class_name_,                                            \
-                                       .name_prefix = name_prefix_,                                          \
-                                       .config_bytes = sizeof(config),                                       \
-                                       .fields = fields_,                                                    \
-                                       .min_inputs = 1,                                                      \
-                                       .max_inputs = 1,                                                      \
-                                       .masking = LEATI_MASK_PASSED,                                         \
-                                       .steps = steps_,                                                      \
-                                       .infer = infer_,                                                      \
-                                       .lower = lower_}
-ELEMENTWISE(leati_layer_leaky_relu, "LeakyReLU", "leaky_re_lu", scale_config, leaky_relu_fields,
-            leati_infer_same, lower_scaled, LEATI_STEPS_BY_NUMBER);
-ELEMENTWISE(leati_layer_elu, "ELU", "elu", scale_config, elu_fields, leati_infer_same, lower_scaled,
-            LEATI_STEPS_BY_NUMBER);
-ELEMENTWISE(leati_layer_thresholded_relu, "ThresholdedReLU", "thresholded_re_lu", threshold_config,
-            thresholded_relu_fields, leati_infer_same, lower_thresholded, LEATI_STEPS_BY_NUMBER);
-ELEMENTWISE(leati_layer_relu, "ReLU", "re_lu", relu_config, relu_fields, leati_infer_same, lower_relu,
-            LEATI_STEPS_BY_NUMBER);
-ELEMENTWISE(leati_layer_softmax, "Softmax", "softmax", softmax_config, softmax_fields, infer_softmax,
-            lower_softmax, LEATI_STEPS_BY_AXIS);
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED
+
+LEATI_LAYER_TYPE(leaky_relu, "LeakyReLU", "leaky_re_lu", scale_config, leaky_relu_fields,
+                 .steps = LEATI_STEPS_BY_NUMBER, .infer = leati_infer_same, .lower = lower_scaled,
+                 SHARED_MEMBERS);
+LEATI_LAYER_TYPE(elu, "ELU", "elu", scale_config, elu_fields, .steps = LEATI_STEPS_BY_NUMBER,
+                 .infer = leati_infer_same, .lower = lower_scaled, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(thresholded_relu, "ThresholdedReLU", "thresholded_re_lu", threshold_config,
+                 thresholded_relu_fields, .steps = LEATI_STEPS_BY_NUMBER, .infer = leati_infer_same,
+                 .lower = lower_thresholded, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(relu, "ReLU", "re_lu", relu_config, relu_fields, .steps = LEATI_STEPS_BY_NUMBER,
+                 .infer = leati_infer_same, .lower = lower_relu, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(softmax, "Softmax", "softmax", softmax_config, softmax_fields, .steps = LEATI_STEPS_BY_AXIS,
+                 .infer = infer_softmax, .lower = lower_softmax, SHARED_MEMBERS);

@@ -55,13 +55,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     outputs[0] = leati_sub(g, positive, leati_mul(g, leati_layer_weight(layer, lowering, 0), negative));
 }
 
-const leati_layer_type leati_layer_prelu = {.class_name = "PReLU",
-                                            .name_prefix = "p_re_lu",
-                                            .config_bytes = sizeof(config),
-                                            .fields = fields,
-                                            .min_inputs = 1,
-                                            .max_inputs = 1,
-                                            .masking = LEATI_MASK_PASSED,
-                                            .infer = infer,
-                                            .build = build,
-                                            .lower = lower};
+LEATI_LAYER_TYPE(prelu, "PReLU", "p_re_lu", config, fields, LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED,
+                 .infer = infer, .build = build, .lower = lower);

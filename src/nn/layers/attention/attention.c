@@ -132,17 +132,11 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     lowering->output_masks[0] = lowering->input_masks[0];
 }
 
-#define ATTENTION(variable, class_name_, name_prefix_, fields_)                                              \
-    const leati_layer_type variable = {.class_name = class_name_,                                            \
-                                       .name_prefix = name_prefix_,                                          \
-                                       .config_bytes = sizeof(config),                                       \
-                                       .fields = fields_,                                                    \
-                                       .min_inputs = 2,                                                      \
-                                       .max_inputs = 3,                                                      \
-                                       .masking = LEATI_MASK_OWN,                                            \
-                                       .check = check,                                                       \
-                                       .infer = infer,                                                       \
-                                       .build = build,                                                       \
-                                       .lower = lower}
-ATTENTION(leati_layer_attention, "Attention", "attention", fields);
-ATTENTION(leati_layer_additive_attention, "AdditiveAttention", "additive_attention", additive_fields);
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS                                                                                       \
+    .min_inputs = 2, .max_inputs = 3, .masking = LEATI_MASK_OWN, .check = check, .infer = infer,             \
+    .build = build, .lower = lower
+
+LEATI_LAYER_TYPE(attention, "Attention", "attention", config, fields, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(additive_attention, "AdditiveAttention", "additive_attention", config, additive_fields,
+                 SHARED_MEMBERS);

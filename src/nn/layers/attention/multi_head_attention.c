@@ -363,18 +363,12 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     lowering->output_masks[0] = lowering->input_masks[0];
 }
 
-#define HEADS(variable, class_name_, name_prefix_, fields_)                                                  \
-    const leati_layer_type variable = {.class_name = class_name_,                                            \
-                                       .name_prefix = name_prefix_,                                          \
-                                       .config_bytes = sizeof(config),                                       \
-                                       .fields = fields_,                                                    \
-                                       .min_inputs = 2,                                                      \
-                                       .max_inputs = 4,                                                      \
-                                       .masking = LEATI_MASK_OWN,                                            \
-                                       .check = check,                                                       \
-                                       .infer = infer,                                                       \
-                                       .build = build,                                                       \
-                                       .place = place,                                                       \
-                                       .lower = lower}
-HEADS(leati_layer_multi_head_attention, "MultiHeadAttention", "multi_head_attention", fields);
-HEADS(leati_layer_group_query_attention, "GroupQueryAttention", "grouped_query_attention", group_fields);
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS                                                                                       \
+    .min_inputs = 2, .max_inputs = 4, .masking = LEATI_MASK_OWN, .check = check, .infer = infer,             \
+    .build = build, .place = place, .lower = lower
+
+LEATI_LAYER_TYPE(multi_head_attention, "MultiHeadAttention", "multi_head_attention", config, fields,
+                 SHARED_MEMBERS);
+LEATI_LAYER_TYPE(group_query_attention, "GroupQueryAttention", "grouped_query_attention", config,
+                 group_fields, SHARED_MEMBERS);

@@ -57,17 +57,10 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
                              outputs);
 }
 
-#define TYPE(spatial)                                                                                        \
-    const leati_layer_type leati_layer_conv##spatial##d = {.class_name = "Conv" #spatial "D",                \
-                                                           .name_prefix = "conv" #spatial "d",               \
-                                                           .config_bytes = sizeof(leati_convolution),        \
-                                                           .fields = fields##spatial##d,                     \
-                                                           .min_inputs = 1,                                  \
-                                                           .max_inputs = 1,                                  \
-                                                           .check = check,                                   \
-                                                           .infer = leati_convolution_infer_filters,         \
-                                                           .build = build,                                   \
-                                                           .lower = lower}
-TYPE(1);
-TYPE(2);
-TYPE(3);
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS                                                                                       \
+    LEATI_ONE_INPUT, .check = check, .infer = leati_convolution_infer_filters, .build = build, .lower = lower
+
+LEATI_LAYER_TYPE(conv1d, "Conv1D", "conv1d", leati_convolution, fields1d, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(conv2d, "Conv2D", "conv2d", leati_convolution, fields2d, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(conv3d, "Conv3D", "conv3d", leati_convolution, fields3d, SHARED_MEMBERS);

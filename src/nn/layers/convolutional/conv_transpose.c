@@ -107,17 +107,10 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_convolution_finish(c, lowering, y, outputs);
 }
 
-#define TYPE(spatial)                                                                                        \
-    const leati_layer_type leati_layer_conv##spatial##d_transpose = {                                        \
-        .class_name = "Conv" #spatial "DTranspose",                                                          \
-        .name_prefix = "conv" #spatial "d_transpose",                                                        \
-        .config_bytes = sizeof(leati_convolution),                                                           \
-        .fields = fields##spatial##d,                                                                        \
-        .min_inputs = 1,                                                                                     \
-        .max_inputs = 1,                                                                                     \
-        .check = check,                                                                                      \
-        .infer = infer,                                                                                      \
-        .build = build,                                                                                      \
-        .lower = lower}
-TYPE(2);
-TYPE(3);
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS LEATI_ONE_INPUT, .check = check, .infer = infer, .build = build, .lower = lower
+
+LEATI_LAYER_TYPE(conv2d_transpose, "Conv2DTranspose", "conv2d_transpose", leati_convolution, fields2d,
+                 SHARED_MEMBERS);
+LEATI_LAYER_TYPE(conv3d_transpose, "Conv3DTranspose", "conv3d_transpose", leati_convolution, fields3d,
+                 SHARED_MEMBERS);

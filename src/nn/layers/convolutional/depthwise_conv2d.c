@@ -45,13 +45,6 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_convolution_finish(c, lowering, y, outputs);
 }
 
-const leati_layer_type leati_layer_depthwise_conv2d = {.class_name = "DepthwiseConv2D",
-                                                       .name_prefix = "depthwise_conv2d",
-                                                       .config_bytes = sizeof(leati_convolution),
-                                                       .fields = fields,
-                                                       .min_inputs = 1,
-                                                       .max_inputs = 1,
-                                                       .check = leati_convolution_check,
-                                                       .infer = infer,
-                                                       .build = build,
-                                                       .lower = lower};
+LEATI_LAYER_TYPE(depthwise_conv2d, "DepthwiseConv2D", "depthwise_conv2d", leati_convolution, fields,
+                 LEATI_ONE_INPUT, .check = leati_convolution_check, .infer = infer, .build = build,
+                 .lower = lower);

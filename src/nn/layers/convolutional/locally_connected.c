@@ -239,17 +239,11 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_lowering_add_activity(lowering, &c->affine.activity_regularizer, 1, outputs);
 }
 
-#define TYPE(spatial)                                                                                        \
-    const leati_layer_type leati_layer_locally_connected##spatial##d = {                                     \
-        .class_name = "LocallyConnected" #spatial "D",                                                       \
-        .name_prefix = "locally_connected" #spatial "d",                                                     \
-        .config_bytes = sizeof(local),                                                                       \
-        .fields = fields##spatial##d,                                                                        \
-        .min_inputs = 1,                                                                                     \
-        .max_inputs = 1,                                                                                     \
-        .check = check,                                                                                      \
-        .infer = leati_convolution_infer_filters,                                                            \
-        .build = build,                                                                                      \
-        .lower = lower}
-TYPE(1);
-TYPE(2);
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS                                                                                       \
+    LEATI_ONE_INPUT, .check = check, .infer = leati_convolution_infer_filters, .build = build, .lower = lower
+
+LEATI_LAYER_TYPE(locally_connected1d, "LocallyConnected1D", "locally_connected1d", local, fields1d,
+                 SHARED_MEMBERS);
+LEATI_LAYER_TYPE(locally_connected2d, "LocallyConnected2D", "locally_connected2d", local, fields2d,
+                 SHARED_MEMBERS);

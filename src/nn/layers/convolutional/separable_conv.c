@@ -53,17 +53,12 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_convolution_finish(c, lowering, x, outputs);
 }
 
-#define TYPE(spatial)                                                                                        \
-    const leati_layer_type leati_layer_separable_conv##spatial##d = {                                        \
-        .class_name = "SeparableConv" #spatial "D",                                                          \
-        .name_prefix = "separable_conv" #spatial "d",                                                        \
-        .config_bytes = sizeof(leati_convolution),                                                           \
-        .fields = fields##spatial##d,                                                                        \
-        .min_inputs = 1,                                                                                     \
-        .max_inputs = 1,                                                                                     \
-        .check = leati_convolution_check,                                                                    \
-        .infer = leati_convolution_infer_filters,                                                            \
-        .build = build,                                                                                      \
-        .lower = lower}
-TYPE(1);
-TYPE(2);
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS                                                                                       \
+    LEATI_ONE_INPUT, .check = leati_convolution_check, .infer = leati_convolution_infer_filters,             \
+                     .build = build, .lower = lower
+
+LEATI_LAYER_TYPE(separable_conv1d, "SeparableConv1D", "separable_conv1d", leati_convolution, fields1d,
+                 SHARED_MEMBERS);
+LEATI_LAYER_TYPE(separable_conv2d, "SeparableConv2D", "separable_conv2d", leati_convolution, fields2d,
+                 SHARED_MEMBERS);

@@ -57,14 +57,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_lowering_add_activity(lowering, &c->affine.activity_regularizer, 1, outputs);
 }
 
-const leati_layer_type leati_layer_dense = {.class_name = "Dense",
-                                            .name_prefix = "dense",
-                                            .config_bytes = sizeof(config),
-                                            .fields = fields,
-                                            .min_inputs = 1,
-                                            .max_inputs = 1,
-                                            .masking = LEATI_MASK_PASSED,
-                                            .steps = LEATI_STEPS_APART,
-                                            .infer = infer,
-                                            .build = build,
-                                            .lower = lower};
+LEATI_LAYER_TYPE(dense, "Dense", "dense", config, fields, LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED,
+                 .steps = LEATI_STEPS_APART, .infer = infer, .build = build, .lower = lower);

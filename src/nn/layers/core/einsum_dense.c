@@ -187,13 +187,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_lowering_add_activity(lowering, &c->activity_regularizer, 1, outputs);
 }
 
-const leati_layer_type leati_layer_einsum_dense = {.class_name = "EinsumDense",
-                                                   .name_prefix = "einsum_dense",
-                                                   .config_bytes = sizeof(config),
-                                                   .fields = fields,
-                                                   .min_inputs = 1,
-                                                   .max_inputs = 1,
-                                                   .check = check,
-                                                   .infer = infer,
-                                                   .build = build,
-                                                   .lower = lower};
+LEATI_LAYER_TYPE(einsum_dense, "EinsumDense", "einsum_dense", config, fields, LEATI_ONE_INPUT, .check = check,
+                 .infer = infer, .build = build, .lower = lower);

@@ -67,14 +67,6 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_lowering_add_activity(lowering, &c->activity_regularizer, 1, outputs);
 }
 
-const leati_layer_type leati_layer_embedding = {.class_name = "Embedding",
-                                                .name_prefix = "embedding",
-                                                .config_bytes = sizeof(config),
-                                                .fields = fields,
-                                                .min_inputs = 1,
-                                                .max_inputs = 1,
-                                                .masking = LEATI_MASK_OWN,
-                                                .steps = LEATI_STEPS_BY_NUMBER,
-                                                .infer = infer,
-                                                .build = build,
-                                                .lower = lower};
+LEATI_LAYER_TYPE(embedding, "Embedding", "embedding", config, fields, LEATI_ONE_INPUT,
+                 .masking = LEATI_MASK_OWN, .steps = LEATI_STEPS_BY_NUMBER, .infer = infer, .build = build,
+                 .lower = lower);

@@ -11,12 +11,6 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     outputs[0] = inputs[0];
 }
 
-const leati_layer_type leati_layer_identity = {.class_name = "Identity",
-                                               .name_prefix = "identity",
-                                               .fields = fields,
-                                               .min_inputs = 1,
-                                               .max_inputs = 1,
-                                               .masking = LEATI_MASK_PASSED,
-                                               .steps = LEATI_STEPS_BY_NUMBER,
-                                               .infer = leati_infer_same,
-                                               .lower = lower};
+LEATI_LAYER_TYPE(identity, "Identity", "identity", leati_no_config, fields, LEATI_ONE_INPUT,
+                 .masking = LEATI_MASK_PASSED, .steps = LEATI_STEPS_BY_NUMBER, .infer = leati_infer_same,
+                 .lower = lower);

@@ -35,12 +35,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     if (leati_dtype_is_integer(layer->dtype)) leati_graph_set_exact(lowering->graph, outputs[0]);
 }
 
-const leati_layer_type leati_layer_input = {.class_name = "InputLayer",
-                                            .name_prefix = "input",
-                                            .config_bytes = sizeof(config),
-                                            .fields = fields,
-                                            .check = check,
-                                            .masking = LEATI_MASK_PASSED,
-                                            .steps = LEATI_STEPS_BY_NUMBER,
-                                            .infer = infer,
-                                            .lower = lower};
+LEATI_LAYER_TYPE(input, "InputLayer", "input", config, fields, .check = check, .masking = LEATI_MASK_PASSED,
+                 .steps = LEATI_STEPS_BY_NUMBER, .infer = infer, .lower = lower);

@@ -55,15 +55,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     outputs[0] = leati_mul(lowering->graph, inputs[0], leati_layer_weight(layer, lowering, 0));
 }
 
-const leati_layer_type leati_layer_layer_scale = {.class_name = "LayerScale",
-                                                  .name_prefix = "layer_scale",
-                                                  .config_bytes = sizeof(config),
-                                                  .fields = fields,
-                                                  .min_inputs = 1,
-                                                  .max_inputs = 1,
-                                                  .check = check,
-                                                  .fini = fini,
-                                                  .steps = LEATI_STEPS_APART,
-                                                  .infer = infer,
-                                                  .build = build,
-                                                  .lower = lower};
+LEATI_LAYER_TYPE(layer_scale, "LayerScale", "layer_scale", config, fields, LEATI_ONE_INPUT, .check = check,
+                 .fini = fini, .steps = LEATI_STEPS_APART, .infer = infer, .build = build, .lower = lower);

@@ -27,13 +27,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     lowering->output_masks[0] = mask;
 }
 
-const leati_layer_type leati_layer_masking = {.class_name = "Masking",
-                                              .name_prefix = "masking",
-                                              .config_bytes = sizeof(config),
-                                              .fields = fields,
-                                              .min_inputs = 1,
-                                              .max_inputs = 1,
-                                              .masking = LEATI_MASK_OWN,
-                                              .steps = LEATI_STEPS_APART,
-                                              .infer = infer,
-                                              .lower = lower};
+LEATI_LAYER_TYPE(masking, "Masking", "masking", config, fields, LEATI_ONE_INPUT, .masking = LEATI_MASK_OWN,
+                 .steps = LEATI_STEPS_APART, .infer = infer, .lower = lower);

@@ -159,20 +159,11 @@ static void lower_normalization(const leati_layer *layer, leati_lowering *loweri
         c->invert ? leati_add(g, leati_mul(g, x, spread), mean) : leati_div(g, leati_sub(g, x, mean), spread);
 }
 
-#define RESCALING(variable, class_name_, name_prefix_, config, fields_, check_, infer_, build_, lower_)      \
-    const leati_layer_type variable = {.class_name = class_name_,                                            \
-                                       .name_prefix = name_prefix_,                                          \
-                                       .config_bytes = sizeof(config),                                       \
-                                       .fields = fields_,                                                    \
-                                       .min_inputs = 1,                                                      \
-                                       .max_inputs = 1,                                                      \
-                                       .masking = LEATI_MASK_PASSED,                                         \
-                                       .check = check_,                                                      \
-                                       .infer = infer_,                                                      \
-                                       .build = build_,                                                      \
-                                       .lower = lower_}
-RESCALING(leati_layer_rescaling, "Rescaling", "rescaling", rescaling_config, rescaling_fields, NULL,
-          infer_rescaling, NULL, lower_rescaling);
-RESCALING(leati_layer_normalization, "Normalization", "normalization", normalization_config,
-          normalization_fields, check_normalization, infer_normalization, build_normalization,
-          lower_normalization);
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED
+
+LEATI_LAYER_TYPE(rescaling, "Rescaling", "rescaling", rescaling_config, rescaling_fields,
+                 .infer = infer_rescaling, .lower = lower_rescaling, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(normalization, "Normalization", "normalization", normalization_config, normalization_fields,
+                 .check = check_normalization, .infer = infer_normalization, .build = build_normalization,
+                 .lower = lower_normalization, SHARED_MEMBERS);

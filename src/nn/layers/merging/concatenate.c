@@ -73,13 +73,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     lowering->output_masks[0] = joined_mask(lowering, input_count, inputs, (int)axis);
 }
 
-const leati_layer_type leati_layer_concatenate = {.class_name = "Concatenate",
-                                                  .name_prefix = "concatenate",
-                                                  .config_bytes = sizeof(config),
-                                                  .fields = fields,
-                                                  .min_inputs = 2,
-                                                  .max_inputs = 32,
-                                                  .masking = LEATI_MASK_OWN,
-                                                  .steps = LEATI_STEPS_BY_AXIS,
-                                                  .infer = infer,
-                                                  .lower = lower};
+LEATI_LAYER_TYPE(concatenate, "Concatenate", "concatenate", config, fields, .min_inputs = 2, .max_inputs = 32,
+                 .masking = LEATI_MASK_OWN, .steps = LEATI_STEPS_BY_AXIS, .infer = infer, .lower = lower);

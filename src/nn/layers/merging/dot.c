@@ -104,13 +104,6 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     outputs[0] = leati_reshape(g, product, out.rank, out.dims);
 }
 
-const leati_layer_type leati_layer_dot = {.class_name = "Dot",
-                                          .name_prefix = "dot",
-                                          .config_bytes = sizeof(config),
-                                          .fields = fields,
-                                          .min_inputs = 2,
-                                          .max_inputs = 2,
-                                          .masking = LEATI_MASK_OWN, /* Keras drops it */
-                                          .check = check,
-                                          .infer = infer,
-                                          .lower = lower};
+LEATI_LAYER_TYPE(dot, "Dot", "dot", config, fields, .min_inputs = 2, .max_inputs = 2,
+                 .masking = LEATI_MASK_OWN, /* Keras drops it */ .check = check, .infer = infer,
+                 .lower = lower);

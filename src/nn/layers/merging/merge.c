@@ -81,19 +81,14 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
         outputs[0] = leati_linear(g, outputs[0], 1.0f / (float)input_count, 0);
 }
 
-#define MERGE(variable, class_name_, name_prefix_, most)                                                     \
-    const leati_layer_type variable = {.class_name = class_name_,                                            \
-                                       .name_prefix = name_prefix_,                                          \
-                                       .fields = fields,                                                     \
-                                       .min_inputs = 2,                                                      \
-                                       .max_inputs = most,                                                   \
-                                       .masking = LEATI_MASK_PASSED,                                         \
-                                       .steps = LEATI_STEPS_BY_NUMBER,                                       \
-                                       .infer = infer,                                                       \
-                                       .lower = lower}
-MERGE(leati_layer_add, "Add", "add", 32);
-MERGE(leati_layer_subtract, "Subtract", "subtract", 2);
-MERGE(leati_layer_multiply, "Multiply", "multiply", 32);
-MERGE(leati_layer_average, "Average", "average", 32);
-MERGE(leati_layer_maximum, "Maximum", "maximum", 32);
-MERGE(leati_layer_minimum, "Minimum", "minimum", 32);
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS                                                                                       \
+    .min_inputs = 2, .masking = LEATI_MASK_PASSED, .steps = LEATI_STEPS_BY_NUMBER, .infer = infer,           \
+    .lower = lower
+
+LEATI_LAYER_TYPE(add, "Add", "add", leati_no_config, fields, .max_inputs = 32, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(subtract, "Subtract", "subtract", leati_no_config, fields, .max_inputs = 2, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(multiply, "Multiply", "multiply", leati_no_config, fields, .max_inputs = 32, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(average, "Average", "average", leati_no_config, fields, .max_inputs = 32, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(maximum, "Maximum", "maximum", leati_no_config, fields, .max_inputs = 32, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(minimum, "Minimum", "minimum", leati_no_config, fields, .max_inputs = 32, SHARED_MEMBERS);

@@ -120,14 +120,6 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     outputs[0] = leati_transpose(g, y, swap);
 }
 
-const leati_layer_type leati_layer_batch_normalization = {.class_name = "BatchNormalization",
-                                                          .name_prefix = "batch_normalization",
-                                                          .config_bytes = sizeof(config),
-                                                          .fields = fields,
-                                                          .min_inputs = 1,
-                                                          .max_inputs = 1,
-                                                          .masking = LEATI_MASK_PASSED,
-                                                          .steps = LEATI_STEPS_BY_AXIS,
-                                                          .infer = infer,
-                                                          .build = build,
-                                                          .lower = lower};
+LEATI_LAYER_TYPE(batch_normalization, "BatchNormalization", "batch_normalization", config, fields,
+                 LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED, .steps = LEATI_STEPS_BY_AXIS, .infer = infer,
+                 .build = build, .lower = lower);

@@ -185,22 +185,12 @@ static void lower_unit(const leati_layer *layer, leati_lowering *lowering, int i
     outputs[0] = leati_mul(g, inputs[0], inverse);
 }
 
-#define NORMALIZATION(variable, class_name_, name_prefix_, fields_, check_, build_, lower_, steps_)          \
-    const leati_layer_type variable = {.class_name = class_name_,                                            \
-                                       .name_prefix = name_prefix_,                                          \
-                                       .config_bytes = sizeof(config),                                       \
-                                       .fields = fields_,                                                    \
-                                       .min_inputs = 1,                                                      \
-                                       .max_inputs = 1,                                                      \
-                                       .masking = LEATI_MASK_PASSED,                                         \
-                                       .steps = steps_,                                                      \
-                                       .check = check_,                                                      \
-                                       .infer = infer,                                                       \
-                                       .build = build_,                                                      \
-                                       .lower = lower_}
-NORMALIZATION(leati_layer_layer_normalization, "LayerNormalization", "layer_normalization", layer_fields,
-              NULL, build_layer, lower_layer, LEATI_STEPS_BY_AXIS);
-NORMALIZATION(leati_layer_group_normalization, "GroupNormalization", "group_normalization", group_fields,
-              check_group, build_group, lower_group, LEATI_STEPS_JOINED);
-NORMALIZATION(leati_layer_unit_normalization, "UnitNormalization", "unit_normalization", unit_fields, NULL,
-              NULL, lower_unit, LEATI_STEPS_JOINED);
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED, .infer = infer
+
+LEATI_LAYER_TYPE(layer_normalization, "LayerNormalization", "layer_normalization", config, layer_fields,
+                 .steps = LEATI_STEPS_BY_AXIS, .build = build_layer, .lower = lower_layer, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(group_normalization, "GroupNormalization", "group_normalization", config, group_fields,
+                 .check = check_group, .build = build_group, .lower = lower_group, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(unit_normalization, "UnitNormalization", "unit_normalization", config, unit_fields,
+                 .lower = lower_unit, SHARED_MEMBERS);

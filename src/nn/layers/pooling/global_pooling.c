@@ -74,25 +74,18 @@ static void lower_masked(const leati_layer *layer, leati_lowering *lowering, int
     outputs[0] = leati_div(g, sum, reduce(layer, g, LEATI_REDUCE_SUM, mask));
 }
 
-#define GLOBAL(variable, class_name_, name_prefix_, masking_, lower_)                                        \
-    const leati_layer_type variable = {.class_name = class_name_,                                            \
-                                       .name_prefix = name_prefix_,                                          \
-                                       .config_bytes = sizeof(config),                                       \
-                                       .fields = fields,                                                     \
-                                       .min_inputs = 1,                                                      \
-                                       .max_inputs = 1,                                                      \
-                                       .masking = masking_,                                                  \
-                                       .infer = infer,                                                       \
-                                       .lower = lower_}
-GLOBAL(leati_layer_global_max_pooling1d, "GlobalMaxPooling1D", "global_max_pooling1d", LEATI_MASK_REFUSED,
-       lower_max);
-GLOBAL(leati_layer_global_max_pooling2d, "GlobalMaxPooling2D", "global_max_pooling2d", LEATI_MASK_REFUSED,
-       lower_max);
-GLOBAL(leati_layer_global_max_pooling3d, "GlobalMaxPooling3D", "global_max_pooling3d", LEATI_MASK_REFUSED,
-       lower_max);
-GLOBAL(leati_layer_global_average_pooling1d, "GlobalAveragePooling1D", "global_average_pooling1d",
-       LEATI_MASK_OWN, lower_masked);
-GLOBAL(leati_layer_global_average_pooling2d, "GlobalAveragePooling2D", "global_average_pooling2d",
-       LEATI_MASK_REFUSED, lower_average);
-GLOBAL(leati_layer_global_average_pooling3d, "GlobalAveragePooling3D", "global_average_pooling3d",
-       LEATI_MASK_REFUSED, lower_average);
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS LEATI_ONE_INPUT, .infer = infer
+
+LEATI_LAYER_TYPE(global_max_pooling1d, "GlobalMaxPooling1D", "global_max_pooling1d", config, fields,
+                 .lower = lower_max, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(global_max_pooling2d, "GlobalMaxPooling2D", "global_max_pooling2d", config, fields,
+                 .lower = lower_max, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(global_max_pooling3d, "GlobalMaxPooling3D", "global_max_pooling3d", config, fields,
+                 .lower = lower_max, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(global_average_pooling1d, "GlobalAveragePooling1D", "global_average_pooling1d", config,
+                 fields, .masking = LEATI_MASK_OWN, .lower = lower_masked, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(global_average_pooling2d, "GlobalAveragePooling2D", "global_average_pooling2d", config,
+                 fields, .lower = lower_average, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(global_average_pooling3d, "GlobalAveragePooling3D", "global_average_pooling3d", config,
+                 fields, .lower = lower_average, SHARED_MEMBERS);

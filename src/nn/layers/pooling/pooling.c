@@ -66,19 +66,18 @@ static void lower_average(const leati_layer *layer, leati_lowering *lowering, in
     lower(layer, lowering, LEATI_POOL_AVERAGE, inputs, outputs);
 }
 
-#define POOLING(variable, class_name_, name_prefix_, fields_, lower_)                                        \
-    const leati_layer_type variable = {.class_name = class_name_,                                            \
-                                       .name_prefix = name_prefix_,                                          \
-                                       .config_bytes = sizeof(config),                                       \
-                                       .fields = fields_,                                                    \
-                                       .min_inputs = 1,                                                      \
-                                       .max_inputs = 1,                                                      \
-                                       .check = check,                                                       \
-                                       .infer = infer,                                                       \
-                                       .lower = lower_}
-POOLING(leati_layer_max_pooling1d, "MaxPooling1D", "max_pooling1d", fields1d, lower_max);
-POOLING(leati_layer_max_pooling2d, "MaxPooling2D", "max_pooling2d", fields2d, lower_max);
-POOLING(leati_layer_max_pooling3d, "MaxPooling3D", "max_pooling3d", fields3d, lower_max);
-POOLING(leati_layer_average_pooling1d, "AveragePooling1D", "average_pooling1d", fields1d, lower_average);
-POOLING(leati_layer_average_pooling2d, "AveragePooling2D", "average_pooling2d", fields2d, lower_average);
-POOLING(leati_layer_average_pooling3d, "AveragePooling3D", "average_pooling3d", fields3d, lower_average);
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS LEATI_ONE_INPUT, .check = check, .infer = infer
+
+LEATI_LAYER_TYPE(max_pooling1d, "MaxPooling1D", "max_pooling1d", config, fields1d, .lower = lower_max,
+                 SHARED_MEMBERS);
+LEATI_LAYER_TYPE(max_pooling2d, "MaxPooling2D", "max_pooling2d", config, fields2d, .lower = lower_max,
+                 SHARED_MEMBERS);
+LEATI_LAYER_TYPE(max_pooling3d, "MaxPooling3D", "max_pooling3d", config, fields3d, .lower = lower_max,
+                 SHARED_MEMBERS);
+LEATI_LAYER_TYPE(average_pooling1d, "AveragePooling1D", "average_pooling1d", config, fields1d,
+                 .lower = lower_average, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(average_pooling2d, "AveragePooling2D", "average_pooling2d", config, fields2d,
+                 .lower = lower_average, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(average_pooling3d, "AveragePooling3D", "average_pooling3d", config, fields3d,
+                 .lower = lower_average, SHARED_MEMBERS);

@@ -25,13 +25,6 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_lowering_add_activity(lowering, &penalty, 1, outputs);
 }
 
-const leati_layer_type leati_layer_activity_regularization = {.class_name = "ActivityRegularization",
-                                                              .name_prefix = "activity_regularization",
-                                                              .config_bytes = sizeof(config),
-                                                              .fields = fields,
-                                                              .min_inputs = 1,
-                                                              .max_inputs = 1,
-                                                              .masking = LEATI_MASK_PASSED,
-                                                              .steps = LEATI_STEPS_BY_NUMBER,
-                                                              .infer = leati_infer_same,
-                                                              .lower = lower};
+LEATI_LAYER_TYPE(activity_regularization, "ActivityRegularization", "activity_regularization", config, fields,
+                 LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED, .steps = LEATI_STEPS_BY_NUMBER,
+                 .infer = leati_infer_same, .lower = lower);

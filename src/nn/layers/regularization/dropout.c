@@ -183,26 +183,19 @@ static void lower_alpha(const leati_layer *layer, leati_lowering *lowering, int 
     outputs[0] = leati_linear(g, x, (float)(a * (1 - c->rate)), (float)(a * p + b));
 }
 
-#define DROPOUT(variable, class_name_, name_prefix_, fields_, check_, infer_, lower_, steps_)                \
-    const leati_layer_type variable = {.class_name = class_name_,                                            \
-                                       .name_prefix = name_prefix_,                                          \
-                                       .config_bytes = sizeof(config),                                       \
-                                       .fields = fields_,                                                    \
-                                       .min_inputs = 1,                                                      \
-                                       .max_inputs = 1,                                                      \
-                                       .check = check_,                                                      \
-                                       .masking = LEATI_MASK_PASSED,                                         \
-                                       .steps = steps_,                                                      \
-                                       .infer = infer_,                                                      \
-                                       .lower = lower_}
-DROPOUT(leati_layer_dropout, "Dropout", "dropout", fields, check, infer, lower, LEATI_STEPS_BY_NUMBER);
-DROPOUT(leati_layer_spatial_dropout1d, "SpatialDropout1D", "spatial_dropout1d", fields, check, infer_spatial,
-        lower_spatial, LEATI_STEPS_BY_NUMBER);
-DROPOUT(leati_layer_spatial_dropout2d, "SpatialDropout2D", "spatial_dropout2d", image_fields, check,
-        infer_spatial, lower_spatial, LEATI_STEPS_JOINED);
-DROPOUT(leati_layer_spatial_dropout3d, "SpatialDropout3D", "spatial_dropout3d", image_fields, check,
-        infer_spatial, lower_spatial, LEATI_STEPS_JOINED);
-DROPOUT(leati_layer_alpha_dropout, "AlphaDropout", "alpha_dropout", alpha_fields, check, infer, lower_alpha,
-        LEATI_STEPS_BY_NUMBER);
-DROPOUT(leati_layer_stochastic_depth, "StochasticDepth", "stochastic_depth", depth_fields, check_depth,
-        leati_infer_same, lower_depth, LEATI_STEPS_JOINED);
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED
+
+LEATI_LAYER_TYPE(dropout, "Dropout", "dropout", config, fields, .check = check,
+                 .steps = LEATI_STEPS_BY_NUMBER, .infer = infer, .lower = lower, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(spatial_dropout1d, "SpatialDropout1D", "spatial_dropout1d", config, fields, .check = check,
+                 .steps = LEATI_STEPS_BY_NUMBER, .infer = infer_spatial, .lower = lower_spatial,
+                 SHARED_MEMBERS);
+LEATI_LAYER_TYPE(spatial_dropout2d, "SpatialDropout2D", "spatial_dropout2d", config, image_fields,
+                 .check = check, .infer = infer_spatial, .lower = lower_spatial, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(spatial_dropout3d, "SpatialDropout3D", "spatial_dropout3d", config, image_fields,
+                 .check = check, .infer = infer_spatial, .lower = lower_spatial, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(alpha_dropout, "AlphaDropout", "alpha_dropout", config, alpha_fields, .check = check,
+                 .steps = LEATI_STEPS_BY_NUMBER, .infer = infer, .lower = lower_alpha, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(stochastic_depth, "StochasticDepth", "stochastic_depth", config, depth_fields,
+                 .check = check_depth, .infer = leati_infer_same, .lower = lower_depth, SHARED_MEMBERS);

@@ -57,16 +57,11 @@ static void lower_dropout(const leati_layer *layer, leati_lowering *lowering, in
     outputs[0] = leati_mul(lowering->graph, inputs[0], normal(c, lowering, inputs[0], 1, stddev));
 }
 
-#define NOISE(variable, class_name_, name_prefix_, fields_, lower_)                                          \
-    const leati_layer_type variable = {.class_name = class_name_,                                            \
-                                       .name_prefix = name_prefix_,                                          \
-                                       .config_bytes = sizeof(config),                                       \
-                                       .fields = fields_,                                                    \
-                                       .min_inputs = 1,                                                      \
-                                       .max_inputs = 1,                                                      \
-                                       .masking = LEATI_MASK_PASSED,                                         \
-                                       .steps = LEATI_STEPS_BY_NUMBER,                                       \
-                                       .infer = leati_infer_same,                                            \
-                                       .lower = lower_}
-NOISE(leati_layer_gaussian_noise, "GaussianNoise", "gaussian_noise", noise_fields, lower_noise);
-NOISE(leati_layer_gaussian_dropout, "GaussianDropout", "gaussian_dropout", dropout_fields, lower_dropout);
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS                                                                                       \
+    LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED, .steps = LEATI_STEPS_BY_NUMBER, .infer = leati_infer_same
+
+LEATI_LAYER_TYPE(gaussian_noise, "GaussianNoise", "gaussian_noise", config, noise_fields,
+                 .lower = lower_noise, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(gaussian_dropout, "GaussianDropout", "gaussian_dropout", config, dropout_fields,
+                 .lower = lower_dropout, SHARED_MEMBERS);

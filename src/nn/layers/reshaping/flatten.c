@@ -35,11 +35,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     outputs[0] = leati_reshape(lowering->graph, x, 2, (int64_t[]){n, leati_desc_count(&sample)});
 }
 
-const leati_layer_type leati_layer_flatten = {.class_name = "Flatten",
-                                              .name_prefix = "flatten",
-                                              .config_bytes = sizeof(config),
-                                              .fields = fields,
-                                              .min_inputs = 1,
-                                              .max_inputs = 1,
-                                              .infer = infer,
-                                              .lower = lower};
+LEATI_LAYER_TYPE(flatten, "Flatten", "flatten", config, fields, LEATI_ONE_INPUT, .infer = infer,
+                 .lower = lower);

@@ -95,21 +95,18 @@ static void lower_cropping(const leati_layer *layer, leati_lowering *lowering, i
     outputs[0] = leati_graph_node(lowering->graph, LEATI_OP_SLICE, &attrs, 1, inputs, NULL);
 }
 
-#define MARGIN(variable, class_name_, name_prefix_, fields_, infer_, lower_)                                 \
-    const leati_layer_type variable = {.class_name = class_name_,                                            \
-                                       .name_prefix = name_prefix_,                                          \
-                                       .config_bytes = sizeof(config),                                       \
-                                       .fields = fields_,                                                    \
-                                       .min_inputs = 1,                                                      \
-                                       .max_inputs = 1,                                                      \
-                                       .infer = infer_,                                                      \
-                                       .lower = lower_}
-MARGIN(leati_layer_zero_padding1d, "ZeroPadding1D", "zero_padding1d", padding1d, infer_padding,
-       lower_padding);
-MARGIN(leati_layer_zero_padding2d, "ZeroPadding2D", "zero_padding2d", padding2d, infer_padding,
-       lower_padding);
-MARGIN(leati_layer_zero_padding3d, "ZeroPadding3D", "zero_padding3d", padding3d, infer_padding,
-       lower_padding);
-MARGIN(leati_layer_cropping1d, "Cropping1D", "cropping1d", cropping1d, infer_cropping, lower_cropping);
-MARGIN(leati_layer_cropping2d, "Cropping2D", "cropping2d", cropping2d, infer_cropping, lower_cropping);
-MARGIN(leati_layer_cropping3d, "Cropping3D", "cropping3d", cropping3d, infer_cropping, lower_cropping);
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS LEATI_ONE_INPUT
+
+LEATI_LAYER_TYPE(zero_padding1d, "ZeroPadding1D", "zero_padding1d", config, padding1d, .infer = infer_padding,
+                 .lower = lower_padding, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(zero_padding2d, "ZeroPadding2D", "zero_padding2d", config, padding2d, .infer = infer_padding,
+                 .lower = lower_padding, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(zero_padding3d, "ZeroPadding3D", "zero_padding3d", config, padding3d, .infer = infer_padding,
+                 .lower = lower_padding, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(cropping1d, "Cropping1D", "cropping1d", config, cropping1d, .infer = infer_cropping,
+                 .lower = lower_cropping, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(cropping2d, "Cropping2D", "cropping2d", config, cropping2d, .infer = infer_cropping,
+                 .lower = lower_cropping, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(cropping3d, "Cropping3D", "cropping3d", config, cropping3d, .infer = infer_cropping,
+                 .lower = lower_cropping, SHARED_MEMBERS);

@@ -47,12 +47,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     outputs[0] = leati_transpose(lowering->graph, inputs[0], perm);
 }
 
-const leati_layer_type leati_layer_permute = {.class_name = "Permute",
-                                              .name_prefix = "permute",
-                                              .config_bytes = sizeof(config),
-                                              .fields = fields,
-                                              .min_inputs = 1,
-                                              .max_inputs = 1,
-                                              .check = check,
-                                              .infer = infer,
-                                              .lower = lower};
+LEATI_LAYER_TYPE(permute, "Permute", "permute", config, fields, LEATI_ONE_INPUT, .check = check,
+                 .infer = infer, .lower = lower);

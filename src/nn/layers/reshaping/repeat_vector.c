@@ -29,11 +29,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     outputs[0] = leati_broadcast(lowering->graph, x, 3, (int64_t[]){batch, c->n, features});
 }
 
-const leati_layer_type leati_layer_repeat_vector = {.class_name = "RepeatVector",
-                                                    .name_prefix = "repeat_vector",
-                                                    .config_bytes = sizeof(config),
-                                                    .fields = fields,
-                                                    .min_inputs = 1,
-                                                    .max_inputs = 1,
-                                                    .infer = infer,
-                                                    .lower = lower};
+LEATI_LAYER_TYPE(repeat_vector, "RepeatVector", "repeat_vector", config, fields, LEATI_ONE_INPUT,
+                 .infer = infer, .lower = lower);

@@ -82,12 +82,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
                                    : leati_graph_fail(lowering->graph, status, "%s", err.message);
 }
 
-const leati_layer_type leati_layer_reshape = {.class_name = "Reshape",
-                                              .name_prefix = "reshape",
-                                              .config_bytes = sizeof(config),
-                                              .fields = fields,
-                                              .min_inputs = 1,
-                                              .max_inputs = 1,
-                                              .check = check,
-                                              .infer = infer,
-                                              .lower = lower};
+LEATI_LAYER_TYPE(reshape, "Reshape", "reshape", config, fields, LEATI_ONE_INPUT, .check = check,
+                 .infer = infer, .lower = lower);

@@ -67,16 +67,10 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     outputs[0] = leati_image_value_back(lowering->graph, y, c->data_format);
 }
 
-#define UP_SAMPLING(variable, class_name_, name_prefix_, fields_, check_)                                    \
-    const leati_layer_type variable = {.class_name = class_name_,                                            \
-                                       .name_prefix = name_prefix_,                                          \
-                                       .config_bytes = sizeof(config),                                       \
-                                       .fields = fields_,                                                    \
-                                       .min_inputs = 1,                                                      \
-                                       .max_inputs = 1,                                                      \
-                                       .check = check_,                                                      \
-                                       .infer = infer,                                                       \
-                                       .lower = lower}
-UP_SAMPLING(leati_layer_up_sampling1d, "UpSampling1D", "up_sampling1d", fields1d, check1d);
-UP_SAMPLING(leati_layer_up_sampling2d, "UpSampling2D", "up_sampling2d", fields2d, NULL);
-UP_SAMPLING(leati_layer_up_sampling3d, "UpSampling3D", "up_sampling3d", fields3d, NULL);
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS LEATI_ONE_INPUT, .infer = infer, .lower = lower
+
+LEATI_LAYER_TYPE(up_sampling1d, "UpSampling1D", "up_sampling1d", config, fields1d, .check = check1d,
+                 SHARED_MEMBERS);
+LEATI_LAYER_TYPE(up_sampling2d, "UpSampling2D", "up_sampling2d", config, fields2d, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(up_sampling3d, "UpSampling3D", "up_sampling3d", config, fields3d, SHARED_MEMBERS);

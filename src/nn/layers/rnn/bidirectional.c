@@ -145,16 +145,6 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_lowering_add_activity(lowering, leati_layer_activity(c->layer), count, outputs);
 }
 
-const leati_layer_type leati_layer_bidirectional = {.class_name = "Bidirectional",
-                                                    .name_prefix = "bidirectional",
-                                                    .config_bytes = sizeof(config),
-                                                    .fields = fields,
-                                                    .min_inputs = 1,
-                                                    .max_inputs = LEATI_MAX_INPUTS,
-                                                    .masking = LEATI_MASK_OWN,
-                                                    .check = check,
-                                                    .fini = fini,
-                                                    .infer = infer,
-                                                    .build = build,
-                                                    .place = place,
-                                                    .lower = lower};
+LEATI_LAYER_TYPE(bidirectional, "Bidirectional", "bidirectional", config, fields, .min_inputs = 1,
+                 .max_inputs = LEATI_MAX_INPUTS, .masking = LEATI_MASK_OWN, .check = check, .fini = fini,
+                 .infer = infer, .build = build, .place = place, .lower = lower);

@@ -218,15 +218,6 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_recurrence_lower(layer, &scan, lowering, input_count, inputs, outputs);
 }
 
-const leati_layer_type leati_layer_conv_lstm2d = {.class_name = "ConvLSTM2D",
-                                                  .name_prefix = "conv_lst_m2d",
-                                                  .config_bytes = sizeof(config),
-                                                  .fields = fields,
-                                                  .min_inputs = 1,
-                                                  .max_inputs = 3,
-                                                  .masking = LEATI_MASK_OWN,
-                                                  .check = check,
-                                                  .infer = infer,
-                                                  .build = build,
-                                                  .place = leati_recurrent_place,
-                                                  .lower = lower};
+LEATI_LAYER_TYPE(conv_lstm2d, "ConvLSTM2D", "conv_lst_m2d", config, fields, .min_inputs = 1, .max_inputs = 3,
+                 .masking = LEATI_MASK_OWN, .check = check, .infer = infer, .build = build,
+                 .place = leati_recurrent_place, .lower = lower);

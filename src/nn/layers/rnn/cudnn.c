@@ -77,14 +77,11 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_recurrence_lower(layer, &scan, lowering, input_count, inputs, outputs);
 }
 
-#define TYPE(cell)                                                                                           \
-    .config_bytes = sizeof(leati_recurrent), .fields = cell##_fields, .min_inputs = 1, .max_inputs = 3,      \
-    .masking = LEATI_MASK_REFUSED, .check = check_##cell, .infer = leati_recurrent_infer, .build = build,    \
-    .lower = lower
+/* What the types of this file have in common. */
+#define SHARED_MEMBERS                                                                                       \
+    .min_inputs = 1, .max_inputs = 3, .infer = leati_recurrent_infer, .build = build, .lower = lower
 
-const leati_layer_type leati_layer_cudnn_lstm = {.class_name = "CuDNNLSTM",
-                                                 .name_prefix = "cu_dnnlstm",
-                                                 TYPE(lstm)};
-const leati_layer_type leati_layer_cudnn_gru = {.class_name = "CuDNNGRU",
-                                                .name_prefix = "cu_dnngru",
-                                                TYPE(gru)};
+LEATI_LAYER_TYPE(cudnn_lstm, "CuDNNLSTM", "cu_dnnlstm", leati_recurrent, lstm_fields, .check = check_lstm,
+                 SHARED_MEMBERS);
+LEATI_LAYER_TYPE(cudnn_gru, "CuDNNGRU", "cu_dnngru", leati_recurrent, gru_fields, .check = check_gru,
+                 SHARED_MEMBERS);

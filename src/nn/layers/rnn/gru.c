@@ -24,12 +24,8 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     return leati_recurrent_check(layer, c->reset_after ? LEATI_CELL_GRU_RESET_AFTER : LEATI_CELL_GRU, err);
 }
 
-const leati_layer_type leati_layer_gru = {.class_name = "GRU",
-                                          .name_prefix = "gru",
-                                          .old_presets = old_presets,
-                                          LEATI_RECURRENT_TYPE};
+LEATI_LAYER_TYPE(gru, "GRU", "gru", leati_recurrent, fields, .old_presets = old_presets,
+                 LEATI_RECURRENT_MEMBERS);
 
-const leati_layer_type leati_layer_gru_cell = {.class_name = "GRUCell",
-                                               .name_prefix = "gru_cell",
-                                               .old_presets = old_presets,
-                                               LEATI_CELL_TYPE};
+LEATI_LAYER_TYPE(gru_cell, "GRUCell", "gru_cell", leati_recurrent, cell_fields, .old_presets = old_presets,
+                 LEATI_CELL_MEMBERS);

@@ -23,12 +23,8 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     return leati_recurrent_check(layer, LEATI_CELL_LSTM, err);
 }
 
-const leati_layer_type leati_layer_lstm = {.class_name = "LSTM",
-                                           .name_prefix = "lstm",
-                                           .old_presets = old_presets,
-                                           LEATI_RECURRENT_TYPE};
+LEATI_LAYER_TYPE(lstm, "LSTM", "lstm", leati_recurrent, fields, .old_presets = old_presets,
+                 LEATI_RECURRENT_MEMBERS);
 
-const leati_layer_type leati_layer_lstm_cell = {.class_name = "LSTMCell",
-                                                .name_prefix = "lstm_cell",
-                                                .old_presets = old_presets,
-                                                LEATI_CELL_TYPE};
+LEATI_LAYER_TYPE(lstm_cell, "LSTMCell", "lstm_cell", leati_recurrent, cell_fields, .old_presets = old_presets,
+                 LEATI_CELL_MEMBERS);

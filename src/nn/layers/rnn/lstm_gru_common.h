@@ -64,16 +64,14 @@ void leati_recurrent_place(const leati_layer *layer, int index, char *out, size_
 void leati_recurrent_lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                            const leati_value *inputs, leati_value *outputs);
 
-/* The rest of a layer's row. */
-#define LEATI_RECURRENT_TYPE                                                                                 \
-    .config_bytes = sizeof(leati_recurrent), .fields = fields, .min_inputs = 1, .max_inputs = 3,             \
-    .masking = LEATI_MASK_OWN, .check = check, .infer = leati_recurrent_infer,                               \
-    .build = leati_recurrent_build, .place = leati_recurrent_place, .lower = leati_recurrent_lower
+/* For LEATI_LAYER_TYPE: what all layers of a cell have in common. */
+#define LEATI_RECURRENT_MEMBERS                                                                              \
+    .min_inputs = 1, .max_inputs = 3, .masking = LEATI_MASK_OWN, .check = check,                             \
+    .infer = leati_recurrent_infer, .build = leati_recurrent_build, .place = leati_recurrent_place,          \
+    .lower = leati_recurrent_lower
 
-/* A cell's row, for RNN around it: no layer by itself, it takes no inputs. */
-#define LEATI_CELL_TYPE                                                                                      \
-    .config_bytes = sizeof(leati_recurrent), .fields = cell_fields, .check = check,                          \
-    .build = leati_recurrent_build
+/* For LEATI_LAYER_TYPE: what all cells have in common.  A cell stands inside an RNN layer; it takes no inputs by itself. */
+#define LEATI_CELL_MEMBERS .check = check, .build = leati_recurrent_build
 bool leati_recurrent_is_cell(const leati_layer_type *type);
 
 #endif

@@ -80,13 +80,8 @@ static void place_stacked(const leati_layer *layer, int index, char *out, size_t
     leati_layer_place_inner(cell, group, index, out, bytes);
 }
 
-const leati_layer_type leati_layer_stacked_rnn_cells = {.class_name = "StackedRNNCells",
-                                                        .name_prefix = "stacked_rnn_cells",
-                                                        .config_bytes = sizeof(stack),
-                                                        .fields = stack_fields,
-                                                        .check = check_stack,
-                                                        .build = build_stack,
-                                                        .place = place_stacked};
+LEATI_LAYER_TYPE(stacked_rnn_cells, "StackedRNNCells", "stacked_rnn_cells", stack, stack_fields,
+                 .check = check_stack, .build = build_stack, .place = place_stacked);
 
 /* ---- RNN ---- */
 
@@ -199,15 +194,6 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_recurrence_lower(layer, &scan, lowering, input_count, inputs, outputs);
 }
 
-const leati_layer_type leati_layer_rnn = {.class_name = "RNN",
-                                          .name_prefix = "rnn",
-                                          .config_bytes = sizeof(config),
-                                          .fields = fields,
-                                          .min_inputs = 1,
-                                          .max_inputs = LEATI_MAX_STATES + 1,
-                                          .masking = LEATI_MASK_OWN,
-                                          .check = check,
-                                          .infer = infer,
-                                          .build = build,
-                                          .place = place,
-                                          .lower = lower};
+LEATI_LAYER_TYPE(rnn, "RNN", "rnn", config, fields, .min_inputs = 1, .max_inputs = LEATI_MAX_STATES + 1,
+                 .masking = LEATI_MASK_OWN, .check = check, .infer = infer, .build = build, .place = place,
+                 .lower = lower);

@@ -20,10 +20,7 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     return leati_recurrent_check(layer, LEATI_CELL_SIMPLE, err);
 }
 
-const leati_layer_type leati_layer_simple_rnn = {.class_name = "SimpleRNN",
-                                                 .name_prefix = "simple_rnn",
-                                                 LEATI_RECURRENT_TYPE};
+LEATI_LAYER_TYPE(simple_rnn, "SimpleRNN", "simple_rnn", leati_recurrent, fields, LEATI_RECURRENT_MEMBERS);
 
-const leati_layer_type leati_layer_simple_rnn_cell = {.class_name = "SimpleRNNCell",
-                                                      .name_prefix = "simple_rnn_cell",
-                                                      LEATI_CELL_TYPE};
+LEATI_LAYER_TYPE(simple_rnn_cell, "SimpleRNNCell", "simple_rnn_cell", leati_recurrent, cell_fields,
+                 LEATI_CELL_MEMBERS);

@@ -111,18 +111,6 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_lowering_add_activity(lowering, leati_layer_activity(c->layer), 1, outputs);
 }
 
-const leati_layer_type leati_layer_time_distributed = {.class_name = "TimeDistributed",
-                                                       .name_prefix = "time_distributed",
-                                                       .config_bytes = sizeof(config),
-                                                       .fields = fields,
-                                                       .min_inputs = 1,
-                                                       .max_inputs = 1,
-                                                       .masking = LEATI_MASK_OWN,
-                                                       .shares_trainable = true,
-                                                       .model = model_inside,
-                                                       .check = check,
-                                                       .steps = LEATI_STEPS_APART,
-                                                       .infer = infer,
-                                                       .build = build,
-                                                       .place = place,
-                                                       .lower = lower};
+LEATI_LAYER_TYPE(time_distributed, "TimeDistributed", "time_distributed", config, fields, LEATI_ONE_INPUT,
+                 .masking = LEATI_MASK_OWN, .shares_trainable = true, .model = model_inside, .check = check,
+                 .steps = LEATI_STEPS_APART, .infer = infer, .build = build, .place = place, .lower = lower);
