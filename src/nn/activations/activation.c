@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The activations of Keras 2.3.1 and of current Keras: one row each.  To add one, add its kind to the header and its row here. */
+/* The table of the activations of Keras 2.3.1 and of current Keras.  To add one, add its kind to the header and
+ * its entry here. */
 #include "nn/activations/activation.h"
 
 #include <math.h>
@@ -12,7 +13,8 @@
 typedef struct row {
     const char *name;
     leati_eltwise eltwise;
-    leati_value (*chain)(leati_graph *g, leati_value x); /* where it is not one function of one number */
+    leati_value (*chain)(leati_graph *g,
+                         leati_value x); /* the ops of an activation that is not one element-wise function */
 } row;
 
 static leati_value softmax(leati_graph *g, leati_value x) {
@@ -66,9 +68,10 @@ static leati_value in_columns(leati_graph *g, leati_value x) {
     return leati_reshape(g, x, desc.rank + 1, dims);
 }
 
-/* max(x - tau, 0).  The support is what those above exceed by less than 1 together, K in number.  Martins and Astudillo
- * (2016) have tau = (sum of the support - 1) / K; Keras adds up the sorted support's running sums instead, so that an
- * element counts once for each that does not exceed it. */
+/* Returns max(x - tau, 0).  An element is in the support if the elements above it exceed it by less than 1 in
+ * total; K elements are.  Martins and Astudillo (2016) define tau = (sum of the support - 1) / K.  Keras adds up
+ * the running sums of the sorted support instead, so that an element counts once for each element that does not
+ * exceed it. */
 static leati_value sparsemax(leati_graph *g, leati_value x) {
     leati_value mine = leati_expand_last(g, x), others = in_columns(g, x);
     leati_value above = leati_function_of(g, leati_sub(g, others, mine), LEATI_FN_RELU);
@@ -85,7 +88,7 @@ static leati_value sparsemax(leati_graph *g, leati_value x) {
     return leati_function_of(g, leati_sub(g, x, tau), LEATI_FN_RELU);
 }
 
-/* The first half of the last axis times the sigmoid of the second. */
+/* Returns the first half of the last axis times the sigmoid of the second half. */
 static leati_value glu(leati_graph *g, leati_value x) {
     const leati_desc desc = *leati_graph_desc(g, x);
     if (desc.rank < 1) return LEATI_INVALID;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keras.activations: a name, and the op that it stands for.  Zeroed memory is linear. */
+/* keras.activations: each is a name and the ops that compute it.  A zeroed leati_activation is linear. */
 #ifndef LEATI_NN_ACTIVATIONS_ACTIVATION_H
 #define LEATI_NN_ACTIVATIONS_ACTIVATION_H
 
@@ -24,7 +24,7 @@ typedef enum leati_activation_kind {
     LEATI_ACTIVATION_HARD_SIGMOID,
     LEATI_ACTIVATION_EXPONENTIAL,
     /* of current Keras */
-    LEATI_ACTIVATION_HARD_SIGMOID3, /* what it calls hard_sigmoid */
+    LEATI_ACTIVATION_HARD_SIGMOID3, /* current Keras's hard_sigmoid */
     LEATI_ACTIVATION_RELU6,
     LEATI_ACTIVATION_LEAKY_RELU,
     LEATI_ACTIVATION_CELU,
@@ -52,26 +52,27 @@ typedef struct leati_activation {
     leati_activation_kind kind;
 } leati_activation;
 
-/* Keras's name: "hard_sigmoid". */
+/* Returns Keras's name: "hard_sigmoid". */
 const char *leati_activation_name(leati_activation_kind kind);
-/* Every name: index from 0, NULL at the end. */
+/* All names: index from 0; NULL at the end. */
 const char *leati_activation_name_at(int index);
 
-/* Errors: LEAT_ENOTFOUND with the nearest known name. */
+/* Finds an activation by its name.  Errors: LEAT_ENOTFOUND with the nearest known name. */
 leat_status leati_activation_from_name(leati_activation *out, const char *name, leat_error *err);
 
-/* From a name, null (linear), or {"class_name": name, ...}.  Back to a name (new reference). */
+/* Read a name, null (linear) or {"class_name": name, ...}; write the name (new reference). */
 leat_status leati_activation_read(leati_activation *out, const json_t *value, leat_error *err);
 leat_status leati_activation_write(const leati_activation *activation, json_t **out, leat_error *err);
 
-/* Whether it looks at a whole row: softmax and its like, glu; whether it halves the last axis: glu. */
+/* True if an output element depends on the whole last axis (softmax, log_softmax, sparsemax, glu); true if the
+ * last axis is halved (glu). */
 bool leati_activation_is_of_rows(const leati_activation *activation);
 bool leati_activation_halves(const leati_activation *activation);
 
-/* The function of one number that it is, as one op; false for what looks at a whole row, or is a chain of ops. */
+/* Gets the element-wise function of the activation; returns false if the activation is a chain of ops. */
 bool leati_activation_eltwise(const leati_activation *activation, leati_eltwise *out);
 
-/* Adds its ops; linear adds none.  Softmax is over the last axis. */
+/* Adds the ops of the activation; linear adds none.  Softmax is over the last axis. */
 leati_value leati_activation_lower(const leati_activation *activation, leati_graph *graph, leati_value x);
 
 /* The kind of a field whose member is a leati_activation. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A class and its arguments in one line.  Layer: nn. */
+/* Parses the text of a call: a class name and its arguments in one line.  Room: nn. */
 #include "nn/config/call_text.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@
 #include "json/json.h"
 #include "nn/config/object.h"
 
-/* A stretch of the text. */
+/* A part of the text; not terminated by a zero byte. */
 typedef struct stretch {
     const char *at;
     size_t length;
@@ -25,7 +25,7 @@ static stretch trimmed(stretch s) {
     return s;
 }
 
-/* Up to the first comma outside of brackets and quotes. */
+/* The length up to the first comma outside of brackets and quotes, or to the end. */
 static size_t item_length(stretch s) {
     int depth = 0;
     char quote = '\0';
@@ -61,7 +61,7 @@ static bool equals(stretch s, const char *text) {
     return strlen(text) == s.length && memcmp(s.at, text, s.length) == 0;
 }
 
-/* Words: Python's and JSON's constants, other texts. */
+/* True, False, None, and their JSON forms are constants; any other word is a text. */
 static json_t *word_value(stretch s) {
     if (equals(s, "True") || equals(s, "true")) return json_true();
     if (equals(s, "False") || equals(s, "false")) return json_false();
@@ -69,7 +69,7 @@ static json_t *word_value(stretch s) {
     return json_stringn(s.at, s.length);
 }
 
-/* *lacks_memory: why there is none. */
+/* Returns NULL if the text is not a value, or if memory is missing: then *lacks_memory is true. */
 static json_t *value_of(stretch s, bool *lacks_memory) {
     json_t *value = NULL;
     *lacks_memory = true;
@@ -113,7 +113,7 @@ static leat_status add_arguments(json_t *config, stretch s, stretch name, const 
     return LEAT_OK;
 }
 
-/* The name of what is called, as a text that ends. */
+/* Writes the object; copies the name, because leati_object_write needs a terminated string. */
 static leat_status write_call(stretch name, json_t *config, const char *what, json_t **out, leat_error *err) {
     json_t *text = json_stringn(name.at, name.length);
     leat_status status = LEAT_ENOMEM;

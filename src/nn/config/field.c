@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of configurations: one reader and one writer per kind.  Layer: nn. */
+/* The kinds of fields that are plain values, and reading and writing all fields of a configuration.  Room: nn. */
 #include "nn/config/field.h"
 
 #include <inttypes.h>
@@ -16,10 +16,10 @@
 #define VALUE_BYTES 64
 #define MAX_KEYS    64
 
-/* The largest number of a shape: products of two are still far from overflow. */
+/* The largest dimension: the product of two still fits into 64 bits. */
 #define MAX_DIMENSION INT32_MAX
 
-/* The value in a few characters, for messages. */
+/* Writes the value in a few characters, for messages. */
 static const char *value_text(char out[VALUE_BYTES], const json_t *value) {
     char *text = NULL;
     if (leati_json_write(value, &text, NULL) != LEAT_OK) return "a value";
@@ -42,7 +42,7 @@ static leat_status too_small(const leati_field *field, const json_t *value, leat
     return unexpected(field, value, expected, err);
 }
 
-/* A whole number; 3.0 is one too. */
+/* Reads an integer; accepts 3.0 as 3. */
 static bool whole(const json_t *value, int64_t *out) {
     double real;
     if (json_is_integer(value)) {
@@ -201,7 +201,7 @@ static leat_status read_reals(const leati_field *field, const json_t *value, con
     return LEAT_OK;
 }
 
-/* n, (n, m) or ((a, b), (c, d)): always written as the last. */
+/* Reads n, (n, m) or ((a, b), (c, d)).  All forms are written as the last one. */
 static leat_status read_pairs(const leati_field *field, const json_t *value, const void *context,
                               void *member, leat_error *err) {
     (void)context;
@@ -239,7 +239,7 @@ static leat_status read_preset(const leati_field *field, void *member, leat_erro
     return status;
 }
 
-/* Whether null in the configuration asks for the default: Keras's data_format=None. */
+/* True if the key is missing, or if its null stands for the default, like Keras's data_format=None. */
 static bool means_preset(const leati_field *field, const json_t *value) {
     return !value ||
            (json_is_null(value) && field->kind == LEATI_FIELD_CHOICE && field->preset && !field->nullable);
@@ -297,7 +297,7 @@ leat_status leati_fields_read(const leati_field *fields, const char *const *igno
 
 /* ---- Writing ---- */
 
-/* values[from...from + count), as a list. */
+/* Returns values[from...from + count) as a list. */
 static json_t *ints_value(const leati_ints *ints, int from, int count) {
     json_t *list = json_array();
     for (int i = from; list && i < from + count; ++i) {
@@ -308,7 +308,7 @@ static json_t *ints_value(const leati_ints *ints, int from, int count) {
     return list;
 }
 
-/* A list of dimensions writes -1 as null only where null went in: a target shape keeps its -1. */
+/* If the default of the field is null, an element of -1 is written as null; a target shape keeps its -1. */
 static json_t *list_value(const leati_field *field, const leati_ints *ints) {
     if (field->kind == LEATI_FIELD_NUMBERS && ints->number) return json_integer(ints->values[0]);
     json_t *list = ints->count < 0 ? json_null() : ints_value(ints, 0, ints->count);
@@ -426,7 +426,7 @@ const leati_field_kind leati_field_numbers = {.read = read_ints, .write = write_
 const leati_field_kind leati_field_reals = {.read = read_reals, .write = write_reals, .fini = fini_reals};
 const leati_field_kind leati_field_json = {.read = read_json, .write = write_json, .fini = fini_json};
 
-/* Whether a row of `later`, which is a plain value or JSON, has its default. */
+/* Finds out whether a field that is `later` has its default; such a field is a plain value or JSON. */
 static leat_status find_preset(const leati_field *field, const void *member, bool *out, leat_error *err) {
     union {
         int64_t whole_number;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configurations as tables: each key of a Keras config is one row, read from JSON, checked, given its default and
- * written back by the same row.  Layers, optimizers, initializers, regularizers and constraints all use it. */
+/* Describes the keys of Keras's configurations as tables of fields.  From its field, a key is read from JSON,
+ * checked, given its default and written back; layers, optimizers, losses, metrics and initializers use this. */
 #ifndef LEATI_NN_CONFIG_FIELD_H
 #define LEATI_NN_CONFIG_FIELD_H
 
@@ -13,20 +13,21 @@
 #include "leat/error.h"
 #include "leat/tensor.h"
 
-/* A list of whole numbers: kernel_size, strides, a target shape.  -1 stands for null or "to be found"; a count of -1 is
- * null itself. */
+/* A list of integers: kernel_size, strides, a target shape.  An element of -1 stands for null or for a size that
+ * is to be computed; a count of -1 means that the whole list is null. */
 typedef struct leati_ints {
     int32_t count;
-    bool number; /* NUMBERS: one number, given without a list */
+    bool number; /* NUMBERS: the configuration has one number, not a list */
     int64_t values[LEAT_MAX_RANK];
 } leati_ints;
 
-/* A number, or a list of them; without values it is null.  A list may be empty where null is the default. */
+/* A number or a list of numbers.  If `values` is NULL, the key is null.  An empty list is valid only if null is
+ * the default. */
 #define LEATI_MAX_REALS 65536
 typedef struct leati_reals {
     int32_t count;
-    bool number;    /* given without a list */
-    double *values; /* owned: leati_fields_fini */
+    bool number;    /* the configuration has one number, not a list */
+    double *values; /* owned; freed by leati_fields_fini */
 } leati_reals;
 
 #define LEATI_FIELD_TEXT_BYTES 64
@@ -35,8 +36,8 @@ typedef struct leati_field leati_field;
 
 /* How the value of a key is read and written.  `member` points at the member of the configuration's struct. */
 typedef struct leati_field_kind {
-    /* Reads a JSON value.  `context` is what the caller of leati_fields_read_with passed, or NULL; LEATI_FIELD_LAYER and
-     * LEATI_FIELD_LAYERS use it.  Errors name the key. */
+    /* Reads a JSON value.  `context` is what the caller of leati_fields_read_with passed, or NULL; only
+     * LEATI_FIELD_LAYER and LEATI_FIELD_LAYERS use it.  Errors name the key. */
     leat_status (*read)(const leati_field *field, const json_t *value, const void *context, void *member,
                         leat_error *err);
     /* Makes a JSON value (new reference).  LEAT_ENOMEM may come without a message. */
@@ -45,9 +46,10 @@ typedef struct leati_field_kind {
     void (*fini)(void *member);
 } leati_field_kind;
 
-/* The kinds that are plain values.  The other kinds are LEATI_FIELD_ACTIVATION (nn/activations/activation.h),
- * LEATI_FIELD_INITIALIZER (nn/initializers/initializer.h), LEATI_FIELD_REGULARIZER (nn/regularizers/regularizer.h),
- * LEATI_FIELD_CONSTRAINT (nn/constraints/constraint.h), LEATI_FIELD_LAYER and LEATI_FIELD_LAYERS (nn/layers/wrapping.h). */
+/* The kinds that are plain values.  Other headers define LEATI_FIELD_ACTIVATION (nn/activations/activation.h),
+ * LEATI_FIELD_INITIALIZER (nn/initializers/initializer.h), LEATI_FIELD_REGULARIZER
+ * (nn/regularizers/regularizer.h), LEATI_FIELD_CONSTRAINT (nn/constraints/constraint.h), LEATI_FIELD_LAYER and
+ * LEATI_FIELD_LAYERS (nn/layers/wrapping.h). */
 #define LEATI_FIELD_INT            (&leati_field_int)            /* int64_t */
 #define LEATI_FIELD_OPTIONAL_INT   (&leati_field_optional_int)   /* int64_t; null is INT64_MIN */
 #define LEATI_FIELD_FLOAT          (&leati_field_float)          /* double */
@@ -73,28 +75,29 @@ struct leati_field {
     size_t offset;      /* of the member in the configuration's struct */
     const char *preset; /* the default, as JSON text: "\"valid\"", "[1, 1]"; NULL: the key is required */
     const char *const *choices; /* CHOICE: names, NULL-terminated */
-    bool nullable;              /* CHOICE: null is one more, behind the names, and not the default */
-    double minimum;             /* INT, FLOAT, TUPLE...: smallest value allowed where `limited` */
+    bool
+        nullable; /* CHOICE: null is valid too; its index is the count of the names.  It is not the default */
+    double minimum; /* INT, FLOAT, TUPLE...: the smallest valid value if `limited` */
     bool limited;
-    bool reshapes; /* ACTIVATION: one that changes the shape will do */
+    bool reshapes; /* ACTIVATION: an activation that changes the shape is valid too */
     bool hidden;   /* read, but not written (a legacy key) */
     bool later;    /* a key that Keras 2.3.1 does not have: written only where its value is not the default */
 };
 
-/* Reads every row of `fields` (ended by key NULL) from a JSON object into *config, which is zeroed before.  Keys of the
- * object that no row knows are LEAT_ENOTSUP unless named in `ignored` (NULL-terminated, may be NULL).
- * Errors name the key, what was expected and what was found.  After failure: leati_fields_fini has been called. */
+/* Reads every field of the table `fields`, which ends with a NULL key, from a JSON object into *config, which must
+ * be zeroed.  A key that has no field is LEAT_ENOTSUP unless `ignored` (NULL-terminated, may be NULL) lists it.
+ * Errors name the key, what was expected and what was received.  On failure leati_fields_fini has been called. */
 leat_status leati_fields_read(const leati_field *fields, const char *const *ignored, const json_t *object,
                               void *config, leat_error *err);
 /* Like leati_fields_read, but hands `context` to every field's kind. */
 leat_status leati_fields_read_with(const leati_field *fields, const char *const *ignored,
                                    const json_t *object, const void *context, void *config, leat_error *err);
 
-/* Adds every row that is to be written to `object`, in the table's order. */
+/* Adds the fields to `object`, in the table's order, without those that are hidden, or `later` with their default. */
 leat_status leati_fields_write(const leati_field *fields, const void *config, json_t *object,
                                leat_error *err);
 
-/* Frees what the rows own. */
+/* Frees what the members of *config own. */
 void leati_fields_fini(const leati_field *fields, void *config);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and {"class_name", "config"} objects of Keras's JSON. */
+/* Reads and writes Keras objects in JSON: names, and objects with "class_name" and "config". */
 #include "nn/config/object.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How Keras's JSON names a thing: "mse", {"class_name": "Huber", "config": {...}}, or, from Keras 3,
- * {"module": ..., "class_name": "function", "config": "mse", ...}. */
+/* A Keras object in JSON: "mse", {"class_name": "Huber", "config": {...}}, or, in Keras 3, {"module": ...,
+ * "class_name": "function", "config": "mse", ...}. */
 #ifndef LEATI_NN_CONFIG_OBJECT_H
 #define LEATI_NN_CONFIG_OBJECT_H
 
@@ -13,16 +13,18 @@
 
 typedef struct leati_object {
     const char *name;     /* borrowed from the value */
-    const json_t *config; /* borrowed; an object, or NULL where there is none */
+    const json_t *config; /* borrowed; an object, or NULL if there is none */
 } leati_object;
 
-/* `what` is said in messages: "loss".  Errors: LEAT_EINVAL neither a name nor an object with a class_name. */
+/* `what` names the object in messages: "loss".  Errors: LEAT_EINVAL if the value is neither a name nor an object
+ * with a class_name. */
 leat_status leati_object_read(leati_object *out, const json_t *value, const char *what, leat_error *err);
 
-/* {"class_name": name, "config": config}; takes over the reference to config, also on failure. */
+/* Makes {"class_name": name, "config": config}.  Consumes the reference to config, also on failure. */
 leat_status leati_object_write(const char *name, json_t *config, json_t **out, leat_error *err);
 
-/* The failure "unknown <what> 'adan'; did you mean 'adam'?", for the names that name_at gives (NULL at the end). */
+/* Returns the failure "unknown <what> 'adan'; did you mean 'adam'?". name_at(i) returns the known names, then
+ * NULL. */
 leat_status leati_unknown_name(leat_error *err, const char *what, const char *name,
                                const char *(*name_at)(int index));
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Projections of weights.  Norms have Keras's epsilon in the divisor: MaxNorm shrinks every weight a little. */
+/* Reads, writes and lowers the constraints of weights.  The divisor has Keras's epsilon, so that MaxNorm shrinks
+ * every weight a little. */
 #include "nn/constraints/constraint.h"
 
 #include <math.h>
@@ -11,10 +12,10 @@
 
 #define EPSILON 1e-7f
 
-/* Which keys a constraint has, with 2.3.1's defaults. */
+/* The keys of a constraint, with the defaults of Keras 2.3.1. */
 typedef struct row {
     leati_constraint_kind kind;
-    const char *names[4]; /* the first is what it is written as */
+    const char *names[4]; /* the first is written to files */
     bool has_min, has_max, has_rate, has_axis;
     double max_value;
 } row;
@@ -111,7 +112,7 @@ static json_t *axis_json(const leati_constraint *constraint) {
     return list;
 }
 
-/* 0 where it is stored, or need not be. */
+/* Sets a key if the constraint has it; returns 0 on success, like jansson. */
 static int put(json_t *config, bool has, const char *key, double value) {
     return has ? json_object_set_new(config, key, json_real(value)) : 0;
 }
@@ -136,7 +137,7 @@ leat_status leati_constraint_write(const leati_constraint *constraint, json_t **
     return leati_object_write(found->names[0], config, out, err);
 }
 
-/* sqrt(sum w^2) over the constraint's axes, which stay with length 1. */
+/* Returns sqrt(sum w^2) over the constraint's axes, which become axes of length 1. */
 static leati_value norms_of(const leati_constraint *constraint, leati_graph *graph, leati_value w) {
     int rank = leati_graph_desc(graph, w)->rank;
     uint32_t axes = 0;
@@ -170,7 +171,7 @@ leati_value leati_constraint_lower(const leati_constraint *constraint, leati_gra
         return leati_div(graph, w, leati_linear(graph, norms, 1.0f, EPSILON));
     }
     float low = (float)constraint->min_value, high = (float)constraint->max_value;
-    if (high < low) high = low; /* as Keras's clip does */
+    if (high < low) high = low; /* like Keras's clip */
     leati_value desired = leati_clip(graph, norms, low, high);
     if (constraint->kind == LEATI_CONSTRAINT_MIN_MAX_NORM) {
         leati_value strict = leati_linear(graph, desired, (float)constraint->rate, 0.0f);

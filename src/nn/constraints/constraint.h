@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keras.constraints: what a weight is projected to after each update.  Zeroed memory is none. */
+/* keras.constraints: projections of a weight after each update.  A zeroed leati_constraint is no constraint. */
 #ifndef LEATI_NN_CONSTRAINTS_CONSTRAINT_H
 #define LEATI_NN_CONSTRAINTS_CONSTRAINT_H
 
@@ -23,20 +23,20 @@ typedef enum leati_constraint_kind {
 typedef struct leati_constraint {
     leati_constraint_kind kind;
     double min_value, max_value, rate;
-    int32_t axis_count; /* norms are taken over these axes */
+    int32_t axis_count; /* the axes that the norms are computed over */
     int32_t axes[LEAT_MAX_RANK];
     bool axis_listed; /* the configuration gave a list, not a number */
 } leati_constraint;
 
-/* From a name ("max_norm", "MaxNorm", ...), {"class_name": ..., "config": ...}, or null.
- * Back to the latter (new reference). */
+/* Read a name ("max_norm", "MaxNorm", ...), {"class_name": ..., "config": ...} or null; write {"class_name": ...,
+ * "config": ...} or null (new reference). */
 leat_status leati_constraint_read(leati_constraint *out, const json_t *value, leat_error *err);
 leat_status leati_constraint_write(const leati_constraint *constraint, json_t **out, leat_error *err);
 
-/* Every name: index from 0, NULL at the end. */
+/* All names: index from 0; NULL at the end. */
 const char *leati_constraint_name_at(int index);
 
-/* The constrained weight; w itself where there is no constraint. */
+/* Returns the constrained weight; w itself if there is no constraint. */
 leati_value leati_constraint_lower(const leati_constraint *constraint, leati_graph *graph, leati_value w);
 
 /* The kind of a field whose member is a leati_constraint; null is a constraint of kind none. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Penalties on weights and activities. */
+/* Reads, writes and lowers penalties of weights and of outputs. */
 #include "nn/regularizers/regularizer.h"
 
 #include <string.h>
@@ -8,11 +8,11 @@
 #include "engine/graph/build.h"
 #include "nn/config/object.h"
 
-/* A name, and the factors it stands for where the configuration gives none. */
+/* A name, and its default factors. */
 typedef struct row {
     const char *name;
     double l1, l2;
-    const char *keys[2]; /* what the configuration calls l1 and l2; NULL: it has no such key */
+    const char *keys[2]; /* the keys of l1 and l2 in the configuration; NULL: there is no such key */
 } row;
 
 static const row rows[] = {

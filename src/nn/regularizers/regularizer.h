@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keras.regularizers: l1 * sum |w| + l2 * sum w^2, added to the loss.  Zeroed memory is none. */
+/* keras.regularizers: l1 * sum |w| + l2 * sum w^2, added to the loss.  A zeroed leati_regularizer is none. */
 #ifndef LEATI_NN_REGULARIZERS_REGULARIZER_H
 #define LEATI_NN_REGULARIZERS_REGULARIZER_H
 
@@ -18,19 +18,20 @@ typedef enum leati_regularizer_kind {
 
 typedef struct leati_regularizer {
     leati_regularizer_kind kind;
-    bool per_sample; /* of activities: divided by the batch size, as in current Keras */
+    bool per_sample; /* a penalty of outputs is divided by the batch size, as in current Keras */
     float l1, l2;
 } leati_regularizer;
 
-/* From a name ("l1", "l2", "l1_l2": 0.01 each), {"class_name": ..., "config": ...}, or null.
- * Back to the latter (new reference). */
+/* Read a name ("l1", "l2", "l1_l2": 0.01 each), {"class_name": ..., "config": ...} or null; write {"class_name":
+ * ..., "config": ...} or null (new reference). */
 leat_status leati_regularizer_read(leati_regularizer *out, const json_t *value, leat_error *err);
 leat_status leati_regularizer_write(const leati_regularizer *regularizer, json_t **out, leat_error *err);
 
-/* Every name: index from 0, NULL at the end. */
+/* All names: index from 0; NULL at the end. */
 const char *leati_regularizer_name_at(int index);
 
-/* The penalty of x as a scalar; LEATI_NONE where there is none.  Of an activity it is the plain sum over the batch. */
+/* Returns the penalty of x as a scalar; LEATI_NONE if there is none.  The penalty of outputs is the sum over the
+ * batch. */
 leati_value leati_regularizer_lower(const leati_regularizer *regularizer, leati_graph *graph, leati_value x);
 
 /* The kind of a field whose member is a leati_regularizer; null is a regularizer of kind none. */
