@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where each weight is: Keras's orders of them, the slab's layout, first values.  Layer: nn. */
+/* Lays out the weights of a model: Keras's orders of weights, the offsets in the slab, the first values.  Room:
+ * nn. */
 #include "nn/network/network.h"
 
 #include <stdio.h>
@@ -9,17 +10,17 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-/* A weight on its way into the model's lists. */
+/* A weight that the finder has found. */
 typedef struct found {
     leati_weight *weight;
-    const char *base; /* the slab that its offset is in now; NULL: it has no value yet */
+    const char *base; /* the slab of its present offset; NULL: the weight has no value yet */
     uint64_t stream;
-    char *name; /* owned until it is handed over */
+    char *name; /* owned by the finder, until commit */
     size_t offset;
 } found;
 
 typedef struct finder {
-    found *items; /* room for all weights of the model */
+    found *items; /* capacity: all weights of the model */
     int32_t count;
     leati_text path; /* of nested models: "model_1/" */
     bool failed;
@@ -81,7 +82,8 @@ static void find_in_members(finder *f, const leat_model *model, enum part part, 
         find_in_member(f, &model->members[i], part, own ? own : base, stream);
 }
 
-/* Keras's trainable_weights and non_trainable_weights: in a frozen model the former come first among the latter. */
+/* Lists Keras's trainable_weights, or its non_trainable_weights: there, a frozen model lists its trainable weights
+ * first. */
 static void find_in_model(finder *f, const leat_model *model, enum part part, const char *base,
                           uint64_t stream) {
     if (part == TRAINABLE) {
@@ -106,7 +108,7 @@ static leat_status finder_init(finder *f, const leat_model *model, leat_error *e
 
 /* ---- The order of files ---- */
 
-/* Fills order and the members' ranges; entries have their places. */
+/* Fills `order` and the members' ranges of weights; every entry must have its index. */
 static leat_status order_weights(leat_model *model, int32_t *order, leat_error *err) {
     finder f;
     LEATI_TRY(finder_init(&f, model, err));
@@ -136,7 +138,7 @@ static leat_status draw(const found *item, uint64_t seed, char *slab, leat_error
     return leati_prefix(status, err, "weight '%s'", item->name);
 }
 
-/* Bytes of each weight and place in a new slab; false where they overflow. */
+/* Computes the offsets in a new slab, and its size; returns false on overflow. */
 static bool place(finder *f, int32_t trainable_count, leati_weights *out) {
     size_t bytes = 0;
     for (int32_t i = 0; i < f->count; ++i) {
@@ -179,7 +181,7 @@ static leat_status fill(const finder *f, uint64_t seed, leati_weights *out, leat
     return LEAT_OK;
 }
 
-/* The model is the outermost now: nested ones have no weights of their own, and all know whether they train. */
+/* Frees the slabs of nested models, since `model` is the outermost model now, and tells all layers if they train. */
 static void settle(leat_model *model, bool trains) {
     for (int32_t i = 0; i < model->member_count; ++i) {
         leati_member *member = &model->members[i];
@@ -192,7 +194,7 @@ static void settle(leat_model *model, bool trains) {
     }
 }
 
-/* Hands the lists over; nothing can fail from here on. */
+/* Moves the new layout into the model.  Nothing can fail from here on. */
 static void commit(leat_model *model, finder *f, leati_weights *made) {
     for (int32_t i = 0; i < f->count; ++i) {
         found *item = &f->items[i];
@@ -210,7 +212,8 @@ static void commit(leat_model *model, finder *f, leati_weights *made) {
     leati_model_weights_changed(model);
 }
 
-/* The order needs the entries' places, which change with the commit: find it for the new ones, or put the old back. */
+/* Computes the order of the new layout, which needs the new indices of the entries; restores the old indices on
+ * failure. */
 static leat_status order_new(leat_model *model, const finder *f, leati_weights *made, leat_error *err) {
     int32_t *old = leati_calloc((size_t)f->count + 1, sizeof *old);
     if (!old) return leati_fail_memory(err, (size_t)f->count * sizeof *old, "weights");
@@ -240,7 +243,7 @@ leat_status leati_weights_layout(leat_model *model, leat_error *err) {
     if (status == LEAT_OK)
         commit(model, &f, &made);
     else {
-        made.count = 0; /* the names are the finder's */
+        made.count = 0; /* the finder owns the names */
         leati_weights_fini(&made);
     }
     finder_fini(&f);
@@ -294,7 +297,7 @@ const char *leat_model_weight_name(const leat_model *model, int index) {
     return model->weights.names[model->weights.order[index]];
 }
 
-/* The weights at place `index` of two models' lists. */
+/* Compares the shapes of weight `index` of two models. */
 static leat_status same_shape(const leat_model *a, const leat_model *b, int index, leat_error *err) {
     const leati_weight *own = a->weights.entries[a->weights.order[index]];
     const leati_weight *other = b->weights.entries[b->weights.order[index]];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A finished model, call by call: shapes from shapes, ops from values.  Layer: nn. */
+/* Infers the shapes of a finished model, and lowers the model, call by call.  Room: nn. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
 #include "engine/graph/build.h"
 #include "nn/network/network.h"
 
-/* The first of the tensors that a call makes, in a table of LEATI_LAYER_MAX_OUTPUTS for each call. */
+/* Returns the index of a call's first output in a table that has LEATI_LAYER_MAX_OUTPUTS tensors for each call. */
 static size_t place_of(const leat_model *model, int32_t member, int32_t call) {
     return (size_t)(model->members[member].first_call + call) * LEATI_LAYER_MAX_OUTPUTS;
 }
@@ -19,7 +19,7 @@ static size_t table_size(const leat_model *model) {
     return (size_t)model->schedule_count * LEATI_LAYER_MAX_OUTPUTS;
 }
 
-/* Which of the model's inputs a member is; -1 for a layer that is none. */
+/* Returns the index of the model's input that a member is; -1 if it is not an input. */
 static int input_of(const leat_model *model, int32_t member) {
     for (int32_t i = 0; i < model->input_count; ++i)
         if (model->inputs[i].layer == member) return i;
@@ -70,7 +70,7 @@ leat_status leati_network_infer(const leat_model *model, const leati_shape *inpu
 
 /* ---- Ops ---- */
 
-/* Tensors and their masks, in tables alike: those that a call reads, and those that it makes. */
+/* Tensors and their masks: the inputs of a call, and its outputs. */
 typedef struct tensors {
     const leati_value *values, *masks;
 } tensors;
@@ -130,7 +130,7 @@ static leat_status lower_calls(const leat_model *model, leati_lowering *lowering
     return status;
 }
 
-/* A weight's penalty counts once, however often its layer is called, and also where the layer is frozen. */
+/* Adds each weight's penalty once, even if its layer is called several times or is frozen. */
 static void add_penalties(const leat_model *model, leati_lowering *lowering) {
     leati_graph_label(lowering->graph, "regularization");
     for (int32_t i = 0; i < model->weights.count; ++i) {

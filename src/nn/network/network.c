@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Members and calls of a model that is being made.  Layer: nn. */
+/* Makes a model of members and calls, and frees it.  Room: nn. */
 #include "nn/network/network.h"
 
 #include <stdio.h>
@@ -19,9 +19,9 @@ leat_status leati_network_create(leat_model **out, const char *class_name, leat_
     return LEAT_OK;
 }
 
-/* Room for one element more: arrays grow to powers of two, so that no capacity need be kept. */
+/* Makes room for one more element.  Arrays grow to powers of two, so that no capacity need be stored. */
 static leat_status reserve(void **items, int32_t count, size_t size, const char *what, leat_error *err) {
-    bool full = (count & (count - 1)) == 0; /* 0 and every power of two */
+    bool full = (count & (count - 1)) == 0; /* count is 0 or a power of two */
     if (!full) return LEAT_OK;
     size_t capacity = count ? 2 * (size_t)count : 1;
     void *grown = leati_realloc(*items, capacity, size);
@@ -36,7 +36,7 @@ int32_t leati_network_find(const leat_model *model, const char *name) {
     return -1;
 }
 
-/* The number behind "<prefix>_", 0 where the name has another form. */
+/* Returns the number in "<prefix>_<number>"; 0 if the name has another form. */
 static int32_t number_of(const char *name, const char *prefix, size_t length) {
     int32_t number = 0;
     if (strncmp(name, prefix, length) != 0 || name[length] != '_' || name[length + 1] == '0') return 0;
@@ -47,7 +47,7 @@ static int32_t number_of(const char *name, const char *prefix, size_t length) {
     return number;
 }
 
-/* Most often all numbers up to the largest are taken, and one look through the names is enough. */
+/* If all numbers up to the largest one are taken, which is usual, one loop over the names is enough. */
 void leati_network_free_name(const leat_model *model, const char *prefix, char out[LEAT_NAME_BYTES]) {
     const size_t length = strlen(prefix);
     int32_t taken = 0, largest = 0;
@@ -62,7 +62,7 @@ void leati_network_free_name(const leat_model *model, const char *prefix, char o
     }
 }
 
-/* A place for one more member, zeroed but not counted yet. */
+/* Appends a zeroed member without counting it, and gives it a name if it has none. */
 static leat_status add_member(leat_model *model, char name[LEAT_NAME_BYTES], const char *prefix,
                               leat_error *err) {
     void *members = model->members;
@@ -197,7 +197,7 @@ leat_status leati_network_call(leat_model *model, int32_t member, int32_t count,
 
 /* ---- Sequential ---- */
 
-/* The shape that the first layer asks for, however deep it is; NULL where it asks for none. */
+/* Returns the batch_input_shape of the first layer, also if it is in a nested model; NULL if there is none. */
 static const leati_shape *asked_shape(const leat_model *model) {
     const leati_member *first = &model->members[0];
     if (model->member_count == 0) return NULL;

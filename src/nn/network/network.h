@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model as a network: layers, the calls that join them, weights in slabs, and what compile said.  Functions that make a
- * network (members, then calls, then the whole), lay out its weights, infer its shapes and lower it to ops.  A model that
- * is being made may be destroyed at any point. */
+/* A model as a network of layers and calls, with its weights and what compile has set.  Functions make a network,
+ * lay out its weights, infer its shapes and lower it to ops.  To make one: add members, call them, finish.  An
+ * unfinished model may be destroyed at any time. */
 #ifndef LEATI_NN_NETWORK_NETWORK_H
 #define LEATI_NN_NETWORK_NETWORK_H
 
@@ -13,11 +13,11 @@
 #include "nn/metrics/metric.h"
 #include "nn/optimizers/optimizer.h"
 
-#define LEATI_NETWORK_MAX_OUTPUTS 16 /* of a model that is compiled or run; also of its inputs */
+#define LEATI_NETWORK_MAX_OUTPUTS                                                                            \
+    16 /* the most inputs, and the most outputs, of a model that is compiled or run */
 #define LEATI_NETWORK_MAX_METRICS 48
 
-/* Where a tensor of the model comes from: output `tensor` of call `call` of layer `layer`, as in Keras's
- * ["dense_1", 0, 0]. */
+/* A tensor of the model: output `tensor` of call `call` of member `layer`, like Keras's ["dense_1", 0, 0]. */
 typedef struct leati_source {
     int32_t layer, call, tensor;
 } leati_source;
@@ -27,27 +27,27 @@ typedef struct leati_call {
     leati_source *inputs;
     int32_t output_count;
     leati_shape outputs[LEATI_LAYER_MAX_OUTPUTS];
-    int32_t depth; /* Keras's: 0 for an output, one more than the deepest that reads it */
+    int32_t depth; /* Keras's: 0 for an output of the model, otherwise one more than the deepest reader's */
 } leati_call;
 
-/* A layer in the model with its calls; an InputLayer has one call without inputs.  A nested model stands in place of a
- * layer: then `model` is set and `layer` is NULL. */
+/* A layer of the model, with its calls; an InputLayer has one call without inputs.  A nested model takes the place
+ * of a layer: then `model` is set and `layer` is NULL. */
 typedef struct leati_member {
     leati_layer *layer;
     struct leat_model *model;
     int32_t call_count;
     leati_call *calls;
-    int32_t first_call; /* calls of the members before this one */
+    int32_t first_call; /* the number of calls of all members before this one */
     int32_t first_weight,
-        weight_count; /* its weights in the order of model.get_weights(), which is that of files */
+        weight_count; /* range of its weights in model.get_weights(), whose order is that of files */
 } leati_member;
 
-/* The model that a member is or has inside; NULL: a layer alone. */
+/* Returns the model that a member is or has inside; NULL for a layer without a model inside. */
 static inline struct leat_model *leati_member_model(const leati_member *member) {
     return member->model ? member->model : leati_layer_model(member->layer);
 }
 
-/* One call in an order in which each finds its inputs made. */
+/* One call of the schedule, which makes the inputs of a call before the call. */
 typedef struct leati_scheduled_call {
     int32_t member, call;
 } leati_scheduled_call;
@@ -58,94 +58,95 @@ typedef struct leati_compiled {
     int32_t output_count;
     leati_output_loss *losses; /* one per output */
     int32_t metric_count;
-    leati_metric *metrics; /* in Keras's order, each with its output and its name */
-    json_t *arguments;     /* what was asked for, as a training_config holds it (without the optimizer) */
+    leati_metric *metrics; /* in Keras's order */
+    json_t *arguments; /* the arguments of compile, in the form of a training_config, without the optimizer */
 } leati_compiled;
 
 struct leat_model {
     char name[LEAT_NAME_BYTES];
-    char class_name[16]; /* "Sequential" or "Model": what it is written back as */
+    char class_name[16]; /* "Sequential" or "Model": its class in files */
     int32_t member_count;
-    leati_member
-        *members; /* in the order of Keras's model.layers; a Sequential has its InputLayer in front */
+    leati_member *members; /* in the order of Keras's model.layers; a Sequential begins with its InputLayer */
     int32_t schedule_count;
-    leati_scheduled_call *schedule; /* all calls */
+    leati_scheduled_call *schedule; /* all calls, each after the calls that it reads */
     int32_t input_count, output_count;
     leati_source *inputs, *outputs;
     bool trainable;
     bool gradient_checkpointing;                /* leat_model_set_gradient_checkpointing */
     bool deterministic;                         /* leat_model_set_deterministic */
-    bool unfolded;                              /* leat_model_set_folding: off */
+    bool unfolded;                              /* leat_model_set_folding(false) */
     int tuning;                                 /* leat_model_set_tuning */
-    void (*watch)(void *watcher, double share); /* leat_model_set_measuring_progress; NULL: nobody does */
+    void (*watch)(void *watcher, double share); /* set by leat_model_set_measuring_progress; NULL: none */
     void *watcher;
     leati_weights weights;
     leati_compiled compiled;
     uint64_t seed;
-    int64_t iterations;         /* training steps done: the optimizer's counter */
-    uint64_t weights_version;   /* counts what changes weights: leati_model_weights_changed */
-    uint64_t version;           /* changes when plans made before must not be used: compile, trainable, ... */
-    atomic_int holders;         /* predictors; whoever goes last frees it, they or the owner */
+    int64_t iterations;         /* training steps so far: the optimizer's counter */
+    uint64_t weights_version;   /* counts changes of weights: leati_model_weights_changed */
+    uint64_t version;           /* changes when older plans become invalid: compile, trainable, ... */
+    atomic_int holders;         /* the number of predictors; the last of them or the owner frees the model */
     atomic_bool stop_requested; /* leat_model_stop_training */
-    int32_t runs;               /* fits, evaluations and predictions in progress, one inside another's hook */
-    void *session;              /* the trainer's plans and feeds' caches (train/session.h), made on demand */
+    int32_t runs;  /* fits, evaluations and predictions in progress: a callback of one may run another */
+    void *session; /* the trainer's plans and caches (train/session.h); NULL until needed */
     void (*session_destroy)(void **session);
-    void
-        *publication; /* copies of the weights for predictors (train/predict/publication.h), made on demand */
+    void *
+        publication; /* copies of the weights for predictors (train/predict/publication.h); NULL until needed */
     void (*publication_destroy)(void **publication);
 };
 
-/* Whoever writes weights says so, plans excepted: kernels pack them anew. */
+/* Must be called after each change of weights, except by a plan: it makes kernels repack the weights. */
 static inline void leati_model_weights_changed(leat_model *model) {
     ++model->weights_version;
 }
 
-/* Frees what compile made and zeroes it; zeroed is fine. */
+/* Frees what compile has set, and zeroes *compiled. */
 void leati_compiled_fini(leati_compiled *compiled);
 
 /* ---- Making a network ---- */
 
-/* class_name: "Sequential" or "Model". */
+/* Creates an empty model. class_name is "Sequential" or "Model". */
 leat_status leati_network_create(leat_model **out, const char *class_name, leat_error *err);
 
-/* Take *layer or *inner over (and set it to NULL), whether they succeed or fail; *member is its place.  One without a
- * name gets one.  An InputLayer has its call at once.
- * Errors: LEAT_EINVAL a name that is taken; LEAT_ENOTSUP more than LEATI_NETWORK_MAX_MEMBERS. */
+/* Add a member.  They consume *layer or *inner and set it to NULL, also on failure; *member is the member's
+ * index.  A member without a name gets one.  An InputLayer gets its call at once.
+ * Errors: LEAT_EINVAL the name is taken; LEAT_ENOTSUP more than LEATI_NETWORK_MAX_MEMBERS members. */
 #define LEATI_NETWORK_MAX_MEMBERS 4096
 leat_status leati_network_add_layer(leat_model *model, leati_layer **layer, int32_t *member, leat_error *err);
 leat_status leati_network_add_model(leat_model *model, leat_model **inner, int32_t *member, leat_error *err);
 
-/* "dense_1", "dense_2", ...: the first that is free. */
+/* Finds the first name among "dense_1", "dense_2", ... that is not taken. */
 void leati_network_free_name(const leat_model *model, const char *prefix, char out[LEAT_NAME_BYTES]);
-/* The member of that name, or -1. */
+/* Returns the index of the member of that name; -1 if there is none. */
 int32_t leati_network_find(const leat_model *model, const char *name);
 
-/* Calls a member on tensors of the model: infers shapes, declares weights at the first call.  Errors name the layer. */
+/* Calls a member on tensors of the model: infers shapes, and declares weights at the first call.  Errors name the
+ * layer. */
 leat_status leati_network_call(leat_model *model, int32_t member, int32_t count, const leati_source *inputs,
                                leat_error *err);
 
-/* Whether a source is a tensor of the model so far. */
+/* True if the model has made the tensor so far. */
 bool leati_network_has(const leat_model *model, const leati_source *source);
 leati_shape leati_network_shape(const leat_model *model, const leati_source *source);
 
-/* Says what goes in and out; drops what the outputs do not need, and sorts members and steps as Keras does.
- * Errors: LEAT_EINVAL an input that is no InputLayer, an InputLayer that is not among the inputs. */
+/* Sets the inputs and outputs, removes what the outputs do not need, and sorts members and calls as Keras does.
+ * Errors: LEAT_EINVAL an input that is not an InputLayer's, or a needed InputLayer that is not among the inputs. */
 leat_status leati_network_finish(leat_model *model, int32_t input_count, const leati_source *inputs,
                                  int32_t output_count, const leati_source *outputs, leat_error *err);
 
-/* Joins the members of a Sequential that has been waiting for its input's shape.  It has none yet: input_count is 0. */
+/* Joins the members of a Sequential that has no input yet (input_count is 0), now that the shape of its input is
+ * known. */
 leat_status leati_sequential_connect(leat_model *model, const leati_shape *shape, leat_error *err);
 
-/* The shapes that a model makes where it is called as a layer: a Sequential may have waited for its input's.
+/* Infers the output shapes of a model that is called as a layer.  A Sequential without an input gets one.
  * Errors: LEAT_EINVAL the number of inputs; LEAT_ENOTSUP more outputs than a layer can have. */
 leat_status leati_network_infer_call(leat_model *model, int count, const leati_shape *inputs,
                                      leati_shape *outputs, int *output_count, leat_error *err);
 
-/* The shapes that a finished model makes of others.  Errors: LEAT_ESHAPE with the layer's name. */
+/* Infers the output shapes of a finished model.  Errors: LEAT_ESHAPE with the layer's name. */
 leat_status leati_network_infer(const leat_model *model, const leati_shape *inputs, leati_shape *outputs,
                                 leat_error *err);
 
-/* Adds the ops of such a call, with masks (LEATI_NONE: none) of what goes in and comes out. */
+/* Adds the ops of a nested model, with masks (LEATI_NONE: none) of its inputs and outputs. */
 leat_status leati_network_lower(const leat_model *model, leati_lowering *lowering, const leati_value *inputs,
                                 const leati_value *masks, leati_value *outputs, leati_value *output_masks,
                                 leat_error *err);
@@ -153,14 +154,15 @@ leat_status leati_network_lower(const leat_model *model, leati_lowering *lowerin
 /* Frees members, steps, inputs and outputs. */
 void leati_network_fini(leat_model *model);
 
-/* Adds the model's ops: inputs[i] are values of the graph, outputs and output_masks (LEATI_NONE: none) receive one per
- * output. */
+/* Adds the ops of the outermost model and the penalties of its weights. inputs[i] are values of the graph; outputs
+ * and output_masks (LEATI_NONE: none) receive one value per output. */
 leat_status leati_model_lower(const leat_model *model, leati_lowering *lowering, const leati_value *inputs,
                               leati_value *outputs, leati_value *output_masks, leat_error *err);
 
 /* ---- Members, inputs and outputs ---- */
 
-/* A member by itself: its name, and its weights as a file's group has them (a nested model's all in one group). */
+/* The name of a member, and its weights as a group of a file has them: a nested model's weights are all in one
+ * group. */
 const char *leati_member_name(const leat_model *model, int member);
 int leati_member_weight_count(const leat_model *model, int member);
 const leati_weight *leati_member_weight(const leat_model *model, int member, int index);
@@ -173,19 +175,20 @@ leati_shape leati_model_output_shape(const leat_model *model, int index);
 
 /* ---- Weights and states ---- */
 
-/* Lists the model's weights by what is trainable now, gives each its place (64-byte aligned, trainable ones first) and
- * allocates LEATI_SLAB_WEIGHTS; values of weights that had a place are kept, others are drawn from the model's seed; so with states,
- * which begin as zeros.  Frees the other slabs: their offsets are no longer true.  On failure the model is as before. */
+/* Lists the model's weights by what is trainable now, gives each an offset (64-byte aligned, trainable ones first)
+ * and allocates LEATI_SLAB_WEIGHTS.  Weights that have values keep them; the others are drawn from the model's
+ * seed.  States keep their values, too, or begin as zeros.  Frees the other slabs, whose layout is no longer
+ * valid.  On failure the model is unchanged. */
 leat_status leati_weights_layout(leat_model *model, leat_error *err);
 
-/* Finds the order of files anew, after a change of `trainable` that the layout does not know yet. */
+/* Recomputes the order of weights in files after a change of `trainable`, without a new layout. */
 leat_status leati_weights_reorder(leat_model *model, leat_error *err);
 
-/* What the layers carry from batch to batch (nn/network/states.c): bytes in all, and moving it into a new slab, which is zeroed.
- * A model that is nested in another has its states in that one's slab. */
+/* The states of stateful layers (nn/network/states.c): their size, and moving them into a new, zeroed slab.  The
+ * states of a nested model are in the slab of the outermost model. */
 size_t leati_states_bytes(const leat_model *model);
 void leati_states_move(leat_model *model, void *slab);
-/* The number of samples that its stateful layers work with, or -1. */
+/* Returns the batch size that the stateful layers were built for; -1 if there is none. */
 int64_t leati_model_stateful_batch(const leat_model *model);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole of a model: what its outputs need, in Keras's order of layers, and the order in which to compute it.
- * Source: keras/engine/network.py, 2.3.1, _map_graph_network.  Layer: nn. */
+/* Finishes a model: finds what its outputs need, and sorts layers and calls as Keras does.
+ * Source: keras/engine/network.py, 2.3.1, _map_graph_network.  Room: nn. */
 #include "nn/network/network.h"
 
 #include <stdlib.h>
@@ -9,30 +9,30 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-/* A call, numbered through all members. */
+/* A call; the calls of all members are numbered together. */
 typedef struct node {
     int32_t member, call;
     int32_t depth;
-    int32_t next_input; /* of the walk: the input to be looked at next */
-    int32_t new_call;   /* its number among the calls that stay */
+    int32_t next_input; /* the input that the walk visits next */
+    int32_t new_call;   /* its new number among its member's calls */
     bool entered;
 } node;
 
-/* What the walk knows of a member. */
+/* The position of a member in Keras's order. */
 typedef struct rank {
     int32_t member;
     int32_t depth;
-    int32_t index; /* place in the order in which the walk met the members; -1: not met */
+    int32_t index; /* index in the order in which the walk reached the members; -1: not reached */
 } rank;
 
 typedef struct walk {
     leat_model *model;
     int32_t node_count, done_count, met_count;
     node *nodes;
-    int32_t *stack; /* nodes being walked */
-    int32_t *done;  /* nodes, each behind all that it needs */
+    int32_t *stack; /* nodes that the walk has entered and not finished */
+    int32_t *done;  /* finished nodes: each comes after the nodes that it needs */
     rank *ranks;    /* by member */
-    int32_t *place; /* by member: its new number */
+    int32_t *place; /* new index of each member */
 } walk;
 
 static void number_calls(leat_model *model) {
@@ -87,7 +87,7 @@ static void enter(walk *w, int32_t n, int32_t *height) {
     w->stack[(*height)++] = n;
 }
 
-/* Depth first, inputs in their order.  There are no cycles: a call is made of tensors that are there. */
+/* Walks depth first, inputs in their order.  There are no cycles, since a call reads only tensors that exist. */
 static void walk_from(walk *w, int32_t start) {
     int32_t height = 0;
     enter(w, start, &height);
@@ -103,7 +103,7 @@ static void walk_from(walk *w, int32_t start) {
     }
 }
 
-/* The depth of a call is at least that of its layer's calls that were seen before, as in Keras. */
+/* As in Keras, the depth of a call is at least the depth of the calls of its layer that were visited before. */
 static void find_depths(walk *w) {
     for (int32_t i = w->done_count - 1; i >= 0; --i) {
         node *n = &w->nodes[w->done[i]];
@@ -150,7 +150,7 @@ static leati_source moved(const walk *w, const leati_source *source) {
                           .tensor = source->tensor};
 }
 
-/* Points all sources to where their calls will be.  Only calls that the walk met are looked at. */
+/* Renumbers all sources of the calls that the walk reached. */
 static void move_sources(walk *w) {
     leat_model *model = w->model;
     for (int32_t i = 0; i < w->done_count; ++i) {
@@ -187,7 +187,7 @@ static void drop_calls(walk *w, int32_t i) {
     member->call_count = kept;
 }
 
-/* sorted: the ranks in Keras's order, those that were not met last. */
+/* Reorders members and calls.  `sorted` has Keras's order; members that were not reached come last, and are freed. */
 static void rearrange(walk *w, const rank *sorted, leati_member *members) {
     leat_model *model = w->model;
     int32_t kept = 0;

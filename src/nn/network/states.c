@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stateful layers carry from batch to batch: where it is, and how it is set to zero.  Layer: nn. */
+/* Moves and resets the states of stateful layers.  Room: nn. */
 #include <string.h>
 
 #include "base/error.h"
@@ -61,7 +61,7 @@ void leat_model_reset_states(leat_model *model) {
         memset(model->weights.slab[LEATI_SLAB_STATES], 0, model->weights.state_bytes);
 }
 
-/* The layer of that name: those of this model before those inside nested ones. */
+/* Finds a layer by name, in this model before its nested models. */
 static const leati_layer *find(const leat_model *model, const char *name) {
     int32_t own = leati_network_find(model, name);
     if (own >= 0) return model->members[own].layer;

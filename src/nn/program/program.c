@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds the graph of a step: what is bound, forward pass, losses, gradients, update, constraints, metrics. */
+/* Builds the graph of a step: inputs, forward pass, losses, gradients, update, constraints, metrics.  Room: nn. */
 #include "nn/program/program.h"
 
 #include <stdio.h>
@@ -12,17 +12,18 @@
 #include "nn/layers/carry.h"
 #include "tensor/number.h"
 
-/* What the parts of the build share. */
+/* The state of a build. */
 typedef struct context {
     const leat_model *model;
     const leati_program_spec *spec;
     leati_program *program;
     leati_graph *graph;
-    leati_value targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* f32, or class numbers; LEATI_NONE without a loss */
+    leati_value
+        targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* f32, or class numbers; LEATI_NONE: the output has no loss */
     leati_value weights[LEATI_PROGRAM_MAX_OUTPUTS];
-    leati_value masks[LEATI_PROGRAM_MAX_OUTPUTS]; /* of the predictions */
+    leati_value masks[LEATI_PROGRAM_MAX_OUTPUTS]; /* masks of the predictions */
     leati_carry *carry;                           /* NULL: none */
-    const bool *sequence;                         /* by input, where there is */
+    const bool *sequence;                         /* one per input; only with a carry */
 } context;
 
 #define SHAPE_TEXT_BYTES 128
@@ -37,7 +38,8 @@ static leati_value as_float(context *c, leati_value x) {
     return leati_graph_desc(c->graph, x)->dtype == LEAT_F32 ? x : leati_cast(c->graph, x, LEAT_F32, 1.0f);
 }
 
-/* Whether a given shape is the expected one (-1: any), or lacks only a last dimension of 1, as Keras forgives. */
+/* True if the given shape is the expected one (-1: any size), or lacks only a last dimension of 1, which Keras
+ * allows. */
 static bool fits(const leati_desc *given, int rank, const int64_t *expected) {
     bool lacks_one = given->rank == rank - 1 && expected[rank - 1] == 1;
     if (given->rank != rank && !lacks_one) return false;
@@ -158,7 +160,7 @@ static leati_value plus(context *c, leati_value sum, leati_value term) {
     return sum == LEATI_NONE ? term : leati_add(c->graph, sum, term);
 }
 
-/* Weights and mask of an output as one, as Keras joins them; LEATI_NONE where there is neither. */
+/* Returns the sample weights times the mask, as in Keras; LEATI_NONE if there is neither. */
 static leati_value masked(context *c, int output, leati_value weights) {
     leati_value mask = c->masks[output];
     if (mask == LEATI_NONE || weights == LEATI_NONE) return mask == LEATI_NONE ? weights : mask;
@@ -198,7 +200,8 @@ static leat_status lower_losses(context *c, const leati_lowering *lowering, leat
     return leati_graph_check(c->graph, err);
 }
 
-/* To be read after the run, when what was bound may be gone: a copy where it is, or may be, that. */
+/* Keeps a value until after the run.  A value that is, or may be, a bound input is copied, since its memory may be
+ * gone by then. */
 static leati_value kept(context *c, leati_value value, bool bound) {
     if (bound) value = leati_graph_node(c->graph, LEATI_OP_COPY, NULL, 1, &value, NULL);
     leati_graph_keep(c->graph, value);

@@ -17,12 +17,12 @@ static bool has_recurrence(const leat_model *model) {
     return false;
 }
 
-/* A call's place in a table of the model's calls. */
+/* Returns the index of a call in a table of all calls of the model. */
 static int32_t place_of(const leat_model *model, int32_t member, int32_t call) {
     return model->members[member].first_call + call;
 }
 
-/* Whether the inputs of a call are steps of a sequence, where its outputs are (`wanted`). */
+/* True if the inputs of a call must be steps of a sequence; `wanted` says if its outputs must be. */
 static bool takes_steps(const leati_member *member, bool wanted) {
     if (member->model) return wanted || has_recurrence(member->model);
     if (leati_recurrence_of(member->layer)) return true;
