@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leat_check_gradient: a user's backward beside central differences of his forward.  The loss is the sum of all outputs, each
- * times a number of its own.  Layer: nn. */
+/* leat_check_gradient: compares a custom layer's backward with central differences of its forward.  The loss is
+ * the sum of all output elements, each times its own random factor.  Room: nn. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 typedef struct probe {
     leati_custom *own;
     leati_layer *layer;
-    int inputs, tensors, outputs; /* tensors: inputs and weights */
+    int inputs, tensors, outputs; /* tensors: inputs plus weights */
     leati_desc in[LEATI_CALLEE_MAX_INPUTS], out[LEATI_CALLEE_MAX_OUTPUTS];
     void *args[LEATI_CALLEE_MAX_INPUTS], *diff_args[LEATI_CALLEE_MAX_INPUTS];
     void *results[LEATI_CALLEE_MAX_OUTPUTS], *factors[LEATI_CALLEE_MAX_OUTPUTS];
@@ -74,7 +74,7 @@ static leat_status make_buffer(const leati_desc *desc, void **out, leat_error *e
     return *out ? LEAT_OK : leati_fail_memory(err, leati_desc_bytes(desc), "a tensor");
 }
 
-/* Numbers of [-1, 1]. */
+/* Fills a buffer with random numbers in [-1, 1]. */
 static void draw(const leati_desc *desc, uint64_t stream, float *out) {
     leat_rng rng = leat_rng_for(SEED, 0, stream);
     for (int64_t i = 0; i < leati_desc_count(desc); ++i) out[i] = (float)(2 * leat_rng_uniform(&rng) - 1);
@@ -140,7 +140,8 @@ static leat_status difference(probe *p, float *x, double *out, leat_error *err) 
     return LEAT_OK;
 }
 
-/* Of one input or weight; the largest difference, relative to the largest derivative. */
+/* Compares the derivatives of one input or weight.  The error is the largest difference, relative to the largest
+ * derivative. */
 static leat_status compare(probe *p, int tensor, double *worst, leat_error *err) {
     float *x = p->args[tensor];
     const float *diff = p->diff_args[tensor];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A user's custom layer as a layer type: his functions, called with views of what a layer and an op have.  Layer: nn. */
+/* Makes a layer type of a custom layer: calls the user's functions with views of the tensors.  Room: nn. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ struct leat_layer_weights {
     leati_layer *layer;
 };
 
-/* Lambda's own keys.  Keras 2.3.1 writes those that are not `later`; tf.keras has more. */
+/* The keys of Keras's Lambda.  Keras 2.3.1 writes those that are not `later`; tf.keras has more. */
 #define LAMBDA_ROW(index, key_, later_)                                                                      \
     {                                                                                                        \
         .key = key_, .kind = LEATI_FIELD_JSON, .preset = "null", .later = later_,                            \
@@ -58,7 +58,7 @@ static leat_status check_output(const leat_tensor *output, int index, int64_t le
                           : "of an impossible rank");
 }
 
-/* Shapes of the outputs; no dimension below `least`. */
+/* Infers the shapes of the outputs; no dimension may be below `least`. */
 static leat_status infer_views(const leati_custom_config *c, int input_count, const leat_tensor *inputs,
                                leat_tensor *outputs, int64_t least, leat_error *err) {
     const leat_layer_definition *d = &c->own->definition;
@@ -104,7 +104,7 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     return check_settings(layer, (const leati_custom *)(const void *)layer->type, err); /* its first member */
 }
 
-/* A Lambda's arguments are the keys. */
+/* Reads the keys of the definition from a Lambda's "arguments". */
 static leat_status check_lambda(leati_layer *layer, leat_error *err) {
     leati_custom_config *c = layer->config;
     const leati_custom *own = (const void *)((const char *)layer->type - offsetof(leati_custom, lambda));
@@ -129,7 +129,7 @@ static void fini_lambda(void *config) {
 
 /* ---- Weights ---- */
 
-/* The part of the key that a weight names, or NULL. */
+/* Returns the part of the key that a weight names; NULL if there is no such key. */
 static const leati_custom_part *part_of(const leati_custom_config *c, const char *name,
                                         const leati_field_kind *kind) {
     for (const leati_field *field = c->own->fields; name && field->key; ++field)
@@ -138,7 +138,7 @@ static const leati_custom_part *part_of(const leati_custom_config *c, const char
     return NULL;
 }
 
-/* A name, or JSON. */
+/* Parses a name or a JSON object. */
 static leat_status parse(const char *text, json_t **out, leat_error *err) {
     if (text[0] == '{') return leati_json_parse_argument(out, text, strlen(text), err);
     *out = json_string(text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Registering layers of a user's own, and finding them.  Layer: nn. */
+/* Registers custom layers, and finds layer types by their names.  Room: nn. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 
 struct leat_registry {
     leati_custom *layers;
-    leati_library *opening; /* whose function is registering */
-    leati_custom **lent;    /* that somebody else holds: leati_registry_lend */
+    leati_library *opening; /* the library whose function is registering layers now; NULL: none */
+    leati_custom **lent;    /* layers that the registry does not hold: leati_registry_lend */
     int lent_count;
 };
 
@@ -29,7 +29,7 @@ leat_layer_definition leat_layer_definition_default(void) {
 
 static const struct {
     const leati_field_kind *kind;
-    size_t bytes; /* of the member; 0: it has none */
+    size_t bytes; /* of the member; 0: the key has no member */
 } key_kinds[] = {
     [LEAT_KEY_INT] = {LEATI_FIELD_INT, sizeof(int64_t)},
     [LEAT_KEY_FLOAT] = {LEATI_FIELD_FLOAT, sizeof(double)},
@@ -85,7 +85,7 @@ static leat_status check_definition(const leat_layer_definition *d, leat_error *
     return LEAT_OK;
 }
 
-/* A place for anything that a struct may have. */
+/* Rounds up to the alignment of any type. */
 static size_t aligned(size_t bytes) {
     const size_t step = _Alignof(max_align_t);
     return (bytes + step - 1) / step * step;
@@ -115,7 +115,7 @@ static leat_status make_fields(leati_custom *own, leat_error *err) {
     return LEAT_OK;
 }
 
-/* "MyScale" -> "my_scale", as Keras names layers. */
+/* Makes "my_scale" of "MyScale", like Keras. */
 static void make_prefix(leati_custom *own) {
     size_t used = 0;
     for (const char *c = own->class_name; *c && used + 2 < sizeof own->name_prefix; ++c) {
@@ -252,7 +252,7 @@ leat_status leati_registry_lend(leat_registry *registry, const leati_layer_type 
 
 /* ---- What a file names ---- */
 
-/* A Lambda is known by the name of its function, where the file has that, or by its own. */
+/* Finds the layer of a Lambda by the name of its function, or else by the name of the Lambda. */
 static const leati_custom *find_lambda(const leat_registry *registry, const json_t *config) {
     const leati_custom *own = find(registry, json_string_value(json_object_get(config, "function")));
     return own ? own : find(registry, json_string_value(json_object_get(config, "name")));
@@ -265,7 +265,7 @@ static const leati_layer_type *find_custom(const leat_registry *registry, const 
     return !own ? NULL : lambda ? &own->lambda : &own->type;
 }
 
-/* The registered layer whose name is misspelt; NULL: none is near. */
+/* Returns a registered name that is similar to class_name; NULL if there is none. */
 static const char *nearest_own(const leat_registry *registry, const char *class_name) {
     const char *near = NULL;
     for (const leati_custom *own = registry ? registry->layers : NULL; own && !near; own = own->next) {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding a layer type by its class name, among custom layers and leat's own. */
+/* Finds layer types by their class names, among custom layers and leat's own. */
 #ifndef LEATI_NN_CUSTOM_REGISTRY_H
 #define LEATI_NN_CUSTOM_REGISTRY_H
 
 #include "nn/layers/layer.h"
 
-/* Finds the type of a class name, among the custom layers of a registry first (NULL: none); the configuration says which
- * custom layer a Lambda is.  Errors: LEAT_ENOTSUP with the nearest known name. */
+/* Finds the type of a class name, among the custom layers of a registry first (NULL: none).  The configuration
+ * decides which custom layer a Lambda is.  Errors: LEAT_ENOTSUP with the nearest known name. */
 const leati_layer_type *leati_registry_find(const leat_registry *registry, const char *class_name,
                                             const json_t *config, leat_error *err);
 
-/* Makes the custom layer of a type known to a registry.  The registry does not hold the layer, which must live as long as
- * the registry.  Does nothing for leat's own types.  Errors: LEAT_EINVAL the registry knows a different layer of that class
- * name; LEAT_ENOMEM. */
+/* Makes the custom layer of a type known to a registry.  The registry does not hold the layer, which must live as
+ * long as the registry.  Does nothing for leat's own types.
+ * Errors: LEAT_EINVAL the registry knows a different layer of that class name; LEAT_ENOMEM. */
 leat_status leati_registry_lend(leat_registry *registry, const leati_layer_type *type, leat_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers and objects of current Keras in 2.3.1's form: no modules, types by name, keys that 2.3.1 lacks left out where they
- * say nothing.  Layer: nn. */
+/* Translates layers and objects of current Keras to the form of Keras 2.3.1: no modules, types by name, and no
+ * keys that 2.3.1 lacks if they have no effect.  Room: nn. */
 #include "nn/keras3/translate.h"
 
 #include <stdlib.h>
@@ -38,7 +38,8 @@ static void drop_nulls(json_t *config) {
 
 static leat_status plain(json_t *value, leat_error *err);
 
-/* One member of an object: {"class_name": "DTypePolicy", ...} is a name; an activation that changed has a name of its own. */
+/* Simplifies one key of an object. {"class_name": "DTypePolicy", ...} becomes the policy's name. hard_sigmoid,
+ * which changed in Keras 3, becomes hard_sigmoid3. */
 static leat_status plain_member(json_t *object, const char *key, json_t *value, leat_error *err) {
     const char *text = json_string_value(value);
     json_t *config = json_object_get(value, "config"), *name = json_object_get(config, "name");
@@ -53,7 +54,7 @@ static leat_status plain_member(json_t *object, const char *key, json_t *value, 
     return plain(value, err);
 }
 
-/* Recursion is as deep as the parser lets a text be. */
+/* Simplifies a value and everything in it.  The parser limits the depth of the recursion. */
 static leat_status plain(json_t *value, leat_error *err) {
     static const char *const about[] = {"module", "registered_name", "shared_object_id", "build_config",
                                         "compile_config"};
@@ -85,9 +86,9 @@ static bool has_field(const leati_layer_type *type, const char *key) {
     return false;
 }
 
-/* Keys that the layer does not have here: those that say nothing are left out, the rest are for the reader to refuse.
- * A seed names random numbers that are leat's own anyway; renorm_momentum is of "renorm"; statistics are synchronized
- * between devices. */
+/* Removes keys without effect that the layer does not have in leat.  The reader refuses the other unknown keys.
+ * A seed is not needed, because leat's random numbers differ from Keras's; renorm_momentum has no effect without
+ * "renorm"; `synchronized` is about several devices. */
 static void drop_silent(json_t *config, const leati_layer_type *type) {
     const char *key;
     json_t *value;
@@ -102,7 +103,8 @@ static void drop_silent(json_t *config, const leati_layer_type *type) {
 
 static leat_status member(json_t *item, leat_error *err);
 
-/* 2.3.1 makes the second layer of a Bidirectional itself: it must be what 2.3.1 would make. */
+/* Removes a Bidirectional's backward_layer, which Keras 2.3.1 makes from `layer`; it must be what 2.3.1 would
+ * make. */
 static leat_status bidirectional(json_t *config, leat_error *err) {
     json_t *forward = json_object_get(json_object_get(config, "layer"), "config");
     json_t *backward = json_object_get(json_object_get(config, "backward_layer"), "config");
@@ -126,7 +128,7 @@ static leat_status bidirectional(json_t *config, leat_error *err) {
     return LEAT_OK;
 }
 
-/* Layers that a layer has inside. */
+/* Translates the layers inside a layer. */
 static leat_status inner_layers(json_t *config, leat_error *err) {
     static const char *const keys[] = {"layer", "backward_layer", "cell"};
     size_t index;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configurations of current Keras (3), put into the form of Keras 2.3.1, the only one that the readers know.  What has no
- * like there (a call's arguments, functions called as layers) becomes a key of the layer, or a layer. */
+/* Translates configurations of current Keras (3) to the form of Keras 2.3.1, the only form that leat's readers
+ * know.  What 2.3.1 does not have, like arguments of calls and functions that are called as layers, becomes a key
+ * of a layer, or a layer. */
 #ifndef LEATI_NN_KERAS3_TRANSLATE_H
 #define LEATI_NN_KERAS3_TRANSLATE_H
 
@@ -10,17 +11,17 @@
 
 #include "leat/error.h"
 
-/* Whether current Keras wrote the model's configuration: it names modules, or its version. */
+/* True if current Keras wrote the model's configuration: it has a module, or a "keras_version" of at least 3. */
 bool leati_is_modern(const json_t *root);
 
-/* A copy of the model's configuration in 2.3.1's form (new reference); one of 2.3.1 comes back as it is.
- * Errors: LEAT_ENOTSUP, LEAT_EFORMAT with the layer and what it has. */
+/* Returns a model's configuration in the form of 2.3.1 (new reference).
+ * Errors: LEAT_ENOTSUP, LEAT_EFORMAT with the layer and the reason. */
 leat_status leati_translate_model(const json_t *root, json_t **out, leat_error *err);
 
-/* The same of a compile_config: a training_config. */
+/* Like leati_translate_model, but makes a training_config of a compile_config. */
 leat_status leati_translate_compilation(const json_t *compile_config, json_t **out, leat_error *err);
 
-/* For the above: the calls in a functional model's configuration (translate_calls.c). */
+/* For leati_translate_model: translates the calls in the configuration of a functional model (translate_calls.c). */
 leat_status leati_translate_calls(json_t *config, leat_error *err);
 
 #endif

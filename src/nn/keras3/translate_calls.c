@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls in current Keras's functional models, put into 2.3.1's form: [["dense_1", 0, 0, {}], ...] for each call.  Arguments
- * that are no tensors become keys of the layer; a function that is called as a layer becomes one; masks that follow from
- * an Embedding or a Masking are left out, as in 2.3.1.  Layer: nn. */
+/* Translates the calls in current Keras's functional models to the form of 2.3.1: [["dense_1", 0, 0, {}], ...] for
+ * each call.  Arguments that are not tensors become keys of the layer.  A function that is called as a layer
+ * becomes a layer.  Masks that follow from an Embedding or a Masking are removed, as in 2.3.1.  Room: nn. */
 #include "nn/keras3/translate.h"
 
 #include <stdlib.h>
@@ -41,8 +41,9 @@ static const json_t *first_call(const json_t *item) {
     return json_array_get(json_object_get(item, "inbound_nodes"), 0);
 }
 
-/* A function of keras.ops in the list of layers.  In .h5 files it has no module, but no layer's keys either.
- * (A list of calls in 2.3.1's form is no function's: it has been here before.) */
+/* True if an item of the list of layers is a function of keras.ops.  In .h5 files a function has no module, but it
+ * has no keys of a layer either. (A list of calls in the form of 2.3.1 is not a function's: it has been translated
+ * before.) */
 static bool is_function(const json_t *item) {
     const char *module = json_string_value(json_object_get(item, "module"));
     const json_t *config = json_object_get(item, "config");
@@ -64,7 +65,7 @@ static bool is_mask_function(const json_t *item) {
     return false;
 }
 
-/* Whether a layer that makes a mask is called on this tensor. */
+/* True if a layer that makes a mask is called on this tensor. */
 static bool makes_mask_of(const json_t *layers, const json_t *tensor) {
     for (size_t i = 0; i < json_array_size(layers); ++i) {
         const json_t *item = json_array_get(layers, i), *config = json_object_get(item, "config");
@@ -91,7 +92,8 @@ static bool are_implicit_masks(const json_t *layers, const json_t *list, int dep
     return all;
 }
 
-/* A mask that 2.3.1 would compute by itself: x != 0 of what an Embedding reads, and what is made of such ones. */
+/* True for a mask that 2.3.1 computes by itself: x != 0 for the input x of an Embedding or Masking, and functions
+ * of such masks. */
 static bool is_implicit_mask(const json_t *layers, const json_t *value, int depth) {
     const json_t *maker = maker_of(layers, value), *args = json_object_get(first_call(maker), "args");
     if (!is_mask_function(maker) || depth > 64) return false;
@@ -101,7 +103,8 @@ static bool is_implicit_mask(const json_t *layers, const json_t *value, int dept
 
 /* ---- Functions as layers ---- */
 
-/* keras.ops.add(x, 3.0) is Rescaling(1, 3), and so on; `value` is the number. */
+/* Returns the configuration of the Rescaling that computes a function of a tensor and the number `value`:
+ * keras.ops.add(x, 3.0) is Rescaling(1, 3). */
 static json_t *rescaling_of(const char *function, const char *name, double value) {
     double scale = 1, offset = 0;
     if (strcmp(function, "Add") == 0) offset = value;
@@ -117,7 +120,8 @@ static bool is_one_of(const char *text, const char *const *names) {
     return false;
 }
 
-/* A function of two: of tensors, a merge; of a tensor and a number, Rescaling. */
+/* Translates a function of two arguments: of two tensors, to a merging layer; of a tensor and a number, to
+ * Rescaling. */
 static leat_status binary_function(json_t *item, leat_error *err) {
     static const char *const merges[] = {"Add", "Subtract", "Multiply", "Maximum", "Minimum", NULL};
     static const char *const scalings[] = {"Add", "Subtract", "Multiply", "TrueDivide", "Divide", NULL};
@@ -142,8 +146,9 @@ static leat_status binary_function(json_t *item, leat_error *err) {
     return set ? LEAT_OK : no_memory(err);
 }
 
-/* Functions of one tensor: the layer, and a key of it that has a key of the function's, or an Activation.  `given` is
- * what the function's other keys must be. */
+/* Functions of one tensor and their layers.  If `from` is set, the layer's `key` gets the value of the function's
+ * key `from`; otherwise the layer is the Activation `key`.  `given` has the values that the function's other keys
+ * must have. */
 static const struct {
     const char *function, *class_name, *key, *from, *given;
 } functions[] = {
@@ -177,7 +182,7 @@ static const struct {
     {"Threshold", "ThresholdedReLU", "theta", "threshold", "{\"default_value\": 0}"},
 };
 
-/* Whether the function's keys are those that the layer stands for. */
+/* Checks that the function's keys have the values that the layer implies. */
 static leat_status check_given(const json_t *config, const char *text, leat_error *err) {
     json_t *given = json_loads(text, 0, NULL), *value;
     const char *key;
@@ -197,7 +202,7 @@ static leat_status check_given(const json_t *config, const char *text, leat_erro
 
 static leat_status function_as_layer(json_t *item, leat_error *err) {
     json_t *config = json_object_get(item, "config");
-    if (is_class(item, "ReLU")) return LEAT_OK; /* has that layer's keys */
+    if (is_class(item, "ReLU")) return LEAT_OK; /* has the keys of the layer ReLU */
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; ++i) {
         if (!is_class(item, functions[i].function)) continue;
         if (functions[i].given) LEATI_TRY(check_given(config, functions[i].given, err));
@@ -214,7 +219,8 @@ static leat_status function_as_layer(json_t *item, leat_error *err) {
 
 /* ---- Calls ---- */
 
-/* Appends [name, call, output, {}]: calls of a model are counted from 1, its own graph is 2.3.1's call 0. */
+/* Appends [name, call, output, {}].  The calls of a model count from 1, because in 2.3.1 call 0 is the model's own
+ * graph. */
 static leat_status append_tensor(const json_t *layers, const json_t *tensor, json_t *out, leat_error *err) {
     const json_t *history = history_of(tensor), *maker = maker_of(layers, tensor);
     const json_t *call = json_array_get(history, 1), *output = json_array_get(history, 2);
@@ -227,7 +233,7 @@ static leat_status append_tensor(const json_t *layers, const json_t *tensor, jso
     return json_array_append_new(out, source) == 0 ? LEAT_OK : no_memory(err);
 }
 
-/* Appends the tensors of an argument, however deep they are. */
+/* Appends all tensors of an argument, which may be nested lists. */
 static leat_status append_all(const json_t *layers, const json_t *value, json_t *out, leat_error *err) {
     if (is_tensor(value)) return append_tensor(layers, value, out, err);
     if (json_is_null(value)) return LEAT_OK;
@@ -239,13 +245,14 @@ static leat_status append_all(const json_t *layers, const json_t *value, json_t 
     return LEAT_OK;
 }
 
-/* Named arguments that are inputs, in the order of leat's inputs. */
+/* Named arguments that become inputs, in the order of leat's inputs. */
 static const char *const tensor_arguments[] = {"inputs", "x",   "sequences",      "sequence",      "query",
                                                "value",  "key", "attention_mask", "initial_state", NULL};
-/* Those that become keys of the layer. */
+/* Named arguments that become keys of the layer. */
 static const char *const key_arguments[] = {"use_causal_mask", "return_attention_scores", NULL};
 
-/* A mask over pairs of steps comes fourth: without a key, the value is the key. */
+/* Appends a mask over pairs of steps, which is the fourth input.  If the call has no key, the value is used as the
+ * key. */
 static leat_status append_mask(const json_t *layers, json_t *item, const json_t *mask, json_t *out,
                                leat_error *err) {
     if (json_array_size(out) == 2 && json_array_append(out, json_array_get(out, 1)) != 0)
@@ -282,7 +289,7 @@ static leat_status call(const json_t *layers, json_t *item, const json_t *node, 
     return LEAT_OK;
 }
 
-/* A layer has the key once: all its calls must agree. */
+/* Checks that all calls of a layer have the same arguments, since the layer has the key only once. */
 static leat_status check_agreement(const json_t *item, leat_error *err) {
     const json_t *nodes = json_object_get(item, "inbound_nodes");
     for (size_t i = 0; i < json_array_size(nodes); ++i)
@@ -296,7 +303,7 @@ static leat_status check_agreement(const json_t *item, leat_error *err) {
     return LEAT_OK;
 }
 
-/* A new list of calls. */
+/* Appends the translated calls of a layer to `out`. */
 static leat_status calls(const json_t *layers, json_t *item, json_t *out, leat_error *err) {
     const json_t *nodes = json_object_get(item, "inbound_nodes");
     LEATI_TRY(check_agreement(item, err));
@@ -304,7 +311,7 @@ static leat_status calls(const json_t *layers, json_t *item, json_t *out, leat_e
         const json_t *node = json_array_get(nodes, i);
         json_t *made = json_array();
         leat_status status = made ? LEAT_OK : no_memory(err);
-        bool old = json_is_array(node); /* as tf.keras wrote it until 2.15 */
+        bool old = json_is_array(node); /* the form of tf.keras up to 2.15 */
         if (status == LEAT_OK && !old) status = call(layers, item, node, made, err);
         bool set = status == LEAT_OK && json_array_append(out, old ? (json_t *)(uintptr_t)node : made) == 0;
         json_decref(made);
@@ -322,7 +329,7 @@ static int compare_keys(const void *a, const void *b) {
 
 static leat_status flatten(const json_t *value, json_t *out, leat_error *err);
 
-/* In the order of their names, as Keras lists the inputs of a dictionary. */
+/* Appends the tensors of an object in the order of their names, like Keras's inputs in a dictionary. */
 static leat_status flatten_object(const json_t *value, json_t *out, leat_error *err) {
     size_t count = json_object_size(value), i = 0;
     const char **keys = leati_calloc(count + 1, sizeof *keys), *key;
@@ -337,7 +344,7 @@ static leat_status flatten_object(const json_t *value, json_t *out, leat_error *
     return status;
 }
 
-/* One tensor, or any nest of them, as a list of tensors. */
+/* Appends one tensor, or all tensors of nested lists and objects. */
 static leat_status flatten(const json_t *value, json_t *out, leat_error *err) {
     if (json_is_object(value)) return flatten_object(value, out, err);
     if (json_is_string(json_array_get(value, 0)))
@@ -384,7 +391,7 @@ leat_status leati_translate_calls(json_t *config, leat_error *err) {
             if (status == LEAT_OK && json_array_append_new(made, list) != 0) status = no_memory(err);
             if (status != LEAT_OK) break;
         }
-    /* Only now: until here, calls are looked up in Keras's form. */
+    /* Replaces the calls only now, because the loop above looks up calls in Keras's form. */
     if (status == LEAT_OK) json_array_foreach(layers, index, item) {
             if (is_mask_function(item)) continue;
             if (json_object_set(item, "inbound_nodes", json_array_get(made, index)) != 0 ||
