@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arguments of compile: parsing, checking, dealing out to outputs. */
+/* Parses and checks the arguments of compile, and finds the part of each output.  Room: nn. */
 #include "nn/model/arguments.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ static leat_status parse_json(const char *text, const char *what, json_t **out, 
     return leati_fail(err, LEAT_EINVAL, "%s: expected a name or JSON; %s", what, why.message);
 }
 
-/* Numbers or strings in quotes, one or, with commas between, several: "1, 0.5". */
+/* Parses one or several numbers or quoted strings: "1, 0.5". */
 static leat_status parse_list(const char *text, const char *what, json_t **out, leat_error *err) {
     leati_text brackets = {0};
     leati_text_add(&brackets, "[%s]", text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The builder of include/leat/model.h: nodes are tensors of a model that is being made; the first error stays.
- * Layer: nn. */
+/* The builder of include/leat/model.h.  A node is a tensor of a model that is being made; the builder keeps the
+ * first error.  Room: nn. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,14 +16,14 @@
 struct leat_node {
     leat_builder *builder;
     leati_source source;
-    leat_node *next; /* of the builder's list */
+    leat_node *next; /* next node of the builder */
 };
 
 struct leat_builder {
     leat_model *model;
     leat_node *nodes;
     const leat_registry *registry; /* borrowed; NULL: none */
-    leat_error failure;            /* code LEAT_OK: none */
+    leat_error failure;            /* the first failure; code LEAT_OK: none */
 };
 
 leat_status leat_builder_create(leat_builder **out, leat_error *err) {
@@ -69,7 +69,7 @@ void leat_builder_set_name(leat_builder *builder, const char *name) {
                        (int)sizeof builder->model->name - 1, length);
 }
 
-/* Keeps the failure that a call has put into *err, unless there was one before. */
+/* Keeps the failure in *err, unless the builder already has one. */
 static void keep(leat_builder *builder, const leat_error *err) {
     if (builder->failure.code == LEAT_OK) builder->failure = *err;
 }
@@ -89,7 +89,8 @@ static leat_node *make_node(leat_builder *builder, leati_source source) {
 
 /* ---- Calls ---- */
 
-/* The builder of the tensors; NULL, with the mistake kept where there is a builder to keep it, unless all are of one. */
+/* Returns the builder of the tensors.  Returns NULL unless all tensors are of one builder without a failure; the
+ * builder, if there is one, keeps the error. */
 static leat_builder *builder_of(leat_node *const *x, int count) {
     leat_builder *builder = NULL;
     for (int i = 0; i < count && !builder; ++i) builder = x && x[i] ? x[i]->builder : NULL;
@@ -132,7 +133,7 @@ static leat_status add_layer(leat_builder *builder, const char *class_name, cons
     return leati_network_add_layer(builder->model, &layer, member, err);
 }
 
-/* Takes config over. */
+/* Consumes the reference to config. */
 static leat_node *call_new(leat_node *const *x, int count, const char *class_name, json_t *config) {
     leat_builder *builder = builder_of(x, count);
     leat_error err = {0};
@@ -264,7 +265,7 @@ leat_node *leat_call_model(leat_model **inner, leat_node *const *x, int count) {
         leat_model_destroy(inner);
         return NULL;
     }
-    /* The builder names models itself, so two may well be "model_1". */
+    /* The inner model gets a new name if its own is taken: the builder names models, so that two may be "model_1". */
     if (leati_network_find(builder->model, (*inner)->name) >= 0) (*inner)->name[0] = '\0';
     if (leati_network_add_model(builder->model, inner, &member, &err) == LEAT_OK)
         return call_member(builder, member, x, count);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keras.models.clone_model: the model's configuration, read again.  Layer: nn. */
+/* keras.models.clone_model: writes the model's configuration and reads it again.  Room: nn. */
 #include "base/error.h"
 #include "leat/layer.h"
 #include "nn/custom/registry.h"
@@ -8,7 +8,7 @@
 
 static leat_status lend_model(leat_registry *registry, const leat_model *model, leat_error *err);
 
-/* A layer, those that its configuration has, and those of a model inside it. */
+/* Lends the registry the types of a layer, of the layers in its configuration, and of a model inside it. */
 static leat_status lend_layer(leat_registry *registry, const leati_layer *layer, leat_error *err) {
     const leat_model *inner = leati_layer_model(layer);
     LEATI_TRY(leati_registry_lend(registry, layer->type, err));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.compile: the optimizer, a loss for each output, metrics with Keras's names, and the slabs that training needs.
- * Source: keras/engine/training.py and training_utils.py, 2.3.1. */
+/* model.compile: sets the optimizer, a loss for each output and the metrics with Keras's names, and allocates the
+ * slabs that training needs.  Source: keras/engine/training.py and training_utils.py, 2.3.1. */
 #include "nn/model/model.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "nn/model/arguments.h"
 #include "nn/weights/weights.h"
 
-/* The keys of a training_config that compile's arguments have. */
+/* The keys of a training_config that are arguments of compile, in the order of parse_all. */
 static const char *const argument_keys[] = {"loss", "metrics", "weighted_metrics", "sample_weight_mode",
                                             "loss_weights"};
 
@@ -106,7 +106,8 @@ static bool is_name_taken(const leati_compiled *compiled, const leat_model *mode
     return false;
 }
 
-/* "accuracy", "<output>_accuracy" where there are several outputs, and "..._1" where that is taken. */
+/* Makes the final name: "accuracy"; "<output>_accuracy" if there are several outputs; "..._1" if the name is
+ * taken. */
 static void make_name_unique(leati_metric *metric, const leati_compiled *compiled, const leat_model *model) {
     char base[LEATI_METRIC_NAME_BYTES];
     if (model->output_count > 1) {
@@ -120,14 +121,14 @@ static void make_name_unique(leati_metric *metric, const leati_compiled *compile
     }
 }
 
-/* The metrics of one output, before they have their final names. */
+/* The metrics of one output, before they get their final names. */
 typedef struct metric_list {
     int count;
     leati_metric items[LEATI_NETWORK_MAX_METRICS];
 } metric_list;
 
-/* The place of one that a metric replaces: a function's name given twice is one metric, as in Keras; objects are as many
- * as they are. */
+/* Returns the index of the metric that a new one replaces, or the end of the list.  As in Keras, a function that
+ * is named twice is one metric, while each object is another metric. */
 static int place_of(const metric_list *list, const leati_metric *metric) {
     int i = 0;
     while (i < list->count && (metric->is_object || strcmp(list->items[i].name, metric->name) != 0)) ++i;
@@ -168,14 +169,14 @@ static bool has_sublist(const json_t *value) {
     return false;
 }
 
-/* Metrics with several thresholds have as many results. */
+/* The number of results: a metric with several thresholds has a result for each. */
 static int64_t result_count(const leati_metric *metrics, int count) {
     int64_t sum = 0;
     for (int i = 0; i < count; ++i) sum += metrics[i].result_count;
     return sum;
 }
 
-/* The metrics of one output, plain or weighted, appended with their final names. */
+/* Appends the metrics of one output, plain or weighted, with their final names. */
 static leat_status read_output_metrics(leati_compiled *out, const leat_model *model, const json_t *value,
                                        int index, bool weighted, leat_error *err) {
     metric_list list = {0};
@@ -187,7 +188,7 @@ static leat_status read_output_metrics(leati_compiled *out, const leat_model *mo
             LEATI_NETWORK_MAX_METRICS)
         status = leati_fail(err, LEAT_ENOTSUP, "expected at most %d results of metrics",
                             LEATI_NETWORK_MAX_METRICS);
-    bool kept = status == LEAT_OK && loss->type; /* no target, nothing to compare with */
+    bool kept = status == LEAT_OK && loss->type; /* an output without a loss has no target to compare with */
     for (int i = 0; i < list.count; ++i) {
         if (!kept) {
             leati_metric_fini(&list.items[i]);
@@ -218,7 +219,7 @@ static leat_status read_metrics(leati_compiled *out, const leat_model *model, co
 
 /* ---- Compiling ---- */
 
-/* Keeps what was asked for, with objects as 2.3.1 writes them, and losses under names that every Keras reads. */
+/* Keeps the arguments: objects in the form of 2.3.1, and losses under names that every Keras reads. */
 static leat_status keep_arguments(leati_compiled *out, const json_t *arguments, leat_error *err) {
     out->arguments = json_object();
     if (!out->arguments) return leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
@@ -247,7 +248,7 @@ static leat_status read_all(leati_compiled *out, const leat_model *model, const 
     return keep_arguments(out, arguments, err);
 }
 
-/* arguments: an object with the keys of argument_keys. */
+/* Compiles the model; `arguments` is an object with the keys of argument_keys. */
 static leat_status compile(leat_model *model, const json_t *optimizer, const json_t *arguments,
                            leat_error *err) {
     leati_compiled made = {0};

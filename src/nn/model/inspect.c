@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model's layers by number: the layers of a model stand one behind the other, and behind them those of each of its nested
- * models, in the same way.  Layer: nn. */
+/* Numbers the layers of a model: first its own layers, then those of its first nested model and the models nested
+ * in that one, then those of the second, and so on.  Room: nn. */
 #include "leat/inspect.h"
 
 #include <string.h>
@@ -11,13 +11,14 @@
 
 /* ---- Numbers ---- */
 
-/* The layer of some number: a member of `owner`, whose first member has the number `base`. */
+/* The layer of a number: a member of `owner`.  The first member of `owner` has the number `base`. */
 typedef struct place {
     const leat_model *owner;
     int member, base, parent;
 } place;
 
-/* Fills *out where the number is one of this model's, which begin at `base`; returns the first number behind them. */
+/* Sets *out if the number `wanted` is in this model, whose numbers begin at `base`.  Returns the first number
+ * after the model. */
 static int64_t search(const leat_model *model, int parent, int64_t base, int wanted, place *out) {
     int64_t next = base + model->member_count;
     if (wanted >= base && wanted < next) *out = (place){model, (int)(wanted - base), (int)base, parent};
@@ -51,7 +52,7 @@ static leat_status require_member(const leat_model *model, int layer, place *at,
     return leati_fail_index(err, "layer", layer, leat_model_layer_count(model));
 }
 
-/* The part of "outer/inner" behind the slash, where `outer` is the name. */
+/* Returns "inner" of "outer/inner" if `name` is "outer"; NULL otherwise. */
 static const char *behind(const char *path, const char *name) {
     size_t length = strlen(name);
     return strncmp(path, name, length) == 0 && path[length] == '/' ? path + length + 1 : NULL;
@@ -135,7 +136,8 @@ static bool has_weight(const leati_member *member, const leati_weight *weight) {
     return false;
 }
 
-/* The place among the model's weights of weight `wanted` of a layer; -1 where there is none, *found being how many. */
+/* Returns the index of a layer's weight `wanted` among the weights of the model.  If there is none, returns -1 and
+ * sets *found to the number of weights of the layer. */
 static int weight_of(const leat_model *model, const leati_member *member, int wanted, int *found) {
     const leati_weights *all = &model->weights;
     *found = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model was compiled with, and the optimizer's state, for a user.  Layer: nn. */
+/* Public functions that show what a model was compiled with, and the optimizer's state.  Room: nn. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A finished model: its end, its inputs and outputs, what is frozen.  Layer: nn. */
+/* Public functions of a finished model: its inputs and outputs, and freezing layers.  Room: nn. */
 #include "nn/model/model.h"
 
 #include <string.h>
@@ -66,7 +66,7 @@ leat_status leat_model_output_shape_into(const leat_model *model, int index, lea
 
 /* ---- Freezing ---- */
 
-/* The layer, or nested model, of that name; those of this model before those inside nested ones. */
+/* Finds a layer or nested model by name, in this model before its nested models. */
 static bool find_member(leat_model *model, const char *name, leat_model **owner, int32_t *index) {
     *owner = model;
     *index = leati_network_find(model, name);

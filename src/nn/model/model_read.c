@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models from Keras's JSON: Sequential (also the bare list of old versions), functional, nested.  Layer: nn. */
+/* Reads models from Keras's JSON: Sequential (also the bare list of old versions), functional, nested.  Room: nn. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "nn/layers/wrapping.h"
 #include "nn/model/model.h"
 
-/* What is gone by: the version of Keras whose defaults count, and registered layers. */
+/* What the reading depends on: the version of Keras whose defaults apply, and the custom layers. */
 typedef struct reading {
     long major, minor;
     const leat_registry *registry; /* or NULL */
@@ -27,7 +27,8 @@ static json_t *with_old_presets(const leati_layer_type *type, const json_t *conf
 
 static json_t *renewed(const json_t *value, const reading *r);
 
-/* A model's configuration, which may be its list of layers, with them beneath its layers'. */
+/* Returns a model's configuration, which may be a list of layers, with the old defaults of its layers (new
+ * reference). */
 static json_t *renewed_model(const json_t *config, const reading *r) {
     if (!json_is_object(config)) return renewed(config, r);
     json_t *copy = json_copy((json_t *)(uintptr_t)config);
@@ -37,7 +38,8 @@ static json_t *renewed_model(const json_t *config, const reading *r) {
     return NULL;
 }
 
-/* A layer inside, or a list of them, with them beneath its configuration: a new reference, NULL without memory. */
+/* Returns a layer inside a layer, or a list of such layers, with the old defaults (new reference); NULL without
+ * memory. */
 static json_t *renewed(const json_t *value, const reading *r) {
     const json_t *config = json_object_get(value, "config");
     const char *class_name = json_string_value(json_object_get(value, "class_name"));
@@ -62,7 +64,8 @@ static bool renew_inner(json_t *copy, const leati_field *field, const reading *r
     return !value || json_object_set_new(copy, field->key, renewed(value, r)) == 0;
 }
 
-/* The configuration with the older version's defaults beneath it; a new reference, NULL without memory. */
+/* Returns a layer's configuration with the defaults of the version that wrote it (new reference); NULL without
+ * memory. */
 static json_t *with_old_presets(const leati_layer_type *type, const json_t *config, const reading *r) {
     json_t *copy = json_copy((json_t *)(uintptr_t)config);
     for (const leati_field *field = type->fields; copy && field->key; ++field) {
@@ -97,7 +100,7 @@ static leat_status read_layer(leat_model *model, const char *class_name, const j
     return status == LEAT_OK ? leati_network_add_layer(model, &layer, member, err) : status;
 }
 
-/* One item of "layers": a layer, or a model that is used as one. */
+/* Reads one item of "layers": a layer, or a model that is used as a layer. */
 static leat_status read_member(leat_model *model, const json_t *item, const reading *r, int32_t *member,
                                leat_error *err) {
     const char *class_name = json_string_value(json_object_get(item, "class_name"));
@@ -109,7 +112,7 @@ static leat_status read_member(leat_model *model, const json_t *item, const read
     return leati_network_add_model(model, &inner, member, err);
 }
 
-/* "layer 3 'dense_1' (Dense)", as far as the item says. */
+/* Puts "layer 3 'dense_1' (Dense)" in front of a message, as far as the item has these. */
 static leat_status at_item(leat_status status, const json_t *item, size_t index, leat_error *err) {
     const char *class_name = json_string_value(json_object_get(item, "class_name"));
     const char *name = json_string_value(json_object_get(json_object_get(item, "config"), "name"));
@@ -169,14 +172,15 @@ static leat_status read_sequential(leat_model *model, const json_t *config, cons
     LEATI_TRY(read_name(model, config, "sequential_1", err));
     LEATI_TRY(read_members(model, layers, r, err));
     bool waits = !knows_input(model) && (!built || json_is_null(built));
-    if (waits && model->member_count > 0) return LEAT_OK; /* for the shape that it is called on */
+    if (waits && model->member_count > 0)
+        return LEAT_OK; /* connected later, when the shape of a call is known */
     if (!knows_input(model)) LEATI_TRY(read_shape(&shape, built, err));
     return leati_sequential_connect(model, &shape, err);
 }
 
 /* ---- Functional ---- */
 
-/* A list of calls that a layer waits for. */
+/* The calls of a layer that are not made yet. */
 typedef struct pending {
     const json_t *calls; /* inbound_nodes */
     size_t next;
@@ -187,8 +191,8 @@ static int64_t integer_at(const json_t *list, size_t index) {
     return json_is_integer(value) ? (int64_t)json_integer_value(value) : -1;
 }
 
-/* ["dense_1", 0, 0] or ["dense_1", 0, 0, {}].  A nested model's calls are counted from 1: its own graph is Keras's 0.
- * *known is false where the tensor is not made yet. */
+/* Reads a tensor: ["dense_1", 0, 0] or ["dense_1", 0, 0, {}].  The calls of a nested model count from 1: in Keras,
+ * call 0 is the model's own graph.  *known is false if the tensor is not made yet. */
 static leat_status read_source(const leat_model *model, const json_t *item, leati_source *out, bool *known,
                                leat_error *err) {
     const char *name = json_string_value(json_array_get(item, 0));
@@ -211,7 +215,7 @@ static leat_status read_source(const leat_model *model, const json_t *item, leat
     return LEAT_OK;
 }
 
-/* Makes the call unless it waits for a tensor. */
+/* Makes a call, unless one of its inputs is not made yet. */
 static leat_status try_call(leat_model *model, int32_t member, const json_t *call, bool *made,
                             leat_error *err) {
     leati_source sources[LEATI_MAX_INPUTS];
@@ -225,7 +229,7 @@ static leat_status try_call(leat_model *model, int32_t member, const json_t *cal
     return *made ? leati_network_call(model, member, (int32_t)count, sources, err) : LEAT_OK;
 }
 
-/* One round over all layers, each as far as it gets. */
+/* Makes all calls that can be made, in one iteration over the layers. */
 static leat_status call_round(leat_model *model, pending *waiting, bool *progress, bool *done,
                               leat_error *err) {
     *progress = false;
@@ -259,7 +263,7 @@ static leat_status call_all(leat_model *model, const json_t *layers, leat_error 
     return status;
 }
 
-/* A list of tensors, or one of them alone. */
+/* Reads a list of tensors, or a single tensor. */
 static leat_status read_sources(const leat_model *model, const json_t *config, const char *key,
                                 leati_source **out, int32_t *count, leat_error *err) {
     const json_t *list = json_object_get(config, key);
@@ -315,7 +319,7 @@ static leat_status read_model(leat_model **out, const char *class_name, const js
 
 leat_status leati_model_read_inner(leat_model **out, const json_t *item, const leat_registry *registry,
                                    leat_error *err) {
-    const reading r = {2, 3, registry}; /* what older versions had was put in before: renewed */
+    const reading r = {2, 3, registry}; /* older defaults have been added before: renewed() */
     const char *class_name = json_string_value(json_object_get(item, "class_name"));
     *out = NULL;
     return leati_prefix(read_model(out, class_name, json_object_get(item, "config"), &r, err), err, "%s",
@@ -332,7 +336,7 @@ static reading read_version(const json_t *root, const leat_registry *registry) {
     return r;
 }
 
-/* Of a configuration in 2.3.1's form. */
+/* Reads a configuration in the form of 2.3.1. */
 static leat_status read_root(leat_model **out, const json_t *root, const leat_registry *registry,
                              leat_error *err) {
     const char *class_name = json_string_value(json_object_get(root, "class_name"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models to Keras 2.3.1's JSON.  A Sequential gets its InputLayer in front: Keras 2 takes it, and Keras 3 misreads the
- * shape without it.  Layer: nn. */
+/* Writes models to Keras 2.3.1's JSON.  A Sequential begins with its InputLayer: Keras 2 accepts it, and Keras 3
+ * misreads the shape without it.  Room: nn. */
 #include <string.h>
 
 #include "base/error.h"
@@ -12,7 +12,7 @@ static leat_status no_memory(const leat_model *model, leat_error *err) {
     return leati_fail(err, LEAT_ENOMEM, "no memory for the configuration of model '%s'", model->name);
 }
 
-/* A nested model's calls are counted from 1: its own graph is Keras's call 0. */
+/* Writes a tensor.  The calls of a nested model count from 1: in Keras, call 0 is the model's own graph. */
 static json_t *source_value(const leat_model *model, const leati_source *source, bool arguments) {
     const leati_member *member = &model->members[source->layer];
     json_int_t call = source->call + (member->model ? 1 : 0);
@@ -84,7 +84,7 @@ static leat_status add_members(const leat_model *model, bool functional, json_t 
     return LEAT_OK;
 }
 
-/* What stands under "config". */
+/* Makes the value of "config". */
 static leat_status inner_config(const leat_model *model, json_t **out, leat_error *err) {
     bool functional = strcmp(model->class_name, "Sequential") != 0, set;
     json_t *config = json_object(), *layers = json_array();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of layers, losses and so on that leat knows, sorted.  Layer: nn. */
+/* Lists the names of layers, losses and so on that leat knows, sorted.  Room: nn. */
 #include <string.h>
 
 #include "leat/model.h"
@@ -12,7 +12,7 @@
 #include "nn/optimizers/types.h"
 #include "nn/regularizers/regularizer.h"
 
-/* A test holds the longest list against this. */
+/* At least the length of the longest list, which a test checks. */
 enum { most_names = 512 };
 
 typedef struct names {
@@ -20,7 +20,7 @@ typedef struct names {
     int count;
 } names;
 
-/* Each gives the names of its kind from index 0 on, in any order, and NULL at the end. */
+/* For each kind, a function that returns its names: index from 0, in any order; NULL at the end. */
 static const char *(*const sources[])(int index) = {
     [LEAT_NAMES_LAYERS] = leati_layer_name_at,
     [LEAT_NAMES_LOSSES] = leati_loss_name_at,
@@ -32,7 +32,7 @@ static const char *(*const sources[])(int index) = {
     [LEAT_NAMES_CONSTRAINTS] = leati_constraint_name_at,
 };
 
-/* Puts a name into its place, unless it is there. */
+/* Inserts a name in order, unless the list has it. */
 static void insert(names *to, const char *name) {
     int at = to->count;
     while (at > 0 && strcmp(to->sorted[at - 1], name) > 0) --at;
@@ -42,7 +42,7 @@ static void insert(names *to, const char *name) {
     ++to->count;
 }
 
-/* The tables are constant, and a list is short: sorting it at each call needs neither memory nor a lock. */
+/* Sorts the list at each call, since it is short: so the library needs neither memory nor a lock for it. */
 static void collect(names *out, leat_name_kind kind) {
     out->count = 0;
     if ((unsigned)kind >= sizeof sources / sizeof *sources) return;

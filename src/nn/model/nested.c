@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model in the place of a layer inside another layer: TimeDistributed over a model.  Its layers keep their weights and
- * states, which are found through leati_layer_model.  No configuration names this type. */
+/* The type of a model that takes the place of a layer inside another layer, like a TimeDistributed's.  The model's
+ * layers have their own weights and states, which leati_layer_model finds.  No configuration names this type.
+ * Room: nn. */
 #include <string.h>
 
 #include "base/error.h"
@@ -35,7 +36,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     const bool inside = lowering->inside;
     leat_error err = {0};
     memcpy(masks, lowering->input_masks, (size_t)input_count * sizeof *masks);
-    lowering->inside = false; /* its layers' outputs have their penalties */
+    lowering->inside = false; /* the penalties of the outputs of its layers count */
     leat_status status =
         leati_network_lower(model_of(layer), lowering, inputs, masks, outputs, output_masks, &err);
     lowering->inside = inside;
@@ -50,7 +51,7 @@ static void set_trainable(leati_layer *layer, bool trainable) {
     model_of(layer)->trainable = trainable;
 }
 
-/* The outer layer says whether the model trains: the key is left out. */
+/* Writes the model without "trainable", because the outer layer decides about it. */
 static leat_status write(const leati_layer *layer, json_t **out, leat_error *err) {
     LEATI_TRY(leati_model_config(model_of(layer), out, err));
     json_object_del(json_object_get(*out, "config"), "trainable");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The optimizer's weights as files hold them: iterations, m_schedule (Nadam), then slot by slot, each for every trainable
- * weight, then the weights' averages.  Source: optimizer.weights of Keras 2.3.1. */
+/* The weights of the optimizer, in the order of files: iterations, m_schedule (Nadam), then for each slot the
+ * values of all trainable weights, then the moving averages.  Source: optimizer.weights of Keras 2.3.1. */
 #include "nn/model/model.h"
 
 #include <stdio.h>
@@ -10,13 +10,13 @@
 #include "base/text.h"
 #include "tensor/number.h"
 
-/* What weight `index` is. */
+/* The kinds of the optimizer's weights. */
 typedef enum part_kind { PART_ITERATIONS, PART_SCHEDULE, PART_SLOT, PART_AVERAGE } part_kind;
 
 typedef struct part {
     part_kind kind;
     int slot, weight;
-    bool in_use; /* a slot that this configuration keeps */
+    bool in_use; /* false: a slot that this configuration does not use */
 } part;
 
 static part part_of(const leat_model *model, int index) {
@@ -78,7 +78,7 @@ void leati_optimizer_weight_copy(const leat_model *model, int index, void *out) 
     if (p.kind == PART_ITERATIONS) {
         memcpy(out, &model->iterations, sizeof(model->iterations));
     } else if (p.kind == PART_SCHEDULE) {
-        float scalars[LEATI_OPTIMIZER_MAX_SCALARS]; /* brings m_schedule up to this step */
+        float scalars[LEATI_OPTIMIZER_MAX_SCALARS]; /* leati_optimizer_scalars updates m_schedule */
         leati_optimizer_scalars(model->compiled.optimizer, model->iterations, scalars);
         memcpy(out, &model->compiled.optimizer->m_schedule, sizeof(float));
     } else {
@@ -107,7 +107,8 @@ static leat_status set_iterations(leat_model *model, const leat_tensor *value, l
 }
 
 static bool same_shape(const leati_desc *desc, const leat_tensor *value) {
-    if (desc->rank == 0) return leat_tensor_count(value) == 1; /* (1) stands for a number in some files */
+    if (desc->rank == 0)
+        return leat_tensor_count(value) == 1; /* some files have the shape (1) for a scalar */
     bool same = desc->rank == value->rank;
     for (int i = 0; same && i < desc->rank; ++i) {
         same = desc->shape[i] == value->shape[i];

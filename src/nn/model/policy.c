@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keras's dtype policies, of all layers of a model at once.  Layer: nn. */
+/* Sets Keras's dtype policy for all layers of a model.  Room: nn. */
 #include <string.h>
 
 #include "base/os/cpu.h"

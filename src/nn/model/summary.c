@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.summary(): Keras 2.3.1's table.  Source: keras/utils/layer_utils.py, print_summary.  Layer: nn. */
+/* model.summary(): writes Keras 2.3.1's table.  Source: keras/utils/layer_utils.py, print_summary.  Room: nn. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { LINE_BYTES = 512, FIELD_BYTES = LEATI_SUMMARY_FIELD_BYTES };
 
-/* Where the columns end: of a plain chain of layers, and of a graph with what each layer is connected to. */
+/* The length of a line, and the columns' ends: of a chain of layers, and of a graph, which shows the connections. */
 typedef struct style {
     int length, count;
     int ends[4];
@@ -28,7 +28,8 @@ static void rule(leati_text *text, const style *s, char c) {
     leati_text_add(text, "%s\n", line);
 }
 
-/* Fields are cut at their columns' ends, as Keras does: even their last blank gives way. */
+/* Writes a line.  As in Keras, a field is cut at the end of its column, where the next field follows after one
+ * blank. */
 static void row(leati_text *text, const style *s, const char *const *fields) {
     char line[LINE_BYTES + FIELD_BYTES] = "";
     for (int i = 0; i < s->count; ++i) {
@@ -42,7 +43,7 @@ static void row(leati_text *text, const style *s, const char *const *fields) {
     leati_text_add(text, "%s\n", line);
 }
 
-/* "1,234,567" */
+/* Writes a number as "1,234,567". */
 static const char *grouped(char out[32], int64_t number) {
     char digits[24];
     int length = snprintf(digits, sizeof digits, "%" PRId64, number), used = 0;
@@ -68,7 +69,7 @@ int64_t leati_summary_params(const leati_member *member) {
     return count;
 }
 
-/* "(None, 10)", or "[(None, 10), (None, 4)]" where there are several. */
+/* Writes "(None, 10)", or "[(None, 10), (None, 4)]" for several shapes. */
 static void shapes_text(leati_text *out, int32_t count, const leati_shape *shapes) {
     char text[LEATI_SHAPE_TEXT_BYTES];
     for (int32_t i = 0; i < count; ++i)
@@ -79,7 +80,7 @@ static void shapes_text(leati_text *out, int32_t count, const leati_shape *shape
                        leati_shape_show(text, &shapes[i]), count > 1 && i + 1 == count ? "]" : "");
 }
 
-/* A nested model's own graph counts as a call too. */
+/* Writes the output shapes of a nested model's own graph, which counts as a call. */
 static void own_shapes_text(leati_text *out, const leat_model *model) {
     leati_shape shapes[LEATI_LAYER_MAX_OUTPUTS] = {{0}};
     int32_t count =
@@ -88,7 +89,7 @@ static void own_shapes_text(leati_text *out, const leat_model *model) {
     shapes_text(out, count, shapes);
 }
 
-/* The shape of all calls, or "multiple"; false without memory. */
+/* Writes the output shape of all calls, or "multiple"; returns false without memory. */
 static bool output_text(char out[FIELD_BYTES], const leati_member *member) {
     leati_text first = {0};
     bool same = true;
@@ -109,7 +110,7 @@ static bool output_text(char out[FIELD_BYTES], const leati_member *member) {
     return complete;
 }
 
-/* Whether the model is a chain: no two calls at one depth, none with several inputs, no layer called twice. */
+/* True if the model is a chain: no two calls have one depth, no call has several inputs, no layer is called twice. */
 static bool is_chain(const leat_model *model) {
     if (strcmp(model->class_name, "Sequential") == 0) return true;
     for (int32_t i = 0; i < model->schedule_count; ++i) {

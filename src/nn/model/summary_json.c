@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model's summary as JSON: docs/formats/summary.md.  Layer: nn. */
+/* Writes a model's summary as JSON (docs/formats/summary.md).  Room: nn. */
 #include "base/error.h"
 #include "json/json.h"
 #include "nn/model/summary.h"
 
-/* Appends a value (a new reference) to a list; false without memory.  A NULL value is one that memory was missing for. */
+/* Appends a value and consumes its reference; returns false without memory.  A NULL value means that memory was
+ * missing. */
 static bool append(json_t *list, json_t *value) {
     return json_array_append_new(list, value) == 0;
 }
 
-/* A list that is complete, or NULL. */
+/* Returns the list if it is complete; frees it and returns NULL otherwise. */
 static json_t *checked(json_t *list, bool complete) {
     if (complete) return list;
     json_decref(list);
     return NULL;
 }
 
-/* null where Keras says None. */
+/* Makes a list of dimensions; Keras's None is null. */
 static json_t *shape_json(const leati_shape *shape) {
     json_t *list = json_array();
     bool complete = list != NULL;
