@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* States of a program's own, and which values are steps.  Layer: nn. */
+/* Keeps the states of a program, and marks values that are steps.  Room: nn. */
 #include "nn/layers/carry.h"
 
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* States that belong to one program instead of the model: where a predictor keeps what recurrent layers carry from run to
- * run.  And streaming: a program for one step of a sequence, whose recurrent layers carry their states whether they are
- * stateful or not, so that the steps one by one give what the whole sequence would. */
+/* States of recurrent layers that belong to a program and not to the model: a predictor carries them from run to
+ * run.  Streaming is a program for one step of a sequence.  Its recurrent layers carry their states, stateful or
+ * not, so that the steps give the same results as the whole sequence. */
 #ifndef LEATI_NN_LAYERS_CARRY_H
 #define LEATI_NN_LAYERS_CARRY_H
 
 #include "nn/layers/layer.h"
 
-/* One state, in LEATI_SLAB_STATES of the program; zeros at first. */
+/* One state.  It begins as zeros. */
 typedef struct leati_carried {
     const leati_layer *layer;
     int32_t index; /* h, c, ... */
@@ -18,14 +18,15 @@ typedef struct leati_carried {
 typedef struct leati_carry {
     int32_t count, capacity;
     leati_carried *items;
-    size_t bytes; /* of the slab */
+    size_t bytes; /* size of the program's LEATI_SLAB_STATES */
     int32_t step_capacity;
-    bool *steps; /* by value of the graph: axis 1 is the step that this run is about */
+    bool *steps; /* per value of the graph: true if axis 1 has the one step of this run */
 } leati_carry;
 
 void leati_carry_fini(leati_carry *carry);
 
-/* State `index` of a layer: of a stateful one the same for all its calls, of another one for this call alone. */
+/* Returns state `index` of a layer.  If `shared`, as for a stateful layer, all calls of the layer have the same
+ * state; otherwise each call has its own. */
 leati_value leati_carry_state(const leati_layer *layer, leati_lowering *lowering, bool shared, int32_t index,
                               const leati_desc *desc);
 
@@ -34,11 +35,11 @@ bool leati_carry_is_step(const leati_lowering *lowering, leati_value value);
 
 #define LEATI_LOOKS_AT_SEVERAL "streaming: %s looks at several steps of a sequence at once"
 
-/* Whether a call is given a step, and then makes one of each output.  Errors: LEAT_ENOTSUP a layer that looks at several
+/* Sets *makes_step if the outputs of a call are single steps.  Errors: LEAT_ENOTSUP a layer that reads several
  * steps of a sequence at once. */
 leat_status leati_stepwise_check(const leati_layer *layer, const leati_lowering *lowering, int input_count,
                                  const leati_value *inputs, bool *makes_step, leat_error *err);
-/* Of what such a call has made.  Errors: LEAT_ENOTSUP a step that was joined with several. */
+/* Marks the output of such a call as a step.  Errors: LEAT_ENOTSUP the call joined a step with several steps. */
 leat_status leati_stepwise_mark(const leati_layer *layer, leati_lowering *lowering, leati_value output,
                                 leat_error *err);
 

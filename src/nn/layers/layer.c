@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all layers share: the common keys of their configurations, their weights, helpers for lowering.  Layer: nn. */
+/* What all layers share: reading and writing configurations, shapes, weights and states.  Room: nn. */
 #include "nn/layers/layer.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "nn/layers/types.h"
 
-/* The keys that every layer has, here and not in the types' tables. */
+/* The keys that every layer has, which are not in the types' tables of fields. */
 static const char *const common_keys[] = {
     "name", "trainable", "dtype", "batch_input_shape", "input_shape", "batch_size", "activity_regularizer",
     NULL};
@@ -37,7 +37,7 @@ bool leati_layer_is_input(const leati_layer *layer) {
 static leat_status read_name(leati_layer *layer, const json_t *config, leat_error *err) {
     const json_t *value = json_object_get(config, "name");
     const char *name = json_string_value(value);
-    if (!value || json_is_null(value)) return LEAT_OK; /* the model gives one */
+    if (!value || json_is_null(value)) return LEAT_OK; /* the model chooses a name */
     if (!name || !name[0]) return leati_fail(err, LEAT_EINVAL, "name: expected a text");
     if (strlen(name) >= LEAT_NAME_BYTES)
         return leati_fail(err, LEAT_EINVAL, "name: expected at most %d bytes, received '%.40s...' (%zu)",
@@ -81,7 +81,7 @@ static leat_status read_dimension(const json_t *value, const char *key, int64_t 
     return leati_fail(err, LEAT_EINVAL, "%s: expected numbers from 1 to 2147483647, or null", key);
 }
 
-/* batch_input_shape, or what the constructors take in its place: input_shape without the batch, and batch_size. */
+/* Reads batch_input_shape, or the constructors' input_shape, which lacks the batch, and batch_size. */
 static leat_status read_input_shape(leati_layer *layer, const json_t *config, leat_error *err) {
     const char *key = "batch_input_shape";
     const json_t *list = json_object_get(config, key);
@@ -222,7 +222,7 @@ leat_status leati_layer_infer(const leati_layer *layer, int input_count, const l
     return type->infer(layer, input_count, inputs, outputs, output_count, err);
 }
 
-/* The states are for so many samples as the first call gave. */
+/* The batch size of the states is that of the first call. */
 static leat_status compare_states(const leati_layer *has, const leati_layer *needs, leat_error *err) {
     for (int32_t i = 0; i < has->state_count && i < needs->state_count; ++i) {
         const leati_desc *a = &has->states[i].desc, *b = &needs->states[i].desc;
@@ -273,7 +273,7 @@ leat_status leati_layer_build(leati_layer *layer, int input_count, const leati_s
     return status;
 }
 
-/* The list with room for one more, which comes in steps of eight; NULL without memory. */
+/* Makes room for one more element, for eight at a time; returns NULL without memory. */
 static void *grown(void *list, int32_t count, size_t size, leat_error *err) {
     if (count % 8 != 0) return list;
     void *more = leati_realloc(list, (size_t)count + 8, size);

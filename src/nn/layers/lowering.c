@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lowering one call of a layer: what all layers share, around the layer type's own `lower`.  Layer: nn. */
+/* Lowers one call of a layer: what all layers share, around the layer type's own `lower`.  Room: nn. */
 #include "base/error.h"
 #include "base/rng.h"
 #include "nn/layers/carry.h"
@@ -51,8 +51,8 @@ void leati_lowering_add_activity(leati_lowering *lowering, const leati_regulariz
     leati_graph_store_bf16(lowering->graph, before);
 }
 
-/* A layer that hands its input on unchanged makes a value of its own, as Keras's identity op does: a crossentropy after
- * it must not see the softmax before it. */
+/* Gives an output that is an input a value of its own, like Keras's identity op: a crossentropy after the layer
+ * must not see the softmax before the layer. */
 static leati_value own_value(leati_graph *graph, leati_value output, int count, const leati_value *inputs) {
     for (int i = 0; i < count; ++i) {
         if (output != inputs[i]) continue;
@@ -72,7 +72,7 @@ leati_value leati_lowering_joined_mask(const leati_lowering *lowering, int input
     return joined;
 }
 
-/* Indices are whole numbers, which bf16 has up to 256 alone. */
+/* Rounds an input to bf16, but not an Embedding's indices: bf16 represents integers only up to 256. */
 static leati_value as_read(const leati_layer *layer, leati_lowering *lowering, leati_value value) {
     if (layer->type == &leati_layer_embedding) return value;
     leati_value read = leati_graph_rounded_to_bf16(lowering->graph, value);
@@ -99,7 +99,7 @@ leat_status leati_layer_lower(const leati_layer *layer, leati_lowering *lowering
     for (int i = 0; i < LEATI_LAYER_MAX_OUTPUTS; ++i) lowering->output_masks[i] = LEATI_NONE;
     leati_value read[LEATI_MAX_INPUTS];
     bool before = leati_graph_store_bf16(lowering->graph, layer->mixed), mixed = layer->mixed || before;
-    leati_graph_store_bf16(lowering->graph, mixed); /* what is inside of such a layer is one */
+    leati_graph_store_bf16(lowering->graph, mixed); /* layers inside a mixed layer are mixed, too */
     for (int i = 0; i < count; ++i)
         read[i] = mixed ? as_read(layer, lowering, call->inputs[i]) : call->inputs[i];
     layer->type->lower(layer, lowering, count, read, call->outputs);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which layers are recurrent.  Layer: nn. */
+/* Recognizes recurrent layers.  Room: nn. */
 #include "nn/layers/recurrence.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers inside a layer.  Layer: nn. */
+/* Reads, writes, builds and lowers layers inside a layer.  Room: nn. */
 #include "nn/layers/wrapping.h"
 
 #include <stdio.h>
@@ -93,13 +93,13 @@ void leati_layer_adopt(leati_layer *outer, leati_layer *inner) {
     inner->outer = outer;
 }
 
-/* The layer that has the weights of all that it wraps. */
+/* Returns the outermost layer, which has the weights of all layers inside. */
 static leati_layer *owner_of(leati_layer *layer) {
     while (layer->outer) layer = layer->outer;
     return layer;
 }
 
-/* The weights that `owner` has from `first` on are named within the scope. */
+/* Puts "<scope>/" in front of the names of the weights from `first` on. */
 static leat_status put_in_scope(leati_layer *owner, int32_t first, const char *scope, leat_error *err) {
     for (int32_t i = first; scope && i < owner->weight_count; ++i) {
         char *name = owner->weights[i].name;
@@ -113,7 +113,8 @@ static leat_status put_in_scope(leati_layer *owner, int32_t first, const char *s
     return LEAT_OK;
 }
 
-/* The outer layer may be a copy that is only compared (leati_layer_build): the inner one's own is left as it is. */
+/* The outer layer may be a copy that leati_layer_build only compares; so the inner layer changes only when it is
+ * not built yet. */
 leat_status leati_layer_build_inner(leati_layer *outer, leati_layer *inner, const char *scope,
                                     int input_count, const leati_shape *inputs, leat_error *err) {
     leati_layer builder = *inner, *owner = owner_of(outer);
@@ -139,7 +140,7 @@ void leati_layer_place_inner(const leati_layer *inner, const char *group, int in
 }
 
 void leati_layer_lower_inner(const leati_layer *inner, leati_lowering *lowering, leati_inner_call *call) {
-    leati_lowering own = *lowering; /* names, masks and penalties are the inner call's */
+    leati_lowering own = *lowering; /* the inner call has its own stream, masks and penalties */
     const leati_layer_call layer_call = {.input_count = call->input_count,
                                          .output_count = call->output_count,
                                          .inputs = call->inputs,
