@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/memory.h"
-#include "base/signals.h"
+#include "base/os/signals.h"
 #include "h5/private.h"
 #if H5_VERSION_GE(1, 13, 0)
 #include <H5FDdevelop.h>

@@ -105,7 +105,8 @@ static void what_cannot_be_is_refused(void **state) {
                 words = "not 9";
             break;
         case 21:
-            leati_reduce_of(g, LEATI_REDUCE_MAX, input(g, 1, 0, 3), 1, false), words = "a maximum or minimum needs";
+            leati_reduce_of(g, LEATI_REDUCE_MAX, input(g, 1, 0, 3), 1, false),
+                words = "a maximum or minimum needs";
             break;
         default: leati_graph_destroy(&g); return;
         }
