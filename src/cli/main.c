@@ -22,7 +22,7 @@ static bool occupy_standard_descriptors(void) {
 }
 
 /* Flushes standard output and returns the exit code: a failure if not all output was written, as with a full disk. */
-static int flushed(int code) {
+static int flush_output(int code) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
     perror("leat: cannot write to standard output");
     return code == CLI_SUCCESS ? CLI_FAILURE : code;
@@ -41,7 +41,7 @@ static int unknown_command(const char *name) {
 
 /* Finds the command that argv names, by one word, or by two if the first is a group, and removes these words from
  * argv. */
-static int find(int *argc, char ***argv, const cli_command **out) {
+static int find_named_command(int *argc, char ***argv, const cli_command **out) {
     char joined[64];
     const char *name = (*argv)[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
@@ -65,7 +65,7 @@ static int run(int argc, char **argv) {
     const cli_command *command = NULL;
     cli_arguments arguments;
     const char *program = argv[0];
-    int code = find(&argc, &argv, &command);
+    int code = find_named_command(&argc, &argv, &command);
     if (code == CLI_SUCCESS) code = cli_parse(command, argc, argv, &arguments);
     if (code != CLI_SUCCESS) return code;
     arguments.program = program;
@@ -78,5 +78,5 @@ static int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     if (!occupy_standard_descriptors()) return CLI_FAILURE;
-    return flushed(run(argc, argv));
+    return flush_output(run(argc, argv));
 }

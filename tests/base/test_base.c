@@ -39,7 +39,7 @@ static void finished_text_is_no_format(void **state) {
     assert_int_equal(leat_error_set_text(NULL, LEAT_EIO, "nobody listens"), LEAT_EIO);
 }
 
-/* A message may quote a file; no byte of it may command a terminal.  UTF-8 and line breaks stay. */
+/* A message may quote a file, but must not contain control characters for a terminal.  UTF-8 and line breaks stay. */
 static void control_characters_do_not_get_into_messages(void **state) {
     (void)state;
     leat_error e = {0};
@@ -182,7 +182,8 @@ static void products_are_checked(void **state) {
     assert_null(leati_calloc(SIZE_MAX / 2, 4));
 }
 
-/* A product that no integer holds must be no small one: whoever allocates by it would write beyond the end. */
+/* A product that overflows must not become a small number: code that allocates so many elements would write out of
+ * bounds. */
 static void counts_of_huge_shapes_are_the_largest_number(void **state) {
     (void)state;
     const int64_t huge[][3] = {{INT64_MAX / 2, 3, 1},

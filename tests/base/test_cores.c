@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cores by affinity and by the quota of control groups: in trees of files, and in a group of this machine. */
+/* The number of cores by affinity and control groups: with fake folders of /proc and /sys, and with a real group. */
 #define _GNU_SOURCE /* sched_setaffinity */
 #include "cmocka_all.h"
 
@@ -17,7 +17,7 @@
 
 static char folder[] = "/tmp/leat-cores-XXXXXX";
 
-/* ---- Trees of files ---- */
+/* ---- Fake /proc and /sys ---- */
 
 static int make_folder(void **state) {
     (void)state;
@@ -35,7 +35,7 @@ static int remove_folder(void **state) {
     return clear(state) == 0 ? rmdir(folder) : -1;
 }
 
-/* A file of the tree, with the folders above it. */
+/* Writes a file below the fake root, and creates its folders. */
 static void put(const char *path, const char *text) {
     char full[4096];
     snprintf(full, sizeof full, "%s%s", folder, path);
@@ -65,7 +65,7 @@ static void version_2(void **state) {
     expect_cpus(0); /* no mounts */
     put("/proc/self/mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n" V2_MOUNT);
     expect_cpus(0);                                   /* the root of the hierarchy has no cpu.max */
-    put("/sys/fs/cgroup/cpu.max", "150000 100000\n"); /* the root of a container has */
+    put("/sys/fs/cgroup/cpu.max", "150000 100000\n"); /* the root of a container has one */
     expect_cpus(1.5);
     put("/sys/fs/cgroup/cpu.max", "max 100000\n");
     expect_cpus(0);
@@ -104,7 +104,7 @@ static void version_1(void **state) {
     expect_cpus(0.5);
 }
 
-/* In a container the mount's root is the container's group, whose path on the host the process may see, or not. */
+/* In a container the mount's root is the container's group; /proc may show its path on the host, or not. */
 static void the_root_of_a_mount_is_a_group(void **state) {
     (void)state;
     const char *groups[] = {"4:cpu:/docker/abc\n", "4:cpu:/\n", "4:cpu:/../other\n",
@@ -216,7 +216,7 @@ static void affinity_is_seen_at_once(void **state) {
     assert_int_equal(count, 1);
 }
 
-/* ---- A group of this machine ---- */
+/* ---- A real control group ---- */
 
 static bool write_to(const char *group, const char *name, const char *text) {
     char path[300];
@@ -227,13 +227,13 @@ static bool write_to(const char *group, const char *name, const char *text) {
     return fclose(file) == 0 && written;
 }
 
-/* Gives the group a quota of half a CPU; false where the machine does not let us. */
+/* Gives the group a quota of half a CPU; returns false if that is not permitted. */
 static bool limit(const char *group, bool second) {
     if (second) return write_to(group, "cpu.max", "50000 100000");
     return write_to(group, "cpu.cfs_period_us", "100000") && write_to(group, "cpu.cfs_quota_us", "50000");
 }
 
-/* Counts in a process that enters the group. */
+/* Counts the cores in a process that has entered the group. */
 static int count_in(const char *group) {
     int result = 0;
     pid_t child = fork();

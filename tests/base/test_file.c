@@ -57,7 +57,7 @@ static void a_file_is_replaced_in_one_step(void **state) {
     assert_int_equal(leati_map_open(&old, "kept", &err), LEAT_OK);
     write_text("kept", "the second");
     assert_int_equal(leati_map_open(&now, "kept", &err), LEAT_OK);
-    assert_memory_equal(old.data, "first", 5); /* a reader keeps what it opened */
+    assert_memory_equal(old.data, "first", 5); /* a mapping keeps the file that it opened */
     assert_int_equal(now.size, 10);
     assert_memory_equal(now.data, "the second", 10);
     leati_map_close(&old);
@@ -90,7 +90,7 @@ static void two_writers_do_not_meet(void **state) {
     leati_map_close(&empty);
 }
 
-/* The temporary name beside it must not be longer than the file system allows. */
+/* The temporary name must not be longer than the file system allows, either. */
 static void the_longest_name_is_written(void **state) {
     (void)state;
     char name[NAME_MAX + 1], in_folder[NAME_MAX + 8];
@@ -133,7 +133,7 @@ static void failures_name_the_file(void **state) {
     assert_int_equal(files_here(), 1);
 }
 
-/* Beginning must fail, with a message that has `words`, and leave nothing. */
+/* Checks that leati_replace_begin fails, with a message that contains `words`, and leaves no file. */
 static void expect_refusal(const char *path, leat_status code, const char *words) {
     leati_replacement file;
     leat_error err = {0};
@@ -175,7 +175,7 @@ static void only_regular_files_are_replaced(void **state) {
     expect_refusal("/dev/null", LEAT_EINVAL, "a character device");
     assert_int_equal(symlink("/dev/null", "link"), 0);
     expect_refusal("link", LEAT_EINVAL, "a link to '/dev/null', which is a character device");
-    if (mknod("disk", S_IFBLK | 0600, makedev(7, 200)) == 0) { /* root alone may */
+    if (mknod("disk", S_IFBLK | 0600, makedev(7, 200)) == 0) { /* only root may create it */
         expect_refusal("disk", LEAT_EINVAL, "a block device");
         unlink("disk");
     }
@@ -189,7 +189,7 @@ static void links_are_followed(void **state) {
     (void)state;
     struct stat about;
     assert_int_equal(mkdir("folder", 0700), 0);
-    assert_int_equal(symlink("../kept", "folder/up"), 0); /* the text of a link starts in its own folder */
+    assert_int_equal(symlink("../kept", "folder/up"), 0); /* a relative link starts in its own folder */
     assert_int_equal(symlink("folder/up", "chain"), 0);
     write_text("kept", "old");
     write_text("chain", "by a chain of links");
@@ -238,7 +238,8 @@ static void a_new_file_has_the_permissions_of_the_old_one(void **state) {
     assert_int_equal(about.st_mode & 07777, 0666 & ~mask);
 }
 
-/* In a process without privileges: 0 where the refusals are correct, otherwise the number of the first wrong one. */
+/* Runs in a process without privileges.  Returns 0 if the errors are correct, otherwise the number of the first wrong
+ * one. */
 static int refusals_of_a_stranger(void) {
     leati_replacement file;
     leat_error err = {0};
@@ -269,7 +270,7 @@ static void a_missing_permission_is_named(void **state) {
     assert_int_equal(WIFEXITED(result) ? WEXITSTATUS(result) : -1, 0);
     struct stat about;
     assert_int_equal(stat(files[2], &about), 0);
-    assert_int_equal(about.st_mode & 0777, 0644); /* another group gets no more than others */
+    assert_int_equal(about.st_mode & 0777, 0644); /* another group gets only the permissions of others */
     for (int i = 0; i < 3; ++i) assert_int_equal(unlink(files[i]), 0);
     assert_true(rmdir("closed") == 0 && rmdir("shared") == 0);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leat_before_fork and what follows it, by fork()'s own handlers and by a host's hooks beside them or in their place: a child is
- * one deeper than its parent, whoever says so and how often; and nobody is inside leati_fork_hold when a process forks. */
+/* leat_before_fork and leat_after_fork_*, called by fork()'s handlers, by a host's hooks, or both: the fork depth of
+ * a child is one more than its parent's, however often they are called; and no thread is inside leati_fork_hold when
+ * a process forks. */
 #define _GNU_SOURCE /* _Fork */
 #include "cmocka_all.h"
 
@@ -30,14 +31,14 @@ static void *in_a_thread(void *user) {
     return user;
 }
 
-/* The gate is open for this thread and others, so that whoever comes to it does not hang. */
+/* Checks that the gate is open: this thread and another one can enter. */
 static void pass_the_gate(void) {
     pthread_t thread;
     enter_and_leave();
     if (pthread_create(&thread, NULL, in_a_thread, NULL) == 0) pthread_join(thread, NULL);
 }
 
-/* 0: the child was as deep as it should be. */
+/* Returns 0 if the child's fork depth was correct. */
 static int wait_for(pid_t child) {
     int status = -1;
     return waitpid(child, &status, 0) == child ? status : -1;
@@ -64,7 +65,7 @@ static void fork_calls_the_handlers(void **state) {
     pass_the_gate();
 }
 
-/* As Python does it: `before`, fork(), then the others; a host may leave out what it does not know. */
+/* Calls the hooks as Python does: leat_before_fork, fork(), then the other two; a host may leave out some of them. */
 static void a_hosts_hooks_beside_them_are_harmless(void **state) {
     (void)state;
     uint32_t depth = leati_fork_depth();
@@ -84,7 +85,7 @@ static void a_hosts_hooks_beside_them_are_harmless(void **state) {
         pass_the_gate();
     }
     leat_after_fork_parent(); /* without leat_before_fork */
-    leat_after_fork_child();  /* in no child */
+    leat_after_fork_child();  /* outside of a child */
     assert_int_equal(leati_fork_depth(), depth);
     pass_the_gate();
 }
@@ -108,7 +109,7 @@ static void a_hosts_hooks_in_their_place_suffice(void **state) {
     assert_int_equal(leati_fork_depth(), depth);
 }
 
-/* ---- Who is inside ---- */
+/* ---- Threads inside the gate ---- */
 
 typedef struct pair {
     atomic_bool done;
@@ -146,7 +147,7 @@ static void a_fork_waits_for_the_others(void **state) {
     assert_int_equal(torn, 0);
 }
 
-/* A signal handler may fork, whatever its thread is doing. */
+/* A signal handler may fork at any point of its thread. */
 static void a_fork_does_not_wait_for_its_own_thread(void **state) {
     (void)state;
     uint32_t depth = leati_fork_depth();
@@ -177,7 +178,7 @@ static void fork_here(int number) {
     errno = kept;
 }
 
-/* The child has returned from the handler into the call that was interrupted, and has finished that. */
+/* The child returns from the handler into the interrupted call and finishes it. */
 static void end_child_of_handler(uint32_t depth) {
     pid_t grandchild = fork();
     if (grandchild == 0) end_child(depth + 1);
@@ -185,7 +186,7 @@ static void end_child_of_handler(uint32_t depth) {
     end_child(depth);
 }
 
-/* A thread that does nothing but enter and leave is inside those functions at most of the signals. */
+/* A thread that only enters and leaves the gate, so that most signals interrupt it inside these functions. */
 static void a_fork_may_interrupt_entering_and_leaving(void **state) {
     (void)state;
     enum { wanted = 200 };

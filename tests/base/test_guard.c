@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A mapped file that is shortened while it is read: zeros and an error instead of SIGBUS; a SIGBUS of the program's own is
- * the program's as before. */
+/* A mapped file that is shortened while it is read gives zeros and an error instead of SIGBUS; other SIGBUS signals
+ * still go to the program's handler. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "cmocka_all.h"
 
@@ -41,7 +41,7 @@ static void make_file(const char *path, size_t bytes) {
     close(fd);
 }
 
-/* cmocka has a handler of its own for each test, and leat installs its one once a process. */
+/* Restores leat's handler, which leat installs once per process: cmocka installs its own for each test. */
 static void keep_handler(void) {
     static struct sigaction installed;
     if (installed.sa_flags)
@@ -79,15 +79,15 @@ static void missing_pages_are_zeros_and_an_error(void **state) {
     assert_int_equal(data[0], 'x');
     char part[64];
     snprintf(part, sizeof part, "shortened to %zu bytes", page);
-    expect_shortened(&map, 0, page, part); /* from now on, whatever is read */
+    expect_shortened(&map, 0, page, part); /* every later check fails, too */
     snprintf(part, sizeof part, "had %zu", 4 * page);
     expect_shortened(&map, 0, page, part);
-    unlink("data"); /* nobody knows how long it is now */
+    unlink("data"); /* the file's length is now unknown */
     expect_shortened(&map, 0, page, "could not be read");
     leati_map_close(&map);
 }
 
-/* Within the last page no fault tells that bytes are missing. */
+/* Missing bytes within the last page raise no signal. */
 static void bytes_missing_in_the_last_page_are_an_error(void **state) {
     (void)state;
     leati_map map = open_guarded(page + 100);
@@ -129,7 +129,7 @@ static void several_threads_may_meet_the_end(void **state) {
         readers[i] = (reader){.map = &map};
         assert_int_equal(pthread_create(&ids[i], NULL, read_all, &readers[i]), 0);
     }
-    for (int i = 0; i < 200; ++i) { /* meanwhile other files come and go */
+    for (int i = 0; i < 200; ++i) { /* maps and unmaps other files meanwhile */
         assert_int_equal(leati_map_open_guarded(&other, "data", NULL), LEAT_OK);
         leati_map_close(&other);
     }
@@ -141,7 +141,7 @@ static void several_threads_may_meet_the_end(void **state) {
     leati_map_close(&map);
 }
 
-/* ---- SIGBUS of others ---- */
+/* ---- Other SIGBUS signals ---- */
 
 /* A fault in a file that leat has not mapped. */
 static void fault_elsewhere(void) {
@@ -159,7 +159,7 @@ static void guard_something(void) {
     leati_map_close(&map);
 }
 
-/* The end of a child that runs `body`, as waitpid tells it. */
+/* Runs `body` in a child; returns its status from waitpid. */
 static int end_of(void (*body)(void)) {
     pid_t child = fork();
     assert_true(child >= 0);
@@ -182,7 +182,7 @@ static void fault_by_default(void) {
 static void fault_ignored(void) {
     signal(SIGBUS, SIG_IGN);
     guard_something();
-    raise(SIGBUS); /* is ignored, and a fault cannot be */
+    raise(SIGBUS); /* a sent signal is ignored, but a fault cannot be */
     fault_elsewhere();
 }
 
@@ -227,7 +227,7 @@ static void note(int number) {
     (void)number;
 }
 
-/* Handles one signal; the fault comes again, and ends the program. */
+/* The program's handler handles one signal; then the fault recurs and ends the program. */
 static void fault_with_handler_for_once(void) {
     struct sigaction action = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGBUS, &action, NULL);
@@ -247,7 +247,7 @@ static void handlers_of_the_program_run(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
-            others_end_as_they_did), /* before this process has opened anything: its children install anew */
+            others_end_as_they_did), /* first, so that each child of this test installs the handler itself */
         cmocka_unit_test(handlers_of_the_program_run),
         cmocka_unit_test(missing_pages_are_zeros_and_an_error),
         cmocka_unit_test(bytes_missing_in_the_last_page_are_an_error),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The `leat` command as its users run it: what it prints where, what it leaves, how it exits. */
+/* The `leat` command: its output, the files that it writes, and its exit codes. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -99,7 +99,7 @@ static void a_manual_page_and_a_completion_for_each_command(void **state) {
     assert_int_equal(system("bash -n " LEAT_BINARY_DIR "/manual/leat.bash"), 0);
 }
 
-/* ---- Training and using ---- */
+/* ---- Training and using models ---- */
 
 static void fit_trains_saves_and_reports(void **state) {
     (void)state;
@@ -137,7 +137,7 @@ static double evaluate(const char *model) {
     return loss;
 }
 
-/* A result is what the command was asked for; the progress and its bar are notes beside it. */
+/* Results go to standard output; progress goes to standard error. */
 static void results_are_on_standard_output(void **state) {
     (void)state;
     double loss = 0, accuracy = 0;
@@ -270,7 +270,7 @@ static void summary_of_a_plan(void **state) {
     refused("summary --plan small.json --train", "give --loss");
 }
 
-/* Ops of a prediction's plan that normalise by themselves. */
+/* Returns the number of normalization ops in a prediction's plan: those that were not folded. */
 static int norms_of_plan(const char *command) {
     int count = 0;
     runs(command);
@@ -389,14 +389,14 @@ static void failures_exit_with_1_and_a_sentence(void **state) {
     fails("predict run/model.h5 --data npz:d.npz --output no/folder/p.npy --verbose 0", "no/folder/p.npy");
 }
 
-/* The number behind these words on standard error. */
+/* Returns the number after these words on standard error. */
 static long after(const char *words) {
     const char *at = strstr(err, words);
     if (!at) fail_msg("'%s' does not say '%s'", err, words);
     return strtol(at + strlen(words), NULL, 10);
 }
 
-/* Runs the command that leat has told for going on, up to the end of the epoch that it begins with. */
+/* Runs the command that leat printed to continue the training, up to the end of its first epoch. */
 static void go_on(void) {
     char line[1024];
     long epoch = after("to continue with epoch ");
@@ -445,7 +445,7 @@ static void what_is_no_regular_file_is_not_replaced(void **state) {
     assert_true(lstat("run/kept.h5", &about) == 0 && S_ISREG(about.st_mode));
 }
 
-/* Starts a long fit, sends a signal once epochs have passed. */
+/* Starts a long fit and sends a signal after some epochs. */
 static void interrupt(int number, const char *more) {
     char line[512];
     snprintf(line, sizeof line,
@@ -479,7 +479,7 @@ static void signals_end_training_with_everything_saved(void **state) {
     interrupt(SIGINT, "--validation npz:d.npz --batch-size 4");
 }
 
-/* nohup's SIG_IGN stays: the terminal may close, and training goes on. */
+/* SIGHUP stays ignored under nohup: training continues when the terminal is closed. */
 static void an_ignored_hangup_stays_ignored(void **state) {
     (void)state;
     struct sigaction before, ignore = {.sa_handler = SIG_IGN};
@@ -494,7 +494,7 @@ static void an_ignored_hangup_stays_ignored(void **state) {
     assert_int_equal(finish(child), 128 + SIGINT);
 }
 
-/* An epoch of a million steps is interrupted within, and nothing is saved: there is nothing to go on from. */
+/* Interrupts an epoch of a million steps without --out: no command to continue is printed. */
 static void an_interrupt_within_an_epoch_is_told(void **state) {
     (void)state;
     pid_t child = start(FIT "--steps-per-epoch 1000000 --epochs 3 --verbose 0");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bash completion, in bash: words as readline cuts them go in, and what it would insert comes out. */
+/* The bash completion, run in bash: passes words as readline splits them, and checks what readline would insert. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static int enter_with_files(void **state) {
         "'sets/plain.npz' 'sets/c=d' 'sets/home/h/own.npz'");
 }
 
-/* What bash offers for the words, in the syntax of an array, one a line; the last one stands at the cursor. */
+/* Returns the completions of the last of the words (in bash's syntax of an array), one per line. */
 static const char *offers(const char *words) {
     FILE *file = fopen("script", "w");
     assert_non_null(file);
@@ -83,7 +83,7 @@ static void files_have_any_names(void **state) {
     offers_exactly("fit \"'sets/a b/x\"", "sets/a b/x y.npz\n");
     offers_exactly("fit 'sets/it\\'\"'\"", "sets/it's.h5\n");
     offers_exactly("fit m.h5 --out sets/",
-                   "sets/a b\nsets/home\n"); /* folders alone, to which readline adds a slash */
+                   "sets/a b\nsets/home\n"); /* only folders, to which readline adds a slash */
     offers_exactly("fit sets/nosuch", "\n");
     char expected[4200];
     FILE *pipe = popen("pwd", "r");

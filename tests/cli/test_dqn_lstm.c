@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* examples/dqn_lstm.c: what it learns follows from the seed alone, whether a worker makes the batches or the trainer. */
+/* examples/dqn_lstm.c: its result depends on the seed only, not on whether a worker or the training thread makes the
+ * batches. */
 #include "cmocka_all.h"
 
 #include <stdio.h>

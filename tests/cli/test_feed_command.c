@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat feed`, and the options of the feed: what they refuse, what they print, and that the bytes are the same for any
+/* `leat feed` and the options of the feed: their errors and output, and that the delivered bytes do not depend on the
  * workers. */
 #include "cmocka_all.h"
 
@@ -24,7 +24,7 @@ static int leave(void **state) {
     return files_leave(state);
 }
 
-/* Runs a command that prints one JSON object; for json_decref. */
+/* Runs a command that prints one JSON object and returns the object, for json_decref. */
 static json_t *object(const char *line) {
     json_error_t why;
     runs(line);
@@ -215,7 +215,7 @@ static void bench_reports_what_it_measured(void **state) {
     assert_non_null(strstr(out, "6 in 2 passes"));
 }
 
-/* A file's name can hold any bytes, JSON text cannot: a byte that is not UTF-8 becomes U+FFFD. */
+/* A file name can contain any byte, but JSON is UTF-8: other bytes become U+FFFD. */
 static void json_is_utf8(void **state) {
     (void)state;
     static const char name[] = "\xC3\xA9\xFF\xED\xA0\x80.npz";
@@ -255,7 +255,8 @@ static void digest_of(const char *line, char sha[65]) {
     json_decref(root);
 }
 
-/* What the manual says of a synthetic batch, written out again, and hashed by another program. */
+/* Writes the synthetic batches that the manual describes, hashes them with another program, and compares the
+ * digests. */
 static void a_digest_is_that_of_the_documented_bytes(void **state) {
     (void)state;
     enum { payload = 1003, batches = 7, passes = 2, seed = 5 };

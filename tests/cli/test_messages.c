@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the command says of mistakes: the words are about the mistake that was made, and say what to do. */
+/* Messages about mistakes: they describe the mistake and say what to do. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static int leave(void **state) {
     return files_leave(state);
 }
 
-/* A program and its arguments, which may hold blanks or be empty, through a shell; as `refused` does otherwise. */
+/* Like `refused`, but runs the line in a shell, so that arguments may contain blanks or be empty. */
 static void refused_in_shell(const char *arguments, const char *says) {
     char line[1024];
     snprintf(line, sizeof line, "'" LEAT_COMMAND "' %s >.out 2>.err", arguments);
@@ -91,7 +91,7 @@ static void unknown_words_have_a_fitting_hint(void **state) {
     fails("fit small.json --train npz:d.npz --loss mse --optimizer nosuchthing", "leat list optimizers");
 }
 
-/* An option that would change nothing is a mistake, too. */
+/* An option that has no effect is a mistake, too. */
 static void options_that_need_another_are_told(void **state) {
     (void)state;
     refused("fit small.json --train npz:d.npz --loss mse --validation-steps 3",
@@ -115,7 +115,7 @@ static void what_is_missing_is_named(void **state) {
     fails("report run/empty",
           "cannot read 'run/empty/history.json': No such file or directory: expected RUN to be a folder that "
           "leat fit --out wrote");
-    /* Before anything is computed, and without the name of a temporary file. */
+    /* The error comes before anything is computed, and does not name a temporary file. */
     fails("predict small.json --data npz:d.npz --output no/folder/p.npy",
           "cannot write 'no/folder/p.npy': No such file or directory");
     assert_null(strstr(err, "/step"));
@@ -124,14 +124,14 @@ static void what_is_missing_is_named(void **state) {
     assert_null(strstr(err, "/step"));
 }
 
-/* x.npy: inputs of small.json without targets. */
+/* Writes x.npy: inputs of small.json without targets. */
 static void write_inputs(void) {
     static float x[12][4];
     leat_tensor tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){12, 4}, x);
     assert_int_equal(leat_npy_write("x.npy", &tensor, NULL), LEAT_OK);
 }
 
-/* Nothing is announced about a fit that does not begin. */
+/* A fit that fails before training prints no notes. */
 static void an_error_comes_first(void **state) {
     (void)state;
     write_inputs();
@@ -142,7 +142,8 @@ static void an_error_comes_first(void **state) {
     assert_non_null(strstr(err, "nothing will be saved: give --out DIR to save the model\n"));
 }
 
-/* A file that the command opens never gets the number of a closed standard stream: messages do not end up in it. */
+/* A file that the command opens never gets the descriptor of a closed standard stream, so that no message is written
+ * to it. */
 static void closed_streams_do_not_reach_files(void **state) {
     (void)state;
     static const char *const closed[] = {"<&-", ">&-", "2>&-", "<&- >&- 2>&-"};
@@ -159,7 +160,7 @@ static void closed_streams_do_not_reach_files(void **state) {
         assert_int_equal(system("rm -rf run .out .err"), 0);
     }
     int status = system("'" LEAT_COMMAND "' version >&- 2>.err");
-    assert_int_equal(WEXITSTATUS(status), 1); /* What was to be printed is lost, and that is a failure. */
+    assert_int_equal(WEXITSTATUS(status), 1); /* Output that cannot be written is a failure. */
     assert_int_equal(system("grep -q 'cannot write to standard output' .err && rm .err"), 0);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat report`: the page is whole, loads nothing, and holds the run's numbers whatever is in them. */
+/* `leat report`: the page is complete, loads nothing, and contains the run's numbers whatever their text is. */
 #include "cmocka_all.h"
 
 #include <stdbool.h>
@@ -62,7 +62,7 @@ static const char whole[] =
     "10},\n"
     " \"lanes\": {\"spans\": [[0, 0.001, 0.02, 5], [1, 0.002, 0.03, 6]]}}\n";
 
-/* What stands in the page's element of numbers. */
+/* Returns the text of the page's element of numbers. */
 static json_t *embedded(void) {
     static const char open[] = "<script type=\"application/json\" id=\"run\">";
     const char *from = strstr(page, open);
@@ -77,7 +77,7 @@ static json_t *embedded(void) {
     return root;
 }
 
-/* The page is as the template has it, around the numbers. */
+/* The page equals the template, except for the numbers. */
 static void check_page(const char *path, const char *history, const char *name) {
     slurp(path, page);
     assert_memory_equal(page, "<!doctype html>", 15);
@@ -106,7 +106,9 @@ static void a_report_holds_the_run_and_loads_nothing(void **state) {
     assert_int_equal(times(page, "href"), 0);
     assert_int_equal(times(page, "url("), 0);
     assert_int_equal(times(page, "@import"), 0);
-    assert_int_equal(times(page, "://"), times(page, "http://www.w3.org/2000/svg")); /* a name, not a place */
+    assert_int_equal(times(page, "://"),
+                     times(page,
+                           "http://www.w3.org/2000/svg")); /* the name of a namespace, which is not loaded */
     assert_int_equal(times(page, "content=\"default-src 'none';"), 1);
     const char *parts[] = {"'steps'", "'depth'", "'busy'", "'lanes'", "id: 'verdict'", "id: 'feed'"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i)
@@ -121,7 +123,7 @@ static void a_report_goes_where_it_is_told(void **state) {
     check_page("a.html", whole, "run");
     runs("report run/history.json --output b.html");
     check_page("b.html", whole, "run");
-    runs("report numbers --output b.html"); /* in the place of the other */
+    runs("report numbers --output b.html"); /* replaces the first page */
     check_page("b.html", whole, "numbers");
     runs("report numbers --output a.html");
     go("run");
@@ -130,7 +132,7 @@ static void a_report_goes_where_it_is_told(void **state) {
     go("..");
 }
 
-/* No name, of a metric or of a folder, becomes anything but text. */
+/* Names of metrics and folders are shown as text, never interpreted as HTML or script. */
 static void hostile_strings_stay_strings(void **state) {
     (void)state;
     static const char history[] =
@@ -145,7 +147,7 @@ static void hostile_strings_stay_strings(void **state) {
     runs("report .");
     slurp("report.html", page);
     go("..");
-    assert_int_equal(times(page, "@LEAT_RUN@"), 1); /* the metric of that name */
+    assert_int_equal(times(page, "@LEAT_RUN@"), 1); /* the metric of this name */
     json_t *root = embedded(), *numbers = json_loads(history, 0, NULL);
     assert_non_null(numbers);
     assert_true(json_equal(json_object_get(root, "run"), numbers));
@@ -178,7 +180,7 @@ static void fit_writes_a_report(void **state) {
     check_page("fitted/report.html", out, "fitted");
 }
 
-/* ---- What cannot be reported ---- */
+/* ---- Errors ---- */
 
 static void what_is_missing_is_told(void **state) {
     (void)state;
@@ -194,7 +196,7 @@ static void what_is_missing_is_told(void **state) {
     assert_false(exists("c.html"));
 }
 
-/* Beyond 16 KB the file cannot grow, as on a full disk: what was there before stays. */
+/* If the file cannot grow beyond 16 KB, as on a full disk, the old file stays. */
 static void a_full_disk_leaves_the_old_report(void **state) {
     (void)state;
     write_text("run/history.json", whole);
@@ -236,7 +238,7 @@ static void damaged_numbers_are_told_with_their_place(void **state) {
     fails("report run", "is damaged");
 }
 
-/* ---- The check itself ---- */
+/* ---- The JSON check ---- */
 
 static bool accepted(const char *text) {
     const char *at = NULL;
@@ -245,7 +247,7 @@ static bool accepted(const char *text) {
     return !wrong;
 }
 
-/* A document whose value is some brackets in each other. */
+/* Returns a document whose value is nested brackets. */
 static bool nested(size_t depth) {
     static char text[4000];
     assert_true(2 * depth + 8 < sizeof text);
@@ -264,8 +266,8 @@ static void depth_is_limited(void **state) {
     assert_false(nested(1900));
 }
 
-/* Documents that are changed at random: jansson's view is the check's, but for what the page's own parser takes and
- * jansson does not (half a surrogate pair, NUL, a number beyond double). */
+/* On documents that are changed at random, the check agrees with jansson, except for texts that the page's parser
+ * accepts and jansson does not (half a surrogate pair, NUL, a number out of the range of double). */
 static void the_check_agrees_with_jansson(void **state) {
     (void)state;
     static const char start[] =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* examples/resnet.c builds the graphs of keras.applications.resnet: what it prints is what Keras 2.3.1 writes and says of
- * ResNet-50, 101 and 152. */
+/* examples/resnet.c builds the graphs of keras.applications.resnet: its output equals the JSON and the summaries of
+ * Keras 2.3.1 for ResNet-50, 101 and 152. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 enum { text_bytes = 1 << 20 };
 
-/* What the program prints, for free. */
+/* Returns the output of the program, for free(). */
 static char *printed(int depth) {
     char line[1024], *text = calloc(text_bytes, 1);
     assert_non_null(text);

@@ -20,7 +20,7 @@ static void check_same(const char *text) {
     json_decref(value);
 }
 
-/* Texts as json.dumps makes them come back as they are. */
+/* Texts in the format of json.dumps are read and written unchanged. */
 static void test_round_trip(void **state) {
     (void)state;
     check_same("null");

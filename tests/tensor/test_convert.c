@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every data type to every other, against the rules of leat_tensor_copy computed in long double; every float16. */
+/* Conversions of every data type to every other one, compared with the rules of leat_tensor_copy in long double; all
+ * float16. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@ static const leat_dtype dtypes[] = {LEAT_DTYPE_LIST(DTYPE)};
 #undef DTYPE
 enum { dtype_count = sizeof dtypes / sizeof *dtypes };
 
-/* What an element of an integer type can be, least and most. */
+/* The smallest and the largest number of each integer type. */
 static void range_of(leat_dtype dtype, long double *least, long double *most) {
     static const struct {
         leat_dtype dtype;
@@ -39,7 +40,7 @@ static bool is_real(leat_dtype dtype) {
     return dtype == LEAT_F32 || dtype == LEAT_F64 || dtype == LEAT_F16;
 }
 
-/* The value of 16 bits by the definition of binary16. */
+/* Returns the number that 16 bits stand for, by the definition of binary16. */
 static double value_of_f16(uint16_t bits) {
     int exponent = bits >> 10 & 31, fraction = bits & 1023;
     double value = exponent == 31 ? (fraction ? (double)NAN : (double)INFINITY)
@@ -48,7 +49,7 @@ static double value_of_f16(uint16_t bits) {
     return bits >> 15 ? -value : value;
 }
 
-/* The finite binary16 nearest to a number, ties to even, by trying all of them; infinity from 65520 on. */
+/* Returns the binary16 nearest to a number, ties to even, by trying all finite ones; infinity from 65520 on. */
 static uint16_t nearest_f16(double x) {
     if (isnan(x)) return 0x7e00;
     const uint16_t sign = signbit(x) ? 0x8000 : 0;
@@ -107,7 +108,7 @@ enum {
     count = special_count + 3 + random_count
 };
 
-/* Elements of a type from numbers of all sizes, without the function under test. */
+/* Fills in elements of a type from numbers of all sizes, without the function under test. */
 static void fill(leat_dtype dtype, unsigned char *data) {
     leat_rng rng = leat_rng_for(1, 2, (uint64_t)dtype);
     const size_t bytes = leat_dtype_bytes(dtype);
@@ -185,7 +186,7 @@ static void every_float16_is_exact(void **state) {
     check_every_float16();
 }
 
-/* Worker threads let the CPU flush denormal numbers: float16's are none of float32's. */
+/* Worker threads flush denormal numbers of float32; denormal numbers of float16 must still be exact. */
 static void every_float16_is_exact_where_denormals_are_flushed(void **state) {
     (void)state;
     leati_float_mode before = leati_flush_denormals();
@@ -193,7 +194,7 @@ static void every_float16_is_exact_where_denormals_are_flushed(void **state) {
     leati_set_float_mode(before);
 }
 
-/* The middle between two neighbours and the doubles beside it. */
+/* The middle between two neighbouring numbers, and the doubles next to it. */
 static void float16_is_rounded_to_the_nearest(void **state) {
     (void)state;
     for (int i = 0; i < 0x7bff; ++i) {

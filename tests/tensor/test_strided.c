@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks over strided memory, and leat_tensor_copy, against index arithmetic. */
+/* Walks over strided memory and leat_tensor_copy, compared with index arithmetic. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 enum { memory_bytes = 1 << 16 };
 static unsigned char memory[memory_bytes], out[memory_bytes], expected[memory_bytes];
 
-/* Row-major by definition: each element's address from its indices. */
+/* The reference: computes each element's address from its indices, in row-major order. */
 static int64_t gather_slowly(const unsigned char *data, size_t bytes, int rank, const int64_t *shape,
                              const int64_t *strides) {
     int64_t total = 1;
@@ -70,10 +70,10 @@ static void usual_views_are_followed(void **state) {
                  {{4, 20, 80}, false},  /* Fortran order */
                  {{-48, 12, 4}, false}, /* samples in reverse */
                  {{0, 12, 4}, false},   /* broadcast along the samples */
-                 {{0, 0, 0}, false},    /* of one number */
+                 {{0, 0, 0}, false},    /* broadcast of one number */
                  {{48, 4, 16}, false},  /* channels first, seen as channels last */
                  {{96, 24, 8}, false},  /* a field of a record */
-                 {{51, 13, 4}, false}}; /* no multiple of the size */
+                 {{51, 13, 4}, false}}; /* not a multiple of the element size */
     for (size_t i = 0; i < sizeof views / sizeof *views; ++i) {
         const leati_strides over = leati_strides_make(4, 3, shape, views[i].strides);
         assert_int_equal(leati_strides_are_dense(&over), views[i].dense);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "cli/commands/commands.h"
-#include "cli/options/feeding.h"
+#include "cli/options/feed_options.h"
 #include "cli/run/json.h"
 #include "cli/run/session.h"
 
@@ -41,10 +41,10 @@ static int evaluate(cli_session *session) {
 
 int cli_evaluate(const cli_arguments *arguments) {
     cli_session session = {.command = "evaluate", .arguments = arguments};
-    int code = cli_feeding(session.command, arguments, &session.feeding);
+    int code = cli_feed_options(session.command, arguments, &session.feed_options);
     if (code == CLI_SUCCESS) code = cli_load(&session, arguments->operands[0]);
     if (code == CLI_SUCCESS) code = cli_compile(&session);
-    if (code == CLI_SUCCESS) code = cli_open(&session, &session.data, arguments->text[CLI_DATA]);
+    if (code == CLI_SUCCESS) code = cli_open_data(&session, &session.data, arguments->text[CLI_DATA]);
     if (code == CLI_SUCCESS) code = evaluate(&session);
     cli_close(&session);
     return code;

@@ -10,7 +10,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/interrupt.h"
-#include "cli/options/feeding.h"
+#include "cli/options/feed_options.h"
 #include "cli/options/parse.h"
 #include "cli/report/page.h"
 #include "cli/run/session.h"
@@ -29,7 +29,7 @@ typedef struct output {
     bool saved; /* model.h5 was written */
 } output;
 
-static void in_folder(char out[path_bytes], const output *to, const char *name) {
+static void path_in_output(char out[path_bytes], const output *to, const char *name) {
     snprintf(out, path_bytes, "%s/%s", to->folder, name);
 }
 
@@ -56,7 +56,7 @@ static int make_folder(const cli_session *session, const char *folder) {
 static leat_status add_checkpoint(output *to, const char *name, bool best, leat_error *err) {
     char path[path_bytes];
     leat_model_checkpoint_options options = leat_model_checkpoint_options_default();
-    in_folder(path, to, name);
+    path_in_output(path, to, name);
     options.filepath = path;
     options.save_best_only = best;
     return leat_model_checkpoint_create(&to->callbacks[to->count++], &options, err);
@@ -64,12 +64,12 @@ static leat_status add_checkpoint(output *to, const char *name, bool best, leat_
 
 static leat_status add_log(output *to, bool append, leat_error *err) {
     char path[path_bytes];
-    in_folder(path, to, "log.csv");
+    path_in_output(path, to, "log.csv");
     return leat_csv_logger_create(&to->callbacks[to->count++], path, ",", append, err);
 }
 
 /* Prints a note when training begins, so that an error before that is printed alone. */
-static leat_status tell_nothing_is_saved(void *user, leat_training *training, int64_t index, leat_logs *logs,
+static leat_status note_nothing_is_saved(void *user, leat_training *training, int64_t index, leat_logs *logs,
                                          leat_error *err) {
     (void)user, (void)index, (void)logs, (void)err;
     leat_training_write(training, "nothing will be saved: give --out DIR to save the model\n");
@@ -81,7 +81,7 @@ static int open_output(cli_session *session, output *to) {
     leat_error err = {0};
     to->folder = a->text[CLI_OUT];
     to->callbacks[0] = cli_position_callback(&to->position);
-    if (!to->folder) to->callbacks[0].on_train_begin = tell_nothing_is_saved;
+    if (!to->folder) to->callbacks[0].on_train_begin = note_nothing_is_saved;
     to->list[0] = &to->callbacks[0];
     to->count = 1;
     if (a->text[CLI_TRACE] && leat_trace_open(&to->trace, a->text[CLI_TRACE], &err) != LEAT_OK)
@@ -113,15 +113,15 @@ static leat_fit_options fit_options(const cli_session *session, const output *to
     options.validation_steps = cli_number(a, CLI_VALIDATION_STEPS, 0);
     options.validation_freq = cli_number(a, CLI_VALIDATION_FREQ, options.validation_freq);
     options.verbose = (int)cli_number(a, CLI_VERBOSE, 1);
-    options.workers = session->feeding.workers;
-    options.use_multiprocessing = session->feeding.use_multiprocessing;
-    options.max_queue_size = session->feeding.max_queue_size;
-    options.feed_memory = session->feeding.memory;
-    options.shuffle = session->feeding.shuffle;
-    options.shuffle_window = session->feeding.shuffle_window;
-    options.faults = session->feeding.faults;
+    options.workers = session->feed_options.workers;
+    options.use_multiprocessing = session->feed_options.use_multiprocessing;
+    options.max_queue_size = session->feed_options.max_queue_size;
+    options.feed_memory = session->feed_options.memory;
+    options.shuffle = session->feed_options.shuffle;
+    options.shuffle_window = session->feed_options.shuffle_window;
+    options.faults = session->feed_options.faults;
     options.trace = to->trace;
-    options.seed = session->feeding.seed;
+    options.seed = session->feed_options.seed;
     options.threads = (int)cli_number(a, CLI_THREADS, 0);
     options.callbacks = to->list;
     options.callback_count = to->count;
@@ -134,7 +134,7 @@ static int write_history(const output *to, char *json) {
     char path[path_bytes];
     leat_error err = {0};
     size_t length = strlen(json);
-    in_folder(path, to, "history.json");
+    path_in_output(path, to, "history.json");
     json[length] = '\n';
     leat_status status = leat_file_replace(path, json, length + 1, &err);
     json[length] = '\0';
@@ -145,15 +145,15 @@ static int write_history(const output *to, char *json) {
 
 static int write_report(const output *to) {
     char history[path_bytes], path[path_bytes];
-    in_folder(history, to, "history.json");
-    in_folder(path, to, "report.html");
+    path_in_output(history, to, "history.json");
+    path_in_output(path, to, "report.html");
     return cli_report_write("fit", history, path);
 }
 
 static int save_model(const cli_session *session, output *to) {
     char path[path_bytes];
     leat_error err = {0};
-    in_folder(path, to, "model.h5");
+    path_in_output(path, to, "model.h5");
     if (leat_model_save(session->model, path, true, &err) != LEAT_OK) return cli_fail(session, &err);
     to->saved = true;
     if (cli_number(session->arguments, CLI_VERBOSE, 1) > 0) fprintf(stderr, "saved %s\n", path);
@@ -161,7 +161,7 @@ static int save_model(const cli_session *session, output *to) {
 }
 
 /* Writes the results of a fit: history.json, report.html, model.h5 unless the fit failed, and the JSON object. */
-static int report(const cli_session *session, output *to, const leat_history *history, bool failed) {
+static int write_results(const cli_session *session, output *to, const leat_history *history, bool failed) {
     leat_error err = {0};
     char *json = NULL;
     int code = CLI_SUCCESS;
@@ -183,10 +183,10 @@ static int train(cli_session *session, output *to) {
     leat_status status = leat_model_fit_generator(session->model, &session->data, &options, &history, &err);
     bool failed = status != LEAT_OK && !(status == LEAT_ESTOPPED && cli_signal_code());
     int code = failed ? cli_fail(session, &err) : CLI_SUCCESS;
-    int reported = report(session, to, history, failed);
+    int report_code = write_results(session, to, history, failed);
     leat_history_destroy(&history);
-    if (code == CLI_SUCCESS) code = reported;
-    if (!failed && cli_signal_code()) cli_tell_interrupt(session, &to->position, to->folder, to->saved);
+    if (code == CLI_SUCCESS) code = report_code;
+    if (!failed && cli_signal_code()) cli_print_interrupt(session, &to->position, to->folder, to->saved);
     return code == CLI_SUCCESS && cli_signal_code() ? cli_signal_code() : code;
 }
 
@@ -207,12 +207,12 @@ static int check_options(const cli_arguments *a) {
 static int prepare(cli_session *session, output *to) {
     const cli_arguments *a = session->arguments;
     int code = check_options(a);
-    if (code == CLI_SUCCESS) code = cli_feeding(session->command, a, &session->feeding);
+    if (code == CLI_SUCCESS) code = cli_feed_options(session->command, a, &session->feed_options);
     if (code == CLI_SUCCESS) code = cli_load(session, a->operands[0]);
     if (code == CLI_SUCCESS) code = cli_compile(session);
-    if (code == CLI_SUCCESS) code = cli_open(session, &session->data, a->text[CLI_TRAIN]);
+    if (code == CLI_SUCCESS) code = cli_open_data(session, &session->data, a->text[CLI_TRAIN]);
     if (code == CLI_SUCCESS && a->text[CLI_VALIDATION])
-        code = cli_open(session, &session->validation, a->text[CLI_VALIDATION]);
+        code = cli_open_data(session, &session->validation, a->text[CLI_VALIDATION]);
     return code == CLI_SUCCESS ? open_output(session, to) : code;
 }
 

@@ -67,7 +67,7 @@ static void print_word(const char *word) {
 }
 
 /* Returns true for options that the new command must not repeat: model.h5 contains them, or the value has changed. */
-static bool is_left_out(cli_option_id id) {
+static bool must_not_repeat(cli_option_id id) {
     return id == CLI_OPTIMIZER || id == CLI_LOSS || id == CLI_METRICS || id == CLI_DTYPE_POLICY ||
            id == CLI_INITIAL_EPOCH;
 }
@@ -82,7 +82,7 @@ static void print_command(const cli_session *session, int64_t epochs_done) {
     print_word(path);
     if (epochs_done > 0) fprintf(stderr, " --initial-epoch %" PRId64, epochs_done);
     for (int id = 0; id < CLI_OPTION_COUNT; ++id) {
-        if (!a->text[id] || is_left_out((cli_option_id)id)) continue;
+        if (!a->text[id] || must_not_repeat((cli_option_id)id)) continue;
         fprintf(stderr, " %s", cli_options[id].name);
         if (cli_options[id].value != CLI_FLAG) print_word(a->text[id]);
     }
@@ -102,8 +102,8 @@ static void print_position(const cli_position *position, int64_t epochs) {
                 position->epoch + 1, epochs, position->step, position->steps);
 }
 
-void cli_tell_interrupt(const cli_session *session, const cli_position *position, const char *folder,
-                        bool saved) {
+void cli_print_interrupt(const cli_session *session, const cli_position *position, const char *folder,
+                         bool saved) {
     int64_t epochs = cli_number(session->arguments, CLI_EPOCHS, 1);
     print_position(position, epochs);
     if (!folder) {

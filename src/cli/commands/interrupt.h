@@ -18,7 +18,7 @@ leat_callback cli_position_callback(cli_position *position);
 
 /* Prints on standard error where a fit was interrupted, what DIR/model.h5 contains, and the command that continues.
  * folder: the value of --out, NULL: none; saved: true if model.h5 was written. */
-void cli_tell_interrupt(const cli_session *session, const cli_position *position, const char *folder,
-                        bool saved);
+void cli_print_interrupt(const cli_session *session, const cli_position *position, const char *folder,
+                         bool saved);
 
 #endif

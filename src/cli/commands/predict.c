@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
-#include "cli/options/feeding.h"
+#include "cli/options/feed_options.h"
 #include "cli/options/parse.h"
 #include "cli/run/json.h"
 #include "cli/run/session.h"
@@ -27,7 +27,7 @@ static bool is_npy(const char *path) {
 }
 
 /* Checks that a file can be written at `path`: its folder is writable, and the path is not a folder itself. */
-static int check_place(const char *path) {
+static int check_writable(const char *path) {
     char folder[PATH_MAX];
     struct stat about;
     const char *slash = strrchr(path, '/');
@@ -46,7 +46,7 @@ static int check_place(const char *path) {
 static int check_output(const cli_session *session) {
     const char *path = session->arguments->text[CLI_OUTPUT];
     int outputs = leat_model_output_count(session->model);
-    if (is_npz(path) || (is_npy(path) && outputs == 1)) return check_place(path);
+    if (is_npz(path) || (is_npy(path) && outputs == 1)) return check_writable(path);
     if (is_npy(path))
         fprintf(stderr,
                 "leat predict: --output '%s': the model has %d outputs: give the name of an .npz file\n",
@@ -155,10 +155,10 @@ static int predict(cli_session *session) {
 
 int cli_predict(const cli_arguments *arguments) {
     cli_session session = {.command = "predict", .arguments = arguments};
-    int code = cli_feeding(session.command, arguments, &session.feeding);
+    int code = cli_feed_options(session.command, arguments, &session.feed_options);
     if (code == CLI_SUCCESS) code = cli_load(&session, arguments->operands[0]);
     if (code == CLI_SUCCESS) code = check_output(&session);
-    if (code == CLI_SUCCESS) code = cli_open(&session, &session.data, arguments->text[CLI_DATA]);
+    if (code == CLI_SUCCESS) code = cli_open_data(&session, &session.data, arguments->text[CLI_DATA]);
     if (code == CLI_SUCCESS) code = predict(&session);
     cli_close(&session);
     return code;

@@ -25,17 +25,17 @@ static int cannot_read(const char *path, const char *hint) {
 
 int cli_report(const cli_arguments *arguments) {
     const char *run = arguments->operands[0], *history = run, *output = arguments->text[CLI_REPORT_OUTPUT];
-    char inside[PATH_MAX], beside[PATH_MAX];
-    struct stat about;
-    if (stat(run, &about) != 0) return cannot_read(run, "");
-    if (S_ISDIR(about.st_mode)) {
-        if (!join(inside, run, "history.json") || !join(beside, run, "report.html")) {
+    char history_path[PATH_MAX], report_path[PATH_MAX];
+    struct stat info;
+    if (stat(run, &info) != 0) return cannot_read(run, "");
+    if (S_ISDIR(info.st_mode)) {
+        if (!join(history_path, run, "history.json") || !join(report_path, run, "report.html")) {
             fprintf(stderr, "leat report: '%.100s...' is too long for a path\n", run);
             return CLI_FAILURE;
         }
-        history = inside;
-        if (!output) output = beside;
-        if (stat(history, &about) != 0)
+        history = history_path;
+        if (!output) output = report_path;
+        if (stat(history, &info) != 0)
             return cannot_read(history,
                                ": expected RUN to be a folder that leat fit --out wrote, or a history.json");
     }

@@ -6,7 +6,7 @@
 #include "cli/options/parse.h"
 #include "cli/run/session.h"
 
-static int plan(cli_session *session, char **text) {
+static int write_plan(cli_session *session, char **text) {
     const cli_arguments *arguments = session->arguments;
     leat_plan_options options = leat_plan_options_default();
     leat_error err = {0};
@@ -25,14 +25,15 @@ static int plan(cli_session *session, char **text) {
 }
 
 /* Returns the name of an option that has an effect only with --plan; NULL: none was given. */
-static const char *stray_option(const cli_arguments *arguments) {
-    static const cli_option_id of_plan[] = {CLI_BATCH_SIZE,    CLI_TRAIN_STEP, CLI_TIME,
-                                            CLI_LOSS,          CLI_OPTIMIZER,  CLI_METRICS,
-                                            CLI_UNKNOWN,       CLI_THREADS,    CLI_GRADIENT_CHECKPOINTING,
-                                            CLI_DETERMINISTIC, CLI_NO_FOLD,    CLI_TUNE,
-                                            CLI_NO_TUNE};
-    for (size_t i = 0; i < sizeof of_plan / sizeof *of_plan; ++i)
-        if (arguments->text[of_plan[i]]) return cli_options[of_plan[i]].name;
+static const char *option_without_plan(const cli_arguments *arguments) {
+    static const cli_option_id plan_options[] = {
+        CLI_BATCH_SIZE,    CLI_TRAIN_STEP, CLI_TIME,
+        CLI_LOSS,          CLI_OPTIMIZER,  CLI_METRICS,
+        CLI_UNKNOWN,       CLI_THREADS,    CLI_GRADIENT_CHECKPOINTING,
+        CLI_DETERMINISTIC, CLI_NO_FOLD,    CLI_TUNE,
+        CLI_NO_TUNE};
+    for (size_t i = 0; i < sizeof plan_options / sizeof *plan_options; ++i)
+        if (arguments->text[plan_options[i]]) return cli_options[plan_options[i]].name;
     return NULL;
 }
 
@@ -40,13 +41,13 @@ int cli_summary(const cli_arguments *arguments) {
     cli_session session = {.command = "summary", .arguments = arguments};
     leat_status (*write)(const leat_model *model, char **out, leat_error *err) =
         arguments->text[CLI_JSON] ? leat_model_summary_json : leat_model_summary;
-    const char *stray = arguments->text[CLI_PLAN] ? NULL : stray_option(arguments);
+    const char *useless_option = arguments->text[CLI_PLAN] ? NULL : option_without_plan(arguments);
     leat_error err = {0};
     char *text = NULL;
-    if (stray) return cli_needs("summary", stray, "--plan");
+    if (useless_option) return cli_needs("summary", useless_option, "--plan");
     int code = cli_load(&session, arguments->operands[0]);
     if (code == CLI_SUCCESS && arguments->text[CLI_PLAN])
-        code = plan(&session, &text);
+        code = write_plan(&session, &text);
     else if (code == CLI_SUCCESS && write(session.model, &text, &err) != LEAT_OK)
         code = cli_fail(&session, &err);
     if (text) fputs(text, stdout);

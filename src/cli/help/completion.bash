@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The part of leat's bash completion that is the same for any table: what is completed, and how.  src/cli/help/completion.c
-# writes _leat_members and _leat_of before it.
+# The part of leat's bash completion that does not depend on the table of commands.  The build puts the functions
+# _leat_members and _leat_of, which src/cli/help/completion.c makes from the table, in front of it.
 
-# Sets REPLY to a word as the shell would pass it on: without its opening quote or its backslashes.
+# Sets REPLY to the word without its opening quote and its backslashes, as the shell would pass it to a program.
 _leat_plain() {
     case $1 in
     \'*) REPLY=${1#?} ;;
@@ -11,8 +11,8 @@ _leat_plain() {
     esac
 }
 
-# _leat_paths BEFORE PATH [d]: files and folders, or folders alone, that begin with PATH; each with BEFORE in front.
-# The shell expands no ~ within a word, so it is expanded here.
+# _leat_paths BEFORE PATH [d]: offers the files and folders (with d, only the folders) that begin with PATH, each with
+# BEFORE in front.  Expands ~, since the shell does not expand it inside a word.
 _leat_paths() {
     local path=$2 found
     case $path in \~ | \~/*) path=$HOME${path#\~} ;; esac
@@ -30,7 +30,8 @@ _leat_paths() {
     compopt -o filenames
 }
 
-# _leat_spec SPEC: the kinds of data, then paths with commas between them.  More may follow each.
+# _leat_spec SPEC: offers the kinds of data, or after a kind, paths separated by commas.  Adds no blank, since more may
+# follow.
 _leat_spec() {
     local paths=${1#*:} before=''
     compopt -o nospace
@@ -48,7 +49,7 @@ _leat_words() {
     mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2")
 }
 
-# _leat_has LIST WORD
+# _leat_has LIST WORD: succeeds if the list contains the word.
 _leat_has() {
     case " $1 " in *" $2 "*) return 0 ;; esac
     return 1
@@ -72,7 +73,7 @@ _leat_operand() {
     esac
 }
 
-# Completes `value`, the last of `line`: the words after leat.
+# Completes `value`, the last word of `line`, which holds the words after leat.
 _leat_line() {
     local command=${line[0]} members words operand specs files folders others flags last
     if [ "${#line[@]}" = 1 ]; then
@@ -110,8 +111,8 @@ _leat_line() {
     esac
 }
 
-# readline cuts words at : and =, so that npz:file and --out=folder are three words each.  They are joined here, and of
-# what is found only the part that stands for the last of the three is given back.
+# The completion function.  readline splits words at : and =, so npz:file and --out=folder are three words each.  The
+# function joins the three words, completes the whole, and returns only the part that replaces the last of the three.
 _leat() {
     local cur=${COMP_WORDS[COMP_CWORD]} line=() word joined='' keep value option='' before='' i
     COMPREPLY=()
@@ -136,7 +137,7 @@ _leat() {
     for i in "${!COMPREPLY[@]}"; do
         word=$before${COMPREPLY[i]}
         word=${word:${#keep}}
-        # readline puts the slash behind what is a folder's name by itself, and leaves a quote open there.
+        # readline itself appends the slash to a folder's name, and leaves a quote open after it.
         if [ -d "$word" ]; then
             word=${word%/}
         elif [[ $word == */ ]]; then

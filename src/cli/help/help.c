@@ -34,7 +34,7 @@ static void wrap(FILE *out, const char *text, int indent) {
 }
 
 /* Prints the members of a group; if group is NULL, the commands of no group. */
-static void help_members(FILE *out, const cli_command *group) {
+static void print_members(FILE *out, const cli_command *group) {
     for (int i = 0; i < cli_command_count; ++i)
         if (cli_command_is_in(&cli_commands[i], group))
             fprintf(out, "  %-10s %s\n", cli_command_last_name(&cli_commands[i]), cli_commands[i].summary);
@@ -43,7 +43,7 @@ static void help_members(FILE *out, const cli_command *group) {
 void cli_help_overview(FILE *out) {
     fputs("usage: leat COMMAND [ARGUMENT...]\n\nTrains, evaluates and runs Keras models.\n\ncommands:\n",
           out);
-    help_members(out, NULL);
+    print_members(out, NULL);
     fputs(
         "\nleat COMMAND --help explains a command; leat help specs explains how to name data.\n"
         "\nResults go to standard output; progress, notes, warnings and errors to standard error.\n"
@@ -51,7 +51,7 @@ void cli_help_overview(FILE *out) {
         out);
 }
 
-static void help_option(FILE *out, const cli_use *use) {
+static void print_option(FILE *out, const cli_use *use) {
     const cli_option *option = &cli_options[use->id];
     char name[64], text[512];
     snprintf(name, sizeof name, "%s%s%s", option->name, option->metavar ? " " : "",
@@ -59,8 +59,8 @@ static void help_option(FILE *out, const cli_use *use) {
     snprintf(text, sizeof text, "%s%s%s%s%s", option->help, use->required ? " (required)" : "",
              option->fallback ? " (default: " : "", option->fallback ? option->fallback : "",
              option->fallback ? ")" : "");
-    int used = fprintf(out, "  %-*s ", name_width, name);
-    if (used > name_width + 3) fprintf(out, "\n%*s", name_width + 3, "");
+    int columns = fprintf(out, "  %-*s ", name_width, name);
+    if (columns > name_width + 3) fprintf(out, "\n%*s", name_width + 3, "");
     wrap(out, text, name_width + 3);
 }
 
@@ -75,10 +75,10 @@ void cli_help_command(FILE *out, const cli_command *command) {
     wrap(out, command->description, 0);
     if (!command->run) {
         fputs("\ncommands:\n", out);
-        help_members(out, command);
+        print_members(out, command);
     }
     fputs("\noptions:\n", out);
-    for (int i = 0; i < command->use_count; ++i) help_option(out, &command->uses[i]);
+    for (int i = 0; i < command->use_count; ++i) print_option(out, &command->uses[i]);
     fputs("\nexamples:\n", out);
     for (const char *line = command->examples; line;) {
         int length = (int)strcspn(line, "\n");

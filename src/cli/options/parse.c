@@ -11,13 +11,13 @@
 
 #include "cli/options/suggest.h"
 
-static int wrong(const cli_command *command) {
+static int usage_hint(const cli_command *command) {
     fprintf(stderr, "try: leat %s --help\n", command->name);
     return CLI_USAGE;
 }
 
 /* Old or similar names of options, which users of Keras may write, and hints. */
-static const char *const old_words[][2] = {
+static const char *const old_names[][2] = {
     {"--nb-worker", "use --workers"},
     {"--pickle-safe", "use --use-multiprocessing"},
     {"--max-q-size", "use --max-queue-size"},
@@ -29,18 +29,18 @@ static const char *const old_words[][2] = {
     {"--lr", "use --optimizer 'SGD(learning_rate=0.1)'"},
 };
 
-static const char *old_word_hint(const char *word) {
+static const char *old_name_hint(const char *word) {
     char plain[32];
     size_t length = strlen(word);
     if (length >= sizeof plain) return NULL;
     for (size_t i = 0; i <= length; ++i) plain[i] = word[i] == '_' ? '-' : word[i];
-    for (size_t i = 0; i < sizeof old_words / sizeof *old_words; ++i)
-        if (strcmp(plain, old_words[i][0]) == 0) return old_words[i][1];
+    for (size_t i = 0; i < sizeof old_names / sizeof *old_names; ++i)
+        if (strcmp(plain, old_names[i][0]) == 0) return old_names[i][1];
     return NULL;
 }
 
 static int unknown_option(const cli_command *command, const char *word) {
-    const char *names[CLI_OPTION_COUNT], *hint = old_word_hint(word);
+    const char *names[CLI_OPTION_COUNT], *hint = old_name_hint(word);
     const size_t dashes = strlen("--"); /* the common prefix of all options */
     for (int i = 0; i < command->use_count; ++i) names[i] = cli_options[command->uses[i].id].name + dashes;
     bool is_long = !hint && strncmp(word, "--", dashes) == 0;
@@ -49,21 +49,21 @@ static int unknown_option(const cli_command *command, const char *word) {
     if (hint) fprintf(stderr, ": %s", hint);
     if (near) fprintf(stderr, ": did you mean '--%s'?", near);
     fputc('\n', stderr);
-    return wrong(command);
+    return usage_hint(command);
 }
 
 /* read_number, read_size and read_seconds return true if the text has the right form.  *beyond: the value does not
  * fit in 64 bits, and *out is the nearest one that does. */
-static bool read_number(const char *text, int64_t *out, bool *beyond) {
+static bool read_number(const char *text, int64_t *out, bool *overflow) {
     char *end = NULL;
     errno = 0;
     *out = strtoll(text, &end, 10);
-    *beyond = errno == ERANGE;
+    *overflow = errno == ERANGE;
     return end != text && !*end;
 }
 
 /* Reads a size such as 65536 or 512M: digits, and optionally a letter for 1024, 1024^2 or 1024^3. */
-static bool read_size(const char *text, int64_t *out, bool *beyond) {
+static bool read_size(const char *text, int64_t *out, bool *overflow) {
     static const char units[] = "KMGkmg";
     size_t digits = strspn(text, "0123456789");
     const char *unit = text[digits] ? strchr(units, text[digits]) : NULL;
@@ -71,24 +71,24 @@ static bool read_size(const char *text, int64_t *out, bool *beyond) {
     if (digits == 0 || (unit ? text[digits + 1] : text[digits])) return false;
     errno = 0;
     int64_t value = strtoll(text, NULL, 10);
-    *beyond = errno == ERANGE || value > INT64_MAX >> shift;
-    *out = *beyond ? INT64_MAX : value << shift;
+    *overflow = errno == ERANGE || value > INT64_MAX >> shift;
+    *out = *overflow ? INT64_MAX : value << shift;
     return true;
 }
 
 /* Reads seconds, such as 30 or 0.5; *out is in milliseconds, rounded up. */
-static bool read_seconds(const char *text, int64_t *out, bool *beyond) {
+static bool read_seconds(const char *text, int64_t *out, bool *overflow) {
     size_t length = strlen(text);
     char *end = NULL;
     double ms = 1000 * strtod(text, &end);
     if (length == 0 || strspn(text, "0123456789.") != length || *end) return false;
-    *beyond = ms >= 9.2e18; /* INT64_MAX is about 9.22e18 */
-    *out = *beyond ? INT64_MAX : (int64_t)ms;
-    if (!*beyond && (double)*out < ms) ++*out;
+    *overflow = ms >= 9.2e18; /* INT64_MAX is about 9.22e18 */
+    *out = *overflow ? INT64_MAX : (int64_t)ms;
+    if (!*overflow && (double)*out < ms) ++*out;
     return true;
 }
 
-static void say_expected(const cli_option *option, bool too_large) {
+static void print_expected(const cli_option *option, bool too_large) {
     if (option->value == CLI_SIZE && too_large)
         fprintf(stderr, "expected at most %" PRId64 "G bytes\n", option->maximum >> 30);
     else if (option->value == CLI_DURATION && too_large)
@@ -109,17 +109,17 @@ static void say_expected(const cli_option *option, bool too_large) {
 static int read_value(const cli_command *command, cli_option_id id, cli_arguments *out) {
     const cli_option *option = &cli_options[id];
     int64_t value = 0;
-    bool beyond = false;
-    bool is = option->value == CLI_SIZE       ? read_size(out->text[id], &value, &beyond)
-              : option->value == CLI_DURATION ? read_seconds(out->text[id], &value, &beyond)
-                                              : read_number(out->text[id], &value, &beyond);
-    if (is && !beyond && value >= option->minimum && value <= option->maximum) {
+    bool overflow = false;
+    bool well_formed = option->value == CLI_SIZE       ? read_size(out->text[id], &value, &overflow)
+                       : option->value == CLI_DURATION ? read_seconds(out->text[id], &value, &overflow)
+                                                       : read_number(out->text[id], &value, &overflow);
+    if (well_formed && !overflow && value >= option->minimum && value <= option->maximum) {
         out->number[id] = value;
         return CLI_SUCCESS;
     }
     fprintf(stderr, "leat %s: %s '%s': ", command->name, option->name, out->text[id]);
-    say_expected(option, is && (value > option->maximum || (beyond && value > 0)));
-    return wrong(command);
+    print_expected(option, well_formed && (value > option->maximum || (overflow && value > 0)));
+    return usage_hint(command);
 }
 
 /* Returns the id of the command's option whose name is the first `length` bytes of word; -1: none. */
@@ -131,10 +131,10 @@ static int find_option(const cli_command *command, const char *word, size_t leng
     return -1;
 }
 
-static int no_value(const cli_command *command, const cli_option *option) {
+static int missing_value(const cli_command *command, const cli_option *option) {
     fprintf(stderr, "leat %s: %s needs a value: %s %s\n", command->name, option->name, option->name,
             option->metavar);
-    return wrong(command);
+    return usage_hint(command);
 }
 
 /* Reads the option at argv[*at] and its value; *at becomes the index of the last word read. */
@@ -150,11 +150,11 @@ static int read_option(const cli_command *command, int argc, char **argv, int *a
     const cli_option *option = &cli_options[id];
     if (out->text[id] && option->value != CLI_FLAG) {
         fprintf(stderr, "leat %s: %s is given twice\n", command->name, option->name);
-        return wrong(command);
+        return usage_hint(command);
     }
     if (option->value == CLI_FLAG && equals) {
         fprintf(stderr, "leat %s: %s takes no value\n", command->name, option->name);
-        return wrong(command);
+        return usage_hint(command);
     }
     if (option->value == CLI_FLAG)
         out->text[id] = "";
@@ -163,26 +163,26 @@ static int read_option(const cli_command *command, int argc, char **argv, int *a
     else if (*at + 1 < argc)
         out->text[id] = argv[++*at];
     else
-        return no_value(command, option);
-    if (option->value != CLI_FLAG && !*out->text[id]) return no_value(command, option);
+        return missing_value(command, option);
+    if (option->value != CLI_FLAG && !*out->text[id]) return missing_value(command, option);
     bool numeric = option->value == CLI_NUMBER || option->value == CLI_SIZE || option->value == CLI_DURATION;
     return numeric ? read_value(command, (cli_option_id)id, out) : CLI_SUCCESS;
 }
 
 static int read_operand(const cli_command *command, const char *word, cli_arguments *out) {
-    int most = !command->operand ? 0 : strstr(command->operand, "...") ? 2 : 1;
-    if (out->operand_count == most) {
+    int max_operands = !command->operand ? 0 : strstr(command->operand, "...") ? 2 : 1;
+    if (out->operand_count == max_operands) {
         cli_option_id data = find_option(command, "--train", 7) >= 0 ? CLI_TRAIN : CLI_DATA;
         fprintf(stderr, "leat %s: unexpected argument '%s'", command->name, word);
         if (strchr(word, ':') &&
             find_option(command, cli_options[data].name, strlen(cli_options[data].name)) >= 0)
             fprintf(stderr, ": give data with %s %s", cli_options[data].name, cli_options[data].metavar);
         fputc('\n', stderr);
-        return wrong(command);
+        return usage_hint(command);
     }
     if (!*word) {
         fprintf(stderr, "leat %s: %s is empty\n", command->name, command->operand);
-        return wrong(command);
+        return usage_hint(command);
     }
     out->operands[out->operand_count++] = word;
     return CLI_SUCCESS;
@@ -191,13 +191,13 @@ static int read_operand(const cli_command *command, const char *word, cli_argume
 static int check_required(const cli_command *command, const cli_arguments *arguments) {
     if (command->operand && command->operand[0] != '[' && arguments->operand_count == 0) {
         fprintf(stderr, "leat %s: %s is missing\n", command->name, command->operand);
-        return wrong(command);
+        return usage_hint(command);
     }
     for (int i = 0; i < command->use_count; ++i) {
         const cli_option *option = &cli_options[command->uses[i].id];
         if (!command->uses[i].required || arguments->text[command->uses[i].id]) continue;
         fprintf(stderr, "leat %s: %s %s is missing\n", command->name, option->name, option->metavar);
-        return wrong(command);
+        return usage_hint(command);
     }
     return CLI_SUCCESS;
 }
@@ -223,7 +223,7 @@ int cli_needs(const char *command, const char *one, const char *other) {
     return CLI_USAGE;
 }
 
-int cli_both(const char *command, const char *one, const char *other) {
+int cli_exclusive(const char *command, const char *one, const char *other) {
     fprintf(stderr, "leat %s: %s and %s exclude each other: give one of them\ntry: leat %s --help\n", command,
             one, other, command);
     return CLI_USAGE;

@@ -11,7 +11,7 @@
 int cli_parse(const cli_command *command, int argc, char **argv, cli_arguments *out);
 
 /* Prints that two options exclude each other; returns CLI_USAGE. */
-int cli_both(const char *command, const char *one, const char *other);
+int cli_exclusive(const char *command, const char *one, const char *other);
 
 /* Prints that an option has no effect without another one; returns CLI_USAGE. */
 int cli_needs(const char *command, const char *one, const char *other);

@@ -17,12 +17,12 @@ const char *cli_nearest(const char *word, const char *const *names, int count) {
 }
 
 /* Names that other programs use for a command. */
-static const char *const other_words[][2] = {
+static const char *const other_names[][2] = {
     {"train", "fit"}, {"test", "evaluate"}, {"eval", "evaluate"}, {"plot", "report"}, {"info", "summary"}};
 
 /* Compares `word` with the last words of commands' names and returns the full name of the nearest command; NULL:
  * none.  any_group: looks at all commands; otherwise at the members of `group` (NULL: the commands of no group). */
-static const char *nearest_of(const char *word, const cli_command *group, bool any_group) {
+static const char *nearest_member(const char *word, const cli_command *group, bool any_group) {
     const char *names[32] = {0}, *last_names[32] = {0};
     int count = 0;
     for (int i = 0; i < cli_command_count && count < 32; ++i) {
@@ -39,11 +39,11 @@ static const char *nearest_of(const char *word, const cli_command *group, bool a
 const char *cli_nearest_command(const char *word) {
     char group_name[32];
     const char *blank = strchr(word, ' ');
-    for (size_t i = 0; i < sizeof other_words / sizeof *other_words; ++i)
-        if (strcmp(word, other_words[i][0]) == 0) return other_words[i][1];
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; ++i)
+        if (strcmp(word, other_names[i][0]) == 0) return other_names[i][1];
     snprintf(group_name, sizeof group_name, "%.*s", blank ? (int)(blank - word) : 0, word);
     const cli_command *group = blank ? cli_command_find(group_name) : NULL;
-    if (group) return nearest_of(blank + 1, group, false);
-    const char *near = nearest_of(word, NULL, false);
-    return near ? near : nearest_of(word, NULL, true);
+    if (group) return nearest_member(blank + 1, group, false);
+    const char *near = nearest_member(word, NULL, false);
+    return near ? near : nearest_member(word, NULL, true);
 }

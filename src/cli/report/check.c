@@ -8,17 +8,17 @@
 
 enum { depth_max = 64 };
 
-/* The state of the parser.  The text ends with NUL.  `wrong`: what was expected at the first error; NULL: no error so
- * far. */
+/* The state of the parser.  The text ends with NUL.  `expected`: what was expected at the first error; NULL: no error
+ * so far. */
 typedef struct reader {
     const char *at;
-    const char *wrong;
+    const char *expected;
     int depth;
 } reader;
 
-static bool expect(reader *r, bool met, const char *what) {
-    if (!met && !r->wrong) r->wrong = what;
-    return met;
+static bool require(reader *r, bool ok, const char *what) {
+    if (!ok && !r->expected) r->expected = what;
+    return ok;
 }
 
 static void blanks(reader *r) {
@@ -34,7 +34,7 @@ static bool take(reader *r, char c) {
 static bool digits(reader *r) {
     size_t count = strspn(r->at, "0123456789");
     r->at += count;
-    return expect(r, count > 0, "a digit");
+    return require(r, count > 0, "a digit");
 }
 
 static bool number(reader *r) {
@@ -47,43 +47,43 @@ static bool number(reader *r) {
     return digits(r);
 }
 
-static bool word(reader *r, const char *text) {
-    bool met = expect(r, strncmp(r->at, text, strlen(text)) == 0, "a value");
-    if (met) r->at += strlen(text);
-    return met;
+static bool literal(reader *r, const char *text) {
+    bool ok = require(r, strncmp(r->at, text, strlen(text)) == 0, "a value");
+    if (ok) r->at += strlen(text);
+    return ok;
 }
 
 static bool escape(reader *r) {
-    if (!expect(r, *r->at && strchr("\"\\/bfnrtu", *r->at), "an escape sequence of JSON")) return false;
+    if (!require(r, *r->at && strchr("\"\\/bfnrtu", *r->at), "an escape sequence of JSON")) return false;
     if (!take(r, 'u')) {
         ++r->at;
         return true;
     }
-    bool met = strspn(r->at, "0123456789abcdefABCDEF") >= 4;
-    if (met) r->at += 4;
-    return expect(r, met, "four hexadecimal digits");
+    bool ok = strspn(r->at, "0123456789abcdefABCDEF") >= 4;
+    if (ok) r->at += 4;
+    return require(r, ok, "four hexadecimal digits");
 }
 
 /* Reads one UTF-8 character of several bytes. */
-static bool wide(reader *r) {
+static bool multibyte(reader *r) {
     const unsigned char *c = (const unsigned char *)r->at;
     int length = c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : 2;
-    bool met = c[0] >= 0xc2 && c[0] <= 0xf4;
-    for (int i = 1; met && i < length; ++i) met = (c[i] & 0xc0) == 0x80;
-    if (met && length == 3) met = !(c[0] == 0xe0 && c[1] < 0xa0) && !(c[0] == 0xed && c[1] > 0x9f);
-    if (met && length == 4) met = !(c[0] == 0xf0 && c[1] < 0x90) && !(c[0] == 0xf4 && c[1] > 0x8f);
-    if (met) r->at += length;
-    return expect(r, met, "UTF-8");
+    bool ok = c[0] >= 0xc2 && c[0] <= 0xf4;
+    for (int i = 1; ok && i < length; ++i) ok = (c[i] & 0xc0) == 0x80;
+    if (ok && length == 3) ok = !(c[0] == 0xe0 && c[1] < 0xa0) && !(c[0] == 0xed && c[1] > 0x9f);
+    if (ok && length == 4) ok = !(c[0] == 0xf0 && c[1] < 0x90) && !(c[0] == 0xf4 && c[1] > 0x8f);
+    if (ok) r->at += length;
+    return require(r, ok, "UTF-8");
 }
 
 static bool string(reader *r) {
-    if (!expect(r, take(r, '"'), "a string")) return false;
+    if (!require(r, take(r, '"'), "a string")) return false;
     while (*r->at != '"') {
         unsigned char c = (unsigned char)*r->at;
-        if (!expect(r, c >= 0x20, c ? "no control character in a string" : "the end of a string"))
+        if (!require(r, c >= 0x20, c ? "no control character in a string" : "the end of a string"))
             return false;
         if (c >= 0x80) {
-            if (!wide(r)) return false;
+            if (!multibyte(r)) return false;
         } else {
             ++r->at;
             if (c == '\\' && !escape(r)) return false;
@@ -99,12 +99,12 @@ static bool member(reader *r) {
     blanks(r);
     if (!string(r)) return false;
     blanks(r);
-    return expect(r, take(r, ':'), "':'") && value(r);
+    return require(r, take(r, ':'), "':'") && value(r);
 }
 
 /* Reads a list of items in brackets, up to the bracket `close`. */
-static bool list(reader *r, bool (*item)(reader *), char close, const char *or_close) {
-    if (!expect(r, r->depth < depth_max, "fewer levels of brackets")) return false;
+static bool list(reader *r, bool (*item)(reader *), char close, const char *separator_or_close) {
+    if (!require(r, r->depth < depth_max, "fewer levels of brackets")) return false;
     ++r->depth;
     ++r->at;
     blanks(r);
@@ -113,7 +113,7 @@ static bool list(reader *r, bool (*item)(reader *), char close, const char *or_c
             if (!item(r)) return false;
             blanks(r);
         } while (take(r, ','));
-        if (!expect(r, take(r, close), or_close)) return false;
+        if (!require(r, take(r, close), separator_or_close)) return false;
     }
     --r->depth;
     return true;
@@ -125,21 +125,21 @@ static bool value(reader *r) { /* recursive, depth_max deep */
     case '{': return list(r, member, '}', "',' or '}'");
     case '[': return list(r, value, ']', "',' or ']'");
     case '"': return string(r);
-    case 't': return word(r, "true");
-    case 'f': return word(r, "false");
-    case 'n': return word(r, "null");
+    case 't': return literal(r, "true");
+    case 'f': return literal(r, "false");
+    case 'n': return literal(r, "null");
     case '-': return number(r);
-    default: return expect(r, *r->at >= '0' && *r->at <= '9', "a value") && number(r);
+    default: return require(r, *r->at >= '0' && *r->at <= '9', "a value") && number(r);
     }
 }
 
 const char *cli_report_check(const char *text, const char **at) {
     reader r = {.at = text};
     blanks(&r);
-    if (expect(&r, *r.at == '{', "an object") && value(&r)) {
+    if (require(&r, *r.at == '{', "an object") && value(&r)) {
         blanks(&r);
-        expect(&r, !*r.at, "nothing after the object");
+        require(&r, !*r.at, "nothing after the object");
     }
     *at = r.at;
-    return r.wrong;
+    return r.expected;
 }

@@ -18,7 +18,7 @@
 #include "leat/version.h"
 
 /* The place of the numbers in the template. */
-static const char place[] = "@LEAT_RUN@";
+static const char marker[] = "@LEAT_RUN@";
 
 /* ---- Reading ---- */
 
@@ -26,20 +26,20 @@ static const char place[] = "@LEAT_RUN@";
  * JSON does not allow either, so that the check fails there. */
 static char *read_file(const char *path) {
     FILE *file = fopen(path, "rb");
-    size_t used = 0, room = 1 << 16;
-    char *text = file ? malloc(room) : NULL;
+    size_t used = 0, capacity = 1 << 16;
+    char *text = file ? malloc(capacity) : NULL;
     while (text) {
-        used += fread(text + used, 1, room - used - 1, file);
-        if (used < room - 1) break;
-        char *larger = realloc(text, 2 * room);
+        used += fread(text + used, 1, capacity - used - 1, file);
+        if (used < capacity - 1) break;
+        char *larger = realloc(text, 2 * capacity);
         if (!larger) free(text);
         text = larger;
-        room *= 2;
+        capacity *= 2;
     }
     bool failed = file && ferror(file);
-    int number = errno;
+    int saved_errno = errno;
     if (file) (void)fclose(file);
-    errno = number;
+    errno = saved_errno;
     if (failed) {
         free(text);
         return NULL;
@@ -51,15 +51,15 @@ static char *read_file(const char *path) {
 }
 
 static int check(const char *command, const char *path, const char *text) {
-    const char *at = text, *wrong = cli_report_check(text, &at);
-    if (!wrong) return CLI_SUCCESS;
+    const char *at = text, *expected = cli_report_check(text, &at);
+    if (!expected) return CLI_SUCCESS;
     int line = 1, column = 1;
     for (const char *c = text; c < at; ++c) {
         line += *c == '\n';
         column = *c == '\n' ? 1 : column + 1;
     }
-    fprintf(stderr, "leat %s: '%s' is damaged: expected %s in line %d, column %d%s\n", command, path, wrong,
-            line, column, *at ? "" : ", where it ends");
+    fprintf(stderr, "leat %s: '%s' is damaged: expected %s in line %d, column %d%s\n", command, path,
+            expected, line, column, *at ? "" : ", where it ends");
     return CLI_FAILURE;
 }
 
@@ -87,21 +87,21 @@ static void put_member(FILE *out, const char *key, const char *text) {
 
 /* Writes the run's name: the name of the folder that contains history.json; otherwise the name of the file. */
 static void run_name(char *out, size_t bytes, const char *path) {
-    char *whole = realpath(path, NULL), *slash = whole ? strrchr(whole, '/') : NULL;
-    if (slash && slash > whole && strcmp(slash, "/history.json") == 0) {
+    char *full_path = realpath(path, NULL), *slash = full_path ? strrchr(full_path, '/') : NULL;
+    if (slash && slash > full_path && strcmp(slash, "/history.json") == 0) {
         *slash = '\0';
-        slash = strrchr(whole, '/');
+        slash = strrchr(full_path, '/');
     }
     snprintf(out, bytes, "%s", slash ? slash + 1 : path);
-    free(whole);
+    free(full_path);
 }
 
 static void put_run(FILE *out, const char *path, const char *history) {
     char name[NAME_MAX + 1], date[40] = "";
-    struct stat about;
+    struct stat info;
     struct tm parts;
     run_name(name, sizeof name, path);
-    if (stat(path, &about) == 0 && gmtime_r(&about.st_mtime, &parts))
+    if (stat(path, &info) == 0 && gmtime_r(&info.st_mtime, &parts))
         strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &parts);
     fputc('{', out);
     put_member(out, "name", name);
@@ -113,10 +113,10 @@ static void put_run(FILE *out, const char *path, const char *history) {
 }
 
 static void put_page(FILE *out, const char *path, const char *history) {
-    const char *hole = strstr(cli_report_template, place);
-    fwrite(cli_report_template, 1, (size_t)(hole - cli_report_template), out);
+    const char *insertion = strstr(cli_report_template, marker);
+    fwrite(cli_report_template, 1, (size_t)(insertion - cli_report_template), out);
     put_run(out, path, history);
-    fputs(hole + sizeof place - 1, out);
+    fputs(insertion + sizeof marker - 1, out);
 }
 
 /* Returns the page as a string for free(); NULL: no memory. */

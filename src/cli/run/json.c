@@ -14,8 +14,8 @@ static int utf8_bytes(const unsigned char *p) {
     for (int i = 1; i < bytes; ++i)
         if ((p[i] & 0xC0) != 0x80) return 0;
     bool overlong = (p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xF0 && p[1] < 0x90);
-    bool beyond = (p[0] == 0xED && p[1] > 0x9F) || (p[0] == 0xF4 && p[1] > 0x8F);
-    return overlong || beyond ? 0 : bytes;
+    bool out_of_range = (p[0] == 0xED && p[1] > 0x9F) || (p[0] == 0xF4 && p[1] > 0x8F);
+    return overlong || out_of_range ? 0 : bytes;
 }
 
 void cli_json_string(FILE *out, const char *text) {

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { bar_width = 30, redraw_ns = 100000000, patience_ns = 500000000 };
+enum { bar_width = 30, redraw_ns = 100000000, delay_ns = 500000000 };
 
 static int64_t read_clock(clockid_t clock) {
     struct timespec now;
@@ -27,7 +27,7 @@ void cli_progress_begin(cli_progress *progress) {
     int64_t now = cli_coarse_ns();
     *progress = (cli_progress){.shown = isatty(STDERR_FILENO) == 1,
                                .start_ns = now,
-                               .drawn_ns = now + patience_ns - redraw_ns};
+                               .drawn_ns = now + delay_ns - redraw_ns};
 }
 
 void cli_progress_draw(cli_progress *progress, double share, const char *text) {

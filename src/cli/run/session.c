@@ -13,15 +13,16 @@
 #include "leat/layer.h"
 #include "leat/source.h"
 
-/* Used by the signal handler; `running` and `measured` are not NULL only while the handlers are installed. */
-static leat_model *volatile running;
-static leat_feed *volatile measured;
-static volatile sig_atomic_t received;
+/* Used by the signal handler; `signalled_model` and `signalled_feed` are not NULL only while the handlers are
+ * installed. */
+static leat_model *volatile signalled_model;
+static leat_feed *volatile signalled_feed;
+static volatile sig_atomic_t received_signal;
 
 static void on_signal(int number) {
-    received = number;
-    if (running) leat_model_stop_training(running);
-    if (measured) leat_feed_stop(measured);
+    received_signal = number;
+    if (signalled_model) leat_model_stop_training(signalled_model);
+    if (signalled_feed) leat_feed_stop(signalled_feed);
 }
 
 static bool is_ignored(int number) {
@@ -37,8 +38,8 @@ static void handle(int number, void (*handler)(int)) {
 }
 
 int cli_catch_signals(cli_session *session) {
-    running = session->model;
-    measured = session->feed;
+    signalled_model = session->model;
+    signalled_feed = session->feed;
     handle(SIGINT, on_signal);
     handle(SIGTERM, on_signal);
     if (!is_ignored(SIGHUP)) handle(SIGHUP, on_signal); /* under nohup training continues */
@@ -46,7 +47,7 @@ int cli_catch_signals(cli_session *session) {
 }
 
 int cli_signal_code(void) {
-    return received ? 128 + (int)received : 0;
+    return received_signal ? 128 + (int)received_signal : 0;
 }
 
 int cli_interrupted(const cli_session *session, const char *consequence) {
@@ -88,7 +89,7 @@ static void show_measuring(void *user, double share) {
 int cli_load(cli_session *session, const char *path) {
     const char *const *text = session->arguments->text;
     leat_error err = {0};
-    if (text[CLI_TUNE] && text[CLI_NO_TUNE]) return cli_both(session->command, "--tune", "--no-tune");
+    if (text[CLI_TUNE] && text[CLI_NO_TUNE]) return cli_exclusive(session->command, "--tune", "--no-tune");
     leat_status status = load(session, path, &err);
     if (status == LEAT_OK) {
         leat_model_set_deterministic(session->model, text[CLI_DETERMINISTIC] != NULL);
@@ -118,11 +119,12 @@ int cli_compile(cli_session *session) {
     leat_compile_options options = leat_compile_options_default();
     leat_error err = {0};
     leat_model_set_gradient_checkpointing(session->model, text[CLI_GRADIENT_CHECKPOINTING] != NULL);
-    bool asked = text[CLI_OPTIMIZER] || text[CLI_LOSS] || text[CLI_METRICS];
-    if (!asked && leat_model_is_compiled(session->model)) return CLI_SUCCESS;
+    bool recompile = text[CLI_OPTIMIZER] || text[CLI_LOSS] || text[CLI_METRICS];
+    if (!recompile && leat_model_is_compiled(session->model)) return CLI_SUCCESS;
     if (!text[CLI_LOSS]) {
         fprintf(stderr, "leat %s: %s: give --loss\ntry: leat %s --help\n", session->command,
-                asked ? "the model is compiled again, which needs a loss" : "the model has no compilation",
+                recompile ? "the model is compiled again, which needs a loss"
+                          : "the model has no compilation",
                 session->command);
         return CLI_USAGE;
     }
@@ -137,7 +139,7 @@ int cli_compile(cli_session *session) {
     return CLI_FAILURE;
 }
 
-int cli_open(cli_session *session, leat_sequence *out, const char *spec) {
+int cli_open_data(cli_session *session, leat_sequence *out, const char *spec) {
     leat_source_options options = leat_source_options_default();
     leat_error err = {0};
     options.batch_size = cli_number(session->arguments, CLI_BATCH_SIZE, options.batch_size);
@@ -153,8 +155,8 @@ void cli_close(cli_session *session) {
     handle(SIGINT, SIG_DFL);
     handle(SIGTERM, SIG_DFL);
     if (!is_ignored(SIGHUP)) handle(SIGHUP, SIG_DFL);
-    running = NULL;
-    measured = NULL;
+    signalled_model = NULL;
+    signalled_feed = NULL;
     if (leat_feed_close(&session->feed) ==
         0) { /* otherwise a worker thread that cannot be ended still uses the data */
         leat_sequence_destroy(&session->data);
@@ -165,16 +167,16 @@ void cli_close(cli_session *session) {
 
 leat_evaluate_options cli_evaluate_options(const cli_session *session) {
     const cli_arguments *arguments = session->arguments;
-    const leat_feed_options *feeding = &session->feeding;
+    const leat_feed_options *feed_options = &session->feed_options;
     leat_evaluate_options options = leat_evaluate_options_default();
     options.steps = cli_number(arguments, CLI_STEPS, 0);
     options.verbose = (int)cli_number(arguments, CLI_VERBOSE, 1);
-    options.workers = feeding->workers;
-    options.use_multiprocessing = feeding->use_multiprocessing;
-    options.max_queue_size = feeding->max_queue_size;
-    options.feed_memory = feeding->memory;
-    options.faults = feeding->faults;
-    options.seed = feeding->seed;
+    options.workers = feed_options->workers;
+    options.use_multiprocessing = feed_options->use_multiprocessing;
+    options.max_queue_size = feed_options->max_queue_size;
+    options.feed_memory = feed_options->memory;
+    options.faults = feed_options->faults;
+    options.seed = feed_options->seed;
     options.threads = (int)cli_number(arguments, CLI_THREADS, 0);
     return options;
 }

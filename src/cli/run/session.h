@@ -14,7 +14,7 @@
 typedef struct cli_session {
     const char *command;
     const cli_arguments *arguments;
-    leat_feed_options feeding; /* from the command line, see cli/options/feeding.h */
+    leat_feed_options feed_options; /* from the command line, see cli/options/feed_options.h */
     leat_model *model;
     leat_feed *feed; /* NULL, except in commands that take batches themselves */
     leat_sequence data;
@@ -29,7 +29,7 @@ int cli_load(cli_session *session, const char *path);
 int cli_compile(cli_session *session);
 
 /* Opens the data that a SPEC names. */
-int cli_open(cli_session *session, leat_sequence *out, const char *spec);
+int cli_open_data(cli_session *session, leat_sequence *out, const char *spec);
 
 /* Installs handlers: SIGINT, SIGTERM and SIGHUP make the model and the feed stop after the current batch, and a
  * second such signal ends the process.  SIGHUP stays ignored if it was ignored before, as under nohup. */

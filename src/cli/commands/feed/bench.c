@@ -9,15 +9,15 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/feed/synthetic.h"
-#include "cli/options/feeding.h"
+#include "cli/options/feed_options.h"
 #include "cli/options/parse.h"
 #include "cli/run/progress.h"
 #include "cli/run/session.h"
 
 enum { default_batches = 1000, default_passes = 2 };
 
-static int usage(const cli_bench *bench, const char *says) {
-    fprintf(stderr, "leat %s: %s\ntry: leat %s --help\n", bench->session.command, says,
+static int usage(const cli_bench *bench, const char *message) {
+    fprintf(stderr, "leat %s: %s\ntry: leat %s --help\n", bench->session.command, message,
             bench->session.command);
     return CLI_USAGE;
 }
@@ -38,7 +38,7 @@ static int check(const cli_bench *bench) {
 static int open_data(cli_bench *bench) {
     const cli_arguments *a = bench->session.arguments;
     leat_error err = {0};
-    if (a->operand_count > 0) return cli_open(&bench->session, &bench->session.data, a->operands[0]);
+    if (a->operand_count > 0) return cli_open_data(&bench->session, &bench->session.data, a->operands[0]);
     bench->synthetic = (cli_synthetic){.bytes = a->number[CLI_PAYLOAD],
                                        .batches = cli_number(a, CLI_BATCHES, default_batches),
                                        .work_us = cli_number(a, CLI_WORK_US, 0),
@@ -48,12 +48,12 @@ static int open_data(cli_bench *bench) {
 }
 
 /* Sets the number of passes and batches to take. */
-static void set_end(cli_bench *bench) {
+static void set_limits(cli_bench *bench) {
     const cli_arguments *a = bench->session.arguments;
     const leat_sequence *data = &bench->session.data;
-    bool ends = !data->next && data->length(data->user) != LEAT_LENGTH_INFINITE;
-    if (ends) bench->options.passes = cli_number(a, CLI_PASSES, default_passes);
-    if (a->operand_count > 0) bench->options.limit = cli_number(a, CLI_BATCHES, ends ? 0 : default_batches);
+    bool finite = !data->next && data->length(data->user) != LEAT_LENGTH_INFINITE;
+    if (finite) bench->options.passes = cli_number(a, CLI_PASSES, default_passes);
+    if (a->operand_count > 0) bench->options.limit = cli_number(a, CLI_BATCHES, finite ? 0 : default_batches);
 }
 
 static int open_feed(cli_bench *bench) {
@@ -73,7 +73,7 @@ static void digest(cli_bench *bench, const leat_batch *batch) {
 
 /* Records that the first batch of a pass has arrived.  released_ns: when the last batch of the previous pass was
  * released; 0: unknown. */
-static void note_pass(cli_bench *bench, int64_t released_ns) {
+static void record_pass(cli_bench *bench, int64_t released_ns) {
     int64_t now = cli_now_ns();
     if (bench->passes++ == 0) {
         bench->first_ns = now;
@@ -83,7 +83,7 @@ static void note_pass(cli_bench *bench, int64_t released_ns) {
         bench->turnover_ns[bench->turnovers++] = now - released_ns;
 }
 
-static void show(const cli_bench *bench, cli_progress *progress) {
+static void show_progress(const cli_bench *bench, cli_progress *progress) {
     char text[96];
     int64_t total = bench->options.limit;
     if (!progress->shown) return;
@@ -104,7 +104,7 @@ static leat_status take_all(cli_bench *bench, cli_progress *progress, leat_error
         if (status != LEAT_OK) return status;
         leat_feed_position at = leat_feed_position_get(feed);
         if (at.pass != pass) {
-            note_pass(bench, released_ns);
+            record_pass(bench, released_ns);
             pass = at.pass;
             released_ns = 0;
         }
@@ -113,7 +113,7 @@ static leat_status take_all(cli_bench *bench, cli_progress *progress, leat_error
         leat_feed_release(feed);
         ++bench->batches;
         if (at.ordinal + 1 >= leat_feed_length(feed)) released_ns = cli_now_ns();
-        show(bench, progress);
+        show_progress(bench, progress);
     }
 }
 
@@ -155,10 +155,10 @@ static int run(cli_bench *bench, const char *command, const cli_arguments *argum
     bench->digest = arguments->text[CLI_DIGEST] != NULL;
     bench->consume_us = cli_number(arguments, CLI_CONSUME_US, 0);
     int code = check(bench);
-    if (code == CLI_SUCCESS) code = cli_feeding(command, arguments, &bench->options);
+    if (code == CLI_SUCCESS) code = cli_feed_options(command, arguments, &bench->options);
     if (code == CLI_SUCCESS) code = open_data(bench);
     if (code == CLI_SUCCESS) {
-        set_end(bench);
+        set_limits(bench);
         code = open_feed(bench);
     }
     if (code == CLI_SUCCESS) code = measure(bench);

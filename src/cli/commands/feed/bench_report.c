@@ -83,7 +83,7 @@ static void print_workers(const cli_bench *bench) {
 
 void cli_bench_print(const cli_bench *bench) {
     const leat_feed_stats *stats = &bench->stats;
-    char text[CLI_TIME_BYTES], most[CLI_TIME_BYTES];
+    char text[CLI_TIME_BYTES], longest[CLI_TIME_BYTES];
     print_source(bench);
     printf("  batches        %" PRId64 " in %" PRId64 " pass%s, %.3f MB\n", bench->batches, bench->passes,
            bench->passes == 1 ? "" : "es", (double)stats->bytes / 1e6);
@@ -92,7 +92,7 @@ void cli_bench_print(const cli_bench *bench) {
     print_time("first batch   ", (double)(bench->first_ns - bench->opening_ns));
     if (bench->turnovers > 0)
         printf("  between passes %s, at most %s\n", cli_time_text(text, median_turnover_ns(bench)),
-               cli_time_text(most, (double)bench->turnover_ns[bench->turnovers - 1]));
+               cli_time_text(longest, (double)bench->turnover_ns[bench->turnovers - 1]));
     print_spread("get           ", mean_ns(stats->get_ns, bench->batches), &stats->get);
     print_spread("wait          ", mean_ns(stats->wait_ns, bench->batches), &stats->wait);
     printf("  starved        %" PRId64 " time%s\n", stats->starved, plural(stats->starved));

@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "cli/commands/commands.h"
-#include "cli/options/feeding.h"
+#include "cli/options/feed_options.h"
 #include "cli/options/parse.h"
 #include "cli/run/progress.h"
 #include "cli/run/session.h"
 
-enum { default_ms = 2000, usual_queue = 10, least_steps = 2, least_trials = 6 };
+enum { default_ms = 2000, default_queue = 10, min_steps = 2, min_trials = 6 };
 
 /* A longer queue is tried only if it needs at most so much memory. */
 static const int64_t queue_bytes_max = INT64_C(1) << 30;
@@ -71,42 +71,42 @@ static leat_status step_end(void *user, leat_training *training, int64_t index, 
     }
     ++t->steps;
     t->step_ns += now - t->begin_ns;
-    if (now - t->count_ns >= t->budget_ns / 4 * 3 && t->steps >= least_steps)
+    if (now - t->count_ns >= t->budget_ns / 4 * 3 && t->steps >= min_steps)
         leat_training_stop(training, "measured");
     return LEAT_OK;
 }
 
 /* Fills in the trial.  If the workers make batches more slowly than training took them, training used up a queue that
  * was full at the start: the rate is then that of the workers, which a longer training would have. */
-static void note(const tuner *t, const leat_verdict *verdict, cli_trial *trial) {
-    double counted = (double)(t->end_ns - t->count_ns), made = 0;
+static void finish_trial(const tuner *t, const leat_verdict *verdict, cli_trial *trial) {
+    double counted = (double)(t->end_ns - t->count_ns), worker_rate = 0;
     trial->steps = t->steps;
     trial->setting.threads = verdict->threads;
     trial->get_ns = (double)verdict->get_mean_ns;
     trial->step_ns = (double)t->step_ns / (double)t->steps;
     trial->rate = 1e9 * (double)t->steps / counted;
     trial->wait = (double)t->wait_ns / counted;
-    if (trial->get_ns > 0) made = 1e9 * trial->setting.workers / trial->get_ns;
-    if (made > 0 && made < trial->rate * (1 - CLI_TUNE_TIE)) {
-        trial->rate = made;
-        trial->wait = 1 - made * trial->step_ns / 1e9;
+    if (trial->get_ns > 0) worker_rate = 1e9 * trial->setting.workers / trial->get_ns;
+    if (worker_rate > 0 && worker_rate < trial->rate * (1 - CLI_TUNE_TIE)) {
+        trial->rate = worker_rate;
+        trial->wait = 1 - worker_rate * trial->step_ns / 1e9;
     }
 }
 
-static void keep_weights(tuner *t, bool restore) {
-    unsigned char *at = t->weights;
+static void copy_weights(tuner *t, bool restore) {
+    unsigned char *saved = t->weights;
     for (int i = 0; i < leat_model_weight_count(t->session.model); ++i) {
         leat_tensor weight = leat_model_weight(t->session.model, i);
         size_t bytes = leat_tensor_bytes(&weight);
-        memcpy(restore ? weight.data : at, restore ? at : weight.data, bytes);
-        at += bytes;
+        memcpy(restore ? weight.data : saved, restore ? saved : weight.data, bytes);
+        saved += bytes;
     }
 }
 
 static leat_status train(tuner *t, const cli_setting *setting, leat_history **history, leat_error *err) {
     leat_fit_options options = leat_fit_options_default();
-    leat_callback watch = {.user = t, .on_train_batch_begin = step_begin, .on_train_batch_end = step_end};
-    leat_callback *const callbacks[] = {&watch};
+    leat_callback callback = {.user = t, .on_train_batch_begin = step_begin, .on_train_batch_end = step_end};
+    leat_callback *const callbacks[] = {&callback};
     options.steps_per_epoch = INT32_MAX;
     options.verbose = 0;
     options.callbacks = callbacks;
@@ -115,9 +115,9 @@ static leat_status train(tuner *t, const cli_setting *setting, leat_history **hi
     options.use_multiprocessing = setting->processes;
     options.threads = setting->threads;
     options.max_queue_size = setting->queue;
-    options.shuffle = t->session.feeding.shuffle;
-    options.shuffle_window = t->session.feeding.shuffle_window;
-    options.seed = t->session.feeding.seed;
+    options.shuffle = t->session.feed_options.shuffle;
+    options.shuffle_window = t->session.feed_options.shuffle_window;
+    options.seed = t->session.feed_options.seed;
     t->counting = false;
     t->steps = t->wait_ns = t->step_ns = 0;
     t->start_ns = cli_now_ns();
@@ -128,23 +128,23 @@ static leat_status train(tuner *t, const cli_setting *setting, leat_history **hi
 static int run_trial(tuner *t, cli_trial *trial) {
     leat_history *history = NULL;
     leat_error err = {0};
-    int code = cli_open(&t->session, &t->session.data, t->session.arguments->operands[0]);
+    int code = cli_open_data(&t->session, &t->session.data, t->session.arguments->operands[0]);
     if (code != CLI_SUCCESS) return code;
     leat_status status = train(t, &trial->setting, &history, &err);
     leat_sequence_destroy(&t->session.data);
-    keep_weights(t, true);
+    copy_weights(t, true);
     code = cli_signal_code();
     if (code == 0 && status != LEAT_OK && t->steps == 0) {
         cli_progress_end(&t->progress);
         code = cli_fail(&t->session, &err);
     } else if (code == 0 && t->steps == 0) {
         cli_progress_end(&t->progress);
-        fprintf(stderr, "leat feed tune: the data ended before %d steps could be counted\n", least_steps);
+        fprintf(stderr, "leat feed tune: the data ended before %d steps could be measured\n", min_steps);
         code = CLI_FAILURE;
     }
     if (code == CLI_SUCCESS) {
         leat_verdict verdict = leat_history_verdict(history);
-        note(t, &verdict, trial);
+        finish_trial(t, &verdict, trial);
         t->tuning->cores = verdict.cores;
     }
     leat_history_destroy(&history);
@@ -153,7 +153,7 @@ static int run_trial(tuner *t, cli_trial *trial) {
 
 /* ---- The search ---- */
 
-static bool same(const cli_setting *a, const cli_setting *b) {
+static bool same_setting(const cli_setting *a, const cli_setting *b) {
     return a->workers == b->workers && a->processes == b->processes && a->threads == b->threads &&
            a->queue == b->queue;
 }
@@ -162,7 +162,7 @@ static bool same(const cli_setting *a, const cli_setting *b) {
 static int try_setting(tuner *t, cli_setting setting, const cli_trial **out) {
     cli_tuning *tuning = t->tuning;
     for (int i = 0; i < tuning->count; ++i)
-        if (same(&tuning->rows[i].setting, &setting)) {
+        if (same_setting(&tuning->rows[i].setting, &setting)) {
             *out = &tuning->rows[i];
             return CLI_SUCCESS;
         }
@@ -230,9 +230,9 @@ static int sweep_queue(tuner *t) {
     cli_setting setting = best_setting(t);
     const cli_trial *trial = NULL;
     if (setting.workers == 0) return CLI_SUCCESS;
-    setting.queue = usual_queue / 5;
+    setting.queue = default_queue / 5;
     int code = try_setting(t, setting, &trial);
-    setting.queue = usual_queue * 4;
+    setting.queue = default_queue * 4;
     if (code == CLI_SUCCESS && t->batch_bytes <= queue_bytes_max / setting.queue)
         code = try_setting(t, setting, &trial);
     return code;
@@ -241,13 +241,13 @@ static int sweep_queue(tuner *t) {
 static int search(tuner *t) {
     const cli_trial *trial = NULL;
     int doublings = 0;
-    int code = try_setting(t, (cli_setting){.queue = usual_queue}, &trial);
+    int code = try_setting(t, (cli_setting){.queue = default_queue}, &trial);
     if (code != CLI_SUCCESS) return code;
     for (int n = t->tuning->cores; n > 1; n /= 2) ++doublings;
     t->expected = 1 + 2 * (doublings + 1) + doublings + 2;
     t->all_threads = trial->setting.threads;
-    code = sweep_workers(t, (cli_setting){1, false, t->all_threads, usual_queue});
-    if (code == CLI_SUCCESS) code = sweep_workers(t, (cli_setting){1, true, t->all_threads, usual_queue});
+    code = sweep_workers(t, (cli_setting){1, false, t->all_threads, default_queue});
+    if (code == CLI_SUCCESS) code = sweep_workers(t, (cli_setting){1, true, t->all_threads, default_queue});
     if (code == CLI_SUCCESS) code = sweep_threads(t);
     if (code == CLI_SUCCESS) code = sweep_workers_again(t);
     return code == CLI_SUCCESS ? sweep_queue(t) : code;
@@ -255,7 +255,7 @@ static int search(tuner *t) {
 
 /* ---- The command ---- */
 
-static int remember_weights(tuner *t) {
+static int save_weights(tuner *t) {
     size_t bytes = 0;
     for (int i = 0; i < leat_model_weight_count(t->session.model); ++i) {
         leat_tensor weight = leat_model_weight(t->session.model, i);
@@ -266,14 +266,14 @@ static int remember_weights(tuner *t) {
         fputs("leat feed tune: no memory to keep the model's weights\n", stderr);
         return CLI_FAILURE;
     }
-    keep_weights(t, false);
+    copy_weights(t, false);
     return CLI_SUCCESS;
 }
 
 /* Opens the SPEC once, to check it and to compute the size of a full batch. */
-static int look_at_data(tuner *t) {
+static int check_data(tuner *t) {
     leat_sequence *data = &t->session.data;
-    int code = cli_open(&t->session, data, t->session.arguments->operands[0]);
+    int code = cli_open_data(&t->session, data, t->session.arguments->operands[0]);
     for (int i = 0; code == CLI_SUCCESS && i < data->spec.tensor_count; ++i) {
         const leat_tensor_spec *spec = &data->spec.tensors[i];
         leat_tensor sample = leat_tensor_view(spec->dtype, spec->rank, spec->shape, NULL);
@@ -286,12 +286,12 @@ static int look_at_data(tuner *t) {
 static int prepare(tuner *t) {
     const cli_arguments *a = t->session.arguments;
     t->budget_ns = cli_number(a, CLI_SECONDS, default_ms) * 1000000;
-    t->expected = least_trials;
-    int code = cli_feeding(t->session.command, a, &t->session.feeding);
-    if (code == CLI_SUCCESS) code = look_at_data(t);
+    t->expected = min_trials;
+    int code = cli_feed_options(t->session.command, a, &t->session.feed_options);
+    if (code == CLI_SUCCESS) code = check_data(t);
     if (code == CLI_SUCCESS) code = cli_load(&t->session, a->text[CLI_MODEL]);
     if (code == CLI_SUCCESS) code = cli_compile(&t->session);
-    return code == CLI_SUCCESS ? remember_weights(t) : code;
+    return code == CLI_SUCCESS ? save_weights(t) : code;
 }
 
 static int tune(tuner *t) {

@@ -10,7 +10,7 @@
 #include "cli/run/json.h"
 
 /* If training waits for data for at least this share of the time, the explanation says so. */
-static const double noteworthy = 0.05;
+static const double notable_wait = 0.05;
 
 /* ---- The best setting ---- */
 
@@ -36,13 +36,13 @@ int cli_tune_best(const cli_tuning *tuning) {
 
 /* ---- The explanation ---- */
 
-typedef struct words {
+typedef struct text_buffer {
     char *text;
     size_t bytes, used;
-} words;
+} text_buffer;
 
-static void say(words *to, const char *format, ...) LEAT_PRINTF(2, 3);
-static void say(words *to, const char *format, ...) {
+static void add_text(text_buffer *to, const char *format, ...) LEAT_PRINTF(2, 3);
+static void add_text(text_buffer *to, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     int length = vsnprintf(to->text + to->used, to->bytes - to->used, format, arguments);
@@ -58,15 +58,16 @@ static const cli_trial *with_more_workers(const cli_tuning *tuning, const cli_tr
     const cli_trial *more = NULL;
     for (int i = 0; i < tuning->count; ++i) {
         const cli_setting *other = &tuning->rows[i].setting;
-        bool alike = other->threads == s->threads && (s->workers == 0 || other->processes == s->processes);
-        if (!alike || other->workers <= s->workers) continue;
+        bool comparable =
+            other->threads == s->threads && (s->workers == 0 || other->processes == s->processes);
+        if (!comparable || other->workers <= s->workers) continue;
         if (!more || other->workers < more->setting.workers) more = &tuning->rows[i];
     }
     return more;
 }
 
 /* Returns the row with the other kind of workers and otherwise the same setting; NULL: none. */
-static const cli_trial *of_other_kind(const cli_tuning *tuning, const cli_trial *row) {
+static const cli_trial *with_other_kind(const cli_tuning *tuning, const cli_trial *row) {
     const cli_setting *s = &row->setting;
     for (int i = 0; i < tuning->count && s->workers > 0; ++i) {
         const cli_setting *other = &tuning->rows[i].setting;
@@ -91,83 +92,87 @@ static const cli_trial *with_all_threads(const cli_tuning *tuning, const cli_tri
     return most;
 }
 
-static void explain_compute(const cli_trial *best, words *to) {
+static void explain_compute(const cli_trial *best, text_buffer *to) {
     if (best->setting.workers == 0)
-        say(to,
+        add_text(
+            to,
             "Computing is the limit: making a batch takes so little time (%.0f %% of the total) that workers "
             "do not help.",
             100 * best->wait);
     else
-        say(to,
+        add_text(
+            to,
             "Computing is the limit: training waits for data only %.0f %% of the time, so more workers do "
             "not help.",
             100 * best->wait);
 }
 
-static void explain_waiting(const cli_tuning *tuning, const cli_trial *best, words *to) {
-    char made[CLI_TIME_BYTES], later[CLI_TIME_BYTES], step[CLI_TIME_BYTES];
+static void explain_waiting(const cli_tuning *tuning, const cli_trial *best, text_buffer *to) {
+    char get_text[CLI_TIME_BYTES], more_get_text[CLI_TIME_BYTES], step[CLI_TIME_BYTES];
     const cli_trial *more = with_more_workers(tuning, best);
     const cli_setting *s = &best->setting;
-    cli_time_text(made, best->get_ns);
+    cli_time_text(get_text, best->get_ns);
     cli_time_text(step, best->step_ns);
-    say(to, "Training waits for data %.0f %% of the time: a batch takes %s to make, a step %s.",
-        100 * best->wait, made, step);
+    add_text(to, "Training waits for data %.0f %% of the time: a batch takes %s to make, a step %s.",
+             100 * best->wait, get_text, step);
     if (!more) {
-        say(to, " No more than %d worker%s tried.", s->workers, s->workers == 1 ? " was" : "s were");
+        add_text(to, " No more than %d worker%s tried.", s->workers, s->workers == 1 ? " was" : "s were");
         return;
     }
-    cli_time_text(later, more->get_ns);
+    cli_time_text(more_get_text, more->get_ns);
     if (more->setting.workers + s->threads > tuning->cores)
-        say(to,
+        add_text(
+            to,
             " More workers do not help because all cores are busy: with %d workers and %d compute thread%s "
             "on %d core%s a batch takes %s to make, and a step %s longer.  Cheaper batches or more cores "
             "would help.",
             more->setting.workers, s->threads, s->threads == 1 ? "" : "s", tuning->cores,
-            tuning->cores == 1 ? "" : "s", later,
+            tuning->cores == 1 ? "" : "s", more_get_text,
             more->step_ns > best->step_ns * (1 + CLI_TUNE_TIE) ? "takes" : "does not take");
     else if (more->get_ns > 1.3 * best->get_ns)
-        say(to,
+        add_text(
+            to,
             " More workers do not help although cores are free: with %d workers a batch takes %s to make "
             "instead of %s, so the workers slow each other down: through memory bandwidth, the disk, or a "
             "lock in get.",
-            more->setting.workers, later, made);
+            more->setting.workers, more_get_text, get_text);
     else
-        say(to, " More workers do not help although cores are free and a batch takes no longer to make: "
-                "something that the workers share is the limit.");
+        add_text(to, " More workers do not help although cores are free and a batch takes no longer to make: "
+                     "something that the workers share is the limit.");
 }
 
 /* Mentions the other kind of workers if training waits longer with it. */
-static void explain_kind(const cli_tuning *tuning, const cli_trial *best, words *to) {
-    const cli_trial *other = of_other_kind(tuning, best);
-    if (!other || other->rate > best->rate * (1 - CLI_TUNE_TIE) || other->wait < best->wait + noteworthy)
+static void explain_kind(const cli_tuning *tuning, const cli_trial *best, text_buffer *to) {
+    const cli_trial *other = with_other_kind(tuning, best);
+    if (!other || other->rate > best->rate * (1 - CLI_TUNE_TIE) || other->wait < best->wait + notable_wait)
         return;
     const char *why =
         best->setting.processes ? "get seems to hold a lock" : "threads deliver batches without a copy";
-    say(to, "  With %s training waits %.0f %%: %s.", best->setting.processes ? "threads" : "processes",
-        100 * other->wait, why);
+    add_text(to, "  With %s training waits %.0f %%: %s.", best->setting.processes ? "threads" : "processes",
+             100 * other->wait, why);
 }
 
-static void explain_threads(const cli_tuning *tuning, const cli_trial *best, words *to) {
-    char few[CLI_TIME_BYTES], many[CLI_TIME_BYTES];
+static void explain_threads(const cli_tuning *tuning, const cli_trial *best, text_buffer *to) {
+    char step_text[CLI_TIME_BYTES], all_step_text[CLI_TIME_BYTES];
     const cli_trial *all = with_all_threads(tuning, best);
     int threads = best->setting.threads;
     if (all == best) return;
-    cli_time_text(few, best->step_ns);
-    cli_time_text(many, all->step_ns);
-    say(to, "  With %d compute thread%s a step takes %s, with %d %s", threads, threads == 1 ? "" : "s", few,
-        all->setting.threads, many);
+    cli_time_text(step_text, best->step_ns);
+    cli_time_text(all_step_text, all->step_ns);
+    add_text(to, "  With %d compute thread%s a step takes %s, with %d %s", threads, threads == 1 ? "" : "s",
+             step_text, all->setting.threads, all_step_text);
     if (best->step_ns < all->step_ns * (1 - CLI_TUNE_TIE))
-        say(to, ": the step is too small to be shared, or other programs use the cores.");
+        add_text(to, ": the step is too small to be shared, or other programs use the cores.");
     else if (best->rate > all->rate * (1 + CLI_TUNE_TIE))
-        say(to, ", but with fewer threads the workers have cores of their own.");
+        add_text(to, ", but with fewer threads the workers have cores of their own.");
     else
-        say(to, ": more threads do not help.");
+        add_text(to, ": more threads do not help.");
 }
 
 void cli_tune_explain(const cli_tuning *tuning, int best, char *out, size_t bytes) {
-    words to = {.text = out, .bytes = bytes};
+    text_buffer to = {.text = out, .bytes = bytes};
     const cli_trial *row = &tuning->rows[best];
-    if (row->wait < noteworthy)
+    if (row->wait < notable_wait)
         explain_compute(row, &to);
     else
         explain_waiting(tuning, row, &to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options of a feed: workers, shuffling, memory, bad batches.  Layer: cli. */
-#include "cli/options/feeding.h"
+#include "cli/options/feed_options.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,14 +9,14 @@
 
 #include "cli/options/parse.h"
 
-static int wrong(const char *command, const char *option, const char *text, const char *expected) {
+static int invalid_value(const char *command, const char *option, const char *text, const char *expected) {
     fprintf(stderr, "leat %s: %s '%s': expected %s\ntry: leat %s --help\n", command, option, text, expected,
             command);
     return CLI_USAGE;
 }
 
 /* Reads the integer >= 1 that *text begins with and moves *text behind it.  Returns 0 if there is none. */
-static int64_t count_at(const char **text) {
+static int64_t read_count(const char **text) {
     char *end = NULL;
     if (**text < '0' || **text > '9') return 0;
     errno = 0;
@@ -29,35 +29,35 @@ static int read_shuffle(const char *command, const cli_arguments *arguments, lea
     static const struct {
         const char *name;
         leat_shuffle shuffle;
-    } ways[] = {{"none", LEAT_SHUFFLE_NONE},
-                {"batches", LEAT_SHUFFLE_BATCHES},
-                {"samples", LEAT_SHUFFLE_SAMPLES},
-                {"auto", LEAT_SHUFFLE_AUTO}};
+    } names[] = {{"none", LEAT_SHUFFLE_NONE},
+                 {"batches", LEAT_SHUFFLE_BATCHES},
+                 {"samples", LEAT_SHUFFLE_SAMPLES},
+                 {"auto", LEAT_SHUFFLE_AUTO}};
     const char *text = arguments->text[CLI_SHUFFLE], *number = text ? text + strlen("window:") : NULL;
-    if (text && arguments->text[CLI_NO_SHUFFLE]) return cli_both(command, "--shuffle", "--no-shuffle");
+    if (text && arguments->text[CLI_NO_SHUFFLE]) return cli_exclusive(command, "--shuffle", "--no-shuffle");
     out->shuffle = arguments->text[CLI_NO_SHUFFLE] ? LEAT_SHUFFLE_NONE : LEAT_SHUFFLE_AUTO;
     if (!text) return CLI_SUCCESS;
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; ++i)
-        if (strcmp(text, ways[i].name) == 0) {
-            out->shuffle = ways[i].shuffle;
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
+        if (strcmp(text, names[i].name) == 0) {
+            out->shuffle = names[i].shuffle;
             return CLI_SUCCESS;
         }
     if (strncmp(text, "window:", strlen("window:")) == 0) {
         out->shuffle = LEAT_SHUFFLE_WINDOW;
-        out->shuffle_window = count_at(&number);
+        out->shuffle_window = read_count(&number);
         if (out->shuffle_window > 0 && !*number) return CLI_SUCCESS;
     }
-    return wrong(command, "--shuffle", text,
-                 "none, batches, samples, window:N with N of at least 1, or auto");
+    return invalid_value(command, "--shuffle", text,
+                         "none, batches, samples, window:N with N of at least 1, or auto");
 }
 
 static int read_bad_batch(const char *command, const char *text, leat_faults *out) {
     const char *rest = text;
     if (strncmp(rest, "retry:", strlen("retry:")) == 0) {
         rest += strlen("retry:");
-        int64_t retries = count_at(&rest);
-        bool ends = !*rest || strcmp(rest, ",skip") == 0;
-        if (retries >= 1 && retries <= INT32_MAX && ends) {
+        int64_t retries = read_count(&rest);
+        bool valid_end = !*rest || strcmp(rest, ",skip") == 0;
+        if (retries >= 1 && retries <= INT32_MAX && valid_end) {
             out->retries = (int)retries;
             out->bad_batch = *rest ? LEAT_BAD_BATCH_SKIP : LEAT_BAD_BATCH_FAIL;
             return CLI_SUCCESS;
@@ -66,7 +66,8 @@ static int read_bad_batch(const char *command, const char *text, leat_faults *ou
         out->bad_batch = *text == 's' ? LEAT_BAD_BATCH_SKIP : LEAT_BAD_BATCH_FAIL;
         return CLI_SUCCESS;
     }
-    return wrong(command, "--bad-batch", text, "fail, skip, retry:N, or retry:N,skip, with N of at least 1");
+    return invalid_value(command, "--bad-batch", text,
+                         "fail, skip, retry:N, or retry:N,skip, with N of at least 1");
 }
 
 static void read_faults(const cli_arguments *arguments, leat_faults *out) {
@@ -85,10 +86,10 @@ static int read_rank(const char *command, const cli_arguments *arguments, leat_f
     return CLI_USAGE;
 }
 
-int cli_feeding(const char *command, const cli_arguments *arguments, leat_feed_options *out) {
+int cli_feed_options(const char *command, const cli_arguments *arguments, leat_feed_options *out) {
     *out = leat_feed_options_default();
     if (arguments->text[CLI_FEED_MEMORY] && arguments->text[CLI_MAX_QUEUE_SIZE])
-        return cli_both(command, "--feed-memory", "--max-queue-size");
+        return cli_exclusive(command, "--feed-memory", "--max-queue-size");
     out->workers = (int)cli_number(arguments, CLI_WORKERS, out->workers);
     out->use_multiprocessing = arguments->text[CLI_MULTIPROCESSING] != NULL;
     out->max_queue_size = (int)cli_number(arguments, CLI_MAX_QUEUE_SIZE, out->max_queue_size);
