@@ -40,8 +40,7 @@ leat_status leati_fail_index(leat_error *err, const char *what, int64_t index, i
  * `return leati_prefix(status, err, "layer '%s'", name)`. */
 leat_status leati_prefix(leat_status status, leat_error *err, const char *format, ...) LEAT_PRINTF(3, 4);
 
-/* Calls a function inside a function that returns leat_status; returns from the latter with the same status on
- * failure. */
+/* Evaluates a call that returns leat_status; if the call fails, returns its status from the enclosing function. */
 #define LEATI_TRY(call)                                                                                      \
     do {                                                                                                     \
         leat_status leati_try_status = (call);                                                               \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing string that keeps its first failure, and texts of messages. */
+/* A string that grows, and functions for the texts of messages. */
 #ifndef LEATI_BASE_TEXT_H
 #define LEATI_BASE_TEXT_H
 
@@ -10,7 +10,7 @@
 #include "base/names/nearest.h" /* for messages that say "did you mean" */
 #include "leat/version.h"
 
-/* A string that grows; zeroed at first.  After a failed allocation `failed` stays set and further calls do
+/* Zeroed at first.  After a failed allocation `failed` stays set and further calls do
  * nothing. */
 typedef struct leati_text {
     char *data; /* NUL-terminated; NULL until something was added */

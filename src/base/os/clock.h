@@ -10,7 +10,7 @@ int64_t leati_now_ns(void); /* monotonic: not affected when the wall clock is se
 
 /* The cores that the process may use. */
 typedef struct leati_cores {
-    int count;    /* the smaller of affinity and quota, rounded up to a core; at least 1 */
+    int count;    /* the smaller of affinity and the quota rounded up; at least 1 */
     int affinity; /* cores on which the calling thread may run */
     double quota; /* CPUs that the process's control groups allow (base/os/cgroup.h); 0: no quota */
 } leati_cores;

@@ -159,7 +159,7 @@ static char *next_path(const char *path) {
 /* Follows symbolic links: replaces *path (on the heap) by the link's target until that is not a link.  The target
  * need not exist. */
 static leat_status follow_links(char **path, leat_error *err) {
-    enum { max_links = 40 }; /* Linux's own limit */
+    enum { max_links = 40 }; /* the limit of Linux */
     struct stat about;
     for (int links = 0; lstat(*path, &about) == 0 && S_ISLNK(about.st_mode); ++links) {
         errno = ELOOP;

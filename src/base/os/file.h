@@ -11,7 +11,7 @@
 #include "base/os/guard.h"
 #include "leat/error.h"
 
-/* A read-only mapping of a file's bytes.  They stay valid unless somebody shortens the file. */
+/* A read-only mapping of a file's bytes.  The bytes stay valid unless somebody shortens the file. */
 typedef struct leati_map {
     const unsigned char *data;
     size_t size;

@@ -85,7 +85,7 @@ void leati_fork_ends_threads(void (*end_threads)(void)) {
     atomic_store(&end_registered_threads, end_threads);
 }
 
-/* Ends the threads of the OpenMP runtime that leat computes with (end_known_threads), and of a runtime that the
+/* Ends the threads of the OpenMP runtime that leat computes with (end_registered_threads), and of a runtime that the
  * program links: dlsym finds only a runtime that the program, or the library that loaded leat, links.  Inside a
  * parallel region a runtime refuses; that is harmless, since a child needs no threads for the regions nested in that
  * region. */

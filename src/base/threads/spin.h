@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The time that a waiting thread spins before it sleeps: half as long after each wait that was longer than the
- * longest spin, and the full time again after a wait that was shorter. */
+/* Adaptive spinning before a thread sleeps: the spin is half as long after each wait that was longer than the longest
+ * spin, and has its full length again after a shorter wait. */
 #ifndef LEATI_BASE_THREADS_SPIN_H
 #define LEATI_BASE_THREADS_SPIN_H
 
 #include <stdint.h>
 
-/* The approximate time to wake a thread on another core.  A longer spin than about this costs more than it saves. */
+/* The approximate time to wake a thread on another core.  Spinning much longer costs more than it saves. */
 #define LEATI_WAKE_UP_NS 50000
 
 typedef struct leati_spin {

@@ -42,7 +42,7 @@ static int make_folder(const cli_session *session, const char *folder) {
     }
     for (char *slash = path + 1; (slash = strchr(slash, '/')); ++slash) {
         *slash = '\0';
-        (void)mkdir(path, 0777); /* errors show up below */
+        (void)mkdir(path, 0777); /* the last folder is checked below */
         *slash = '/';
     }
     struct stat about;

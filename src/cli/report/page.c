@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the report.  Layer: cli. */
+/* The writer of the report's page.  Layer: cli. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "cli/report/page.h"
 
