@@ -29,9 +29,9 @@ static int flush_output(int code) {
 }
 
 static int unknown_command(const char *name) {
-    const char *near = name[0] == '-' ? NULL : cli_nearest_command(name), *blank = strchr(name, ' ');
+    const char *suggestion = name[0] == '-' ? NULL : cli_nearest_command(name), *blank = strchr(name, ' ');
     fprintf(stderr, "leat: %s '%s'", name[0] == '-' ? "unknown option" : "unknown command", name);
-    if (near) fprintf(stderr, ": did you mean '%s'?", near);
+    if (suggestion) fprintf(stderr, ": did you mean '%s'?", suggestion);
     if (blank)
         fprintf(stderr, "\ntry: leat %.*s --help\n", (int)(blank - name), name);
     else

@@ -7,19 +7,19 @@
 
 #include "tensor/number.h"
 
-/* Convert a number to an integer type whose range is [least, most], saturating.  x is a double (SATURATE_REAL), an
+/* Convert a number to an integer type whose range is [min, max], saturating.  x is a double (SATURATE_REAL), an
  * int64_t (SATURATE_SIGNED) or a uint64_t (SATURATE_UNSIGNED).  The compiler removes the comparisons where the source
  * type's range fits. */
-#define SATURATE_REAL(x, type, least, most)                                                                  \
-    ((x) != (x)               ? (type)0                                                                      \
-     : (x) <= (double)(least) ? (type)(least)                                                                \
-     : (x) >= (double)(most)  ? (type)(most)                                                                 \
-                              : (type)(x))
-#define SATURATE_SIGNED(x, type, least, most)                                                                \
-    ((x) < (int64_t)(least)                        ? (type)(least)                                           \
-     : (x) > 0 && (uint64_t)(x) > (uint64_t)(most) ? (type)(most)                                            \
-                                                   : (type)(x))
-#define SATURATE_UNSIGNED(x, type, least, most) ((x) > (uint64_t)(most) ? (type)(most) : (type)(x))
+#define SATURATE_REAL(x, type, min, max)                                                                     \
+    ((x) != (x)             ? (type)0                                                                        \
+     : (x) <= (double)(min) ? (type)(min)                                                                    \
+     : (x) >= (double)(max) ? (type)(max)                                                                    \
+                            : (type)(x))
+#define SATURATE_SIGNED(x, type, min, max)                                                                   \
+    ((x) < (int64_t)(min)                         ? (type)(min)                                              \
+     : (x) > 0 && (uint64_t)(x) > (uint64_t)(max) ? (type)(max)                                              \
+                                                  : (type)(x))
+#define SATURATE_UNSIGNED(x, type, min, max) ((x) > (uint64_t)(max) ? (type)(max) : (type)(x))
 
 /* Every source type: its name in function names, its C type, the macro that reads an element as a number, the widest
  * C type of its kind, and the macro that converts a number to an integer type. */
@@ -50,9 +50,9 @@
     LOOP(from, type, to, to_type, leati_float16_of_double((double)READ(src[i])))
 #define TO_BOOL(from, type, READ, wide, SATURATE, to, to_type)                                               \
     LOOP(from, type, to, to_type, READ(src[i]) != 0)
-#define TO_INTEGER(from, type, READ, wide, SATURATE, to, to_type, least, most)                               \
+#define TO_INTEGER(from, type, READ, wide, SATURATE, to, to_type, min, max)                                  \
     static inline to_type from##_as_##to(wide x) {                                                           \
-        return SATURATE(x, to_type, least, most);                                                            \
+        return SATURATE(x, to_type, min, max);                                                               \
     }                                                                                                        \
     LOOP(from, type, to, to_type, from##_as_##to((wide)READ(src[i])))
 

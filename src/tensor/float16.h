@@ -15,13 +15,13 @@ static inline float leati_float16_to_float(uint16_t x) {
     bits += exponent == 0x0f800000u ? 112u << 23 : 0; /* infinity and NaN have the largest exponent */
     bits |= shifted > 0x0f800000u ? 0x00400000u : 0;  /* a NaN is made quiet */
     const uint32_t above = (113u << 23) | (shifted & 0x007fe000u); /* 2^-14 + the subnormal number */
-    const uint32_t least = 113u << 23;
-    float one, other;
-    memcpy(&one, &above, sizeof one);
-    memcpy(&other, &least, sizeof other);
-    one -= other;
+    const uint32_t least_normal = 113u << 23;
+    float above_value, least_value;
+    memcpy(&above_value, &above, sizeof above_value);
+    memcpy(&least_value, &least_normal, sizeof least_value);
+    above_value -= least_value;
     uint32_t small;
-    memcpy(&small, &one, sizeof small);
+    memcpy(&small, &above_value, sizeof small);
     bits = (exponent ? bits : small) | (uint32_t)(x & 0x8000u) << 16;
     float out;
     memcpy(&out, &bits, sizeof out);

@@ -44,8 +44,8 @@ leat_status leat_dtype_parse(leat_dtype *out, const char *name, leat_error *err)
 
 leat_tensor leat_tensor_view(leat_dtype dtype, int rank, const int64_t *shape, void *data) {
     leat_tensor tensor = {.dtype = dtype, .rank = rank, .data = data};
-    int known = rank < LEAT_MAX_RANK ? rank : LEAT_MAX_RANK;
-    if (shape && known > 0) memcpy(tensor.shape, shape, (size_t)known * sizeof *shape);
+    int copied = rank < LEAT_MAX_RANK ? rank : LEAT_MAX_RANK;
+    if (shape && copied > 0) memcpy(tensor.shape, shape, (size_t)copied * sizeof *shape);
     return tensor;
 }
 

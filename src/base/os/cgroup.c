@@ -22,13 +22,13 @@ typedef struct quota_search {
 
 /* Reads the next line that fits, without its line break; returns false at the end of the file. */
 static bool next_line(FILE *file, char *line, int bytes) {
-    bool whole = true;
+    bool at_line_start = true;
     while (fgets(line, bytes, file)) {
         char *end = strchr(line, '\n');
         bool ends = end != NULL || feof(file);
         if (end) *end = '\0';
-        if (ends && whole) return true;
-        whole = ends;
+        if (ends && at_line_start) return true;
+        at_line_start = ends;
     }
     return false;
 }

@@ -13,14 +13,14 @@ static const char *const isa_names[] = {"base", "avx2", "avx512", "avx512_bf16"}
 
 /* Returns the instruction set that LEAT_MAX_ISA names; the highest one if the variable is not set, empty or
  * unknown. */
-static leati_cpu_isa highest_allowed(bool *known) {
+static leati_cpu_isa highest_allowed(bool *valid) {
     const char *name = getenv("LEAT_MAX_ISA");
-    *known = true;
+    *valid = true;
     if (!name || !*name) return LEATI_CPU_COUNT - 1;
     for (int i = 0; i < (int)(sizeof isa_names / sizeof *isa_names); ++i)
         if (strcmp(isa_names[i], name) == 0)
             return i < LEATI_CPU_COUNT ? (leati_cpu_isa)i : LEATI_CPU_COUNT - 1;
-    *known = false;
+    *valid = false;
     return LEATI_CPU_COUNT - 1;
 }
 
@@ -34,16 +34,16 @@ static bool cpu_has(leati_cpu_isa isa) {
 }
 
 leati_cpu_isa leati_cpu_best_isa(void) {
-    bool known;
-    leati_cpu_isa isa = highest_allowed(&known);
+    bool valid;
+    leati_cpu_isa isa = highest_allowed(&valid);
     while (!cpu_has(isa)) --isa;
     return isa;
 }
 
 leat_status leati_cpu_check_isa(leat_error *err) {
-    bool known;
-    highest_allowed(&known);
-    if (known) return LEAT_OK;
+    bool valid;
+    highest_allowed(&valid);
+    if (valid) return LEAT_OK;
     return leati_fail(err, LEAT_EINVAL,
                       "LEAT_MAX_ISA: expected base, avx2, avx512 or avx512_bf16, received '%s'",
                       getenv("LEAT_MAX_ISA"));
@@ -54,8 +54,8 @@ leat_status leati_cpu_check_isa(leat_error *err) {
 bool leati_cpu_has_bfloat16(void) {
 #if defined(__x86_64__)
     const char *name = getenv("LEAT_MAX_ISA");
-    bool wanted = !__builtin_cpu_is("intel") || (name && strcmp(name, "avx512_bf16") == 0);
-    return wanted && leati_cpu_best_isa() == LEATI_CPU_AVX512 && __builtin_cpu_supports("avx512bf16") &&
+    bool is_useful = !__builtin_cpu_is("intel") || (name && strcmp(name, "avx512_bf16") == 0);
+    return is_useful && leati_cpu_best_isa() == LEATI_CPU_AVX512 && __builtin_cpu_supports("avx512bf16") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 #else
     return false;

@@ -27,16 +27,16 @@ static const char *kind_of(mode_t mode) {
 }
 
 static leat_status map_descriptor(leati_map *out, int fd, const char *path, leat_error *err) {
-    struct stat about;
-    if (fstat(fd, &about) != 0)
+    struct stat info;
+    if (fstat(fd, &info) != 0)
         return leati_fail_errno(err, LEAT_EIO, errno, "cannot read the attributes of '%s'", path);
-    if (!S_ISREG(about.st_mode))
+    if (!S_ISREG(info.st_mode))
         return leati_fail(err, LEAT_EINVAL, "'%s' is %s, expected a regular file", path,
-                          kind_of(about.st_mode));
+                          kind_of(info.st_mode));
     *out = (leati_map){.data = (const unsigned char *)"",
-                       .size = (size_t)about.st_size,
-                       .device = about.st_dev,
-                       .inode = about.st_ino};
+                       .size = (size_t)info.st_size,
+                       .device = info.st_dev,
+                       .inode = info.st_ino};
     if (out->size == 0) return LEAT_OK;
     void *data = mmap(NULL, out->size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED) {
@@ -73,9 +73,9 @@ leat_status leati_map_open_guarded(leati_map *out, const char *path, leat_error 
 
 /* Returns the file's current length; -1 if it is unknown, because the path now names another file or none. */
 static int64_t length_now(const leati_map *map) {
-    struct stat about;
-    bool known = stat(map->path, &about) == 0 && about.st_dev == map->device && about.st_ino == map->inode;
-    return known ? (int64_t)about.st_size : -1;
+    struct stat info;
+    bool known = stat(map->path, &info) == 0 && info.st_dev == map->device && info.st_ino == map->inode;
+    return known ? (int64_t)info.st_size : -1;
 }
 
 /* Returns true if the bytes reach into the mapping's last page: the kernel fills up a file's last page with zeros, so
@@ -160,8 +160,8 @@ static char *next_path(const char *path) {
  * need not exist. */
 static leat_status follow_links(char **path, leat_error *err) {
     enum { max_links = 40 }; /* the limit of Linux */
-    struct stat about;
-    for (int links = 0; lstat(*path, &about) == 0 && S_ISLNK(about.st_mode); ++links) {
+    struct stat info;
+    for (int links = 0; lstat(*path, &info) == 0 && S_ISLNK(info.st_mode); ++links) {
         errno = ELOOP;
         char *next = links < max_links ? next_path(*path) : NULL;
         if (!next) return leati_fail_errno(err, LEAT_EIO, errno, "cannot follow the link '%s'", *path);
@@ -184,14 +184,14 @@ static leat_status fail_not_regular(const leati_replacement *out, const char *pa
 /* Checks that the file at `path` may be replaced and stores its permissions and owner; without a file, out->replaces
  * stays false. */
 static leat_status check_target(leati_replacement *out, const char *path, leat_error *err) {
-    struct stat about, target;
-    if (stat(path, &about) != 0) {
+    struct stat info, target;
+    if (stat(path, &info) != 0) {
         if (errno == ENOENT) return LEAT_OK;
         return leati_fail_errno(err, LEAT_EIO, errno, "cannot read the attributes of '%s'", path);
     }
-    if (!S_ISREG(about.st_mode)) return fail_not_regular(out, path, about.st_mode, err);
+    if (!S_ISREG(info.st_mode)) return fail_not_regular(out, path, info.st_mode, err);
     /* A link below /proc/self/fd opens a file that its text need not name. */
-    if (stat(out->path, &target) != 0 || target.st_dev != about.st_dev || target.st_ino != about.st_ino)
+    if (stat(out->path, &target) != 0 || target.st_dev != info.st_dev || target.st_ino != info.st_ino)
         return leati_fail(err, LEAT_EINVAL,
                           "cannot write '%s': it is a link to a file that is not at '%s', so the file cannot "
                           "be replaced by its name; give the path of the file itself",
@@ -202,9 +202,9 @@ static leat_status check_target(leati_replacement *out, const char *path, leat_e
                                 "change its permissions or give another path",
                                 path);
     out->replaces = true;
-    out->mode = about.st_mode & 0777;
-    out->owner = about.st_uid;
-    out->group = about.st_gid;
+    out->mode = info.st_mode & 0777;
+    out->owner = info.st_uid;
+    out->group = info.st_gid;
     return LEAT_OK;
 }
 
@@ -339,15 +339,15 @@ leat_status leat_file_replace(const char *path, const void *data, size_t bytes, 
 /* ---- Streams ---- */
 
 leat_status leati_stream_open(int *out, const char *path, bool append, leat_error *err) {
-    struct stat about;
+    struct stat info;
     *out = -1;
-    bool exists = stat(path, &about) == 0;
-    if (exists && !S_ISREG(about.st_mode) && !S_ISFIFO(about.st_mode) && !S_ISCHR(about.st_mode))
+    bool exists = stat(path, &info) == 0;
+    if (exists && !S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode) && !S_ISCHR(info.st_mode))
         return leati_fail(
             err, LEAT_EINVAL,
             "cannot write '%s': it is %s, expected a regular file, a FIFO or a character device", path,
-            kind_of(about.st_mode));
-    int flags = append ? O_APPEND : exists && !S_ISREG(about.st_mode) ? 0 : O_TRUNC;
+            kind_of(info.st_mode));
+    int flags = append ? O_APPEND : exists && !S_ISREG(info.st_mode) ? 0 : O_TRUNC;
     *out = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
     return *out >= 0 ? LEAT_OK : leati_fail_errno(err, LEAT_EIO, errno, "cannot open '%s' for writing", path);
 }

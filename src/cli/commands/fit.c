@@ -45,8 +45,8 @@ static int make_folder(const cli_session *session, const char *folder) {
         (void)mkdir(path, 0777); /* the last folder is checked below */
         *slash = '/';
     }
-    struct stat about;
-    if ((mkdir(path, 0777) == 0 || errno == EEXIST) && stat(path, &about) == 0 && S_ISDIR(about.st_mode))
+    struct stat info;
+    if ((mkdir(path, 0777) == 0 || errno == EEXIST) && stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return CLI_SUCCESS;
     fprintf(stderr, "leat %s: cannot create the folder '%s': %s\n", session->command, folder,
             strerror(errno == EEXIST ? ENOTDIR : errno));

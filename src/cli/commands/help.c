@@ -23,10 +23,10 @@ int cli_help(const cli_arguments *arguments) {
     else if (command)
         cli_help_command(stdout, command);
     else {
-        const char *near = cli_nearest_command(topic), *topics[] = {"specs", near};
-        near = cli_nearest(topic, topics, near ? 2 : 1);
+        const char *suggestion = cli_nearest_command(topic), *topics[] = {"specs", suggestion};
+        suggestion = cli_nearest(topic, topics, suggestion ? 2 : 1);
         fprintf(stderr, "leat help: unknown command or topic '%s'", topic);
-        if (near) fprintf(stderr, ": did you mean '%s'?", near);
+        if (suggestion) fprintf(stderr, ": did you mean '%s'?", suggestion);
         fputs("\ntry: leat help\n", stderr);
         return CLI_USAGE;
     }

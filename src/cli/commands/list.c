@@ -17,9 +17,9 @@ static const char *const kinds[] = {
 enum { kind_count = sizeof kinds / sizeof *kinds };
 
 static int unknown_kind(const char *word) {
-    const char *near = cli_nearest(word, kinds, kind_count);
+    const char *suggestion = cli_nearest(word, kinds, kind_count);
     fprintf(stderr, "leat list: unknown kind '%s'", word);
-    if (near) fprintf(stderr, ": did you mean '%s'?", near);
+    if (suggestion) fprintf(stderr, ": did you mean '%s'?", suggestion);
     fputs("\nexpected one of:", stderr);
     for (int k = 0; k < kind_count; ++k) fprintf(stderr, " %s", kinds[k]);
     fputc('\n', stderr);

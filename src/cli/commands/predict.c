@@ -29,13 +29,13 @@ static bool is_npy(const char *path) {
 /* Checks that a file can be written at `path`: its folder is writable, and the path is not a folder itself. */
 static int check_writable(const char *path) {
     char folder[PATH_MAX];
-    struct stat about;
+    struct stat info;
     const char *slash = strrchr(path, '/');
     int number = 0;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
     if (access(folder, W_OK) != 0)
         number = errno;
-    else if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
+    else if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         number = EISDIR;
     if (number == 0) return CLI_SUCCESS;
     fprintf(stderr, "leat predict: cannot write '%s': %s\n", path, strerror(number));

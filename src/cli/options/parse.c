@@ -44,10 +44,10 @@ static int unknown_option(const cli_command *command, const char *word) {
     const size_t dashes = strlen("--"); /* the common prefix of all options */
     for (int i = 0; i < command->use_count; ++i) names[i] = cli_options[command->uses[i].id].name + dashes;
     bool is_long = !hint && strncmp(word, "--", dashes) == 0;
-    const char *near = is_long ? cli_nearest(word + dashes, names, command->use_count) : NULL;
+    const char *suggestion = is_long ? cli_nearest(word + dashes, names, command->use_count) : NULL;
     fprintf(stderr, "leat %s: unknown option '%s'", command->name, word);
     if (hint) fprintf(stderr, ": %s", hint);
-    if (near) fprintf(stderr, ": did you mean '--%s'?", near);
+    if (suggestion) fprintf(stderr, ": did you mean '--%s'?", suggestion);
     fputc('\n', stderr);
     return usage_hint(command);
 }

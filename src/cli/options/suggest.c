@@ -44,6 +44,6 @@ const char *cli_nearest_command(const char *word) {
     snprintf(group_name, sizeof group_name, "%.*s", blank ? (int)(blank - word) : 0, word);
     const cli_command *group = blank ? cli_command_find(group_name) : NULL;
     if (group) return nearest_member(blank + 1, group, false);
-    const char *near = nearest_member(word, NULL, false);
-    return near ? near : nearest_member(word, NULL, true);
+    const char *suggestion = nearest_member(word, NULL, false);
+    return suggestion ? suggestion : nearest_member(word, NULL, true);
 }

@@ -82,14 +82,14 @@ static const cli_trial *with_other_kind(const cli_tuning *tuning, const cli_tria
  * itself. */
 static const cli_trial *with_all_threads(const cli_tuning *tuning, const cli_trial *row) {
     const cli_setting *s = &row->setting;
-    const cli_trial *most = row;
+    const cli_trial *max_threads = row;
     for (int i = 0; i < tuning->count; ++i) {
         const cli_setting *other = &tuning->rows[i].setting;
         if (other->workers == s->workers && other->processes == s->processes &&
-            other->threads > most->setting.threads)
-            most = &tuning->rows[i];
+            other->threads > max_threads->setting.threads)
+            max_threads = &tuning->rows[i];
     }
-    return most;
+    return max_threads;
 }
 
 static void explain_compute(const cli_trial *best, text_buffer *to) {
