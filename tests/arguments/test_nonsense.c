@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What leat/error.h promises of arguments, for every public function: called with valid arguments, then with each pointer
- * NULL, each enumeration and rank out of range, each index and count negative or too large, and the same in each member of
- * the structs that it is given.  generate.awk reads the functions from the headers: a new one is tested from its first day.
- * Each call has a process of its own, so that a crash is one failure with a name. */
+/* Tests for every public function what leat/error.h promises about arguments: the test calls the function with valid
+ * arguments, then with each pointer NULL, each enumeration and rank out of range, and each index and count negative
+ * or too large, also in the members of structs.  generate.awk reads the functions from the headers, so that a new
+ * function is tested at once.  Each call has a process of its own, so that a crash is one failure with a name. */
 #include "cmocka_all.h"
 
 #include <signal.h>
@@ -20,7 +20,7 @@ static void keep(answer *to, const void *returned, size_t bytes) {
     to->bytes = bytes;
 }
 
-/* The casts of the tables' arguments to what a function takes, and formats that are valid but not literal. */
+/* The generated calls pass formats that are valid but not literal. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-security"
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -31,7 +31,7 @@ static void keep(answer *to, const void *returned, size_t bytes) {
 
 /* ---- What the headers allow ---- */
 
-/* "f(p)" or "p" of every function: NULL is fine, as the header says, and the call does the same without. */
+/* "f(p)" is parameter p of function f, "p" that of every function.  The header allows NULL; the call then succeeds. */
 static const char *const optional[] = {
     "err",
     "leat_tensor_view(shape)",
@@ -76,9 +76,9 @@ static const char *const optional[] = {
     "leat_model_plan_summary(options)",
 };
 
-/* Members of any struct, and what a member of a function's argument points to, that leat does not look at. */
+/* Members of structs that leat does not read: of any function, or "f(member)" of one function. */
 static const char *const ignored[] = {
-    "user", /* opaque: leat hands it on */
+    "user", /* opaque: leat only passes it on */
     "leat_model_predict_on_batch(targets)",
     "leat_model_predict_on_batch(sample_weights)",
     "leat_model_predict_on_batch(target_count)",
@@ -101,16 +101,16 @@ static bool listed(const char *const *list, size_t count, const char *owner, con
 
 typedef enum expectation {
     SUCCEEDS, /* a valid call */
-    REFUSED,  /* an error whose message holds `word`; from a function without a status: nothing, or 0 */
+    REFUSED,  /* an error whose message contains `word`; a function without a status returns NULL or 0 */
     SURVIVES  /* success, or an error with a message */
 } expectation;
 
-/* What is wrong with a call. */
+/* The change that makes a valid call invalid. */
 typedef struct nonsense {
-    int place; /* of a parameter; -1: nothing is wrong */
-    const member
-        *members[2]; /* of what it points to, and of what that member points to; NULL: the parameter itself */
-    int64_t number;  /* what is put there */
+    int place; /* index of the changed parameter; -1: none, the call is valid */
+    /* The changed member of what it points to, and of what that member points to; NULL: the parameter itself. */
+    const member *members[2];
+    int64_t number; /* the value that is stored there */
     expectation expected;
     const char *word;
 } nonsense;
@@ -121,7 +121,7 @@ static bool is_zero(const unsigned char *bytes, size_t count) {
     return true;
 }
 
-/* Functions that return a number of something, and -1 where there is none. */
+/* Returns true for functions that return an index, and -1 if nothing is found. */
 static bool finds(const function *f) {
     static const char *const names[] = {"leat_model_find_layer", "leat_model_find_weight",
                                         "leat_model_layer_parent", "leat_model_layer_weight"};
@@ -130,7 +130,7 @@ static bool finds(const function *f) {
     return false;
 }
 
-/* Padding is not looked at. */
+/* Returns true if the function returned NULL, 0, -1 (see finds) or a struct of zeros; padding does not count. */
 static bool is_empty(const function *f, const answer *a) {
     const int none = -1;
     if (finds(f)) return memcmp(a->returned, &none, sizeof none) == 0;
@@ -147,12 +147,12 @@ static bool is_count(const char *name) {
     return length >= tail && strcmp(name + length - tail, "count") == 0;
 }
 
-/* Says what is wrong with the answer; "" where nothing is. */
+/* Writes what is wrong with the answer to out, "" if nothing is. */
 static void judge(const function *f, const nonsense *n, const answer *a, const leat_error *err, char *out,
                   size_t bytes) {
     const bool has_err = f->count && strcmp(f->parameters[f->count - 1].type, "leat_error *") == 0;
-    const bool setter = strncmp(f->name, "leat_error_set", strlen("leat_error_set")) ==
-                        0; /* returns the code that it is given */
+    const bool setter =
+        strncmp(f->name, "leat_error_set", strlen("leat_error_set")) == 0; /* returns its argument */
     out[0] = 0;
     if (f->returns == RETURNS_STATUS && !setter) {
         if (n->expected == SUCCEEDS && a->status != LEAT_OK)
@@ -160,9 +160,9 @@ static void judge(const function *f, const nonsense *n, const answer *a, const l
         else if (n->expected == REFUSED && a->status == LEAT_OK)
             snprintf(out, bytes, "returned LEAT_OK");
         else if (a->status != LEAT_OK && has_err && !err->message[0])
-            snprintf(out, bytes, "gave an error without a message");
+            snprintf(out, bytes, "returned an error without a message");
         else if (n->expected == REFUSED && n->word && !strstr(err->message, n->word))
-            snprintf(out, bytes, "said '%s', without '%s'", err->message, n->word);
+            snprintf(out, bytes, "message is '%s', expected '%s' in it", err->message, n->word);
     } else if (n->expected == SUCCEEDS && strchr(f->result, '*') && is_empty(f, a) &&
                strcmp(f->name, "leat_training_stop_reason") != 0)
         snprintf(out, bytes, "returned NULL");
@@ -195,12 +195,12 @@ static void put_nonsense(const function *f, const nonsense *n, value *arguments)
     put(at, last->bytes, n->number);
 }
 
-/* The place that receives what the function makes, with something in it that a failure must replace by NULL; NULL: it makes
- * nothing. */
+/* Finds the `out` argument for a new object and stores a pointer in it that a failure must replace by NULL.  Returns
+ * NULL if the function has no such argument. */
 static void **soil_out(const function *f, const nonsense *n, const value *arguments) {
     static char older;
     if (n->place >= 0 && is_count(f->parameters[n->place].name))
-        return NULL; /* of how many out is told nobody */
+        return NULL; /* an array of objects, whose length is wrong in this call */
     for (int i = 0; i < f->count; ++i) {
         const parameter *p = &f->parameters[i];
         void **out = arguments[i].pointer;
@@ -212,13 +212,13 @@ static void **soil_out(const function *f, const nonsense *n, const value *argume
     return NULL;
 }
 
-/* cmocka's handlers would go on with the test. */
+/* Restores the default actions of fatal signals: cmocka's handlers would continue the test. */
 static void die_of_signals(void) {
     const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     for (size_t i = 0; i < COUNT(fatal); ++i) signal(fatal[i], SIG_DFL);
 }
 
-/* In the child. */
+/* Makes the call in the child process and writes the verdict to the pipe. */
 static void call_once(const function *f, const nonsense *n, int to) {
     static answer a;
     static char verdict[768];
@@ -237,7 +237,7 @@ static void call_once(const function *f, const nonsense *n, int to) {
     call_with(f, arguments, &a);
     judge(f, n, &a, err, verdict, sizeof verdict);
     if (out && a.status != LEAT_OK && *out)
-        snprintf(verdict, sizeof verdict, "failed and left *out as it was");
+        snprintf(verdict, sizeof verdict, "failed and did not set *out to NULL");
     if (write(to, verdict, strlen(verdict)) < 0) _exit(3);
     _exit(0);
 }
@@ -274,9 +274,9 @@ static void try(const function *f, const nonsense *n) {
     close(ends[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
     if (WIFSIGNALED(status))
-        snprintf(verdict, sizeof verdict, "died of signal %d", WTERMSIG(status));
+        snprintf(verdict, sizeof verdict, "was killed by signal %d", WTERMSIG(status));
     else if (WEXITSTATUS(status) != 0)
-        snprintf(verdict, sizeof verdict, "ended its process with %d", WEXITSTATUS(status));
+        snprintf(verdict, sizeof verdict, "ended its process with status %d", WEXITSTATUS(status));
     ++calls;
     if (!verdict[0]) return;
     describe(f, n, what, sizeof what);
@@ -301,7 +301,7 @@ static void try_member(const function *f, int place, const member *first, const 
     n.number = m->kind == KIND_RANK ? LEAT_MAX_RANK + 1 : 77, try(f, &n);
 }
 
-/* The struct that a pointer of this type points to: "const leat_tensor *" is a leat_tensor. */
+/* Returns true if type is a pointer to the struct root: "const leat_tensor *" points to a leat_tensor. */
 static bool points_to(const char *type, const char *root) {
     char text[128];
     snprintf(text, sizeof text, "const %s *", root);
@@ -315,7 +315,7 @@ static void try_members(const function *f, int place, const char *base) {
         const char *inner = NULL;
         if (m->kind == KIND_POINTER || m->kind == KIND_CALLBACK) {
             memcpy(&inner, base + m->offset, sizeof inner);
-            if (!inner) continue; /* NULL in the valid call already */
+            if (!inner) continue; /* it is NULL in the valid call, too */
         }
         try_member(f, place, m, NULL);
         for (size_t j = 0; inner && j < COUNT(members); ++j) {

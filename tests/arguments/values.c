@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Valid values for the parameters of the public functions, found by a parameter's type, its name and its function. */
+/* Valid values for the parameters of the public functions, found by the parameter's type and name and by the
+ * function. */
 #include "arguments/values.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 enum { SAMPLES = 8, FEATURES = 4, CLASSES = 3 };
 
-/* Everything that arguments point to.  What functions fill starts as zero. */
+/* All objects that arguments point to.  Those that functions fill are zero at first. */
 static struct {
     float x[SAMPLES][FEATURES], y[SAMPLES][CLASSES], weights[SAMPLES];
     char state[4096];
@@ -26,7 +27,7 @@ static struct {
     leat_layer_definition definition;
     leat_layer_key keys[2];
     leat_layer_weight layer_weight;
-    char elsewhere; /* stands for what is valid inside a call back alone: call_with puts that in its place */
+    char elsewhere; /* placeholder for an object that exists only in a callback; call_with replaces it */
     leat_builder *builder, *new_builder;
     leat_node *node, *nodes[2], *made[1], *image, *steps;
     leat_callback callback, new_callback;
@@ -66,13 +67,13 @@ static struct {
     size_t content_bytes;
     void *inputs[1], *outputs[1];
     const char *names[1];
-    int64_t shapes[LEAT_MAX_RANK + 1], epochs[1]; /* as long as the longest rank that is tried */
+    int64_t shapes[LEAT_MAX_RANK + 1], epochs[1]; /* long enough for the largest rank that is tested */
     int count;
     double real;
     bool more;
 } all;
 
-/* ---- Making them ---- */
+/* ---- Creating the objects ---- */
 
 static void make_arrays(void) {
     all.input.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, FEATURES}, all.x);
@@ -180,9 +181,10 @@ void make_values(void) {
     make_results();
 }
 
-/* ---- Finding them ---- */
+/* ---- Finding a value ---- */
 
-/* A place that a pointer points to: HELD is the pointer that lies there, IN the place itself. */
+/* The value of a pointer parameter: HELD(member) is the pointer in a member of `all`, IN(member) the member's
+ * address. */
 typedef struct rule {
     const char *type, *name, *function; /* NULL: any */
     void *place;
@@ -440,7 +442,7 @@ static bool find_callback(const parameter *p, value *out) {
     return true;
 }
 
-/* A feed belongs to the process that opened it. */
+/* Opens a feed, since a feed works only in the process that opened it. */
 void prepare_call(const function *f) {
     if (strncmp(f->name, "leat_feed_", 10) != 0) return;
     expect_ok(leat_feed_open(&all.feed, &all.sequence, NULL, &all.err), &all.err);
@@ -458,7 +460,7 @@ bool valid_value(const function *f, const parameter *p, value *out) {
 
 /* ---- Calling ---- */
 
-/* The call that a hook of training or a layer's build makes, where its first argument is valid. */
+/* A call to be made inside a training callback or a layer's build, where its first argument is valid. */
 typedef struct postponed {
     const function *f;
     value *arguments;
@@ -492,7 +494,7 @@ static void train_and_call(postponed *p) {
     leat_fit_options fit = quiet_fit_with(1, callbacks, 1);
     fit.validation = &all.validation;
     leat_status status = leat_model_fit_generator(all.model, &all.sequence, &fit, NULL, NULL);
-    (void)status; /* a call may stop training */
+    (void)status; /* the call may stop training */
 }
 
 static void build_and_call(postponed *p) {

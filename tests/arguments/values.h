@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For test_nonsense.c: the public functions as tables, and a valid value for each of their parameters. */
+/* Types of the tables of public functions, and valid values for their parameters, for test_nonsense.c. */
 #ifndef LEAT_TESTS_ARGUMENTS_VALUES_H
 #define LEAT_TESTS_ARGUMENTS_VALUES_H
 
@@ -16,7 +16,7 @@ typedef union value {
 
 typedef struct answer {
     leat_status status;
-    size_t bytes; /* of what was returned; 0: nothing, or a status */
+    size_t bytes; /* of returned; 0 if the function returns nothing or a status */
     unsigned char returned[ANSWER_BYTES];
 } answer;
 
@@ -53,16 +53,16 @@ typedef struct member {
     size_t offset, bytes;
 } member;
 
-/* Makes everything that values point to.  Called once, before the first fork; a failure fails the test. */
+/* Creates all objects that the values point to.  Call it once, before the first fork.  A failure fails the test. */
 void make_values(void);
 
-/* The value of a parameter with which the function succeeds.  False where values.c has none. */
+/* Gives the value of a parameter with which the function succeeds.  Returns false if values.c has none. */
 bool valid_value(const function *f, const parameter *p, value *out);
 
-/* In the process of a call: makes what no other process could use. */
+/* Creates, in the process of a call, objects that no other process can use. */
 void prepare_call(const function *f);
 
-/* Calls the function with these arguments: at once, or where leat calls back, for what is valid there alone. */
+/* Calls the function with these arguments: directly, or in a callback if an argument is valid only there. */
 void call_with(const function *f, value *arguments, answer *to);
 
 #endif

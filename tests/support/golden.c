@@ -9,7 +9,7 @@
 
 #include "cmocka_all.h"
 
-/* A group of Keras 2.3.1, unless it says another Keras itself. */
+/* Returns the folder in front of a group: that of Keras 2.3.1 unless the group names a version of Keras. */
 static const char *keras_of(const char *group) {
     return strncmp(group, "keras-", strlen("keras-")) == 0 ? "" : "keras-2.3.1/";
 }

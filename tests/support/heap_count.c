@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In the place of libc's malloc and its kin, whose other names are called. */
+/* Replaces libc's malloc and related functions by functions that count and call libc's under their internal names. */
 #include "support/heap_count.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts what anybody in this program takes from the heap, libraries too.  -1: not counted, under a sanitizer. */
+/* Counts the heap allocations of the whole program, libraries included.  The count is -1 under a sanitizer. */
 #ifndef LEAT_TESTS_HEAP_COUNT_H
 #define LEAT_TESTS_HEAP_COUNT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The door to the heap with a counter on it.  In the place of src/base/memory.c. */
+/* Replaces src/base/memory.c by functions that count allocations and can fail. */
 #include "support/memory_failing.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Golden vectors for tests, on top of the public reader. */
+/* Reads golden .npz files with the public reader. */
 #include "support/npz.h"
 
 #include <stdio.h>

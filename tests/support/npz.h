@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Golden vectors for tests: all arrays of an .npz file, by name.  Link the rooms data and zip, and PkgConfig::zlib. */
+/* Arrays of golden .npz files by name, for tests.  Link the rooms data and zip, and PkgConfig::zlib. */
 #ifndef LEAT_TESTS_SUPPORT_NPZ_H
 #define LEAT_TESTS_SUPPORT_NPZ_H
 
 #include "leat/npz.h"
 
-/* Opens tests/golden/<path>, or an absolute path; a failure fails the test with its message. */
+/* Opens tests/golden/<path>, or an absolute path.  A failure fails the test with the error's message. */
 leat_npz *test_npz_open(const char *path);
 
-/* The array of that name; a failure fails the test.  Borrowed until leat_npz_close(&npz). */
+/* Returns the array of that name, which is borrowed until leat_npz_close(&npz).  A failure fails the test. */
 leat_tensor test_npz_get(leat_npz *npz, const char *name);
 
-/* Whether there is one. */
+/* Returns 1 if there is an array of that name. */
 int test_npz_has(const leat_npz *npz, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stranger's program: a Sequence in two functions, checked against the installed headers and library. */
+/* A program outside of leat's tree: it checks that installed headers and library agree. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ int main(void) {
         return 1;
     }
 #if LEAT_VERSION_NUMBER < LEAT_VERSION_ENCODE(0, 1, 0)
-#error "an older header than the one that was installed"
+#error "this is an older header than the installed one"
 #endif
     if (leat_version_number() != LEAT_VERSION_NUMBER) {
         printf("headers %d, library %d\n", LEAT_VERSION_NUMBER, leat_version_number());

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stranger's use of the feed alone: worker processes, a pass, nothing of a model. */
+/* A program outside of leat's tree that uses the feed without a model: one pass with worker processes. */
 #include <stdio.h>
 
 #include <leat/feed.h>
