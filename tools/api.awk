@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Reads public headers after the preprocessor (cc -E -C), writes a C program that prints them as JSON: tools/api-json.
-# The C compiler thus says what only it knows: offsets, sizes, values.  -v include=FOLDER, -v macros=FILE.
+# Reads public headers after the preprocessor (cc -E -C) and writes a C program that prints them as JSON: tools/api-json.
+# So the C compiler computes what only it knows: offsets, sizes, values.  -v include=FOLDER, -v macros=FILE.
 # A text between \001 and \002 is an integer expression of C, one between \003 and \002 a string.
 
-# ---- Tokens: T[i] text, K[i] w(ord), c(omment) or p(unctuation), B[i] a blank line is before it, L[i] its line ----
+# ---- Tokens: T[i] text; K[i] w(ord), c(omment) or p(unctuation); B[i] true after a blank line; L[i] line number ----
 
 /^# [0-9]+ "/ {
     name = $0
@@ -43,7 +43,7 @@ function scan(text,    end) {
 
 # ---- Texts ----
 
-# Every `from` becomes `to`: what gsub makes of a backslash differs between implementations of awk.
+# Replaces every `from` by `to`.  gsub treats backslashes differently in different implementations of awk.
 function replace(text, from, to,    at, out) {
     while ((at = index(text, from)) > 0) {
         out = out substr(text, 1, at - 1) to
@@ -51,10 +51,10 @@ function replace(text, from, to,    at, out) {
     }
     return out text
 }
-# As the inside of a string, in JSON and in C.
+# Escapes a text for a string of JSON and C.
 function quoted(text) { return replace(replace(replace(text, "\\", "\\\\"), "\"", "\\\""), "\n", "\\n") }
 function json(text) { return "\"" quoted(replace(text, "\t", " ")) "\"" }
-# A comment without its stars.
+# Removes the stars of a comment.
 function clean(text) {
     sub(/^\*+<?/, "", text); gsub(/\n[ \t]*\*/, "\n", text); gsub(/\n +/, "\n", text)
     gsub(/^[ \n]+|[ \n]+$/, "", text); gsub(/ +\n/, "\n", text)
@@ -79,7 +79,7 @@ function base_type(name) {
     if (name in kind) return "{\"kind\": \"" kind[name] "\", \"name\": \"" name "\"}"
     return ""
 }
-# The base type and its stars from token i on: sets type, stars, pointee_const, base; returns the token behind.
+# Reads a base type and its stars from token i on: sets type, stars, pointee_const, base; returns the next token.
 function read_type(i,    constant) {
     base = ""; stars = constant = pointee_const = 0
     for (; K[i] == "w"; ++i) {
@@ -100,7 +100,7 @@ function read_type(i,    constant) {
     }
     return i
 }
-# The place behind the bracket that closes the one at token i.
+# Returns the token after the bracket that closes the one at token i.
 function behind(i,    depth) {
     do {
         if (T[i] == "(" || T[i] == "{") ++depth
@@ -112,7 +112,7 @@ function behind(i,    depth) {
 function function_type(returns, i) {
     return "{\"kind\": \"function\", \"returns\": " returns ", \"parameters\": [" parameters(i, "", 0) "]}"
 }
-# The parameters from the bracket at token i on, as JSON; with the function's text, also who owns what.
+# Returns the parameters from the bracket at token i on as JSON; with the function's documentation, also their ownership.
 function parameters(i, doc, whole,    end, list, one, own, name, many) {
     end = behind(i) - 1
     variadic = 0
@@ -182,7 +182,7 @@ function read_enum(i,    list, first, own, name, end, j) {
     return end + 2
 }
 
-# One field's declarators from token i on; sets own_fields.  Returns the token behind the semicolon.
+# Reads the declarators of one field from token i on; sets own_fields.  Returns the token after the semicolon.
 function read_field(i, owner, text,    base_text, own, name, j) {
     own_fields = ""
     i = read_type(i)
@@ -191,7 +191,7 @@ function read_field(i, owner, text,    base_text, own, name, j) {
         own = base_text
         if (T[i] == "(") { # TYPE (*name)(parameters)
             name = T[i + 2]
-            own = function_type(base_text, i + 4) # reads other types: such a member stands alone
+            own = function_type(base_text, i + 4) # reads other types, so such a member is alone in its declaration
             i = behind(i + 4)
         } else {
             name = T[i++]
@@ -206,7 +206,7 @@ function read_field(i, owner, text,    base_text, own, name, j) {
                      ")\002, \"size\": \001sizeof(((" owner " *)0)->" name ")\002" \
                      (text == "" ? "" : ", \"doc\": " json(text)) ", \"type\": " own "}"
         if (T[i] != ",") break
-        base_text = plain_type # stars belong to one declarator
+        base_text = plain_type # stars belong to a single declarator
         own_const = plain_const
         for (++i; T[i] == "*"; ++i) {
             base_text = "{\"kind\": \"pointer\", \"const\": " (own_const ? "true" : "false") ", \"to\": " base_text "}"
@@ -246,7 +246,7 @@ function read_callback(i,    returns, name) {
     add("callbacks", head(name, i) ",\n   \"returns\": " returns ",\n   \"parameters\": [" parameters(i + 4, doc, 1) "]}")
     return behind(i + 4) + 1
 }
-# Attributes say what calls must look like; they are taken out of the declaration first.
+# Evaluates the attributes, which are removed from the declaration first.
 function read_function(i,    from, name, returns, attributes, list, exported, end) {
     from = i; attributes = ""; exported = 0
     while (T[i] == "__attribute__") { exported = exported || T[i + 3] == "visibility"; must = must || T[i + 3] ~ /warn_unused/; i = behind(i + 1) }
@@ -267,7 +267,7 @@ function read_function(i,    from, name, returns, attributes, list, exported, en
 }
 function add(section, text) { S[section, ++N[section]] = text }
 
-# Which function ends what an out parameter receives.
+# Returns the function that releases the object of an out parameter.
 function release(base, stars,    f) {
     if (base == "char" && stars == 2) return ", \"release\": \"leat_string_free\""
     if (base == "void" && stars == 2) return ", \"release\": \"leat_bytes_free\""
@@ -275,7 +275,7 @@ function release(base, stars,    f) {
     else if ((base "_close") in known) f = base "_close"
     return f == "" || (kind[base] == "opaque" && stars < 2) ? "" : ", \"release\": \"" f "\""
 }
-# The form of a function that every language can call: NAME_text, NAME_into, or the name without its f.
+# Returns the form of a function that every language can call: NAME_text, NAME_into, or the name without its f.
 function plain_form(name,    shorter) {
     shorter = substr(name, 1, length(name) - 1)
     if ((name "_into") in known) return name "_into"
