@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the native backend: which of leat's own kernels serves which op.  Layer: backends/native. */
+/* The table of the native backend: which of leat's own kernels serves which op.  Room: backends/native. */
 #include "backends/native/backend.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the onednn backend: which ops it serves, and what it can fuse into them.  Layer: backends/onednn. */
+/* The table of the onednn backend: which ops it serves, and what it can fuse into them.  Room: backends/onednn. */
 #include "backends/onednn/backend.h"
 
 #include <stdio.h>

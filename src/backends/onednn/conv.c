@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions by oneDNN: images stay (N, spatial..., C) in memory; weights are packed into the layout that the
  * primitive wants.  A fused normalisation is folded into them: with s = gamma / sqrt(variance + epsilon) per
- * filter, weights times s, and (bias - mean) s + beta for the bias.  Layer: backends/onednn. */
+ * filter, weights times s, and (bias - mean) s + beta for the bias.  Room: backends/onednn. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

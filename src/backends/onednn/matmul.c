@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products by oneDNN's matmul, which supports transposed operands without a copy and adds the bias.  Layer:
- * backends/onednn. */
+/* Matrix products by oneDNN's matmul, which supports transposed operands without a copy and adds the bias.
+ * Room: backends/onednn. */
 #include <stdio.h>
 
 #include "backends/onednn/ops.h"
@@ -56,9 +56,9 @@ static leat_status make_mds(leati_own_md *md, const leati_task *task, leat_error
 static leat_status add_weights(leati_session *s, const leati_task *task, leati_kernel *kernel,
                                leati_own_md *md, dnnl_primitive_desc_t pd, int *out, leat_error *err) {
     leati_md plain = leati_md_of(&md[B]), wanted = leati_pd_md(pd, dnnl_query_weights_md);
-    int given = 0;
-    LEATI_TRY(leati_session_argument(s, plain, 1, &given, err));
-    *out = given;
+    int argument = 0;
+    LEATI_TRY(leati_session_argument(s, plain, 1, &argument, err));
+    *out = argument;
     if (!converts_weights(task)) return LEAT_OK;
     kernel->pack_inputs = 1u << 1;
     leati_session_layout(kernel, leati_md_of(&md[DST]), wanted);
@@ -66,7 +66,7 @@ static leat_status add_weights(leati_session *s, const leati_task *task, leati_k
     const void *layout_owner = leati_md_blocking_of(wanted, &b) ? NULL : kernel->state;
     snprintf(kernel->pack_key, sizeof kernel->pack_key, "bf16 %s %p %lld %d", kernel->layout, layout_owner,
              (long long)task->outputs[0].shape[task->outputs[0].rank - 1], task->attrs->matmul.transpose_b);
-    return leati_session_packed(s, kernel, plain, given, wanted, out, err);
+    return leati_session_packed(s, kernel, plain, argument, wanted, out, err);
 }
 
 static leat_status add_call(leati_session *s, const leati_task *task, leati_kernel *kernel, leati_own_md *md,

@@ -26,34 +26,34 @@ typedef struct leati_own_md {
     dnnl_memory_desc_t md;
 } leati_own_md;
 
-static inline leati_md leati_md_of(const leati_own_md *own) {
+static inline leati_md leati_md_of(const leati_own_md *owned) {
 #if LEATI_DNNL3
-    return own->md;
+    return owned->md;
 #else
-    return &own->md;
+    return &owned->md;
 #endif
 }
 
-static inline dnnl_status_t leati_md_init_as(leati_own_md *own, int rank, const int64_t *dims,
+static inline dnnl_status_t leati_md_init_as(leati_own_md *owned, int rank, const int64_t *dims,
                                              dnnl_data_type_t type, dnnl_format_tag_t tag) {
 #if LEATI_DNNL3
-    return dnnl_memory_desc_create_with_tag(&own->md, rank, dims, type, tag);
+    return dnnl_memory_desc_create_with_tag(&owned->md, rank, dims, type, tag);
 #else
-    return dnnl_memory_desc_init_by_tag(&own->md, rank, dims, type, tag);
+    return dnnl_memory_desc_init_by_tag(&owned->md, rank, dims, type, tag);
 #endif
 }
 
-static inline dnnl_status_t leati_md_init(leati_own_md *own, int rank, const int64_t *dims,
+static inline dnnl_status_t leati_md_init(leati_own_md *owned, int rank, const int64_t *dims,
                                           dnnl_format_tag_t tag) {
-    return leati_md_init_as(own, rank, dims, dnnl_f32, tag);
+    return leati_md_init_as(owned, rank, dims, dnnl_f32, tag);
 }
 
-static inline void leati_md_fini(leati_own_md *own) {
+static inline void leati_md_fini(leati_own_md *owned) {
 #if LEATI_DNNL3
-    if (own->md) dnnl_memory_desc_destroy(own->md);
-    own->md = NULL;
+    if (owned->md) dnnl_memory_desc_destroy(owned->md);
+    owned->md = NULL;
 #else
-    (void)own;
+    (void)owned;
 #endif
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes GNU's OpenMP runtime spin less: it hardly spins while it has more threads than there are cores, so a thread
- * is started that enters a parallel region and then sleeps for ever.  Other runtimes are not affected.  Layer:
- * backends/onednn. */
+ * is started that enters a parallel region and then sleeps for ever.  Other runtimes are not affected.
+ * Room: backends/onednn. */
 #include "backends/onednn/openmp.h"
 
 #include <omp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pooling by oneDNN.  Maximum pooling writes a workspace (which element was the maximum), so oneDNN computes the
- * gradient only where it computed the forward op.  Layer: backends/onednn. */
+ * gradient only where it computed the forward op.  Room: backends/onednn. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,8 +13,8 @@ typedef struct pooling {
     dnnl_primitive_desc_t hint, pd;
 } pooling;
 
-static leat_status make_pds(pooling *p, leati_session *s, const leati_task *task, bool backward, bool keep,
-                            char *why, leat_error *err) {
+static leat_status make_pds(pooling *p, leati_session *s, const leati_task *task, bool backward,
+                            bool keep_workspace, char *why, leat_error *err) {
     leati_geometry g;
     LEATI_TRY(leati_geometry_make(&g, &task->attrs->pooling.window, &task->inputs[0], err));
     leati_dnnl_window w = leati_dnnl_window_of(&g, task->attrs->pooling.window.spatial);
@@ -30,7 +30,7 @@ static leat_status make_pds(pooling *p, leati_session *s, const leati_task *task
                           .pad_after = w.pad_after};
     dnnl_alg_kind_t alg =
         task->attrs->pooling.kind == LEATI_POOL_MAX ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding;
-    dnnl_prop_kind_t prop = keep ? dnnl_forward_training : dnnl_forward_inference;
+    dnnl_prop_kind_t prop = keep_workspace ? dnnl_forward_training : dnnl_forward_inference;
     dnnl_status_t status = leati_pd_pooling(&p->hint, s->engine, prop, alg, &mds, w.kernel, NULL, s->attr);
     LEATI_TRY(leati_session_accept(status, &p->hint, why, err));
     if (!backward || !p->hint) return LEAT_OK;
@@ -45,13 +45,13 @@ static void fini(pooling *p) {
     leati_md_fini(&p->dst);
 }
 
-static leat_status add_forward(pooling *p, leati_session *s, leati_kernel *kernel, bool keep,
+static leat_status add_forward(pooling *p, leati_session *s, leati_kernel *kernel, bool keep_workspace,
                                leat_error *err) {
     int src, dst, workspace = 0, count = 2;
     leati_md workspace_md = leati_pd_md(p->hint, dnnl_query_workspace_md);
     LEATI_TRY(leati_session_argument(s, leati_md_of(&p->src), 0, &src, err));
     LEATI_TRY(leati_session_argument(s, leati_md_of(&p->dst), 1, &dst, err));
-    if (keep && workspace_md && dnnl_memory_desc_get_size(workspace_md) > 0) {
+    if (keep_workspace && workspace_md && dnnl_memory_desc_get_size(workspace_md) > 0) {
         LEATI_TRY(leati_session_argument(s, workspace_md, 2, &workspace, err));
         kernel->output_bytes[1] = dnnl_memory_desc_get_size(workspace_md);
         count++;
@@ -64,9 +64,9 @@ static leat_status add_forward(pooling *p, leati_session *s, leati_kernel *kerne
 static leat_status forward(leati_session *s, const leati_task *task, leati_kernel *kernel, char *why,
                            leat_error *err) {
     pooling p = {0};
-    bool keep = task->attrs->pooling.kind == LEATI_POOL_MAX && !(task->unused & 2);
-    leat_status status = make_pds(&p, s, task, false, keep, why, err);
-    if (status == LEAT_OK && p.hint) status = add_forward(&p, s, kernel, keep, err);
+    bool keep_workspace = task->attrs->pooling.kind == LEATI_POOL_MAX && !(task->unused & 2);
+    leat_status status = make_pds(&p, s, task, false, keep_workspace, why, err);
+    if (status == LEAT_OK && p.hint) status = add_forward(&p, s, kernel, keep_workspace, err);
     fini(&p);
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions: engine, memories and primitives of one kernel (session.h).  Layer: backends/onednn. */
+/* Sessions: engine, memories and primitives of one kernel (session.h).  Room: backends/onednn. */
 #include "backends/onednn/session.h"
 
 #include <math.h>

@@ -96,8 +96,8 @@ const char *leati_dnnl_name(const_dnnl_primitive_desc_t pd);
  * OIhw8i8o". */
 void leati_session_layout(leati_kernel *kernel, leati_md data, leati_md weights);
 
-static inline leati_md leati_pd_md(const_dnnl_primitive_desc_t pd, dnnl_query_t what) {
-    return dnnl_primitive_desc_query_md(pd, what, 0);
+static inline leati_md leati_pd_md(const_dnnl_primitive_desc_t pd, dnnl_query_t query) {
+    return dnnl_primitive_desc_query_md(pd, query, 0);
 }
 
 /* What an implementation does within leati_session_prepare(): makes the descriptors, and either adds calls or
@@ -134,10 +134,10 @@ leat_status leati_session_prepare(const leati_task *task, int threads, leati_ker
  * oneDNN has no implementation, or only its slow reference one. */
 leat_status leati_session_accept(dnnl_status_t status, dnnl_primitive_desc_t *pd, char *why, leat_error *err);
 
-#define LEATI_DNNL_TRY(call, what)                                                                           \
+#define LEATI_DNNL_TRY(call, query)                                                                          \
     do {                                                                                                     \
         dnnl_status_t leati_dnnl_status = (call);                                                            \
-        if (leati_dnnl_status != dnnl_success) return leati_dnnl_fail(err, leati_dnnl_status, what);         \
+        if (leati_dnnl_status != dnnl_success) return leati_dnnl_fail(err, leati_dnnl_status, query);        \
     } while (0)
 
 #endif

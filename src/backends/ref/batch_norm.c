@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BATCH_NORM, BATCH_NORM_APPLY and BATCH_NORM_BWD in plain C: statistics per channel, which is the last axis; sums
- * in double.  Layer: backends/ref. */
+ * in double.  Room: backends/ref. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

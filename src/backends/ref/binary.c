@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BINARY in plain C.  Layer: backends/ref. */
+/* BINARY in plain C.  Room: backends/ref. */
 #include <math.h>
 
 #include "backends/ref/ref.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CALL and CALL_BWD: pass the buffers to a function outside of the library, such as a custom layer's.  Layer:
- * backends/ref. */
+/* CALL and CALL_BWD: pass the buffers to a function outside of the library, such as a custom layer's.
+ * Room: backends/ref. */
 #include <stdio.h>
 
 #include "backends/ref/ref.h"

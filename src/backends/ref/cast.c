@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CAST in plain C.  A number that is out of the new type's range becomes the nearest one in range; NaN becomes 0
- * where the new type has no NaN.  Layer: backends/ref. */
+ * where the new type has no NaN.  Room: backends/ref. */
 #include "backends/ref/ref.h"
 #include "tensor/bfloat16.h"
 #include "tensor/convert.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions and their gradients in plain C, sums in double; the other backends are compared with it.  The loops
- * over filters are the inner ones, because filters are the innermost dimension of weights and dst.  Layer:
- * backends/ref. */
+ * over filters are the inner ones, because filters are the innermost dimension of weights and dst.
+ * Room: backends/ref. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DROPOUT and RANDOM_NORMAL in plain C.  Layer: backends/ref. */
+/* DROPOUT and RANDOM_NORMAL in plain C.  Room: backends/ref. */
 #include "engine/random.h"
 
 #include "backends/ref/ref.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ELTWISE and ELTWISE_BWD in plain C.  Layer: backends/ref. */
+/* ELTWISE and ELTWISE_BWD in plain C.  Room: backends/ref. */
 #include "backends/ref/ref.h"
 #include "engine/op_semantics/function.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GATHER and GATHER_BWD in plain C.  Layer: backends/ref. */
+/* GATHER and GATHER_BWD in plain C.  Room: backends/ref. */
 #include <string.h>
 
 #include "backends/ref/ref.h"

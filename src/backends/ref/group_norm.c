@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GROUP_NORM and GROUP_NORM_BWD in plain C, sums in double.  Layer: backends/ref. */
+/* GROUP_NORM and GROUP_NORM_BWD in plain C, sums in double.  Room: backends/ref. */
 #include "engine/op_semantics/group_norm.h"
 
 #include <math.h>

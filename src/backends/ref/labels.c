@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ONE_HOT, ARGMAX, IN_TOP_K in plain C.  Layer: backends/ref. */
+/* ONE_HOT, ARGMAX, IN_TOP_K in plain C.  Room: backends/ref. */
 #include <math.h>
 
 #include "backends/ref/ref.h"
@@ -35,11 +35,11 @@ static leat_status run_argmax(const leati_kernel *kernel, void *const *args, con
     for (int64_t o = 0; o < split.outer; ++o)
         for (int64_t i = 0; i < split.inner; ++i) {
             const float *line = src + o * split.length * split.inner + i;
-            float most = -INFINITY; /* NaN is never the largest */
+            float maximum = -INFINITY; /* NaN is never the largest */
             int32_t at = 0;
             for (int64_t k = 0; k < split.length; ++k)
-                if (line[k * split.inner] > most) {
-                    most = line[k * split.inner];
+                if (line[k * split.inner] > maximum) {
+                    maximum = line[k * split.inner];
                     at = (int32_t)k;
                 }
             dst[o * split.inner + i] = at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MATMUL in plain C, sums in double.  Layer: backends/ref. */
+/* MATMUL in plain C, sums in double.  Room: backends/ref. */
 #include "backends/ref/ref.h"
 #include "engine/op_semantics/function.h"
 

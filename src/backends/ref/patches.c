@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PATCHES and PATCHES_BWD in plain C.  Layer: backends/ref. */
+/* PATCHES and PATCHES_BWD in plain C.  Room: backends/ref. */
 #include <stdio.h>
 #include <string.h>
 

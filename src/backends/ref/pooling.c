@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pooling in plain C.  Where several elements are the maximum, the first receives the gradient, as in TensorFlow.
- * Layer: backends/ref. */
+ * Room: backends/ref. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* REDUCE in plain C, sums in double.  Layer: backends/ref. */
+/* REDUCE in plain C, sums in double.  Room: backends/ref. */
 #include <math.h>
 
 #include "backends/ref/ref.h"

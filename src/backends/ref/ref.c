@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the ref backend, and the preparation that most ops share.  Layer: backends/ref. */
+/* The table of the ref backend, and the preparation that most ops share.  Room: backends/ref. */
 #include "backends/ref/ref.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RESAMPLE and RESAMPLE_BWD in plain C: every output element is interpolated from two source elements along each
- * axis. Layer: backends/ref. */
+ * axis. Room: backends/ref. */
 #include "engine/op_semantics/resample.h"
 
 #include "backends/ref/ref.h"

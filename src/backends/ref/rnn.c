@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The recurrent cells in plain C, sample by sample, products summed in double.  This file has their formulas.
- * Layer: backends/ref.
+ * Room: backends/ref.
  *
  * With f the recurrent activation, g the activation, x' and h' masked per gate, (.) element-wise, per step:
  *   LSTM    i, f, o = f(x' K + h' R + b)   c~ = g(x' K + h' R + b)   c = f (.) c_before + i (.) c~   h = o (.) g(c)

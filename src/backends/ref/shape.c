@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BROADCAST, CONCAT, SLICE, PAD, TRANSPOSE, RESHAPE, REVERSE, COPY and STORE in plain C: ops that copy elements of
- * any type.  Layer: backends/ref. */
+ * any type.  Room: backends/ref. */
 #include <string.h>
 
 #include "backends/ref/ref.h"

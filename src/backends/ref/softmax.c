@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SOFTMAX, SOFTMAX_BWD, SOFTMAX_XENT in plain C.  Layer: backends/ref. */
+/* SOFTMAX, SOFTMAX_BWD, SOFTMAX_XENT in plain C.  Room: backends/ref. */
 #include <math.h>
 
 #include "backends/ref/ref.h"
@@ -11,24 +11,24 @@ typedef struct line {
 } line;
 
 static float largest(const float *x, line l) {
-    float most = x[0];
+    float maximum = x[0];
     for (int64_t i = 1; i < l.length; ++i)
-        if (x[i * l.step] > most) most = x[i * l.step];
-    return most;
+        if (x[i * l.step] > maximum) maximum = x[i * l.step];
+    return maximum;
 }
 
-/* Returns log sum exp(x - most). */
-static double log_sum(const float *x, line l, float most) {
+/* Returns log sum exp(x - maximum). */
+static double log_sum(const float *x, line l, float maximum) {
     double sum = 0;
-    for (int64_t i = 0; i < l.length; ++i) sum += (double)expf(x[i * l.step] - most);
+    for (int64_t i = 0; i < l.length; ++i) sum += (double)expf(x[i * l.step] - maximum);
     return log(sum);
 }
 
 static void softmax_line(const float *src, float *dst, line l, bool logarithm) {
-    float most = largest(src, l);
-    double log_of_sum = log_sum(src, l, most);
+    float maximum = largest(src, l);
+    double log_of_sum = log_sum(src, l, maximum);
     for (int64_t i = 0; i < l.length; ++i) {
-        double log_of_dst = (double)(src[i * l.step] - most) - log_of_sum;
+        double log_of_dst = (double)(src[i * l.step] - maximum) - log_of_sum;
         dst[i * l.step] = (float)(logarithm ? log_of_dst : exp(log_of_dst));
     }
 }
@@ -93,10 +93,10 @@ static leat_status run_xent(const leati_kernel *kernel, void *const *args, const
     const float *logits = args[0], *labels = args[1];
     float *loss = args[2], *difference = args[3];
     for (int64_t row = 0; row < split.outer; ++row, logits += split.length, labels += split.length) {
-        float most = split.length ? largest(logits, l) : 0;
-        double log_of_sum = log_sum(logits, l, most), sum = 0;
+        float maximum = split.length ? largest(logits, l) : 0;
+        double log_of_sum = log_sum(logits, l, maximum), sum = 0;
         for (int64_t i = 0; i < split.length; ++i) {
-            double log_of_dst = (double)(logits[i] - most) - log_of_sum;
+            double log_of_dst = (double)(logits[i] - maximum) - log_of_sum;
             sum -= (double)labels[i] * log_of_dst;
             if (difference) difference[row * split.length + i] = (float)(exp(log_of_dst) - (double)labels[i]);
         }

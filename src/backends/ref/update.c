@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MOVING_AVERAGE and the UPDATE ops in plain C; engine/ops/update.c has the formulas.  All arithmetic is float, as
- * in Keras on TensorFlow.  Layer: backends/ref. */
+ * in Keras on TensorFlow.  Room: backends/ref. */
 #include <math.h>
 
 #include "backends/ref/ref.h"
@@ -40,54 +40,55 @@ static update update_of(const leati_kernel *kernel, void *const *args) {
 
 /* Returns the factor of weight decay, which the weights are multiplied by first: the scalar behind the op's
  * `scalars` own ones, or 1 without decay. */
-static float keep_of(const update *u, int scalars) {
+static float decay_factor_of(const update *u, int scalars) {
     return u->attrs->update.decay ? u->scalars[scalars] : 1.0f;
 }
 
 static void sgd(const update *u) {
-    const float keep = keep_of(u, 2);
+    const float decay_factor = decay_factor_of(u, 2);
     float lr = u->scalars[0], momentum = u->scalars[1], *v = u->slot[0];
     for (int64_t i = 0; i < u->count; ++i) {
         if (!u->attrs->update.momentum) {
-            u->p[i] = keep * u->p[i] - lr * u->g[i];
+            u->p[i] = decay_factor * u->p[i] - lr * u->g[i];
             continue;
         }
         v[i] = momentum * v[i] - lr * u->g[i];
-        u->p[i] = keep * u->p[i] + (u->attrs->update.nesterov ? momentum * v[i] - lr * u->g[i] : v[i]);
+        u->p[i] =
+            decay_factor * u->p[i] + (u->attrs->update.nesterov ? momentum * v[i] - lr * u->g[i] : v[i]);
     }
 }
 
 static void rmsprop(const update *u) {
-    const float keep = keep_of(u, 3);
+    const float decay_factor = decay_factor_of(u, 3);
     float lr = u->scalars[0], rho = u->scalars[1], epsilon = u->scalars[2], *a = u->slot[0];
     for (int64_t i = 0; i < u->count; ++i) {
         a[i] = rho * a[i] + (1 - rho) * (u->g[i] * u->g[i]);
-        u->p[i] = keep * u->p[i] - lr * u->g[i] / (sqrtf(a[i]) + epsilon);
+        u->p[i] = decay_factor * u->p[i] - lr * u->g[i] / (sqrtf(a[i]) + epsilon);
     }
 }
 
 static void adagrad(const update *u) {
-    const float keep = keep_of(u, 2);
+    const float decay_factor = decay_factor_of(u, 2);
     float lr = u->scalars[0], epsilon = u->scalars[1], *a = u->slot[0];
     for (int64_t i = 0; i < u->count; ++i) {
         a[i] += u->g[i] * u->g[i];
-        u->p[i] = keep * u->p[i] - lr * u->g[i] / (sqrtf(a[i]) + epsilon);
+        u->p[i] = decay_factor * u->p[i] - lr * u->g[i] / (sqrtf(a[i]) + epsilon);
     }
 }
 
 static void adadelta(const update *u) {
-    const float keep = keep_of(u, 3);
+    const float decay_factor = decay_factor_of(u, 3);
     float lr = u->scalars[0], rho = u->scalars[1], epsilon = u->scalars[2], *a = u->slot[0], *d = u->slot[1];
     for (int64_t i = 0; i < u->count; ++i) {
         a[i] = rho * a[i] + (1 - rho) * (u->g[i] * u->g[i]);
         float step = u->g[i] * sqrtf(d[i] + epsilon) / sqrtf(a[i] + epsilon);
-        u->p[i] = keep * u->p[i] - lr * step;
+        u->p[i] = decay_factor * u->p[i] - lr * step;
         d[i] = rho * d[i] + (1 - rho) * (step * step);
     }
 }
 
 static void adam(const update *u) {
-    const float keep = keep_of(u, 4);
+    const float decay_factor = decay_factor_of(u, 4);
     float lr_t = u->scalars[0], beta_1 = u->scalars[1], beta_2 = u->scalars[2], epsilon = u->scalars[3];
     float *m = u->slot[0], *v = u->slot[1], *vhat = u->slot[2];
     for (int64_t i = 0; i < u->count; ++i) {
@@ -95,24 +96,24 @@ static void adam(const update *u) {
         v[i] = beta_2 * v[i] + (1 - beta_2) * (u->g[i] * u->g[i]);
         float second = v[i];
         if (u->attrs->update.amsgrad) second = vhat[i] = vhat[i] > v[i] ? vhat[i] : v[i];
-        u->p[i] = keep * u->p[i] - lr_t * m[i] / (sqrtf(second) + epsilon);
+        u->p[i] = decay_factor * u->p[i] - lr_t * m[i] / (sqrtf(second) + epsilon);
     }
 }
 
 static void adamax(const update *u) {
-    const float keep = keep_of(u, 4);
+    const float decay_factor = decay_factor_of(u, 4);
     float lr_t = u->scalars[0], beta_1 = u->scalars[1], beta_2 = u->scalars[2], epsilon = u->scalars[3];
     float *m = u->slot[0], *norm = u->slot[1];
     for (int64_t i = 0; i < u->count; ++i) {
         float decayed = beta_2 * norm[i], size = fabsf(u->g[i]);
         m[i] = beta_1 * m[i] + (1 - beta_1) * u->g[i];
         norm[i] = decayed >= size ? decayed : size; /* a NaN gradient gives NaN */
-        u->p[i] = keep * u->p[i] - lr_t * m[i] / (norm[i] + epsilon);
+        u->p[i] = decay_factor * u->p[i] - lr_t * m[i] / (norm[i] + epsilon);
     }
 }
 
 static void nadam(const update *u) {
-    const float keep = keep_of(u, 9);
+    const float decay_factor = decay_factor_of(u, 9);
     const float *s = u->scalars;
     float lr = s[0], beta_1 = s[1], beta_2 = s[2], epsilon = s[3], mu = s[4], mu_next = s[5];
     float *m = u->slot[0], *v = u->slot[1];
@@ -121,17 +122,17 @@ static void nadam(const update *u) {
         m[i] = beta_1 * m[i] + (1 - beta_1) * u->g[i];
         v[i] = beta_2 * v[i] + (1 - beta_2) * (u->g[i] * u->g[i]);
         float m_bar = (1 - mu) * g_prime + mu_next * (m[i] / (1 - s[7]));
-        u->p[i] = keep * u->p[i] - lr * m_bar / (sqrtf(v[i] / (1 - s[8])) + epsilon);
+        u->p[i] = decay_factor * u->p[i] - lr * m_bar / (sqrtf(v[i] / (1 - s[8])) + epsilon);
     }
 }
 
 static void lion(const update *u) {
-    const float keep = keep_of(u, 3);
+    const float decay_factor = decay_factor_of(u, 3);
     float lr = u->scalars[0], beta_1 = u->scalars[1], beta_2 = u->scalars[2], *m = u->slot[0];
     for (int64_t i = 0; i < u->count; ++i) {
         float c = beta_1 * m[i] + (1 - beta_1) * u->g[i];
         float sign = c > 0 ? 1.0f : c < 0 ? -1.0f : c; /* NaN stays NaN */
-        u->p[i] = keep * u->p[i] - lr * sign;
+        u->p[i] = decay_factor * u->p[i] - lr * sign;
         m[i] = beta_2 * m[i] + (1 - beta_2) * u->g[i];
     }
 }

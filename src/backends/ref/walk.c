@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks over tensors with strides (walk.h).  Layer: backends/ref. */
+/* Walks over tensors with strides (walk.h).  Room: backends/ref. */
 #include "backends/ref/walk.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Convolutions, and their gradients with respect to the source, as matrix products: one row per pixel of the
  * destination, which holds the source pixels under the window there, times packed weights.  For windows of one
  * pixel the rows are the source itself; otherwise a block of rows is gathered into the cache.  Bias, addition and
- * function are fused into the product.  Layer: backends/native. */
+ * function are fused into the product.  Room: backends/native. */
 #include "backends/native/conv/conv.h"
 
 #include <math.h>
@@ -172,9 +172,9 @@ leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, boo
     return LEAT_OK;
 }
 
-void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t most) {
+void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t max_rows) {
     int64_t panels = s->g.filters / s->isa->panel, wanted = s->threads > 1 ? 2 * s->threads : 1;
-    s->blocks = leati_ceil_div(rows, most);
+    s->blocks = leati_ceil_div(rows, max_rows);
     if (s->blocks < 8 * s->threads) s->blocks = leati_ceil_div(s->blocks, s->threads) * s->threads;
     if (s->blocks > rows) s->blocks = rows;
     s->block = leati_ceil_div(rows, s->blocks);
@@ -184,7 +184,7 @@ void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t most) {
 }
 
 void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats) {
-    const char *way = s->size == 2 ? "winograd " : s->size == 4 ? "winograd 4x4 " : "";
+    const char *algorithm = s->size == 2 ? "winograd " : s->size == 4 ? "winograd 4x4 " : "";
     size_t weights = s->norm || s->transposed ? leati_conv_line(s->g.taps * s->g.channels * s->g.filters) : 0;
     s->buffer = leati_conv_line((int64_t)s->buffer);
     kernel->pack_bytes =
@@ -192,10 +192,10 @@ void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats)
     kernel->scratch_bytes = (weights + s->buffer * (size_t)s->threads) * sizeof(float) + kernel->pack_bytes;
     kernel->pack_inputs = 1u << 1;
     for (int i = 2; s->norm && i <= s->post + LEATI_POST_VARIANCE; i++) kernel->pack_inputs |= 1u << i;
-    snprintf(kernel->implementation, sizeof kernel->implementation, "native %s%s", way, s->isa->name);
-    snprintf(kernel->pack_key, sizeof kernel->pack_key, "native %s%s%s %lldx%lld%s%.9g", way, s->isa->name,
-             s->transposed ? " transposed" : "", (long long)s->g.channels, (long long)s->g.filters,
-             s->norm ? " norm " : " ", (double)(s->norm ? s->epsilon : 0));
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native %s%s", algorithm, s->isa->name);
+    snprintf(kernel->pack_key, sizeof kernel->pack_key, "native %s%s%s %lldx%lld%s%.9g", algorithm,
+             s->isa->name, s->transposed ? " transposed" : "", (long long)s->g.channels,
+             (long long)s->g.filters, s->norm ? " norm " : " ", (double)(s->norm ? s->epsilon : 0));
     if (s->size)
         snprintf(kernel->layout, sizeof kernel->layout, "nhwc weights %d x panels of %d columns",
                  (int)leati_winograd_elements(s->size), (int)s->isa->panel);

@@ -34,8 +34,8 @@ typedef struct leati_conv_state {
 leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, bool winograd,
                              leati_kernel *kernel, char *why, leat_error *err);
 
-/* Divides the rows (or tiles) into blocks of at most `most`, and the columns of each block into ranges. */
-void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t most);
+/* Divides the rows (or tiles) into blocks of at most max_rows rows, and the columns of each block into ranges. */
+void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t max_rows);
 
 /* Sets the sizes of the kernel's scratch and of its packed weights, which take `floats` floats; names the kernel. */
 void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of bf16, and their gradients with respect to the source, as matrix products (see conv.c).  The
- * functions that move pixels treat two channels as one element of four bytes.  Layer: backends/native. */
+ * functions that move pixels treat two channels as one element of four bytes.  Room: backends/native. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

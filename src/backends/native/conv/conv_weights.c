@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gradient of a convolution with respect to its weights and bias, as matrix products: the source pixels under a
  * tap, transposed, times the gradient of the destination.  For 3x3 windows with stride 1 there is one product per
- * element of Winograd's tiles instead of one per tap.  Layer: backends/native. */
+ * element of Winograd's tiles instead of one per tap.  Room: backends/native. */
 #include <stdio.h>
 #include <string.h>
 
@@ -189,9 +189,9 @@ static int64_t sums_of(const weights_state *s) {
 /* Scratch: zeros, sums, the sums of the bias, blocks of tiles. */
 static tile_block tile_block_of(const weights_state *s, void *const *args, float *scratch) {
     const leati_geometry *g = &s->g;
-    int64_t most = g->channels > g->filters ? g->channels : g->filters;
+    int64_t max_width = g->channels > g->filters ? g->channels : g->filters;
     tile_block p = {.s = s,
-                    .sums = scratch + leati_conv_line(most),
+                    .sums = scratch + leati_conv_line(max_width),
                     .diff_weights = args[2],
                     .diff_bias = args[3]};
     p.src = (leati_winograd){.g = g,
@@ -211,7 +211,7 @@ static tile_block tile_block_of(const weights_state *s, void *const *args, float
                               .group_stride = s->tiles * s->isa->panel,
                               .element_stride = s->tiles * g->filters + LINE};
     set_buffers(&p, p.sums + s->shares * (sums_of(s) + g->filters));
-    memset(scratch, 0, (size_t)most * sizeof *scratch);
+    memset(scratch, 0, (size_t)max_width * sizeof *scratch);
     if (p.diff_bias) memset(p.diff_bias, 0, (size_t)g->filters * sizeof(float));
     return p;
 }
@@ -363,7 +363,7 @@ static void use_winograd(weights_state *s, leati_kernel *kernel) {
     s->elements = leati_winograd_elements(s->size);
     int64_t bytes = s->elements * (g->channels + g->filters) * (int64_t)sizeof(float),
             all = leati_winograd_tiles(g, s->size);
-    int64_t most = g->channels > g->filters ? g->channels : g->filters;
+    int64_t max_width = g->channels > g->filters ? g->channels : g->filters;
     share(s, s->elements);
     s->shares = g->channels * g->filters <= SHARE_SUMS ? all * s->elements / SHARE_ELEMENTS : 1;
     s->shares = s->shares > SHARES ? SHARES : s->shares > 0 ? s->shares : 1;
@@ -373,7 +373,7 @@ static void use_winograd(weights_state *s, leati_kernel *kernel) {
     if (s->tiles < 32) s->tiles = 32;
     s->tiles = leati_ceil_div(all, leati_ceil_div(all, s->tiles));
     s->buffer = s->elements * (s->tiles * (s->groups * s->group + g->filters) + 2 * (int64_t)LINE);
-    int64_t floats = (int64_t)leati_conv_line(most) + s->shares * (sums_of(s) + g->filters) +
+    int64_t floats = (int64_t)leati_conv_line(max_width) + s->shares * (sums_of(s) + g->filters) +
                      (s->shares > 1 ? s->threads : 1) * s->buffer;
     kernel->scratch_bytes = (size_t)floats * sizeof(float);
     kernel->run = run_winograd;

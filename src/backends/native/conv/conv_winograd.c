@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 3x3 convolutions with stride 1, and their gradients with respect to the source, by Winograd's F(2x2, 3x3) or
  * F(4x4, 3x3) (jobs.h).  A block of tiles goes through all three steps (transform, products, inverse transform)
- * while it is in the cache.  Layer: backends/native. */
+ * while it is in the cache.  Room: backends/native. */
 #include <stdio.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * dilation, and for the gradient with respect to the weights of 3x3 windows.  Times of native and oneDNN 2.6 on one
  * Zen 3 core, 16 images of 28x28x128: 3x3 with dilation, gradient with respect to the source 2.9 and 12.1 ms, to
  * the weights 1.2 and 38.8; 5x5, to the weights 2.6 and 15.1; one axis, 512x64, to the weights 0.3 and 1.3;
- * 16x16x16x32, 2 samples, forward 1.3 and 6.9.  Layer: backends/native. */
+ * 16x16x16x32, 2 samples, forward 1.3 and 6.9.  Room: backends/native. */
 #include <stdio.h>
 
 #include "backends/native/conv/jobs.h"

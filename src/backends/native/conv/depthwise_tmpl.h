@@ -34,10 +34,10 @@ static int64_t depthwise_source_row(const leati_geometry *g, int64_t row, int64_
     return ((rest / g->out[0] * g->in[0] + d) * g->in[1] + h) * g->in[2];
 }
 
-/* to (channels) += the sum over count pixels of a * b; a_step and b_step are the distances between pixels.  whole:
+/* to (channels) += the sum over count pixels of a * b; a_step and b_step are the distances between pixels.  whole_vectors:
  * a pixel has at least as many channels as a vector has lanes. */
 static void depthwise_products(float *to, const float *a, int64_t a_step, const float *b, int64_t b_step,
-                               int64_t count, int64_t channels, bool whole) {
+                               int64_t count, int64_t channels, bool whole_vectors) {
     for (; channels >= LEATI_DEPTHWISE_CHANNELS; channels -= LEATI_DEPTHWISE_CHANNELS) {
         vf acc[DEPTHWISE_VECTORS] = {{0}};
         for (int64_t i = 0; i < count; i++)
@@ -59,10 +59,10 @@ static void depthwise_products(float *to, const float *a, int64_t a_step, const 
     /* The last vector begins `back` channels earlier, so that it is a whole one; those lanes are computed again and
      * ignored. */
 
-    int64_t back = whole ? LEATI_LANES - channels : 0;
+    int64_t back = whole_vectors ? LEATI_LANES - channels : 0;
     for (int64_t i = 0; i < count; i++)
-        acc += whole ? v_load(a - back + i * a_step) * v_load(b - back + i * b_step)
-                     : v_load_part(a + i * a_step, channels) * v_load_part(b + i * b_step, channels);
+        acc += whole_vectors ? v_load(a - back + i * a_step) * v_load(b - back + i * b_step)
+                             : v_load_part(a + i * a_step, channels) * v_load_part(b + i * b_step, channels);
     v_store(lanes, acc);
     for (int64_t k = 0; k < channels; k++) to[k] += lanes[back + k];
 }
@@ -110,8 +110,8 @@ static void depthwise_scale(float *to, int64_t to_step, const float *a, int64_t 
         else
             for (int64_t i = 0; i < count; i++) {
                 float *at = to + i * to_step + c;
-                vf more = v_load_part(a + i * a_step + c, channels - c) * weight;
-                v_store_part(at, v_load_part(at, channels - c) + more, channels - c);
+                vf product = v_load_part(a + i * a_step + c, channels - c) * weight;
+                v_store_part(at, v_load_part(at, channels - c) + product, channels - c);
             }
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of bf16 matrices for x86-64 with AVX512_BF16.  A tile of 12 rows and 2 vectors of sums stays in
- * registers over the whole depth.  Layer: backends/native. */
+ * registers over the whole depth.  Room: backends/native. */
 #include <immintrin.h>
 
 #include "backends/native/conv/bfloat16.h"

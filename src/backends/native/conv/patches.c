@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PATCHES and PATCHES_BWD: pixels that are contiguous in the source are copied together.  Layer: backends/native. */
+/* PATCHES and PATCHES_BWD: pixels that are contiguous in the source are copied together.  Room: backends/native. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 typedef struct patches_state {
     leati_geometry g;
-    int64_t places;
+    int64_t windows;
     int threads;
 } patches_state;
 
@@ -39,10 +39,10 @@ static tap_row row_of(const leati_geometry *g, int64_t sample, const int64_t at[
     return (tap_row){first, last - first, pixel * g->in[2] + start + first * step};
 }
 
-static void at_place(const leati_geometry *g, int64_t place, int64_t at[3]) {
+static void window_position(const leati_geometry *g, int64_t window, int64_t at[3]) {
     for (int i = 2; i >= 0; i--) {
-        at[i] = place % g->out[i];
-        place /= g->out[i];
+        at[i] = window % g->out[i];
+        window /= g->out[i];
     }
 }
 
@@ -71,12 +71,13 @@ static void add_row(const leati_geometry *g, const tap_row *row, const float *fr
     }
 }
 
-static void gather_places(const patches_state *s, const float *src, float *dst, int64_t first, int64_t last) {
+static void gather_windows(const patches_state *s, const float *src, float *dst, int64_t first,
+                           int64_t last) {
     const leati_geometry *g = &s->g;
     int64_t at[3];
-    for (int64_t place = first; place < last; place++) {
-        at_place(g, place, at);
-        float *to = dst + place * g->batch * g->taps * g->channels;
+    for (int64_t window = first; window < last; window++) {
+        window_position(g, window, at);
+        float *to = dst + window * g->batch * g->taps * g->channels;
         for (int64_t n = 0; n < g->batch; n++)
             for (int64_t d = 0; d < g->kernel[0]; d++)
                 for (int64_t h = 0; h < g->kernel[1]; h++, to += g->kernel[2] * g->channels) {
@@ -89,7 +90,7 @@ static void gather_places(const patches_state *s, const float *src, float *dst, 
 static void run_patches_part(const leati_kernel *kernel, void *const *args, const leati_run *run, int t) {
     const patches_state *s = kernel->state;
     (void)run;
-    gather_places(s, args[0], args[1], s->places * t / s->threads, s->places * (t + 1) / s->threads);
+    gather_windows(s, args[0], args[1], s->windows * t / s->threads, s->windows * (t + 1) / s->threads);
 }
 
 static leat_status run_patches(const leati_kernel *kernel, void *const *args, const leati_run *run,
@@ -107,10 +108,10 @@ static void add_samples(const patches_state *s, const float *diff_dst, float *di
     const leati_geometry *g = &s->g;
     int64_t image = g->in[0] * g->in[1] * g->in[2] * g->channels, at[3];
     memset(diff_src + first * image, 0, (size_t)((last - first) * image) * sizeof *diff_src);
-    for (int64_t place = 0; place < s->places; place++) {
-        at_place(g, place, at);
+    for (int64_t window = 0; window < s->windows; window++) {
+        window_position(g, window, at);
         for (int64_t n = first; n < last; n++) {
-            const float *from = diff_dst + (place * g->batch + n) * g->taps * g->channels;
+            const float *from = diff_dst + (window * g->batch + n) * g->taps * g->channels;
             for (int64_t d = 0; d < g->kernel[0]; d++)
                 for (int64_t h = 0; h < g->kernel[1]; h++, from += g->kernel[2] * g->channels) {
                     tap_row row = row_of(g, n, at, d, h);
@@ -140,7 +141,7 @@ static leat_status prepare(const leati_task *task, const leati_desc *src, const 
     if (!s) return leati_fail_memory(err, sizeof *s, "a patches kernel");
     kernel->state = s;
     kernel->destroy = leati_free;
-    s->places = patches->shape[0];
+    s->windows = patches->shape[0];
     s->threads = leati_desc_bytes(patches) / THREAD_BYTES < (size_t)task->threads ? 1 : task->threads;
     snprintf(kernel->implementation, sizeof kernel->implementation, "native");
     return leati_geometry_make(&s->g, &task->attrs->conv.window, src, err);

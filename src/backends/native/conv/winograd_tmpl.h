@@ -210,7 +210,7 @@ LEATI_INLINE void winograd_store(const leati_winograd *w, int64_t at, const bool
                                  vf x) {
     if (w->addend) x += v_load_image(w->addend, at, LEATI_LANES, bf16);
     if (calls)
-        x = function_of(w->f, x);
+        x = call_function(w->f, x);
     else if (w->f)
         x = v_min(v_max(x, v_all(0)), v_all(w->f->b));
     v_store_image(w->dst, at, x, LEATI_LANES, bf16);

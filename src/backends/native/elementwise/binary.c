@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BINARY and DROPOUT: element-wise ops whose operands may be broadcast along any axes.  Layer: backends/native. */
+/* BINARY and DROPOUT: element-wise ops whose operands may be broadcast along any axes.  Room: backends/native. */
 #include <stdio.h>
 
 #include "backends/native/ops.h"

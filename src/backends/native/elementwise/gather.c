@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GATHER, GATHER_BWD, ONE_HOT: the indices are read and checked first, then threads share the rows.  Layer:
- * backends/native. */
+/* GATHER, GATHER_BWD, ONE_HOT: the indices are read and checked first, then threads share the rows.
+ * Room: backends/native. */
 #include <stdio.h>
 #include <string.h>
 
@@ -65,8 +65,8 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, leat_er
                         .table = table->shape[0],
                         .columns = table->shape[1],
                         .backward = backward};
-    int64_t most = (int64_t)leati_desc_bytes(&task->outputs[0]) / THREAD_BYTES;
-    s->threads = most < 1 ? 1 : most < task->threads ? (int)most : task->threads;
+    int64_t max_threads = (int64_t)leati_desc_bytes(&task->outputs[0]) / THREAD_BYTES;
+    s->threads = max_threads < 1 ? 1 : max_threads < task->threads ? (int)max_threads : task->threads;
     kernel->scratch_bytes = (size_t)(s->count > 0 ? s->count : 1) * sizeof(int64_t);
     kernel->state = s;
     kernel->destroy = leati_free;

@@ -195,7 +195,7 @@ static void binary(const leati_range_job *job, int64_t first, int64_t last) {
     int64_t index[LEAT_MAX_RANK], from[2] = {0, 0}, rest = first;
     int inner = job->binary.axes - 1;
     /* small pieces, so that the function finds them in the cache */
-    int64_t most = job->attrs->post.kinds ? 4096 : INT64_MAX;
+    int64_t max_count = job->attrs->post.kinds ? 4096 : INT64_MAX;
     operate_function function = operate_of(job);
     if (first >= last) return;
     for (int k = 0; k < 2 && inner == 1 && job->binary.dim[1] < SHORT_PERIOD; k++)
@@ -212,7 +212,7 @@ static void binary(const leati_range_job *job, int64_t first, int64_t last) {
     for (int64_t i = first, count; i < last; i += count) {
         count = job->binary.dim[inner] - index[inner] < last - i ? job->binary.dim[inner] - index[inner]
                                                                  : last - i;
-        if (count > most) count = most;
+        if (count > max_count) count = max_count;
         function(job->in[0] + from[0], job->binary.stride[0][inner] != 0, job->in[1] + from[1],
                  job->binary.stride[1][inner] != 0, job->out[0] + i, count);
         if (job->attrs->post.kinds) apply_post(&job->attrs->post.function, job->out[0] + i, count);
@@ -360,59 +360,59 @@ static void moving_average(const leati_range_job *job, int64_t first, int64_t la
 
 /* Returns the factor of weight decay, which the weights are multiplied by first: the scalar behind the op's
  * `scalars` own ones, or 1 without decay. */
-LEATI_INLINE float keep_of(const leati_range_job *job, int scalars) {
+LEATI_INLINE float decay_factor_of(const leati_range_job *job, int scalars) {
     return job->attrs->update.decay ? job->in[0][scalars] : 1.0f;
 }
 
 static void update_sgd(const leati_range_job *job, int64_t first, int64_t last) {
-    const float keep = keep_of(job, 2);
+    const float decay_factor = decay_factor_of(job, 2);
     const float *restrict g = job->in[1], lr = job->in[0][0], momentum = job->in[0][1];
     float *restrict p = job->out[0], *restrict v = job->out[1];
     bool nesterov = job->attrs->update.nesterov;
     if (!job->attrs->update.momentum) {
-        for (int64_t i = first; i < last; i++) p[i] = keep * p[i] - lr * g[i];
+        for (int64_t i = first; i < last; i++) p[i] = decay_factor * p[i] - lr * g[i];
         return;
     }
     for (int64_t i = first; i < last; i++) {
         v[i] = momentum * v[i] - lr * g[i];
-        p[i] = keep * p[i] + (nesterov ? momentum * v[i] - lr * g[i] : v[i]);
+        p[i] = decay_factor * p[i] + (nesterov ? momentum * v[i] - lr * g[i] : v[i]);
     }
 }
 
 static void update_rmsprop(const leati_range_job *job, int64_t first, int64_t last) {
-    const float keep = keep_of(job, 3);
+    const float decay_factor = decay_factor_of(job, 3);
     const float *restrict g = job->in[1], lr = job->in[0][0], rho = job->in[0][1], epsilon = job->in[0][2];
     float *restrict p = job->out[0], *restrict a = job->out[1];
     for (int64_t i = first; i < last; i++) {
         a[i] = rho * a[i] + (1 - rho) * (g[i] * g[i]);
-        p[i] = keep * p[i] - lr * g[i] / (sqrtf(a[i]) + epsilon);
+        p[i] = decay_factor * p[i] - lr * g[i] / (sqrtf(a[i]) + epsilon);
     }
 }
 
 static void update_adagrad(const leati_range_job *job, int64_t first, int64_t last) {
-    const float keep = keep_of(job, 2);
+    const float decay_factor = decay_factor_of(job, 2);
     const float *restrict g = job->in[1], lr = job->in[0][0], epsilon = job->in[0][1];
     float *restrict p = job->out[0], *restrict a = job->out[1];
     for (int64_t i = first; i < last; i++) {
         a[i] += g[i] * g[i];
-        p[i] = keep * p[i] - lr * g[i] / (sqrtf(a[i]) + epsilon);
+        p[i] = decay_factor * p[i] - lr * g[i] / (sqrtf(a[i]) + epsilon);
     }
 }
 
 static void update_adadelta(const leati_range_job *job, int64_t first, int64_t last) {
-    const float keep = keep_of(job, 3);
+    const float decay_factor = decay_factor_of(job, 3);
     const float *restrict g = job->in[1], lr = job->in[0][0], rho = job->in[0][1], epsilon = job->in[0][2];
     float *restrict p = job->out[0], *restrict a = job->out[1], *restrict d = job->out[2];
     for (int64_t i = first; i < last; i++) {
         a[i] = rho * a[i] + (1 - rho) * (g[i] * g[i]);
         float step = g[i] * sqrtf(d[i] + epsilon) / sqrtf(a[i] + epsilon);
-        p[i] = keep * p[i] - lr * step;
+        p[i] = decay_factor * p[i] - lr * step;
         d[i] = rho * d[i] + (1 - rho) * (step * step);
     }
 }
 
 static void update_adam(const leati_range_job *job, int64_t first, int64_t last) {
-    const float keep = keep_of(job, 4);
+    const float decay_factor = decay_factor_of(job, 4);
     const float *restrict g = job->in[1], lr_t = job->in[0][0], beta_1 = job->in[0][1];
     const float beta_2 = job->in[0][2], epsilon = job->in[0][3];
     float *restrict p = job->out[0], *restrict m = job->out[1], *restrict v = job->out[2];
@@ -421,7 +421,7 @@ static void update_adam(const leati_range_job *job, int64_t first, int64_t last)
         for (int64_t i = first; i < last; i++) {
             m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
             v[i] = beta_2 * v[i] + (1 - beta_2) * (g[i] * g[i]);
-            p[i] = keep * p[i] - lr_t * m[i] / (sqrtf(v[i]) + epsilon);
+            p[i] = decay_factor * p[i] - lr_t * m[i] / (sqrtf(v[i]) + epsilon);
         }
         return;
     }
@@ -429,12 +429,12 @@ static void update_adam(const leati_range_job *job, int64_t first, int64_t last)
         m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
         v[i] = beta_2 * v[i] + (1 - beta_2) * (g[i] * g[i]);
         vhat[i] = vhat[i] > v[i] ? vhat[i] : v[i];
-        p[i] = keep * p[i] - lr_t * m[i] / (sqrtf(vhat[i]) + epsilon);
+        p[i] = decay_factor * p[i] - lr_t * m[i] / (sqrtf(vhat[i]) + epsilon);
     }
 }
 
 static void update_adamax(const leati_range_job *job, int64_t first, int64_t last) {
-    const float keep = keep_of(job, 4);
+    const float decay_factor = decay_factor_of(job, 4);
     const float *restrict g = job->in[1], lr_t = job->in[0][0], beta_1 = job->in[0][1];
     const float beta_2 = job->in[0][2], epsilon = job->in[0][3];
     float *restrict p = job->out[0], *restrict m = job->out[1], *restrict norm = job->out[2];
@@ -442,12 +442,12 @@ static void update_adamax(const leati_range_job *job, int64_t first, int64_t las
         float decayed = beta_2 * norm[i], size = fabsf(g[i]);
         m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
         norm[i] = decayed >= size ? decayed : size;
-        p[i] = keep * p[i] - lr_t * m[i] / (norm[i] + epsilon);
+        p[i] = decay_factor * p[i] - lr_t * m[i] / (norm[i] + epsilon);
     }
 }
 
 static void update_nadam(const leati_range_job *job, int64_t first, int64_t last) {
-    const float keep = keep_of(job, 9);
+    const float decay_factor = decay_factor_of(job, 9);
     const float *restrict g = job->in[1], *restrict s = job->in[0];
     float *restrict p = job->out[0], *restrict m = job->out[1], *restrict v = job->out[2];
     float lr = s[0], beta_1 = s[1], beta_2 = s[2], epsilon = s[3], mu = s[4], mu_next = s[5];
@@ -456,18 +456,18 @@ static void update_nadam(const leati_range_job *job, int64_t first, int64_t last
         m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
         v[i] = beta_2 * v[i] + (1 - beta_2) * (g[i] * g[i]);
         float m_bar = (1 - mu) * (g[i] / schedule) + mu_next * (m[i] / schedule_next);
-        p[i] = keep * p[i] - lr * m_bar / (sqrtf(v[i] / bias_2) + epsilon);
+        p[i] = decay_factor * p[i] - lr * m_bar / (sqrtf(v[i] / bias_2) + epsilon);
     }
 }
 
 static void update_lion(const leati_range_job *job, int64_t first, int64_t last) {
-    const float keep = keep_of(job, 3);
+    const float decay_factor = decay_factor_of(job, 3);
     const float *restrict g = job->in[1], lr = job->in[0][0], beta_1 = job->in[0][1], beta_2 = job->in[0][2];
     float *restrict p = job->out[0], *restrict m = job->out[1];
     for (int64_t i = first; i < last; i++) {
         float c = beta_1 * m[i] + (1 - beta_1) * g[i];
         float sign = c > 0 ? 1.0f : c < 0 ? -1.0f : c;
-        p[i] = keep * p[i] - lr * sign;
+        p[i] = decay_factor * p[i] - lr * sign;
         m[i] = beta_2 * m[i] + (1 - beta_2) * g[i];
     }
 }

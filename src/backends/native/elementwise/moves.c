@@ -2,7 +2,7 @@
 /* SLICE, PAD, TRANSPOSE, BROADCAST, REVERSE of elements of four bytes, and CONCAT of any type.  The former are one
  * copy between strided arrays, where axes that are contiguous in both are joined so that the innermost one is
  * long.  Where the innermost axis of the source is not innermost in the destination, squares are transposed, so
- * that whole cache lines are read and written.  CONCAT copies rows of bytes.  Layer: backends/native. */
+ * that whole cache lines are read and written.  CONCAT copies rows of bytes.  Room: backends/native. */
 #include <stdio.h>
 #include <string.h>
 
@@ -213,8 +213,8 @@ static void describe(moves_state *s, const leati_task *task) {
 }
 
 static int threads_for(const leati_task *task) {
-    int64_t most = (int64_t)leati_desc_bytes(&task->outputs[0]) / THREAD_BYTES;
-    return most < 1 ? 1 : most < task->threads ? (int)most : task->threads;
+    int64_t max_threads = (int64_t)leati_desc_bytes(&task->outputs[0]) / THREAD_BYTES;
+    return max_threads < 1 ? 1 : max_threads < task->threads ? (int)max_threads : task->threads;
 }
 
 static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element-wise functions, casts, random numbers, pooling, resampling and optimizer updates: their preparation, and
- * the sharing of such loops among threads (ranges.h).  Layer: backends/native. */
+ * the sharing of such loops among threads (ranges.h).  Room: backends/native. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@
  * after.  An input of one element that is broadcast is the same for all pieces. */
 static void run_pieces(const leati_range_state *s, void *const *args, leati_range_job job, int64_t first,
                        int64_t last) {
-    float wide[3][PIECE];
+    float converted[3][PIECE];
     const leati_native_isa *isa = leati_native_isa_of();
     bool out = s->bf16_args >> s->writes & 1u;
     for (int64_t i = first, n; i < last; i += n) {
@@ -30,13 +30,13 @@ static void run_pieces(const leati_range_state *s, void *const *args, leati_rang
         for (int k = 0; k < s->reads; k++) {
             bool one = job.op == LEATI_OP_BINARY && job.binary.axes == 1 && job.binary.stride[k][0] == 0;
             int64_t at = one ? 0 : i;
-            job.in[k] = s->bf16_args >> k & 1u ? wide[k] : (const float *)args[k] + at;
+            job.in[k] = s->bf16_args >> k & 1u ? converted[k] : (const float *)args[k] + at;
             if (s->bf16_args >> k & 1u)
-                isa->bf16_to_f32((const uint16_t *)args[k] + at, wide[k], one ? 1 : n);
+                isa->bf16_to_f32((const uint16_t *)args[k] + at, converted[k], one ? 1 : n);
         }
-        job.out[0] = out ? wide[2] : (float *)args[s->writes] + i;
+        job.out[0] = out ? converted[2] : (float *)args[s->writes] + i;
         s->range(&job, 0, n);
-        if (out) isa->f32_to_bf16(wide[2], (uint16_t *)args[s->writes] + i, n);
+        if (out) isa->f32_to_bf16(converted[2], (uint16_t *)args[s->writes] + i, n);
     }
 }
 
@@ -87,21 +87,21 @@ leat_status leati_range_prepare(leati_range_state **out, const leati_task *task,
 }
 
 bool leati_range_take_bf16(leati_range_state *s, const leati_task *task, char *why) {
-    bool known = s->job.op != LEATI_OP_BINARY || s->job.binary.axes <= 1;
+    bool supported = s->job.op != LEATI_OP_BINARY || s->job.binary.axes <= 1;
     for (int i = 0; i < task->input_count + task->output_count; i++) {
         leat_dtype dtype =
             (i < task->input_count ? task->inputs[i] : task->outputs[i - task->input_count]).dtype;
-        known = known && (dtype == LEAT_F32 || dtype == LEATI_BF16);
+        supported = supported && (dtype == LEAT_F32 || dtype == LEATI_BF16);
         if (dtype == LEATI_BF16) s->bf16_args |= UINT32_C(1) << i;
     }
-    if (known || !s->bf16_args) return true;
+    if (supported || !s->bf16_args) return true;
     snprintf(why, LEATI_REASON_BYTES, "bfloat16 with an operand that is broadcast along rows");
     return false;
 }
 
 void leati_range_share(leati_range_state *s, const leati_task *task, int64_t bytes) {
-    int64_t most = bytes / THREAD_BYTES;
-    s->threads = most < 1 ? 1 : most < task->threads ? (int)most : task->threads;
+    int64_t max_threads = bytes / THREAD_BYTES;
+    s->threads = max_threads < 1 ? 1 : max_threads < task->threads ? (int)max_threads : task->threads;
 }
 
 int64_t leati_task_bytes(const leati_task *task) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* REDUCE: neighbouring axes that are all reduced, or all kept, are joined into one.  Threads share the outermost
- * axis where that is kept; where a few columns are reduced over many rows, they share the rows.  Layer:
- * backends/native. */
+ * axis where that is kept; where a few columns are reduced over many rows, they share the rows.
+ * Room: backends/native. */
 #include <stdio.h>
 
 #include "backends/native/ops.h"

@@ -79,15 +79,15 @@ LEATI_INLINE void fold_some(const float *from, int64_t rows, int64_t columns, do
         for (int64_t i = 0; i < rows; i++) acc[j] = fold_two(acc[j], (double)from[i * columns + j], kind);
 }
 
-#define FOLD_NARROW 32 /* columns at most */
+#define FOLD_FEW_COLUMNS 32 /* columns at most */
 
 /* Like fold_some() for few columns whose number is not a multiple of the lanes: LEATI_LANES rows are `columns`
  * whole vectors, and one element of those vectors always belongs to the same column.  Returns how many rows were
  * folded. */
-LEATI_INLINE int64_t fold_narrow(const float *from, int64_t rows, int64_t columns, double *acc,
-                                 fold_kind kind) {
+LEATI_INLINE int64_t fold_few_columns(const float *from, int64_t rows, int64_t columns, double *acc,
+                                      fold_kind kind) {
     int64_t groups = rows / LEATI_LANES, floats = columns * LEATI_LANES;
-    float sums[FOLD_NARROW * LEATI_LANES];
+    float sums[FOLD_FEW_COLUMNS * LEATI_LANES];
     for (int64_t first = 0; first < groups; first += 4 * FOLD_ROWS) {
         int64_t last = groups - first < 4 * FOLD_ROWS ? groups : first + 4 * FOLD_ROWS;
         memcpy(sums, from + first * floats, (size_t)floats * sizeof *sums);
@@ -103,7 +103,8 @@ LEATI_INLINE int64_t fold_narrow(const float *from, int64_t rows, int64_t column
 LEATI_INLINE void fold_columns(const float *from, int64_t rows, int64_t columns, double *acc,
                                fold_kind kind) {
     int64_t i = 0;
-    if (columns <= FOLD_NARROW && columns % LEATI_LANES != 0) i = fold_narrow(from, rows, columns, acc, kind);
+    if (columns <= FOLD_FEW_COLUMNS && columns % LEATI_LANES != 0)
+        i = fold_few_columns(from, rows, columns, acc, kind);
     for (; i < rows; i += FOLD_ROWS)
         fold_some(from + i * columns, rows - i < FOLD_ROWS ? rows - i : FOLD_ROWS, columns, acc, kind);
 }
@@ -226,32 +227,33 @@ static bool tiles_exactly(const leati_geometry *g) {
     return true;
 }
 
-LEATI_INLINE void add_to(float *to, vf x, bool once, int64_t left) {
-    v_store_part(to, once ? x : v_load_part(to, left) + x, left);
+LEATI_INLINE void add_to(float *to, vf x, bool overwrite, int64_t left) {
+    v_store_part(to, overwrite ? x : v_load_part(to, left) + x, left);
 }
 
 /* Maximum pooling: the first element of the window that equals dst receives the gradient. */
 LEATI_INLINE void max_bwd(const float *src, vf dst, vf diff, float *to, const int64_t *starts, int taps,
-                          bool once, int64_t left) {
+                          bool overwrite, int64_t left) {
     vi free = ~(vi){0};
     for (int t = 0; t < taps; t++) {
         vi hit = (vi)(v_load_part(src + starts[t], left) == dst) & free;
-        add_to(to + starts[t], (vf)(hit & (vi)diff), once, left);
+        add_to(to + starts[t], (vf)(hit & (vi)diff), overwrite, left);
         free &= ~hit;
     }
 }
 
-LEATI_INLINE void average_bwd(vf diff, float *to, const int64_t *starts, int taps, bool once, int64_t left) {
+LEATI_INLINE void average_bwd(vf diff, float *to, const int64_t *starts, int taps, bool overwrite,
+                              int64_t left) {
     vf share = diff / (float)taps;
-    for (int t = 0; t < taps; t++) add_to(to + starts[t], share, once, left);
+    for (int t = 0; t < taps; t++) add_to(to + starts[t], share, overwrite, left);
 }
 
-LEATI_INLINE void pool_image_bwd(const leati_range_job *job, int64_t image, bool maximum, bool once) {
+LEATI_INLINE void pool_image_bwd(const leati_range_job *job, int64_t image, bool maximum, bool overwrite) {
     const leati_geometry *g = job->window.geometry;
     int64_t pixels = g->out_pixels / g->batch, starts[POOL_TAPS];
     const float *src = job->in[0] + image * image_floats(g);
     float *to = job->out[0] + image * image_floats(g);
-    if (!once) memset(to, 0, (size_t)image_floats(g) * sizeof *to);
+    if (!overwrite) memset(to, 0, (size_t)image_floats(g) * sizeof *to);
     for (int64_t pixel = 0; pixel < pixels; pixel++) {
         int taps = taps_of(g, pixel, starts);
         int64_t at = (image * pixels + pixel) * g->channels;
@@ -259,21 +261,22 @@ LEATI_INLINE void pool_image_bwd(const leati_range_job *job, int64_t image, bool
             int64_t left = g->channels - c;
             vf diff = v_load_part(job->in[2] + at + c, left);
             if (maximum)
-                max_bwd(src + c, v_load_part(job->in[1] + at + c, left), diff, to + c, starts, taps, once,
-                        left);
+                max_bwd(src + c, v_load_part(job->in[1] + at + c, left), diff, to + c, starts, taps,
+                        overwrite, left);
             else
-                average_bwd(diff, to + c, starts, taps, once, left);
+                average_bwd(diff, to + c, starts, taps, overwrite, left);
         }
     }
 }
 
 static void pooling_bwd(const leati_range_job *job, int64_t first, int64_t last) {
-    bool maximum = job->attrs->pooling.kind == LEATI_POOL_MAX, once = tiles_exactly(job->window.geometry);
+    bool maximum = job->attrs->pooling.kind == LEATI_POOL_MAX,
+         overwrite = tiles_exactly(job->window.geometry);
     for (int64_t image = first; image < last; image++) {
-        if (maximum && once)
+        if (maximum && overwrite)
             pool_image_bwd(job, image, true, true);
         else
-            pool_image_bwd(job, image, maximum, once);
+            pool_image_bwd(job, image, maximum, overwrite);
     }
 }
 

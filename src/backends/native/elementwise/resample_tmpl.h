@@ -75,19 +75,19 @@ static void resample(const leati_range_job *job, int64_t first, int64_t last) {
     }
 }
 
-/* Adds `share` times what one row of diff_dst gives to one row of diff_src; `fresh` says that the row of diff_src
- * is not yet written. */
-static void resample_row_bwd(const leati_resample_axis *x, const float *from, float share, bool fresh,
+/* Adds `share` times what one row of diff_dst gives to one row of diff_src; overwrite_row: the row is not
+ * yet written. */
+static void resample_row_bwd(const leati_resample_axis *x, const float *from, float share, bool overwrite_row,
                              float *to, int64_t channels) {
     for (int64_t i = 0; i < x->in; i++, to += channels) {
         int64_t first, last;
-        bool once = fresh;
+        bool overwrite = overwrite_row;
         leati_resample_reach(x, i, &first, &last);
         for (int64_t o = first; o < last; o++) {
             float weight = leati_resample_share(x, i, o);
             if (weight == 0) continue;
-            add_scaled(to, from + o * channels, share * weight, once, channels);
-            once = false;
+            add_scaled(to, from + o * channels, share * weight, overwrite, channels);
+            overwrite = false;
         }
     }
 }
@@ -100,7 +100,7 @@ static void resample_bwd(const leati_range_job *job, int64_t first, int64_t last
         int64_t image = row / g->in[1] / g->in[0], plane = row / g->in[1] % g->in[0], line = row % g->in[1];
         int64_t z_first, z_last, y_first, y_last;
         float *to = job->out[0] + row * g->in[2] * g->channels;
-        bool fresh = true;
+        bool overwrite_row = true;
         leati_resample_reach(&z, plane, &z_first, &z_last);
         leati_resample_reach(&y, line, &y_first, &y_last);
         for (int64_t p = z_first; p < z_last; p++)
@@ -108,9 +108,9 @@ static void resample_bwd(const leati_range_job *job, int64_t first, int64_t last
                 float share = leati_resample_share(&z, plane, p) * leati_resample_share(&y, line, l);
                 int64_t from = (image * g->out[0] + p) * g->out[1] + l;
                 if (share == 0) continue;
-                resample_row_bwd(&x, job->in[0] + from * g->out[2] * g->channels, share, fresh, to,
+                resample_row_bwd(&x, job->in[0] + from * g->out[2] * g->channels, share, overwrite_row, to,
                                  g->channels);
-                fresh = false;
+                overwrite_row = false;
             }
     }
 }

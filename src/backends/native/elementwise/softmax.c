@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SOFTMAX, SOFTMAX_BWD, SOFTMAX_XENT, ARGMAX, IN_TOP_K: threads share the rows.  Layer: backends/native. */
+/* SOFTMAX, SOFTMAX_BWD, SOFTMAX_XENT, ARGMAX, IN_TOP_K: threads share the rows.  Room: backends/native. */
 #include <stdio.h>
 
 #include "backends/native/ops.h"

@@ -19,35 +19,35 @@ LEATI_INLINE vf v_exp_below(vf x) {
 }
 
 /* Returns the maximum of a row of at least one element; NaN is ignored unless it comes first. */
-static float row_most(const float *x, int64_t count) {
-    float lanes[LEATI_LANES], most = x[0];
+static float row_maximum(const float *x, int64_t count) {
+    float lanes[LEATI_LANES], maximum = x[0];
     int64_t i = 0;
     if (count >= LEATI_LANES) {
-        vf acc = v_all(most);
+        vf acc = v_all(maximum);
         for (; i + LEATI_LANES <= count; i += LEATI_LANES) acc = v_max(acc, v_load(x + i));
         v_store(lanes, acc);
         for (int k = 0; k < LEATI_LANES; k++)
-            if (lanes[k] > most) most = lanes[k];
+            if (lanes[k] > maximum) maximum = lanes[k];
     }
     for (; i < count; i++)
-        if (x[i] > most) most = x[i];
-    return most;
+        if (x[i] > maximum) maximum = x[i];
+    return maximum;
 }
 
-/* Returns the sum of e^(x - most), and stores the addends in `to` unless that is NULL. */
-static double row_exps(const float *x, int64_t count, float most, float *to) {
+/* Returns the sum of e^(x - maximum), and stores the addends in `to` unless that is NULL. */
+static double row_exps(const float *x, int64_t count, float maximum, float *to) {
     double sum = 0;
     for (int64_t i = 0; i < count; i += SOFTMAX_STRETCH) {
         int64_t end = count - i < SOFTMAX_STRETCH ? count : i + SOFTMAX_STRETCH, j = i;
         vf acc = {0};
         for (; j + LEATI_LANES <= end; j += LEATI_LANES) {
-            vf e = v_exp_below(v_load(x + j) - most);
+            vf e = v_exp_below(v_load(x + j) - maximum);
             if (to) v_store(to + j, e);
             acc += e;
         }
         if (j < end) {
             float lanes[LEATI_LANES] = {0};
-            v_store(lanes, v_exp_below(v_load_part(x + j, end - j) - most));
+            v_store(lanes, v_exp_below(v_load_part(x + j, end - j) - maximum));
             for (int64_t k = 0; k < end - j; k++) sum += (double)lanes[k];
             if (to) memcpy(to + j, lanes, (size_t)(end - j) * sizeof *to);
         }
@@ -57,29 +57,29 @@ static double row_exps(const float *x, int64_t count, float most, float *to) {
 }
 
 static void softmax_row(const float *src, float *dst, int64_t count, bool logarithm) {
-    float most = row_most(src, count);
-    double sum = row_exps(src, count, most, logarithm ? NULL : dst);
+    float maximum = row_maximum(src, count);
+    double sum = row_exps(src, count, maximum, logarithm ? NULL : dst);
     float factor = (float)(1 / sum), log_of_sum = logarithm ? (float)log(sum) : 0;
     for (int64_t i = 0; i < count; i += LEATI_LANES) {
         vf x = v_load_part(logarithm ? src + i : dst + i, count - i);
-        v_store_part(dst + i, logarithm ? (x - most) - log_of_sum : x * factor, count - i);
+        v_store_part(dst + i, logarithm ? (x - maximum) - log_of_sum : x * factor, count - i);
     }
 }
 
 /* Softmax along the classes of one vector of columns, of which `left` exist. */
 static void softmax_columns(const float *src, float *dst, int64_t count, int64_t step, int64_t left,
                             bool logarithm) {
-    vf most = v_load_part(src, left), sum = {0};
-    for (int64_t i = 1; i < count; i++) most = v_max(most, v_load_part(src + i * step, left));
+    vf maximum = v_load_part(src, left), sum = {0};
+    for (int64_t i = 1; i < count; i++) maximum = v_max(maximum, v_load_part(src + i * step, left));
     for (int64_t i = 0; i < count; i++) {
-        vf e = v_exp_below(v_load_part(src + i * step, left) - most);
+        vf e = v_exp_below(v_load_part(src + i * step, left) - maximum);
         sum += e;
         if (!logarithm) v_store_part(dst + i * step, e, left);
     }
     vf factor = 1.0f / sum, log_of_sum = v_log(sum);
     for (int64_t i = 0; i < count; i++) {
         vf x = v_load_part(logarithm ? src + i * step : dst + i * step, left);
-        v_store_part(dst + i * step, logarithm ? (x - most) - log_of_sum : x * factor, left);
+        v_store_part(dst + i * step, logarithm ? (x - maximum) - log_of_sum : x * factor, left);
     }
 }
 
@@ -147,16 +147,16 @@ static void softmax_bwd(const leati_range_job *job, int64_t first, int64_t last)
 }
 
 /* Returns the cross-entropy of a row: the sum of labels (log sum exp(logits) - logits). */
-static double xent_row(const float *logits, const float *labels, int64_t count, float most,
+static double xent_row(const float *logits, const float *labels, int64_t count, float maximum,
                        float log_of_sum) {
     double loss = 0;
     for (int64_t i = 0; i < count; i += SOFTMAX_STRETCH) {
         int64_t end = count - i < SOFTMAX_STRETCH ? count : i + SOFTMAX_STRETCH, j = i;
         vf acc = {0};
         for (; j + LEATI_LANES <= end; j += LEATI_LANES)
-            acc += v_load(labels + j) * (log_of_sum - (v_load(logits + j) - most));
+            acc += v_load(labels + j) * (log_of_sum - (v_load(logits + j) - maximum));
         loss += (double)v_sum(acc);
-        for (; j < end; j++) loss += (double)(labels[j] * (log_of_sum - (logits[j] - most)));
+        for (; j < end; j++) loss += (double)(labels[j] * (log_of_sum - (logits[j] - maximum)));
     }
     return loss;
 }
@@ -167,9 +167,9 @@ static void softmax_xent(const leati_range_job *job, int64_t first, int64_t last
     for (int64_t row = first; row < last; row++) {
         const float *logits = job->in[0] + row * count, *labels = job->in[1] + row * count;
         float *difference = job->out[1] ? job->out[1] + row * count : NULL;
-        float most = row_most(logits, count);
-        double sum = row_exps(logits, count, most, difference);
-        if (job->out[0]) job->out[0][row] = (float)xent_row(logits, labels, count, most, (float)log(sum));
+        float maximum = row_maximum(logits, count);
+        double sum = row_exps(logits, count, maximum, difference);
+        if (job->out[0]) job->out[0][row] = (float)xent_row(logits, labels, count, maximum, (float)log(sum));
         float factor = (float)(1 / sum);
         for (int64_t i = 0; difference && i < count; i += LEATI_LANES) {
             vf e = v_load_part(difference + i, count - i);
@@ -182,30 +182,30 @@ static void softmax_xent(const leati_range_job *job, int64_t first, int64_t last
  * maximum. */
 static int32_t row_argmax(const float *x, int64_t count) {
     int64_t start = 0, end = 0;
-    float most = -INFINITY;
+    float maximum = -INFINITY;
     for (int64_t i = 0; i < count; i += SOFTMAX_STRETCH) {
         int64_t stop = count - i < SOFTMAX_STRETCH ? count : i + SOFTMAX_STRETCH, j = i;
-        float lanes[LEATI_LANES], best = most;
-        vf acc = v_all(most);
+        float lanes[LEATI_LANES], best = maximum;
+        vf acc = v_all(maximum);
         for (; j + LEATI_LANES <= stop; j += LEATI_LANES) acc = v_max(acc, v_load(x + j));
         v_store(lanes, acc);
         for (int k = 0; k < LEATI_LANES; k++)
             if (lanes[k] > best) best = lanes[k];
         for (; j < stop; j++)
             if (x[j] > best) best = x[j];
-        if (best > most) most = best, start = i, end = stop;
+        if (best > maximum) maximum = best, start = i, end = stop;
     }
-    while (start < end && x[start] != most) start++;
+    while (start < end && x[start] != maximum) start++;
     return (int32_t)start;
 }
 
 static void argmax_columns(const float *x, int32_t *to, int64_t count, int64_t step, int64_t left) {
-    vf most = v_all(-INFINITY);
+    vf maximum = v_all(-INFINITY);
     vi at = {0};
     for (int64_t i = 0; i < count; i++) {
         vf now = v_load_part(x + i * step, left);
-        vi above = (vi)(now > most);
-        most = v_select(above, now, most);
+        vi above = (vi)(now > maximum);
+        maximum = v_select(above, now, maximum);
         at = (above & ((int32_t)i - (vi){0})) | (~above & at);
     }
     memcpy(to, &at, (size_t)(left < LEATI_LANES ? left : LEATI_LANES) * sizeof *to);

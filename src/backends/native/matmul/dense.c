@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MATMUL of any size: c (m, n) = f(op(a) (m, k) op(b) (k, n) + bias + addend), by tiles of rows times packed panels
- * of b (product_tmpl.h).  Layer: backends/native.
+ * of b (product_tmpl.h).  Room: backends/native.
  *
  * Weights are packed as a whole and kept packed until they change.  A matrix that is too large for that, or that
  * cannot be weights, is packed by each task: its own columns, a chunk of the depth at a time.  A gradient with
@@ -37,7 +37,7 @@ typedef struct dense_state {
     bool ta, tb, has_f, transposed;
     /* b is packed as a whole.  Not so where a is transposed: that is a gradient with respect to weights, whose b is
      * made of samples. */
-    bool whole;
+    bool packs_whole;
     leati_eltwise f;
     int threads, bias, addend, dst; /* indices of arguments; -1: absent */
     int64_t chunks;                 /* chunks of the depth */
@@ -50,7 +50,7 @@ typedef struct dense_run {
     const dense_state *s;
     const float *a, *b, *bias, *addend;
     float *c;
-    float *packed;       /* b, where s->whole */
+    float *packed;       /* b, where s->packs_whole */
     float *partial_sums; /* (chunks after the first span, m, n) */
     float *buffers, *dst;
     bool pack; /* each task packs its own columns of b */
@@ -146,12 +146,12 @@ static void compute(void *of, int64_t task, int member) {
     int64_t groups = leati_ceil_div(area.rows, ROWS), panel = s->isa->panel;
     if (r->pack) pack_depth(r, area.column, area.columns, 0, s->k, r->packed + area.column * s->k);
     for (int64_t i = 0; i < chunks * groups; i++) {
-        int64_t chunk = first + (s->whole ? i % chunks : i / groups),
-                group = s->whole ? i / chunks : i % groups;
+        int64_t chunk = first + (s->packs_whole ? i % chunks : i / groups),
+                group = s->packs_whole ? i / chunks : i % groups;
         int64_t k = s->k * chunk / s->chunks, to = s->k * (chunk + 1) / s->chunks;
-        const float *b = s->whole ? r->packed + area.column * s->k + k * panel : right;
-        if (!s->whole && group == 0) pack_depth(r, area.column, area.columns, k, to, right);
-        add_chunk(r, rows_of(area, group, groups), chunk, b, (s->whole ? s->k : to - k) * panel, left);
+        const float *b = s->packs_whole ? r->packed + area.column * s->k + k * panel : right;
+        if (!s->packs_whole && group == 0) pack_depth(r, area.column, area.columns, k, to, right);
+        add_chunk(r, rows_of(area, group, groups), chunk, b, (s->packs_whole ? s->k : to - k) * panel, left);
     }
 }
 
@@ -188,7 +188,7 @@ static leat_status run_dense(const leati_kernel *kernel, void *const *args, cons
     r.packed = run->pack ? run->pack : after_buffers;
     r.c = s->transposed ? after_buffers : r.dst;
     r.partial_sums = s->transposed ? after_buffers + s->m * s->n : after_buffers;
-    bool packs = s->whole && !(run->pack && run->packed);
+    bool packs = s->packs_whole && !(run->pack && run->packed);
     r.pack = packs && s->blocks == 1;
     if (packs && !r.pack) leati_thread_pool_share(run->pool, s->threads, panels_of(s), pack_panel, &r);
     leati_thread_pool_share(run->pool, s->threads, s->spans * s->blocks * s->parts, compute, &r);
@@ -212,19 +212,19 @@ static void share(dense_state *s, const leati_task *task) {
     split_depth(s);
     int64_t wanted = leati_ceil_div(s->threads, s->spans);
     if (operations >= MIN_MANY_TASKS && s->spans == 1 && s->threads > 1) wanted *= 2;
-    int64_t panels = panels_of(s), most = leati_ceil_div(s->m, s->isa->rows);
+    int64_t panels = panels_of(s), max_blocks = leati_ceil_div(s->m, s->isa->rows);
     s->parts = s->m > 2 * s->n ? 1 : wanted < panels ? wanted : panels;
     s->blocks = leati_ceil_div(wanted, s->parts);
-    if (s->blocks > most) s->blocks = most;
+    if (s->blocks > max_blocks) s->blocks = max_blocks;
 }
 
 static leat_status prepare(dense_state *s, const leati_task *task, leati_kernel *kernel) {
     share(s, task);
     int64_t panel = s->isa->panel, depth = leati_ceil_div(s->k, s->chunks);
     size_t bytes = (size_t)(s->k * panels_of(s) * panel) * sizeof(float);
-    s->whole = !s->ta && bytes <= MAX_PACKED_BYTES;
+    s->packs_whole = !s->ta && bytes <= MAX_PACKED_BYTES;
     s->left = s->ta ? depth * ROWS : 0;
-    if (s->whole) {
+    if (s->packs_whole) {
         kernel->pack_bytes = bytes;
         kernel->pack_inputs = 1u << 1;
         snprintf(kernel->pack_key, sizeof kernel->pack_key, "native %s%s %lldx%lld", s->isa->name,

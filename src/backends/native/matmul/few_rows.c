@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MATMUL of one row or a few rows: the matrix is read as it is, because packing it would cost as much as the
- * product.  dense.c serves the other sizes.  Layer: backends/native. */
+ * product.  dense.c serves the other sizes.  Room: backends/native. */
 #include <stdio.h>
 
 #include "backends/native/matmul/jobs.h"

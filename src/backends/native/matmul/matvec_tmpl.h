@@ -7,10 +7,10 @@
 #include "backends/native/simd/function_tmpl.h"
 
 /* vectors of the result that are kept in registers at a time */
-#define MATVEC_WIDE 8
+#define MATVEC_VECTORS 8
 
 LEATI_INLINE void matvec_columns(const leati_matvec_job *job, int64_t first, const int vectors) {
-    vf acc[MATVEC_WIDE];
+    vf acc[MATVEC_VECTORS];
     int64_t left = job->n - first, beyond = vectors * LEATI_LANES - left, k = 0;
     for (int v = 0; v < vectors; v++)
         acc[v] =
@@ -18,19 +18,19 @@ LEATI_INLINE void matvec_columns(const leati_matvec_job *job, int64_t first, con
     /* A vector that reaches beyond the end of a row holds elements of the next rows, which go into lanes that are
      * not stored. The last rows have no next rows, so their vectors are loaded in part. */
 
-    int64_t whole = beyond > 0 ? job->k - (beyond + job->n - 1) / job->n : job->k;
+    int64_t whole_rows = beyond > 0 ? job->k - (beyond + job->n - 1) / job->n : job->k;
     const float *row = job->b + first;
     if (vectors <= 2) { /* two accumulators cannot hide the latency of an addition: four of each */
-        vf more[3][2] = {{{0}}};
-        for (; k + 4 <= whole; k += 4, row += 4 * job->n)
+        vf partial[3][2] = {{{0}}};
+        for (; k + 4 <= whole_rows; k += 4, row += 4 * job->n)
             for (int v = 0; v < vectors; v++) {
                 acc[v] += job->a[k] * v_load(row + v * LEATI_LANES);
                 for (int i = 0; i < 3; i++)
-                    more[i][v] += job->a[k + 1 + i] * v_load(row + (1 + i) * job->n + v * LEATI_LANES);
+                    partial[i][v] += job->a[k + 1 + i] * v_load(row + (1 + i) * job->n + v * LEATI_LANES);
             }
-        for (int v = 0; v < vectors; v++) acc[v] += more[0][v] + (more[1][v] + more[2][v]);
+        for (int v = 0; v < vectors; v++) acc[v] += partial[0][v] + (partial[1][v] + partial[2][v]);
     }
-    for (; k < whole; k++, row += job->n)
+    for (; k < whole_rows; k++, row += job->n)
         for (int v = 0; v < vectors; v++) acc[v] += job->a[k] * v_load(row + v * LEATI_LANES);
     for (; k < job->k; k++, row += job->n)
         for (int v = 0; v < vectors; v++)
@@ -100,16 +100,16 @@ static void matvec_rows(const leati_matvec_job *job) {
 static void matvec(const leati_matvec_job *job) {
     static void (*const few_columns[])(
         const leati_matvec_job *) = {NULL, matvec_1, matvec_2, NULL, matvec_4, NULL, NULL, NULL, matvec_8};
-    void (*whole)(const leati_matvec_job *) = job->transposed ? matvec_rows
-                                              : job->n <= 8   ? few_columns[job->n]
-                                                              : NULL;
-    if (whole) {
-        whole(job);
+    void (*special)(const leati_matvec_job *) = job->transposed ? matvec_rows
+                                                : job->n <= 8   ? few_columns[job->n]
+                                                                : NULL;
+    if (special) {
+        special(job);
         return;
     }
     int64_t first = 0;
-    for (; first + MATVEC_WIDE * LEATI_LANES <= job->n; first += MATVEC_WIDE * LEATI_LANES)
-        matvec_columns(job, first, MATVEC_WIDE);
+    for (; first + MATVEC_VECTORS * LEATI_LANES <= job->n; first += MATVEC_VECTORS * LEATI_LANES)
+        matvec_columns(job, first, MATVEC_VECTORS);
     for (; first + 2 * LEATI_LANES <= job->n; first += 2 * LEATI_LANES) matvec_columns(job, first, 2);
     for (; first < job->n; first += LEATI_LANES) matvec_columns(job, first, 1);
 }

@@ -13,11 +13,11 @@
 #include "backends/native/matmul/tile_tmpl.h"
 #include "backends/native/simd/transpose_tmpl.h"
 
-#define PRODUCT_NEAR (32 * 1024) /* floats of b that stay in the L2 cache */
+#define PRODUCT_L2_FLOATS (32 * 1024) /* floats of b that stay in the L2 cache */
 #if LEATI_LANES == 16
-#define PRODUCT_WIDE 4 /* vectors of a tile's row */
+#define PRODUCT_VECTORS 4 /* vectors of a tile's row */
 #else
-#define PRODUCT_WIDE 2
+#define PRODUCT_VECTORS 2
 #endif
 
 /* True for max(x, 0) and min(max(x, 0), b), which are applied in registers; other functions are applied to c
@@ -33,44 +33,44 @@ LEATI_INLINE int is_clip(const leati_eltwise *f) {
 
 /* Data that a tile prefetches per cache line of the depth: cache lines of the panels that are used next, and of the
  * next rows of a. */
-typedef struct product_ahead {
+typedef struct product_prefetch {
     const float *b;
     int lines; /* cache lines of each panel */
     bool rows;
-} product_ahead;
+} product_prefetch;
 
-/* Computes the tile of p at (row, column): `rows` rows of `wide` vectors. */
-LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t column, product_ahead ahead,
-                               const int rows, const int wide) {
-    vf acc[LEATI_ROWS][PRODUCT_WIDE];
+/* Computes the tile of p at (row, column): `rows` rows of `vectors` vectors. */
+LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t column, product_prefetch prefetch,
+                               const int rows, const int vectors) {
+    vf acc[LEATI_ROWS][PRODUCT_VECTORS];
     int64_t a_row = p->a_row, a_depth = p->a_depth, addend_row = p->addend_row, c_row = p->c_row;
     const float *a = p->a + row * a_row, *b = p->b + column / LEATI_PANEL * p->b_panel;
     float *c = p->c + row * c_row + column;
     EACH (i, rows) {
-        EACH (j, wide) {
+        EACH (j, vectors) {
             __builtin_prefetch(c + i * c_row + j * LEATI_LANES, 1);
             acc[i][j] = (vf){0};
         }
     }
-    int64_t at_once = ahead.rows || ahead.lines > 0 ? LINE_FLOATS : p->depth;
-    for (int64_t k = p->depth, most; k > 0; k -= most) {
-        most = k < at_once ? k : at_once;
-        if (ahead.rows)
+    int64_t at_once = prefetch.rows || prefetch.lines > 0 ? LINE_FLOATS : p->depth;
+    for (int64_t k = p->depth, chunk; k > 0; k -= chunk) {
+        chunk = k < at_once ? k : at_once;
+        if (prefetch.rows)
             EACH (i, rows) __builtin_prefetch(a + (rows + i) * a_row);
-        for (int line = 0; line < ahead.lines; line++, ahead.b += LINE_FLOATS)
-            EACH (j, PRODUCT_WIDE / 2) __builtin_prefetch(ahead.b + j * p->b_panel, 0, 2);
+        for (int line = 0; line < prefetch.lines; line++, prefetch.b += LINE_FLOATS)
+            EACH (j, PRODUCT_VECTORS / 2) __builtin_prefetch(prefetch.b + j * p->b_panel, 0, 2);
 #pragma GCC unroll 4
-        for (int64_t n = most; n > 0; n--, a += a_depth, b += LEATI_PANEL) {
-            vf right[PRODUCT_WIDE];
-            EACH (j, wide) right[j] = v_load(b + j / 2 * p->b_panel + j % 2 * LEATI_LANES);
+        for (int64_t n = chunk; n > 0; n--, a += a_depth, b += LEATI_PANEL) {
+            vf right[PRODUCT_VECTORS];
+            EACH (j, vectors) right[j] = v_load(b + j / 2 * p->b_panel + j % 2 * LEATI_LANES);
             EACH (i, rows) {
                 vf left = v_all(a[i * a_row]);
-                EACH (j, wide) acc[i][j] += left * right[j];
+                EACH (j, vectors) acc[i][j] += left * right[j];
             }
         }
     }
     if (p->bias) {
-        EACH (j, wide) {
+        EACH (j, vectors) {
             vf bias = v_load(p->bias + column + j * LEATI_LANES);
             EACH (i, rows) acc[i][j] += bias;
         }
@@ -78,51 +78,52 @@ LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t colu
     if (p->addend) {
         const float *addend = p->addend + row * addend_row + column;
         EACH (i, rows)
-            EACH (j, wide) acc[i][j] += v_load(addend + i * addend_row + j * LEATI_LANES);
+            EACH (j, vectors) acc[i][j] += v_load(addend + i * addend_row + j * LEATI_LANES);
     }
     if (p->f && is_clip(p->f)) {
         vf high = v_all(p->f->b);
         EACH (i, rows)
-            EACH (j, wide) acc[i][j] = v_min(v_max(acc[i][j], v_all(0)), high);
+            EACH (j, vectors) acc[i][j] = v_min(v_max(acc[i][j], v_all(0)), high);
     }
     EACH (i, rows)
-        EACH (j, wide) v_store(c + i * c_row + j * LEATI_LANES, acc[i][j]);
+        EACH (j, vectors) v_store(c + i * c_row + j * LEATI_LANES, acc[i][j]);
 }
 
 #undef EACH
 
-#define PRODUCT_TILE(rows, wide)                                                                             \
-    static                                                                                                   \
-        __attribute__((noinline)) void product_tile_##rows##_##wide(const leati_product *p, int64_t row,     \
-                                                                    int64_t column, product_ahead ahead) {   \
-        product_tile(p, row, column, ahead, rows, wide);                                                     \
+#define PRODUCT_TILE(rows, vectors)                                                                          \
+    static __attribute__((noinline)) void product_tile_##rows##_##vectors(const leati_product *p,            \
+                                                                          int64_t row, int64_t column,       \
+                                                                          product_prefetch prefetch) {       \
+        product_tile(p, row, column, prefetch, rows, vectors);                                               \
     }
-#define PRODUCT_TILES(wide)                                                                                  \
-    PRODUCT_TILE(1, wide)                                                                                    \
-    PRODUCT_TILE(2, wide)                                                                                    \
-    PRODUCT_TILE(3, wide)                                                                                    \
-    PRODUCT_TILE(4, wide)                                                                                    \
-    PRODUCT_TILE(5, wide)                                                                                    \
-    PRODUCT_TILE(6, wide)                                                                                    \
-    static const product_tile_of product_tiles_##wide[LEATI_ROWS + 1] = {NULL,                               \
-                                                                         product_tile_1_##wide,              \
-                                                                         product_tile_2_##wide,              \
-                                                                         product_tile_3_##wide,              \
-                                                                         product_tile_4_##wide,              \
-                                                                         product_tile_5_##wide,              \
-                                                                         product_tile_6_##wide};
+#define PRODUCT_TILES(vectors)                                                                               \
+    PRODUCT_TILE(1, vectors)                                                                                 \
+    PRODUCT_TILE(2, vectors)                                                                                 \
+    PRODUCT_TILE(3, vectors)                                                                                 \
+    PRODUCT_TILE(4, vectors)                                                                                 \
+    PRODUCT_TILE(5, vectors)                                                                                 \
+    PRODUCT_TILE(6, vectors)                                                                                 \
+    static const product_tile_of product_tiles_##vectors[LEATI_ROWS + 1] = {NULL,                            \
+                                                                            product_tile_1_##vectors,        \
+                                                                            product_tile_2_##vectors,        \
+                                                                            product_tile_3_##vectors,        \
+                                                                            product_tile_4_##vectors,        \
+                                                                            product_tile_5_##vectors,        \
+                                                                            product_tile_6_##vectors};
 
-typedef void (*product_tile_of)(const leati_product *p, int64_t row, int64_t column, product_ahead ahead);
+typedef void (*product_tile_of)(const leati_product *p, int64_t row, int64_t column,
+                                product_prefetch prefetch);
 
 PRODUCT_TILES(1)
 PRODUCT_TILES(2)
-#if PRODUCT_WIDE == 4
+#if PRODUCT_VECTORS == 4
 PRODUCT_TILES(4)
 #endif
 #undef PRODUCT_TILES
 #undef PRODUCT_TILE
 
-static __attribute__((noinline)) vf function_of(const leati_eltwise *f, vf x) {
+static __attribute__((noinline)) vf call_function(const leati_eltwise *f, vf x) {
     return f_apply(f, x);
 }
 
@@ -131,7 +132,7 @@ static void apply_function_to_c(const leati_product *p) {
     for (int64_t i = 0; i < p->rows; i++)
         for (int64_t j = 0; j < p->columns; j += LEATI_LANES) {
             float *c = p->c + i * p->c_row + j;
-            v_store_part(c, function_of(p->f, v_load_part_or_one(c, p->columns - j)), p->columns - j);
+            v_store_part(c, call_function(p->f, v_load_part_or_one(c, p->columns - j)), p->columns - j);
         }
 }
 
@@ -147,7 +148,7 @@ static __attribute__((noinline)) void product_edge(const leati_product *p, int64
                        .b = p->b + column / LEATI_PANEL * p->b_panel,
                        .c = edge,
                        .c_row = LEATI_PANEL};
-    (left > LEATI_LANES ? product_tiles_2 : product_tiles_1)[rows](&q, 0, 0, (product_ahead){0});
+    (left > LEATI_LANES ? product_tiles_2 : product_tiles_1)[rows](&q, 0, 0, (product_prefetch){0});
     for (int64_t j = 0; j < left; j += LEATI_LANES) {
         int64_t count = left - j;
         vf bias = p->bias ? v_load_part(p->bias + column + j, count) : (vf){0};
@@ -163,13 +164,13 @@ static __attribute__((noinline)) void product_edge(const leati_product *p, int64
 
 /* Computes n rows of columns `column` to `to` - 1. */
 LEATI_INLINE void product_row(const leati_product *p, int64_t row, int64_t n, int64_t column, int64_t to,
-                              product_ahead ahead) {
-#if PRODUCT_WIDE == 4
-    for (; column + 2 * LEATI_PANEL <= to; column += 2 * LEATI_PANEL, ahead.rows = false)
-        product_tiles_4[n](p, row, column, ahead);
+                              product_prefetch prefetch) {
+#if PRODUCT_VECTORS == 4
+    for (; column + 2 * LEATI_PANEL <= to; column += 2 * LEATI_PANEL, prefetch.rows = false)
+        product_tiles_4[n](p, row, column, prefetch);
 #endif
-    for (; column + LEATI_PANEL <= to; column += LEATI_PANEL, ahead.rows = false)
-        product_tiles_2[n](p, row, column, ahead);
+    for (; column + LEATI_PANEL <= to; column += LEATI_PANEL, prefetch.rows = false)
+        product_tiles_2[n](p, row, column, prefetch);
     if (column < to) product_edge(p, row, column, n);
 }
 
@@ -179,19 +180,19 @@ LEATI_INLINE void product_row(const leati_product *p, int64_t row, int64_t n, in
  * prefetches nothing, because its operand was packed just before.  Blocks of rows are as even as possible: 32 rows
  * are 6 6 5 5 5 5, not five times 6 and a 2. */
 static void multiply(const leati_product *p) {
-    bool near = p->a_depth == 1 && p->columns * p->depth <= PRODUCT_NEAR;
+    bool fits_l2 = p->a_depth == 1 && p->columns * p->depth <= PRODUCT_L2_FLOATS;
     int64_t blocks = (p->rows + LEATI_ROWS - 1) / LEATI_ROWS, size = p->rows / blocks;
     int64_t larger = p->rows % blocks * (size + 1); /* rows in blocks that have one row more */
-    int64_t step = near ? p->columns : PRODUCT_WIDE * LEATI_LANES;
+    int64_t step = fits_l2 ? p->columns : PRODUCT_VECTORS * LEATI_LANES;
     for (int64_t column = 0; column < p->columns; column += step) {
         int64_t to = column + step < p->columns ? column + step : p->columns;
-        product_ahead ahead = {.b = p->b + to / LEATI_PANEL * p->b_panel, .rows = p->a_depth == 1};
-        if (ahead.rows && !near && (to < p->columns || p->b_panel == p->depth * LEATI_PANEL))
-            ahead.lines = (int)((LEATI_PANEL + blocks - 1) / blocks);
-        int64_t share = ahead.lines * ((p->depth + LINE_FLOATS - 1) / LINE_FLOATS) * LINE_FLOATS;
-        for (int64_t row = 0, n; row < p->rows; row += n, ahead.b += share) {
+        product_prefetch prefetch = {.b = p->b + to / LEATI_PANEL * p->b_panel, .rows = p->a_depth == 1};
+        if (prefetch.rows && !fits_l2 && (to < p->columns || p->b_panel == p->depth * LEATI_PANEL))
+            prefetch.lines = (int)((LEATI_PANEL + blocks - 1) / blocks);
+        int64_t share = prefetch.lines * ((p->depth + LINE_FLOATS - 1) / LINE_FLOATS) * LINE_FLOATS;
+        for (int64_t row = 0, n; row < p->rows; row += n, prefetch.b += share) {
             n = size + (row < larger);
-            product_row(p, row, n, column, to, ahead);
+            product_row(p, row, n, column, to, prefetch);
         }
     }
     if (p->f && !is_clip(p->f)) apply_function_to_c(p);

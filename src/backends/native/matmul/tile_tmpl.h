@@ -119,7 +119,7 @@ static void tile_6_wide(const leati_tile *t) {
 /* Computes `rows` rows (at most LEATI_ROWS) of all panels. */
 LEATI_INLINE void tile_row_block(leati_tile t, int64_t rows, int64_t panels) {
     static const struct {
-        int wide; /* panels at a time */
+        int panels_at_once; /* panels at a time */
         void (*one)(const leati_tile *), (*many)(const leati_tile *);
     } tiles[LEATI_ROWS] = {{4, tile_1x1, tile_1x4},
                            {2, tile_2x1, tile_2x2},
@@ -127,7 +127,7 @@ LEATI_INLINE void tile_row_block(leati_tile t, int64_t rows, int64_t panels) {
                            {LEATI_WIDE, tile_4x1, tile_4_wide},
                            {LEATI_WIDE, tile_5x1, tile_5_wide},
                            {LEATI_WIDE, tile_6x1, tile_6_wide}};
-    int step = tiles[rows - 1].wide;
+    int step = tiles[rows - 1].panels_at_once;
     for (int64_t done = 0; done < panels; done += step) {
         if (panels - done < step) step = 1;
         leati_tile now = t;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BATCH_NORM, BATCH_NORM_APPLY and BATCH_NORM_BWD over all axes but the last.  First each thread sums over its part
- * of the rows; then the threads write dst in pieces.  Layer: backends/native. */
+ * of the rows; then the threads write dst in pieces.  Room: backends/native. */
 #include <math.h>
 #include <stdio.h>
 

@@ -22,7 +22,7 @@ LEATI_INLINE void moments_of_rows(const void *x, int64_t start, int64_t channels
                                   float *restrict mean, float *restrict squares, const bool bf16) {
     for (int64_t c = 0; c < channels; c = next_vector(c, channels)) {
         int64_t left = channels - c;
-        vf sum = {0}, more = {0}, centre, centred;
+        vf sum = {0}, added = {0}, centre, centred;
         for (int64_t r = 0; r < rows; r++) sum += v_load_image(x, start + r * channels + c, left, bf16);
         centre = sum / (float)rows;
         sum = (vf){0};
@@ -30,25 +30,25 @@ LEATI_INLINE void moments_of_rows(const void *x, int64_t start, int64_t channels
             centred = v_load_image(x, start + r * channels + c, left, bf16) - centre;
             sum += centred * centred;
             centred = v_load_image(x, start + (r + 1) * channels + c, left, bf16) - centre;
-            more += centred * centred;
+            added += centred * centred;
         }
         centred =
             rows & 1 ? v_load_image(x, start + (rows - 1) * channels + c, left, bf16) - centre : (vf){0};
         v_store_part(mean + c, centre, left);
-        v_store_part(squares + c, sum + more + centred * centred, left);
+        v_store_part(squares + c, sum + added + centred * centred, left);
     }
 }
 
-/* Adds the moments of `more` rows to those of `count` rows (Chan, Golub and LeVeque, "Updating formulae and a
+/* Adds the moments of `added` rows to those of `count` rows (Chan, Golub and LeVeque, "Updating formulae and a
  * pairwise algorithm for computing sample variances", 1979). */
 LEATI_INLINE void join_moments(double *restrict mean, double *restrict squares,
                                const float *restrict added_mean, const float *restrict added_squares,
-                               int64_t channels, double count, double more) {
-    double share = more / (count + more), weight = count * share;
+                               int64_t channels, double count, double added) {
+    double share = added / (count + added), weight = count * share;
     for (int64_t c = 0; c < channels; c++) {
-        double apart = (double)added_mean[c] - mean[c];
-        mean[c] += apart * share;
-        squares[c] += (double)added_squares[c] + apart * apart * weight;
+        double distance = (double)added_mean[c] - mean[c];
+        mean[c] += distance * share;
+        squares[c] += (double)added_squares[c] + distance * distance * weight;
     }
 }
 

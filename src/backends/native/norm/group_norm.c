@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GROUP_NORM and GROUP_NORM_BWD: threads share the rows.  Layer: backends/native. */
+/* GROUP_NORM and GROUP_NORM_BWD: threads share the rows.  Room: backends/native. */
 #include "engine/op_semantics/group_norm.h"
 
 #include <stdio.h>

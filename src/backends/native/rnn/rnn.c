@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RNN and RNN_BWD: packs the weights, then gives each thread its blocks of samples.  The threads' gradients with
- * respect to the weights are added up in the order of the threads, so that a run is repeatable.  Layer:
- * backends/native. */
+ * respect to the weights are added up in the order of the threads, so that a run is repeatable.
+ * Room: backends/native. */
 #include <stdio.h>
 #include <string.h>
 

@@ -323,12 +323,12 @@ LEATI_INLINE const float *x_products_of(const rnn_block *b, int64_t panel, int64
            ((panel * b->shape->gates + gate) * AHEAD_STEPS + step % AHEAD_STEPS) * LEATI_PANEL;
 }
 
-/* z = x K + b + h R for a single row, all panels of a range of gates; x K + b is precomputed.  `apart`: x K + b of
+/* z = x K + b + h R for a single row, all panels of a range of gates; x K + b is precomputed.  `separate`: x K + b of
  * the last gate goes to its own slot, and h R + b to the next.  Panels are visited in alternating order, also from
  * run to run, so that the first panel is the one that was used last; within a panel each run sums in the same
  * order. */
-static void row_product(const rnn_block *b, int64_t step, gate_range s, bool apart, const operand *h) {
-    int64_t w_row = b->shape->gates * LEATI_PANEL, last = s.to - s.from - 1, out = last + (apart ? 1 : 0);
+static void row_product(const rnn_block *b, int64_t step, gate_range s, bool separate, const operand *h) {
+    int64_t w_row = b->shape->gates * LEATI_PANEL, last = s.to - s.from - 1, out = last + (separate ? 1 : 0);
     bool backwards = step % 2 == 1;
     bool last_first = (b->job->turn * (uint64_t)b->shape->steps + (uint64_t)step) % 2 == 1;
     for (int64_t i = 0; i < b->panels; i++) {
@@ -337,11 +337,11 @@ static void row_product(const rnn_block *b, int64_t step, gate_range s, bool apa
                     *x = x_products_of(b, panel, s.to - 1, step);
         float *z = b->z + (panel * b->slots + s.slot) * LEATI_PANEL;
         row_sums sums = {.start = x_products_of(b, panel, s.from, step),
-                         .last_start = apart ? bias_of(b, panel, s.slot + out) : x,
+                         .last_start = separate ? bias_of(b, panel, s.slot + out) : x,
                          .start_by = AHEAD_STEPS * LEATI_PANEL,
                          .z = z,
                          .last_z = z + out * LEATI_PANEL};
-        for (int64_t v = 0; apart && v < LEATI_PANEL; v += LEATI_LANES)
+        for (int64_t v = 0; separate && v < LEATI_PANEL; v += LEATI_LANES)
             v_store(z + last * LEATI_PANEL + v, v_load(x + v));
         switch (s.to - s.from) {
         case 4: row_times_weights(h->a, h->depth, w, w_row, sums, backwards, 4, 1); break;
@@ -355,8 +355,8 @@ static void row_product(const rnn_block *b, int64_t step, gate_range s, bool apa
 /* z = bias + x K + h R for a strip and a range of gates; x or h may be NULL. */
 static void product(const rnn_block *b, int64_t step, strip at, gate_range s, const operand *x,
                     const operand *h) {
-    bool apart = (x && x->gate_stride) || (h && h->gate_stride);
-    int64_t each = apart ? 1 : s.to - s.from, slots = b->slots, z_gate = b->z_rows * LEATI_PANEL;
+    bool separate = (x && x->gate_stride) || (h && h->gate_stride);
+    int64_t each = separate ? 1 : s.to - s.from, slots = b->slots, z_gate = b->z_rows * LEATI_PANEL;
     if (b->x_products) {
         row_product(b, step, s, false, h);
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses the kernels of this CPU's instruction set.  Layer: backends/native. */
+/* Chooses the kernels of this CPU's instruction set.  Room: backends/native. */
 #include "backends/native/simd/isa.h"
 
 #include "base/os/cpu.h"
