@@ -881,7 +881,7 @@ static void test_refusals(void **state) {
          {.conv = {.window = W2(3, 1, 1, 0, 0), .groups = 1}},
          {DIMS(1, 2, 5, 2), DIMS(3, 3, 2, 4)},
          LEAT_ESHAPE,
-         "reaches over 3"},
+         "a window of 3 elements"},
         {LEATI_OP_CONV,
          {.conv = {.window = W2(3, 1, 1, 0, 0), .groups = 1}},
          {DIMS(1, 5, 5, 2), DIMS(3, 3, 3, 4)},
