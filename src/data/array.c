@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays as they lie.  Layer: data. */
+/* Checks and describes arrays, and copies them to C order.  Layer: data. */
 #include "data/array.h"
 
 #include <string.h>
@@ -18,12 +18,13 @@ leat_status leati_array_check(const leat_tensor *tensor, const char *name, leat_
                           LEAT_MAX_RANK);
     for (int i = 0; i < tensor->rank; ++i) {
         if (tensor->shape[i] < 0)
-            return leati_fail(err, LEAT_ESHAPE, "'%s' has %lld as dimension %d, expected at least 0", name,
-                              (long long)tensor->shape[i], i);
+            return leati_fail(err, LEAT_ESHAPE, "'%s': dimension %d is %lld, expected at least 0", name, i,
+                              (long long)tensor->shape[i]);
         fits = fits && leati_mul_i64(bytes, tensor->shape[i], &bytes);
     }
-    if (!fits) return leati_fail(err, LEAT_ESHAPE, "'%s' does not fit the address space", name);
-    if (!tensor->data && bytes > 0) return leati_fail(err, LEAT_EINVAL, "'%s' has no data", name);
+    if (!fits) return leati_fail(err, LEAT_ESHAPE, "'%s' is larger than the address space", name);
+    if (!tensor->data && bytes > 0)
+        return leati_fail(err, LEAT_EINVAL, "'%s': the tensor's data is NULL", name);
     return LEAT_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays in the caller's memory as a sequence.  Layer: data. */
+/* Makes a sequence of arrays in the caller's memory.  Layer: data. */
 #include "leat/source.h"
 
 #include <stdio.h>
@@ -14,10 +14,9 @@ leat_source_options leat_source_options_default(void) {
 static leat_status add_part(leati_columns *columns, leat_batch_part part, const leat_array *arrays,
                             int32_t count, leat_error *err) {
     const leati_column_options plain = leati_column_options_default();
-    if (count < 0)
-        return leati_fail(err, LEAT_EINVAL, "expected at least 0 arrays of a kind, received %d", (int)count);
+    if (count < 0) return leati_fail(err, LEAT_EINVAL, "expected at least 0 arrays, received %d", (int)count);
     if (!arrays && count > 0)
-        return leati_fail(err, LEAT_EINVAL, "expected %d arrays of a kind, received NULL", (int)count);
+        return leati_fail(err, LEAT_EINVAL, "expected %d arrays, received NULL", (int)count);
     for (int32_t i = 0; i < count; ++i) {
         char origin[LEAT_NAME_BYTES + 16];
         const char *name = arrays[i].name && arrays[i].name[0] ? arrays[i].name : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of arrays, gathered and converted into batches.  Layer: data. */
+/* Gathers rows of arrays and converts them to batches.  Layer: data. */
 #include "data/columns.h"
 
 #include <stdio.h>
@@ -12,28 +12,29 @@
 #include "tensor/number.h"
 #include "tensor/strided.h"
 
-enum { chunk = 512 }; /* elements that are converted at a time where they cannot be read as they lie */
+/* Elements that are copied to a buffer at a time, if they must be aligned or swapped first. */
+enum { chunk = 512 };
 
 typedef struct column column;
 
 struct column {
     leati_array array;
     leati_column_options options;
-    /* Converts `rows` rows that follow each other; `first` is the number of the first, for messages. */
+    /* Converts `rows` consecutive rows, beginning with row `first`. */
     leat_status (*convert)(const column *c, int64_t first, int64_t rows, unsigned char *dst, leat_error *err);
-    /* Elements, aligned and in this machine's byte order, to the batch's type.  NULL: as they are. */
+    /* Converts aligned elements in this machine's byte order to the batch's type; NULL: the types are equal. */
     void (*emit)(const column *c, const void *src, void *dst, size_t count);
-    leat_dtype dtype;     /* in a batch */
-    leati_strides row;    /* how the elements of a row lie */
+    leat_dtype dtype;     /* data type in a batch */
+    leati_strides row;    /* shape and strides of a row */
     ptrdiff_t row_stride; /* bytes from one row to the next */
-    bool dense;           /* all rows lie one behind the other */
-    size_t row_count;     /* elements of a row */
-    size_t row_dst_bytes; /* in a batch */
-    float *table;         /* the 256 scaled values of a byte */
+    bool dense;           /* the whole array is contiguous */
+    size_t row_count;     /* number of elements of a row */
+    size_t row_dst_bytes; /* size of a row in a batch */
+    float *table;         /* the scaled values of all 256 bytes; NULL: not used */
 };
 
 struct leati_columns {
-    leat_batch_spec spec; /* one tensor a column */
+    leat_batch_spec spec; /* one tensor for each column */
     column columns[LEAT_BATCH_MAX_TENSORS];
     int64_t samples;
     void *owner;
@@ -77,7 +78,7 @@ static void emit_converted(const column *c, const void *src, void *dst, size_t c
     leati_convert(c->dtype, dst, c->array.dtype, src, count);
 }
 
-/* Computed in double, rounded once. */
+/* Computes in double, so that the result is rounded only once. */
 static void emit_scaled(const column *c, const void *src, void *dst, size_t count) {
     double numbers[chunk];
     const size_t bytes = leat_dtype_bytes(c->array.dtype);
@@ -96,7 +97,7 @@ static void emit_from_table(const column *c, const void *src, void *dst, size_t 
     for (size_t i = 0; i < count; ++i) to[i] = c->table[from[i]];
 }
 
-/* count elements that lie as `over` says, from src on. */
+/* Converts `count` elements with the strides `over`, beginning at `src`. */
 static void convert_span(const column *c, const leati_strides *over, const unsigned char *src, size_t count,
                          unsigned char *dst) {
     const size_t bytes = over->bytes, to_bytes = leat_dtype_bytes(c->dtype);
@@ -136,7 +137,7 @@ static leat_status convert_rows(const column *c, int64_t first, int64_t rows, un
     return LEAT_OK;
 }
 
-/* The number of a row that has one element. */
+/* Returns the integer that is the only element of a row. */
 static int64_t label_of(const column *c, int64_t row) {
     uint64_t element; /* aligned for every type */
     memcpy(&element, row_at(c, row), c->row.bytes);
@@ -168,17 +169,17 @@ static const char *part_name(leat_batch_part part) {
 static leat_status check_samples(leati_columns *columns, const leati_array *array, const char *origin,
                                  leat_error *err) {
     if (array->rank < 1)
-        return leati_fail(err, LEAT_ESHAPE,
-                          "'%s' is a single number, expected samples in its first dimension", origin);
+        return leati_fail(err, LEAT_ESHAPE, "'%s' has rank 0, expected samples in its first dimension",
+                          origin);
     if (array->shape[0] < 1) return leati_fail(err, LEAT_ESHAPE, "'%s' has no samples", origin);
     if (columns->spec.tensor_count > 0 && array->shape[0] != columns->samples)
-        return leati_fail(err, LEAT_ESHAPE, "'%s' has %lld samples, the arrays before it %lld", origin,
-                          (long long)array->shape[0], (long long)columns->samples);
+        return leati_fail(err, LEAT_ESHAPE, "'%s' has %lld samples, but the arrays before it have %lld",
+                          origin, (long long)array->shape[0], (long long)columns->samples);
     columns->samples = array->shape[0];
     return LEAT_OK;
 }
 
-/* Gives the samples the shape that the option asks for. */
+/* Gives the samples the shape of the option. */
 static leat_status reshape(column *c, const char *origin, leat_error *err) {
     int64_t have = leati_array_count(&c->array) / c->array.shape[0], want = 1;
     bool fits = true;
@@ -186,7 +187,7 @@ static leat_status reshape(column *c, const char *origin, leat_error *err) {
         fits = fits && leati_mul_i64(want, c->options.shape[i], &want);
     if (!fits || want != have) {
         char from[96], to[96];
-        return leati_fail(err, LEAT_ESHAPE, "'%s': samples of shape %s cannot take the shape %s", origin,
+        return leati_fail(err, LEAT_ESHAPE, "'%s': cannot reshape samples of shape %s to %s", origin,
                           leati_shape_text(from, sizeof from, c->array.rank - 1, c->array.shape + 1),
                           leati_shape_text(to, sizeof to, c->options.shape_rank, c->options.shape));
     }
@@ -197,10 +198,10 @@ static leat_status reshape(column *c, const char *origin, leat_error *err) {
 
 static leat_status choose_onehot(column *c, const char *origin, leat_error *err) {
     if (!leati_dtype_is_integer(c->array.dtype))
-        return leati_fail(err, LEAT_EDTYPE, "'%s': onehot needs whole numbers, the array holds '%s'", origin,
+        return leati_fail(err, LEAT_EDTYPE, "'%s': onehot needs integers, the array has type '%s'", origin,
                           leati_dtype_code(c->array.dtype));
     if (leati_array_count(&c->array) != c->array.shape[0])
-        return leati_fail(err, LEAT_ESHAPE, "'%s': onehot needs one label a sample", origin);
+        return leati_fail(err, LEAT_ESHAPE, "'%s': onehot needs one label for each sample", origin);
     c->convert = convert_onehot;
     c->array.rank = 2;
     c->array.shape[1] = c->options.onehot;
@@ -217,7 +218,7 @@ static leat_status choose_scale(column *c, leat_error *err) {
     return LEAT_OK;
 }
 
-/* Where the rows lie. */
+/* Computes the strides of the rows. */
 static void lay_out(column *c) {
     const leati_array *array = &c->array;
     const size_t bytes = leat_dtype_bytes(array->dtype);
@@ -229,7 +230,7 @@ static void lay_out(column *c) {
     c->row_stride = strides ? (ptrdiff_t)strides[0] : (ptrdiff_t)(c->row_count * bytes);
 }
 
-/* Chooses the conversion, and with it the data type of the batch's tensor. */
+/* Chooses the conversion and the data type of the batch's tensor. */
 static leat_status choose(column *c, leat_batch_part part, const char *origin, leat_error *err) {
     const bool scaled = part == LEAT_PART_INPUT && c->options.denominator != 0;
     lay_out(c);
@@ -246,7 +247,8 @@ static leat_status choose(column *c, leat_batch_part part, const char *origin, l
 static leat_status add(leati_columns *columns, leat_batch_part part, const char *name, column *c,
                        const char *origin, leat_error *err) {
     if (columns->spec.tensor_count == LEAT_BATCH_MAX_TENSORS)
-        return leati_fail(err, LEAT_EINVAL, "more than %d arrays", LEAT_BATCH_MAX_TENSORS);
+        return leati_fail(err, LEAT_EINVAL, "expected at most %d arrays, received more",
+                          LEAT_BATCH_MAX_TENSORS);
     LEATI_TRY(check_samples(columns, &c->array, origin, err));
     LEATI_TRY(choose(c, part, origin, err));
     if (c->array.rank == 1 && part != LEAT_PART_SAMPLE_WEIGHT) c->array.shape[c->array.rank++] = 1;
@@ -280,8 +282,8 @@ static int64_t samples(void *user) {
     return ((const leati_columns *)user)->samples;
 }
 
-/* Whether the rows that were converted came from the file, and not from the zeros that stand for its missing pages.  Where
- * the rows of the array lie interleaved (Fortran order), all of it is checked. */
+/* Checks that the rows came from the file: the guarded mapping shows zeros for pages that the file no longer has.  If the array is
+ * not contiguous, all of it is checked.  Errors: LEAT_EIO. */
 static leat_status check_rows(const column *c, int64_t first, int64_t rows, leat_error *err) {
     if (!c->array.map) return LEAT_OK;
     if (!c->dense) return leati_map_check(c->array.map, c->array.data, c->array.bytes, err);

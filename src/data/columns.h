@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of arrays: what every ready-made source but a plugin becomes.  A column is one array with one row a sample,
- * and how its numbers are converted on their way into a batch. */
+/* Makes batches of arrays: every ready-made source except plugins becomes columns.  A column is one array whose rows are the
+ * samples, with the conversion of its elements to a batch. */
 #ifndef LEATI_DATA_COLUMNS_H
 #define LEATI_DATA_COLUMNS_H
 
@@ -8,30 +8,30 @@
 #include "leat/sequence.h"
 #include "leat/source.h"
 
-/* What the options of a source ask of its columns. */
+/* The conversions that the options of a source request. */
 typedef struct leati_column_options {
-    double numerator, denominator; /* of scale; denominator 0: none */
-    int64_t onehot;                /* classes; 0: none */
-    int shape_rank;                /* of shape; -1: as the file has it */
-    int64_t shape[LEAT_MAX_RANK - 1];
+    double numerator, denominator;    /* factor of the inputs; denominator 0: no scaling */
+    int64_t onehot;                   /* number of classes; 0: no one-hot coding */
+    int shape_rank;                   /* length of `shape`; -1: the shape of the file */
+    int64_t shape[LEAT_MAX_RANK - 1]; /* of an input sample */
 } leati_column_options;
 
 leati_column_options leati_column_options_default(void);
 
 typedef struct leati_columns leati_columns;
 
-/* Starts with no column.  Once it is there, leati_columns_destroy frees it, and calls release(owner). */
+/* Creates an empty list of columns; leati_columns_destroy frees the list and then calls release(owner), unless release is NULL. */
 leat_status leati_columns_create(leati_columns **out, const leat_source_options *options, void *owner,
                                  void (*release)(void *owner), leat_error *err);
 void leati_columns_destroy(leati_columns *columns);
 
-/* Adds an array (C order; its data stays until destroy), inputs first, then targets, then sample weights.  name may be
- * NULL; `origin` names the array in messages. */
+/* Adds an array, which is not in Fortran order, and whose data is borrowed until the columns are destroyed: first the inputs,
+ * then the targets, then the sample weights.  `name` may be NULL; `origin` names the array in messages. */
 leat_status leati_columns_add(leati_columns *columns, leat_batch_part part, const char *name,
                               const leati_array *array, const leati_column_options *options,
                               const char *origin, leat_error *err);
 
-/* Turns the columns into a sequence, which owns them from then on, and destroys them here on failure. */
+/* Makes a sequence, which owns the columns; on failure the columns are destroyed. */
 leat_status leati_columns_finish(leat_sequence *out, leati_columns *columns, leat_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How files write numbers: NumPy's codes of data types, and byte order. */
+/* Converts NumPy's codes of data types, and byte orders. */
 #ifndef LEATI_DATA_ELEMENT_H
 #define LEATI_DATA_ELEMENT_H
 
@@ -8,11 +8,12 @@
 
 #include "leat/tensor.h"
 
-/* Whether this machine's byte order is little-endian. */
+/* Returns true if this machine is little-endian. */
 bool leati_little_endian(void);
 
-/* The data type with NumPy's code ("f4"); false for any other text. */
+/* Finds the data type of NumPy's code ("f4"); returns false for any other text. */
 bool leati_dtype_of_code(leat_dtype *out, const char *code);
+/* Returns NumPy's code of a data type. */
 const char *leati_dtype_code(leat_dtype dtype);
 
 /* Reverses the bytes of each of `count` elements, which need not be aligned. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads idx files, plain or under gzip.  Layer: data. */
+/* Reads idx files, plain or compressed by gzip.  Layer: data. */
 #include "data/idx.h"
 
 #include <string.h>
@@ -24,21 +24,21 @@ static bool find_dtype(leat_dtype *out, unsigned char type) {
     return false;
 }
 
-/* The first four bytes: data type and rank. */
+/* Reads the first four bytes: data type and rank. */
 static leat_status parse_magic(leati_array *out, const unsigned char *p, const char *label, leat_error *err) {
     *out = (leati_array){0};
     if (p[0] != 0 || p[1] != 0 || !find_dtype(&out->dtype, p[2]))
         return leati_fail(err, LEAT_EFORMAT, "'%s' is not an idx file: it begins with %02x %02x %02x %02x",
                           label, p[0], p[1], p[2], p[3]);
     if (p[3] > LEAT_MAX_RANK)
-        return leati_fail(err, LEAT_ENOTSUP, "'%s': %d dimensions, expected at most %d", label, p[3],
-                          LEAT_MAX_RANK);
+        return leati_fail(err, LEAT_ENOTSUP, "'%s': expected at most %d dimensions, found %d", label,
+                          LEAT_MAX_RANK, p[3]);
     out->rank = p[3];
     out->swapped = leati_little_endian() && leat_dtype_bytes(out->dtype) > 1;
     return LEAT_OK;
 }
 
-/* The dimensions, and from them the size of the data. */
+/* Reads the dimensions and computes the size of the data. */
 static leat_status parse_shape(leati_array *out, const unsigned char *p, const char *label, leat_error *err) {
     size_t bytes = leat_dtype_bytes(out->dtype);
     for (int i = 0; i < out->rank; ++i, p += 4) {
@@ -51,7 +51,7 @@ static leat_status parse_shape(leati_array *out, const unsigned char *p, const c
 }
 
 static leat_status cut_off(const char *label, leat_error *err) {
-    return leati_fail(err, LEAT_EFORMAT, "'%s': cut off inside the idx header", label);
+    return leati_fail(err, LEAT_EFORMAT, "'%s': the file ends inside the idx header", label);
 }
 
 static leat_status parse_plain(leati_array *out, const unsigned char *p, size_t size, const char *label,
@@ -62,7 +62,7 @@ static leat_status parse_plain(leati_array *out, const unsigned char *p, size_t 
     if (size < header) return cut_off(label, err);
     LEATI_TRY(parse_shape(out, p + magic_bytes, label, err));
     if (size - header != out->bytes)
-        return leati_fail(err, LEAT_EFORMAT, "'%s': the idx header promises %zu bytes, %zu follow", label,
+        return leati_fail(err, LEAT_EFORMAT, "'%s': the idx header promises %zu bytes, but %zu follow", label,
                           out->bytes, size - header);
     out->data = p + header;
     return LEAT_OK;

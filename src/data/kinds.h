@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kinds of source that a SPEC can name, and the options they take: one table, for opening, for messages and for
+/* Lists the kinds of source that a SPEC can name, and their options.  The tables serve to open sources, for messages and for
  * leat_source_help. */
 #ifndef LEATI_DATA_KINDS_H
 #define LEATI_DATA_KINDS_H
@@ -7,7 +7,7 @@
 #include "data/columns.h"
 #include "data/spec.h"
 
-/* What the options say.  The lists are as written, names with commas between them; NULL: not given. */
+/* The values of the options.  A list is the text of the option, names with commas between them; NULL: no such option. */
 typedef struct leati_settings {
     leati_column_options columns;
     char *inputs;
@@ -15,32 +15,32 @@ typedef struct leati_settings {
     char *sample_weights;
 } leati_settings;
 
-/* Opens a source of one kind.  `spec` is parsed, `text` is what it was parsed from. */
+/* Opens a source of one kind.  `spec` is the parsed form of `text`. */
 typedef leat_status leati_kind_open(leat_sequence *out, const leati_spec *spec, const char *text,
                                     const leati_settings *settings, const leat_source_options *options,
                                     leat_error *err);
 
 leati_kind_open leati_open_idx, leati_open_npy, leati_open_npz, leati_open_plugin;
 
-/* Every kind: name, paths, what it is. */
+/* All kinds: name, paths, smallest and largest number of paths, description. */
 #define LEATI_KIND_LIST(X)                                                                                   \
     X(idx, "INPUTS[,TARGETS]", 1, 2,                                                                         \
-      "The files of MNIST, plain or .gz (unpacked once, into memory).  Pictures (N, H, W) become (H, W, "    \
-      "1).")                                                                                                 \
-    X(npy, "INPUTS[,TARGETS[,WEIGHTS]]", 1, 3, "NumPy arrays, one a file, mapped.")                          \
+      "Files of MNIST, plain or .gz (unpacked once, into memory).  Samples of images (N, H, W) get shape "   \
+      "(H, W, 1).")                                                                                          \
+    X(npy, "INPUTS[,TARGETS[,WEIGHTS]]", 1, 3, "NumPy arrays, one in each file; the files are mapped.")      \
     X(npz, "FILE", 1, 1,                                                                                     \
       "Named NumPy arrays: stored ones are mapped, deflated ones unpacked once, into memory.")               \
     X(plugin, "OBJECT.so", 1, 1,                                                                             \
-      "A shared object that defines leat_plugin_open (leat/plugin.h); it gets what follows the ? as it is.")
+      "A shared object that defines leat_plugin_open (leat/plugin.h); it receives the text after the ?.")
 
-/* Every option: key, the kinds that take it, value, what it does. */
+/* All options: key, the kinds that have the option, value, description. */
 #define LEATI_OPTION_LIST(X)                                                                                 \
     X(scale, "idx npy npz", "A or A/B", "inputs * A / B, as float32")                                        \
     X(shape, "idx npy npz", "28x28x1", "the shape of one input sample")                                      \
-    X(onehot, "idx npy npz", "CLASSES", "targets from labels 0 .. CLASSES-1 to rows of float32")             \
+    X(onehot, "idx npy npz", "CLASSES", "labels 0 .. CLASSES-1 of targets become one-hot rows of float32")   \
     X(inputs, "npz", "NAME[,NAME...]", "the arrays that are inputs, in the model's order; default x")        \
-    X(targets, "npz", "NAME[,NAME...]", "the targets; default y, where there is one")                        \
+    X(targets, "npz", "NAME[,NAME...]", "the targets; default y, if the file has it")                        \
     X(sample_weights, "npz", "NAME[,NAME...]",                                                               \
-      "the sample weights; default sample_weight, where there is one")
+      "the sample weights; default sample_weight, if the file has it")
 
 #endif

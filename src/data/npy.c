@@ -11,7 +11,7 @@
 
 enum { preamble_bytes = 10, key_bytes = 16, descr_bytes = 16 };
 
-/* The header's text, and the place that is read. */
+/* The part of the header's text that is still to be read. */
 typedef struct reader {
     const char *next, *end;
     const char *label;
@@ -35,7 +35,7 @@ static bool accept(reader *in, const char *word) {
     return true;
 }
 
-/* A Python string without escapes, shorter than `bytes`. */
+/* Reads a Python string without escapes that is shorter than `bytes`. */
 static leat_status read_string(reader *in, char *out, size_t bytes, leat_error *err) {
     skip_space(in);
     if (in->next == in->end || (*in->next != '\'' && *in->next != '"')) return damaged(in, "a string", err);
@@ -48,7 +48,7 @@ static leat_status read_string(reader *in, char *out, size_t bytes, leat_error *
     return LEAT_OK;
 }
 
-/* A whole number; Python 2 wrote 5 as 5L. */
+/* Reads an integer that is not negative; Python 2 wrote 5 as 5L. */
 static leat_status read_number(reader *in, int64_t *out, leat_error *err) {
     skip_space(in);
     if (in->next == in->end || *in->next < '0' || *in->next > '9') return damaged(in, "a dimension", err);
@@ -82,14 +82,15 @@ static leat_status read_type(reader *in, leati_array *array, leat_error *err) {
     skip_space(in);
     if (in->next < in->end && *in->next == '[')
         return leati_fail(err, LEAT_ENOTSUP,
-                          "'%s': a structured array: save each field as an array of its own", in->label);
+                          "'%s': structured arrays are not supported; save each field as a separate array",
+                          in->label);
     LEATI_TRY(read_string(in, text, sizeof text, err));
     const char *code = text + (text[0] != '\0' && strchr("<>|=", text[0]) != NULL);
     array->swapped = text[0] == (leati_little_endian() ? '>' : '<');
     if (leati_dtype_of_code(&array->dtype, code)) return LEAT_OK;
     return leati_fail(
         err, LEAT_ENOTSUP,
-        "'%s': numbers of type '%s', expected float16/32/64, bool, int8/16/32/64 or uint8/16/32/64",
+        "'%s': expected elements of type float16/32/64, bool, int8/16/32/64 or uint8/16/32/64, found '%s'",
         in->label, text);
 }
 
@@ -99,7 +100,7 @@ static leat_status read_order(reader *in, leati_array *array, leat_error *err) {
     return LEAT_OK;
 }
 
-/* {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }: three keys in any order, each once. */
+/* Reads {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }: the three keys in any order, each once. */
 static leat_status read_dict(reader *in, leati_array *array, leat_error *err) {
     static const struct {
         const char *key;
@@ -127,10 +128,10 @@ static leat_status read_dict(reader *in, leati_array *array, leat_error *err) {
     return in->next == in->end ? LEAT_OK : damaged(in, "the end of the header", err);
 }
 
-/* Fits the shape to the bytes that follow the header. */
+/* Checks that the shape agrees with the number of bytes after the header. */
 static leat_status check_size(leati_array *array, size_t have, const char *label, leat_error *err) {
     int64_t count = 1;
-    int wide = 0; /* dimensions above 1: with fewer than two, both orders are the same */
+    int wide = 0; /* number of dimensions above 1: with fewer than two, C and Fortran order are equal */
     size_t bytes = 0;
     bool fits = true, empty = false;
     for (int i = 0; i < array->rank; ++i) {
@@ -141,12 +142,13 @@ static leat_status check_size(leati_array *array, size_t have, const char *label
     if (empty) count = 0;
     fits = fits && leati_mul_size((size_t)count, leat_dtype_bytes(array->dtype), &bytes);
     if (!fits || bytes > have)
-        return leati_fail(err, LEAT_EFORMAT,
-                          "'%s': cut off: the header promises more than the %zu bytes that follow", label,
-                          have);
+        return leati_fail(
+            err, LEAT_EFORMAT,
+            "'%s': the file is truncated: the header promises more than the %zu bytes that follow", label,
+            have);
     if (bytes < have)
-        return leati_fail(err, LEAT_EFORMAT, "'%s': the header promises %zu bytes, %zu follow", label, bytes,
-                          have);
+        return leati_fail(err, LEAT_EFORMAT, "'%s': the header promises %zu bytes, but %zu follow", label,
+                          bytes, have);
     array->fortran = array->fortran && wide > 1;
     array->bytes = bytes;
     return LEAT_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* .npz files for reading: a mapped zip whose members are parsed when they are asked for.  Layer: data. */
+/* Reads .npz files: mapped zip files whose members are parsed at the first access.  Layer: data. */
 #include "data/npz.h"
 
 #include <string.h>
@@ -12,16 +12,16 @@
 
 typedef struct array {
     char *name;
-    const leati_zip_member *member; /* NULL: the whole file is this array */
+    const leati_zip_member *member; /* NULL: the file is a .npy file */
     bool parsed;
     leati_array npy;
-    void *unpacked; /* the .npy file of a deflated member */
-    void *ordered;  /* the elements in C order */
-    void *native;   /* the elements as a tensor has them */
+    void *unpacked; /* a deflated member after unpacking; NULL: not needed yet */
+    void *ordered;  /* a copy in C order; NULL: not needed */
+    void *native;   /* an aligned copy in this machine's byte order; NULL: not needed yet */
 } array;
 
 struct leat_npz {
-    leati_map map; /* empty where the bytes are borrowed */
+    leati_map map; /* empty after leati_npz_open_bytes */
     const unsigned char *data;
     size_t size;
     char *label;
@@ -30,11 +30,12 @@ struct leat_npz {
     int count;
 };
 
-/* "x.npy" is the array x; other members are no arrays. */
+/* Adds the array x for the member "x.npy"; ignores members with other names. */
 static leat_status add_array(leat_npz *npz, const leati_zip_member *member, leat_error *err) {
     size_t length = strlen(member->name);
     if (length < 4 || strcmp(member->name + length - 4, ".npy") != 0) return LEAT_OK;
-    if (leati_zip_find(&npz->zip, member->name) != member) return LEAT_OK; /* a later one replaces it */
+    if (leati_zip_find(&npz->zip, member->name) != member)
+        return LEAT_OK; /* a later member replaces this one */
     array *added = &npz->arrays[npz->count];
     added->member = member;
     added->name = leati_strdup(member->name);
@@ -66,11 +67,11 @@ static leat_status list_arrays(leat_npz *npz, leat_error *err) {
     if (npz->size >= 2 && memcmp(npz->data, "PK", 2) == 0) return list_members(npz, err);
     if (npz->size >= 6 && memcmp(npz->data, "\x93NUMPY", 6) == 0) return list_single(npz, err);
     return leati_fail(err, LEAT_EFORMAT,
-                      "'%s' is neither an .npz nor an .npy file: it begins with neither PK nor \\x93NUMPY",
+                      "'%s' is neither an .npz nor an .npy file: expected it to begin with PK or \\x93NUMPY",
                       npz->label);
 }
 
-/* Takes map over, also on failure. */
+/* Opens an .npz file and takes over the mapping, also on failure. */
 static leat_status open_map(leat_npz **out, leati_map map, const void *data, size_t size, const char *label,
                             leat_error *err) {
     leat_npz *npz = leati_calloc(1, sizeof *npz);
@@ -133,7 +134,7 @@ const char *leat_npz_name(const leat_npz *npz, int index) {
     return npz && index >= 0 && index < npz->count ? npz->arrays[index].name : NULL;
 }
 
-/* The .npy file of an array: in place, or unpacked and kept. */
+/* Gives the bytes of an array's .npy file, in place or unpacked. */
 static leat_status get_file(leat_npz *npz, array *wanted, const unsigned char **data, size_t *size,
                             leat_error *err) {
     const leati_zip_member *member = wanted->member;
@@ -201,7 +202,7 @@ leat_status leati_npz_array(leat_npz *npz, const char *name, const leati_array *
     return LEAT_OK;
 }
 
-/* A view of the elements as this machine has them. */
+/* Makes the aligned copy of the elements in this machine's byte order. */
 static leat_status make_native(array *wanted, leat_error *err) {
     const leati_array *npy = &wanted->npy;
     wanted->native = leati_calloc_aligned(npy->bytes);

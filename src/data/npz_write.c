@@ -32,7 +32,7 @@ static leat_status add(leati_zip_writer *writer, const char *const *names, int i
     const char *name = names[index];
     if (!name) return leati_fail(err, LEAT_EINVAL, "names[%d] is NULL", index);
     if (name[0] == '\0' || strlen(name) + sizeof ".npy" > sizeof member)
-        return leati_fail(err, LEAT_EINVAL, "array %d has an empty or overlong name", index);
+        return leati_fail(err, LEAT_EINVAL, "the name of array %d is empty or too long", index);
     for (int i = 0; i < index; ++i)
         if (strcmp(names[i], name) == 0)
             return leati_fail(err, LEAT_EINVAL, "two arrays have the name '%s'", name);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kind plugin: a sequence from a shared object, which stays loaded as long as the sequence lives.  Layer: data. */
+/* Opens sources of the kind plugin: a sequence from a shared object, which stays loaded until the sequence is destroyed.
+ * Layer: data. */
 #include "leat/plugin.h"
 
 #include "base/error.h"
@@ -9,7 +10,7 @@
 
 typedef leat_status plugin_open(leat_sequence *out, const char *options, int64_t batch_size, leat_error *err);
 
-/* The user of the outer sequence, whose functions pass on to the inner one. */
+/* The `user` of the outer sequence, whose functions call those of the plugin's sequence, `inner`. */
 typedef struct plugin {
     leati_library *library;
     leat_sequence inner;
@@ -58,7 +59,7 @@ static void destroy(void *user) {
     leati_free(p);
 }
 
-/* Calls the entry function and checks what it made. */
+/* Calls the plugin's entry function and checks the sequence that it has made. */
 static leat_status fill(plugin *p, const char *path, const char *query, int64_t batch_size, leat_error *err) {
     plugin_open *entry = NULL;
     LEATI_TRY(leati_library_function(p->library, "leat_plugin_open", &entry, sizeof entry, err));
@@ -73,7 +74,7 @@ static leat_status fill(plugin *p, const char *path, const char *query, int64_t 
     p->inner = made;
     if (!made.length || !made.get || made.spec.batch_size < 1 || made.spec.tensor_count < 1)
         return leati_fail(err, LEAT_EINVAL,
-                          "plugin '%s' left out length, get, spec.batch_size or spec.tensors", path);
+                          "plugin '%s' did not set length, get, spec.batch_size or spec.tensors", path);
     return LEAT_OK;
 }
 

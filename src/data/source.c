@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens what a SPEC names, by the tables of data/kinds.h.  Layer: data. */
+/* Opens the source that a SPEC names, with the tables of data/kinds.h.  Layer: data. */
 #include "leat/source.h"
 
 #include <string.h>
@@ -11,8 +11,8 @@
 
 /* ---- Values of options ---- */
 
-/* Reads digits, a point, digits, an exponent: at most 15 digits that count, so that the value is exact to the last bit
- * whatever the locale. */
+/* Reads a decimal number, independently of the locale, and returns the text after it; NULL if there is no number.  At most 15
+ * significant digits are allowed, so that the value is correctly rounded. */
 static const char *read_decimal(const char *text, double *out) {
     double value = 0, power = 1;
     int digits = 0, exponent = 0, seen = 0, given = 0, sign = 1;
@@ -55,7 +55,7 @@ static leat_status apply_scale(leati_settings *settings, char *value, leat_error
     return LEAT_OK;
 }
 
-/* A whole number from 1 to 2^31-1 at *text, which is moved behind it; 0 where there is none. */
+/* Reads an integer from 1 to 2^31-1 at *text and moves *text behind it; returns 0 if there is none. */
 static int64_t read_count(const char **text) {
     int64_t value = 0;
     for (; **text >= '0' && **text <= '9' && value <= INT32_MAX; ++*text) value = 10 * value + (**text - '0');
@@ -149,7 +149,7 @@ static leat_status find_kind(const kind **out, const char *name, leat_error *err
 #undef KIND_NAME
 }
 
-/* Whether a kind takes the option in a row. */
+/* Returns true if the kind has the option of this row. */
 static bool takes(const kind *k, size_t row) {
     size_t length = strlen(k->name);
     for (const char *at = option_rows[row].kinds; (at = strstr(at, k->name)); at += length)
@@ -167,7 +167,7 @@ static leat_status apply_option(leati_settings *settings, const kind *k, const c
         names[count++] = option_rows[i].key;
     }
     const char *near = leati_nearest(key, names, count);
-    return leati_fail(err, LEAT_EINVAL, "%s takes no option '%s'%s%s%s", k->name, key,
+    return leati_fail(err, LEAT_EINVAL, "%s has no option '%s'%s%s%s", k->name, key,
                       near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
@@ -177,7 +177,8 @@ static leat_status open_spec(leat_sequence *out, const leati_spec *spec, const c
     leati_settings settings = {.columns = leati_column_options_default()};
     LEATI_TRY(find_kind(&k, spec->kind, err));
     if (spec->path_count < k->path_min || spec->path_count > k->path_max)
-        return leati_fail(err, LEAT_EINVAL, "%d paths, expected %s (a comma in a path is written %%2C)",
+        return leati_fail(err, LEAT_EINVAL,
+                          "received %d paths, expected %s (a comma in a path is written %%2C)",
                           spec->path_count, k->usage);
     for (int i = 0; i < spec->option_count; ++i)
         LEATI_TRY(apply_option(&settings, k, spec->keys[i], spec->values[i], err));
@@ -199,29 +200,24 @@ leat_status leat_source_open(leat_sequence *out, const char *spec, const leat_so
     return status == LEAT_OK ? LEAT_OK : leati_prefix(status, err, "data '%.160s'", spec);
 }
 
+/* The last part of leat_source_help. */
+#define HELP_NOTES                                                                                           \
+    "The first dimension of an array counts samples.  float64 and sample weights become float32; elements\n" \
+    "of other types are not converted.  An input or target with one number for each sample gets the shape\n" \
+    "(1,).  An array in Fortran order is copied to C order in memory, once.  A comma, ?, & or % in a path\n" \
+    "or a name is percent-escaped: %2C %3F %26 %25.\n"                                                       \
+    "\n"                                                                                                     \
+    "Examples:\n"                                                                                            \
+    "  'idx:train-images.gz,train-labels.gz?scale=1/255&onehot=10'\n"                                        \
+    "  npy:x.npy,y.npy\n"                                                                                    \
+    "  'npz:data.npz?inputs=x0,x1&targets=t0'\n"                                                             \
+    "  'plugin:./frames.so?folder=/data&fps=30'\n"
+
 const char *leat_source_help(void) {
 #define KIND_HELP(name, paths, least, most, text) "  " #name ":" paths "\n      " text "\n"
 #define OPTION_HELP(key, kinds, value, text)      "  " #key "=" value "   (" kinds ")\n      " text "\n"
-    return "SPEC names data: KIND:PATH[,PATH...][?KEY=VALUE[&KEY=VALUE...]]\n"
-           "\n"
-           "Kinds:\n" LEATI_KIND_LIST(
-               KIND_HELP) "\n"
-                          "Options:\n" LEATI_OPTION_LIST(
-                              OPTION_HELP) "\n"
-                                           "The first dimension of an array counts samples.  float64 becomes "
-                                           "float32, sample weights become float32, other\n"
-                                           "numbers stay what they are (float16 float32; bool uint8; int8, "
-                                           "int16 and uint16 int32; uint32 int64).  An input\n"
-                                           "or target with one number a sample gets the shape (1,).  "
-                                           "Fortran-ordered arrays are transposed, once, into\n"
-                                           "memory.  A comma, ?, & or % in a path or a name is "
-                                           "percent-escaped: %2C %3F %26 %25.\n"
-                                           "\n"
-                                           "Examples:\n"
-                                           "  'idx:train-images.gz,train-labels.gz?scale=1/255&onehot=10'\n"
-                                           "  npy:x.npy,y.npy\n"
-                                           "  'npz:data.npz?inputs=x0,x1&targets=t0'\n"
-                                           "  'plugin:./frames.so?folder=/data&fps=30'\n";
+    return "SPEC names data: KIND:PATH[,PATH...][?KEY=VALUE[&KEY=VALUE...]]\n\nKinds:\n" LEATI_KIND_LIST(
+        KIND_HELP) "\nOptions:\n" LEATI_OPTION_LIST(OPTION_HELP) "\n" HELP_NOTES;
 #undef KIND_HELP
 #undef OPTION_HELP
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kinds idx, npy and npz: files become columns.  Layer: data. */
+/* Opens sources of the kinds idx, npy and npz: makes columns of files.  Layer: data. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "data/kinds.h"
 #include "data/npz.h"
 
-/* What columns are read from; it lives as long as they do. */
+/* The files that columns are read from; they are closed when the columns are destroyed. */
 typedef struct files {
     leati_map maps[LEATI_SPEC_MAX_PATHS];
     void *unpacked[LEATI_SPEC_MAX_PATHS];
@@ -28,7 +28,7 @@ static void release(void *owner) {
     leati_free(f);
 }
 
-/* Columns that own an empty `files`. */
+/* Creates empty columns that own an empty `files`. */
 static leat_status create(leati_columns **out, files **f, const leat_source_options *options,
                           leat_error *err) {
     *out = NULL;
@@ -60,7 +60,7 @@ static leat_status add_idx(leati_columns *columns, files *f, const char *path, l
     else
         array.map = map;
     if (part == LEAT_PART_INPUT && array.rank == 3)
-        array.shape[array.rank++] = 1; /* pictures of one channel */
+        array.shape[array.rank++] = 1; /* images with one channel */
     return leati_columns_add(columns, part, NULL, &array, &settings->columns, path, err);
 }
 
@@ -85,7 +85,7 @@ static leat_status add_npy(leati_columns *columns, files *f, const char *path, l
     leat_npz **npz = &f->npz[f->count++];
     LEATI_TRY(leati_npz_open_guarded(npz, path, err));
     if (leat_npz_count(*npz) != 1 || leat_npz_name(*npz, 0)[0] != '\0')
-        return leati_fail(err, LEAT_EFORMAT, "'%s' is an .npz file: write npz:%s", path, path);
+        return leati_fail(err, LEAT_EFORMAT, "'%s' is an .npz file; write npz:%s instead", path, path);
     LEATI_TRY(leati_npz_array(*npz, "", &array, err));
     return leati_columns_add(columns, part, NULL, array, &settings->columns, path, err);
 }
@@ -113,7 +113,8 @@ static leat_status add_member(leati_columns *columns, leat_npz *npz, char *name,
     return leati_columns_add(columns, part, NULL, array, &settings->columns, name, err);
 }
 
-/* Adds the arrays of a list, which is cut into its names; where there is none, the one of the default name. */
+/* Adds the arrays of a list, whose commas become zero bytes.  Without a list, adds the array named `fallback`; an input must
+ * exist. */
 static leat_status add_members(leati_columns *columns, leat_npz *npz, char *list, const char *fallback,
                                leat_batch_part part, const leati_settings *settings, leat_error *err) {
     char single[16];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Splits a SPEC at its separators, then decodes the parts, so that an escaped separator is an ordinary letter.
+/* Splits a SPEC at its separators, then decodes the parts, so that an escaped separator does not separate.
  * Layer: data. */
 #include "data/spec.h"
 
@@ -23,7 +23,8 @@ leat_status leati_spec_decode(char *text, leat_error *err) {
         int high = hex(from[1]), low = high < 0 ? -1 : hex(from[2]);
         if (low < 0 || high + low == 0)
             return leati_fail(err, LEAT_EINVAL,
-                              "expected two hex digits after %% (%%25 is %% itself), got '%.3s'", from);
+                              "expected two hexadecimal digits after %% (write %%25 for %%), received '%.3s'",
+                              from);
         *to = (char)(high << 4 | low);
         from += 2;
     }
@@ -31,7 +32,8 @@ leat_status leati_spec_decode(char *text, leat_error *err) {
     return LEAT_OK;
 }
 
-/* Ends the word at *at where the separator stands, and moves *at behind it; NULL at the end. */
+/* Cuts off and returns the word at *at, which ends at the separator, and moves *at behind the separator; *at becomes NULL at the
+ * end of the text. */
 static char *split(char **at, char separator) {
     char *word = *at, *end = strchr(word, separator);
     *at = end ? end + 1 : NULL;
@@ -43,7 +45,8 @@ static leat_status parse_paths(leati_spec *spec, char *text, leat_error *err) {
     while (text) {
         char *path = split(&text, ',');
         if (spec->path_count == LEATI_SPEC_MAX_PATHS)
-            return leati_fail(err, LEAT_EINVAL, "more than %d paths", LEATI_SPEC_MAX_PATHS);
+            return leati_fail(err, LEAT_EINVAL, "expected at most %d paths, received more",
+                              LEATI_SPEC_MAX_PATHS);
         if (*path == '\0')
             return leati_fail(err, LEAT_EINVAL, "path %d is empty (a comma in a path is written %%2C)",
                               spec->path_count + 1);
@@ -57,14 +60,15 @@ static leat_status parse_options(leati_spec *spec, char *text, leat_error *err) 
     while (text) {
         char *key = split(&text, '&'), *value = strchr(key, '=');
         if (!value || value == key)
-            return leati_fail(err, LEAT_EINVAL, "expected KEY=VALUE after ? or &, got '%s'", key);
+            return leati_fail(err, LEAT_EINVAL, "expected KEY=VALUE after ? or &, received '%s'", key);
         if (spec->option_count == LEATI_SPEC_MAX_OPTIONS)
-            return leati_fail(err, LEAT_EINVAL, "more than %d options", LEATI_SPEC_MAX_OPTIONS);
+            return leati_fail(err, LEAT_EINVAL, "expected at most %d options, received more",
+                              LEATI_SPEC_MAX_OPTIONS);
         *value++ = '\0';
         LEATI_TRY(leati_spec_decode(key, err));
         for (int i = 0; i < spec->option_count; ++i)
             if (strcmp(spec->keys[i], key) == 0)
-                return leati_fail(err, LEAT_EINVAL, "the option '%s' twice", key);
+                return leati_fail(err, LEAT_EINVAL, "the option '%s' is given twice", key);
         spec->keys[spec->option_count] = key;
         spec->values[spec->option_count++] = value;
     }
@@ -90,7 +94,7 @@ leat_status leati_spec_parse(leati_spec *out, const char *text, leat_error *err)
     out->text[kind] = '\0';
     out->kind = out->text;
     char *rest = out->text + kind + 1, *options = strchr(rest, '?');
-    bool plugin = strcmp(out->kind, "plugin") == 0; /* its options are its own business */
+    bool plugin = strcmp(out->kind, "plugin") == 0; /* the plugin parses its options itself */
     if (options) *options++ = '\0';
     leat_status status = parse_paths(out, rest, err);
     if (status == LEAT_OK && !plugin) status = parse_options(out, options, err);

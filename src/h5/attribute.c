@@ -9,10 +9,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum {
-    most_strings = 1 << 20,
-    most_bytes = 1 << 28
-}; /* far more than any model has; a hostile file is refused */
+/* Limits far above what any model has: a hostile file is refused. */
+enum { most_strings = 1 << 20, most_bytes = 1 << 28 };
 
 /* An open attribute, and its properties. */
 typedef struct attribute {
