@@ -47,14 +47,14 @@ leati_column_options leati_column_options_default(void) {
 
 leat_status leati_columns_create(leati_columns **out, const leat_source_options *options, void *owner,
                                  void (*release)(void *owner), leat_error *err) {
-    leat_source_options all = options ? *options : leat_source_options_default();
+    leat_source_options effective = options ? *options : leat_source_options_default();
     *out = NULL;
-    if (all.batch_size < 1)
+    if (effective.batch_size < 1)
         return leati_fail(err, LEAT_EINVAL, "batch size %lld, expected at least 1",
-                          (long long)all.batch_size);
+                          (long long)effective.batch_size);
     leati_columns *columns = leati_calloc(1, sizeof *columns);
     if (!columns) return leati_fail_memory(err, sizeof *columns, "a source");
-    columns->spec.batch_size = all.batch_size;
+    columns->spec.batch_size = effective.batch_size;
     columns->owner = owner;
     columns->release = release;
     *out = columns;
@@ -181,11 +181,11 @@ static leat_status check_samples(leati_columns *columns, const leati_array *arra
 
 /* Gives the samples the shape of the option. */
 static leat_status reshape(column *c, const char *origin, leat_error *err) {
-    int64_t have = leati_array_count(&c->array) / c->array.shape[0], want = 1;
+    int64_t present = leati_array_count(&c->array) / c->array.shape[0], wanted = 1;
     bool fits = true;
     for (int i = 0; i < c->options.shape_rank; ++i)
-        fits = fits && leati_mul_i64(want, c->options.shape[i], &want);
-    if (!fits || want != have) {
+        fits = fits && leati_mul_i64(wanted, c->options.shape[i], &wanted);
+    if (!fits || wanted != present) {
         char from[96], to[96];
         return leati_fail(err, LEAT_ESHAPE, "'%s': cannot reshape samples of shape %s to %s", origin,
                           leati_shape_text(from, sizeof from, c->array.rank - 1, c->array.shape + 1),
@@ -219,21 +219,21 @@ static leat_status choose_scale(column *c, leat_error *err) {
 }
 
 /* Computes the strides of the rows. */
-static void lay_out(column *c) {
+static void set_strides(column *c) {
     const leati_array *array = &c->array;
     const size_t bytes = leat_dtype_bytes(array->dtype);
     const int64_t *strides = array->strided ? array->strides : NULL;
-    const leati_strides all = leati_strides_make(bytes, array->rank, array->shape, strides);
+    const leati_strides whole = leati_strides_make(bytes, array->rank, array->shape, strides);
     c->row = leati_strides_make(bytes, array->rank - 1, array->shape + 1, strides ? strides + 1 : NULL);
-    c->dense = leati_strides_are_dense(&all);
+    c->dense = leati_strides_are_dense(&whole);
     c->row_count = (size_t)(leati_array_count(array) / array->shape[0]);
     c->row_stride = strides ? (ptrdiff_t)strides[0] : (ptrdiff_t)(c->row_count * bytes);
 }
 
 /* Chooses the conversion and the data type of the batch's tensor. */
-static leat_status choose(column *c, leat_batch_part part, const char *origin, leat_error *err) {
+static leat_status choose_conversion(column *c, leat_batch_part part, const char *origin, leat_error *err) {
     const bool scaled = part == LEAT_PART_INPUT && c->options.denominator != 0;
-    lay_out(c);
+    set_strides(c);
     c->dtype = LEAT_F32;
     if (part == LEAT_PART_INPUT && c->options.shape_rank >= 0) LEATI_TRY(reshape(c, origin, err));
     if (part == LEAT_PART_TARGET && c->options.onehot > 0) return choose_onehot(c, origin, err);
@@ -250,7 +250,7 @@ static leat_status add(leati_columns *columns, leat_batch_part part, const char 
         return leati_fail(err, LEAT_EINVAL, "expected at most %d arrays, received more",
                           LEAT_BATCH_MAX_TENSORS);
     LEATI_TRY(check_samples(columns, &c->array, origin, err));
-    LEATI_TRY(choose(c, part, origin, err));
+    LEATI_TRY(choose_conversion(c, part, origin, err));
     if (c->array.rank == 1 && part != LEAT_PART_SAMPLE_WEIGHT) c->array.shape[c->array.rank++] = 1;
     c->row_dst_bytes = leati_count_bytes(leati_shape_count(c->array.rank - 1, c->array.shape + 1),
                                          leat_dtype_bytes(c->dtype));

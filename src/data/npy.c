@@ -129,7 +129,7 @@ static leat_status read_dict(reader *in, leati_array *array, leat_error *err) {
 }
 
 /* Checks that the shape agrees with the number of bytes after the header. */
-static leat_status check_size(leati_array *array, size_t have, const char *label, leat_error *err) {
+static leat_status check_size(leati_array *array, size_t available, const char *label, leat_error *err) {
     int64_t count = 1;
     int wide = 0; /* number of dimensions above 1: with fewer than two, C and Fortran order are equal */
     size_t bytes = 0;
@@ -141,14 +141,14 @@ static leat_status check_size(leati_array *array, size_t have, const char *label
     }
     if (empty) count = 0;
     fits = fits && leati_mul_size((size_t)count, leat_dtype_bytes(array->dtype), &bytes);
-    if (!fits || bytes > have)
+    if (!fits || bytes > available)
         return leati_fail(
             err, LEAT_EFORMAT,
             "'%s': the file is truncated: the header promises more than the %zu bytes that follow", label,
-            have);
-    if (bytes < have)
+            available);
+    if (bytes < available)
         return leati_fail(err, LEAT_EFORMAT, "'%s': the header promises %zu bytes, but %zu follow", label,
-                          bytes, have);
+                          bytes, available);
     array->fortran = array->fortran && wide > 1;
     array->bytes = bytes;
     return LEAT_OK;

@@ -110,19 +110,19 @@ leat_status leat_npz_open(leat_npz **out, const char *path, leat_error *err) {
 
 void leat_npz_close(leat_npz **npz) {
     if (!npz || !*npz) return;
-    leat_npz *old = *npz;
+    leat_npz *closed = *npz;
     *npz = NULL;
-    for (int i = 0; old->arrays && i < old->count; ++i) {
-        leati_free(old->arrays[i].name);
-        leati_free(old->arrays[i].unpacked);
-        leati_free(old->arrays[i].ordered);
-        leati_free(old->arrays[i].native);
+    for (int i = 0; closed->arrays && i < closed->count; ++i) {
+        leati_free(closed->arrays[i].name);
+        leati_free(closed->arrays[i].unpacked);
+        leati_free(closed->arrays[i].ordered);
+        leati_free(closed->arrays[i].native);
     }
-    leati_free(old->arrays);
-    leati_zip_close(&old->zip);
-    leati_map_close(&old->map);
-    leati_free(old->label);
-    leati_free(old);
+    leati_free(closed->arrays);
+    leati_zip_close(&closed->zip);
+    leati_map_close(&closed->map);
+    leati_free(closed->label);
+    leati_free(closed);
 }
 
 int leat_npz_count(const leat_npz *npz) {

@@ -60,19 +60,20 @@ static void destroy(void *user) {
 }
 
 /* Calls the plugin's entry function and checks the sequence that it has made. */
-static leat_status fill(plugin *p, const char *path, const char *query, int64_t batch_size, leat_error *err) {
+static leat_status call_entry(plugin *p, const char *path, const char *query, int64_t batch_size,
+                              leat_error *err) {
     plugin_open *entry = NULL;
     LEATI_TRY(leati_library_function(p->library, "leat_plugin_open", &entry, sizeof entry, err));
-    leat_sequence made = leat_sequence_default();
-    leat_status status = entry(&made, query, batch_size, err);
+    leat_sequence sequence = leat_sequence_default();
+    leat_status status = entry(&sequence, query, batch_size, err);
     if (status != LEAT_OK) return leati_prefix(status, err, "plugin '%s'", path);
-    if (made.struct_size != sizeof made)
+    if (sequence.struct_size != sizeof sequence)
         return leati_fail(err, LEAT_EINVAL,
                           "plugin '%s' was built for another leat: its leat_sequence has %zu bytes, "
                           "expected %zu",
-                          path, made.struct_size, sizeof made);
-    p->inner = made;
-    if (!made.length || !made.get || made.spec.batch_size < 1 || made.spec.tensor_count < 1)
+                          path, sequence.struct_size, sizeof sequence);
+    p->inner = sequence;
+    if (!sequence.length || !sequence.get || sequence.spec.batch_size < 1 || sequence.spec.tensor_count < 1)
         return leati_fail(err, LEAT_EINVAL,
                           "plugin '%s' did not set length, get, spec.batch_size or spec.tensors", path);
     return LEAT_OK;
@@ -85,7 +86,8 @@ leat_status leati_open_plugin(leat_sequence *out, const leati_spec *spec, const 
     plugin *p = leati_calloc(1, sizeof *p);
     if (!p) return leati_fail_memory(err, sizeof *p, "a plugin");
     leat_status status = leati_library_open(&p->library, spec->paths[0], err);
-    if (status == LEAT_OK) status = fill(p, spec->paths[0], leati_spec_query(text), options->batch_size, err);
+    if (status == LEAT_OK)
+        status = call_entry(p, spec->paths[0], leati_spec_query(text), options->batch_size, err);
     if (status != LEAT_OK) {
         destroy(p);
         return status;

@@ -15,7 +15,7 @@
  * significant digits are allowed, so that the value is correctly rounded. */
 static const char *read_decimal(const char *text, double *out) {
     double value = 0, power = 1;
-    int digits = 0, exponent = 0, seen = 0, given = 0, sign = 1;
+    int significant = 0, exponent = 0, digit_count = 0, exponent_digits = 0, sign = 1;
     bool negative = *text == '-', point = false;
     const char *p = text + negative;
     for (; (*p >= '0' && *p <= '9') || (*p == '.' && !point); ++p) {
@@ -23,20 +23,20 @@ static const char *read_decimal(const char *text, double *out) {
             point = true;
             continue;
         }
-        ++seen;
-        digits += digits > 0 || *p != '0';
+        ++digit_count;
+        significant += significant > 0 || *p != '0';
         value = 10 * value + (*p - '0');
         exponent -= point;
     }
-    if (seen > 0 && (*p == 'e' || *p == 'E') && (p[1 + (p[1] == '-' || p[1] == '+')] >= '0') &&
+    if (digit_count > 0 && (*p == 'e' || *p == 'E') && (p[1 + (p[1] == '-' || p[1] == '+')] >= '0') &&
         (p[1 + (p[1] == '-' || p[1] == '+')] <= '9')) {
         ++p;
         sign = *p == '-' ? -1 : 1;
-        for (p += *p == '-' || *p == '+'; *p >= '0' && *p <= '9' && given < 1000; ++p)
-            given = 10 * given + (*p - '0');
+        for (p += *p == '-' || *p == '+'; *p >= '0' && *p <= '9' && exponent_digits < 1000; ++p)
+            exponent_digits = 10 * exponent_digits + (*p - '0');
     }
-    exponent += sign * given;
-    if (seen == 0 || digits > 15 || exponent > 22 || exponent < -22) return NULL;
+    exponent += sign * exponent_digits;
+    if (digit_count == 0 || significant > 15 || exponent > 22 || exponent < -22) return NULL;
     for (int i = exponent < 0 ? -exponent : exponent; i > 0; --i) power *= 10;
     *out = (negative ? -1 : 1) * (exponent < 0 ? value / power : value * power);
     return p;
@@ -123,7 +123,7 @@ static const kind kinds[] = {
 static const struct {
     const char *key, *kinds;
     leat_status (*apply)(leati_settings *settings, char *value, leat_error *err);
-} option_rows[] = {
+} option_types[] = {
 #define OPTION_ROW(key, kinds, value, text) {#key, " " kinds " ", apply_##key},
     LEATI_OPTION_LIST(OPTION_ROW)
 #undef OPTION_ROW
@@ -131,7 +131,7 @@ static const struct {
 
 enum {
     kind_count = sizeof kinds / sizeof *kinds,
-    option_row_count = sizeof option_rows / sizeof *option_rows
+    option_type_count = sizeof option_types / sizeof *option_types
 };
 
 static leat_status find_kind(const kind **out, const char *name, leat_error *err) {
@@ -149,22 +149,22 @@ static leat_status find_kind(const kind **out, const char *name, leat_error *err
 #undef KIND_NAME
 }
 
-/* Returns true if the kind has the option of this row. */
-static bool takes(const kind *k, size_t row) {
+/* Returns true if the kind has the option with this index. */
+static bool has_option(const kind *k, size_t option) {
     size_t length = strlen(k->name);
-    for (const char *at = option_rows[row].kinds; (at = strstr(at, k->name)); at += length)
+    for (const char *at = option_types[option].kinds; (at = strstr(at, k->name)); at += length)
         if (at[-1] == ' ' && at[length] == ' ') return true;
     return false;
 }
 
 static leat_status apply_option(leati_settings *settings, const kind *k, const char *key, char *value,
                                 leat_error *err) {
-    const char *names[option_row_count];
+    const char *names[option_type_count];
     size_t count = 0;
-    for (size_t i = 0; i < option_row_count; ++i) {
-        if (!takes(k, i)) continue;
-        if (strcmp(option_rows[i].key, key) == 0) return option_rows[i].apply(settings, value, err);
-        names[count++] = option_rows[i].key;
+    for (size_t i = 0; i < option_type_count; ++i) {
+        if (!has_option(k, i)) continue;
+        if (strcmp(option_types[i].key, key) == 0) return option_types[i].apply(settings, value, err);
+        names[count++] = option_types[i].key;
     }
     const char *near = leati_nearest(key, names, count);
     return leati_fail(err, LEAT_EINVAL, "%s has no option '%s'%s%s%s", k->name, key,
@@ -190,11 +190,11 @@ leat_status leat_source_open(leat_sequence *out, const char *spec, const leat_so
     LEATI_GIVEN(out, err);
     LEATI_GIVEN(spec, err);
     leati_spec parsed;
-    leat_source_options all = options ? *options : leat_source_options_default();
+    leat_source_options effective = options ? *options : leat_source_options_default();
     *out = (leat_sequence){0};
     leat_status status = leati_spec_parse(&parsed, spec, err);
     if (status == LEAT_OK) {
-        status = open_spec(out, &parsed, spec, &all, err);
+        status = open_spec(out, &parsed, spec, &effective, err);
         leati_spec_fini(&parsed);
     }
     return status == LEAT_OK ? LEAT_OK : leati_prefix(status, err, "data '%.160s'", spec);

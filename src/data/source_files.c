@@ -50,12 +50,12 @@ static leat_status finish(leat_sequence *out, leati_columns *columns, leat_statu
 static leat_status add_idx(leati_columns *columns, files *f, const char *path, leat_batch_part part,
                            const leati_settings *settings, leat_error *err) {
     leati_array array;
-    int slot = f->count++;
-    leati_map *map = &f->maps[slot];
+    int index = f->count++;
+    leati_map *map = &f->maps[index];
     LEATI_TRY(leati_map_open_guarded(map, path, err));
-    LEATI_TRY(leati_idx_parse(&array, &f->unpacked[slot], map->data, map->size, path, err));
+    LEATI_TRY(leati_idx_parse(&array, &f->unpacked[index], map->data, map->size, path, err));
     LEATI_TRY(leati_map_check(map, map->data, map->size, err));
-    if (f->unpacked[slot])
+    if (f->unpacked[index])
         leati_map_close(map);
     else
         array.map = map;
@@ -119,10 +119,10 @@ static leat_status add_members(leati_columns *columns, leat_npz *npz, char *list
                                leat_batch_part part, const leati_settings *settings, leat_error *err) {
     char single[16];
     if (!list) {
-        bool there = false;
+        bool found = false;
         for (int i = 0; i < leat_npz_count(npz); ++i)
-            there = there || strcmp(leat_npz_name(npz, i), fallback) == 0;
-        if (!there && part != LEAT_PART_INPUT) return LEAT_OK;
+            found = found || strcmp(leat_npz_name(npz, i), fallback) == 0;
+        if (!found && part != LEAT_PART_INPUT) return LEAT_OK;
         snprintf(single, sizeof single, "%s", fallback);
         return add_member(columns, npz, single, part, settings, err);
     }

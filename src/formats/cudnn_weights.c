@@ -9,8 +9,8 @@
 #include "base/memory.h"
 
 static bool ends_with(const char *name, const char *end) {
-    size_t length = strlen(name), own = strlen(end);
-    return length >= own && strcmp(name + length - own, end) == 0;
+    size_t length = strlen(name), end_length = strlen(end);
+    return length >= end_length && strcmp(name + length - end_length, end) == 0;
 }
 
 /* Returns true for the shape (count). */
@@ -27,41 +27,41 @@ leati_conversion leati_cudnn_conversion(const leati_weight *kernel, const leati_
                                         const leati_weight *bias, const leat_tensor *stored) {
     if (!ends_with(kernel->name, "kernel") || !ends_with(recurrent->name, "recurrent_kernel") ||
         !ends_with(bias->name, "bias") || recurrent->desc.rank != 2)
-        return LEATI_AS_IT_IS;
+        return LEATI_NO_CONVERSION;
     const int64_t width = recurrent->desc.shape[1], gates = width / recurrent->desc.shape[0];
-    const leati_desc *own = &bias->desc;
-    if (gates == 4 && is_list(own->rank, own->shape, width) &&
+    const leati_desc *expected = &bias->desc;
+    if (gates == 4 && is_list(expected->rank, expected->shape, width) &&
         is_list(stored->rank, stored->shape, 2 * width))
         return LEATI_FROM_CUDNN;
-    if (gates == 4 && is_list(own->rank, own->shape, 2 * width) &&
+    if (gates == 4 && is_list(expected->rank, expected->shape, 2 * width) &&
         is_list(stored->rank, stored->shape, width))
         return LEATI_TO_CUDNN;
-    if (gates == 3 && is_rows(own->rank, own->shape, width) &&
+    if (gates == 3 && is_rows(expected->rank, expected->shape, width) &&
         is_list(stored->rank, stored->shape, 2 * width))
         return LEATI_FROM_CUDNN;
-    if (gates == 3 && is_list(own->rank, own->shape, 2 * width) &&
+    if (gates == 3 && is_list(expected->rank, expected->shape, 2 * width) &&
         is_rows(stored->rank, stored->shape, width))
         return LEATI_TO_CUDNN;
-    return LEATI_AS_IT_IS;
+    return LEATI_NO_CONVERSION;
 }
 
 /* In memory, cuDNN's kernel of one gate is (units, inputs), although Keras's layer keeps it in an array (inputs, units). */
 leat_status leati_cudnn_kernel(leati_conversion conversion, float *kernel, int64_t inputs, int64_t gates,
                                int64_t units, leat_error *err) {
     const int64_t width = gates * units;
-    float *from = leati_memdup(kernel, (size_t)(inputs * width) * sizeof *from);
-    if (!from) return leati_fail_memory(err, (size_t)(inputs * width) * sizeof *from, "weights");
+    float *original = leati_memdup(kernel, (size_t)(inputs * width) * sizeof *original);
+    if (!original) return leati_fail_memory(err, (size_t)(inputs * width) * sizeof *original, "weights");
     for (int64_t row = 0; row < inputs; ++row)
         for (int64_t column = 0; column < width; ++column) {
-            int64_t gate = column / units, place = column % units * inputs + row;
-            int64_t plain = row * width + column,
-                    turned = place / units * width + gate * units + place % units;
+            int64_t gate = column / units, position = column % units * inputs + row;
+            int64_t in_keras = row * width + column,
+                    in_cudnn = position / units * width + gate * units + position % units;
             if (conversion == LEATI_FROM_CUDNN)
-                kernel[plain] = from[turned];
+                kernel[in_keras] = original[in_cudnn];
             else
-                kernel[turned] = from[plain];
+                kernel[in_cudnn] = original[in_keras];
         }
-    leati_free(from);
+    leati_free(original);
     return LEAT_OK;
 }
 

@@ -6,7 +6,7 @@
 
 #include "nn/layers/layer.h"
 
-typedef enum leati_conversion { LEATI_AS_IT_IS, LEATI_FROM_CUDNN, LEATI_TO_CUDNN } leati_conversion;
+typedef enum leati_conversion { LEATI_NO_CONVERSION, LEATI_FROM_CUDNN, LEATI_TO_CUDNN } leati_conversion;
 
 /* Returns the conversion of a layer's three weights that a file needs whose bias has the type and shape of `stored`. */
 leati_conversion leati_cudnn_conversion(const leati_weight *kernel, const leati_weight *recurrent,

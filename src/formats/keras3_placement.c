@@ -15,7 +15,7 @@
 
 enum { prefix_bytes = 128 };
 
-static leat_status add(leati_placement *out, const char *group, const char *place, const leati_weight *weight,
+static leat_status add(leati_placement *out, const char *group, const char *path, const leati_weight *weight,
                        leat_error *err) {
     if (out->count == out->capacity) {
         int32_t capacity = out->capacity ? 2 * out->capacity : 16;
@@ -27,7 +27,7 @@ static leat_status add(leati_placement *out, const char *group, const char *plac
     }
     leati_placed_weight *item = &out->items[out->count];
     item->weight = weight;
-    int length = snprintf(item->path, sizeof item->path, "%s%s", group, place);
+    int length = snprintf(item->path, sizeof item->path, "%s%s", group, path);
     if (length < 0 || (size_t)length >= sizeof item->path)
         return leati_fail(err, LEAT_ENOTSUP,
                           "the path of a weight is too long: too many models inside models");
@@ -38,9 +38,9 @@ static leat_status add(leati_placement *out, const char *group, const char *plac
 static leat_status add_layer(leati_placement *out, const char *group, const leati_layer *layer,
                              leat_error *err) {
     for (int32_t i = 0; i < layer->weight_count; ++i) {
-        char place[prefix_bytes];
-        leati_layer_place(layer, i, place, sizeof place);
-        LEATI_TRY(add(out, group, place, &layer->weights[i], err));
+        char path[prefix_bytes];
+        leati_layer_place(layer, i, path, sizeof path);
+        LEATI_TRY(add(out, group, path, &layer->weights[i], err));
     }
     return LEAT_OK;
 }
@@ -49,10 +49,11 @@ static leat_status add_layer(leati_placement *out, const char *group, const leat
 static const char *group_name(const leat_model *model, const json_t *item) {
     if (leati_item_is_model(item))
         return strcmp(leati_item_class(item), "Sequential") == 0 ? "sequential" : "functional";
-    int32_t place = leati_network_find(model, leati_item_name(item));
-    const leati_layer *layer = place < 0 ? NULL : model->members[place].layer;
-    const leati_layer_type *type = layer ? layer->type : leati_layer_find(leati_item_class(item));
-    if (type == &leati_layer_conv_lstm2d) return "conv_lstm2d"; /* and no longer conv_lst_m2d */
+    int32_t member = leati_network_find(model, leati_item_name(item));
+    const leati_layer *layer = member < 0 ? NULL : model->members[member].layer;
+    const leati_layer_type *type = layer ? layer->type : leati_layer_type_find(leati_item_class(item), NULL);
+    if (type == &leati_layer_conv_lstm2d)
+        return "conv_lstm2d"; /* Keras's rule for names would give conv_lst_m2d */
     return type ? type->name_prefix : "";
 }
 
@@ -63,14 +64,14 @@ static leat_status add_model(leati_placement *out, const char *group, const leat
 static leat_status add_item(leati_placement *out, const char *group, const leat_model *model,
                             const json_t *item, int before, leat_error *err) {
     char inner[256], number[16] = "";
-    int32_t place = leati_network_find(model, leati_item_name(item));
-    if (place < 0) return LEAT_OK; /* an InputLayer, or a layer that no output needs */
+    int32_t index = leati_network_find(model, leati_item_name(item));
+    if (index < 0) return LEAT_OK; /* an InputLayer, or a layer that no output needs */
     if (before > 0) snprintf(number, sizeof number, "_%d", before);
     int length = snprintf(inner, sizeof inner, "%slayers/%s%s/", group, group_name(model, item), number);
     if (length < 0 || (size_t)length >= sizeof inner)
         return leati_fail(err, LEAT_ENOTSUP,
                           "the path of a weight is too long: too many models inside models");
-    const leati_member *member = &model->members[place];
+    const leati_member *member = &model->members[index];
     const leat_model *nested = leati_member_model(member);
     const json_t *config = json_object_get(item, "config");
     if (!nested) return add_layer(out, inner, member->layer, err);
@@ -166,8 +167,8 @@ leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *
         int entry = placement->items[i].weight->entry;
         if (entry >= trainable) continue;
         for (int slot = 0; slot < slots; ++slot) {
-            int at = slot < pairs ? pairs * done + slot : slot * trainable + done;
-            name_of(user, first + at, path, sizeof path);
+            int position = slot < pairs ? pairs * done + slot : slot * trainable + done;
+            name_of(user, first + position, path, sizeof path);
             LEATI_TRY(
                 leati_keras_h5_read_optimizer_weight(file, path, model, slot_index(model, slot, entry), err));
         }

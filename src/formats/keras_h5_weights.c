@@ -75,21 +75,21 @@ static leat_status read_converted(leati_h5 *file, const leat_model *model, int m
         LEATI_TRY(read_weight(file, model, member, stored, i, err));
         LEATI_TRY(leati_cudnn_kernel(conversion, view.data, weight->desc.shape[0], gates, units, err));
     }
-    leat_tensor own = weight_view(model, leati_member_weight(model, member, first + 2));
+    leat_tensor target = weight_view(model, leati_member_weight(model, member, first + 2));
     bias.dtype = LEAT_F32;
     bias.data = leati_calloc((size_t)leat_tensor_count(&bias), sizeof(float));
     if (!bias.data) return leati_fail_memory(err, leat_tensor_bytes(&bias), "a bias");
     member_path(path, stored->path, stored->weights.items[first + 2]);
     leat_status status = leati_h5_read(file, path, &bias, err);
-    if (status == LEAT_OK) leati_cudnn_bias(conversion, bias.data, gates, units, own.data);
+    if (status == LEAT_OK) leati_cudnn_bias(conversion, bias.data, gates, units, target.data);
     leati_free(bias.data);
     return status;
 }
 
 /* Reads weight *index, or, if they need a conversion, the three weights of a recurrent layer that begin there.  *index becomes
  * the index of the next weight to read. */
-static leat_status read_from(leati_h5 *file, const leat_model *model, int member, const stored_layer *stored,
-                             int *index, leat_error *err) {
+static leat_status read_next_weights(leati_h5 *file, const leat_model *model, int member,
+                                     const stored_layer *stored, int *index, leat_error *err) {
     int first = *index;
     if (first + 2 < leati_member_weight_count(model, member)) {
         char path[path_bytes];
@@ -100,7 +100,7 @@ static leat_status read_from(leati_h5 *file, const leat_model *model, int member
             leati_cudnn_conversion(leati_member_weight(model, member, first),
                                    leati_member_weight(model, member, first + 1),
                                    leati_member_weight(model, member, first + 2), &bias);
-        if (conversion != LEATI_AS_IT_IS) {
+        if (conversion != LEATI_NO_CONVERSION) {
             *index += 3;
             return read_converted(file, model, member, stored, first, conversion, bias, err);
         }
@@ -117,7 +117,7 @@ static leat_status read_layer(leati_h5 *file, const leat_model *model, int membe
         return leati_fail(err, LEAT_EFORMAT, "layer '%s': expected %d weights, '%s' has %zu", name, count,
                           stored->path, stored->weights.count);
     for (int i = 0; i < count;) {
-        leat_status status = read_from(file, model, member, stored, &i, err);
+        leat_status status = read_next_weights(file, model, member, stored, &i, err);
         LEATI_TRY(leati_prefix(status, err, "layer '%s'", name));
     }
     return LEAT_OK;

@@ -97,8 +97,8 @@ static leat_status append(leati_h5_strings *out, const attribute *a) {
     out->items = items;
     memset(items + out->count, 0, a->count * sizeof *items);
     out->count += a->count; /* if reading fails, leati_h5_strings_fini frees the strings read so far */
-    char **fresh = items + out->count - a->count;
-    return a->variable ? read_variable(a, fresh) : read_fixed(a, fresh);
+    char **added = items + out->count - a->count;
+    return a->variable ? read_variable(a, added) : read_fixed(a, added);
 }
 
 static leat_status read_one(leati_h5 *file, const char *object, const char *name, leati_h5_strings *out,
@@ -117,8 +117,8 @@ static leat_status read_all(leati_h5 *file, const char *object, const char *name
                             leat_error *err) {
     char part[128];
     snprintf(part, sizeof part, "%s0", name);
-    bool whole = H5Aexists_by_name(file->file, object, name, H5P_DEFAULT) > 0;
-    if (whole || H5Aexists_by_name(file->file, object, part, H5P_DEFAULT) <= 0)
+    bool unsplit = H5Aexists_by_name(file->file, object, name, H5P_DEFAULT) > 0;
+    if (unsplit || H5Aexists_by_name(file->file, object, part, H5P_DEFAULT) <= 0)
         return read_one(file, object, name, out, err);
     for (int i = 0; H5Aexists_by_name(file->file, object, part, H5P_DEFAULT) > 0; ++i) {
         LEATI_TRY(read_one(file, object, part, out, err));
@@ -222,14 +222,14 @@ static size_t longest(const char *const *values, size_t count) {
 
 static leat_status write_parts(leati_h5 *file, const char *object, const char *name,
                                const char *const *values, size_t count, size_t width, leat_error *err) {
-    size_t each = LEATI_H5_HEADER_LIMIT / width;
-    if (each == 0)
+    size_t values_per_part = LEATI_H5_HEADER_LIMIT / width;
+    if (values_per_part == 0)
         return leati_h5_fail(file, LEAT_EINVAL, err, object, "a name is too long for an attribute");
-    for (size_t start = 0, part = 0; start < count; start += each, ++part) {
+    for (size_t start = 0, part = 0; start < count; start += values_per_part, ++part) {
         char part_name[128];
         snprintf(part_name, sizeof part_name, "%s%zu", name, part);
-        size_t size = count - start < each ? count - start : each;
-        LEATI_TRY(write_fixed(file, object, part_name, values + start, size, width, err));
+        size_t length = count - start < values_per_part ? count - start : values_per_part;
+        LEATI_TRY(write_fixed(file, object, part_name, values + start, length, width, err));
     }
     return LEAT_OK;
 }

@@ -56,14 +56,14 @@ static bool dtype_of(hid_t type, leat_dtype *out) {
 }
 
 /* Returns true if the dataset's storage is inside the file: no external file, no virtual dataset. */
-static bool stored_here(hid_t dataset) {
+static bool stored_in_file(hid_t dataset) {
     hid_t properties = H5Dget_create_plist(dataset);
     if (properties < 0) return false;
     H5D_layout_t layout = H5Pget_layout(properties);
-    bool here = (layout == H5D_COMPACT || layout == H5D_CONTIGUOUS || layout == H5D_CHUNKED) &&
-                H5Pget_external_count(properties) == 0;
+    bool inside = (layout == H5D_COMPACT || layout == H5D_CONTIGUOUS || layout == H5D_CHUNKED) &&
+                  H5Pget_external_count(properties) == 0;
     H5Pclose(properties);
-    return here;
+    return inside;
 }
 
 static leat_status describe(leati_h5 *file, const char *name, hid_t dataset, leat_tensor *out,
@@ -79,7 +79,7 @@ static leat_status describe(leati_h5 *file, const char *name, hid_t dataset, lea
         status = leati_h5_fail(file, LEAT_ESHAPE, err, name, "expected at most 8 dimensions");
     else if (!dtype_of(type, &out->dtype))
         status = leati_h5_fail(file, LEAT_EDTYPE, err, name, "expected a dataset of numbers");
-    else if (!stored_here(dataset))
+    else if (!stored_in_file(dataset))
         status = leati_h5_fail(file, LEAT_EFORMAT, err, name,
                                "the dataset has external or virtual storage, which is not supported");
     else

@@ -42,7 +42,7 @@ leat_status leati_h5_fail(leati_h5 *file, leat_status code, leat_error *err, con
                              reason);
 }
 
-static leat_status make(leati_h5 **out, const char *path, leat_error *err) {
+static leat_status make_handle(leati_h5 **out, const char *path, leat_error *err) {
     *out = NULL;
     leati_h5 *file = leati_calloc(1, sizeof *file);
     if (!file) return leati_fail_memory(err, sizeof *file, "a file");
@@ -57,7 +57,7 @@ static leat_status make(leati_h5 **out, const char *path, leat_error *err) {
     return LEAT_OK;
 }
 
-static leat_status drop(leati_h5 **file, leat_status status) {
+static leat_status free_handle(leati_h5 **file, leat_status status) {
     leati_free((*file)->path);
     leati_free(*file);
     *file = NULL;
@@ -65,10 +65,10 @@ static leat_status drop(leati_h5 **file, leat_status status) {
 }
 
 leat_status leati_h5_open(leati_h5 **out, const char *path, leat_error *err) {
-    LEATI_TRY(make(out, path, err));
+    LEATI_TRY(make_handle(out, path, err));
     if (access(path, R_OK) != 0) {
         leat_status code = errno == ENOENT ? LEAT_ENOTFOUND : LEAT_EIO;
-        return drop(out, leati_fail_errno(err, code, errno, "cannot open '%s'", path));
+        return free_handle(out, leati_fail_errno(err, code, errno, "cannot open '%s'", path));
     }
     leati_h5_enter();
     leat_status status = LEAT_OK;
@@ -76,7 +76,7 @@ leat_status leati_h5_open(leati_h5 **out, const char *path, leat_error *err) {
     if ((*out)->file < 0)
         status = leati_h5_fail(*out, LEAT_EFORMAT, err, "/", "not an HDF5 file, or damaged");
     leati_h5_leave();
-    return status == LEAT_OK ? LEAT_OK : drop(out, status);
+    return status == LEAT_OK ? LEAT_OK : free_handle(out, status);
 }
 
 /* Opens (*out)->file through leat's driver, where `out` says where the bytes are. */
@@ -90,26 +90,26 @@ static leat_status open_driver(leati_h5 **out, leat_status code, const char *mes
         status = leati_h5_fail(*out, code, err, "/", message);
     H5Eclear2(H5E_DEFAULT);
     leati_h5_leave();
-    return status == LEAT_OK ? LEAT_OK : drop(out, status);
+    return status == LEAT_OK ? LEAT_OK : free_handle(out, status);
 }
 
 leat_status leati_h5_open_bytes(leati_h5 **out, const char *label, const void *data, size_t size,
                                 leat_error *err) {
-    LEATI_TRY(make(out, label, err));
+    LEATI_TRY(make_handle(out, label, err));
     (*out)->bytes = size > 0 ? data : (const unsigned char *)"";
     (*out)->size = size;
     return open_driver(out, LEAT_EFORMAT, "not an HDF5 file, or damaged", err);
 }
 
 leat_status leati_h5_create(leati_h5 **out, const char *label, int fd, leat_error *err) {
-    LEATI_TRY(make(out, label, err));
+    LEATI_TRY(make_handle(out, label, err));
     (*out)->fd = fd;
     return open_driver(out, LEAT_EIO, "cannot create the file", err);
 }
 
 leat_status leati_h5_create_in_memory(leati_h5 **out, const char *label, leati_h5_buffer *buffer,
                                       leat_error *err) {
-    LEATI_TRY(make(out, label, err));
+    LEATI_TRY(make_handle(out, label, err));
     (*out)->buffer = buffer;
     return open_driver(out, LEAT_EIO, "cannot create the file", err);
 }
@@ -128,7 +128,7 @@ leat_status leati_h5_close(leati_h5 **file, leat_error *err) {
         status = leati_h5_fail(*file, LEAT_EIO, err, "/", "cannot write the file to its end");
     leati_h5_leave();
     if ((*file)->write_error != 0) status = fail_write(*file, err);
-    return drop(file, status);
+    return free_handle(file, status);
 }
 
 /* Checks that each link on the path is a hard link: soft and external links can lead out of the file. */

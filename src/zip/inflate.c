@@ -7,12 +7,12 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-static voidpf take(voidpf unused, uInt count, uInt size) {
+static voidpf allocate(voidpf unused, uInt count, uInt size) {
     (void)unused;
     return leati_calloc(count, size);
 }
 
-static void give(voidpf unused, voidpf memory) {
+static void release(voidpf unused, voidpf memory) {
     (void)unused;
     leati_free(memory);
 }
@@ -20,8 +20,8 @@ static void give(voidpf unused, voidpf memory) {
 leat_status leati_inflate_begin(leati_inflater *out, leati_deflate_format format, const void *src,
                                 size_t bytes, const char *label, leat_error *err) {
     *out = (leati_inflater){.next = src, .left = bytes, .format = format, .label = label};
-    out->stream.zalloc = take;
-    out->stream.zfree = give;
+    out->stream.zalloc = allocate;
+    out->stream.zfree = release;
     int code = inflateInit2(&out->stream, format == LEATI_DEFLATE_RAW ? -MAX_WBITS : MAX_WBITS + 16);
     if (code == Z_MEM_ERROR) return leati_fail_memory(err, sizeof(leati_inflater), "decompression");
     if (code != Z_OK)
@@ -30,7 +30,7 @@ leat_status leati_inflate_begin(leati_inflater *out, leati_deflate_format format
 }
 
 /* Gives zlib the next piece of the input if it has used up the last one: zlib's counter has 32 bits. */
-static void refill(leati_inflater *inflater) {
+static void supply_input(leati_inflater *inflater) {
     if (inflater->stream.avail_in > 0 || inflater->left == 0) return;
     size_t piece = inflater->left < (1u << 30) ? inflater->left : 1u << 30;
     inflater->stream.next_in = (unsigned char *)(uintptr_t)inflater->next;
@@ -41,7 +41,7 @@ static void refill(leati_inflater *inflater) {
 
 /* Handles the end of a gzip member: continues with the next member, if there is one. */
 static void end_member(leati_inflater *inflater) {
-    refill(inflater);
+    supply_input(inflater);
     inflater->ended = inflater->format == LEATI_DEFLATE_RAW || inflater->stream.avail_in == 0 ||
                       inflater->stream.next_in[0] != 0x1f || inflateReset(&inflater->stream) != Z_OK;
 }
@@ -61,14 +61,14 @@ leat_status leati_inflate_read(leati_inflater *inflater, void *dst, size_t bytes
         if (inflater->ended)
             return leati_fail(err, LEAT_EFORMAT, "'%s': the decompressed data ends %zu bytes too early",
                               inflater->label, left);
-        refill(inflater);
+        supply_input(inflater);
         size_t piece = left < (1u << 30) ? left : 1u << 30;
         inflater->stream.next_out = next;
         inflater->stream.avail_out = (uInt)piece;
         int code = inflate(&inflater->stream, Z_NO_FLUSH);
-        size_t made = piece - inflater->stream.avail_out;
-        next += made;
-        left -= made;
+        size_t produced = piece - inflater->stream.avail_out;
+        next += produced;
+        left -= produced;
         if (code == Z_STREAM_END)
             end_member(inflater);
         else if (code != Z_OK)
@@ -79,9 +79,9 @@ leat_status leati_inflate_read(leati_inflater *inflater, void *dst, size_t bytes
 
 leat_status leati_inflate_finish(leati_inflater *inflater, leat_error *err) {
     while (!inflater->ended) {
-        unsigned char beyond;
-        refill(inflater);
-        inflater->stream.next_out = &beyond;
+        unsigned char extra;
+        supply_input(inflater);
+        inflater->stream.next_out = &extra;
         inflater->stream.avail_out = 1;
         int code = inflate(&inflater->stream, Z_NO_FLUSH);
         if (inflater->stream.avail_out == 0)

@@ -127,9 +127,9 @@ static leat_status read_member(const view *file, uint64_t *at, leati_zip_member 
     if (!inside(*at, central_bytes, file->size) || u32(header) != 0x02014b50)
         return damaged(file, "the central directory is damaged", err);
     size_t name_bytes = u16(header + 28), extra_bytes = u16(header + 30);
-    uint64_t all = central_bytes + (uint64_t)name_bytes + extra_bytes + u16(header + 32);
-    if (!inside(*at, all, file->size)) return damaged(file, "the central directory is cut off", err);
-    *at += all;
+    uint64_t total_bytes = central_bytes + (uint64_t)name_bytes + extra_bytes + u16(header + 32);
+    if (!inside(*at, total_bytes, file->size)) return damaged(file, "the central directory is cut off", err);
+    *at += total_bytes;
     uint64_t offset = u32(header + 42);
     member->crc = u32(header + 16);
     member->packed_bytes = u32(header + 20);
@@ -148,15 +148,15 @@ static leat_status read_member(const view *file, uint64_t *at, leati_zip_member 
 }
 
 static leat_status read_members(leati_zip *zip, const view *file, leat_error *err) {
-    directory list = {0};
-    LEATI_TRY(find_directory(file, &list, err));
-    if (!inside(list.offset, list.bytes, file->size) || list.count > list.bytes / central_bytes)
+    directory central = {0};
+    LEATI_TRY(find_directory(file, &central, err));
+    if (!inside(central.offset, central.bytes, file->size) || central.count > central.bytes / central_bytes)
         return damaged(file, "the central directory lies outside the file", err);
-    zip->members = leati_calloc((size_t)list.count, sizeof *zip->members);
+    zip->members = leati_calloc((size_t)central.count, sizeof *zip->members);
     if (!zip->members)
-        return leati_fail_memory(err, (size_t)list.count * sizeof *zip->members, "a zip directory");
-    uint64_t at = list.offset;
-    for (; zip->count < list.count; ++zip->count) {
+        return leati_fail_memory(err, (size_t)central.count * sizeof *zip->members, "a zip directory");
+    uint64_t at = central.offset;
+    for (; zip->count < central.count; ++zip->count) {
         leat_status status = read_member(file, &at, &zip->members[zip->count], err);
         if (status == LEAT_OK) continue;
         ++zip->count; /* so that the member's name is freed, if it was allocated */

@@ -73,8 +73,8 @@ static leat_status emit_local(leati_zip_writer *writer, const leati_zip_member *
     header h = {0};
     bool big = member->bytes >= UINT32_MAX;
     size_t name_bytes = strlen(member->name), zip64_bytes = big ? 20 : 0;
-    uint64_t bare = writer->offset + 30 + name_bytes + zip64_bytes + 4;
-    size_t padding = (size_t)(alignment - bare % alignment) % alignment;
+    uint64_t unpadded = writer->offset + 30 + name_bytes + zip64_bytes + 4;
+    size_t padding = (size_t)(alignment - unpadded % alignment) % alignment;
     put(&h, 0x04034b50, 4);
     put(&h, version_64, 2);
     put(&h, flag_utf8, 2);
@@ -120,8 +120,8 @@ leat_status leati_zip_add(leati_zip_writer *writer, const char *name, const leat
 static leat_status emit_central(leati_zip_writer *writer, size_t index, leat_error *err) {
     const leati_zip_member *member = &writer->members[index];
     uint64_t offset = writer->offsets[index];
-    bool big = member->bytes >= UINT32_MAX, far = offset >= UINT32_MAX;
-    size_t name_bytes = strlen(member->name), payload = (big ? 16u : 0u) + (far ? 8u : 0u);
+    bool big = member->bytes >= UINT32_MAX, far_offset = offset >= UINT32_MAX;
+    size_t name_bytes = strlen(member->name), payload = (big ? 16u : 0u) + (far_offset ? 8u : 0u);
     header h = {0};
     put(&h, 0x02014b50, 4);
     put(&h, 3 << 8 | version_64, 2); /* made by: Unix */
@@ -148,7 +148,7 @@ static leat_status emit_central(leati_zip_writer *writer, size_t index, leat_err
         put(&h, member->bytes, 8);
         put(&h, member->bytes, 8);
     }
-    if (far) put(&h, offset, 8);
+    if (far_offset) put(&h, offset, 8);
     return emit_header(writer, &h, err);
 }
 
@@ -182,7 +182,7 @@ static leat_status emit_end(leati_zip_writer *writer, uint64_t start, leat_error
     return emit_header(writer, &h, err);
 }
 
-static void forget(leati_zip_writer *writer) {
+static void free_writer(leati_zip_writer *writer) {
     for (size_t i = 0; i < writer->count; ++i) leati_free(writer->members[i].name);
     leati_free(writer->members);
     leati_free(writer->offsets);
@@ -198,11 +198,11 @@ leat_status leati_zip_finish(leati_zip_writer *writer, leat_error *err) {
         status = leati_replace_commit(&writer->file, err);
     else
         leati_replace_abandon(&writer->file);
-    forget(writer);
+    free_writer(writer);
     return status;
 }
 
 void leati_zip_abandon(leati_zip_writer *writer) {
     leati_replace_abandon(&writer->file);
-    forget(writer);
+    free_writer(writer);
 }
