@@ -51,7 +51,7 @@ static const char *group_name(const leat_model *model, const json_t *item) {
         return strcmp(leati_item_class(item), "Sequential") == 0 ? "sequential" : "functional";
     int32_t member = leati_network_find(model, leati_item_name(item));
     const leati_layer *layer = member < 0 ? NULL : model->members[member].layer;
-    const leati_layer_type *type = layer ? layer->type : leati_layer_type_find(leati_item_class(item), NULL);
+    const leati_layer_type *type = layer ? layer->type : leati_layer_find(leati_item_class(item));
     if (type == &leati_layer_conv_lstm2d)
         return "conv_lstm2d"; /* Keras's rule for names would give conv_lst_m2d */
     return type ? type->name_prefix : "";
