@@ -180,9 +180,9 @@ static void one_is_singular_and_others_plural(void **state) {
           "the model has 2 outputs with a loss, the data gives 1");
     fails("fit small.json --train npy:x.npy --loss mse",
           "the model has 1 output with a loss, the data gives 0");
-    fails("fit small.json --train npz:d.npz --loss mse,mse", "one item for the model's 1 output, found 2");
+    fails("fit small.json --train npz:d.npz --loss mse,mse", "one item for the model's 1 output, received 2");
     fails("fit heads.json --train npz:d.npz --loss mse,mse,mse",
-          "one item for each of the model's 2 outputs, found 3");
+          "one item for each of the model's 2 outputs, received 3");
     runs("predict small.json --data npz:d.npz --output p.npy --batch-size 1 --steps 1");
     assert_non_null(strstr(err, "saved p.npy: 1 sample\n"));
     unlink("p.npy");

@@ -101,17 +101,17 @@ static const char *kind_of(const leati_field *field, char text[64]) {
         const leati_field_kind *kind;
         const char *name;
     } names[] = {
-        {LEATI_FIELD_INT, "whole number"},
-        {LEATI_FIELD_OPTIONAL_INT, "whole number or null"},
+        {LEATI_FIELD_INT, "integer"},
+        {LEATI_FIELD_OPTIONAL_INT, "integer or null"},
         {LEATI_FIELD_FLOAT, "number"},
         {LEATI_FIELD_OPTIONAL_FLOAT, "number or null"},
         {LEATI_FIELD_BOOL, "true or false"},
         {LEATI_FIELD_CHOICE, "name"},
         {LEATI_FIELD_TEXT, "text"},
-        {LEATI_FIELD_TUPLE, "whole number, or %d of them"},
-        {LEATI_FIELD_PAIRS, "whole number, or one or two for each of %d axes"},
-        {LEATI_FIELD_LIST, "list of whole numbers"},
-        {LEATI_FIELD_NUMBERS, "whole number, or a list"},
+        {LEATI_FIELD_TUPLE, "integer, or %d of them"},
+        {LEATI_FIELD_PAIRS, "integer, or one or two for each of %d axes"},
+        {LEATI_FIELD_LIST, "list of integers"},
+        {LEATI_FIELD_NUMBERS, "integer, or a list"},
         {LEATI_FIELD_REALS, "number, or a list"},
         {LEATI_FIELD_ACTIVATION, "activation"},
         {LEATI_FIELD_INITIALIZER, "initializer"},
@@ -124,8 +124,8 @@ static const char *kind_of(const leati_field *field, char text[64]) {
     size_t index = 0;
     while (names[index].kind != field->kind) ++index;
     const char *format = names[index].name, *at = strstr(format, "%d");
-    if (field->kind == LEATI_FIELD_PAIRS && field->arity == 1) return "whole number, or two";
-    if (field->kind == LEATI_FIELD_TUPLE && field->arity == 1) return "whole number, or a list of one";
+    if (field->kind == LEATI_FIELD_PAIRS && field->arity == 1) return "integer, or two";
+    if (field->kind == LEATI_FIELD_TUPLE && field->arity == 1) return "integer, or a list of one";
     if (!at) return format;
     snprintf(text, 64, "%.*s%d%s", (int)(at - format), format, (int)field->arity, at + 2);
     return text;

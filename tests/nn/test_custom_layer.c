@@ -374,7 +374,7 @@ static void test_bad_configurations(void **state) {
     refused(LAYERS(LAYER("Product", "\"batch_input_shape\": [null, null], \"units\": 2")), LEAT_ESHAPE,
             "weight 'kernel': expected known sizes");
     refused(LAYERS(LAYER("Products", FIRST "\"units\": 2")), LEAT_ENOTSUP,
-            "no layer 'Products' in leat or among your own; did you mean 'Product'?");
+            "no layer 'Products' in leat or among the custom layers; did you mean 'Product'?");
 }
 
 static void not_registered(leat_layer_definition d, const char *said) {
@@ -391,7 +391,7 @@ static void test_bad_definitions(void **state) {
     static const leat_layer_key no_choices[] = {{.key = "k", .kind = LEAT_KEY_CHOICE}, {.key = NULL}};
     (void)state;
     leat_layer_definition d = own_times();
-    not_registered(d, "times: registered before");
+    not_registered(d, "times: a layer of this name is registered already");
     d.class_name = "Dense";
     not_registered(d, "Dense: Keras has a layer of this name");
     d.class_name = "Lambda";
@@ -400,13 +400,13 @@ static void test_bad_definitions(void **state) {
     not_registered(d, "class_name: expected 1 to");
     d.class_name = "mine";
     d.struct_size = 8;
-    not_registered(d, "built for another leat");
+    not_registered(d, "built for another version of leat");
     d = own_times();
     d.class_name = "mine";
     d.keys = outside;
     not_registered(d, "mine: key 'k': its member lies outside of config_bytes (8)");
     d.keys = twice;
-    not_registered(d, "mine: key 'k' is there twice");
+    not_registered(d, "mine: key 'k' is listed twice");
     d.keys = no_choices;
     not_registered(d, "mine: key 'k': its choices are missing");
     d.keys = NULL;
@@ -441,7 +441,7 @@ static void test_failures(void **state) {
     d.infer = no_shape;
     assert_ok(leat_register_layer(registry, &d, &err), &err);
     refused(LAYERS(LAYER("Shapeless", FIRST "\"name\": \"s\"")), LEAT_ESHAPE,
-            "'s' (Shapeless): its infer gave output 0 the shape of an impossible rank");
+            "'s' (Shapeless): its infer gave output 0 an invalid shape: the rank is out of range");
     d = own_times();
     d.class_name = "Refuser";
     d.forward = refuse;

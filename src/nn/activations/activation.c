@@ -193,8 +193,7 @@ static leat_status read_field(const leati_field *field, const json_t *value, con
     (void)context;
     leat_status status = leati_activation_read(member, value, err);
     if (status == LEAT_OK && leati_activation_halves(member) && !field->reshapes)
-        status =
-            leati_fail(err, LEAT_ENOTSUP, "'glu' halves the last axis: it needs an Activation of its own");
+        status = leati_fail(err, LEAT_ENOTSUP, "'glu' halves the last axis: use a separate Activation layer");
     return leati_prefix(status, err, "%s", field->key);
 }
 

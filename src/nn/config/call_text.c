@@ -82,15 +82,16 @@ static leat_status add_argument(json_t *config, stretch s, stretch name, const c
     const char *sign = memchr(s.at, '=', s.length);
     stretch key = trimmed((stretch){s.at, sign ? (size_t)(sign - s.at) : 0});
     if (!is_word(key))
-        return leati_fail(err, LEAT_EINVAL, "%s: %.*s(...): expected key=value, found '%.*s'", what,
+        return leati_fail(err, LEAT_EINVAL, "%s: %.*s(...): expected key=value, received '%.*s'", what,
                           (int)name.length, name.at, (int)s.length, s.at);
     stretch text = trimmed((stretch){sign + 1, s.length - (size_t)(sign - s.at) - 1});
     bool lacks_memory = false;
     json_t *value = text.length > 0 ? value_of(text, &lacks_memory) : NULL;
-    if (!value && lacks_memory) return leati_fail(err, LEAT_ENOMEM, "no memory for %s (or no UTF-8)", what);
+    if (!value && lacks_memory)
+        return leati_fail(err, LEAT_ENOMEM, "no memory for %s, or the text is not UTF-8", what);
     if (!value)
         return leati_fail(err, LEAT_EINVAL,
-                          "%s: %.*s(%.*s=...): expected a number, a list or a name, found '%.*s'", what,
+                          "%s: %.*s(%.*s=...): expected a number, a list or a name, received '%.*s'", what,
                           (int)name.length, name.at, (int)key.length, key.at, (int)text.length, text.at);
     char buffer[64];
     if (key.length >= sizeof buffer) {
@@ -133,11 +134,12 @@ leat_status leati_call_read(const char *text, size_t length, const char *what, j
     const char *open = memchr(s.at, '(', s.length);
     if (!open) {
         *out = json_stringn(s.at, s.length);
-        return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for %s (or no UTF-8)", what);
+        return *out ? LEAT_OK
+                    : leati_fail(err, LEAT_ENOMEM, "no memory for %s, or the text is not UTF-8", what);
     }
     stretch name = trimmed((stretch){s.at, (size_t)(open - s.at)});
     if (!is_word(name) || s.at[s.length - 1] != ')')
-        return leati_fail(err, LEAT_EINVAL, "%s: expected Name(key=value, ...), found '%.*s'", what,
+        return leati_fail(err, LEAT_EINVAL, "%s: expected Name(key=value, ...), received '%.*s'", what,
                           (int)s.length, s.at);
     json_t *config = json_object();
     if (!config) return leati_fail(err, LEAT_ENOMEM, "no memory for %s", what);

@@ -63,10 +63,10 @@ static leat_status read_int(const leati_field *field, const json_t *value, const
         *(int64_t *)member = INT64_MIN;
         return LEAT_OK;
     }
-    if (!whole(value, &number)) return unexpected(field, value, "a whole number", err);
+    if (!whole(value, &number)) return unexpected(field, value, "an integer", err);
     if (field->limited && (double)number < field->minimum) return too_small(field, value, err);
     if (field->limited && number > MAX_DIMENSION)
-        return unexpected(field, value, "a whole number below 2147483648", err);
+        return unexpected(field, value, "an integer below 2147483648", err);
     *(int64_t *)member = number;
     return LEAT_OK;
 }
@@ -137,7 +137,7 @@ static leat_status read_text(const leati_field *field, const json_t *value, cons
     return LEAT_OK;
 }
 
-/* ---- Lists of whole numbers ---- */
+/* ---- Lists of integers ---- */
 
 static bool is_list(const leati_field *field) {
     return field->kind == LEATI_FIELD_LIST || field->kind == LEATI_FIELD_NUMBERS;
@@ -147,10 +147,10 @@ static leat_status read_element(const leati_field *field, const json_t *list, co
                                 leati_ints *out, leat_error *err) {
     int64_t number = -1;
     bool unknown = json_is_null(value) && is_list(field);
-    if (!unknown && !whole(value, &number)) return unexpected(field, list, "whole numbers", err);
+    if (!unknown && !whole(value, &number)) return unexpected(field, list, "integers", err);
     if (!unknown && field->limited && (double)number < field->minimum) return too_small(field, list, err);
     if (number > MAX_DIMENSION || number < -MAX_DIMENSION)
-        return unexpected(field, list, "whole numbers below 2147483648", err);
+        return unexpected(field, list, "integers below 2147483648", err);
     out->values[out->count++] = number;
     return LEAT_OK;
 }
@@ -167,10 +167,10 @@ static leat_status read_ints(const leati_field *field, const json_t *value, cons
     }
     if (tuple && count != (size_t)field->arity) {
         char expected[48];
-        snprintf(expected, sizeof expected, "%d whole numbers", (int)field->arity);
+        snprintf(expected, sizeof expected, "%d integer%s", (int)field->arity, field->arity == 1 ? "" : "s");
         return unexpected(field, value, expected, err);
     }
-    if (count > LEAT_MAX_RANK) return unexpected(field, value, "at most 8 whole numbers", err);
+    if (count > LEAT_MAX_RANK) return unexpected(field, value, "at most 8 integers", err);
     ints.number = field->kind == LEATI_FIELD_NUMBERS && !json_is_array(value);
     for (size_t i = 0; i < count; ++i) {
         const json_t *element = json_is_array(value) ? json_array_get(value, i) : value;

@@ -14,7 +14,8 @@ static leat_status read_dictionary(leati_object *out, const json_t *value, const
     const json_t *name = json_object_get(value, "class_name");
     const json_t *config = json_object_get(value, "config");
     if (!json_is_string(name)) {
-        return leati_fail(err, LEAT_EINVAL, "%s: expected an object with a \"class_name\", found none", what);
+        return leati_fail(err, LEAT_EINVAL, "%s: expected an object with a \"class_name\", received none",
+                          what);
     }
     out->name = json_string_value(name);
     if (strcmp(out->name, "function") == 0 && json_is_string(config)) {

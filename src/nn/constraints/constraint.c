@@ -74,7 +74,7 @@ static leat_status read_axis(leati_constraint *out, const json_t *config, leat_e
     for (size_t i = 0; i < count; ++i) {
         const json_t *item = json_array_get(axis, i);
         if (!json_is_integer(item)) {
-            return leati_fail(err, LEAT_EINVAL, "constraint: expected whole numbers in 'axis'");
+            return leati_fail(err, LEAT_EINVAL, "constraint: expected integers in 'axis'");
         }
         out->axes[i] = (int32_t)json_integer_value(item);
     }
@@ -144,7 +144,8 @@ static leati_value norms_of(const leati_constraint *constraint, leati_graph *gra
     for (int32_t i = 0; i < constraint->axis_count; ++i) {
         int axis = constraint->axes[i] < 0 ? constraint->axes[i] + rank : constraint->axes[i];
         if (axis < 0 || axis >= rank) {
-            return leati_graph_fail(graph, LEAT_ESHAPE, "constraint: axis %d of a weight of rank %d",
+            return leati_graph_fail(graph, LEAT_ESHAPE,
+                                    "constraint: axis %d is out of range for a weight of rank %d",
                                     (int)constraint->axes[i], rank);
         }
         axes |= 1u << axis;

@@ -52,10 +52,10 @@ static leat_status check_output(const leat_tensor *output, int index, int64_t le
         right = output->shape[i] >= least &&
                 (output->shape[i] < 0 || leati_mul_i64(count, output->shape[i], &count));
     if (right) return LEAT_OK;
-    return leati_fail(err, LEAT_ESHAPE, "its infer gave output %d the shape %s, which is none", index,
+    return leati_fail(err, LEAT_ESHAPE, "its infer gave output %d an invalid shape: %s", index,
                       output->rank >= 0 && output->rank <= LEAT_MAX_RANK
                           ? leati_shape_text(text, sizeof text, output->rank, output->shape)
-                          : "of an impossible rank");
+                          : "the rank is out of range");
 }
 
 /* Infers the shapes of the outputs; no dimension may be below `least`. */

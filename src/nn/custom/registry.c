@@ -43,12 +43,12 @@ static const struct {
 
 _Static_assert(sizeof(leat_layer_numbers) == sizeof(leati_ints) &&
                    offsetof(leat_layer_numbers, values) == offsetof(leati_ints, values),
-               "rows of whole numbers are read into the user's struct");
+               "fields of kind NUMBERS are read into the user's struct");
 
 static leat_status check_key(const leat_layer_definition *d, int index, leat_error *err) {
     const leat_layer_key *key = &d->keys[index];
     if ((unsigned)key->kind > LEAT_KEY_CONSTRAINT)
-        return leati_fail(err, LEAT_EINVAL, "key '%s': kind %d is not known", key->key, (int)key->kind);
+        return leati_fail(err, LEAT_EINVAL, "key '%s': unknown kind %d", key->key, (int)key->kind);
     size_t bytes = key_kinds[key->kind].bytes;
     if (bytes > 0 && (key->offset > d->config_bytes || d->config_bytes - key->offset < bytes))
         return leati_fail(err, LEAT_EINVAL, "key '%s': its member lies outside of config_bytes (%zu)",
@@ -57,7 +57,7 @@ static leat_status check_key(const leat_layer_definition *d, int index, leat_err
         return leati_fail(err, LEAT_EINVAL, "key '%s': its choices are missing", key->key);
     for (int before = 0; before < index; ++before)
         if (strcmp(d->keys[before].key, key->key) == 0)
-            return leati_fail(err, LEAT_EINVAL, "key '%s' is there twice", key->key);
+            return leati_fail(err, LEAT_EINVAL, "key '%s' is listed twice", key->key);
     return LEAT_OK;
 }
 
@@ -73,8 +73,7 @@ static leat_status check_keys(const leat_layer_definition *d, int *count, leat_e
 static leat_status check_definition(const leat_layer_definition *d, leat_error *err) {
     if (!d->forward) return leati_fail(err, LEAT_EINVAL, "forward is missing");
     if (d->config_bytes > PTRDIFF_MAX / 2)
-        return leati_fail(err, LEAT_EINVAL, "config_bytes is %zu, more than memory can have",
-                          d->config_bytes);
+        return leati_fail(err, LEAT_EINVAL, "config_bytes: %zu is out of range", d->config_bytes);
     if (d->min_inputs < 1 || d->max_inputs < d->min_inputs || d->max_inputs > LEATI_CUSTOM_MAX_INPUTS)
         return leati_fail(err, LEAT_EINVAL,
                           "expected 1 <= min_inputs <= max_inputs <= %d, received %d and %d",
@@ -138,9 +137,10 @@ leat_status leati_custom_create(leati_custom **out, const leat_layer_definition 
     const char *name = definition->class_name;
     *out = NULL;
     if (definition->struct_size != sizeof *definition)
-        return leati_fail(err, LEAT_EINVAL,
-                          "built for another leat: its leat_layer_definition has %zu bytes, expected %zu",
-                          definition->struct_size, sizeof *definition);
+        return leati_fail(
+            err, LEAT_EINVAL,
+            "built for another version of leat: its leat_layer_definition has %zu bytes, expected %zu",
+            definition->struct_size, sizeof *definition);
     if (!name || !name[0] || strlen(name) >= LEAT_NAME_BYTES)
         return leati_fail(err, LEAT_EINVAL, "class_name: expected 1 to %d bytes", LEAT_NAME_BYTES - 1);
     leati_custom *own = leati_calloc(1, sizeof *own);
@@ -207,7 +207,8 @@ leat_status leat_register_layer(leat_registry *registry, const leat_layer_defini
     if (known)
         status = leati_fail(err, LEAT_EINVAL, "%s: Keras has a layer of this name", own->class_name);
     else if (find(registry, own->class_name))
-        status = leati_fail(err, LEAT_EINVAL, "%s: registered before", own->class_name);
+        status =
+            leati_fail(err, LEAT_EINVAL, "%s: a layer of this name is registered already", own->class_name);
     if (status != LEAT_OK) {
         leati_custom_release(&own);
         return status;
@@ -285,8 +286,9 @@ const leati_layer_type *leati_registry_find(const leat_registry *registry, const
         type = leati_layer_find(class_name);
         if (!type) leati_layer_unknown(class_name, err);
         if (!type && own)
-            leati_fail(err, LEAT_ENOTSUP, "no layer '%s' in leat or among your own; did you mean '%s'?",
-                       class_name, own);
+            leati_fail(err, LEAT_ENOTSUP,
+                       "no layer '%s' in leat or among the custom layers; did you mean '%s'?", class_name,
+                       own);
         return type;
     }
     leati_fail(

@@ -137,8 +137,8 @@ static leat_status binary_function(json_t *item, leat_error *err) {
         if (ranks[0] == ranks[1]) return LEAT_OK;
     }
     if (calls != 1 || !is_one_of(function, scalings) || !((is_tensor(a) && json_is_number(b)) || exchanged))
-        return leati_fail(err, LEAT_ENOTSUP,
-                          "the function %s, called on what it is called on, is no layer in leat", function);
+        return leati_fail(err, LEAT_ENOTSUP, "leat has no layer for the function %s with these arguments",
+                          function);
     json_t *config = rescaling_of(function, leati_item_name(item), json_number_value(exchanged ? a : b));
     json_array_remove(args, exchanged ? 0 : 1);
     bool set = json_object_set_new(item, "config", config) == 0 &&
@@ -194,7 +194,7 @@ static leat_status check_given(const json_t *config, const char *text, leat_erro
                         : json_equal(value, own);
         if (own && !same)
             status =
-                leati_fail(err, LEAT_ENOTSUP, "called as a function with another '%s' than %s", key, text);
+                leati_fail(err, LEAT_ENOTSUP, "called as a function whose '%s' is not that of %s", key, text);
     }
     json_decref(given);
     return status;
@@ -239,7 +239,7 @@ static leat_status append_all(const json_t *layers, const json_t *value, json_t 
     if (json_is_null(value)) return LEAT_OK;
     if (!json_is_array(value))
         return leati_fail(err, LEAT_ENOTSUP,
-                          "called on something that is no tensor, which leat does not know");
+                          "called on a value that is not a tensor, which leat does not support");
     for (size_t i = 0; i < json_array_size(value); ++i)
         LEATI_TRY(append_all(layers, json_array_get(value, i), out, err));
     return LEAT_OK;
@@ -271,7 +271,7 @@ static leat_status other_argument(const json_t *layers, json_t *item, const char
         return json_object_set(json_object_get(item, "config"), key, value) == 0 ? LEAT_OK : no_memory(err);
     if (mask && is_tensor(value) && is_implicit_mask(layers, value, 0)) return LEAT_OK;
     if (mask && json_is_array(value) && are_implicit_masks(layers, value, 0)) return LEAT_OK;
-    return leati_fail(err, LEAT_ENOTSUP, "called with the argument '%s', which leat does not know", key);
+    return leati_fail(err, LEAT_ENOTSUP, "called with the argument '%s', which leat does not support", key);
 }
 
 static leat_status call(const json_t *layers, json_t *item, const json_t *node, json_t *out,
@@ -298,7 +298,7 @@ static leat_status check_agreement(const json_t *item, leat_error *err) {
             const json_t *own = json_object_get(json_array_get(nodes, i), "kwargs");
             if (json_is_true(json_object_get(first, *key)) != json_is_true(json_object_get(own, *key)))
                 return leati_fail(err, LEAT_ENOTSUP,
-                                  "called with '%s' and without it, which leat does not know", *key);
+                                  "called with '%s' and without it, which leat does not support", *key);
         }
     return LEAT_OK;
 }

@@ -228,10 +228,11 @@ static leat_status compare_states(const leati_layer *has, const leati_layer *nee
         const leati_desc *a = &has->states[i].desc, *b = &needs->states[i].desc;
         char expected[LEATI_SHAPE_TEXT_BYTES], received[LEATI_SHAPE_TEXT_BYTES];
         if (leati_desc_same_shape(a, b)) continue;
-        return leati_fail(err, LEAT_ESHAPE,
-                          "called before on another shape: this call needs a state of %s, it has one of %s",
-                          leati_shape_text(expected, sizeof expected, b->rank, b->shape),
-                          leati_shape_text(received, sizeof received, a->rank, a->shape));
+        return leati_fail(
+            err, LEAT_ESHAPE,
+            "called before with another shape: this call needs a state of shape %s, the layer has one of %s",
+            leati_shape_text(expected, sizeof expected, b->rank, b->shape),
+            leati_shape_text(received, sizeof received, a->rank, a->shape));
     }
     return LEAT_OK;
 }
@@ -241,11 +242,11 @@ static leat_status compare_weights(const leati_layer *has, const leati_layer *ne
         const leati_desc *a = &has->weights[i].desc, *b = &needs->weights[i].desc;
         char expected[LEATI_SHAPE_TEXT_BYTES], received[LEATI_SHAPE_TEXT_BYTES];
         if (i < needs->weight_count && leati_desc_same_shape(a, b)) continue;
-        return leati_fail(err, LEAT_ESHAPE,
-                          "called before on another shape: this call needs a %s of %s, it has one of %s",
-                          has->weights[i].name,
-                          leati_shape_text(expected, sizeof expected, b->rank, b->shape),
-                          leati_shape_text(received, sizeof received, a->rank, a->shape));
+        return leati_fail(
+            err, LEAT_ESHAPE,
+            "called before with another shape: this call needs a %s of shape %s, the layer has one of %s",
+            has->weights[i].name, leati_shape_text(expected, sizeof expected, b->rank, b->shape),
+            leati_shape_text(received, sizeof received, a->rank, a->shape));
     }
     return LEAT_OK;
 }

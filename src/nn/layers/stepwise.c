@@ -29,7 +29,7 @@ static leat_status check_recurrent(const leati_layer *layer, int input_count, bo
         return leati_fail(err, LEAT_ENOTSUP,
                           "streaming: go_backwards begins with the last step, which is not known yet");
     if (input_count == 1) return LEAT_OK;
-    return leati_fail(err, LEAT_ENOTSUP, "streaming: initial states as inputs are those of a whole sequence");
+    return leati_fail(err, LEAT_ENOTSUP, "streaming: initial states as inputs are not supported");
 }
 
 leat_status leati_stepwise_check(const leati_layer *layer, const leati_lowering *lowering, int input_count,

@@ -25,7 +25,7 @@ leat_status leati_layer_read(leati_layer **out, const json_t *value, const leati
     if (!value || json_is_null(value)) return LEAT_OK;
     if (leati_item_is_model(value))
         return reader ? reader->read_model(reader, out, value, err)
-                      : leati_fail(err, LEAT_ENOTSUP, "a model cannot stand in the place of this layer");
+                      : leati_fail(err, LEAT_ENOTSUP, "a model is not supported in the place of this layer");
     LEATI_TRY(leati_object_read(&object, value, "layer", err));
     const leati_layer_type *type = find_type(reader, &object, err);
     if (!type) return LEAT_ENOTSUP;
@@ -105,7 +105,7 @@ static leat_status put_in_scope(leati_layer *owner, int32_t first, const char *s
         char *name = owner->weights[i].name;
         size_t length = strlen(scope), own = strlen(name);
         if (length + 1 + own >= LEAT_NAME_BYTES)
-            return leati_fail(err, LEAT_EINVAL, "name: expected a shorter one than '%s'", scope);
+            return leati_fail(err, LEAT_EINVAL, "name: expected a shorter name than '%s'", scope);
         memmove(name + length + 1, name, own + 1);
         memcpy(name, scope, length);
         name[length] = '/';

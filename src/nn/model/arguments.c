@@ -83,7 +83,8 @@ static leat_status check_key(const char *key, const char *what, const leat_model
     char list[256] = "";
     for (size_t i = 0, used = 0; i < count && used < sizeof list; ++i)
         used += (size_t)snprintf(list + used, sizeof list - used, " '%s'", names[i]);
-    return leati_fail(err, LEAT_ENOTFOUND, "%s: the model has no output '%s'; there are%s", what, key, list);
+    return leati_fail(err, LEAT_ENOTFOUND, "%s: the model has no output '%s'; its outputs are%s", what, key,
+                      list);
 }
 
 leat_status leati_argument_check(const json_t *value, const char *what, const leat_model *model,
@@ -96,7 +97,7 @@ leat_status leati_argument_check(const json_t *value, const char *what, const le
         }
     }
     if (json_is_array(value) && list_by_output && json_array_size(value) != (size_t)model->output_count) {
-        return leati_fail(err, LEAT_EINVAL, "%s: expected one item for %s %d output%s, found %zu", what,
+        return leati_fail(err, LEAT_EINVAL, "%s: expected one item for %s %d output%s, received %zu", what,
                           model->output_count == 1 ? "the model's" : "each of the model's",
                           (int)model->output_count, model->output_count == 1 ? "" : "s",
                           json_array_size(value));

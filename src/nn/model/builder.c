@@ -218,8 +218,8 @@ leat_node *leat_batch_input(leat_builder *builder, const int64_t *batch_shape, i
     if (!builder || builder->failure.code != LEAT_OK) return NULL;
     if (rank > LEAT_MAX_RANK) {
         leat_error_set(&builder->failure, LEAT_ESHAPE,
-                       "an input has at most %d dimensions, the batch's included; got %d", LEAT_MAX_RANK,
-                       rank);
+                       "expected an input of at most %d dimensions, with the batch; received %d",
+                       LEAT_MAX_RANK, rank);
         return NULL;
     }
     if (!batch_shape && rank > 0) {

@@ -38,7 +38,7 @@ static leat_status read_mode(leati_output_loss *loss, const json_t *value, const
         return leati_fail(
             err, LEAT_ESHAPE,
             "sample_weight_mode \"temporal\": expected an output with a time axis (rank 3 or more), "
-            "found rank %d",
+            "received rank %d",
             (int)shape->rank);
     }
     loss->temporal = true;
@@ -48,13 +48,14 @@ static leat_status read_mode(leati_output_loss *loss, const json_t *value, const
 static leat_status check_shape(const leati_output_loss *loss, const leati_shape *shape, leat_error *err) {
     if (!loss->type) return LEAT_OK;
     if (shape->rank < 2) {
-        return leati_fail(err, LEAT_ESHAPE, "loss '%s': expected an output of rank 2 or more, found rank %d",
+        return leati_fail(err, LEAT_ESHAPE,
+                          "loss '%s': expected an output of rank 2 or more, received rank %d",
                           loss->type->measure.name, (int)shape->rank);
     }
     if (loss->type == &leati_loss_categorical_crossentropy && shape->dims[shape->rank - 1] == 1) {
         return leati_fail(
             err, LEAT_ESHAPE,
-            "loss 'categorical_crossentropy': expected two or more classes, found an output whose "
+            "loss 'categorical_crossentropy': expected two or more classes, received an output whose "
             "last dimension is 1; did you mean 'binary_crossentropy'?");
     }
     return LEAT_OK;
@@ -239,7 +240,7 @@ static leat_status keep_arguments(leati_compiled *out, const json_t *arguments, 
 static leat_status read_all(leati_compiled *out, const leat_model *model, const json_t *optimizer,
                             const json_t *arguments, leat_error *err) {
     if (model->output_count > LEATI_NETWORK_MAX_OUTPUTS || model->input_count > LEATI_NETWORK_MAX_OUTPUTS) {
-        return leati_fail(err, LEAT_ENOTSUP, "expected at most %d inputs and outputs, found %d and %d",
+        return leati_fail(err, LEAT_ENOTSUP, "expected at most %d inputs and outputs, received %d and %d",
                           LEATI_NETWORK_MAX_OUTPUTS, (int)model->input_count, (int)model->output_count);
     }
     LEATI_TRY(leati_optimizer_create(&out->optimizer, optimizer, err));

@@ -202,12 +202,12 @@ static leat_status read_source(const leat_model *model, const json_t *item, leat
         json_array_size(item) > 4)
         return leati_fail(err, LEAT_EFORMAT, "expected a tensor as [\"layer\", call, output]");
     if (json_object_size(arguments) > 0)
-        return leati_fail(err, LEAT_ENOTSUP, "called with the argument '%s', which leat does not know",
+        return leati_fail(err, LEAT_ENOTSUP, "called with the argument '%s', which leat does not support",
                           json_object_iter_key(json_object_iter((json_t *)(uintptr_t)arguments)));
     int32_t layer = leati_network_find(model, name);
     if (layer < 0) return leati_fail(err, LEAT_EFORMAT, "there is no layer '%s'", name);
     if (model->members[layer].model && --call < 0)
-        return leati_fail(err, LEAT_EFORMAT, "expected calls of the model '%s' to be counted from 1", name);
+        return leati_fail(err, LEAT_EFORMAT, "expected the calls of the model '%s' to count from 1", name);
     *out = (leati_source){layer, (int32_t)call, (int32_t)tensor};
     *known = leati_network_has(model, out);
     if (!*known && call < model->members[layer].call_count)

@@ -93,7 +93,7 @@ void leati_optimizer_weight_copy(const leat_model *model, int index, void *out) 
 }
 
 static leat_status read_whole(const leat_tensor *value, int64_t *out, leat_error *err) {
-    if (leat_dtype_bytes(value->dtype) == 0) return leati_fail(err, LEAT_EDTYPE, "expected a whole number");
+    if (leat_dtype_bytes(value->dtype) == 0) return leati_fail(err, LEAT_EDTYPE, "expected an integer");
     *out = leati_integer_at(value->dtype, value->data, 0);
     return LEAT_OK;
 }

@@ -163,7 +163,7 @@ static leat_status shapes_of(const leat_model *model, int32_t count, const leati
                              leati_shape *shapes, leat_error *err) {
     for (int32_t i = 0; i < count; ++i) {
         if (!leati_network_has(model, &inputs[i]))
-            return leati_fail(err, LEAT_EINVAL, "input %d is no tensor of this model", (int)i);
+            return leati_fail(err, LEAT_EINVAL, "input %d is not a tensor of this model", (int)i);
         shapes[i] = leati_network_shape(model, &inputs[i]);
     }
     return LEAT_OK;

@@ -216,7 +216,7 @@ static leat_status check_inputs(const walk *w, leat_error *err) {
         for (int32_t j = 0; j < model->input_count; ++j)
             if (model->inputs[j].layer == w->nodes[w->done[i]].member) listed = true;
         if (!listed)
-            return leati_fail(err, LEAT_EINVAL, "the outputs need '%s', which is none of the model's inputs",
+            return leati_fail(err, LEAT_EINVAL, "the outputs need '%s', which is not an input of the model",
                               member->layer->name);
     }
     return LEAT_OK;
@@ -248,7 +248,7 @@ static leat_status copy_sources(const leat_model *model, int32_t count, const le
     if (count < 1) return leati_fail(err, LEAT_EINVAL, "expected at least one %s, received none", what);
     for (int32_t i = 0; i < count; ++i)
         if (!leati_network_has(model, &from[i]))
-            return leati_fail(err, LEAT_EINVAL, "%s %d is no tensor of this model", what, (int)i);
+            return leati_fail(err, LEAT_EINVAL, "%s %d is not a tensor of this model", what, (int)i);
     *to = leati_memdup(from, (size_t)count * sizeof **to);
     if (!*to) return leati_fail_memory(err, (size_t)count * sizeof **to, what);
     *to_count = count;

@@ -214,7 +214,7 @@ static leati_value comparable_targets(context *c, const leati_metric *metric) {
     if (!leati_desc_same_shape(leati_graph_desc(c->graph, target), prediction)) {
         return leati_graph_fail(c->graph, LEAT_ESHAPE,
                                 "metric '%s': expected targets of the shape of the output, as 0 and 1 for "
-                                "each class; found class numbers",
+                                "each class; received class numbers",
                                 metric->name);
     }
     return as_float(c, target);

@@ -89,8 +89,7 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     if (c->value_dim == INT64_MIN) c->value_dim = c->key_dim;
     for (int i = 0; i < c->output_shape.count; ++i)
         if (c->output_shape.values[i] < 1)
-            return leati_fail(err, LEAT_EINVAL,
-                              "output_shape: expected whole numbers above 0, received null");
+            return leati_fail(err, LEAT_EINVAL, "output_shape: expected integers above 0, received null");
     return LEAT_OK;
 }
 

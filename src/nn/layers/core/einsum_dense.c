@@ -92,7 +92,7 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     const char *comma = strchr(c->equation, ',');
     c->activity_regularizer.per_sample = true; /* as in current Keras */
     if (c->output_shape.count < 1)
-        return leati_fail(err, LEAT_EINVAL, "output_shape: expected a list of whole numbers or null");
+        return leati_fail(err, LEAT_EINVAL, "output_shape: expected a list of integers or null");
     if (comma && read_part(digits, &none, c->equation, comma))
         LEATI_TRY(parse(c, (int)strlen(digits), &e, err));
     else
