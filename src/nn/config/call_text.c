@@ -11,12 +11,12 @@
 #include "nn/config/object.h"
 
 /* A part of the text; not terminated by a zero byte. */
-typedef struct stretch {
+typedef struct span {
     const char *at;
     size_t length;
-} stretch;
+} span;
 
-static stretch trimmed(stretch s) {
+static span trimmed(span s) {
     while (s.length > 0 && isspace((unsigned char)s.at[0])) {
         s.at += 1;
         s.length -= 1;
@@ -26,7 +26,7 @@ static stretch trimmed(stretch s) {
 }
 
 /* The length up to the first comma outside of brackets and quotes, or to the end. */
-static size_t item_length(stretch s) {
+static size_t item_length(span s) {
     int depth = 0;
     char quote = '\0';
     for (size_t i = 0; i < s.length; ++i) {
@@ -48,21 +48,21 @@ static size_t item_length(stretch s) {
 }
 
 size_t leati_call_item(const char *text) {
-    return item_length((stretch){text, strlen(text)});
+    return item_length((span){text, strlen(text)});
 }
 
-static bool is_word(stretch s) {
+static bool is_word(span s) {
     for (size_t i = 0; i < s.length; ++i)
         if (!isalnum((unsigned char)s.at[i]) && s.at[i] != '_') return false;
     return s.length > 0 && !isdigit((unsigned char)s.at[0]);
 }
 
-static bool equals(stretch s, const char *text) {
+static bool equals(span s, const char *text) {
     return strlen(text) == s.length && memcmp(s.at, text, s.length) == 0;
 }
 
 /* True, False, None, and their JSON forms are constants; any other word is a text. */
-static json_t *word_value(stretch s) {
+static json_t *word_value(span s) {
     if (equals(s, "True") || equals(s, "true")) return json_true();
     if (equals(s, "False") || equals(s, "false")) return json_false();
     if (equals(s, "None") || equals(s, "null")) return json_null();
@@ -70,7 +70,7 @@ static json_t *word_value(stretch s) {
 }
 
 /* Returns NULL if the text is not a value, or if memory is missing: then *lacks_memory is true. */
-static json_t *value_of(stretch s, bool *lacks_memory) {
+static json_t *value_of(span s, bool *lacks_memory) {
     json_t *value = NULL;
     *lacks_memory = true;
     if (is_word(s)) return word_value(s);
@@ -78,13 +78,13 @@ static json_t *value_of(stretch s, bool *lacks_memory) {
     return value;
 }
 
-static leat_status add_argument(json_t *config, stretch s, stretch name, const char *what, leat_error *err) {
-    const char *sign = memchr(s.at, '=', s.length);
-    stretch key = trimmed((stretch){s.at, sign ? (size_t)(sign - s.at) : 0});
+static leat_status add_argument(json_t *config, span s, span name, const char *what, leat_error *err) {
+    const char *equals_sign = memchr(s.at, '=', s.length);
+    span key = trimmed((span){s.at, equals_sign ? (size_t)(equals_sign - s.at) : 0});
     if (!is_word(key))
         return leati_fail(err, LEAT_EINVAL, "%s: %.*s(...): expected key=value, received '%.*s'", what,
                           (int)name.length, name.at, (int)s.length, s.at);
-    stretch text = trimmed((stretch){sign + 1, s.length - (size_t)(sign - s.at) - 1});
+    span text = trimmed((span){equals_sign + 1, s.length - (size_t)(equals_sign - s.at) - 1});
     bool lacks_memory = false;
     json_t *value = text.length > 0 ? value_of(text, &lacks_memory) : NULL;
     if (!value && lacks_memory)
@@ -104,18 +104,18 @@ static leat_status add_argument(json_t *config, stretch s, stretch name, const c
     return leati_fail(err, LEAT_ENOMEM, "no memory for %s", what);
 }
 
-static leat_status add_arguments(json_t *config, stretch s, stretch name, const char *what, leat_error *err) {
+static leat_status add_arguments(json_t *config, span s, span name, const char *what, leat_error *err) {
     while (s.length > 0) {
         size_t length = item_length(s);
-        LEATI_TRY(add_argument(config, trimmed((stretch){s.at, length}), name, what, err));
-        size_t passed = length < s.length ? length + 1 : length;
-        s = trimmed((stretch){s.at + passed, s.length - passed});
+        LEATI_TRY(add_argument(config, trimmed((span){s.at, length}), name, what, err));
+        size_t consumed = length < s.length ? length + 1 : length;
+        s = trimmed((span){s.at + consumed, s.length - consumed});
     }
     return LEAT_OK;
 }
 
 /* Writes the object; copies the name, because leati_object_write needs a terminated string. */
-static leat_status write_call(stretch name, json_t *config, const char *what, json_t **out, leat_error *err) {
+static leat_status write_call(span name, json_t *config, const char *what, json_t **out, leat_error *err) {
     json_t *text = json_stringn(name.at, name.length);
     leat_status status = LEAT_ENOMEM;
     if (text)
@@ -128,7 +128,7 @@ static leat_status write_call(stretch name, json_t *config, const char *what, js
 
 leat_status leati_call_read(const char *text, size_t length, const char *what, json_t **out,
                             leat_error *err) {
-    stretch s = trimmed((stretch){text, length});
+    span s = trimmed((span){text, length});
     *out = NULL;
     if (s.length == 0) return leati_fail(err, LEAT_EINVAL, "%s: expected a name between commas", what);
     const char *open = memchr(s.at, '(', s.length);
@@ -137,14 +137,14 @@ leat_status leati_call_read(const char *text, size_t length, const char *what, j
         return *out ? LEAT_OK
                     : leati_fail(err, LEAT_ENOMEM, "no memory for %s, or the text is not UTF-8", what);
     }
-    stretch name = trimmed((stretch){s.at, (size_t)(open - s.at)});
+    span name = trimmed((span){s.at, (size_t)(open - s.at)});
     if (!is_word(name) || s.at[s.length - 1] != ')')
         return leati_fail(err, LEAT_EINVAL, "%s: expected Name(key=value, ...), received '%.*s'", what,
                           (int)s.length, s.at);
     json_t *config = json_object();
     if (!config) return leati_fail(err, LEAT_ENOMEM, "no memory for %s", what);
     size_t inner = s.length - (size_t)(open - s.at) - 2;
-    leat_status status = add_arguments(config, trimmed((stretch){open + 1, inner}), name, what, err);
+    leat_status status = add_arguments(config, trimmed((span){open + 1, inner}), name, what, err);
     if (status == LEAT_OK) return write_call(name, config, what, out, err);
     json_decref(config);
     return status;

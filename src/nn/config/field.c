@@ -43,7 +43,7 @@ static leat_status too_small(const leati_field *field, const json_t *value, leat
 }
 
 /* Reads an integer; accepts 3.0 as 3. */
-static bool whole(const json_t *value, int64_t *out) {
+static bool read_integer(const json_t *value, int64_t *out) {
     double real;
     if (json_is_integer(value)) {
         *out = (int64_t)json_integer_value(value);
@@ -63,7 +63,7 @@ static leat_status read_int(const leati_field *field, const json_t *value, const
         *(int64_t *)member = INT64_MIN;
         return LEAT_OK;
     }
-    if (!whole(value, &number)) return unexpected(field, value, "an integer", err);
+    if (!read_integer(value, &number)) return unexpected(field, value, "an integer", err);
     if (field->limited && (double)number < field->minimum) return too_small(field, value, err);
     if (field->limited && number > MAX_DIMENSION)
         return unexpected(field, value, "an integer below 2147483648", err);
@@ -147,7 +147,7 @@ static leat_status read_element(const leati_field *field, const json_t *list, co
                                 leati_ints *out, leat_error *err) {
     int64_t number = -1;
     bool unknown = json_is_null(value) && is_list(field);
-    if (!unknown && !whole(value, &number)) return unexpected(field, list, "integers", err);
+    if (!unknown && !read_integer(value, &number)) return unexpected(field, list, "integers", err);
     if (!unknown && field->limited && (double)number < field->minimum) return too_small(field, list, err);
     if (number > MAX_DIMENSION || number < -MAX_DIMENSION)
         return unexpected(field, list, "integers below 2147483648", err);

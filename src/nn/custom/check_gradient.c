@@ -13,7 +13,7 @@
 #define STEP 1e-2f
 
 typedef struct probe {
-    leati_custom *own;
+    leati_custom *custom;
     leati_layer *layer;
     int inputs, tensors, outputs; /* tensors: inputs plus weights */
     leati_desc in[LEATI_CALLEE_MAX_INPUTS], out[LEATI_CALLEE_MAX_OUTPUTS];
@@ -31,7 +31,7 @@ static void fini(probe *p) {
         leati_free(p->factors[i]);
     }
     leati_layer_destroy(&p->layer);
-    leati_custom_release(&p->own);
+    leati_custom_release(&p->custom);
 }
 
 static const leati_callee *callee_of(const probe *p) {
@@ -44,7 +44,7 @@ static leat_status make_layer(probe *p, const char *config, leat_error *err) {
     json_t *value = NULL;
     if (!config) config = "{}";
     LEATI_TRY(leati_json_parse_argument(&value, config, strlen(config), err));
-    leat_status status = leati_layer_create(&p->layer, &p->own->type, value, NULL, err);
+    leat_status status = leati_layer_create(&p->layer, &p->custom->type, value, NULL, err);
     json_decref(value);
     return status;
 }
@@ -172,9 +172,9 @@ leat_status leat_check_gradient(const leat_layer_definition *definition, const c
     LEATI_GIVEN(definition, err);
     LEATI_GIVEN(shapes, err);
     LEATI_GIVEN(worst, err);
-    probe p = {.own = NULL};
+    probe p = {.custom = NULL};
     *worst = 0;
-    leat_status status = leati_custom_create(&p.own, definition, NULL, err);
+    leat_status status = leati_custom_create(&p.custom, definition, NULL, err);
     if (status == LEAT_OK && !definition->backward)
         status = leati_fail(err, LEAT_ENOTSUP, "%s has no backward", definition->class_name);
     if (status == LEAT_OK) status = make_layer(&p, config, err);

@@ -27,7 +27,7 @@ typedef union leati_custom_part {
 /* The configuration of a custom layer: this struct, then a leati_custom_part for each key, then the user's struct. */
 typedef struct leati_custom_config {
     leati_callee callee; /* first, because the engine passes its address to our functions */
-    const struct leati_custom *own;
+    const struct leati_custom *custom;
     int32_t weight_count;
     leati_initializer *drawn[LEATI_CUSTOM_MAX_WEIGHTS]; /* initializers that a weight names, not a key */
     json_t *lambda[LEATI_LAMBDA_KEYS];                  /* the keys of a Lambda, as read */
@@ -48,17 +48,17 @@ typedef struct leati_custom {
 leat_status leati_custom_create(leati_custom **out, const leat_layer_definition *definition,
                                 leati_library *library, leat_error *err);
 /* Removes one holder; the last one frees the type. */
-void leati_custom_release(leati_custom **own);
+void leati_custom_release(leati_custom **custom);
 
 /* Sets the functions of both types (nn/custom/custom_layer.c). */
-void leati_custom_fill(leati_custom *own);
+void leati_custom_fill(leati_custom *custom);
 
 /* Returns the user's struct in a layer's configuration. */
 static inline const void *leati_custom_settings(const leati_custom_config *config) {
-    return (const char *)config + config->own->settings;
+    return (const char *)config + config->custom->settings;
 }
 
 /* Returns the custom layer of a type; NULL for leat's own types. */
-leati_custom *leati_own_of(const leati_layer_type *type);
+leati_custom *leati_custom_of(const leati_layer_type *type);
 
 #endif

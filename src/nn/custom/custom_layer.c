@@ -61,7 +61,7 @@ static leat_status check_output(const leat_tensor *output, int index, int64_t le
 /* Infers the shapes of the outputs; no dimension may be below `least`. */
 static leat_status infer_views(const leati_custom_config *c, int input_count, const leat_tensor *inputs,
                                leat_tensor *outputs, int64_t least, leat_error *err) {
-    const leat_layer_definition *d = &c->own->definition;
+    const leat_layer_definition *d = &c->custom->definition;
     for (int i = 0; i < d->outputs; ++i) outputs[i] = inputs[0];
     if (d->infer) LEATI_TRY(d->infer(leati_custom_settings(c), input_count, inputs, outputs, err));
     for (int i = 0; i < d->outputs; ++i) LEATI_TRY(check_output(&outputs[i], i, least, err));
@@ -74,7 +74,7 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     leat_tensor in[LEATI_CUSTOM_MAX_INPUTS], out[LEATI_CALLEE_MAX_OUTPUTS] = {0};
     for (int i = 0; i < input_count; ++i) in[i] = shape_view(&inputs[i]);
     LEATI_TRY(infer_views(c, input_count, in, out, -1, err));
-    *output_count = c->own->definition.outputs;
+    *output_count = c->custom->definition.outputs;
     for (int i = 0; i < *output_count; ++i) {
         outputs[i].rank = out[i].rank;
         memcpy(outputs[i].dims, out[i].shape, sizeof outputs[i].dims);
@@ -89,15 +89,15 @@ static leat_status infer_call(const leati_callee *callee, int input_count, const
 static leat_status forward(const leati_callee *callee, const leati_callee_run *run, leat_error *err);
 static leat_status backward(const leati_callee *callee, const leati_callee_run *run, leat_error *err);
 
-static leat_status check_settings(leati_layer *layer, const leati_custom *own, leat_error *err) {
+static leat_status check_settings(leati_layer *layer, const leati_custom *custom, leat_error *err) {
     leati_custom_config *c = layer->config;
-    const leat_layer_definition *d = &own->definition;
-    c->own = own;
+    const leat_layer_definition *d = &custom->definition;
+    c->custom = custom;
     c->callee = (leati_callee){.output_count = d->outputs,
                                .infer = infer_call,
                                .forward = forward,
                                .backward = d->backward ? backward : NULL};
-    return d->check ? d->check((char *)c + own->settings, d->user, err) : LEAT_OK;
+    return d->check ? d->check((char *)c + custom->settings, d->user, err) : LEAT_OK;
 }
 
 static leat_status check(leati_layer *layer, leat_error *err) {
@@ -107,13 +107,13 @@ static leat_status check(leati_layer *layer, leat_error *err) {
 /* Reads the keys of the definition from a Lambda's "arguments". */
 static leat_status check_lambda(leati_layer *layer, leat_error *err) {
     leati_custom_config *c = layer->config;
-    const leati_custom *own = (const void *)((const char *)layer->type - offsetof(leati_custom, lambda));
+    const leati_custom *custom = (const void *)((const char *)layer->type - offsetof(leati_custom, lambda));
     json_t *none = json_object(), *given = c->lambda[LAMBDA_ARGUMENTS];
     if (!none) return leati_fail(err, LEAT_ENOMEM, "no memory for arguments");
-    leat_status status = leati_fields_read(own->fields, NULL, given ? given : none, c, err);
+    leat_status status = leati_fields_read(custom->fields, NULL, given ? given : none, c, err);
     json_decref(none);
     LEATI_TRY(leati_prefix(status, err, "arguments"));
-    return check_settings(layer, own, err);
+    return check_settings(layer, custom, err);
 }
 
 static void fini(void *config) {
@@ -123,7 +123,7 @@ static void fini(void *config) {
 
 static void fini_lambda(void *config) {
     leati_custom_config *c = config;
-    if (c->own) leati_fields_fini(c->own->fields, c);
+    if (c->custom) leati_fields_fini(c->custom->fields, c);
     fini(config);
 }
 
@@ -132,7 +132,7 @@ static void fini_lambda(void *config) {
 /* Returns the part of the key that a weight names; NULL if there is no such key. */
 static const leati_custom_part *part_of(const leati_custom_config *c, const char *name,
                                         const leati_field_kind *kind) {
-    for (const leati_field *field = c->own->fields; name && field->key; ++field)
+    for (const leati_field *field = c->custom->fields; name && field->key; ++field)
         if (field->kind == kind && strcmp(field->key, name) == 0)
             return (const void *)((const char *)c + field->offset);
     return NULL;
@@ -216,7 +216,7 @@ leat_status leat_layer_add_weight(leat_layer_weights *weights, const leat_layer_
 
 static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
     leati_custom_config *c = layer->config;
-    const leat_layer_definition *d = &c->own->definition;
+    const leat_layer_definition *d = &c->custom->definition;
     leat_layer_weights weights = {layer};
     leat_tensor in[LEATI_CUSTOM_MAX_INPUTS];
     if (!d->build) return LEAT_OK;
@@ -242,8 +242,8 @@ static leat_status infer_call(const leati_callee *callee, int input_count, const
 
 typedef leat_status user_function(const leat_layer_call *call, leat_error *err);
 
-static leat_status run_own(user_function *function, const leati_callee *callee, const leati_callee_run *run,
-                           leat_error *err) {
+static leat_status run_user_function(user_function *function, const leati_callee *callee,
+                                     const leati_callee_run *run, leat_error *err) {
     const leati_custom_config *c = (const void *)callee;
     leat_tensor in[MOST_TENSORS], diff_in[MOST_TENSORS], out[LEATI_CALLEE_MAX_OUTPUTS],
         diff_out[LEATI_CALLEE_MAX_OUTPUTS];
@@ -257,7 +257,7 @@ static leat_status run_own(user_function *function, const leati_callee *callee, 
         diff_out[i] = view_of(&run->outputs[i], run->diff_results ? run->diff_results[i] : NULL);
     }
     const leat_layer_call call = {.config = leati_custom_settings(c),
-                                  .user = c->own->definition.user,
+                                  .user = c->custom->definition.user,
                                   .training = run->training,
                                   .rng = run->rng,
                                   .input_count = inputs,
@@ -269,17 +269,17 @@ static leat_status run_own(user_function *function, const leati_callee *callee, 
                                   .diff_outputs = diff_out,
                                   .diff_inputs = diff_in,
                                   .diff_weights = diff_in + inputs};
-    return leati_prefix(function(&call, err), err, "%s", c->own->class_name);
+    return leati_prefix(function(&call, err), err, "%s", c->custom->class_name);
 }
 
 static leat_status forward(const leati_callee *callee, const leati_callee_run *run, leat_error *err) {
-    return run_own(((const leati_custom_config *)(const void *)callee)->own->definition.forward, callee, run,
-                   err);
+    return run_user_function(((const leati_custom_config *)(const void *)callee)->custom->definition.forward,
+                             callee, run, err);
 }
 
 static leat_status backward(const leati_callee *callee, const leati_callee_run *run, leat_error *err) {
-    return run_own(((const leati_custom_config *)(const void *)callee)->own->definition.backward, callee, run,
-                   err);
+    return run_user_function(((const leati_custom_config *)(const void *)callee)->custom->definition.backward,
+                             callee, run, err);
 }
 
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
@@ -294,11 +294,11 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 
 /* ---- The types ---- */
 
-static void hold(leati_custom *own, int change) {
+static void hold(leati_custom *custom, int change) {
     if (change > 0)
-        atomic_fetch_add(&own->holders, 1);
+        atomic_fetch_add(&custom->holders, 1);
     else
-        leati_custom_release(&own);
+        leati_custom_release(&custom);
 }
 
 static void held(const leati_layer_type *type, int change) {
@@ -309,32 +309,32 @@ static void held_lambda(const leati_layer_type *type, int change) {
     hold((leati_custom *)((uintptr_t)type - offsetof(leati_custom, lambda)), change);
 }
 
-leati_custom *leati_own_of(const leati_layer_type *type) {
+leati_custom *leati_custom_of(const leati_layer_type *type) {
     if (type->held == held) return (leati_custom *)(uintptr_t)type;
     if (type->held == held_lambda) return (leati_custom *)((uintptr_t)type - offsetof(leati_custom, lambda));
     return NULL;
 }
 
-void leati_custom_fill(leati_custom *own) {
-    const leat_layer_definition *d = &own->definition;
-    own->type = (leati_layer_type){.class_name = own->class_name,
-                                   .name_prefix = own->name_prefix,
-                                   .config_bytes = own->settings + d->config_bytes,
-                                   .fields = own->fields,
-                                   .min_inputs = d->min_inputs,
-                                   .max_inputs = d->max_inputs,
-                                   .masking = d->supports_masking ? LEATI_MASK_PASSED : LEATI_MASK_REFUSED,
-                                   .check = check,
-                                   .fini = fini,
-                                   .infer = infer,
-                                   .build = build,
-                                   .held = held,
-                                   .lower = lower};
-    own->lambda = own->type;
-    own->lambda.class_name = "Lambda";
-    own->lambda.name_prefix = "lambda";
-    own->lambda.fields = lambda_fields;
-    own->lambda.check = check_lambda;
-    own->lambda.fini = fini_lambda;
-    own->lambda.held = held_lambda;
+void leati_custom_fill(leati_custom *custom) {
+    const leat_layer_definition *d = &custom->definition;
+    custom->type = (leati_layer_type){.class_name = custom->class_name,
+                                      .name_prefix = custom->name_prefix,
+                                      .config_bytes = custom->settings + d->config_bytes,
+                                      .fields = custom->fields,
+                                      .min_inputs = d->min_inputs,
+                                      .max_inputs = d->max_inputs,
+                                      .masking = d->supports_masking ? LEATI_MASK_PASSED : LEATI_MASK_REFUSED,
+                                      .check = check,
+                                      .fini = fini,
+                                      .infer = infer,
+                                      .build = build,
+                                      .held = held,
+                                      .lower = lower};
+    custom->lambda = custom->type;
+    custom->lambda.class_name = "Lambda";
+    custom->lambda.name_prefix = "lambda";
+    custom->lambda.fields = lambda_fields;
+    custom->lambda.check = check_lambda;
+    custom->lambda.fini = fini_lambda;
+    custom->lambda.held = held_lambda;
 }

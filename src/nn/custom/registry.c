@@ -90,45 +90,47 @@ static size_t aligned(size_t bytes) {
     return (bytes + step - 1) / step * step;
 }
 
-static leat_status make_fields(leati_custom *own, leat_error *err) {
-    const leat_layer_definition *d = &own->definition;
+static leat_status make_fields(leati_custom *custom, leat_error *err) {
+    const leat_layer_definition *d = &custom->definition;
     int count;
     LEATI_TRY(check_keys(d, &count, err));
-    own->parts = aligned(sizeof(leati_custom_config));
-    own->settings = aligned(own->parts + (size_t)count * sizeof(leati_custom_part));
-    own->fields = leati_calloc((size_t)count + 1, sizeof *own->fields);
-    if (!own->fields)
-        return leati_fail_memory(err, ((size_t)count + 1) * sizeof *own->fields, "a layer's keys");
+    custom->parts = aligned(sizeof(leati_custom_config));
+    custom->settings = aligned(custom->parts + (size_t)count * sizeof(leati_custom_part));
+    custom->fields = leati_calloc((size_t)count + 1, sizeof *custom->fields);
+    if (!custom->fields)
+        return leati_fail_memory(err, ((size_t)count + 1) * sizeof *custom->fields, "a layer's keys");
     for (int i = 0; i < count; ++i) {
         const leat_layer_key *key = &d->keys[i];
         bool member = key_kinds[key->kind].bytes > 0;
-        own->fields[i] = (leati_field){.key = key->key,
-                                       .kind = key_kinds[key->kind].kind,
-                                       .offset = member ? own->settings + key->offset
-                                                        : own->parts + (size_t)i * sizeof(leati_custom_part),
-                                       .preset = key->preset,
-                                       .choices = key->choices,
-                                       .minimum = key->minimum,
-                                       .limited = key->limited};
+        custom->fields[i] =
+            (leati_field){.key = key->key,
+                          .kind = key_kinds[key->kind].kind,
+                          .offset = member ? custom->settings + key->offset
+                                           : custom->parts + (size_t)i * sizeof(leati_custom_part),
+                          .preset = key->preset,
+                          .choices = key->choices,
+                          .minimum = key->minimum,
+                          .limited = key->limited};
     }
     return LEAT_OK;
 }
 
 /* Makes "my_scale" of "MyScale", like Keras. */
-static void make_prefix(leati_custom *own) {
+static void make_prefix(leati_custom *custom) {
     size_t used = 0;
-    for (const char *c = own->class_name; *c && used + 2 < sizeof own->name_prefix; ++c) {
+    for (const char *c = custom->class_name; *c && used + 2 < sizeof custom->name_prefix; ++c) {
         bool capital = isupper((unsigned char)*c);
-        if (capital && c != own->class_name && !isupper((unsigned char)c[-1])) own->name_prefix[used++] = '_';
-        own->name_prefix[used++] = (char)tolower((unsigned char)*c);
+        if (capital && c != custom->class_name && !isupper((unsigned char)c[-1]))
+            custom->name_prefix[used++] = '_';
+        custom->name_prefix[used++] = (char)tolower((unsigned char)*c);
     }
 }
 
-static leat_status fill(leati_custom *own, leat_error *err) {
-    LEATI_TRY(check_definition(&own->definition, err));
-    LEATI_TRY(make_fields(own, err));
-    make_prefix(own);
-    leati_custom_fill(own);
+static leat_status fill(leati_custom *custom, leat_error *err) {
+    LEATI_TRY(check_definition(&custom->definition, err));
+    LEATI_TRY(make_fields(custom, err));
+    make_prefix(custom);
+    leati_custom_fill(custom);
     return LEAT_OK;
 }
 
@@ -143,21 +145,21 @@ leat_status leati_custom_create(leati_custom **out, const leat_layer_definition 
             definition->struct_size, sizeof *definition);
     if (!name || !name[0] || strlen(name) >= LEAT_NAME_BYTES)
         return leati_fail(err, LEAT_EINVAL, "class_name: expected 1 to %d bytes", LEAT_NAME_BYTES - 1);
-    leati_custom *own = leati_calloc(1, sizeof *own);
-    if (!own) return leati_fail_memory(err, sizeof *own, "a layer");
-    atomic_init(&own->holders, 1);
-    own->definition = *definition;
-    own->library = leati_library_hold(library);
-    memcpy(own->class_name, name, strlen(name) + 1);
-    leat_status status = leati_prefix(fill(own, err), err, "%s", name);
-    if (status != LEAT_OK) leati_custom_release(&own);
-    *out = own;
+    leati_custom *custom = leati_calloc(1, sizeof *custom);
+    if (!custom) return leati_fail_memory(err, sizeof *custom, "a layer");
+    atomic_init(&custom->holders, 1);
+    custom->definition = *definition;
+    custom->library = leati_library_hold(library);
+    memcpy(custom->class_name, name, strlen(name) + 1);
+    leat_status status = leati_prefix(fill(custom, err), err, "%s", name);
+    if (status != LEAT_OK) leati_custom_release(&custom);
+    *out = custom;
     return status;
 }
 
-void leati_custom_release(leati_custom **own) {
-    leati_custom *held = *own;
-    *own = NULL;
+void leati_custom_release(leati_custom **custom) {
+    leati_custom *held = *custom;
+    *custom = NULL;
     if (!held || atomic_fetch_sub(&held->holders, 1) > 1) return;
     leati_library_close(&held->library);
     leati_free(held->fields);
@@ -177,20 +179,20 @@ void leat_registry_destroy(leat_registry **registry) {
     leat_registry *r = *registry;
     *registry = NULL;
     while (r->layers) {
-        leati_custom *own = r->layers;
-        r->layers = own->next;
-        leati_custom_release(&own);
+        leati_custom *custom = r->layers;
+        r->layers = custom->next;
+        leati_custom_release(&custom);
     }
     leati_free(r->lent);
     leati_free(r);
 }
 
 static leati_custom *find(const leat_registry *registry, const char *class_name) {
-    leati_custom *own = registry ? registry->layers : NULL;
-    while (own && (!class_name || strcmp(own->class_name, class_name) != 0)) own = own->next;
-    for (int i = 0; registry && class_name && !own && i < registry->lent_count; ++i)
-        if (strcmp(registry->lent[i]->class_name, class_name) == 0) own = registry->lent[i];
-    return own;
+    leati_custom *custom = registry ? registry->layers : NULL;
+    while (custom && (!class_name || strcmp(custom->class_name, class_name) != 0)) custom = custom->next;
+    for (int i = 0; registry && class_name && !custom && i < registry->lent_count; ++i)
+        if (strcmp(registry->lent[i]->class_name, class_name) == 0) custom = registry->lent[i];
+    return custom;
 }
 
 leat_status leat_register_layer(leat_registry *registry, const leat_layer_definition *definition,
@@ -198,23 +200,23 @@ leat_status leat_register_layer(leat_registry *registry, const leat_layer_defini
     LEATI_GIVEN(registry, err);
     LEATI_GIVEN(definition, err);
     static const char *const taken[] = {"Lambda", "Sequential", "Model", "Functional"};
-    leati_custom *own = NULL;
-    LEATI_TRY(leati_custom_create(&own, definition, registry->opening, err));
-    bool known = leati_layer_find(own->class_name) != NULL;
+    leati_custom *custom = NULL;
+    LEATI_TRY(leati_custom_create(&custom, definition, registry->opening, err));
+    bool known = leati_layer_find(custom->class_name) != NULL;
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; ++i)
-        known |= strcmp(own->class_name, taken[i]) == 0;
+        known |= strcmp(custom->class_name, taken[i]) == 0;
     leat_status status = LEAT_OK;
     if (known)
-        status = leati_fail(err, LEAT_EINVAL, "%s: Keras has a layer of this name", own->class_name);
-    else if (find(registry, own->class_name))
-        status =
-            leati_fail(err, LEAT_EINVAL, "%s: a layer of this name is registered already", own->class_name);
+        status = leati_fail(err, LEAT_EINVAL, "%s: Keras has a layer of this name", custom->class_name);
+    else if (find(registry, custom->class_name))
+        status = leati_fail(err, LEAT_EINVAL, "%s: a layer of this name is registered already",
+                            custom->class_name);
     if (status != LEAT_OK) {
-        leati_custom_release(&own);
+        leati_custom_release(&custom);
         return status;
     }
-    own->next = registry->layers;
-    registry->layers = own;
+    custom->next = registry->layers;
+    registry->layers = custom;
     return LEAT_OK;
 }
 
@@ -236,17 +238,17 @@ leat_status leat_registry_open(leat_registry *registry, const char *path, leat_e
 }
 
 leat_status leati_registry_lend(leat_registry *registry, const leati_layer_type *type, leat_error *err) {
-    leati_custom *own = leati_own_of(type);
-    const leati_custom *known = own ? find(registry, own->class_name) : NULL;
-    if (known && known != own)
+    leati_custom *custom = leati_custom_of(type);
+    const leati_custom *known = custom ? find(registry, custom->class_name) : NULL;
+    if (known && known != custom)
         return leati_fail(err, LEAT_EINVAL,
                           "%s: the model has two custom layers of this class name, from two registries",
-                          own->class_name);
-    if (!own || known) return LEAT_OK;
+                          custom->class_name);
+    if (!custom || known) return LEAT_OK;
     size_t count = (size_t)registry->lent_count + 1;
     leati_custom **lent = leati_realloc(registry->lent, count, sizeof(leati_custom *));
     if (!lent) return leati_fail_memory(err, count * sizeof(leati_custom *), "a registry");
-    lent[registry->lent_count++] = own;
+    lent[registry->lent_count++] = custom;
     registry->lent = lent;
     return LEAT_OK;
 }
@@ -255,22 +257,23 @@ leat_status leati_registry_lend(leat_registry *registry, const leati_layer_type 
 
 /* Finds the layer of a Lambda by the name of its function, or else by the name of the Lambda. */
 static const leati_custom *find_lambda(const leat_registry *registry, const json_t *config) {
-    const leati_custom *own = find(registry, json_string_value(json_object_get(config, "function")));
-    return own ? own : find(registry, json_string_value(json_object_get(config, "name")));
+    const leati_custom *custom = find(registry, json_string_value(json_object_get(config, "function")));
+    return custom ? custom : find(registry, json_string_value(json_object_get(config, "name")));
 }
 
 static const leati_layer_type *find_custom(const leat_registry *registry, const char *class_name,
                                            const json_t *config) {
     bool lambda = strcmp(class_name, "Lambda") == 0;
-    const leati_custom *own = lambda ? find_lambda(registry, config) : find(registry, class_name);
-    return !own ? NULL : lambda ? &own->lambda : &own->type;
+    const leati_custom *custom = lambda ? find_lambda(registry, config) : find(registry, class_name);
+    return !custom ? NULL : lambda ? &custom->lambda : &custom->type;
 }
 
 /* Returns a registered name that is similar to class_name; NULL if there is none. */
-static const char *nearest_own(const leat_registry *registry, const char *class_name) {
+static const char *nearest_custom(const leat_registry *registry, const char *class_name) {
     const char *near = NULL;
-    for (const leati_custom *own = registry ? registry->layers : NULL; own && !near; own = own->next) {
-        const char *name = own->class_name;
+    for (const leati_custom *custom = registry ? registry->layers : NULL; custom && !near;
+         custom = custom->next) {
+        const char *name = custom->class_name;
         near = leati_nearest(class_name, &name, 1);
     }
     return near;
@@ -282,13 +285,13 @@ const leati_layer_type *leati_registry_find(const leat_registry *registry, const
     const char *name = json_string_value(json_object_get(config, "name"));
     if (type) return type;
     if (strcmp(class_name, "Lambda") != 0) {
-        const char *own = nearest_own(registry, class_name);
+        const char *custom = nearest_custom(registry, class_name);
         type = leati_layer_find(class_name);
         if (!type) leati_layer_unknown(class_name, err);
-        if (!type && own)
+        if (!type && custom)
             leati_fail(err, LEAT_ENOTSUP,
                        "no layer '%s' in leat or among the custom layers; did you mean '%s'?", class_name,
-                       own);
+                       custom);
         return type;
     }
     leati_fail(

@@ -23,11 +23,11 @@ bool leati_is_modern(const json_t *root) {
 /* ---- Everywhere ---- */
 
 static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), own = strlen(end);
-    return length >= own && strcmp(text + length - own, end) == 0;
+    size_t length = strlen(text), end_length = strlen(end);
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-static void drop_nulls(json_t *config) {
+static void remove_nulls(json_t *config) {
     const char *key;
     json_t *value;
     void *next;
@@ -36,26 +36,26 @@ static void drop_nulls(json_t *config) {
     }
 }
 
-static leat_status plain(json_t *value, leat_error *err);
+static leat_status simplify(json_t *value, leat_error *err);
 
 /* Simplifies one key of an object. {"class_name": "DTypePolicy", ...} becomes the policy's name. hard_sigmoid,
  * which changed in Keras 3, becomes hard_sigmoid3. */
-static leat_status plain_member(json_t *object, const char *key, json_t *value, leat_error *err) {
+static leat_status simplify_key(json_t *object, const char *key, json_t *value, leat_error *err) {
     const char *text = json_string_value(value);
     json_t *config = json_object_get(value, "config"), *name = json_object_get(config, "name");
     if (strcmp(leati_item_class(value), "DTypePolicy") == 0 && json_is_string(name))
         return json_object_set(object, key, name) == 0 ? LEAT_OK : no_memory(err);
     if (text && ends_with(key, "activation") && strcmp(text, "hard_sigmoid") == 0)
         return json_object_set_new(object, key, json_string("hard_sigmoid3")) == 0 ? LEAT_OK : no_memory(err);
-    if (ends_with(key, "_initializer")) drop_nulls(config);
+    if (ends_with(key, "_initializer")) remove_nulls(config);
     if (strcmp(key, "activity_regularizer") == 0 && json_is_object(config) &&
         json_object_set_new(config, "per_sample", json_true()) != 0)
         return no_memory(err);
-    return plain(value, err);
+    return simplify(value, err);
 }
 
 /* Simplifies a value and everything in it.  The parser limits the depth of the recursion. */
-static leat_status plain(json_t *value, leat_error *err) {
+static leat_status simplify(json_t *value, leat_error *err) {
     static const char *const about[] = {"module", "registered_name", "shared_object_id", "build_config",
                                         "compile_config"};
     const char *key;
@@ -65,8 +65,8 @@ static leat_status plain(json_t *value, leat_error *err) {
     if (leati_item_class(value)[0])
         for (size_t i = 0; i < sizeof about / sizeof about[0]; ++i) json_object_del(value, about[i]);
     if (json_is_object(value))
-        json_object_foreach_safe(value, next, key, item) LEATI_TRY(plain_member(value, key, item, err));
-    if (json_is_array(value)) json_array_foreach(value, index, item) LEATI_TRY(plain(item, err));
+        json_object_foreach_safe(value, next, key, item) LEATI_TRY(simplify_key(value, key, item, err));
+    if (json_is_array(value)) json_array_foreach(value, index, item) LEATI_TRY(simplify(item, err));
     return LEAT_OK;
 }
 
@@ -89,7 +89,7 @@ static bool has_field(const leati_layer_type *type, const char *key) {
 /* Removes keys without effect that the layer does not have in leat.  The reader refuses the other unknown keys.
  * A seed is not needed, because leat's random numbers differ from Keras's; renorm_momentum has no effect without
  * "renorm"; `synchronized` is about several devices. */
-static void drop_silent(json_t *config, const leati_layer_type *type) {
+static void remove_keys_without_effect(json_t *config, const leati_layer_type *type) {
     const char *key;
     json_t *value;
     void *next;
@@ -101,11 +101,11 @@ static void drop_silent(json_t *config, const leati_layer_type *type) {
     }
 }
 
-static leat_status member(json_t *item, leat_error *err);
+static leat_status translate_item(json_t *item, leat_error *err);
 
 /* Removes a Bidirectional's backward_layer, which Keras 2.3.1 makes from `layer`; it must be what 2.3.1 would
  * make. */
-static leat_status bidirectional(json_t *config, leat_error *err) {
+static leat_status check_backward_layer(json_t *config, leat_error *err) {
     json_t *forward = json_object_get(json_object_get(config, "layer"), "config");
     json_t *backward = json_object_get(json_object_get(config, "backward_layer"), "config");
     const char *name = json_string_value(json_object_get(forward, "name"));
@@ -113,14 +113,14 @@ static leat_status bidirectional(json_t *config, leat_error *err) {
         json_object_set_new(forward, "name", json_string(name + 8)) != 0)
         return no_memory(err);
     if (!backward) return LEAT_OK;
-    json_t *twin = json_deep_copy(forward);
-    bool turned = json_is_true(json_object_get(twin, "go_backwards"));
-    bool set = twin && json_object_set_new(twin, "go_backwards", json_boolean(!turned)) == 0;
-    set = set && json_object_set(twin, "name", json_object_get(backward, "name")) == 0;
-    leat_status status = set ? plain(twin, err) : no_memory(err);
-    if (status == LEAT_OK) status = plain(backward, err);
-    bool same = json_equal(twin, backward);
-    json_decref(twin);
+    json_t *expected = json_deep_copy(forward);
+    bool is_reversed = json_is_true(json_object_get(expected, "go_backwards"));
+    bool set = expected && json_object_set_new(expected, "go_backwards", json_boolean(!is_reversed)) == 0;
+    set = set && json_object_set(expected, "name", json_object_get(backward, "name")) == 0;
+    leat_status status = set ? simplify(expected, err) : no_memory(err);
+    if (status == LEAT_OK) status = simplify(backward, err);
+    bool same = json_equal(expected, backward);
+    json_decref(expected);
     LEATI_TRY(status);
     if (!same)
         return leati_fail(err, LEAT_ENOTSUP, "backward_layer: expected a copy of layer that goes backwards");
@@ -129,36 +129,36 @@ static leat_status bidirectional(json_t *config, leat_error *err) {
 }
 
 /* Translates the layers inside a layer. */
-static leat_status inner_layers(json_t *config, leat_error *err) {
+static leat_status translate_inner_layers(json_t *config, leat_error *err) {
     static const char *const keys[] = {"layer", "backward_layer", "cell"};
     size_t index;
     json_t *item;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; ++i)
         if (leati_item_class(json_object_get(config, keys[i]))[0])
-            LEATI_TRY(member(json_object_get(config, keys[i]), err));
-    json_array_foreach(json_object_get(config, "cells"), index, item) LEATI_TRY(member(item, err));
+            LEATI_TRY(translate_item(json_object_get(config, keys[i]), err));
+    json_array_foreach(json_object_get(config, "cells"), index, item) LEATI_TRY(translate_item(item, err));
     return LEAT_OK;
 }
 
-static leat_status layer(json_t *item, leat_error *err) {
+static leat_status translate_layer(json_t *item, leat_error *err) {
     json_t *config = json_object_get(item, "config");
     const leati_layer_type *type = leati_layer_find(leati_item_class(item));
     if (!type || !json_is_object(config)) return LEAT_OK;
-    LEATI_TRY(inner_layers(config, err));
+    LEATI_TRY(translate_inner_layers(config, err));
     if (type == &leati_layer_input) LEATI_TRY(rename_key(config, "batch_shape", "batch_input_shape", err));
     if (type == &leati_layer_leaky_relu) LEATI_TRY(rename_key(config, "negative_slope", "alpha", err));
-    if (type == &leati_layer_bidirectional) LEATI_TRY(bidirectional(config, err));
+    if (type == &leati_layer_bidirectional) LEATI_TRY(check_backward_layer(config, err));
     if (has_field(type, "as_keras3") && json_object_set_new(config, "as_keras3", json_true()) != 0)
         return no_memory(err);
-    drop_silent(config, type);
+    remove_keys_without_effect(config, type);
     return LEAT_OK;
 }
 
-static leat_status model(json_t *config, bool functional, leat_error *err) {
+static leat_status translate_layers(json_t *config, bool functional, leat_error *err) {
     json_t *layers = json_is_array(config) ? config : json_object_get(config, "layers"), *item;
     size_t index;
     json_array_foreach(layers, index, item) {
-        leat_status status = member(item, err);
+        leat_status status = translate_item(item, err);
         if (status != LEAT_OK)
             return leati_prefix(status, err, "layer %zu '%.64s' (%.64s)", index, leati_item_name(item),
                                 leati_item_class(item));
@@ -166,9 +166,10 @@ static leat_status model(json_t *config, bool functional, leat_error *err) {
     return functional ? leati_translate_calls(config, err) : LEAT_OK;
 }
 
-static leat_status member(json_t *item, leat_error *err) {
-    if (!leati_item_is_model(item)) return layer(item, err);
-    return model(json_object_get(item, "config"), strcmp(leati_item_class(item), "Sequential") != 0, err);
+static leat_status translate_item(json_t *item, leat_error *err) {
+    if (!leati_item_is_model(item)) return translate_layer(item, err);
+    return translate_layers(json_object_get(item, "config"),
+                            strcmp(leati_item_class(item), "Sequential") != 0, err);
 }
 
 /* ---- Wholes ---- */
@@ -181,8 +182,8 @@ leat_status leati_translate_model(const json_t *root, json_t **out, leat_error *
     if (!json_object_get(*out, "keras_version") &&
         json_object_set_new(*out, "keras_version", json_string("3.0")) != 0)
         status = no_memory(err);
-    if (status == LEAT_OK && leati_item_is_model(*out)) status = member(*out, err);
-    if (status == LEAT_OK) status = plain(*out, err);
+    if (status == LEAT_OK && leati_item_is_model(*out)) status = translate_item(*out, err);
+    if (status == LEAT_OK) status = simplify(*out, err);
     if (status == LEAT_OK) return LEAT_OK;
     json_decref(*out);
     *out = NULL;
@@ -192,7 +193,7 @@ leat_status leati_translate_model(const json_t *root, json_t **out, leat_error *
 leat_status leati_translate_compilation(const json_t *compile_config, json_t **out, leat_error *err) {
     *out = json_deep_copy(compile_config);
     leat_status status = *out ? rename_key(*out, "optimizer", "optimizer_config", err) : no_memory(err);
-    if (status == LEAT_OK) status = plain(*out, err);
+    if (status == LEAT_OK) status = simplify(*out, err);
     if (status == LEAT_OK) return LEAT_OK;
     json_decref(*out);
     *out = NULL;

@@ -129,18 +129,18 @@ static leat_status binary_function(json_t *item, leat_error *err) {
     json_t *args = json_object_get(first_call(item), "args");
     const json_t *a = json_array_get(args, 0), *b = json_array_get(args, 1);
     size_t calls = json_array_size(json_object_get(item, "inbound_nodes"));
-    bool exchanged = json_is_number(a) && is_tensor(b) &&
-                     (strcmp(function, "Add") == 0 || strcmp(function, "Multiply") == 0);
+    bool is_swapped = json_is_number(a) && is_tensor(b) &&
+                      (strcmp(function, "Add") == 0 || strcmp(function, "Multiply") == 0);
     if (is_tensor(a) && is_tensor(b) && is_one_of(function, merges)) {
         size_t ranks[2] = {json_array_size(json_object_get(json_object_get(a, "config"), "shape")),
                            json_array_size(json_object_get(json_object_get(b, "config"), "shape"))};
         if (ranks[0] == ranks[1]) return LEAT_OK;
     }
-    if (calls != 1 || !is_one_of(function, scalings) || !((is_tensor(a) && json_is_number(b)) || exchanged))
+    if (calls != 1 || !is_one_of(function, scalings) || !((is_tensor(a) && json_is_number(b)) || is_swapped))
         return leati_fail(err, LEAT_ENOTSUP, "leat has no layer for the function %s with these arguments",
                           function);
-    json_t *config = rescaling_of(function, leati_item_name(item), json_number_value(exchanged ? a : b));
-    json_array_remove(args, exchanged ? 0 : 1);
+    json_t *config = rescaling_of(function, leati_item_name(item), json_number_value(is_swapped ? a : b));
+    json_array_remove(args, is_swapped ? 0 : 1);
     bool set = json_object_set_new(item, "config", config) == 0 &&
                json_object_set_new(item, "class_name", json_string("Rescaling")) == 0;
     return set ? LEAT_OK : no_memory(err);
@@ -183,20 +183,20 @@ static const struct {
 };
 
 /* Checks that the function's keys have the values that the layer implies. */
-static leat_status check_given(const json_t *config, const char *text, leat_error *err) {
-    json_t *given = json_loads(text, 0, NULL), *value;
+static leat_status check_required(const json_t *config, const char *text, leat_error *err) {
+    json_t *required = json_loads(text, 0, NULL), *value;
     const char *key;
-    leat_status status = given ? LEAT_OK : no_memory(err);
-    json_object_foreach(given, key, value) {
-        const json_t *own = json_object_get(config, key);
-        bool same = json_is_number(value) && json_is_number(own)
-                        ? json_number_value(value) == json_number_value(own)
-                        : json_equal(value, own);
-        if (own && !same)
+    leat_status status = required ? LEAT_OK : no_memory(err);
+    json_object_foreach(required, key, value) {
+        const json_t *actual = json_object_get(config, key);
+        bool same = json_is_number(value) && json_is_number(actual)
+                        ? json_number_value(value) == json_number_value(actual)
+                        : json_equal(value, actual);
+        if (actual && !same)
             status =
                 leati_fail(err, LEAT_ENOTSUP, "called as a function whose '%s' is not that of %s", key, text);
     }
-    json_decref(given);
+    json_decref(required);
     return status;
 }
 
@@ -205,12 +205,12 @@ static leat_status function_as_layer(json_t *item, leat_error *err) {
     if (is_class(item, "ReLU")) return LEAT_OK; /* has the keys of the layer ReLU */
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; ++i) {
         if (!is_class(item, functions[i].function)) continue;
-        if (functions[i].given) LEATI_TRY(check_given(config, functions[i].given, err));
+        if (functions[i].given) LEATI_TRY(check_required(config, functions[i].given, err));
         const char *from = functions[i].from;
         json_t *value = from ? json_incref(json_object_get(config, from)) : json_string(functions[i].key);
-        json_t *made = json_pack("{s:s, s:o*}", "name", leati_item_name(item),
-                                 from ? functions[i].key : "activation", value);
-        bool set = json_object_set_new(item, "config", made) == 0 &&
+        json_t *config_of_layer = json_pack("{s:s, s:o*}", "name", leati_item_name(item),
+                                            from ? functions[i].key : "activation", value);
+        bool set = json_object_set_new(item, "config", config_of_layer) == 0 &&
                    json_object_set_new(item, "class_name", json_string(functions[i].class_name)) == 0;
         return set ? LEAT_OK : no_memory(err);
     }
@@ -274,8 +274,8 @@ static leat_status other_argument(const json_t *layers, json_t *item, const char
     return leati_fail(err, LEAT_ENOTSUP, "called with the argument '%s', which leat does not support", key);
 }
 
-static leat_status call(const json_t *layers, json_t *item, const json_t *node, json_t *out,
-                        leat_error *err) {
+static leat_status translate_call(const json_t *layers, json_t *item, const json_t *node, json_t *out,
+                                  leat_error *err) {
     json_t *kwargs = json_object_get(node, "kwargs"), *value;
     const char *key;
     LEATI_TRY(append_all(layers, json_object_get(node, "args"), out, err));
@@ -295,8 +295,8 @@ static leat_status check_agreement(const json_t *item, leat_error *err) {
     for (size_t i = 0; i < json_array_size(nodes); ++i)
         for (const char *const *key = key_arguments; *key; ++key) {
             const json_t *first = json_object_get(first_call(item), "kwargs");
-            const json_t *own = json_object_get(json_array_get(nodes, i), "kwargs");
-            if (json_is_true(json_object_get(first, *key)) != json_is_true(json_object_get(own, *key)))
+            const json_t *arguments = json_object_get(json_array_get(nodes, i), "kwargs");
+            if (json_is_true(json_object_get(first, *key)) != json_is_true(json_object_get(arguments, *key)))
                 return leati_fail(err, LEAT_ENOTSUP,
                                   "called with '%s' and without it, which leat does not support", *key);
         }
@@ -304,17 +304,18 @@ static leat_status check_agreement(const json_t *item, leat_error *err) {
 }
 
 /* Appends the translated calls of a layer to `out`. */
-static leat_status calls(const json_t *layers, json_t *item, json_t *out, leat_error *err) {
+static leat_status translate_item_calls(const json_t *layers, json_t *item, json_t *out, leat_error *err) {
     const json_t *nodes = json_object_get(item, "inbound_nodes");
     LEATI_TRY(check_agreement(item, err));
     for (size_t i = 0; i < json_array_size(nodes); ++i) {
         const json_t *node = json_array_get(nodes, i);
-        json_t *made = json_array();
-        leat_status status = made ? LEAT_OK : no_memory(err);
-        bool old = json_is_array(node); /* the form of tf.keras up to 2.15 */
-        if (status == LEAT_OK && !old) status = call(layers, item, node, made, err);
-        bool set = status == LEAT_OK && json_array_append(out, old ? (json_t *)(uintptr_t)node : made) == 0;
-        json_decref(made);
+        json_t *inputs = json_array();
+        leat_status status = inputs ? LEAT_OK : no_memory(err);
+        bool is_old_form = json_is_array(node); /* the form of tf.keras up to 2.15 */
+        if (status == LEAT_OK && !is_old_form) status = translate_call(layers, item, node, inputs, err);
+        bool set = status == LEAT_OK &&
+                   json_array_append(out, is_old_form ? (json_t *)(uintptr_t)node : inputs) == 0;
+        json_decref(inputs);
         LEATI_TRY(status);
         if (!set) return no_memory(err);
     }
@@ -354,7 +355,7 @@ static leat_status flatten(const json_t *value, json_t *out, leat_error *err) {
     return LEAT_OK;
 }
 
-static leat_status ends(json_t *config, const char *key, const json_t *layers, leat_error *err) {
+static leat_status translate_ends(json_t *config, const char *key, const json_t *layers, leat_error *err) {
     json_t *list = json_array(), *end;
     size_t index;
     leat_status status = list ? flatten(json_object_get(config, key), list, err) : no_memory(err);
@@ -370,36 +371,37 @@ static leat_status ends(json_t *config, const char *key, const json_t *layers, l
     return status;
 }
 
-static leat_status at(leat_status status, const json_t *item, leat_error *err) {
+static leat_status at_layer(leat_status status, const json_t *item, leat_error *err) {
     return leati_prefix(status, err, "layer '%.64s' (%.64s)", leati_item_name(item), leati_item_class(item));
 }
 
 leat_status leati_translate_calls(json_t *config, leat_error *err) {
-    json_t *layers = json_object_get(config, "layers"), *made = json_array(), *kept = json_array(), *item;
-    leat_status status = made && kept ? LEAT_OK : no_memory(err);
+    json_t *layers = json_object_get(config, "layers"), *all_calls = json_array(), *kept = json_array(),
+           *item;
+    leat_status status = all_calls && kept ? LEAT_OK : no_memory(err);
     size_t index;
-    if (status == LEAT_OK) status = ends(config, "input_layers", layers, err);
-    if (status == LEAT_OK) status = ends(config, "output_layers", layers, err);
+    if (status == LEAT_OK) status = translate_ends(config, "input_layers", layers, err);
+    if (status == LEAT_OK) status = translate_ends(config, "output_layers", layers, err);
     if (status == LEAT_OK) json_array_foreach(layers, index, item) {
             json_t *list = json_array();
             status = list ? LEAT_OK : no_memory(err);
             if (status == LEAT_OK && is_function(item) && !is_mask_function(item))
-                status = at(function_as_layer(item, err), item, err);
+                status = at_layer(function_as_layer(item, err), item, err);
             if (status == LEAT_OK && !is_mask_function(item))
-                status = at(calls(layers, item, list, err), item, err);
+                status = at_layer(translate_item_calls(layers, item, list, err), item, err);
             if (status != LEAT_OK) json_decref(list);
-            if (status == LEAT_OK && json_array_append_new(made, list) != 0) status = no_memory(err);
+            if (status == LEAT_OK && json_array_append_new(all_calls, list) != 0) status = no_memory(err);
             if (status != LEAT_OK) break;
         }
     /* Replaces the calls only now, because the loop above looks up calls in Keras's form. */
     if (status == LEAT_OK) json_array_foreach(layers, index, item) {
             if (is_mask_function(item)) continue;
-            if (json_object_set(item, "inbound_nodes", json_array_get(made, index)) != 0 ||
+            if (json_object_set(item, "inbound_nodes", json_array_get(all_calls, index)) != 0 ||
                 json_array_append(kept, item) != 0)
                 status = no_memory(err);
         }
     if (status == LEAT_OK && json_object_set(config, "layers", kept) != 0) status = no_memory(err);
-    json_decref(made);
+    json_decref(all_calls);
     json_decref(kept);
     return status;
 }

@@ -32,11 +32,11 @@ static leat_status parse_names(const char *text, const char *what, json_t **out,
 }
 
 static leat_status parse_json(const char *text, const char *what, json_t **out, leat_error *err) {
-    leat_error why = {0};
-    leat_status status = leati_json_parse_argument(out, text, strlen(text), &why);
+    leat_error parse_error = {0};
+    leat_status status = leati_json_parse_argument(out, text, strlen(text), &parse_error);
     if (status == LEAT_OK) return LEAT_OK;
     if (status == LEAT_ENOMEM) return leati_fail(err, LEAT_ENOMEM, "no memory for %s", what);
-    return leati_fail(err, LEAT_EINVAL, "%s: expected a name or JSON; %s", what, why.message);
+    return leati_fail(err, LEAT_EINVAL, "%s: expected a name or JSON; %s", what, parse_error.message);
 }
 
 /* Parses one or several numbers or quoted strings: "1, 0.5". */

@@ -13,13 +13,13 @@ static leat_status lend_layer(leat_registry *registry, const leati_layer *layer,
     const leat_model *inner = leati_layer_model(layer);
     LEATI_TRY(leati_registry_lend(registry, layer->type, err));
     for (const leati_field *field = layer->type->fields; field && field->key; ++field) {
-        const void *at = (const char *)layer->config + field->offset;
+        const void *address = (const char *)layer->config + field->offset;
         if (field->kind == LEATI_FIELD_LAYER) {
-            const leati_layer *wrapped = *(leati_layer *const *)at;
+            const leati_layer *wrapped = *(leati_layer *const *)address;
             if (wrapped) LEATI_TRY(lend_layer(registry, wrapped, err));
         }
         if (field->kind == LEATI_FIELD_LAYERS) {
-            const leati_layers *list = at;
+            const leati_layers *list = address;
             for (int32_t i = 0; i < list->count; ++i) LEATI_TRY(lend_layer(registry, list->items[i], err));
         }
     }
@@ -36,14 +36,14 @@ static leat_status lend_model(leat_registry *registry, const leat_model *model, 
 }
 
 static leat_status read_again(leat_model **out, const leat_model *model, leat_error *err) {
-    leat_registry *own = NULL;
+    leat_registry *registry = NULL;
     json_t *config = NULL;
-    leat_status status = leat_registry_create(&own, err);
-    if (status == LEAT_OK) status = lend_model(own, model, err);
+    leat_status status = leat_registry_create(&registry, err);
+    if (status == LEAT_OK) status = lend_model(registry, model, err);
     if (status == LEAT_OK) status = leati_model_config(model, &config, err);
-    if (status == LEAT_OK) status = leati_model_from_config_with(out, config, own, err);
+    if (status == LEAT_OK) status = leati_model_from_config_with(out, config, registry, err);
     json_decref(config);
-    leat_registry_destroy(&own);
+    leat_registry_destroy(&registry);
     return status;
 }
 
@@ -51,18 +51,18 @@ leat_status leat_model_clone(leat_model **out, const leat_model *model, bool cop
     LEATI_GIVEN(out, err);
     *out = NULL;
     LEATI_GIVEN(model, err);
-    leat_model *made = NULL;
-    leat_status status = read_again(&made, model, err);
-    if (status == LEAT_OK && copy_weights) status = leat_model_copy_weights(made, model, err);
+    leat_model *clone = NULL;
+    leat_status status = read_again(&clone, model, err);
+    if (status == LEAT_OK && copy_weights) status = leat_model_copy_weights(clone, model, err);
     if (status != LEAT_OK) {
-        leat_model_destroy(&made);
+        leat_model_destroy(&clone);
         return leati_prefix(status, err, "clone of model '%s'", model->name);
     }
-    if (copy_weights) made->seed = model->seed;
-    made->gradient_checkpointing = model->gradient_checkpointing;
-    made->deterministic = model->deterministic;
-    made->unfolded = model->unfolded;
-    made->tuning = model->tuning;
-    *out = made;
+    if (copy_weights) clone->seed = model->seed;
+    clone->gradient_checkpointing = model->gradient_checkpointing;
+    clone->deterministic = model->deterministic;
+    clone->unfolded = model->unfolded;
+    clone->tuning = model->tuning;
+    *out = clone;
     return LEAT_OK;
 }

@@ -64,12 +64,12 @@ static leat_status check_shape(const leati_output_loss *loss, const leati_shape 
 static leat_status read_loss(leati_output_loss *loss, const leat_model *model, const json_t *arguments,
                              int index, leat_error *err) {
     const leati_shape shape = leati_model_output_shape(model, index);
-    const json_t *given = json_object_get(arguments, "loss");
-    LEATI_TRY(leati_loss_read(loss, leati_argument_of(given, model, index, true), err));
-    given = json_object_get(arguments, "loss_weights");
-    LEATI_TRY(read_weight(loss, leati_argument_of(given, model, index, true), err));
-    given = json_object_get(arguments, "sample_weight_mode");
-    LEATI_TRY(read_mode(loss, leati_argument_of(given, model, index, true), &shape, err));
+    const json_t *value = json_object_get(arguments, "loss");
+    LEATI_TRY(leati_loss_read(loss, leati_argument_of(value, model, index, true), err));
+    value = json_object_get(arguments, "loss_weights");
+    LEATI_TRY(read_weight(loss, leati_argument_of(value, model, index, true), err));
+    value = json_object_get(arguments, "sample_weight_mode");
+    LEATI_TRY(read_mode(loss, leati_argument_of(value, model, index, true), &shape, err));
     return check_shape(loss, &shape, err);
 }
 
@@ -130,7 +130,7 @@ typedef struct metric_list {
 
 /* Returns the index of the metric that a new one replaces, or the end of the list.  As in Keras, a function that
  * is named twice is one metric, while each object is another metric. */
-static int place_of(const metric_list *list, const leati_metric *metric) {
+static int index_of_replaced(const metric_list *list, const leati_metric *metric) {
     int i = 0;
     while (i < list->count && (metric->is_object || strcmp(list->items[i].name, metric->name) != 0)) ++i;
     return i;
@@ -142,24 +142,25 @@ static leat_status add_metric(metric_list *list, const leat_model *model, const 
     leati_metric metric;
     LEATI_TRY(leati_metric_read(&metric, value, shape.dims[shape.rank - 1], loss, err));
     metric.output = output;
-    int place = place_of(list, &metric);
-    if (place == LEATI_NETWORK_MAX_METRICS) {
+    int index = index_of_replaced(list, &metric);
+    if (index == LEATI_NETWORK_MAX_METRICS) {
         leati_metric_fini(&metric);
         return leati_fail(err, LEAT_ENOTSUP, "expected at most %d metrics", LEATI_NETWORK_MAX_METRICS);
     }
-    if (place == list->count)
+    if (index == list->count)
         list->count += 1;
     else
-        leati_metric_fini(&list->items[place]);
-    list->items[place] = metric;
+        leati_metric_fini(&list->items[index]);
+    list->items[index] = metric;
     return LEAT_OK;
 }
 
 static leat_status add_metrics(metric_list *list, const leat_model *model, const leati_output_loss *loss,
-                               int output, const json_t *own, leat_error *err) {
-    if (!json_is_array(own)) return own ? add_metric(list, model, loss, output, own, err) : LEAT_OK;
-    for (size_t i = 0; i < json_array_size(own); ++i)
-        LEATI_TRY(add_metric(list, model, loss, output, json_array_get(own, i), err));
+                               int output, const json_t *metrics, leat_error *err) {
+    if (!json_is_array(metrics))
+        return metrics ? add_metric(list, model, loss, output, metrics, err) : LEAT_OK;
+    for (size_t i = 0; i < json_array_size(metrics); ++i)
+        LEATI_TRY(add_metric(list, model, loss, output, json_array_get(metrics, i), err));
     return LEAT_OK;
 }
 
@@ -182,8 +183,8 @@ static leat_status read_output_metrics(leati_compiled *out, const leat_model *mo
                                        int index, bool weighted, leat_error *err) {
     metric_list list = {0};
     const leati_output_loss *loss = &out->losses[index];
-    const json_t *own = leati_argument_of(value, model, index, has_sublist(value));
-    leat_status status = add_metrics(&list, model, loss, index, own, err);
+    const json_t *metrics = leati_argument_of(value, model, index, has_sublist(value));
+    leat_status status = add_metrics(&list, model, loss, index, metrics, err);
     if (status == LEAT_OK &&
         result_count(out->metrics, out->metric_count) + result_count(list.items, list.count) >
             LEATI_NETWORK_MAX_METRICS)
@@ -252,10 +253,10 @@ static leat_status read_all(leati_compiled *out, const leat_model *model, const 
 /* Compiles the model; `arguments` is an object with the keys of argument_keys. */
 static leat_status compile(leat_model *model, const json_t *optimizer, const json_t *arguments,
                            leat_error *err) {
-    leati_compiled made = {0};
-    leat_status status = read_all(&made, model, optimizer, arguments, err);
+    leati_compiled compiled = {0};
+    leat_status status = read_all(&compiled, model, optimizer, arguments, err);
     if (status != LEAT_OK) {
-        leati_compiled_fini(&made);
+        leati_compiled_fini(&compiled);
         return leati_prefix(status, err, "compile");
     }
     leati_compiled_fini(&model->compiled);
@@ -263,15 +264,15 @@ static leat_status compile(leat_model *model, const json_t *optimizer, const jso
     model->iterations = 0;
     status = leati_weights_layout(model, err);
     if (status == LEAT_OK) {
-        status = leati_weights_train(&model->weights, leati_optimizer_slab_count(made.optimizer),
-                                     leati_optimizer_scalar_count(made.optimizer), err);
+        status = leati_weights_train(&model->weights, leati_optimizer_slab_count(compiled.optimizer),
+                                     leati_optimizer_scalar_count(compiled.optimizer), err);
     }
     if (status != LEAT_OK) {
-        leati_compiled_fini(&made);
+        leati_compiled_fini(&compiled);
         return leati_prefix(status, err, "compile");
     }
-    leati_optimizer_preset(made.optimizer, &model->weights);
-    model->compiled = made;
+    leati_optimizer_preset(compiled.optimizer, &model->weights);
+    model->compiled = compiled;
     model->compiled.ready = true;
     return LEAT_OK;
 }

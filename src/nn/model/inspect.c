@@ -53,19 +53,19 @@ static leat_status require_member(const leat_model *model, int layer, place *at,
 }
 
 /* Returns "inner" of "outer/inner" if `name` is "outer"; NULL otherwise. */
-static const char *behind(const char *path, const char *name) {
+static const char *rest_of_path(const char *path, const char *name) {
     size_t length = strlen(name);
     return strncmp(path, name, length) == 0 && path[length] == '/' ? path + length + 1 : NULL;
 }
 
 static int64_t find(const leat_model *model, const char *name, int64_t base) {
-    int32_t own = leati_network_find(model, name);
-    if (own >= 0) return base + own;
+    int32_t member = leati_network_find(model, name);
+    if (member >= 0) return base + member;
     int64_t next = base + model->member_count, found = -1;
     for (int32_t i = 0; found < 0 && i < model->member_count; ++i) {
         const leat_model *inner = leati_member_model(&model->members[i]);
         if (!inner) continue;
-        const char *rest = behind(name, leati_member_name(model, i));
+        const char *rest = rest_of_path(name, leati_member_name(model, i));
         if (rest) found = find(inner, rest, next);
         if (found < 0) found = find(inner, name, next);
         next += count(inner);

@@ -15,32 +15,33 @@
 #include "nn/model/model.h"
 
 /* What the reading depends on: the version of Keras whose defaults apply, and the custom layers. */
-typedef struct reading {
+typedef struct read_context {
     long major, minor;
     const leat_registry *registry; /* or NULL */
-} reading;
+} read_context;
 
 static leat_status read_model(leat_model **out, const char *class_name, const json_t *config,
-                              const reading *r, leat_error *err);
+                              const read_context *r, leat_error *err);
 
-static json_t *with_old_presets(const leati_layer_type *type, const json_t *config, const reading *r);
+static json_t *with_old_presets(const leati_layer_type *type, const json_t *config, const read_context *r);
 
-static json_t *renewed(const json_t *value, const reading *r);
+static json_t *inner_with_old_presets(const json_t *value, const read_context *r);
 
 /* Returns a model's configuration, which may be a list of layers, with the old defaults of its layers (new
  * reference). */
-static json_t *renewed_model(const json_t *config, const reading *r) {
-    if (!json_is_object(config)) return renewed(config, r);
+static json_t *model_with_old_presets(const json_t *config, const read_context *r) {
+    if (!json_is_object(config)) return inner_with_old_presets(config, r);
     json_t *copy = json_copy((json_t *)(uintptr_t)config);
     const json_t *layers = json_object_get(config, "layers");
-    if (!copy || !layers || json_object_set_new(copy, "layers", renewed(layers, r)) == 0) return copy;
+    if (!copy || !layers || json_object_set_new(copy, "layers", inner_with_old_presets(layers, r)) == 0)
+        return copy;
     json_decref(copy);
     return NULL;
 }
 
 /* Returns a layer inside a layer, or a list of such layers, with the old defaults (new reference); NULL without
  * memory. */
-static json_t *renewed(const json_t *value, const reading *r) {
+static json_t *inner_with_old_presets(const json_t *value, const read_context *r) {
     const json_t *config = json_object_get(value, "config");
     const char *class_name = json_string_value(json_object_get(value, "class_name"));
     const leati_layer_type *type =
@@ -48,9 +49,9 @@ static json_t *renewed(const json_t *value, const reading *r) {
     json_t *out = json_copy((json_t *)(uintptr_t)value);
     bool set = out != NULL;
     for (size_t i = 0; set && i < json_array_size(out); ++i)
-        set = json_array_set_new(out, i, renewed(json_array_get(value, i), r)) == 0;
+        set = json_array_set_new(out, i, inner_with_old_presets(json_array_get(value, i), r)) == 0;
     if (set && config && leati_item_is_model(value))
-        set = json_object_set_new(out, "config", renewed_model(config, r)) == 0;
+        set = json_object_set_new(out, "config", model_with_old_presets(config, r)) == 0;
     else if (set && type && json_is_object(config))
         set = json_object_set_new(out, "config", with_old_presets(type, config, r)) == 0;
     if (set) return out;
@@ -58,18 +59,18 @@ static json_t *renewed(const json_t *value, const reading *r) {
     return NULL;
 }
 
-static bool renew_inner(json_t *copy, const leati_field *field, const reading *r) {
+static bool set_inner_presets(json_t *copy, const leati_field *field, const read_context *r) {
     const json_t *value = json_object_get(copy, field->key);
     if (field->kind != LEATI_FIELD_LAYER && field->kind != LEATI_FIELD_LAYERS) return true;
-    return !value || json_object_set_new(copy, field->key, renewed(value, r)) == 0;
+    return !value || json_object_set_new(copy, field->key, inner_with_old_presets(value, r)) == 0;
 }
 
 /* Returns a layer's configuration with the defaults of the version that wrote it (new reference); NULL without
  * memory. */
-static json_t *with_old_presets(const leati_layer_type *type, const json_t *config, const reading *r) {
+static json_t *with_old_presets(const leati_layer_type *type, const json_t *config, const read_context *r) {
     json_t *copy = json_copy((json_t *)(uintptr_t)config);
     for (const leati_field *field = type->fields; copy && field->key; ++field) {
-        if (renew_inner(copy, field, r)) continue;
+        if (set_inner_presets(copy, field, r)) continue;
         json_decref(copy);
         copy = NULL;
     }
@@ -87,7 +88,7 @@ static json_t *with_old_presets(const leati_layer_type *type, const json_t *conf
 }
 
 static leat_status read_layer(leat_model *model, const char *class_name, const json_t *config,
-                              const reading *r, int32_t *member, leat_error *err) {
+                              const read_context *r, int32_t *member, leat_error *err) {
     const leati_layer_type *type = leati_registry_find(r->registry, class_name, config, err);
     const leati_layer_reader reader = leati_layer_reader_for(r->registry);
     leati_layer *layer = NULL;
@@ -101,7 +102,7 @@ static leat_status read_layer(leat_model *model, const char *class_name, const j
 }
 
 /* Reads one item of "layers": a layer, or a model that is used as a layer. */
-static leat_status read_member(leat_model *model, const json_t *item, const reading *r, int32_t *member,
+static leat_status read_member(leat_model *model, const json_t *item, const read_context *r, int32_t *member,
                                leat_error *err) {
     const char *class_name = json_string_value(json_object_get(item, "class_name"));
     const json_t *config = json_object_get(item, "config");
@@ -120,7 +121,8 @@ static leat_status at_item(leat_status status, const json_t *item, size_t index,
                         class_name ? class_name : "no class_name");
 }
 
-static leat_status read_members(leat_model *model, const json_t *list, const reading *r, leat_error *err) {
+static leat_status read_members(leat_model *model, const json_t *list, const read_context *r,
+                                leat_error *err) {
     if (!json_is_array(list)) return leati_fail(err, LEAT_EFORMAT, "expected a list of layers");
     for (size_t i = 0; i < json_array_size(list); ++i) {
         const json_t *item = json_array_get(list, i);
@@ -145,16 +147,16 @@ static leat_status read_name(leat_model *model, const json_t *config, const char
 
 static leat_status read_shape(leati_shape *out, const json_t *list, leat_error *err) {
     size_t count = json_array_size(list);
-    bool right = json_is_array(list) && count >= 1 && count <= LEAT_MAX_RANK;
+    bool is_valid = json_is_array(list) && count >= 1 && count <= LEAT_MAX_RANK;
     *out = (leati_shape){.rank = (int32_t)count};
-    for (size_t i = 0; right && i < count; ++i) {
+    for (size_t i = 0; is_valid && i < count; ++i) {
         const json_t *value = json_array_get(list, i);
         out->dims[i] = json_is_integer(value) ? (int64_t)json_integer_value(value) : -1;
-        right = json_is_null(value) || (out->dims[i] > 0 && out->dims[i] <= INT32_MAX);
+        is_valid = json_is_null(value) || (out->dims[i] > 0 && out->dims[i] <= INT32_MAX);
     }
-    return right ? LEAT_OK
-                 : leati_fail(err, LEAT_EINVAL,
-                              "build_input_shape: expected a list of numbers above 0, or null");
+    return is_valid ? LEAT_OK
+                    : leati_fail(err, LEAT_EINVAL,
+                                 "build_input_shape: expected a list of numbers above 0, or null");
 }
 
 static bool knows_input(const leat_model *model) {
@@ -164,17 +166,17 @@ static bool knows_input(const leat_model *model) {
                         : first->layer->has_batch_input_shape;
 }
 
-static leat_status read_sequential(leat_model *model, const json_t *config, const reading *r,
+static leat_status read_sequential(leat_model *model, const json_t *config, const read_context *r,
                                    leat_error *err) {
     const json_t *layers = json_is_array(config) ? config : json_object_get(config, "layers");
-    const json_t *built = json_object_get(config, "build_input_shape");
+    const json_t *built_shape = json_object_get(config, "build_input_shape");
     leati_shape shape = {0};
     LEATI_TRY(read_name(model, config, "sequential_1", err));
     LEATI_TRY(read_members(model, layers, r, err));
-    bool waits = !knows_input(model) && (!built || json_is_null(built));
-    if (waits && model->member_count > 0)
+    bool is_unconnected = !knows_input(model) && (!built_shape || json_is_null(built_shape));
+    if (is_unconnected && model->member_count > 0)
         return LEAT_OK; /* connected later, when the shape of a call is known */
-    if (!knows_input(model)) LEATI_TRY(read_shape(&shape, built, err));
+    if (!knows_input(model)) LEATI_TRY(read_shape(&shape, built_shape, err));
     return leati_sequential_connect(model, &shape, err);
 }
 
@@ -230,8 +232,8 @@ static leat_status try_call(leat_model *model, int32_t member, const json_t *cal
 }
 
 /* Makes all calls that can be made, in one iteration over the layers. */
-static leat_status call_round(leat_model *model, pending *waiting, bool *progress, bool *done,
-                              leat_error *err) {
+static leat_status make_possible_calls(leat_model *model, pending *waiting, bool *progress, bool *done,
+                                       leat_error *err) {
     *progress = false;
     *done = true;
     for (int32_t i = 0; i < model->member_count; ++i) {
@@ -254,7 +256,8 @@ static leat_status call_all(leat_model *model, const json_t *layers, leat_error 
     leat_status status = waiting ? LEAT_OK : leati_fail_memory(err, sizeof *waiting, "calls");
     for (int32_t i = 0; status == LEAT_OK && i < model->member_count; ++i)
         waiting[i].calls = json_object_get(json_array_get(layers, (size_t)i), "inbound_nodes");
-    while (status == LEAT_OK && !done && progress) status = call_round(model, waiting, &progress, &done, err);
+    while (status == LEAT_OK && !done && progress)
+        status = make_possible_calls(model, waiting, &progress, &done, err);
     for (int32_t i = 0; status == LEAT_OK && !done && i < model->member_count; ++i)
         if (waiting[i].next < json_array_size(waiting[i].calls))
             status = leati_fail(err, LEAT_EFORMAT, "layer '%s' is called on a tensor that is never made",
@@ -285,7 +288,7 @@ static leat_status read_sources(const leat_model *model, const json_t *config, c
     return LEAT_OK;
 }
 
-static leat_status read_functional(leat_model *model, const json_t *config, const reading *r,
+static leat_status read_functional(leat_model *model, const json_t *config, const read_context *r,
                                    leat_error *err) {
     const json_t *layers = json_object_get(config, "layers");
     leati_source *inputs = NULL, *outputs = NULL;
@@ -306,7 +309,7 @@ static leat_status read_functional(leat_model *model, const json_t *config, cons
 /* ---- Whole models ---- */
 
 static leat_status read_model(leat_model **out, const char *class_name, const json_t *config,
-                              const reading *r, leat_error *err) {
+                              const read_context *r, leat_error *err) {
     bool sequential = strcmp(class_name, "Sequential") == 0;
     if (!json_is_object(config) && !(sequential && json_is_array(config)))
         return leati_fail(err, LEAT_EFORMAT, "%s: expected a configuration, an object", class_name);
@@ -319,16 +322,17 @@ static leat_status read_model(leat_model **out, const char *class_name, const js
 
 leat_status leati_model_read_inner(leat_model **out, const json_t *item, const leat_registry *registry,
                                    leat_error *err) {
-    const reading r = {2, 3, registry}; /* older defaults have been added before: renewed() */
+    const read_context r = {2, 3,
+                            registry}; /* older defaults have been added before: inner_with_old_presets */
     const char *class_name = json_string_value(json_object_get(item, "class_name"));
     *out = NULL;
     return leati_prefix(read_model(out, class_name, json_object_get(item, "config"), &r, err), err, "%s",
                         class_name);
 }
 
-static reading read_version(const json_t *root, const leat_registry *registry) {
+static read_context read_version(const json_t *root, const leat_registry *registry) {
     const char *text = json_string_value(json_object_get(root, "keras_version"));
-    reading r = {2, 3, registry};
+    read_context r = {2, 3, registry};
     char *end = NULL;
     if (!text) return r;
     r.major = strtol(text, &end, 10);
@@ -340,7 +344,7 @@ static reading read_version(const json_t *root, const leat_registry *registry) {
 static leat_status read_root(leat_model **out, const json_t *root, const leat_registry *registry,
                              leat_error *err) {
     const char *class_name = json_string_value(json_object_get(root, "class_name"));
-    reading r = read_version(root, registry);
+    read_context r = read_version(root, registry);
     *out = NULL;
     if (!class_name || !leati_item_is_model(root))
         return leati_fail(

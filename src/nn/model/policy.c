@@ -10,13 +10,13 @@
 static void set_layer(leati_layer *layer, bool mixed) {
     layer->mixed = mixed && !leati_layer_is_input(layer);
     for (const leati_field *field = layer->type->fields; field && field->key; ++field) {
-        const void *at = (const char *)layer->config + field->offset;
+        const void *address = (const char *)layer->config + field->offset;
         if (field->kind == LEATI_FIELD_LAYER) {
-            leati_layer *inner = *(leati_layer *const *)at;
+            leati_layer *inner = *(leati_layer *const *)address;
             if (inner) set_layer(inner, mixed);
         }
         if (field->kind == LEATI_FIELD_LAYERS) {
-            const leati_layers *inner = at;
+            const leati_layers *inner = address;
             for (int32_t i = 0; i < inner->count; ++i) set_layer(inner->items[i], mixed);
         }
     }

@@ -11,16 +11,16 @@
 #include "base/text.h"
 
 /* A weight that the finder has found. */
-typedef struct found {
+typedef struct found_weight {
     leati_weight *weight;
     const char *base; /* the slab of its present offset; NULL: the weight has no value yet */
     uint64_t stream;
     char *name; /* owned by the finder, until commit */
     size_t offset;
-} found;
+} found_weight;
 
 typedef struct finder {
-    found *items; /* capacity: all weights of the model */
+    found_weight *items; /* capacity: all weights of the model */
     int32_t count;
     leati_text path; /* of nested models: "model_1/" */
     bool failed;
@@ -48,10 +48,10 @@ static void find_in_layer(finder *f, leati_layer *layer, enum part part, const c
         leati_text_add(&name, "%s%s/%s:0", f->path.data ? f->path.data : "", layer->name, weight->name);
         f->failed = f->failed || name.failed;
         f->items[f->count++] =
-            (found){.weight = weight,
-                    .base = weight->placed ? base : NULL,
-                    .stream = leati_stream(leati_stream(stream, layer->name), weight->name),
-                    .name = name.data};
+            (found_weight){.weight = weight,
+                           .base = weight->placed ? base : NULL,
+                           .stream = leati_stream(leati_stream(stream, layer->name), weight->name),
+                           .name = name.data};
     }
 }
 
@@ -77,9 +77,9 @@ static void find_in_member(finder *f, const leati_member *member, enum part part
 
 static void find_in_members(finder *f, const leat_model *model, enum part part, const char *base,
                             uint64_t stream) {
-    const char *own = model->weights.slab[LEATI_SLAB_WEIGHTS];
+    const char *own_slab = model->weights.slab[LEATI_SLAB_WEIGHTS];
     for (int32_t i = 0; i < model->member_count; ++i)
-        find_in_member(f, &model->members[i], part, own ? own : base, stream);
+        find_in_member(f, &model->members[i], part, own_slab ? own_slab : base, stream);
 }
 
 /* Lists Keras's trainable_weights, or its non_trainable_weights: there, a frozen model lists its trainable weights
@@ -131,7 +131,7 @@ leat_status leati_weights_reorder(leat_model *model, leat_error *err) {
 
 /* ---- Layout ---- */
 
-static leat_status draw(const found *item, uint64_t seed, char *slab, leat_error *err) {
+static leat_status draw(const found_weight *item, uint64_t seed, char *slab, leat_error *err) {
     const leati_weight *w = item->weight;
     leat_status status = leati_initializer_draw(w->initializer, w->desc.rank, w->desc.shape, seed,
                                                 item->stream, (float *)(void *)(slab + item->offset), err);
@@ -139,14 +139,14 @@ static leat_status draw(const found *item, uint64_t seed, char *slab, leat_error
 }
 
 /* Computes the offsets in a new slab, and its size; returns false on overflow. */
-static bool place(finder *f, int32_t trainable_count, leati_weights *out) {
+static bool assign_offsets(finder *f, int32_t trainable_count, leati_weights *out) {
     size_t bytes = 0;
     for (int32_t i = 0; i < f->count; ++i) {
-        size_t own = leati_align(leati_desc_bytes(&f->items[i].weight->desc));
+        size_t bytes_of_weight = leati_align(leati_desc_bytes(&f->items[i].weight->desc));
         if (i == trainable_count) out->trainable_bytes = bytes;
         f->items[i].offset = bytes;
-        if (own > SIZE_MAX / 2 - bytes) return false;
-        bytes += own;
+        if (bytes_of_weight > SIZE_MAX / 2 - bytes) return false;
+        bytes += bytes_of_weight;
     }
     if (trainable_count == f->count) out->trainable_bytes = bytes;
     out->bytes = bytes;
@@ -171,7 +171,7 @@ static leat_status allocate(finder *f, leati_weights *out, leat_error *err) {
 static leat_status fill(const finder *f, uint64_t seed, leati_weights *out, leat_error *err) {
     char *slab = out->slab[LEATI_SLAB_WEIGHTS];
     for (int32_t i = 0; i < f->count; ++i) {
-        const found *item = &f->items[i];
+        const found_weight *item = &f->items[i];
         if (!item->base)
             LEATI_TRY(draw(item, seed, slab, err));
         else
@@ -182,46 +182,46 @@ static leat_status fill(const finder *f, uint64_t seed, leati_weights *out, leat
 }
 
 /* Frees the slabs of nested models, since `model` is the outermost model now, and tells all layers if they train. */
-static void settle(leat_model *model, bool trains) {
+static void release_inner_models(leat_model *model, bool trains) {
     for (int32_t i = 0; i < model->member_count; ++i) {
         leati_member *member = &model->members[i];
         leat_model *inner = leati_member_model(member);
-        bool own = trains && model->trainable;
-        if (member->layer) member->layer->trains = own && member->layer->trainable;
+        bool inner_trains = trains && model->trainable;
+        if (member->layer) member->layer->trains = inner_trains && member->layer->trainable;
         if (!inner) continue;
-        settle(inner, own);
+        release_inner_models(inner, inner_trains);
         leati_weights_fini(&inner->weights);
     }
 }
 
 /* Moves the new layout into the model.  Nothing can fail from here on. */
-static void commit(leat_model *model, finder *f, leati_weights *made) {
+static void commit(leat_model *model, finder *f, leati_weights *layout) {
     for (int32_t i = 0; i < f->count; ++i) {
-        found *item = &f->items[i];
-        made->entries[i] = item->weight;
-        made->names[i] = item->name;
+        found_weight *item = &f->items[i];
+        layout->entries[i] = item->weight;
+        layout->names[i] = item->name;
         item->name = NULL;
         item->weight->offset_bytes = item->offset;
         item->weight->entry = i;
         item->weight->placed = true;
     }
-    leati_states_move(model, made->slab[LEATI_SLAB_STATES]);
-    settle(model, true);
+    leati_states_move(model, layout->slab[LEATI_SLAB_STATES]);
+    release_inner_models(model, true);
     leati_weights_fini(&model->weights);
-    model->weights = *made;
+    model->weights = *layout;
     leati_model_weights_changed(model);
 }
 
 /* Computes the order of the new layout, which needs the new indices of the entries; restores the old indices on
  * failure. */
-static leat_status order_new(leat_model *model, const finder *f, leati_weights *made, leat_error *err) {
+static leat_status order_new(leat_model *model, const finder *f, leati_weights *layout, leat_error *err) {
     int32_t *old = leati_calloc((size_t)f->count + 1, sizeof *old);
     if (!old) return leati_fail_memory(err, (size_t)f->count * sizeof *old, "weights");
     for (int32_t i = 0; i < f->count; ++i) {
         old[i] = f->items[i].weight->entry;
         f->items[i].weight->entry = i;
     }
-    leat_status status = order_weights(model, made->order, err);
+    leat_status status = order_weights(model, layout->order, err);
     for (int32_t i = 0; status != LEAT_OK && i < f->count; ++i) f->items[i].weight->entry = old[i];
     leati_free(old);
     return status;
@@ -229,22 +229,22 @@ static leat_status order_new(leat_model *model, const finder *f, leati_weights *
 
 leat_status leati_weights_layout(leat_model *model, leat_error *err) {
     finder f;
-    leati_weights made = {.state_bytes = leati_states_bytes(model)};
+    leati_weights layout = {.state_bytes = leati_states_bytes(model)};
     LEATI_TRY(finder_init(&f, model, err));
     find_in_model(&f, model, TRAINABLE, NULL, 0);
-    made.trainable_count = f.count;
+    layout.trainable_count = f.count;
     find_in_model(&f, model, FIXED, NULL, 0);
     leat_status status = f.failed ? leati_fail_memory(err, 0, "the names of weights") : LEAT_OK;
-    if (status == LEAT_OK && !place(&f, made.trainable_count, &made))
+    if (status == LEAT_OK && !assign_offsets(&f, layout.trainable_count, &layout))
         status = leati_fail_memory(err, SIZE_MAX, "weights");
-    if (status == LEAT_OK) status = allocate(&f, &made, err);
-    if (status == LEAT_OK) status = fill(&f, model->seed, &made, err);
-    if (status == LEAT_OK) status = order_new(model, &f, &made, err);
+    if (status == LEAT_OK) status = allocate(&f, &layout, err);
+    if (status == LEAT_OK) status = fill(&f, model->seed, &layout, err);
+    if (status == LEAT_OK) status = order_new(model, &f, &layout, err);
     if (status == LEAT_OK)
-        commit(model, &f, &made);
+        commit(model, &f, &layout);
     else {
-        made.count = 0; /* the finder owns the names */
-        leati_weights_fini(&made);
+        layout.count = 0; /* the finder owns the names */
+        leati_weights_fini(&layout);
     }
     finder_fini(&f);
     return status;
@@ -299,9 +299,9 @@ const char *leat_model_weight_name(const leat_model *model, int index) {
 
 /* Compares the shapes of weight `index` of two models. */
 static leat_status same_shape(const leat_model *a, const leat_model *b, int index, leat_error *err) {
-    const leati_weight *own = a->weights.entries[a->weights.order[index]];
-    const leati_weight *other = b->weights.entries[b->weights.order[index]];
-    if (leati_desc_same_shape(&own->desc, &other->desc)) return LEAT_OK;
+    const leati_weight *first = a->weights.entries[a->weights.order[index]];
+    const leati_weight *second = b->weights.entries[b->weights.order[index]];
+    if (leati_desc_same_shape(&first->desc, &second->desc)) return LEAT_OK;
     return leati_fail(err, LEAT_ESHAPE, "expected the weights of '%s' and '%s' to have the same shape",
                       leat_model_weight_name(a, index), leat_model_weight_name(b, index));
 }
@@ -309,15 +309,16 @@ static leat_status same_shape(const leat_model *a, const leat_model *b, int inde
 leat_status leat_model_copy_weights(leat_model *model, const leat_model *from, leat_error *err) {
     LEATI_GIVEN(model, err);
     LEATI_GIVEN(from, err);
-    const leati_weights *own = &model->weights, *other = &from->weights;
-    if (own->count != other->count)
-        return leati_fail(err, LEAT_EINVAL, "expected a model of %d weights, received one of %d", own->count,
-                          other->count);
-    for (int i = 0; i < own->count; ++i) LEATI_TRY(same_shape(model, from, i, err));
-    for (int i = 0; model != from && i < own->count; ++i) {
-        const leati_weight *to = own->entries[own->order[i]], *source = other->entries[other->order[i]];
-        memcpy((char *)own->slab[LEATI_SLAB_WEIGHTS] + to->offset_bytes,
-               (const char *)other->slab[LEATI_SLAB_WEIGHTS] + source->offset_bytes,
+    const leati_weights *to_weights = &model->weights, *from_weights = &from->weights;
+    if (to_weights->count != from_weights->count)
+        return leati_fail(err, LEAT_EINVAL, "expected a model of %d weights, received one of %d",
+                          to_weights->count, from_weights->count);
+    for (int i = 0; i < to_weights->count; ++i) LEATI_TRY(same_shape(model, from, i, err));
+    for (int i = 0; model != from && i < to_weights->count; ++i) {
+        const leati_weight *to = to_weights->entries[to_weights->order[i]],
+                           *source = from_weights->entries[from_weights->order[i]];
+        memcpy((char *)to_weights->slab[LEATI_SLAB_WEIGHTS] + to->offset_bytes,
+               (const char *)from_weights->slab[LEATI_SLAB_WEIGHTS] + source->offset_bytes,
                leati_desc_bytes(&to->desc));
     }
     leati_model_weights_changed(model);

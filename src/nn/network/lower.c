@@ -7,12 +7,12 @@
 #include "nn/network/network.h"
 
 /* Returns the index of a call's first output in a table that has LEATI_LAYER_MAX_OUTPUTS tensors for each call. */
-static size_t place_of(const leat_model *model, int32_t member, int32_t call) {
+static size_t first_output_of(const leat_model *model, int32_t member, int32_t call) {
     return (size_t)(model->members[member].first_call + call) * LEATI_LAYER_MAX_OUTPUTS;
 }
 
-static size_t place_of_source(const leat_model *model, const leati_source *source) {
-    return place_of(model, source->layer, source->call) + (size_t)source->tensor;
+static size_t index_of_source(const leat_model *model, const leati_source *source) {
+    return first_output_of(model, source->layer, source->call) + (size_t)source->tensor;
 }
 
 static size_t table_size(const leat_model *model) {
@@ -36,23 +36,25 @@ static leat_status infer_call(const leati_member *member, int count, const leati
     return leati_layer_build(member->layer, count, inputs, err);
 }
 
-static leat_status infer_scheduled(const leat_model *model, const leati_scheduled_call *turn,
-                                   const leati_shape *fed, leati_shape *table, leat_error *err) {
-    const leati_member *member = &model->members[turn->member];
-    const leati_call *call = &member->calls[turn->call];
-    leati_shape inputs[LEATI_MAX_INPUTS], *outputs = &table[place_of(model, turn->member, turn->call)];
-    int input = input_of(model, turn->member);
+static leat_status infer_scheduled(const leat_model *model, const leati_scheduled_call *scheduled,
+                                   const leati_shape *model_inputs, leati_shape *table, leat_error *err) {
+    const leati_member *member = &model->members[scheduled->member];
+    const leati_call *call = &member->calls[scheduled->call];
+    leati_shape inputs[LEATI_MAX_INPUTS],
+        *outputs = &table[first_output_of(model, scheduled->member, scheduled->call)];
+    int input = input_of(model, scheduled->member);
     if (input >= 0) {
-        if (fed[input].rank != member->layer->batch_input_shape.rank)
-            return leati_prefix(leati_shape_unexpected(&fed[input], "the rank of the model's input", err),
+        if (model_inputs[input].rank != member->layer->batch_input_shape.rank)
+            return leati_prefix(leati_shape_unexpected(&model_inputs[input], "the rank of the model's input",
+                                                       err),
                                 err, "input '%s'", member->layer->name);
-        outputs[0] = fed[input];
+        outputs[0] = model_inputs[input];
         return LEAT_OK;
     }
     for (int32_t i = 0; i < call->input_count; ++i)
-        inputs[i] = table[place_of_source(model, &call->inputs[i])];
+        inputs[i] = table[index_of_source(model, &call->inputs[i])];
     leat_status status = infer_call(member, call->input_count, inputs, outputs, err);
-    return leati_prefix(status, err, "layer '%s'", leati_member_name(model, turn->member));
+    return leati_prefix(status, err, "layer '%s'", leati_member_name(model, scheduled->member));
 }
 
 leat_status leati_network_infer(const leat_model *model, const leati_shape *inputs, leati_shape *outputs,
@@ -63,7 +65,7 @@ leat_status leati_network_infer(const leat_model *model, const leati_shape *inpu
     for (int32_t i = 0; status == LEAT_OK && i < model->schedule_count; ++i)
         status = infer_scheduled(model, &model->schedule[i], inputs, table, err);
     for (int32_t i = 0; status == LEAT_OK && i < model->output_count; ++i)
-        outputs[i] = table[place_of_source(model, &model->outputs[i])];
+        outputs[i] = table[index_of_source(model, &model->outputs[i])];
     leati_free(table);
     return status;
 }
@@ -71,38 +73,38 @@ leat_status leati_network_infer(const leat_model *model, const leati_shape *inpu
 /* ---- Ops ---- */
 
 /* Tensors and their masks: the inputs of a call, and its outputs. */
-typedef struct tensors {
+typedef struct call_inputs {
     const leati_value *values, *masks;
-} tensors;
-typedef struct made {
+} call_inputs;
+typedef struct call_outputs {
     leati_value *values, *masks;
-} made;
+} call_outputs;
 
 static leat_status lower_calls(const leat_model *model, leati_lowering *lowering, uint64_t stream,
-                               const tensors *inputs, const made *outputs, leat_error *err);
+                               const call_inputs *inputs, const call_outputs *outputs, leat_error *err);
 
 static leat_status lower_scheduled(const leat_model *model, leati_lowering *lowering, uint64_t stream,
-                                   const leati_scheduled_call *turn, const tensors *fed, const made *table,
-                                   leat_error *err) {
-    const leati_member *member = &model->members[turn->member];
-    const leati_call *call = &member->calls[turn->call];
-    const char *name = leati_member_name(model, turn->member);
+                                   const leati_scheduled_call *scheduled, const call_inputs *model_inputs,
+                                   const call_outputs *table, leat_error *err) {
+    const leati_member *member = &model->members[scheduled->member];
+    const leati_call *call = &member->calls[scheduled->call];
+    const char *name = leati_member_name(model, scheduled->member);
     leati_value values[LEATI_MAX_INPUTS], masks[LEATI_MAX_INPUTS];
-    size_t place = place_of(model, turn->member, turn->call);
-    tensors inputs = {values, masks};
-    const made outputs = {&table->values[place], &table->masks[place]};
-    int input = input_of(model, turn->member), count = input >= 0 ? 1 : call->input_count;
-    uint64_t own = leati_mix(leati_stream(stream, name), (uint64_t)turn->call);
+    size_t first = first_output_of(model, scheduled->member, scheduled->call);
+    call_inputs inputs = {values, masks};
+    const call_outputs outputs = {&table->values[first], &table->masks[first]};
+    int input = input_of(model, scheduled->member), count = input >= 0 ? 1 : call->input_count;
+    uint64_t call_stream = leati_mix(leati_stream(stream, name), (uint64_t)scheduled->call);
     for (int32_t i = 0; i < call->input_count; ++i) {
-        values[i] = table->values[place_of_source(model, &call->inputs[i])];
-        masks[i] = table->masks[place_of_source(model, &call->inputs[i])];
+        values[i] = table->values[index_of_source(model, &call->inputs[i])];
+        masks[i] = table->masks[index_of_source(model, &call->inputs[i])];
     }
-    if (input >= 0) inputs = (tensors){&fed->values[input], &fed->masks[input]};
+    if (input >= 0) inputs = (call_inputs){&model_inputs->values[input], &model_inputs->masks[input]};
     if (member->model)
-        return leati_prefix(lower_calls(member->model, lowering, own, &inputs, &outputs, err), err,
+        return leati_prefix(lower_calls(member->model, lowering, call_stream, &inputs, &outputs, err), err,
                             "layer '%s'", name);
     leati_graph_label(lowering->graph, name);
-    lowering->stream = own;
+    lowering->stream = call_stream;
     const leati_layer_call layer_call = {.input_count = count,
                                          .output_count = call->output_count,
                                          .inputs = inputs.values,
@@ -114,17 +116,17 @@ static leat_status lower_scheduled(const leat_model *model, leati_lowering *lowe
 }
 
 static leat_status lower_calls(const leat_model *model, leati_lowering *lowering, uint64_t stream,
-                               const tensors *inputs, const made *outputs, leat_error *err) {
+                               const call_inputs *inputs, const call_outputs *outputs, leat_error *err) {
     size_t size = table_size(model);
     leati_value *memory = leati_calloc(2 * size, sizeof *memory);
     if (!memory) return leati_fail_memory(err, 2 * size * sizeof *memory, "values");
-    const made table = {memory, memory + size};
+    const call_outputs table = {memory, memory + size};
     leat_status status = LEAT_OK;
     for (int32_t i = 0; status == LEAT_OK && i < model->schedule_count; ++i)
         status = lower_scheduled(model, lowering, stream, &model->schedule[i], inputs, &table, err);
     for (int32_t i = 0; status == LEAT_OK && i < model->output_count; ++i) {
-        outputs->values[i] = table.values[place_of_source(model, &model->outputs[i])];
-        outputs->masks[i] = table.masks[place_of_source(model, &model->outputs[i])];
+        outputs->values[i] = table.values[index_of_source(model, &model->outputs[i])];
+        outputs->masks[i] = table.masks[index_of_source(model, &model->outputs[i])];
     }
     leati_free(memory);
     return status;
@@ -145,8 +147,8 @@ static void add_penalties(const leat_model *model, leati_lowering *lowering) {
 leat_status leati_network_lower(const leat_model *model, leati_lowering *lowering, const leati_value *inputs,
                                 const leati_value *masks, leati_value *outputs, leati_value *output_masks,
                                 leat_error *err) {
-    const tensors in = {inputs, masks};
-    const made out = {outputs, output_masks};
+    const call_inputs in = {inputs, masks};
+    const call_outputs out = {outputs, output_masks};
     return lower_calls(model, lowering, lowering->stream, &in, &out, err);
 }
 

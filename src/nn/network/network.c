@@ -198,21 +198,20 @@ leat_status leati_network_call(leat_model *model, int32_t member, int32_t count,
 /* ---- Sequential ---- */
 
 /* Returns the batch_input_shape of the first layer, also if it is in a nested model; NULL if there is none. */
-static const leati_shape *asked_shape(const leat_model *model) {
+static const leati_shape *declared_input_shape(const leat_model *model) {
     const leati_member *first = &model->members[0];
     if (model->member_count == 0) return NULL;
-    if (first->model) return asked_shape(first->model);
+    if (first->model) return declared_input_shape(first->model);
     return first->layer && first->layer->has_batch_input_shape ? &first->layer->batch_input_shape : NULL;
 }
 
-static leat_status add_input(leat_model *model, const char *after, const leati_shape *shape,
-                             leat_error *err) {
+static leat_status add_input(leat_model *model, const char *base, const leati_shape *shape, leat_error *err) {
     leati_layer *input = leati_calloc(1, sizeof *input);
     int32_t member;
     if (!input) return leati_fail_memory(err, sizeof *input, "a layer");
     *input =
         (leati_layer){.type = &leati_layer_input, .has_batch_input_shape = true, .batch_input_shape = *shape};
-    snprintf(input->name, sizeof input->name, "%.*s_input", LEAT_NAME_BYTES - 7, after);
+    snprintf(input->name, sizeof input->name, "%.*s_input", LEAT_NAME_BYTES - 7, base);
     input->config = leati_calloc(1, input->type->config_bytes);
     if (!input->config) {
         leati_layer_destroy(&input);
@@ -229,12 +228,12 @@ static leat_status add_input(leat_model *model, const char *after, const leati_s
 leat_status leati_sequential_connect(leat_model *model, const leati_shape *shape, leat_error *err) {
     bool has_input =
         model->member_count > 0 && model->members[0].layer && leati_layer_is_input(model->members[0].layer);
-    const leati_shape *asked = asked_shape(model);
+    const leati_shape *declared = declared_input_shape(model);
     if (model->member_count == 0)
         return leati_fail(err, LEAT_EINVAL, "expected a Sequential with layers, received none");
     if (!has_input) {
-        const char *after = asked ? leati_member_name(model, 0) : model->name;
-        LEATI_TRY(add_input(model, after, asked ? asked : shape, err));
+        const char *base = declared ? leati_member_name(model, 0) : model->name;
+        LEATI_TRY(add_input(model, base, declared ? declared : shape, err));
     }
     leati_source last = {0};
     for (int32_t i = 1; i < model->member_count; ++i) {

@@ -29,10 +29,10 @@ typedef struct walk {
     leat_model *model;
     int32_t node_count, done_count, met_count;
     node *nodes;
-    int32_t *stack; /* nodes that the walk has entered and not finished */
-    int32_t *done;  /* finished nodes: each comes after the nodes that it needs */
-    rank *ranks;    /* by member */
-    int32_t *place; /* new index of each member */
+    int32_t *stack;     /* nodes that the walk has entered and not finished */
+    int32_t *done;      /* finished nodes: each comes after the nodes that it needs */
+    rank *ranks;        /* by member */
+    int32_t *new_index; /* new index of each member */
 } walk;
 
 static void number_calls(leat_model *model) {
@@ -49,7 +49,7 @@ static void walk_fini(walk *w) {
     leati_free(w->stack);
     leati_free(w->done);
     leati_free(w->ranks);
-    leati_free(w->place);
+    leati_free(w->new_index);
 }
 
 static leat_status walk_init(walk *w, leat_model *model, leat_error *err) {
@@ -60,8 +60,8 @@ static leat_status walk_init(walk *w, leat_model *model, leat_error *err) {
     w->stack = leati_calloc(nodes, sizeof *w->stack);
     w->done = leati_calloc(nodes, sizeof *w->done);
     w->ranks = leati_calloc(members, sizeof *w->ranks);
-    w->place = leati_calloc(members, sizeof *w->place);
-    if (!w->nodes || !w->stack || !w->done || !w->ranks || !w->place)
+    w->new_index = leati_calloc(members, sizeof *w->new_index);
+    if (!w->nodes || !w->stack || !w->done || !w->ranks || !w->new_index)
         return leati_fail_memory(err, nodes * sizeof *w->nodes, "the order of layers");
     for (int32_t i = 0, n = 0; i < model->member_count; ++i) {
         w->ranks[i] = (rank){.member = i, .index = -1};
@@ -144,23 +144,23 @@ void leati_network_fini(leat_model *model) {
     leati_free(model->outputs);
 }
 
-static leati_source moved(const walk *w, const leati_source *source) {
-    return (leati_source){.layer = w->place[source->layer],
+static leati_source renumbered(const walk *w, const leati_source *source) {
+    return (leati_source){.layer = w->new_index[source->layer],
                           .call = w->nodes[node_of(w->model, source)].new_call,
                           .tensor = source->tensor};
 }
 
 /* Renumbers all sources of the calls that the walk reached. */
-static void move_sources(walk *w) {
+static void renumber_sources(walk *w) {
     leat_model *model = w->model;
     for (int32_t i = 0; i < w->done_count; ++i) {
         const leati_call *call = call_of(w, w->done[i]);
-        for (int32_t j = 0; j < call->input_count; ++j) call->inputs[j] = moved(w, &call->inputs[j]);
+        for (int32_t j = 0; j < call->input_count; ++j) call->inputs[j] = renumbered(w, &call->inputs[j]);
         model->schedule[i] =
-            (leati_scheduled_call){w->place[w->nodes[w->done[i]].member], w->nodes[w->done[i]].new_call};
+            (leati_scheduled_call){w->new_index[w->nodes[w->done[i]].member], w->nodes[w->done[i]].new_call};
     }
-    for (int32_t i = 0; i < model->input_count; ++i) model->inputs[i] = moved(w, &model->inputs[i]);
-    for (int32_t i = 0; i < model->output_count; ++i) model->outputs[i] = moved(w, &model->outputs[i]);
+    for (int32_t i = 0; i < model->input_count; ++i) model->inputs[i] = renumbered(w, &model->inputs[i]);
+    for (int32_t i = 0; i < model->output_count; ++i) model->outputs[i] = renumbered(w, &model->outputs[i]);
 }
 
 static void number_calls_that_stay(walk *w) {
@@ -191,9 +191,9 @@ static void drop_calls(walk *w, int32_t i) {
 static void rearrange(walk *w, const rank *sorted, leati_member *members) {
     leat_model *model = w->model;
     int32_t kept = 0;
-    for (int32_t i = 0; i < model->member_count; ++i) w->place[sorted[i].member] = i;
+    for (int32_t i = 0; i < model->member_count; ++i) w->new_index[sorted[i].member] = i;
     number_calls_that_stay(w);
-    move_sources(w);
+    renumber_sources(w);
     for (int32_t i = 0; i < model->member_count; ++i) drop_calls(w, i);
     for (int32_t i = 0; i < model->member_count; ++i) {
         members[i] = model->members[sorted[i].member];

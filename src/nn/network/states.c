@@ -31,12 +31,12 @@ static size_t move_layer(leati_layer *layer, const char *from, char *to, size_t 
 }
 
 static size_t move_model(leat_model *model, const char *from, char *to, size_t offset) {
-    const char *own = model->weights.slab[LEATI_SLAB_STATES];
+    const char *own_slab = model->weights.slab[LEATI_SLAB_STATES];
     for (int32_t i = 0; i < model->member_count; ++i) {
         const leati_member *member = &model->members[i];
         leat_model *inner = leati_member_model(member);
-        offset = inner ? move_model(inner, own ? own : from, to, offset)
-                       : move_layer(member->layer, own ? own : from, to, offset);
+        offset = inner ? move_model(inner, own_slab ? own_slab : from, to, offset)
+                       : move_layer(member->layer, own_slab ? own_slab : from, to, offset);
     }
     return offset;
 }
@@ -62,19 +62,19 @@ void leat_model_reset_states(leat_model *model) {
 }
 
 /* Finds a layer by name, in this model before its nested models. */
-static const leati_layer *find(const leat_model *model, const char *name) {
-    int32_t own = leati_network_find(model, name);
-    if (own >= 0) return model->members[own].layer;
+static const leati_layer *find_layer(const leat_model *model, const char *name) {
+    int32_t member = leati_network_find(model, name);
+    if (member >= 0) return model->members[member].layer;
     for (int32_t i = 0; i < model->member_count; ++i) {
         const leat_model *inner = leati_member_model(&model->members[i]);
-        const leati_layer *found = inner ? find(inner, name) : NULL;
+        const leati_layer *found = inner ? find_layer(inner, name) : NULL;
         if (found) return found;
     }
     return NULL;
 }
 
 leat_tensor leat_model_state(const leat_model *model, const char *layer, int index) {
-    const leati_layer *found = model && layer ? find(model, layer) : NULL;
+    const leati_layer *found = model && layer ? find_layer(model, layer) : NULL;
     if (!found || index < 0 || index >= found->state_count) return (leat_tensor){0};
     const leati_state *state = &found->states[index];
     char *slab = model->weights.slab[LEATI_SLAB_STATES];

@@ -122,11 +122,11 @@ static leat_status bind_weight(context *c, int output, leat_error *err) {
     const leati_output_loss *loss = &c->model->compiled.losses[output];
     const leati_desc *prediction = leati_graph_desc(c->graph, c->program->predictions[output]);
     int rank = loss->temporal ? 2 : 1;
-    bool right = loss->type && given->rank == rank;
-    for (int i = 0; right && i < rank; ++i) {
-        right = given->shape[i] == prediction->shape[i];
+    bool is_valid = loss->type && given->rank == rank;
+    for (int i = 0; is_valid && i < rank; ++i) {
+        is_valid = given->shape[i] == prediction->shape[i];
     }
-    if (!right) {
+    if (!is_valid) {
         char got[SHAPE_TEXT_BYTES];
         return leati_fail(err, LEAT_ESHAPE, "sample weights of output '%s': expected %s, received shape %s",
                           leati_model_output_name(c->model, output),
@@ -156,12 +156,12 @@ static leat_status bind_targets(context *c, leat_error *err) {
 
 /* ---- Losses ---- */
 
-static leati_value plus(context *c, leati_value sum, leati_value term) {
+static leati_value add_term(context *c, leati_value sum, leati_value term) {
     return sum == LEATI_NONE ? term : leati_add(c->graph, sum, term);
 }
 
 /* Returns the sample weights times the mask, as in Keras; LEATI_NONE if there is neither. */
-static leati_value masked(context *c, int output, leati_value weights) {
+static leati_value weights_with_mask(context *c, int output, leati_value weights) {
     leati_value mask = c->masks[output];
     if (mask == LEATI_NONE || weights == LEATI_NONE) return mask == LEATI_NONE ? weights : mask;
     if (leati_graph_desc(c->graph, weights)->rank < leati_graph_desc(c->graph, mask)->rank)
@@ -178,18 +178,18 @@ static leat_status lower_losses(context *c, const leati_lowering *lowering, leat
         program->output_losses[i] = LEATI_NONE;
         if (!loss->type) continue;
         leati_value value = leati_loss_lower(loss, c->graph, c->targets[i], program->predictions[i],
-                                             masked(c, i, c->weights[i]));
+                                             weights_with_mask(c, i, c->weights[i]));
         leati_graph_keep(c->graph, value);
         program->output_losses[i] = value;
         float weight = (float)loss->weight;
-        total = plus(c, total, weight == 1.0f ? value : leati_linear(c->graph, value, weight, 0.0f));
+        total = add_term(c, total, weight == 1.0f ? value : leati_linear(c->graph, value, weight, 0.0f));
     }
     for (int32_t i = 0; i < lowering->loss_count; ++i) {
-        program->regularization = plus(c, program->regularization, lowering->losses[i]);
+        program->regularization = add_term(c, program->regularization, lowering->losses[i]);
     }
     if (program->regularization != LEATI_NONE) {
         leati_graph_keep(c->graph, program->regularization);
-        total = plus(c, total, program->regularization);
+        total = add_term(c, total, program->regularization);
     }
     if (total == LEATI_NONE) {
         return leati_fail(err, LEAT_EINVAL,
@@ -202,7 +202,7 @@ static leat_status lower_losses(context *c, const leati_lowering *lowering, leat
 
 /* Keeps a value until after the run.  A value that is, or may be, a bound input is copied, since its memory may be
  * gone by then. */
-static leati_value kept(context *c, leati_value value, bool bound) {
+static leati_value keep_for_reading(context *c, leati_value value, bool bound) {
     if (bound) value = leati_graph_node(c->graph, LEATI_OP_COPY, NULL, 1, &value, NULL);
     leati_graph_keep(c->graph, value);
     return value;
@@ -226,11 +226,12 @@ static void lower_metric(context *c, int index) {
     if (metric->lower)
         values = metric->lower(c->graph, &metric->options, c->targets[metric->output], values);
     else
-        targets = kept(c, comparable_targets(c, metric), true);
+        targets = keep_for_reading(c, comparable_targets(c, metric), true);
     leati_value weights =
-        masked(c, metric->output, metric->weighted ? c->weights[metric->output] : LEATI_NONE);
-    if (weights != LEATI_NONE) weights = kept(c, leati_weights_like(c->graph, weights, values), true);
-    c->program->metrics[index] = kept(c, values, !metric->lower);
+        weights_with_mask(c, metric->output, metric->weighted ? c->weights[metric->output] : LEATI_NONE);
+    if (weights != LEATI_NONE)
+        weights = keep_for_reading(c, leati_weights_like(c->graph, weights, values), true);
+    c->program->metrics[index] = keep_for_reading(c, values, !metric->lower);
     c->program->metric_targets[index] = targets;
     c->program->metric_weights[index] = weights;
 }

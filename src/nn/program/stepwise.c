@@ -18,15 +18,15 @@ static bool has_recurrence(const leat_model *model) {
 }
 
 /* Returns the index of a call in a table of all calls of the model. */
-static int32_t place_of(const leat_model *model, int32_t member, int32_t call) {
+static int32_t index_of_call(const leat_model *model, int32_t member, int32_t call) {
     return model->members[member].first_call + call;
 }
 
 /* True if the inputs of a call must be steps of a sequence; `wanted` says if its outputs must be. */
-static bool takes_steps(const leati_member *member, bool wanted) {
-    if (member->model) return wanted || has_recurrence(member->model);
+static bool takes_steps(const leati_member *member, bool needs_steps) {
+    if (member->model) return needs_steps || has_recurrence(member->model);
     if (leati_recurrence_of(member->layer)) return true;
-    return wanted && member->layer->type->steps != LEATI_STEPS_JOINED;
+    return needs_steps && member->layer->type->steps != LEATI_STEPS_JOINED;
 }
 
 static bool may_be_sequence(const leati_member *reader, const leati_shape *shape) {
@@ -34,23 +34,23 @@ static bool may_be_sequence(const leati_member *reader, const leati_shape *shape
     return shape->rank > 2 || (shape->rank == 2 && indices) || !reader->layer;
 }
 
-static void mark_sources(const leat_model *model, const leati_scheduled_call *turn, bool *wanted) {
-    const leati_member *member = &model->members[turn->member];
-    const leati_call *call = &member->calls[turn->call];
-    if (!takes_steps(member, wanted[place_of(model, turn->member, turn->call)])) return;
+static void mark_sources(const leat_model *model, const leati_scheduled_call *scheduled, bool *needs_steps) {
+    const leati_member *member = &model->members[scheduled->member];
+    const leati_call *call = &member->calls[scheduled->call];
+    if (!takes_steps(member, needs_steps[index_of_call(model, scheduled->member, scheduled->call)])) return;
     for (int32_t i = 0; i < call->input_count; ++i) {
         const leati_source *from = &call->inputs[i];
         const leati_shape *shape = &model->members[from->layer].calls[from->call].outputs[from->tensor];
-        if (may_be_sequence(member, shape)) wanted[place_of(model, from->layer, from->call)] = true;
+        if (may_be_sequence(member, shape)) needs_steps[index_of_call(model, from->layer, from->call)] = true;
     }
 }
 
-static leat_status refuse(const leat_model *model, const bool *wanted, leat_error *err) {
+static leat_status refuse(const leat_model *model, const bool *needs_steps, leat_error *err) {
     for (int32_t i = model->schedule_count; i-- > 0;) {
-        const leati_scheduled_call *turn = &model->schedule[i];
-        const leati_layer *layer = model->members[turn->member].layer;
+        const leati_scheduled_call *scheduled = &model->schedule[i];
+        const leati_layer *layer = model->members[scheduled->member].layer;
         if (layer && layer->type->steps == LEATI_STEPS_JOINED && !leati_recurrence_of(layer) &&
-            wanted[place_of(model, turn->member, turn->call)])
+            needs_steps[index_of_call(model, scheduled->member, scheduled->call)])
             return leati_fail(err, LEAT_ENOTSUP, "layer '%s': " LEATI_LOOKS_AT_SEVERAL, layer->name,
                               layer->type->class_name);
     }
@@ -60,14 +60,14 @@ static leat_status refuse(const leat_model *model, const bool *wanted, leat_erro
 
 leat_status leati_stepwise_inputs(const leat_model *model, bool *out, leat_error *err) {
     bool any = false;
-    bool *wanted = leati_calloc((size_t)model->schedule_count + 1, sizeof *wanted);
-    if (!wanted) return leati_fail_memory(err, (size_t)model->schedule_count, "a list of calls");
-    for (int32_t i = model->schedule_count; i-- > 0;) mark_sources(model, &model->schedule[i], wanted);
+    bool *needs_steps = leati_calloc((size_t)model->schedule_count + 1, sizeof *needs_steps);
+    if (!needs_steps) return leati_fail_memory(err, (size_t)model->schedule_count, "a list of calls");
+    for (int32_t i = model->schedule_count; i-- > 0;) mark_sources(model, &model->schedule[i], needs_steps);
     for (int32_t i = 0; i < model->input_count; ++i) {
-        out[i] = wanted[place_of(model, model->inputs[i].layer, model->inputs[i].call)];
+        out[i] = needs_steps[index_of_call(model, model->inputs[i].layer, model->inputs[i].call)];
         any = any || out[i];
     }
-    leat_status status = any ? LEAT_OK : refuse(model, wanted, err);
-    leati_free(wanted);
+    leat_status status = any ? LEAT_OK : refuse(model, needs_steps, err);
+    leati_free(needs_steps);
     return status;
 }
