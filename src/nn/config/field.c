@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kinds of fields that are plain values, and reading and writing all fields of a configuration.  Room: nn. */
+/* Implements the kinds of fields that are plain values; reads and writes all fields of a configuration.  Room: nn. */
 #include "nn/config/field.h"
 
 #include <inttypes.h>

@@ -23,8 +23,8 @@ leat_status leati_object_read(leati_object *out, const json_t *value, const char
 /* Makes {"class_name": name, "config": config}.  Consumes the reference to config, also on failure. */
 leat_status leati_object_write(const char *name, json_t *config, json_t **out, leat_error *err);
 
-/* Returns the failure "unknown <what> 'adan'; did you mean 'adam'?". name_at(i) returns the known names, then
- * NULL. */
+/* Returns the failure "unknown <what> 'adan'; did you mean 'adam'?".  The known names are name_at(0), name_at(1),
+ * ...; NULL at the end. */
 leat_status leati_unknown_name(leat_error *err, const char *what, const char *name,
                                const char *(*name_at)(int index));
 

@@ -113,7 +113,7 @@ static leat_status read_member(leat_model *model, const json_t *item, const read
     return leati_network_add_model(model, &inner, member, err);
 }
 
-/* Puts "layer 3 'dense_1' (Dense)" in front of a message, as far as the item has these. */
+/* Puts "layer 3 'dense_1' (Dense)" in front of a message; leaves out what the item lacks. */
 static leat_status at_item(leat_status status, const json_t *item, size_t index, leat_error *err) {
     const char *class_name = json_string_value(json_object_get(item, "class_name"));
     const char *name = json_string_value(json_object_get(json_object_get(item, "config"), "name"));
@@ -322,8 +322,7 @@ static leat_status read_model(leat_model **out, const char *class_name, const js
 
 leat_status leati_model_read_inner(leat_model **out, const json_t *item, const leat_registry *registry,
                                    leat_error *err) {
-    const read_context r = {2, 3,
-                            registry}; /* older defaults have been added before: inner_with_old_presets */
+    const read_context r = {2, 3, registry}; /* inner_with_old_presets has added older defaults */
     const char *class_name = json_string_value(json_object_get(item, "class_name"));
     *out = NULL;
     return leati_prefix(read_model(out, class_name, json_object_get(item, "config"), &r, err), err, "%s",

@@ -36,7 +36,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     const bool inside = lowering->inside;
     leat_error err = {0};
     memcpy(masks, lowering->input_masks, (size_t)input_count * sizeof *masks);
-    lowering->inside = false; /* the penalties of the outputs of its layers count */
+    lowering->inside = false; /* the layers of the model add the penalties of their outputs */
     leat_status status =
         leati_network_lower(model_of(layer), lowering, inputs, masks, outputs, output_masks, &err);
     lowering->inside = inside;

@@ -22,7 +22,7 @@ static int32_t index_of_call(const leat_model *model, int32_t member, int32_t ca
     return model->members[member].first_call + call;
 }
 
-/* True if the inputs of a call must be steps of a sequence; `wanted` says if its outputs must be. */
+/* True if the inputs of a call must be steps of a sequence; `needs_steps` says if its outputs must be. */
 static bool takes_steps(const leati_member *member, bool needs_steps) {
     if (member->model) return needs_steps || has_recurrence(member->model);
     if (leati_recurrence_of(member->layer)) return true;
