@@ -10,12 +10,12 @@
 #include "engine/graph/build.h"
 #include "nn/config/object.h"
 
-typedef struct row {
+typedef struct descriptor {
     const char *name;
     leati_eltwise eltwise;
     leati_value (*chain)(leati_graph *g,
                          leati_value x); /* the ops of an activation that is not one element-wise function */
-} row;
+} descriptor;
 
 static leati_value softmax(leati_graph *g, leati_value x) {
     return leati_softmax_of(g, x, -1);
@@ -98,7 +98,7 @@ static leati_value glu(leati_graph *g, leati_value x) {
                      leati_function_of(g, gate, LEATI_FN_SIGMOID));
 }
 
-static const row rows[LEATI_ACTIVATION_COUNT] = {
+static const descriptor descriptors[LEATI_ACTIVATION_COUNT] = {
     [LEATI_ACTIVATION_LINEAR] = {"linear", {LEATI_FN_LINEAR, 1.0f, 0.0f, 0.0f}, NULL},
     [LEATI_ACTIVATION_SOFTMAX] = {.name = "softmax", .chain = softmax},
     [LEATI_ACTIVATION_ELU] = {"elu", {LEATI_FN_ELU, 1.0f, 0.0f, 0.0f}, NULL},
@@ -136,16 +136,16 @@ static const row rows[LEATI_ACTIVATION_COUNT] = {
 };
 
 const char *leati_activation_name(leati_activation_kind kind) {
-    return (unsigned)kind < LEATI_ACTIVATION_COUNT ? rows[kind].name : "unknown";
+    return (unsigned)kind < LEATI_ACTIVATION_COUNT ? descriptors[kind].name : "unknown";
 }
 
 const char *leati_activation_name_at(int index) {
-    return index < (int)LEATI_ACTIVATION_COUNT ? rows[index].name : NULL;
+    return index < (int)LEATI_ACTIVATION_COUNT ? descriptors[index].name : NULL;
 }
 
 leat_status leati_activation_from_name(leati_activation *out, const char *name, leat_error *err) {
     for (int i = 0; i < (int)LEATI_ACTIVATION_COUNT; ++i) {
-        if (strcmp(rows[i].name, name) == 0) {
+        if (strcmp(descriptors[i].name, name) == 0) {
             out->kind = (leati_activation_kind)i;
             return LEAT_OK;
         }
@@ -167,11 +167,11 @@ leat_status leati_activation_write(const leati_activation *activation, json_t **
 }
 
 bool leati_activation_eltwise(const leati_activation *activation, leati_eltwise *out) {
-    *out = rows[activation->kind].eltwise;
-    return !rows[activation->kind].chain;
+    *out = descriptors[activation->kind].eltwise;
+    return !descriptors[activation->kind].chain;
 }
 
-bool leati_activation_is_of_rows(const leati_activation *activation) {
+bool leati_activation_reads_last_axis(const leati_activation *activation) {
     return activation->kind == LEATI_ACTIVATION_SOFTMAX || activation->kind == LEATI_ACTIVATION_LOG_SOFTMAX ||
            activation->kind == LEATI_ACTIVATION_SPARSEMAX || leati_activation_halves(activation);
 }
@@ -182,8 +182,8 @@ bool leati_activation_halves(const leati_activation *activation) {
 
 leati_value leati_activation_lower(const leati_activation *activation, leati_graph *graph, leati_value x) {
     if (activation->kind == LEATI_ACTIVATION_LINEAR) return x;
-    if (rows[activation->kind].chain) return rows[activation->kind].chain(graph, x);
-    return leati_eltwise_of(graph, x, rows[activation->kind].eltwise);
+    if (descriptors[activation->kind].chain) return descriptors[activation->kind].chain(graph, x);
+    return leati_eltwise_of(graph, x, descriptors[activation->kind].eltwise);
 }
 
 /* ---- A field of a configuration ---- */

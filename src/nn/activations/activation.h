@@ -66,7 +66,7 @@ leat_status leati_activation_write(const leati_activation *activation, json_t **
 
 /* True if an output element depends on the whole last axis (softmax, log_softmax, sparsemax, glu); true if the
  * last axis is halved (glu). */
-bool leati_activation_is_of_rows(const leati_activation *activation);
+bool leati_activation_reads_last_axis(const leati_activation *activation);
 bool leati_activation_halves(const leati_activation *activation);
 
 /* Gets the element-wise function of the activation; returns false if the activation is a chain of ops. */

@@ -13,34 +13,34 @@
 #define EPSILON 1e-7f
 
 /* The keys of a constraint, with the defaults of Keras 2.3.1. */
-typedef struct row {
+typedef struct descriptor {
     leati_constraint_kind kind;
     const char *names[4]; /* the first is written to files */
     bool has_min, has_max, has_rate, has_axis;
     double max_value;
-} row;
+} descriptor;
 
-static const row rows[] = {
+static const descriptor descriptors[] = {
     {LEATI_CONSTRAINT_MAX_NORM, {"MaxNorm", "max_norm", "maxnorm"}, false, true, false, true, 2.0},
     {LEATI_CONSTRAINT_NON_NEG, {"NonNeg", "non_neg", "nonneg"}, false, false, false, false, 0.0},
     {LEATI_CONSTRAINT_UNIT_NORM, {"UnitNorm", "unit_norm", "unitnorm"}, false, false, false, true, 0.0},
     {LEATI_CONSTRAINT_MIN_MAX_NORM, {"MinMaxNorm", "min_max_norm"}, true, true, true, true, 1.0},
 };
 
-#define ROW_COUNT     ((int)(sizeof(rows) / sizeof(rows[0])))
-#define NAMES_PER_ROW 3
+#define DESCRIPTOR_COUNT     ((int)(sizeof(descriptors) / sizeof(descriptors[0])))
+#define NAMES_PER_DESCRIPTOR 3
 
 const char *leati_constraint_name_at(int index) {
-    for (int i = 0; i < ROW_COUNT; ++i)
-        for (int j = 0; j < NAMES_PER_ROW && rows[i].names[j]; ++j)
-            if (index-- == 0) return rows[i].names[j];
+    for (int i = 0; i < DESCRIPTOR_COUNT; ++i)
+        for (int j = 0; j < NAMES_PER_DESCRIPTOR && descriptors[i].names[j]; ++j)
+            if (index-- == 0) return descriptors[i].names[j];
     return NULL;
 }
 
-static const row *find(const char *name) {
-    for (int i = 0; i < ROW_COUNT; ++i) {
-        for (int j = 0; j < NAMES_PER_ROW && rows[i].names[j]; ++j) {
-            if (strcmp(rows[i].names[j], name) == 0) return &rows[i];
+static const descriptor *find(const char *name) {
+    for (int i = 0; i < DESCRIPTOR_COUNT; ++i) {
+        for (int j = 0; j < NAMES_PER_DESCRIPTOR && descriptors[i].names[j]; ++j) {
+            if (strcmp(descriptors[i].names[j], name) == 0) return &descriptors[i];
         }
     }
     return NULL;
@@ -86,7 +86,7 @@ leat_status leati_constraint_read(leati_constraint *out, const json_t *value, le
     if (!value || json_is_null(value)) return LEAT_OK;
     leati_object object;
     LEATI_TRY(leati_object_read(&object, value, "constraint", err));
-    const row *found = find(object.name);
+    const descriptor *found = find(object.name);
     if (!found) return leati_unknown_name(err, "constraint", object.name, leati_constraint_name_at);
     LEATI_TRY(read_number(&out->min_value, found->has_min, 0.0, object.config, "min_value", err));
     LEATI_TRY(
@@ -118,9 +118,9 @@ static int put(json_t *config, bool has, const char *key, double value) {
 }
 
 leat_status leati_constraint_write(const leati_constraint *constraint, json_t **out, leat_error *err) {
-    const row *found = NULL;
-    for (int i = 0; i < ROW_COUNT; ++i) {
-        if (rows[i].kind == constraint->kind) found = &rows[i];
+    const descriptor *found = NULL;
+    for (int i = 0; i < DESCRIPTOR_COUNT; ++i) {
+        if (descriptors[i].kind == constraint->kind) found = &descriptors[i];
     }
     if (!found) {
         *out = json_null();

@@ -19,19 +19,20 @@ struct leat_layer_weights {
 };
 
 /* The keys of Keras's Lambda.  Keras 2.3.1 writes those that are not `later`; tf.keras has more. */
-#define LAMBDA_ROW(index, key_, later_)                                                                      \
+#define LAMBDA_FIELD(index, key_, later_)                                                                    \
     {                                                                                                        \
         .key = key_, .kind = LEATI_FIELD_JSON, .preset = "null", .later = later_,                            \
         .offset = offsetof(leati_custom_config, lambda) + (index) * sizeof(json_t *)                         \
     }
 enum { LAMBDA_ARGUMENTS = 4 };
-static const leati_field lambda_fields[LEATI_LAMBDA_KEYS] = {LAMBDA_ROW(0, "function", false),
-                                                             LAMBDA_ROW(1, "function_type", false),
-                                                             LAMBDA_ROW(2, "output_shape", false),
-                                                             LAMBDA_ROW(3, "output_shape_type", false),
-                                                             LAMBDA_ROW(LAMBDA_ARGUMENTS, "arguments", false),
-                                                             LAMBDA_ROW(5, "module", true),
-                                                             LAMBDA_ROW(6, "output_shape_module", true),
+static const leati_field lambda_fields[LEATI_LAMBDA_KEYS] = {LAMBDA_FIELD(0, "function", false),
+                                                             LAMBDA_FIELD(1, "function_type", false),
+                                                             LAMBDA_FIELD(2, "output_shape", false),
+                                                             LAMBDA_FIELD(3, "output_shape_type", false),
+                                                             LAMBDA_FIELD(LAMBDA_ARGUMENTS, "arguments",
+                                                                          false),
+                                                             LAMBDA_FIELD(5, "module", true),
+                                                             LAMBDA_FIELD(6, "output_shape_module", true),
                                                              {.key = NULL}};
 
 /* ---- Shapes ---- */

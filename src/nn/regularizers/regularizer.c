@@ -9,27 +9,27 @@
 #include "nn/config/object.h"
 
 /* A name, and its default factors. */
-typedef struct row {
+typedef struct descriptor {
     const char *name;
     double l1, l2;
     const char *keys[2]; /* the keys of l1 and l2 in the configuration; NULL: there is no such key */
-} row;
+} descriptor;
 
-static const row rows[] = {
+static const descriptor descriptors[] = {
     {"L1L2", 0.0, 0.0, {"l1", "l2"}}, {"l1_l2", 0.01, 0.01, {"l1", "l2"}},
     {"l1", 0.01, 0.0, {"l", NULL}},   {"l2", 0.0, 0.01, {NULL, "l"}},
     {"L1", 0.01, 0.0, {"l1", NULL}},  {"L2", 0.0, 0.01, {NULL, "l2"}}, /* Keras 3 */
 };
 
-#define ROW_COUNT ((int)(sizeof(rows) / sizeof(rows[0])))
+#define DESCRIPTOR_COUNT ((int)(sizeof(descriptors) / sizeof(descriptors[0])))
 
 const char *leati_regularizer_name_at(int index) {
-    return index < ROW_COUNT ? rows[index].name : NULL;
+    return index < DESCRIPTOR_COUNT ? descriptors[index].name : NULL;
 }
 
-static const row *find(const char *name) {
-    for (int i = 0; i < ROW_COUNT; ++i) {
-        if (strcmp(rows[i].name, name) == 0) return &rows[i];
+static const descriptor *find(const char *name) {
+    for (int i = 0; i < DESCRIPTOR_COUNT; ++i) {
+        if (strcmp(descriptors[i].name, name) == 0) return &descriptors[i];
     }
     return NULL;
 }
@@ -49,7 +49,7 @@ leat_status leati_regularizer_read(leati_regularizer *out, const json_t *value, 
     if (!value || json_is_null(value)) return LEAT_OK;
     leati_object object;
     LEATI_TRY(leati_object_read(&object, value, "regularizer", err));
-    const row *found = find(object.name);
+    const descriptor *found = find(object.name);
     if (!found) return leati_unknown_name(err, "regularizer", object.name, leati_regularizer_name_at);
     LEATI_TRY(read_factor(&out->l1, found->l1, object.config, found->keys[0], found->name, err));
     LEATI_TRY(read_factor(&out->l2, found->l2, object.config, found->keys[1], found->name, err));

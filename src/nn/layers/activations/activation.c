@@ -22,7 +22,7 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     const char *name = leati_activation_name(c->activation.kind);
     int64_t *last = &outputs[0].dims[inputs[0].rank - 1];
     char expected[64];
-    if (leati_activation_is_of_rows(&c->activation) && inputs[0].rank < 2) {
+    if (leati_activation_reads_last_axis(&c->activation) && inputs[0].rank < 2) {
         snprintf(expected, sizeof expected, "an input of rank 2 or more for %s", name);
         return leati_shape_unexpected(&inputs[0], expected, err);
     }

@@ -123,7 +123,7 @@ void leati_convolution_finish(const leati_convolution *c, leati_lowering *loweri
     const leati_activation *activation = &c->affine.activation;
     leati_graph *g = lowering->graph;
     /* Softmax is over the last axis of what the layer gives; all others may stay beside the convolution. */
-    bool after = leati_activation_is_of_rows(activation);
+    bool after = leati_activation_reads_last_axis(activation);
     if (!after) y = leati_activation_lower(activation, g, y);
     y = leati_image_value_back(g, y, c->data_format);
     outputs[0] = after ? leati_activation_lower(activation, g, y) : y;

@@ -54,8 +54,9 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     c->recurrent_dropout = leati_dropout_rate(c->recurrent_dropout);
     if (c->recurrence.unroll)
         return leati_fail(err, LEAT_EINVAL, "unroll: expected false, received true, as Keras does");
-    if (c->data_format == LEATI_CHANNELS_FIRST && (leati_activation_is_of_rows(&c->activation) ||
-                                                   leati_activation_is_of_rows(&c->recurrent_activation)))
+    if (c->data_format == LEATI_CHANNELS_FIRST &&
+        (leati_activation_reads_last_axis(&c->activation) ||
+         leati_activation_reads_last_axis(&c->recurrent_activation)))
         return leati_fail(err, LEAT_ENOTSUP,
                           "expected activations of single numbers with \"channels_first\", received softmax");
     return leati_slide_check(&slide, err);
