@@ -357,31 +357,40 @@ static void backward_x(const sample *p, int64_t at, float *diff_x) {
         row[j] = step_counts(p, at) ? (float)diff_value(p, x, 0, s->gates, p->z, j) : 0.0f;
 }
 
-/* Returns h of the step before.  Where no sequence is given, an LSTM's is computed from `kept`, that step's part of
- * the workspace. */
-static const float *h_before(const sample *p, int64_t at, const float *kept) {
+/* Returns the sample's part of the workspace at a step. */
+static const float *kept_at(const sample *p, int64_t at) {
+    return p->in[LEATI_RNN_WORKSPACE] + (at * p->shape->batch + p->n) * p->shape->kept;
+}
+
+/* Returns h of the step before.  Where no sequence is given, an LSTM's is computed from that step's workspace. */
+static const float *h_before(const sample *p, int64_t at) {
     const leati_rnn_shape *s = p->shape;
     int64_t units = s->units;
     if (at <= p->first) return p->h;
     if (p->in[LEATI_RNN_SEQUENCE]) return p->in[LEATI_RNN_SEQUENCE] + (p->n * s->steps + at - 1) * units;
+    const float *kept = kept_at(p, at - 1);
     for (int64_t u = 0; u < units; u++)
         p->v[u] = kept[3 * units + u] * leati_eltwise_at(&s->activation, kept[4 * units + u]);
     return p->v;
+}
+
+/* Returns an LSTM's c of the step before; NULL for other cells. */
+static const float *c_before(const sample *p, int64_t at) {
+    if (p->shape->cell != LEATI_CELL_LSTM) return NULL;
+    return at > 0 ? kept_at(p, at - 1) + 4 * p->shape->units : p->c;
 }
 
 static void backward_step(const sample *p, int64_t at, void *const *out,
                           void (*cell)(const sample *p, const step *s)) {
     const leati_rnn_shape *s = p->shape;
     int64_t units = s->units, row = (p->n * s->steps + at) * units;
-    const float *kept = p->in[LEATI_RNN_WORKSPACE] + (at * s->batch + p->n) * s->kept,
-                *before = at > 0 ? kept - s->batch * s->kept : NULL;
     const float *diff_sequence = p->in[LEATI_RNN_DIFF_SEQUENCE];
     for (int64_t u = 0; diff_sequence && at >= p->first && u < units; u++)
         p->diff_h[u] += (double)diff_sequence[row + u];
     if (step_counts(p, at)) {
-        step now = {.kept = kept,
-                    .h = h_before(p, at, before),
-                    .c = at > 0 ? before + 4 * units : p->c,
+        step now = {.kept = kept_at(p, at),
+                    .h = h_before(p, at),
+                    .c = c_before(p, at),
                     .diff_recurrent = out[LEATI_RNN_RECURRENT],
                     .diff_bias = out[LEATI_RNN_BIAS]};
         cell(p, &now);
