@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recurrent cells in a graph; test_compute.c has more shapes and all activations. */
+/* Recurrent cells in a graph; test_recurrent.c has more shapes and all activations. */
 #include "ops/harness.h"
 
 #define USUAL                                                                                                \

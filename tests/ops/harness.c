@@ -306,7 +306,7 @@ static void check_differences(const trial *t, const trial *forward, const subjec
             expected[checked] = (float)difference(forward, s, i, element);
         }
         char what[64];
-        snprintf(what, sizeof what, "gradient by input %d, every %lldth, by differences", i,
+        snprintf(what, sizeof what, "gradient with respect to input %d, every %lldth element", i,
                  (long long)every);
         compare(t, s, what, got, expected, checked, tolerance);
     }
