@@ -30,7 +30,7 @@
         .then = &(const leati_eltwise){.function = (f), .a = (pa), .b = (pb)}, .bends = true                 \
     }
 
-/* As above, with strides. */
+/* Whole panels again, with strides. */
 #define STEPS_OF_PANELS(size, side)                                                                          \
     {                                                                                                        \
         .name = "conv of panels, stride 2, window of " #size, .op = LEATI_OP_CONV,                           \

@@ -21,7 +21,7 @@ typedef struct test_task {
     leati_attrs attrs;
     leati_desc inputs[LEATI_MAX_INPUTS], outputs[LEATI_MAX_OUTPUTS];
     float *args[TEST_ARGS];
-    char implementation[64]; /* of the last run */
+    char implementation[64]; /* name of the implementation that ran last */
 } test_task;
 
 /* Infers the outputs and allocates zeroed buffers. */

@@ -323,8 +323,8 @@ leat_status leati_session_prepare(const leati_task *task, int threads, leati_ker
     return retry ? leati_session_prepare(task, 1, kernel, why, err, describe) : status;
 }
 
-/* Returns the axis that is number `position` in memory, from the largest stride to the smallest; of axes with equal
- * strides those with one element come last. */
+/* Returns the axis at `position` in the order of memory: from the largest stride to the smallest, and where strides
+ * are equal from the largest dimension to the smallest. */
 static int axis_at(const leati_md_blocking *b, int position) {
     for (int axis = 0; axis < b->rank; axis++) {
         int before = 0;

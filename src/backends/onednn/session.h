@@ -100,8 +100,8 @@ static inline leati_md leati_pd_md(const_dnnl_primitive_desc_t pd, dnnl_query_t 
     return dnnl_primitive_desc_query_md(pd, query, 0);
 }
 
-/* What an implementation does within leati_session_prepare(): makes the descriptors, and either adds calls or
- * declines by writing the reason into why. */
+/* The part of an implementation that runs within leati_session_prepare(): makes the descriptors, and either adds
+ * calls or declines by writing the reason into why. */
 typedef leat_status (*leati_session_describe)(leati_session *s, const leati_task *task, leati_kernel *kernel,
                                               char *why, leat_error *err);
 

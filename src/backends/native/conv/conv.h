@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the convolutions of backends/native have in common; conv.c implements it. */
+/* The common part of the convolutions of backends/native; conv.c implements it. */
 #ifndef LEATI_BACKENDS_NATIVE_CONV_CONV_H
 #define LEATI_BACKENDS_NATIVE_CONV_CONV_H
 
@@ -13,7 +13,7 @@
 /* The state of a convolution, or of a gradient with respect to the source.  The latter is, for stride 1, a
  * convolution too, with the kernel reversed and its channels and filters exchanged. */
 typedef struct leati_conv_state {
-    leati_geometry g; /* of the convolution that is computed */
+    leati_geometry g; /* geometry of the convolution that is computed */
     const leati_native_isa *isa;
     leati_eltwise f;
     float epsilon;
@@ -46,7 +46,7 @@ typedef struct leati_conv_packing {
     float *weights, *packed;
 } leati_conv_packing;
 
-/* What one run works with. */
+/* Arguments and memory of one run. */
 typedef struct leati_conv_run {
     const leati_conv_state *s;
     const void *src, *addend;

@@ -131,8 +131,8 @@ static void add_taps(void *of, int64_t task, int member) {
 
 /* Adds `count` arrays, which are `distance` floats apart, to `to`. */
 static void add_sums(float *to, const float *from, int64_t floats, int64_t count, int64_t distance) {
-    for (int64_t k = 0; k < count; k++, from += distance)
-        for (int64_t i = 0; i < floats; i++) to[i] += from[i];
+    for (int64_t k = 0; k < count; k++)
+        for (int64_t i = 0; i < floats; i++) to[i] += from[k * distance + i];
 }
 
 static void finish_taps(void *of, int64_t channel, int member) {

@@ -19,7 +19,8 @@ typedef struct leati_winograd {
     bool bf16;           /* image, addend and dst are bf16 */
     /* transformed tiles from `first` on: (element, group of channels, tile, channel of the group) */
     float *transformed;
-    int64_t element_stride, group_stride, group;
+    int64_t element_stride, group_stride; /* strides of `transformed`, in floats */
+    int64_t group;                        /* channels of a group */
     /* winograd_result: the filters of `transformed` are `first_filter` to first_filter + columns - 1 */
     int64_t first_filter, columns;
     const float *bias;

@@ -110,7 +110,7 @@ static int64_t pixel_of(const int64_t size[3], tile_window w, int64_t i, int64_t
 
 /* Images are read from memory, in an order that the hardware prefetcher does not predict: prefetch the pixels of a
  * tile that comes soon. */
-#define WINOGRAD_AHEAD 4 /* pixels */
+#define WINOGRAD_AHEAD 4 /* pixels ahead */
 
 /* Returns where a pixel's channels begin; zeros where pixel is -1, in the padding. */
 LEATI_INLINE const void *winograd_pixel(const leati_winograd *w, int64_t pixel, int64_t channels) {

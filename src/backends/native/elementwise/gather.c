@@ -16,8 +16,8 @@
 
 typedef struct gather_state {
     leati_range range;
-    leat_dtype dtype;              /* of the indices */
-    leati_desc indices;            /* for messages */
+    leat_dtype dtype;              /* data type of the indices */
+    leati_desc indices;            /* descriptor of the indices, for messages */
     int64_t count, table, columns; /* indices; rows and columns of the table */
     bool backward;
     int threads;

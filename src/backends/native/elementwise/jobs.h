@@ -26,7 +26,7 @@ typedef struct leati_reduce_args {
     int64_t dim[LEAT_MAX_RANK], src_stride[LEAT_MAX_RANK], dst_stride[LEAT_MAX_RANK];
     int64_t reduced, columns;
     int64_t src_row, dst_row; /* floats of one row of src and of dst */
-    double divisor;           /* of the sums: the mean's count, or 1 */
+    double divisor;           /* divisor of the sums: the count for a mean, else 1 */
     double *sums;             /* (dst_row): one thread's accumulators */
 } leati_reduce_args;
 
@@ -61,10 +61,10 @@ typedef struct leati_range_job {
             leat_dtype src_dtype;
         } cast;
         struct {
-            uint64_t key; /* of the random generator, made from the run's seed and step */
+            uint64_t key; /* key of the random generator, made from the run's seed and step */
         } random;         /* DROPOUT, RANDOM_NORMAL */
         struct {
-            const leati_geometry *geometry; /* of the forward op */
+            const leati_geometry *geometry; /* geometry of the forward op */
         } window; /* POOLING, by images; RESAMPLE, by rows of pixels; and their gradients */
     };
 } leati_range_job;

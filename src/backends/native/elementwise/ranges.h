@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernels of ops that are loops over elements, rows or images have in common.  Threads share a large loop
- * in equal ranges; a small loop stays on one thread, because waking another one would cost more than it saves. */
+/* The common part of the kernels that are loops over elements, rows or images.  Threads share a large loop in equal
+ * ranges; a small loop stays on one thread, because waking another one would cost more than it saves. */
 #ifndef LEATI_BACKENDS_NATIVE_ELEMENTWISE_RANGES_H
 #define LEATI_BACKENDS_NATIVE_ELEMENTWISE_RANGES_H
 

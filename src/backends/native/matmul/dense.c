@@ -33,8 +33,10 @@ enum {
 typedef struct dense_state {
     const leati_native_isa *isa;
     int64_t m, n, k;
-    /* transposed: c' = b' a is computed; then a, b, c, m and n below are those of that product */
-    bool ta, tb, has_f, transposed;
+    bool ta, tb; /* op(a), op(b) is the transpose */
+    bool has_f;
+    /* c' = b' a is computed; then a, b, c, m and n here are those of that product */
+    bool transposed;
     /* b is packed as a whole.  Not so where a is transposed: that is a gradient with respect to weights, whose b is
      * made of samples. */
     bool packs_whole;

@@ -119,7 +119,7 @@ static void tile_6_wide(const leati_tile *t) {
 /* Computes `rows` rows (at most LEATI_ROWS) of all panels. */
 LEATI_INLINE void tile_row_block(leati_tile t, int64_t rows, int64_t panels) {
     static const struct {
-        int panels_at_once; /* panels at a time */
+        int panels_at_once; /* panels per call of `many` */
         void (*one)(const leati_tile *), (*many)(const leati_tile *);
     } tiles[LEATI_ROWS] = {{4, tile_1x1, tile_1x4},
                            {2, tile_2x1, tile_2x2},

@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "tensor/bfloat16.h"
 
-#define PIECE_BYTES ((int64_t)256 * 1024) /* of src, per piece that is written */
+#define PIECE_BYTES ((int64_t)256 * 1024) /* bytes of src per piece that is written */
 
 typedef struct norm_state {
     int64_t rows, channels;

@@ -17,7 +17,7 @@ typedef struct norm_state {
     float epsilon;
     const leati_native_isa *isa;
     int threads;
-    size_t scratch_bytes; /* of one thread: 4 doubles and 4 floats per channel */
+    size_t scratch_bytes; /* scratch of one thread: 4 doubles and 4 floats per channel */
 } norm_state;
 
 static leati_group_norm_job job_of(const norm_state *s, void *scratch, int t) {

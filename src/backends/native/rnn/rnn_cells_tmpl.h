@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What differs between recurrent cells: a part of rnn_tmpl.h.  A cell's forward function makes h and c of a step
- * from those of the step before, with the products that it needs.  Its backward function makes the gradients with
- * respect to the gates' sums in z, and leaves in b->h what flows to h of the step before without a product; it
- * returns true where that must be kept, so that the products are added to it. */
+/* The differences between the recurrent cells: a part of rnn_tmpl.h.  A cell's forward function makes h and c of a
+ * step from those of the step before, with the products that it needs.  Its backward function makes the gradients
+ * with respect to the gates' sums in z, and leaves in b->h the gradient that flows to h of the step before without
+ * a product.  It returns true where the products are to be added to that gradient, false where they replace it. */
 #ifndef LEATI_BACKENDS_NATIVE_RNN_RNN_CELLS_TMPL_H
 #define LEATI_BACKENDS_NATIVE_RNN_RNN_CELLS_TMPL_H
 
@@ -200,7 +200,7 @@ LEATI_INLINE void lstm_gates(const rnn_block *b, const position *at, functions_k
     store_kept(at, 4, c);
 }
 
-/* Computes h = o (.) g(c), in a loop of its own: g(c) has to wait for c, and little else could be computed
+/* Computes h = o (.) g(c), in a separate loop: g(c) has to wait for c, and the processor could compute little else
  * meanwhile. */
 LEATI_INLINE void lstm_output(const rnn_block *b, const position *at, functions_kind kind) {
     vf activated_c = activate(kind, &b->shape->activation, v_load(b->c + at->row));

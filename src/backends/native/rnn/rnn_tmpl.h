@@ -282,11 +282,11 @@ LEATI_INLINE const float *weights_of(const rnn_block *b, int64_t panel, int64_t 
     return b->job->packed.weights + ((panel * depth + row) * b->shape->gates + gate) * LEATI_PANEL;
 }
 
-/* For a single row and one panel: what the sums of some gates begin with, and where they are stored.  The last gate
- * is separate for a GRU that resets after the product. */
+/* For a single row and one panel: what the sums of some gates begin with (start_stride: floats from one gate's to
+ * the next), and where they are stored.  The last gate is separate for a GRU that resets after the product. */
 typedef struct row_sums {
     const float *start, *last_start;
-    int64_t start_by;
+    int64_t start_stride;
     float *z, *last_z;
 } row_sums;
 
@@ -299,7 +299,7 @@ LEATI_INLINE void row_times_weights(const float *a, int64_t depth, const float *
     int64_t by = backwards ? -1 : 1, k = 0;
     if (backwards && depth > 0) a += depth - 1, w += (depth - 1) * w_row, w_row = -w_row;
     for (int j = 0; j < 2 * panels; j++) {
-        const float *start = j / 2 == panels - 1 ? s.last_start : s.start + j / 2 * s.start_by;
+        const float *start = j / 2 == panels - 1 ? s.last_start : s.start + j / 2 * s.start_stride;
         acc[0][j] = v_load(start + j % 2 * LEATI_LANES);
         for (int i = 1; i < sums; i++) acc[i][j] = (vf){0};
     }
@@ -338,7 +338,7 @@ static void row_product(const rnn_block *b, int64_t step, gate_range s, bool sep
         float *z = b->z + (panel * b->slots + s.slot) * LEATI_PANEL;
         row_sums sums = {.start = x_products_of(b, panel, s.from, step),
                          .last_start = separate ? bias_of(b, panel, s.slot + out) : x,
-                         .start_by = AHEAD_STEPS * LEATI_PANEL,
+                         .start_stride = AHEAD_STEPS * LEATI_PANEL,
                          .z = z,
                          .last_z = z + out * LEATI_PANEL};
         for (int64_t v = 0; separate && v < LEATI_PANEL; v += LEATI_LANES)

@@ -30,7 +30,7 @@ typedef struct leati_native_isa {
     int64_t lanes;                      /* floats of a vector */
     int64_t panel;                      /* columns of a panel of packed weights */
     int64_t rows;                       /* rows of a tile: the rows of a block are best a multiple */
-    leati_range ranges[LEATI_OP_COUNT]; /* NULL for an op that is not such a loop */
+    leati_range ranges[LEATI_OP_COUNT]; /* NULL for ops that are no such loops */
     void (*bf16_to_f32)(const uint16_t *from, float *to, int64_t count);
     void (*f32_to_bf16)(const float *from, uint16_t *to, int64_t count);
     /* to[i][j] = from[j][i] for i, j < lanes; elements have four bytes, strides count elements. */

@@ -309,7 +309,7 @@ LEATI_INLINE vf v_log(vf x) {
     return n * 0.693359375f + (n * -2.12194440e-4f + 2.0f * (s + s * z * p));
 }
 
-/* log x of any x; -infinity where x is 0 or subnormal. */
+/* log x of any x: -infinity where x is 0 or subnormal, NaN where x is negative. */
 LEATI_INLINE vf v_log_any(vf x) {
     vf y = v_select((vi)(x < v_all(0x1p-126f)), v_all(-__builtin_inff()), v_log(v_max(x, v_all(0x1p-126f))));
     y = v_select((vi)(x < v_all(0)) | v_nan(x), v_all(__builtin_nanf("")), y);
