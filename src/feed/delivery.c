@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Delivery: waits for the next batch in the order of the tickets, skips bad batches, and returns good ones.  Room:
  * feed. */
+#include <assert.h>
+
 #include "base/os/clock.h"
 #include "base/error.h"
 #include "feed/stream.h"
@@ -106,6 +108,7 @@ static leat_status make_inline(leat_feed *feed, leat_error *err) {
 /* Advances the feed's position past a ticket whose batch is delivered or skipped. */
 static void advance(leat_feed *feed, const leati_slot *slot) {
     const leati_job *job = &slot->job;
+    assert(job->ticket == feed->delivered && feed->delivered < feed->issued);
     ++feed->delivered;
     feed->position = job->position;
     feed->next = (leat_feed_position){.pass = job->position.pass, .ordinal = job->position.ordinal + 1};
@@ -200,6 +203,7 @@ static leat_status fail_no_more(const leat_feed *feed, leat_error *err) {
 
 static void deliver(leat_feed *feed, const leat_batch **batch) {
     leati_slot *slot = feed->head;
+    assert(slot && !feed->in_use);
     feed->head = NULL;
     feed->in_use = slot;
     *batch = &slot->batch;

@@ -6,8 +6,8 @@
  * consumer does not issue the next ticket. */
 #include "feed/stream.h"
 
+#include <assert.h>
 #include <string.h>
-
 #include "base/error.h"
 
 leat_status leati_stream_end(leat_feed *feed, leat_status status, const leat_error *why, leat_error *err) {
@@ -153,6 +153,8 @@ void leati_stream_issue_until(leat_feed *feed, uint64_t end, bool urgent) {
                          .position = {feed->pass, feed->ordinal,
                                       leati_order_index(&feed->order, feed->ordinal)}};
         ++feed->ordinal;
+        assert(feed->issued - feed->delivered <= feed->service.ring.slot_count);
+        assert(leati_ring_slot(&feed->service.ring, job.ticket) != feed->in_use);
         leati_ring_open_slot(&feed->service.ring, &job);
     }
     leati_ring_announce(&feed->service.ring, feed->issued, urgent || feed->issued < end);

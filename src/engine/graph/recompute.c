@@ -3,8 +3,8 @@
  * into segments.  A value that is read in a later segment is kept.  The other values that the backward pass reads are
  * computed again, one segment at a time, before the first gradient node that reads the segment.  The last segment is
  * kept whole, because its gradients are computed right after it.  Room: engine. */
+#include <assert.h>
 #include <stddef.h>
-
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/graph/graph_private.h"
@@ -285,6 +285,7 @@ static void copy_recomputed(sweep *s) {
 
 static void reorder(const sweep *s) {
     leati_graph *graph = s->graph;
+    assert(s->ordered == leati_graph_node_count(graph));
     for (int32_t at = 0; at < s->ordered; ++at) s->place[s->order[at]] = at;
     for (leati_value v = 0; v < leati_graph_value_count(graph); ++v) {
         leati_value_info *info = leati_graph_value_mutable(graph, v);

@@ -2,8 +2,8 @@
 /* The op table, the names of functions, and tensor descriptions.  Room: engine. */
 #include "engine/op_semantics/op.h"
 
+#include <assert.h>
 #include <string.h>
-
 #include "base/memory.h"
 #include "engine/ops/types.h"
 #include "tensor/bfloat16.h"
@@ -14,6 +14,7 @@ const leati_op_row *leati_op_row_of(leati_op op) {
         LEATI_OP_LIST(ROW)
 #undef ROW
     };
+    assert((unsigned)op < LEATI_OP_COUNT);
     return rows[op];
 }
 

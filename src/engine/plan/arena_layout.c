@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes the offsets of memory blocks with known lifetimes.  Room: engine. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -56,6 +57,23 @@ static size_t peak_bytes(const leati_block *blocks, int32_t count, int32_t momen
     return (size_t)most;
 }
 
+#ifndef NDEBUG
+/* Returns true if each block is aligned and inside the arena, and no two blocks that live at the same time overlap. */
+static bool is_valid_layout(const leati_block *blocks, int32_t count, size_t arena_bytes) {
+    for (int32_t i = 0; i < count; ++i) {
+        const leati_block *a = &blocks[i];
+        if (a->offset % LEATI_ALIGNMENT != 0 || a->offset + a->bytes > arena_bytes) return false;
+        for (int32_t j = 0; j < i; ++j) {
+            const leati_block *b = &blocks[j];
+            bool same_time = a->first <= b->last && b->first <= a->last;
+            if (same_time && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes)
+                return false;
+        }
+    }
+    return true;
+}
+#endif
+
 leat_status leati_arena_lay_out(leati_block *blocks, int32_t count, int32_t moments, size_t *arena_bytes,
                                 size_t *bound, leat_error *err) {
     leati_block **order = leati_calloc((size_t)count + 1, sizeof *order);
@@ -67,6 +85,8 @@ leat_status leati_arena_lay_out(leati_block *blocks, int32_t count, int32_t mome
         qsort(order, (size_t)count, sizeof *order, compare_size);
         *arena_bytes = place_in_order(order, placed, count);
         *bound = peak_bytes(blocks, count, moments, alive);
+        assert(*bound <= *arena_bytes);
+        assert(is_valid_layout(blocks, count, *arena_bytes));
     } else {
         status = leati_fail(err, LEAT_ENOMEM, "no memory to lay out %d blocks", count);
     }

@@ -2,8 +2,8 @@
 /* Finds the nodes that may be fused into an op: a chain in which each node is the only reader of the output of the node
  * before it.  The chain has at most one of each, in this order: a normalisation with given statistics, an addition, a
  * function.  Room: engine. */
+#include <assert.h>
 #include <stdio.h>
-
 #include "engine/plan/plan_private.h"
 
 /* Returns the kinds that may be fused into an op at all; a backend may refuse some of them. */
@@ -81,7 +81,9 @@ void leati_plan_chain(const leati_plan *plan, int32_t n, leati_chain *chain) {
 void leati_plan_fused(const leati_plan *plan, int32_t n, const leati_chain *chain, int length,
                       leati_node *out) {
     *out = *leati_plan_node(plan, n);
+    assert(length <= chain->length);
     if (length == 0) return;
+    assert(out->input_count + LEATI_POST_INPUTS <= LEATI_MAX_INPUTS);
     leati_value *post = &out->inputs[out->input_count];
     bool reads = false;
     for (int i = 0; i < LEATI_POST_INPUTS; ++i) post[i] = LEATI_NONE;

@@ -3,6 +3,7 @@
  * engine. */
 #include "engine/plan/plan.h"
 
+#include <assert.h>
 #include "base/os/clock.h"
 #include "base/os/cpu.h"
 #include "base/os/denormals.h"
@@ -172,6 +173,42 @@ static leat_status make_arguments(leati_plan *plan, leat_error *err) {
     return LEAT_OK;
 }
 
+#ifndef NDEBUG
+/* Asserts that step n finds `value` in the arena: its memory was written before, holds it, and is not given to another
+ * value before n has run. */
+static void assert_in_arena(const leati_plan *plan, int32_t n, leati_value value, bool input) {
+    leati_value root = leati_plan_root(plan, value);
+    const leati_location *place = &plan->place[root];
+    const leati_value_info *info = leati_plan_value(plan, root);
+    if (info->storage != LEATI_IN_ARENA) return;
+    assert(info->producer >= 0 && plan->work[info->producer].needed);
+    assert(input ? info->producer < n : info->producer <= n);
+    assert(place->dies >= n);
+    assert(place->offset % LEATI_ALIGNMENT == 0 && place->offset + place->bytes <= plan->arena_bytes);
+    assert(leati_desc_bytes(&leati_plan_value(plan, value)->desc) <= place->bytes);
+}
+
+/* Asserts that each step has a kernel, finds its inputs, and has memory for its outputs and its scratch. */
+static void assert_consistent(const leati_plan *plan) {
+    for (int32_t s = 0; s < plan->step_count; ++s) {
+        int32_t n = plan->steps[s];
+        const leati_work *work = &plan->work[n];
+        const leati_node *node = leati_plan_node(plan, n);
+        assert(work->kernel.run && work->args);
+        assert(work->scratch_offset + leati_plan_scratch_bytes(work) <= plan->arena_bytes);
+        for (int i = 0; i < node->input_count; ++i)
+            if (node->inputs[i] >= 0) assert_in_arena(plan, n, node->inputs[i], true);
+        for (int i = 0; i < node->output_count; ++i)
+            if (!leati_plan_is_left_out(plan, node, node->outputs[i]))
+                assert_in_arena(plan, n, node->outputs[i], false);
+    }
+}
+#else
+static void assert_consistent(const leati_plan *plan) {
+    (void)plan;
+}
+#endif
+
 static leat_status compile(leati_plan *plan, leat_error *err) {
     LEATI_TRY(leati_cpu_check_isa(err));
     LEATI_TRY(leati_graph_check(plan->graph, err));
@@ -188,6 +225,7 @@ static leat_status compile(leati_plan *plan, leat_error *err) {
     list_steps(plan);
     LEATI_TRY(lay_out(plan, err));
     LEATI_TRY(make_arguments(plan, err));
+    assert_consistent(plan);
     /* The arena is never empty, so that it has an address. */
     return arena_reserve(plan->options.arena, plan->arena_bytes + LEATI_ALIGNMENT, err);
 }
@@ -237,6 +275,7 @@ void leati_plan_destroy(leati_plan **plan_pointer) {
 
 static void bind_arguments(leati_plan *plan, const void *const *inputs) {
     unsigned char *memory = plan->options.arena->memory;
+    assert(plan->arena_bytes <= plan->options.arena->bytes);
     if (plan->resolved_for != memory) {
         for (int32_t i = 0; i < plan->arena_patch_count; ++i)
             *plan->arena_patches[i].arg = memory + plan->arena_patches[i].offset;

@@ -2,8 +2,8 @@
 /* Keeps packed weights, which are weights in the kernels' own layouts, between runs, and shares them between the plans
  * of one arena.  The weights are packed again when the version of the arena's weights changes, or when a plan has
  * written them.  Room: engine. */
+#include <assert.h>
 #include <string.h>
-
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/plan/plan_private.h"
@@ -166,7 +166,9 @@ leat_status leati_plan_find_prepacked(leati_plan *plan, leati_prepacked_set *pac
 }
 
 static void release_pack(leati_prepacked_set *packs, leati_prepacked *pack) {
-    if (!pack || packs->keeps || --pack->users > 0) return;
+    if (!pack || packs->keeps) return;
+    assert(pack->users > 0);
+    if (--pack->users > 0) return;
     leati_prepacked **link = &packs->first;
     while (*link != pack) link = &(*link)->next;
     *link = pack->next;

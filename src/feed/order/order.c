@@ -2,6 +2,7 @@
 /* Computes the order of the batches of a pass, and of the samples of a batch.  Room: feed. */
 #include "feed/order/order.h"
 
+#include <assert.h>
 #include "base/error.h"
 #include "base/rng.h"
 
@@ -60,6 +61,7 @@ void leati_permutation_init(leati_permutation *permutation, const leati_order_ru
 
 static void enter_run(leati_permutation *p, uint64_t run) {
     uint64_t start = run == 0 ? 0 : run * p->window - p->offset;
+    assert(start < p->length);
     uint64_t left = p->length - start, most = run == 0 ? p->window - p->offset : p->window;
     leati_shuffle_init(&p->whole, leati_mix(p->key, run), left < most ? left : most);
     p->run = run;
@@ -69,6 +71,7 @@ static void enter_run(leati_permutation *p, uint64_t run) {
 int64_t leati_permutation_at(leati_permutation *p, int64_t position) {
     uint64_t at = (uint64_t)position;
     if (p->shuffle == LEAT_SHUFFLE_NONE) return position;
+    assert(at < p->length);
     if (p->shuffle != LEAT_SHUFFLE_WINDOW) return (int64_t)leati_shuffle_at(&p->whole, at);
     uint64_t run = (at + p->offset) / p->window;
     if (run != p->run) enter_run(p, run);

@@ -2,15 +2,18 @@
 /* Computes single elements of a permutation without storing it.  Room: feed. */
 #include "feed/order/shuffle.h"
 
+#include <assert.h>
 #include "base/rng.h"
 
 #define SHUFFLE_STREAM                                                                                       \
     0x73687566666c6521u /* makes the order independent of the random numbers of the batches */
 
 void leati_shuffle_init(leati_shuffle *shuffle, uint64_t key, uint64_t length) {
+    assert(length >= 1);
     shuffle->length = length;
     shuffle->rounds = 24;
     for (uint64_t rest = length; rest; rest >>= 1) shuffle->rounds += 2;
+    assert(shuffle->rounds <= LEATI_SHUFFLE_ROUNDS);
     leat_rng rng = {.key = leati_mix(key, SHUFFLE_STREAM), .used = 4};
     for (int i = 0; i < shuffle->rounds; ++i) {
         shuffle->round[i].partner = leat_rng_below(&rng, length);
@@ -35,6 +38,7 @@ static uint64_t swap_or_not(const leati_shuffle *shuffle, int round, uint64_t at
 
 uint64_t leati_shuffle_at(const leati_shuffle *shuffle, uint64_t position) {
     for (int i = 0; i < shuffle->rounds; ++i) position = swap_or_not(shuffle, i, position);
+    assert(position < shuffle->length);
     return position;
 }
 
@@ -52,6 +56,7 @@ static inline void permute_lanes(const leati_shuffle *shuffle, uint64_t first, c
 /* With sixteen positions at once, the compiler can vectorize the loop. */
 void leati_shuffle_range(const leati_shuffle *shuffle, uint64_t first, int64_t count, uint64_t *out) {
     int64_t done = 0;
+    assert(count >= 0 && first <= shuffle->length && (uint64_t)count <= shuffle->length - first);
     for (; done + 16 <= count; done += 16) permute_lanes(shuffle, first + (uint64_t)done, 16, out + done);
     for (; done + 4 <= count; done += 4) permute_lanes(shuffle, first + (uint64_t)done, 4, out + done);
     for (; done < count; ++done) out[done] = leati_shuffle_at(shuffle, first + (uint64_t)done);

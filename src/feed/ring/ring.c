@@ -7,6 +7,7 @@
  * sequentially consistent. */
 #include "feed/ring/ring.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <sched.h>
 
@@ -16,8 +17,18 @@
 #define YIELDS 4
 #define SPINS  64 /* checks between two yields */
 
+#ifndef NDEBUG
+/* Returns true if the slot belongs to the consumer: no worker may claim it or has claimed it. */
+static bool is_consumers(const leati_slot *slot) {
+    uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
+    return state == LEATI_SLOT_FREE || state == LEATI_SLOT_READY;
+}
+#endif
+
 void leati_ring_open_slot(leati_ring *ring, const leati_job *job) {
     leati_slot *slot = leati_ring_slot(ring, job->ticket);
+    assert(job->ticket >= atomic_load_explicit(&ring->shared->issued, memory_order_relaxed));
+    assert(ring->table->count == 0 || is_consumers(slot));
     slot->job = *job;
     slot->deaths = 0;
     slot->timeouts = 0;
@@ -31,6 +42,7 @@ uint64_t leati_ring_open_tickets(const leati_ring *ring) {
 }
 
 void leati_ring_announce(leati_ring *ring, uint64_t issued, bool urgent) {
+    assert(issued >= atomic_load_explicit(&ring->shared->issued, memory_order_relaxed));
     atomic_store(&ring->shared->issued, issued);
     uint64_t open = leati_ring_open_tickets(ring);
     bool cheap = ring->batch_ns < LEATI_WAKE_UP_NS;
@@ -117,7 +129,10 @@ leati_slot *leati_ring_claim(leati_ring *ring, int worker) {
         /* If the slot is not open, another worker has claimed this ticket.  This worker advances the hint, too, because
          * the other one may have died before it could. */
         atomic_compare_exchange_strong(&shared->hint, &ticket, ticket + 1);
-        if (mine) return slot;
+        if (!mine) continue;
+        /* The slot may be open for a later ticket already, if this worker was slow to claim the one that it read. */
+        assert(leati_ring_slot(ring, slot->job.ticket) == slot);
+        return slot;
     }
     return NULL;
 }
@@ -134,6 +149,7 @@ static void ring_consumer(const leati_ring *ring) {
 }
 
 void leati_ring_publish(leati_ring *ring, leati_slot *slot) {
+    assert(atomic_load_explicit(&slot->state, memory_order_relaxed) >= LEATI_SLOT_CLAIMED);
     uint64_t ticket = slot->job.ticket; /* Read it first: after READY, the slot belongs to the consumer. */
     atomic_store(&slot->state, LEATI_SLOT_READY);
     if (atomic_load(&ring->shared->awaited) == ticket + 1) ring_consumer(ring);

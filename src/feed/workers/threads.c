@@ -3,6 +3,7 @@
  * the feed; programs that `get` starts inherit this mask.  Room: feed. */
 #include "feed/workers/threads.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -34,7 +35,9 @@ static void *run(void *argument) {
 }
 
 bool leati_threads_let_go(leati_threads *threads) {
-    return atomic_fetch_sub(&threads->holders, 1) == 1;
+    int before = atomic_fetch_sub(&threads->holders, 1);
+    assert(before >= 1);
+    return before == 1;
 }
 
 static leat_status start_one(leati_threads *threads, leati_works *works, int number, leat_error *err) {
