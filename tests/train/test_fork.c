@@ -311,7 +311,9 @@ static leat_status use_what_they_use(job *j) {
 static void forks_beside_other_threads_do_not_hang(void **state) {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__)
-    LEAT_SKIP("the address sanitizer's allocator has locks that a child inherits from other threads");
+    /* A debugger has shown a child that hangs: malloc waits in SizeClassAllocator64::GetFromAllocator for the lock of a size
+     * class, which a thread of the parent held when it forked.  GCC 12's libasan does not release it in the child. */
+    LEAT_SKIP("GCC 12's address sanitizer does not unlock its allocator in the child of a fork");
 #endif
     pthread_t threads[2];
     bystanders b = {0};
