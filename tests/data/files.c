@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files made by hand. */
+/* Makes files byte by byte. */
 #include "data/files.h"
 
 #include <dirent.h>
@@ -63,7 +63,7 @@ void bytes_add_deflated_zip(bytes *out, const char *name, const void *data, size
     bytes_add_le(out, 20 | (uint64_t)8 << 32, 8); /* version, no flags, method 8, no time */
     bytes_add_le(out, 0x21, 2);
     for (int i = 0; i < 3; ++i) bytes_add_le(out, fields[i], 4);
-    bytes_add_le(out, fields[3], 4); /* and no extra field */
+    bytes_add_le(out, fields[3], 4); /* no extra field */
     bytes_add_text(out, name);
     bytes_add(out, packed.data, packed.size);
     uint64_t directory = out->size;

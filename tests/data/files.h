@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files made by hand, byte by byte, for the tests of what reads them. */
+/* Makes files byte by byte, for the tests of the readers. */
 #ifndef LEAT_TESTS_DATA_FILES_H
 #define LEAT_TESTS_DATA_FILES_H
 
@@ -17,20 +17,20 @@ void bytes_add_le(bytes *out, uint64_t value, int size);
 void bytes_add_be(bytes *out, uint64_t value, int size);
 void bytes_add_text(bytes *out, const char *text);
 
-/* A .npy header of the given version whose dictionary is `dict`. */
+/* Adds a .npy header of the given version whose dictionary is `dict`. */
 void bytes_add_npy_header(bytes *out, int version, const char *dict);
 
-/* A zip file with one deflated member. */
+/* Adds a zip file with one deflated member. */
 void bytes_add_deflated_zip(bytes *out, const char *name, const void *data, size_t size);
 
-/* Deflates; gzip: with gzip's header and trailer, otherwise raw. */
+/* Adds deflated bytes, with the header and the trailer of gzip if `gzip` is true. */
 void bytes_add_deflated(bytes *out, const void *data, size_t size, int gzip);
 
 void bytes_write(const bytes *in, const char *path);
 
-/* A folder of its own for each test program, entered by files_enter and removed by files_leave. */
+/* Enter and remove a new folder for the test program. */
 int files_enter(void **state);
 int files_leave(void **state);
-int files_count(void); /* in that folder */
+int files_count(void); /* number of files in the folder of the test program */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A shared object that is no plugin. */
+/* A shared object without leat_plugin_open. */
 int leat_test_nothing(void);
 
 int leat_test_nothing(void) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays of every data type and every layout in memory as batches: what arrives is what index arithmetic says, from the
- * feed's threads and processes too. */
+/* Batches of arrays of every data type and every layout in memory have the elements that index arithmetic gives, also if the
+ * feed's threads and processes make them. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -21,16 +21,16 @@ enum { dtype_count = sizeof dtypes / sizeof *dtypes };
 
 enum { samples = 21, rows = 4, columns = 3, width = rows * columns, batch_size = 5 };
 
-/* ---- Layouts: the same samples (N, rows, columns) in memory of different kinds ---- */
+/* ---- Layouts: equal samples (N, rows, columns) in different places in memory ---- */
 
 typedef enum layout {
-    PLAIN,    /* row-major, contiguous, aligned */
-    FORTRAN,  /* the first index fastest */
-    REVERSED, /* samples from the last to the first, columns too */
-    SPREAD,   /* every third sample of a larger array, every second column */
-    TURNED,   /* (columns, rows) in memory, seen transposed: channels first */
-    ODD, /* a field of a packed record: strides and address that are no multiples of the element's size */
-    BROADCAST, /* one sample, seen as many */
+    PLAIN,     /* row-major, contiguous, aligned */
+    FORTRAN,   /* column-major */
+    REVERSED,  /* samples and columns in reverse order */
+    SPREAD,    /* every third sample of a larger array, every second column */
+    TURNED,    /* (columns, rows) in memory, viewed as (rows, columns) */
+    ODD,       /* a field of a packed record: strides and address are not multiples of the element's size */
+    BROADCAST, /* all samples have the same address */
     LAYOUTS
 } layout;
 
@@ -44,7 +44,7 @@ static double value_at(int64_t sample, int64_t row, int64_t column) {
     return (double)((sample * 7 + row * 3 + column * 5) % 23);
 }
 
-/* Strides in bytes, and the address of element 0. */
+/* Gives the strides in bytes and the address of element 0. */
 static int64_t lay_out(layout how, int64_t size, int64_t strides[3]) {
     const int64_t plain[3] = {width * size, columns * size, size};
     const int64_t by_layout[LAYOUTS][3] = {
@@ -77,7 +77,7 @@ static void make_view(view *out, leat_dtype dtype, layout how) {
     out->tensor = leat_tensor_view(dtype, 3, (int64_t[]){samples, rows, columns}, out->memory + first);
 }
 
-/* What a batch holds of a sample, by definition: float64 has become float32, other types are as they were. */
+/* Gives the expected elements of a sample in a batch: float64 becomes float32, other types are not converted. */
 static void expect_sample(const leat_tensor *tensor, int64_t place, int64_t sample, leat_dtype dtype,
                           layout how) {
     assert_int_equal(tensor->dtype, dtype == LEAT_F64 ? LEAT_F32 : dtype);
@@ -92,12 +92,12 @@ static void expect_sample(const leat_tensor *tensor, int64_t place, int64_t samp
     }
 }
 
-/* Arrays whose target is the sample's number, so that a shuffled pass can be checked. */
+/* The targets are the numbers of the samples, so that a shuffled pass can be checked. */
 static leat_sequence open_view(const view *v, int64_t *numbers, bool strided) {
     leat_sequence s;
     leat_error err = {0};
     leat_source_options options = {.batch_size = batch_size};
-    int64_t backwards = -(int64_t)sizeof *numbers; /* the targets lie backwards */
+    int64_t backwards = -(int64_t)sizeof *numbers; /* the targets are in reverse order */
     for (int64_t i = 0; i < samples; ++i) numbers[samples - 1 - i] = i;
     leat_array input = {.tensor = v->tensor, .strides = strided ? v->strides : NULL};
     leat_array target = {.tensor = leat_tensor_view(LEAT_I64, 1, (int64_t[]){samples}, &numbers[samples - 1]),
@@ -136,7 +136,7 @@ static void expect_passes(leat_sequence *s, leat_dtype dtype, layout how, int wo
 
 static view current;
 
-/* Straight from the sequence, batch after batch. */
+/* Takes all batches from the sequence, without a feed. */
 static void every_type_and_layout_arrives(void **state) {
     (void)state;
     int64_t numbers[samples];
@@ -149,7 +149,7 @@ static void every_type_and_layout_arrives(void **state) {
                     leat_rng rng = leat_rng_for(1, 0, (uint64_t)index);
                     leat_batch batch = {.size = batch_size, .tensor_count = 2};
                     const size_t size = batch_size * width * leat_dtype_bytes(s.spec.tensors[0].dtype);
-                    void *data = malloc(size); /* exact: a sanitizer sees what goes beyond */
+                    void *data = malloc(size); /* exact size, for the sanitizers */
                     int64_t targets[batch_size];
                     batch.tensors[0] = leat_tensor_view(s.spec.tensors[0].dtype, 3,
                                                         (int64_t[]){batch_size, rows, columns}, data);
@@ -166,7 +166,7 @@ static void every_type_and_layout_arrives(void **state) {
         }
 }
 
-/* Slots hold the source's type; samples are gathered from strided memory by whoever makes the batch. */
+/* Slots have the data type of the source; the worker gathers the samples from strided memory. */
 static void shuffled_samples_arrive_from_workers(void **state) {
     (void)state;
     int64_t numbers[samples];
@@ -191,7 +191,7 @@ static void sample_weights_become_float32(void **state) {
             make_view(&current, dtypes[d], how ? ODD : PLAIN);
             leat_array input = {.tensor = current.tensor, .strides = current.strides};
             leat_array weight = input;
-            weight.tensor.rank = 1; /* the first element of each sample */
+            weight.tensor.rank = 1; /* one weight for each sample */
             leat_arrays arrays = {.inputs = &input,
                                   .input_count = 1,
                                   .sample_weights = &weight,
@@ -269,7 +269,7 @@ static void files_of_every_type_are_scaled_and_one_hot(void **state) {
     }
 }
 
-/* A big-endian float16 file, and one in Fortran order. */
+/* Writes a big-endian float16 file and a file in Fortran order. */
 static void foreign_files_arrive(void **state) {
     (void)state;
     static bytes file;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The n-th allocation fails, for every n: sources and files answer LEAT_ENOMEM and leave nothing behind. */
+/* The n-th allocation fails, for every n: sources and files return LEAT_ENOMEM and leak nothing. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static int enter(void **state) {
     return 0;
 }
 
-/* Runs `act` with the first, second, ... allocation failing, until none fails any more. */
+/* Runs `act` with the n-th allocation failing, for n = 1, 2, ..., until `act` makes fewer than n allocations. */
 static void sweep(leat_status (*act)(const void *what, leat_error *err), const void *what) {
     int64_t live = memory_live();
     int files = files_count();
@@ -70,7 +70,7 @@ static void sweep(leat_status (*act)(const void *what, leat_error *err), const v
             assert_true(err.message[0] != '\0');
         }
     }
-    assert_true(n > 1); /* there was something to fail */
+    assert_true(n > 1); /* at least one allocation has failed */
 }
 
 static leat_status open_and_get(const void *what, leat_error *err) {
@@ -94,7 +94,7 @@ static void opening_survives(void **state) {
     for (int i = 0; i < 3; ++i) sweep(open_and_get, specs[i]);
     leat_error err = {0};
     assert_int_equal(open_and_get(specs[3], &err),
-                     LEAT_EFORMAT); /* a failure that is no lack of memory frees as well */
+                     LEAT_EFORMAT); /* other failures must free the memory, too */
 }
 
 static leat_status read_all(const void *what, leat_error *err) {
@@ -119,7 +119,7 @@ static leat_status write_npz(const void *what, leat_error *err) {
     leat_tensor tensors[20];
     char names[20][4];
     const char *list[20];
-    for (int i = 0; i < 20; ++i) { /* more than the directory's first size */
+    for (int i = 0; i < 20; ++i) { /* more members than the first capacity of the directory */
         tensors[i] = leat_tensor_view(LEAT_F32, 1, (int64_t[]){2}, x);
         names[i][0] = 'a', names[i][1] = (char)('a' + i), names[i][2] = '\0';
         list[i] = names[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* .npy and .npz: what is written is read back; what is damaged is refused with a sentence. */
+/* .npy and .npz files that leat writes are read back; damaged files are refused with a message. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 
 static bytes file;
 
-/* In place, with the type that it was written with, and of the same bytes. */
+/* Expects that an array is read in place, with the type and the bytes that were written. */
 static void every_dtype_comes_back(void **state) {
     (void)state;
 #define DTYPE(name, value, text, bytes) name,
@@ -69,7 +69,7 @@ static void stored_arrays_are_aligned_and_not_copied(void **state) {
         const leati_array *npy;
         assert_int_equal(leati_npz_array(npz, names[k], &npy, &err), LEAT_OK);
         assert_ptr_equal(npy->data, got.data);
-        if (base) assert_true((const char *)got.data - base < 1000); /* all in one mapping */
+        if (base) assert_true((const char *)got.data - base < 1000); /* all arrays are in one mapping */
         base = got.data;
     }
     leat_npz_close(&npz);
@@ -105,7 +105,7 @@ static void names_must_be_names(void **state) {
     assert_int_equal(files_count(), before);
 }
 
-/* Parses a hand-made array and gives back its status. */
+/* Parses the array in `file` and returns the status. */
 static leat_status parse(leati_array *npy, leat_error *err) {
     return leati_npy_parse(npy, file.data, file.size, "x.npy", err);
 }
@@ -130,7 +130,7 @@ static void headers_of_all_versions_are_read(void **state) {
     bytes_add_le(&file, 0, 5);
     assert_int_equal(parse(&npy, &err), LEAT_OK);
     assert_int_equal(npy.rank, 1);
-    assert_false(npy.fortran); /* no difference with one dimension */
+    assert_false(npy.fortran); /* C and Fortran order are equal for one dimension */
     header(1, "{'descr': '<i8', 'fortran_order': False, 'shape': ()}");
     bytes_add_le(&file, 7, 8);
     assert_int_equal(parse(&npy, &err), LEAT_OK);
@@ -188,7 +188,7 @@ static void bad_headers_are_refused(void **state) {
     assert_int_equal(leati_npy_parse(&npy, "PK", 2, "x", NULL), LEAT_EFORMAT);
 }
 
-/* Loads the hand-made array through the public reader. */
+/* Loads the array in `file` through the public functions. */
 static leat_tensor load(leat_npz **npz) {
     leat_error err = {0};
     leat_tensor tensor = {0};
@@ -266,7 +266,7 @@ static void fortran_order_is_transposed(void **state) {
     leat_npz_close(&npz);
 }
 
-/* A .npy file of 3 int32, in `file`. */
+/* Makes a .npy file of 3 elements of type int32 in `file`. */
 static void make_small(void) {
     header(1, "{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }");
     for (uint64_t i = 0; i < 3; ++i) bytes_add_le(&file, 40 + i, 4);
@@ -304,7 +304,7 @@ static void an_unknown_name_lists_the_known_ones(void **state) {
     leat_npz_close(&npz);
 }
 
-/* Opens and loads every array of `file`; any status will do, a crash or a leak will not. */
+/* Opens `file` and loads every array; any status is accepted, but no crash and no leak. */
 static leat_status load_all(const unsigned char *data, size_t size) {
     leat_npz *npz;
     leat_status status = leati_npz_open_bytes(&npz, data, size, "part", NULL);
@@ -345,7 +345,7 @@ static void no_damaged_byte_crashes(void **state) {
 static void a_checksum_that_does_not_match_is_seen(void **state) {
     (void)state;
     make_deflated();
-    for (size_t at = 14; at < file.size; ++at) /* the crc of the central header */
+    for (size_t at = 14; at < file.size; ++at) /* changes the checksum in the central header */
         if (memcmp(file.data + at, "PK\1\2", 4) == 0) file.data[at + 16] ^= 1;
     leat_npz *npz;
     leat_tensor tensor;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sources: what a SPEC names arrives in batches, converted as documented; what is wrong is said. */
+/* Sources give the batches of the data that a SPEC names, converted as documented; errors have a message. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 static bytes file;
 
-/* ---- One batch after the other, as the feed would ask for them ---- */
+/* ---- Batches in order, as the feed would request them ---- */
 
 typedef struct taken {
     leat_batch batch;
@@ -30,8 +30,7 @@ static leat_status take(leat_sequence *s, int64_t index, uint64_t pass, taken *o
         leat_tensor *t = &out->batch.tensors[k];
         *t = (leat_tensor){.dtype = spec->dtype, .rank = spec->rank + 1, .shape = {s->spec.batch_size}};
         for (int i = 0; i < spec->rank; ++i) t->shape[i + 1] = spec->shape[i];
-        t->data = out->memory[k] =
-            malloc(leat_tensor_bytes(t)); /* exact: a sanitizer sees what goes beyond */
+        t->data = out->memory[k] = malloc(leat_tensor_bytes(t)); /* exact size, for the sanitizers */
     }
     return s->get(s->user, index, &rng, &out->batch, err);
 }
@@ -119,7 +118,7 @@ static void arrays_that_do_not_fit_are_refused(void **state) {
     assert_int_equal(s.struct_size, 0);
 }
 
-/* Samples by their numbers, inputs and targets together. */
+/* Inputs and targets of samples that are requested by number. */
 static void samples_come_by_their_numbers(void **state) {
     (void)state;
     enum { n = 103, count = 4 };
@@ -189,7 +188,7 @@ static void idx_pictures_are_scaled_and_labels_one_hot(void **state) {
         taken t;
         assert_int_equal(take(&s, 2, 0, &t, NULL), LEAT_OK);
         assert_int_equal(t.batch.size, 1);
-        for (int i = 0; i < 9; ++i) /* exactly what NumPy's float32 division gives */
+        for (int i = 0; i < 9; ++i) /* equal to NumPy's float32 division */
             assert_true(((float *)t.batch.tensors[0].data)[i] == (float)(5 * (36 + i)) / 255.0f);
         for (int i = 0; i < 10; ++i) assert_true(((float *)t.batch.tensors[1].data)[i] == (i == 4));
         give(&t);
@@ -200,7 +199,7 @@ static void idx_pictures_are_scaled_and_labels_one_hot(void **state) {
 static void bytes_stay_bytes_without_scale(void **state) {
     (void)state;
     leat_sequence s = open_spec("idx:images.gz?shape=9", 100);
-    assert_int_equal(s.spec.batch_size, 5); /* no more than there are samples */
+    assert_int_equal(s.spec.batch_size, 5); /* at most the number of samples */
     assert_int_equal(s.spec.tensor_count, 1);
     assert_int_equal(s.spec.tensors[0].dtype, LEAT_U8);
     assert_int_equal(s.spec.tensors[0].rank, 1);
@@ -281,7 +280,7 @@ static void foreign_idx_files_are_refused(void **state) {
     file.size = 0;
     bytes_add_deflated(&file, plain.data, plain.size, 1);
     bytes_write(&file, "cut");
-    refused("idx:cut", LEAT_EFORMAT, "packed bytes can hold"); /* and no terabyte was asked for */
+    refused("idx:cut", LEAT_EFORMAT, "packed bytes can hold"); /* no terabyte was allocated */
 }
 
 static void a_label_beyond_the_classes_is_named(void **state) {
@@ -320,7 +319,7 @@ static void npy_and_npz_give_inputs_targets_and_weights(void **state) {
         assert_int_equal(s.spec.tensor_count, 3);
         assert_int_equal(s.spec.tensors[0].dtype, LEAT_F32); /* float64 becomes float32 */
         assert_int_equal(s.spec.tensors[1].dtype, LEAT_I32);
-        assert_int_equal(s.spec.tensors[2].dtype, LEAT_F32); /* weights always are */
+        assert_int_equal(s.spec.tensors[2].dtype, LEAT_F32); /* sample weights are always float32 */
         assert_int_equal(s.spec.tensors[2].part, LEAT_PART_SAMPLE_WEIGHT);
         taken t;
         assert_int_equal(take(&s, 0, 0, &t, NULL), LEAT_OK);
@@ -414,7 +413,7 @@ static void a_plugin_is_a_sequence(void **state) {
     taken t;
     leat_error err = {0};
     assert_int_equal(take(&s, 1, 0, &t, &err), LEAT_OK);
-    assert_true(((float *)t.batch.tensors[0].data)[6] == 100 + 'A'); /* options as they were written */
+    assert_true(((float *)t.batch.tensors[0].data)[6] == 100 + 'A'); /* the options' text */
     give(&t);
     assert_int_equal(take(&s, 2, 0, &t, &err), LEAT_EUSER);
     assert_string_equal(err.message, "no third batch");
@@ -422,7 +421,7 @@ static void a_plugin_is_a_sequence(void **state) {
     leat_sequence_destroy(&s);
 }
 
-/* The letter that the plugin has now: get adds it to each value. */
+/* Returns the letter that the plugin has now; get adds it to each value. */
 static char letter_of(leat_sequence *s) {
     leat_rng rng = leat_rng_for(0, 0, 0);
     leat_batch batch = {.size = 1, .tensor_count = 1};
@@ -457,7 +456,7 @@ static void a_plugin_may_be_read_by_samples(void **state) {
     leat_batch batch = {.size = 2, .tensor_count = 1};
     float x[2] = {0};
     batch.tensors[0] = leat_tensor_view(LEAT_F32, 2, (const int64_t[]){2, 1}, x);
-    assert_int_equal(s.samples(s.user), 6 + 's'); /* the plugin's own pointer reaches both */
+    assert_int_equal(s.samples(s.user), 6 + 's'); /* both functions receive the plugin's `user` */
     assert_int_equal(s.get_samples(s.user, (const int64_t[]){5, 1}, 2, &rng, &batch, NULL), LEAT_OK);
     assert_true(x[0] == 5 + 's' && x[1] == 1 + 's');
     leat_sequence_destroy(&s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sources in the feed: the same bytes for any number and kind of workers, all samples once a pass. */
+/* A feed of a source gives equal bytes for any number and kind of workers, and each sample once in a pass. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -81,7 +81,7 @@ static void every_pass_has_every_sample_once_in_another_order(void **state) {
             assert_in_range(sample, 0, samples - 1);
             assert_false(seen[sample]);
             seen[sample] = true;
-            assert_true(s.y[pass][i] == (float)(sample % 5)); /* the target that belongs to it */
+            assert_true(s.y[pass][i] == (float)(sample % 5)); /* the target of this sample */
         }
         if (pass > 0) assert_memory_not_equal(s.x[pass], s.x[pass - 1], sizeof s.x[pass]);
     }
@@ -121,7 +121,7 @@ static const struct {
                        {"b.npz", "npz:b.npz", make_npz},
                        {"b.idx", "idx:b.idx", make_idx}};
 
-/* Takes a batch, shortens the file, and takes the rest: the stream's end. */
+/* Takes a batch, shortens the file, and takes the remaining batches. */
 static leat_status shorten_in_a_stream(const char *spec, const char *path, const leat_feed_options *options,
                                        leat_error *err) {
     leat_sequence s;
@@ -164,7 +164,7 @@ static void shortened_file_ends_the_stream_with_an_error(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        /* First: cmocka has a handler of SIGBUS of its own for each test, and leat installs its one once a process. */
+        /* This test is the first: cmocka installs a handler of SIGBUS for each test, leat installs its handler once in a process. */
         cmocka_unit_test(shortened_file_ends_the_stream_with_an_error),
         cmocka_unit_test(the_stream_does_not_depend_on_the_workers),
         cmocka_unit_test(every_pass_has_every_sample_once_in_another_order),

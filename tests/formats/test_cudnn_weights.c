@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights files between LSTM and CuDNNLSTM, GRU and CuDNNGRU: each layer reads the other's, and predicts the same. */
+/* LSTM and CuDNNLSTM, GRU and CuDNNGRU read each other's files of weights, and predict the same. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ static void must(leat_status status, const leat_error *err) {
     if (status != LEAT_OK) fail_msg("%s", err->message);
 }
 
-/* The layer, or Bidirectional around it. */
+/* Makes a model of the layer, or of Bidirectional around the layer. */
 static leat_model *model_of(const char *class_name, const char *more, bool both) {
     leat_error err = {0};
     leat_model *model = NULL;
@@ -42,7 +42,7 @@ static int predict(leat_model *model, float *out) {
     return (int)leat_tensor_count(&y);
 }
 
-/* A bias that is not the same in both halves. */
+/* Changes all weights, so that the two halves of a bias differ. */
 static void vary(leat_model *model) {
     for (int i = 0; i < leat_model_weight_count(model); ++i) {
         leat_tensor w = leat_model_weight(model, i);
@@ -87,7 +87,7 @@ static void test_gru(void **state) {
     both_ways("GRU", ", \"recurrent_activation\": \"sigmoid\", \"reset_after\": true", "CuDNNGRU");
 }
 
-/* Without reset_after there is no such layer in cuDNN. */
+/* cuDNN has no GRU without reset_after. */
 static void test_others_are_refused(void **state) {
     (void)state;
     leat_error err = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that cannot be written to their end: beyond a limit of file sizes, which fails as a full disk does, once SIGXFSZ, which
- * the kernel sends besides, does not end the program. */
+/* Files that cannot be written completely give an error.  The tests set a limit of file sizes: a write beyond the limit fails as
+ * on a full disk, if SIGXFSZ, which the kernel also sends, does not end the program. */
 #include "cmocka_all.h"
 
 #include <dirent.h>
@@ -108,7 +108,7 @@ static leat_status write_trace(leat_model *model, leat_error *err) {
 
 static const struct {
     leat_status (*write)(leat_model *model, leat_error *err);
-    bool in_place; /* what was written until then stays */
+    bool in_place; /* the part that was written before the failure stays */
 } writers[] = {{save_model, false}, {save_weights, false}, {save_array, false}, {save_arrays, false},
                {save_bytes, false}, {log_csv, true},       {write_trace, true}};
 enum { writer_count = sizeof writers / sizeof *writers };
@@ -120,8 +120,8 @@ static void limit(rlim_t bytes) {
     setrlimit(RLIMIT_FSIZE, &now);
 }
 
-/* Whether the write fails with the reason in words, and leaves no descriptor and no unfinished file; 0, or the number of the
- * expectation that was not met. */
+/* Expects that the write fails with a message and leaves no descriptor and no unfinished file.  Returns 0, or the number of the
+ * expectation that failed. */
 static int fail_to_write(leat_model *model, int writer, rlim_t bytes) {
     leat_error err = {0};
     int before = entries("/proc/self/fd");
@@ -139,7 +139,7 @@ static int fail_to_write(leat_model *model, int writer, rlim_t bytes) {
     return 0;
 }
 
-/* In a process of its own, which must also exit in order: HDF5 then ends what files it has. */
+/* Runs in a child process, which must also exit normally: at exit HDF5 closes the files that are still open. */
 static void expect_failure(int writer, rlim_t bytes) {
     pid_t child = fork();
     if (child == 0) {
@@ -165,7 +165,7 @@ static void a_file_that_grows_too_large_is_an_error(void **state) {
             if (writers[writer].write != log_csv || limits[i] == 0) expect_failure(writer, limits[i]);
 }
 
-/* Every length at which a model's file can be cut short, by 512 bytes. */
+/* Tries all limits in steps of 512 bytes up to the length of the model's file. */
 static void a_model_can_fail_to_be_saved_anywhere(void **state) {
     (void)state;
     leat_error err = {0};
@@ -186,7 +186,7 @@ static void count(int number) {
     (void)number;
 }
 
-/* The program's own handler and mask stay as they were. */
+/* The program's handler and signal mask do not change. */
 static void a_handler_of_the_program_stays(void **state) {
     (void)state;
     struct sigaction own = {.sa_handler = count}, before, after;

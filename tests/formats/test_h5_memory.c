@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HDF5 files in memory: written into a buffer, read from borrowed bytes. */
+/* HDF5 files are written into a buffer in memory and read from borrowed bytes. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static void must(leat_status status, const leat_error *err) {
     if (status != LEAT_OK) fail_msg("%s", err->message);
 }
 
-/* A file with the attribute 'text', and a dataset of `count` integers that begin at `first`. */
+/* Writes the attribute 'text' and a dataset of the integers from `first` to `first + count - 1`. */
 static leat_status fill(leati_h5 *file, const char *text, int32_t first, int64_t count, leat_error *err) {
     int32_t *numbers = leati_calloc((size_t)count, sizeof *numbers);
     assert_non_null(numbers);
@@ -85,7 +85,7 @@ static void bytes_are_read_at_any_address(void **state) {
     leati_free(buffer.data);
 }
 
-/* Two archives have a member of one name, and two threads may load them at one time. */
+/* All .keras archives have a member of the same name, and two threads may load two archives at the same time. */
 static void files_of_one_label_are_two_files(void **state) {
     (void)state;
     leat_error err = {0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keras's own .h5 files: read, predicted, trained on as Keras went on, written and read again; and damaged ones. */
+/* Files that Keras wrote are read, predict as in Keras, continue training as in Keras, and are written and read again; damaged
+ * files are refused. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -30,7 +31,7 @@ static leat_model *load(const char *path) {
     return model;
 }
 
-/* Largest difference relative to the scale of what is expected. */
+/* Returns the largest difference, relative to the largest expected value. */
 static double distance(const leat_tensor *got, const leat_tensor *want) {
     assert_int_equal(leat_tensor_count(got), leat_tensor_count(want));
     double difference = 0, scale = 1e-30;
@@ -79,7 +80,7 @@ static void check_predictions(leat_model *model, const vectors *v, double tolera
     }
 }
 
-/* Ten steps of training, weights compared after each that the vectors have. */
+/* Trains ten steps and compares the weights after each step for which the vectors have weights. */
 static void check_continuation(leat_model *model, const vectors *v, double tolerance) {
     leat_error err = {0};
     char name[32];
@@ -160,7 +161,7 @@ static void save_and_read(const leat_model *model, const char *path, saved *out)
     fclose(file);
 }
 
-/* Also at another time: cmp tells whether two runs gave the same. */
+/* The bytes do not depend on the time, so that cmp can compare two runs. */
 static void the_same_model_is_the_same_bytes(void **state) {
     (void)state;
     static saved first, second;
@@ -168,7 +169,7 @@ static void the_same_model_is_the_same_bytes(void **state) {
     leat_model *model = load(FILES "lstm_sgd.h5");
     close(mkstemp(path));
     save_and_read(model, path, &first);
-    sleep(1); /* HDF5 counts seconds */
+    sleep(1); /* times in HDF5 files have a resolution of one second */
     save_and_read(model, path, &second);
     assert_int_equal(first.count, second.count);
     assert_memory_equal(first.bytes, second.bytes, first.count);
@@ -192,7 +193,7 @@ static void other_files_predict_as_in_keras(void **state) {
     }
 }
 
-/* As .h5 and as .keras, both with the optimizer's state. */
+/* Both .h5 and .keras files have the optimizer's state. */
 static void files_of_current_keras_go_on_as_there(void **state) {
     (void)state;
     static const char *const files[][2] = {

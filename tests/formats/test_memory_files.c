@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models and weights saved to memory and loaded from it: the bytes are those of a file, and hostile bytes are refused. */
+/* Models and weights saved to memory have the bytes of a file and can be loaded; hostile bytes are refused. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -110,7 +110,7 @@ static void expect_same_model(const leat_model *model, const leat_model *expecte
     leat_bytes_free(b.data);
 }
 
-/* From addresses of any alignment; the bytes are freed before the model is used. */
+/* The bytes have any alignment, and are freed before the model is used. */
 static void every_format_is_loaded_as_from_its_file(void **state) {
     (void)state;
     for (int i = 0; i < model_file_count; ++i) {
@@ -169,9 +169,9 @@ static void custom_layers_are_loaded_by_a_registry(void **state) {
     leat_registry_destroy(&registry);
 }
 
-/* ---- Bytes that are no model ---- */
+/* ---- Bytes that are not a model ---- */
 
-/* In a block of exactly that size, so that the address sanitizer sees a byte that is read beyond it. */
+/* Loads a copy in a block of exactly that size, so that the address sanitizer sees reads beyond the end. */
 static leat_status load_exactly(const void *data, size_t bytes, leat_error *err) {
     leat_model *model = NULL;
     char *exact = malloc(bytes ? bytes : 1);

@@ -11,11 +11,11 @@ import sys
 
 
 class LeatError(Exception):
-    """A status other than LEAT_OK, with its name and message."""
+    """An error of leat: the name of the status and the message."""
 
 
 class Api:
-    """leat, as the description says."""
+    """The functions, types and constants of leat, made from the description."""
 
     def __init__(self, description, library):
         self.library = ctypes.CDLL(library)
@@ -66,7 +66,7 @@ class Api:
 
     @staticmethod
     def by_need(structs):
-        """Structs, each behind those that it contains."""
+        """Yields the structs, each after the structs that it contains."""
         def held(t):
             return held(t["of"]) if t["kind"] == "array" else [t["name"]] if t["kind"] == "struct" else []
         done, waiting = set(), list(structs)
@@ -78,7 +78,7 @@ class Api:
                     waiting.remove(struct)
 
     def lay_out(self, struct):
-        """Gives a struct its fields, which must lie where the description says."""
+        """Gives a struct its fields and checks their offsets against the description."""
         made = self.types[struct["name"]]
         made._fields_ = [(f["name"], self.type(f["type"])) for f in struct["fields"]]
         check(ctypes.sizeof(made) == struct["size"], "the size of " + struct["name"])
@@ -87,7 +87,7 @@ class Api:
                   "the offset of %s.%s" % (struct["name"], field["name"]))
 
     def __getattr__(self, name):
-        """leat_NAME as a method: texts are Python's, what comes out is returned, a bad status raises."""
+        """Makes leat_NAME a method: it takes str, returns the out parameters, and raises for a bad status."""
         description = self.functions["leat_" + name]
 
         def call(*given):
@@ -114,7 +114,7 @@ class Api:
         return call
 
     def received(self, value, parameter):
-        """What an out parameter received: a string is copied and freed."""
+        """Returns the value of an out parameter; a string is copied and freed."""
         if parameter.get("release") == "leat_string_free":
             text = ctypes.string_at(value.value).decode()
             self.library.leat_string_free(value)
@@ -123,13 +123,13 @@ class Api:
 
 
 def check(condition, what):
-    """A failure with a sentence; assert may be switched off."""
+    """Exits with a message if the condition is false; assert could be disabled."""
     if not condition:
         sys.exit("binding: " + what)
 
 
 def view(leat, memory, *shape):
-    """A tensor of an array.array's memory, which leat borrows."""
+    """Makes a tensor whose memory is borrowed from an array.array."""
     code = {"f": "LEAT_F32", "d": "LEAT_F64", "i": "LEAT_I32"}[memory.typecode]
     address, count = memory.buffer_info()
     size = 1
@@ -168,7 +168,7 @@ def clusters(samples):
 
 
 def arrays_of(leat, inputs, targets=None):
-    """A leat_arrays and all that it points to."""
+    """Makes a leat_arrays."""
     make, arrays = leat.types["leat_array"], leat.types["leat_arrays"]()
     arrays.inputs, arrays.input_count = (make * 1)(make(None, inputs)), 1
     if targets is not None:
@@ -189,7 +189,7 @@ def train(leat, model, samples):
             seen.append(loss.value)
             leat.training_write_text(training, "an epoch, 100 % of it\n")
             return leat.values["LEAT_OK"]
-        except Exception as error:  # no exception passes through C
+        except Exception as error:  # an exception must not pass through C
             return leat.library.leat_error_set_text(err, leat.values["LEAT_EUSER"], str(error).encode())
 
     callback = leat.types["leat_callback"]()
@@ -204,7 +204,7 @@ def train(leat, model, samples):
 
 
 def sequence_of(leat, samples, size):
-    """The same points as a leat_sequence whose batches a worker thread gets from Python."""
+    """Makes a leat_sequence of the points of clusters(); a worker thread gets the batches from Python."""
     (x, t), sequence = clusters(samples), leat.sequence_default()
     spec, keep = sequence.spec, []
     spec.batch_size = size
@@ -226,7 +226,7 @@ def sequence_of(leat, samples, size):
 
 
 def check_sequence(leat, x, samples):
-    """A fit from batches that Python makes gives what one from arrays gives."""
+    """A fit with batches that Python makes gives the same weights as a fit with arrays."""
     options, weights = leat.fit_options_default(), []
     options.epochs, options.verbose, options.threads = 2, 0, 1
     options.shuffle = leat.values["LEAT_SHUFFLE_NONE"]
@@ -245,7 +245,7 @@ def check_sequence(leat, x, samples):
 
 
 def predict(leat, model, x, samples):
-    """Predictions in memory of Python's."""
+    """Predicts into memory that belongs to Python."""
     y = array.array("f", [0.0]) * (3 * samples)
     options = leat.evaluate_options_default()
     options.threads = 1
@@ -256,7 +256,7 @@ def predict(leat, model, x, samples):
 
 
 def structure(leat, model):
-    """(name, class, weights) of each layer."""
+    """Returns (name, class, weights) of each layer."""
     layers = []
     for i in range(leat.model_layer_count(model)):
         config = json.loads(leat.model_layer_config(model, i))
@@ -268,7 +268,7 @@ def structure(leat, model):
 
 
 def through_memory(leat, model, path):
-    """A model that was saved as Python's bytes and loaded from them; the bytes are those of the file at path."""
+    """Saves a model as bytes, checks that they are those of the file at path, and loads a model from them."""
     data, size = leat.model_save_memory(model, leat.values["LEAT_MODEL_FORMAT_H5"], True)
     content = ctypes.string_at(data.value, size.value)
     leat.bytes_free(data)

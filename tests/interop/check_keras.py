@@ -26,26 +26,26 @@ else:
     OLD = False
 
 TOLERANCE = 1e-5
-# What current Keras cannot open or reads differently, whatever the file says; see README.md.
+# Cases that current Keras cannot open or computes differently, independently of the file; see README.md.
 BEYOND_KERAS3 = ("channels_first", "hard_sigmoid", "lstm_initial_state", "lstm_encoder_decoder",
                  "nested_functional", "nested_regularized", "shared_nested")
 CHANNELS_FIRST_RUNS = ("flatten_channels_first", "zeropadding2d_channels_first")
 
 
 def listed(value):
-    """Keras gives one array or a list."""
+    """Returns a list of arrays; Keras gives one array or a list."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def worst(found, wanted, floor):
-    """The largest relative error over a list of arrays."""
+    """Returns the largest relative error over a list of arrays."""
     if len(found) != len(wanted):
         return float("inf")
     return max([models.relative_error(a, b, floor) for a, b in zip(found, wanted)] or [0.0])
 
 
 def saved_again(model, record, x, wanted):
-    """2.3.1 forgets the shape of some files that it can read; what it saves must predict as before."""
+    """Keras 2.3.1 loses the shape of some models; the file that it saves must give the same predictions."""
     path = record["file"] + ".again"
     model.save(path)
     K.clear_session()
@@ -55,7 +55,7 @@ def saved_again(model, record, x, wanted):
 
 
 def check(record):
-    """Returns a sentence about what is wrong, or None."""
+    """Returns a message about the first difference, or None."""
     data = np.load(record["data"])
     x, t = models.numbered(data, "x"), models.numbered(data, "t")
     predicted = np.load(record["predicted"])
@@ -84,7 +84,7 @@ def check(record):
 
 
 def main():
-    """All files of the manifest."""
+    """Checks all files of the manifest."""
     with open(os.path.join(sys.argv[1], "manifest.json")) as manifest:
         records = json.load(manifest)
     failures = checked = 0
@@ -95,7 +95,7 @@ def main():
         checked += 1
         try:
             wrong = check(record)
-        except Exception as error:  # whatever Keras raises is the finding
+        except Exception as error:  # any exception of Keras is a failure of this case
             wrong = "%s: %s" % (type(error).__name__, str(error).replace("\n", " ")[:300])
         if wrong:
             failures += 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs leat over every case and notes, for check_keras.py, what it wrote and what it predicts.
+"""Runs leat on every case and writes a manifest of its files and predictions for check_keras.py.
 
 drive_leat.py LEAT WORKDIR [WORD]; prints a line per failure, exits 1 if there is one."""
 import json
@@ -12,7 +12,7 @@ import numpy as np
 import models
 
 TOLERANCE = 1e-5
-# Momentum, so that there are slots; no division by small gradients, so that rounding stays rounding.
+# SGD with momentum has slots, and does not divide by small gradients, which would magnify rounding errors.
 OPTIMIZER = {"class_name": "SGD", "config": {"learning_rate": 0.05, "momentum": 0.8, "decay": 0.1,
                                              "nesterov": True}}
 STEPS_MORE = 3
@@ -20,11 +20,11 @@ PLAIN = ["--no-shuffle", "--workers", "0", "--threads", "1", "--verbose", "0", "
 
 
 class Failed(Exception):
-    """leat did not do as it was told, or not what Keras does."""
+    """leat failed, or its result differs from that of Keras."""
 
 
 def run(leat, *arguments):
-    """Runs the command; its messages are the failure."""
+    """Runs the command; a failure has the messages of the command."""
     done = subprocess.run([leat] + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           timeout=120)
     if done.returncode:
@@ -40,14 +40,14 @@ def fit(leat, model, data, out, batch, epochs, *more):
 
 
 def predict(leat, model, data, batch, path):
-    """One array per output, in the order of the model's outputs."""
+    """Returns one array for each output, in the order of the model's outputs."""
     run(leat, "predict", model, "--data", data, "--batch-size", str(batch), "--output", path + ".npz")
     archive = np.load(path + ".npz")
     return [archive[name] for name in archive.files]
 
 
 def compare(what, found, wanted, floor):
-    """All arrays, in order, within the tolerance of their scale (at least floor)."""
+    """Checks that all arrays agree within the tolerance, relative to their scale (at least floor)."""
     if len(found) != len(wanted):
         raise Failed("%s: %d arrays, expected %d" % (what, len(found), len(wanted)))
     for i, (a, b) in enumerate(zip(found, wanted)):
@@ -57,7 +57,7 @@ def compare(what, found, wanted, floor):
 
 
 def data_file(folder, archive):
-    """The inputs and targets of a case as an npz; returns its SPEC."""
+    """Writes the inputs and targets of a case to an npz; returns its SPEC."""
     members = {}
     for prefix in "xt":
         for i, array in enumerate(models.numbered(archive, prefix)):
@@ -68,14 +68,14 @@ def data_file(folder, archive):
 
 
 def layer_case(leat, folder, archive, meta):
-    """Trains, predicts, trains on; returns what check_keras.py needs."""
+    """Trains, predicts, and continues training; returns the entry of the manifest."""
     os.makedirs(folder, exist_ok=True)
     architecture = os.path.join(folder, "model.json")
     with open(architecture, "wb") as out:
         out.write(bytes(archive["config"]))
     data = data_file(folder, archive)
     batch = len(archive["x0"])
-    # Current Keras opens no file in which a loss is called mse; what leat writes for it is part of the test.
+    # Current Keras opens no file in which a loss is called mse; the name that leat writes is part of the test.
     loss = "mse" if meta["class_name"] == "Dense" else "mean_squared_error"
     loss = ["--loss", loss, "--optimizer", json.dumps(OPTIMIZER)]
     random = "dropout" in meta["case"] and "zero" not in meta["case"]
@@ -91,7 +91,7 @@ def layer_case(leat, folder, archive, meta):
 
 
 def file_case(leat, folder, path, archive, meta):
-    """Goes on from a file of Keras as Keras did."""
+    """Continues training from a file of Keras and compares with what Keras computed."""
     os.makedirs(folder, exist_ok=True)
     data = data_file(folder, archive)
     batch = len(archive["x0"])
@@ -104,7 +104,7 @@ def file_case(leat, folder, path, archive, meta):
 
 
 def attempt(label, failures, action, *arguments):
-    """Runs one case; a failure is noted and the rest goes on."""
+    """Runs one case; a failure is recorded and the other cases still run."""
     try:
         return action(*arguments)
     except (Failed, KeyError, OSError, ValueError, subprocess.TimeoutExpired) as error:
@@ -114,13 +114,13 @@ def attempt(label, failures, action, *arguments):
 
 
 def main():
-    """All cases; the notes go to WORKDIR/manifest.json."""
+    """Runs all cases and writes WORKDIR/manifest.json."""
     leat, work = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     only = sys.argv[3] if len(sys.argv) > 3 else ""
     failures, manifest = [], []
     done = 0
     for name, archive, meta in models.layer_cases(only):
-        if "sparse" in name:  # class numbers do not go with the loss used here
+        if "sparse" in name:  # the loss of these cases does not take class numbers
             continue
         done += 1
         manifest.append(attempt("layers/" + name, failures, layer_case, leat,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which models go both ways: every trained case of the golden layers, and the golden files."""
+"""Lists the models of this test: every trained case of the golden layers, and the golden files."""
 import glob
 import json
 import os
@@ -12,7 +12,7 @@ GOLDEN = os.path.join(os.path.dirname(HERE), "golden")
 
 
 def numbered(archive, prefix):
-    """The arrays prefix0, prefix1, ... of an npz."""
+    """Returns the arrays prefix0, prefix1, ... of an npz."""
     arrays = []
     while "%s%d" % (prefix, len(arrays)) in archive.files:
         arrays.append(archive["%s%d" % (prefix, len(arrays))])
@@ -20,12 +20,12 @@ def numbered(archive, prefix):
 
 
 def meta_of(archive):
-    """The meta member."""
+    """Returns the JSON of the member `meta`."""
     return json.loads(bytes(archive["meta"]).decode("utf-8"))
 
 
 def layer_cases(only):
-    """(name, archive, meta) of each golden layer case, the random ones too: predict is not random."""
+    """Yields (name, archive, meta) of each golden layer case; random layers predict without randomness."""
     for path in sorted(glob.glob(os.path.join(GOLDEN, "keras-2.3.1", "layers", "*.npz"))):
         name = os.path.splitext(os.path.basename(path))[0]
         if only and only not in name:
@@ -35,7 +35,7 @@ def layer_cases(only):
 
 
 def file_cases(only):
-    """(path of the .h5, archive, meta) of each golden file whose training is to be continued."""
+    """Yields (path of the .h5, archive, meta) of each golden file that has vectors of continued training."""
     for path in sorted(glob.glob(os.path.join(GOLDEN, "files", "*.npz"))):
         name = os.path.splitext(os.path.basename(path))[0]
         archive = np.load(path)
@@ -44,7 +44,7 @@ def file_cases(only):
 
 
 def stored_weights(path):
-    """The weights of a model file in Keras's order."""
+    """Returns the weights of a model file in Keras's order."""
     def names(attributes, key):
         if key in attributes:
             return list(attributes[key])
@@ -62,7 +62,7 @@ def stored_weights(path):
 
 
 def spec(path, members):
-    """The SPEC of an npz whose arrays are x0, x1, ... and perhaps t0, t1, ..."""
+    """Returns the SPEC of an npz whose arrays are x0, x1, ... and, for training, t0, t1, ..."""
     for character in "%,?&":
         path = path.replace(character, "%%%02X" % ord(character))
     inputs = ",".join(m for m in members if m.startswith("x"))
@@ -71,7 +71,7 @@ def spec(path, members):
 
 
 def relative_error(found, wanted, floor):
-    """The largest difference over the largest magnitude that was wanted (but at least floor)."""
+    """Returns the largest difference divided by the largest expected magnitude (at least floor)."""
     found, wanted = np.asarray(found), np.asarray(wanted)
     if found.shape != wanted.shape:
         return float("inf")
