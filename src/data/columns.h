@@ -25,8 +25,9 @@ leat_status leati_columns_create(leati_columns **out, const leat_source_options 
                                  void (*release)(void *owner), leat_error *err);
 void leati_columns_destroy(leati_columns *columns);
 
-/* Adds an array, which is not in Fortran order, and whose data is borrowed until the columns are destroyed: first the inputs,
- * then the targets, then the sample weights.  `name` may be NULL; `origin` names the array in messages. */
+/* Adds an array; call this for the inputs first, then for the targets, then for the sample weights.  The array must not be in
+ * Fortran order, and its data is borrowed until the columns are destroyed.  `name` may be NULL; `origin` names the array in
+ * messages. */
 leat_status leati_columns_add(leati_columns *columns, leat_batch_part part, const char *name,
                               const leati_array *array, const leati_column_options *options,
                               const char *origin, leat_error *err);

@@ -192,7 +192,7 @@ leat_status leati_keras_h5_read_weights(leati_h5 *file, const char *group, leat_
     return status;
 }
 
-/* Writes the group of a layer, with a dataset for each weight.  The name of a dataset is that of the weight in Keras,
+/* Writes the group of a layer, with a dataset for each weight.  The name of a dataset is the name of the weight in Keras,
  * "dense_1/kernel:0"; in a nested model it begins with the name of the inner layer. */
 static leat_status write_layer(leati_h5 *file, const char *path, const leat_model *model, int member,
                                leat_error *err) {

@@ -10,7 +10,7 @@
 struct leati_h5 {
     hid_t file;
     char *path;
-    /* Where a file of leati_h5_driver_open has its bytes; all are borrowed, and one is set. */
+    /* The storage of a file that leati_h5_driver_open opens: `bytes`, `buffer` or `fd` is set.  It is borrowed. */
     const unsigned char *bytes; /* a file in memory that is read; `size` bytes */
     size_t size;
     leati_h5_buffer *buffer; /* a file in memory that is written */
