@@ -48,11 +48,13 @@ static leat_status build(const void *config, int input_count, const leat_tensor 
     (void)input_count;
     snprintf(constant, sizeof constant, "{\"class_name\": \"Constant\", \"config\": {\"value\": %.17g}}",
              c->width);
-    const leat_layer_weight centers = {.name = "centers",
+    const leat_layer_weight centers = {.size = sizeof(leat_layer_weight),
+                                       .name = "centers",
                                        .rank = 2,
                                        .shape = {c->units, inputs[0].shape[1]},
                                        .initializer = "centers_initializer"},
-                            widths = {.name = "widths",
+                            widths = {.size = sizeof(leat_layer_weight),
+                                      .name = "widths",
                                       .rank = 1,
                                       .shape = {c->units},
                                       .initializer = constant,

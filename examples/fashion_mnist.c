@@ -37,7 +37,7 @@ static leat_status open_data(leat_sequence *out, const char *folder, const char 
     snprintf(spec, sizeof spec,
              "idx:%s/%s-images-idx3-ubyte.gz,%s/%s-labels-idx1-ubyte.gz?scale=1/255&onehot=10", folder, name,
              folder, name);
-    return leat_source_open(out, spec, &options, err);
+    return leat_source_open(out, sizeof *out, spec, &options, err);
 }
 
 int main(int argc, char **argv) {

@@ -194,7 +194,7 @@ static leat_status open_data(leat_sequence *out, const arguments *a, stripes *dr
     leat_source_options options = leat_source_options_default();
     options.batch_size = a->batch_size;
     *drawn = (stripes){.batches = a->steps, .pixels = a->pixels, .classes = (int)a->classes};
-    return a->train ? leat_source_open(out, a->train, &options, err)
+    return a->train ? leat_source_open(out, sizeof *out, a->train, &options, err)
                     : stripes_open(out, drawn, a->batch_size, err);
 }
 

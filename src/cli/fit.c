@@ -58,13 +58,13 @@ static leat_status add_checkpoint(output *to, const char *name, bool best, leat_
     in_folder(path, to, name);
     options.filepath = path;
     options.save_best_only = best;
-    return leat_model_checkpoint_create(&to->callbacks[to->count++], &options, err);
+    return leat_model_checkpoint_create(&to->callbacks[to->count++], sizeof(leat_callback), &options, err);
 }
 
 static leat_status add_log(output *to, bool append, leat_error *err) {
     char path[path_bytes];
     in_folder(path, to, "log.csv");
-    return leat_csv_logger_create(&to->callbacks[to->count++], path, ",", append, err);
+    return leat_csv_logger_create(&to->callbacks[to->count++], sizeof(leat_callback), path, ",", append, err);
 }
 
 /* Said where training begins, so that an error before that stands alone. */

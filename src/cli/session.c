@@ -142,7 +142,7 @@ int cli_open(cli_session *session, leat_sequence *out, const char *spec) {
     leat_source_options options = leat_source_options_default();
     leat_error err = {0};
     options.batch_size = cli_number(session->arguments, CLI_BATCH_SIZE, options.batch_size);
-    leat_status status = leat_source_open(out, spec, &options, &err);
+    leat_status status = leat_source_open(out, sizeof *out, spec, &options, &err);
     if (status == LEAT_OK) return CLI_SUCCESS;
     cli_fail(session, &err);
     if (status != LEAT_EINVAL) return CLI_FAILURE;

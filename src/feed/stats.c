@@ -2,6 +2,7 @@
 /* What a feed tells about itself.  Layer: feed. */
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/growing.h"
 #include "feed/sample.h"
 #include "feed/stream.h"
 
@@ -55,8 +56,7 @@ int leat_feed_ready(const leat_feed *feed) {
     return ready;
 }
 
-leat_feed_stats leat_feed_stats_get(const leat_feed *feed) {
-    if (!feed) return (leat_feed_stats){0};
+static leat_feed_stats stats_of(const leat_feed *feed) {
     const leati_figures *figures = &feed->figures;
     const leati_ring *ring = &feed->service.ring;
     bool here = !leati_group_is_inherited(feed->group);
@@ -74,6 +74,11 @@ leat_feed_stats leat_feed_stats_get(const leat_feed *feed) {
                              .ring_bytes = (int64_t)ring->bytes,
                              .max_queue_size = feed->service.max_queue_size,
                              .workers = leati_feed_is_inline(feed) ? 0 : ring->table->count};
+}
+
+void leat_feed_stats_get_into(const leat_feed *feed, leat_feed_stats *out, size_t size) {
+    const leat_feed_stats stats = feed ? stats_of(feed) : (leat_feed_stats){0};
+    leati_growing_report(&stats, sizeof stats, out, size);
 }
 
 double leat_feed_worker_busy(const leat_feed *feed, int worker) {

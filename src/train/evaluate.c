@@ -4,17 +4,22 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/growing.h"
 #include "base/memory.h"
 #include "leat/train.h"
+#include "tensor/sequence.h"
 #include "train/predictions.h"
 #include "train/progress.h"
 #include "train/runner.h"
 #include "train/training.h"
 
-leat_evaluate_options leat_evaluate_options_default(void) {
-    return (leat_evaluate_options){.max_queue_size = 10,
-                                   .workers = 1,
-                                   .faults = leat_feed_options_default().faults};
+static const leat_evaluate_options defaults = {.max_queue_size = 10,
+                                               .workers = 1,
+                                               .faults = {.max_deaths = 3}};
+static const leati_growing options_type = LEATI_GROWING(leat_evaluate_options, steps, &defaults);
+
+void leat_evaluate_options_init(leat_evaluate_options *options, size_t size) {
+    leati_growing_init(&options_type, options, size);
 }
 
 /* What evaluating and predicting differ in. */
@@ -43,6 +48,8 @@ static const pass_kind predicting = {LEATI_PREDICT,
 typedef struct pass_loop {
     const pass_kind *kind;
     leat_training training;
+    leat_evaluate_options options; /* copies of what the caller gave, in this version's structs */
+    leat_sequence sequence;
     leati_runner runner;
     leati_meter meter;
     leati_progress *progress;
@@ -118,8 +125,9 @@ static leat_status run_pass(pass_loop *loop, const leat_evaluate_options *option
     return leat_feed_end_pass(loop->runner.feed, err);
 }
 
-static leat_status open_and_run(pass_loop *loop, const leat_sequence *sequence,
-                                const leat_evaluate_options *options, leat_error *err) {
+static leat_status open_and_run(pass_loop *loop, leat_error *err) {
+    const leat_evaluate_options *options = &loop->options;
+    const leat_sequence *sequence = &loop->sequence;
     leati_runner_options plan = {.mode = loop->kind->mode,
                                  .steps = options->steps,
                                  .lanes = loop->kind->name,
@@ -156,32 +164,40 @@ typedef struct pass_task {
     int stuck; /* worker threads that are still in `get` */
 } pass_task;
 
-static leat_status pass(const pass_kind *kind, leat_model *model, pass_task *task,
-                        const leat_evaluate_options *options, leat_error *err) {
-    leat_evaluate_options preset = leat_evaluate_options_default();
-    LEATI_TRY(leati_require_steps(task->sequence, options ? options->steps : 0, "steps", "the data", err));
-    pass_loop *loop = leati_calloc(1, sizeof *loop);
-    if (!loop) return leati_fail_memory(err, sizeof *loop, "a pass");
-    if (!options) options = &preset;
-    loop->kind = kind;
+/* Copies the caller's structs into structs of this version, and checks them. */
+static leat_status prepare(pass_loop *loop, leat_model *model, const pass_task *task,
+                           const leat_evaluate_options *caller, leat_error *err) {
+    leat_training *training = &loop->training;
+    const leat_evaluate_options *options = &loop->options;
+    LEATI_TRY(leati_growing_read(&options_type, caller, &loop->options, err));
+    LEATI_TRY(leati_sequence_read(task->sequence, &loop->sequence, err));
+    LEATI_TRY(leati_require_steps(&loop->sequence, options->steps, "steps", "the data", err));
     loop->logs = task->logs;
     loop->predictions = task->predictions;
-    loop->training.model = model;
-    loop->training.params.verbose = options->verbose;
-    loop->training.params.samples = task->samples;
-    loop->training.callbacks = options->callbacks;
-    loop->training.callback_count = options->callback_count;
-    leat_status status = leati_callbacks_check(options->callbacks, options->callback_count, err);
-    if (status == LEAT_OK && kind->mode == LEATI_TEST) status = leati_meter_init(&loop->meter, model, err);
-    if (status == LEAT_OK && kind->mode == LEATI_TEST)
-        status = leati_training_name(&loop->training, false, err);
+    training->model = model;
+    training->params.size = sizeof training->params;
+    training->params.verbose = options->verbose;
+    training->params.samples = task->samples;
+    LEATI_TRY(leati_training_set_callbacks(training, options->callbacks, options->callback_count, err));
+    if (loop->kind->mode != LEATI_TEST) return LEAT_OK;
+    LEATI_TRY(leati_meter_init(&loop->meter, model, err));
+    return leati_training_name(training, false, err);
+}
+
+static leat_status pass(const pass_kind *kind, leat_model *model, pass_task *task,
+                        const leat_evaluate_options *options, leat_error *err) {
+    pass_loop *loop = leati_calloc(1, sizeof *loop);
+    if (!loop) return leati_fail_memory(err, sizeof *loop, "a pass");
+    loop->kind = kind;
+    leat_status status = prepare(loop, model, task, options, err);
     if (status == LEAT_OK) {
         leati_training_enter(&loop->training);
-        status = open_and_run(loop, task->sequence, options, err);
+        status = open_and_run(loop, err);
         leati_training_leave(&loop->training);
     }
     task->stuck = leati_runner_close((leati_runner *const[]){&loop->runner}, 1);
     leati_progress_destroy(&loop->progress);
+    leati_training_fini(&loop->training);
     leati_meter_fini(&loop->meter);
     leati_free(loop);
     return status == LEAT_OK ? LEAT_OK : leati_tell_stuck(status, task->stuck, err);

@@ -13,7 +13,9 @@
 typedef struct leati_fit_loop {
     leat_training training;
     leat_model *model;
-    const leat_fit_options *options;
+    const leat_fit_options *options; /* &read_options */
+    leat_fit_options read_options;   /* copies of what the caller gave, in this version's structs */
+    leat_sequence train_sequence, validation_sequence;
     leati_runner train, validation;
     leati_meter meter, validation_meter;
     leat_history *history;

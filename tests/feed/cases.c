@@ -494,8 +494,8 @@ void bad_options_are_refused(void **state) {
         bad.spin_us = -2;
         refuse_open(&sequence, &bad, LEAT_EINVAL, "spin_us is -2");
         leat_sequence wrong = sequence;
-        wrong.struct_size = 8;
-        refuse_open(&wrong, &good, LEAT_EINVAL, "struct_size is 8");
+        wrong.size = 8;
+        refuse_open(&wrong, &good, LEAT_EINVAL, "size is 8");
         wrong = sequence;
         wrong.get = NULL;
         refuse_open(&wrong, &good, LEAT_EINVAL, "length and get");

@@ -399,8 +399,9 @@ static void test_bad_definitions(void **state) {
     d.class_name = "";
     not_registered(d, "class_name: expected 1 to");
     d.class_name = "mine";
-    d.struct_size = 8;
-    not_registered(d, "built for another leat");
+    d.size = 8;
+    not_registered(
+        d, "leat_layer_definition: its size is 8, expected 96: start from leat_layer_definition_init()");
     d = own_times();
     d.class_name = "mine";
     d.keys = outside;

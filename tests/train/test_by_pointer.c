@@ -478,7 +478,8 @@ static void written(int verbose, char *out, size_t bytes) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(4, 4);
     leat_sequence sequence = clusters_sequence(&data);
-    leat_callback callback = {.on_train_begin = write_text}, *callbacks[] = {&callback};
+    leat_callback callback = {.size = sizeof(leat_callback), .on_train_begin = write_text},
+                  *callbacks[] = {&callback};
     leat_fit_options options = quiet_fit_with(1, callbacks, 1);
     FILE *file = tmpfile();
     assert_non_null(file);

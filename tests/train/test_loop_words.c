@@ -274,7 +274,7 @@ static leat_status mortal_get(void *user, int64_t index, leat_rng *rng, leat_bat
     return self->inner.get(self->inner.user, index, rng, batch, err);
 }
 
-static uint64_t fit_mortal(mortal *self, int workers, leat_verdict *verdict) {
+static uint64_t fit_mortal(mortal *self, int workers, leat_verdict *verdict, leat_feed_stats *feed) {
     leat_error err = {0};
     leat_model *model = make_classifier(1);
     leat_history *history = NULL;
@@ -290,6 +290,7 @@ static uint64_t fit_mortal(mortal *self, int workers, leat_verdict *verdict) {
     options.use_multiprocessing = true;
     expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
     *verdict = leat_history_verdict(history);
+    *feed = leat_history_feed_stats(history);
     uint64_t hash = weights_hash(model);
     leat_history_destroy(&history);
     leat_model_destroy(&model);
@@ -300,12 +301,13 @@ static void a_worker_s_death_changes_nothing_but_the_verdict(void **state) {
     (void)state;
     mortal self = {.data = clusters_of(40, 8), .marker = "/tmp/leat-mortal-XXXXXX"};
     leat_verdict verdict;
+    leat_feed_stats feed;
     self.data.noisy = true;
     self.inner = clusters_sequence(&self.data);
-    uint64_t wanted = fit_mortal(&self, 0, &verdict); /* before there is the marker */
+    uint64_t wanted = fit_mortal(&self, 0, &verdict, &feed); /* before there is the marker */
     close(mkstemp(self.marker));
-    assert_true(fit_mortal(&self, 2, &verdict) == wanted);
-    assert_int_equal(verdict.feed.worker_deaths, 1);
+    assert_true(fit_mortal(&self, 2, &verdict, &feed) == wanted);
+    assert_int_equal(feed.worker_deaths, 1);
     assert_non_null(strstr(verdict.text, "1 worker process died and was replaced."));
     assert_true(access(self.marker, F_OK) != 0);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/growing.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/custom/custom.h"
@@ -16,11 +17,11 @@ struct leat_registry {
     int lent_count;
 };
 
-leat_layer_definition leat_layer_definition_default(void) {
-    return (leat_layer_definition){.struct_size = sizeof(leat_layer_definition),
-                                   .min_inputs = 1,
-                                   .max_inputs = 1,
-                                   .outputs = 1};
+static const leat_layer_definition defaults = {.min_inputs = 1, .max_inputs = 1, .outputs = 1};
+static const leati_growing definition_type = LEATI_GROWING(leat_layer_definition, forward, &defaults);
+
+void leat_layer_definition_init(leat_layer_definition *definition, size_t size) {
+    leati_growing_init(&definition_type, definition, size);
 }
 
 /* ---- One layer ---- */
@@ -133,18 +134,16 @@ static leat_status fill(leati_custom *own, leat_error *err) {
 
 leat_status leati_custom_create(leati_custom **out, const leat_layer_definition *definition,
                                 leati_library *library, leat_error *err) {
-    const char *name = definition->class_name;
+    leat_layer_definition read;
     *out = NULL;
-    if (definition->struct_size != sizeof *definition)
-        return leati_fail(err, LEAT_EINVAL,
-                          "built for another leat: its leat_layer_definition has %zu bytes, expected %zu",
-                          definition->struct_size, sizeof *definition);
+    LEATI_TRY(leati_growing_read(&definition_type, definition, &read, err));
+    const char *name = read.class_name;
     if (!name || !name[0] || strlen(name) >= LEAT_NAME_BYTES)
         return leati_fail(err, LEAT_EINVAL, "class_name: expected 1 to %d bytes", LEAT_NAME_BYTES - 1);
     leati_custom *own = leati_calloc(1, sizeof *own);
     if (!own) return leati_fail_memory(err, sizeof *own, "a layer");
     atomic_init(&own->holders, 1);
-    own->definition = *definition;
+    own->definition = read;
     own->library = leati_library_hold(library);
     memcpy(own->class_name, name, strlen(name) + 1);
     leat_status status = leati_prefix(fill(own, err), err, "%s", name);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "leat/callback.h"
+#include "train/callbacks/callback.h"
 
 static leat_status batch_end(void *user, leat_training *training, int64_t batch, leat_logs *logs,
                              leat_error *err) {
@@ -19,8 +19,10 @@ static leat_status batch_end(void *user, leat_training *training, int64_t batch,
     return LEAT_OK;
 }
 
-leat_status leat_terminate_on_nan_create(leat_callback *out, leat_error *err) {
+leat_status leat_terminate_on_nan_create(leat_callback *out, size_t size, leat_error *err) {
     LEATI_GIVEN(out, err);
-    *out = (leat_callback){.on_train_batch_end = batch_end};
+    const leat_callback made = {.on_train_batch_end = batch_end};
+    LEATI_TRY(leati_callback_begin(out, size, err));
+    leati_callback_write(&made, out, size);
     return LEAT_OK;
 }
