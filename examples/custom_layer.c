@@ -124,7 +124,7 @@ static leat_layer_definition definition(void) {
 
 LEAT_PLUGIN leat_status leat_plugin_register(leat_registry *registry, leat_error *err) {
     const leat_layer_definition d = definition();
-    return leat_register_layer(registry, &d, err);
+    return leat_registry_add(registry, &d, err);
 }
 
 /* ---- A network with it ---- */
@@ -200,10 +200,10 @@ int main(int argc, char **argv) {
     leat_registry *registry = NULL;
     leat_error err = {0};
     double worst = 0;
-    leat_status status = leat_check_gradient(&d, "{\"units\": 5}", 1, &shape, &worst, &err);
+    leat_status status = leat_layer_check_gradient(&d, "{\"units\": 5}", 1, &shape, &worst, &err);
     if (status == LEAT_OK) printf("gradient: %.0e from finite differences\n", worst);
     if (status == LEAT_OK) status = leat_registry_create(&registry, &err);
-    if (status == LEAT_OK) status = leat_register_layer(registry, &d, &err);
+    if (status == LEAT_OK) status = leat_registry_add(registry, &d, &err);
     if (status == LEAT_OK) status = run(registry, argc > 1 ? argv[1] : "custom_layer.h5", &err);
     if (status != LEAT_OK) fprintf(stderr, "custom_layer: %s\n", err.message);
     leat_registry_destroy(&registry);

@@ -156,7 +156,7 @@ static inline leat_feed_options leat_feed_options_default(void) {
 LEAT_API LEAT_CHECKED leat_status leat_feed_open(leat_feed **out, const leat_sequence *sequence,
                                                  const leat_feed_options *options, leat_error *err);
 
-/** The same from a position on, which leat_feed_next told: the stream goes on, byte by byte, as if it had not ended
+/** The same from a position on, which leat_feed_next_position told: the stream goes on, byte by byte, as if it had not ended
  *  there, whatever the workers.  An ordinal that equals the pass's length: on_epoch_end comes first.  A sequence whose
  *  hook changes it must be as it was at that position: hooks of earlier passes are not called again.  `passes` counts
  *  from the stream's beginning, `limit` from here.  at->index is ignored.  Errors: also LEAT_EINVAL a position that the
@@ -208,13 +208,13 @@ LEAT_API leat_feed_position leat_feed_position_get(const leat_feed *feed);
 
 /** The position from which leat_feed_open_at goes on after the batch that leat_feed_get delivered last: what a checkpoint
  *  keeps, beside the seed.  index is unspecified. */
-LEAT_API leat_feed_position leat_feed_next(const leat_feed *feed);
+LEAT_API leat_feed_position leat_feed_next_position(const leat_feed *feed);
 
 /** Both through a pointer: *out is zeroed on failure.  Errors: LEAT_EINVAL a pointer that is NULL. */
 LEAT_API LEAT_CHECKED leat_status leat_feed_position_get_into(const leat_feed *feed, leat_feed_position *out,
                                                               leat_error *err);
-LEAT_API LEAT_CHECKED leat_status leat_feed_next_into(const leat_feed *feed, leat_feed_position *out,
-                                                      leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_feed_next_position_into(const leat_feed *feed, leat_feed_position *out,
+                                                               leat_error *err);
 
 /** Batches of the pass in hand that this rank gets; LEAT_LENGTH_INFINITE for generators. */
 LEAT_API int64_t leat_feed_length(const leat_feed *feed);
@@ -222,7 +222,7 @@ LEAT_API int64_t leat_feed_length(const leat_feed *feed);
 /** How many more batches are ready now (0 .. max_queue_size): how far the workers are ahead.  Batches that cost less than
  *  waking a worker may be made in strokes, when half of the queue is free; where batches are taken slowly, workers come
  *  by the clock, for a few at a time. */
-LEAT_API int leat_feed_ready(const leat_feed *feed);
+LEAT_API int leat_feed_ready_count(const leat_feed *feed);
 
 /** Fills the `size` bytes of *out with what the feed has measured so far, and with zeros where this version of leat has no
  *  figure.  @param size  sizeof *out.  Threads: externally synchronised. */

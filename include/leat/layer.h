@@ -148,17 +148,16 @@ LEAT_API void leat_registry_destroy(leat_registry **registry);
 /** Makes a layer known by its class name.  A Lambda layer whose function, or which itself, is called so in a file is this
  *  layer, too; its `arguments` are the keys.
  *  Errors: LEAT_EINVAL what is missing in the definition, a name that is taken or that leat has a layer of, with it. */
-LEAT_API LEAT_CHECKED leat_status leat_register_layer(leat_registry *registry,
-                                                      const leat_layer_definition *definition,
-                                                      leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_registry_add(leat_registry *registry,
+                                                    const leat_layer_definition *definition, leat_error *err);
 
 /** Loads a shared object and lets it register layers: it defines leat_plugin_register .  It stays loaded
  *  as long as anything has its layers.  Errors: LEAT_EIO; LEAT_ENOTFOUND the function is not there; those of the function. */
-LEAT_API LEAT_CHECKED leat_status leat_registry_open(leat_registry *registry, const char *path,
+LEAT_API LEAT_CHECKED leat_status leat_registry_load(leat_registry *registry, const char *path,
                                                      leat_error *err);
 
 /** What such an object defines, as LEAT_PLUGIN (leat/plugin.h): registers its layers.  On failure return
- *  leat_error_set(err, LEAT_EUSER, ...) or what leat_register_layer said. */
+ *  leat_error_set(err, LEAT_EUSER, ...) or what leat_registry_add said. */
 leat_status leat_plugin_register(leat_registry *registry, leat_error *err);
 
 /* ---- Testing ---- */
@@ -169,10 +168,10 @@ leat_status leat_plugin_register(leat_registry *registry, leat_error *err);
  *  is not smooth where it is asked, such as |x| near 0, differs.  config: the keys' values, a JSON object in which strings may stand in
  *  single quotes; NULL: defaults.
  *  Errors: LEAT_ENOTSUP no backward; those of the layer. */
-LEAT_API LEAT_CHECKED leat_status leat_check_gradient(const leat_layer_definition *definition,
-                                                      const char *config, int input_count,
-                                                      const leat_tensor *shapes, double *worst,
-                                                      leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_layer_check_gradient(const leat_layer_definition *definition,
+                                                            const char *config, int input_count,
+                                                            const leat_tensor *shapes, double *worst,
+                                                            leat_error *err);
 
 #ifdef __cplusplus
 }

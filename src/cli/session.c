@@ -73,7 +73,7 @@ static leat_status load(cli_session *session, const char *path, leat_error *err)
     const char *plugin = session->arguments->text[CLI_LAYERS];
     leat_registry *registry = NULL;
     leat_status status = leat_registry_create(&registry, err);
-    if (status == LEAT_OK && plugin) status = leat_registry_open(registry, plugin, err);
+    if (status == LEAT_OK && plugin) status = leat_registry_load(registry, plugin, err);
     if (status == LEAT_OK) status = leat_model_load_with(&session->model, path, registry, err);
     leat_registry_destroy(&registry);
     return status;

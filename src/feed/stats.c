@@ -10,7 +10,7 @@ leat_feed_position leat_feed_position_get(const leat_feed *feed) {
     return feed ? feed->position : (leat_feed_position){0};
 }
 
-leat_feed_position leat_feed_next(const leat_feed *feed) {
+leat_feed_position leat_feed_next_position(const leat_feed *feed) {
     return feed ? feed->next : (leat_feed_position){0};
 }
 
@@ -22,11 +22,11 @@ leat_status leat_feed_position_get_into(const leat_feed *feed, leat_feed_positio
     return LEAT_OK;
 }
 
-leat_status leat_feed_next_into(const leat_feed *feed, leat_feed_position *out, leat_error *err) {
+leat_status leat_feed_next_position_into(const leat_feed *feed, leat_feed_position *out, leat_error *err) {
     LEATI_GIVEN(out, err);
     *out = (leat_feed_position){0};
     LEATI_GIVEN(feed, err);
-    *out = leat_feed_next(feed);
+    *out = leat_feed_next_position(feed);
     return LEAT_OK;
 }
 
@@ -47,7 +47,7 @@ leat_status leat_feed_making_get_into(const leat_feed *feed, leat_feed_making *o
     return LEAT_OK;
 }
 
-int leat_feed_ready(const leat_feed *feed) {
+int leat_feed_ready_count(const leat_feed *feed) {
     if (!feed) return 0;
     int ready = 0;
     if (leati_feed_is_inline(feed) || leati_group_is_inherited(feed->group)) return 0;

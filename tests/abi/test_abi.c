@@ -326,8 +326,8 @@ static void registers_a_layer(void **state) {
     definition.own.build = build;
     definition.own.forward = forward;
     expect_ok(leat_registry_create(&registry, &err), &err);
-    REFUSES(definition, leat_layer_definition, leat_register_layer(registry, &definition.own, &failed));
-    expect_ok(leat_register_layer(registry, &definition.own, &err), &err);
+    REFUSES(definition, leat_layer_definition, leat_registry_add(registry, &definition.own, &failed));
+    expect_ok(leat_registry_add(registry, &definition.own, &err), &err);
     CHECK_GUARD(definition);
     expect_ok(leat_builder_create(&builder, &err), &err);
     leat_builder_use(builder, registry);

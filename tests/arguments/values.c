@@ -333,7 +333,7 @@ static const text texts[] = {
     {"path", "leat_model_load_with", "nonsense.h5"},
     {"path", "leat_model_load_weights", "nonsense.h5"},
     {"path", "leat_npz_open", "nonsense.npz"},
-    {"path", "leat_registry_open", LEAT_PLUGIN_LAYERS},
+    {"path", "leat_registry_load", LEAT_PLUGIN_LAYERS},
     {"path", NULL, "nonsense-written"},
     {"policy", NULL, "float32"},
     {"reason", NULL, "enough"},
@@ -538,7 +538,7 @@ static void build_and_call(postponed *p) {
     leat_node *x, *y;
     all.definition.user = p;
     all.definition.build = call_in_build;
-    expect_ok(leat_register_layer(all.registry, &all.definition, &all.err), &all.err);
+    expect_ok(leat_registry_add(all.registry, &all.definition, &all.err), &all.err);
     leat_builder_use(all.builder, all.registry);
     x = leat_input(all.builder, all.shapes, 1);
     y = leat_layer(x, all.definition.class_name, NULL);

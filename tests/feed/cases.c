@@ -199,11 +199,11 @@ void ready_counts_what_lies_ahead(void **state) {
         leat_feed_options options = source_options(mode);
         options.max_queue_size = 4;
         leat_feed *feed = source_open(&sequence, &options);
-        for (int i = 0; i < 20000 && mode.workers && leat_feed_ready(feed) < 4; ++i) sleep_us(1000);
-        assert_int_equal(leat_feed_ready(feed), mode.workers ? 4 : 0);
+        for (int i = 0; i < 20000 && mode.workers && leat_feed_ready_count(feed) < 4; ++i) sleep_us(1000);
+        assert_int_equal(leat_feed_ready_count(feed), mode.workers ? 4 : 0);
         atomic_store(&s.counts->pause, mode.workers > 0);
         take(feed);
-        assert_int_equal(leat_feed_ready(feed), mode.workers ? 3 : 0);
+        assert_int_equal(leat_feed_ready_count(feed), mode.workers ? 3 : 0);
         atomic_store(&s.counts->pause, 0);
         leat_feed_close(&feed);
     }

@@ -160,7 +160,7 @@ static void other_threads_may_stop_at_any_moment(void **state) {
             leat_error err = {0};
             status = leat_feed_get(feed, &batch, &err);
             leat_feed_stats_get(feed);
-            leat_feed_ready(feed);
+            leat_feed_ready_count(feed);
             leat_feed_release(feed);
         }
         assert_int_equal(status, LEAT_ESTOPPED);

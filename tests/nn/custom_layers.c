@@ -171,6 +171,6 @@ leat_registry *own_registry(void) {
     leat_error err = {0};
     if (leat_registry_create(&registry, &err) != LEAT_OK) fail_msg("%s", err.message);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i)
-        if (leat_register_layer(registry, &all[i], &err) != LEAT_OK) fail_msg("%s", err.message);
+        if (leat_registry_add(registry, &all[i], &err) != LEAT_OK) fail_msg("%s", err.message);
     return registry;
 }

@@ -445,15 +445,15 @@ static void positions_of_a_feed(void **state) {
     expect_ok(leat_feed_position_get_into(feed, &at, &err), &err);
     assert_int_equal(at.ordinal, 1);
     assert_int_equal(at.ordinal, leat_feed_position_get(feed).ordinal);
-    expect_ok(leat_feed_next_into(feed, &next, &err), &err);
+    expect_ok(leat_feed_next_position_into(feed, &next, &err), &err);
     assert_int_equal(next.ordinal, 2);
     expect_ok(leat_feed_making_get_into(feed, &making, &err), &err);
     assert_true(making.end_ns > 0);
     assert_int_equal(making.end_ns, leat_feed_making_get(feed).end_ns);
     expect_refusal(leat_feed_position_get_into(NULL, &at, &err), LEAT_EINVAL, at);
-    expect_refusal(leat_feed_next_into(NULL, &next, &err), LEAT_EINVAL, next);
+    expect_refusal(leat_feed_next_position_into(NULL, &next, &err), LEAT_EINVAL, next);
     expect_refusal(leat_feed_making_get_into(NULL, &making, &err), LEAT_EINVAL, making);
-    expect_null(leat_feed_next_into(feed, NULL, &err), "out");
+    expect_null(leat_feed_next_position_into(feed, NULL, &err), "out");
     leat_feed_close(&feed);
 }
 

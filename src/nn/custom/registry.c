@@ -190,8 +190,8 @@ static leati_custom *find(const leat_registry *registry, const char *class_name)
     return own;
 }
 
-leat_status leat_register_layer(leat_registry *registry, const leat_layer_definition *definition,
-                                leat_error *err) {
+leat_status leat_registry_add(leat_registry *registry, const leat_layer_definition *definition,
+                              leat_error *err) {
     LEATI_GIVEN(registry, err);
     LEATI_GIVEN(definition, err);
     static const char *const taken[] = {"Lambda", "Sequential", "Model", "Functional"};
@@ -214,7 +214,7 @@ leat_status leat_register_layer(leat_registry *registry, const leat_layer_defini
     return LEAT_OK;
 }
 
-leat_status leat_registry_open(leat_registry *registry, const char *path, leat_error *err) {
+leat_status leat_registry_load(leat_registry *registry, const char *path, leat_error *err) {
     LEATI_GIVEN(registry, err);
     LEATI_GIVEN(path, err);
     leat_status (*entry)(leat_registry * registry, leat_error * err) = NULL;
@@ -288,7 +288,7 @@ const leati_layer_type *leati_layer_type_for(const leat_registry *registry, cons
     leati_fail(
         err, LEAT_ENOTSUP,
         "a file has the Python code of a Lambda, which leat cannot run: write the layer in C and register it "
-        "under the name '%.64s' (leat_register_layer, leat/layer.h)",
+        "under the name '%.64s' (leat_registry_add, leat/layer.h)",
         name ? name : "of the layer");
     return NULL;
 }
