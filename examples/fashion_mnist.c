@@ -46,6 +46,7 @@ int main(int argc, char **argv) {
     leat_model *model = NULL;
     leat_error err = {0};
     leat_fit_options fit = leat_fit_options_default(); /* Keras's defaults */
+    leat_set_log(leat_log_to_stderr, NULL);            /* says what bounds the training, and warns */
     fit.epochs = argc > 1 ? atoi(argv[1]) : 6;
     fit.workers = 2;
     fit.use_multiprocessing = true;

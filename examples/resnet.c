@@ -219,6 +219,7 @@ int main(int argc, char **argv) {
     arguments a = {.depth = 50, .classes = 4, .epochs = 3, .pixels = 64, .steps = 8, .batch_size = 16};
     leat_model *model = NULL;
     leat_error err = {0};
+    leat_set_log(leat_log_to_stderr, NULL); /* says what bounds the training, and warns */
     if (!parse(&a, argc, argv)) {
         fputs("usage: resnet [--depth 50|101|152] [--pixels N] [--classes N] [--train SPEC] [--epochs N]\n"
               "              [--steps N] [--batch-size N] [--weights FILE] [--save FILE] [--summary] "

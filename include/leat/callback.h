@@ -62,7 +62,8 @@ LEAT_API const char *leat_training_stop_reason(const leat_training *training);
  *  Errors: LEAT_EINVAL training has no validation data. */
 LEAT_API LEAT_CHECKED leat_status leat_training_validate(leat_training *training, leat_logs *logs,
                                                          leat_error *err);
-/** Writes people's text where the progress goes (standard error), nothing when verbose is 0. */
+/** Sends a text for people to the log (leat/log.h) at level LEAT_LOG_INFO, without the line breaks at its beginning and its
+ *  end; nothing when verbose is 0.  A text of more than 2047 bytes is cut. */
 LEAT_API void leat_training_write(leat_training *training, const char *format, ...) LEAT_PRINTF(2, 3);
 /** leat_training_write with a finished text, for languages that cannot call a function with `...`.  text NULL: nothing. */
 LEAT_API void leat_training_write_text(leat_training *training, const char *text);
@@ -207,6 +208,14 @@ LEAT_API LEAT_CHECKED leat_status leat_learning_rate_scheduler_create(leat_callb
  *  a character device. */
 LEAT_API LEAT_CHECKED leat_status leat_csv_logger_create(leat_callback *out, size_t size, const char *path,
                                                          const char *separator, bool append, leat_error *err);
+
+/** keras.callbacks.ProgbarLogger: the progress bar of a fit, an evaluation or a prediction, on standard error.  On a terminal the bar
+ *  is redrawn in place, elsewhere it is written once an epoch.  The option verbose of a fit, an evaluation or a prediction adds
+ *  this callback in front of the caller's, so it is needed only where that option is 0.  A bar that a failure has cut ends its line
+ *  when the callback is destroyed.
+ *  @param verbose  1: a bar; 2: a line per epoch.  Errors: LEAT_EINVAL another number; LEAT_ENOMEM. */
+LEAT_API LEAT_CHECKED leat_status leat_progbar_logger_create(leat_callback *out, size_t size, int verbose,
+                                                             leat_error *err);
 
 /** keras.callbacks.TerminateOnNaN: stops after a batch whose loss is not finite. */
 LEAT_API LEAT_CHECKED leat_status leat_terminate_on_nan_create(leat_callback *out, size_t size,

@@ -71,7 +71,7 @@ static leat_status add_log(output *to, bool append, leat_error *err) {
 static leat_status tell_nothing_is_saved(void *user, leat_training *training, int64_t index, leat_logs *logs,
                                          leat_error *err) {
     (void)user, (void)index, (void)logs, (void)err;
-    leat_training_write(training, "nothing will be saved: give --out DIR to keep the model\n");
+    leat_training_write(training, "nothing will be saved: give --out DIR to keep the model");
     return LEAT_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include "cli/manual.h"
 #include "cli/parse.h"
+#include "leat/log.h"
 
 /* Occupies descriptors 0 to 2 where the caller closed them.  Otherwise a file that leat opens would get such a number, and the
  * messages would be written into that file.  Each is opened in the direction that its stream does not use, so that reading
@@ -76,5 +77,6 @@ static int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     if (!occupy_standard_descriptors()) return CLI_FAILURE;
+    leat_set_log(leat_log_to_stderr, NULL);
     return flushed(run(argc, argv));
 }

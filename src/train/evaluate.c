@@ -9,7 +9,6 @@
 #include "leat/train.h"
 #include "tensor/sequence.h"
 #include "train/predictions.h"
-#include "train/progress.h"
 #include "train/runner.h"
 #include "train/training.h"
 
@@ -27,7 +26,6 @@ typedef struct pass_kind {
     leati_mode mode;
     const char *name; /* of its feed, and of its lanes in a trace */
     leati_hook begin, end, batch_begin, batch_end;
-    leat_callback (*progress)(leati_progress *progress);
 } pass_kind;
 
 static const pass_kind evaluating = {LEATI_TEST,
@@ -35,15 +33,13 @@ static const pass_kind evaluating = {LEATI_TEST,
                                      LEATI_HOOK_on_test_begin,
                                      LEATI_HOOK_on_test_end,
                                      LEATI_HOOK_on_test_batch_begin,
-                                     LEATI_HOOK_on_test_batch_end,
-                                     leati_progress_test_callback};
+                                     LEATI_HOOK_on_test_batch_end};
 static const pass_kind predicting = {LEATI_PREDICT,
                                      "prediction",
                                      LEATI_HOOK_on_predict_begin,
                                      LEATI_HOOK_on_predict_end,
                                      LEATI_HOOK_on_predict_batch_begin,
-                                     LEATI_HOOK_on_predict_batch_end,
-                                     leati_progress_predict_callback};
+                                     LEATI_HOOK_on_predict_batch_end};
 
 typedef struct pass_loop {
     const pass_kind *kind;
@@ -52,7 +48,6 @@ typedef struct pass_loop {
     leat_sequence sequence;
     leati_runner runner;
     leati_meter meter;
-    leati_progress *progress;
     leat_logs *logs;               /* evaluating */
     leat_predictions *predictions; /* predicting */
 } pass_loop;
@@ -99,13 +94,13 @@ static leat_status run_steps(pass_loop *loop, int64_t *done, leat_error *err) {
 static void tell(pass_loop *loop, int64_t done) {
     int64_t steps = loop->training.params.steps, skips = leati_runner_skips(&loop->runner);
     if (skips > 0)
-        leat_training_write(&loop->training,
+        leati_training_tell(&loop->training, LEAT_LOG_WARNING,
                             "leat: %s passed over %" PRId64 " bad batch%s: %" PRId64 " of %" PRId64
-                            " steps were made\n",
+                            " steps were made",
                             loop->kind->name, skips, skips == 1 ? "" : "es", done, steps);
     if (done < steps && loop->runner.pace == LEATI_PACE_GENERATOR)
-        leat_training_write(&loop->training,
-                            "leat: %s: the generator ended after %" PRId64 " of %" PRId64 " steps\n",
+        leati_training_tell(&loop->training, LEAT_LOG_WARNING,
+                            "leat: %s: the generator ended after %" PRId64 " of %" PRId64 " steps",
                             loop->kind->name, done, steps);
 }
 
@@ -147,8 +142,6 @@ static leat_status open_and_run(pass_loop *loop, leat_error *err) {
         plan.feed.limit = options->steps;
     else
         plan.feed.passes = 1;
-    LEATI_TRY(leati_progress_create(&loop->progress, options->verbose, err));
-    if (options->verbose) loop->training.progress = loop->kind->progress(loop->progress);
     LEATI_TRY(leati_runner_plan(runner, loop->training.model, sequence, &plan, err));
     loop->training.params.batch_size = sequence->spec.batch_size;
     LEATI_TRY(leati_runner_open(&runner, 1, err));
@@ -176,7 +169,7 @@ static leat_status prepare(pass_loop *loop, leat_model *model, const pass_task *
     loop->predictions = task->predictions;
     training->model = model;
     training->params.size = sizeof training->params;
-    training->params.verbose = options->verbose;
+    LEATI_TRY(leati_training_set_verbose(training, options->verbose, err));
     training->params.samples = task->samples;
     LEATI_TRY(leati_training_set_callbacks(training, options->callbacks, options->callback_count, err));
     if (loop->kind->mode != LEATI_TEST) return LEAT_OK;
@@ -196,7 +189,6 @@ static leat_status pass(const pass_kind *kind, leat_model *model, pass_task *tas
         leati_training_leave(&loop->training);
     }
     task->stuck = leati_runner_close((leati_runner *const[]){&loop->runner}, 1);
-    leati_progress_destroy(&loop->progress);
     leati_training_fini(&loop->training);
     leati_meter_fini(&loop->meter);
     leati_free(loop);

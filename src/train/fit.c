@@ -155,8 +155,8 @@ static void announce(leati_fit_loop *loop) {
     const leat_fit_options *options = loop->options;
     leat_feed_stats stats = leat_feed_stats_get(loop->train.feed);
     char text[96];
-    leat_training_write(&loop->training,
-                        "leat: %d worker %s%s, %d compute thread%s, %s; the feed's ring holds %.1f MB\n",
+    leati_training_tell(&loop->training, LEAT_LOG_INFO,
+                        "leat: %d worker %s%s, %d compute thread%s, %s; the feed's ring holds %.1f MB",
                         options->workers, options->use_multiprocessing ? "process" : "thread",
                         options->workers == 1          ? ""
                         : options->use_multiprocessing ? "es"
@@ -168,8 +168,6 @@ static void announce(leati_fit_loop *loop) {
 static leat_status fit(leati_fit_loop *loop, const leat_sequence *sequence, leat_error *err) {
     const leat_fit_options *options = loop->options;
     loop->cores = leati_cores_get();
-    LEATI_TRY(leati_progress_create(&loop->progress, options->verbose, err));
-    loop->training.progress = leati_progress_callback(loop->progress);
     if (options->epochs <= options->initial_epoch) return leati_fit_run(loop, err);
     LEATI_TRY(open_feeds(loop, sequence, err));
     announce(loop);
@@ -185,6 +183,7 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
     LEATI_TRY(check_options(model, task->sequence, options, err));
     leat_training *training = &loop->training;
     LEATI_TRY(leati_training_set_callbacks(training, options->callbacks, options->callback_count, err));
+    LEATI_TRY(leati_training_set_verbose(training, options->verbose, err));
     LEATI_TRY(leati_history_create(&loop->history, err));
     loop->model = model;
     training->model = model;
@@ -192,7 +191,6 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
     training->params.epochs = options->epochs;
     training->params.size = sizeof training->params;
     training->params.samples = task->samples;
-    training->params.verbose = options->verbose;
     training->history = leati_history_callback(loop->history);
     training->validate = options->validation ? leati_fit_validate : NULL;
     LEATI_TRY(leati_meter_init(&loop->meter, model, err));
@@ -229,7 +227,7 @@ static void judge(leati_fit_loop *loop, leat_status status) {
     leati_verdict_explain(&verdict, feed);
     loop->history->verdict = verdict;
     bool ended = status == LEAT_OK || status == LEAT_ESTOPPED;
-    if (ended && verdict.steps > 0) leat_training_write(&loop->training, "%s\n", verdict.text);
+    if (ended && verdict.steps > 0) leati_training_tell(&loop->training, LEAT_LOG_INFO, "%s", verdict.text);
 }
 
 static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_options *options,
@@ -245,7 +243,6 @@ static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_opt
         judge(loop, status);
     }
     task->stuck = leati_runner_close((leati_runner *const[]){&loop->train, &loop->validation}, 2);
-    leati_progress_destroy(&loop->progress);
     leati_training_fini(&loop->training);
     leati_meter_fini(&loop->meter);
     leati_meter_fini(&loop->validation_meter);

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "train/history.h"
-#include "train/progress.h"
 #include "train/runner.h"
 #include "train/training.h"
 
@@ -19,7 +18,6 @@ typedef struct leati_fit_loop {
     leati_runner train, validation;
     leati_meter meter, validation_meter;
     leat_history *history;
-    leati_progress *progress;
     leat_logs run_logs, epoch_logs,
         step_logs; /* of the hooks in hand: 9 KB each, too large for a small stack */
     int64_t steps; /* of the epoch in hand */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "train/callbacks/callback.h"
 #include "train/meter.h"
@@ -62,11 +63,18 @@ leat_status leat_training_validate(leat_training *training, leat_logs *logs, lea
 }
 
 void leat_training_write(leat_training *training, const char *format, ...) {
-    if (!training || !format) return;
+    if (!training || !format || training->params.verbose == 0) return;
+    va_list arguments;
+    va_start(arguments, format);
+    leati_log_arguments(LEAT_LOG_INFO, format, arguments);
+    va_end(arguments);
+}
+
+void leati_training_tell(const leat_training *training, leat_log_level level, const char *format, ...) {
     if (training->params.verbose == 0) return;
     va_list arguments;
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    leati_log_arguments(level, format, arguments);
     va_end(arguments);
 }
 
@@ -143,7 +151,15 @@ leat_status leati_training_set_callbacks(leat_training *training, leat_callback 
     return LEAT_OK;
 }
 
+leat_status leati_training_set_verbose(leat_training *training, int verbose, leat_error *err) {
+    training->params.verbose = verbose;
+    if (verbose == 0) return LEAT_OK;
+    return leat_progbar_logger_create(&training->progress, sizeof training->progress, verbose == 1 ? 1 : 2,
+                                      err);
+}
+
 void leati_training_fini(leat_training *training) {
+    leat_callback_destroy(&training->progress);
     leati_free(training->callbacks);
     training->callbacks = NULL;
     training->callback_count = 0;

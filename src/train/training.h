@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "leat/log.h"
 #include "leat/train.h"
 
 typedef enum leati_hook {
@@ -44,7 +45,13 @@ leat_status leati_check_list(const void *list, int count, const char *name, leat
  * leati_callback_read; LEAT_EINVAL a callback is NULL; LEAT_ENOMEM. */
 leat_status leati_training_set_callbacks(leat_training *training, leat_callback *const *callbacks, int count,
                                          leat_error *err);
+/* Sets params.verbose, and makes the progress bar unless verbose is 0.  For leati_training_fini.  Errors: LEAT_ENOMEM. */
+leat_status leati_training_set_verbose(leat_training *training, int verbose, leat_error *err);
 void leati_training_fini(leat_training *training);
+
+/* Sends a message to the log, unless verbose is 0. */
+void leati_training_tell(const leat_training *training, leat_log_level level, const char *format, ...)
+    LEAT_PRINTF(3, 4);
 
 /* Names of the logs to come: loss and metrics of the compiled model, and val_* of them.
  * Errors: LEAT_ENOTSUP more than leat_logs holds. */

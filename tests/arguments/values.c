@@ -324,6 +324,7 @@ static const text texts[] = {
      "\"Dense\", \"config\": {\"units\": 1, \"batch_input_shape\": [null, 1]}}]}}"},
     {"layer", "leat_model_set_trainable", "hidden"},
     {"layer", NULL, "memory"},
+    {"message", NULL, "a message"},
     {"name", "leat_dtype_parse", "float32"},
     {"name", "leat_model_find_layer", "hidden"},
     {"name", "leat_model_find_weight", "hidden/kernel"},
@@ -378,6 +379,8 @@ static const number numbers[] = {
     {"output", NULL, 0},
     {"worker", NULL, 0},
     {"sample", NULL, 0},
+    {"level", NULL, LEAT_LOG_INFO},
+    {"verbose", "leat_progbar_logger_create", 1},
     {"verbose", NULL, 0},
     {"seed", NULL, 0},
     {"pass", NULL, 0},
@@ -467,11 +470,17 @@ static void look_on(void *user, double share) {
     (void)user, (void)share;
 }
 
+static void read_log(void *user, leat_log_level level, const char *message) {
+    (void)user, (void)level, (void)message;
+}
+
 static bool find_callback(const parameter *p, value *out) {
     if (strcmp(p->type, "leat_schedule") == 0)
         out->callback = (void (*)(void))halve;
     else if (strcmp(p->type, "leat_progress") == 0)
         out->callback = (void (*)(void))look_on;
+    else if (strcmp(p->type, "leat_log_function") == 0)
+        out->callback = (void (*)(void))read_log;
     else
         return false;
     return true;

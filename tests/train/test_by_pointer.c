@@ -473,7 +473,7 @@ static leat_status write_text(void *user, leat_training *training, int64_t index
     return LEAT_OK;
 }
 
-/* What a training with a callback that writes prints to standard error. */
+/* What a training with a callback that writes sends to the log, which writes it to standard error. */
 static void written(int verbose, char *out, size_t bytes) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(4, 4);
@@ -484,11 +484,13 @@ static void written(int verbose, char *out, size_t bytes) {
     FILE *file = tmpfile();
     assert_non_null(file);
     options.verbose = verbose;
+    leat_set_log(leat_log_to_stderr, NULL);
     fflush(stderr);
     int kept = dup(STDERR_FILENO);
     assert_true(kept >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
     leat_status status = leat_model_fit_generator(model, &sequence, &options, NULL, &err);
     fflush(stderr);
+    leat_set_log(NULL, NULL);
     dup2(kept, STDERR_FILENO);
     close(kept);
     expect_ok(status, &err);

@@ -54,7 +54,7 @@ static leat_status keep_weights(early_stopping *self, const leat_model *model, l
 static void restore_weights(early_stopping *self, leat_training *training) {
     if (!self->options.restore_best_weights || !self->best_weights) return;
     if (self->options.verbose)
-        leat_training_write(training, "Restoring model weights from the end of the best epoch\n");
+        leat_training_write(training, "Restoring model weights from the end of the best epoch");
     memcpy(leat_training_model(training)->weights.slab[LEATI_SLAB_WEIGHTS], self->best_weights,
            self->best_bytes);
     leati_model_weights_changed(leat_training_model(training));
@@ -84,7 +84,7 @@ static leat_status train_end(void *user, leat_training *training, int64_t index,
     (void)index, (void)logs, (void)err;
     early_stopping *self = user;
     if (self->stopped_epoch > 0 && self->options.verbose)
-        leat_training_write(training, "Epoch %05" PRId64 ": early stopping\n", self->stopped_epoch + 1);
+        leat_training_write(training, "Epoch %05" PRId64 ": early stopping", self->stopped_epoch + 1);
     return LEAT_OK;
 }
 

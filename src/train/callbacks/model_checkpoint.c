@@ -94,7 +94,7 @@ static leat_status save(checkpoint *self, leat_training *training, int64_t epoch
         status = self->options.save_weights_only ? leat_model_save_weights(model, path.data, err)
                                                  : leat_model_save(model, path.data, true, err);
     if (status == LEAT_OK && self->options.verbose)
-        leat_training_write(training, "\nEpoch %05" PRId64 ": saving model to %s\n", epoch + 1, path.data);
+        leat_training_write(training, "Epoch %05" PRId64 ": saving model to %s", epoch + 1, path.data);
     leati_text_fini(&path);
     return leati_prefix(status, err, "ModelCheckpoint");
 }
@@ -105,12 +105,12 @@ static leat_status save_if_better(checkpoint *self, leat_training *training, int
     if (!leati_monitor_get(&self->monitor, training, "ModelCheckpoint", logs, &value)) return LEAT_OK;
     if (!leati_monitor_better(&self->monitor, value)) {
         if (self->options.verbose)
-            leat_training_write(training, "\nEpoch %05" PRId64 ": %s did not improve from %0.5f\n", epoch + 1,
+            leat_training_write(training, "Epoch %05" PRId64 ": %s did not improve from %0.5f", epoch + 1,
                                 self->monitor.name, self->monitor.best);
         return LEAT_OK;
     }
     if (self->options.verbose)
-        leat_training_write(training, "\nEpoch %05" PRId64 ": %s improved from %0.5f to %0.5f", epoch + 1,
+        leat_training_write(training, "Epoch %05" PRId64 ": %s improved from %0.5f to %0.5f", epoch + 1,
                             self->monitor.name, self->monitor.best, value);
     self->monitor.best = value;
     return save(self, training, epoch, logs, err);

@@ -41,8 +41,7 @@ static void lower(reduce_lr *self, leat_training *training, int64_t epoch) {
     double rate = fmax(old * self->options.factor, self->options.min_lr);
     leat_model_set_learning_rate(model, rate);
     if (self->options.verbose)
-        leat_training_write(training,
-                            "\nEpoch %05" PRId64 ": ReduceLROnPlateau reducing learning rate to %g.\n",
+        leat_training_write(training, "Epoch %05" PRId64 ": ReduceLROnPlateau reducing learning rate to %g.",
                             epoch + 1, rate);
     self->cooling = self->options.cooldown;
     self->waited = 0;
@@ -111,7 +110,7 @@ static leat_status schedule_begin(void *user, leat_training *training, int64_t e
     leat_model_set_learning_rate(model, rate);
     if (self->verbose)
         leat_training_write(training,
-                            "\nEpoch %05" PRId64 ": LearningRateScheduler setting learning rate to %g.\n",
+                            "Epoch %05" PRId64 ": LearningRateScheduler setting learning rate to %g.",
                             epoch + 1, rate);
     return LEAT_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "train/callbacks/callback.h"
+#include "train/training.h"
 
 static leat_status batch_end(void *user, leat_training *training, int64_t batch, leat_logs *logs,
                              leat_error *err) {
@@ -14,7 +15,7 @@ static leat_status batch_end(void *user, leat_training *training, int64_t batch,
     if (!leat_logs_get(logs, "loss", &loss) || isfinite(loss)) return LEAT_OK;
     char reason[128];
     snprintf(reason, sizeof reason, "Batch %" PRId64 ": invalid loss, terminating training", batch);
-    leat_training_write(training, "%s\n", reason);
+    leati_training_tell(training, LEAT_LOG_WARNING, "%s", reason);
     leat_training_stop(training, reason);
     return LEAT_OK;
 }
