@@ -103,7 +103,9 @@ typedef struct leat_callback {
 #undef LEAT_HOOK_MEMBER
 } leat_callback;
 
-/** Zeroes the `size` bytes of *callback and sets callback->size.  @param size  sizeof *callback.  Threads: any. */
+/** Zeroes the `size` bytes of *callback and sets callback->size.
+ *  @param size  sizeof *callback.
+ *  Threads: any. */
 LEAT_API void leat_callback_init(leat_callback *callback, size_t size);
 /** A callback without hooks, by value. */
 static inline leat_callback leat_callback_default(void) {
@@ -136,7 +138,8 @@ typedef struct leat_model_checkpoint_options {
     int64_t period; /* default 1 */
 } leat_model_checkpoint_options;
 /** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
- *  @param size  sizeof *options.  Threads: any. */
+ *  @param size  sizeof *options.
+ *  Threads: any. */
 LEAT_API void leat_model_checkpoint_options_init(leat_model_checkpoint_options *options, size_t size);
 /** The defaults by value. */
 static inline leat_model_checkpoint_options leat_model_checkpoint_options_default(void) {
@@ -160,7 +163,8 @@ typedef struct leat_early_stopping_options {
     int verbose;
 } leat_early_stopping_options;
 /** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
- *  @param size  sizeof *options.  Threads: any. */
+ *  @param size  sizeof *options.
+ *  Threads: any. */
 LEAT_API void leat_early_stopping_options_init(leat_early_stopping_options *options, size_t size);
 /** The defaults by value. */
 static inline leat_early_stopping_options leat_early_stopping_options_default(void) {
@@ -185,7 +189,8 @@ typedef struct leat_reduce_lr_options {
     double min_lr;
 } leat_reduce_lr_options;
 /** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
- *  @param size  sizeof *options.  Threads: any. */
+ *  @param size  sizeof *options.
+ *  Threads: any. */
 LEAT_API void leat_reduce_lr_options_init(leat_reduce_lr_options *options, size_t size);
 /** The defaults by value. */
 static inline leat_reduce_lr_options leat_reduce_lr_options_default(void) {

@@ -134,7 +134,8 @@ typedef struct leat_feed_making {
 } leat_feed_making;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
- *  @param size  sizeof *options.  Threads: any. */
+ *  @param size  sizeof *options.
+ *  Threads: any. */
 LEAT_API void leat_feed_options_init(leat_feed_options *options, size_t size);
 /** The defaults by value. */
 static inline leat_feed_options leat_feed_options_default(void) {
@@ -225,7 +226,9 @@ LEAT_API int64_t leat_feed_length(const leat_feed *feed);
 LEAT_API int leat_feed_ready_count(const leat_feed *feed);
 
 /** Fills the `size` bytes of *out with what the feed has measured so far, and with zeros where this version of leat has no
- *  figure.  @param size  sizeof *out.  Threads: externally synchronised. */
+ *  figure.
+ *  @param size  sizeof *out.
+ *  Threads: externally synchronised. */
 LEAT_API void leat_feed_stats_get_into(const leat_feed *feed, leat_feed_stats *out, size_t size);
 /** leat_feed_stats_get_into by value. */
 static inline leat_feed_stats leat_feed_stats_get(const leat_feed *feed) {

@@ -66,7 +66,9 @@ typedef struct leat_layer_weight {
     const char *initializer, *regularizer, *constraint;
 } leat_layer_weight;
 
-/** Zeroes the `size` bytes of *weight and sets weight->size.  @param size  sizeof *weight.  Threads: any. */
+/** Zeroes the `size` bytes of *weight and sets weight->size.
+ *  @param size  sizeof *weight.
+ *  Threads: any. */
 LEAT_API void leat_layer_weight_init(leat_layer_weight *weight, size_t size);
 /** A weight without a name, by value. */
 static inline leat_layer_weight leat_layer_weight_default(void) {
@@ -128,7 +130,8 @@ typedef struct leat_layer_definition {
 } leat_layer_definition;
 
 /** Zeroes the `size` bytes of *definition, writes the defaults that the members' comments name, and sets definition->size.
- *  @param size  sizeof *definition.  Threads: any. */
+ *  @param size  sizeof *definition.
+ *  Threads: any. */
 LEAT_API void leat_layer_definition_init(leat_layer_definition *definition, size_t size);
 /** The defaults by value. */
 static inline leat_layer_definition leat_layer_definition_default(void) {

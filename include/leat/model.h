@@ -163,7 +163,8 @@ typedef struct leat_compile_options {
 } leat_compile_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
- *  @param size  sizeof *options.  Threads: any. */
+ *  @param size  sizeof *options.
+ *  Threads: any. */
 LEAT_API void leat_compile_options_init(leat_compile_options *options, size_t size);
 /** The defaults by value. */
 static inline leat_compile_options leat_compile_options_default(void) {

@@ -34,7 +34,8 @@ typedef struct leat_predictor_options {
 } leat_predictor_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
- *  @param size  sizeof *options.  Threads: any. */
+ *  @param size  sizeof *options.
+ *  Threads: any. */
 LEAT_API void leat_predictor_options_init(leat_predictor_options *options, size_t size);
 /** The defaults by value. */
 static inline leat_predictor_options leat_predictor_options_default(void) {

@@ -116,7 +116,9 @@ typedef struct leat_sequence {
     size_t state_bytes;
 } leat_sequence;
 
-/** Zeroes the `size` bytes of *sequence and sets sequence->size.  @param size  sizeof *sequence.  Threads: any. */
+/** Zeroes the `size` bytes of *sequence and sets sequence->size.
+ *  @param size  sizeof *sequence.
+ *  Threads: any. */
 LEAT_API void leat_sequence_init(leat_sequence *sequence, size_t size);
 /** A sequence without functions, by value. */
 static inline leat_sequence leat_sequence_default(void) {

@@ -30,7 +30,8 @@ typedef struct leat_source_options {
 } leat_source_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
- *  @param size  sizeof *options.  Threads: any. */
+ *  @param size  sizeof *options.
+ *  Threads: any. */
 LEAT_API void leat_source_options_init(leat_source_options *options, size_t size);
 /** The defaults by value. */
 static inline leat_source_options leat_source_options_default(void) {

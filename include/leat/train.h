@@ -67,7 +67,8 @@ LEAT_API const double *leat_history_values(const leat_history *history, const ch
 LEAT_API LEAT_CHECKED leat_status leat_history_json(const leat_history *history, char **out, leat_error *err);
 
 /** Fills the `size` bytes of *out with the verdict on the whole training, and with zeros where this version of leat has no
- *  such member.  @param size  sizeof *out. */
+ *  such member.
+ *  @param size  sizeof *out. */
 LEAT_API void leat_history_verdict_into(const leat_history *history, leat_verdict *out, size_t size);
 /** leat_history_verdict_into by value. */
 static inline leat_verdict leat_history_verdict(const leat_history *history) {
@@ -77,7 +78,8 @@ static inline leat_verdict leat_history_verdict(const leat_history *history) {
 }
 
 /** Fills the `size` bytes of *out with what the feed of the training data measured: how waiting and get were spread, and what
- *  went wrong.  @param size  sizeof *out. */
+ *  went wrong.
+ *  @param size  sizeof *out. */
 LEAT_API void leat_history_feed_stats_into(const leat_history *history, leat_feed_stats *out, size_t size);
 /** leat_history_feed_stats_into by value. */
 static inline leat_feed_stats leat_history_feed_stats(const leat_history *history) {
@@ -104,7 +106,9 @@ typedef struct leat_fit_options {
     /* 0 (default): an epoch is a pass, its length read anew after each.  Otherwise the stream goes on through the ends of
      * passes.  Required for generators and infinite sequences. */
     int64_t steps_per_epoch;
-    int verbose;                     /* default 1: 0 silent, 1 progress bar, 2 one line per epoch */
+    /* Default 1: a progress bar; 2: a line per epoch (leat_progbar_logger_create); both send messages to the log (leat/log.h).
+     * 0: neither. */
+    int verbose;
     leat_callback *const *callbacks; /* called after the progress bar's, in order */
     int callback_count;
     /* NULL (default): none.  Has a feed of its own.  A sequence starts at index 0 at each validation, a generator goes on
@@ -131,7 +135,8 @@ typedef struct leat_fit_options {
 } leat_fit_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
- *  @param size  sizeof *options.  Threads: any. */
+ *  @param size  sizeof *options.
+ *  Threads: any. */
 LEAT_API void leat_fit_options_init(leat_fit_options *options, size_t size);
 /** The defaults by value. */
 static inline leat_fit_options leat_fit_options_default(void) {
@@ -165,7 +170,7 @@ LEAT_API LEAT_CHECKED leat_status leat_model_fit(leat_model *model, const leat_a
 typedef struct leat_evaluate_options {
     size_t size;   /* sizeof the struct, set by leat_evaluate_options_init */
     int64_t steps; /* 0 (default): the sequence's length.  Required for generators and infinite sequences */
-    int verbose;   /* default 0; 1: progress bar */
+    int verbose;   /* as in leat_fit_options; default 0 */
     leat_callback *const *callbacks;
     int callback_count;
     int max_queue_size;       /* default 10 */
@@ -179,7 +184,8 @@ typedef struct leat_evaluate_options {
 } leat_evaluate_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
- *  @param size  sizeof *options.  Threads: any. */
+ *  @param size  sizeof *options.
+ *  Threads: any. */
 LEAT_API void leat_evaluate_options_init(leat_evaluate_options *options, size_t size);
 /** The defaults by value. */
 static inline leat_evaluate_options leat_evaluate_options_default(void) {
@@ -307,7 +313,8 @@ typedef struct leat_plan_options {
 } leat_plan_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
- *  @param size  sizeof *options.  Threads: any. */
+ *  @param size  sizeof *options.
+ *  Threads: any. */
 LEAT_API void leat_plan_options_init(leat_plan_options *options, size_t size);
 /** The defaults by value. */
 static inline leat_plan_options leat_plan_options_default(void) {
