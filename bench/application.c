@@ -147,7 +147,7 @@ static leat_status register_blocks(leat_registry *registry, leat_error *err) {
     for (int i = 0; status == LEAT_OK && i < 3 * blocks; ++i) {
         snprintf(names[i], block_name_bytes, "block%d_%d", sizes[i / blocks], i % blocks + 1);
         definition.class_name = names[i];
-        status = leat_register_layer(registry, &definition, err);
+        status = leat_registry_add(registry, &definition, err);
     }
     return status;
 }

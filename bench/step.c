@@ -143,7 +143,7 @@ static leat_status count_batch(void *user, leat_training *training, int64_t batc
 static leat_status fit_once(leat_model *model, const leat_arrays *arrays, long batch, int threads,
                             int workers, int64_t epochs, leat_verdict *verdict, leat_error *err) {
     int64_t seen = 0;
-    leat_callback counter = {.user = &seen, .on_train_batch_end = count_batch};
+    leat_callback counter = {.size = sizeof(leat_callback), .user = &seen, .on_train_batch_end = count_batch};
     leat_callback *list[] = {&counter};
     leat_fit_options options = leat_fit_options_default();
     leat_history *history = NULL;

@@ -47,7 +47,9 @@ static void *act(void *user) {
 
 static leat_status make_model(leat_model **model, leat_error *err) {
     leat_builder *g = NULL;
-    leat_compile_options how = {.optimizer = "Adam(learning_rate=0.01)", .loss = "mse"};
+    leat_compile_options how = leat_compile_options_default();
+    how.optimizer = "Adam(learning_rate=0.01)";
+    how.loss = "mse";
     leat_status status = leat_builder_create(&g, err);
     if (status != LEAT_OK) return status;
     leat_node *x = leat_input(g, (int64_t[]){steps, 1}, 2); /* windows of a wave */

@@ -50,11 +50,13 @@ static leat_status build(const void *config, int input_count, const leat_tensor 
     (void)input_count;
     snprintf(constant, sizeof constant, "{\"class_name\": \"Constant\", \"config\": {\"value\": %.17g}}",
              c->width);
-    const leat_layer_weight centers = {.name = "centers",
+    const leat_layer_weight centers = {.size = sizeof(leat_layer_weight),
+                                       .name = "centers",
                                        .rank = 2,
                                        .shape = {c->units, inputs[0].shape[1]},
                                        .initializer = "centers_initializer"},
-                            widths = {.name = "widths",
+                            widths = {.size = sizeof(leat_layer_weight),
+                                      .name = "widths",
                                       .rank = 1,
                                       .shape = {c->units},
                                       .initializer = constant,
@@ -124,7 +126,7 @@ static leat_layer_definition definition(void) {
 
 LEAT_PLUGIN leat_status leat_plugin_register(leat_registry *registry, leat_error *err) {
     const leat_layer_definition d = definition();
-    return leat_register_layer(registry, &d, err);
+    return leat_registry_add(registry, &d, err);
 }
 
 /* ---- A network with it ---- */
@@ -200,10 +202,10 @@ int main(int argc, char **argv) {
     leat_registry *registry = NULL;
     leat_error err = {0};
     double worst = 0;
-    leat_status status = leat_check_gradient(&d, "{\"units\": 5}", 1, &shape, &worst, &err);
+    leat_status status = leat_layer_check_gradient(&d, "{\"units\": 5}", 1, &shape, &worst, &err);
     if (status == LEAT_OK) printf("gradient: differs by %.0e from finite differences\n", worst);
     if (status == LEAT_OK) status = leat_registry_create(&registry, &err);
-    if (status == LEAT_OK) status = leat_register_layer(registry, &d, &err);
+    if (status == LEAT_OK) status = leat_registry_add(registry, &d, &err);
     if (status == LEAT_OK) status = run(registry, argc > 1 ? argv[1] : "custom_layer.h5", &err);
     if (status != LEAT_OK) fprintf(stderr, "custom_layer: %s\n", err.message);
     leat_registry_destroy(&registry);

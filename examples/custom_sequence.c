@@ -89,6 +89,7 @@ int main(int argc, char **argv) {
     leat_error err = {0};
     leat_fit_options fit = leat_fit_options_default();
     leat_evaluate_options evaluate = leat_evaluate_options_default();
+    leat_set_log(leat_log_to_stderr, NULL); /* says what bounds the training, and warns */
     leat_logs logs = {0};
     fit.epochs = argc > 1 ? atoi(argv[1]) : 10;
     fit.workers = 2;

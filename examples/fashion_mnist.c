@@ -37,7 +37,7 @@ static leat_status open_data(leat_sequence *out, const char *folder, const char 
     snprintf(spec, sizeof spec,
              "idx:%s/%s-images-idx3-ubyte.gz,%s/%s-labels-idx1-ubyte.gz?scale=1/255&onehot=10", folder, name,
              folder, name);
-    return leat_source_open(out, spec, &options, err);
+    return leat_source_open(out, sizeof *out, spec, &options, err);
 }
 
 int main(int argc, char **argv) {
@@ -46,6 +46,7 @@ int main(int argc, char **argv) {
     leat_model *model = NULL;
     leat_error err = {0};
     leat_fit_options fit = leat_fit_options_default(); /* Keras's defaults */
+    leat_set_log(leat_log_to_stderr, NULL);            /* says what bounds the training, and warns */
     fit.epochs = argc > 1 ? atoi(argv[1]) : 6;
     fit.workers = 2;
     fit.use_multiprocessing = true;

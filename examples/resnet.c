@@ -195,7 +195,7 @@ static leat_status open_data(leat_sequence *out, const arguments *a, stripes *dr
     leat_source_options options = leat_source_options_default();
     options.batch_size = a->batch_size;
     *drawn = (stripes){.batches = a->steps, .pixels = a->pixels, .classes = (int)a->classes};
-    return a->train ? leat_source_open(out, a->train, &options, err)
+    return a->train ? leat_source_open(out, sizeof *out, a->train, &options, err)
                     : stripes_open(out, drawn, a->batch_size, err);
 }
 
@@ -220,6 +220,7 @@ int main(int argc, char **argv) {
     arguments a = {.depth = 50, .classes = 4, .epochs = 3, .pixels = 64, .steps = 8, .batch_size = 16};
     leat_model *model = NULL;
     leat_error err = {0};
+    leat_set_log(leat_log_to_stderr, NULL); /* says what bounds the training, and warns */
     if (!parse(&a, argc, argv)) {
         fputs("usage: resnet [--depth 50|101|152] [--pixels N] [--classes N] [--train SPEC] [--epochs N]\n"
               "              [--steps N] [--batch-size N] [--weights FILE] [--save FILE] [--summary] "

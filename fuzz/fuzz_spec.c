@@ -13,7 +13,8 @@ static void open_with(const char *kind, const char *options) {
     leat_sequence sequence;
     leat_error err = {0};
     snprintf(spec, sizeof spec, "%s:/nowhere/at/all?%s", kind, options);
-    if (leat_source_open(&sequence, spec, NULL, &err) == LEAT_OK || err.message[0] == '\0') abort();
+    if (leat_source_open(&sequence, sizeof sequence, spec, NULL, &err) == LEAT_OK || err.message[0] == '\0')
+        abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

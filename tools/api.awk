@@ -265,6 +265,12 @@ function read_function(i,    from, name, returns, attributes, list, exported, en
     for (; T[end] != ";"; ++end) continue
     return end + 1
 }
+# An inline function is for C alone: other languages call the exported function that it calls.
+function behind_inline(i) {
+    while (T[i] != "{") ++i
+    pending = ""
+    return behind(i)
+}
 function add(section, text) { S[section, ++N[section]] = text }
 
 # Returns the function that releases the object of an out parameter.
@@ -326,6 +332,7 @@ END {
     for (i = 1; i <= count;) {
         if (K[i] == "c") { if (is_doc(i)) { pending = clean(T[i]); pending_in = F[i] } ++i; continue }
         if (T[i] == ";") { ++i; continue }
+        if (T[i] == "static") { i = behind_inline(i); continue }
         start(i)
         if (T[i] != "typedef") i = read_function(i)
         else if (T[i + 1] == "enum") i = read_enum(i)

@@ -15,7 +15,12 @@ extern "C" {
 /** Pointers: NULL is fine where a text says so, and for every `err`.  Given NULL elsewhere, a function that returns a status
  *  gives LEAT_EINVAL and names the argument, a function that returns something else returns 0, NULL, false or a zeroed struct,
  *  and a function that returns nothing does nothing.  An enumeration, a rank or a count that does not exist is an error too,
- *  and where a function makes something in *out, *out is NULL after a failure. */
+ *  and where a function makes something in *out, *out is NULL after a failure.
+ *
+ *  Structs: those whose first member is `size`, and those of results that a function fills by a size, may get more members at
+ *  their ends in later versions; a program that was compiled against an older header goes on working.  Set them up with their
+ *  _init or _default function, or zero them and set `size` to sizeof the struct.  LEAT_EINVAL: a size that no version
+ *  has, or a member set that this version does not know.  All other structs are frozen.  docs/decisions/0302. */
 
 /** Every status: name, value, text.  Values are part of the ABI and are never reused. */
 #define LEAT_STATUS_LIST(X)                                                                                  \

@@ -49,7 +49,7 @@ typedef enum leat_bad_batch {
     LEAT_BAD_BATCH_SKIP = 1  /* counted and passed over: the pass is shorter by it */
 } leat_bad_batch;
 
-/** How much goes wrong before it counts. */
+/** How much goes wrong before it counts.  Frozen: later versions add members to the options that contain it. */
 typedef struct leat_faults {
     leat_bad_batch bad_batch; /* default LEAT_BAD_BATCH_FAIL */
     int retries; /* further calls of get before a batch is bad (those with LEAT_ESKIPPED apart); default 0 */
@@ -63,8 +63,9 @@ typedef struct leat_faults {
     bool check_finite; /* a batch with NaN or Inf in its f16, f32 and f64 tensors is bad; default false */
 } leat_faults;
 
-/** How a feed makes its batches.  Start from leat_feed_options_default(). */
+/** How a feed makes its batches.  Start from leat_feed_options_default() or leat_feed_options_init(). */
 typedef struct leat_feed_options {
+    size_t size;              /* sizeof the struct, set by leat_feed_options_init */
     int workers;              /* 0: batches are made in leat_feed_get, by the caller; default 1 */
     bool use_multiprocessing; /* worker processes instead of threads; default false */
     int max_queue_size;       /* batches made ahead of the one in use, >= 1; default 10 */
@@ -86,23 +87,23 @@ typedef struct leat_feed_options {
      *  stays connected.  With close_descriptors they close all but 0, 1, 2 and those in kept_descriptors, which is
      *  copied.  Feeds that are opened together close what each of them allows.  Default false, NULL, 0. */
     bool close_descriptors;
-    const int *kept_descriptors;
     int kept_descriptor_count;
+    const int *kept_descriptors;
 } leat_feed_options;
 
-/** Where a batch stands in the stream. */
+/** Where a batch stands in the stream.  Frozen. */
 typedef struct leat_feed_position {
     int64_t pass;    /* from 0 */
     int64_t ordinal; /* which batch of the pass, from 0, counting this rank's alone, and those passed over */
     int64_t index;   /* the index that get received: the ordinal, permuted, among those of all ranks */
 } leat_feed_position;
 
-/** The spread of a duration in ns, to 6 %; max is exact. */
+/** The spread of a duration in ns, to 6 %; max is exact.  Frozen. */
 typedef struct leat_percentiles {
     int64_t p50, p90, p99, max;
 } leat_percentiles;
 
-/** What a feed measured since it was opened.  Times in ns. */
+/** What a feed measured since it was opened.  Times in ns.  Later versions may add members at the end. */
 typedef struct leat_feed_stats {
     int64_t batches; /* delivered */
     int64_t bytes;   /* delivered */
@@ -120,20 +121,28 @@ typedef struct leat_feed_stats {
     int workers;           /* that serve this feed */
 } leat_feed_stats;
 
-/** How far the workers were ahead at one moment. */
+/** How far the workers were ahead at one moment.  Frozen. */
 typedef struct leat_feed_depth {
     int64_t time_ns; /* since the feed was opened */
     int32_t ready;   /* batches */
 } leat_feed_depth;
 
-/** Who made a batch, and when: ns since the feed was opened. */
+/** Who made a batch, and when: ns since the feed was opened.  Frozen. */
 typedef struct leat_feed_making {
     int worker; /* 0 with workers = 0 */
     int64_t start_ns, end_ns;
 } leat_feed_making;
 
-/** The defaults that the members' comments name.  Threads: any. */
-LEAT_API leat_feed_options leat_feed_options_default(void);
+/** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
+ *  @param size  sizeof *options.
+ *  Threads: any. */
+LEAT_API void leat_feed_options_init(leat_feed_options *options, size_t size);
+/** The defaults by value. */
+static inline leat_feed_options leat_feed_options_default(void) {
+    leat_feed_options options;
+    leat_feed_options_init(&options, sizeof options);
+    return options;
+}
 
 /** Starts workers, which begin at once with pass 0.  Copies *sequence; what it points to must outlive the feed.
  *  With processes, *user is what it was at this call (and `state` is kept current); they are forked here, so open the
@@ -148,7 +157,7 @@ LEAT_API leat_feed_options leat_feed_options_default(void);
 LEAT_API LEAT_CHECKED leat_status leat_feed_open(leat_feed **out, const leat_sequence *sequence,
                                                  const leat_feed_options *options, leat_error *err);
 
-/** The same from a position on, which leat_feed_next told: the stream goes on, byte by byte, as if it had not ended
+/** The same from a position on, which leat_feed_next_position told: the stream goes on, byte by byte, as if it had not ended
  *  there, whatever the workers.  An ordinal that equals the pass's length: on_epoch_end comes first.  A sequence whose
  *  hook changes it must be as it was at that position: hooks of earlier passes are not called again.  `passes` counts
  *  from the stream's beginning, `limit` from here.  at->index is ignored.  Errors: also LEAT_EINVAL a position that the
@@ -157,11 +166,11 @@ LEAT_API LEAT_CHECKED leat_status leat_feed_open_at(leat_feed **out, const leat_
                                                     const leat_feed_options *options,
                                                     const leat_feed_position *at, leat_error *err);
 
-/** One feed of several that are opened together. */
+/** One feed of several that are opened together.  Frozen, since feeds are given as an array. */
 typedef struct leat_feed_config {
     const leat_sequence *sequence;
-    leat_feed_options options;
-    leat_feed_position at; /* zero: the beginning */
+    const leat_feed_options *options; /* NULL: the defaults */
+    leat_feed_position at;            /* zero: the beginning */
 } leat_feed_config;
 
 /** Opens `count` feeds (training and validation, say) that share their workers and, with processes, the helper that forks
@@ -200,13 +209,13 @@ LEAT_API leat_feed_position leat_feed_position_get(const leat_feed *feed);
 
 /** The position from which leat_feed_open_at goes on after the batch that leat_feed_get delivered last: what a checkpoint
  *  keeps, beside the seed.  index is unspecified. */
-LEAT_API leat_feed_position leat_feed_next(const leat_feed *feed);
+LEAT_API leat_feed_position leat_feed_next_position(const leat_feed *feed);
 
 /** Both through a pointer: *out is zeroed on failure.  Errors: LEAT_EINVAL a pointer that is NULL. */
 LEAT_API LEAT_CHECKED leat_status leat_feed_position_get_into(const leat_feed *feed, leat_feed_position *out,
                                                               leat_error *err);
-LEAT_API LEAT_CHECKED leat_status leat_feed_next_into(const leat_feed *feed, leat_feed_position *out,
-                                                      leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_feed_next_position_into(const leat_feed *feed, leat_feed_position *out,
+                                                               leat_error *err);
 
 /** Batches of the pass in hand that this rank gets; LEAT_LENGTH_INFINITE for generators. */
 LEAT_API int64_t leat_feed_length(const leat_feed *feed);
@@ -214,10 +223,19 @@ LEAT_API int64_t leat_feed_length(const leat_feed *feed);
 /** How many more batches are ready now (0 .. max_queue_size): how far the workers are ahead.  Batches that cost less than
  *  waking a worker may be made in strokes, when half of the queue is free; where batches are taken slowly, workers come
  *  by the clock, for a few at a time. */
-LEAT_API int leat_feed_ready(const leat_feed *feed);
+LEAT_API int leat_feed_ready_count(const leat_feed *feed);
 
-/** What the feed has measured so far.  Threads: externally synchronised. */
-LEAT_API leat_feed_stats leat_feed_stats_get(const leat_feed *feed);
+/** Fills the `size` bytes of *out with what the feed has measured so far, and with zeros where this version of leat has no
+ *  figure.
+ *  @param size  sizeof *out.
+ *  Threads: externally synchronised. */
+LEAT_API void leat_feed_stats_get_into(const leat_feed *feed, leat_feed_stats *out, size_t size);
+/** leat_feed_stats_get_into by value. */
+static inline leat_feed_stats leat_feed_stats_get(const leat_feed *feed) {
+    leat_feed_stats stats;
+    leat_feed_stats_get_into(feed, &stats, sizeof stats);
+    return stats;
+}
 
 /** How the batch was made that leat_feed_get delivered last; all zero before any. */
 LEAT_API leat_feed_making leat_feed_making_get(const leat_feed *feed);

@@ -19,7 +19,7 @@ extern "C" {
 
 /* ---- The configuration ---- */
 
-/** Whole numbers of a configuration: a number is a list of one. */
+/** Integers of a configuration: a number is a list of one.  Frozen. */
 typedef struct leat_layer_numbers {
     int32_t count;
     bool reserved;
@@ -39,7 +39,7 @@ typedef enum leat_layer_key_kind {
 } leat_layer_key_kind;
 
 /** One key of the layer's get_config(), beside those that all layers have (name, trainable, ...).  Reading, checking,
- *  the default and writing follow from it. */
+ *  the default and writing follow from it.  Frozen, since keys are given as an array. */
 typedef struct leat_layer_key {
     const char *key; /* NULL ends a table */
     leat_layer_key_kind kind;
@@ -52,17 +52,30 @@ typedef struct leat_layer_key {
 
 /* ---- Weights ---- */
 
-/** A weight.  Keras's names are those of the file: "<layer>/<name>:0". */
+/** A weight.  Keras's names are those of the file: "<layer>/<name>:0".  Start from leat_layer_weight_default() or
+ *  leat_layer_weight_init(), or set the size: `{.size = sizeof(leat_layer_weight), .name = "kernel", ...}`. */
 typedef struct leat_layer_weight {
+    size_t size; /* sizeof(leat_layer_weight) */
     const char *name;
     int32_t rank;
+    bool fixed; /* no training changes it */
     int64_t shape[LEAT_MAX_RANK];
     /** The name of a key of that kind, or what Keras's files have in its place: a name ("zeros", "l2"), or JSON, in which strings
      * may stand in single quotes.
      *  initializer NULL: "glorot_uniform"; the others NULL: none. */
     const char *initializer, *regularizer, *constraint;
-    bool fixed; /* no training changes it */
 } leat_layer_weight;
+
+/** Zeroes the `size` bytes of *weight and sets weight->size.
+ *  @param size  sizeof *weight.
+ *  Threads: any. */
+LEAT_API void leat_layer_weight_init(leat_layer_weight *weight, size_t size);
+/** A weight without a name, by value. */
+static inline leat_layer_weight leat_layer_weight_default(void) {
+    leat_layer_weight weight;
+    leat_layer_weight_init(&weight, sizeof weight);
+    return weight;
+}
 
 /** Where `build` declares weights.  Opaque. */
 typedef struct leat_layer_weights leat_layer_weights;
@@ -76,6 +89,7 @@ LEAT_API LEAT_CHECKED leat_status leat_layer_add_weight(leat_layer_weights *weig
 /** One call of the layer on a batch.  Every buffer is f32, row-major, with the batch in front; `data` is valid during the call.
  *  Nothing may be allocated that is not freed before the function returns. */
 typedef struct leat_layer_call {
+    size_t size;        /* bytes of the members that the library has filled in */
     const void *config; /* laid out by the definition's keys */
     void *user;         /* the definition's */
     bool training;
@@ -92,7 +106,7 @@ typedef struct leat_layer_call {
  *  registry and every model that has the layer; the functions may be called by several threads at once (predictors, and the
  *  threads of actors), each with buffers of its own.  Tensors without data are shapes, -1 for what is not known. */
 typedef struct leat_layer_definition {
-    size_t struct_size;
+    size_t size; /* sizeof the struct, set by leat_layer_definition_init */
     const char
         *class_name; /* Keras's: the name of the Python class; or that of a Lambda layer or its function */
     const leat_layer_key *keys;     /* NULL: none */
@@ -115,8 +129,16 @@ typedef struct leat_layer_definition {
     leat_status (*backward)(const leat_layer_call *call, leat_error *err);
 } leat_layer_definition;
 
-/** A definition with its size, one input and one output.  Threads: any. */
-LEAT_API leat_layer_definition leat_layer_definition_default(void);
+/** Zeroes the `size` bytes of *definition, writes the defaults that the members' comments name, and sets definition->size.
+ *  @param size  sizeof *definition.
+ *  Threads: any. */
+LEAT_API void leat_layer_definition_init(leat_layer_definition *definition, size_t size);
+/** The defaults by value. */
+static inline leat_layer_definition leat_layer_definition_default(void) {
+    leat_layer_definition definition;
+    leat_layer_definition_init(&definition, sizeof definition);
+    return definition;
+}
 
 /* ---- Registering ---- */
 
@@ -129,17 +151,16 @@ LEAT_API void leat_registry_destroy(leat_registry **registry);
 /** Makes a layer known by its class name.  A Lambda layer whose function, or which itself, is called so in a file is this
  *  layer, too; its `arguments` are the keys.
  *  Errors: LEAT_EINVAL what is missing in the definition, a name that is taken or that leat has a layer of, with it. */
-LEAT_API LEAT_CHECKED leat_status leat_register_layer(leat_registry *registry,
-                                                      const leat_layer_definition *definition,
-                                                      leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_registry_add(leat_registry *registry,
+                                                    const leat_layer_definition *definition, leat_error *err);
 
 /** Loads a shared object and lets it register layers: it defines leat_plugin_register .  It stays loaded
  *  as long as anything has its layers.  Errors: LEAT_EIO; LEAT_ENOTFOUND the function is not there; those of the function. */
-LEAT_API LEAT_CHECKED leat_status leat_registry_open(leat_registry *registry, const char *path,
+LEAT_API LEAT_CHECKED leat_status leat_registry_load(leat_registry *registry, const char *path,
                                                      leat_error *err);
 
 /** What such an object defines, as LEAT_PLUGIN (leat/plugin.h): registers its layers.  On failure return
- *  leat_error_set(err, LEAT_EUSER, ...) or what leat_register_layer said. */
+ *  leat_error_set(err, LEAT_EUSER, ...) or what leat_registry_add said. */
 leat_status leat_plugin_register(leat_registry *registry, leat_error *err);
 
 /* ---- Testing ---- */
@@ -150,10 +171,10 @@ leat_status leat_plugin_register(leat_registry *registry, leat_error *err);
  *  is not smooth where it is asked, such as |x| near 0, differs.  config: the keys' values, a JSON object in which strings may stand in
  *  single quotes; NULL: defaults.
  *  Errors: LEAT_ENOTSUP no backward; those of the layer. */
-LEAT_API LEAT_CHECKED leat_status leat_check_gradient(const leat_layer_definition *definition,
-                                                      const char *config, int input_count,
-                                                      const leat_tensor *shapes, double *worst,
-                                                      leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_layer_check_gradient(const leat_layer_definition *definition,
+                                                            const char *config, int input_count,
+                                                            const leat_tensor *shapes, double *worst,
+                                                            leat_error *err);
 
 #ifdef __cplusplus
 }

@@ -10,6 +10,7 @@
 #include "leat/fork.h"
 #include "leat/inspect.h"
 #include "leat/layer.h"
+#include "leat/log.h"
 #include "leat/model.h"
 #include "leat/npz.h"
 #include "leat/plugin.h"

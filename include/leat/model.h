@@ -195,6 +195,7 @@ LEAT_API void leat_bytes_free(void *bytes);
  *  them with commas between, or JSON as Keras's training_config holds it (an optimizer's {"class_name": ..., "config":
  *  ...}, a dict by output name, a list by output), in which strings may stand in single quotes. */
 typedef struct leat_compile_options {
+    size_t size;                    /* sizeof the struct, set by leat_compile_options_init */
     const char *optimizer;          /* "adam", or JSON; default "rmsprop" */
     const char *loss;               /* required to train and evaluate */
     const char *metrics;            /* default NULL */
@@ -203,8 +204,16 @@ typedef struct leat_compile_options {
     const char *sample_weight_mode; /* NULL or "temporal" */
 } leat_compile_options;
 
-/** The defaults that the members' comments name.  Threads: any. */
-LEAT_API leat_compile_options leat_compile_options_default(void);
+/** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
+ *  @param size  sizeof *options.
+ *  Threads: any. */
+LEAT_API void leat_compile_options_init(leat_compile_options *options, size_t size);
+/** The defaults by value. */
+static inline leat_compile_options leat_compile_options_default(void) {
+    leat_compile_options options;
+    leat_compile_options_init(&options, sizeof options);
+    return options;
+}
 
 /** Forgets the optimizer's state.  Errors: LEAT_ENOTFOUND an unknown name, with the nearest known one; LEAT_EINVAL a
  *  value; LEAT_ESHAPE a loss that does not fit its output. */

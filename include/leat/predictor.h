@@ -5,6 +5,7 @@
 #define LEAT_PREDICTOR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "leat/error.h"
@@ -20,6 +21,7 @@ typedef struct leat_predictor leat_predictor;
 
 /** How a predictor computes.  Start from leat_predictor_options_default(). */
 typedef struct leat_predictor_options {
+    size_t size;        /* sizeof the struct, set by leat_predictor_options_init */
     int64_t batch_size; /* default 1 */
     int threads;        /* to compute with; default 1 */
     /* Default false: a run takes whole inputs.  True: a run takes one step of each sequence (the input's second dimension is
@@ -31,8 +33,16 @@ typedef struct leat_predictor_options {
     const leat_tensor *inputs;
 } leat_predictor_options;
 
-/** The defaults that the members' comments name.  Threads: any. */
-LEAT_API leat_predictor_options leat_predictor_options_default(void);
+/** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
+ *  @param size  sizeof *options.
+ *  Threads: any. */
+LEAT_API void leat_predictor_options_init(leat_predictor_options *options, size_t size);
+/** The defaults by value. */
+static inline leat_predictor_options leat_predictor_options_default(void) {
+    leat_predictor_options options;
+    leat_predictor_options_init(&options, sizeof options);
+    return options;
+}
 
 /** Compiles the model; the predictor sees the weights as they are now.  options NULL: the defaults.  The predictor keeps the
  *  model: the memory of one that is destroyed first is freed with its last predictor.

@@ -30,7 +30,7 @@ typedef enum leat_batch_part {
 /** One tensor of every batch.  `shape` is that of one sample (no batch dimension); a dimension may be the
  *  maximum where `get` sets a smaller one.  `dtype` may be any of LEAT_DTYPE_LIST: the batch holds it, the model converts it.
  *  Inputs (and so targets, weights) that bear the names of the model's input (output) layers are matched by them; those that
- *  bear none of them, by position; to name only some is an error. */
+ *  bear none of them, by position; to name only some is an error.  Frozen. */
 typedef struct leat_tensor_spec {
     char name[LEAT_NAME_BYTES];
     leat_batch_part part;
@@ -39,7 +39,7 @@ typedef struct leat_tensor_spec {
     int64_t shape[LEAT_MAX_RANK - 1];
 } leat_tensor_spec;
 
-/** The tensors of every batch: inputs first, then targets, then sample weights. */
+/** The tensors of every batch: inputs first, then targets, then sample weights.  Frozen. */
 typedef struct leat_batch_spec {
     int64_t batch_size; /* samples of a full batch; any batch may have fewer, none more */
     int32_t tensor_count;
@@ -53,7 +53,7 @@ typedef struct leat_batch_spec {
  *
  *  data is 64-byte aligned and holds an older batch's bytes: every element is to be written.  Instead, `get` may point
  *  a tensor's data at ready-made memory of its own that stays as it is until the feed is closed: worker threads hand
- *  it over uncopied, worker processes copy it into the slot. */
+ *  it over uncopied, worker processes copy it into the slot.  Frozen. */
 typedef struct leat_batch {
     int64_t size; /* samples */
     int32_t tensor_count;
@@ -68,8 +68,9 @@ typedef struct leat_batch {
  *  each has its own copy of *user, made when the process was forked.  A sequence has length and get (and may have samples
  *  and get_samples besides), a generator has next. */
 typedef struct leat_sequence {
-    size_t struct_size; /* sizeof(leat_sequence) */
+    size_t size; /* sizeof(leat_sequence) */
     void *user;
+    void (*destroy)(void *user); /* frees *user; called by leat_sequence_destroy; may be NULL */
     leat_batch_spec spec;
 
     /** Batches of a pass.  Read before the first batch of each pass is made, on the trainer's thread: after
@@ -113,13 +114,18 @@ typedef struct leat_sequence {
      *  has its worker processes forked anew after each pass. */
     void *state;
     size_t state_bytes;
-
-    /** Frees *user.  Called by leat_sequence_destroy.  Optional. */
-    void (*destroy)(void *user);
 } leat_sequence;
 
-/** A zeroed sequence with struct_size set. */
-LEAT_API leat_sequence leat_sequence_default(void);
+/** Zeroes the `size` bytes of *sequence and sets sequence->size.
+ *  @param size  sizeof *sequence.
+ *  Threads: any. */
+LEAT_API void leat_sequence_init(leat_sequence *sequence, size_t size);
+/** A sequence without functions, by value. */
+static inline leat_sequence leat_sequence_default(void) {
+    leat_sequence sequence;
+    leat_sequence_init(&sequence, sizeof sequence);
+    return sequence;
+}
 
 /** Appends a tensor to a specification.  name may be NULL; shape (rank numbers) is that of one sample.
  *  Errors: LEAT_EINVAL too many tensors, a name that is too long, parts out of order; LEAT_ESHAPE a dimension < 1 or a

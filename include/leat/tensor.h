@@ -39,7 +39,7 @@ typedef enum leat_dtype {
 /** The largest rank of a tensor. */
 #define LEAT_MAX_RANK 8
 
-/** A view: it owns nothing.  Row-major, contiguous; a scalar has rank 0. */
+/** A view: it owns nothing.  Row-major, contiguous; a scalar has rank 0.  Frozen. */
 typedef struct leat_tensor {
     leat_dtype dtype;
     int32_t rank;

@@ -5,6 +5,7 @@
 #define LEAT_TRAIN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "leat/callback.h"
@@ -19,7 +20,8 @@
 extern "C" {
 #endif
 
-/** Whether training waited for data or for compute.  Times in ns, over the steps of all epochs. */
+/** Whether training waited for data or for compute.  Times in ns, over the steps of all epochs.  Later versions may add
+ *  members at the end. */
 typedef struct leat_verdict {
     int64_t steps;
     int64_t wall_ns;      /* of the training steps: data, compute, callbacks; validation is not in it */
@@ -28,11 +30,10 @@ typedef struct leat_verdict {
     int64_t get_mean_ns;  /* a worker's time for one batch */
     int workers;
     bool use_multiprocessing;
-    bool generator;       /* the data was one, which a single worker owns */
-    bool get_waits;       /* get waited for something else than a core, a disk say, most of its time */
-    int threads;          /* that computed */
-    int cores;            /* that this process may use: by affinity and by the quota of its control group */
-    leat_feed_stats feed; /* of the training data: how waiting and get were spread, what went wrong */
+    bool generator; /* the data was one, which a single worker owns */
+    bool get_waits; /* get waited for something else than a core, a disk say, most of its time */
+    int threads;    /* that computed */
+    int cores;      /* that this process may use: by affinity and by the quota of its control group */
     /* Memory in bytes: the most that the process had (getrusage's ru_maxrss; worker processes are not in it), and of it the
      * model with its gradients and the optimizer's state, and activations with what kernels need besides. */
     int64_t peak_rss_bytes, model_bytes, activation_bytes;
@@ -65,13 +66,32 @@ LEAT_API const double *leat_history_values(const leat_history *history, const ch
  *  docs/formats/history.md has it: a string for leat_string_free. */
 LEAT_API LEAT_CHECKED leat_status leat_history_json(const leat_history *history, char **out, leat_error *err);
 
-/** The verdict on the whole training. */
-LEAT_API leat_verdict leat_history_verdict(const leat_history *history);
+/** Fills the `size` bytes of *out with the verdict on the whole training, and with zeros where this version of leat has no
+ *  such member.
+ *  @param size  sizeof *out. */
+LEAT_API void leat_history_verdict_into(const leat_history *history, leat_verdict *out, size_t size);
+/** leat_history_verdict_into by value. */
+static inline leat_verdict leat_history_verdict(const leat_history *history) {
+    leat_verdict verdict;
+    leat_history_verdict_into(history, &verdict, sizeof verdict);
+    return verdict;
+}
+
+/** Fills the `size` bytes of *out with what the feed of the training data measured: how waiting and get were spread, and what
+ *  went wrong.
+ *  @param size  sizeof *out. */
+LEAT_API void leat_history_feed_stats_into(const leat_history *history, leat_feed_stats *out, size_t size);
+/** leat_history_feed_stats_into by value. */
+static inline leat_feed_stats leat_history_feed_stats(const leat_history *history) {
+    leat_feed_stats stats;
+    leat_history_feed_stats_into(history, &stats, sizeof stats);
+    return stats;
+}
 
 /** NULL is fine; sets *history to NULL. */
 LEAT_API void leat_history_destroy(leat_history **history);
 
-/** The weight of a class in the training loss. */
+/** The weight of a class in the training loss.  Frozen, since weights are given as an array. */
 typedef struct leat_class_weight {
     int64_t class_index;
     double weight;
@@ -79,13 +99,16 @@ typedef struct leat_class_weight {
 
 /** The arguments of fit_generator, with Keras's names and defaults.  What points somewhere is borrowed for the call. */
 typedef struct leat_fit_options {
+    size_t size;    /* sizeof the struct, set by leat_fit_options_init */
     int64_t epochs; /* default 1: the number of the last epoch, not how many */
     /* Default 0.  Epoch k goes on in the stream where epoch k - 1 of the same seed ended; a generator where it stands. */
     int64_t initial_epoch;
     /* 0 (default): an epoch is a pass, its length read anew after each.  Otherwise the stream goes on through the ends of
      * passes.  Required for generators and infinite sequences. */
     int64_t steps_per_epoch;
-    int verbose;                     /* default 1: 0 silent, 1 progress bar, 2 one line per epoch */
+    /* Default 1: a progress bar; 2: a line per epoch (leat_progbar_logger_create); both send messages to the log (leat/log.h).
+     * 0: neither. */
+    int verbose;
     leat_callback *const *callbacks; /* called after the progress bar's, in order */
     int callback_count;
     /* NULL (default): none.  Has a feed of its own.  A sequence starts at index 0 at each validation, a generator goes on
@@ -103,16 +126,24 @@ typedef struct leat_fit_options {
     size_t feed_memory; /* bytes for each feed's batches, instead of max_queue_size; 0 (default): no limit */
     int workers;        /* default 1; 0: batches are made between the steps */
     bool use_multiprocessing; /* default false */
-    leat_shuffle shuffle;     /* default LEAT_SHUFFLE_AUTO; validation is never shuffled */
-    int64_t shuffle_window;   /* of LEAT_SHUFFLE_WINDOW */
-    uint64_t seed;            /* default 0: of shuffling, of the batches' random numbers, of dropout */
-    leat_faults faults;       /* default: a bad batch ends training */
-    leat_trace *trace;        /* default NULL: none */
     int threads; /* to compute with; 0 (default): all cores, since workers sleep while the ring is full */
+    leat_shuffle shuffle;   /* default LEAT_SHUFFLE_AUTO; validation is never shuffled */
+    int64_t shuffle_window; /* of LEAT_SHUFFLE_WINDOW */
+    uint64_t seed;          /* default 0: of shuffling, of the batches' random numbers, of dropout */
+    leat_faults faults;     /* default: a bad batch ends training */
+    leat_trace *trace;      /* default NULL: none */
 } leat_fit_options;
 
-/** The defaults that the members' comments name.  Threads: any. */
-LEAT_API leat_fit_options leat_fit_options_default(void);
+/** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
+ *  @param size  sizeof *options.
+ *  Threads: any. */
+LEAT_API void leat_fit_options_init(leat_fit_options *options, size_t size);
+/** The defaults by value. */
+static inline leat_fit_options leat_fit_options_default(void) {
+    leat_fit_options options;
+    leat_fit_options_init(&options, sizeof options);
+    return options;
+}
 
 /** model.fit_generator.  The model must be compiled.  options NULL: the defaults.
  *  @param[out] history  NULL allowed; for leat_history_destroy.  Set whenever an epoch was finished, also on failure.
@@ -137,22 +168,31 @@ LEAT_API LEAT_CHECKED leat_status leat_model_fit(leat_model *model, const leat_a
 
 /** The arguments of evaluate_generator and predict_generator. */
 typedef struct leat_evaluate_options {
+    size_t size;   /* sizeof the struct, set by leat_evaluate_options_init */
     int64_t steps; /* 0 (default): the sequence's length.  Required for generators and infinite sequences */
-    int verbose;   /* default 0; 1: progress bar */
+    int verbose;   /* as in leat_fit_options; default 0 */
     leat_callback *const *callbacks;
     int callback_count;
     int max_queue_size;       /* default 10 */
     size_t feed_memory;       /* as in leat_fit_options */
     int workers;              /* default 1 */
     bool use_multiprocessing; /* default false */
+    int threads;              /* as in leat_fit_options */
     uint64_t seed;            /* default 0 */
     leat_faults faults; /* default: a bad batch is an error; one passed over is missing from the results */
     leat_trace *trace;  /* default NULL: none */
-    int threads;        /* as in leat_fit_options */
 } leat_evaluate_options;
 
-/** The defaults that the members' comments name.  Threads: any. */
-LEAT_API leat_evaluate_options leat_evaluate_options_default(void);
+/** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
+ *  @param size  sizeof *options.
+ *  Threads: any. */
+LEAT_API void leat_evaluate_options_init(leat_evaluate_options *options, size_t size);
+/** The defaults by value. */
+static inline leat_evaluate_options leat_evaluate_options_default(void) {
+    leat_evaluate_options options;
+    leat_evaluate_options_init(&options, sizeof options);
+    return options;
+}
 
 /** model.evaluate_generator: loss and metrics, exact over all samples, in logs (names as in History; empty on failure).
  *  options NULL: the defaults.  A generator that ends early: over what there was.
@@ -263,6 +303,7 @@ LEAT_API void leat_model_set_measuring_progress(leat_model *model, leat_progress
 
 /** What leat_model_plan_summary tells of. */
 typedef struct leat_plan_options {
+    size_t size;        /* sizeof the struct, set by leat_plan_options_init */
     int64_t batch_size; /* default 32 */
     int64_t unknown;    /* default 32: what counts for a None of an input's shape beside the batch */
     bool train; /* default false: a prediction; true: a training step, for which the model must be compiled */
@@ -271,8 +312,16 @@ typedef struct leat_plan_options {
     int threads; /* to compute with; 0 (default): all cores */
 } leat_plan_options;
 
-/** The defaults that the members' comments name.  Threads: any. */
-LEAT_API leat_plan_options leat_plan_options_default(void);
+/** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
+ *  @param size  sizeof *options.
+ *  Threads: any. */
+LEAT_API void leat_plan_options_init(leat_plan_options *options, size_t size);
+/** The defaults by value. */
+static inline leat_plan_options leat_plan_options_default(void) {
+    leat_plan_options options;
+    leat_plan_options_init(&options, sizeof options);
+    return options;
+}
 
 /** How a prediction or a training step is computed: for each op the layer that it comes from, shapes, which
  *  implementation serves it in which layout, bytes, copies between layouts, with `time` its share of the time.

@@ -9,6 +9,7 @@
 #include "cli/help/manual.h"
 #include "cli/options/parse.h"
 #include "cli/options/suggest.h"
+#include "leat/log.h"
 
 /* Opens /dev/null on those of the descriptors 0 to 2 that the caller has closed.  Otherwise a file that leat opens
  * would get one of these numbers, and messages would be written into the file.  Each is opened in the direction that
@@ -78,5 +79,6 @@ static int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     if (!occupy_standard_descriptors()) return CLI_FAILURE;
+    leat_set_log(leat_log_to_stderr, NULL);
     return flush_output(run(argc, argv));
 }

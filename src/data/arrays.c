@@ -6,10 +6,7 @@
 
 #include "base/error.h"
 #include "data/columns.h"
-
-leat_source_options leat_source_options_default(void) {
-    return (leat_source_options){.batch_size = 32};
-}
+#include "tensor/sequence.h"
 
 static leat_status add_part(leati_columns *columns, leat_batch_part part, const leat_array *arrays,
                             int32_t count, leat_error *err) {
@@ -32,12 +29,9 @@ static leat_status add_part(leati_columns *columns, leat_batch_part part, const 
     return LEAT_OK;
 }
 
-leat_status leat_arrays_open(leat_sequence *out, const leat_arrays *arrays,
-                             const leat_source_options *options, leat_error *err) {
-    LEATI_GIVEN(out, err);
-    LEATI_GIVEN(arrays, err);
+static leat_status open_arrays(leat_sequence *out, const leat_arrays *arrays,
+                               const leat_source_options *options, leat_error *err) {
     leati_columns *columns = NULL;
-    *out = (leat_sequence){0};
     LEATI_TRY(leati_columns_create(&columns, options, NULL, NULL, err));
     leat_status status = add_part(columns, LEAT_PART_INPUT, arrays->inputs, arrays->input_count, err);
     if (status == LEAT_OK)
@@ -48,4 +42,17 @@ leat_status leat_arrays_open(leat_sequence *out, const leat_arrays *arrays,
     if (status == LEAT_OK) return leati_columns_finish(out, columns, err);
     leati_columns_destroy(columns);
     return status;
+}
+
+leat_status leat_arrays_open(leat_sequence *out, size_t size, const leat_arrays *arrays,
+                             const leat_source_options *options, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    leat_sequence made;
+    leat_source_options all;
+    LEATI_TRY(leati_sequence_begin(out, size, err));
+    LEATI_GIVEN(arrays, err);
+    LEATI_TRY(leati_source_options_read(options, &all, err));
+    LEATI_TRY(open_arrays(&made, arrays, &all, err));
+    leati_sequence_write(&made, out, size);
+    return LEAT_OK;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/growing.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "tensor/convert.h"
@@ -45,16 +46,27 @@ leati_column_options leati_column_options_default(void) {
     return (leati_column_options){.shape_rank = -1};
 }
 
+static const leat_source_options defaults = {.batch_size = 32};
+static const leati_growing type = LEATI_GROWING(leat_source_options, batch_size, &defaults);
+
+void leat_source_options_init(leat_source_options *options, size_t size) {
+    leati_growing_init(&type, options, size);
+}
+
+leat_status leati_source_options_read(const leat_source_options *in, leat_source_options *out,
+                                      leat_error *err) {
+    return leati_growing_read(&type, in, out, err);
+}
+
 leat_status leati_columns_create(leati_columns **out, const leat_source_options *options, void *owner,
                                  void (*release)(void *owner), leat_error *err) {
-    leat_source_options effective = options ? *options : leat_source_options_default();
     *out = NULL;
-    if (effective.batch_size < 1)
+    if (options->batch_size < 1)
         return leati_fail(err, LEAT_EINVAL, "batch size %lld, expected at least 1",
-                          (long long)effective.batch_size);
+                          (long long)options->batch_size);
     leati_columns *columns = leati_calloc(1, sizeof *columns);
     if (!columns) return leati_fail_memory(err, sizeof *columns, "a source");
-    columns->spec.batch_size = effective.batch_size;
+    columns->spec.batch_size = options->batch_size;
     columns->owner = owner;
     columns->release = release;
     *out = columns;

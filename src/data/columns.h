@@ -20,6 +20,11 @@ leati_column_options leati_column_options_default(void);
 
 typedef struct leati_columns leati_columns;
 
+/* Copies the caller's options, or the defaults for NULL, into a struct of this version.  Errors: those of
+ * leati_growing_read. */
+leat_status leati_source_options_read(const leat_source_options *in, leat_source_options *out,
+                                      leat_error *err);
+
 /* Creates an empty list of columns; leati_columns_destroy frees the list and then calls release(owner), unless release is NULL. */
 leat_status leati_columns_create(leati_columns **out, const leat_source_options *options, void *owner,
                                  void (*release)(void *owner), leat_error *err);

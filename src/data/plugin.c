@@ -7,8 +7,15 @@
 #include "base/os/library.h"
 #include "base/memory.h"
 #include "data/kinds.h"
+#include "tensor/sequence.h"
 
 typedef leat_status plugin_open(leat_sequence *out, const char *options, int64_t batch_size, leat_error *err);
+
+/* Room for the sequence of a plugin: one that was compiled against a newer header fills a longer struct. */
+typedef union made_by_plugin {
+    leat_sequence sequence;
+    unsigned char room[sizeof(leat_sequence) + LEATI_GROWING_MARGIN];
+} made_by_plugin;
 
 /* The `user` of the outer sequence, whose functions call those of the plugin's sequence, `inner`. */
 typedef struct plugin {
@@ -64,16 +71,11 @@ static leat_status call_entry(plugin *p, const char *path, const char *query, in
                               leat_error *err) {
     plugin_open *entry = NULL;
     LEATI_TRY(leati_library_function(p->library, "leat_plugin_open", &entry, sizeof entry, err));
-    leat_sequence sequence = leat_sequence_default();
-    leat_status status = entry(&sequence, query, batch_size, err);
+    made_by_plugin made = {.sequence = leat_sequence_default()};
+    leat_status status = entry(&made.sequence, query, batch_size, err);
+    if (status == LEAT_OK) status = leati_sequence_read(&made.sequence, &p->inner, err);
     if (status != LEAT_OK) return leati_prefix(status, err, "plugin '%s'", path);
-    if (sequence.struct_size != sizeof sequence)
-        return leati_fail(err, LEAT_EINVAL,
-                          "plugin '%s' was built for another leat: its leat_sequence has %zu bytes, "
-                          "expected %zu",
-                          path, sequence.struct_size, sizeof sequence);
-    p->inner = sequence;
-    if (!sequence.length || !sequence.get || sequence.spec.batch_size < 1 || sequence.spec.tensor_count < 1)
+    if (!p->inner.length || !p->inner.get || p->inner.spec.batch_size < 1 || p->inner.spec.tensor_count < 1)
         return leati_fail(err, LEAT_EINVAL,
                           "plugin '%s' did not set length, get, spec.batch_size or spec.tensors", path);
     return LEAT_OK;

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/kinds.h"
+#include "tensor/sequence.h"
 
 /* ---- Values of options ---- */
 
@@ -185,18 +186,21 @@ static leat_status open_spec(leat_sequence *out, const leati_spec *spec, const c
     return k->open(out, spec, text, &settings, options, err);
 }
 
-leat_status leat_source_open(leat_sequence *out, const char *spec, const leat_source_options *options,
-                             leat_error *err) {
+leat_status leat_source_open(leat_sequence *out, size_t size, const char *spec,
+                             const leat_source_options *options, leat_error *err) {
     LEATI_GIVEN(out, err);
-    LEATI_GIVEN(spec, err);
     leati_spec parsed;
-    leat_source_options effective = options ? *options : leat_source_options_default();
-    *out = (leat_sequence){0};
+    leat_sequence made;
+    leat_source_options effective;
+    LEATI_TRY(leati_sequence_begin(out, size, err));
+    LEATI_GIVEN(spec, err);
+    LEATI_TRY(leati_source_options_read(options, &effective, err));
     leat_status status = leati_spec_parse(&parsed, spec, err);
     if (status == LEAT_OK) {
-        status = open_spec(out, &parsed, spec, &effective, err);
+        status = open_spec(&made, &parsed, spec, &effective, err);
         leati_spec_fini(&parsed);
     }
+    if (status == LEAT_OK) leati_sequence_write(&made, out, size);
     return status == LEAT_OK ? LEAT_OK : leati_prefix(status, err, "data '%.160s'", spec);
 }
 

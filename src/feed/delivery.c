@@ -212,7 +212,8 @@ static void deliver(leat_feed *feed, const leat_batch **batch) {
     leati_figures_take(&feed->figures, &feed->service.ring, slot);
     feed->service.ring.batch_ns = slot->get_ns;
     leati_stream_issue_ahead(feed, false);
-    if (leati_figures_wants_depth(&feed->figures)) leati_figures_depth(&feed->figures, leat_feed_ready(feed));
+    if (leati_figures_wants_depth(&feed->figures))
+        leati_figures_depth(&feed->figures, leat_feed_ready_count(feed));
 }
 
 leat_status leat_feed_get(leat_feed *feed, const leat_batch **batch, leat_error *err) {

@@ -5,36 +5,36 @@
 #include "base/error.h"
 #include "feed/options.h"
 #include "feed/stream.h"
+#include "tensor/sequence.h"
 
 /* ---- one feed ---- */
 
-static leat_status check_generator(const leat_feed_config *config, leat_error *err) {
-    if (!config->sequence->next) return LEAT_OK;
-    if (config->options.world > 1)
+static leat_status check_generator(const leat_feed *feed, const leat_feed_position *at, leat_error *err) {
+    if (!feed->service.sequence.next) return LEAT_OK;
+    if (feed->options.world > 1)
         return leati_fail(err, LEAT_ENOTSUP, "a generator cannot be shared among %d ranks: give each its own",
-                          config->options.world);
-    if (config->at.pass || config->at.ordinal)
+                          feed->options.world);
+    if (at->pass || at->ordinal)
         return leati_fail(err, LEAT_ENOTSUP, "a generator can be opened only at its beginning");
     return LEAT_OK;
 }
 
 /* Checks the configuration of a feed and copies it, before any memory is mapped. */
 static leat_status adopt_config(leat_feed *feed, const leat_feed_config *config, leat_error *err) {
-    LEATI_TRY(leati_feed_options_check(&config->options, err));
-    LEATI_TRY(leati_sequence_check(config->sequence, err));
-    LEATI_TRY(check_generator(config, err));
+    const leat_feed_options *options = &feed->options;
     leati_service *service = &feed->service;
-    LEATI_TRY(leati_order_rule_init(&service->rule, &config->options, config->sequence, err));
-    service->sequence = *config->sequence;
-    service->faults = config->options.faults;
-    service->max_queue_size = config->options.max_queue_size;
-    feed->options = config->options;
-    feed->order = (leati_order){.rank = config->options.rank,
-                                .world = config->options.world,
-                                .remainder = config->options.remainder};
-    feed->spin.longest_ns =
-        config->options.spin_us < 0 ? LEATI_WAKE_UP_NS : (int64_t)config->options.spin_us * 1000;
-    leati_figures_init(&feed->figures, config->options.trace, config->options.name, feed->group->opened_ns);
+    LEATI_TRY(leati_feed_options_read(config->options, &feed->options, err));
+    LEATI_TRY(leati_feed_options_check(options, err));
+    LEATI_TRY(leati_sequence_read(config->sequence, &service->sequence, err));
+    LEATI_TRY(leati_sequence_check(&service->sequence, err));
+    LEATI_TRY(check_generator(feed, &config->at, err));
+    LEATI_TRY(leati_order_rule_init(&service->rule, options, &service->sequence, err));
+    service->faults = options->faults;
+    service->max_queue_size = options->max_queue_size;
+    feed->order =
+        (leati_order){.rank = options->rank, .world = options->world, .remainder = options->remainder};
+    feed->spin.longest_ns = options->spin_us < 0 ? LEATI_WAKE_UP_NS : (int64_t)options->spin_us * 1000;
+    leati_figures_init(&feed->figures, options->trace, options->name, feed->group->opened_ns);
     return LEAT_OK;
 }
 
@@ -64,17 +64,17 @@ static leat_status prepare_inline(leat_feed *feed, leat_error *err) {
     return leati_worker_init(&feed->inline_worker, &feed->inline_works, 0, err);
 }
 
-static leat_status open_feed(leat_feed *feed, const leat_feed_config *config, leat_error *err) {
+static leat_status open_feed(leat_feed *feed, const leat_feed_position *at, leat_error *err) {
     leati_group *group = feed->group;
     const leati_worker_table *table = leati_feed_is_inline(feed) ? &group->no_workers : &group->works.table;
-    LEATI_TRY(take_position(feed, &config->at, err));
-    LEATI_TRY(leati_service_map(&feed->service, table, config->options.memory, err));
+    LEATI_TRY(take_position(feed, at, err));
+    LEATI_TRY(leati_service_map(&feed->service, table, feed->options.memory, err));
     if (leati_feed_is_inline(feed)) return prepare_inline(feed, err);
     if (feed->service.sequence.next) {
         feed->service.ring.owner = group->works.count % table->count;
         group->works.table.wake_all = true;
     }
-    LEATI_TRY(leati_descriptors_add(&group->pool.helper.descriptors, &config->options, err));
+    LEATI_TRY(leati_descriptors_add(&group->pool.helper.descriptors, &feed->options, err));
     group->services[group->works.count++] = &feed->service;
     leati_stream_issue_ahead(feed, true);
     return LEAT_OK;
@@ -122,10 +122,9 @@ static int count_workers(const leati_group *group, bool *processes) {
 }
 
 /* Prefixes an error with the name of the feed, if several feeds are opened. */
-static leat_status prefix_name(int count, const leat_feed_config *config, leat_status status,
-                               leat_error *err) {
-    if (status == LEAT_OK || count == 1 || !config->options.name) return status;
-    return leati_prefix(status, err, "%s", config->options.name);
+static leat_status prefix_name(int count, const leat_feed *feed, leat_status status, leat_error *err) {
+    if (status == LEAT_OK || count == 1 || !feed->options.name) return status;
+    return leati_prefix(status, err, "%s", feed->options.name);
 }
 
 static leat_status open_group(leati_group *group, const leat_feed_config *configs, int count,
@@ -133,14 +132,16 @@ static leat_status open_group(leati_group *group, const leat_feed_config *config
     bool processes = false;
     for (int i = 0; i < count; ++i) {
         group->feeds[i].group = group;
-        LEATI_TRY(prefix_name(count, &configs[i], adopt_config(&group->feeds[i], &configs[i], err), err));
+        LEATI_TRY(
+            prefix_name(count, &group->feeds[i], adopt_config(&group->feeds[i], &configs[i], err), err));
     }
     LEATI_TRY(check_together(group, err));
     int workers = count_workers(group, &processes);
     LEATI_TRY(leati_worker_table_init(&group->works.table, workers, processes, err));
     LEATI_TRY(leati_worker_table_init(&group->no_workers, 0, false, err));
     for (int i = 0; i < count; ++i)
-        LEATI_TRY(prefix_name(count, &configs[i], open_feed(&group->feeds[i], &configs[i], err), err));
+        LEATI_TRY(
+            prefix_name(count, &group->feeds[i], open_feed(&group->feeds[i], &configs[i].at, err), err));
     return leati_worker_pool_start(&group->pool, err);
 }
 
@@ -169,9 +170,7 @@ leat_status leat_feed_open_at(leat_feed **out, const leat_sequence *sequence,
     *out = NULL;
     LEATI_GIVEN(sequence, err);
     LEATI_GIVEN(at, err);
-    leat_feed_config config = {.sequence = sequence,
-                               .options = options ? *options : leat_feed_options_default(),
-                               .at = *at};
+    leat_feed_config config = {.sequence = sequence, .options = options, .at = *at};
     return leat_feed_open_together(out, &config, 1, err);
 }
 

@@ -5,16 +5,24 @@
 #include <limits.h>
 
 #include "base/error.h"
+#include "base/growing.h"
 #include "feed/ring/worker_table.h"
 #include "feed/ring/service.h"
 
-leat_feed_options leat_feed_options_default(void) {
-    return (leat_feed_options){.workers = 1,
-                               .max_queue_size = 10,
-                               .world = 1,
-                               .faults = {.max_deaths = 3},
-                               .name = "feed",
-                               .spin_us = -1};
+static const leat_feed_options defaults = {.workers = 1,
+                                           .max_queue_size = 10,
+                                           .world = 1,
+                                           .faults = {.max_deaths = 3},
+                                           .name = "feed",
+                                           .spin_us = -1};
+static const leati_growing type = LEATI_GROWING(leat_feed_options, workers, &defaults);
+
+void leat_feed_options_init(leat_feed_options *options, size_t size) {
+    leati_growing_init(&type, options, size);
+}
+
+leat_status leati_feed_options_read(const leat_feed_options *in, leat_feed_options *out, leat_error *err) {
+    return leati_growing_read(&type, in, out, err);
 }
 
 static leat_status check_range(const char *name, int64_t value, int64_t least, int64_t most,
@@ -77,11 +85,6 @@ static leat_status check_generator(const leat_sequence *sequence, leat_error *er
 }
 
 leat_status leati_sequence_check(const leat_sequence *sequence, leat_error *err) {
-    if (!sequence) return leati_fail(err, LEAT_EINVAL, "the sequence is NULL");
-    if (sequence->struct_size != sizeof *sequence)
-        return leati_fail(err, LEAT_EINVAL,
-                          "the sequence's struct_size is %zu, expected %zu: start from leat_sequence_default",
-                          sequence->struct_size, sizeof *sequence);
     if (sequence->state_bytes && !sequence->state)
         return leati_fail(err, LEAT_EINVAL, "the sequence declares %zu bytes of state at NULL",
                           sequence->state_bytes);

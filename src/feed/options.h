@@ -5,7 +5,11 @@
 
 #include "leat/feed.h"
 
-/* Errors: LEAT_EINVAL, LEAT_ENOTSUP. */
+/* Copies the caller's options, or the defaults for NULL, into a struct of this version.  Errors: those of
+ * leati_growing_read. */
+leat_status leati_feed_options_read(const leat_feed_options *in, leat_feed_options *out, leat_error *err);
+
+/* Check structs of this version.  Errors: LEAT_EINVAL, LEAT_ENOTSUP. */
 leat_status leati_feed_options_check(const leat_feed_options *options, leat_error *err);
 leat_status leati_sequence_check(const leat_sequence *sequence, leat_error *err);
 

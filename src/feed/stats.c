@@ -2,6 +2,7 @@
 /* Public functions that return the position and the statistics of a feed.  Room: feed. */
 #include "base/os/clock.h"
 #include "base/error.h"
+#include "base/growing.h"
 #include "feed/sample.h"
 #include "feed/stream.h"
 
@@ -9,7 +10,7 @@ leat_feed_position leat_feed_position_get(const leat_feed *feed) {
     return feed ? feed->position : (leat_feed_position){0};
 }
 
-leat_feed_position leat_feed_next(const leat_feed *feed) {
+leat_feed_position leat_feed_next_position(const leat_feed *feed) {
     return feed ? feed->next : (leat_feed_position){0};
 }
 
@@ -21,11 +22,11 @@ leat_status leat_feed_position_get_into(const leat_feed *feed, leat_feed_positio
     return LEAT_OK;
 }
 
-leat_status leat_feed_next_into(const leat_feed *feed, leat_feed_position *out, leat_error *err) {
+leat_status leat_feed_next_position_into(const leat_feed *feed, leat_feed_position *out, leat_error *err) {
     LEATI_GIVEN(out, err);
     *out = (leat_feed_position){0};
     LEATI_GIVEN(feed, err);
-    *out = leat_feed_next(feed);
+    *out = leat_feed_next_position(feed);
     return LEAT_OK;
 }
 
@@ -46,7 +47,7 @@ leat_status leat_feed_making_get_into(const leat_feed *feed, leat_feed_making *o
     return LEAT_OK;
 }
 
-int leat_feed_ready(const leat_feed *feed) {
+int leat_feed_ready_count(const leat_feed *feed) {
     if (!feed) return 0;
     int ready = 0;
     if (leati_feed_is_inline(feed) || leati_group_is_inherited(feed->group)) return 0;
@@ -55,8 +56,7 @@ int leat_feed_ready(const leat_feed *feed) {
     return ready;
 }
 
-leat_feed_stats leat_feed_stats_get(const leat_feed *feed) {
-    if (!feed) return (leat_feed_stats){0};
+static leat_feed_stats stats_of(const leat_feed *feed) {
     const leati_figures *figures = &feed->figures;
     const leati_ring *ring = &feed->service.ring;
     bool here = !leati_group_is_inherited(feed->group);
@@ -74,6 +74,11 @@ leat_feed_stats leat_feed_stats_get(const leat_feed *feed) {
                              .ring_bytes = (int64_t)ring->bytes,
                              .max_queue_size = feed->service.max_queue_size,
                              .workers = leati_feed_is_inline(feed) ? 0 : ring->table->count};
+}
+
+void leat_feed_stats_get_into(const leat_feed *feed, leat_feed_stats *out, size_t size) {
+    const leat_feed_stats stats = feed ? stats_of(feed) : (leat_feed_stats){0};
+    leati_growing_report(&stats, sizeof stats, out, size);
 }
 
 double leat_feed_worker_busy(const leat_feed *feed, int worker) {

@@ -1,14 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batch specifications, and the default and the end of a sequence.  Layer: tensor. */
-#include "leat/sequence.h"
+#include "tensor/sequence.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 
-leat_sequence leat_sequence_default(void) {
-    return (leat_sequence){.struct_size = sizeof(leat_sequence)};
+static const leati_growing type = LEATI_GROWING(leat_sequence, get, NULL);
+
+void leat_sequence_init(leat_sequence *sequence, size_t size) {
+    leati_growing_init(&type, sequence, size);
+}
+
+leat_status leati_sequence_read(const leat_sequence *in, leat_sequence *out, leat_error *err) {
+    if (!in) return leati_fail(err, LEAT_EINVAL, "the sequence is NULL");
+    return leati_growing_read(&type, in, out, err);
+}
+
+leat_status leati_sequence_begin(leat_sequence *out, size_t size, leat_error *err) {
+    LEATI_TRY(leati_growing_fits(&type, size, err));
+    leati_growing_report(NULL, sizeof *out, out, size);
+    return LEAT_OK;
+}
+
+void leati_sequence_write(const leat_sequence *in, leat_sequence *out, size_t size) {
+    leati_growing_write(&type, in, out, size);
 }
 
 static leat_status check_shape(int rank, const int64_t *shape, leat_error *err) {
@@ -65,6 +82,6 @@ int leat_batch_spec_first(const leat_batch_spec *spec, leat_batch_part part) {
 
 void leat_sequence_destroy(leat_sequence *sequence) {
     if (!sequence) return;
-    if (sequence->destroy) sequence->destroy(sequence->user);
-    *sequence = (leat_sequence){0};
+    if (sequence->size >= type.least && sequence->destroy) sequence->destroy(sequence->user);
+    leati_growing_clear(&type, sequence);
 }

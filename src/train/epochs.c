@@ -75,14 +75,14 @@ static void stop_at_end(leati_fit_loop *loop, int64_t done) {
 static void tell(leati_fit_loop *loop, int64_t epoch, const epoch_end *end) {
     int64_t skips = leati_runner_skips(&loop->train);
     if (skips > 0)
-        leat_training_write(&loop->training,
+        leati_training_tell(&loop->training, LEAT_LOG_WARNING,
                             "leat: epoch %" PRId64 " passed over %" PRId64 " bad batch%s: %" PRId64
-                            " of %" PRId64 " steps were made\n",
+                            " of %" PRId64 " steps were made",
                             epoch + 1, skips, skips == 1 ? "" : "es", end->done, loop->steps);
     if (!end->more && loop->train.pace == LEATI_PACE_GENERATOR)
-        leat_training_write(&loop->training,
+        leati_training_tell(&loop->training, LEAT_LOG_WARNING,
                             "leat: epoch %" PRId64 ": the generator ended after %" PRId64 " of %" PRId64
-                            " steps\n",
+                            " steps",
                             epoch + 1, end->done, loop->steps);
     leati_fit_tell_validation(loop);
 }

@@ -4,17 +4,21 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/growing.h"
 #include "base/memory.h"
 #include "leat/train.h"
+#include "tensor/sequence.h"
 #include "train/predictions.h"
-#include "train/progress.h"
 #include "train/runner.h"
 #include "train/training.h"
 
-leat_evaluate_options leat_evaluate_options_default(void) {
-    return (leat_evaluate_options){.max_queue_size = 10,
-                                   .workers = 1,
-                                   .faults = leat_feed_options_default().faults};
+static const leat_evaluate_options defaults = {.max_queue_size = 10,
+                                               .workers = 1,
+                                               .faults = {.max_deaths = 3}};
+static const leati_growing options_type = LEATI_GROWING(leat_evaluate_options, steps, &defaults);
+
+void leat_evaluate_options_init(leat_evaluate_options *options, size_t size) {
+    leati_growing_init(&options_type, options, size);
 }
 
 /* What evaluating and predicting differ in. */
@@ -22,7 +26,6 @@ typedef struct pass_kind {
     leati_mode mode;
     const char *name; /* of its feed, and of its lanes in a trace */
     leati_hook begin, end, batch_begin, batch_end;
-    leat_callback (*progress)(leati_progress *progress);
 } pass_kind;
 
 static const pass_kind evaluating = {LEATI_TEST,
@@ -30,22 +33,21 @@ static const pass_kind evaluating = {LEATI_TEST,
                                      LEATI_HOOK_on_test_begin,
                                      LEATI_HOOK_on_test_end,
                                      LEATI_HOOK_on_test_batch_begin,
-                                     LEATI_HOOK_on_test_batch_end,
-                                     leati_progress_test_callback};
+                                     LEATI_HOOK_on_test_batch_end};
 static const pass_kind predicting = {LEATI_PREDICT,
                                      "prediction",
                                      LEATI_HOOK_on_predict_begin,
                                      LEATI_HOOK_on_predict_end,
                                      LEATI_HOOK_on_predict_batch_begin,
-                                     LEATI_HOOK_on_predict_batch_end,
-                                     leati_progress_predict_callback};
+                                     LEATI_HOOK_on_predict_batch_end};
 
 typedef struct pass_loop {
     const pass_kind *kind;
     leat_training training;
+    leat_evaluate_options options; /* copies of what the caller gave, in this version's structs */
+    leat_sequence sequence;
     leati_runner runner;
     leati_meter meter;
-    leati_progress *progress;
     leat_logs *logs;               /* evaluating */
     leat_predictions *predictions; /* predicting */
 } pass_loop;
@@ -92,13 +94,13 @@ static leat_status run_steps(pass_loop *loop, int64_t *done, leat_error *err) {
 static void tell(pass_loop *loop, int64_t done) {
     int64_t steps = loop->training.params.steps, skips = leati_runner_skips(&loop->runner);
     if (skips > 0)
-        leat_training_write(&loop->training,
+        leati_training_tell(&loop->training, LEAT_LOG_WARNING,
                             "leat: %s passed over %" PRId64 " bad batch%s: %" PRId64 " of %" PRId64
-                            " steps were made\n",
+                            " steps were made",
                             loop->kind->name, skips, skips == 1 ? "" : "es", done, steps);
     if (done < steps && loop->runner.pace == LEATI_PACE_GENERATOR)
-        leat_training_write(&loop->training,
-                            "leat: %s: the generator ended after %" PRId64 " of %" PRId64 " steps\n",
+        leati_training_tell(&loop->training, LEAT_LOG_WARNING,
+                            "leat: %s: the generator ended after %" PRId64 " of %" PRId64 " steps",
                             loop->kind->name, done, steps);
 }
 
@@ -118,8 +120,9 @@ static leat_status run_pass(pass_loop *loop, const leat_evaluate_options *option
     return leat_feed_end_pass(loop->runner.feed, err);
 }
 
-static leat_status open_and_run(pass_loop *loop, const leat_sequence *sequence,
-                                const leat_evaluate_options *options, leat_error *err) {
+static leat_status open_and_run(pass_loop *loop, leat_error *err) {
+    const leat_evaluate_options *options = &loop->options;
+    const leat_sequence *sequence = &loop->sequence;
     leati_runner_options plan = {.mode = loop->kind->mode,
                                  .steps = options->steps,
                                  .lanes = loop->kind->name,
@@ -139,8 +142,6 @@ static leat_status open_and_run(pass_loop *loop, const leat_sequence *sequence,
         plan.feed.limit = options->steps;
     else
         plan.feed.passes = 1;
-    LEATI_TRY(leati_progress_create(&loop->progress, options->verbose, err));
-    if (options->verbose) loop->training.progress = loop->kind->progress(loop->progress);
     LEATI_TRY(leati_runner_plan(runner, loop->training.model, sequence, &plan, err));
     loop->training.params.batch_size = sequence->spec.batch_size;
     LEATI_TRY(leati_runner_open(&runner, 1, err));
@@ -156,32 +157,39 @@ typedef struct pass_task {
     int stuck; /* worker threads that are still in `get` */
 } pass_task;
 
-static leat_status pass(const pass_kind *kind, leat_model *model, pass_task *task,
-                        const leat_evaluate_options *options, leat_error *err) {
-    leat_evaluate_options preset = leat_evaluate_options_default();
-    LEATI_TRY(leati_require_steps(task->sequence, options ? options->steps : 0, "steps", "the data", err));
-    pass_loop *loop = leati_calloc(1, sizeof *loop);
-    if (!loop) return leati_fail_memory(err, sizeof *loop, "a pass");
-    if (!options) options = &preset;
-    loop->kind = kind;
+/* Copies the caller's structs into structs of this version, and checks them. */
+static leat_status prepare(pass_loop *loop, leat_model *model, const pass_task *task,
+                           const leat_evaluate_options *caller, leat_error *err) {
+    leat_training *training = &loop->training;
+    const leat_evaluate_options *options = &loop->options;
+    LEATI_TRY(leati_growing_read(&options_type, caller, &loop->options, err));
+    LEATI_TRY(leati_sequence_read(task->sequence, &loop->sequence, err));
+    LEATI_TRY(leati_require_steps(&loop->sequence, options->steps, "steps", "the data", err));
     loop->logs = task->logs;
     loop->predictions = task->predictions;
-    loop->training.model = model;
-    loop->training.params.verbose = options->verbose;
-    loop->training.params.samples = task->samples;
-    loop->training.callbacks = options->callbacks;
-    loop->training.callback_count = options->callback_count;
-    leat_status status = leati_callbacks_check(options->callbacks, options->callback_count, err);
-    if (status == LEAT_OK && kind->mode == LEATI_TEST) status = leati_meter_init(&loop->meter, model, err);
-    if (status == LEAT_OK && kind->mode == LEATI_TEST)
-        status = leati_training_name(&loop->training, false, err);
+    training->model = model;
+    training->params.size = sizeof training->params;
+    LEATI_TRY(leati_training_set_verbose(training, options->verbose, err));
+    training->params.samples = task->samples;
+    LEATI_TRY(leati_training_set_callbacks(training, options->callbacks, options->callback_count, err));
+    if (loop->kind->mode != LEATI_TEST) return LEAT_OK;
+    LEATI_TRY(leati_meter_init(&loop->meter, model, err));
+    return leati_training_name(training, false, err);
+}
+
+static leat_status pass(const pass_kind *kind, leat_model *model, pass_task *task,
+                        const leat_evaluate_options *options, leat_error *err) {
+    pass_loop *loop = leati_calloc(1, sizeof *loop);
+    if (!loop) return leati_fail_memory(err, sizeof *loop, "a pass");
+    loop->kind = kind;
+    leat_status status = prepare(loop, model, task, options, err);
     if (status == LEAT_OK) {
         leati_training_enter(&loop->training);
-        status = open_and_run(loop, task->sequence, options, err);
+        status = open_and_run(loop, err);
         leati_training_leave(&loop->training);
     }
     task->stuck = leati_runner_close((leati_runner *const[]){&loop->runner}, 1);
-    leati_progress_destroy(&loop->progress);
+    leati_training_fini(&loop->training);
     leati_meter_fini(&loop->meter);
     leati_free(loop);
     return status == LEAT_OK ? LEAT_OK : leati_tell_stuck(status, task->stuck, err);

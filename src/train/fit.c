@@ -6,21 +6,26 @@
 
 #include "base/os/clock.h"
 #include "base/error.h"
+#include "base/growing.h"
 #include "base/memory.h"
 #include "feed/stats/trace.h"
 #include "nn/weights/weights.h"
 #include "train/cores.h"
 #include "train/fit_loop.h"
 #include "train/verdict.h"
+#include "tensor/sequence.h"
 
-leat_fit_options leat_fit_options_default(void) {
-    return (leat_fit_options){.epochs = 1,
-                              .verbose = 1,
-                              .validation_freq = 1,
-                              .max_queue_size = 10,
-                              .workers = 1,
-                              .shuffle = LEAT_SHUFFLE_AUTO,
-                              .faults = leat_feed_options_default().faults};
+static const leat_fit_options defaults = {.epochs = 1,
+                                          .verbose = 1,
+                                          .validation_freq = 1,
+                                          .max_queue_size = 10,
+                                          .workers = 1,
+                                          .shuffle = LEAT_SHUFFLE_AUTO,
+                                          .faults = {.max_deaths = 3}};
+static const leati_growing options_type = LEATI_GROWING(leat_fit_options, epochs, &defaults);
+
+void leat_fit_options_init(leat_fit_options *options, size_t size) {
+    leati_growing_init(&options_type, options, size);
 }
 
 /* What is fitted to, and what became of it. */
@@ -41,7 +46,6 @@ static leat_status check_options(const leat_model *model, const leat_sequence *s
         return leati_fail(
             err, LEAT_EINVAL,
             "epochs, initial_epoch, steps_per_epoch, validation_steps and threads are at least 0");
-    LEATI_TRY(leati_callbacks_check(options->callbacks, options->callback_count, err));
     LEATI_TRY(leati_check_list(options->validation_epochs, options->validation_epoch_count,
                                "validation_epoch", err));
     if (!options->validation_epochs && options->validation_freq < 1)
@@ -52,6 +56,19 @@ static leat_status check_options(const leat_model *model, const leat_sequence *s
     if (!options->validation) return LEAT_OK;
     return leati_require_steps(options->validation, options->validation_steps, "validation_steps",
                                "the validation data", err);
+}
+
+/* Copies the caller's structs into structs of this version.  `sequence` and options->validation then point to them. */
+static leat_status read_caller(leati_fit_loop *loop, fit_task *task, const leat_fit_options *options,
+                               leat_error *err) {
+    loop->options = &loop->read_options;
+    LEATI_TRY(leati_growing_read(&options_type, options, &loop->read_options, err));
+    LEATI_TRY(leati_sequence_read(task->sequence, &loop->train_sequence, err));
+    task->sequence = &loop->train_sequence;
+    if (!loop->options->validation) return LEAT_OK;
+    leat_status status = leati_sequence_read(loop->options->validation, &loop->validation_sequence, err);
+    loop->read_options.validation = &loop->validation_sequence;
+    return leati_prefix(status, err, "validation data");
 }
 
 static leat_feed_options feed_options(const leat_fit_options *options, const char *name) {
@@ -138,8 +155,8 @@ static void announce(leati_fit_loop *loop) {
     const leat_fit_options *options = loop->options;
     leat_feed_stats stats = leat_feed_stats_get(loop->train.feed);
     char text[96];
-    leat_training_write(&loop->training,
-                        "leat: %d worker %s%s, %d compute thread%s, %s; the feed's ring holds %.1f MB\n",
+    leati_training_tell(&loop->training, LEAT_LOG_INFO,
+                        "leat: %d worker %s%s, %d compute thread%s, %s; the feed's ring holds %.1f MB",
                         options->workers, options->use_multiprocessing ? "process" : "thread",
                         options->workers == 1          ? ""
                         : options->use_multiprocessing ? "es"
@@ -151,8 +168,6 @@ static void announce(leati_fit_loop *loop) {
 static leat_status fit(leati_fit_loop *loop, const leat_sequence *sequence, leat_error *err) {
     const leat_fit_options *options = loop->options;
     loop->cores = leati_cores_get();
-    LEATI_TRY(leati_progress_create(&loop->progress, options->verbose, err));
-    loop->training.progress = leati_progress_callback(loop->progress);
     if (options->epochs <= options->initial_epoch) return leati_fit_run(loop, err);
     LEATI_TRY(open_feeds(loop, sequence, err));
     announce(loop);
@@ -161,18 +176,21 @@ static leat_status fit(leati_fit_loop *loop, const leat_sequence *sequence, leat
     return leati_fit_run(loop, err);
 }
 
-static leat_status prepare(leati_fit_loop *loop, leat_model *model, const leat_fit_options *options,
-                           int64_t samples, leat_error *err) {
-    loop->model = model;
-    loop->options = options;
+static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *task,
+                           const leat_fit_options *caller, leat_error *err) {
+    LEATI_TRY(read_caller(loop, task, caller, err));
+    const leat_fit_options *options = loop->options;
+    LEATI_TRY(check_options(model, task->sequence, options, err));
     leat_training *training = &loop->training;
+    LEATI_TRY(leati_training_set_callbacks(training, options->callbacks, options->callback_count, err));
+    LEATI_TRY(leati_training_set_verbose(training, options->verbose, err));
+    LEATI_TRY(leati_history_create(&loop->history, err));
+    loop->model = model;
     training->model = model;
     training->loop = loop;
     training->params.epochs = options->epochs;
-    training->params.samples = samples;
-    training->params.verbose = options->verbose;
-    training->callbacks = options->callbacks;
-    training->callback_count = options->callback_count;
+    training->params.size = sizeof training->params;
+    training->params.samples = task->samples;
     training->history = leati_history_callback(loop->history);
     training->validate = options->validation ? leati_fit_validate : NULL;
     LEATI_TRY(leati_meter_init(&loop->meter, model, err));
@@ -198,27 +216,26 @@ static void judge(leati_fit_loop *loop, leat_status status) {
                             .threads = loop->train.threads,
                             .cores = loop->cores.count};
     if (loop->train.feed) leati_record_end(&loop->history->record, loop->train.feed);
-    verdict.feed = loop->history->record.feed;
+    const leat_feed_stats *feed = &loop->history->record.feed;
     int64_t used_ns = 0, elapsed_ns = leati_now_ns() - loop->begun_ns;
     if (loop->begun_cores_ns > 0 && leati_cores_used_ns(&used_ns))
-        verdict.get_waits = leati_verdict_get_waits(&verdict, used_ns - loop->begun_cores_ns, elapsed_ns);
+        verdict.get_waits =
+            leati_verdict_get_waits(&verdict, feed, used_ns - loop->begun_cores_ns, elapsed_ns);
     verdict.generator = loop->train.pace == LEATI_PACE_GENERATOR;
-    if (verdict.feed.batches > 0) verdict.get_mean_ns = verdict.feed.get_ns / verdict.feed.batches;
+    if (feed->batches > 0) verdict.get_mean_ns = feed->get_ns / feed->batches;
     if (loop->train.trainer) measure_memory(loop, &verdict);
-    leati_verdict_explain(&verdict);
+    leati_verdict_explain(&verdict, feed);
     loop->history->verdict = verdict;
     bool ended = status == LEAT_OK || status == LEAT_ESTOPPED;
-    if (ended && verdict.steps > 0) leat_training_write(&loop->training, "%s\n", verdict.text);
+    if (ended && verdict.steps > 0) leati_training_tell(&loop->training, LEAT_LOG_INFO, "%s", verdict.text);
 }
 
 static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_options *options,
                            leat_history **history, leat_error *err) {
     if (history) *history = NULL;
-    LEATI_TRY(check_options(model, task->sequence, options, err));
     leati_fit_loop *loop = leati_calloc(1, sizeof *loop);
     if (!loop) return leati_fail_memory(err, sizeof *loop, "training");
-    leat_status status = leati_history_create(&loop->history, err);
-    if (status == LEAT_OK) status = prepare(loop, model, options, task->samples, err);
+    leat_status status = prepare(loop, model, task, options, err);
     if (status == LEAT_OK) {
         leati_training_enter(&loop->training);
         status = fit(loop, task->sequence, err);
@@ -226,7 +243,7 @@ static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_opt
         judge(loop, status);
     }
     task->stuck = leati_runner_close((leati_runner *const[]){&loop->train, &loop->validation}, 2);
-    leati_progress_destroy(&loop->progress);
+    leati_training_fini(&loop->training);
     leati_meter_fini(&loop->meter);
     leati_meter_fini(&loop->validation_meter);
     if (history)
@@ -242,9 +259,8 @@ leat_status leat_model_fit_generator(leat_model *model, const leat_sequence *seq
                                      leat_error *err) {
     LEATI_GIVEN(model, err);
     LEATI_GIVEN(sequence, err);
-    leat_fit_options preset = leat_fit_options_default();
     fit_task task = {.sequence = sequence};
-    return run_fit(model, &task, options ? options : &preset, history, err);
+    return run_fit(model, &task, options, history, err);
 }
 
 leat_status leat_model_fit(leat_model *model, const leat_arrays *arrays, int64_t batch_size,
@@ -252,11 +268,10 @@ leat_status leat_model_fit(leat_model *model, const leat_arrays *arrays, int64_t
     LEATI_GIVEN(model, err);
     LEATI_GIVEN(arrays, err);
     leat_sequence sequence = {0};
-    leat_fit_options preset = leat_fit_options_default();
     if (history) *history = NULL;
     LEATI_TRY(leati_arrays_sequence(&sequence, model, arrays, batch_size, err));
     fit_task task = {.sequence = &sequence, .samples = arrays->inputs[0].tensor.shape[0]};
-    leat_status status = run_fit(model, &task, options ? options : &preset, history, err);
+    leat_status status = run_fit(model, &task, options, history, err);
     leati_arrays_close(&sequence, model, task.stuck);
     return status;
 }

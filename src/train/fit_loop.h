@@ -5,7 +5,6 @@
 
 #include "base/os/clock.h"
 #include "train/history.h"
-#include "train/progress.h"
 #include "train/runner.h"
 #include "train/training.h"
 
@@ -13,11 +12,12 @@
 typedef struct leati_fit_loop {
     leat_training training;
     leat_model *model;
-    const leat_fit_options *options;
+    const leat_fit_options *options; /* &read_options */
+    leat_fit_options read_options;   /* copies of what the caller gave, in this version's structs */
+    leat_sequence train_sequence, validation_sequence;
     leati_runner train, validation;
     leati_meter meter, validation_meter;
     leat_history *history;
-    leati_progress *progress;
     leat_logs run_logs, epoch_logs,
         step_logs; /* of the hooks in hand: 9 KB each, too large for a small stack */
     int64_t steps; /* of the epoch in hand */

@@ -7,7 +7,7 @@
 #include "leat/sequence.h"
 
 typedef struct leati_fixed_length {
-    const leat_sequence *inner; /* borrowed; has length and get */
+    leat_sequence inner; /* has length and get; what it points to is borrowed */
     int64_t steps;
 } leati_fixed_length;
 

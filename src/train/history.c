@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/growing.h"
 #include "base/memory.h"
 
 leat_status leati_history_create(leat_history **out, leat_error *err) {
@@ -62,9 +63,12 @@ leat_callback leati_history_callback(leat_history *history) {
     return (leat_callback){.user = history, .on_epoch_end = record};
 }
 
-leat_verdict leat_history_verdict(const leat_history *history) {
-    if (!history) return (leat_verdict){0};
-    return history->verdict;
+void leat_history_verdict_into(const leat_history *history, leat_verdict *out, size_t size) {
+    leati_growing_report(history ? &history->verdict : NULL, sizeof *out, out, size);
+}
+
+void leat_history_feed_stats_into(const leat_history *history, leat_feed_stats *out, size_t size) {
+    leati_growing_report(history ? &history->record.feed : NULL, sizeof *out, out, size);
 }
 
 int leat_history_count(const leat_history *history) {

@@ -40,7 +40,7 @@ leat_status leati_arrays_sequence(leat_sequence *out, const leat_model *model, c
     if (declared > 0) options.batch_size = declared;
     if (batch_size != 0) options.batch_size = batch_size;
     LEATI_TRY(check_stateful(model, arrays, options.batch_size, err));
-    return leat_arrays_open(out, arrays, &options, err);
+    return leat_arrays_open(out, sizeof *out, arrays, &options, err);
 }
 
 void leati_arrays_close(leat_sequence *sequence, leat_model *model, int stuck) {
@@ -71,7 +71,7 @@ static leat_status choose_sequence(leati_runner *runner, const leat_sequence *se
         return LEAT_OK;
     runner->round = leati_calloc(1, sizeof *runner->round);
     if (!runner->round) return leati_fail_memory(err, sizeof *runner->round, "a sequence of that many steps");
-    *runner->round = (leati_fixed_length){sequence, options->steps};
+    *runner->round = (leati_fixed_length){*sequence, options->steps};
     runner->sequence = leati_fixed_length_sequence(runner->round);
     return LEAT_OK;
 }
@@ -85,7 +85,8 @@ leat_status leati_runner_plan(leati_runner *runner, leat_model *model, const lea
     LEATI_TRY(leati_binding_set_class_weight(&runner->binding, &sequence->spec, options->class_weight,
                                              options->class_weight_count, err));
     LEATI_TRY(choose_sequence(runner, sequence, options, err));
-    runner->plan = (leat_feed_config){&runner->sequence, options->feed, options->at};
+    runner->options = options->feed;
+    runner->plan = (leat_feed_config){&runner->sequence, &runner->options, options->at};
     if (options->feed.trace)
         runner->lane = leati_trace_lane(options->feed.trace, options->lanes, options->lane);
     return LEAT_OK;
@@ -142,9 +143,9 @@ static leat_status get(leati_runner *runner, bool *more, leat_error *err) {
 
 /* The feed traces the wait before it. */
 static void trace_step(const leati_runner *runner, int64_t start, int64_t end) {
-    if (!runner->plan.options.trace) return;
+    if (!runner->options.trace) return;
     leat_feed_position at = leat_feed_position_get(runner->feed);
-    leati_trace_span(runner->plan.options.trace, runner->lane, "step", start, end, at.pass, at.index);
+    leati_trace_span(runner->options.trace, runner->lane, "step", start, end, at.pass, at.index);
 }
 
 leat_status leati_runner_take(leati_runner *runner, bool *more, leat_error *err) {

@@ -22,14 +22,15 @@ typedef struct leati_runner {
     leati_binding binding;
     leati_fixed_length *round; /* NULL: the sequence as it is */
     leat_sequence sequence;    /* what the feed sees */
-    leat_feed_config plan;     /* of that sequence */
+    leat_feed_options options; /* of the feed */
+    leat_feed_config plan;     /* of that sequence, with these options */
     leati_pace pace;
     leat_feed *feed;
     const leat_batch *batch; /* in hand between take and run */
     int64_t size;            /* samples of the batch taken last */
     int threads;
     uint64_t seed;
-    int lane; /* of plan.options.trace */
+    int lane; /* of options.trace */
     int64_t asked_ns, waited_ns,
         computed_ns; /* of the step in hand: when it asked for its batch, how long it waited,
                                                 * how long it computed */

@@ -9,6 +9,7 @@
 #include "base/os/cgroup.h"
 #include "base/os/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "leat/train.h"
 
@@ -152,13 +153,16 @@ static bool serves(const leati_compiled_step *step, const leati_program_spec *sp
            memcmp(&step->spec, spec, sizeof *spec) == 0;
 }
 
-/* What a user who sets LEAT_VERBOSE=1 asked for: the one place where the library prints unasked by its caller. */
+/* Sends the plan to the log, if a person has set LEAT_VERBOSE=1. */
 static void explain(const leati_compiled_step *step) {
     const char *verbose = getenv("LEAT_VERBOSE");
-    if (!verbose || strcmp(verbose, "1") != 0) return;
+    if (!leati_log_is_set() || !verbose || strcmp(verbose, "1") != 0) return;
     leati_text text = {0};
     leati_plan_describe(step->plan, &text);
-    if (text.data && !text.failed) fputs(text.data, stderr);
+    if (text.data && !text.failed) {
+        if (text.length > 0 && text.data[text.length - 1] == '\n') text.data[text.length - 1] = '\0';
+        leati_log_text(LEAT_LOG_DEBUG, text.data);
+    }
     leati_text_fini(&text);
 }
 

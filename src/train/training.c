@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "train/callbacks/callback.h"
 #include "train/meter.h"
 
 const leat_training_params *leat_training_params_get(const leat_training *training) {
@@ -60,11 +63,18 @@ leat_status leat_training_validate(leat_training *training, leat_logs *logs, lea
 }
 
 void leat_training_write(leat_training *training, const char *format, ...) {
-    if (!training || !format) return;
+    if (!training || !format || training->params.verbose == 0) return;
+    va_list arguments;
+    va_start(arguments, format);
+    leati_log_arguments(LEAT_LOG_INFO, format, arguments);
+    va_end(arguments);
+}
+
+void leati_training_tell(const leat_training *training, leat_log_level level, const char *format, ...) {
     if (training->params.verbose == 0) return;
     va_list arguments;
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    leati_log_arguments(level, format, arguments);
     va_end(arguments);
 }
 
@@ -113,7 +123,7 @@ leat_status leati_training_call(leat_training *training, leati_hook hook, int64_
                                 leat_error *err) {
     LEATI_TRY(call_one(training, &training->progress, hook, index, logs, err));
     for (int i = 0; i < training->callback_count; ++i)
-        LEATI_TRY(call_one(training, training->callbacks[i], hook, index, logs, err));
+        LEATI_TRY(call_one(training, &training->callbacks[i], hook, index, logs, err));
     return call_one(training, &training->history, hook, index, logs, err);
 }
 
@@ -125,15 +135,32 @@ leat_status leati_check_list(const void *list, int count, const char *name, leat
     return LEAT_OK;
 }
 
-leat_status leati_callbacks_check(leat_callback *const *callbacks, int count, leat_error *err) {
+leat_status leati_training_set_callbacks(leat_training *training, leat_callback *const *callbacks, int count,
+                                         leat_error *err) {
     LEATI_TRY(leati_check_list(callbacks, count, "callback", err));
-    for (int i = 0; i < count; ++i)
+    if (count == 0) return LEAT_OK;
+    training->callbacks = leati_calloc((size_t)count, sizeof *training->callbacks);
+    if (!training->callbacks)
+        return leati_fail_memory(err, (size_t)count * sizeof *training->callbacks, "callbacks");
+    for (int i = 0; i < count; ++i) {
         if (!callbacks[i]) return leati_fail(err, LEAT_EINVAL, "callback %d is NULL", i);
+        leat_status status = leati_callback_read(callbacks[i], &training->callbacks[i], err);
+        if (status != LEAT_OK) return leati_prefix(status, err, "callback %d", i);
+    }
+    training->callback_count = count;
     return LEAT_OK;
 }
 
-void leat_callback_destroy(leat_callback *callback) {
-    if (!callback) return;
-    if (callback->destroy) callback->destroy(callback->user);
-    *callback = (leat_callback){0};
+leat_status leati_training_set_verbose(leat_training *training, int verbose, leat_error *err) {
+    training->params.verbose = verbose;
+    if (verbose == 0) return LEAT_OK;
+    return leat_progbar_logger_create(&training->progress, sizeof training->progress, verbose == 1 ? 1 : 2,
+                                      err);
+}
+
+void leati_training_fini(leat_training *training) {
+    leat_callback_destroy(&training->progress);
+    leati_free(training->callbacks);
+    training->callbacks = NULL;
+    training->callback_count = 0;
 }

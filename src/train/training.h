@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "leat/log.h"
 #include "leat/train.h"
 
 typedef enum leati_hook {
@@ -25,7 +26,7 @@ struct leat_training {
     bool stop;
     char stop_reason[128];
     leat_callback progress, history; /* leat's own, first and last */
-    leat_callback *const *callbacks; /* the caller's, in between */
+    leat_callback *callbacks;        /* copies of the caller's, in between */
     int callback_count;
     leat_status (*validate)(leat_training *training, leat_logs *logs,
                             leat_error *err); /* NULL: no validation data */
@@ -40,8 +41,17 @@ void leati_training_leave(leat_training *training);
  * is NULL. */
 leat_status leati_check_list(const void *list, int count, const char *name, leat_error *err);
 
-/* Errors: those of leati_check_list; LEAT_EINVAL one of them is NULL. */
-leat_status leati_callbacks_check(leat_callback *const *callbacks, int count, leat_error *err);
+/* Copies the caller's callbacks.  For leati_training_fini, also after a failure.  Errors: those of leati_check_list and of
+ * leati_callback_read; LEAT_EINVAL a callback is NULL; LEAT_ENOMEM. */
+leat_status leati_training_set_callbacks(leat_training *training, leat_callback *const *callbacks, int count,
+                                         leat_error *err);
+/* Sets params.verbose, and makes the progress bar unless verbose is 0.  For leati_training_fini.  Errors: LEAT_ENOMEM. */
+leat_status leati_training_set_verbose(leat_training *training, int verbose, leat_error *err);
+void leati_training_fini(leat_training *training);
+
+/* Sends a message to the log, unless verbose is 0. */
+void leati_training_tell(const leat_training *training, leat_log_level level, const char *format, ...)
+    LEAT_PRINTF(3, 4);
 
 /* Names of the logs to come: loss and metrics of the compiled model, and val_* of them.
  * Errors: LEAT_ENOTSUP more than leat_logs holds. */

@@ -115,11 +115,12 @@ void leati_fit_tell_validation(leati_fit_loop *loop) {
     if (!loop->validation.feed) return;
     int64_t skips = leati_runner_skips(&loop->validation);
     if (skips > 0)
-        leat_training_write(&loop->training, "leat: validation passed over %" PRId64 " bad batch%s\n", skips,
+        leati_training_tell(&loop->training, LEAT_LOG_WARNING,
+                            "leat: validation passed over %" PRId64 " bad batch%s", skips,
                             skips == 1 ? "" : "es");
     if (loop->validation_over && !loop->validation_told)
-        leat_training_write(&loop->training,
-                            "leat: validation: the generator ended after %" PRId64 " of %" PRId64 " steps\n",
+        leati_training_tell(&loop->training, LEAT_LOG_WARNING,
+                            "leat: validation: the generator ended after %" PRId64 " of %" PRId64 " steps",
                             loop->validated, loop->options->validation_steps);
     loop->validation_told = loop->validation_over;
 }

@@ -51,14 +51,14 @@ static void advise_inline(leat_verdict *v, int needed) {
             plural(useful));
 }
 
-static void advise_more(leat_verdict *v, int needed) {
+static void advise_more(leat_verdict *v, const leat_feed_stats *feed, int needed) {
     if (needed <= v->cores || v->get_waits) {
         say(v, " About %d workers would be enough.", needed);
         if (needed > v->cores)
             say(v,
                 " They may be more than the %d cores: get mostly waits for something else, such as a disk.",
                 v->cores);
-        if (needed > v->feed.max_queue_size) say(v, " They need a queue of as many batches.");
+        if (needed > feed->max_queue_size) say(v, " They need a queue of as many batches.");
         return;
     }
     say(v, " About %d workers would be enough on a machine with as many cores; here cores are the limit: ",
@@ -71,21 +71,21 @@ static void advise_more(leat_verdict *v, int needed) {
 }
 
 /* The workers are enough, on average. */
-static void advise_other(leat_verdict *v) {
+static void advise_other(leat_verdict *v, const leat_feed_stats *feed) {
     say(v, " More workers would not help: ");
-    if (2 * v->feed.wait.max >= v->data_wait_ns)
-        say(v, "most of it was one wait of %.1f ms.", milliseconds((double)v->feed.wait.max));
-    else if ((double)v->feed.get.p99 > (double)v->feed.max_queue_size * step_ns(v))
+    if (2 * feed->wait.max >= v->data_wait_ns)
+        say(v, "most of it was one wait of %.1f ms.", milliseconds((double)feed->wait.max));
+    else if ((double)feed->get.p99 > (double)feed->max_queue_size * step_ns(v))
         say(v,
             "on average they keep up, but get takes %.2f ms at p99; a queue of more than %d batches would "
             "even that out.",
-            milliseconds((double)v->feed.get.p99), v->feed.max_queue_size);
+            milliseconds((double)feed->get.p99), feed->max_queue_size);
     else
         say(v, "the %d could keep up, but share%s the %d core%s with %d compute thread%s.", v->workers,
             v->workers == 1 ? "s" : "", v->cores, plural(v->cores), v->threads, plural(v->threads));
 }
 
-static void advise(leat_verdict *v, double data_percent) {
+static void advise(leat_verdict *v, const leat_feed_stats *feed, double data_percent) {
     int needed = workers_needed(v);
     if (data_percent < advice_percent)
         say(v, " More workers would not help: the batches are there in time.");
@@ -95,13 +95,12 @@ static void advise(leat_verdict *v, double data_percent) {
         say(v, " More workers would not help: a generator has one owner. A sequence could be made by %d.",
             needed);
     else if (needed > v->workers)
-        advise_more(v, needed);
+        advise_more(v, feed, needed);
     else
-        advise_other(v);
+        advise_other(v, feed);
 }
 
-static void tell_faults(leat_verdict *v) {
-    const leat_feed_stats *feed = &v->feed;
+static void tell_faults(leat_verdict *v, const leat_feed_stats *feed) {
     if (feed->worker_deaths > 0)
         say(v, " %" PRId64 " worker process%s died and %s replaced.", feed->worker_deaths,
             feed->worker_deaths == 1 ? "" : "es", feed->worker_deaths == 1 ? "was" : "were");
@@ -113,26 +112,27 @@ static void tell_faults(leat_verdict *v) {
         say(v, " %" PRId64 " bad batch%s passed over.", feed->skips, feed->skips == 1 ? " was" : "es were");
 }
 
-static void tell_memory(leat_verdict *v) {
+static void tell_memory(leat_verdict *v, const leat_feed_stats *feed) {
     if (v->peak_rss_bytes == 0) return;
     say(v,
         " Memory: %.0f MB at most; of it the model with its optimizer %.1f, activations %.1f, the queue "
         "%.1f.",
         (double)v->peak_rss_bytes / 1e6, (double)v->model_bytes / 1e6, (double)v->activation_bytes / 1e6,
-        (double)v->feed.ring_bytes / 1e6);
+        (double)feed->ring_bytes / 1e6);
 }
 
-bool leati_verdict_get_waits(const leat_verdict *v, int64_t used_ns, int64_t elapsed_ns) {
-    if (elapsed_ns < shortest_ns || v->feed.get_ns < elapsed_ns / 10) return false;
+bool leati_verdict_get_waits(const leat_verdict *v, const leat_feed_stats *feed, int64_t used_ns,
+                             int64_t elapsed_ns) {
+    if (elapsed_ns < shortest_ns || feed->get_ns < elapsed_ns / 10) return false;
     if ((double)used_ns > 0.75 * (double)elapsed_ns * v->cores) return false;
-    return used_ns - v->compute_ns < v->feed.get_ns / 2;
+    return used_ns - v->compute_ns < feed->get_ns / 2;
 }
 
-void leati_verdict_explain(leat_verdict *v) {
+void leati_verdict_explain(leat_verdict *v, const leat_feed_stats *feed) {
     v->text[0] = '\0';
     if (v->steps == 0 || v->wall_ns == 0) {
         say(v, "No step was run.");
-        tell_faults(v);
+        tell_faults(v, feed);
         return;
     }
     bool judged = v->wall_ns >= judged_ns;
@@ -147,8 +147,8 @@ void leati_verdict_explain(leat_verdict *v) {
         say(v, "The run was too short to tell what limits it: %" PRId64 " step%s in %.2f ms.", v->steps,
             plural(v->steps), milliseconds(wall));
     say(v, " A step takes %.2f ms; get takes %.2f ms, %.2f ms at p90.", milliseconds(step_ns(v)),
-        milliseconds((double)v->get_mean_ns), milliseconds((double)v->feed.get.p90));
-    if (judged) advise(v, data);
-    tell_faults(v);
-    tell_memory(v);
+        milliseconds((double)v->get_mean_ns), milliseconds((double)feed->get.p90));
+    if (judged) advise(v, feed, data);
+    tell_faults(v, feed);
+    tell_memory(v, feed);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A shared object for leat_registry_open that registers no layer. */
+/* A shared object for leat_registry_load that registers no layer. */
 #include "leat/layer.h"
 #include "leat/plugin.h"
 

@@ -45,7 +45,7 @@ static const char *const optional[] = {
     "leat_model_predict_generator_into(options)",
     "leat_merge(config)",
     "leat_layer(config)",
-    "leat_check_gradient(config)",
+    "leat_layer_check_gradient(config)",
     "leat_dense(activation)",
     "leat_conv2d(activation)",
     "leat_activation(activation)",

@@ -61,6 +61,8 @@ static struct {
     leat_model_checkpoint_options checkpoint;
     leat_early_stopping_options stopping;
     leat_reduce_lr_options reducing;
+    leat_feed_stats stats;
+    leat_verdict verdict;
     char *string, *new_string;
     char file[1 << 17]; /* a .h5 file in memory, and zeros behind it, which HDF5 does not read */
     void *content, *new_content;
@@ -103,6 +105,7 @@ static void make_arrays(void) {
 
 static void make_options(void) {
     for (int i = 0; i < CLASSES; ++i) all.class_weight[i] = (leat_class_weight){i, 1};
+    all.callback = leat_callback_default();
     all.callbacks[0] = &all.callback;
     all.compile = leat_compile_options_default();
     all.compile.loss = "categorical_crossentropy", all.compile.metrics = "accuracy";
@@ -115,7 +118,7 @@ static void make_options(void) {
     all.evaluate.callbacks = all.callbacks, all.evaluate.callback_count = 1, all.evaluate.threads = 1;
     all.feeding = leat_feed_options_default();
     all.feeding.trace = all.trace;
-    all.plan = (leat_feed_config){.sequence = &all.sequence, .options = all.feeding};
+    all.plan = (leat_feed_config){.sequence = &all.sequence, .options = &all.feeding};
     all.plans = leat_plan_options_default();
     all.plans.threads = 1;
     all.predicting = leat_predictor_options_default();
@@ -146,7 +149,8 @@ static void make_models(void) {
     all.keys[0] = (leat_layer_key){.key = "factor", .kind = LEAT_KEY_FLOAT, .preset = "2"};
     all.definition = own_times();
     all.definition.keys = all.keys;
-    all.layer_weight = (leat_layer_weight){.name = "w", .rank = 1, .shape = {FEATURES}};
+    all.layer_weight =
+        (leat_layer_weight){.size = sizeof(leat_layer_weight), .name = "w", .rank = 1, .shape = {FEATURES}};
     expect_ok(leat_registry_create(&all.registry, &all.err), &all.err);
 }
 
@@ -251,22 +255,31 @@ static const rule objects[] = {
     {"leat_builder **", NULL, NULL, IN(builder)},
     {"leat_callback *", "out", NULL, IN(new_callback)},
     {"leat_callback *", NULL, NULL, IN(callback)},
+    {"leat_compile_options *", NULL, NULL, IN(compile)},
     {"leat_dtype *", NULL, NULL, IN(dtype)},
+    {"leat_early_stopping_options *", NULL, NULL, IN(stopping)},
     {"leat_error *", NULL, NULL, IN(err)},
+    {"leat_evaluate_options *", NULL, NULL, IN(evaluate)},
     {"leat_feed *", NULL, NULL, HELD(feed)},
     {"leat_feed **", "out", NULL, IN(new_feed)},
     {"leat_feed **", NULL, NULL, IN(feed)},
     {"leat_feed_depth *", NULL, NULL, IN(depth)},
     {"leat_feed_making *", NULL, NULL, IN(making)},
+    {"leat_feed_options *", NULL, NULL, IN(feeding)},
     {"leat_feed_position *", NULL, NULL, IN(position)},
+    {"leat_feed_stats *", NULL, NULL, IN(stats)},
+    {"leat_fit_options *", NULL, NULL, IN(fit)},
     {"leat_history **", NULL, "leat_history_destroy", IN(history)},
     {"leat_history **", NULL, NULL, IN(new_history)},
+    {"leat_layer_definition *", NULL, NULL, IN(definition)},
     {"leat_layer_source *", NULL, NULL, IN(layer_source)},
+    {"leat_layer_weight *", NULL, NULL, IN(layer_weight)},
     {"leat_layer_weights *", NULL, NULL, IN(elsewhere)},
     {"leat_logs *", NULL, NULL, IN(logs)},
     {"leat_model *", NULL, NULL, HELD(model)},
     {"leat_model **", "out", NULL, IN(new_model)},
     {"leat_model **", NULL, NULL, IN(model)},
+    {"leat_model_checkpoint_options *", NULL, NULL, IN(checkpoint)},
     {"leat_node *", NULL, "leat_conv2d", HELD(image)},
     {"leat_node *", NULL, "leat_max_pooling2d", HELD(image)},
     {"leat_node *", NULL, "leat_average_pooling2d", HELD(image)},
@@ -279,17 +292,21 @@ static const rule objects[] = {
     {"leat_npz *", NULL, NULL, HELD(npz)},
     {"leat_npz **", "out", NULL, IN(new_npz)},
     {"leat_npz **", NULL, NULL, IN(npz)},
+    {"leat_plan_options *", NULL, NULL, IN(plans)},
     {"leat_predictions **", "out", NULL, IN(new_predictions)},
     {"leat_predictions **", NULL, NULL, IN(predictions)},
     {"leat_predictor *", NULL, NULL, HELD(predictor)},
     {"leat_predictor **", "out", NULL, IN(new_predictor)},
     {"leat_predictor **", NULL, NULL, IN(predictor)},
+    {"leat_predictor_options *", NULL, NULL, IN(predicting)},
+    {"leat_reduce_lr_options *", NULL, NULL, IN(reducing)},
     {"leat_registry *", NULL, NULL, HELD(registry)},
     {"leat_registry **", "out", NULL, IN(new_registry)},
     {"leat_registry **", NULL, NULL, IN(registry)},
     {"leat_rng *", NULL, NULL, IN(rng)},
     {"leat_sequence *", "out", NULL, IN(opened_sequence)},
     {"leat_sequence *", NULL, NULL, IN(sequence)},
+    {"leat_source_options *", NULL, NULL, IN(source)},
     {"leat_tensor *", "outputs", NULL, IN(prediction)},
     {"leat_tensor *", NULL, NULL, IN(new_tensor)},
     {"leat_trace **", "out", NULL, IN(new_trace)},
@@ -297,6 +314,7 @@ static const rule objects[] = {
     {"leat_training *", NULL, NULL, IN(elsewhere)},
     {"size_t *", NULL, NULL, IN(content_bytes)},
     {"void *", NULL, "leat_bytes_free", HELD(content)},
+    {"leat_verdict *", NULL, NULL, IN(verdict)},
     {"void *", NULL, NULL, IN(state)},
     {"void **", "out", NULL, IN(new_content)},
     {"void *const *", "outputs", NULL, IN(outputs)},
@@ -321,6 +339,7 @@ static const text texts[] = {
      "\"Dense\", \"config\": {\"units\": 1, \"batch_input_shape\": [null, 1]}}]}}"},
     {"layer", "leat_model_set_trainable", "hidden"},
     {"layer", NULL, "memory"},
+    {"message", NULL, "a message"},
     {"name", "leat_dtype_parse", "float32"},
     {"name", "leat_model_find_layer", "hidden"},
     {"name", "leat_model_find_weight", "hidden/kernel"},
@@ -330,7 +349,7 @@ static const text texts[] = {
     {"path", "leat_model_load_with", "nonsense.h5"},
     {"path", "leat_model_load_weights", "nonsense.h5"},
     {"path", "leat_npz_open", "nonsense.npz"},
-    {"path", "leat_registry_open", LEAT_PLUGIN_LAYERS},
+    {"path", "leat_registry_load", LEAT_PLUGIN_LAYERS},
     {"path", NULL, "nonsense-written"},
     {"policy", NULL, "float32"},
     {"reason", NULL, "enough"},
@@ -378,6 +397,8 @@ static const number numbers[] = {
     {"output", NULL, 0},
     {"worker", NULL, 0},
     {"sample", NULL, 0},
+    {"level", NULL, LEAT_LOG_INFO},
+    {"verbose", "leat_progbar_logger_create", 1},
     {"verbose", NULL, 0},
     {"seed", NULL, 0},
     {"pass", NULL, 0},
@@ -423,6 +444,41 @@ static bool find_number(const function *f, const parameter *p, value *out) {
     return strcmp(p->type, "bool") == 0;
 }
 
+#define SIZE_OF(type)                                                                                        \
+    { #type " *", sizeof(type) }
+
+static const struct size {
+    const char *type;
+    size_t bytes;
+} sizes[] = {
+    SIZE_OF(leat_callback),
+    SIZE_OF(leat_compile_options),
+    SIZE_OF(leat_early_stopping_options),
+    SIZE_OF(leat_evaluate_options),
+    SIZE_OF(leat_feed_options),
+    SIZE_OF(leat_feed_stats),
+    SIZE_OF(leat_fit_options),
+    SIZE_OF(leat_layer_definition),
+    SIZE_OF(leat_layer_weight),
+    SIZE_OF(leat_model_checkpoint_options),
+    SIZE_OF(leat_plan_options),
+    SIZE_OF(leat_predictor_options),
+    SIZE_OF(leat_reduce_lr_options),
+    SIZE_OF(leat_sequence),
+    SIZE_OF(leat_source_options),
+    SIZE_OF(leat_verdict),
+};
+
+/* The parameter `size` says how large the struct is that the parameter before it points to. */
+static bool find_size(const parameter *p, value *out) {
+    for (size_t i = 0; i < COUNT(sizes); ++i) {
+        if (strcmp(p[-1].type, sizes[i].type) != 0) continue;
+        out->integer = (int64_t)sizes[i].bytes;
+        return true;
+    }
+    return false;
+}
+
 static double halve(void *user, int64_t epoch, double learning_rate) {
     (void)user, (void)epoch;
     return learning_rate / 2;
@@ -432,11 +488,17 @@ static void look_on(void *user, double share) {
     (void)user, (void)share;
 }
 
+static void read_log(void *user, leat_log_level level, const char *message) {
+    (void)user, (void)level, (void)message;
+}
+
 static bool find_callback(const parameter *p, value *out) {
     if (strcmp(p->type, "leat_schedule") == 0)
         out->callback = (void (*)(void))halve;
     else if (strcmp(p->type, "leat_progress") == 0)
         out->callback = (void (*)(void))look_on;
+    else if (strcmp(p->type, "leat_log_function") == 0)
+        out->callback = (void (*)(void))read_log;
     else
         return false;
     return true;
@@ -454,7 +516,8 @@ bool valid_value(const function *f, const parameter *p, value *out) {
     case KIND_POINTER:
         return strcmp(p->type, "const char *") == 0 ? find_text(f, p, out) : find_object(f, p, out);
     case KIND_CALLBACK: return find_callback(p, out);
-    default: return find_number(f, p, out);
+    default:
+        return p > f->parameters && strcmp(p->name, "size") == 0 ? find_size(p, out) : find_number(f, p, out);
     }
 }
 
@@ -490,7 +553,8 @@ static leat_status call_in_build(const void *config, int count, const leat_tenso
 }
 
 static void train_and_call(postponed *p) {
-    leat_callback callback = {.user = p, .on_train_begin = call_in_training}, *callbacks[] = {&callback};
+    leat_callback callback = {.size = sizeof(leat_callback), .user = p, .on_train_begin = call_in_training},
+                  *callbacks[] = {&callback};
     leat_fit_options fit = quiet_fit_with(1, callbacks, 1);
     fit.validation = &all.validation;
     leat_status status = leat_model_fit_generator(all.model, &all.sequence, &fit, NULL, NULL);
@@ -501,7 +565,7 @@ static void build_and_call(postponed *p) {
     leat_node *x, *y;
     all.definition.user = p;
     all.definition.build = call_in_build;
-    expect_ok(leat_register_layer(all.registry, &all.definition, &all.err), &all.err);
+    expect_ok(leat_registry_add(all.registry, &all.definition, &all.err), &all.err);
     leat_builder_use(all.builder, all.registry);
     x = leat_input(all.builder, all.shapes, 1);
     y = leat_layer(x, all.definition.class_name, NULL);

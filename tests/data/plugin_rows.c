@@ -71,7 +71,7 @@ LEAT_PLUGIN leat_status leat_plugin_open(leat_sequence *out, const char *options
     if (strcmp(options, "old") == 0) {
         free(copy);
         out->destroy = NULL;
-        out->struct_size = 8;
+        out->size = 8;
     }
     return leat_batch_spec_add(&out->spec, LEAT_PART_INPUT, NULL, LEAT_F32, 1, (int64_t[]){1}, err);
 }

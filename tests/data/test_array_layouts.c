@@ -96,14 +96,14 @@ static void expect_sample(const leat_tensor *tensor, int64_t place, int64_t samp
 static leat_sequence open_view(const view *v, int64_t *numbers, bool strided) {
     leat_sequence s;
     leat_error err = {0};
-    leat_source_options options = {.batch_size = batch_size};
+    leat_source_options options = {.size = sizeof options, .batch_size = batch_size};
     int64_t backwards = -(int64_t)sizeof *numbers; /* the targets are in reverse order */
     for (int64_t i = 0; i < samples; ++i) numbers[samples - 1 - i] = i;
     leat_array input = {.tensor = v->tensor, .strides = strided ? v->strides : NULL};
     leat_array target = {.tensor = leat_tensor_view(LEAT_I64, 1, (int64_t[]){samples}, &numbers[samples - 1]),
                          .strides = &backwards};
     leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
-    if (leat_arrays_open(&s, &arrays, &options, &err) != LEAT_OK) fail_msg("%s", err.message);
+    if (leat_arrays_open(&s, sizeof s, &arrays, &options, &err) != LEAT_OK) fail_msg("%s", err.message);
     return s;
 }
 
@@ -198,7 +198,7 @@ static void sample_weights_become_float32(void **state) {
                                   .sample_weight_count = 1};
             leat_sequence s;
             leat_error err = {0};
-            if (leat_arrays_open(&s, &arrays, NULL, &err) != LEAT_OK) fail_msg("%s", err.message);
+            if (leat_arrays_open(&s, sizeof s, &arrays, NULL, &err) != LEAT_OK) fail_msg("%s", err.message);
             assert_int_equal(s.spec.tensors[1].dtype, LEAT_F32);
             assert_int_equal(s.spec.batch_size, samples);
             static uint64_t data[samples * width];
@@ -223,8 +223,8 @@ static void take_first(const char *spec, leat_dtype dtype, void *data, leat_dtyp
                        void *targets) {
     leat_sequence s;
     leat_error err = {0};
-    leat_source_options options = {.batch_size = samples};
-    if (leat_source_open(&s, spec, &options, &err) != LEAT_OK) fail_msg("%s", err.message);
+    leat_source_options options = {.size = sizeof options, .batch_size = samples};
+    if (leat_source_open(&s, sizeof s, spec, &options, &err) != LEAT_OK) fail_msg("%s", err.message);
     assert_int_equal(s.spec.tensors[0].dtype, dtype);
     assert_int_equal(s.spec.tensors[1].dtype, target_dtype);
     leat_batch batch = {.size = samples, .tensor_count = 2};
@@ -283,7 +283,7 @@ static void foreign_files_arrive(void **state) {
         bytes_write(&file, "h.npy");
         leat_sequence s;
         leat_error err = {0};
-        if (leat_source_open(&s, "npy:h.npy", NULL, &err) != LEAT_OK) fail_msg("%s", err.message);
+        if (leat_source_open(&s, sizeof s, "npy:h.npy", NULL, &err) != LEAT_OK) fail_msg("%s", err.message);
         assert_int_equal(s.spec.tensors[0].dtype, LEAT_F16);
         uint16_t got[6];
         leat_rng rng = leat_rng_for(1, 0, 0);

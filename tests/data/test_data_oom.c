@@ -75,7 +75,7 @@ static void sweep(leat_status (*act)(const void *what, leat_error *err), const v
 
 static leat_status open_and_get(const void *what, leat_error *err) {
     leat_sequence s;
-    leat_status status = leat_source_open(&s, what, NULL, err);
+    leat_status status = leat_source_open(&s, sizeof s, what, NULL, err);
     if (status == LEAT_OK) {
         char memory[4][4096];
         leat_batch batch = {.size = s.spec.batch_size, .tensor_count = s.spec.tensor_count};
@@ -144,7 +144,7 @@ static leat_status open_arrays(const void *what, leat_error *err) {
                           .sample_weights = &weight,
                           .sample_weight_count = 1};
     leat_sequence s;
-    leat_status status = leat_arrays_open(&s, &arrays, NULL, err);
+    leat_status status = leat_arrays_open(&s, sizeof s, &arrays, NULL, err);
     leat_sequence_destroy(&s);
     return status;
 }

@@ -44,17 +44,17 @@ static leat_sequence open_spec(const char *spec, int64_t batch_size) {
     leat_error err = {0};
     leat_source_options options = leat_source_options_default();
     options.batch_size = batch_size;
-    if (leat_source_open(&s, spec, &options, &err) != LEAT_OK) fail_msg("%s", err.message);
+    if (leat_source_open(&s, sizeof s, spec, &options, &err) != LEAT_OK) fail_msg("%s", err.message);
     return s;
 }
 
 static void refused(const char *spec, leat_status status, const char *says) {
     leat_sequence s;
     leat_error err = {0};
-    leat_status got = leat_source_open(&s, spec, NULL, &err);
+    leat_status got = leat_source_open(&s, sizeof s, spec, NULL, &err);
     if (got != status || !strstr(err.message, says))
         fail_msg("%s: %s '%s'", spec, leat_status_name(got), err.message);
-    assert_int_equal(s.struct_size, 0);
+    assert_int_equal(s.size, 0);
 }
 
 /* ---- Arrays ---- */
@@ -73,7 +73,7 @@ static void arrays_come_in_batches_with_a_short_last_one(void **state) {
     options.batch_size = 4;
     leat_sequence s;
     leat_error err = {0};
-    assert_int_equal(leat_arrays_open(&s, &arrays, &options, &err), LEAT_OK);
+    assert_int_equal(leat_arrays_open(&s, sizeof s, &arrays, &options, &err), LEAT_OK);
     assert_int_equal(s.length(s.user), 3);
     assert_string_equal(s.spec.tensors[0].name, "a");
     assert_int_equal(s.spec.tensors[1].rank, 1); /* (N,) becomes (N, 1) */
@@ -97,25 +97,25 @@ static void arrays_that_do_not_fit_are_refused(void **state) {
     leat_array input = {.name = "a", .tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 2}, x)};
     leat_array target = {.name = "b", .tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){4}, x)};
     leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
-    assert_int_equal(leat_arrays_open(&s, &arrays, NULL, &err), LEAT_ESHAPE);
+    assert_int_equal(leat_arrays_open(&s, sizeof s, &arrays, NULL, &err), LEAT_ESHAPE);
     assert_string_equal(err.message, "target: 'b' has 4 samples, but the arrays before it have 3");
     arrays.input_count = 0;
-    assert_int_equal(leat_arrays_open(&s, &arrays, NULL, &err), LEAT_EINVAL);
+    assert_int_equal(leat_arrays_open(&s, sizeof s, &arrays, NULL, &err), LEAT_EINVAL);
     arrays = (leat_arrays){.inputs = &input, .input_count = 1};
     input.tensor.rank = 0;
-    assert_int_equal(leat_arrays_open(&s, &arrays, NULL, &err), LEAT_ESHAPE);
+    assert_int_equal(leat_arrays_open(&s, sizeof s, &arrays, NULL, &err), LEAT_ESHAPE);
     input.tensor.rank = 9;
-    assert_int_equal(leat_arrays_open(&s, &arrays, NULL, &err), LEAT_ESHAPE);
+    assert_int_equal(leat_arrays_open(&s, sizeof s, &arrays, NULL, &err), LEAT_ESHAPE);
     input.tensor.rank = 2;
     input.tensor.shape[0] = 0;
-    assert_int_equal(leat_arrays_open(&s, &arrays, NULL, &err), LEAT_ESHAPE);
+    assert_int_equal(leat_arrays_open(&s, sizeof s, &arrays, NULL, &err), LEAT_ESHAPE);
     input.tensor.shape[0] = 3;
     input.tensor.dtype = (leat_dtype)17;
-    assert_int_equal(leat_arrays_open(&s, &arrays, NULL, &err), LEAT_EDTYPE);
+    assert_int_equal(leat_arrays_open(&s, sizeof s, &arrays, NULL, &err), LEAT_EDTYPE);
     input.tensor.dtype = LEAT_F32;
-    leat_source_options options = {.batch_size = 0};
-    assert_int_equal(leat_arrays_open(&s, &arrays, &options, &err), LEAT_EINVAL);
-    assert_int_equal(s.struct_size, 0);
+    leat_source_options options = {.size = sizeof options, .batch_size = 0};
+    assert_int_equal(leat_arrays_open(&s, sizeof s, &arrays, &options, &err), LEAT_EINVAL);
+    assert_int_equal(s.size, 0);
 }
 
 /* Inputs and targets of samples that are requested by number. */
@@ -127,9 +127,9 @@ static void samples_come_by_their_numbers(void **state) {
     leat_array input = {.tensor = leat_tensor_view(LEAT_I32, 1, (int64_t[]){n}, x)};
     leat_array target = {.tensor = leat_tensor_view(LEAT_I32, 1, (int64_t[]){n}, y)};
     leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
-    leat_source_options options = {.batch_size = 10};
+    leat_source_options options = {.size = sizeof options, .batch_size = 10};
     leat_sequence s;
-    assert_int_equal(leat_arrays_open(&s, &arrays, &options, NULL), LEAT_OK);
+    assert_int_equal(leat_arrays_open(&s, sizeof s, &arrays, &options, NULL), LEAT_OK);
     assert_int_equal(s.samples(s.user), n);
     const int64_t numbers[count] = {102, 0, 57, 0};
     leat_batch batch = {.size = count, .tensor_count = 2};
@@ -468,7 +468,7 @@ static void what_is_no_plugin_is_refused(void **state) {
     refused("plugin:./absent.so", LEAT_EIO, "cannot load './absent.so'");
     refused("plugin:absent.so", LEAT_EIO, "./absent.so");
     refused("plugin:" LEAT_PLUGIN_ROWS "?fail", LEAT_EUSER, "asked to fail");
-    refused("plugin:" LEAT_PLUGIN_ROWS "?old", LEAT_EINVAL, "built for another leat");
+    refused("plugin:" LEAT_PLUGIN_ROWS "?old", LEAT_EINVAL, "leat_sequence: its size is 8, expected");
     refused("plugin:" LEAT_PLUGIN_ROWS "?empty", LEAT_EINVAL, "did not set");
 }
 

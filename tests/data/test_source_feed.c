@@ -31,14 +31,15 @@ static void record(stream *out, int workers, bool processes, uint64_t seed) {
     leat_sequence s;
     leat_feed *feed;
     leat_error err = {0};
-    leat_source_options source = {.batch_size = batch_size};
+    leat_source_options source = {.size = sizeof source, .batch_size = batch_size};
     leat_feed_options options = leat_feed_options_default();
     options.workers = workers;
     options.use_multiprocessing = processes;
     options.seed = seed;
     options.shuffle = LEAT_SHUFFLE_SAMPLES;
     memset(out, 0, sizeof *out);
-    if (leat_source_open(&s, "npz:d.npz?onehot=5", &source, &err) != LEAT_OK) fail_msg("%s", err.message);
+    if (leat_source_open(&s, sizeof s, "npz:d.npz?onehot=5", &source, &err) != LEAT_OK)
+        fail_msg("%s", err.message);
     if (leat_feed_open(&feed, &s, &options, &err) != LEAT_OK) fail_msg("%s", err.message);
     for (int pass = 0; pass < passes; ++pass)
         for (int b = 0, at = 0; b < batches; ++b) {
@@ -126,8 +127,8 @@ static leat_status shorten_in_a_stream(const char *spec, const char *path, const
                                        leat_error *err) {
     leat_sequence s;
     leat_feed *feed;
-    leat_source_options source = {.batch_size = batch_size};
-    if (leat_source_open(&s, spec, &source, err) != LEAT_OK) fail_msg("%s", err->message);
+    leat_source_options source = {.size = sizeof source, .batch_size = batch_size};
+    if (leat_source_open(&s, sizeof s, spec, &source, err) != LEAT_OK) fail_msg("%s", err->message);
     if (leat_feed_open(&feed, &s, options, err) != LEAT_OK) fail_msg("%s", err->message);
     leat_status status = LEAT_OK;
     for (int i = 0; i < 10 * rows && status == LEAT_OK; ++i) {

@@ -199,11 +199,11 @@ void ready_counts_what_lies_ahead(void **state) {
         leat_feed_options options = source_options(mode);
         options.max_queue_size = 4;
         leat_feed *feed = source_open(&sequence, &options);
-        for (int i = 0; i < 20000 && mode.workers && leat_feed_ready(feed) < 4; ++i) sleep_us(1000);
-        assert_int_equal(leat_feed_ready(feed), mode.workers ? 4 : 0);
+        for (int i = 0; i < 20000 && mode.workers && leat_feed_ready_count(feed) < 4; ++i) sleep_us(1000);
+        assert_int_equal(leat_feed_ready_count(feed), mode.workers ? 4 : 0);
         atomic_store(&s.counts->pause, mode.workers > 0);
         take(feed);
-        assert_int_equal(leat_feed_ready(feed), mode.workers ? 3 : 0);
+        assert_int_equal(leat_feed_ready_count(feed), mode.workers ? 3 : 0);
         atomic_store(&s.counts->pause, 0);
         leat_feed_close(&feed);
     }
@@ -494,8 +494,8 @@ void bad_options_are_refused(void **state) {
         bad.spin_us = -2;
         refuse_open(&sequence, &bad, LEAT_EINVAL, "spin_us is -2");
         leat_sequence wrong = sequence;
-        wrong.struct_size = 8;
-        refuse_open(&wrong, &good, LEAT_EINVAL, "struct_size is 8");
+        wrong.size = 8;
+        refuse_open(&wrong, &good, LEAT_EINVAL, "size is 8");
         wrong = sequence;
         wrong.get = NULL;
         refuse_open(&wrong, &good, LEAT_EINVAL, "length and get");

@@ -287,7 +287,7 @@ int64_t source_record(leat_feed *feed, source_entry *out, int64_t count, leat_er
         const leat_batch *batch = NULL;
         if (leat_feed_get(feed, &batch, end) != LEAT_OK) return i;
         out[i] = (source_entry){.at = leat_feed_position_get(feed),
-                                .next = leat_feed_next(feed),
+                                .next = leat_feed_next_position(feed),
                                 .digest = source_batch_digest(feed, batch)};
         leat_feed_release(feed);
     }

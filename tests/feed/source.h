@@ -94,7 +94,7 @@ uint64_t source_batch_digest(const leat_feed *feed, const leat_batch *batch);
 
 /* One batch of a recorded stream. */
 typedef struct source_entry {
-    leat_feed_position at, next; /* next: what leat_feed_next told after it */
+    leat_feed_position at, next; /* next: what leat_feed_next_position told after it */
     uint64_t digest;
 } source_entry;
 

@@ -140,12 +140,14 @@ enum { feeds = 3 };
 
 static void open_feeds(const leat_sequence *sequence, feed_mode mode, leat_feed **feed) {
     leat_feed_config plans[feeds];
+    leat_feed_options all_options[feeds];
     for (int i = 0; i < feeds; ++i) {
-        plans[i] = (leat_feed_config){.sequence = sequence, .options = source_options(mode)};
-        plans[i].options.seed = 20 + (uint64_t)i;
-        plans[i].options.shuffle = i == 1 ? LEAT_SHUFFLE_NONE : LEAT_SHUFFLE_BATCHES;
-        plans[i].options.max_queue_size = 4 + 6 * i;
-        plans[i].options.faults.max_deaths = 1000000;
+        all_options[i] = source_options(mode);
+        plans[i] = (leat_feed_config){.sequence = sequence, .options = &all_options[i]};
+        all_options[i].seed = 20 + (uint64_t)i;
+        all_options[i].shuffle = i == 1 ? LEAT_SHUFFLE_NONE : LEAT_SHUFFLE_BATCHES;
+        all_options[i].max_queue_size = 4 + 6 * i;
+        all_options[i].faults.max_deaths = 1000000;
     }
     leat_error err = {0};
     if (leat_feed_open_together(feed, plans, feeds, &err) != LEAT_OK) fail_msg("%s", err.message);

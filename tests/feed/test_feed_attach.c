@@ -97,15 +97,17 @@ static leat_status take_until_end(leat_feed **feeds, int batches) {
 static void run(host *hosts, int64_t deadline_ms, int batches, leat_status expected) {
     leat_sequence sequences[FEEDS];
     leat_feed_config plans[FEEDS] = {0};
+    leat_feed_options all_options[FEEDS];
     leat_feed *feeds[FEEDS];
     leat_error err = {0};
     atomic_store(&inits, 0);
     atomic_store(&ended_threads, 0);
     for (int i = 0; i < FEEDS; ++i) {
         sequences[i] = sequence_of(&hosts[i], i == 1);
-        plans[i] = (leat_feed_config){.sequence = &sequences[i], .options = leat_feed_options_default()};
-        plans[i].options.workers = WORKERS;
-        plans[i].options.faults.deadline_ms = deadline_ms;
+        all_options[i] = leat_feed_options_default();
+        plans[i] = (leat_feed_config){.sequence = &sequences[i], .options = &all_options[i]};
+        all_options[i].workers = WORKERS;
+        all_options[i].faults.deadline_ms = deadline_ms;
     }
     if (leat_feed_open_together(feeds, plans, FEEDS, &err) != LEAT_OK) fail_msg("%s", err.message);
     assert_int_equal(take_until_end(feeds, batches), expected);

@@ -33,8 +33,8 @@ static int call_everything(leat_feed *feed) {
     err = (leat_error){0};
     if (!is_refused(leat_feed_end_pass(feed, &err), &err)) return __LINE__;
     if (leat_feed_position_get(feed).ordinal != TAKEN - 1) return __LINE__;
-    if (leat_feed_next(feed).ordinal != TAKEN || leat_feed_length(feed) != LENGTH) return __LINE__;
-    if (leat_feed_ready(feed) != 0 || leat_feed_worker_busy(feed, 0) > 0) return __LINE__;
+    if (leat_feed_next_position(feed).ordinal != TAKEN || leat_feed_length(feed) != LENGTH) return __LINE__;
+    if (leat_feed_ready_count(feed) != 0 || leat_feed_worker_busy(feed, 0) > 0) return __LINE__;
     if (leat_feed_stats_get(feed).batches != TAKEN || leat_feed_depths(feed, depths, 4) > 4) return __LINE__;
     if (leat_feed_making_get(feed).worker < 0) return __LINE__;
     leat_feed_stop(feed);

@@ -429,10 +429,11 @@ static void feeds_together_keep_what_each_keeps(void **state) {
     leat_sequence sequence;
     descriptors_init(&d, &sequence);
     for (int all = 0; all < 2; ++all) {
-        leat_feed_config plans[2] = {{.sequence = &sequence, .options = closing_options(&d)},
-                                     {.sequence = &sequence, .options = closing_options(&d)}};
-        plans[1].options.kept_descriptors = &d.unlisted;
-        if (all) plans[1].options = source_options(modes[2]);
+        leat_feed_options options[2] = {closing_options(&d), closing_options(&d)};
+        const leat_feed_config plans[2] = {{.sequence = &sequence, .options = &options[0]},
+                                           {.sequence = &sequence, .options = &options[1]}};
+        options[1].kept_descriptors = &d.unlisted;
+        if (all) options[1] = source_options(modes[2]);
         leat_feed *feeds[2];
         leat_error err = {0};
         if (leat_feed_open_together(feeds, plans, 2, &err) != LEAT_OK) fail_msg("%s", err.message);

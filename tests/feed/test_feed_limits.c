@@ -55,9 +55,9 @@ static void memory_says_how_many_slots(void **state) {
             assert_true(slot >= (int64_t)mebibyte);
             assert_true(stats.ring_bytes + slot + slot / 16 > (int64_t)memory); /* one more would not fit */
             /* As many are made ahead, and no more. */
-            for (int tries = 0; tries < 30000 && leat_feed_ready(feed) < stats.max_queue_size; ++tries)
+            for (int tries = 0; tries < 30000 && leat_feed_ready_count(feed) < stats.max_queue_size; ++tries)
                 sleep_us(1000);
-            assert_int_equal(leat_feed_ready(feed), stats.max_queue_size);
+            assert_int_equal(leat_feed_ready_count(feed), stats.max_queue_size);
             assert_int_equal(atomic_load(&s.counts->gets), stats.max_queue_size);
             atomic_store(&s.counts->gets, 0);
             leat_feed_close(&feed);

@@ -70,6 +70,7 @@ static void many_threads_deliver_one_stream(void **state) {
 /* Skips and retries among threads, in streams that are shared by a pool, with a generator among them. */
 static void open_crew(source *s, leat_sequence *sequences, leat_feed **feed, int workers) {
     leat_feed_config plans[feeds];
+    leat_feed_options all_options[feeds];
     for (int i = 0; i < feeds; ++i) {
         source_init(&s[i], 11 + i, 3, 6);
         if (i == generator) s[i].length = -1;
@@ -87,7 +88,8 @@ static void open_crew(source *s, leat_sequence *sequences, leat_feed **feed, int
         options.faults.retries = 1;
         options.faults.check_finite = true;
         options.max_queue_size = 1 + 3 * i;
-        plans[i] = (leat_feed_config){.sequence = &sequences[i], .options = options};
+        all_options[i] = options;
+        plans[i] = (leat_feed_config){.sequence = &sequences[i], .options = &all_options[i]};
     }
     leat_error err = {0};
     if (leat_feed_open_together(feed, plans, feeds, &err) != LEAT_OK) fail_msg("%s", err.message);
@@ -158,7 +160,7 @@ static void other_threads_may_stop_at_any_moment(void **state) {
             leat_error err = {0};
             status = leat_feed_get(feed, &batch, &err);
             leat_feed_stats_get(feed);
-            leat_feed_ready(feed);
+            leat_feed_ready_count(feed);
             leat_feed_release(feed);
         }
         assert_int_equal(status, LEAT_ESTOPPED);

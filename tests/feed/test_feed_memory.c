@@ -53,27 +53,30 @@ static void every_allocation_may_fail(void **state) {
 /* Feeds together: samples in another order, a generator, one with a budget of memory, one made in line. */
 enum { feeds = 4, samples = 0, generator = 1, budget = 2, in_line = 3 };
 
-static void plan_all(source *s, leat_sequence *sequences, feed_mode mode, leat_feed_config *plans) {
+static void plan_all(source *s, leat_sequence *sequences, feed_mode mode, leat_feed_options *options,
+                     leat_feed_config *plans) {
     sequences[samples] = source_sequence_of_samples(&s[samples], 17);
     sequences[generator] = source_generator(&s[generator]);
     sequences[budget] = source_sequence_with_hook(&s[budget], true);
     sequences[in_line] = source_sequence_of_samples(&s[in_line], 11);
-    for (int i = 0; i < feeds; ++i)
-        plans[i] = (leat_feed_config){.sequence = &sequences[i],
-                                      .options = source_options(i == in_line ? (feed_mode){0} : mode)};
-    plans[samples].options.shuffle = LEAT_SHUFFLE_SAMPLES;
-    plans[in_line].options.shuffle = LEAT_SHUFFLE_WINDOW;
-    plans[in_line].options.shuffle_window = 4;
+    for (int i = 0; i < feeds; ++i) {
+        options[i] = source_options(i == in_line ? (feed_mode){0} : mode);
+        plans[i] = (leat_feed_config){.sequence = &sequences[i], .options = &options[i]};
+    }
+    options[samples].shuffle = LEAT_SHUFFLE_SAMPLES;
+    options[in_line].shuffle = LEAT_SHUFFLE_WINDOW;
+    options[in_line].shuffle_window = 4;
     plans[samples].at = (leat_feed_position){.pass = 2, .ordinal = 1};
-    plans[budget].options.memory = 64 << 10;
-    plans[budget].options.faults = (leat_faults){.bad_batch = LEAT_BAD_BATCH_SKIP, .max_deaths = 2};
+    options[budget].memory = 64 << 10;
+    options[budget].faults = (leat_faults){.bad_batch = LEAT_BAD_BATCH_SKIP, .max_deaths = 2};
 }
 
 static leat_status life_together(source *s, feed_mode mode, leat_error *err) {
     leat_sequence sequences[feeds];
+    leat_feed_options options[feeds];
     leat_feed_config plans[feeds];
     leat_feed *feed[feeds];
-    plan_all(s, sequences, mode, plans);
+    plan_all(s, sequences, mode, options, plans);
     leat_status status = leat_feed_open_together(feed, plans, feeds, err);
     for (int i = 0; i < 4 * feeds && status == LEAT_OK; ++i) {
         const leat_batch *batch = NULL;

@@ -109,8 +109,8 @@ static leat_feed_options one_process(void) {
 
 static void open_two(leat_feed **feeds, const leat_sequence *first, const leat_sequence *second,
                      const leat_feed_options *options) {
-    leat_feed_config plans[2] = {{.sequence = first, .options = *options},
-                                 {.sequence = second, .options = *options}};
+    leat_feed_config plans[2] = {{.sequence = first, .options = options},
+                                 {.sequence = second, .options = options}};
     leat_error err = {0};
     assert_int_equal(leat_feed_open_together(feeds, plans, 2, &err), LEAT_OK);
 }

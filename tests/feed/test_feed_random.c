@@ -154,7 +154,7 @@ static bool step(pair *p) {
     }
     compare_errors(a, &plain, b, &seen);
     compare_positions(leat_feed_position_get(p->plain), leat_feed_position_get(p->feed), true);
-    compare_positions(leat_feed_next(p->plain), leat_feed_next(p->feed), false);
+    compare_positions(leat_feed_next_position(p->plain), leat_feed_next_position(p->feed), false);
     assert_int_equal(leat_feed_length(p->feed), leat_feed_length(p->plain));
     return a == LEAT_OK || a == LEAT_EINVAL;
 }
@@ -202,12 +202,15 @@ static void draw_subject(subject *one, const subject *first, int unwanted_kind) 
 
 static bool open_pairs(subject *all, int count) {
     leat_feed_config plain[most_subjects], plans[most_subjects];
+    leat_feed_options inline_options[most_subjects];
     leat_feed *in_line[most_subjects], *feeds[most_subjects];
     for (int i = 0; i < count; ++i) {
         const trial *t = &all[i].t;
-        plans[i] = (leat_feed_config){.sequence = &all[i].other, .options = t->options, .at = t->at};
-        plain[i] = (leat_feed_config){.sequence = &all[i].sequence, .options = t->options, .at = t->at};
-        plain[i].options.workers = 0;
+        plans[i] = (leat_feed_config){.sequence = &all[i].other, .options = &t->options, .at = t->at};
+        inline_options[i] = t->options;
+        inline_options[i].workers = 0;
+        plain[i] =
+            (leat_feed_config){.sequence = &all[i].sequence, .options = &inline_options[i], .at = t->at};
     }
     leat_error a_error = {0}, b_error = {0};
     leat_status a = leat_feed_open_together(in_line, plain, count, &a_error);

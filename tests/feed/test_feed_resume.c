@@ -120,14 +120,14 @@ static void resumed_streams_tell_their_position(void **state) {
         feed_mode mode = i % 2 ? process_modes[i % 3] : thread_modes[i % 3];
         options = options_of(&p, mode);
         leat_feed *feed = resume(&sequence, &options, at);
-        leat_feed_position first = leat_feed_next(feed);
+        leat_feed_position first = leat_feed_next_position(feed);
         assert_int_equal(first.pass, at.pass);
         assert_int_equal(first.ordinal, at.ordinal);
         source_entry seen[3];
         leat_error end = {0};
         assert_int_equal(source_record(feed, seen, 3, &end), 3);
         source_compare(seen, recorded + i, 3);
-        at = leat_feed_next(feed);
+        at = leat_feed_next_position(feed);
         leat_feed_close(&feed);
         i += 3;
     }

@@ -72,9 +72,11 @@ static void family_fini(family *f) {
 /* `change` may alter a plan. */
 static void open_all(family *f, feed_mode mode, leat_feed **out, void (*change)(leat_feed_config *plans)) {
     leat_feed_config plans[feeds] = {0};
+    leat_feed_options all_options[feeds];
     for (int i = 0; i < feeds; ++i) {
-        plans[i] = (leat_feed_config){.sequence = &f->sequences[i], .options = options_of(i, mode)};
-        if (i == 1 && mode.workers) plans[i].options.workers = 1; /* as many as the largest serve all */
+        all_options[i] = options_of(i, mode);
+        plans[i] = (leat_feed_config){.sequence = &f->sequences[i], .options = &all_options[i]};
+        if (i == 1 && mode.workers) all_options[i].workers = 1; /* as many as the largest serve all */
     }
     if (change) change(plans);
     leat_error err = {0};
@@ -241,9 +243,11 @@ static void deaths_change_no_stream(void **state) {
         resources before = resources_now();
         for (int i = 0; i < generator; ++i) atomic_store(&f.sources[i].counts->kills_left, 2);
         leat_feed_config plans[generator];
-        for (int i = 0; i < generator; ++i)
-            plans[i] = (leat_feed_config){.sequence = &f.sequences[i],
-                                          .options = options_of(i, (feed_mode){workers, true})};
+        leat_feed_options all_options[generator];
+        for (int i = 0; i < generator; ++i) {
+            all_options[i] = options_of(i, (feed_mode){workers, true});
+            plans[i] = (leat_feed_config){.sequence = &f.sequences[i], .options = &all_options[i]};
+        }
         leat_error err = {0};
         if (leat_feed_open_together(feed, plans, generator, &err) != LEAT_OK) fail_msg("%s", err.message);
         for (int b = 0; b < taken; ++b)
@@ -292,12 +296,14 @@ static void generators_have_one_owner_each(void **state) {
         source s[3];
         leat_sequence sequences[3];
         leat_feed_config plans[3];
+        leat_feed_options all_options[3];
         leat_feed *feed[3];
         for (int i = 0; i < 3; ++i) {
             source_init(&s[i], 50, 2, 3);
             s[i].delay_us = 200;
             sequences[i] = source_generator(&s[i]);
-            plans[i] = (leat_feed_config){.sequence = &sequences[i], .options = source_options(mode)};
+            all_options[i] = source_options(mode);
+            plans[i] = (leat_feed_config){.sequence = &sequences[i], .options = &all_options[i]};
         }
         leat_error err = {0};
         if (leat_feed_open_together(feed, plans, 3, &err) != LEAT_OK) fail_msg("%s", err.message);
@@ -344,10 +350,12 @@ static void some_may_be_made_in_line(void **state) {
     family_init(&f);
     for (size_t m = 1; m < sizeof modes / sizeof *modes; ++m) {
         leat_feed_config plans[feeds] = {0};
+        leat_feed_options all_options[feeds];
         leat_feed *feed[feeds];
-        for (int i = 0; i < feeds; ++i)
-            plans[i] = (leat_feed_config){.sequence = &f.sequences[i],
-                                          .options = options_of(i, i % 2 ? in_line : modes[m])};
+        for (int i = 0; i < feeds; ++i) {
+            all_options[i] = options_of(i, i % 2 ? in_line : modes[m]);
+            plans[i] = (leat_feed_config){.sequence = &f.sequences[i], .options = &all_options[i]};
+        }
         leat_error err = {0};
         if (leat_feed_open_together(feed, plans, feeds, &err) != LEAT_OK) fail_msg("%s", err.message);
         for (int i = 0; i < feeds; ++i) take(&f, feed[i], i, 0, taken);
@@ -364,14 +372,15 @@ static void wrong_plans_are_refused(void **state) {
     for (int wrong = 0; wrong < 3; ++wrong) {
         resources before = resources_now();
         leat_feed_config plans[feeds] = {0};
+        leat_feed_options all_options[feeds];
         leat_feed *feed[feeds];
         for (int i = 0; i < feeds; ++i) {
-            plans[i] = (leat_feed_config){.sequence = &f.sequences[i],
-                                          .options = options_of(i, (feed_mode){2, true})};
+            all_options[i] = options_of(i, (feed_mode){2, true});
+            plans[i] = (leat_feed_config){.sequence = &f.sequences[i], .options = &all_options[i]};
             feed[i] = (leat_feed *)(uintptr_t)1;
         }
-        if (wrong == 0) plans[2].options.use_multiprocessing = false;
-        if (wrong == 1) plans[feeds - 1].options.max_queue_size = 0;
+        if (wrong == 0) all_options[2].use_multiprocessing = false;
+        if (wrong == 1) all_options[feeds - 1].max_queue_size = 0;
         if (wrong == 2) plans[3].at.ordinal = 1000;
         leat_error err = {0};
         assert_int_equal(leat_feed_open_together(feed, plans, feeds, &err), LEAT_EINVAL);

@@ -92,7 +92,7 @@ static leat_status save_bytes(leat_model *model, leat_error *err) {
 
 static leat_status log_csv(leat_model *model, leat_error *err) {
     leat_callback callback;
-    leat_status status = leat_csv_logger_create(&callback, "out", NULL, false, err);
+    leat_status status = leat_csv_logger_create(&callback, sizeof callback, "out", NULL, false, err);
     if (status == LEAT_OK) status = fit(model, &callback, NULL, err);
     leat_callback_destroy(&callback);
     return status;

@@ -113,6 +113,12 @@ class Api:
 
         return call
 
+    def defaults(self, name):
+        """leat_NAME_init in Python's memory: a struct with its size and its defaults."""
+        made = self.types["leat_" + name]()
+        getattr(self, name + "_init")(ctypes.byref(made), ctypes.sizeof(made))
+        return made
+
     def received(self, value, parameter):
         """Returns the value of an out parameter; a string is copied and freed."""
         if parameter.get("release") == "leat_string_free":
@@ -153,7 +159,7 @@ def build(leat):
 
 def compile_model(leat, model):
     """Adam, crossentropy, accuracy."""
-    options = leat.compile_options_default()
+    options = leat.defaults("compile_options")
     options.optimizer, options.loss, options.metrics = b"Adam(learning_rate=0.05)", b"categorical_crossentropy", b"accuracy"
     leat.model_compile(model, ctypes.byref(options))
 
@@ -192,9 +198,9 @@ def train(leat, model, samples):
         except Exception as error:  # an exception must not pass through C
             return leat.library.leat_error_set_text(err, leat.values["LEAT_EUSER"], str(error).encode())
 
-    callback = leat.types["leat_callback"]()
+    callback = leat.defaults("callback")
     callback.on_epoch_end = leat.types["leat_hook"](at_epoch_end)
-    options = leat.fit_options_default()
+    options = leat.defaults("fit_options")
     options.epochs, options.verbose, options.threads = 30, 0, 1
     options.callbacks = (ctypes.POINTER(leat.types["leat_callback"]) * 1)(ctypes.pointer(callback))
     options.callback_count = 1
@@ -205,7 +211,7 @@ def train(leat, model, samples):
 
 def sequence_of(leat, samples, size):
     """Makes a leat_sequence of the points of clusters(); a worker thread gets the batches from Python."""
-    (x, t), sequence = clusters(samples), leat.sequence_default()
+    (x, t), sequence = clusters(samples), leat.defaults("sequence")
     spec, keep = sequence.spec, []
     spec.batch_size = size
     for part, width in (("LEAT_PART_INPUT", 4), ("LEAT_PART_TARGET", 3)):
@@ -227,7 +233,7 @@ def sequence_of(leat, samples, size):
 
 def check_sequence(leat, x, samples):
     """A fit with batches that Python makes gives the same weights as a fit with arrays."""
-    options, weights = leat.fit_options_default(), []
+    options, weights = leat.defaults("fit_options"), []
     options.epochs, options.verbose, options.threads = 2, 0, 1
     options.shuffle = leat.values["LEAT_SHUFFLE_NONE"]
     sequence, keep = sequence_of(leat, samples, 7)
@@ -247,7 +253,7 @@ def check_sequence(leat, x, samples):
 def predict(leat, model, x, samples):
     """Predicts into memory that belongs to Python."""
     y = array.array("f", [0.0]) * (3 * samples)
-    options = leat.evaluate_options_default()
+    options = leat.defaults("evaluate_options")
     options.threads = 1
     arrays, out = arrays_of(leat, view(leat, x, samples, 4)), view(leat, y, samples, 3)
     leat.model_predict_into(model, ctypes.byref(arrays), 0, ctypes.byref(options), ctypes.byref(out))
@@ -288,6 +294,8 @@ def main():
     losses = leat.history_values(history, "loss", ctypes.byref(count))[:30]
     check(count.value == 30 and seen == losses, "the callback saw other losses than the History has")
     check(losses[-1] < 0.2 * losses[0], "training does not learn: %r" % losses)
+    verdict = leat.history_verdict_into(history, ctypes.sizeof(leat.types["leat_verdict"]))[1]
+    check(verdict.steps == 30 * samples // 8 and verdict.text, "the verdict counts %d steps" % verdict.steps)
     leat.history_destroy(ctypes.byref(history))
     names = [leat.model_metric_name(model, i, room) or room.value.decode()
              for i in range(leat.model_metric_count(model)) for room in [ctypes.create_string_buffer(128)]]

@@ -27,13 +27,18 @@ static leat_status build_product(const void *config, int count, const leat_tenso
                                  leat_layer_weights *weights, leat_error *err) {
     const int64_t units = ((const product *)config)->units;
     (void)count;
-    const leat_layer_weight kernel = {.name = "kernel",
+    const leat_layer_weight kernel = {.size = sizeof(leat_layer_weight),
+                                      .name = "kernel",
                                       .rank = 2,
                                       .shape = {inputs[0].shape[inputs[0].rank - 1], units},
                                       .initializer = "kernel_initializer",
                                       .regularizer = "kernel_regularizer",
                                       .constraint = "kernel_constraint"},
-                            bias = {.name = "bias", .rank = 1, .shape = {units}, .initializer = "zeros"};
+                            bias = {.size = sizeof(leat_layer_weight),
+                                    .name = "bias",
+                                    .rank = 1,
+                                    .shape = {units},
+                                    .initializer = "zeros"};
     leat_status status = leat_layer_add_weight(weights, &kernel, err);
     return status == LEAT_OK ? leat_layer_add_weight(weights, &bias, err) : status;
 }
@@ -166,6 +171,6 @@ leat_registry *own_registry(void) {
     leat_error err = {0};
     if (leat_registry_create(&registry, &err) != LEAT_OK) fail_msg("%s", err.message);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i)
-        if (leat_register_layer(registry, &all[i], &err) != LEAT_OK) fail_msg("%s", err.message);
+        if (leat_registry_add(registry, &all[i], &err) != LEAT_OK) fail_msg("%s", err.message);
     return registry;
 }

@@ -295,7 +295,8 @@ static void test_single_quotes(void **state) {
     for (size_t i = 0; i < sizeof optimizers / sizeof optimizers[0]; ++i) {
         leat_error err = {0};
         leat_model *model = make(SMALL_ONE);
-        const leat_compile_options options = {.optimizer = optimizers[i],
+        const leat_compile_options options = {.size = sizeof options,
+                                              .optimizer = optimizers[i],
                                               .loss = "'mse'",
                                               .loss_weights = "{'y': 1}"};
         if (leat_model_compile(model, &options, &err) != LEAT_OK)

@@ -288,7 +288,7 @@ static void test_lambda(void **state) {
     refused(
         LAYERS(LAMBDA("other", CODE)), LEAT_ENOTSUP,
         "layer 0 'other' (Lambda): a file has the Python code of a Lambda, which leat cannot run: write the "
-        "layer in C and register it under the name 'other' (leat_register_layer, leat/layer.h)");
+        "layer in C and register it under the name 'other' (leat_registry_add, leat/layer.h)");
     refused(LAYERS(LAYER("Lambda", FIRST "\"name\": \"times\", \"arguments\": {\"factors\": 3}")),
             LEAT_ENOTSUP, "'times' (Lambda): arguments: unknown key 'factors'; did you mean 'factor'?");
 }
@@ -379,7 +379,7 @@ static void test_bad_configurations(void **state) {
 
 static void not_registered(leat_layer_definition d, const char *said) {
     leat_error err = {0};
-    assert_int_equal(leat_register_layer(registry, &d, &err), LEAT_EINVAL);
+    assert_int_equal(leat_registry_add(registry, &d, &err), LEAT_EINVAL);
     if (!strstr(err.message, said)) fail_msg("expected '%s' in: %s", said, err.message);
 }
 
@@ -399,8 +399,9 @@ static void test_bad_definitions(void **state) {
     d.class_name = "";
     not_registered(d, "class_name: expected 1 to");
     d.class_name = "mine";
-    d.struct_size = 8;
-    not_registered(d, "built for another version of leat");
+    d.size = 8;
+    not_registered(
+        d, "leat_layer_definition: its size is 8, expected 96: start from leat_layer_definition_init()");
     d = own_times();
     d.class_name = "mine";
     d.keys = outside;
@@ -439,14 +440,14 @@ static void test_failures(void **state) {
     leat_layer_definition d = own_times();
     d.class_name = "Shapeless";
     d.infer = no_shape;
-    assert_ok(leat_register_layer(registry, &d, &err), &err);
+    assert_ok(leat_registry_add(registry, &d, &err), &err);
     refused(LAYERS(LAYER("Shapeless", FIRST "\"name\": \"s\"")), LEAT_ESHAPE,
             "'s' (Shapeless): its infer gave output 0 an invalid shape: the rank is out of range");
     d = own_times();
     d.class_name = "Refuser";
     d.forward = refuse;
     d.backward = NULL;
-    assert_ok(leat_register_layer(registry, &d, &err), &err);
+    assert_ok(leat_registry_add(registry, &d, &err), &err);
     leat_model *model =
         read_model(LAYERS(LAYER("Dense", FIRST "\"units\": 2") ", " LAYER("Refuser", "\"name\": \"r\"")));
     compile(model);
@@ -475,19 +476,20 @@ static void test_gradient_check(void **state) {
     const leat_tensor shapes[] = {leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 4}, NULL),
                                   leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 4}, NULL)};
     leat_layer_definition d = own_product();
-    assert_ok(leat_check_gradient(&d, "{'units': 2}", 1, shapes, &worst, &err), &err);
+    assert_ok(leat_layer_check_gradient(&d, "{'units': 2}", 1, shapes, &worst, &err), &err);
     assert_true(worst < 1e-3);
     d = own_sum_and_difference();
-    assert_ok(leat_check_gradient(&d, NULL, 2, shapes, &worst, &err), &err);
+    assert_ok(leat_layer_check_gradient(&d, NULL, 2, shapes, &worst, &err), &err);
     assert_true(worst < 1e-3);
     d = own_times();
     d.backward = wrong_back;
-    assert_ok(leat_check_gradient(&d, NULL, 1, shapes, &worst, &err), &err);
+    assert_ok(leat_layer_check_gradient(&d, NULL, 1, shapes, &worst, &err), &err);
     assert_true(worst > 0.01);
-    assert_int_equal(leat_check_gradient(&d, "{\"factor\": \"x\"}", 1, shapes, &worst, &err), LEAT_EINVAL);
-    assert_int_equal(leat_check_gradient(&d, NULL, 2, shapes, &worst, &err), LEAT_EINVAL);
+    assert_int_equal(leat_layer_check_gradient(&d, "{\"factor\": \"x\"}", 1, shapes, &worst, &err),
+                     LEAT_EINVAL);
+    assert_int_equal(leat_layer_check_gradient(&d, NULL, 2, shapes, &worst, &err), LEAT_EINVAL);
     d.backward = NULL;
-    assert_int_equal(leat_check_gradient(&d, NULL, 1, shapes, &worst, &err), LEAT_ENOTSUP);
+    assert_int_equal(leat_layer_check_gradient(&d, NULL, 1, shapes, &worst, &err), LEAT_ENOTSUP);
 }
 
 /* ---- Threads ---- */

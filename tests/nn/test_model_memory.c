@@ -141,10 +141,11 @@ static leat_status use_own(leat_model **model, leat_error *err) {
     leat_registry *registry = NULL;
     double worst;
     leat_status status = leat_registry_create(&registry, err);
-    if (status == LEAT_OK) status = leat_register_layer(registry, &product, err);
-    if (status == LEAT_OK) status = leat_register_layer(registry, &times, err);
+    if (status == LEAT_OK) status = leat_registry_add(registry, &product, err);
+    if (status == LEAT_OK) status = leat_registry_add(registry, &times, err);
     if (status == LEAT_OK) status = leat_model_from_json_with(model, json, registry, err);
-    if (status == LEAT_OK) status = leat_check_gradient(&product, "{\"units\": 2}", 1, &shape, &worst, err);
+    if (status == LEAT_OK)
+        status = leat_layer_check_gradient(&product, "{\"units\": 2}", 1, &shape, &worst, err);
     leat_registry_destroy(&registry);
     return status == LEAT_OK ? clone(model, err) : status;
 }

@@ -89,7 +89,7 @@ static leat_status use(leat_name_kind kind, const char *name, leat_error *err) {
             keys[kind], name);
         status = leat_model_from_json(&model, text, err);
     } else {
-        leat_compile_options options = {.loss = "mse", .optimizer = "sgd"};
+        leat_compile_options options = {.size = sizeof options, .loss = "mse", .optimizer = "sgd"};
         if (kind == LEAT_NAMES_LOSSES) options.loss = name;
         if (kind == LEAT_NAMES_METRICS) options.metrics = name;
         if (kind == LEAT_NAMES_OPTIMIZERS) options.optimizer = name;

@@ -29,7 +29,9 @@ static void open_model(loop_case *c) {
     free(json);
     json_decref(config);
     for (int i = 0; i < 5; ++i) texts[i] = compile_text(c->g.meta, keys[i]);
-    leat_compile_options options = {texts[0], texts[1], texts[2], texts[3], texts[4], NULL};
+    leat_compile_options options = leat_compile_options_default();
+    options.optimizer = texts[0], options.loss = texts[1], options.metrics = texts[2];
+    options.weighted_metrics = texts[3], options.loss_weights = texts[4];
     must(c, leat_model_compile(c->model, &options, &err), &err);
     for (int i = 0; i < 5; ++i) free(texts[i]);
     for (int i = 0; i < leat_model_weight_count(c->model); ++i) {
@@ -124,7 +126,7 @@ static leat_status early_stopping(loop_case *c, leat_callback *out, const json_t
     options.patience = whole(config, "patience", options.patience);
     options.min_delta = number(config, "min_delta", options.min_delta);
     options.restore_best_weights = json_is_true(json_object_get(config, "restore_best_weights"));
-    return leat_early_stopping_create(out, &options, err);
+    return leat_early_stopping_create(out, sizeof *out, &options, err);
 }
 
 static leat_status reduce_lr(loop_case *c, leat_callback *out, const json_t *config, leat_error *err) {
@@ -136,7 +138,7 @@ static leat_status reduce_lr(loop_case *c, leat_callback *out, const json_t *con
     options.min_delta = number(config, "min_delta", options.min_delta);
     options.cooldown = whole(config, "cooldown", options.cooldown);
     options.min_lr = number(config, "min_lr", options.min_lr);
-    return leat_reduce_lr_on_plateau_create(out, &options, err);
+    return leat_reduce_lr_on_plateau_create(out, sizeof *out, &options, err);
 }
 
 static double next_rate(void *user, int64_t epoch, double rate) {
@@ -150,19 +152,19 @@ static leat_status scheduler(loop_case *c, leat_callback *out, const json_t *con
     for (size_t i = 0; i < json_array_size(rates); ++i)
         c->schedule.rates[i] = json_number_value(json_array_get(rates, i));
     c->schedule.factor = number(config, "factor", 0);
-    return leat_learning_rate_scheduler_create(out, next_rate, &c->schedule, 0, err);
+    return leat_learning_rate_scheduler_create(out, sizeof *out, next_rate, &c->schedule, 0, err);
 }
 
 static leat_status csv_logger(loop_case *c, leat_callback *out, const json_t *config, leat_error *err) {
     snprintf(c->csv_path, sizeof c->csv_path, "%s/golden_loops_%s.csv", LEAT_BINARY_DIR,
              golden_text(&c->g, "case"));
-    return leat_csv_logger_create(out, c->csv_path, json_string_value(json_object_get(config, "separator")),
-                                  false, err);
+    return leat_csv_logger_create(out, sizeof *out, c->csv_path,
+                                  json_string_value(json_object_get(config, "separator")), false, err);
 }
 
 static leat_status terminate_on_nan(loop_case *c, leat_callback *out, const json_t *config, leat_error *err) {
     (void)c, (void)config;
-    return leat_terminate_on_nan_create(out, err);
+    return leat_terminate_on_nan_create(out, sizeof *out, err);
 }
 
 static const struct {

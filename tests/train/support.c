@@ -238,7 +238,8 @@ static leat_status note_reason(void *user, leat_training *training, int64_t inde
 
 leat_callback journal_callback(journal *all) {
     *all = (journal){0};
-    return (leat_callback){.user = all,
+    return (leat_callback){.size = sizeof(leat_callback),
+                           .user = all,
                            .on_epoch_begin = note_epoch,
                            .on_train_batch_end = note_batch,
                            .on_test_end = note_test,

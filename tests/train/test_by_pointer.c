@@ -445,15 +445,15 @@ static void positions_of_a_feed(void **state) {
     expect_ok(leat_feed_position_get_into(feed, &at, &err), &err);
     assert_int_equal(at.ordinal, 1);
     assert_int_equal(at.ordinal, leat_feed_position_get(feed).ordinal);
-    expect_ok(leat_feed_next_into(feed, &next, &err), &err);
+    expect_ok(leat_feed_next_position_into(feed, &next, &err), &err);
     assert_int_equal(next.ordinal, 2);
     expect_ok(leat_feed_making_get_into(feed, &making, &err), &err);
     assert_true(making.end_ns > 0);
     assert_int_equal(making.end_ns, leat_feed_making_get(feed).end_ns);
     expect_refusal(leat_feed_position_get_into(NULL, &at, &err), LEAT_EINVAL, at);
-    expect_refusal(leat_feed_next_into(NULL, &next, &err), LEAT_EINVAL, next);
+    expect_refusal(leat_feed_next_position_into(NULL, &next, &err), LEAT_EINVAL, next);
     expect_refusal(leat_feed_making_get_into(NULL, &making, &err), LEAT_EINVAL, making);
-    expect_null(leat_feed_next_into(feed, NULL, &err), "out");
+    expect_null(leat_feed_next_position_into(feed, NULL, &err), "out");
     leat_feed_close(&feed);
 }
 
@@ -473,21 +473,24 @@ static leat_status write_text(void *user, leat_training *training, int64_t index
     return LEAT_OK;
 }
 
-/* What a training with a callback that writes prints to standard error. */
+/* What a training with a callback that writes sends to the log, which writes it to standard error. */
 static void written(int verbose, char *out, size_t bytes) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(4, 4);
     leat_sequence sequence = clusters_sequence(&data);
-    leat_callback callback = {.on_train_begin = write_text}, *callbacks[] = {&callback};
+    leat_callback callback = {.size = sizeof(leat_callback), .on_train_begin = write_text},
+                  *callbacks[] = {&callback};
     leat_fit_options options = quiet_fit_with(1, callbacks, 1);
     FILE *file = tmpfile();
     assert_non_null(file);
     options.verbose = verbose;
+    leat_set_log(leat_log_to_stderr, NULL);
     fflush(stderr);
     int kept = dup(STDERR_FILENO);
     assert_true(kept >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
     leat_status status = leat_model_fit_generator(model, &sequence, &options, NULL, &err);
     fflush(stderr);
+    leat_set_log(NULL, NULL);
     dup2(kept, STDERR_FILENO);
     close(kept);
     expect_ok(status, &err);

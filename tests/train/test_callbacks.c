@@ -30,7 +30,8 @@ LEAT_HOOK_LIST(COUNT_FUNCTION)
 
 static leat_callback counting(counts *all) {
     *all = (counts){0};
-    return (leat_callback){.user = all,
+    return (leat_callback){.size = sizeof(leat_callback),
+                           .user = all,
 #define COUNT_HOOK(name) .name = count_##name,
                            LEAT_HOOK_LIST(COUNT_HOOK)};
 }
@@ -100,7 +101,7 @@ static void rig_init(rig *r, const char *name, const double *values) {
     r->data = clusters_of(16, 8);
     r->sequence = clusters_sequence(&r->data);
     r->script = (script){values, name, leat_model_weight(r->model, 0).data};
-    r->player = (leat_callback){.user = &r->script, .on_epoch_end = play};
+    r->player = (leat_callback){.size = sizeof(leat_callback), .user = &r->script, .on_epoch_end = play};
 }
 
 static int epochs_run(rig *r, leat_callback *tested, int64_t epochs) {
@@ -124,18 +125,18 @@ static void early_stopping_waits_and_restores(void **state) {
     leat_callback tested;
     options.monitor = "watched";
     options.patience = 2;
-    expect_ok(leat_early_stopping_create(&tested, &options, &err), &err);
+    expect_ok(leat_early_stopping_create(&tested, sizeof tested, &options, &err), &err);
     assert_int_equal(epochs_run(&r, &tested, 8), 4);
     assert_true(*r.script.weight == 3);
     assert_int_equal(epochs_run(&r, &tested, 8), 4); /* a callback can be used again */
     leat_callback_destroy(&tested);
     options.restore_best_weights = true;
-    expect_ok(leat_early_stopping_create(&tested, &options, &err), &err);
+    expect_ok(leat_early_stopping_create(&tested, sizeof tested, &options, &err), &err);
     assert_int_equal(epochs_run(&r, &tested, 8), 4);
     assert_true(*r.script.weight == 1);
     leat_callback_destroy(&tested);
     options.baseline = 0.5; /* never reached: nothing to restore */
-    expect_ok(leat_early_stopping_create(&tested, &options, &err), &err);
+    expect_ok(leat_early_stopping_create(&tested, sizeof tested, &options, &err), &err);
     assert_int_equal(epochs_run(&r, &tested, 8), 2);
     assert_true(*r.script.weight == 1);
     leat_callback_destroy(&tested);
@@ -153,7 +154,7 @@ static void reduce_lr_on_plateau_divides(void **state) {
     options.monitor = "watched";
     options.patience = 2;
     options.min_lr = 0.002;
-    expect_ok(leat_reduce_lr_on_plateau_create(&tested, &options, &err), &err);
+    expect_ok(leat_reduce_lr_on_plateau_create(&tested, sizeof tested, &options, &err), &err);
     epochs_run(&r, &tested, 3);
     assert_true(fabs(leat_model_learning_rate(r.model) - 0.01) < 1e-9);
     leat_model_set_learning_rate(r.model, 0.1);
@@ -161,7 +162,7 @@ static void reduce_lr_on_plateau_divides(void **state) {
     assert_true(fabs(leat_model_learning_rate(r.model) - 0.002) < 1e-9);
     leat_callback_destroy(&tested);
     options.factor = 1;
-    assert_int_equal(leat_reduce_lr_on_plateau_create(&tested, &options, &err), LEAT_EINVAL);
+    assert_int_equal(leat_reduce_lr_on_plateau_create(&tested, sizeof tested, &options, &err), LEAT_EINVAL);
     leat_model_destroy(&r.model);
 }
 
@@ -179,7 +180,8 @@ static void scheduler_sets_the_rate_and_logs_it(void **state) {
     leat_array targets = {.tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){1}, y)};
     leat_arrays arrays = {&inputs, &targets, NULL, 1, 1, 0};
     leat_callback tested;
-    expect_ok(leat_learning_rate_scheduler_create(&tested, one_over_epoch, NULL, 0, &err), &err);
+    expect_ok(leat_learning_rate_scheduler_create(&tested, sizeof tested, one_over_epoch, NULL, 0, &err),
+              &err);
     leat_fit_options options = quiet_fit_with(5, (leat_callback *[]){&tested}, 1);
     leat_history *history = NULL;
     expect_ok(leat_model_fit(model, &arrays, 1, &options, &history, &err), &err);
@@ -213,7 +215,7 @@ static void csv_has_columns_for_validation_from_the_start(void **state) {
     clusters data = clusters_of(16, 8), held_out = clusters_of(8, 8);
     leat_sequence sequence = clusters_sequence(&data), validation = clusters_sequence(&held_out);
     leat_callback tested;
-    expect_ok(leat_csv_logger_create(&tested, path, NULL, false, &err), &err);
+    expect_ok(leat_csv_logger_create(&tested, sizeof tested, path, NULL, false, &err), &err);
     leat_fit_options options = quiet_fit_with(2, (leat_callback *[]){&tested}, 1);
     options.validation = &validation;
     options.validation_freq = 2;
@@ -225,7 +227,8 @@ static void csv_has_columns_for_validation_from_the_start(void **state) {
     text = read_text(path);
     assert_null(strstr(text + 1, "epoch")); /* one header */
     leat_callback_destroy(&tested);
-    expect_ok(leat_csv_logger_create(&tested, "/no/such/folder/log.csv", NULL, false, &err), &err);
+    expect_ok(leat_csv_logger_create(&tested, sizeof tested, "/no/such/folder/log.csv", NULL, false, &err),
+              &err);
     options.callbacks = (leat_callback *[]){&tested};
     assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_EIO);
     leat_callback_destroy(&tested);
@@ -269,8 +272,8 @@ static void files_have_points_in_every_locale(void **state) {
     leat_model_checkpoint_options named = leat_model_checkpoint_options_default();
     named.filepath = pattern;
     named.monitor = "loss";
-    expect_ok(leat_csv_logger_create(&log, path, NULL, false, &err), &err);
-    expect_ok(leat_model_checkpoint_create(&checkpoint, &named, &err), &err);
+    expect_ok(leat_csv_logger_create(&log, sizeof log, path, NULL, false, &err), &err);
+    expect_ok(leat_model_checkpoint_create(&checkpoint, sizeof checkpoint, &named, &err), &err);
     leat_fit_options options = quiet_fit_with(1, (leat_callback *[]){&log, &checkpoint}, 2);
     expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
     setlocale(LC_NUMERIC, "C");
@@ -299,7 +302,7 @@ static void checkpoints_are_named_and_chosen(void **state) {
     options.filepath = pattern;
     options.monitor = "watched";
     options.save_best_only = true;
-    expect_ok(leat_model_checkpoint_create(&tested, &options, &err), &err);
+    expect_ok(leat_model_checkpoint_create(&tested, sizeof tested, &options, &err), &err);
     epochs_run(&r, &tested, 4);
     const char *expected[] = {"01-3.00.h5", "02-1.00.h5", "04-0.50.h5"};
     for (int i = 0; i < 3; ++i) {
@@ -310,11 +313,11 @@ static void checkpoints_are_named_and_chosen(void **state) {
     leat_callback_destroy(&tested);
     assert_non_null(mkdtemp(strcpy(folder, "/tmp/leat-checkpoint-XXXXXX")));
     snprintf(pattern, sizeof pattern, "%s/{nothing}.h5", folder);
-    expect_ok(leat_model_checkpoint_create(&tested, &options, &err), &err);
+    expect_ok(leat_model_checkpoint_create(&tested, sizeof tested, &options, &err), &err);
     leat_fit_options fit = quiet_fit_with(1, (leat_callback *[]){&tested}, 1);
     options.save_best_only = false;
     leat_callback_destroy(&tested);
-    expect_ok(leat_model_checkpoint_create(&tested, &options, &err), &err);
+    expect_ok(leat_model_checkpoint_create(&tested, sizeof tested, &options, &err), &err);
     assert_int_equal(leat_model_fit_generator(r.model, &r.sequence, &fit, NULL, &err), LEAT_ENOTFOUND);
     leat_callback_destroy(&tested);
     rmdir(folder);
@@ -344,7 +347,10 @@ static void stopping_ends_after_the_batch(void **state) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(80, 8);
     leat_sequence sequence = clusters_sequence(&data);
-    leat_callback stopper = {.user = reason, .on_train_batch_end = ask_to_stop, .on_train_end = note_reason};
+    leat_callback stopper = {.size = sizeof(leat_callback),
+                             .user = reason,
+                             .on_train_batch_end = ask_to_stop,
+                             .on_train_end = note_reason};
     leat_fit_options options = quiet_fit_with(5, (leat_callback *[]){&stopper}, 1);
     leat_history *history = NULL;
     expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
@@ -367,7 +373,9 @@ static void a_request_stops_fit_and_predict(void **state) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(80, 8);
     leat_sequence sequence = clusters_sequence(&data);
-    leat_callback asks = {.on_train_batch_end = request, .on_predict_batch_end = request};
+    leat_callback asks = {.size = sizeof(leat_callback),
+                          .on_train_batch_end = request,
+                          .on_predict_batch_end = request};
     leat_fit_options options = quiet_fit_with(5, (leat_callback *[]){&asks}, 1);
     leat_history *history = NULL;
     expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
@@ -391,7 +399,7 @@ static void terminate_on_nan_ends_the_epoch(void **state) {
     data.nan_at = 4;
     leat_sequence sequence = clusters_sequence(&data);
     leat_callback tested;
-    expect_ok(leat_terminate_on_nan_create(&tested, &err), &err);
+    expect_ok(leat_terminate_on_nan_create(&tested, sizeof tested, &err), &err);
     leat_fit_options options = quiet_fit_with(3, (leat_callback *[]){&tested}, 1);
     options.shuffle = LEAT_SHUFFLE_NONE;
     leat_history *history = NULL;
@@ -414,7 +422,7 @@ static void a_failing_hook_ends_training_with_its_words(void **state) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(16, 8);
     leat_sequence sequence = clusters_sequence(&data);
-    leat_callback broken = {.on_epoch_end = break_down};
+    leat_callback broken = {.size = sizeof(leat_callback), .on_epoch_end = break_down};
     leat_fit_options options = quiet_fit_with(5, (leat_callback *[]){&broken}, 1);
     leat_history *history = NULL;
     int count = 0;
@@ -443,7 +451,9 @@ static void a_callback_can_validate_in_mid_epoch(void **state) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(40, 8), held_out = clusters_of(16, 8);
     leat_sequence sequence = clusters_sequence(&data), validation = clusters_sequence(&held_out);
-    leat_callback callback = {.user = &seen, .on_train_batch_end = validate_now};
+    leat_callback callback = {.size = sizeof(leat_callback),
+                              .user = &seen,
+                              .on_train_batch_end = validate_now};
     leat_fit_options options = quiet_fit_with(1, (leat_callback *[]){&callback}, 1);
     assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_EINVAL);
     options.validation = &validation;

@@ -40,8 +40,8 @@ static void a_request_ends_validation_and_drops_its_values(void **state) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(16, 8), held_out = clusters_of(80, 8);
     leat_sequence sequence = clusters_sequence(&data), validation = clusters_sequence(&held_out);
-    leat_callback asks = {.on_test_batch_end = request_at_batch_1};
-    leat_callback counts = {.user = &ends, .on_train_end = count_call};
+    leat_callback asks = {.size = sizeof(leat_callback), .on_test_batch_end = request_at_batch_1};
+    leat_callback counts = {.size = sizeof(leat_callback), .user = &ends, .on_train_end = count_call};
     leat_fit_options options = quiet_fit_with(5, (leat_callback *[]){&asks, &counts}, 2);
     options.validation = &validation;
     leat_history *history = NULL;
@@ -69,7 +69,9 @@ static void an_evaluation_in_a_hook_forgets_no_request(void **state) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(40, 8), one = clusters_of(8, 8);
     leat_sequence sequence = clusters_sequence(&data), other = clusters_sequence(&one);
-    leat_callback callback = {.user = &other, .on_train_batch_end = stop_then_evaluate};
+    leat_callback callback = {.size = sizeof(leat_callback),
+                              .user = &other,
+                              .on_train_batch_end = stop_then_evaluate};
     leat_fit_options options = quiet_fit_with(5, (leat_callback *[]){&callback}, 1);
     leat_history *history = NULL;
     expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
@@ -92,7 +94,7 @@ static void a_hook_of_validation_cannot_validate(void **state) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(16, 8), held_out = clusters_of(16, 8);
     leat_sequence sequence = clusters_sequence(&data), validation = clusters_sequence(&held_out);
-    leat_callback callback = {.on_test_batch_end = validate_inside};
+    leat_callback callback = {.size = sizeof(leat_callback), .on_test_batch_end = validate_inside};
     leat_fit_options options = quiet_fit_with(1, (leat_callback *[]){&callback}, 1);
     options.validation = &validation;
     assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_EINVAL);
@@ -135,7 +137,10 @@ static void params_know_samples_and_batch_size(void **state) {
     leat_training_params params = {0};
     table t;
     table_init(&t);
-    leat_callback callback = {.user = &params, .on_epoch_begin = keep_params, .on_test_begin = keep_params};
+    leat_callback callback = {.size = sizeof(leat_callback),
+                              .user = &params,
+                              .on_epoch_begin = keep_params,
+                              .on_test_begin = keep_params};
     leat_fit_options options = quiet_fit_with(3, (leat_callback *[]){&callback}, 1);
     expect_ok(leat_model_fit(model, &t.arrays, 5, &options, NULL, &err), &err);
     assert_int_equal(params.samples, 12);
@@ -177,7 +182,7 @@ static void steps_beyond_all_numbers_are_no_limit(void **state) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(40, 8);
     leat_sequence sequence = clusters_sequence(&data);
-    leat_callback asks = {.on_train_batch_end = request_at_batch_1};
+    leat_callback asks = {.size = sizeof(leat_callback), .on_train_batch_end = request_at_batch_1};
     leat_fit_options options = quiet_fit_with(INT64_MAX, (leat_callback *[]){&asks}, 1);
     options.steps_per_epoch = INT64_MAX / 2;
     leat_history *history = NULL;
@@ -315,7 +320,7 @@ static void more_metrics_than_logs_hold_are_refused(void **state) {
     table t;
     table_init(&t);
     leat_sequence validation;
-    expect_ok(leat_arrays_open(&validation, &t.arrays, NULL, &err), &err);
+    expect_ok(leat_arrays_open(&validation, sizeof validation, &t.arrays, NULL, &err), &err);
     leat_fit_options options = quiet_fit_with(1, NULL, 0);
     expect_ok(leat_model_fit(model, &t.arrays, 4, &options, NULL, &err), &err);
     options.validation = &validation;
@@ -335,7 +340,7 @@ static void a_csv_logger_survives_a_failed_fit(void **state) {
     clusters data = clusters_of(16, 8);
     leat_sequence sequence = clusters_sequence(&data);
     leat_callback tested;
-    expect_ok(leat_csv_logger_create(&tested, path, NULL, false, &err), &err);
+    expect_ok(leat_csv_logger_create(&tested, sizeof tested, path, NULL, false, &err), &err);
     leat_fit_options options = quiet_fit_with(1, (leat_callback *[]){&tested}, 1);
     data.fail_at = 1;
     assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_EUSER);
@@ -363,7 +368,7 @@ static void checkpoints_refuse_odd_formats(void **state) {
         leat_model_checkpoint_options checkpoint = leat_model_checkpoint_options_default();
         leat_callback tested;
         checkpoint.filepath = wrong[i];
-        expect_ok(leat_model_checkpoint_create(&tested, &checkpoint, &err), &err);
+        expect_ok(leat_model_checkpoint_create(&tested, sizeof tested, &checkpoint, &err), &err);
         leat_fit_options options = quiet_fit_with(1, (leat_callback *[]){&tested}, 1);
         assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_EINVAL);
         assert_non_null(strstr(err.message, "format '"));

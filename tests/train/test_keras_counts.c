@@ -21,7 +21,8 @@ typedef struct hook_counts {
 LEAT_HOOK_LIST(COUNT_FUNCTION)
 
 static leat_callback counting(hook_counts *all) {
-    return (leat_callback){.user = all,
+    return (leat_callback){.size = sizeof(leat_callback),
+                           .user = all,
 #define COUNT_HOOK(name) .name = count_##name,
                            LEAT_HOOK_LIST(COUNT_HOOK)};
 }

@@ -117,8 +117,8 @@ static void train_from_file(bool processes) {
         leat_sequence sequence = {0}, validation = {0};
         leat_source_options source = leat_source_options_default();
         source.batch_size = batch;
-        expect_ok(leat_source_open(&sequence, spec, &source, &err), &err);
-        expect_ok(leat_source_open(&validation, spec, &source, &err), &err);
+        expect_ok(leat_source_open(&sequence, sizeof sequence, spec, &source, &err), &err);
+        expect_ok(leat_source_open(&validation, sizeof validation, spec, &source, &err), &err);
         leat_fit_options options = fit_with(2, worker_counts[i], processes);
         options.validation = &validation;
         expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);

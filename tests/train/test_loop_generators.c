@@ -263,7 +263,7 @@ static void validation_ends_after(int64_t batches, int crew) {
     clusters data = clusters_of(16, 8), held_out = clusters_of(48, 8);
     held_out.ends_at = batches;
     leat_sequence sequence = clusters_sequence(&data), validation = clusters_generator(&held_out);
-    leat_callback counts = {.user = &begins, .on_test_begin = count_call};
+    leat_callback counts = {.size = sizeof(leat_callback), .user = &begins, .on_test_begin = count_call};
     leat_fit_options options = quiet_fit(4);
     leat_history *history = NULL;
     options.workers = crews[crew].workers;

@@ -90,7 +90,9 @@ static void promise_02_an_error_in_any_hook_reaches_the_caller(void **state) {
         rig_fini(&r);
 
         int third = 2;
-        leat_callback broken = {.user = &third, .on_train_batch_begin = break_down};
+        leat_callback broken = {.size = sizeof(leat_callback),
+                                .user = &third,
+                                .on_train_batch_begin = break_down};
         rig_init(&r, crew, 40, 4);
         also(&r, &broken);
         assert_int_equal(rig_fit(&r), LEAT_EUSER);
@@ -108,7 +110,8 @@ static leat_status stop_at_batch_4(void *user, leat_training *training, int64_t 
 
 static void promise_10_validation_never_clears_a_stop(void **state) {
     (void)state;
-    leat_callback stops = {.on_train_batch_end = stop_at_batch_4}; /* the epoch's last */
+    leat_callback stops = {.size = sizeof(leat_callback),
+                           .on_train_batch_end = stop_at_batch_4}; /* the epoch's last */
     for (int crew = 0; crew < crew_count; ++crew) {
         rig r;
         rig_init(&r, crew, 40, 5);
@@ -170,7 +173,7 @@ static void promise_21_a_finite_generator_ends_the_epoch_cleanly(void **state) {
         rig_must_fit(&r);
         assert_int_equal(r.seen.batch_count, 8);
         assert_string_equal(r.seen.stop_reason, "the generator ended after 3 of 5 steps");
-        assert_int_equal(leat_history_verdict(r.history).feed.batches, 8);
+        assert_int_equal(leat_history_feed_stats(r.history).batches, 8);
         rig_fini(&r);
     }
 }
@@ -317,7 +320,7 @@ static void promise_37_a_skipped_batch_shortens_the_epoch(void **state) {
         assert_int_equal(r.seen.steps[1], 5);
         assert_int_equal(r.data.hooked, 3);
         assert_int_equal(series_count(r.history, "val_loss"), 3);
-        assert_int_equal(leat_history_verdict(r.history).feed.skips, 3);
+        assert_int_equal(leat_history_feed_stats(r.history).skips, 3);
         rig_fini(&r);
 
         rig_init(&r, crew, 40, 3);
@@ -328,7 +331,7 @@ static void promise_37_a_skipped_batch_shortens_the_epoch(void **state) {
         rig_must_fit(&r);
         assert_int_equal(r.seen.batch_count, 12);
         assert_int_equal(r.data.hooked, 3);
-        assert_int_equal(leat_history_verdict(r.history).feed.skips, 3);
+        assert_int_equal(leat_history_feed_stats(r.history).skips, 3);
         assert_non_null(strstr(leat_history_verdict(r.history).text, "3 bad batches were passed over"));
         rig_fini(&r);
     }
@@ -414,7 +417,7 @@ static void promise_41_an_epoch_without_validation_has_no_val(void **state) {
 
 static void promise_44_the_reason_of_a_stop_is_told_at_the_end(void **state) {
     (void)state;
-    leat_callback stops = {.on_train_batch_end = stop_at_batch_4}, nan;
+    leat_callback stops = {.size = sizeof(leat_callback), .on_train_batch_end = stop_at_batch_4}, nan;
     rig r;
     rig_init(&r, 1, 80, 5);
     also(&r, &stops);
@@ -423,7 +426,7 @@ static void promise_44_the_reason_of_a_stop_is_told_at_the_end(void **state) {
     rig_fini(&r);
 
     rig_init(&r, 1, 80, 5);
-    expect_ok(leat_terminate_on_nan_create(&nan, &r.err), &r.err);
+    expect_ok(leat_terminate_on_nan_create(&nan, sizeof nan, &r.err), &r.err);
     also(&r, &nan);
     r.data.nan_at = 3;
     rig_must_fit(&r);

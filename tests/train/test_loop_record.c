@@ -14,8 +14,15 @@
 
 /* ---- the verdict ---- */
 
+/* A verdict, and what the feed measured. */
+typedef struct judged {
+    leat_verdict v;
+    leat_feed_stats feed;
+} judged;
+
 /* 100 steps of 5 ms on 2 cores; the trainer waits `wait_ms` for each batch, which takes a worker `get_ms`. */
-static leat_verdict verdict_of(double wait_ms, double get_ms, int workers) {
+static judged verdict_of(double wait_ms, double get_ms, int workers) {
+    judged j = {0};
     leat_verdict v = {.steps = 100,
                       .workers = workers,
                       .threads = 2,
@@ -24,16 +31,17 @@ static leat_verdict verdict_of(double wait_ms, double get_ms, int workers) {
                       .data_wait_ns = (int64_t)(wait_ms * 100e6),
                       .get_mean_ns = (int64_t)(get_ms * 1e6)};
     v.wall_ns = v.compute_ns + v.data_wait_ns;
-    v.feed.max_queue_size = 10;
-    v.feed.get = (leat_percentiles){v.get_mean_ns, v.get_mean_ns, v.get_mean_ns, v.get_mean_ns};
-    v.feed.wait.max = (int64_t)(wait_ms * 1e6);
-    return v;
+    j.v = v;
+    j.feed.max_queue_size = 10;
+    j.feed.get = (leat_percentiles){v.get_mean_ns, v.get_mean_ns, v.get_mean_ns, v.get_mean_ns};
+    j.feed.wait.max = (int64_t)(wait_ms * 1e6);
+    return j;
 }
 
-static void says(leat_verdict v, const char *words) {
-    leati_verdict_explain(&v);
-    if (!strstr(v.text, words)) fail_msg("'%s' does not say '%s'", v.text, words);
-    assert_true(strlen(v.text) < sizeof v.text - 1);
+static void says(judged j, const char *words) {
+    leati_verdict_explain(&j.v, &j.feed);
+    if (!strstr(j.v.text, words)) fail_msg("'%s' does not say '%s'", j.v.text, words);
+    assert_true(strlen(j.v.text) < sizeof j.v.text - 1);
 }
 
 static void verdicts_say_who_waits_and_what_helps(void **state) {
@@ -55,71 +63,71 @@ static void verdicts_say_who_waits_and_what_helps(void **state) {
     says(verdict_of(3, 4, 2),
          "More workers would not help: the 2 could keep up, but share the 2 cores with 2 "
          "compute threads.");
-    leat_verdict one_wait = verdict_of(3, 4, 2), uneven = verdict_of(3, 4, 2), slow = verdict_of(0, 1, 1);
+    judged one_wait = verdict_of(3, 4, 2), uneven = verdict_of(3, 4, 2), slow = verdict_of(0, 1, 1);
     one_wait.feed.wait.max = 290 * 1000000;
     says(one_wait, "More workers would not help: most of it was one wait of 290.0 ms.");
     uneven.feed.get.p99 = 80 * 1000000;
     says(uneven, "on average they keep up, but get takes 80.00 ms at p99; a queue of more than 10 batches");
-    slow.wall_ns *= 4;
+    slow.v.wall_ns *= 4;
     says(slow, "it is bound by callbacks");
-    leat_verdict slow_disk = verdict_of(7, 14, 2), inline_disk = verdict_of(14, 14, 0);
-    slow_disk.get_waits = inline_disk.get_waits = true;
+    judged slow_disk = verdict_of(7, 14, 2), inline_disk = verdict_of(14, 14, 0);
+    slow_disk.v.get_waits = inline_disk.v.get_waits = true;
     says(slow_disk,
          "About 3 workers would be enough. They may be more than the 2 cores: get mostly waits for "
          "something else, such as a disk.");
     says(inline_disk, "3 workers would make them beside the steps.");
-    leat_verdict by_generator = verdict_of(7, 14, 1);
-    by_generator.generator = true;
+    judged by_generator = verdict_of(7, 14, 1);
+    by_generator.v.generator = true;
     says(by_generator,
          "More workers would not help: a generator has one owner. A sequence could be made by 3.");
-    leat_verdict none = {0};
+    judged none = {0};
     says(none, "No step was run.");
 }
 
 /* 4 steps in 4 ms: most of that is the wait for the first batch, which no setting of the workers shortens. */
 static void a_run_of_milliseconds_is_not_judged(void **state) {
     (void)state;
-    leat_verdict v = verdict_of(7, 14, 1);
-    v.steps = 4;
-    v.compute_ns = 1000000;
-    v.data_wait_ns = 3000000;
-    v.wall_ns = 4000000;
-    v.feed.skips = 1;
-    says(v,
+    judged j = verdict_of(7, 14, 1);
+    j.v.steps = 4;
+    j.v.compute_ns = 1000000;
+    j.v.data_wait_ns = 3000000;
+    j.v.wall_ns = 4000000;
+    j.feed.skips = 1;
+    says(j,
          "The run was too short to tell what limits it: 4 steps in 4.00 ms. A step takes 0.25 ms; get takes "
          "14.00 ms, 14.00 ms at p90. 1 bad batch was passed over.");
-    v.steps = 1;
-    v.wall_ns = 99999999;
-    says(v, "too short to tell what limits it: 1 step in 100.00 ms.");
-    v.wall_ns = 100000000;
-    says(v, "it is bound by");
+    j.v.steps = 1;
+    j.v.wall_ns = 99999999;
+    says(j, "too short to tell what limits it: 1 step in 100.00 ms.");
+    j.v.wall_ns = 100000000;
+    says(j, "it is bound by");
 }
 
 /* A second on 4 cores, compute 0.1 s of it, 3 workers inside get for 2.4 s in all. */
 static void waiting_is_told_from_computing(void **state) {
     (void)state;
-    leat_verdict v = {.cores = 4, .compute_ns = 100000000, .feed.get_ns = 2400000000};
+    judged j = {.v = {.cores = 4, .compute_ns = 100000000}, .feed = {.get_ns = 2400000000}};
     const int64_t second = 1000000000;
-    assert_true(leati_verdict_get_waits(&v, second / 2, second));
-    assert_false(leati_verdict_get_waits(&v, second * 5 / 2, second)); /* get computes */
-    v.feed.get_ns = 9 * second;
-    assert_false(
-        leati_verdict_get_waits(&v, second * 39 / 10, second)); /* more workers than cores, none free */
-    assert_false(leati_verdict_get_waits(&v, second / 20, second / 10)); /* too short to tell */
-    v.feed.get_ns = second / 100;
-    assert_false(leati_verdict_get_waits(&v, second / 2, second)); /* hardly any get */
+    assert_true(leati_verdict_get_waits(&j.v, &j.feed, second / 2, second));
+    assert_false(leati_verdict_get_waits(&j.v, &j.feed, second * 5 / 2, second)); /* get computes */
+    j.feed.get_ns = 9 * second;
+    assert_false(leati_verdict_get_waits(&j.v, &j.feed, second * 39 / 10,
+                                         second)); /* more workers than cores, none free */
+    assert_false(leati_verdict_get_waits(&j.v, &j.feed, second / 20, second / 10)); /* too short to tell */
+    j.feed.get_ns = second / 100;
+    assert_false(leati_verdict_get_waits(&j.v, &j.feed, second / 2, second)); /* hardly any get */
 }
 
 static void verdicts_say_what_went_wrong(void **state) {
     (void)state;
-    leat_verdict v = verdict_of(0, 1, 1);
-    leati_verdict_explain(&v);
-    assert_null(strstr(v.text, "died"));
-    v.feed.worker_deaths = 3;
-    v.feed.timeouts = 1;
-    v.feed.retries = 2;
-    v.feed.skips = 1;
-    says(v,
+    judged j = verdict_of(0, 1, 1);
+    leati_verdict_explain(&j.v, &j.feed);
+    assert_null(strstr(j.v.text, "died"));
+    j.feed.worker_deaths = 3;
+    j.feed.timeouts = 1;
+    j.feed.retries = 2;
+    j.feed.skips = 1;
+    says(j,
          "3 worker processes died and were replaced. 1 of them took too long and were killed. get was called "
          "again 2 times after it failed. 1 bad batch was passed over.");
 }

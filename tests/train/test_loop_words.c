@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "leat/log.h"
 #include "train/support.h"
 
 /* ---- standard error, caught ---- */
@@ -112,6 +113,96 @@ static void an_evaluation_tells_the_same(void **state) {
     expect_ok(status, &err);
     has(&c, "leat: prediction: the generator ended after 3 of 4 steps\n");
     leat_predictions_destroy(&predictions);
+    leat_model_destroy(&model);
+}
+
+/* ---- the log ---- */
+
+typedef struct heard {
+    int counts[LEAT_LOG_DEBUG + 1];
+    char text[8192];
+} heard;
+
+static void hear(void *user, leat_log_level level, const char *message) {
+    heard *h = user;
+    const size_t used = strlen(h->text);
+    assert_true(message[0] != '\n' && message[0] != '\0' && message[strlen(message) - 1] != '\n');
+    ++h->counts[level];
+    snprintf(h->text + used, sizeof h->text - used, "[%d] %s\n", (int)level, message);
+}
+
+static void fit_with_a_bad_batch(catcher *c, int verbose, leat_callback *const *callbacks, int count) {
+    leat_error err = {0};
+    leat_model *model = make_classifier(1);
+    clusters data = clusters_of(40, 8), held_out = clusters_of(24, 8);
+    data.skip_at = 1;
+    leat_sequence sequence = clusters_sequence(&data), validation = clusters_sequence(&held_out);
+    leat_fit_options options = quiet_fit_with(1, callbacks, count);
+    options.verbose = verbose;
+    options.validation = &validation;
+    catch_begin(c);
+    leat_status status = leat_model_fit_generator(model, &sequence, &options, NULL, &err);
+    catch_end(c);
+    expect_ok(status, &err);
+    leat_model_destroy(&model);
+}
+
+static void without_a_log_there_is_the_bar_alone(void **state) {
+    (void)state;
+    catcher c;
+    leat_set_log(NULL, NULL);
+    fit_with_a_bad_batch(&c, 0, NULL, 0);
+    assert_string_equal(c.text, "");
+    fit_with_a_bad_batch(&c, 1, NULL, 0);
+    has(&c, "Epoch 1/1\n4/5 [");
+    assert_null(strstr(c.text, "worker"));
+    assert_null(strstr(c.text, "bad batch"));
+    assert_null(strstr(c.text, "A step takes"));
+    leat_set_log(leat_log_to_stderr, NULL);
+}
+
+static void messages_have_levels(void **state) {
+    (void)state;
+    catcher c;
+    static heard h;
+    leat_set_log(hear, &h);
+    fit_with_a_bad_batch(&c, 0, NULL, 0);
+    assert_string_equal(h.text, "");
+    fit_with_a_bad_batch(&c, 2, NULL, 0);
+    leat_set_log(leat_log_to_stderr, NULL);
+    assert_null(strstr(c.text, "bad batch"));
+    assert_int_equal(h.counts[LEAT_LOG_INFO], 2);
+    assert_int_equal(h.counts[LEAT_LOG_WARNING], 1);
+    assert_non_null(strstr(h.text, "[2] leat: 1 worker thread"));
+    assert_non_null(strstr(h.text, "[1] leat: epoch 1 passed over 1 bad batch: 4 of 5 steps were made\n"));
+    assert_non_null(strstr(h.text, "A step takes"));
+}
+
+/* The bar is a callback like any other: a fit with verbose = 0 has the one that the caller gives.  It draws no validation. */
+static void the_bar_is_a_callback(void **state) {
+    (void)state;
+    catcher c;
+    leat_error err = {0};
+    leat_callback bar, *callbacks[] = {&bar};
+    assert_int_equal(leat_progbar_logger_create(&bar, sizeof bar, 0, &err), LEAT_EINVAL);
+    assert_int_equal(leat_progbar_logger_create(&bar, sizeof bar, 3, &err), LEAT_EINVAL);
+    expect_ok(leat_progbar_logger_create(&bar, sizeof bar, 1, &err), &err);
+    fit_with_a_bad_batch(&c, 0, callbacks, 1);
+    has(&c, "Epoch 1/1\n4/5 [");
+    assert_null(strstr(c.text, "3/3"));
+    leat_model *model = make_classifier(1);
+    clusters data = clusters_of(24, 8);
+    leat_sequence sequence = clusters_sequence(&data);
+    leat_evaluate_options options = leat_evaluate_options_default();
+    leat_logs logs;
+    options.callbacks = callbacks;
+    options.callback_count = 1;
+    catch_begin(&c);
+    leat_status status = leat_model_evaluate_generator(model, &sequence, &options, &logs, &err);
+    catch_end(&c);
+    expect_ok(status, &err);
+    has(&c, "3/3 [==============================]");
+    leat_callback_destroy(&bar);
     leat_model_destroy(&model);
 }
 
@@ -274,7 +365,7 @@ static leat_status mortal_get(void *user, int64_t index, leat_rng *rng, leat_bat
     return self->inner.get(self->inner.user, index, rng, batch, err);
 }
 
-static uint64_t fit_mortal(mortal *self, int workers, leat_verdict *verdict) {
+static uint64_t fit_mortal(mortal *self, int workers, leat_verdict *verdict, leat_feed_stats *feed) {
     leat_error err = {0};
     leat_model *model = make_classifier(1);
     leat_history *history = NULL;
@@ -290,6 +381,7 @@ static uint64_t fit_mortal(mortal *self, int workers, leat_verdict *verdict) {
     options.use_multiprocessing = true;
     expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
     *verdict = leat_history_verdict(history);
+    *feed = leat_history_feed_stats(history);
     uint64_t hash = weights_hash(model);
     leat_history_destroy(&history);
     leat_model_destroy(&model);
@@ -300,12 +392,13 @@ static void a_worker_s_death_changes_nothing_but_the_verdict(void **state) {
     (void)state;
     mortal self = {.data = clusters_of(40, 8), .marker = "/tmp/leat-mortal-XXXXXX"};
     leat_verdict verdict;
+    leat_feed_stats feed;
     self.data.noisy = true;
     self.inner = clusters_sequence(&self.data);
-    uint64_t wanted = fit_mortal(&self, 0, &verdict); /* before there is the marker */
+    uint64_t wanted = fit_mortal(&self, 0, &verdict, &feed); /* before there is the marker */
     close(mkstemp(self.marker));
-    assert_true(fit_mortal(&self, 2, &verdict) == wanted);
-    assert_int_equal(verdict.feed.worker_deaths, 1);
+    assert_true(fit_mortal(&self, 2, &verdict, &feed) == wanted);
+    assert_int_equal(feed.worker_deaths, 1);
     assert_non_null(strstr(verdict.text, "1 worker process died and was replaced."));
     assert_true(access(self.marker, F_OK) != 0);
 }
@@ -315,11 +408,15 @@ int main(void) {
         cmocka_unit_test(batches_passed_over_are_told),
         cmocka_unit_test(ends_of_generators_are_told),
         cmocka_unit_test(an_evaluation_tells_the_same),
+        cmocka_unit_test(without_a_log_there_is_the_bar_alone),
+        cmocka_unit_test(messages_have_levels),
+        cmocka_unit_test(the_bar_is_a_callback),
         cmocka_unit_test(a_failed_fit_writes_no_verdict),
         cmocka_unit_test(a_bar_that_a_failure_cuts_ends_its_line),
         cmocka_unit_test(errors_say_which_data),
         cmocka_unit_test(a_thread_that_hangs_is_told_of),
         cmocka_unit_test(a_worker_s_death_changes_nothing_but_the_verdict),
     };
+    leat_set_log(leat_log_to_stderr, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

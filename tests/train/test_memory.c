@@ -219,7 +219,7 @@ static void a_steady_step_allocates_nothing(void **state) {
         leat_model *model = make_classifier(1);
         clusters data = clusters_of(400, 8);
         leat_sequence sequence = clusters_sequence(&data);
-        leat_callback callback = {.user = &calls, .on_train_batch_end = watch};
+        leat_callback callback = {.size = sizeof(leat_callback), .user = &calls, .on_train_batch_end = watch};
         leat_fit_options options = leat_fit_options_default();
         options.verbose = 0;
         options.workers = workers;

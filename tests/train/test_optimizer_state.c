@@ -99,7 +99,7 @@ static void a_fit_ends_with_the_average(void **state) {
     leat_error err = {0};
     leat_model *model = make_classifier(1);
     follower f = {0};
-    leat_callback callback = {.user = &f, .on_train_batch_end = follow};
+    leat_callback callback = {.size = sizeof(leat_callback), .user = &f, .on_train_batch_end = follow};
     leat_callback *const callbacks[] = {&callback};
     leat_fit_options options = quiet_fit_with(3, callbacks, 1);
     leat_arrays arrays = data();

@@ -141,13 +141,13 @@ static void weights_that_a_callback_restores_are_seen(void **state) {
     stopping.patience = 1;
     stopping.mode = LEAT_MONITOR_MAX; /* the first epochs are the best ones, since the loss falls */
     stopping.restore_best_weights = true;
-    expect_ok(leat_early_stopping_create(&callback, &stopping, &err), &err);
+    expect_ok(leat_early_stopping_create(&callback, sizeof callback, &stopping, &err), &err);
     options.callbacks = callbacks;
     options.callback_count = 1;
     leat_sequence validation;
     leat_source_options source = leat_source_options_default();
     source.batch_size = 2;
-    expect_ok(leat_arrays_open(&validation, &arrays, &source, &err), &err);
+    expect_ok(leat_arrays_open(&validation, sizeof validation, &arrays, &source, &err), &err);
     options.validation = &validation;
     expect_ok(leat_model_fit(model, &arrays, 4, &options, NULL, &err), &err);
     expect_fresh(model, NULL, "early stopping");

@@ -84,7 +84,7 @@ static int train(int workers) {
     leat_error err = {0};
     leat_model *model = NULL;
     leat_compile_options compile = leat_compile_options_default();
-    leat_callback callback = {.on_train_batch_end = mark_steps};
+    leat_callback callback = {.size = sizeof(leat_callback), .on_train_batch_end = mark_steps};
     leat_fit_options options = quiet_fit_with(1, (leat_callback *[]){&callback}, 1);
     int64_t samples = (WARM + STEADY + 10) * 8;
     leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){samples, 64}, x)};

@@ -59,20 +59,20 @@ static leat_status add_checkpoint(output *to, const char *name, bool best, leat_
     path_in_output(path, to, name);
     options.filepath = path;
     options.save_best_only = best;
-    return leat_model_checkpoint_create(&to->callbacks[to->count++], &options, err);
+    return leat_model_checkpoint_create(&to->callbacks[to->count++], sizeof(leat_callback), &options, err);
 }
 
 static leat_status add_log(output *to, bool append, leat_error *err) {
     char path[path_bytes];
     path_in_output(path, to, "log.csv");
-    return leat_csv_logger_create(&to->callbacks[to->count++], path, ",", append, err);
+    return leat_csv_logger_create(&to->callbacks[to->count++], sizeof(leat_callback), path, ",", append, err);
 }
 
 /* Prints a note when training begins, so that an error before that is printed alone. */
 static leat_status note_nothing_is_saved(void *user, leat_training *training, int64_t index, leat_logs *logs,
                                          leat_error *err) {
     (void)user, (void)index, (void)logs, (void)err;
-    leat_training_write(training, "nothing will be saved: give --out DIR to save the model\n");
+    leat_training_write(training, "nothing will be saved: give --out DIR to save the model");
     return LEAT_OK;
 }
 

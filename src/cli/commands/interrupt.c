@@ -42,7 +42,8 @@ static leat_status epoch_end(void *user, leat_training *training, int64_t index,
 }
 
 leat_callback cli_position_callback(cli_position *position) {
-    return (leat_callback){.user = position,
+    return (leat_callback){.size = sizeof(leat_callback),
+                           .user = position,
                            .on_epoch_begin = epoch_begin,
                            .on_train_batch_end = step_end,
                            .on_epoch_end = epoch_end};

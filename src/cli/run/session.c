@@ -71,7 +71,7 @@ static leat_status load(cli_session *session, const char *path, leat_error *err)
     const char *plugin = session->arguments->text[CLI_LAYERS];
     leat_registry *registry = NULL;
     leat_status status = leat_registry_create(&registry, err);
-    if (status == LEAT_OK && plugin) status = leat_registry_open(registry, plugin, err);
+    if (status == LEAT_OK && plugin) status = leat_registry_load(registry, plugin, err);
     if (status == LEAT_OK) status = leat_model_load_with(&session->model, path, registry, err);
     leat_registry_destroy(&registry);
     return status;
@@ -143,7 +143,7 @@ int cli_open_data(cli_session *session, leat_sequence *out, const char *spec) {
     leat_source_options options = leat_source_options_default();
     leat_error err = {0};
     options.batch_size = cli_number(session->arguments, CLI_BATCH_SIZE, options.batch_size);
-    leat_status status = leat_source_open(out, spec, &options, &err);
+    leat_status status = leat_source_open(out, sizeof *out, spec, &options, &err);
     if (status == LEAT_OK) return CLI_SUCCESS;
     cli_fail(session, &err);
     if (status != LEAT_EINVAL) return CLI_FAILURE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leat_check_gradient: compares a custom layer's backward with central differences of its forward.  The loss is
+/* leat_layer_check_gradient: compares a custom layer's backward with central differences of its forward.  The loss is
  * the sum of all output elements, each times its own random factor.  Room: nn. */
 #include <math.h>
 #include <string.h>
@@ -167,8 +167,9 @@ static leat_status check(probe *p, double *worst, leat_error *err) {
     return LEAT_OK;
 }
 
-leat_status leat_check_gradient(const leat_layer_definition *definition, const char *config, int input_count,
-                                const leat_tensor *shapes, double *worst, leat_error *err) {
+leat_status leat_layer_check_gradient(const leat_layer_definition *definition, const char *config,
+                                      int input_count, const leat_tensor *shapes, double *worst,
+                                      leat_error *err) {
     LEATI_GIVEN(definition, err);
     LEATI_GIVEN(shapes, err);
     LEATI_GIVEN(worst, err);

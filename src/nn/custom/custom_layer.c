@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/growing.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "json/json.h"
@@ -199,20 +200,28 @@ static leat_status add_weight(leati_layer *layer, const leat_layer_weight *weigh
     return leati_layer_add_weight(layer, &spec, err);
 }
 
+static const leati_growing weight_type = LEATI_GROWING(leat_layer_weight, shape, NULL);
+
+void leat_layer_weight_init(leat_layer_weight *weight, size_t size) {
+    leati_growing_init(&weight_type, weight, size);
+}
+
 leat_status leat_layer_add_weight(leat_layer_weights *weights, const leat_layer_weight *weight,
                                   leat_error *err) {
     LEATI_GIVEN(weights, err);
     LEATI_GIVEN(weight, err);
-    const char *name = weight->name;
+    leat_layer_weight read;
+    LEATI_TRY(leati_growing_read(&weight_type, weight, &read, err));
+    const char *name = read.name;
     if (!name || !name[0] || strlen(name) >= LEAT_NAME_BYTES)
         return leati_fail(err, LEAT_EINVAL, "a weight's name: expected 1 to %d bytes", LEAT_NAME_BYTES - 1);
-    if (weight->rank < 0 || weight->rank > LEAT_MAX_RANK)
+    if (read.rank < 0 || read.rank > LEAT_MAX_RANK)
         return leati_fail(err, LEAT_EINVAL, "weight '%s': expected a rank of 0 to %d, received %d", name,
-                          LEAT_MAX_RANK, (int)weight->rank);
+                          LEAT_MAX_RANK, (int)read.rank);
     if (weights->layer->weight_count == LEATI_CUSTOM_MAX_WEIGHTS)
         return leati_fail(err, LEAT_EINVAL, "weight '%s': expected at most %d weights", name,
                           LEATI_CUSTOM_MAX_WEIGHTS);
-    return leati_prefix(add_weight(weights->layer, weight, err), err, "weight '%s'", name);
+    return leati_prefix(add_weight(weights->layer, &read, err), err, "weight '%s'", name);
 }
 
 static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
@@ -257,7 +266,8 @@ static leat_status run_user_function(user_function *function, const leati_callee
         out[i] = view_of(&run->outputs[i], run->results[i]);
         diff_out[i] = view_of(&run->outputs[i], run->diff_results ? run->diff_results[i] : NULL);
     }
-    const leat_layer_call call = {.config = leati_custom_settings(c),
+    const leat_layer_call call = {.size = sizeof call,
+                                  .config = leati_custom_settings(c),
                                   .user = c->custom->definition.user,
                                   .training = run->training,
                                   .rng = run->rng,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/growing.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/custom/custom.h"
@@ -18,11 +19,11 @@ struct leat_registry {
     int lent_count;
 };
 
-leat_layer_definition leat_layer_definition_default(void) {
-    return (leat_layer_definition){.struct_size = sizeof(leat_layer_definition),
-                                   .min_inputs = 1,
-                                   .max_inputs = 1,
-                                   .outputs = 1};
+static const leat_layer_definition defaults = {.min_inputs = 1, .max_inputs = 1, .outputs = 1};
+static const leati_growing definition_type = LEATI_GROWING(leat_layer_definition, forward, &defaults);
+
+void leat_layer_definition_init(leat_layer_definition *definition, size_t size) {
+    leati_growing_init(&definition_type, definition, size);
 }
 
 /* ---- One layer ---- */
@@ -136,19 +137,16 @@ static leat_status fill(leati_custom *custom, leat_error *err) {
 
 leat_status leati_custom_create(leati_custom **out, const leat_layer_definition *definition,
                                 leati_library *library, leat_error *err) {
-    const char *name = definition->class_name;
+    leat_layer_definition read;
     *out = NULL;
-    if (definition->struct_size != sizeof *definition)
-        return leati_fail(
-            err, LEAT_EINVAL,
-            "built for another version of leat: its leat_layer_definition has %zu bytes, expected %zu",
-            definition->struct_size, sizeof *definition);
+    LEATI_TRY(leati_growing_read(&definition_type, definition, &read, err));
+    const char *name = read.class_name;
     if (!name || !name[0] || strlen(name) >= LEAT_NAME_BYTES)
         return leati_fail(err, LEAT_EINVAL, "class_name: expected 1 to %d bytes", LEAT_NAME_BYTES - 1);
     leati_custom *custom = leati_calloc(1, sizeof *custom);
     if (!custom) return leati_fail_memory(err, sizeof *custom, "a layer");
     atomic_init(&custom->holders, 1);
-    custom->definition = *definition;
+    custom->definition = read;
     custom->library = leati_library_hold(library);
     memcpy(custom->class_name, name, strlen(name) + 1);
     leat_status status = leati_prefix(fill(custom, err), err, "%s", name);
@@ -195,8 +193,8 @@ static leati_custom *find(const leat_registry *registry, const char *class_name)
     return custom;
 }
 
-leat_status leat_register_layer(leat_registry *registry, const leat_layer_definition *definition,
-                                leat_error *err) {
+leat_status leat_registry_add(leat_registry *registry, const leat_layer_definition *definition,
+                              leat_error *err) {
     LEATI_GIVEN(registry, err);
     LEATI_GIVEN(definition, err);
     static const char *const taken[] = {"Lambda", "Sequential", "Model", "Functional"};
@@ -220,7 +218,7 @@ leat_status leat_register_layer(leat_registry *registry, const leat_layer_defini
     return LEAT_OK;
 }
 
-leat_status leat_registry_open(leat_registry *registry, const char *path, leat_error *err) {
+leat_status leat_registry_load(leat_registry *registry, const char *path, leat_error *err) {
     LEATI_GIVEN(registry, err);
     LEATI_GIVEN(path, err);
     leat_status (*entry)(leat_registry * registry, leat_error * err) = NULL;
@@ -297,7 +295,7 @@ const leati_layer_type *leati_registry_find(const leat_registry *registry, const
     leati_fail(
         err, LEAT_ENOTSUP,
         "a file has the Python code of a Lambda, which leat cannot run: write the layer in C and register it "
-        "under the name '%.64s' (leat_register_layer, leat/layer.h)",
+        "under the name '%.64s' (leat_registry_add, leat/layer.h)",
         name ? name : "of the layer");
     return NULL;
 }

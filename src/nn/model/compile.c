@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/growing.h"
 #include "base/memory.h"
 #include "nn/losses/types.h"
 #include "nn/model/arguments.h"
@@ -277,8 +278,11 @@ static leat_status compile(leat_model *model, const json_t *optimizer, const jso
     return LEAT_OK;
 }
 
-leat_compile_options leat_compile_options_default(void) {
-    return (leat_compile_options){.optimizer = "rmsprop"};
+static const leat_compile_options defaults = {.optimizer = "rmsprop"};
+static const leati_growing options_type = LEATI_GROWING(leat_compile_options, loss, &defaults);
+
+void leat_compile_options_init(leat_compile_options *options, size_t size) {
+    leati_growing_init(&options_type, options, size);
 }
 
 static leat_status parse_all(const leat_compile_options *options, json_t **optimizer, json_t *arguments,
@@ -300,9 +304,10 @@ static leat_status parse_all(const leat_compile_options *options, json_t **optim
 leat_status leat_model_compile(leat_model *model, const leat_compile_options *options, leat_error *err) {
     LEATI_GIVEN(model, err);
     LEATI_GIVEN(options, err);
-    const leat_compile_options preset = leat_compile_options_default();
+    leat_compile_options all;
+    LEATI_TRY(leati_growing_read(&options_type, options, &all, err));
     json_t *optimizer = NULL, *arguments = json_object();
-    leat_status status = arguments ? parse_all(options ? options : &preset, &optimizer, arguments, err)
+    leat_status status = arguments ? parse_all(&all, &optimizer, arguments, err)
                                    : leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
     if (status == LEAT_OK) status = compile(model, optimizer, arguments, err);
     json_decref(optimizer);

@@ -12,7 +12,7 @@
 #include "base/os/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "leat/callback.h"
+#include "train/callbacks/callback.h"
 
 typedef struct csv_logger {
     char *path;
@@ -114,11 +114,11 @@ static void destroy(void *user) {
     leati_free(self);
 }
 
-leat_status leat_csv_logger_create(leat_callback *out, const char *path, const char *separator, bool append,
-                                   leat_error *err) {
+leat_status leat_csv_logger_create(leat_callback *out, size_t size, const char *path, const char *separator,
+                                   bool append, leat_error *err) {
     LEATI_GIVEN(out, err);
+    LEATI_TRY(leati_callback_begin(out, size, err));
     LEATI_GIVEN(path, err);
-    *out = (leat_callback){0};
     csv_logger *self = leati_calloc(1, sizeof *self);
     if (!self) return leati_fail_memory(err, sizeof *self, "CSVLogger");
     self->path = leati_strdup(path);
@@ -129,10 +129,11 @@ leat_status leat_csv_logger_create(leat_callback *out, const char *path, const c
     snprintf(self->separator, sizeof self->separator, "%s", separator ? separator : ",");
     self->append = append;
     self->fd = -1;
-    *out = (leat_callback){.user = self,
-                           .on_train_begin = train_begin,
-                           .on_epoch_end = epoch_end,
-                           .on_train_end = train_end,
-                           .destroy = destroy};
+    const leat_callback made = {.user = self,
+                                .destroy = destroy,
+                                .on_train_begin = train_begin,
+                                .on_epoch_end = epoch_end,
+                                .on_train_end = train_end};
+    leati_callback_write(&made, out, size);
     return LEAT_OK;
 }

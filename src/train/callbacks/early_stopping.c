@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/growing.h"
 #include "base/memory.h"
 #include "nn/model/model.h"
+#include "train/callbacks/callback.h"
 #include "train/callbacks/monitor.h"
 
 typedef struct early_stopping {
@@ -18,8 +20,11 @@ typedef struct early_stopping {
     size_t best_bytes;
 } early_stopping;
 
-leat_early_stopping_options leat_early_stopping_options_default(void) {
-    return (leat_early_stopping_options){.monitor = "val_loss", .baseline = NAN};
+static const leat_early_stopping_options defaults = {.monitor = "val_loss", .baseline = NAN};
+static const leati_growing options_type = LEATI_GROWING(leat_early_stopping_options, monitor, &defaults);
+
+void leat_early_stopping_options_init(leat_early_stopping_options *options, size_t size) {
+    leati_growing_init(&options_type, options, size);
 }
 
 static leat_status train_begin(void *user, leat_training *training, int64_t index, leat_logs *logs,
@@ -49,7 +54,7 @@ static leat_status keep_weights(early_stopping *self, const leat_model *model, l
 static void restore_weights(early_stopping *self, leat_training *training) {
     if (!self->options.restore_best_weights || !self->best_weights) return;
     if (self->options.verbose)
-        leat_training_write(training, "Restoring model weights from the end of the best epoch\n");
+        leat_training_write(training, "Restoring model weights from the end of the best epoch");
     memcpy(leat_training_model(training)->weights.slab[LEATI_SLAB_WEIGHTS], self->best_weights,
            self->best_bytes);
     leati_model_weights_changed(leat_training_model(training));
@@ -79,7 +84,7 @@ static leat_status train_end(void *user, leat_training *training, int64_t index,
     (void)index, (void)logs, (void)err;
     early_stopping *self = user;
     if (self->stopped_epoch > 0 && self->options.verbose)
-        leat_training_write(training, "Epoch %05" PRId64 ": early stopping\n", self->stopped_epoch + 1);
+        leat_training_write(training, "Epoch %05" PRId64 ": early stopping", self->stopped_epoch + 1);
     return LEAT_OK;
 }
 
@@ -89,24 +94,26 @@ static void destroy(void *user) {
     leati_free(self);
 }
 
-leat_status leat_early_stopping_create(leat_callback *out, const leat_early_stopping_options *options,
-                                       leat_error *err) {
+leat_status leat_early_stopping_create(leat_callback *out, size_t size,
+                                       const leat_early_stopping_options *options, leat_error *err) {
     LEATI_GIVEN(out, err);
+    LEATI_TRY(leati_callback_begin(out, size, err));
     LEATI_GIVEN(options, err);
-    *out = (leat_callback){0};
+    leat_early_stopping_options all;
+    LEATI_TRY(leati_growing_read(&options_type, options, &all, err));
     early_stopping *self = leati_calloc(1, sizeof *self);
     if (!self) return leati_fail_memory(err, sizeof *self, "EarlyStopping");
-    self->options = *options;
-    leat_status status =
-        leati_monitor_init(&self->monitor, options->monitor, options->mode, options->min_delta, err);
+    self->options = all;
+    leat_status status = leati_monitor_init(&self->monitor, all.monitor, all.mode, all.min_delta, err);
     if (status != LEAT_OK) {
         leati_free(self);
         return leati_prefix(status, err, "EarlyStopping");
     }
-    *out = (leat_callback){.user = self,
-                           .on_train_begin = train_begin,
-                           .on_epoch_end = epoch_end,
-                           .on_train_end = train_end,
-                           .destroy = destroy};
+    const leat_callback made = {.user = self,
+                                .destroy = destroy,
+                                .on_train_begin = train_begin,
+                                .on_epoch_end = epoch_end,
+                                .on_train_end = train_end};
+    leati_callback_write(&made, out, size);
     return LEAT_OK;
 }

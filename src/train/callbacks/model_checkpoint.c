@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/growing.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "train/callbacks/callback.h"
 #include "train/callbacks/monitor.h"
 
 typedef struct checkpoint {
@@ -17,8 +19,11 @@ typedef struct checkpoint {
     int64_t since; /* epochs since the last file */
 } checkpoint;
 
-leat_model_checkpoint_options leat_model_checkpoint_options_default(void) {
-    return (leat_model_checkpoint_options){.monitor = "val_loss", .period = 1};
+static const leat_model_checkpoint_options defaults = {.monitor = "val_loss", .period = 1};
+static const leati_growing options_type = LEATI_GROWING(leat_model_checkpoint_options, filepath, &defaults);
+
+void leat_model_checkpoint_options_init(leat_model_checkpoint_options *options, size_t size) {
+    leati_growing_init(&options_type, options, size);
 }
 
 /* A field's format, ":02d" or ":.2f": letters that printf would take from elsewhere are refused. */
@@ -89,7 +94,7 @@ static leat_status save(checkpoint *self, leat_training *training, int64_t epoch
         status = self->options.save_weights_only ? leat_model_save_weights(model, path.data, err)
                                                  : leat_model_save(model, path.data, true, err);
     if (status == LEAT_OK && self->options.verbose)
-        leat_training_write(training, "\nEpoch %05" PRId64 ": saving model to %s\n", epoch + 1, path.data);
+        leat_training_write(training, "Epoch %05" PRId64 ": saving model to %s", epoch + 1, path.data);
     leati_text_fini(&path);
     return leati_prefix(status, err, "ModelCheckpoint");
 }
@@ -100,12 +105,12 @@ static leat_status save_if_better(checkpoint *self, leat_training *training, int
     if (!leati_monitor_get(&self->monitor, training, "ModelCheckpoint", logs, &value)) return LEAT_OK;
     if (!leati_monitor_better(&self->monitor, value)) {
         if (self->options.verbose)
-            leat_training_write(training, "\nEpoch %05" PRId64 ": %s did not improve from %0.5f\n", epoch + 1,
+            leat_training_write(training, "Epoch %05" PRId64 ": %s did not improve from %0.5f", epoch + 1,
                                 self->monitor.name, self->monitor.best);
         return LEAT_OK;
     }
     if (self->options.verbose)
-        leat_training_write(training, "\nEpoch %05" PRId64 ": %s improved from %0.5f to %0.5f", epoch + 1,
+        leat_training_write(training, "Epoch %05" PRId64 ": %s improved from %0.5f to %0.5f", epoch + 1,
                             self->monitor.name, self->monitor.best, value);
     self->monitor.best = value;
     return save(self, training, epoch, logs, err);
@@ -126,24 +131,26 @@ static void destroy(void *user) {
     leati_free(self);
 }
 
-leat_status leat_model_checkpoint_create(leat_callback *out, const leat_model_checkpoint_options *options,
-                                         leat_error *err) {
+leat_status leat_model_checkpoint_create(leat_callback *out, size_t size,
+                                         const leat_model_checkpoint_options *options, leat_error *err) {
     LEATI_GIVEN(out, err);
+    LEATI_TRY(leati_callback_begin(out, size, err));
     LEATI_GIVEN(options, err);
-    *out = (leat_callback){0};
-    if (!options->filepath || !options->filepath[0])
+    leat_model_checkpoint_options all;
+    LEATI_TRY(leati_growing_read(&options_type, options, &all, err));
+    if (!all.filepath || !all.filepath[0])
         return leati_fail(err, LEAT_EINVAL, "ModelCheckpoint: filepath is required");
     checkpoint *self = leati_calloc(1, sizeof *self);
     if (!self) return leati_fail_memory(err, sizeof *self, "ModelCheckpoint");
-    self->options = *options;
-    self->filepath = leati_strdup(options->filepath);
-    leat_status status = self->filepath
-                             ? leati_monitor_init(&self->monitor, options->monitor, options->mode, 0, err)
-                             : leati_fail_memory(err, strlen(options->filepath), "a file's name");
+    self->options = all;
+    self->filepath = leati_strdup(all.filepath);
+    leat_status status = self->filepath ? leati_monitor_init(&self->monitor, all.monitor, all.mode, 0, err)
+                                        : leati_fail_memory(err, strlen(all.filepath), "a file's name");
     if (status != LEAT_OK) {
         destroy(self);
         return leati_prefix(status, err, "ModelCheckpoint");
     }
-    *out = (leat_callback){.user = self, .on_epoch_end = epoch_end, .destroy = destroy};
+    const leat_callback made = {.user = self, .destroy = destroy, .on_epoch_end = epoch_end};
+    leati_callback_write(&made, out, size);
     return LEAT_OK;
 }

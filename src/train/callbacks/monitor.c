@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "train/training.h"
 
 leat_status leati_monitor_init(leati_monitor *monitor, const char *name, leat_monitor_mode mode,
                                double min_delta, leat_error *err) {
@@ -42,8 +44,10 @@ bool leati_monitor_get(const leati_monitor *monitor, leat_training *training, co
                        const leat_logs *logs, double *value) {
     if (leat_logs_get(logs, monitor->name, value)) return true;
     if (declared(leat_training_params_get(training), monitor->name)) return false;
-    leat_training_write(training, "%s: '%s' is not among the logs:", callback, monitor->name);
-    for (int i = 0; i < logs->count; ++i) leat_training_write(training, " %s", logs->items[i].name);
-    leat_training_write(training, "\n");
+    leati_text names = {0};
+    for (int i = 0; i < logs->count; ++i) leati_text_add(&names, " %s", logs->items[i].name);
+    leati_training_tell(training, LEAT_LOG_WARNING, "%s: '%s' is not among the logs:%s", callback,
+                        monitor->name, names.failed || !names.data ? "" : names.data);
+    leati_text_fini(&names);
     return false;
 }

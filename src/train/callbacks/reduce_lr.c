@@ -4,7 +4,9 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "base/growing.h"
 #include "base/memory.h"
+#include "train/callbacks/callback.h"
 #include "train/callbacks/monitor.h"
 
 typedef struct reduce_lr {
@@ -13,8 +15,14 @@ typedef struct reduce_lr {
     int64_t waited, cooling;
 } reduce_lr;
 
-leat_reduce_lr_options leat_reduce_lr_options_default(void) {
-    return (leat_reduce_lr_options){.monitor = "val_loss", .factor = 0.1, .patience = 10, .min_delta = 1e-4};
+static const leat_reduce_lr_options defaults = {.monitor = "val_loss",
+                                                .factor = 0.1,
+                                                .patience = 10,
+                                                .min_delta = 1e-4};
+static const leati_growing options_type = LEATI_GROWING(leat_reduce_lr_options, monitor, &defaults);
+
+void leat_reduce_lr_options_init(leat_reduce_lr_options *options, size_t size) {
+    leati_growing_init(&options_type, options, size);
 }
 
 static leat_status reduce_begin(void *user, leat_training *training, int64_t index, leat_logs *logs,
@@ -33,8 +41,7 @@ static void lower(reduce_lr *self, leat_training *training, int64_t epoch) {
     double rate = fmax(old * self->options.factor, self->options.min_lr);
     leat_model_set_learning_rate(model, rate);
     if (self->options.verbose)
-        leat_training_write(training,
-                            "\nEpoch %05" PRId64 ": ReduceLROnPlateau reducing learning rate to %g.\n",
+        leat_training_write(training, "Epoch %05" PRId64 ": ReduceLROnPlateau reducing learning rate to %g.",
                             epoch + 1, rate);
     self->cooling = self->options.cooldown;
     self->waited = 0;
@@ -59,27 +66,29 @@ static leat_status reduce_end(void *user, leat_training *training, int64_t epoch
     return LEAT_OK;
 }
 
-leat_status leat_reduce_lr_on_plateau_create(leat_callback *out, const leat_reduce_lr_options *options,
-                                             leat_error *err) {
+leat_status leat_reduce_lr_on_plateau_create(leat_callback *out, size_t size,
+                                             const leat_reduce_lr_options *options, leat_error *err) {
     LEATI_GIVEN(out, err);
+    LEATI_TRY(leati_callback_begin(out, size, err));
     LEATI_GIVEN(options, err);
-    *out = (leat_callback){0};
-    if (!(options->factor < 1 && options->factor > 0))
+    leat_reduce_lr_options all;
+    LEATI_TRY(leati_growing_read(&options_type, options, &all, err));
+    if (!(all.factor < 1 && all.factor > 0))
         return leati_fail(err, LEAT_EINVAL, "ReduceLROnPlateau: factor lies between 0 and 1, got %g",
-                          options->factor);
+                          all.factor);
     reduce_lr *self = leati_calloc(1, sizeof *self);
     if (!self) return leati_fail_memory(err, sizeof *self, "ReduceLROnPlateau");
-    self->options = *options;
-    leat_status status =
-        leati_monitor_init(&self->monitor, options->monitor, options->mode, options->min_delta, err);
+    self->options = all;
+    leat_status status = leati_monitor_init(&self->monitor, all.monitor, all.mode, all.min_delta, err);
     if (status != LEAT_OK) {
         leati_free(self);
         return leati_prefix(status, err, "ReduceLROnPlateau");
     }
-    *out = (leat_callback){.user = self,
-                           .on_train_begin = reduce_begin,
-                           .on_epoch_end = reduce_end,
-                           .destroy = leati_free};
+    const leat_callback made = {.user = self,
+                                .destroy = leati_free,
+                                .on_train_begin = reduce_begin,
+                                .on_epoch_end = reduce_end};
+    leati_callback_write(&made, out, size);
     return LEAT_OK;
 }
 
@@ -101,7 +110,7 @@ static leat_status schedule_begin(void *user, leat_training *training, int64_t e
     leat_model_set_learning_rate(model, rate);
     if (self->verbose)
         leat_training_write(training,
-                            "\nEpoch %05" PRId64 ": LearningRateScheduler setting learning rate to %g.\n",
+                            "Epoch %05" PRId64 ": LearningRateScheduler setting learning rate to %g.",
                             epoch + 1, rate);
     return LEAT_OK;
 }
@@ -113,17 +122,18 @@ static leat_status schedule_end(void *user, leat_training *training, int64_t epo
     return LEAT_OK;
 }
 
-leat_status leat_learning_rate_scheduler_create(leat_callback *out, leat_schedule schedule, void *user,
-                                                int verbose, leat_error *err) {
+leat_status leat_learning_rate_scheduler_create(leat_callback *out, size_t size, leat_schedule schedule,
+                                                void *user, int verbose, leat_error *err) {
     LEATI_GIVEN(out, err);
+    LEATI_TRY(leati_callback_begin(out, size, err));
     LEATI_GIVEN(schedule, err);
-    *out = (leat_callback){0};
     scheduler *self = leati_calloc(1, sizeof *self);
     if (!self) return leati_fail_memory(err, sizeof *self, "LearningRateScheduler");
     *self = (scheduler){schedule, user, verbose};
-    *out = (leat_callback){.user = self,
-                           .on_epoch_begin = schedule_begin,
-                           .on_epoch_end = schedule_end,
-                           .destroy = leati_free};
+    const leat_callback made = {.user = self,
+                                .destroy = leati_free,
+                                .on_epoch_begin = schedule_begin,
+                                .on_epoch_end = schedule_end};
+    leati_callback_write(&made, out, size);
     return LEAT_OK;
 }

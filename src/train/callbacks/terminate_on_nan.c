@@ -5,7 +5,8 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "leat/callback.h"
+#include "train/callbacks/callback.h"
+#include "train/training.h"
 
 static leat_status batch_end(void *user, leat_training *training, int64_t batch, leat_logs *logs,
                              leat_error *err) {
@@ -14,13 +15,15 @@ static leat_status batch_end(void *user, leat_training *training, int64_t batch,
     if (!leat_logs_get(logs, "loss", &loss) || isfinite(loss)) return LEAT_OK;
     char reason[128];
     snprintf(reason, sizeof reason, "Batch %" PRId64 ": invalid loss, terminating training", batch);
-    leat_training_write(training, "%s\n", reason);
+    leati_training_tell(training, LEAT_LOG_WARNING, "%s", reason);
     leat_training_stop(training, reason);
     return LEAT_OK;
 }
 
-leat_status leat_terminate_on_nan_create(leat_callback *out, leat_error *err) {
+leat_status leat_terminate_on_nan_create(leat_callback *out, size_t size, leat_error *err) {
     LEATI_GIVEN(out, err);
-    *out = (leat_callback){.on_train_batch_end = batch_end};
+    const leat_callback made = {.on_train_batch_end = batch_end};
+    LEATI_TRY(leati_callback_begin(out, size, err));
+    leati_callback_write(&made, out, size);
     return LEAT_OK;
 }

@@ -7,6 +7,7 @@
 
 #include "base/os/clock.h"
 #include "base/error.h"
+#include "base/growing.h"
 #include "base/memory.h"
 #include "leat/rng.h"
 #include "nn/network/network.h"
@@ -16,8 +17,11 @@
 enum { LEAST_RUNS = 5, MOST_RUNS = 101, SLABS = LEATI_SLAB_SCALARS };
 #define RUN_NS INT64_C(1000000000) /* that measuring takes, where LEAST_RUNS are done */
 
-leat_plan_options leat_plan_options_default(void) {
-    return (leat_plan_options){.batch_size = 32, .unknown = 32};
+static const leat_plan_options defaults = {.batch_size = 32, .unknown = 32};
+static const leati_growing options_type = LEATI_GROWING(leat_plan_options, batch_size, &defaults);
+
+void leat_plan_options_init(leat_plan_options *options, size_t size) {
+    leati_growing_init(&options_type, options, size);
 }
 
 /* ---- Made-up data ---- */
@@ -215,7 +219,8 @@ leat_status leat_model_plan_summary(leat_model *model, const leat_plan_options *
     LEATI_GIVEN(out, err);
     *out = NULL;
     LEATI_GIVEN(model, err);
-    leati_plan_view view = {.model = model, .options = options ? *options : leat_plan_options_default()};
+    leati_plan_view view = {.model = model};
+    LEATI_TRY(leati_growing_read(&options_type, options, &view.options, err));
     made_up m = {0};
     if (view.options.batch_size < 1 || view.options.unknown < 1 || view.options.threads < 0)
         return leati_fail(err, LEAT_EINVAL,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/growing.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "leat/train.h"
@@ -32,8 +33,11 @@ struct leat_predictor {
     bool passes_on; /* an output may be an input's memory */
 };
 
-leat_predictor_options leat_predictor_options_default(void) {
-    return (leat_predictor_options){.batch_size = 1, .threads = 1};
+static const leat_predictor_options defaults = {.batch_size = 1, .threads = 1};
+static const leati_growing options_type = LEATI_GROWING(leat_predictor_options, batch_size, &defaults);
+
+void leat_predictor_options_init(leat_predictor_options *options, size_t size) {
+    leati_growing_init(&options_type, options, size);
 }
 
 /* ---- What goes in ---- */
@@ -156,10 +160,11 @@ leat_status leat_predictor_create(leat_predictor **out, leat_model *model,
     LEATI_GIVEN(out, err);
     *out = NULL;
     LEATI_GIVEN(model, err);
-    const leat_predictor_options defaults = leat_predictor_options_default();
+    leat_predictor_options all;
+    LEATI_TRY(leati_growing_read(&options_type, options, &all, err));
     leat_predictor *p = leati_calloc(1, sizeof *p);
     if (!p) return leati_fail_memory(err, sizeof *p, "a predictor");
-    leat_status status = create(p, model, options ? options : &defaults, err);
+    leat_status status = create(p, model, &all, err);
     if (status != LEAT_OK) {
         leat_predictor_destroy(&p);
         return leati_prefix(status, err, "model '%s'", model->name);

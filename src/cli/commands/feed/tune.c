@@ -105,7 +105,10 @@ static void copy_weights(tuner *t, bool restore) {
 
 static leat_status train(tuner *t, const cli_setting *setting, leat_history **history, leat_error *err) {
     leat_fit_options options = leat_fit_options_default();
-    leat_callback callback = {.user = t, .on_train_batch_begin = step_begin, .on_train_batch_end = step_end};
+    leat_callback callback = {.size = sizeof(leat_callback),
+                              .user = t,
+                              .on_train_batch_begin = step_begin,
+                              .on_train_batch_end = step_end};
     leat_callback *const callbacks[] = {&callback};
     options.steps_per_epoch = INT32_MAX;
     options.verbose = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The progress bar: keras.utils.Progbar's text.  Layer: train. */
-#include "train/progress.h"
+/* ProgbarLogger: the progress bar, with keras.utils.Progbar's text.  Layer: train. */
+#include "train/callbacks/callback.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -15,7 +15,7 @@
 
 enum { bar_width = 30, line_bytes = 4096, redraw_ns = 50000000 };
 
-struct leati_progress {
+typedef struct progbar_logger {
     int verbose;
     bool terminal;
     int64_t start_ns, drawn_ns;
@@ -24,24 +24,10 @@ struct leati_progress {
     int width;      /* columns drawn last, to be blanked */
     size_t used;
     char line[line_bytes];
-};
+} progbar_logger;
 
-leat_status leati_progress_create(leati_progress **out, int verbose, leat_error *err) {
-    *out = leati_calloc(1, sizeof **out);
-    if (!*out) return leati_fail_memory(err, sizeof **out, "the progress bar");
-    (*out)->verbose = verbose;
-    (*out)->terminal = isatty(STDERR_FILENO) == 1;
-    return LEAT_OK;
-}
-
-void leati_progress_destroy(leati_progress **progress) {
-    if (*progress && (*progress)->width > 0) fputc('\n', stderr); /* a failure has left the bar in its line */
-    leati_free(*progress);
-    *progress = NULL;
-}
-
-static void add(leati_progress *p, const char *format, ...) LEAT_PRINTF(2, 3);
-static void add(leati_progress *p, const char *format, ...) {
+static void add(progbar_logger *p, const char *format, ...) LEAT_PRINTF(2, 3);
+static void add(progbar_logger *p, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     int length = vsnprintf(p->line + p->used, sizeof p->line - p->used, format, arguments);
@@ -50,7 +36,7 @@ static void add(leati_progress *p, const char *format, ...) {
     if (p->used >= sizeof p->line) p->used = sizeof p->line - 1;
 }
 
-static void add_bar(leati_progress *p, int64_t current) {
+static void add_bar(progbar_logger *p, int64_t current) {
     int filled = (int)(bar_width * current / p->target);
     if (filled > bar_width) filled = bar_width;
     int digits = (int)floor(log10((double)p->target)) + 1;
@@ -61,7 +47,7 @@ static void add_bar(leati_progress *p, int64_t current) {
     add(p, "]");
 }
 
-static void add_eta(leati_progress *p, double seconds) {
+static void add_eta(progbar_logger *p, double seconds) {
     long eta = (long)seconds;
     if (eta > 3600)
         add(p, " - ETA: %ld:%02ld:%02ld", eta / 3600, eta % 3600 / 60, eta % 60);
@@ -71,7 +57,7 @@ static void add_eta(leati_progress *p, double seconds) {
         add(p, " - ETA: %lds", eta);
 }
 
-static void add_rate(leati_progress *p, double seconds, int64_t current) {
+static void add_rate(progbar_logger *p, double seconds, int64_t current) {
     double each = current > 0 ? seconds / (double)current : 0;
     add(p, " - %.0fs", seconds);
     if (each >= 1)
@@ -88,7 +74,7 @@ static bool is_shown(const leat_training_params *params, const char *name) {
     return false;
 }
 
-static void add_logs(leati_progress *p, const leat_training_params *params, const leat_logs *logs) {
+static void add_logs(progbar_logger *p, const leat_training_params *params, const leat_logs *logs) {
     for (int i = 0; i < logs->count; ++i) {
         if (!is_shown(params, logs->items[i].name)) continue;
         double value = logs->items[i].value;
@@ -96,7 +82,7 @@ static void add_logs(leati_progress *p, const leat_training_params *params, cons
     }
 }
 
-static void flush_line(leati_progress *p, bool last) {
+static void flush_line(progbar_logger *p, bool last) {
     int width = (int)p->used;
     for (int i = width; i < p->width; ++i) add(p, " ");
     fprintf(stderr, "%s%s%s", p->terminal ? "\r" : "", p->line, last ? "\n" : "");
@@ -106,7 +92,7 @@ static void flush_line(leati_progress *p, bool last) {
     p->line[0] = '\0';
 }
 
-static void begin(leati_progress *p, int64_t target) {
+static void begin(progbar_logger *p, int64_t target) {
     p->target = target > 0 ? target : 1;
     p->done = 0;
     p->start_ns = leati_now_ns();
@@ -115,7 +101,7 @@ static void begin(leati_progress *p, int64_t target) {
 }
 
 /* Draws the state after `current` steps; between steps only on a terminal, and no more than 20 times a second. */
-static void update(leati_progress *p, int64_t current, const leat_training_params *params,
+static void update(progbar_logger *p, int64_t current, const leat_training_params *params,
                    const leat_logs *logs, bool last) {
     int64_t now = leati_now_ns();
     if (!last && (!p->terminal || p->verbose != 1 || now - p->drawn_ns < redraw_ns)) return;
@@ -135,9 +121,8 @@ static void update(leati_progress *p, int64_t current, const leat_training_param
 static leat_status epoch_begin(void *user, leat_training *training, int64_t epoch, leat_logs *logs,
                                leat_error *err) {
     (void)logs, (void)err;
-    leati_progress *p = user;
+    progbar_logger *p = user;
     const leat_training_params *params = leat_training_params_get(training);
-    if (p->verbose == 0) return LEAT_OK;
     fprintf(stderr, "Epoch %" PRId64 "/%" PRId64 "\n", epoch + 1, params->epochs);
     begin(p, params->steps);
     return LEAT_OK;
@@ -147,50 +132,70 @@ static leat_status epoch_begin(void *user, leat_training *training, int64_t epoc
 static leat_status batch_end(void *user, leat_training *training, int64_t batch, leat_logs *logs,
                              leat_error *err) {
     (void)err;
-    leati_progress *p = user;
+    progbar_logger *p = user;
     p->done = batch + 1;
-    if (p->verbose && p->done < p->target)
-        update(p, p->done, leat_training_params_get(training), logs, false);
+    if (p->done < p->target) update(p, p->done, leat_training_params_get(training), logs, false);
     return LEAT_OK;
 }
 
 static leat_status epoch_end(void *user, leat_training *training, int64_t epoch, leat_logs *logs,
                              leat_error *err) {
     (void)epoch, (void)err;
-    leati_progress *p = user;
-    if (p->verbose) update(p, p->done, leat_training_params_get(training), logs, true);
+    progbar_logger *p = user;
+    update(p, p->done, leat_training_params_get(training), logs, true);
     return LEAT_OK;
+}
+
+/* An evaluation or a prediction has no epochs.  The validation within a fit has none of its own, but its training does. */
+static bool is_fit(const leat_training *training) {
+    return leat_training_params_get(training)->epochs > 0;
 }
 
 static leat_status run_begin(void *user, leat_training *training, int64_t index, leat_logs *logs,
                              leat_error *err) {
     (void)index, (void)logs, (void)err;
-    begin(user, leat_training_params_get(training)->steps);
+    if (!is_fit(training)) begin(user, leat_training_params_get(training)->steps);
     return LEAT_OK;
+}
+
+static leat_status run_batch_end(void *user, leat_training *training, int64_t batch, leat_logs *logs,
+                                 leat_error *err) {
+    return is_fit(training) ? LEAT_OK : batch_end(user, training, batch, logs, err);
 }
 
 static leat_status run_end(void *user, leat_training *training, int64_t index, leat_logs *logs,
                            leat_error *err) {
-    return epoch_end(user, training, index, logs, err);
+    return is_fit(training) ? LEAT_OK : epoch_end(user, training, index, logs, err);
 }
 
-leat_callback leati_progress_callback(leati_progress *progress) {
-    return (leat_callback){.user = progress,
-                           .on_epoch_begin = epoch_begin,
-                           .on_train_batch_end = batch_end,
-                           .on_epoch_end = epoch_end};
+static void destroy(void *user) {
+    progbar_logger *p = user;
+    if (p->width > 0) fputc('\n', stderr); /* a failure has left the bar in its line */
+    leati_free(p);
 }
 
-leat_callback leati_progress_test_callback(leati_progress *progress) {
-    return (leat_callback){.user = progress,
-                           .on_test_begin = run_begin,
-                           .on_test_batch_end = batch_end,
-                           .on_test_end = run_end};
-}
-
-leat_callback leati_progress_predict_callback(leati_progress *progress) {
-    return (leat_callback){.user = progress,
-                           .on_predict_begin = run_begin,
-                           .on_predict_batch_end = batch_end,
-                           .on_predict_end = run_end};
+leat_status leat_progbar_logger_create(leat_callback *out, size_t size, int verbose, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    LEATI_TRY(leati_callback_begin(out, size, err));
+    if (verbose < 1 || verbose > 2)
+        return leati_fail(err, LEAT_EINVAL,
+                          "ProgbarLogger: verbose: expected 1 (a bar) or 2 (a line per epoch), received %d",
+                          verbose);
+    progbar_logger *p = leati_calloc(1, sizeof *p);
+    if (!p) return leati_fail_memory(err, sizeof *p, "the progress bar");
+    p->verbose = verbose;
+    p->terminal = isatty(STDERR_FILENO) == 1;
+    const leat_callback made = {.user = p,
+                                .destroy = destroy,
+                                .on_epoch_begin = epoch_begin,
+                                .on_train_batch_end = batch_end,
+                                .on_epoch_end = epoch_end,
+                                .on_test_begin = run_begin,
+                                .on_test_batch_end = run_batch_end,
+                                .on_test_end = run_end,
+                                .on_predict_begin = run_begin,
+                                .on_predict_batch_end = run_batch_end,
+                                .on_predict_end = run_end};
+    leati_callback_write(&made, out, size);
+    return LEAT_OK;
 }
