@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "train/record.h"
+#include "train/history/record.h"
 #include "train/support.h"
-#include "train/verdict.h"
+#include "train/history/verdict.h"
 
 /* ---- the verdict ---- */
 

@@ -12,7 +12,7 @@
 #include "base/os/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "train/callbacks/callback.h"
+#include "train/hooks/callback.h"
 
 typedef struct csv_logger {
     char *path;

@@ -9,8 +9,8 @@
 #include "base/growing.h"
 #include "base/memory.h"
 #include "nn/model/model.h"
-#include "train/callbacks/callback.h"
 #include "train/callbacks/monitor.h"
+#include "train/hooks/callback.h"
 
 typedef struct early_stopping {
     leat_early_stopping_options options;

@@ -9,8 +9,8 @@
 #include "base/growing.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "train/callbacks/callback.h"
 #include "train/callbacks/monitor.h"
+#include "train/hooks/callback.h"
 
 typedef struct checkpoint {
     leat_model_checkpoint_options options;

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "train/training.h"
+#include "train/hooks/training.h"
 
 leat_status leati_monitor_init(leati_monitor *monitor, const char *name, leat_monitor_mode mode,
                                double min_delta, leat_error *err) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ProgbarLogger: the progress bar, with keras.utils.Progbar's text.  Layer: train. */
-#include "train/callbacks/callback.h"
+#include "train/hooks/callback.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/growing.h"
 #include "base/memory.h"
-#include "train/callbacks/callback.h"
 #include "train/callbacks/monitor.h"
+#include "train/hooks/callback.h"
 
 typedef struct reduce_lr {
     leat_reduce_lr_options options;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "train/callbacks/callback.h"
-#include "train/training.h"
+#include "train/hooks/callback.h"
+#include "train/hooks/training.h"
 
 static leat_status batch_end(void *user, leat_training *training, int64_t batch, leat_logs *logs,
                              leat_error *err) {

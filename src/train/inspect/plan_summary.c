@@ -12,7 +12,7 @@
 #include "leat/rng.h"
 #include "nn/network/network.h"
 #include "train/inspect/plan_view.h"
-#include "train/runner.h"
+#include "train/loop/runner.h"
 
 enum { LEAST_RUNS = 5, MOST_RUNS = 101, SLABS = LEATI_SLAB_SCALARS };
 #define RUN_NS INT64_C(1000000000) /* that measuring takes, where LEAST_RUNS are done */

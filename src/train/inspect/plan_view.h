@@ -4,7 +4,7 @@
 #define LEATI_TRAIN_INSPECT_PLAN_VIEW_H
 
 #include "leat/train.h"
-#include "train/trainer.h"
+#include "train/step/trainer.h"
 
 typedef struct leati_plan_view {
     const leat_model *model;

@@ -12,7 +12,7 @@
 #include "nn/layers/carry.h"
 #include "nn/program/program.h"
 #include "train/predict/publication.h"
-#include "train/trainer.h"
+#include "train/step/trainer.h"
 
 struct leat_predictor {
     leat_model *model; /* held */

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calling callbacks, and what they may ask.  Layer: train. */
+#include "train/hooks/training.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "train/hooks/callback.h"
+#include "train/step/check.h"
+#include "train/step/meter.h"
+
+const leat_training_params *leat_training_params_get(const leat_training *training) {
+    if (!training) return NULL;
+    return &training->params;
+}
+
+leat_model *leat_training_model(const leat_training *training) {
+    if (!training) return NULL;
+    return training->model;
+}
+
+void leat_training_stop(leat_training *training, const char *reason) {
+    if (!training) return;
+    if (training->stop) return;
+    training->stop = true;
+    snprintf(training->stop_reason, sizeof training->stop_reason, "%s", reason ? reason : "stopped");
+}
+
+const char *leat_training_stop_reason(const leat_training *training) {
+    return training && training->stop ? training->stop_reason : NULL;
+}
+
+void leat_model_stop_training(leat_model *model) {
+    if (!model) return;
+    atomic_store_explicit(&model->stop_requested, true, memory_order_relaxed);
+}
+
+void leati_training_enter(leat_training *training) {
+    if (training->model->runs++ == 0) atomic_store(&training->model->stop_requested, false);
+}
+
+void leati_training_leave(leat_training *training) {
+    --training->model->runs;
+}
+
+bool leati_training_is_requested(const leat_training *training) {
+    return atomic_load_explicit(&training->model->stop_requested, memory_order_relaxed);
+}
+
+bool leati_training_should_stop(leat_training *training) {
+    if (leati_training_is_requested(training)) leat_training_stop(training, "stopped on request");
+    return training->stop;
+}
+
+leat_status leat_training_validate(leat_training *training, leat_logs *logs, leat_error *err) {
+    LEATI_GIVEN(training, err);
+    LEATI_GIVEN(logs, err);
+    if (!training->validate) return leati_fail(err, LEAT_EINVAL, "training has no validation data");
+    return training->validate(training, logs, err);
+}
+
+void leat_training_write(leat_training *training, const char *format, ...) {
+    if (!training || !format || training->params.verbose == 0) return;
+    va_list arguments;
+    va_start(arguments, format);
+    leati_log_arguments(LEAT_LOG_INFO, format, arguments);
+    va_end(arguments);
+}
+
+void leati_training_tell(const leat_training *training, leat_log_level level, const char *format, ...) {
+    if (training->params.verbose == 0) return;
+    va_list arguments;
+    va_start(arguments, format);
+    leati_log_arguments(level, format, arguments);
+    va_end(arguments);
+}
+
+void leat_training_write_text(leat_training *training, const char *text) {
+    if (training && text) leat_training_write(training, "%s", text);
+}
+
+leat_status leati_training_name(leat_training *training, bool do_validation, leat_error *err) {
+    int count = leati_meter_names(training->model, training->names, LEATI_MAX_NAMES);
+    int all = do_validation ? 2 * count : count;
+    if (all > LEATI_MAX_NAMES)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "loss and metrics%s have %d values, at most %d can be logged: compile with fewer metrics",
+            do_validation ? ", with those of validation," : "", all, LEATI_MAX_NAMES);
+    for (int i = count; i < all; ++i)
+        snprintf(training->names[i], LEAT_LOG_NAME_BYTES, "val_%.*s", LEAT_LOG_NAME_BYTES - 5,
+                 training->names[i - count]);
+    for (int i = 0; i < all; ++i) training->name_list[i] = training->names[i];
+    training->params.metric_count = all;
+    training->params.metrics = training->name_list;
+    training->params.do_validation = do_validation;
+    return LEAT_OK;
+}
+
+static leat_hook hook_of(const leat_callback *callback, leati_hook hook, const char **name) {
+    switch (hook) {
+#define HOOK_CASE(hook_name)                                                                                 \
+    case LEATI_HOOK_##hook_name: *name = #hook_name; return callback->hook_name;
+        LEAT_HOOK_LIST(HOOK_CASE)
+#undef HOOK_CASE
+    }
+    return NULL;
+}
+
+static leat_status call_one(leat_training *training, const leat_callback *callback, leati_hook hook,
+                            int64_t index, leat_logs *logs, leat_error *err) {
+    const char *name = NULL;
+    leat_hook function = hook_of(callback, hook, &name);
+    if (!function) return LEAT_OK;
+    leat_status status = function(callback->user, training, index, logs, err);
+    return leati_prefix(status, err, "%s %lld", name, (long long)index);
+}
+
+leat_status leati_training_call(leat_training *training, leati_hook hook, int64_t index, leat_logs *logs,
+                                leat_error *err) {
+    LEATI_TRY(call_one(training, &training->progress, hook, index, logs, err));
+    for (int i = 0; i < training->callback_count; ++i)
+        LEATI_TRY(call_one(training, &training->callbacks[i], hook, index, logs, err));
+    return call_one(training, &training->history, hook, index, logs, err);
+}
+
+leat_status leati_training_set_callbacks(leat_training *training, leat_callback *const *callbacks, int count,
+                                         leat_error *err) {
+    LEATI_TRY(leati_check_list(callbacks, count, "callback", err));
+    if (count == 0) return LEAT_OK;
+    training->callbacks = leati_calloc((size_t)count, sizeof *training->callbacks);
+    if (!training->callbacks)
+        return leati_fail_memory(err, (size_t)count * sizeof *training->callbacks, "callbacks");
+    for (int i = 0; i < count; ++i) {
+        if (!callbacks[i]) return leati_fail(err, LEAT_EINVAL, "callback %d is NULL", i);
+        leat_status status = leati_callback_read(callbacks[i], &training->callbacks[i], err);
+        if (status != LEAT_OK) return leati_prefix(status, err, "callback %d", i);
+    }
+    training->callback_count = count;
+    return LEAT_OK;
+}
+
+leat_status leati_training_set_verbose(leat_training *training, int verbose, leat_error *err) {
+    training->params.verbose = verbose;
+    if (verbose == 0) return LEAT_OK;
+    return leat_progbar_logger_create(&training->progress, sizeof training->progress, verbose == 1 ? 1 : 2,
+                                      err);
+}
+
+void leati_training_fini(leat_training *training) {
+    leat_callback_destroy(&training->progress);
+    leati_free(training->callbacks);
+    training->callbacks = NULL;
+    training->callback_count = 0;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fit_generator and fit: what they are asked for, what they open, what they leave.  Layer: train. */
+#include <inttypes.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/os/clock.h"
+#include "base/error.h"
+#include "base/growing.h"
+#include "base/memory.h"
+#include "feed/stats/trace.h"
+#include "nn/weights/weights.h"
+#include "tensor/sequence.h"
+#include "train/history/cores.h"
+#include "train/history/verdict.h"
+#include "train/loop/fit_loop.h"
+#include "train/step/check.h"
+
+static const leat_fit_options defaults = {.epochs = 1,
+                                          .verbose = 1,
+                                          .validation_freq = 1,
+                                          .max_queue_size = 10,
+                                          .workers = 1,
+                                          .shuffle = LEAT_SHUFFLE_AUTO,
+                                          .faults = {.max_deaths = 3}};
+static const leati_growing options_type = LEATI_GROWING(leat_fit_options, epochs, &defaults);
+
+void leat_fit_options_init(leat_fit_options *options, size_t size) {
+    leati_growing_init(&options_type, options, size);
+}
+
+/* What is fitted to, and what became of it. */
+typedef struct fit_task {
+    const leat_sequence *sequence;
+    int64_t samples; /* 0: unknown */
+    int stuck;       /* worker threads that are still in `get` */
+} fit_task;
+
+static leat_status check_options(const leat_model *model, const leat_sequence *sequence,
+                                 const leat_fit_options *options, leat_error *err) {
+    if (!model->compiled.ready)
+        return leati_fail(err, LEAT_EINVAL,
+                          "the model must be compiled before training: leat_model_compile, or "
+                          "--optimizer and --loss");
+    if (options->epochs < 0 || options->initial_epoch < 0 || options->steps_per_epoch < 0 ||
+        options->validation_steps < 0 || options->threads < 0)
+        return leati_fail(
+            err, LEAT_EINVAL,
+            "epochs, initial_epoch, steps_per_epoch, validation_steps and threads are at least 0");
+    LEATI_TRY(leati_check_list(options->validation_epochs, options->validation_epoch_count,
+                               "validation_epoch", err));
+    if (!options->validation_epochs && options->validation_freq < 1)
+        return leati_fail(err, LEAT_EINVAL, "validation_freq is at least 1, got %" PRId64,
+                          options->validation_freq);
+    LEATI_TRY(
+        leati_require_steps(sequence, options->steps_per_epoch, "steps_per_epoch", "the training data", err));
+    if (!options->validation) return LEAT_OK;
+    return leati_require_steps(options->validation, options->validation_steps, "validation_steps",
+                               "the validation data", err);
+}
+
+/* Copies the caller's structs into structs of this version.  `sequence` and options->validation then point to them. */
+static leat_status read_caller(leati_fit_loop *loop, fit_task *task, const leat_fit_options *options,
+                               leat_error *err) {
+    loop->options = &loop->read_options;
+    LEATI_TRY(leati_growing_read(&options_type, options, &loop->read_options, err));
+    LEATI_TRY(leati_sequence_read(task->sequence, &loop->train_sequence, err));
+    task->sequence = &loop->train_sequence;
+    if (!loop->options->validation) return LEAT_OK;
+    leat_status status = leati_sequence_read(loop->options->validation, &loop->validation_sequence, err);
+    loop->read_options.validation = &loop->validation_sequence;
+    return leati_prefix(status, err, "validation data");
+}
+
+static leat_feed_options feed_options(const leat_fit_options *options, const char *name) {
+    leat_feed_options feed = leat_feed_options_default();
+    feed.workers = options->workers;
+    feed.use_multiprocessing = options->use_multiprocessing;
+    feed.max_queue_size = options->max_queue_size;
+    feed.memory = options->feed_memory;
+    feed.seed = options->seed;
+    feed.faults = options->faults;
+    feed.trace = options->trace;
+    feed.name = name;
+    return feed;
+}
+
+/* Where initial_epoch begins in the stream: at a pass, or at the batch that steps_per_epoch leads to through passes of
+ * the present length.  A generator stands where it stands. */
+static leat_status find_position(const leat_sequence *sequence, const leat_fit_options *options,
+                                 leat_feed_position *at, leat_error *err) {
+    int64_t steps = options->steps_per_epoch, first = 0;
+    *at = (leat_feed_position){0};
+    if (sequence->next || !sequence->length || options->initial_epoch == 0) return LEAT_OK;
+    if (steps == 0) {
+        at->pass = options->initial_epoch;
+        return LEAT_OK;
+    }
+    if (!leati_mul_i64(options->initial_epoch, steps, &first))
+        return leati_fail(err, LEAT_EINVAL,
+                          "initial_epoch %" PRId64 " of %" PRId64 " steps is beyond all numbers",
+                          options->initial_epoch, steps);
+    int64_t length = sequence->length(sequence->user);
+    if (length < 1) return LEAT_OK; /* for the feed to refuse */
+    at->pass = first / length;
+    at->ordinal = first % length;
+    return LEAT_OK;
+}
+
+static leat_status plan_training(leati_fit_loop *loop, const leat_sequence *sequence, leat_error *err) {
+    const leat_fit_options *options = loop->options;
+    int64_t steps = options->steps_per_epoch;
+    leati_runner_options plan = {.mode = LEATI_TRAIN,
+                                 .pace = steps > 0 ? LEATI_PACE_STREAM : LEATI_PACE_PASS,
+                                 .lanes = "training",
+                                 .lane = "steps",
+                                 .class_weight = options->class_weight,
+                                 .class_weight_count = options->class_weight_count,
+                                 .threads = options->threads,
+                                 .feed = feed_options(options, "training")};
+    plan.feed.shuffle = options->shuffle;
+    plan.feed.shuffle_window = options->shuffle_window;
+    if (steps == 0)
+        plan.feed.passes = options->epochs;
+    else if (!leati_mul_i64(steps, options->epochs - options->initial_epoch, &plan.feed.limit))
+        plan.feed.limit = 0; /* more than there will ever be */
+    LEATI_TRY(find_position(sequence, options, &plan.at, err));
+    loop->training.params.batch_size = sequence->spec.batch_size;
+    return leati_runner_plan(&loop->train, loop->model, sequence, &plan, err);
+}
+
+static leat_status plan_validation(leati_fit_loop *loop, leat_error *err) {
+    const leat_fit_options *options = loop->options;
+    leati_runner_options plan = {.mode = LEATI_TEST,
+                                 .steps = options->validation_steps,
+                                 .lanes = "training",
+                                 .lane = "validation steps",
+                                 .threads = options->threads,
+                                 .feed = feed_options(options, "validation")};
+    leat_status status = leati_runner_plan(&loop->validation, loop->model, options->validation, &plan, err);
+    return leati_prefix(status, err, "validation data");
+}
+
+static leat_status open_feeds(leati_fit_loop *loop, const leat_sequence *sequence, leat_error *err) {
+    leati_runner *const runners[] = {&loop->train, &loop->validation};
+    if (loop->options->trace) loop->epoch_lane = leati_trace_lane(loop->options->trace, "training", "epochs");
+    LEATI_TRY(plan_training(loop, sequence, err));
+    if (loop->options->validation) LEATI_TRY(plan_validation(loop, err));
+    int64_t opened_ns = leati_now_ns();
+    LEATI_TRY(leati_runner_open(runners, loop->options->validation ? 2 : 1, err));
+    return leati_record_begin(&loop->history->record, leat_feed_stats_get(loop->train.feed).workers,
+                              opened_ns, err);
+}
+
+static void announce(leati_fit_loop *loop) {
+    const leat_fit_options *options = loop->options;
+    leat_feed_stats stats = leat_feed_stats_get(loop->train.feed);
+    char text[96];
+    leati_training_tell(&loop->training, LEAT_LOG_INFO,
+                        "leat: %d worker %s%s, %d compute thread%s, %s; the feed's ring holds %.1f MB",
+                        options->workers, options->use_multiprocessing ? "process" : "thread",
+                        options->workers == 1          ? ""
+                        : options->use_multiprocessing ? "es"
+                                                       : "s",
+                        loop->train.threads, loop->train.threads == 1 ? "" : "s",
+                        leati_cores_text(text, sizeof text, &loop->cores), (double)stats.ring_bytes / 1e6);
+}
+
+static leat_status fit(leati_fit_loop *loop, const leat_sequence *sequence, leat_error *err) {
+    const leat_fit_options *options = loop->options;
+    loop->cores = leati_cores_get();
+    if (options->epochs <= options->initial_epoch) return leati_fit_run(loop, err);
+    LEATI_TRY(open_feeds(loop, sequence, err));
+    announce(loop);
+    loop->begun_ns = leati_now_ns();
+    if (!leati_cores_used_ns(&loop->begun_cores_ns)) loop->begun_cores_ns = 0;
+    return leati_fit_run(loop, err);
+}
+
+static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *task,
+                           const leat_fit_options *caller, leat_error *err) {
+    LEATI_TRY(read_caller(loop, task, caller, err));
+    const leat_fit_options *options = loop->options;
+    LEATI_TRY(check_options(model, task->sequence, options, err));
+    leat_training *training = &loop->training;
+    LEATI_TRY(leati_training_set_callbacks(training, options->callbacks, options->callback_count, err));
+    LEATI_TRY(leati_training_set_verbose(training, options->verbose, err));
+    LEATI_TRY(leati_history_create(&loop->history, err));
+    loop->model = model;
+    training->model = model;
+    training->loop = loop;
+    training->params.epochs = options->epochs;
+    training->params.size = sizeof training->params;
+    training->params.samples = task->samples;
+    training->history = leati_history_callback(loop->history);
+    training->validate = options->validation ? leati_fit_validate : NULL;
+    LEATI_TRY(leati_meter_init(&loop->meter, model, err));
+    if (options->validation) LEATI_TRY(leati_meter_init(&loop->validation_meter, model, err));
+    return leati_training_name(training, options->validation != NULL, err);
+}
+
+static void measure_memory(const leati_fit_loop *loop, leat_verdict *verdict) {
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) == 0) verdict->peak_rss_bytes = (int64_t)usage.ru_maxrss * 1024;
+    verdict->model_bytes = (int64_t)leati_weights_slab_bytes(&loop->training.model->weights);
+    verdict->activation_bytes = (int64_t)leati_trainer_activation_bytes(loop->train.trainer);
+}
+
+/* The verdict is written where the fit came to its end, or was stopped; after a failure the error is what counts. */
+static void judge(leati_fit_loop *loop, leat_status status) {
+    leat_verdict verdict = {.steps = loop->train.steps,
+                            .wall_ns = loop->wall_ns,
+                            .data_wait_ns = loop->train.wait_ns,
+                            .compute_ns = loop->train.compute_ns,
+                            .workers = loop->options->workers,
+                            .use_multiprocessing = loop->options->use_multiprocessing,
+                            .threads = loop->train.threads,
+                            .cores = loop->cores.count};
+    if (loop->train.feed) leati_record_end(&loop->history->record, loop->train.feed);
+    const leat_feed_stats *feed = &loop->history->record.feed;
+    int64_t used_ns = 0, elapsed_ns = leati_now_ns() - loop->begun_ns;
+    if (loop->begun_cores_ns > 0 && leati_cores_used_ns(&used_ns))
+        verdict.get_waits =
+            leati_verdict_get_waits(&verdict, feed, used_ns - loop->begun_cores_ns, elapsed_ns);
+    verdict.generator = loop->train.pace == LEATI_PACE_GENERATOR;
+    if (feed->batches > 0) verdict.get_mean_ns = feed->get_ns / feed->batches;
+    if (loop->train.trainer) measure_memory(loop, &verdict);
+    leati_verdict_explain(&verdict, feed);
+    loop->history->verdict = verdict;
+    bool ended = status == LEAT_OK || status == LEAT_ESTOPPED;
+    if (ended && verdict.steps > 0) leati_training_tell(&loop->training, LEAT_LOG_INFO, "%s", verdict.text);
+}
+
+static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_options *options,
+                           leat_history **history, leat_error *err) {
+    if (history) *history = NULL;
+    leati_fit_loop *loop = leati_calloc(1, sizeof *loop);
+    if (!loop) return leati_fail_memory(err, sizeof *loop, "training");
+    leat_status status = prepare(loop, model, task, options, err);
+    if (status == LEAT_OK) {
+        leati_training_enter(&loop->training);
+        status = fit(loop, task->sequence, err);
+        leati_training_leave(&loop->training);
+        judge(loop, status);
+    }
+    task->stuck = leati_runner_close((leati_runner *const[]){&loop->train, &loop->validation}, 2);
+    leati_training_fini(&loop->training);
+    leati_meter_fini(&loop->meter);
+    leati_meter_fini(&loop->validation_meter);
+    if (history)
+        *history = loop->history;
+    else
+        leat_history_destroy(&loop->history);
+    leati_free(loop);
+    return status == LEAT_OK ? LEAT_OK : leati_tell_stuck(status, task->stuck, err);
+}
+
+leat_status leat_model_fit_generator(leat_model *model, const leat_sequence *sequence,
+                                     const leat_fit_options *options, leat_history **history,
+                                     leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(sequence, err);
+    fit_task task = {.sequence = sequence};
+    return run_fit(model, &task, options, history, err);
+}
+
+leat_status leat_model_fit(leat_model *model, const leat_arrays *arrays, int64_t batch_size,
+                           const leat_fit_options *options, leat_history **history, leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(arrays, err);
+    leat_sequence sequence = {0};
+    if (history) *history = NULL;
+    LEATI_TRY(leati_arrays_sequence(&sequence, model, arrays, batch_size, err));
+    fit_task task = {.sequence = &sequence, .samples = arrays->inputs[0].tensor.shape[0]};
+    leat_status status = run_fit(model, &task, options, history, err);
+    leati_arrays_close(&sequence, model, task.stuck);
+    return status;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Feed and trainer joined.  Layer: train. */
+#include "train/loop/runner.h"
+
+#include <inttypes.h>
+
+#include "base/os/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "feed/sample.h"
+#include "feed/stats/trace.h"
+
+enum { most_together = 4 };
+
+int leati_threads_or_default(int threads) {
+    return threads > 0 ? threads : leati_core_count();
+}
+
+/* Keras's rules for a model whose states belong to the samples of a batch. */
+static leat_status check_stateful(const leat_model *model, const leat_arrays *arrays, int64_t batch_size,
+                                  leat_error *err) {
+    int64_t states = leati_model_stateful_batch(model);
+    if (states < 0) return LEAT_OK;
+    if (batch_size != states)
+        return leati_fail(err, LEAT_EINVAL,
+                          "batch_size: expected %lld, as the stateful model's input says, received %lld",
+                          (long long)states, (long long)batch_size);
+    int64_t samples = arrays->input_count > 0 ? arrays->inputs[0].tensor.shape[0] : 0;
+    if (samples % states == 0) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL,
+                      "a stateful model takes whole batches: expected a number of samples that %lld divides, "
+                      "received %lld",
+                      (long long)states, (long long)samples);
+}
+
+leat_status leati_arrays_sequence(leat_sequence *out, const leat_model *model, const leat_arrays *arrays,
+                                  int64_t batch_size, leat_error *err) {
+    leat_source_options options = leat_source_options_default();
+    int64_t declared = model->input_count > 0 ? leati_model_input_shape(model, 0).dims[0] : -1;
+    if (declared > 0) options.batch_size = declared;
+    if (batch_size != 0) options.batch_size = batch_size;
+    LEATI_TRY(check_stateful(model, arrays, options.batch_size, err));
+    return leat_arrays_open(out, sizeof *out, arrays, &options, err);
+}
+
+void leati_arrays_close(leat_sequence *sequence, leat_model *model, int stuck) {
+    leati_trainer *trainer = NULL;
+    if (stuck == 0)
+        leat_sequence_destroy(sequence);
+    else if (leati_trainer_of(model, &trainer, NULL) == LEAT_OK)
+        leati_trainer_keep(trainer, NULL, sequence);
+}
+
+leat_status leati_require_steps(const leat_sequence *sequence, int64_t steps, const char *option,
+                                const char *data, leat_error *err) {
+    if (steps > 0) return LEAT_OK;
+    if (sequence->next)
+        return leati_fail(err, LEAT_EINVAL, "%s is needed: %s is a generator, which has no length", option,
+                          data);
+    if (sequence->length && sequence->length(sequence->user) == LEAT_LENGTH_INFINITE)
+        return leati_fail(err, LEAT_EINVAL, "%s is needed: %s is infinite", option, data);
+    return LEAT_OK;
+}
+
+/* What the feed sees: a sequence without length or get is left for the feed to refuse. */
+static leat_status choose_sequence(leati_runner *runner, const leat_sequence *sequence,
+                                   const leati_runner_options *options, leat_error *err) {
+    runner->sequence = *sequence;
+    runner->pace = sequence->next ? LEATI_PACE_GENERATOR : options->pace;
+    if (runner->pace != LEATI_PACE_PASS || options->steps == 0 || !sequence->length || !sequence->get)
+        return LEAT_OK;
+    runner->round = leati_calloc(1, sizeof *runner->round);
+    if (!runner->round) return leati_fail_memory(err, sizeof *runner->round, "a sequence of that many steps");
+    *runner->round = (leati_fixed_length){*sequence, options->steps};
+    runner->sequence = leati_fixed_length_sequence(runner->round);
+    return LEAT_OK;
+}
+
+leat_status leati_runner_plan(leati_runner *runner, leat_model *model, const leat_sequence *sequence,
+                              const leati_runner_options *options, leat_error *err) {
+    *runner = (leati_runner){.seed = options->feed.seed};
+    runner->threads = leati_threads_or_default(options->threads);
+    LEATI_TRY(leati_trainer_of(model, &runner->trainer, err));
+    LEATI_TRY(leati_binding_init(&runner->binding, model, &sequence->spec, options->mode, err));
+    LEATI_TRY(leati_binding_set_class_weight(&runner->binding, &sequence->spec, options->class_weight,
+                                             options->class_weight_count, err));
+    LEATI_TRY(choose_sequence(runner, sequence, options, err));
+    runner->options = options->feed;
+    runner->plan = (leat_feed_config){&runner->sequence, &runner->options, options->at};
+    if (options->feed.trace)
+        runner->lane = leati_trace_lane(options->feed.trace, options->lanes, options->lane);
+    return LEAT_OK;
+}
+
+leat_status leati_runner_open(leati_runner *const *runners, int count, leat_error *err) {
+    leat_feed_config plans[most_together] = {0};
+    leat_feed *feeds[most_together] = {0};
+    for (int i = 0; i < count; ++i) plans[i] = runners[i]->plan;
+    LEATI_TRY(leat_feed_open_together(feeds, plans, count, err));
+    for (int i = 0; i < count; ++i) runners[i]->feed = feeds[i];
+    return LEAT_OK;
+}
+
+/* Workers are shared: what any feed's sequence points to lives until the last feed is closed. */
+int leati_runner_close(leati_runner *const *runners, int count) {
+    int stuck = 0;
+    for (int i = 0; i < count; ++i) stuck += leat_feed_close(&runners[i]->feed);
+    for (int i = 0; i < count; ++i) {
+        leati_runner *runner = runners[i];
+        leati_binding_fini(&runner->binding);
+        runner->batch = NULL;
+        if (stuck == 0)
+            leati_free(runner->round);
+        else if (runner->round)
+            leati_trainer_keep(runner->trainer, runner->round, NULL);
+        runner->round = NULL;
+    }
+    return stuck;
+}
+
+leat_status leati_tell_stuck(leat_status status, int stuck, leat_error *err) {
+    if (stuck == 0) return status;
+    return leati_prefix(status, err,
+                        "%d worker thread%s still in get, for which the sequence and the model must live",
+                        stuck, stuck == 1 ? " is" : "s are");
+}
+
+leat_status leati_runner_await(leati_runner *runner, bool *more, leat_error *err) {
+    int64_t start = leati_now_ns();
+    leat_status status = leat_feed_await(runner->feed, more, err);
+    runner->wait_ns += leati_now_ns() - start;
+    return status;
+}
+
+static leat_status get(leati_runner *runner, bool *more, leat_error *err) {
+    *more = true;
+    if (runner->pace != LEATI_PACE_STREAM) LEATI_TRY(leat_feed_await(runner->feed, more, err));
+    if (!*more) return LEAT_OK;
+    LEATI_TRY(leat_feed_get(runner->feed, &runner->batch, err));
+    runner->size = runner->batch->size;
+    return LEAT_OK;
+}
+
+/* The feed traces the wait before it. */
+static void trace_step(const leati_runner *runner, int64_t start, int64_t end) {
+    if (!runner->options.trace) return;
+    leat_feed_position at = leat_feed_position_get(runner->feed);
+    leati_trace_span(runner->options.trace, runner->lane, "step", start, end, at.pass, at.index);
+}
+
+leat_status leati_runner_take(leati_runner *runner, bool *more, leat_error *err) {
+    runner->asked_ns = leati_now_ns();
+    LEATI_TRY(get(runner, more, err));
+    runner->waited_ns = leati_now_ns() - runner->asked_ns;
+    runner->wait_ns += runner->waited_ns;
+    return LEAT_OK;
+}
+
+static leat_status run(leati_runner *runner, const leati_compiled_step **step, leat_error *err) {
+    leati_program_spec spec;
+    const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
+    LEATI_TRY(leati_binding_apply(&runner->binding, runner->batch, &spec, pointers, err));
+    LEATI_TRY(leati_trainer_step(runner->trainer, &spec, runner->threads, step, err));
+    return leati_trainer_run(runner->trainer, *step, pointers, runner->seed, err);
+}
+
+/* A failure that is of one sample of the batch in use is told by the sample's number in the data, where that is known. */
+static leat_status name_sample(const leati_runner *runner, leat_status status, leat_error *err) {
+    const int64_t place = status == LEAT_OK ? -1 : leati_error_place(err);
+    const int64_t number = place < 0 ? -1 : leati_feed_sample(runner->feed, place);
+    return number < 0 ? status : leati_prefix(status, err, "sample %" PRId64 " of the data", number);
+}
+
+leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **step, leat_error *err) {
+    int64_t start = leati_now_ns();
+    leat_status status = name_sample(runner, run(runner, step, err), err);
+    leat_feed_release(runner->feed);
+    runner->batch = NULL;
+    int64_t end = leati_now_ns();
+    runner->computed_ns = end - start;
+    runner->compute_ns += runner->computed_ns;
+    ++runner->steps;
+    trace_step(runner, start, end);
+    return status;
+}
+
+int64_t leati_runner_skips(leati_runner *runner) {
+    int64_t all = leat_feed_stats_get(runner->feed).skips, more = all - runner->skips;
+    runner->skips = all;
+    return more;
+}

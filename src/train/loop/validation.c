@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Validation within a fit.  Layer: train. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/os/clock.h"
+#include "base/error.h"
+#include "feed/stats/trace.h"
+#include "train/loop/fit_loop.h"
+
+/* *more: whether there was a batch for it. */
+static leat_status validate_step(leati_fit_loop *loop, leati_meter *meter, bool *more, leat_error *err) {
+    leati_runner *runner = &loop->validation;
+    int64_t step = loop->validated;
+    leat_logs logs = {0};
+    const leati_compiled_step *ran = NULL;
+    LEATI_TRY(leati_runner_take(runner, more, err));
+    if (!*more) return LEAT_OK;
+    leat_logs_set(&logs, "batch", (double)step);
+    leat_logs_set(&logs, "size", (double)runner->size);
+    LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_test_batch_begin, step, &logs, err));
+    LEATI_TRY(leati_prefix(leati_runner_run(runner, &ran, err), err, "batch %" PRId64, step));
+    LEATI_TRY(leati_prefix(leati_meter_add(meter, loop->model, ran, runner->size, err), err, "batch %" PRId64,
+                           step));
+    leati_meter_logs(meter, loop->model, "", &logs);
+    return leati_training_call(&loop->training, LEATI_HOOK_on_test_batch_end, step, &logs, err);
+}
+
+static int64_t steps_of(const leati_fit_loop *loop) {
+    return loop->validation.pace == LEATI_PACE_GENERATOR ? loop->options->validation_steps
+                                                         : leat_feed_length(loop->validation.feed);
+}
+
+static leat_status validate_steps(leati_fit_loop *loop, leati_meter *meter, leat_error *err) {
+    const leat_training *training = &loop->training;
+    bool requested = leati_training_is_requested(training), more = true;
+    int64_t steps = steps_of(loop);
+    for (loop->validated = 0; loop->validated < steps; ++loop->validated) {
+        loop->validation_cut = loop->validated > 0 && !requested && leati_training_is_requested(training);
+        if (loop->validation_cut)
+            return leati_fail(err, LEAT_ESTOPPED, "stopped on request after batch %" PRId64 " of %" PRId64,
+                              loop->validated - 1, steps);
+        LEATI_TRY(validate_step(loop, meter, &more, err));
+        if (!more) break;
+    }
+    loop->validation_over = !more && loop->validation.pace == LEATI_PACE_GENERATOR;
+    return LEAT_OK;
+}
+
+/* A generator may have ended with the validation before: then no hook is called. */
+static leat_status look_ahead(leati_fit_loop *loop, leat_error *err) {
+    bool more = true;
+    if (loop->validation.pace != LEATI_PACE_GENERATOR) return LEAT_OK;
+    LEATI_TRY(leati_runner_await(&loop->validation, &more, err));
+    if (more) return LEAT_OK;
+    loop->validation_over = true;
+    loop->validated = 0;
+    return leati_fail(err, LEAT_EINVAL, "the generator of validation data has ended");
+}
+
+/* One pass of the validation's feed, from index 0; or the next steps of its generator. */
+static leat_status validate_pass(leati_fit_loop *loop, leat_logs *logs, leat_error *err) {
+    leat_training *training = &loop->training;
+    LEATI_TRY(look_ahead(loop, err));
+    leati_meter_reset(&loop->validation_meter);
+    LEATI_TRY(leati_training_call(training, LEATI_HOOK_on_test_begin, 0, logs, err));
+    LEATI_TRY(validate_steps(loop, &loop->validation_meter, err));
+    leati_meter_logs(&loop->validation_meter, loop->model, "", logs);
+    LEATI_TRY(leati_training_call(training, LEATI_HOOK_on_test_end, 0, logs, err));
+    return leat_feed_end_pass(loop->validation.feed, err);
+}
+
+leat_status leati_fit_validate(leat_training *training, leat_logs *logs, leat_error *err) {
+    leati_fit_loop *loop = training->loop;
+    if (loop->validating) return leati_fail(err, LEAT_EINVAL, "a hook of validation cannot validate");
+    if (loop->validation_cut) return leati_fail(err, LEAT_ESTOPPED, "validation was stopped on request");
+    int64_t start = leati_now_ns();
+    loop->validating = true;
+    leat_status status = validate_pass(loop, logs, err);
+    loop->validating = false;
+    leati_trace_span(loop->options->trace, loop->epoch_lane, "validation", start, leati_now_ns(), -1, -1);
+    return status;
+}
+
+static bool is_due(const leat_fit_options *options, int64_t epoch) {
+    if (!options->validation) return false;
+    if (!options->validation_epochs) return (epoch + 1) % options->validation_freq == 0;
+    for (int i = 0; i < options->validation_epoch_count; ++i)
+        if (options->validation_epochs[i] == epoch + 1) return true;
+    return false;
+}
+
+/* A request to stop ends it, and the epoch then has no val_*: those of some batches would pass for those of all.  Nor has
+ * an epoch for which a generator has no batch left. */
+leat_status leati_fit_validate_epoch(leati_fit_loop *loop, int64_t epoch, leat_logs *logs, leat_error *err) {
+    leat_logs results = {0};
+    if (!is_due(loop->options, epoch) || loop->validation_over ||
+        leati_training_is_requested(&loop->training))
+        return LEAT_OK;
+    leat_status status = leati_fit_validate(&loop->training, &results, err);
+    if (loop->validation_cut || (loop->validation_over && loop->validated == 0)) {
+        if (err) *err = (leat_error){0};
+        return LEAT_OK;
+    }
+    LEATI_TRY(leati_prefix(status, err, "validation"));
+    for (int i = 0; i < results.count; ++i) {
+        char name[LEAT_LOG_NAME_BYTES];
+        snprintf(name, sizeof name, "val_%.*s", LEAT_LOG_NAME_BYTES - 5, results.items[i].name);
+        leat_logs_set(logs, name, results.items[i].value);
+    }
+    return LEAT_OK;
+}
+
+void leati_fit_tell_validation(leati_fit_loop *loop) {
+    if (!loop->validation.feed) return;
+    int64_t skips = leati_runner_skips(&loop->validation);
+    if (skips > 0)
+        leati_training_tell(&loop->training, LEAT_LOG_WARNING,
+                            "leat: validation passed over %" PRId64 " bad batch%s", skips,
+                            skips == 1 ? "" : "es");
+    if (loop->validation_over && !loop->validation_told)
+        leati_training_tell(&loop->training, LEAT_LOG_WARNING,
+                            "leat: validation: the generator ended after %" PRId64 " of %" PRId64 " steps",
+                            loop->validated, loop->options->validation_steps);
+    loop->validation_told = loop->validation_over;
+}

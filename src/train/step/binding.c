@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matching batches to models.  Layer: train. */
+#include "train/step/binding.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "tensor/number.h"
+#include "train/step/check.h"
+
+/* What one part of a batch is matched with: inputs of the model, or those of its outputs that have a loss. */
+typedef struct side {
+    leat_batch_part part;
+    const char *noun, *nouns; /* "input", "inputs" */
+    int32_t count;
+    int32_t places[LEATI_PROGRAM_MAX_OUTPUTS]; /* of the inputs or outputs in the model */
+    const char *(*name)(const leat_model *model, int index);
+} side;
+
+static side inputs_of(const leat_model *model) {
+    side s = {LEAT_PART_INPUT, "input", "inputs", model->input_count, {0}, leati_model_input_name};
+    for (int32_t i = 0; i < model->input_count; ++i) s.places[i] = i;
+    return s;
+}
+
+static side outputs_of(const leat_model *model, leat_batch_part part) {
+    side s = {part, "output with a loss", "outputs with a loss", 0, {0}, leati_model_output_name};
+    for (int32_t i = 0; i < model->output_count; ++i)
+        if (model->compiled.losses[i].type) s.places[s.count++] = i;
+    return s;
+}
+
+static int find_named(const leat_batch_spec *spec, int first, int count, const char *name) {
+    for (int i = 0; i < count; ++i)
+        if (strcmp(spec->tensors[first + i].name, name) == 0) return first + i;
+    return -1;
+}
+
+/* By name if the data bears the model's names, by position if it bears none of them.  Some of them: an error, since
+ * either rule could mix tensors up. */
+static leat_status match(const leat_model *model, const side *s, const leat_batch_spec *spec,
+                         int32_t *tensors, leat_error *err) {
+    int first = leat_batch_spec_first(spec, s->part), count = leat_batch_spec_count(spec, s->part), found = 0;
+    const char *missing = NULL;
+    for (int i = 0; i < s->count; ++i) {
+        const char *name = s->name(model, s->places[i]);
+        int at = find_named(spec, first, count, name);
+        tensors[s->places[i]] = at >= 0 ? at : first + i;
+        if (at >= 0)
+            ++found;
+        else if (!missing)
+            missing = name;
+    }
+    if (found == 0 || found == s->count) return LEAT_OK;
+    return leati_fail(
+        err, LEAT_EINVAL,
+        "the data names %d of %d as the model does, but none '%s': name all of them so, or none", found,
+        (int)s->count, missing);
+}
+
+static leat_status check_count(const side *s, const leat_batch_spec *spec, leat_error *err) {
+    int count = leat_batch_spec_count(spec, s->part);
+    if (count == s->count) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL, "the model has %d %s, the data gives %d", (int)s->count,
+                      s->count == 1 ? s->noun : s->nouns, count);
+}
+
+static leat_status check_input(const leat_model *model, int index, const leat_tensor_spec *tensor,
+                               leat_error *err) {
+    leati_shape want = leati_model_input_shape(model, index);
+    bool fits = want.rank == tensor->rank + 1 || (want.rank == 2 && want.dims[1] == 1 && tensor->rank == 0);
+    for (int i = 0; fits && i < tensor->rank; ++i)
+        fits = want.dims[i + 1] < 0 || want.dims[i + 1] == tensor->shape[i];
+    if (fits) return LEAT_OK;
+    char expected[128], received[128];
+    return leati_fail(err, LEAT_ESHAPE, "input '%s': expected samples of shape %s, the data gives %s",
+                      leati_model_input_name(model, index),
+                      leati_shape_text(expected, sizeof expected, want.rank - 1, want.dims + 1),
+                      leati_shape_text(received, sizeof received, tensor->rank, tensor->shape));
+}
+
+static leat_status bind_inputs(leati_binding *binding, const leat_model *model, const leat_batch_spec *spec,
+                               leat_error *err) {
+    side inputs = inputs_of(model);
+    LEATI_TRY(check_count(&inputs, spec, err));
+    LEATI_TRY(leati_prefix(match(model, &inputs, spec, binding->inputs, err), err, "inputs"));
+    for (int i = 0; i < model->input_count; ++i)
+        LEATI_TRY(check_input(model, i, &spec->tensors[binding->inputs[i]], err));
+    binding->input_count = model->input_count;
+    return LEAT_OK;
+}
+
+static leat_status bind_targets(leati_binding *binding, const leat_model *model, const leat_batch_spec *spec,
+                                leat_error *err) {
+    side targets = outputs_of(model, LEAT_PART_TARGET), weights = outputs_of(model, LEAT_PART_SAMPLE_WEIGHT);
+    LEATI_TRY(leati_prefix(check_count(&targets, spec, err), err, "targets"));
+    LEATI_TRY(leati_prefix(match(model, &targets, spec, binding->targets, err), err, "targets"));
+    binding->target_count = model->output_count;
+    if (leat_batch_spec_count(spec, LEAT_PART_SAMPLE_WEIGHT) == 0) return LEAT_OK;
+    LEATI_TRY(leati_prefix(check_count(&weights, spec, err), err, "sample weights"));
+    return leati_prefix(match(model, &weights, spec, binding->weights, err), err, "sample weights");
+}
+
+leat_status leati_binding_init(leati_binding *binding, const leat_model *model, const leat_batch_spec *spec,
+                               leati_mode mode, leat_error *err) {
+    *binding = (leati_binding){.mode = mode, .model = model, .batch_size = spec->batch_size};
+    for (int i = 0; i < LEATI_PROGRAM_MAX_OUTPUTS; ++i) binding->targets[i] = binding->weights[i] = -1;
+    if (model->input_count > LEATI_PROGRAM_MAX_OUTPUTS || model->output_count > LEATI_PROGRAM_MAX_OUTPUTS)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "at most %d inputs and outputs can be trained, the model has %d and %d",
+                          LEATI_PROGRAM_MAX_OUTPUTS, (int)model->input_count, (int)model->output_count);
+    LEATI_TRY(bind_inputs(binding, model, spec, err));
+    return mode == LEATI_PREDICT ? LEAT_OK : bind_targets(binding, model, spec, err);
+}
+
+/* How many classes a target can have: the columns of a one-hot target, or, where it is a class number, the outputs for
+ * classes.  0: unknown, a number for an output of one number may be anything. */
+static int64_t class_count(const leati_binding *binding, const leat_tensor_spec *target) {
+    const leati_shape shape = leati_model_output_shape(binding->model, 0);
+    const int64_t columns = target->rank == 1 ? target->shape[0] : 1;
+    const int64_t width = shape.rank > 0 ? shape.dims[shape.rank - 1] : 1;
+    if (columns > 1) return columns;
+    return width > 1 ? width : 0;
+}
+
+static leat_status check_class_weight(const leati_binding *binding, const leat_class_weight *weights,
+                                      int count, int64_t classes, leat_error *err) {
+    for (int i = 0; i < count; ++i) {
+        const long long number = (long long)weights[i].class_index;
+        if (classes > 0 && (number < 0 || number >= classes))
+            return leati_fail(err, LEAT_EINVAL, "class_weight lists class %lld, output '%s' has 0 to %lld",
+                              number, leati_model_output_name(binding->model, 0), (long long)classes - 1);
+        if (!isfinite(weights[i].weight))
+            return leati_fail(err, LEAT_EINVAL,
+                              "class_weight gives class %lld the weight %g, expected a finite number", number,
+                              weights[i].weight);
+        for (int j = 0; j < i; ++j)
+            if (weights[j].class_index == number)
+                return leati_fail(err, LEAT_EINVAL, "class_weight lists class %lld twice", number);
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_binding_set_class_weight(leati_binding *binding, const leat_batch_spec *spec,
+                                           const leat_class_weight *class_weight, int count,
+                                           leat_error *err) {
+    LEATI_TRY(leati_check_list(class_weight, count, "class_weight", err));
+    if (count == 0) return LEAT_OK;
+    if (binding->target_count != 1 || binding->targets[0] < 0)
+        return leati_fail(err, LEAT_EINVAL, "class_weight needs a model with one output, this one has %d",
+                          (int)binding->target_count);
+    LEATI_TRY(check_class_weight(binding, class_weight, count,
+                                 class_count(binding, &spec->tensors[binding->targets[0]]), err));
+    binding->class_factors = leati_calloc((size_t)binding->batch_size, sizeof *binding->class_factors);
+    if (!binding->class_factors)
+        return leati_fail_memory(err, (size_t)binding->batch_size * 4, "class weights");
+    binding->class_weight = class_weight;
+    binding->class_weight_count = count;
+    return LEAT_OK;
+}
+
+void leati_binding_fini(leati_binding *binding) {
+    leati_free(binding->class_factors);
+    *binding = (leati_binding){0};
+}
+
+static double element(const leat_tensor *tensor, int64_t i) {
+    return leati_number_at(tensor->dtype, tensor->data, i);
+}
+
+/* Keras's rule: the argmax of a row of several columns, the number itself where there is one. */
+static double class_of(const leat_tensor *target, int64_t sample, int64_t columns) {
+    if (columns == 1) return element(target, sample);
+    int64_t best = 0;
+    for (int64_t c = 1; c < columns; ++c)
+        if (element(target, sample * columns + c) > element(target, sample * columns + best)) best = c;
+    return (double)best;
+}
+
+static leat_status weight_of(const leati_binding *binding, double class_index, int64_t sample, double *weight,
+                             leat_error *err) {
+    for (int i = 0; i < binding->class_weight_count; ++i)
+        if ((double)binding->class_weight[i].class_index == class_index) {
+            *weight = binding->class_weight[i].weight;
+            return LEAT_OK;
+        }
+    return leati_fail_sample(err, LEAT_EINVAL, sample,
+                             "class_weight must list all classes of the data: class %g is missing, which "
+                             "sample %lld of the batch has",
+                             class_index, (long long)sample);
+}
+
+static leat_status fill_class_factors(leati_binding *binding, const leat_batch *batch, leat_error *err) {
+    const leat_tensor *target = &batch->tensors[binding->targets[0]];
+    const leat_tensor *given = binding->weights[0] < 0 ? NULL : &batch->tensors[binding->weights[0]];
+    if (target->rank > 2 || (given && given->rank != 1))
+        return leati_fail(err, LEAT_ESHAPE,
+                          "class_weight needs targets of rank 1 or 2 and one weight per sample");
+    int64_t columns = target->rank == 2 ? target->shape[1] : 1;
+    for (int64_t i = 0; i < batch->size; ++i) {
+        double weight = 0;
+        LEATI_TRY(weight_of(binding, class_of(target, i, columns), i, &weight, err));
+        binding->class_factors[i] = (float)(given ? weight * element(given, i) : weight);
+    }
+    return LEAT_OK;
+}
+
+static leati_desc desc_of(const leat_tensor *tensor) {
+    return leati_desc_make(tensor->dtype, tensor->rank, tensor->shape);
+}
+
+static leat_status check_target(const leati_binding *binding, int output, const leat_tensor *target,
+                                leat_error *err) {
+    const leati_shape shape = leati_model_output_shape(binding->model, output);
+    const leati_output_loss *loss = &binding->model->compiled.losses[output];
+    return leati_prefix(leati_loss_check_targets(loss, target, shape.dims[shape.rank - 1], err), err,
+                        "target of output '%s'", leati_model_output_name(binding->model, output));
+}
+
+leat_status leati_binding_apply(leati_binding *binding, const leat_batch *batch, leati_program_spec *spec,
+                                const void **pointers, leat_error *err) {
+    memset(spec, 0, sizeof *spec); /* compared as bytes */
+    spec->mode = binding->mode;
+    spec->input_count = binding->input_count;
+    spec->target_count = binding->target_count;
+    int bound = 0;
+    for (int i = 0; i < binding->input_count; ++i) {
+        spec->inputs[i] = desc_of(&batch->tensors[binding->inputs[i]]);
+        pointers[bound++] = batch->tensors[binding->inputs[i]].data;
+    }
+    for (int i = 0; i < LEATI_PROGRAM_MAX_OUTPUTS; ++i) spec->targets[i].rank = spec->weights[i].rank = -1;
+    for (int i = 0; i < binding->target_count; ++i) {
+        if (binding->targets[i] < 0) continue;
+        LEATI_TRY(check_target(binding, i, &batch->tensors[binding->targets[i]], err));
+        spec->targets[i] = desc_of(&batch->tensors[binding->targets[i]]);
+        pointers[bound++] = batch->tensors[binding->targets[i]].data;
+    }
+    if (binding->class_factors) {
+        LEATI_TRY(fill_class_factors(binding, batch, err));
+        spec->weights[0] = leati_desc_make(LEAT_F32, 1, &batch->size);
+        pointers[bound++] = binding->class_factors;
+        return LEAT_OK;
+    }
+    for (int i = 0; i < binding->target_count; ++i) {
+        if (binding->weights[i] < 0) continue;
+        spec->weights[i] = desc_of(&batch->tensors[binding->weights[i]]);
+        pointers[bound++] = batch->tensors[binding->weights[i]].data;
+    }
+    return LEAT_OK;
+}
