@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CSVLogger: a line per epoch, as Python's csv module writes it.  Layer: train. */
+/* CSVLogger: writes one line per epoch in the format of Python's csv module.  Room: train. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@ typedef struct csv_logger {
     char *path;
     char separator[8];
     bool append;
-    int fd;          /* -1: none */
-    bool has_header; /* it was written, or the file to append to had one */
+    int fd;          /* -1 if no file is open */
+    bool has_header; /* true if the header was written, or the file was not empty when opened for appending */
     int column_count;
     char columns[LEAT_MAX_LOGS][LEAT_LOG_NAME_BYTES];
 } csv_logger;
@@ -66,7 +66,8 @@ static void add_column(csv_logger *self, const char *name) {
         snprintf(self->columns[self->column_count++], LEAT_LOG_NAME_BYTES, "%s", name);
 }
 
-/* Columns come from what training declares, so that val_* has its column even if the first epoch has no validation. */
+/* Takes the columns from the metrics that training declares, so that val_* has a column even if the first epoch
+ * has no validation. */
 static void choose_columns(csv_logger *self, const leat_training_params *params, const leat_logs *logs) {
     for (int i = 0; i < params->metric_count; ++i) add_column(self, params->metrics[i]);
     for (int i = 0; i < logs->count; ++i) add_column(self, logs->items[i].name);

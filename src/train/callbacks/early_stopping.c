@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* EarlyStopping: ends training when the monitored value has stopped getting better.  Layer: train. */
+/* EarlyStopping: ends training when the monitored value has stopped improving.  Room: train. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ typedef struct early_stopping {
     leat_early_stopping_options options;
     leati_monitor monitor;
     int64_t waited, stopped_epoch;
-    void *best_weights; /* a copy of the slab, once there is a best */
+    void *best_weights; /* a copy of the slab of weights; NULL until an epoch has improved */
     size_t best_bytes;
 } early_stopping;
 
@@ -50,7 +50,7 @@ static leat_status keep_weights(early_stopping *self, const leat_model *model, l
     return LEAT_OK;
 }
 
-/* Where nothing was ever better than a baseline there is nothing to restore, and the weights stay. */
+/* If no epoch was better than the baseline, there is no copy to restore, and the weights stay unchanged. */
 static void restore_weights(early_stopping *self, leat_training *training) {
     if (!self->options.restore_best_weights || !self->best_weights) return;
     if (self->options.verbose)

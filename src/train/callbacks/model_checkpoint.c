@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ModelCheckpoint: writes the model after epochs, under a name made from the epoch and the logs.  Layer: train. */
+/* ModelCheckpoint: writes the model after epochs, to a path that is made from the epoch and the logs.
+ * Room: train. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,8 @@ void leat_model_checkpoint_options_init(leat_model_checkpoint_options *options, 
     leati_growing_init(&options_type, options, size);
 }
 
-/* A field's format, ":02d" or ":.2f": letters that printf would take from elsewhere are refused. */
+/* Returns true if a field's format, such as "02d" or ".2f", is safe for printf.  Conversions other than d, f, e and g
+ * are not safe, since they would read an argument of another type. */
 static bool format_is_safe(const char *format, size_t length) {
     if (length == 0) return true;
     if (length > 6 || !strchr("dfeg", format[length - 1])) return false;
@@ -71,7 +73,7 @@ static leat_status add_field(leati_text *path, const char *field, size_t length,
     return add_number(path, format, format_length, value, false, err);
 }
 
-/* Python's str.format for the fields that Keras gives. */
+/* Formats the path like Python's str.format, with the fields that Keras provides: epoch and the logs. */
 static leat_status make_path(const checkpoint *self, int64_t epoch, const leat_logs *logs, leati_text *path,
                              leat_error *err) {
     for (const char *at = self->filepath; *at;) {

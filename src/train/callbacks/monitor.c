@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The monitored value.  Layer: train. */
+/* Finds the monitored value in the logs and compares it with the best value.  Room: train. */
 #include "train/callbacks/monitor.h"
 
 #include <math.h>

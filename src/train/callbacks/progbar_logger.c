@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ProgbarLogger: the progress bar, with keras.utils.Progbar's text.  Layer: train. */
+/* ProgbarLogger: the progress bar, with the text of keras.utils.Progbar.  Room: train. */
 #include "train/hooks/callback.h"
 
 #include <inttypes.h>
@@ -20,8 +20,8 @@ typedef struct progbar_logger {
     bool terminal;
     int64_t start_ns, drawn_ns;
     int64_t target; /* steps */
-    int64_t done;   /* of them */
-    int width;      /* columns drawn last, to be blanked */
+    int64_t done;   /* steps */
+    int width;      /* columns of the line drawn last, which the next line overwrites */
     size_t used;
     char line[line_bytes];
 } progbar_logger;
@@ -100,7 +100,8 @@ static void begin(progbar_logger *p, int64_t target) {
     p->width = 0;
 }
 
-/* Draws the state after `current` steps; between steps only on a terminal, and no more than 20 times a second. */
+/* Draws the state after `current` steps.  Before the last step it draws only on a terminal, at most 20 times a
+ * second. */
 static void update(progbar_logger *p, int64_t current, const leat_training_params *params,
                    const leat_logs *logs, bool last) {
     int64_t now = leati_now_ns();
@@ -128,7 +129,7 @@ static leat_status epoch_begin(void *user, leat_training *training, int64_t epoc
     return LEAT_OK;
 }
 
-/* The last step is drawn by the end of the epoch, with the validation's results. */
+/* Does not draw the last step: epoch_end draws it, with the results of the validation. */
 static leat_status batch_end(void *user, leat_training *training, int64_t batch, leat_logs *logs,
                              leat_error *err) {
     (void)err;
@@ -146,7 +147,7 @@ static leat_status epoch_end(void *user, leat_training *training, int64_t epoch,
     return LEAT_OK;
 }
 
-/* An evaluation or a prediction has no epochs.  The validation within a fit has none of its own, but its training does. */
+/* Returns true if the run is a fit, also during its validation; evaluations and predictions have no epochs. */
 static bool is_fit(const leat_training *training) {
     return leat_training_params_get(training)->epochs > 0;
 }
@@ -170,7 +171,7 @@ static leat_status run_end(void *user, leat_training *training, int64_t index, l
 
 static void destroy(void *user) {
     progbar_logger *p = user;
-    if (p->width > 0) fputc('\n', stderr); /* a failure has left the bar in its line */
+    if (p->width > 0) fputc('\n', stderr); /* after a failure the cursor is still in the line of the bar */
     leati_free(p);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ReduceLROnPlateau and LearningRateScheduler: the callbacks that set the learning rate.  Layer: train. */
+/* ReduceLROnPlateau and LearningRateScheduler: the callbacks that set the learning rate.  Room: train. */
 #include <inttypes.h>
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TerminateOnNaN: stops after a batch whose loss is not finite.  Layer: train. */
+/* TerminateOnNaN: stops after a batch whose loss is not finite.  Room: train. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

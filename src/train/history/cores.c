@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /proc/stat: a line for each core, its columns user nice system idle iowait irq softirq steal, in ticks.  Layer: train. */
+/* Reads /proc/stat, which has a line for each core with the columns user, nice, system, idle, iowait, irq, softirq
+ * and steal, in ticks.  Room: train. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "train/history/cores.h"
 
@@ -11,7 +12,7 @@
 
 enum { columns = 8, idle = 3, iowait = 4 };
 
-/* The ticks in use on the core that the line is of; 0 for other lines. */
+/* Returns the ticks that the line's core was in use; 0 for lines of no core, and for cores not in `mine`. */
 static int64_t ticks_of(const char *line, const cpu_set_t *mine) {
     char *next = NULL;
     int64_t used = 0;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether cores were in use, by anyone: what tells a batch that computes from one that waits for a disk. */
+/* Measures how much core time all processes used.  This shows if `get` computed, or waited for something else such
+ * as a disk.  Room: train. */
 #ifndef LEATI_TRAIN_HISTORY_CORES_H
 #define LEATI_TRAIN_HISTORY_CORES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Core time in use since the machine started, over the cores that this process may run on, known to some 10 ms a core.
- * False where the system does not tell. */
+/* Gets the core time that all processes have used since the machine started, on the cores that this process may
+ * run on, with a resolution of about 10 ms per core.  Returns false if the system does not provide the figure. */
 bool leati_cores_used_ns(int64_t *out);
 
 #endif

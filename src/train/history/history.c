@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* History.  Layer: train. */
+/* Collects the logs of each epoch, and gives access to the history.  Room: train. */
 #include "train/history/history.h"
 
 #include <stdio.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The record of a fit: one series per name, one value per epoch that had it; and how it went. */
+/* The history of a fit: for each name a series with one value per epoch that logged the name, the verdict, and the
+ * measurements.  Room: train. */
 #ifndef LEATI_TRAIN_HISTORY_HISTORY_H
 #define LEATI_TRAIN_HISTORY_HISTORY_H
 
 #include "leat/train.h"
 #include "train/history/record.h"
 
-/* Values of one name. */
+/* The values of one name. */
 typedef struct leati_series {
     char name[LEAT_LOG_NAME_BYTES];
     int count, capacity;
@@ -23,7 +24,7 @@ struct leat_history {
 
 leat_status leati_history_create(leat_history **out, leat_error *err);
 leat_status leati_history_add(leat_history *history, int64_t epoch, const leat_logs *logs, leat_error *err);
-/* The callback that records on_epoch_end; borrows history. */
+/* Returns a callback whose on_epoch_end adds the logs to history, which it borrows. */
 leat_callback leati_history_callback(leat_history *history);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* History as JSON: docs/formats/history.md.  Layer: train. */
+/* Writes the history as JSON, in the format of docs/formats/history.md.  Room: train. */
 #include <math.h>
 
 #include "base/error.h"
 #include "json/json.h"
 #include "train/history/history.h"
 
-/* JSON knows no NaN: null stands for what is not finite. */
+/* JSON has no NaN and no infinity: null replaces a number that is not finite. */
 static json_t *number(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
@@ -15,7 +15,8 @@ static json_t *seconds(int64_t ns) {
     return json_real((double)ns / 1e9);
 }
 
-/* Takes both; false without memory, whatever was NULL. */
+/* add and append take ownership of the value.  They return false if memory is lacking, also when an argument is NULL
+ * because its own allocation failed. */
 static bool add(json_t *object, const char *key, json_t *value) {
     return json_object_set_new(object, key, value) == 0;
 }
@@ -23,7 +24,7 @@ static bool append(json_t *array, json_t *value) {
     return json_array_append_new(array, value) == 0;
 }
 
-/* The value if it is whole; otherwise nothing is left of it. */
+/* Returns the value if it is complete; otherwise releases it and returns NULL. */
 static json_t *if_complete(bool complete, json_t *value) {
     if (complete) return value;
     json_decref(value);

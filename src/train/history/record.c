@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures of a fit.  Layer: train. */
+/* Records the measurements of a fit in fixed memory.  Room: train. */
 #include "train/history/record.h"
 
 #include "base/error.h"
@@ -21,7 +21,7 @@ void leati_record_fini(leati_record *record) {
     record->workers = 0;
 }
 
-/* Two points become one, so that the run is covered evenly however long it gets. */
+/* Merges each two adjacent points into one, so that the points cover a run of any length evenly. */
 static void thin(leati_record *record) {
     for (int i = 0; i < LEATI_RECORD_POINTS / 2; ++i) {
         leati_record_point a = record->points[2 * i], b = record->points[2 * i + 1];

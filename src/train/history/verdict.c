@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verdict.  Layer: train. */
+/* Judges if data or compute limits training, and gives advice.  Room: train. */
 #include "train/history/verdict.h"
 
 #include <inttypes.h>
@@ -8,12 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { advice_percent = 10 }; /* of the time spent waiting for data, from where on advice is worth its line */
+/* Advice is given if training waited for data for at least this share of the time. */
+enum { advice_percent = 10 };
 
-enum { shortest_ns = 200000000 }; /* a run whose use of cores can be told */
+/* In shorter runs the use of cores is not judged, since it is measured in ticks of about 10 ms. */
+enum { shortest_ns = 200000000 };
 
-/* Training steps that took less than 100 ms in all are not judged: starting the workers, making the first batch
- * and planning the first step take tens of milliseconds once, and would be taken for what limits every step. */
+/* Training steps that took less than 100 ms in total are not judged: starting the workers, making the first batch
+ * and compiling the first step take tens of milliseconds once, and the verdict would blame them for the time of
+ * every step. */
 enum { judged_ns = 100000000 };
 
 static void say(leat_verdict *v, const char *format, ...) LEAT_PRINTF(2, 3);
@@ -37,7 +40,7 @@ static double step_ns(const leat_verdict *v) {
     return (double)v->compute_ns / (double)v->steps;
 }
 
-/* Workers that would make batches as fast as the steps take them. */
+/* Returns the number of workers that would make batches as fast as the steps consume them. */
 static int workers_needed(const leat_verdict *v) {
     return v->compute_ns > 0 ? (int)fmin(fmax(ceil((double)v->get_mean_ns / step_ns(v)), 1), 1e6) : 1;
 }
@@ -70,7 +73,7 @@ static void advise_more(leat_verdict *v, const leat_feed_stats *feed, int needed
             v->cores == 1 ? "s" : "", v->workers, plural(v->workers), v->threads, plural(v->threads));
 }
 
-/* The workers are enough, on average. */
+/* Gives advice if training waits although, on average, the workers are fast enough. */
 static void advise_other(leat_verdict *v, const leat_feed_stats *feed) {
     say(v, " More workers would not help: ");
     if (2 * feed->wait.max >= v->data_wait_ns)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether training waited for data or for compute, in words. */
+/* The verdict: says in words if training waited for data or for compute.  Room: train. */
 #ifndef LEATI_TRAIN_HISTORY_VERDICT_H
 #define LEATI_TRAIN_HISTORY_VERDICT_H
 
 #include "leat/train.h"
 
-/* Whether get waited for something else than a core: while used_ns of core time went by, in elapsed_ns, cores were free, and
- * the workers inside get can have used less than half of one each. */
+/* Returns true if `get` mostly waited for something else than a core, such as a disk.  used_ns is the core time
+ * that all processes used within elapsed_ns: cores must have been free, and the workers in `get` must have
+ * computed for less than half of their time. */
 bool leati_verdict_get_waits(const leat_verdict *verdict, const leat_feed_stats *feed, int64_t used_ns,
                              int64_t elapsed_ns);
 
-/* Writes verdict->text from its numbers and from those of the feed. */
+/* Writes verdict->text from the numbers of the verdict and of the feed. */
 void leati_verdict_explain(leat_verdict *verdict, const leat_feed_stats *feed);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The struct of a callback, between the caller's version and this one.  Layer: train. */
+/* Converts leat_callback structs between the caller's version and this version.  Room: train. */
 #include "train/hooks/callback.h"
 
 #include "base/error.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and filling the callbacks of callers that were compiled against another version's header. */
+/* Reads and fills leat_callback structs of callers that were compiled with another version of the header.
+ * Room: train. */
 #ifndef LEATI_TRAIN_HOOKS_CALLBACK_H
 #define LEATI_TRAIN_HOOKS_CALLBACK_H
 

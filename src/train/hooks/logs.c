@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named numbers.  Layer: train. */
+/* leat_logs: a list of named numbers.  Room: train. */
 #include "leat/callback.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calling callbacks, and what they may ask.  Layer: train. */
+/* Calls callbacks, and implements the functions that callbacks may call.  Room: train. */
 #include "train/hooks/training.h"
 
 #include <stdarg.h>

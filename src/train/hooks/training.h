@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run of training, evaluation or prediction has in hand, and how it calls its callbacks. */
+/* The state of a run of training, evaluation or prediction, and the functions that call its callbacks.
+ * Room: train. */
 #ifndef LEATI_TRAIN_HOOKS_TRAINING_H
 #define LEATI_TRAIN_HOOKS_TRAINING_H
 
@@ -15,7 +16,7 @@ typedef enum leati_hook {
 #undef LEATI_HOOK_ENUM
 } leati_hook;
 
-/* batch, size and lr need places too. */
+/* Three entries of leat_logs are left for batch, size and lr. */
 #define LEATI_MAX_NAMES (LEAT_MAX_LOGS - 3)
 
 struct leat_training {
@@ -25,23 +26,25 @@ struct leat_training {
     const char *name_list[LEATI_MAX_NAMES];
     bool stop;
     char stop_reason[128];
-    leat_callback progress, history; /* leat's own, first and last */
-    leat_callback *callbacks;        /* copies of the caller's, in between */
+    leat_callback progress, history; /* leat's own callbacks: progress is called first, history last */
+    leat_callback *callbacks; /* copies of the caller's callbacks, called between progress and history */
     int callback_count;
     leat_status (*validate)(leat_training *training, leat_logs *logs,
-                            leat_error *err); /* NULL: no validation data */
-    void *loop;                               /* of validate */
+                            leat_error *err); /* NULL if there is no validation data */
+    void *loop;                               /* the loop that validate works on */
 };
 
-/* A run begins and ends.  A request to stop is for the outermost: an evaluation in a hook does not forget it. */
+/* Mark the start and the end of a run.  Only the outermost run clears a request to stop when it begins, so that an
+ * evaluation inside a hook does not clear a request that was made to the fit. */
 void leati_training_enter(leat_training *training);
 void leati_training_leave(leat_training *training);
 
-/* Copies the caller's callbacks.  For leati_training_fini, also after a failure.  Errors: those of leati_check_list and of
- * leati_callback_read; LEAT_EINVAL a callback is NULL; LEAT_ENOMEM. */
+/* Copies the caller's callbacks.  leati_training_fini frees the copies, also after a failure.  Errors: those of
+ * leati_check_list and of leati_callback_read; LEAT_EINVAL a callback is NULL; LEAT_ENOMEM. */
 leat_status leati_training_set_callbacks(leat_training *training, leat_callback *const *callbacks, int count,
                                          leat_error *err);
-/* Sets params.verbose, and makes the progress bar unless verbose is 0.  For leati_training_fini.  Errors: LEAT_ENOMEM. */
+/* Sets params.verbose, and creates the progress bar unless verbose is 0.  leati_training_fini frees the progress bar.
+ * Errors: LEAT_ENOMEM. */
 leat_status leati_training_set_verbose(leat_training *training, int verbose, leat_error *err);
 void leati_training_fini(leat_training *training);
 
@@ -49,17 +52,17 @@ void leati_training_fini(leat_training *training);
 void leati_training_tell(const leat_training *training, leat_log_level level, const char *format, ...)
     LEAT_PRINTF(3, 4);
 
-/* Names of the logs to come: loss and metrics of the compiled model, and val_* of them.
- * Errors: LEAT_ENOTSUP more than leat_logs holds. */
+/* Declares the names of the values that the run will log: loss and metrics of the compiled model and, with
+ * do_validation, each name again with val_ in front.  Errors: LEAT_ENOTSUP more names than leat_logs has entries. */
 leat_status leati_training_name(leat_training *training, bool do_validation, leat_error *err);
 
-/* Calls a hook on all callbacks in order; ends at the first failure. */
+/* Calls one hook of all callbacks in order, and returns at the first failure. */
 leat_status leati_training_call(leat_training *training, leati_hook hook, int64_t index, leat_logs *logs,
                                 leat_error *err);
 
-/* Whether a callback or leat_model_stop_training asked for the end. */
+/* Returns true if a callback or leat_model_stop_training has asked the run to stop. */
 bool leati_training_should_stop(leat_training *training);
-/* Whether leat_model_stop_training did. */
+/* Returns true if leat_model_stop_training has asked the run to stop. */
 bool leati_training_is_requested(const leat_training *training);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan as JSON: docs/formats/plan.md.  Layer: train. */
+/* Writes a plan as JSON, in the format of docs/formats/plan.md.  Room: train. */
 #include "base/error.h"
 #include "base/text.h"
 #include "engine/op_semantics/infer.h"
@@ -16,7 +16,7 @@ static json_t *shape_json(const leati_desc *desc) {
     return NULL;
 }
 
-/* null where an input is absent. */
+/* Returns an array of shapes, with null for an absent input. */
 static json_t *values_json(const leati_plan_view *view, int count, const leati_value *values) {
     const leati_graph *graph = leati_plan_graph(view->step->plan);
     json_t *all = json_array();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leat_model_plan_summary: a plan for made-up data, compiled as for real data, and measured where that is asked for.
- * Layer: train. */
+/* leat_model_plan_summary: compiles a plan for made-up data like for real data, and measures its steps if the
+ * options ask for it.  Room: train. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "train/loop/runner.h"
 
 enum { LEAST_RUNS = 5, MOST_RUNS = 101, SLABS = LEATI_SLAB_SCALARS };
-#define RUN_NS INT64_C(1000000000) /* that measuring takes, where LEAST_RUNS are done */
+#define RUN_NS INT64_C(1000000000) /* the time after which measuring ends, but not before LEAST_RUNS runs */
 
 static const leat_plan_options defaults = {.batch_size = 32, .unknown = 32};
 static const leati_growing options_type = LEATI_GROWING(leat_plan_options, batch_size, &defaults);
@@ -35,7 +35,8 @@ static void made_up_fini(made_up *m) {
     for (int i = 0; i < m->count; ++i) leati_free(m->data[i]);
 }
 
-/* Numbers of [0, 1): images, probabilities, and class 0 where they count as whole numbers. */
+/* Fills a tensor with random numbers in [0, 1), which serve as images and as probabilities, and as class 0 when
+ * converted to integers. */
 static leat_status make_up(made_up *m, const leati_desc *desc, leat_error *err) {
     int64_t count = leati_desc_count(desc);
     leat_rng rng = leat_rng_for(1, 0, (uint64_t)m->count);
@@ -98,7 +99,8 @@ static leat_status describe(const leat_model *model, const leat_plan_options *op
 
 /* ---- Measuring ---- */
 
-/* What a run changes: a training step weights and the optimizer's slots, a stateful layer its states. */
+/* A copy of the memory that a run changes: weights and optimizer slots in a training step, and the states of
+ * stateful layers. */
 typedef struct keepsake {
     void *copies[SLABS];
     size_t bytes[SLABS];
@@ -138,7 +140,7 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* runs rows of times, one a step; each step's median. */
+/* Computes the median time of each step; times is (runs, steps). */
 static void take_medians(leati_plan_view *view, const int64_t *times, int runs) {
     int64_t column[MOST_RUNS];
     for (int32_t s = 0; s < view->count; ++s) {
@@ -150,12 +152,13 @@ static void take_medians(leati_plan_view *view, const int64_t *times, int runs) 
     }
 }
 
-/* Each run begins with the model as it was, so that training on made-up data does not end in numbers that are not. */
+/* Restores the model after each run, so that training on made-up data does not diverge to values that are not
+ * finite. */
 static leat_status run_often(leati_plan_view *view, leat_model *model, leati_trainer *trainer,
                              const void *const *data, const keepsake *kept, int64_t *times, leat_error *err) {
     int runs = 0;
     int64_t start = leati_now_ns();
-    for (int r = -1; r < MOST_RUNS; ++r) { /* the first one does not count */
+    for (int r = -1; r < MOST_RUNS; ++r) { /* run -1 is not counted */
         if (r == 0) start = leati_now_ns();
         double share = fmin((double)r / LEAST_RUNS, (double)(leati_now_ns() - start) / (double)RUN_NS);
         if (share >= 1) break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan as a table for people.  Layer: train. */
+/* Prints a plan as a table for people.  Room: train. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { COLUMNS = 9, CELL_BYTES = 160 };
 
-/* The first row is the heading. */
+/* The first row has the headings. */
 typedef struct table {
     int columns, rows;
     char (*cells)[COLUMNS][CELL_BYTES];
@@ -30,7 +30,7 @@ const char *leati_short_shape(char out[LEATI_SHORT_SHAPE_BYTES], const leati_des
     return out;
 }
 
-/* "1.2 MB": thousands, as disks have them. */
+/* Writes a size such as "1.2 MB", with units of powers of 1000. */
 static void bytes_text(char *out, size_t size, double bytes) {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
     int unit = 0;
@@ -45,7 +45,7 @@ static void time_text(char *out, size_t size, double ns) {
         snprintf(out, size, "%.2f ms", ns / 1e6);
 }
 
-/* "8x56x56x64, 1x1x64x256 -> 8x56x56x256": what is there, up to two of each. */
+/* Writes the shapes of at most two inputs and one output, such as "8x56x56x64, 1x1x64x256 -> 8x56x56x256". */
 static void shapes_text(char *out, const leati_plan_view *view, const leati_node *node) {
     const leati_graph *graph = leati_plan_graph(view->step->plan);
     char shape[LEATI_SHORT_SHAPE_BYTES];

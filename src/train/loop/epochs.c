@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Epochs of steps, callbacks around everything.  Layer: train. */
+/* Runs the epochs and steps of a fit, and calls the hooks around them.  Room: train. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -11,9 +11,9 @@
 
 /* How the steps of an epoch ended. */
 typedef struct epoch_end {
-    int64_t done; /* steps */
-    bool more;    /* there was a batch whenever one was asked for */
-    bool whole;   /* the epoch's data is through: nobody asked for the end before */
+    int64_t done; /* steps that were run */
+    bool more;    /* false if the data ended before loop->steps steps */
+    bool whole;   /* true if no failure and no request to stop ended the epoch early */
 } epoch_end;
 
 static leat_status train_step(leati_fit_loop *loop, int64_t step, bool *more, leat_error *err) {
@@ -52,7 +52,7 @@ static leat_status train_steps(leati_fit_loop *loop, epoch_end *end, leat_error 
     return status;
 }
 
-/* A generator may have ended where the epoch before it did: then there is no further one. */
+/* Sets *more to false if a generator ended together with the previous epoch: then there is no next epoch. */
 static leat_status look_ahead(leati_fit_loop *loop, bool *more, leat_error *err) {
     *more = true;
     if (loop->train.pace != LEATI_PACE_GENERATOR) return LEAT_OK;
@@ -71,7 +71,7 @@ static void stop_at_end(leati_fit_loop *loop, int64_t done) {
     leat_training_stop(&loop->training, reason);
 }
 
-/* What there is to say of an epoch, below its progress bar. */
+/* Logs warnings about an epoch, below the epoch's progress bar. */
 static void tell(leati_fit_loop *loop, int64_t epoch, const epoch_end *end) {
     int64_t skips = leati_runner_skips(&loop->train);
     if (skips > 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate_generator and predict_generator: one pass through a sequence.  Layer: train. */
+/* evaluate_generator, predict_generator, evaluate and predict: one pass through the data.  Room: train. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -21,10 +21,10 @@ void leat_evaluate_options_init(leat_evaluate_options *options, size_t size) {
     leati_growing_init(&options_type, options, size);
 }
 
-/* What evaluating and predicting differ in. */
+/* The differences between an evaluation and a prediction. */
 typedef struct pass_kind {
     leati_mode mode;
-    const char *name; /* of its feed, and of its lanes in a trace */
+    const char *name; /* name of the feed, and of the lanes in a trace */
     leati_hook begin, end, batch_begin, batch_end;
 } pass_kind;
 
@@ -44,12 +44,12 @@ static const pass_kind predicting = {LEATI_PREDICT,
 typedef struct pass_loop {
     const pass_kind *kind;
     leat_training training;
-    leat_evaluate_options options; /* copies of what the caller gave, in this version's structs */
+    leat_evaluate_options options; /* the caller's options, copied into this version's struct */
     leat_sequence sequence;
     leati_runner runner;
     leati_meter meter;
-    leat_logs *logs;               /* evaluating */
-    leat_predictions *predictions; /* predicting */
+    leat_logs *logs;               /* results of an evaluation */
+    leat_predictions *predictions; /* results of a prediction */
 } pass_loop;
 
 static leat_status after_step(pass_loop *loop, const leati_compiled_step *ran, leat_logs *batch,
@@ -62,7 +62,7 @@ static leat_status after_step(pass_loop *loop, const leati_compiled_step *ran, l
     return LEAT_OK;
 }
 
-/* *more: whether there was a batch for it. */
+/* Sets *more to false if there was no batch for this step. */
 static leat_status one_step(pass_loop *loop, int64_t step, bool *more, leat_error *err) {
     leat_logs batch = {0};
     const leati_compiled_step *ran = NULL;
@@ -90,7 +90,7 @@ static leat_status run_steps(pass_loop *loop, int64_t *done, leat_error *err) {
     return *done > 0 ? LEAT_OK : leati_fail(err, LEAT_EINVAL, "the generator gave no batch");
 }
 
-/* What there is to say, below the progress bar. */
+/* Logs warnings about the pass, below the progress bar. */
 static void tell(pass_loop *loop, int64_t done) {
     int64_t steps = loop->training.params.steps, skips = leati_runner_skips(&loop->runner);
     if (skips > 0)
@@ -148,10 +148,10 @@ static leat_status open_and_run(pass_loop *loop, leat_error *err) {
     return run_pass(loop, options, err);
 }
 
-/* What is passed through, and where the results go. */
+/* The data of a pass, and the place of its results. */
 typedef struct pass_task {
     const leat_sequence *sequence;
-    int64_t samples; /* 0: unknown */
+    int64_t samples; /* 0 if unknown */
     leat_logs *logs;
     leat_predictions *predictions;
     int stuck; /* worker threads that are still in `get` */
@@ -216,7 +216,7 @@ static leat_status predict(leat_model *model, pass_task *task, const leat_evalua
     return status;
 }
 
-/* Predicts into the caller's memory; shape[0] becomes the number of samples that were. */
+/* Predicts into the caller's memory, and sets shape[0] of each output to the number of predicted samples. */
 static leat_status predict_in(leat_model *model, pass_task *task, const leat_evaluate_options *options,
                               leat_tensor *outputs, leat_error *err) {
     LEATI_TRY(leati_predictions_create_in(&task->predictions, model, outputs, task->samples, err));

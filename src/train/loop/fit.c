@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit_generator and fit: what they are asked for, what they open, what they leave.  Layer: train. */
+/* fit_generator and fit: check the options, open the feeds, run the epochs, and write the verdict.  Room: train. */
 #include <inttypes.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -29,10 +29,10 @@ void leat_fit_options_init(leat_fit_options *options, size_t size) {
     leati_growing_init(&options_type, options, size);
 }
 
-/* What is fitted to, and what became of it. */
+/* The data of a fit, and the number of worker threads that could not be ended. */
 typedef struct fit_task {
     const leat_sequence *sequence;
-    int64_t samples; /* 0: unknown */
+    int64_t samples; /* 0 if unknown */
     int stuck;       /* worker threads that are still in `get` */
 } fit_task;
 
@@ -59,7 +59,8 @@ static leat_status check_options(const leat_model *model, const leat_sequence *s
                                "the validation data", err);
 }
 
-/* Copies the caller's structs into structs of this version.  `sequence` and options->validation then point to them. */
+/* Copies the caller's structs into structs of this version, and lets task->sequence and options->validation point
+ * to the copies. */
 static leat_status read_caller(leati_fit_loop *loop, fit_task *task, const leat_fit_options *options,
                                leat_error *err) {
     loop->options = &loop->read_options;
@@ -85,8 +86,9 @@ static leat_feed_options feed_options(const leat_fit_options *options, const cha
     return feed;
 }
 
-/* Where initial_epoch begins in the stream: at a pass, or at the batch that steps_per_epoch leads to through passes of
- * the present length.  A generator stands where it stands. */
+/* Finds the position of initial_epoch in the stream: the start of a pass or, with steps_per_epoch, the batch after
+ * initial_epoch * steps_per_epoch batches, computed with the current length of a pass.  The position of a
+ * generator is not changed. */
 static leat_status find_position(const leat_sequence *sequence, const leat_fit_options *options,
                                  leat_feed_position *at, leat_error *err) {
     int64_t steps = options->steps_per_epoch, first = 0;
@@ -101,7 +103,7 @@ static leat_status find_position(const leat_sequence *sequence, const leat_fit_o
                           "initial_epoch %" PRId64 " of %" PRId64 " steps is beyond all numbers",
                           options->initial_epoch, steps);
     int64_t length = sequence->length(sequence->user);
-    if (length < 1) return LEAT_OK; /* for the feed to refuse */
+    if (length < 1) return LEAT_OK; /* the feed refuses this sequence */
     at->pass = first / length;
     at->ordinal = first % length;
     return LEAT_OK;
@@ -123,7 +125,7 @@ static leat_status plan_training(leati_fit_loop *loop, const leat_sequence *sequ
     if (steps == 0)
         plan.feed.passes = options->epochs;
     else if (!leati_mul_i64(steps, options->epochs - options->initial_epoch, &plan.feed.limit))
-        plan.feed.limit = 0; /* more than there will ever be */
+        plan.feed.limit = 0; /* no limit: no fit reaches so many steps */
     LEATI_TRY(find_position(sequence, options, &plan.at, err));
     loop->training.params.batch_size = sequence->spec.batch_size;
     return leati_runner_plan(&loop->train, loop->model, sequence, &plan, err);
@@ -206,7 +208,8 @@ static void measure_memory(const leati_fit_loop *loop, leat_verdict *verdict) {
     verdict->activation_bytes = (int64_t)leati_trainer_activation_bytes(loop->train.trainer);
 }
 
-/* The verdict is written where the fit came to its end, or was stopped; after a failure the error is what counts. */
+/* Computes the verdict.  Logs it if the fit ended or was stopped, but not after a failure, when the caller needs
+ * the error. */
 static void judge(leati_fit_loop *loop, leat_status status) {
     leat_verdict verdict = {.steps = loop->train.steps,
                             .wall_ns = loop->wall_ns,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that one fit holds.  fit.c opens and closes it, epochs.c runs it, validation.c is its other half. */
+/* The state of one fit: fit.c opens and closes it, epochs.c runs the epochs, validation.c runs the validation.
+ * Room: train. */
 #ifndef LEATI_TRAIN_LOOP_FIT_LOOP_H
 #define LEATI_TRAIN_LOOP_FIT_LOOP_H
 
@@ -8,39 +9,40 @@
 #include "train/hooks/training.h"
 #include "train/loop/runner.h"
 
-/* On the heap: the logs' names make it large. */
+/* Allocated on the heap, since the names in the logs make the struct large. */
 typedef struct leati_fit_loop {
     leat_training training;
     leat_model *model;
     const leat_fit_options *options; /* &read_options */
-    leat_fit_options read_options;   /* copies of what the caller gave, in this version's structs */
+    leat_fit_options read_options;   /* the caller's options, copied into this version's struct */
     leat_sequence train_sequence, validation_sequence;
     leati_runner train, validation;
     leati_meter meter, validation_meter;
     leat_history *history;
-    leat_logs run_logs, epoch_logs,
-        step_logs; /* of the hooks in hand: 9 KB each, too large for a small stack */
-    int64_t steps; /* of the epoch in hand */
+    /* The logs of the current hooks: 9 KB each, too large for a small stack. */
+    leat_logs run_logs, epoch_logs, step_logs;
+    int64_t steps; /* of the current epoch */
     int64_t wall_ns;
-    int64_t begun_ns,
-        begun_cores_ns; /* when the first step could begin, and core time in use until then; 0: not known */
-    int epoch_lane;     /* of options->trace */
-    leati_cores cores;  /* when it began */
+    /* The time when the feeds were open, and the core time used until then; 0 if unknown. */
+    int64_t begun_ns, begun_cores_ns;
+    int epoch_lane;    /* in options->trace */
+    leati_cores cores; /* the cores at the start of the fit */
     bool validating;
     bool validation_cut; /* a request to stop ended a validation early: its feed is in the middle of a pass */
-    bool validation_over; /* its generator has ended */
-    bool validation_told; /* and that was said */
-    int64_t validated;    /* steps of the validation in hand or last */
+    bool validation_over; /* the generator of validation data has ended */
+    bool validation_told; /* the log already says that the generator has ended */
+    int64_t validated;    /* steps done in the current or last validation */
 } leati_fit_loop;
 
-/* From on_train_begin to on_train_end. */
+/* Runs all epochs, from on_train_begin to on_train_end. */
 leat_status leati_fit_run(leati_fit_loop *loop, leat_error *err);
 
-/* leat_training's validate: the validation data once, or validation_steps of its generator. */
+/* Implements leat_training's validate: runs one pass of the validation data, or validation_steps steps of a
+ * generator. */
 leat_status leati_fit_validate(leat_training *training, leat_logs *logs, leat_error *err);
-/* Validation after this epoch, if it is due: val_* in logs. */
+/* Validates after this epoch if validation is due, and adds val_* to the logs. */
 leat_status leati_fit_validate_epoch(leati_fit_loop *loop, int64_t epoch, leat_logs *logs, leat_error *err);
-/* What there is to say of it, once the progress bar is out of the way. */
+/* Logs warnings about the last validation.  To be called after the progress bar has ended its line. */
 void leati_fit_tell_validation(leati_fit_loop *loop);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes of a fixed length.  Layer: train. */
+/* A sequence whose passes have a fixed length.  Room: train. */
 #include "train/loop/fixed_length.h"
 
 #include "base/error.h"

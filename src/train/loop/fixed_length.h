@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sequence seen through a fixed number of steps: each pass is steps long, starts at index 0, and goes round where the
- * sequence is shorter.  What validation_steps and steps mean. */
+/* Wraps a sequence so that each pass has a fixed number of steps: each pass starts at index 0, and starts again at
+ * index 0 after the last batch if the sequence is shorter.  Implements Keras's validation_steps and steps.
+ * Room: train. */
 #ifndef LEATI_TRAIN_LOOP_FIXED_LENGTH_H
 #define LEATI_TRAIN_LOOP_FIXED_LENGTH_H
 
 #include "leat/sequence.h"
 
 typedef struct leati_fixed_length {
-    leat_sequence inner; /* has length and get; what it points to is borrowed */
+    leat_sequence inner; /* must have length and get; its user data is borrowed */
     int64_t steps;
 } leati_fixed_length;
 
-/* Borrows *round, and what it points to. */
+/* Returns the wrapped sequence, which borrows *round and the user data of round->inner. */
 leat_sequence leati_fixed_length_sequence(leati_fixed_length *round);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Feed and trainer joined.  Layer: train. */
+/* Takes batches from the feed and runs the trainer's steps on them.  Room: train. */
 #include "train/loop/runner.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@ int leati_threads_or_default(int threads) {
     return threads > 0 ? threads : leati_core_count();
 }
 
-/* Keras's rules for a model whose states belong to the samples of a batch. */
+/* Checks Keras's rules for a stateful model, in which each sample of a batch has its own state. */
 static leat_status check_stateful(const leat_model *model, const leat_arrays *arrays, int64_t batch_size,
                                   leat_error *err) {
     int64_t states = leati_model_stateful_batch(model);
@@ -62,7 +62,8 @@ leat_status leati_require_steps(const leat_sequence *sequence, int64_t steps, co
     return LEAT_OK;
 }
 
-/* What the feed sees: a sequence without length or get is left for the feed to refuse. */
+/* Chooses the sequence that the feed reads.  The feed, not this function, refuses a sequence without length or
+ * get. */
 static leat_status choose_sequence(leati_runner *runner, const leat_sequence *sequence,
                                    const leati_runner_options *options, leat_error *err) {
     runner->sequence = *sequence;
@@ -101,7 +102,8 @@ leat_status leati_runner_open(leati_runner *const *runners, int count, leat_erro
     return LEAT_OK;
 }
 
-/* Workers are shared: what any feed's sequence points to lives until the last feed is closed. */
+/* Frees the sequences after all feeds are closed: the feeds share their workers, and a worker may be in any
+ * sequence. */
 int leati_runner_close(leati_runner *const *runners, int count) {
     int stuck = 0;
     for (int i = 0; i < count; ++i) stuck += leat_feed_close(&runners[i]->feed);
@@ -141,7 +143,7 @@ static leat_status get(leati_runner *runner, bool *more, leat_error *err) {
     return LEAT_OK;
 }
 
-/* The feed traces the wait before it. */
+/* Adds the step to the trace.  The feed has already added the wait before the step. */
 static void trace_step(const leati_runner *runner, int64_t start, int64_t end) {
     if (!runner->options.trace) return;
     leat_feed_position at = leat_feed_position_get(runner->feed);
@@ -164,7 +166,8 @@ static leat_status run(leati_runner *runner, const leati_compiled_step **step, l
     return leati_trainer_run(runner->trainer, *step, pointers, runner->seed, err);
 }
 
-/* A failure that is of one sample of the batch in use is told by the sample's number in the data, where that is known. */
+/* If one sample of the current batch caused the failure, prefixes the message with the sample's number in the
+ * data, if known. */
 static leat_status name_sample(const leati_runner *runner, leat_status status, leat_error *err) {
     const int64_t place = status == LEAT_OK ? -1 : leati_error_place(err);
     const int64_t number = place < 0 ? -1 : leati_feed_sample(runner->feed, place);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A feed joined to a trainer: take a batch, run the step, give the slot back.  Training, validation, evaluation and
- * prediction are loops around it. */
+/* A runner joins a feed and a trainer: it takes a batch, runs a step on the batch, and releases the batch's slot.
+ * The loops of training, validation, evaluation and prediction call it.  Room: train. */
 #ifndef LEATI_TRAIN_LOOP_RUNNER_H
 #define LEATI_TRAIN_LOOP_RUNNER_H
 
@@ -10,38 +10,38 @@
 #include "train/step/meter.h"
 #include "train/step/trainer.h"
 
-/* What a loop counts by. */
+/* Decides when a loop of steps ends. */
 typedef enum leati_pace {
-    LEATI_PACE_PASS,     /* the batches of a pass: as many as it turns out to have */
-    LEATI_PACE_STREAM,   /* steps, through the ends of passes */
-    LEATI_PACE_GENERATOR /* steps of a generator, which may end before */
+    LEATI_PACE_PASS,     /* at the end of a pass of the sequence */
+    LEATI_PACE_STREAM,   /* after a number of steps, across the ends of passes */
+    LEATI_PACE_GENERATOR /* after a number of steps of a generator, or when the generator ends */
 } leati_pace;
 
 typedef struct leati_runner {
     leati_trainer *trainer;
     leati_binding binding;
-    leati_fixed_length *round; /* NULL: the sequence as it is */
-    leat_sequence sequence;    /* what the feed sees */
-    leat_feed_options options; /* of the feed */
-    leat_feed_config plan;     /* of that sequence, with these options */
+    leati_fixed_length *round; /* owned; NULL if passes have the sequence's own length */
+    leat_sequence sequence;    /* the sequence that the feed reads */
+    leat_feed_options options; /* options of the feed */
+    leat_feed_config plan;     /* `sequence` with `options` */
     leati_pace pace;
     leat_feed *feed;
-    const leat_batch *batch; /* in hand between take and run */
-    int64_t size;            /* samples of the batch taken last */
+    const leat_batch *batch; /* the current batch, between leati_runner_take and leati_runner_run */
+    int64_t size;            /* samples in the batch taken last */
     int threads;
     uint64_t seed;
-    int lane; /* of options.trace */
-    int64_t asked_ns, waited_ns,
-        computed_ns; /* of the step in hand: when it asked for its batch, how long it waited,
-                                                * how long it computed */
-    int64_t wait_ns, compute_ns, steps, skips; /* since opened; skips: told of by leati_runner_skips */
+    int lane; /* in options.trace */
+    /* The current step: when it asked for its batch, how long it waited for the batch, and how long it computed. */
+    int64_t asked_ns, waited_ns, computed_ns;
+    /* Sums since the feed was opened; skips: the skipped batches that leati_runner_skips has returned. */
+    int64_t wait_ns, compute_ns, steps, skips;
 } leati_runner;
 
 typedef struct leati_runner_options {
     leati_mode mode;
-    leati_pace pace;   /* PASS or STREAM; a generator is recognised */
-    int64_t steps;     /* with PASS: passes of that many batches; 0: the sequence's own */
-    const char *lanes; /* of the trace: the group of the loop's lane */
+    leati_pace pace;   /* PASS or STREAM; for a generator the runner sets GENERATOR */
+    int64_t steps;     /* with PASS: batches per pass; 0: the sequence's own length */
+    const char *lanes; /* group of the loop's lane in the trace */
     const char *lane;
     const leat_class_weight *class_weight;
     int class_weight_count;
@@ -50,38 +50,44 @@ typedef struct leati_runner_options {
     leat_feed_position at;
 } leati_runner_options;
 
-/* Joins model and sequence, and plans the feed.  For leati_runner_close, also after a failure. */
+/* Binds the sequence to the model, and prepares the feed's configuration.  leati_runner_close frees the runner,
+ * also after a failure. */
 leat_status leati_runner_plan(leati_runner *runner, leat_model *model, const leat_sequence *sequence,
                               const leati_runner_options *options, leat_error *err);
-/* Opens the feeds of what was planned, together. */
+/* Opens the feeds of the prepared runners together, so that they share their workers. */
 leat_status leati_runner_open(leati_runner *const *runners, int count, leat_error *err);
-/* Closes what was opened together.  Returns how many worker threads are still in `get` (leat_feed_close): their sequence,
- * and what it is seen through, must live. */
+/* Closes the runners that were opened together.  Returns the number of worker threads that are still in `get`
+ * (leat_feed_close): their sequence must not be freed, and leati_trainer_keep keeps a leati_fixed_length around
+ * it. */
 int leati_runner_close(leati_runner *const *runners, int count);
-/* Puts in front of a failure's message that there are such threads, if there are. */
+/* If stuck is positive, prefixes the failure's message with the number of worker threads that are still in `get`. */
 leat_status leati_tell_stuck(leat_status status, int stuck, leat_error *err);
 
-/* Waits until it is known whether there is a batch for this loop: none at the end of a pass or a generator. */
+/* Waits until it is known if this loop has another batch; *more is false at the end of a pass or of a generator. */
 leat_status leati_runner_await(leati_runner *runner, bool *more, leat_error *err);
-/* The next batch, if there is one: afterwards runner->size says how large it is. */
+/* Takes the next batch if there is one, and sets runner->size to the number of its samples. */
 leat_status leati_runner_take(leati_runner *runner, bool *more, leat_error *err);
-/* The step on the batch in hand, whose slot goes back to the workers.  *step: what ran, for its outputs. */
+/* Runs the step on the current batch, and releases the batch's slot to the workers.  *step is the compiled step
+ * that ran, from which the caller reads the outputs. */
 leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **step, leat_error *err);
 
-/* Batches passed over since the last call. */
+/* Returns the number of bad batches that the feed has skipped since the last call. */
 int64_t leati_runner_skips(leati_runner *runner);
 
-/* The sequence of arrays in memory; batch_size 0: that of the model's input, or Keras's 32.  For leati_arrays_close. */
+/* Opens a sequence over arrays in memory, for leati_arrays_close.  If batch_size is 0, the batch size is that of
+ * the model's first input, or Keras's default 32. */
 leat_status leati_arrays_sequence(leat_sequence *out, const leat_model *model, const leat_arrays *arrays,
                                   int64_t batch_size, leat_error *err);
-/* Destroys it; with threads still in `get`, when the model is destroyed. */
+/* Destroys the sequence; if stuck threads are still in `get`, the sequence is destroyed together with the model. */
 void leati_arrays_close(leat_sequence *sequence, leat_model *model, int stuck);
 
-/* LEAT_EINVAL where steps is 0 and the sequence has no end: `option` names what is missing, `data` the sequence. */
+/* Fails with LEAT_EINVAL if steps is 0 and the sequence has no end.  For the message, `option` is the name of the
+ * missing option and `data` that of the sequence. */
 leat_status leati_require_steps(const leat_sequence *sequence, int64_t steps, const char *option,
                                 const char *data, leat_error *err);
 
-/* Compute threads when the caller names none: all cores, since workers sleep while the ring is full. */
+/* Returns `threads`, or if it is 0 the number of all cores: workers need no core of their own, since they sleep
+ * while the ring is full. */
 int leati_threads_or_default(int threads);
 
 #endif

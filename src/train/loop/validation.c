@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Validation within a fit.  Layer: train. */
+/* Runs the validation of a fit.  Room: train. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 #include "feed/stats/trace.h"
 #include "train/loop/fit_loop.h"
 
-/* *more: whether there was a batch for it. */
+/* Sets *more to false if there was no batch for this step. */
 static leat_status validate_step(leati_fit_loop *loop, leati_meter *meter, bool *more, leat_error *err) {
     leati_runner *runner = &loop->validation;
     int64_t step = loop->validated;
@@ -47,7 +47,7 @@ static leat_status validate_steps(leati_fit_loop *loop, leati_meter *meter, leat
     return LEAT_OK;
 }
 
-/* A generator may have ended with the validation before: then no hook is called. */
+/* Fails if a generator ended together with the previous validation, so that no hook is called. */
 static leat_status look_ahead(leati_fit_loop *loop, leat_error *err) {
     bool more = true;
     if (loop->validation.pace != LEATI_PACE_GENERATOR) return LEAT_OK;
@@ -58,7 +58,7 @@ static leat_status look_ahead(leati_fit_loop *loop, leat_error *err) {
     return leati_fail(err, LEAT_EINVAL, "the generator of validation data has ended");
 }
 
-/* One pass of the validation's feed, from index 0; or the next steps of its generator. */
+/* Runs one pass of the validation data from index 0, or the next validation_steps steps of a generator. */
 static leat_status validate_pass(leati_fit_loop *loop, leat_logs *logs, leat_error *err) {
     leat_training *training = &loop->training;
     LEATI_TRY(look_ahead(loop, err));
@@ -90,8 +90,8 @@ static bool is_due(const leat_fit_options *options, int64_t epoch) {
     return false;
 }
 
-/* A request to stop ends it, and the epoch then has no val_*: those of some batches would pass for those of all.  Nor has
- * an epoch for which a generator has no batch left. */
+/* The epoch gets no val_* if a request to stop ends the validation early, since results of some batches would look
+ * like results of all; nor if the generator has no batch left for this epoch. */
 leat_status leati_fit_validate_epoch(leati_fit_loop *loop, int64_t epoch, leat_logs *logs, leat_error *err) {
     leat_logs results = {0};
     if (!is_due(loop->options, epoch) || loop->validation_over ||

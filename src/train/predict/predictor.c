@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The predictor: a plan of its own on a copy of the weights.  Layer: train. */
+/* A predictor: runs its own plan on a copy of the model's weights.  Room: train. */
 #include "leat/predictor.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "train/step/trainer.h"
 
 struct leat_predictor {
-    leat_model *model; /* held */
+    leat_model *model; /* counted in model->holders, so the model outlives the predictor */
     leati_publication *publication;
     leati_copy *copy;
     leati_program_spec spec;
@@ -27,10 +27,10 @@ struct leat_predictor {
     int64_t batch_size;
     int32_t input_count, output_count;
     size_t input_bytes[LEATI_PROGRAM_MAX_OUTPUTS];
-    void *inputs[LEATI_PROGRAM_MAX_OUTPUTS]; /* own memory */
+    void *inputs[LEATI_PROGRAM_MAX_OUTPUTS]; /* the predictor's own memory for inputs */
     leat_tensor outputs[LEATI_PROGRAM_MAX_OUTPUTS];
     size_t output_bytes[LEATI_PROGRAM_MAX_OUTPUTS];
-    bool passes_on; /* an output may be an input's memory */
+    bool passes_on; /* an output may be in the memory of an input */
 };
 
 static const leat_predictor_options defaults = {.batch_size = 1, .threads = 1};
@@ -40,7 +40,7 @@ void leat_predictor_options_init(leat_predictor_options *options, size_t size) {
     leati_growing_init(&options_type, options, size);
 }
 
-/* ---- What goes in ---- */
+/* ---- Inputs ---- */
 
 static leat_status input_shape(const leat_predictor *p, const leat_predictor_options *options,
                                const bool *sequence, int i, leati_desc *out, leat_error *err) {
@@ -71,7 +71,7 @@ static leat_status input_shape(const leat_predictor *p, const leat_predictor_opt
 }
 
 static bool is_countable(const leati_desc *desc) {
-    int64_t room = INT64_MAX / 8; /* bytes of the largest type */
+    int64_t room = INT64_MAX / 8; /* 8: bytes of the largest type */
     for (int i = 0; i < desc->rank; ++i) room /= desc->shape[i];
     return room > 0;
 }
@@ -90,7 +90,7 @@ static leat_status describe_inputs(leat_predictor *p, const leat_predictor_optio
     return LEAT_OK;
 }
 
-/* ---- Making ---- */
+/* ---- Creating ---- */
 
 static leat_status compile(leat_predictor *p, const leat_predictor_options *options, leat_error *err) {
     bool sequence[LEATI_PROGRAM_MAX_OUTPUTS] = {0};
@@ -113,7 +113,7 @@ static void find_outputs(leat_predictor *p) {
     }
 }
 
-/* Packing may write states: the second half of their memory keeps them. */
+/* Packing may overwrite the states, so they are saved in the second half of their memory and restored afterwards. */
 static leat_status adopt(leat_predictor *p, leati_copy *copy, leat_error *err) {
     unsigned char *kept = p->states + p->carry.bytes;
     const void *inputs[LEATI_PROGRAM_MAX_OUTPUTS];
@@ -285,7 +285,7 @@ leat_status leat_predictor_sync(leat_predictor *predictor, leat_error *err) {
                             predictor->model->name);
     if (status == LEAT_OK) {
         status = adopt(predictor, newest, err);
-        if (status != LEAT_OK) adopt(predictor, before, NULL); /* what it needs is there */
+        if (status != LEAT_OK) adopt(predictor, before, NULL); /* its weights are already packed */
     }
     if (status == LEAT_OK) predictor->copy = newest;
     leati_publication_release(predictor->publication, status == LEAT_OK ? before : newest);

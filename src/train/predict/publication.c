@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Publishing weights.  Layer: train. */
+/* Publishes copies of a model's weights.  Room: train. */
 #include "train/predict/publication.h"
 
 #include <string.h>
@@ -10,10 +10,10 @@
 #include "leat/predictor.h"
 
 uint64_t leati_weights_layout_id(const leat_model *model) {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a over words */
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a over 64-bit words */
     const leati_weights *weights = &model->weights;
     for (int32_t i = 0; i < weights->count; ++i) {
-        /* Two weights of one size that change places are told apart by who they are. */
+        /* The address tells two weights of equal size apart, which may have exchanged their positions. */
         hash = (hash ^ weights->entries[i]->offset_bytes) * UINT64_C(0x100000001b3);
         hash = (hash ^ (uint64_t)(uintptr_t)weights->entries[i]) * UINT64_C(0x100000001b3);
     }
@@ -65,7 +65,7 @@ static leat_status copy_create(leati_copy **out, size_t bytes, leat_error *err) 
     return LEAT_OK;
 }
 
-/* One that nobody uses, or a new one, with the caller as its user. */
+/* Takes a copy without users, or creates one.  The caller becomes its user. */
 static leat_status take_free(leati_publication *publication, size_t bytes, leati_copy **out,
                              leat_error *err) {
     leati_copy *copy = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of a model's weights that predictors read while the model trains.  A copy never changes while somebody uses it, and
- * is used again afterwards: as many are made as predictors see different ones, and two more. */
+/* Copies of a model's weights that predictors read while the model trains.  A copy does not change while it has
+ * users, and is reused afterwards.  There are at most two more copies than predictors use at a time.  Room: train. */
 #ifndef LEATI_TRAIN_PREDICT_PUBLICATION_H
 #define LEATI_TRAIN_PREDICT_PUBLICATION_H
 
@@ -12,35 +12,36 @@
 
 typedef struct leati_copy {
     struct leati_copy *next;
-    int users;       /* predictors, the newest's place, whoever fills it; guarded by the publication's lock */
-    uint64_t number; /* counts what was published; changes only while nobody uses it */
-    uint64_t layout; /* of the weights: leati_weights_layout_id */
+    int users; /* predictors, plus 1 for the newest copy or while it is filled; guarded by the publication's lock */
+    uint64_t number; /* number of the publication, from 1; changes only while the copy is filled */
+    uint64_t layout; /* leati_weights_layout_id of the weights */
     size_t bytes;
     void *weights;
     leati_prepacked_set *packs;
-    pthread_mutex_t packing; /* guards packs, and what adopts them */
+    pthread_mutex_t packing; /* guards packs, also while a plan adopts them */
 } leati_copy;
 
 typedef struct leati_publication {
     pthread_mutex_t lock; /* guards copies, users, newest */
     leati_copy *copies;
     leati_copy *newest;
-    _Atomic uint64_t number; /* the newest's */
+    _Atomic uint64_t number; /* number of the newest copy */
 } leati_publication;
 
-/* The model's, made at the first call, with the weights as they are if nothing was published or they have changed since. */
+/* Gets the model's publication, which is created at the first call.  Publishes the current weights if the newest
+ * copy differs from them. */
 leat_status leati_publication_of(leat_model *model, leati_publication **out, leat_error *err);
 
-/* The newest copy, for leati_publication_release. */
+/* Returns the newest copy and adds a user; leati_publication_release removes the user. */
 leati_copy *leati_publication_newest(leati_publication *publication);
 void leati_publication_release(leati_publication *publication, leati_copy *copy);
 
-/* Locks and unlocks one of the mutexes above.  No other thread forks in between: a child would inherit a lock that is held by
- * a thread that it does not have. */
+/* Lock and unlock one of the mutexes above.  No other thread can fork in between: the child would inherit a mutex
+ * that is locked by a thread which does not exist in the child. */
 void leati_publication_lock(pthread_mutex_t *lock);
 void leati_publication_unlock(pthread_mutex_t *lock);
 
-/* A number for where the weights lie in their slab. */
+/* Returns a hash of the positions of all weights in their slab. */
 uint64_t leati_weights_layout_id(const leat_model *model);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matching batches to models.  Layer: train. */
+/* Matches the tensors of batches with a model, and applies class weights.  Room: train. */
 #include "train/step/binding.h"
 
 #include <math.h>
@@ -11,12 +11,12 @@
 #include "tensor/number.h"
 #include "train/step/check.h"
 
-/* What one part of a batch is matched with: inputs of the model, or those of its outputs that have a loss. */
+/* The side of the model that one part of a batch is matched with: its inputs, or its outputs with a loss. */
 typedef struct side {
     leat_batch_part part;
     const char *noun, *nouns; /* "input", "inputs" */
     int32_t count;
-    int32_t places[LEATI_PROGRAM_MAX_OUTPUTS]; /* of the inputs or outputs in the model */
+    int32_t places[LEATI_PROGRAM_MAX_OUTPUTS]; /* indices of the inputs or outputs in the model */
     const char *(*name)(const leat_model *model, int index);
 } side;
 
@@ -39,8 +39,8 @@ static int find_named(const leat_batch_spec *spec, int first, int count, const c
     return -1;
 }
 
-/* By name if the data bears the model's names, by position if it bears none of them.  Some of them: an error, since
- * either rule could mix tensors up. */
+/* Matches by name if the data has all of the model's names, by position if it has none.  It is an error if the
+ * data has only some of the names, since either rule could then match the wrong tensors. */
 static leat_status match(const leat_model *model, const side *s, const leat_batch_spec *spec,
                          int32_t *tensors, leat_error *err) {
     int first = leat_batch_spec_first(spec, s->part), count = leat_batch_spec_count(spec, s->part), found = 0;
@@ -116,8 +116,9 @@ leat_status leati_binding_init(leati_binding *binding, const leat_model *model, 
     return mode == LEATI_PREDICT ? LEAT_OK : bind_targets(binding, model, spec, err);
 }
 
-/* How many classes a target can have: the columns of a one-hot target, or, where it is a class number, the outputs for
- * classes.  0: unknown, a number for an output of one number may be anything. */
+/* Returns the number of classes that a target can have: the columns of a one-hot target or, if the target is a
+ * class number, the units of the output.  Returns 0 if unknown: a target for an output of one unit may be any
+ * number. */
 static int64_t class_count(const leati_binding *binding, const leat_tensor_spec *target) {
     const leati_shape shape = leati_model_output_shape(binding->model, 0);
     const int64_t columns = target->rank == 1 ? target->shape[0] : 1;
@@ -171,7 +172,8 @@ static double element(const leat_tensor *tensor, int64_t i) {
     return leati_number_at(tensor->dtype, tensor->data, i);
 }
 
-/* Keras's rule: the argmax of a row of several columns, the number itself where there is one. */
+/* Returns the class of a target by Keras's rule: the argmax of a row of several columns, or the number in a single
+ * column. */
 static double class_of(const leat_tensor *target, int64_t sample, int64_t columns) {
     if (columns == 1) return element(target, sample);
     int64_t best = 0;
@@ -222,7 +224,7 @@ static leat_status check_target(const leati_binding *binding, int output, const 
 
 leat_status leati_binding_apply(leati_binding *binding, const leat_batch *batch, leati_program_spec *spec,
                                 const void **pointers, leat_error *err) {
-    memset(spec, 0, sizeof *spec); /* compared as bytes */
+    memset(spec, 0, sizeof *spec); /* specs are compared as bytes, padding included */
     spec->mode = binding->mode;
     spec->input_count = binding->input_count;
     spec->target_count = binding->target_count;

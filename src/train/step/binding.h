@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the tensors of a batch meet the inputs and outputs of a model: by name where names are given, by position
- * otherwise.  Checked once, when data and model first meet. */
+/* Binds the tensors of a batch to the inputs and outputs of a model, by name if the tensors have the model's
+ * names, otherwise by position.  The binding is made and checked once for all batches of a sequence.  Room: train. */
 #ifndef LEATI_TRAIN_STEP_BINDING_H
 #define LEATI_TRAIN_STEP_BINDING_H
 
@@ -11,27 +11,29 @@ typedef struct leati_binding {
     leati_mode mode;
     const leat_model *model; /* borrowed */
     int32_t input_count, target_count;
-    int32_t inputs[LEATI_PROGRAM_MAX_OUTPUTS];  /* tensor of the batch for each input of the model */
-    int32_t targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* for each output; -1: it has no loss, or mode is predict */
-    int32_t weights[LEATI_PROGRAM_MAX_OUTPUTS]; /* for each output; -1: no sample weights */
-    const leat_class_weight *class_weight;      /* borrowed; NULL: none */
+    int32_t inputs[LEATI_PROGRAM_MAX_OUTPUTS];  /* index in the batch of the tensor for each input */
+    int32_t targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* for each output; -1 without a loss, or to predict */
+    int32_t weights[LEATI_PROGRAM_MAX_OUTPUTS]; /* for each output; -1 without sample weights */
+    const leat_class_weight *class_weight;      /* borrowed; NULL without class weights */
     int32_t class_weight_count;
     float *class_factors; /* (batch_size): sample weight times class weight; owned */
     int64_t batch_size;
 } leati_binding;
 
-/* Errors: LEAT_EINVAL a part that is missing or one too many; LEAT_ESHAPE a sample whose shape the model cannot take;
- * LEAT_EINVAL class weights for a model with several outputs. */
+/* Errors: LEAT_EINVAL the data has too few or too many tensors, or only some have the model's names; LEAT_ESHAPE
+ * the shape of samples does not fit the model's input; LEAT_ENOTSUP the model has too many inputs or outputs. */
 leat_status leati_binding_init(leati_binding *binding, const leat_model *model, const leat_batch_spec *spec,
                                leati_mode mode, leat_error *err);
-/* From now on, sample weights are multiplied by the weight of the sample's class.  spec is that of leati_binding_init.
- * Errors: LEAT_EINVAL a class twice, one that the output does not have, a weight that is not finite. */
+/* Makes leati_binding_apply multiply sample weights by the weight of the sample's class.  spec must be the spec
+ * that was given to leati_binding_init.  Errors: LEAT_EINVAL a class is listed twice, the output does not have a
+ * class, a weight is not finite, or the model has several outputs. */
 leat_status leati_binding_set_class_weight(leati_binding *binding, const leat_batch_spec *spec,
                                            const leat_class_weight *class_weight, int count, leat_error *err);
 void leati_binding_fini(leati_binding *binding);
 
-/* The step's inputs for this batch, in the order in which a program binds them, and what they look like.
- * Errors: LEAT_EINVAL a class that class_weight does not list, or a class number that the output does not have. */
+/* Writes the data pointers of this batch in the order in which a program binds them, and their types and shapes to
+ * *spec.  Errors: LEAT_EINVAL class_weight does not list a class of the batch, or the output does not have a
+ * target's class number. */
 leat_status leati_binding_apply(leati_binding *binding, const leat_batch *batch, leati_program_spec *spec,
                                 const void **pointers, leat_error *err);
 

@@ -5,8 +5,8 @@
 
 #include "leat/error.h"
 
-/* Checks an option that is a list with its length in `name`_count.  Errors: LEAT_EINVAL if count is negative, or if count is
- * positive and list is NULL. */
+/* Checks an option that is a list with its length in `name`_count.  Errors: LEAT_EINVAL if count is negative, or
+ * if count is positive and list is NULL. */
 leat_status leati_check_list(const void *list, int count, const char *name, leat_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Epoch means.  Layer: train. */
+/* Accumulates loss and metrics over an epoch.  Room: train. */
 #include "train/step/meter.h"
 
 #include <math.h>
@@ -42,7 +42,7 @@ static double scalar(const leati_compiled_step *step, leati_value value) {
     return tensor.data ? (double)*(const float *)tensor.data : 0;
 }
 
-/* The tensor of a value, NULL where there is none. */
+/* Returns the tensor of a value, or NULL if the value is LEATI_NONE. */
 static const leat_tensor *tensor_of(const leati_compiled_step *step, leati_value value, leat_tensor *out) {
     if (value == LEATI_NONE) return NULL;
     *out = leati_plan_output(step->plan, value);

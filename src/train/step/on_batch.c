@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_on_batch, test_on_batch, predict_on_batch: one step on arrays in the caller's memory.  Layer: train. */
+/* train_on_batch, test_on_batch, predict_on_batch: one step on arrays in the caller's memory.  Room: train. */
 #include <stdio.h>
 #include <string.h>
 
@@ -45,14 +45,15 @@ static leat_status describe(const leat_arrays *arrays, leat_batch_spec *spec, le
     return LEAT_OK;
 }
 
-/* The array that tensor i of a batch was made of: inputs, then targets, then sample weights. */
+/* Returns the array that tensor i of a batch was made from: inputs come first, then targets, then sample weights. */
 static const leat_array *array_at(const leat_arrays *arrays, int i) {
     if (i < arrays->input_count) return &arrays->inputs[i];
     i -= arrays->input_count;
     return i < arrays->target_count ? &arrays->targets[i] : &arrays->sample_weights[i - arrays->target_count];
 }
 
-/* Whether a plan can read an array where it lies: contiguous, row-major and aligned. */
+/* Returns true if a plan can read the array in the caller's memory: the array must be contiguous, row-major and
+ * aligned. */
 static bool is_readable(const leat_array *array) {
     const leat_tensor *tensor = &array->tensor;
     const size_t bytes = leat_dtype_bytes(tensor->dtype);
@@ -60,7 +61,7 @@ static bool is_readable(const leat_array *array) {
     return leati_strides_are_dense(&strides) && (uintptr_t)tensor->data % bytes == 0;
 }
 
-/* Replaces the tensors that a plan cannot read by copies, in memory of the trainer's. */
+/* Replaces the tensors that a plan cannot read by copies in the trainer's memory. */
 static leat_status gather(const leat_arrays *arrays, leati_trainer *trainer, leat_batch *batch,
                           leat_error *err) {
     size_t bytes = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predictions of many batches as one tensor per output.  Layer: train. */
+/* Appends the predictions of batches to one tensor per output.  Room: train. */
 #include "train/step/predictions.h"
 
 #include <string.h>
@@ -12,8 +12,8 @@ struct leat_predictions {
     int count;
     leat_tensor outputs[LEATI_PROGRAM_MAX_OUTPUTS];
     size_t capacity[LEATI_PROGRAM_MAX_OUTPUTS]; /* bytes */
-    bool lent;                                  /* the memory is the caller's; data NULL: not wanted */
-    int64_t room[LEATI_PROGRAM_MAX_OUTPUTS];    /* of lent memory, in samples */
+    bool lent; /* the caller owns the memory; data is NULL for an unwanted output */
+    int64_t room[LEATI_PROGRAM_MAX_OUTPUTS]; /* size of the caller's memory in samples */
 };
 
 leat_status leati_predictions_create(leat_predictions **out, int output_count, leat_error *err) {
@@ -38,7 +38,7 @@ static leat_status fail_room(int i, leat_dtype dtype, const leat_tensor *needed,
                       leat_dtype_name(given->dtype), leati_shape_text(got, sizeof got, rank, given->shape));
 }
 
-/* Whether memory for `given` has room for `needed`, in which -1 is any number. */
+/* Returns true if memory of shape `given` has room for shape `needed`, in which -1 matches any dimension. */
 static bool has_room(const leat_tensor *given, const leat_tensor *needed) {
     bool fits = given->rank == needed->rank && given->rank > 0 && given->shape[0] >= needed->shape[0];
     for (int i = 1; fits && i < given->rank; ++i)
@@ -67,7 +67,7 @@ leat_status leati_predictions_create_in(leat_predictions **out, const leat_model
     return status;
 }
 
-/* Adds a batch to the caller's memory. */
+/* Appends a batch of output i in the caller's memory. */
 static leat_status append_lent(leat_predictions *p, int i, const leat_tensor *more, leat_error *err) {
     leat_tensor *all = &p->outputs[i], given = *all, needed = *more;
     if (!all->data) return LEAT_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan cache and the step.  Layer: train. */
+/* Compiles, caches and runs the steps of a model.  Room: train. */
 #include "train/step/trainer.h"
 
 #include <stdio.h>
@@ -13,10 +13,10 @@
 #include "base/memory.h"
 #include "leat/train.h"
 
-/* Samples of many shapes make many plans; beyond this, the one unused for longest goes. */
+/* Samples of many shapes need many plans: beyond this number, the least recently used plan is dropped. */
 enum { most_steps = 64 };
 
-/* What outlives its feed. */
+/* Memory or a sequence that must live longer than its feed. */
 typedef struct leftover {
     void *memory;
     leat_sequence sequence;
@@ -27,11 +27,11 @@ struct leati_trainer {
     leat_model *model;
     leftover *leftovers;
     leati_arena *arena;
-    leati_compiled_step *steps; /* last used first */
+    leati_compiled_step *steps; /* most recently used first */
     int threads;                /* 0: all cores */
-    unsigned char *gathered;    /* the arrays of a call on one batch, contiguous */
+    unsigned char *gathered;    /* contiguous copies of the arrays of a call on one batch */
     size_t gathered_bytes;
-    double quota; /* CPUs, as leati_cores_within wants them: read once, since calls may be short */
+    double quota; /* CPUs of the cgroup, for leati_cores_within: read once, since calls may be short */
 };
 
 static void step_destroy(leati_compiled_step *step) {
@@ -61,7 +61,7 @@ static void trainer_destroy(void **handle) {
     *handle = NULL;
 }
 
-/* Without memory for the list it is lost, which a thread that hangs has earned. */
+/* Without memory for the list entry, the memory and the sequence leak: a stuck thread may still read them. */
 void leati_trainer_keep(leati_trainer *trainer, void *memory, const leat_sequence *sequence) {
     leftover *left = leati_calloc(1, sizeof *left);
     if (!left) return;
@@ -153,7 +153,7 @@ static bool serves(const leati_compiled_step *step, const leati_program_spec *sp
            memcmp(&step->spec, spec, sizeof *spec) == 0;
 }
 
-/* Sends the plan to the log, if a person has set LEAT_VERBOSE=1. */
+/* Sends a description of the plan to the log if the environment has LEAT_VERBOSE=1. */
 static void explain(const leati_compiled_step *step) {
     const char *verbose = getenv("LEAT_VERBOSE");
     if (!leati_log_is_set() || !verbose || strcmp(verbose, "1") != 0) return;
@@ -187,7 +187,8 @@ static leat_status compile(leati_trainer *trainer, leati_compiled_step *step, le
     return LEAT_OK;
 }
 
-/* Makes place for one more.  Steps compiled before the model changed would use weights that have moved. */
+/* Drops old steps to make room for a new one.  Also drops the steps that were compiled before the model changed,
+ * since the weights may have moved. */
 static void drop_stale(leati_trainer *trainer) {
     int kept = 0;
     for (leati_compiled_step **link = &trainer->steps; *link;) {
