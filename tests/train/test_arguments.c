@@ -98,8 +98,8 @@ static void class_weights_are_checked(void **state) {
         const char *message;
     } cases[] = {
         {{{0, 1}, {1, 2}, {1, 3}, {2, 1}}, 4, "class_weight lists class 1 twice"},
-        {{{0, 1}, {1, NAN}, {2, 1}}, 3, "class_weight gives class 1 the weight nan"},
-        {{{0, 1}, {1, 1}, {2, INFINITY}}, 3, "class_weight gives class 2 the weight inf"},
+        {{{0, 1}, {1, NAN}, {2, 1}}, 3, "expected a finite weight for class 1, received nan"},
+        {{{0, 1}, {1, 1}, {2, INFINITY}}, 3, "expected a finite weight for class 2, received inf"},
         {{{0, 1}, {1, 1}, {2, 1}, {3, 1}}, 4, "class_weight lists class 3, output 'out' has 0 to 2"},
         {{{0, 1}, {-1, 1}, {2, 1}}, 3, "class_weight lists class -1, output 'out' has 0 to 2"},
         {{{0, 1}, {1, 1}}, 2, "class 2 is missing"},

@@ -98,7 +98,7 @@ static void a_hook_of_validation_cannot_validate(void **state) {
     leat_fit_options options = quiet_fit_with(1, (leat_callback *[]){&callback}, 1);
     options.validation = &validation;
     assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_EINVAL);
-    assert_non_null(strstr(err.message, "a hook of validation cannot validate"));
+    assert_non_null(strstr(err.message, "validation cannot be started in a hook of validation"));
     leat_model_destroy(&model);
 }
 
@@ -249,7 +249,7 @@ static void tensors_are_matched_by_all_names_or_none(void **state) {
     assert_true(((float *)output.data)[0] == 5 && ((float *)output.data)[1] == 2);
     inputs[1].name = "left";
     assert_int_equal(leat_model_predict_on_batch(model, &arrays, &output, &err), LEAT_EINVAL);
-    assert_non_null(strstr(err.message, "none 'right'"));
+    assert_non_null(strstr(err.message, "'right' is missing"));
     leat_model_destroy(&model);
 }
 
@@ -371,7 +371,7 @@ static void checkpoints_refuse_odd_formats(void **state) {
         expect_ok(leat_model_checkpoint_create(&tested, sizeof tested, &checkpoint, &err), &err);
         leat_fit_options options = quiet_fit_with(1, (leat_callback *[]){&tested}, 1);
         assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_EINVAL);
-        assert_non_null(strstr(err.message, "format '"));
+        assert_non_null(strstr(err.message, "filepath: "));
         leat_callback_destroy(&tested);
     }
     leat_model_destroy(&model);

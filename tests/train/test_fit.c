@@ -274,7 +274,7 @@ static void failures_say_where(void **state) {
     }
     leat_model *line = make_line(0.1);
     assert_int_equal(leat_model_fit_generator(line, &sequence, &options, NULL, &err), LEAT_ESHAPE);
-    assert_non_null(strstr(err.message, "expected samples of shape (1,), the data gives (4,)"));
+    assert_non_null(strstr(err.message, "expected samples of shape (1,), received (4,)"));
     leat_model_destroy(&line);
     clusters none = clusters_of(0, 8);
     leat_sequence empty = clusters_sequence(&none);

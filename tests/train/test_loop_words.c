@@ -337,7 +337,7 @@ static void a_thread_that_hangs_is_told_of(void **state) {
         options.validation_steps = part == 2 ? 5 : 0;
         assert_int_equal(leat_model_fit_generator(model, part ? &sequence : &hung, &options, NULL, &err),
                          LEAT_ETIMEOUT);
-        if (!strstr(err.message, "still in get, for which the sequence and the model must live"))
+        if (!strstr(err.message, "still in get: do not free the sequence's data or the model"))
             fail_msg("%s", err.message);
         atomic_store(&slow.go_on, true);
         while (atomic_load(&slow.inside) > 0) nap();

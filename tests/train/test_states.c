@@ -185,9 +185,11 @@ static void other_batches_are_refused(void **state) {
     fill(t, 3 * STEPS * OUT);
     leat_array input = array_of(x, 3, STEPS, FEATURES), target = array_of(t, 3, STEPS, OUT);
     leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
-    expect_refusal(leat_model_fit(model, &arrays, 0, &options, NULL, &err), &err, "2 divides, received 3");
+    expect_refusal(leat_model_fit(model, &arrays, 0, &options, NULL, &err), &err,
+                   "expected a multiple of 2 samples, received 3");
     expect_refusal(leat_model_fit(model, &arrays, 3, &options, NULL, &err), &err, "expected 2");
-    expect_refusal(leat_model_evaluate(model, &arrays, 0, NULL, &logs, &err), &err, "2 divides, received 3");
+    expect_refusal(leat_model_evaluate(model, &arrays, 0, NULL, &logs, &err), &err,
+                   "expected a multiple of 2 samples, received 3");
     expect_refusal(leat_model_predict(model, &arrays, 1, NULL, &predictions, &err), &err, "received 1");
     assert_int_equal(leat_model_predict_on_batch(model, &arrays, &out, &err), LEAT_ESHAPE);
     assert_non_null(strstr(err.message, "expected shape (2, None, 3), received (3, 6, 3)"));

@@ -38,18 +38,20 @@ static bool format_is_safe(const char *format, size_t length) {
 static leat_status add_number(leati_text *path, const char *format, size_t length, double value, bool whole,
                               leat_error *err) {
     if (!format_is_safe(format, length))
-        return leati_fail(err, LEAT_EINVAL, "format '%.*s' is not one like 02d or .4f", (int)length, format);
+        return leati_fail(err, LEAT_EINVAL, "filepath: expected a format like 02d or .4f, received '%.*s'",
+                          (int)length, format);
     char conversion[24], number[512], type = length ? format[length - 1] : whole ? 'd' : 'g';
     size_t flags = length ? length - 1 : 0;
     if (type == 'd' && !whole)
-        return leati_fail(err, LEAT_EINVAL, "format '%.*s' is for whole numbers; use one like .4f",
+        return leati_fail(err, LEAT_EINVAL, "filepath: format '%.*s' is for integers; use a format like .4f",
                           (int)length, format);
     snprintf(conversion, sizeof conversion, "%%%.*s%s", (int)flags, format,
              type == 'd' ? PRId64 : (const char[2]){type});
     int used = type == 'd' ? snprintf(number, sizeof number, conversion, (int64_t)value)
                            : snprintf(number, sizeof number, conversion, value);
     if (used < 0 || used >= (int)sizeof number)
-        return leati_fail(err, LEAT_EINVAL, "format '%.*s' makes a number too long for a file's name",
+        return leati_fail(err, LEAT_EINVAL,
+                          "filepath: format '%.*s' makes a number that is too long for a file name",
                           (int)length, format);
     leati_decimal_point(number);
     leati_text_add(path, "%s", number);
@@ -69,7 +71,7 @@ static leat_status add_field(leati_text *path, const char *field, size_t length,
         return add_number(path, format, format_length, (double)(epoch + 1), true, err);
     if (!leat_logs_get(logs, name, &value))
         return leati_fail(err, LEAT_ENOTFOUND,
-                          "'{%s}' in the file's name is neither epoch nor one of the logs", name);
+                          "filepath: expected epoch or the name of a log in braces, received '{%s}'", name);
     return add_number(path, format, format_length, value, false, err);
 }
 

@@ -13,7 +13,7 @@
 leat_status leati_monitor_init(leati_monitor *monitor, const char *name, leat_monitor_mode mode,
                                double min_delta, leat_error *err) {
     if (!name || !name[0] || strlen(name) >= sizeof monitor->name)
-        return leati_fail(err, LEAT_EINVAL, "monitor must be a name of 1 to %d letters",
+        return leati_fail(err, LEAT_EINVAL, "monitor: expected a name of 1 to %d bytes",
                           LEAT_LOG_NAME_BYTES - 1);
     if ((int)mode < LEAT_MONITOR_AUTO || (int)mode > LEAT_MONITOR_MAX)
         return leati_fail(err, LEAT_EINVAL, "mode: expected LEAT_MONITOR_AUTO, _MIN or _MAX, received %d",

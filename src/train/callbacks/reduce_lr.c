@@ -74,7 +74,8 @@ leat_status leat_reduce_lr_on_plateau_create(leat_callback *out, size_t size,
     leat_reduce_lr_options all;
     LEATI_TRY(leati_growing_read(&options_type, options, &all, err));
     if (!(all.factor < 1 && all.factor > 0))
-        return leati_fail(err, LEAT_EINVAL, "ReduceLROnPlateau: factor lies between 0 and 1, got %g",
+        return leati_fail(err, LEAT_EINVAL,
+                          "ReduceLROnPlateau: factor: expected a number between 0 and 1, received %g",
                           all.factor);
     reduce_lr *self = leati_calloc(1, sizeof *self);
     if (!self) return leati_fail_memory(err, sizeof *self, "ReduceLROnPlateau");
@@ -106,7 +107,8 @@ static leat_status schedule_begin(void *user, leat_training *training, int64_t e
     double rate = self->schedule(self->user, epoch, leat_model_learning_rate(model));
     if (!isfinite(rate))
         return leati_fail(err, LEAT_EINVAL,
-                          "LearningRateScheduler: the schedule returned %g, not a finite number", rate);
+                          "LearningRateScheduler: expected a finite number from the schedule, received %g",
+                          rate);
     leat_model_set_learning_rate(model, rate);
     if (self->verbose)
         leat_training_write(training,

@@ -87,10 +87,10 @@ leat_status leati_training_name(leat_training *training, bool do_validation, lea
     int count = leati_meter_names(training->model, training->names, LEATI_MAX_NAMES);
     int all = do_validation ? 2 * count : count;
     if (all > LEATI_MAX_NAMES)
-        return leati_fail(
-            err, LEAT_ENOTSUP,
-            "loss and metrics%s have %d values, at most %d can be logged: compile with fewer metrics",
-            do_validation ? ", with those of validation," : "", all, LEATI_MAX_NAMES);
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "loss and metrics%s have %d values, but at most %d can be logged: compile the "
+                          "model with fewer metrics",
+                          do_validation ? ", with those of validation," : "", all, LEATI_MAX_NAMES);
     for (int i = count; i < all; ++i)
         snprintf(training->names[i], LEAT_LOG_NAME_BYTES, "val_%.*s", LEAT_LOG_NAME_BYTES - 5,
                  training->names[i - count]);

@@ -84,7 +84,7 @@ static leat_status describe(const leat_model *model, const leat_plan_options *op
                             leati_program_spec *spec, made_up *m, leat_error *err) {
     leati_shape inputs[LEATI_PROGRAM_MAX_OUTPUTS], outputs[LEATI_PROGRAM_MAX_OUTPUTS];
     if (model->input_count > LEATI_PROGRAM_MAX_OUTPUTS || model->output_count > LEATI_PROGRAM_MAX_OUTPUTS)
-        return leati_fail(err, LEAT_ENOTSUP, "expected at most %d inputs and outputs",
+        return leati_fail(err, LEAT_ENOTSUP, "expected a model with at most %d inputs and outputs",
                           LEATI_PROGRAM_MAX_OUTPUTS);
     memset(spec, 0, sizeof *spec);
     spec->mode = options->train ? LEATI_TRAIN : LEATI_PREDICT;

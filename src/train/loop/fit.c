@@ -46,11 +46,11 @@ static leat_status check_options(const leat_model *model, const leat_sequence *s
         options->validation_steps < 0 || options->threads < 0)
         return leati_fail(
             err, LEAT_EINVAL,
-            "epochs, initial_epoch, steps_per_epoch, validation_steps and threads are at least 0");
+            "epochs, initial_epoch, steps_per_epoch, validation_steps and threads must be at least 0");
     LEATI_TRY(leati_check_list(options->validation_epochs, options->validation_epoch_count,
                                "validation_epoch", err));
     if (!options->validation_epochs && options->validation_freq < 1)
-        return leati_fail(err, LEAT_EINVAL, "validation_freq is at least 1, got %" PRId64,
+        return leati_fail(err, LEAT_EINVAL, "validation_freq: expected at least 1, received %" PRId64,
                           options->validation_freq);
     LEATI_TRY(
         leati_require_steps(sequence, options->steps_per_epoch, "steps_per_epoch", "the training data", err));
@@ -100,7 +100,7 @@ static leat_status find_position(const leat_sequence *sequence, const leat_fit_o
     }
     if (!leati_mul_i64(options->initial_epoch, steps, &first))
         return leati_fail(err, LEAT_EINVAL,
-                          "initial_epoch %" PRId64 " of %" PRId64 " steps is beyond all numbers",
+                          "initial_epoch %" PRId64 " times steps_per_epoch %" PRId64 " is out of range",
                           options->initial_epoch, steps);
     int64_t length = sequence->length(sequence->user);
     if (length < 1) return LEAT_OK; /* the feed refuses this sequence */

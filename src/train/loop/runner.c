@@ -22,15 +22,16 @@ static leat_status check_stateful(const leat_model *model, const leat_arrays *ar
     int64_t states = leati_model_stateful_batch(model);
     if (states < 0) return LEAT_OK;
     if (batch_size != states)
-        return leati_fail(err, LEAT_EINVAL,
-                          "batch_size: expected %lld, as the stateful model's input says, received %lld",
-                          (long long)states, (long long)batch_size);
+        return leati_fail(
+            err, LEAT_EINVAL,
+            "batch_size: expected %lld, the batch size of the stateful model's input, received %lld",
+            (long long)states, (long long)batch_size);
     int64_t samples = arrays->input_count > 0 ? arrays->inputs[0].tensor.shape[0] : 0;
     if (samples % states == 0) return LEAT_OK;
-    return leati_fail(err, LEAT_EINVAL,
-                      "a stateful model takes whole batches: expected a number of samples that %lld divides, "
-                      "received %lld",
-                      (long long)states, (long long)samples);
+    return leati_fail(
+        err, LEAT_EINVAL,
+        "a stateful model needs full batches: expected a multiple of %lld samples, received %lld",
+        (long long)states, (long long)samples);
 }
 
 leat_status leati_arrays_sequence(leat_sequence *out, const leat_model *model, const leat_arrays *arrays,
@@ -123,7 +124,7 @@ int leati_runner_close(leati_runner *const *runners, int count) {
 leat_status leati_tell_stuck(leat_status status, int stuck, leat_error *err) {
     if (stuck == 0) return status;
     return leati_prefix(status, err,
-                        "%d worker thread%s still in get, for which the sequence and the model must live",
+                        "%d worker thread%s still in get: do not free the sequence's data or the model",
                         stuck, stuck == 1 ? " is" : "s are");
 }
 

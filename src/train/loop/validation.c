@@ -72,7 +72,8 @@ static leat_status validate_pass(leati_fit_loop *loop, leat_logs *logs, leat_err
 
 leat_status leati_fit_validate(leat_training *training, leat_logs *logs, leat_error *err) {
     leati_fit_loop *loop = training->loop;
-    if (loop->validating) return leati_fail(err, LEAT_EINVAL, "a hook of validation cannot validate");
+    if (loop->validating)
+        return leati_fail(err, LEAT_EINVAL, "validation cannot be started in a hook of validation");
     if (loop->validation_cut) return leati_fail(err, LEAT_ESTOPPED, "validation was stopped on request");
     int64_t start = leati_now_ns();
     loop->validating = true;

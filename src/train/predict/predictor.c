@@ -63,11 +63,11 @@ static leat_status input_shape(const leat_predictor *p, const leat_predictor_opt
     if (known) return LEAT_OK;
     char text[LEATI_SHAPE_TEXT_BYTES];
     return leati_fail(err, LEAT_ESHAPE,
-                      "input '%s': expected a whole shape with %lld in front%s, received %s%s",
+                      "input '%s': expected a complete shape with first dimension %lld%s, received %s%s",
                       leati_model_input_name(p->model, i), (long long)options->batch_size,
                       options->streaming && sequence[i] ? " and one step" : "",
                       leati_shape_text(text, sizeof text, out->rank, out->shape),
-                      options->inputs ? "" : ": say it in the options' inputs");
+                      options->inputs ? "" : ": give the shape in the options' inputs");
 }
 
 static bool is_countable(const leati_desc *desc) {
@@ -129,13 +129,14 @@ static leat_status adopt(leat_predictor *p, leati_copy *copy, leat_error *err) {
 
 static leat_status check(const leat_model *model, const leat_predictor_options *options, leat_error *err) {
     if (options->batch_size < 1)
-        return leati_fail(err, LEAT_EINVAL, "batch_size: expected 1 or more, received %lld",
+        return leati_fail(err, LEAT_EINVAL, "batch_size: expected at least 1, received %lld",
                           (long long)options->batch_size);
     if (options->threads < 1)
-        return leati_fail(err, LEAT_EINVAL, "threads: expected 1 or more, received %d", options->threads);
+        return leati_fail(err, LEAT_EINVAL, "threads: expected at least 1, received %d", options->threads);
     if (model->input_count <= LEATI_PROGRAM_MAX_OUTPUTS && model->output_count <= LEATI_PROGRAM_MAX_OUTPUTS)
         return LEAT_OK;
-    return leati_fail(err, LEAT_ENOTSUP, "expected at most %d inputs and outputs", LEATI_PROGRAM_MAX_OUTPUTS);
+    return leati_fail(err, LEAT_ENOTSUP, "expected a model with at most %d inputs and outputs",
+                      LEATI_PROGRAM_MAX_OUTPUTS);
 }
 
 static leat_status create(leat_predictor *p, leat_model *model, const leat_predictor_options *options,
@@ -280,8 +281,8 @@ leat_status leat_predictor_sync(leat_predictor *predictor, leat_error *err) {
     leat_status status = LEAT_OK;
     if (newest->layout != before->layout)
         status = leati_fail(err, LEAT_EINVAL,
-                            "model '%s' was compiled anew, with other layers frozen: expected a predictor "
-                            "made since then",
+                            "model '%s' was compiled again with other layers frozen: create the predictor "
+                            "again",
                             predictor->model->name);
     if (status == LEAT_OK) {
         status = adopt(predictor, newest, err);

@@ -55,10 +55,10 @@ static leat_status match(const leat_model *model, const side *s, const leat_batc
             missing = name;
     }
     if (found == 0 || found == s->count) return LEAT_OK;
-    return leati_fail(
-        err, LEAT_EINVAL,
-        "the data names %d of %d as the model does, but none '%s': name all of them so, or none", found,
-        (int)s->count, missing);
+    return leati_fail(err, LEAT_EINVAL,
+                      "expected the model's names for all %d tensors or for none, received %d of these "
+                      "names; '%s' is missing",
+                      (int)s->count, found, missing);
 }
 
 static leat_status check_count(const side *s, const leat_batch_spec *spec, leat_error *err) {
@@ -76,7 +76,7 @@ static leat_status check_input(const leat_model *model, int index, const leat_te
         fits = want.dims[i + 1] < 0 || want.dims[i + 1] == tensor->shape[i];
     if (fits) return LEAT_OK;
     char expected[128], received[128];
-    return leati_fail(err, LEAT_ESHAPE, "input '%s': expected samples of shape %s, the data gives %s",
+    return leati_fail(err, LEAT_ESHAPE, "input '%s': expected samples of shape %s, received %s",
                       leati_model_input_name(model, index),
                       leati_shape_text(expected, sizeof expected, want.rank - 1, want.dims + 1),
                       leati_shape_text(received, sizeof received, tensor->rank, tensor->shape));
@@ -109,9 +109,10 @@ leat_status leati_binding_init(leati_binding *binding, const leat_model *model, 
     *binding = (leati_binding){.mode = mode, .model = model, .batch_size = spec->batch_size};
     for (int i = 0; i < LEATI_PROGRAM_MAX_OUTPUTS; ++i) binding->targets[i] = binding->weights[i] = -1;
     if (model->input_count > LEATI_PROGRAM_MAX_OUTPUTS || model->output_count > LEATI_PROGRAM_MAX_OUTPUTS)
-        return leati_fail(err, LEAT_ENOTSUP,
-                          "at most %d inputs and outputs can be trained, the model has %d and %d",
-                          LEATI_PROGRAM_MAX_OUTPUTS, (int)model->input_count, (int)model->output_count);
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "expected a model with at most %d inputs and outputs, received %d inputs and %d outputs",
+            LEATI_PROGRAM_MAX_OUTPUTS, (int)model->input_count, (int)model->output_count);
     LEATI_TRY(bind_inputs(binding, model, spec, err));
     return mode == LEATI_PREDICT ? LEAT_OK : bind_targets(binding, model, spec, err);
 }
@@ -136,7 +137,7 @@ static leat_status check_class_weight(const leati_binding *binding, const leat_c
                               number, leati_model_output_name(binding->model, 0), (long long)classes - 1);
         if (!isfinite(weights[i].weight))
             return leati_fail(err, LEAT_EINVAL,
-                              "class_weight gives class %lld the weight %g, expected a finite number", number,
+                              "class_weight: expected a finite weight for class %lld, received %g", number,
                               weights[i].weight);
         for (int j = 0; j < i; ++j)
             if (weights[j].class_index == number)
@@ -151,7 +152,8 @@ leat_status leati_binding_set_class_weight(leati_binding *binding, const leat_ba
     LEATI_TRY(leati_check_list(class_weight, count, "class_weight", err));
     if (count == 0) return LEAT_OK;
     if (binding->target_count != 1 || binding->targets[0] < 0)
-        return leati_fail(err, LEAT_EINVAL, "class_weight needs a model with one output, this one has %d",
+        return leati_fail(err, LEAT_EINVAL,
+                          "class_weight: expected a model with one output, received a model with %d",
                           (int)binding->target_count);
     LEATI_TRY(check_class_weight(binding, class_weight, count,
                                  class_count(binding, &spec->tensors[binding->targets[0]]), err));
@@ -200,7 +202,7 @@ static leat_status fill_class_factors(leati_binding *binding, const leat_batch *
     const leat_tensor *given = binding->weights[0] < 0 ? NULL : &batch->tensors[binding->weights[0]];
     if (target->rank > 2 || (given && given->rank != 1))
         return leati_fail(err, LEAT_ESHAPE,
-                          "class_weight needs targets of rank 1 or 2 and one weight per sample");
+                          "class_weight: expected targets of rank 1 or 2, and one sample weight per sample");
     int64_t columns = target->rank == 2 ? target->shape[1] : 1;
     for (int64_t i = 0; i < batch->size; ++i) {
         double weight = 0;

@@ -8,6 +8,7 @@ leat_status leati_check_list(const void *list, int count, const char *name, leat
     if (count < 0)
         return leati_fail(err, LEAT_EINVAL, "%s_count: expected at least 0, received %d", name, count);
     if (count > 0 && !list)
-        return leati_fail(err, LEAT_EINVAL, "%s_count is %d, but their list is NULL", name, count);
+        return leati_fail(err, LEAT_EINVAL, "%s_count: expected 0 for a list that is NULL, received %d", name,
+                          count);
     return LEAT_OK;
 }

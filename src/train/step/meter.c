@@ -53,7 +53,7 @@ static leat_status add_metrics(leati_meter *meter, const leat_model *model, cons
                                leat_error *err) {
     double *state = meter->states;
     if (states_of(model) != meter->state_count)
-        return leati_fail(err, LEAT_EINVAL, "the model was compiled anew, with other metrics, while in use");
+        return leati_fail(err, LEAT_EINVAL, "the model was compiled again with other metrics during a run");
     for (int i = 0; i < model->compiled.metric_count; ++i) {
         const leati_metric *metric = &model->compiled.metrics[i];
         leat_tensor tensors[3];

@@ -14,19 +14,20 @@
 
 static leat_status add_part(leat_batch_spec *spec, leat_batch *batch, leat_batch_part part,
                             const leat_array *arrays, int count, leat_error *err) {
-    if (count < 0)
-        return leati_fail(err, LEAT_EINVAL, "expected at least 0 arrays of a kind, received %d", (int)count);
-    if (!arrays && count > 0)
-        return leati_fail(err, LEAT_EINVAL, "expected %d arrays of a kind, received NULL", count);
+    if (count < 0) return leati_fail(err, LEAT_EINVAL, "expected at least 0 arrays, received %d", count);
+    if (!arrays && count > 0) return leati_fail(err, LEAT_EINVAL, "expected %d arrays, received NULL", count);
     for (int i = 0; i < count; ++i) {
         const leat_tensor *tensor = &arrays[i].tensor;
-        if (!tensor->data) return leati_fail(err, LEAT_EINVAL, "an array of a batch has no data");
+        if (!tensor->data)
+            return leati_fail(err, LEAT_EINVAL,
+                              "expected arrays with data, received an array whose data is NULL");
         if (tensor->rank < 1 || tensor->rank > LEAT_MAX_RANK || tensor->shape[0] < 1)
             return leati_fail(err, LEAT_ESHAPE,
-                              "an array of a batch needs samples along its first dimension");
+                              "expected arrays with at least 1 sample along the first dimension");
         if (batch->size == 0) batch->size = tensor->shape[0];
         if (tensor->shape[0] != batch->size)
-            return leati_fail(err, LEAT_ESHAPE, "arrays of one batch have %lld and %lld samples",
+            return leati_fail(err, LEAT_ESHAPE,
+                              "expected arrays with equal numbers of samples, received %lld and %lld",
                               (long long)batch->size, (long long)tensor->shape[0]);
         LEATI_TRY(leat_batch_spec_add(spec, part, arrays[i].name, tensor->dtype, tensor->rank - 1,
                                       tensor->shape + 1, err));

@@ -19,7 +19,7 @@ struct leat_predictions {
 leat_status leati_predictions_create(leat_predictions **out, int output_count, leat_error *err) {
     *out = NULL;
     if (output_count > LEATI_PROGRAM_MAX_OUTPUTS)
-        return leati_fail(err, LEAT_ENOTSUP, "at most %d outputs can be predicted, the model has %d",
+        return leati_fail(err, LEAT_ENOTSUP, "expected a model with at most %d outputs, received %d",
                           LEATI_PROGRAM_MAX_OUTPUTS, output_count);
     *out = leati_calloc(1, sizeof **out);
     if (!*out) return leati_fail_memory(err, sizeof **out, "predictions");
@@ -120,7 +120,7 @@ leat_status leati_predictions_append(leat_predictions *predictions, const leati_
     for (int i = 0; i < predictions->count; ++i) {
         leat_tensor output = leati_plan_output(step->plan, step->program.predictions[i]);
         if (output.rank < 1 || output.shape[0] != size)
-            return leati_fail(err, LEAT_ESHAPE, "output %d does not have the batch of %lld samples in front",
+            return leati_fail(err, LEAT_ESHAPE, "output %d: expected %lld samples along the first dimension",
                               i, (long long)size);
         LEATI_TRY(predictions->lent ? append_lent(predictions, i, &output, err)
                                     : append(predictions, i, &output, err));
