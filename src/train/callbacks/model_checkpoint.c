@@ -35,14 +35,14 @@ static bool format_is_safe(const char *format, size_t length) {
     return strspn(format, "0123456789.") >= length - 1;
 }
 
-static leat_status add_number(leati_text *path, const char *format, size_t length, double value, bool whole,
-                              leat_error *err) {
+static leat_status add_number(leati_text *path, const char *format, size_t length, double value,
+                              bool is_integer, leat_error *err) {
     if (!format_is_safe(format, length))
         return leati_fail(err, LEAT_EINVAL, "filepath: expected a format like 02d or .4f, received '%.*s'",
                           (int)length, format);
-    char conversion[24], number[512], type = length ? format[length - 1] : whole ? 'd' : 'g';
+    char conversion[24], number[512], type = length ? format[length - 1] : is_integer ? 'd' : 'g';
     size_t flags = length ? length - 1 : 0;
-    if (type == 'd' && !whole)
+    if (type == 'd' && !is_integer)
         return leati_fail(err, LEAT_EINVAL, "filepath: format '%.*s' is for integers; use a format like .4f",
                           (int)length, format);
     snprintf(conversion, sizeof conversion, "%%%.*s%s", (int)flags, format,

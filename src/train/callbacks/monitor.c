@@ -46,8 +46,8 @@ bool leati_monitor_get(const leati_monitor *monitor, leat_training *training, co
     if (declared(leat_training_params_get(training), monitor->name)) return false;
     leati_text names = {0};
     for (int i = 0; i < logs->count; ++i) leati_text_add(&names, " %s", logs->items[i].name);
-    leati_training_tell(training, LEAT_LOG_WARNING, "%s: '%s' is not among the logs:%s", callback,
-                        monitor->name, names.failed || !names.data ? "" : names.data);
+    leati_training_log(training, LEAT_LOG_WARNING, "%s: '%s' is not among the logs:%s", callback,
+                       monitor->name, names.failed || !names.data ? "" : names.data);
     leati_text_fini(&names);
     return false;
 }

@@ -15,7 +15,7 @@ static leat_status batch_end(void *user, leat_training *training, int64_t batch,
     if (!leat_logs_get(logs, "loss", &loss) || isfinite(loss)) return LEAT_OK;
     char reason[128];
     snprintf(reason, sizeof reason, "Batch %" PRId64 ": invalid loss, terminating training", batch);
-    leati_training_tell(training, LEAT_LOG_WARNING, "%s", reason);
+    leati_training_log(training, LEAT_LOG_WARNING, "%s", reason);
     leat_training_stop(training, reason);
     return LEAT_OK;
 }

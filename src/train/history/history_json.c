@@ -42,11 +42,12 @@ static json_t *verdict_json(const leat_verdict *v) {
                      v->text);
 }
 
-static json_t *series_json(const leati_series *s, bool whole) {
+static json_t *series_json(const leati_series *s, bool as_integers) {
     json_t *values = json_array();
     bool complete = values != NULL;
     for (int i = 0; complete && i < s->count; ++i)
-        complete = append(values, whole ? json_integer((json_int_t)s->values[i]) : number(s->values[i]));
+        complete =
+            append(values, as_integers ? json_integer((json_int_t)s->values[i]) : number(s->values[i]));
     return if_complete(complete, values);
 }
 

@@ -22,7 +22,7 @@ void leati_record_fini(leati_record *record) {
 }
 
 /* Merges each two adjacent points into one, so that the points cover a run of any length evenly. */
-static void thin(leati_record *record) {
+static void merge_points(leati_record *record) {
     for (int i = 0; i < LEATI_RECORD_POINTS / 2; ++i) {
         leati_record_point a = record->points[2 * i], b = record->points[2 * i + 1];
         record->points[i] = (leati_record_point){a.start_ns, a.wait_ns + b.wait_ns,
@@ -36,7 +36,7 @@ void leati_record_step(leati_record *record, int64_t start_ns, int64_t wait_ns, 
     if (record->point_count == 0) record->steps_per_point = 1;
     leati_record_point *point = &record->points[record->point_count ? record->point_count - 1 : 0];
     if (record->point_count == 0 || point->steps == record->steps_per_point) {
-        if (record->point_count == LEATI_RECORD_POINTS) thin(record);
+        if (record->point_count == LEATI_RECORD_POINTS) merge_points(record);
         point = &record->points[record->point_count++];
         *point = (leati_record_point){.start_ns = start_ns - record->origin_ns};
     }

@@ -71,7 +71,7 @@ void leat_training_write(leat_training *training, const char *format, ...) {
     va_end(arguments);
 }
 
-void leati_training_tell(const leat_training *training, leat_log_level level, const char *format, ...) {
+void leati_training_log(const leat_training *training, leat_log_level level, const char *format, ...) {
     if (training->params.verbose == 0) return;
     va_list arguments;
     va_start(arguments, format);

@@ -49,7 +49,7 @@ leat_status leati_training_set_verbose(leat_training *training, int verbose, lea
 void leati_training_fini(leat_training *training);
 
 /* Sends a message to the log, unless verbose is 0. */
-void leati_training_tell(const leat_training *training, leat_log_level level, const char *format, ...)
+void leati_training_log(const leat_training *training, leat_log_level level, const char *format, ...)
     LEAT_PRINTF(3, 4);
 
 /* Declares the names of the values that the run will log: loss and metrics of the compiled model and, with

@@ -26,18 +26,18 @@ void leat_plan_options_init(leat_plan_options *options, size_t size) {
 
 /* ---- Made-up data ---- */
 
-typedef struct made_up {
+typedef struct sample_data {
     int count;
     void *data[3 * LEATI_PROGRAM_MAX_OUTPUTS];
-} made_up;
+} sample_data;
 
-static void made_up_fini(made_up *m) {
+static void sample_data_fini(sample_data *m) {
     for (int i = 0; i < m->count; ++i) leati_free(m->data[i]);
 }
 
 /* Fills a tensor with random numbers in [0, 1), which serve as images and as probabilities, and as class 0 when
  * converted to integers. */
-static leat_status make_up(made_up *m, const leati_desc *desc, leat_error *err) {
+static leat_status add_sample_data(sample_data *m, const leati_desc *desc, leat_error *err) {
     int64_t count = leati_desc_count(desc);
     leat_rng rng = leat_rng_for(1, 0, (uint64_t)m->count);
     float *data = leati_calloc((size_t)count + 1, sizeof *data);
@@ -52,21 +52,21 @@ static leati_desc desc_of(const leati_shape *shape) {
 }
 
 static leat_status describe_inputs(const leat_model *model, const leat_plan_options *options,
-                                   leati_program_spec *spec, leati_shape *shapes, made_up *m,
+                                   leati_program_spec *spec, leati_shape *shapes, sample_data *m,
                                    leat_error *err) {
     for (int i = 0; i < model->input_count; ++i) {
         shapes[i] = leati_model_input_shape(model, i);
         for (int k = 0; k < shapes[i].rank; ++k)
             if (shapes[i].dims[k] < 0) shapes[i].dims[k] = k == 0 ? options->batch_size : options->unknown;
         spec->inputs[i] = desc_of(&shapes[i]);
-        LEATI_TRY(make_up(m, &spec->inputs[i], err));
+        LEATI_TRY(add_sample_data(m, &spec->inputs[i], err));
     }
     spec->input_count = model->input_count;
     return LEAT_OK;
 }
 
 static leat_status describe_targets(const leat_model *model, leati_program_spec *spec,
-                                    const leati_shape *outputs, made_up *m, leat_error *err) {
+                                    const leati_shape *outputs, sample_data *m, leat_error *err) {
     for (int i = 0; i < model->output_count; ++i) {
         const leati_output_loss *loss = &model->compiled.losses[i];
         leati_shape shape = outputs[i];
@@ -74,14 +74,14 @@ static leat_status describe_targets(const leat_model *model, leati_program_spec 
         if (!loss->type) continue;
         if (loss->type->sparse && shape.rank > 0) shape.dims[shape.rank - 1] = 1;
         spec->targets[i] = desc_of(&shape);
-        LEATI_TRY(make_up(m, &spec->targets[i], err));
+        LEATI_TRY(add_sample_data(m, &spec->targets[i], err));
     }
     spec->target_count = model->output_count;
     return LEAT_OK;
 }
 
 static leat_status describe(const leat_model *model, const leat_plan_options *options,
-                            leati_program_spec *spec, made_up *m, leat_error *err) {
+                            leati_program_spec *spec, sample_data *m, leat_error *err) {
     leati_shape inputs[LEATI_PROGRAM_MAX_OUTPUTS], outputs[LEATI_PROGRAM_MAX_OUTPUTS];
     if (model->input_count > LEATI_PROGRAM_MAX_OUTPUTS || model->output_count > LEATI_PROGRAM_MAX_OUTPUTS)
         return leati_fail(err, LEAT_ENOTSUP, "expected a model with at most %d inputs and outputs",
@@ -101,11 +101,11 @@ static leat_status describe(const leat_model *model, const leat_plan_options *op
 
 /* A copy of the memory that a run changes: weights and optimizer slots in a training step, and the states of
  * stateful layers. */
-typedef struct keepsake {
+typedef struct snapshot {
     void *copies[SLABS];
     size_t bytes[SLABS];
     int64_t iterations;
-} keepsake;
+} snapshot;
 
 static size_t bytes_of(const leat_model *model, int slab, bool trains) {
     if (slab == LEATI_SLAB_STATES) return leati_states_bytes(model);
@@ -113,8 +113,8 @@ static size_t bytes_of(const leat_model *model, int slab, bool trains) {
     return slab == LEATI_SLAB_WEIGHTS ? model->weights.bytes : model->weights.trainable_bytes;
 }
 
-static leat_status keep(keepsake *k, const leat_model *model, bool trains, leat_error *err) {
-    *k = (keepsake){.iterations = model->iterations};
+static leat_status take_snapshot(snapshot *k, const leat_model *model, bool trains, leat_error *err) {
+    *k = (snapshot){.iterations = model->iterations};
     for (int i = 0; i < SLABS; ++i) {
         k->bytes[i] = model->weights.slab[i] ? bytes_of(model, i, trains) : 0;
         if (k->bytes[i] == 0) continue;
@@ -124,14 +124,14 @@ static leat_status keep(keepsake *k, const leat_model *model, bool trains, leat_
     return LEAT_OK;
 }
 
-static void put_back(const keepsake *k, leat_model *model) {
+static void restore_snapshot(const snapshot *k, leat_model *model) {
     for (int i = 0; i < SLABS; ++i)
         if (k->copies[i]) memcpy(model->weights.slab[i], k->copies[i], k->bytes[i]);
     model->iterations = k->iterations;
     if (k->copies[LEATI_SLAB_WEIGHTS]) leati_model_weights_changed(model);
 }
 
-static void keepsake_fini(keepsake *k) {
+static void snapshot_fini(snapshot *k) {
     for (int i = 0; i < SLABS; ++i) leati_free(k->copies[i]);
 }
 
@@ -154,8 +154,9 @@ static void take_medians(leati_plan_view *view, const int64_t *times, int runs) 
 
 /* Restores the model after each run, so that training on made-up data does not diverge to values that are not
  * finite. */
-static leat_status run_often(leati_plan_view *view, leat_model *model, leati_trainer *trainer,
-                             const void *const *data, const keepsake *kept, int64_t *times, leat_error *err) {
+static leat_status run_repeatedly(leati_plan_view *view, leat_model *model, leati_trainer *trainer,
+                                  const void *const *data, const snapshot *saved, int64_t *times,
+                                  leat_error *err) {
     int runs = 0;
     int64_t start = leati_now_ns();
     for (int r = -1; r < MOST_RUNS; ++r) { /* run -1 is not counted */
@@ -165,7 +166,7 @@ static leat_status run_often(leati_plan_view *view, leat_model *model, leati_tra
         if (model->watch) model->watch(model->watcher, fmax(share, 0));
         LEATI_TRY(leati_trainer_run_timed(trainer, view->step, data,
                                           times + (int64_t)(r < 0 ? 0 : r) * view->count, err));
-        put_back(kept, model);
+        restore_snapshot(saved, model);
         runs = r + 1;
     }
     take_medians(view, times, runs);
@@ -174,21 +175,21 @@ static leat_status run_often(leati_plan_view *view, leat_model *model, leati_tra
 
 static leat_status measure(leati_plan_view *view, leat_model *model, leati_trainer *trainer,
                            const void *const *data, leat_error *err) {
-    keepsake kept = {0};
+    snapshot saved = {0};
     size_t cells = (size_t)MOST_RUNS * ((size_t)view->count + 1);
     int64_t *times = leati_calloc(cells, sizeof *times);
     view->step_ns = leati_calloc((size_t)view->count + 1, sizeof *view->step_ns);
     leat_status status =
         times && view->step_ns ? LEAT_OK : leati_fail_memory(err, cells * sizeof *times, "times");
-    if (status == LEAT_OK) status = keep(&kept, model, view->options.train, err);
-    if (status == LEAT_OK) status = run_often(view, model, trainer, data, &kept, times, err);
+    if (status == LEAT_OK) status = take_snapshot(&saved, model, view->options.train, err);
+    if (status == LEAT_OK) status = run_repeatedly(view, model, trainer, data, &saved, times, err);
     if (model->watch) model->watch(model->watcher, 1);
-    keepsake_fini(&kept);
+    snapshot_fini(&saved);
     leati_free(times);
     return status;
 }
 
-/* ---- The whole ---- */
+/* ---- The summary ---- */
 
 static void add_up(leati_plan_view *view) {
     view->count = leati_plan_step_count(view->step->plan);
@@ -203,7 +204,7 @@ static void add_up(leati_plan_view *view) {
     }
 }
 
-static leat_status summarise(leat_model *model, leati_plan_view *view, made_up *m, char **out,
+static leat_status summarise(leat_model *model, leati_plan_view *view, sample_data *m, char **out,
                              leat_error *err) {
     leati_program_spec spec;
     leati_trainer *trainer = NULL;
@@ -224,13 +225,13 @@ leat_status leat_model_plan_summary(leat_model *model, const leat_plan_options *
     LEATI_GIVEN(model, err);
     leati_plan_view view = {.model = model};
     LEATI_TRY(leati_growing_read(&options_type, options, &view.options, err));
-    made_up m = {0};
+    sample_data m = {0};
     if (view.options.batch_size < 1 || view.options.unknown < 1 || view.options.threads < 0)
         return leati_fail(err, LEAT_EINVAL,
                           "expected batch_size and unknown of at least 1 and threads of at least 0");
     view.options.threads = leati_threads_or_default(view.options.threads);
     leat_status status = summarise(model, &view, &m, out, err);
-    made_up_fini(&m);
+    sample_data_fini(&m);
     leati_free(view.step_ns);
     return status;
 }

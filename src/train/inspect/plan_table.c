@@ -19,7 +19,7 @@ typedef struct table {
 
 static const char *const headings[COLUMNS] = {"layer", "op",   "shapes", "implementation", "layout", "bytes",
                                               "arena", "time", "rate"};
-static const bool to_the_right[COLUMNS] = {[5] = true, [6] = true, [7] = true, [8] = true};
+static const bool is_right_aligned[COLUMNS] = {[5] = true, [6] = true, [7] = true, [8] = true};
 
 const char *leati_short_shape(char out[LEATI_SHORT_SHAPE_BYTES], const leati_desc *desc) {
     size_t used = 0;
@@ -92,7 +92,7 @@ static void add_cells(const table *t, leati_text *text) {
     for (int r = 0; r < t->rows; ++r)
         for (int c = 0; c < t->columns; ++c) {
             bool last = c + 1 == t->columns;
-            int wide = to_the_right[c] ? width[c] : last ? 0 : -width[c];
+            int wide = is_right_aligned[c] ? width[c] : last ? 0 : -width[c];
             leati_text_add(text, "%*s%s", wide, t->cells[r][c], last ? "\n" : "  ");
         }
 }
@@ -144,7 +144,7 @@ static void add_sums(const leati_plan_view *view, sum *sums, leati_text *text) {
     }
 }
 
-/* ---- The whole ---- */
+/* ---- The whole table ---- */
 
 static void add_head(const leati_plan_view *view, leati_text *text) {
     leati_text_add(text, "Plan of \"%s\": %s, batch of %lld, %d thread%s\n\n", view->model->name,
@@ -188,11 +188,11 @@ leat_status leati_plan_table(const leati_plan_view *view, char **out, leat_error
         add_sums(view, sums, &text);
         add_foot(view, &text);
     }
-    bool whole = t.cells && sums && !text.failed;
+    bool complete = t.cells && sums && !text.failed;
     leati_free(t.cells);
     leati_free(sums);
-    if (whole) *out = text.data;
-    if (whole) return LEAT_OK;
+    if (complete) *out = text.data;
+    if (complete) return LEAT_OK;
     leati_text_fini(&text);
     return leati_fail_memory(err, 0, "a summary of the plan");
 }

@@ -11,15 +11,15 @@
 
 /* How the steps of an epoch ended. */
 typedef struct epoch_end {
-    int64_t done; /* steps that were run */
-    bool more;    /* false if the data ended before loop->steps steps */
-    bool whole;   /* true if no failure and no request to stop ended the epoch early */
+    int64_t done;  /* steps that were run */
+    bool more;     /* false if the data ended before loop->steps steps */
+    bool complete; /* true if no failure and no request to stop ended the epoch early */
 } epoch_end;
 
 static leat_status train_step(leati_fit_loop *loop, int64_t step, bool *more, leat_error *err) {
     leati_runner *runner = &loop->train;
     leat_logs *logs = &loop->step_logs;
-    const leati_compiled_step *ran = NULL;
+    const leati_compiled_step *compiled = NULL;
     logs->count = 0;
     LEATI_TRY(leati_runner_take(runner, more, err));
     if (!*more) return LEAT_OK;
@@ -27,9 +27,9 @@ static leat_status train_step(leati_fit_loop *loop, int64_t step, bool *more, le
     leat_logs_set(logs, "batch", (double)step);
     leat_logs_set(logs, "size", (double)runner->size);
     LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_train_batch_begin, step, logs, err));
-    LEATI_TRY(leati_prefix(leati_runner_run(runner, &ran, err), err, "batch %" PRId64, step));
+    LEATI_TRY(leati_prefix(leati_runner_run(runner, &compiled, err), err, "batch %" PRId64, step));
     leati_record_step(&loop->history->record, runner->asked_ns, runner->waited_ns, runner->computed_ns);
-    LEATI_TRY(leati_prefix(leati_meter_add(&loop->meter, loop->model, ran, runner->size, err), err,
+    LEATI_TRY(leati_prefix(leati_meter_add(&loop->meter, loop->model, compiled, runner->size, err), err,
                            "batch %" PRId64, step));
     leati_meter_logs(&loop->meter, loop->model, "", logs);
     return leati_training_call(&loop->training, LEATI_HOOK_on_train_batch_end, step, logs, err);
@@ -47,7 +47,7 @@ static leat_status train_steps(leati_fit_loop *loop, epoch_end *end, leat_error 
         if (!end->more) break;
         ++end->done;
     }
-    end->whole = status == LEAT_OK && !stopped;
+    end->complete = status == LEAT_OK && !stopped;
     loop->wall_ns += leati_now_ns() - start;
     return status;
 }
@@ -72,26 +72,26 @@ static void stop_at_end(leati_fit_loop *loop, int64_t done) {
 }
 
 /* Logs warnings about an epoch, below the epoch's progress bar. */
-static void tell(leati_fit_loop *loop, int64_t epoch, const epoch_end *end) {
+static void log_warnings(leati_fit_loop *loop, int64_t epoch, const epoch_end *end) {
     int64_t skips = leati_runner_skips(&loop->train);
     if (skips > 0)
-        leati_training_tell(&loop->training, LEAT_LOG_WARNING,
-                            "leat: epoch %" PRId64 " passed over %" PRId64 " bad batch%s: %" PRId64
-                            " of %" PRId64 " steps were made",
-                            epoch + 1, skips, skips == 1 ? "" : "es", end->done, loop->steps);
+        leati_training_log(&loop->training, LEAT_LOG_WARNING,
+                           "leat: epoch %" PRId64 " passed over %" PRId64 " bad batch%s: %" PRId64
+                           " of %" PRId64 " steps were made",
+                           epoch + 1, skips, skips == 1 ? "" : "es", end->done, loop->steps);
     if (!end->more && loop->train.pace == LEATI_PACE_GENERATOR)
-        leati_training_tell(&loop->training, LEAT_LOG_WARNING,
-                            "leat: epoch %" PRId64 ": the generator ended after %" PRId64 " of %" PRId64
-                            " steps",
-                            epoch + 1, end->done, loop->steps);
-    leati_fit_tell_validation(loop);
+        leati_training_log(&loop->training, LEAT_LOG_WARNING,
+                           "leat: epoch %" PRId64 ": the generator ended after %" PRId64 " of %" PRId64
+                           " steps",
+                           epoch + 1, end->done, loop->steps);
+    leati_fit_log_validation(loop);
 }
 
 static leat_status count_steps(leati_fit_loop *loop, leat_error *err) {
-    int64_t asked = loop->options->steps_per_epoch;
-    loop->steps = asked > 0 ? asked : leat_feed_length(loop->train.feed);
+    int64_t steps_per_epoch = loop->options->steps_per_epoch;
+    loop->steps = steps_per_epoch > 0 ? steps_per_epoch : leat_feed_length(loop->train.feed);
     loop->training.params.steps = loop->steps;
-    if (loop->steps != LEAT_LENGTH_INFINITE || asked > 0) return LEAT_OK;
+    if (loop->steps != LEAT_LENGTH_INFINITE || steps_per_epoch > 0) return LEAT_OK;
     return leati_fail(err, LEAT_EINVAL, "steps_per_epoch is needed: the training data has become infinite");
 }
 
@@ -106,10 +106,10 @@ static leat_status run_epoch(leati_fit_loop *loop, int64_t epoch, leat_error *er
     LEATI_TRY(train_steps(loop, &end, err));
     if (!end.more && loop->train.pace == LEATI_PACE_GENERATOR) stop_at_end(loop, end.done);
     leati_meter_logs(&loop->meter, loop->model, "", logs);
-    if (end.whole) LEATI_TRY(leati_fit_validate_epoch(loop, epoch, logs, err));
+    if (end.complete) LEATI_TRY(leati_fit_validate_epoch(loop, epoch, logs, err));
     LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_epoch_end, epoch, logs, err));
     leati_trace_span(loop->options->trace, loop->epoch_lane, "epoch", start, leati_now_ns(), -1, epoch);
-    tell(loop, epoch, &end);
+    log_warnings(loop, epoch, &end);
     return leat_feed_end_pass(loop->train.feed, err);
 }
 
@@ -122,7 +122,7 @@ static leat_status run_epochs(leati_fit_loop *loop, leat_error *err) {
         LEATI_TRY(leati_prefix(status, err, "epoch %" PRId64, epoch + 1));
         if (!more) {
             stop_at_end(loop, 0);
-            tell(loop, epoch, &(epoch_end){0, false, true});
+            log_warnings(loop, epoch, &(epoch_end){0, false, true});
         }
         if (!more || leati_training_should_stop(&loop->training)) break;
     }

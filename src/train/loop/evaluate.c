@@ -52,12 +52,12 @@ typedef struct pass_loop {
     leat_predictions *predictions; /* results of a prediction */
 } pass_loop;
 
-static leat_status after_step(pass_loop *loop, const leati_compiled_step *ran, leat_logs *batch,
+static leat_status after_step(pass_loop *loop, const leati_compiled_step *compiled, leat_logs *batch,
                               leat_error *err) {
     leat_model *model = loop->training.model;
     if (loop->kind->mode == LEATI_PREDICT)
-        return leati_predictions_append(loop->predictions, ran, loop->runner.size, err);
-    LEATI_TRY(leati_meter_add(&loop->meter, model, ran, loop->runner.size, err));
+        return leati_predictions_append(loop->predictions, compiled, loop->runner.size, err);
+    LEATI_TRY(leati_meter_add(&loop->meter, model, compiled, loop->runner.size, err));
     leati_meter_logs(&loop->meter, model, "", batch);
     return LEAT_OK;
 }
@@ -65,14 +65,14 @@ static leat_status after_step(pass_loop *loop, const leati_compiled_step *ran, l
 /* Sets *more to false if there was no batch for this step. */
 static leat_status one_step(pass_loop *loop, int64_t step, bool *more, leat_error *err) {
     leat_logs batch = {0};
-    const leati_compiled_step *ran = NULL;
+    const leati_compiled_step *compiled = NULL;
     LEATI_TRY(leati_runner_take(&loop->runner, more, err));
     if (!*more) return LEAT_OK;
     leat_logs_set(&batch, "batch", (double)step);
     leat_logs_set(&batch, "size", (double)loop->runner.size);
     LEATI_TRY(leati_training_call(&loop->training, loop->kind->batch_begin, step, &batch, err));
-    leat_status status = leati_runner_run(&loop->runner, &ran, err);
-    if (status == LEAT_OK) status = after_step(loop, ran, &batch, err);
+    leat_status status = leati_runner_run(&loop->runner, &compiled, err);
+    if (status == LEAT_OK) status = after_step(loop, compiled, &batch, err);
     if (status != LEAT_OK) return leati_prefix(status, err, "batch %" PRId64, step);
     return leati_training_call(&loop->training, loop->kind->batch_end, step, &batch, err);
 }
@@ -91,17 +91,17 @@ static leat_status run_steps(pass_loop *loop, int64_t *done, leat_error *err) {
 }
 
 /* Logs warnings about the pass, below the progress bar. */
-static void tell(pass_loop *loop, int64_t done) {
+static void log_warnings(pass_loop *loop, int64_t done) {
     int64_t steps = loop->training.params.steps, skips = leati_runner_skips(&loop->runner);
     if (skips > 0)
-        leati_training_tell(&loop->training, LEAT_LOG_WARNING,
-                            "leat: %s passed over %" PRId64 " bad batch%s: %" PRId64 " of %" PRId64
-                            " steps were made",
-                            loop->kind->name, skips, skips == 1 ? "" : "es", done, steps);
+        leati_training_log(&loop->training, LEAT_LOG_WARNING,
+                           "leat: %s passed over %" PRId64 " bad batch%s: %" PRId64 " of %" PRId64
+                           " steps were made",
+                           loop->kind->name, skips, skips == 1 ? "" : "es", done, steps);
     if (done < steps && loop->runner.pace == LEATI_PACE_GENERATOR)
-        leati_training_tell(&loop->training, LEAT_LOG_WARNING,
-                            "leat: %s: the generator ended after %" PRId64 " of %" PRId64 " steps",
-                            loop->kind->name, done, steps);
+        leati_training_log(&loop->training, LEAT_LOG_WARNING,
+                           "leat: %s: the generator ended after %" PRId64 " of %" PRId64 " steps",
+                           loop->kind->name, done, steps);
 }
 
 static leat_status run_pass(pass_loop *loop, const leat_evaluate_options *options, leat_error *err) {
@@ -116,33 +116,33 @@ static leat_status run_pass(pass_loop *loop, const leat_evaluate_options *option
         *loop->logs = logs;
     }
     LEATI_TRY(leati_training_call(&loop->training, loop->kind->end, 0, &logs, err));
-    tell(loop, done);
+    log_warnings(loop, done);
     return leat_feed_end_pass(loop->runner.feed, err);
 }
 
 static leat_status open_and_run(pass_loop *loop, leat_error *err) {
     const leat_evaluate_options *options = &loop->options;
     const leat_sequence *sequence = &loop->sequence;
-    leati_runner_options plan = {.mode = loop->kind->mode,
-                                 .steps = options->steps,
-                                 .lanes = loop->kind->name,
-                                 .lane = "steps",
-                                 .threads = options->threads,
-                                 .feed = leat_feed_options_default()};
+    leati_runner_options runner_options = {.mode = loop->kind->mode,
+                                           .steps = options->steps,
+                                           .lanes = loop->kind->name,
+                                           .lane = "steps",
+                                           .threads = options->threads,
+                                           .feed = leat_feed_options_default()};
     leati_runner *runner = &loop->runner;
-    plan.feed.workers = options->workers;
-    plan.feed.use_multiprocessing = options->use_multiprocessing;
-    plan.feed.max_queue_size = options->max_queue_size;
-    plan.feed.memory = options->feed_memory;
-    plan.feed.seed = options->seed;
-    plan.feed.faults = options->faults;
-    plan.feed.trace = options->trace;
-    plan.feed.name = loop->kind->name;
+    runner_options.feed.workers = options->workers;
+    runner_options.feed.use_multiprocessing = options->use_multiprocessing;
+    runner_options.feed.max_queue_size = options->max_queue_size;
+    runner_options.feed.memory = options->feed_memory;
+    runner_options.feed.seed = options->seed;
+    runner_options.feed.faults = options->faults;
+    runner_options.feed.trace = options->trace;
+    runner_options.feed.name = loop->kind->name;
     if (sequence->next)
-        plan.feed.limit = options->steps;
+        runner_options.feed.limit = options->steps;
     else
-        plan.feed.passes = 1;
-    LEATI_TRY(leati_runner_plan(runner, loop->training.model, sequence, &plan, err));
+        runner_options.feed.passes = 1;
+    LEATI_TRY(leati_runner_prepare(runner, loop->training.model, sequence, &runner_options, err));
     loop->training.params.batch_size = sequence->spec.batch_size;
     LEATI_TRY(leati_runner_open(&runner, 1, err));
     return run_pass(loop, options, err);
@@ -192,7 +192,7 @@ static leat_status pass(const pass_kind *kind, leat_model *model, pass_task *tas
     leati_training_fini(&loop->training);
     leati_meter_fini(&loop->meter);
     leati_free(loop);
-    return status == LEAT_OK ? LEAT_OK : leati_tell_stuck(status, task->stuck, err);
+    return status == LEAT_OK ? LEAT_OK : leati_prefix_stuck(status, task->stuck, err);
 }
 
 static leat_status evaluate(leat_model *model, pass_task *task, const leat_evaluate_options *options,

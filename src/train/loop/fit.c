@@ -109,63 +109,64 @@ static leat_status find_position(const leat_sequence *sequence, const leat_fit_o
     return LEAT_OK;
 }
 
-static leat_status plan_training(leati_fit_loop *loop, const leat_sequence *sequence, leat_error *err) {
+static leat_status prepare_training(leati_fit_loop *loop, const leat_sequence *sequence, leat_error *err) {
     const leat_fit_options *options = loop->options;
     int64_t steps = options->steps_per_epoch;
-    leati_runner_options plan = {.mode = LEATI_TRAIN,
-                                 .pace = steps > 0 ? LEATI_PACE_STREAM : LEATI_PACE_PASS,
-                                 .lanes = "training",
-                                 .lane = "steps",
-                                 .class_weight = options->class_weight,
-                                 .class_weight_count = options->class_weight_count,
-                                 .threads = options->threads,
-                                 .feed = feed_options(options, "training")};
-    plan.feed.shuffle = options->shuffle;
-    plan.feed.shuffle_window = options->shuffle_window;
+    leati_runner_options runner_options = {.mode = LEATI_TRAIN,
+                                           .pace = steps > 0 ? LEATI_PACE_STREAM : LEATI_PACE_PASS,
+                                           .lanes = "training",
+                                           .lane = "steps",
+                                           .class_weight = options->class_weight,
+                                           .class_weight_count = options->class_weight_count,
+                                           .threads = options->threads,
+                                           .feed = feed_options(options, "training")};
+    runner_options.feed.shuffle = options->shuffle;
+    runner_options.feed.shuffle_window = options->shuffle_window;
     if (steps == 0)
-        plan.feed.passes = options->epochs;
-    else if (!leati_mul_i64(steps, options->epochs - options->initial_epoch, &plan.feed.limit))
-        plan.feed.limit = 0; /* no limit: no fit reaches so many steps */
-    LEATI_TRY(find_position(sequence, options, &plan.at, err));
+        runner_options.feed.passes = options->epochs;
+    else if (!leati_mul_i64(steps, options->epochs - options->initial_epoch, &runner_options.feed.limit))
+        runner_options.feed.limit = 0; /* no limit: no fit reaches so many steps */
+    LEATI_TRY(find_position(sequence, options, &runner_options.at, err));
     loop->training.params.batch_size = sequence->spec.batch_size;
-    return leati_runner_plan(&loop->train, loop->model, sequence, &plan, err);
+    return leati_runner_prepare(&loop->train, loop->model, sequence, &runner_options, err);
 }
 
-static leat_status plan_validation(leati_fit_loop *loop, leat_error *err) {
+static leat_status prepare_validation(leati_fit_loop *loop, leat_error *err) {
     const leat_fit_options *options = loop->options;
-    leati_runner_options plan = {.mode = LEATI_TEST,
-                                 .steps = options->validation_steps,
-                                 .lanes = "training",
-                                 .lane = "validation steps",
-                                 .threads = options->threads,
-                                 .feed = feed_options(options, "validation")};
-    leat_status status = leati_runner_plan(&loop->validation, loop->model, options->validation, &plan, err);
+    leati_runner_options runner_options = {.mode = LEATI_TEST,
+                                           .steps = options->validation_steps,
+                                           .lanes = "training",
+                                           .lane = "validation steps",
+                                           .threads = options->threads,
+                                           .feed = feed_options(options, "validation")};
+    leat_status status =
+        leati_runner_prepare(&loop->validation, loop->model, options->validation, &runner_options, err);
     return leati_prefix(status, err, "validation data");
 }
 
 static leat_status open_feeds(leati_fit_loop *loop, const leat_sequence *sequence, leat_error *err) {
     leati_runner *const runners[] = {&loop->train, &loop->validation};
     if (loop->options->trace) loop->epoch_lane = leati_trace_lane(loop->options->trace, "training", "epochs");
-    LEATI_TRY(plan_training(loop, sequence, err));
-    if (loop->options->validation) LEATI_TRY(plan_validation(loop, err));
+    LEATI_TRY(prepare_training(loop, sequence, err));
+    if (loop->options->validation) LEATI_TRY(prepare_validation(loop, err));
     int64_t opened_ns = leati_now_ns();
     LEATI_TRY(leati_runner_open(runners, loop->options->validation ? 2 : 1, err));
     return leati_record_begin(&loop->history->record, leat_feed_stats_get(loop->train.feed).workers,
                               opened_ns, err);
 }
 
-static void announce(leati_fit_loop *loop) {
+static void log_settings(leati_fit_loop *loop) {
     const leat_fit_options *options = loop->options;
     leat_feed_stats stats = leat_feed_stats_get(loop->train.feed);
     char text[96];
-    leati_training_tell(&loop->training, LEAT_LOG_INFO,
-                        "leat: %d worker %s%s, %d compute thread%s, %s; the feed's ring holds %.1f MB",
-                        options->workers, options->use_multiprocessing ? "process" : "thread",
-                        options->workers == 1          ? ""
-                        : options->use_multiprocessing ? "es"
-                                                       : "s",
-                        loop->train.threads, loop->train.threads == 1 ? "" : "s",
-                        leati_cores_text(text, sizeof text, &loop->cores), (double)stats.ring_bytes / 1e6);
+    leati_training_log(&loop->training, LEAT_LOG_INFO,
+                       "leat: %d worker %s%s, %d compute thread%s, %s; the feed's ring holds %.1f MB",
+                       options->workers, options->use_multiprocessing ? "process" : "thread",
+                       options->workers == 1          ? ""
+                       : options->use_multiprocessing ? "es"
+                                                      : "s",
+                       loop->train.threads, loop->train.threads == 1 ? "" : "s",
+                       leati_cores_text(text, sizeof text, &loop->cores), (double)stats.ring_bytes / 1e6);
 }
 
 static leat_status fit(leati_fit_loop *loop, const leat_sequence *sequence, leat_error *err) {
@@ -173,9 +174,9 @@ static leat_status fit(leati_fit_loop *loop, const leat_sequence *sequence, leat
     loop->cores = leati_cores_get();
     if (options->epochs <= options->initial_epoch) return leati_fit_run(loop, err);
     LEATI_TRY(open_feeds(loop, sequence, err));
-    announce(loop);
-    loop->begun_ns = leati_now_ns();
-    if (!leati_cores_used_ns(&loop->begun_cores_ns)) loop->begun_cores_ns = 0;
+    log_settings(loop);
+    loop->start_ns = leati_now_ns();
+    if (!leati_cores_used_ns(&loop->start_cores_ns)) loop->start_cores_ns = 0;
     return leati_fit_run(loop, err);
 }
 
@@ -210,7 +211,7 @@ static void measure_memory(const leati_fit_loop *loop, leat_verdict *verdict) {
 
 /* Computes the verdict.  Logs it if the fit ended or was stopped, but not after a failure, when the caller needs
  * the error. */
-static void judge(leati_fit_loop *loop, leat_status status) {
+static void write_verdict(leati_fit_loop *loop, leat_status status) {
     leat_verdict verdict = {.steps = loop->train.steps,
                             .wall_ns = loop->wall_ns,
                             .data_wait_ns = loop->train.wait_ns,
@@ -221,17 +222,17 @@ static void judge(leati_fit_loop *loop, leat_status status) {
                             .cores = loop->cores.count};
     if (loop->train.feed) leati_record_end(&loop->history->record, loop->train.feed);
     const leat_feed_stats *feed = &loop->history->record.feed;
-    int64_t used_ns = 0, elapsed_ns = leati_now_ns() - loop->begun_ns;
-    if (loop->begun_cores_ns > 0 && leati_cores_used_ns(&used_ns))
+    int64_t used_ns = 0, elapsed_ns = leati_now_ns() - loop->start_ns;
+    if (loop->start_cores_ns > 0 && leati_cores_used_ns(&used_ns))
         verdict.get_waits =
-            leati_verdict_get_waits(&verdict, feed, used_ns - loop->begun_cores_ns, elapsed_ns);
+            leati_verdict_get_waits(&verdict, feed, used_ns - loop->start_cores_ns, elapsed_ns);
     verdict.generator = loop->train.pace == LEATI_PACE_GENERATOR;
     if (feed->batches > 0) verdict.get_mean_ns = feed->get_ns / feed->batches;
     if (loop->train.trainer) measure_memory(loop, &verdict);
     leati_verdict_explain(&verdict, feed);
     loop->history->verdict = verdict;
     bool ended = status == LEAT_OK || status == LEAT_ESTOPPED;
-    if (ended && verdict.steps > 0) leati_training_tell(&loop->training, LEAT_LOG_INFO, "%s", verdict.text);
+    if (ended && verdict.steps > 0) leati_training_log(&loop->training, LEAT_LOG_INFO, "%s", verdict.text);
 }
 
 static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_options *options,
@@ -244,7 +245,7 @@ static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_opt
         leati_training_enter(&loop->training);
         status = fit(loop, task->sequence, err);
         leati_training_leave(&loop->training);
-        judge(loop, status);
+        write_verdict(loop, status);
     }
     task->stuck = leati_runner_close((leati_runner *const[]){&loop->train, &loop->validation}, 2);
     leati_training_fini(&loop->training);
@@ -255,7 +256,7 @@ static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_opt
     else
         leat_history_destroy(&loop->history);
     leati_free(loop);
-    return status == LEAT_OK ? LEAT_OK : leati_tell_stuck(status, task->stuck, err);
+    return status == LEAT_OK ? LEAT_OK : leati_prefix_stuck(status, task->stuck, err);
 }
 
 leat_status leat_model_fit_generator(leat_model *model, const leat_sequence *sequence,

@@ -24,14 +24,15 @@ typedef struct leati_fit_loop {
     int64_t steps; /* of the current epoch */
     int64_t wall_ns;
     /* The time when the feeds were open, and the core time used until then; 0 if unknown. */
-    int64_t begun_ns, begun_cores_ns;
+    int64_t start_ns, start_cores_ns;
     int epoch_lane;    /* in options->trace */
     leati_cores cores; /* the cores at the start of the fit */
     bool validating;
-    bool validation_cut; /* a request to stop ended a validation early: its feed is in the middle of a pass */
-    bool validation_over; /* the generator of validation data has ended */
-    bool validation_told; /* the log already says that the generator has ended */
-    int64_t validated;    /* steps done in the current or last validation */
+    /* A request to stop ended a validation early, so that its feed is in the middle of a pass. */
+    bool validation_interrupted;
+    bool validation_ended;      /* the generator of validation data has ended */
+    bool validation_end_logged; /* the log already says that the generator has ended */
+    int64_t validated;          /* steps done in the current or last validation */
 } leati_fit_loop;
 
 /* Runs all epochs, from on_train_begin to on_train_end. */
@@ -43,6 +44,6 @@ leat_status leati_fit_validate(leat_training *training, leat_logs *logs, leat_er
 /* Validates after this epoch if validation is due, and adds val_* to the logs. */
 leat_status leati_fit_validate_epoch(leati_fit_loop *loop, int64_t epoch, leat_logs *logs, leat_error *err);
 /* Logs warnings about the last validation.  To be called after the progress bar has ended its line. */
-void leati_fit_tell_validation(leati_fit_loop *loop);
+void leati_fit_log_validation(leati_fit_loop *loop);
 
 #endif

@@ -4,42 +4,42 @@
 
 #include "base/error.h"
 
-static int64_t round_length(void *user) {
+static int64_t fixed_length(void *user) {
     return ((const leati_fixed_length *)user)->steps;
 }
 
-static leat_status round_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
+static leat_status fixed_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
     const leat_sequence *inner = &((const leati_fixed_length *)user)->inner;
     int64_t length = inner->length(inner->user);
     if (length < 1) return leati_fail(err, LEAT_EINVAL, "the sequence has become empty");
     return inner->get(inner->user, index % length, rng, batch, err);
 }
 
-static leat_status round_end(void *user, int64_t pass, leat_error *err) {
+static leat_status fixed_end(void *user, int64_t pass, leat_error *err) {
     const leat_sequence *inner = &((const leati_fixed_length *)user)->inner;
     return inner->on_epoch_end(inner->user, pass, err);
 }
 
-static leat_status round_init(void *user, int worker, leat_error *err) {
+static leat_status fixed_init(void *user, int worker, leat_error *err) {
     const leat_sequence *inner = &((const leati_fixed_length *)user)->inner;
     return inner->worker_init(inner->user, worker, err);
 }
 
-static void round_fini(void *user, int worker) {
+static void fixed_fini(void *user, int worker) {
     const leat_sequence *inner = &((const leati_fixed_length *)user)->inner;
     inner->worker_fini(inner->user, worker);
 }
 
-leat_sequence leati_fixed_length_sequence(leati_fixed_length *round) {
-    leat_sequence sequence = round->inner;
-    sequence.user = round;
-    sequence.length = round_length;
-    sequence.get = round_get;
+leat_sequence leati_fixed_length_sequence(leati_fixed_length *fixed) {
+    leat_sequence sequence = fixed->inner;
+    sequence.user = fixed;
+    sequence.length = fixed_length;
+    sequence.get = fixed_get;
     sequence.samples = NULL;
     sequence.get_samples = NULL;
-    if (sequence.on_epoch_end) sequence.on_epoch_end = round_end;
-    if (sequence.worker_init) sequence.worker_init = round_init;
-    if (sequence.worker_fini) sequence.worker_fini = round_fini;
+    if (sequence.on_epoch_end) sequence.on_epoch_end = fixed_end;
+    if (sequence.worker_init) sequence.worker_init = fixed_init;
+    if (sequence.worker_fini) sequence.worker_fini = fixed_fini;
     sequence.destroy = NULL;
     return sequence;
 }

@@ -12,7 +12,7 @@ typedef struct leati_fixed_length {
     int64_t steps;
 } leati_fixed_length;
 
-/* Returns the wrapped sequence, which borrows *round and the user data of round->inner. */
-leat_sequence leati_fixed_length_sequence(leati_fixed_length *round);
+/* Returns the wrapped sequence, which borrows *fixed and the user data of fixed->inner. */
+leat_sequence leati_fixed_length_sequence(leati_fixed_length *fixed);
 
 #endif

@@ -10,7 +10,7 @@
 #include "feed/sample.h"
 #include "feed/stats/trace.h"
 
-enum { most_together = 4 };
+enum { max_feeds = 4 };
 
 int leati_threads_or_default(int threads) {
     return threads > 0 ? threads : leati_core_count();
@@ -71,15 +71,16 @@ static leat_status choose_sequence(leati_runner *runner, const leat_sequence *se
     runner->pace = sequence->next ? LEATI_PACE_GENERATOR : options->pace;
     if (runner->pace != LEATI_PACE_PASS || options->steps == 0 || !sequence->length || !sequence->get)
         return LEAT_OK;
-    runner->round = leati_calloc(1, sizeof *runner->round);
-    if (!runner->round) return leati_fail_memory(err, sizeof *runner->round, "a sequence of that many steps");
-    *runner->round = (leati_fixed_length){*sequence, options->steps};
-    runner->sequence = leati_fixed_length_sequence(runner->round);
+    runner->fixed_length = leati_calloc(1, sizeof *runner->fixed_length);
+    if (!runner->fixed_length)
+        return leati_fail_memory(err, sizeof *runner->fixed_length, "a sequence of that many steps");
+    *runner->fixed_length = (leati_fixed_length){*sequence, options->steps};
+    runner->sequence = leati_fixed_length_sequence(runner->fixed_length);
     return LEAT_OK;
 }
 
-leat_status leati_runner_plan(leati_runner *runner, leat_model *model, const leat_sequence *sequence,
-                              const leati_runner_options *options, leat_error *err) {
+leat_status leati_runner_prepare(leati_runner *runner, leat_model *model, const leat_sequence *sequence,
+                                 const leati_runner_options *options, leat_error *err) {
     *runner = (leati_runner){.seed = options->feed.seed};
     runner->threads = leati_threads_or_default(options->threads);
     LEATI_TRY(leati_trainer_of(model, &runner->trainer, err));
@@ -88,17 +89,17 @@ leat_status leati_runner_plan(leati_runner *runner, leat_model *model, const lea
                                              options->class_weight_count, err));
     LEATI_TRY(choose_sequence(runner, sequence, options, err));
     runner->options = options->feed;
-    runner->plan = (leat_feed_config){&runner->sequence, &runner->options, options->at};
+    runner->config = (leat_feed_config){&runner->sequence, &runner->options, options->at};
     if (options->feed.trace)
         runner->lane = leati_trace_lane(options->feed.trace, options->lanes, options->lane);
     return LEAT_OK;
 }
 
 leat_status leati_runner_open(leati_runner *const *runners, int count, leat_error *err) {
-    leat_feed_config plans[most_together] = {0};
-    leat_feed *feeds[most_together] = {0};
-    for (int i = 0; i < count; ++i) plans[i] = runners[i]->plan;
-    LEATI_TRY(leat_feed_open_together(feeds, plans, count, err));
+    leat_feed_config configs[max_feeds] = {0};
+    leat_feed *feeds[max_feeds] = {0};
+    for (int i = 0; i < count; ++i) configs[i] = runners[i]->config;
+    LEATI_TRY(leat_feed_open_together(feeds, configs, count, err));
     for (int i = 0; i < count; ++i) runners[i]->feed = feeds[i];
     return LEAT_OK;
 }
@@ -113,15 +114,15 @@ int leati_runner_close(leati_runner *const *runners, int count) {
         leati_binding_fini(&runner->binding);
         runner->batch = NULL;
         if (stuck == 0)
-            leati_free(runner->round);
-        else if (runner->round)
-            leati_trainer_keep(runner->trainer, runner->round, NULL);
-        runner->round = NULL;
+            leati_free(runner->fixed_length);
+        else if (runner->fixed_length)
+            leati_trainer_keep(runner->trainer, runner->fixed_length, NULL);
+        runner->fixed_length = NULL;
     }
     return stuck;
 }
 
-leat_status leati_tell_stuck(leat_status status, int stuck, leat_error *err) {
+leat_status leati_prefix_stuck(leat_status status, int stuck, leat_error *err) {
     if (stuck == 0) return status;
     return leati_prefix(status, err,
                         "%d worker thread%s still in get: do not free the sequence's data or the model",

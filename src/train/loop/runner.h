@@ -20,10 +20,10 @@ typedef enum leati_pace {
 typedef struct leati_runner {
     leati_trainer *trainer;
     leati_binding binding;
-    leati_fixed_length *round; /* owned; NULL if passes have the sequence's own length */
-    leat_sequence sequence;    /* the sequence that the feed reads */
-    leat_feed_options options; /* options of the feed */
-    leat_feed_config plan;     /* `sequence` with `options` */
+    leati_fixed_length *fixed_length; /* owned; NULL if passes have the sequence's own length */
+    leat_sequence sequence;           /* the sequence that the feed reads */
+    leat_feed_options options;        /* options of the feed */
+    leat_feed_config config;          /* `sequence` with `options` */
     leati_pace pace;
     leat_feed *feed;
     const leat_batch *batch; /* the current batch, between leati_runner_take and leati_runner_run */
@@ -52,8 +52,8 @@ typedef struct leati_runner_options {
 
 /* Binds the sequence to the model, and prepares the feed's configuration.  leati_runner_close frees the runner,
  * also after a failure. */
-leat_status leati_runner_plan(leati_runner *runner, leat_model *model, const leat_sequence *sequence,
-                              const leati_runner_options *options, leat_error *err);
+leat_status leati_runner_prepare(leati_runner *runner, leat_model *model, const leat_sequence *sequence,
+                                 const leati_runner_options *options, leat_error *err);
 /* Opens the feeds of the prepared runners together, so that they share their workers. */
 leat_status leati_runner_open(leati_runner *const *runners, int count, leat_error *err);
 /* Closes the runners that were opened together.  Returns the number of worker threads that are still in `get`
@@ -61,7 +61,7 @@ leat_status leati_runner_open(leati_runner *const *runners, int count, leat_erro
  * it. */
 int leati_runner_close(leati_runner *const *runners, int count);
 /* If stuck is positive, prefixes the failure's message with the number of worker threads that are still in `get`. */
-leat_status leati_tell_stuck(leat_status status, int stuck, leat_error *err);
+leat_status leati_prefix_stuck(leat_status status, int stuck, leat_error *err);
 
 /* Waits until it is known if this loop has another batch; *more is false at the end of a pass or of a generator. */
 leat_status leati_runner_await(leati_runner *runner, bool *more, leat_error *err);

@@ -13,15 +13,15 @@ static leat_status validate_step(leati_fit_loop *loop, leati_meter *meter, bool 
     leati_runner *runner = &loop->validation;
     int64_t step = loop->validated;
     leat_logs logs = {0};
-    const leati_compiled_step *ran = NULL;
+    const leati_compiled_step *compiled = NULL;
     LEATI_TRY(leati_runner_take(runner, more, err));
     if (!*more) return LEAT_OK;
     leat_logs_set(&logs, "batch", (double)step);
     leat_logs_set(&logs, "size", (double)runner->size);
     LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_test_batch_begin, step, &logs, err));
-    LEATI_TRY(leati_prefix(leati_runner_run(runner, &ran, err), err, "batch %" PRId64, step));
-    LEATI_TRY(leati_prefix(leati_meter_add(meter, loop->model, ran, runner->size, err), err, "batch %" PRId64,
-                           step));
+    LEATI_TRY(leati_prefix(leati_runner_run(runner, &compiled, err), err, "batch %" PRId64, step));
+    LEATI_TRY(leati_prefix(leati_meter_add(meter, loop->model, compiled, runner->size, err), err,
+                           "batch %" PRId64, step));
     leati_meter_logs(meter, loop->model, "", &logs);
     return leati_training_call(&loop->training, LEATI_HOOK_on_test_batch_end, step, &logs, err);
 }
@@ -36,14 +36,15 @@ static leat_status validate_steps(leati_fit_loop *loop, leati_meter *meter, leat
     bool requested = leati_training_is_requested(training), more = true;
     int64_t steps = steps_of(loop);
     for (loop->validated = 0; loop->validated < steps; ++loop->validated) {
-        loop->validation_cut = loop->validated > 0 && !requested && leati_training_is_requested(training);
-        if (loop->validation_cut)
+        loop->validation_interrupted =
+            loop->validated > 0 && !requested && leati_training_is_requested(training);
+        if (loop->validation_interrupted)
             return leati_fail(err, LEAT_ESTOPPED, "stopped on request after batch %" PRId64 " of %" PRId64,
                               loop->validated - 1, steps);
         LEATI_TRY(validate_step(loop, meter, &more, err));
         if (!more) break;
     }
-    loop->validation_over = !more && loop->validation.pace == LEATI_PACE_GENERATOR;
+    loop->validation_ended = !more && loop->validation.pace == LEATI_PACE_GENERATOR;
     return LEAT_OK;
 }
 
@@ -53,7 +54,7 @@ static leat_status look_ahead(leati_fit_loop *loop, leat_error *err) {
     if (loop->validation.pace != LEATI_PACE_GENERATOR) return LEAT_OK;
     LEATI_TRY(leati_runner_await(&loop->validation, &more, err));
     if (more) return LEAT_OK;
-    loop->validation_over = true;
+    loop->validation_ended = true;
     loop->validated = 0;
     return leati_fail(err, LEAT_EINVAL, "the generator of validation data has ended");
 }
@@ -74,7 +75,8 @@ leat_status leati_fit_validate(leat_training *training, leat_logs *logs, leat_er
     leati_fit_loop *loop = training->loop;
     if (loop->validating)
         return leati_fail(err, LEAT_EINVAL, "validation cannot be started in a hook of validation");
-    if (loop->validation_cut) return leati_fail(err, LEAT_ESTOPPED, "validation was stopped on request");
+    if (loop->validation_interrupted)
+        return leati_fail(err, LEAT_ESTOPPED, "validation was stopped on request");
     int64_t start = leati_now_ns();
     loop->validating = true;
     leat_status status = validate_pass(loop, logs, err);
@@ -95,11 +97,11 @@ static bool is_due(const leat_fit_options *options, int64_t epoch) {
  * like results of all; nor if the generator has no batch left for this epoch. */
 leat_status leati_fit_validate_epoch(leati_fit_loop *loop, int64_t epoch, leat_logs *logs, leat_error *err) {
     leat_logs results = {0};
-    if (!is_due(loop->options, epoch) || loop->validation_over ||
+    if (!is_due(loop->options, epoch) || loop->validation_ended ||
         leati_training_is_requested(&loop->training))
         return LEAT_OK;
     leat_status status = leati_fit_validate(&loop->training, &results, err);
-    if (loop->validation_cut || (loop->validation_over && loop->validated == 0)) {
+    if (loop->validation_interrupted || (loop->validation_ended && loop->validated == 0)) {
         if (err) *err = (leat_error){0};
         return LEAT_OK;
     }
@@ -112,16 +114,16 @@ leat_status leati_fit_validate_epoch(leati_fit_loop *loop, int64_t epoch, leat_l
     return LEAT_OK;
 }
 
-void leati_fit_tell_validation(leati_fit_loop *loop) {
+void leati_fit_log_validation(leati_fit_loop *loop) {
     if (!loop->validation.feed) return;
     int64_t skips = leati_runner_skips(&loop->validation);
     if (skips > 0)
-        leati_training_tell(&loop->training, LEAT_LOG_WARNING,
-                            "leat: validation passed over %" PRId64 " bad batch%s", skips,
-                            skips == 1 ? "" : "es");
-    if (loop->validation_over && !loop->validation_told)
-        leati_training_tell(&loop->training, LEAT_LOG_WARNING,
-                            "leat: validation: the generator ended after %" PRId64 " of %" PRId64 " steps",
-                            loop->validated, loop->options->validation_steps);
-    loop->validation_told = loop->validation_over;
+        leati_training_log(&loop->training, LEAT_LOG_WARNING,
+                           "leat: validation passed over %" PRId64 " bad batch%s", skips,
+                           skips == 1 ? "" : "es");
+    if (loop->validation_ended && !loop->validation_end_logged)
+        leati_training_log(&loop->training, LEAT_LOG_WARNING,
+                           "leat: validation: the generator ended after %" PRId64 " of %" PRId64 " steps",
+                           loop->validated, loop->options->validation_steps);
+    loop->validation_end_logged = loop->validation_ended;
 }

@@ -30,7 +30,7 @@ struct leat_predictor {
     void *inputs[LEATI_PROGRAM_MAX_OUTPUTS]; /* the predictor's own memory for inputs */
     leat_tensor outputs[LEATI_PROGRAM_MAX_OUTPUTS];
     size_t output_bytes[LEATI_PROGRAM_MAX_OUTPUTS];
-    bool passes_on; /* an output may be in the memory of an input */
+    bool aliases_inputs; /* an output may be in the memory of an input */
 };
 
 static const leat_predictor_options defaults = {.batch_size = 1, .threads = 1};
@@ -94,22 +94,22 @@ static leat_status describe_inputs(leat_predictor *p, const leat_predictor_optio
 
 static leat_status compile(leat_predictor *p, const leat_predictor_options *options, leat_error *err) {
     bool sequence[LEATI_PROGRAM_MAX_OUTPUTS] = {0};
-    leati_plan_options plan = leati_plan_options_of(p->model, options->threads, p->arena);
+    leati_plan_options plan_options = leati_plan_options_of(p->model, options->threads, p->arena);
     LEATI_TRY(describe_inputs(p, options, sequence, err));
     LEATI_TRY(leati_program_build_carrying(p->model, &p->spec, &p->carry, sequence, &p->program, err));
     p->states = leati_calloc_aligned(2 * p->carry.bytes);
     if (!p->states) return leati_fail_memory(err, 2 * p->carry.bytes, "states");
-    plan.slabs[LEATI_SLAB_WEIGHTS] = p->copy->weights;
-    plan.slabs[LEATI_SLAB_STATES] = p->states;
-    return leati_plan_create(&p->plan, &p->program.graph, &plan, err);
+    plan_options.slabs[LEATI_SLAB_WEIGHTS] = p->copy->weights;
+    plan_options.slabs[LEATI_SLAB_STATES] = p->states;
+    return leati_plan_create(&p->plan, &p->program.graph, &plan_options, err);
 }
 
 static void find_outputs(leat_predictor *p) {
-    p->passes_on = false;
+    p->aliases_inputs = false;
     for (int i = 0; i < p->output_count; ++i) {
         p->outputs[i] = leati_plan_output(p->plan, p->program.predictions[i]);
         for (int j = 0; j < p->input_count; ++j)
-            p->passes_on = p->passes_on || p->outputs[i].data == p->inputs[j];
+            p->aliases_inputs = p->aliases_inputs || p->outputs[i].data == p->inputs[j];
     }
 }
 
@@ -231,14 +231,14 @@ leat_status leat_predictor_run(leat_predictor *predictor, const void *const *inp
     for (int i = 0; i < predictor->input_count; ++i)
         bound[i] = inputs && inputs[i] ? inputs[i] : predictor->inputs[i];
     LEATI_TRY(leati_plan_run(predictor->plan, bound, 0, 0, err));
-    for (int i = 0; predictor->passes_on && i < predictor->output_count; ++i)
+    for (int i = 0; predictor->aliases_inputs && i < predictor->output_count; ++i)
         predictor->outputs[i] = leati_plan_output(predictor->plan, predictor->program.predictions[i]);
     for (int i = 0; outputs && i < predictor->output_count; ++i)
         if (outputs[i]) memcpy(outputs[i], predictor->outputs[i].data, predictor->output_bytes[i]);
     return LEAT_OK;
 }
 
-static leat_status check_tensor(const char *what, int i, const leat_tensor *want, const leat_tensor *given,
+static leat_status check_tensor(const char *side, int i, const leat_tensor *want, const leat_tensor *given,
                                 leat_error *err) {
     char expected[96], received[96];
     int rank = given->rank < 0 || given->rank > LEAT_MAX_RANK ? 0 : given->rank;
@@ -246,7 +246,7 @@ static leat_status check_tensor(const char *what, int i, const leat_tensor *want
     for (int j = 0; same && j < rank; ++j) same = given->shape[j] == want->shape[j];
     if (same && given->dtype == want->dtype) return LEAT_OK;
     return leati_fail(err, given->dtype == want->dtype ? LEAT_ESHAPE : LEAT_EDTYPE,
-                      "%s %d: expected %s of shape %s, received %s of shape %s", what, i,
+                      "%s %d: expected %s of shape %s, received %s of shape %s", side, i,
                       leat_dtype_name(want->dtype),
                       leati_shape_text(expected, sizeof expected, want->rank, want->shape),
                       leat_dtype_name(given->dtype),

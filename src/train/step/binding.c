@@ -16,20 +16,20 @@ typedef struct side {
     leat_batch_part part;
     const char *noun, *nouns; /* "input", "inputs" */
     int32_t count;
-    int32_t places[LEATI_PROGRAM_MAX_OUTPUTS]; /* indices of the inputs or outputs in the model */
+    int32_t indices[LEATI_PROGRAM_MAX_OUTPUTS]; /* indices of the inputs or outputs in the model */
     const char *(*name)(const leat_model *model, int index);
 } side;
 
 static side inputs_of(const leat_model *model) {
     side s = {LEAT_PART_INPUT, "input", "inputs", model->input_count, {0}, leati_model_input_name};
-    for (int32_t i = 0; i < model->input_count; ++i) s.places[i] = i;
+    for (int32_t i = 0; i < model->input_count; ++i) s.indices[i] = i;
     return s;
 }
 
 static side outputs_of(const leat_model *model, leat_batch_part part) {
     side s = {part, "output with a loss", "outputs with a loss", 0, {0}, leati_model_output_name};
     for (int32_t i = 0; i < model->output_count; ++i)
-        if (model->compiled.losses[i].type) s.places[s.count++] = i;
+        if (model->compiled.losses[i].type) s.indices[s.count++] = i;
     return s;
 }
 
@@ -46,9 +46,9 @@ static leat_status match(const leat_model *model, const side *s, const leat_batc
     int first = leat_batch_spec_first(spec, s->part), count = leat_batch_spec_count(spec, s->part), found = 0;
     const char *missing = NULL;
     for (int i = 0; i < s->count; ++i) {
-        const char *name = s->name(model, s->places[i]);
+        const char *name = s->name(model, s->indices[i]);
         int at = find_named(spec, first, count, name);
-        tensors[s->places[i]] = at >= 0 ? at : first + i;
+        tensors[s->indices[i]] = at >= 0 ? at : first + i;
         if (at >= 0)
             ++found;
         else if (!missing)
@@ -199,15 +199,15 @@ static leat_status weight_of(const leati_binding *binding, double class_index, i
 
 static leat_status fill_class_factors(leati_binding *binding, const leat_batch *batch, leat_error *err) {
     const leat_tensor *target = &batch->tensors[binding->targets[0]];
-    const leat_tensor *given = binding->weights[0] < 0 ? NULL : &batch->tensors[binding->weights[0]];
-    if (target->rank > 2 || (given && given->rank != 1))
+    const leat_tensor *sample_weight = binding->weights[0] < 0 ? NULL : &batch->tensors[binding->weights[0]];
+    if (target->rank > 2 || (sample_weight && sample_weight->rank != 1))
         return leati_fail(err, LEAT_ESHAPE,
                           "class_weight: expected targets of rank 1 or 2, and one sample weight per sample");
     int64_t columns = target->rank == 2 ? target->shape[1] : 1;
     for (int64_t i = 0; i < batch->size; ++i) {
         double weight = 0;
         LEATI_TRY(weight_of(binding, class_of(target, i, columns), i, &weight, err));
-        binding->class_factors[i] = (float)(given ? weight * element(given, i) : weight);
+        binding->class_factors[i] = (float)(sample_weight ? weight * element(sample_weight, i) : weight);
     }
     return LEAT_OK;
 }

@@ -12,7 +12,7 @@ struct leat_predictions {
     int count;
     leat_tensor outputs[LEATI_PROGRAM_MAX_OUTPUTS];
     size_t capacity[LEATI_PROGRAM_MAX_OUTPUTS]; /* bytes */
-    bool lent; /* the caller owns the memory; data is NULL for an unwanted output */
+    bool is_callers_memory; /* the caller owns the memory; data is NULL for an unwanted output */
     int64_t room[LEATI_PROGRAM_MAX_OUTPUTS]; /* size of the caller's memory in samples */
 };
 
@@ -50,7 +50,7 @@ leat_status leati_predictions_create_in(leat_predictions **out, const leat_model
                                         const leat_tensor *outputs, int64_t samples, leat_error *err) {
     LEATI_TRY(leati_predictions_create(out, model->output_count, err));
     leat_status status = LEAT_OK;
-    (*out)->lent = true;
+    (*out)->is_callers_memory = true;
     for (int i = 0; status == LEAT_OK && i < model->output_count; ++i) {
         leat_tensor needed = leat_model_output_shape(model, i);
         needed.shape[0] = samples;
@@ -68,7 +68,8 @@ leat_status leati_predictions_create_in(leat_predictions **out, const leat_model
 }
 
 /* Appends a batch of output i in the caller's memory. */
-static leat_status append_lent(leat_predictions *p, int i, const leat_tensor *more, leat_error *err) {
+static leat_status append_to_callers_memory(leat_predictions *p, int i, const leat_tensor *more,
+                                            leat_error *err) {
     leat_tensor *all = &p->outputs[i], given = *all, needed = *more;
     if (!all->data) return LEAT_OK;
     given.shape[0] = p->room[i];
@@ -122,8 +123,8 @@ leat_status leati_predictions_append(leat_predictions *predictions, const leati_
         if (output.rank < 1 || output.shape[0] != size)
             return leati_fail(err, LEAT_ESHAPE, "output %d: expected %lld samples along the first dimension",
                               i, (long long)size);
-        LEATI_TRY(predictions->lent ? append_lent(predictions, i, &output, err)
-                                    : append(predictions, i, &output, err));
+        LEATI_TRY(predictions->is_callers_memory ? append_to_callers_memory(predictions, i, &output, err)
+                                                 : append(predictions, i, &output, err));
     }
     return LEAT_OK;
 }
@@ -150,7 +151,7 @@ leat_status leat_predictions_get_into(const leat_predictions *predictions, int o
 
 void leat_predictions_destroy(leat_predictions **predictions) {
     if (!predictions || !*predictions) return;
-    for (int i = 0; !(*predictions)->lent && i < (*predictions)->count; ++i)
+    for (int i = 0; !(*predictions)->is_callers_memory && i < (*predictions)->count; ++i)
         leati_free((*predictions)->outputs[i].data);
     leati_free(*predictions);
     *predictions = NULL;

@@ -14,7 +14,7 @@
 #include "leat/train.h"
 
 /* Samples of many shapes need many plans: beyond this number, the least recently used plan is dropped. */
-enum { most_steps = 64 };
+enum { max_steps = 64 };
 
 /* Memory or a sequence that must live longer than its feed. */
 typedef struct leftover {
@@ -147,14 +147,14 @@ void leat_model_set_measuring_progress(leat_model *model, leat_progress watch, v
     model->watcher = user;
 }
 
-static bool serves(const leati_compiled_step *step, const leati_program_spec *spec, int threads,
-                   uint64_t version) {
+static bool matches(const leati_compiled_step *step, const leati_program_spec *spec, int threads,
+                    uint64_t version) {
     return step->threads == threads && step->version == version &&
            memcmp(&step->spec, spec, sizeof *spec) == 0;
 }
 
 /* Sends a description of the plan to the log if the environment has LEAT_VERBOSE=1. */
-static void explain(const leati_compiled_step *step) {
+static void log_plan(const leati_compiled_step *step) {
     const char *verbose = getenv("LEAT_VERBOSE");
     if (!leati_log_is_set() || !verbose || strcmp(verbose, "1") != 0) return;
     leati_text text = {0};
@@ -183,7 +183,7 @@ static leat_status compile(leati_trainer *trainer, leati_compiled_step *step, le
     memcpy(options.slabs, trainer->model->weights.slab, sizeof options.slabs);
     LEATI_TRY(leati_program_build(trainer->model, &step->spec, &step->program, err));
     LEATI_TRY(leati_plan_create(&step->plan, &step->program.graph, &options, err));
-    explain(step);
+    log_plan(step);
     return LEAT_OK;
 }
 
@@ -193,7 +193,7 @@ static void drop_stale(leati_trainer *trainer) {
     int kept = 0;
     for (leati_compiled_step **link = &trainer->steps; *link;) {
         leati_compiled_step *step = *link;
-        if (step->version == trainer->model->version && ++kept < most_steps) {
+        if (step->version == trainer->model->version && ++kept < max_steps) {
             link = &step->next;
             continue;
         }
@@ -207,7 +207,7 @@ leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec 
     uint64_t version = trainer->model->version;
     for (leati_compiled_step **link = &trainer->steps; *link; link = &(*link)->next) {
         leati_compiled_step *step = *link;
-        if (!serves(step, spec, threads, version)) continue;
+        if (!matches(step, spec, threads, version)) continue;
         *link = step->next;
         step->next = trainer->steps;
         trainer->steps = step;
@@ -231,7 +231,7 @@ leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec 
     return LEAT_OK;
 }
 
-static bool begin(leati_trainer *trainer, const leati_compiled_step *step) {
+static bool prepare_run(leati_trainer *trainer, const leati_compiled_step *step) {
     leat_model *model = trainer->model;
     leati_arena_set_version(trainer->arena, *model->weights.lent ? 0 : model->weights_version);
     if (step->spec.mode != LEATI_TRAIN) return false;
@@ -243,17 +243,17 @@ static bool begin(leati_trainer *trainer, const leati_compiled_step *step) {
 leat_status leati_trainer_run(leati_trainer *trainer, const leati_compiled_step *step,
                               const void *const *pointers, uint64_t seed, leat_error *err) {
     leat_model *model = trainer->model;
-    bool trains = begin(trainer, step);
+    bool is_training = prepare_run(trainer, step);
     LEATI_TRY(leati_plan_run(step->plan, pointers, seed, (uint64_t)model->iterations, err));
-    if (trains) ++model->iterations;
+    if (is_training) ++model->iterations;
     return LEAT_OK;
 }
 
 leat_status leati_trainer_run_timed(leati_trainer *trainer, const leati_compiled_step *step,
                                     const void *const *pointers, int64_t *step_ns, leat_error *err) {
     leat_model *model = trainer->model;
-    bool trains = begin(trainer, step);
+    bool is_training = prepare_run(trainer, step);
     LEATI_TRY(leati_plan_run_timed(step->plan, pointers, 0, (uint64_t)model->iterations, step_ns, err));
-    if (trains) ++model->iterations;
+    if (is_training) ++model->iterations;
     return LEAT_OK;
 }
