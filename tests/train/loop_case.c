@@ -11,7 +11,7 @@ static void must(const loop_case *c, leat_status status, const leat_error *err) 
     if (status != LEAT_OK) fail_msg("%s: %s", c->g.name, err->message);
 }
 
-/* A text as it is, anything else as JSON; NULL where there is nothing.  To be freed. */
+/* Returns a string value unchanged and any other value as JSON; NULL for no value.  The caller frees the result. */
 static char *compile_text(const json_t *meta, const char *key) {
     const json_t *value = json_object_get(meta, key);
     if (json_is_string(value)) return strdup(json_string_value(value));

@@ -12,14 +12,14 @@
 #define LOOP_MAX_CALLBACKS 4
 #define LOOP_MAX_LIST      16
 
-/* Samples, and the batches that Keras was given them in: batch i is samples starts[i] to starts[i + 1]. */
+/* Samples, and the batches in which Keras received them: batch i is samples starts[i] to starts[i + 1]. */
 typedef struct loop_data {
-    leat_array arrays[3][LOOP_MAX_ARRAYS]; /* by leat_batch_part; memory of the case's file */
+    leat_array arrays[3][LOOP_MAX_ARRAYS]; /* indexed by leat_batch_part; in the memory of the case's file */
     int32_t counts[3];
     int64_t batches, starts[LOOP_MAX_BATCHES + 1];
 } loop_data;
 
-/* LearningRateScheduler's argument: a rate for each epoch, or a factor for the rate that is. */
+/* LearningRateScheduler's argument: a rate for each epoch, or a factor for the current rate. */
 typedef struct loop_schedule {
     double rates[LOOP_MAX_LIST], factor;
 } loop_schedule;
@@ -38,14 +38,15 @@ typedef struct loop_case {
     leat_history *history;
 } loop_case;
 
-/* Loads a case and trains it with so many workers; a failure fails the test. */
+/* Loads a case and trains its model with this number of workers; a failure fails the test. */
 void loop_case_run(loop_case *c, const char *name, int workers);
 void loop_case_close(loop_case *c);
 
-/* evaluate_generator, or evaluate where the case is about fit, of the validation data with the weights that are. */
+/* Evaluates the validation data with the current weights: with evaluate if the case calls fit, otherwise with
+ * evaluate_generator. */
 void loop_case_evaluate(loop_case *c, leat_logs *logs);
 
-/* Whether the case has validation data; whether it calls fit_generator (and not fit). */
+/* Return true if the case has validation data, and if it calls fit_generator instead of fit. */
 bool loop_case_validates(const loop_case *c);
 bool loop_case_generates(const loop_case *c);
 

@@ -28,15 +28,15 @@ enum {
 
 typedef struct application {
     golden g;
-    leat_model *model; /* as in Keras, compiled */
-    leat_model *probe; /* the same layers, some of which are its outputs */
+    leat_model *model; /* the model of keras.applications, compiled */
+    leat_model *probe; /* the same layers; some inner layers are its outputs */
     leat_array x, t;
     leat_arrays batch;
 } application;
 
 static leat_error err;
 
-/* Number i of a stream: a hash, in [0, 1). */
+/* Returns number i of a stream of hashes in [0, 1). */
 static double unit(uint32_t stream, int64_t i) {
     uint32_t x = (uint32_t)i * 0x9E3779B9u + stream * 0x85EBCA6Bu;
     x = (x ^ (x >> 16)) * 0x7FEB352Du;
@@ -46,7 +46,7 @@ static double unit(uint32_t stream, int64_t i) {
 
 /* ---- Weights by rules ---- */
 
-/* Each filter's sum becomes 0. */
+/* Makes the sum of each filter 0. */
 static void center(float *values, int64_t rows, int64_t filters) {
     for (int64_t f = 0; f < filters; ++f) {
         double sum = 0;
@@ -115,7 +115,7 @@ static void make_batch(application *a) {
 
 /* ---- Comparing ---- */
 
-/* Appends at most so many elements, evenly spread. */
+/* Appends at most this many elements, evenly spread over the tensor. */
 static int64_t append_sample(float *to, int64_t used, const leat_tensor *from, int64_t most) {
     int64_t count = leat_tensor_count(from), step = (count + most - 1) / most;
     const float *values = from->data;
@@ -126,7 +126,7 @@ static int64_t append_sample(float *to, int64_t used, const leat_tensor *from, i
     return used;
 }
 
-/* Each tensor's sample by its own scale. */
+/* Compares the sampled elements of each tensor relative to the tensor's own scale. */
 static void compare_samples(const application *a, const char *member, const leat_tensor *tensors, int count,
                             int64_t most, double tolerance) {
     static float got[most_samples];

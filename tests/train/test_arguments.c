@@ -12,7 +12,7 @@
 
 static leat_error err;
 
-/* The call is refused as LEAT_EINVAL, and the message says of what. */
+/* Expects that the call fails with LEAT_EINVAL, and that the message names the argument. */
 #define expect_null(call, name)                                                                              \
     do {                                                                                                     \
         memset(&err, 0, sizeof err);                                                                         \
@@ -40,7 +40,7 @@ static const leat_arrays *points(void) {
     return &all;
 }
 
-/* A network keeps its first error. */
+/* A network under construction keeps its first error. */
 static void networks_without_arguments(void **state) {
     (void)state;
     for (int i = 0; i < 3; ++i) {
@@ -90,7 +90,7 @@ static void options_out_of_range(void **state) {
     leat_model_destroy(&model);
 }
 
-/* Classes that no data can have and weights that are no numbers are refused before the first step. */
+/* Classes that the data cannot have, and weights that are not finite, are refused before the first step. */
 static void class_weights_are_checked(void **state) {
     static const struct {
         leat_class_weight weights[4];

@@ -49,7 +49,7 @@ static leat_arrays arrays_of(leat_array *input, leat_array *target, bool of_word
     return (leat_arrays){.inputs = input, .input_count = 1, .targets = target, .target_count = 1};
 }
 
-/* Each order is refused, with all of these words; the place in the batch is where the order put the sample. */
+/* The fit fails in each order, with all of these words in the message.  The place in the batch depends on the order. */
 static void expect_bad_sample(leat_model *model, bool of_words, leat_fit_options fit, const char *problem) {
     static const leat_shuffle orders[] = {LEAT_SHUFFLE_NONE, LEAT_SHUFFLE_BATCHES, LEAT_SHUFFLE_SAMPLES,
                                           LEAT_SHUFFLE_WINDOW};
@@ -115,7 +115,7 @@ static void a_number_that_is_none(void **state) {
     leat_model_destroy(&model);
 }
 
-/* Without a feed there is the place in the batch alone. */
+/* Without a feed the message has only the place in the batch. */
 static void one_batch(void **state) {
     leat_model *model = make_reader();
     leat_array input = {0}, target = {0};

@@ -13,7 +13,7 @@
 
 static leat_error err;
 
-/* The call is refused with that status, a message, and an *out of zeroes. */
+/* Expects that the call fails with this status and a message, and sets *out to zeros. */
 #define expect_refusal(call, status, out)                                                                    \
     do {                                                                                                     \
         memset(&err, 0, sizeof err);                                                                         \
@@ -116,7 +116,7 @@ static void views_are_checked(void **state) {
     expect_null(leat_tensor_view_into(LEAT_F32, 2, shape, data, NULL, &err), "out");
 }
 
-/* Names are those that evaluation reports, in that order. */
+/* Metric names are the names of evaluation's results, in the same order. */
 static void expect_metric_names(leat_model *model, const leat_arrays *arrays, const char *first) {
     leat_logs logs;
     char name[LEAT_LOG_NAME_BYTES];
@@ -160,7 +160,7 @@ static void names_of_metrics(void **state) {
     leat_model_destroy(&model);
 }
 
-/* What training leaves in the optimizer: the number of steps, and Adam's moments. */
+/* The optimizer's state after training is the number of steps and Adam's moments. */
 static void state_of_the_optimizer_after_a_fit(void **state) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(12, 4);
@@ -249,7 +249,7 @@ static void predictions_go_into_given_memory(void **state) {
         assert_true(r.before == -7 && r.after == -7);
     }
     make_room(&r, 0);
-    r.tensor.data = NULL; /* not wanted */
+    r.tensor.data = NULL; /* the caller does not want this output */
     expect_ok(leat_model_predict_into(model, &arrays, 3, NULL, &r.tensor, &err), &err);
     leat_predictions_destroy(&all);
     leat_model_destroy(&model);
@@ -268,7 +268,7 @@ static void predictions_of_sequences_go_into_given_memory(void **state) {
     make_room(&r, SAMPLES);
     expect_ok(leat_model_predict_generator_into(model, &sequence, NULL, &r.tensor, &err), &err);
     expect_predicted(&r, all, SAMPLES - 1);
-    make_room(&r, SAMPLES - 2); /* one sample too little is seen at the last batch */
+    make_room(&r, SAMPLES - 2); /* the missing room is noticed at the last batch */
     assert_int_equal(leat_model_predict_generator_into(model, &sequence, NULL, &r.tensor, &err), LEAT_ESHAPE);
     assert_non_null(strstr(err.message, "(9, 3), received float32 of shape (8, 3)"));
     assert_int_equal(r.tensor.shape[0], SAMPLES - 2);
@@ -356,7 +356,7 @@ static void predictors_check_what_they_are_given(void **state) {
 
 /* ---- Owners of views ---- */
 
-/* A view of a weight stays in place through all that is promised, and shows the model's weight. */
+/* A view of a weight stays valid through all documented operations, and shows the model's weight. */
 static void views_of_weights_stay_in_place(void **state) {
     leat_model *model = make_classifier(1), *other = make_classifier(2);
     clusters data = clusters_of(12, 4);
@@ -473,7 +473,7 @@ static leat_status write_text(void *user, leat_training *training, int64_t index
     return LEAT_OK;
 }
 
-/* What a training with a callback that writes sends to the log, which writes it to standard error. */
+/* Trains with a callback that writes to the log, which writes the text to standard error. */
 static void written(int verbose, char *out, size_t bytes) {
     leat_model *model = make_classifier(1);
     clusters data = clusters_of(4, 4);

@@ -71,12 +71,12 @@ static void hooks_are_called_as_often_as_in_keras(void **state) {
     leat_model_destroy(&model);
 }
 
-/* ---- values made to measure: a callback that overwrites val_loss at the end of each epoch ---- */
+/* ---- prescribed values: a callback overwrites val_loss at the end of each epoch ---- */
 
 typedef struct script {
     const double *values;
     const char *name;
-    float *weight; /* set to the epoch's number, so that a restored weight can be told */
+    float *weight; /* set to the epoch's number, so that the test recognizes a restored weight */
 } script;
 
 static leat_status play(void *user, leat_training *training, int64_t epoch, leat_logs *logs,
@@ -135,7 +135,7 @@ static void early_stopping_waits_and_restores(void **state) {
     assert_int_equal(epochs_run(&r, &tested, 8), 4);
     assert_true(*r.script.weight == 1);
     leat_callback_destroy(&tested);
-    options.baseline = 0.5; /* never reached: nothing to restore */
+    options.baseline = 0.5; /* never reached, so there are no weights to restore */
     expect_ok(leat_early_stopping_create(&tested, sizeof tested, &options, &err), &err);
     assert_int_equal(epochs_run(&r, &tested, 8), 2);
     assert_true(*r.script.weight == 1);
@@ -236,7 +236,7 @@ static void csv_has_columns_for_validation_from_the_start(void **state) {
     leat_model_destroy(&model);
 }
 
-/* A locale whose decimal separator is a comma, made in `folder`.  False where this system has no sources of locales. */
+/* Compiles a locale with a decimal comma in `folder`.  Returns false if the system lacks the sources of locales. */
 static bool use_comma(const char *folder) {
     char command[256];
     snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >%s/words 2>&1", folder,
@@ -309,7 +309,7 @@ static void checkpoints_are_named_and_chosen(void **state) {
         snprintf(path, sizeof path, "%s/%s", folder, expected[i]);
         assert_int_equal(unlink(path), 0);
     }
-    assert_int_equal(rmdir(folder), 0); /* nothing else was written, and nothing unfinished is left */
+    assert_int_equal(rmdir(folder), 0); /* no other file and no unfinished file is left */
     leat_callback_destroy(&tested);
     assert_non_null(mkdtemp(strcpy(folder, "/tmp/leat-checkpoint-XXXXXX")));
     snprintf(pattern, sizeof pattern, "%s/{nothing}.h5", folder);

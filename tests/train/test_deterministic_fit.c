@@ -11,7 +11,7 @@
 
 enum { SAMPLES = 64, BATCH = 32, SIDE = 16, CHANNELS = 8, PIXELS = SIDE * SIDE * CHANNELS, CLASSES = 4 };
 
-/* Strides and gaps, so that several kinds of kernels have something to sum; enough of all for several threads. */
+/* Strides and dilations, so that several kinds of kernels compute sums, with enough work for several threads. */
 static const char convolutions[] =
     "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": ["
     "{\"class_name\": \"Conv2D\", \"config\": {\"name\": \"a\", \"filters\": 16, \"kernel_size\": [3, 3],"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The edges of training: requests to stop at awkward moments, names that half agree, defaults by NULL, models that are
- * compiled anew, many shapes, callbacks after a failure. */
+ * compiled again, many shapes, callbacks after a failure. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -50,7 +50,8 @@ static void a_request_ends_validation_and_drops_its_values(void **state) {
     assert_int_equal(count_of(history, "val_loss"), 0);
     assert_int_equal(ends, 1);
     leat_model_destroy(&model);
-    assert_int_equal(count_of(history, "accuracy"), 1); /* a history outlives its model */
+    assert_int_equal(count_of(history, "accuracy"),
+                     1); /* the history is valid after the model is destroyed */
     leat_history_destroy(&history);
 }
 
@@ -77,7 +78,8 @@ static void an_evaluation_in_a_hook_forgets_no_request(void **state) {
     expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
     assert_int_equal(leat_history_verdict(history).steps, 1);
     leat_history_destroy(&history);
-    expect_ok(leat_model_fit_generator(model, &other, &options, NULL, &err), &err); /* nor does it linger */
+    expect_ok(leat_model_fit_generator(model, &other, &options, NULL, &err),
+              &err); /* the request does not stop the next fit */
     leat_model_destroy(&model);
 }
 
@@ -212,7 +214,7 @@ static void a_class_is_a_whole_number(void **state) {
 
 /* ---- names ---- */
 
-/* left and right side by side. */
+/* A model with two inputs, left and right, which are concatenated. */
 static leat_model *make_pair(void) {
     leat_error err = {0};
     leat_model *model = NULL;

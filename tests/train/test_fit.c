@@ -99,7 +99,7 @@ static void steps_per_epoch_runs_through_the_passes(void **state) {
     (void)state;
     leat_error err = {0};
     leat_model *model = make_classifier(1);
-    clusters data = clusters_of(40, 8); /* 5 batches a pass */
+    clusters data = clusters_of(40, 8); /* 5 batches per pass */
     leat_sequence sequence = clusters_sequence(&data);
     leat_fit_options options = quiet_fit(4);
     options.steps_per_epoch = 3;
@@ -141,7 +141,7 @@ static void validation_runs_when_asked(void **state) {
     leat_model_destroy(&model);
 }
 
-/* Keras 2.3.1 gave the loss of the last batch. */
+/* Keras 2.3.1 returned the loss of the last batch. */
 static void evaluation_does_not_depend_on_the_batch_size(void **state) {
     (void)state;
     leat_error err = {0};

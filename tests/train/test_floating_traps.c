@@ -12,7 +12,7 @@
 #include "nn/optimizers/types.h"
 #include "train/support.h"
 
-/* Sizes that fill no vector, so that each loop has its rest. */
+/* Sizes that are no multiple of the vector width, so that each kernel runs its remainder loop. */
 enum { SAMPLES = 22, INPUTS = 5, CLASSES = 3 };
 
 static int set_traps(void **state) {

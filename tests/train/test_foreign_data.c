@@ -26,7 +26,8 @@ typedef struct twin {
     leat_array given, reference;
 } twin;
 
-/* Values that the type has: 0 and 1 of bool; with a sign, fractions and subnormal numbers where it has them. */
+/* Values that the type can represent: 0 and 1 for bool, otherwise also negative numbers, fractions and subnormal numbers
+ * if the type has them. */
 static double value_of(leat_dtype dtype, int i) {
     const double small = (double)(i * 5 % 7);
     switch (dtype) {
@@ -101,7 +102,7 @@ static void expect_same_logs(const leat_logs *a, const leat_logs *b) {
     }
 }
 
-/* Both train on their form of the data; logs and weights stay the same. */
+/* Both models train, each with its own form of the data; logs and weights stay equal. */
 static void expect_same_training(leat_model *given, leat_model *reference, const leat_arrays *a,
                                  const leat_arrays *b) {
     leat_error err = {0};
@@ -172,7 +173,7 @@ static double beyond(leat_dtype dtype, int i) {
     return i == 4 ? CLASSES : 0;
 }
 
-/* Checked as before, whatever the type: the sentence names the number. */
+/* Targets of each type are checked, and the message has the wrong number. */
 static void class_numbers_are_checked(void **state) {
     (void)state;
     static twin x, y;
@@ -213,7 +214,7 @@ static void class_weights_read_every_type(void **state) {
     }
 }
 
-/* y = 2 x, in double: what the type says is what the model sees, NaN and infinities too. */
+/* y = 2 x in double: the model sees the values of the given type, including NaN and infinities. */
 static void predictions_are_those_of_the_values(void **state) {
     (void)state;
     leat_model *model = make_line(0.1);
@@ -276,7 +277,7 @@ static void predictors_take_every_type(void **state) {
     leat_model_destroy(&model);
 }
 
-/* A model that passes its input on: the view is still there after the call, whatever was copied for it. */
+/* A model whose output is its input: the view of the output is valid after the call, also if the input was copied. */
 static void outputs_of_strided_inputs_stay(void **state) {
     (void)state;
     leat_model *model = NULL;
@@ -299,7 +300,7 @@ static void outputs_of_strided_inputs_stay(void **state) {
     leat_model_destroy(&model);
 }
 
-/* Indices are looked up as the integers that they are; one outside of the table is an error. */
+/* An Embedding looks up integer indices exactly; an index outside of the table is an error. */
 static void embeddings_read_every_integer_type(void **state) {
     (void)state;
     leat_model *model = NULL;
@@ -324,7 +325,7 @@ static void embeddings_read_every_integer_type(void **state) {
                 assert_memory_equal((float *)output.data + 2 * i, table + 2 * (int)x.plain[i],
                                     2 * sizeof *table);
         }
-    uint64_t wrong[4] = {0, 1, UINT64_MAX, 2}; /* no int64_t has it */
+    uint64_t wrong[4] = {0, 1, UINT64_MAX, 2}; /* UINT64_MAX does not fit into int64_t */
     int64_t also[4] = {0, 1, (INT64_C(1) << 32) + 1, 2};
     const leat_tensor tensors[] = {leat_tensor_view(LEAT_U64, 2, (int64_t[]){1, 4}, wrong),
                                    leat_tensor_view(LEAT_I64, 2, (int64_t[]){1, 4}, also)};

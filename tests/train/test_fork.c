@@ -101,7 +101,7 @@ static leat_status test(leat_model *model, const leat_sequence *sequence, bool p
 
 /* One process's work: which model, how, and what it computed.  In memory that parent and child share. */
 typedef struct job {
-    leat_model *model; /* NULL: one of the process's own */
+    leat_model *model; /* NULL: the process makes its own model */
     leat_predictor *predictor;
     bool processes;
     uint64_t hash;
@@ -133,7 +133,7 @@ static void expect_done(const job *j, int ended) {
     if (WEXITSTATUS(ended) != 0) fail_msg("the child failed: %s", j->err.message);
 }
 
-/* Nothing of cmocka may run in the child, where a failure would go on with the next test. */
+/* The child must not call cmocka, since after a failure cmocka would run the next test in the child. */
 static void do_in_a_child(job *j, leat_status (*does)(job *)) {
     pid_t child = fork();
     assert_true(child >= 0);
@@ -174,7 +174,7 @@ static void the_network_is_computed_with_onednn(void **state) {
     if (!found) LEAT_SKIP("oneDNN computes no op of this network in this build or on this CPU");
 }
 
-/* The child goes first: its parent goes on from the same weights. */
+/* The child computes first; then the parent continues from the same weights. */
 static void compare_with_parent(leat_model *model, bool processes) {
     job *child = share_job(model, processes), parent = {.model = model, .processes = processes};
     do_in_a_child(child, work);
@@ -199,7 +199,7 @@ static void a_child_computes_with_its_own_model(void **state) {
     leat_model_destroy(&used);
 }
 
-/* As daemon() and prefork servers do: a child of a child, whose parent has computed, too. */
+/* Like daemon() and prefork servers: forks a child of a child, whose parent has computed as well. */
 static leat_status work_and_fork(job *j) {
     LEATI_TRY(work(j));
     pid_t child = fork();
@@ -258,9 +258,9 @@ static void a_thread_that_never_computed_forks(void **state) {
 /* ---- Forks while other threads are inside leat ---- */
 
 typedef struct bystanders {
-    leat_model *model; /* of the one that saves and publishes */
+    leat_model *model; /* the model of the thread that saves and publishes */
     atomic_bool done;
-    atomic_int under_way; /* that have been once around */
+    atomic_int under_way; /* number of threads that have completed one iteration */
     atomic_int failures;
     char path[64];
 } bystanders;
@@ -276,7 +276,7 @@ static void *save_and_publish(void *user) {
     return NULL;
 }
 
-/* Plans are made, and so oneDNN's primitives. */
+/* Creates plans, and thereby oneDNN's primitives. */
 static void *make_models(void *user) {
     bystanders *b = user;
     for (int i = 0; !atomic_load(&b->done); ++i) {

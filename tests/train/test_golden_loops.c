@@ -48,7 +48,7 @@ typedef struct visit_state {
     int made[DIFFERENCE_COUNT]; /* how often each row made a difference */
 } visit_state;
 
-/* Whether a rule holds here, and its row. */
+/* Returns true if a rule applies to the case and the series, and gets the rule's index. */
 static bool holds(const loop_case *c, const char *series, rule wanted, int *row) {
     for (*row = 0; *row < DIFFERENCE_COUNT; ++*row) {
         const difference *d = &differences[*row];
@@ -249,7 +249,7 @@ static void compare_column(const loop_case *c, const table *got, const table *ke
     golden_compare(&c->g, name, a, b, keras->rows - 1, GOLDEN_TOLERANCE);
 }
 
-/* Columns that Keras has not: History's val_*, NA in epochs without. */
+/* Columns that Keras lacks: they must have History's val_*, and NA in epochs without validation. */
 static void check_more_columns(const loop_case *c, const table *got, visit_state *state) {
     int row = 0;
     if (!holds(c, "csv", MORE_COLUMNS, &row)) return;

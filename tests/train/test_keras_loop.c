@@ -33,7 +33,7 @@ static leat_evaluate_options evaluate_with(int64_t count, int workers, bool proc
 
 /* ---- tests/test_multiprocessing.py ---- */
 
-/* Training by each count of workers, without validation, with arrays for it, with a generator. */
+/* Trains with each number of workers: without validation, with arrays as validation data, and with a generator. */
 static void train_with_validation(bool processes, int workers, int validation_kind) {
     leat_error err = {0};
     leat_model *model = make_classifier(1);
@@ -193,7 +193,7 @@ static void test_multithreading_evaluating(void **state) {
     evaluate_by(false);
 }
 
-/* A generator that fails after three good batches: what it says reaches the caller. */
+/* A generator fails after three good batches: its message reaches the caller. */
 typedef leat_status (*attempt)(leat_model *model, const leat_sequence *generator, int workers, bool processes,
                                leat_error *err);
 
@@ -302,7 +302,7 @@ static void test_fit_generator(void **state) {
 /* A batch size that grows after each pass. */
 typedef struct growing {
     int64_t total, size;
-    bool doubles; /* or two more */
+    bool doubles; /* otherwise it grows by two */
 } growing;
 
 static int64_t growing_length(void *user) {
@@ -375,7 +375,7 @@ static void test_fit_generator_dynamic_size_sequence_main_thread(void **state) {
     grows_by(0, false);
 }
 
-/* One or two outputs, on 4 inputs. */
+/* A model with 4 inputs and one or two outputs. */
 static leat_model *make_forked(int outputs) {
     leat_error err = {0};
     leat_model *model = NULL;

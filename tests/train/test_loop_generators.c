@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data without a length: steps are required, ends are clean, validation goes on where it was. */
+/* Data without a length: steps are required, ends are clean, validation continues where it ended. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -7,17 +7,17 @@
 
 #include "train/support.h"
 
-static const struct crew {
+static const struct worker_pool {
     int workers;
     bool processes;
-} crews[] = {{0, false}, {1, false}, {3, false}, {1, true}, {3, true}};
-enum { crew_count = sizeof crews / sizeof crews[0] };
+} pools[] = {{0, false}, {1, false}, {3, false}, {1, true}, {3, true}};
+enum { pool_count = sizeof pools / sizeof pools[0] };
 
-static leat_fit_options generator_fit(int64_t epochs, int64_t steps, int crew) {
+static leat_fit_options generator_fit(int64_t epochs, int64_t steps, int pool) {
     leat_fit_options options = quiet_fit(epochs);
     options.steps_per_epoch = steps;
-    options.workers = crews[crew].workers;
-    options.use_multiprocessing = crews[crew].processes;
+    options.workers = pools[pool].workers;
+    options.use_multiprocessing = pools[pool].processes;
     return options;
 }
 
@@ -47,7 +47,7 @@ static void steps_are_required(void **state) {
     leat_model_destroy(&model);
 }
 
-/* The generator gives what the sequence has, so training must be the same. */
+/* The generator yields the batches of the sequence, so training must have the same results. */
 static void a_generator_trains_as_its_sequence_does(void **state) {
     (void)state;
     leat_error err = {0};
@@ -59,12 +59,12 @@ static void a_generator_trains_as_its_sequence_does(void **state) {
     expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
     uint64_t wanted = weights_hash(model);
     leat_model_destroy(&model);
-    for (int crew = 0; crew < crew_count; ++crew) {
+    for (int pool = 0; pool < pool_count; ++pool) {
         clusters again = clusters_of(38, 8);
         leat_sequence generator = clusters_generator(&again);
         journal seen;
         leat_callback watch = journal_callback(&seen);
-        options = generator_fit(3, 5, crew);
+        options = generator_fit(3, 5, pool);
         options.callbacks = (leat_callback *[]){&watch};
         options.callback_count = 1;
         model = make_classifier(1);
@@ -72,22 +72,23 @@ static void a_generator_trains_as_its_sequence_does(void **state) {
         assert_true(weights_hash(model) == wanted);
         assert_int_equal(seen.batch_count, 15);
         assert_int_equal(seen.steps[2], 5);
-        if (!crews[crew].processes) assert_int_equal(again.given, 15); /* never more than the fit takes */
+        if (!pools[pool].processes)
+            assert_int_equal(again.given, 15); /* no more batches than the fit takes */
         leat_model_destroy(&model);
     }
 }
 
-/* A second fit goes on where the generator is, and gets no batch twice. */
+/* A second fit continues at the generator's position, and gets no batch twice. */
 static void a_generator_goes_on_from_fit_to_fit(void **state) {
     (void)state;
     leat_error err = {0};
-    for (int crew = 0; crew < 3; ++crew) {
+    for (int pool = 0; pool < 3; ++pool) {
         uint64_t hashes[2];
         for (int parts = 1; parts <= 2; ++parts) {
             leat_model *model = make_classifier(1);
             clusters data = clusters_of(80, 8);
             leat_sequence generator = clusters_generator(&data);
-            leat_fit_options options = generator_fit(4 / parts, 2, crew);
+            leat_fit_options options = generator_fit(4 / parts, 2, pool);
             expect_ok(leat_model_fit_generator(model, &generator, &options, NULL, &err), &err);
             if (parts == 2) {
                 options.initial_epoch = 2;
@@ -107,13 +108,13 @@ static void a_generator_goes_on_from_fit_to_fit(void **state) {
 static void the_end_of_a_generator_ends_training(void **state) {
     (void)state;
     leat_error err = {0};
-    for (int crew = 0; crew < crew_count; ++crew) {
+    for (int pool = 0; pool < pool_count; ++pool) {
         clusters data = clusters_of(80, 8), held_out = clusters_of(16, 8);
         data.ends_at = 7;
         leat_sequence generator = clusters_generator(&data), validation = clusters_sequence(&held_out);
         journal seen;
         leat_callback watch = journal_callback(&seen);
-        leat_fit_options options = generator_fit(5, 5, crew);
+        leat_fit_options options = generator_fit(5, 5, pool);
         options.validation = &validation;
         options.callbacks = (leat_callback *[]){&watch};
         options.callback_count = 1;
@@ -135,13 +136,13 @@ static void the_end_of_a_generator_ends_training(void **state) {
 static void an_end_between_epochs_begins_none(void **state) {
     (void)state;
     leat_error err = {0};
-    for (int crew = 0; crew < crew_count; ++crew) {
+    for (int pool = 0; pool < pool_count; ++pool) {
         clusters data = clusters_of(80, 8);
         data.ends_at = 10;
         leat_sequence generator = clusters_generator(&data);
         journal seen;
         leat_callback watch = journal_callback(&seen);
-        leat_fit_options options = generator_fit(5, 5, crew);
+        leat_fit_options options = generator_fit(5, 5, pool);
         options.callbacks = (leat_callback *[]){&watch};
         options.callback_count = 1;
         leat_model *model = make_classifier(1);
@@ -160,17 +161,17 @@ static void an_empty_generator_is_an_error(void **state) {
     (void)state;
     leat_error err = {0};
     leat_model *model = make_classifier(1);
-    for (int crew = 0; crew < crew_count; ++crew) {
+    for (int pool = 0; pool < pool_count; ++pool) {
         clusters data = clusters_of(80, 8);
         data.ends_at = 0;
         leat_sequence generator = clusters_generator(&data);
-        leat_fit_options options = generator_fit(5, 5, crew);
+        leat_fit_options options = generator_fit(5, 5, pool);
         assert_int_equal(leat_model_fit_generator(model, &generator, &options, NULL, &err), LEAT_EINVAL);
         assert_string_equal(err.message, "epoch 1: the generator gave no batch");
         leat_evaluate_options evaluate = leat_evaluate_options_default();
         evaluate.steps = 3;
-        evaluate.workers = crews[crew].workers;
-        evaluate.use_multiprocessing = crews[crew].processes;
+        evaluate.workers = pools[pool].workers;
+        evaluate.use_multiprocessing = pools[pool].processes;
         leat_logs logs;
         leat_predictions *predictions = NULL;
         assert_int_equal(leat_model_evaluate_generator(model, &generator, &evaluate, &logs, &err),
@@ -194,15 +195,15 @@ static void what_there_was_is_evaluated_and_predicted(void **state) {
     double want = 0, got = 0;
     expect_ok(leat_model_evaluate_generator(model, &sequence, NULL, &wanted, &err), &err);
     assert_true(leat_logs_get(&wanted, "loss", &want));
-    for (int crew = 0; crew < crew_count; ++crew) {
+    for (int pool = 0; pool < pool_count; ++pool) {
         clusters data = clusters_of(80, 8);
         data.ends_at = 3;
         leat_sequence generator = clusters_generator(&data);
         leat_evaluate_options options = leat_evaluate_options_default();
         leat_predictions *predictions = NULL;
         options.steps = 6;
-        options.workers = crews[crew].workers;
-        options.use_multiprocessing = crews[crew].processes;
+        options.workers = pools[pool].workers;
+        options.use_multiprocessing = pools[pool].processes;
         expect_ok(leat_model_evaluate_generator(model, &generator, &options, &logs, &err), &err);
         assert_true(leat_logs_get(&logs, "loss", &got) && fabs(got - want) < 1e-9);
         data.given = 0;
@@ -215,7 +216,7 @@ static void what_there_was_is_evaluated_and_predicted(void **state) {
 
 /* ---- validation ---- */
 
-/* A model that does not learn: val_loss tells which data it was measured on. */
+/* A model that does not learn, so that val_loss depends only on the data that it was measured on. */
 static leat_model *make_frozen(void) {
     leat_model *model = make_classifier(3);
     leat_model_set_learning_rate(model, 0);
@@ -225,7 +226,7 @@ static leat_model *make_frozen(void) {
 static void validation_by_generator_goes_on_by_sequence_begins_anew(void **state) {
     (void)state;
     leat_error err = {0};
-    for (int crew = 0; crew < crew_count; ++crew)
+    for (int pool = 0; pool < pool_count; ++pool)
         for (int endless = 0; endless < 3; ++endless) {
             leat_model *model = make_frozen();
             clusters data = clusters_of(16, 8), held_out = clusters_of(48, 8);
@@ -235,14 +236,14 @@ static void validation_by_generator_goes_on_by_sequence_begins_anew(void **state
                 endless == 2 ? clusters_generator(&held_out) : clusters_sequence(&held_out);
             leat_fit_options options = quiet_fit(3);
             leat_history *history = NULL;
-            options.workers = crews[crew].workers;
-            options.use_multiprocessing = crews[crew].processes;
+            options.workers = pools[pool].workers;
+            options.use_multiprocessing = pools[pool].processes;
             options.validation = &validation;
             options.validation_steps = 2;
             expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
             bool same = series_at(history, "val_loss", 0) == series_at(history, "val_loss", 1);
             assert_int_equal(same, endless != 2);
-            if (crews[crew].workers == 0 && endless == 2) assert_int_equal(held_out.given, 6);
+            if (pools[pool].workers == 0 && endless == 2) assert_int_equal(held_out.given, 6);
             leat_history_destroy(&history);
             leat_model_destroy(&model);
         }
@@ -255,8 +256,8 @@ static leat_status count_call(void *user, leat_training *training, int64_t index
     return LEAT_OK;
 }
 
-/* In the midst of a validation, or between two. */
-static void validation_ends_after(int64_t batches, int crew) {
+/* The generator ends during a validation, or between two validations. */
+static void validation_ends_after(int64_t batches, int pool) {
     leat_error err = {0};
     int begins = 0;
     leat_model *model = make_classifier(3);
@@ -266,8 +267,8 @@ static void validation_ends_after(int64_t batches, int crew) {
     leat_callback counts = {.size = sizeof(leat_callback), .user = &begins, .on_test_begin = count_call};
     leat_fit_options options = quiet_fit(4);
     leat_history *history = NULL;
-    options.workers = crews[crew].workers;
-    options.use_multiprocessing = crews[crew].processes;
+    options.workers = pools[pool].workers;
+    options.use_multiprocessing = pools[pool].processes;
     options.validation = &validation;
     options.validation_steps = 2;
     options.callbacks = (leat_callback *[]){&counts};
@@ -282,9 +283,9 @@ static void validation_ends_after(int64_t batches, int crew) {
 
 static void a_validation_generator_may_end(void **state) {
     (void)state;
-    for (int crew = 0; crew < crew_count; ++crew) {
-        validation_ends_after(3, crew); /* the second validation has one step */
-        validation_ends_after(4, crew);
+    for (int pool = 0; pool < pool_count; ++pool) {
+        validation_ends_after(3, pool); /* the second validation has one step */
+        validation_ends_after(4, pool);
     }
 }
 

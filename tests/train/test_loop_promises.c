@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What training promises where Keras 2.3.1 failed its users: numbers are those of docs/promises.md. */
+/* The promises of docs/promises.md about training, with the numbers of that document. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -7,34 +7,34 @@
 
 #include "train/support.h"
 
-static const struct crew {
+static const struct worker_pool {
     int workers;
     bool processes;
-} crews[] = {{0, false}, {1, false}, {2, false}, {2, true}};
-enum { crew_count = sizeof crews / sizeof crews[0] };
+} pools[] = {{0, false}, {1, false}, {2, false}, {2, true}};
+enum { pool_count = sizeof pools / sizeof pools[0] };
 
-/* A fit of clusters by each crew, with a journal. */
+/* A fit on clusters with one of the worker pools, and a journal. */
 typedef struct rig {
     leat_model *model;
     clusters data, held_out;
     leat_sequence sequence, validation;
     journal seen;
     leat_callback watch;
-    leat_callback *callbacks[2]; /* the journal's, and one more */
+    leat_callback *callbacks[2]; /* the journal's callback, and one other */
     leat_fit_options options;
     leat_history *history;
     leat_error err;
 } rig;
 
-static void rig_init(rig *r, int crew, int64_t samples, int64_t epochs) {
+static void rig_init(rig *r, int pool, int64_t samples, int64_t epochs) {
     *r = (rig){.model = make_classifier(1), .data = clusters_of(samples, 8), .held_out = clusters_of(40, 8)};
     r->sequence = clusters_sequence(&r->data);
     r->validation = clusters_sequence(&r->held_out);
     r->watch = journal_callback(&r->seen);
     r->callbacks[0] = &r->watch;
     r->options = quiet_fit(epochs);
-    r->options.workers = crews[crew].workers;
-    r->options.use_multiprocessing = crews[crew].processes;
+    r->options.workers = pools[pool].workers;
+    r->options.use_multiprocessing = pools[pool].processes;
     r->options.callbacks = r->callbacks;
     r->options.callback_count = 1;
 }
@@ -67,10 +67,10 @@ static leat_status break_down(void *user, leat_training *training, int64_t index
 
 static void promise_02_an_error_in_any_hook_reaches_the_caller(void **state) {
     (void)state;
-    for (int crew = 0; crew < crew_count; ++crew) {
+    for (int pool = 0; pool < pool_count; ++pool) {
         rig r;
-        rig_init(&r, crew, 40, 4);
-        r.data.fail_pass = 1; /* of the sequence */
+        rig_init(&r, pool, 40, 4);
+        r.data.fail_pass = 1; /* on_epoch_end of the sequence fails */
         assert_int_equal(rig_fit(&r), LEAT_EUSER);
         assert_non_null(strstr(r.err.message, "epoch 2: "));
         assert_non_null(strstr(r.err.message, "on_epoch_end"));
@@ -78,12 +78,12 @@ static void promise_02_an_error_in_any_hook_reaches_the_caller(void **state) {
         assert_int_equal(series_count(r.history, "loss"), 2);
         rig_fini(&r);
 
-        rig_init(&r, crew, 40, 4);
+        rig_init(&r, pool, 40, 4);
         r.data.grow = -40; /* the second pass is empty */
         assert_int_equal(rig_fit(&r), LEAT_EINVAL);
         rig_fini(&r);
 
-        rig_init(&r, crew, 40, 4);
+        rig_init(&r, pool, 40, 4);
         r.data.fail_at = 3;
         assert_int_equal(rig_fit(&r), LEAT_EUSER);
         assert_non_null(strstr(r.err.message, "epoch 1: batch 3 of pass 0: no data today"));
@@ -93,7 +93,7 @@ static void promise_02_an_error_in_any_hook_reaches_the_caller(void **state) {
         leat_callback broken = {.size = sizeof(leat_callback),
                                 .user = &third,
                                 .on_train_batch_begin = break_down};
-        rig_init(&r, crew, 40, 4);
+        rig_init(&r, pool, 40, 4);
         also(&r, &broken);
         assert_int_equal(rig_fit(&r), LEAT_EUSER);
         assert_string_equal(r.err.message, "epoch 1: on_train_batch_begin 2: it broke");
@@ -111,10 +111,10 @@ static leat_status stop_at_batch_4(void *user, leat_training *training, int64_t 
 static void promise_10_validation_never_clears_a_stop(void **state) {
     (void)state;
     leat_callback stops = {.size = sizeof(leat_callback),
-                           .on_train_batch_end = stop_at_batch_4}; /* the epoch's last */
-    for (int crew = 0; crew < crew_count; ++crew) {
+                           .on_train_batch_end = stop_at_batch_4}; /* the last batch of the epoch */
+    for (int pool = 0; pool < pool_count; ++pool) {
         rig r;
-        rig_init(&r, crew, 40, 5);
+        rig_init(&r, pool, 40, 5);
         also(&r, &stops);
         r.options.validation = &r.validation;
         rig_must_fit(&r);
@@ -127,10 +127,11 @@ static void promise_10_validation_never_clears_a_stop(void **state) {
 
 static void promise_11_epochs_end_whoever_takes_the_last_batch(void **state) {
     (void)state;
-    for (int crew = 0; crew < crew_count; ++crew)
-        for (int64_t steps = 0; steps <= 5; steps += 5) { /* by the length, and by as many steps */
+    for (int pool = 0; pool < pool_count; ++pool)
+        for (int64_t steps = 0; steps <= 5;
+             steps += 5) { /* 0: the sequence's length; 5: the same number of steps */
             rig r;
-            rig_init(&r, crew, 40, 3);
+            rig_init(&r, pool, 40, 3);
             r.options.steps_per_epoch = steps;
             rig_must_fit(&r);
             assert_int_equal(r.seen.batch_count, 15);
@@ -141,9 +142,9 @@ static void promise_11_epochs_end_whoever_takes_the_last_batch(void **state) {
 
 /* ---- order ---- */
 
-static uint64_t shuffled(int crew, leat_shuffle shuffle) {
+static uint64_t shuffled(int pool, leat_shuffle shuffle) {
     rig r;
-    rig_init(&r, crew, 40, 3);
+    rig_init(&r, pool, 40, 3);
     r.options.shuffle = shuffle;
     r.options.steps_per_epoch = 3;
     rig_must_fit(&r);
@@ -156,17 +157,17 @@ static void promise_19_shuffle_counts_with_steps_per_epoch(void **state) {
     (void)state;
     uint64_t in_order = shuffled(0, LEAT_SHUFFLE_NONE), mixed = shuffled(0, LEAT_SHUFFLE_BATCHES);
     assert_true(in_order != mixed);
-    for (int crew = 1; crew < crew_count; ++crew) {
-        assert_true(shuffled(crew, LEAT_SHUFFLE_NONE) == in_order);
-        assert_true(shuffled(crew, LEAT_SHUFFLE_BATCHES) == mixed);
+    for (int pool = 1; pool < pool_count; ++pool) {
+        assert_true(shuffled(pool, LEAT_SHUFFLE_NONE) == in_order);
+        assert_true(shuffled(pool, LEAT_SHUFFLE_BATCHES) == mixed);
     }
 }
 
 static void promise_21_a_finite_generator_ends_the_epoch_cleanly(void **state) {
     (void)state;
-    for (int crew = 0; crew < crew_count; ++crew) {
+    for (int pool = 0; pool < pool_count; ++pool) {
         rig r;
-        rig_init(&r, crew, 40, 4);
+        rig_init(&r, pool, 40, 4);
         r.data.ends_at = 8;
         r.sequence = clusters_generator(&r.data);
         r.options.steps_per_epoch = 5;
@@ -180,7 +181,7 @@ static void promise_21_a_finite_generator_ends_the_epoch_cleanly(void **state) {
 
 /* ---- passes and epochs ---- */
 
-/* How many steps were done when on_epoch_end of the sequence came. */
+/* The number of steps that were done at each call of the sequence's on_epoch_end. */
 typedef struct moments {
     const journal *seen;
     int at[16];
@@ -211,9 +212,9 @@ static leat_status moments_get(void *user, int64_t index, leat_rng *rng, leat_ba
 
 static void promise_23_on_epoch_end_belongs_to_the_pass(void **state) {
     (void)state;
-    for (int crew = 0; crew < crew_count; ++crew) {
+    for (int pool = 0; pool < pool_count; ++pool) {
         rig r;
-        rig_init(&r, crew, 80, 5);
+        rig_init(&r, pool, 80, 5);
         moments m = {.seen = &r.seen};
         r.sequence.user = &m;
         r.sequence.length = moments_length;
@@ -234,10 +235,10 @@ static void promise_23_on_epoch_end_belongs_to_the_pass(void **state) {
 
 static void promise_25_on_epoch_end_comes_once_a_pass(void **state) {
     (void)state;
-    for (int crew = 0; crew < crew_count; ++crew)
+    for (int pool = 0; pool < pool_count; ++pool)
         for (int64_t epochs = 1; epochs <= 4; ++epochs) {
             rig r;
-            rig_init(&r, crew, 40, epochs);
+            rig_init(&r, pool, 40, epochs);
             rig_must_fit(&r);
             assert_int_equal(r.data.hooked, epochs);
             rig_fini(&r);
@@ -246,10 +247,11 @@ static void promise_25_on_epoch_end_comes_once_a_pass(void **state) {
 
 static void promise_26_and_of_validation_data_once_a_validation(void **state) {
     (void)state;
-    for (int crew = 0; crew < crew_count; ++crew)
-        for (int64_t steps = 0; steps <= 7; steps += 7) { /* also where steps go round */
+    for (int pool = 0; pool < pool_count; ++pool)
+        for (int64_t steps = 0; steps <= 7;
+             steps += 7) { /* also with more steps than the sequence has batches */
             rig r;
-            rig_init(&r, crew, 40, 4);
+            rig_init(&r, pool, 40, 4);
             r.options.validation = &r.validation;
             r.options.validation_steps = steps;
             r.options.validation_freq = 2;
@@ -261,9 +263,9 @@ static void promise_26_and_of_validation_data_once_a_validation(void **state) {
 
 static void promise_27_the_length_is_read_anew(void **state) {
     (void)state;
-    for (int crew = 0; crew < crew_count; ++crew) {
+    for (int pool = 0; pool < pool_count; ++pool) {
         rig r;
-        rig_init(&r, crew, 40, 4);
+        rig_init(&r, pool, 40, 4);
         r.data.grow = 8;
         rig_must_fit(&r);
         for (int epoch = 0; epoch < 4; ++epoch) assert_int_equal(r.seen.steps[epoch], 5 + epoch);
@@ -274,10 +276,10 @@ static void promise_27_the_length_is_read_anew(void **state) {
 
 static void promise_29_validation_starts_at_index_0(void **state) {
     (void)state;
-    for (int crew = 0; crew < crew_count; ++crew)
+    for (int pool = 0; pool < pool_count; ++pool)
         for (int64_t steps = 1; steps <= 9; steps += 4) { /* below the length, equal, beyond */
             rig r;
-            rig_init(&r, crew, 40, 4);
+            rig_init(&r, pool, 40, 4);
             leat_model_set_learning_rate(r.model, 0);
             r.options.validation = &r.validation;
             r.options.validation_steps = steps;
@@ -290,11 +292,11 @@ static void promise_29_validation_starts_at_index_0(void **state) {
 
 static void promise_31_steps_are_a_continuous_stream(void **state) {
     (void)state;
-    for (int crew = 0; crew < crew_count; ++crew) {
+    for (int pool = 0; pool < pool_count; ++pool) {
         uint64_t hashes[2];
         for (int cut = 0; cut < 2; ++cut) {
             rig r;
-            rig_init(&r, crew, 40, cut ? 7 : 1);
+            rig_init(&r, pool, 40, cut ? 7 : 1);
             r.options.steps_per_epoch = cut ? 3 : 21;
             rig_must_fit(&r);
             assert_int_equal(r.seen.batch_count, 21);
@@ -309,9 +311,9 @@ static void promise_31_steps_are_a_continuous_stream(void **state) {
 
 static void promise_37_a_skipped_batch_shortens_the_epoch(void **state) {
     (void)state;
-    for (int crew = 0; crew < crew_count; ++crew) {
+    for (int pool = 0; pool < pool_count; ++pool) {
         rig r;
-        rig_init(&r, crew, 40, 3);
+        rig_init(&r, pool, 40, 3);
         r.data.skip_at = 2;
         r.held_out.skip_at = 4;
         r.options.validation = &r.validation;
@@ -323,11 +325,11 @@ static void promise_37_a_skipped_batch_shortens_the_epoch(void **state) {
         assert_int_equal(leat_history_feed_stats(r.history).skips, 3);
         rig_fini(&r);
 
-        rig_init(&r, crew, 40, 3);
-        r.data.fail_at = 0; /* the same by policy */
+        rig_init(&r, pool, 40, 3);
+        r.data.fail_at = 0; /* the policy skips a batch that fails */
         r.options.shuffle = LEAT_SHUFFLE_NONE;
         r.options.faults.bad_batch = LEAT_BAD_BATCH_SKIP;
-        r.options.steps_per_epoch = 4; /* the stream goes on: 12 steps of 3 passes less one each */
+        r.options.steps_per_epoch = 4; /* 12 steps take batches of 3 passes, each of which lacks one batch */
         rig_must_fit(&r);
         assert_int_equal(r.seen.batch_count, 12);
         assert_int_equal(r.data.hooked, 3);
@@ -339,16 +341,16 @@ static void promise_37_a_skipped_batch_shortens_the_epoch(void **state) {
 
 static void promise_38_an_empty_batch_is_the_same_error_everywhere(void **state) {
     (void)state;
-    for (int crew = 0; crew < crew_count; ++crew) {
+    for (int pool = 0; pool < pool_count; ++pool) {
         rig r;
-        rig_init(&r, crew, 40, 1);
+        rig_init(&r, pool, 40, 1);
         r.data.empty_at = 1;
         assert_int_equal(rig_fit(&r), LEAT_ESHAPE);
         const char *words = "batch 1 of pass 0: get set a size of 0 samples";
         assert_non_null(strstr(r.err.message, words));
         leat_evaluate_options options = leat_evaluate_options_default();
-        options.workers = crews[crew].workers;
-        options.use_multiprocessing = crews[crew].processes;
+        options.workers = pools[pool].workers;
+        options.use_multiprocessing = pools[pool].processes;
         leat_logs logs;
         leat_predictions *predictions = NULL;
         assert_int_equal(leat_model_evaluate_generator(r.model, &r.sequence, &options, &logs, &r.err),
@@ -365,11 +367,11 @@ static void promise_38_an_empty_batch_is_the_same_error_everywhere(void **state)
 
 static void promise_39_val_loss_is_the_mean_over_all_samples(void **state) {
     (void)state;
-    for (int crew = 0; crew < crew_count; ++crew) {
+    for (int pool = 0; pool < pool_count; ++pool) {
         double first = 0;
         for (int64_t batch_size = 1; batch_size <= 9; batch_size += 4) {
             rig r;
-            rig_init(&r, crew, 40, 1);
+            rig_init(&r, pool, 40, 1);
             leat_model_set_learning_rate(r.model, 0);
             r.held_out = clusters_of(23, batch_size);
             r.validation = clusters_sequence(&r.held_out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a fit tells of itself: the verdict's sentences, points over time, JSON, a trace. */
+/* The record of a fit: the verdict's sentences, points over time, JSON, and the trace. */
 #include "cmocka_all.h"
 
 #include <jansson.h>
@@ -113,9 +113,9 @@ static void waiting_is_told_from_computing(void **state) {
     j.feed.get_ns = 9 * second;
     assert_false(leati_verdict_get_waits(&j.v, &j.feed, second * 39 / 10,
                                          second)); /* more workers than cores, none free */
-    assert_false(leati_verdict_get_waits(&j.v, &j.feed, second / 20, second / 10)); /* too short to tell */
+    assert_false(leati_verdict_get_waits(&j.v, &j.feed, second / 20, second / 10)); /* too short to judge */
     j.feed.get_ns = second / 100;
-    assert_false(leati_verdict_get_waits(&j.v, &j.feed, second / 2, second)); /* hardly any get */
+    assert_false(leati_verdict_get_waits(&j.v, &j.feed, second / 2, second)); /* almost no time in get */
 }
 
 static void verdicts_say_what_went_wrong(void **state) {
@@ -183,9 +183,9 @@ static void check_feed(json_t *feed, int workers) {
         assert_true(number_at(json_object_get(feed, "wait_ms"), spread[i]) >= 0);
         assert_true(number_at(json_object_get(feed, "get_ms"), spread[i]) > 0);
     }
-    json_t *crew = array_at(feed, "workers", (size_t)workers), *depth = json_object_get(feed, "depth");
-    for (size_t i = 0; i < json_array_size(crew); ++i) {
-        double busy = number_at(json_array_get(crew, i), "busy");
+    json_t *pool = array_at(feed, "workers", (size_t)workers), *depth = json_object_get(feed, "depth");
+    for (size_t i = 0; i < json_array_size(pool); ++i) {
+        double busy = number_at(json_array_get(pool, i), "busy");
         assert_true(busy >= 0 && busy <= 1);
     }
     size_t moments = json_array_size(json_object_get(depth, "t_s"));
@@ -272,7 +272,7 @@ static void a_history_without_a_step_is_whole(void **state) {
 
 /* ---- a trace ---- */
 
-/* The spans of that name, of any batch or epoch or of none alone. */
+/* Counts the spans with this name: all, or only those without a batch or epoch. */
 static int spans_of(json_t *events, const char *name, bool of_none) {
     int count = 0;
     size_t i = 0;
@@ -309,7 +309,7 @@ static void a_trace_has_the_loop_s_spans(void **state) {
     assert_non_null(root);
     json_t *events = json_is_array(root) ? root : json_object_get(root, "traceEvents");
     assert_int_equal(spans_of(events, "epoch", false), 3);
-    assert_int_equal(spans_of(events, "validation", true), 3); /* the workers' spans bear the feed's name */
+    assert_int_equal(spans_of(events, "validation", true), 3); /* the workers' spans have the feed's name */
     assert_int_equal(spans_of(events, "step", false), 3 * (5 + 2) + 2);
     assert_true(spans_of(events, "wait", false) <= 3 * (5 + 2) + 2); /* those of the feeds, once */
     json_decref(root);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Position: fit to epoch 2 and on to epoch 4 is fit to epoch 4, byte by byte, whatever makes the batches. */
+/* Position: fit to epoch 2 and on to epoch 4 has the same bytes as fit to epoch 4, for any kind of workers. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -57,22 +57,22 @@ static uint64_t in_two(const plan *p, const plan *then) {
     return hash;
 }
 
-static const struct crew {
+static const struct worker_pool {
     int workers;
     bool processes;
-} crews[] = {{0, false}, {2, false}, {2, true}};
-enum { crew_count = sizeof crews / sizeof crews[0] };
+} pools[] = {{0, false}, {2, false}, {2, true}};
+enum { pool_count = sizeof pools / sizeof pools[0] };
 
-/* Each crew alone, then each one handing over to the next. */
+/* Trains with each worker pool alone, then resumes with another pool. */
 static void check(plan p) {
     p.workers = 0;
     uint64_t whole = at_once(&p);
-    for (int i = 0; i < crew_count; ++i) {
+    for (int i = 0; i < pool_count; ++i) {
         plan first = p, then = p;
-        first.workers = crews[i].workers;
-        first.processes = crews[i].processes;
-        then.workers = crews[(i + 1) % crew_count].workers;
-        then.processes = crews[(i + 1) % crew_count].processes;
+        first.workers = pools[i].workers;
+        first.processes = pools[i].processes;
+        then.workers = pools[(i + 1) % pool_count].workers;
+        then.processes = pools[(i + 1) % pool_count].processes;
         assert_true(at_once(&first) == whole);
         assert_true(in_two(&first, &first) == whole);
         assert_true(in_two(&first, &then) == whole);
@@ -107,7 +107,7 @@ static void passes_that_grow(void **state) {
     check((plan){.shuffle = LEAT_SHUFFLE_SAMPLES, .grow = 9});
 }
 
-/* Epochs of 3 steps are a cut of the same stream as epochs of 12. */
+/* Epochs of 3 steps take the same stream of batches as epochs of 12 steps. */
 static void an_epoch_is_a_cut_of_the_stream(void **state) {
     (void)state;
     uint64_t hashes[2];
@@ -152,7 +152,7 @@ static void an_infinite_sequence_goes_on(void **state) {
     assert_true(hashes[0] == hashes[1]);
 }
 
-/* What a file keeps (weights, optimizer, step counter) is all that the second half needs. */
+/* The second half needs only the contents of the file: weights, optimizer and step counter. */
 static void a_loaded_model_goes_on(void **state) {
     (void)state;
     leat_error err = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a loop says while it runs, below the progress bar, and in errors that need more than the feed's words. */
+/* The messages of a loop while it runs, below the progress bar, and its errors that add to the feed's message. */
 #define _XOPEN_SOURCE 700 /* posix_openpt */
 #include "cmocka_all.h"
 
@@ -71,7 +71,7 @@ static void batches_passed_over_are_told(void **state) {
     has(&c, "leat: epoch 1 passed over 1 bad batch: 4 of 5 steps were made\n");
     has(&c, "leat: epoch 2 passed over 1 bad batch: 4 of 5 steps were made\n");
     has(&c, "leat: validation passed over 1 bad batch\n");
-    has(&c, "\n4/5 [=======================>......]"); /* the bar does not pretend */
+    has(&c, "\n4/5 [=======================>......]"); /* the bar shows the real number of steps */
     has(&c, "2 bad batches were passed over.");
 }
 
@@ -208,7 +208,7 @@ static void the_bar_is_a_callback(void **state) {
 
 /* ---- errors ---- */
 
-/* What failed is the news; the verdict on the steps before it is in the history. */
+/* After a failure the log has no verdict, but the history has the verdict on the steps before. */
 static void a_failed_fit_writes_no_verdict(void **state) {
     (void)state;
     catcher c;
@@ -254,7 +254,7 @@ static void errors_say_which_data(void **state) {
     leat_model_destroy(&model);
 }
 
-/* On a terminal the bar stands in a line of its own when the error is about to be told. */
+/* On a terminal, the line of the bar has ended before the error is printed. */
 static void a_bar_that_a_failure_cuts_ends_its_line(void **state) {
     (void)state;
     char text[4096] = "";
@@ -287,7 +287,7 @@ static void a_bar_that_a_failure_cuts_ends_its_line(void **state) {
     leat_model_destroy(&model);
 }
 
-/* A sequence whose second batch hangs until it is told to go on. */
+/* A sequence whose second batch hangs until the test sets go_on. */
 typedef struct hanging {
     clusters data;
     leat_sequence inner;
@@ -320,7 +320,7 @@ static void a_thread_that_hangs_is_told_of(void **state) {
         leat_error err = {0};
         leat_model *model = make_classifier(1);
         clusters plain = clusters_of(24, 8);
-        static hanging slow; /* outlives this test, should the thread do so */
+        static hanging slow; /* static, since the stuck thread may live longer than this test */
         slow = (hanging){.data = clusters_of(24, 8)};
         slow.inner = clusters_sequence(&slow.data);
         leat_sequence sequence = clusters_sequence(&plain), hung = slow.inner;
@@ -347,7 +347,7 @@ static void a_thread_that_hangs_is_told_of(void **state) {
 
 /* ---- the verdict on a fit with trouble ---- */
 
-/* Dies at its third batch, once: the file says that it has. */
+/* The worker dies at its third batch, but only once: a file marks that it has died. */
 typedef struct mortal {
     clusters data;
     leat_sequence inner;
@@ -395,7 +395,7 @@ static void a_worker_s_death_changes_nothing_but_the_verdict(void **state) {
     leat_feed_stats feed;
     self.data.noisy = true;
     self.inner = clusters_sequence(&self.data);
-    uint64_t wanted = fit_mortal(&self, 0, &verdict, &feed); /* before there is the marker */
+    uint64_t wanted = fit_mortal(&self, 0, &verdict, &feed); /* without the marker file */
     close(mkstemp(self.marker));
     assert_true(fit_mortal(&self, 2, &verdict, &feed) == wanted);
     assert_int_equal(feed.worker_deaths, 1);

@@ -137,12 +137,13 @@ static leat_status words(const char *path, leat_error *err) {
     return status;
 }
 
-/* Fails each allocation in turn: every run ends in success or LEAT_ENOMEM with a sentence, and leaves nothing. */
+/* Lets each allocation fail in turn: every run ends in success, or in LEAT_ENOMEM with a message, and leaks nothing. */
 static void sweep(life run) {
     char path[] = "/tmp/leat-memory-XXXXXX";
     close(mkstemp(path));
     leat_error first = {0};
-    if (run(path, &first) != LEAT_OK) fail_msg("%s", first.message); /* libraries keep what they make once */
+    if (run(path, &first) != LEAT_OK)
+        fail_msg("%s", first.message); /* libraries keep memory that they allocate once */
     int64_t live = memory_live(), n = 1;
     for (bool more = true; more; ++n) {
         leat_error err = {0};
@@ -206,7 +207,7 @@ static void words_survive(void **state) {
 static leat_status watch(void *user, leat_training *training, int64_t batch, leat_logs *logs,
                          leat_error *err) {
     (void)training, (void)logs, (void)err;
-    if (batch == 5) memory_fail_at(0); /* counts from here */
+    if (batch == 5) memory_fail_at(0); /* starts counting */
     if (batch == 40) *(int64_t *)user = memory_calls();
     return LEAT_OK;
 }

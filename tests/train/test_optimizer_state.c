@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What optimizers keep: written and read, training goes on byte by byte; and the average of the weights. */
+/* Optimizer state: after writing and reading it, training continues with the same bytes.  Also the average of weights. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -93,7 +93,7 @@ static leat_status follow(void *user, leat_training *training, int64_t index, le
     return LEAT_OK;
 }
 
-/* A fit ends with the average in place of the weights; batches by themselves do not. */
+/* At its end, fit replaces the weights with their average; train_on_batch does not. */
 static void a_fit_ends_with_the_average(void **state) {
     (void)state;
     leat_error err = {0};
@@ -112,7 +112,7 @@ static void a_fit_ends_with_the_average(void **state) {
     leat_model_destroy(&model);
 }
 
-/* Metrics that are classes go into the file as Keras writes them, and come back under the same names. */
+/* Metrics that are classes are saved as Keras saves them, and have the same names after loading. */
 static void metrics_of_classes_come_back(void **state) {
     (void)state;
     char path[] = "/tmp/leat-metrics-XXXXXX";

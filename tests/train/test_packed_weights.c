@@ -114,7 +114,7 @@ static void every_change_is_seen(void **state) {
     expect_ok(leat_model_set_trainable(model, "c", false, &err), &err);
     leat_compile_options options = leat_compile_options_default();
     options.loss = "mse";
-    expect_ok(leat_model_compile(model, &options, &err), &err); /* moves the weights */
+    expect_ok(leat_model_compile(model, &options, &err), &err); /* compile moves the weights */
     train(model);
     expect_fresh(model, last, "compiling anew and training the second convolution");
     leat_tensor kernel = leat_model_weight(model, 0);
@@ -127,7 +127,7 @@ static void every_change_is_seen(void **state) {
     leat_model_destroy(&other);
 }
 
-/* early stopping puts the best weights back. */
+/* EarlyStopping restores the best weights. */
 static void weights_that_a_callback_restores_are_seen(void **state) {
     (void)state;
     leat_array input, target;

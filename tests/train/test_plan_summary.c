@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leat_model_plan_summary: what it tells, and that it leaves the model as it was. */
+/* leat_model_plan_summary: its contents, and that it leaves the model unchanged. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -89,7 +89,7 @@ static void times_are_of_every_step(void **state) {
     leat_model_destroy(&model);
 }
 
-/* Measuring trains; afterwards the next step is the one that it would have been. */
+/* Measuring runs training steps; afterwards the next step has the same result as without measuring. */
 static void measuring_leaves_the_model_as_it_was(void **state) {
     (void)state;
     leat_error err = {0};

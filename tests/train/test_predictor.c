@@ -235,7 +235,7 @@ static void streaming_refuses_what_needs_more_than_a_step(void **state) {
     }
 }
 
-/* Beside the sequence an input that is none: an image, whose layers mix what they like. */
+/* One input is a sequence, the other an image, whose layers need not be stepwise. */
 static void an_input_that_is_no_sequence(void **state) {
     (void)state;
     leat_error err = {0};
@@ -319,13 +319,13 @@ static void states_are_saved_restored_and_reset(void **state) {
     leat_predictor_save(one, kept);
     step(one, -1, after);
     assert_memory_not_equal(first, after, sizeof first);
-    leat_predictor_restore(two, kept); /* another predictor goes on from there */
+    leat_predictor_restore(two, kept); /* another predictor continues with these states */
     step(two, -1, again);
     assert_memory_equal(again, after, sizeof after);
     leat_predictor_reset(one);
     step(one, 1, again);
     assert_memory_equal(again, first, sizeof first);
-    leat_predictor_reset_sample(one, 1); /* the second sample begins anew, the first goes on */
+    leat_predictor_reset_sample(one, 1); /* resets the second sample's state, not the first's */
     step(one, -1, again);
     assert_memory_equal(again, after, 2 * sizeof *again);
     assert_memory_not_equal(again + 2, after + 2, 2 * sizeof *again);
@@ -452,7 +452,7 @@ static void weights_that_moved_are_refused(void **state) {
     options.loss = "mse";
     expect_ok(leat_predictor_create(&predictor, model, NULL, &err), &err);
     float before = predict_one(predictor);
-    expect_ok(leat_model_compile(model, &options, &err), &err); /* nothing moves */
+    expect_ok(leat_model_compile(model, &options, &err), &err); /* the weights keep their positions */
     expect_ok(leat_model_publish(model, &err), &err);
     expect_ok(leat_predictor_sync(predictor, &err), &err);
     assert_float_equal(predict_one(predictor), before, 0);
@@ -466,7 +466,7 @@ static void weights_that_moved_are_refused(void **state) {
     leat_model_destroy(&model);
 }
 
-/* The trainer may end before its actors do. */
+/* The owner may destroy the model before the predictors are destroyed. */
 static void a_predictor_keeps_its_model(void **state) {
     (void)state;
     leat_error err = {0};

@@ -40,7 +40,7 @@ typedef struct actor {
     float last; /* v */
 } actor;
 
-/* v that makes this prediction, 0 for none. */
+/* Returns the version v that gives this prediction, 0 for none. */
 static float version_of(float prediction, float factor) {
     for (int v = 1; v <= VERSIONS; ++v)
         if (prediction == factor * (float)v * (float)v * (float)v) return (float)v;
@@ -120,7 +120,7 @@ static void never_mixed(const network *net) {
             train(model, net);
             expect_ok(leat_model_publish(model, &err), &err);
         }
-    set_weights(model, 1); /* nobody is to see it */
+    set_weights(model, 1); /* no predictor may see this value */
     atomic_store(&done, true);
     for (int i = 0; i < ACTORS; ++i) {
         actor *a = &actors[i];

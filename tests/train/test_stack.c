@@ -10,7 +10,7 @@
 
 #include "train/support.h"
 
-/* As docs/threading.md has it. */
+/* The size that docs/threading.md states. */
 enum { STACK_BYTES = 128 * 1024 };
 
 static char folder[] = "/tmp/leat-stack-XXXXXX";
@@ -97,7 +97,7 @@ static void saves_and_loads(void) {
     leat_model_destroy(&model);
 }
 
-/* As deep as the reader goes, and deeper, which is an error. */
+/* Reads JSON that is nested up to and beyond the reader's limit; each text is an error. */
 static void reads_deep_json(void) {
     leat_error err = {0};
     leat_model *model = NULL;

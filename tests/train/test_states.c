@@ -10,7 +10,7 @@
 
 enum { SAMPLES = 2, STEPS = 6, FEATURES = 3, OUT = 2 };
 
-/* LSTM, then GRU both ways if `both`, then Dense.the same weights for the same seed. */
+/* LSTM, then GRU both ways if `both`, then Dense; equal seeds give equal weights. */
 static leat_model *make(int64_t batch, bool stateful, bool both) {
     leat_error err = {0};
     leat_builder *builder = NULL;
@@ -196,7 +196,7 @@ static void other_batches_are_refused(void **state) {
     leat_model_destroy(&model);
 }
 
-/* Keras 2.3.1 fails here. */
+/* Keras 2.3.1 fails in this case. */
 static void states_of_nested_models_are_the_outer_ones(void **state) {
     (void)state;
     leat_error err = {0};

@@ -103,12 +103,12 @@ static int train(int workers) {
 
 /* ---- Tracing ---- */
 
-/* Runs argv, with its output thrown away: its exit status. */
+/* Runs argv with its output discarded, and returns the exit status. */
 static int run(char *const *argv) {
     pid_t child = fork();
     int status = 0;
     if (child == 0) {
-        setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* it cannot look while it is traced */
+        setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* LeakSanitizer does not work in a traced process */
         if (!freopen("/dev/null", "w", stderr)) _exit(126);
         execvp(argv[0], argv);
         _exit(127);

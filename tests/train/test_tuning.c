@@ -26,7 +26,7 @@ static float pixels[BATCH * PIXELS], targets[BATCH * CLASSES];
 typedef struct results {
     float batch[BATCH * CLASSES], one[CLASSES];
     bool measured;
-    double share; /* told last */
+    double share; /* the last reported share */
     int begun, ended;
 } results;
 
@@ -38,7 +38,7 @@ static void watch(void *user, double share) {
     r->share = share;
 }
 
-/* Some steps, then a prediction of the batch and of one sample. */
+/* Runs some steps, then predicts the batch and one sample. */
 static void compute(leat_tuning tuning, bool deterministic, results *out) {
     leat_model *model = NULL;
     leat_error err = {0};

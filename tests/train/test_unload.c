@@ -33,7 +33,7 @@ static void expect_threads(int expected) {
     assert_int_equal(threads, expected);
 }
 
-/* Loads a user of the library, lets it run and unloads it.  Returns what failed, NULL for nothing. */
+/* Loads a user of the library, lets it run and unloads it.  Returns a message after a failure, otherwise NULL. */
 static const char *use_once(const char *path) {
     static char failure[512];
     const char *(*use)(void) = NULL;
@@ -41,7 +41,7 @@ static const char *use_once(const char *path) {
     if (!library) return dlerror();
     void *symbol = dlsym(library, "unload_use");
     if (!symbol) return dlerror();
-    memcpy(&use, &symbol, sizeof use); /* POSIX's way to a function */
+    memcpy(&use, &symbol, sizeof use); /* POSIX's way to convert to a function pointer */
     const char *why = use();
     if (why) snprintf(failure, sizeof failure, "%s", why);
     if (dlclose(library) != 0) return dlerror();
