@@ -622,22 +622,22 @@ static const leati_implementation *find(const leati_backend *backend, leati_op o
 
 static void bench(const bench_case *c, int threads, bool with_ref) {
     leati_desc outputs[LEATI_MAX_OUTPUTS] = {0};
-    const leati_op_row *row = leati_op_row_of(c->op);
+    const leati_op_descriptor *descriptor = leati_op_descriptor_of(c->op);
     leat_error err = {0};
     leati_desc inputs[LEATI_RNN_BWD_INPUTS];
     for (int i = 0; i < LEATI_RNN_BWD_INPUTS; i++)
         inputs[i] = i < c->input_count ? c->inputs[i] : (leati_desc)ABSENT;
     if (c->op == LEATI_OP_POOLING_BWD) inputs[3].dtype = LEAT_U8;
-    int input_count = row->optional ? row->max_inputs : c->input_count; /* as in the graph */
+    int input_count = descriptor->optional ? descriptor->max_inputs : c->input_count; /* as in the graph */
     leati_task task = {.op = c->op,
                        .attrs = &c->attrs,
                        .input_count = input_count,
                        .inputs = inputs,
-                       .output_count = row->outputs,
+                       .output_count = descriptor->outputs,
                        .outputs = outputs,
                        .threads = threads,
                        .unused = c->unused};
-    if (row->infer(&c->attrs, input_count, inputs, outputs, &err) != LEAT_OK) die(c->name, &err);
+    if (descriptor->infer(&c->attrs, input_count, inputs, outputs, &err) != LEAT_OK) die(c->name, &err);
     for (size_t b = 0; leati_backends[b]; b++) {
         if (strcmp(leati_backends[b]->name, "ref") == 0 && !with_ref) continue;
         for (size_t i = 0; i < leati_backends[b]->count; i++)

@@ -17,9 +17,9 @@
 typedef struct leati_run {
     uint64_t seed; /* of dropout */
     uint64_t step; /* number of the training step; the masks of dropout depend on it */
-    /* The number of runs of the plan so far.  Some kernels alternate the direction in which they read memory, so that
+    /* The number of earlier runs of the plan.  Some kernels alternate the direction in which they read memory, so that
      * they start with data that is still in the cache; the result does not depend on the direction. */
-    uint64_t turn;
+    uint64_t run_number;
     void *scratch; /* kernel->scratch_bytes, 64-byte aligned, contents undefined */
     /* Memory for what the kernel packs (kernel->pack_bytes).  NULL: the kernel packs into the last pack_bytes of
      * scratch. `packed` is true if the memory still holds what this kernel, or one with the same pack_key, packed from
@@ -32,7 +32,7 @@ typedef struct leati_run {
 typedef struct leati_kernel leati_kernel;
 struct leati_kernel {
     char implementation[64]; /* "ref", "onednn jit:avx2" */
-    char layout[48]; /* for people: its memory layouts, "nhwc weights Ohwi8o"; "": leat's own layouts */
+    char layout[48]; /* its memory layouts, for reports: "nhwc weights Ohwi8o"; "": leat's own layouts */
     /* Computes the op.  args: the inputs, then the outputs; NULL for an absent input or an output that nobody reads.
      * The function allocates nothing and takes no lock. */
     leat_status (*run)(const leati_kernel *kernel, void *const *args, const leati_run *run, leat_error *err);
@@ -45,8 +45,7 @@ struct leati_kernel {
     size_t pack_bytes;
     uint32_t pack_inputs;
     char pack_key[64];
-    /* For people: the number of copies into another layout, once per packing and in each run, and the bytes they write.
-     * */
+    /* For reports: the number of copies into another layout, per packing and per run, and the bytes that they write. */
     int pack_reorders, reorders;
     size_t pack_reorder_bytes, reorder_bytes;
     size_t output_bytes
@@ -85,7 +84,7 @@ static inline int leati_worthwhile_threads(const leati_task *task, double operat
     return operations < LEATI_THREAD_OPERATIONS && !task->measured ? 1 : task->threads;
 }
 
-/* Returns the number of the op's own inputs.  The inputs of fused ops come after them. */
+/* Returns the number of the op's own inputs.  The inputs of the ops that are fused into it come after its own. */
 static inline int leati_op_inputs(const leati_task *task) {
     bool reads = task->attrs->post.kinds & (LEATI_POST_NORM | LEATI_POST_ADD);
     return task->input_count - (reads ? LEATI_POST_INPUTS : 0);
@@ -101,7 +100,7 @@ typedef struct leati_implementation {
     uint32_t fuses;
     /* True if `prepare` knows bf16 tensors: it serves or refuses them.  Otherwise it is called only for tasks with f32
      * in their place (engine/plan/bf16_fallback.c). */
-    bool narrow;
+    bool takes_bf16;
 } leati_implementation;
 
 #define LEATI_REASON_BYTES 96

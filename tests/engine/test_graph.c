@@ -186,17 +186,17 @@ static void indices_are_read_before_their_cast(void **state) {
     }
 }
 
-/* Every row can be described, and says no more inputs than a node can hold. */
+/* Every op has a descriptor whose limits fit into a node. */
 static void the_table_is_whole(void **state) {
     (void)state;
     for (int op = 0; op < LEATI_OP_COUNT; ++op) {
-        const leati_op_row *row = leati_op_row_of((leati_op)op);
-        assert_non_null(row->name);
-        assert_non_null(row->infer);
-        assert_in_range(row->max_inputs, row->min_inputs, LEATI_MAX_INPUTS);
-        assert_in_range(row->outputs, 0, LEATI_MAX_OUTPUTS);
-        if (row->outputs == 0) assert_int_not_equal(row->writes, 0);
-        if (row->optional) assert_true(row->optional >> row->max_inputs == 0);
+        const leati_op_descriptor *descriptor = leati_op_descriptor_of((leati_op)op);
+        assert_non_null(descriptor->name);
+        assert_non_null(descriptor->infer);
+        assert_in_range(descriptor->max_inputs, descriptor->min_inputs, LEATI_MAX_INPUTS);
+        assert_in_range(descriptor->outputs, 0, LEATI_MAX_OUTPUTS);
+        if (descriptor->outputs == 0) assert_int_not_equal(descriptor->writes, 0);
+        if (descriptor->optional) assert_true(descriptor->optional >> descriptor->max_inputs == 0);
     }
     for (int f = 0; f < LEATI_FN_COUNT; ++f) assert_non_null(leati_function_name((leati_function)f));
 }

@@ -23,7 +23,7 @@
 /* A case with its data. */
 typedef struct subject {
     const op_case *c;
-    const leati_op_row *row;
+    const leati_op_descriptor *descriptor;
     void *data[OP_MAX_INPUTS];
     float *weights[LEATI_MAX_OUTPUTS]; /* weights of the loss */
     leati_desc outputs[LEATI_MAX_OUTPUTS];
@@ -45,7 +45,7 @@ static void *allocate(size_t bytes) {
 }
 
 static bool is_written(const subject *s, int i) {
-    return s->row->writes >> i & 1u;
+    return s->descriptor->writes >> i & 1u;
 }
 
 static double draw(const op_input *input, leat_rng *rng) {
@@ -85,7 +85,7 @@ static void fill(const op_input *input, void *data, leat_rng *rng) {
 
 static void subject_init(subject *s, const op_case *c) {
     leat_rng rng = leat_rng_for(7, (uint64_t)c->op, strlen(c->name));
-    *s = (subject){.c = c, .row = leati_op_row_of(c->op)};
+    *s = (subject){.c = c, .descriptor = leati_op_descriptor_of(c->op)};
     for (int i = 0; i < c->input_count; ++i) {
         if (c->inputs[i].desc.rank < 0) continue;
         s->data[i] = allocate(leati_desc_bytes(&c->inputs[i].desc));
@@ -107,14 +107,14 @@ static bool reaches_loss(const subject *s, int output) {
 }
 
 static bool is_differentiated(const subject *s, int i) {
-    return s->row->gradient && s->data[i] && s->c->inputs[i].desc.dtype == LEAT_F32 &&
+    return s->descriptor->gradient && s->data[i] && s->c->inputs[i].desc.dtype == LEAT_F32 &&
            !(s->c->constant >> i & 1u);
 }
 
 /* Sets the descriptors of the outputs and the weights of the loss, once the shapes are known. */
 static void learn_outputs(subject *s, const leati_graph *graph, const trial *t) {
     leat_rng rng = leat_rng_for(11, (uint64_t)s->c->op, 0);
-    for (int k = 0; k < s->row->outputs; ++k) {
+    for (int k = 0; k < s->descriptor->outputs; ++k) {
         s->outputs[k] = *leati_graph_desc(graph, t->outputs[k]);
         if (s->weights[k]) continue;
         int64_t count = leati_desc_count(&s->outputs[k]);
@@ -125,7 +125,7 @@ static void learn_outputs(subject *s, const leati_graph *graph, const trial *t) 
 
 static leati_value loss_of(const subject *s, leati_graph *g, const trial *t) {
     leati_value loss = leati_scalar(g, 0);
-    for (int k = 0; k < s->row->outputs; ++k) {
+    for (int k = 0; k < s->descriptor->outputs; ++k) {
         if (!reaches_loss(s, k)) continue;
         leati_value weights = leati_graph_constant(g, &s->outputs[k], s->weights[k]);
         leati_value part = leati_reduce_all(g, LEATI_REDUCE_SUM, leati_mul(g, t->outputs[k], weights));
@@ -166,7 +166,7 @@ static leati_value make_input(const subject *s, leati_graph *g, int i, size_t st
 
 /* A tensor that is kept between runs, which is never bf16. */
 static leati_value as_kept(leati_graph *g, leati_value value) {
-    if (leati_graph_value(g, value)->narrow)
+    if (leati_graph_value(g, value)->may_be_bf16)
         value = leati_graph_node(g, LEATI_OP_COPY, NULL, 1, &value, NULL);
     leati_graph_keep(g, value);
     return value;
@@ -193,10 +193,10 @@ static void trial_init(trial *t, subject *s, const manner *m) {
     if (s->c->then) t->outputs[0] = leati_eltwise_of(g, t->outputs[0], *s->c->then);
     leati_graph_store_bf16(g, false);
     if (leati_graph_check(g, &err) != LEAT_OK) fail_msg("%s: %s", s->c->name, err.message);
-    for (int k = 0; k < s->row->outputs; ++k)
+    for (int k = 0; k < s->descriptor->outputs; ++k)
         if (is_compared(s, k)) t->outputs[k] = as_kept(g, t->outputs[k]);
     learn_outputs(s, g, t);
-    if (m->gradients && s->row->gradient) add_gradients(s, g, inputs, t);
+    if (m->gradients && s->descriptor->gradient) add_gradients(s, g, inputs, t);
     leati_plan_options options = {.threads = m->threads, .backends = backends, .arena = t->arena};
     options.slabs[LEATI_SLAB_SLOT0] = t->states;
     if (leati_plan_create(&t->plan, &g, &options, &err) != LEAT_OK)
@@ -222,7 +222,7 @@ static void trial_run(const trial *t, const subject *s) {
 
 static double loss_in_double(const trial *t, const subject *s) {
     double loss = 0;
-    for (int k = 0; k < s->row->outputs; ++k) {
+    for (int k = 0; k < s->descriptor->outputs; ++k) {
         if (!reaches_loss(s, k)) continue;
         const float *output = leati_plan_output(t->plan, t->outputs[k]).data;
         int64_t count = leati_desc_count(&s->outputs[k]);
@@ -255,7 +255,7 @@ static void compare(const trial *t, const subject *s, const char *what, const fl
 /* Compares the outputs, written states and gradients of two trials. */
 static void compare_trials(const trial *got, const trial *expected, const subject *s, double tolerance) {
     char what[32];
-    for (int k = 0; k < s->row->outputs; ++k) {
+    for (int k = 0; k < s->descriptor->outputs; ++k) {
         if (!is_compared(s, k)) continue;
         leat_tensor a = leati_plan_output(got->plan, got->outputs[k]);
         leat_tensor b = leati_plan_output(expected->plan, expected->outputs[k]);
@@ -324,7 +324,7 @@ void op_check(const op_case *c, const leati_backend *backend, int threads) {
         compare_trials(&t, &reference, &s, c->tolerance > 0 ? c->tolerance : 1e-5);
         trial_fini(&reference);
     }
-    if (s.row->gradient && !c->bends) {
+    if (s.descriptor->gradient && !c->bends) {
         trial_init(&forward, &s, &(manner){.backend = &leati_backend_ref, .threads = 1});
         check_differences(&t, &forward, &s);
         trial_fini(&forward);
@@ -343,7 +343,7 @@ static void round_inputs(const subject *s) {
     }
 }
 
-void op_check_narrow(const op_case *c, const leati_backend *backend, int threads) {
+void op_check_bf16(const op_case *c, const leati_backend *backend, int threads) {
     subject s;
     trial t, reference;
     subject_init(&s, c);

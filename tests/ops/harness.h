@@ -90,6 +90,6 @@ OP_FAMILY_LIST(OP_FAMILY_DECLARED)
  * that `backend` declines.  threads: number of threads to compute with. */
 void op_check(const op_case *c, const leati_backend *backend, int threads);
 /* Like op_check(), but compares bf16, wherever the engine allows it, with ref in f32. */
-void op_check_narrow(const op_case *c, const leati_backend *backend, int threads);
+void op_check_bf16(const op_case *c, const leati_backend *backend, int threads);
 
 #endif

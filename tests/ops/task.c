@@ -27,23 +27,24 @@ const leati_backend *const test_backends[] = {&leati_backend_native,
 
 void test_task_init(test_task *t, leati_op op, const leati_attrs *attrs, int input_count,
                     const leati_desc *inputs, uint32_t unused, int threads) {
-    const leati_op_row *row = leati_op_row_of(op);
+    const leati_op_descriptor *descriptor = leati_op_descriptor_of(op);
     leat_error err = {0};
     memset(t, 0, sizeof *t);
     t->attrs = *attrs;
     int given = input_count;
-    if (row->optional) input_count = row->max_inputs; /* like the graph does */
+    if (descriptor->optional) input_count = descriptor->max_inputs; /* like the graph does */
     for (int i = 0; i < LEATI_MAX_INPUTS; i++) t->inputs[i] = i < given ? inputs[i] : (leati_desc)ABSENT;
-    if (row->infer(attrs, input_count, t->inputs, t->outputs, &err) != LEAT_OK) fail_msg("%s", err.message);
+    if (descriptor->infer(attrs, input_count, t->inputs, t->outputs, &err) != LEAT_OK)
+        fail_msg("%s", err.message);
     t->task = (leati_task){.op = op,
                            .attrs = &t->attrs,
                            .input_count = input_count,
-                           .output_count = row->outputs,
+                           .output_count = descriptor->outputs,
                            .inputs = t->inputs,
                            .outputs = t->outputs,
                            .unused = unused,
                            .threads = threads};
-    for (int i = 0; i < input_count + row->outputs; i++) {
+    for (int i = 0; i < input_count + descriptor->outputs; i++) {
         const leati_desc *desc = i < input_count ? &t->inputs[i] : &t->outputs[i - input_count];
         if (desc->rank < 0 || (i >= input_count && unused >> (i - input_count) & 1)) continue;
         t->args[i] = leati_calloc_aligned(leati_desc_bytes(desc) + GUARD_BYTES);
@@ -114,7 +115,7 @@ void test_run_ref(test_task *t) {
             assert_true(test_run(t, &leati_backend_ref.implementations[i], why, NULL));
             return;
         }
-    fail_msg("ref has no %s", leati_op_row_of(t->task.op)->name);
+    fail_msg("ref has no %s", leati_op_descriptor_of(t->task.op)->name);
 }
 
 float *test_output(test_task *t, int i) {

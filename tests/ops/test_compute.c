@@ -538,8 +538,9 @@ static void test_refusals(void **state) {
         leati_desc out[LEATI_MAX_OUTPUTS];
         leat_error err = {0};
         int count = cases[i].op == LEATI_OP_POOLING ? 1 : cases[i].op == LEATI_OP_CONV ? 2 : 3;
-        assert_int_equal(leati_op_row_of(cases[i].op)->infer(&cases[i].attrs, count, cases[i].in, out, &err),
-                         cases[i].status);
+        assert_int_equal(
+            leati_op_descriptor_of(cases[i].op)->infer(&cases[i].attrs, count, cases[i].in, out, &err),
+            cases[i].status);
         if (!strstr(err.message, cases[i].says))
             fail_msg("expected '%s' in '%s'", cases[i].says, err.message);
     }

@@ -32,9 +32,9 @@ static void check(void **state) {
     op_check(a->c, a->backend, a->backend == &leati_backend_ref ? 1 : 2);
 }
 
-static void check_narrow(void **state) {
+static void check_bf16(void **state) {
     const assignment *a = *state;
-    op_check_narrow(a->c, a->backend, a->backend == &leati_backend_ref ? 1 : 2);
+    op_check_bf16(a->c, a->backend, a->backend == &leati_backend_ref ? 1 : 2);
 }
 
 /* ---- Completeness of the cases and of docs/backends.md ---- */
@@ -59,12 +59,12 @@ static bool has_case(leati_op op, bool differences) {
 static void every_op_has_a_case(void **state) {
     (void)state;
     for (int op = 0; op < LEATI_OP_COUNT; ++op) {
-        const leati_op_row *row = leati_op_row_of((leati_op)op);
+        const leati_op_descriptor *descriptor = leati_op_descriptor_of((leati_op)op);
         if (op == LEATI_OP_STORE || op == LEATI_OP_CALL) continue;
-        bool of_gradient = strstr(row->name, "_bwd") && !row->gradient;
-        if (!of_gradient && !has_case((leati_op)op, false)) fail_msg("op %s has no case", row->name);
-        if (row->gradient && !has_case((leati_op)op, true))
-            fail_msg("no case checks the gradient of op %s by differences", row->name);
+        bool of_gradient = strstr(descriptor->name, "_bwd") && !descriptor->gradient;
+        if (!of_gradient && !has_case((leati_op)op, false)) fail_msg("op %s has no case", descriptor->name);
+        if (descriptor->gradient && !has_case((leati_op)op, true))
+            fail_msg("no case checks the gradient of op %s by differences", descriptor->name);
     }
 }
 
@@ -90,7 +90,7 @@ static void the_page_says_who_serves(void **state) {
         bool native = serves(&leati_backend_native, (leati_op)op),
              onednn = serves(&leati_backend_onednn, (leati_op)op);
         assert_true(serves(&leati_backend_ref, (leati_op)op));
-        snprintf(row, sizeof row, "| %s | %s | %s |", leati_op_row_of((leati_op)op)->name,
+        snprintf(row, sizeof row, "| %s | %s | %s |", leati_op_descriptor_of((leati_op)op)->name,
                  native ? "yes" : "", onednn ? "yes" : "");
         if (strncmp(at, row, strlen(row)) != 0) fail_msg("expected '%s', found '%.40s'", row, at);
         at = strchr(at, '\n') + 1;
@@ -117,7 +117,7 @@ int main(int argc, char **argv) {
                 snprintf(a->name, sizeof a->name, "%s: %s%s", backend->name, c->name, b % 2 ? ", bf16" : "");
                 if (argc > 1 && !strstr(a->name, argv[1])) continue;
                 tests[count++] = (struct CMUnitTest){.name = a->name,
-                                                     .test_func = b % 2 ? check_narrow : check,
+                                                     .test_func = b % 2 ? check_bf16 : check,
                                                      .initial_state = a};
             }
     if (argc == 1 && count + 2 < most_tests) {

@@ -296,7 +296,8 @@ static void updates_against_keras(void **state) {
             run_op(optimizers[o].op, &optimizers[o].attrs, 3 + optimizers[o].slots, 0, descs,
                    (void *[]){scalars, &g, &p, &s[0], &s[1], &s[2]}, 0);
             if (fabs((double)p - t.p) > 1e-6)
-                fail_msg("%s: %.9g, expected %.9g", leati_op_row_of(optimizers[o].op)->name, (double)p, t.p);
+                fail_msg("%s: %.9g, expected %.9g", leati_op_descriptor_of(optimizers[o].op)->name, (double)p,
+                         t.p);
             for (int i = 0; i < 3; ++i) assert_float_equal(s[i], t.s[i], 1e-6);
         }
     }

@@ -223,13 +223,12 @@ bool leati_dnnl_takes(const leati_task *task, uint32_t must, uint32_t may, char 
     bool any = false, fits = true;
     int addend = task->attrs->post.kinds & LEATI_POST_ADD ? leati_op_inputs(task) + LEATI_POST_ADDEND : -1;
     for (int i = 0; i < task->input_count + task->output_count; ++i) {
-        bool narrow =
-            is_bf16(i < task->input_count ? &task->inputs[i] : &task->outputs[i - task->input_count]);
-        any = any || narrow;
+        bool bf16 = is_bf16(i < task->input_count ? &task->inputs[i] : &task->outputs[i - task->input_count]);
+        any = any || bf16;
         if (i == addend)
-            fits = fits && narrow == is_bf16(&task->outputs[0]);
+            fits = fits && bf16 == is_bf16(&task->outputs[0]);
         else
-            fits = fits && (narrow ? (must | may) >> i & 1u : !(must >> i & 1u));
+            fits = fits && (bf16 ? (must | may) >> i & 1u : !(must >> i & 1u));
     }
     if (!any || (fits && leati_cpu_has_bfloat16())) return true;
     snprintf(why, LEATI_REASON_BYTES,

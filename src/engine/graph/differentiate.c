@@ -15,13 +15,13 @@ typedef struct sweep {
     leati_graph *graph;
     int32_t value_count, node_count;
     bool *depends;     /* true if the value depends on some wrt through ops that have a gradient */
-    leati_value *diff; /* d loss / d value, as far as it is summed */
+    leati_value *diff; /* d loss / d value: the sum of the contributions so far */
 } sweep;
 
 static void mark_dependents(const sweep *s) {
     for (int32_t n = 0; n < s->node_count; ++n) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
-        if (!leati_op_row_of(node->op)->gradient) continue;
+        if (!leati_op_descriptor_of(node->op)->gradient) continue;
         bool any = false;
         for (int i = 0; i < node->input_count; ++i)
             any |= node->inputs[i] >= 0 && s->depends[node->inputs[i]];
@@ -31,27 +31,27 @@ static void mark_dependents(const sweep *s) {
 
 static void accumulate(const sweep *s, const leati_node *node, leati_value value, leati_value contribution) {
     leati_graph *graph = s->graph;
-    if (contribution < 0) return; /* there is none, or the graph has recorded a failure */
+    if (contribution < 0) return; /* There is no contribution, or the graph has recorded a failure. */
     if (!leati_desc_same_shape(leati_graph_desc(graph, contribution), leati_graph_desc(graph, value))) {
         char a[LEATI_DESC_TEXT_BYTES], b[LEATI_DESC_TEXT_BYTES];
         leati_graph_fail(graph, LEAT_EINTERNAL, "op %s: its gradient has the shape %s, its input %s",
-                         leati_op_row_of(node->op)->name,
+                         leati_op_descriptor_of(node->op)->name,
                          leati_desc_text(a, leati_graph_desc(graph, contribution)),
                          leati_desc_text(b, leati_graph_desc(graph, value)));
         return;
     }
-    bool narrow = leati_graph_value(graph, value)->narrow;
-    if (narrow) leati_graph_mark_bf16(graph, contribution);
+    bool may_be_bf16 = leati_graph_value(graph, value)->may_be_bf16;
+    if (may_be_bf16) leati_graph_mark_bf16(graph, contribution);
     s->diff[value] =
         s->diff[value] == LEATI_NONE ? contribution : leati_add(graph, s->diff[value], contribution);
-    if (narrow && s->diff[value] >= 0) leati_graph_mark_bf16(graph, s->diff[value]);
+    if (may_be_bf16 && s->diff[value] >= 0) leati_graph_mark_bf16(graph, s->diff[value]);
 }
 
 static void visit(const sweep *s, int32_t n) {
     leati_graph *graph = s->graph;
     const leati_node *node = leati_graph_node_at(graph, n);
-    const leati_op_row *row = leati_op_row_of(node->op);
-    if (!row->gradient) return;
+    const leati_op_descriptor *descriptor = leati_op_descriptor_of(node->op);
+    if (!descriptor->gradient) return;
     int32_t diff_outputs[LEATI_MAX_OUTPUTS], diff_inputs[LEATI_MAX_INPUTS];
     bool wanted[LEATI_MAX_INPUTS], arrives = false, any = false;
     for (int i = 0; i < node->output_count; ++i) {
@@ -66,7 +66,7 @@ static void visit(const sweep *s, int32_t n) {
     if (!arrives || !any) return;
     graph->forward = n;
     graph->label = node->label;
-    row->gradient(graph, node, diff_outputs, wanted, diff_inputs);
+    descriptor->gradient(graph, node, diff_outputs, wanted, diff_inputs);
     for (int i = 0; i < node->input_count; ++i)
         if (wanted[i]) accumulate(s, node, node->inputs[i], diff_inputs[i]);
     graph->forward = -1;

@@ -156,54 +156,55 @@ leati_value leati_graph_constant(leati_graph *graph, const leati_desc *desc, con
 
 /* Fills the descriptions of the inputs and checks that each input is allowed.  On failure records it and returns
  * false. */
-static bool collect_inputs(leati_graph *graph, const leati_op_row *row, leati_node *node, leati_desc *descs) {
+static bool collect_inputs(leati_graph *graph, const leati_op_descriptor *descriptor, leati_node *node,
+                           leati_desc *descs) {
     for (int i = 0; i < node->input_count; ++i) {
         leati_value value = node->inputs[i];
         if (value == LEATI_INVALID || value < LEATI_INVALID || value >= graph->values.count) {
-            leati_graph_fail(graph, LEAT_EINTERNAL, "op %s: input %d is not a value of this graph", row->name,
-                             i);
+            leati_graph_fail(graph, LEAT_EINTERNAL, "op %s: input %d is not a value of this graph",
+                             descriptor->name, i);
             return false;
         }
-        bool may_be_absent = i < 32 && (row->optional >> i & 1u);
+        bool may_be_absent = i < 32 && (descriptor->optional >> i & 1u);
         if (value == LEATI_NONE && !may_be_absent) {
-            leati_graph_fail(graph, LEAT_EINVAL, "op %s: input %d is absent", row->name, i);
+            leati_graph_fail(graph, LEAT_EINVAL, "op %s: input %d is absent", descriptor->name, i);
             return false;
         }
         descs[i] = value == LEATI_NONE ? (leati_desc){.rank = -1} : *leati_graph_desc(graph, value);
-        bool written = i < 32 && (row->writes >> i & 1u);
+        bool written = i < 32 && (descriptor->writes >> i & 1u);
         if (written && value != LEATI_NONE && leati_graph_value(graph, value)->storage != LEATI_IN_SLAB) {
             leati_graph_fail(graph, LEAT_EINVAL, "op %s: input %d is written, so it must be a state",
-                             row->name, i);
+                             descriptor->name, i);
             return false;
         }
     }
     return true;
 }
 
-static bool fill_inputs(leati_graph *graph, const leati_op_row *row, leati_node *node, int count,
-                        const leati_value *inputs) {
-    if (count < row->min_inputs || count > row->max_inputs) {
-        leati_graph_fail(graph, LEAT_EINVAL, "op %s: expected %d to %d inputs, received %d", row->name,
-                         row->min_inputs, row->max_inputs, count);
+static bool fill_inputs(leati_graph *graph, const leati_op_descriptor *descriptor, leati_node *node,
+                        int count, const leati_value *inputs) {
+    if (count < descriptor->min_inputs || count > descriptor->max_inputs) {
+        leati_graph_fail(graph, LEAT_EINVAL, "op %s: expected %d to %d inputs, received %d", descriptor->name,
+                         descriptor->min_inputs, descriptor->max_inputs, count);
         return false;
     }
-    node->input_count = row->optional ? row->max_inputs : count;
+    node->input_count = descriptor->optional ? descriptor->max_inputs : count;
     for (int i = 0; i < node->input_count; ++i) node->inputs[i] = i < count ? inputs[i] : LEATI_NONE;
     return true;
 }
 
 /* Adds the output values.  On failure records it and returns false; the caller then drops the node. */
-static bool add_outputs(leati_graph *graph, const leati_op_row *row, leati_node *node,
+static bool add_outputs(leati_graph *graph, const leati_op_descriptor *descriptor, leati_node *node,
                         const leati_desc *descs) {
     leati_desc made[LEATI_MAX_OUTPUTS] = {{0}};
     leat_error failure = {0};
-    leat_status status = row->infer(&node->attrs, node->input_count, descs, made, &failure);
+    leat_status status = descriptor->infer(&node->attrs, node->input_count, descs, made, &failure);
     if (status != LEAT_OK) {
-        leati_graph_fail(graph, status, "op %s: %s", row->name, failure.message);
+        leati_graph_fail(graph, status, "op %s: %s", descriptor->name, failure.message);
         return false;
     }
-    node->output_count = row->outputs;
-    for (int i = 0; i < row->outputs; ++i) {
+    node->output_count = descriptor->outputs;
+    for (int i = 0; i < descriptor->outputs; ++i) {
         node->outputs[i] = add_value(graph, &made[i], LEATI_IN_ARENA, graph->nodes.count);
         if (node->outputs[i] < 0) return false;
     }
@@ -213,8 +214,8 @@ static bool add_outputs(leati_graph *graph, const leati_op_row *row, leati_node 
 /* ---- Values that may be stored as bf16 ---- */
 
 bool leati_graph_store_bf16(leati_graph *graph, bool on) {
-    bool before = graph->narrow;
-    graph->narrow = on;
+    bool before = graph->store_bf16;
+    graph->store_bf16 = on;
     return before;
 }
 
@@ -227,15 +228,16 @@ void leati_graph_mark_bf16(leati_graph *graph, leati_value value) {
          value = leati_graph_node_at(graph, leati_graph_value(graph, value)->producer)->inputs[0]) {
         leati_value_info *info = leati_graph_value_mutable(graph, value);
         if (info->desc.dtype != LEAT_F32 || info->storage != LEATI_IN_ARENA || info->exact) return;
-        info->narrow = true;
-        if (!(leati_op_row_of(leati_graph_node_at(graph, info->producer)->op)->flags & LEATI_OP_VIEW)) return;
+        info->may_be_bf16 = true;
+        if (!(leati_op_descriptor_of(leati_graph_node_at(graph, info->producer)->op)->flags & LEATI_OP_VIEW))
+            return;
     }
 }
 
 leati_value leati_graph_rounded_to_bf16(leati_graph *graph, leati_value value) {
     if (value < 0) return value;
     const leati_value_info *info = leati_graph_value(graph, value);
-    if (info->desc.dtype != LEAT_F32 || info->narrow || info->exact) return value;
+    if (info->desc.dtype != LEAT_F32 || info->may_be_bf16 || info->exact) return value;
     leati_attrs attrs = {.cast = {.dtype = LEAT_F32, .scale = 1}};
     leati_value copy = leati_graph_node(graph, LEATI_OP_CAST, &attrs, 1, &value, NULL);
     if (copy >= 0) leati_graph_mark_bf16(graph, copy);
@@ -271,23 +273,24 @@ static void mark_outputs(leati_graph *graph, const leati_node *node) {
     for (int i = 0; i < node->input_count; ++i) {
         if (node->inputs[i] < 0) continue;
         all = all && leati_graph_value(graph, node->inputs[i])->exact;
-        any = any || leati_graph_value(graph, node->inputs[i])->narrow;
+        any = any || leati_graph_value(graph, node->inputs[i])->may_be_bf16;
     }
     if (all) {
         leati_graph_set_exact(graph, node->outputs[0]);
         return;
     }
-    bool view = leati_op_row_of(node->op)->flags & LEATI_OP_VIEW;
-    for (int i = 0; (view ? any : graph->narrow) && i < bf16_outputs(node); ++i)
+    bool view = leati_op_descriptor_of(node->op)->flags & LEATI_OP_VIEW;
+    for (int i = 0; (view ? any : graph->store_bf16) && i < bf16_outputs(node); ++i)
         leati_graph_mark_bf16(graph, node->outputs[i]);
 }
 
 leati_value leati_graph_node(leati_graph *graph, leati_op op, const leati_attrs *attrs, int input_count,
                              const leati_value *inputs, leati_value *outputs) {
-    const leati_op_row *row = leati_op_row_of(op);
-    for (int i = 0; outputs && i < row->outputs; ++i) outputs[i] = LEATI_INVALID;
+    const leati_op_descriptor *descriptor = leati_op_descriptor_of(op);
+    for (int i = 0; outputs && i < descriptor->outputs; ++i) outputs[i] = LEATI_INVALID;
     if (graph->failure.code != LEAT_OK) return LEATI_INVALID;
-    if (!row->infer) return leati_graph_fail(graph, LEAT_ENOTSUP, "op %s has no shape rule", row->name);
+    if (!descriptor->infer)
+        return leati_graph_fail(graph, LEAT_ENOTSUP, "op %s has no shape rule", descriptor->name);
 
     leati_node *node = leati_calloc(1, sizeof *node);
     if (!node) return fail_memory(graph, "a node");
@@ -296,15 +299,15 @@ leati_value leati_graph_node(leati_graph *graph, leati_op op, const leati_attrs 
     node->forward = graph->forward;
     node->label = graph->label;
     leati_desc descs[LEATI_MAX_INPUTS];
-    if (!fill_inputs(graph, row, node, input_count, inputs) || !collect_inputs(graph, row, node, descs) ||
-        !add_outputs(graph, row, node, descs)) {
+    if (!fill_inputs(graph, descriptor, node, input_count, inputs) ||
+        !collect_inputs(graph, descriptor, node, descs) || !add_outputs(graph, descriptor, node, descs)) {
         leati_free(node);
         return LEATI_INVALID;
     }
     if (!own(&graph->nodes, node)) return fail_memory(graph, "a node");
     mark_outputs(graph, node);
-    for (int i = 0; outputs && i < row->outputs; ++i) outputs[i] = node->outputs[i];
-    return row->outputs ? node->outputs[0] : LEATI_NONE;
+    for (int i = 0; outputs && i < descriptor->outputs; ++i) outputs[i] = node->outputs[i];
+    return descriptor->outputs ? node->outputs[0] : LEATI_NONE;
 }
 
 void leati_graph_store(leati_graph *graph, leati_value state, leati_value value) {

@@ -49,7 +49,7 @@ typedef struct leati_value_info {
     } where;
     int32_t producer; /* index of the node that computes it, or -1 */
     bool output;      /* must be readable after the run */
-    bool narrow;      /* an f32 value that the plan may store as bf16 (engine/plan/bf16_storage.c) */
+    bool may_be_bf16; /* an f32 value that the plan may store as bf16 (engine/plan/bf16_storage.c) */
     bool exact;       /* an f32 value with integers that bf16 may not represent: it is never stored as bf16 */
 } leati_value_info;
 
@@ -82,11 +82,12 @@ leati_value leati_graph_input(leati_graph *graph, int input, const leati_desc *d
 leati_value leati_graph_state(leati_graph *graph, leati_slab slab, size_t offset_bytes,
                               const leati_desc *desc);
 leati_value leati_graph_constant(leati_graph *graph, const leati_desc *desc, const void *data);
-/* While it is on, the outputs of new nodes are marked narrow; differentiation marks the gradients with respect to
- * narrow values.  A view of a narrow value is always narrow.  An op that only moves the elements of exact values has an
- * exact output.  Returns the previous setting. */
+/* Switches whether the plan may store the outputs of new nodes as bf16 (may_be_bf16).  Independently of the switch,
+ * differentiation sets may_be_bf16 of the gradients with respect to such values, and a view of such a value is one,
+ * too.  An op that only moves the elements of exact values has an exact output.  Returns the previous setting. */
 bool leati_graph_store_bf16(leati_graph *graph, bool on);
-/* Returns `value` if it is narrow or exact or not f32, otherwise a narrow copy. */
+/* Returns a copy of `value` that the plan may store as bf16.  Returns `value` itself if it may be stored as bf16, is
+ * exact, or is not f32. */
 leati_value leati_graph_rounded_to_bf16(leati_graph *graph, leati_value value);
 /* Marks `value` as exact. */
 void leati_graph_set_exact(leati_graph *graph, leati_value value);
@@ -99,7 +100,7 @@ leati_value leati_graph_node(leati_graph *graph, leati_op op, const leati_attrs 
 void leati_graph_store(leati_graph *graph, leati_value state, leati_value value);
 void leati_graph_keep(leati_graph *graph, leati_value value); /* makes the value an output of the graph */
 
-/* Returns the description of a value; of a scalar if the value is invalid.  Never NULL. */
+/* Returns the description of a value, or the description of a scalar if the value is invalid.  Never NULL. */
 const leati_desc *leati_graph_desc(const leati_graph *graph, leati_value value);
 const leati_value_info *leati_graph_value(const leati_graph *graph, leati_value value);
 int32_t leati_graph_value_count(const leati_graph *graph);

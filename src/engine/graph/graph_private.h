@@ -19,15 +19,15 @@ struct leati_graph {
     leati_owned nodes;  /* leati_node * */
     leati_owned labels; /* char * */
     leati_owned constants;
-    const char *label; /* of new nodes */
-    int32_t forward;   /* of new nodes: index of the node that is being differentiated, or -1 */
-    bool narrow;       /* of the outputs of new nodes (leati_graph_store_bf16) */
+    const char *label; /* for new nodes */
+    int32_t forward;   /* for new nodes: index of the node that is being differentiated, or -1 */
+    bool store_bf16;   /* the outputs of new nodes may be stored as bf16 (leati_graph_store_bf16) */
 };
 
 leati_node *leati_graph_node_mutable(leati_graph *graph, int32_t node);
 leati_value_info *leati_graph_value_mutable(leati_graph *graph, leati_value value);
 
-/* Marks a value as narrow; if it is a view, the value that it is a view of, too. */
+/* Sets may_be_bf16 of a value.  If the value is a view, this also sets it of the value that it is a view of. */
 void leati_graph_mark_bf16(leati_graph *graph, leati_value value);
 
 /* Returns zeroed memory for a constant, which the graph owns; NULL if memory is lacking. */

@@ -78,7 +78,7 @@ static void mark_changed_state(const sweep *s, leati_value state) {
 static void mark_changed(const sweep *s) {
     for (int32_t n = 0; n < s->forward_count; ++n) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
-        uint32_t writes = leati_op_row_of(node->op)->writes;
+        uint32_t writes = leati_op_descriptor_of(node->op)->writes;
         for (int i = 0; i < 32 && writes >> i; ++i)
             if (writes >> i & 1u && node->inputs[i] >= 0) mark_changed_state(s, node->inputs[i]);
     }
@@ -87,7 +87,7 @@ static void mark_changed(const sweep *s) {
 /* Returns true if a second computation might give another result: the node reads a state that the forward pass writes,
  * or writes one, or calls a custom layer. */
 static bool is_not_repeatable(const sweep *s, const leati_node *node) {
-    if (node->op == LEATI_OP_CALL || leati_op_row_of(node->op)->writes) return true;
+    if (node->op == LEATI_OP_CALL || leati_op_descriptor_of(node->op)->writes) return true;
     for (int i = 0; i < node->input_count; ++i)
         if (node->inputs[i] >= 0 && s->values[node->inputs[i]].changed) return true;
     return false;
@@ -100,7 +100,7 @@ static int64_t collect_forward_facts(sweep *s) {
     for (int32_t n = 0; n < s->forward_count; ++n) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
         bool not_repeatable = is_not_repeatable(s, node),
-             view = leati_op_row_of(node->op)->flags & LEATI_OP_VIEW;
+             view = leati_op_descriptor_of(node->op)->flags & LEATI_OP_VIEW;
         for (int i = 0; i < node->input_count; ++i)
             if (node->inputs[i] >= 0) s->values[node->inputs[i]].last_read = n;
         for (int i = 0; i < node->output_count; ++i) {
@@ -114,7 +114,8 @@ static int64_t collect_forward_facts(sweep *s) {
     /* A node that reads a view reads the memory of the view's source. */
     for (int32_t n = s->forward_count - 1; n >= 0; --n) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
-        if (!(leati_op_row_of(node->op)->flags & LEATI_OP_VIEW) || !is_forward(s, node->inputs[0])) continue;
+        if (!(leati_op_descriptor_of(node->op)->flags & LEATI_OP_VIEW) || !is_forward(s, node->inputs[0]))
+            continue;
         int32_t last = s->values[node->outputs[0]].last_read;
         if (s->values[node->inputs[0]].last_read < last) s->values[node->inputs[0]].last_read = last;
     }
@@ -241,7 +242,7 @@ static void copy_node(sweep *s, int32_t n) {
     leati_graph_node(graph, node->op, &node->attrs, node->input_count, inputs, outputs);
     for (int i = 0; i < node->output_count; ++i) {
         s->values[node->outputs[i]].stand_in = outputs[i];
-        if (outputs[i] >= 0 && leati_graph_value(graph, node->outputs[i])->narrow)
+        if (outputs[i] >= 0 && leati_graph_value(graph, node->outputs[i])->may_be_bf16)
             leati_graph_mark_bf16(graph, outputs[i]);
     }
 }

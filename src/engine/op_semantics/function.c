@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes functions of one number and their derivatives.  Room: engine. */
+/* Computes the element-wise functions of one variable and their derivatives.  Room: engine. */
 #include "engine/op_semantics/function.h"
 
 #include <math.h>
@@ -87,7 +87,8 @@ float leati_slope_at(const leati_eltwise *f, float x) {
 
 bool leati_slope_known_from_dst(const leati_eltwise *f) {
     switch (f->function) {
-    case LEATI_FN_RELU: return f->a >= 0 && f->b > 0 && f->c == 0; /* otherwise two x may have one y */
+    case LEATI_FN_RELU:
+        return f->a >= 0 && f->b > 0 && f->c == 0; /* otherwise several x may have the same y */
     case LEATI_FN_ELU: return f->a >= 0;
     case LEATI_FN_SELU:
     case LEATI_FN_SOFTPLUS:

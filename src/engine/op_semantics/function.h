@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of one number (LEATI_FUNCTION_LIST) and their derivatives, for one value at a time. */
+/* The element-wise functions of one variable (LEATI_FUNCTION_LIST) and their derivatives, for one value at a time. */
 #ifndef LEATI_ENGINE_OP_SEMANTICS_FUNCTION_H
 #define LEATI_ENGINE_OP_SEMANTICS_FUNCTION_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks for shape rules.  All messages have one form: the input, what was expected of it, and what was received.
+/* Checks for shape rules.  All messages have one form: the name of the input, what was expected, and what was received.
  * `what` names the input in the message. */
 #ifndef LEATI_ENGINE_OP_SEMANTICS_INFER_H
 #define LEATI_ENGINE_OP_SEMANTICS_INFER_H

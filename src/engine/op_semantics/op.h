@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The op table, which layers and backends share.  Each op has a descriptor (leati_op_row): its name, its numbers of
- * inputs and outputs, its shape rule, and its gradient rule, which builds the gradient from other ops.  The kernels of
- * an op belong to the backends (engine/backend.h).
+/* The op table, which layers and backends share.  Each op has a descriptor (leati_op_descriptor): its name, its numbers
+ * of inputs and outputs, its shape rule, and its gradient rule, which builds the gradient from other ops.  The kernels
+ * of an op belong to the backends (engine/backend.h).
  *
  * Layouts: images (N, H, W, C) or (N, spatial..., C), convolution weights (spatial..., C / groups, filters), sequences
  * (N, T, F), matrices row-major.  All tensors are f32 unless the text says otherwise. */
@@ -162,8 +162,8 @@ typedef enum leati_op {
         LEATI_OP_COUNT
 } leati_op;
 
-/* Functions of one number: enumerator, name, formula, and true if the derivative is computed from dst (see also
- * leati_eltwise_uses_dst).
+/* Element-wise functions of one variable: enumerator, name, formula, and true if the derivative is computed from dst
+ * (see also leati_eltwise_uses_dst).
  * RELU: x >= c ? min(x, b) : a (x - c), where a is the negative slope, b the maximum (INFINITY: none), c the
  * threshold. */
 #define LEATI_FUNCTION_LIST(X)                                                                               \
@@ -272,7 +272,7 @@ typedef struct leati_attrs {
         } pooling;
         struct {
             bool linear; /* false: nearest */
-            bool halved; /* with linear: half_pixel_centers */
+            bool halved; /* TensorFlow's half_pixel_centers; only with `linear` */
             int32_t spatial;
             int64_t factor[3];
         } resample;
@@ -287,9 +287,9 @@ typedef struct leati_attrs {
         struct {
             leati_cell cell;
             leati_eltwise activation, recurrent_activation; /* SIMPLE has the first only */
-            bool go_backwards;                              /* process the last step of x first */
+            bool go_backwards; /* the kernel processes the last step of x first */
             bool carry_masked; /* GRU: h_mask[0] also multiplies the h that the update gate keeps */
-            bool training;     /* fill the workspace for the backward pass */
+            bool training;     /* the kernel fills the workspace for the backward pass */
         } rnn;
         leati_eltwise eltwise;
         struct {
@@ -378,7 +378,7 @@ typedef enum leati_op_flag {
     LEATI_OP_OPTIONAL_OUTPUTS = 4
 } leati_op_flag;
 
-typedef struct leati_op_row {
+typedef struct leati_op_descriptor {
     const char *name;
     int32_t min_inputs, max_inputs, outputs;
     uint32_t flags;  /* leati_op_flag */
@@ -394,9 +394,9 @@ typedef struct leati_op_row {
      * outputs (LEATI_NONE if the loss does not depend on an output).  NULL: no gradient flows through the op. */
     void (*gradient)(leati_graph *graph, const leati_node *node, const int32_t *diff_outputs,
                      const bool *wanted, int32_t *diff_inputs);
-} leati_op_row;
+} leati_op_descriptor;
 
-const leati_op_row *leati_op_row_of(leati_op op);
+const leati_op_descriptor *leati_op_descriptor_of(leati_op op);
 const char *leati_function_name(leati_function function);
 bool leati_function_uses_dst(leati_function function);
 /* Returns true if ELTWISE_BWD of this function takes dst.  It follows LEATI_FUNCTION_LIST with two exceptions: RELU

@@ -123,24 +123,24 @@ static void gradient_apply(leati_graph *graph, const leati_node *node, const int
     }
 }
 
-const leati_op_row leati_op_batch_norm = {.name = "batch_norm",
-                                          .min_inputs = 1,
-                                          .max_inputs = 3,
-                                          .outputs = 3,
-                                          .optional = 1u << 1 | 1u << 2,
-                                          .infer = infer_batch_norm,
-                                          .gradient = gradient_batch_norm};
-const leati_op_row leati_op_batch_norm_apply = {.name = "batch_norm_apply",
-                                                .min_inputs = 5,
-                                                .max_inputs = 5,
-                                                .outputs = 1,
-                                                .optional = 1u << 1 | 1u << 2,
-                                                .infer = infer_apply,
-                                                .gradient = gradient_apply};
-const leati_op_row leati_op_batch_norm_bwd = {.name = "batch_norm_bwd",
-                                              .min_inputs = 5,
-                                              .max_inputs = 6,
-                                              .outputs = 4,
-                                              .flags = LEATI_OP_OPTIONAL_OUTPUTS,
-                                              .optional = 1u << 1 | 1u << 5,
-                                              .infer = infer_bwd};
+const leati_op_descriptor leati_op_batch_norm = {.name = "batch_norm",
+                                                 .min_inputs = 1,
+                                                 .max_inputs = 3,
+                                                 .outputs = 3,
+                                                 .optional = 1u << 1 | 1u << 2,
+                                                 .infer = infer_batch_norm,
+                                                 .gradient = gradient_batch_norm};
+const leati_op_descriptor leati_op_batch_norm_apply = {.name = "batch_norm_apply",
+                                                       .min_inputs = 5,
+                                                       .max_inputs = 5,
+                                                       .outputs = 1,
+                                                       .optional = 1u << 1 | 1u << 2,
+                                                       .infer = infer_apply,
+                                                       .gradient = gradient_apply};
+const leati_op_descriptor leati_op_batch_norm_bwd = {.name = "batch_norm_bwd",
+                                                     .min_inputs = 5,
+                                                     .max_inputs = 6,
+                                                     .outputs = 4,
+                                                     .flags = LEATI_OP_OPTIONAL_OUTPUTS,
+                                                     .optional = 1u << 1 | 1u << 5,
+                                                     .infer = infer_bwd};

@@ -52,10 +52,10 @@ static void binary_gradient(leati_graph *g, const leati_node *node, const leati_
                                              leati_graph_desc(g, node->inputs[side]));
 }
 
-const leati_op_row leati_op_binary = {.name = "binary",
-                                      .min_inputs = 2,
-                                      .max_inputs = 2,
-                                      .outputs = 1,
-                                      .flags = LEATI_OP_IN_PLACE,
-                                      .infer = infer_binary,
-                                      .gradient = binary_gradient};
+const leati_op_descriptor leati_op_binary = {.name = "binary",
+                                             .min_inputs = 2,
+                                             .max_inputs = 2,
+                                             .outputs = 1,
+                                             .flags = LEATI_OP_IN_PLACE,
+                                             .infer = infer_binary,
+                                             .gradient = binary_gradient};

@@ -65,13 +65,13 @@ static void gradient(leati_graph *g, const leati_node *node, const leati_value *
     }
 }
 
-const leati_op_row leati_op_call = {.name = "call",
-                                    .min_inputs = 1,
-                                    .max_inputs = LEATI_CALLEE_MAX_INPUTS,
-                                    .outputs = LEATI_CALLEE_MAX_OUTPUTS,
-                                    .flags = LEATI_OP_RANDOM,
-                                    .infer = infer_call,
-                                    .gradient = gradient};
+const leati_op_descriptor leati_op_call = {.name = "call",
+                                           .min_inputs = 1,
+                                           .max_inputs = LEATI_CALLEE_MAX_INPUTS,
+                                           .outputs = LEATI_CALLEE_MAX_OUTPUTS,
+                                           .flags = LEATI_OP_RANDOM,
+                                           .infer = infer_call,
+                                           .gradient = gradient};
 
 static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const leati_desc *in, leati_desc *out,
                              leat_error *err) {
@@ -89,9 +89,9 @@ static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const le
     return LEAT_OK;
 }
 
-const leati_op_row leati_op_call_bwd = {.name = "call_bwd",
-                                        .min_inputs = 3,
-                                        .max_inputs = LEATI_MAX_INPUTS,
-                                        .outputs = 1,
-                                        .flags = LEATI_OP_RANDOM,
-                                        .infer = infer_bwd};
+const leati_op_descriptor leati_op_call_bwd = {.name = "call_bwd",
+                                               .min_inputs = 3,
+                                               .max_inputs = LEATI_MAX_INPUTS,
+                                               .outputs = 1,
+                                               .flags = LEATI_OP_RANDOM,
+                                               .infer = infer_bwd};

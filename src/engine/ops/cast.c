@@ -23,9 +23,9 @@ static void cast_gradient(leati_graph *g, const leati_node *node, const leati_va
                              : leati_linear(g, diff_outputs[0], node->attrs.cast.scale, 0);
 }
 
-const leati_op_row leati_op_cast = {.name = "cast",
-                                    .min_inputs = 1,
-                                    .max_inputs = 1,
-                                    .outputs = 1,
-                                    .infer = infer_cast,
-                                    .gradient = cast_gradient};
+const leati_op_descriptor leati_op_cast = {.name = "cast",
+                                           .min_inputs = 1,
+                                           .max_inputs = 1,
+                                           .outputs = 1,
+                                           .infer = infer_cast,
+                                           .gradient = cast_gradient};

@@ -103,22 +103,22 @@ static void bwd_data_gradient(leati_graph *graph, const leati_node *node, const 
         diff_inputs[1] = leati_graph_node(graph, LEATI_OP_CONV_BWD_WEIGHTS, &node->attrs, 2, inputs, outputs);
 }
 
-const leati_op_row leati_op_conv = {.name = "conv",
-                                    .min_inputs = 2,
-                                    .max_inputs = 3,
-                                    .outputs = 1,
-                                    .optional = 1u << 2,
-                                    .infer = infer_conv,
-                                    .gradient = gradient};
-const leati_op_row leati_op_conv_bwd_data = {.name = "conv_bwd_data",
-                                             .min_inputs = 2,
-                                             .max_inputs = 2,
-                                             .outputs = 1,
-                                             .infer = infer_bwd_data,
-                                             .gradient = bwd_data_gradient};
-const leati_op_row leati_op_conv_bwd_weights = {.name = "conv_bwd_weights",
-                                                .min_inputs = 2,
-                                                .max_inputs = 2,
-                                                .outputs = 2,
-                                                .flags = LEATI_OP_OPTIONAL_OUTPUTS,
-                                                .infer = infer_bwd_weights};
+const leati_op_descriptor leati_op_conv = {.name = "conv",
+                                           .min_inputs = 2,
+                                           .max_inputs = 3,
+                                           .outputs = 1,
+                                           .optional = 1u << 2,
+                                           .infer = infer_conv,
+                                           .gradient = gradient};
+const leati_op_descriptor leati_op_conv_bwd_data = {.name = "conv_bwd_data",
+                                                    .min_inputs = 2,
+                                                    .max_inputs = 2,
+                                                    .outputs = 1,
+                                                    .infer = infer_bwd_data,
+                                                    .gradient = bwd_data_gradient};
+const leati_op_descriptor leati_op_conv_bwd_weights = {.name = "conv_bwd_weights",
+                                                       .min_inputs = 2,
+                                                       .max_inputs = 2,
+                                                       .outputs = 2,
+                                                       .flags = LEATI_OP_OPTIONAL_OUTPUTS,
+                                                       .infer = infer_bwd_weights};

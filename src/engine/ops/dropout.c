@@ -25,13 +25,13 @@ static void dropout_gradient(leati_graph *g, const leati_node *node, const leati
     diff_inputs[0] = leati_graph_node(g, LEATI_OP_DROPOUT, &node->attrs, 1, diff_outputs, NULL);
 }
 
-const leati_op_row leati_op_dropout = {.name = "dropout",
-                                       .min_inputs = 1,
-                                       .max_inputs = 1,
-                                       .outputs = 1,
-                                       .flags = LEATI_OP_IN_PLACE | LEATI_OP_RANDOM,
-                                       .infer = infer_dropout,
-                                       .gradient = dropout_gradient};
+const leati_op_descriptor leati_op_dropout = {.name = "dropout",
+                                              .min_inputs = 1,
+                                              .max_inputs = 1,
+                                              .outputs = 1,
+                                              .flags = LEATI_OP_IN_PLACE | LEATI_OP_RANDOM,
+                                              .infer = infer_dropout,
+                                              .gradient = dropout_gradient};
 
 static leat_status infer_normal(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                 leati_desc *out, leat_error *err) {
@@ -42,9 +42,9 @@ static leat_status infer_normal(const leati_attrs *attrs, int input_count, const
 }
 
 /* There is no gradient: the numbers depend only on the shape of the input. */
-const leati_op_row leati_op_random_normal = {.name = "random_normal",
-                                             .min_inputs = 1,
-                                             .max_inputs = 1,
-                                             .outputs = 1,
-                                             .flags = LEATI_OP_RANDOM,
-                                             .infer = infer_normal};
+const leati_op_descriptor leati_op_random_normal = {.name = "random_normal",
+                                                    .min_inputs = 1,
+                                                    .max_inputs = 1,
+                                                    .outputs = 1,
+                                                    .flags = LEATI_OP_RANDOM,
+                                                    .infer = infer_normal};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ELTWISE and ELTWISE_BWD: functions of one number.  Room: engine. */
+/* ELTWISE and ELTWISE_BWD: element-wise functions of one variable.  Room: engine. */
 #include "engine/graph/build.h"
 #include "engine/op_semantics/infer.h"
 #include "engine/ops/types.h"
@@ -26,13 +26,13 @@ static void eltwise_gradient(leati_graph *g, const leati_node *node, const leati
     diff_inputs[0] = leati_eltwise_bwd(g, at, diff_outputs[0], f);
 }
 
-const leati_op_row leati_op_eltwise = {.name = "eltwise",
-                                       .min_inputs = 1,
-                                       .max_inputs = 1,
-                                       .outputs = 1,
-                                       .flags = LEATI_OP_IN_PLACE,
-                                       .infer = infer_eltwise,
-                                       .gradient = eltwise_gradient};
+const leati_op_descriptor leati_op_eltwise = {.name = "eltwise",
+                                              .min_inputs = 1,
+                                              .max_inputs = 1,
+                                              .outputs = 1,
+                                              .flags = LEATI_OP_IN_PLACE,
+                                              .infer = infer_eltwise,
+                                              .gradient = eltwise_gradient};
 
 static leat_status infer_eltwise_bwd(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                      leati_desc *out, leat_error *err) {
@@ -40,9 +40,9 @@ static leat_status infer_eltwise_bwd(const leati_attrs *attrs, int input_count, 
     return leati_expect_like(&in[1], "diff_dst", &in[0], err);
 }
 
-const leati_op_row leati_op_eltwise_bwd = {.name = "eltwise_bwd",
-                                           .min_inputs = 2,
-                                           .max_inputs = 2,
-                                           .outputs = 1,
-                                           .flags = LEATI_OP_IN_PLACE,
-                                           .infer = infer_eltwise_bwd};
+const leati_op_descriptor leati_op_eltwise_bwd = {.name = "eltwise_bwd",
+                                                  .min_inputs = 2,
+                                                  .max_inputs = 2,
+                                                  .outputs = 1,
+                                                  .flags = LEATI_OP_IN_PLACE,
+                                                  .infer = infer_eltwise_bwd};

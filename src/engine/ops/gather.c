@@ -36,12 +36,12 @@ leat_status leati_index_fail(const leati_desc *indices, const void *data, int64_
         (long long)(i / each));
 }
 
-const leati_op_row leati_op_gather = {.name = "gather",
-                                      .min_inputs = 2,
-                                      .max_inputs = 2,
-                                      .outputs = 1,
-                                      .infer = infer_gather,
-                                      .gradient = gradient};
+const leati_op_descriptor leati_op_gather = {.name = "gather",
+                                             .min_inputs = 2,
+                                             .max_inputs = 2,
+                                             .outputs = 1,
+                                             .infer = infer_gather,
+                                             .gradient = gradient};
 
 static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const leati_desc *in, leati_desc *out,
                              leat_error *err) {
@@ -59,5 +59,5 @@ static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const le
     return LEAT_OK;
 }
 
-const leati_op_row leati_op_gather_bwd = {
+const leati_op_descriptor leati_op_gather_bwd = {
     .name = "gather_bwd", .min_inputs = 2, .max_inputs = 2, .outputs = 1, .infer = infer_bwd};

@@ -69,16 +69,16 @@ static void gradient(leati_graph *graph, const leati_node *node, const int32_t *
         if (wanted[i]) diff_inputs[i] = outputs[i];
 }
 
-const leati_op_row leati_op_group_norm = {.name = "group_norm",
-                                          .min_inputs = 3,
-                                          .max_inputs = 3,
-                                          .outputs = 3,
-                                          .optional = 1u << 1 | 1u << 2,
-                                          .infer = infer_group_norm,
-                                          .gradient = gradient};
-const leati_op_row leati_op_group_norm_bwd = {.name = "group_norm_bwd",
-                                              .min_inputs = 5,
-                                              .max_inputs = 5,
-                                              .outputs = 3,
-                                              .optional = 1u << 1,
-                                              .infer = infer_bwd};
+const leati_op_descriptor leati_op_group_norm = {.name = "group_norm",
+                                                 .min_inputs = 3,
+                                                 .max_inputs = 3,
+                                                 .outputs = 3,
+                                                 .optional = 1u << 1 | 1u << 2,
+                                                 .infer = infer_group_norm,
+                                                 .gradient = gradient};
+const leati_op_descriptor leati_op_group_norm_bwd = {.name = "group_norm_bwd",
+                                                     .min_inputs = 5,
+                                                     .max_inputs = 5,
+                                                     .outputs = 3,
+                                                     .optional = 1u << 1,
+                                                     .infer = infer_bwd};

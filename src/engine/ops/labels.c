@@ -18,7 +18,7 @@ static leat_status infer_one_hot(const leati_attrs *attrs, int input_count, cons
     return LEAT_OK;
 }
 
-const leati_op_row leati_op_one_hot = {
+const leati_op_descriptor leati_op_one_hot = {
     .name = "one_hot", .min_inputs = 1, .max_inputs = 1, .outputs = 1, .infer = infer_one_hot};
 
 static leat_status infer_argmax(const leati_attrs *attrs, int input_count, const leati_desc *in,
@@ -37,7 +37,7 @@ static leat_status infer_argmax(const leati_attrs *attrs, int input_count, const
     return LEAT_OK;
 }
 
-const leati_op_row leati_op_argmax = {
+const leati_op_descriptor leati_op_argmax = {
     .name = "argmax", .min_inputs = 1, .max_inputs = 1, .outputs = 1, .infer = infer_argmax};
 
 static leat_status infer_in_top_k(const leati_attrs *attrs, int input_count, const leati_desc *in,
@@ -57,5 +57,5 @@ static leat_status infer_in_top_k(const leati_attrs *attrs, int input_count, con
     return LEAT_OK;
 }
 
-const leati_op_row leati_op_in_top_k = {
+const leati_op_descriptor leati_op_in_top_k = {
     .name = "in_top_k", .min_inputs = 2, .max_inputs = 2, .outputs = 1, .infer = infer_in_top_k};

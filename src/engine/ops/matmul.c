@@ -50,10 +50,10 @@ static void matmul_gradient(leati_graph *g, const leati_node *node, const leati_
     if (wanted[2]) diff_inputs[2] = leati_reduce_of(g, LEATI_REDUCE_SUM, d, all_but_last, false);
 }
 
-const leati_op_row leati_op_matmul = {.name = "matmul",
-                                      .min_inputs = 2,
-                                      .max_inputs = 3,
-                                      .outputs = 1,
-                                      .optional = 1u << 2,
-                                      .infer = infer_matmul,
-                                      .gradient = matmul_gradient};
+const leati_op_descriptor leati_op_matmul = {.name = "matmul",
+                                             .min_inputs = 2,
+                                             .max_inputs = 3,
+                                             .outputs = 1,
+                                             .optional = 1u << 2,
+                                             .infer = infer_matmul,
+                                             .gradient = matmul_gradient};

@@ -8,14 +8,14 @@
 #include "engine/ops/types.h"
 #include "tensor/bfloat16.h"
 
-const leati_op_row *leati_op_row_of(leati_op op) {
-    static const leati_op_row *const rows[LEATI_OP_COUNT] = {
-#define ROW(upper, lower) [LEATI_OP_##upper] = &leati_op_##lower,
-        LEATI_OP_LIST(ROW)
-#undef ROW
+const leati_op_descriptor *leati_op_descriptor_of(leati_op op) {
+    static const leati_op_descriptor *const descriptors[LEATI_OP_COUNT] = {
+#define DESCRIPTOR(upper, lower) [LEATI_OP_##upper] = &leati_op_##lower,
+        LEATI_OP_LIST(DESCRIPTOR)
+#undef DESCRIPTOR
     };
     assert((unsigned)op < LEATI_OP_COUNT);
-    return rows[op];
+    return descriptors[op];
 }
 
 const char *leati_function_name(leati_function function) {

@@ -47,15 +47,15 @@ static void patches_bwd_gradient(leati_graph *graph, const leati_node *node, con
         diff_inputs[0] = leati_graph_node(graph, LEATI_OP_PATCHES, &node->attrs, 1, diff_outputs, NULL);
 }
 
-const leati_op_row leati_op_patches = {.name = "patches",
-                                       .min_inputs = 1,
-                                       .max_inputs = 1,
-                                       .outputs = 1,
-                                       .infer = infer_patches,
-                                       .gradient = patches_gradient};
-const leati_op_row leati_op_patches_bwd = {.name = "patches_bwd",
-                                           .min_inputs = 1,
-                                           .max_inputs = 1,
-                                           .outputs = 1,
-                                           .infer = infer_patches_bwd,
-                                           .gradient = patches_bwd_gradient};
+const leati_op_descriptor leati_op_patches = {.name = "patches",
+                                              .min_inputs = 1,
+                                              .max_inputs = 1,
+                                              .outputs = 1,
+                                              .infer = infer_patches,
+                                              .gradient = patches_gradient};
+const leati_op_descriptor leati_op_patches_bwd = {.name = "patches_bwd",
+                                                  .min_inputs = 1,
+                                                  .max_inputs = 1,
+                                                  .outputs = 1,
+                                                  .infer = infer_patches_bwd,
+                                                  .gradient = patches_bwd_gradient};

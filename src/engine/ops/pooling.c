@@ -45,12 +45,12 @@ static void gradient(leati_graph *graph, const leati_node *node, const int32_t *
     diff_inputs[0] = leati_graph_node(graph, LEATI_OP_POOLING_BWD, &node->attrs, 4, inputs, NULL);
 }
 
-const leati_op_row leati_op_pooling = {.name = "pooling",
-                                       .min_inputs = 1,
-                                       .max_inputs = 1,
-                                       .outputs = 2,
-                                       .flags = LEATI_OP_OPTIONAL_OUTPUTS,
-                                       .infer = infer_pooling,
-                                       .gradient = gradient};
-const leati_op_row leati_op_pooling_bwd = {
+const leati_op_descriptor leati_op_pooling = {.name = "pooling",
+                                              .min_inputs = 1,
+                                              .max_inputs = 1,
+                                              .outputs = 2,
+                                              .flags = LEATI_OP_OPTIONAL_OUTPUTS,
+                                              .infer = infer_pooling,
+                                              .gradient = gradient};
+const leati_op_descriptor leati_op_pooling_bwd = {
     .name = "pooling_bwd", .min_inputs = 4, .max_inputs = 4, .outputs = 1, .infer = infer_bwd};

@@ -59,12 +59,12 @@ static void reduce_gradient(leati_graph *g, const leati_node *node, const leati_
     diff_inputs[0] = leati_broadcast(g, diff, src->rank, src->shape);
 }
 
-const leati_op_row leati_op_reduce = {.name = "reduce",
-                                      .min_inputs = 1,
-                                      .max_inputs = 1,
-                                      .outputs = 1,
-                                      .infer = infer_reduce,
-                                      .gradient = reduce_gradient};
+const leati_op_descriptor leati_op_reduce = {.name = "reduce",
+                                             .min_inputs = 1,
+                                             .max_inputs = 1,
+                                             .outputs = 1,
+                                             .infer = infer_reduce,
+                                             .gradient = reduce_gradient};
 
 static leat_status infer_broadcast(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                    leati_desc *out, leat_error *err) {
@@ -81,9 +81,9 @@ static void broadcast_gradient(leati_graph *g, const leati_node *node, const lea
     diff_inputs[0] = leati_sum_to(g, diff_outputs[0], leati_graph_desc(g, node->inputs[0]));
 }
 
-const leati_op_row leati_op_broadcast = {.name = "broadcast",
-                                         .min_inputs = 1,
-                                         .max_inputs = 1,
-                                         .outputs = 1,
-                                         .infer = infer_broadcast,
-                                         .gradient = broadcast_gradient};
+const leati_op_descriptor leati_op_broadcast = {.name = "broadcast",
+                                                .min_inputs = 1,
+                                                .max_inputs = 1,
+                                                .outputs = 1,
+                                                .infer = infer_broadcast,
+                                                .gradient = broadcast_gradient};

@@ -35,12 +35,12 @@ static void gradient(leati_graph *g, const leati_node *node, const leati_value *
     diff_inputs[0] = leati_graph_node(g, LEATI_OP_RESAMPLE_BWD, &node->attrs, 1, diff_outputs, NULL);
 }
 
-const leati_op_row leati_op_resample = {.name = "resample",
-                                        .min_inputs = 1,
-                                        .max_inputs = 1,
-                                        .outputs = 1,
-                                        .infer = infer_resample,
-                                        .gradient = gradient};
+const leati_op_descriptor leati_op_resample = {.name = "resample",
+                                               .min_inputs = 1,
+                                               .max_inputs = 1,
+                                               .outputs = 1,
+                                               .infer = infer_resample,
+                                               .gradient = gradient};
 
 static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const leati_desc *in, leati_desc *out,
                              leat_error *err) {
@@ -57,5 +57,5 @@ static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const le
     return LEAT_OK;
 }
 
-const leati_op_row leati_op_resample_bwd = {
+const leati_op_descriptor leati_op_resample_bwd = {
     .name = "resample_bwd", .min_inputs = 1, .max_inputs = 1, .outputs = 1, .infer = infer_bwd};

@@ -124,20 +124,21 @@ static void gradient(leati_graph *graph, const leati_node *node, const int32_t *
 /* The optional inputs are bias, h0, c0, x_mask, h_mask and steps. */
 #define OPTIONAL_INPUTS ((1u << LEATI_RNN_INPUTS) - (1u << LEATI_RNN_BIAS))
 
-const leati_op_row leati_op_rnn = {.name = "rnn",
-                                   .min_inputs = 3,
-                                   .max_inputs = LEATI_RNN_INPUTS,
-                                   .outputs = LEATI_RNN_OUTPUTS,
-                                   .flags = LEATI_OP_OPTIONAL_OUTPUTS,
-                                   .optional = OPTIONAL_INPUTS,
-                                   .infer = infer_rnn,
-                                   .gradient = gradient};
-const leati_op_row leati_op_rnn_bwd = {.name = "rnn_bwd",
-                                       .min_inputs = LEATI_RNN_BWD_INPUTS,
-                                       .max_inputs = LEATI_RNN_BWD_INPUTS,
-                                       .outputs = LEATI_RNN_GRADIENTS,
-                                       .flags = LEATI_OP_OPTIONAL_OUTPUTS,
-                                       .optional = OPTIONAL_INPUTS | 1u << LEATI_RNN_SEQUENCE |
-                                                   1u << LEATI_RNN_DIFF_SEQUENCE |
-                                                   1u << LEATI_RNN_DIFF_H_LAST | 1u << LEATI_RNN_DIFF_C_LAST,
-                                       .infer = infer_bwd};
+const leati_op_descriptor leati_op_rnn = {.name = "rnn",
+                                          .min_inputs = 3,
+                                          .max_inputs = LEATI_RNN_INPUTS,
+                                          .outputs = LEATI_RNN_OUTPUTS,
+                                          .flags = LEATI_OP_OPTIONAL_OUTPUTS,
+                                          .optional = OPTIONAL_INPUTS,
+                                          .infer = infer_rnn,
+                                          .gradient = gradient};
+const leati_op_descriptor leati_op_rnn_bwd = {.name = "rnn_bwd",
+                                              .min_inputs = LEATI_RNN_BWD_INPUTS,
+                                              .max_inputs = LEATI_RNN_BWD_INPUTS,
+                                              .outputs = LEATI_RNN_GRADIENTS,
+                                              .flags = LEATI_OP_OPTIONAL_OUTPUTS,
+                                              .optional = OPTIONAL_INPUTS | 1u << LEATI_RNN_SEQUENCE |
+                                                          1u << LEATI_RNN_DIFF_SEQUENCE |
+                                                          1u << LEATI_RNN_DIFF_H_LAST |
+                                                          1u << LEATI_RNN_DIFF_C_LAST,
+                                              .infer = infer_bwd};

@@ -39,12 +39,12 @@ static void concat_gradient(leati_graph *g, const leati_node *node, const leati_
     }
 }
 
-const leati_op_row leati_op_concat = {.name = "concat",
-                                      .min_inputs = 1,
-                                      .max_inputs = 32,
-                                      .outputs = 1,
-                                      .infer = infer_concat,
-                                      .gradient = concat_gradient};
+const leati_op_descriptor leati_op_concat = {.name = "concat",
+                                             .min_inputs = 1,
+                                             .max_inputs = 32,
+                                             .outputs = 1,
+                                             .infer = infer_concat,
+                                             .gradient = concat_gradient};
 
 static leat_status infer_slice(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                leati_desc *out, leat_error *err) {
@@ -74,12 +74,12 @@ static void slice_gradient(leati_graph *g, const leati_node *node, const leati_v
     diff_inputs[0] = leati_pad(g, diff_outputs[0], node->attrs.slice.start, after, 0);
 }
 
-const leati_op_row leati_op_slice = {.name = "slice",
-                                     .min_inputs = 1,
-                                     .max_inputs = 1,
-                                     .outputs = 1,
-                                     .infer = infer_slice,
-                                     .gradient = slice_gradient};
+const leati_op_descriptor leati_op_slice = {.name = "slice",
+                                            .min_inputs = 1,
+                                            .max_inputs = 1,
+                                            .outputs = 1,
+                                            .infer = infer_slice,
+                                            .gradient = slice_gradient};
 
 static leat_status infer_pad(const leati_attrs *attrs, int input_count, const leati_desc *in, leati_desc *out,
                              leat_error *err) {
@@ -109,12 +109,12 @@ static void pad_gradient(leati_graph *g, const leati_node *node, const leati_val
     diff_inputs[0] = leati_graph_node(g, LEATI_OP_SLICE, &attrs, 1, diff_outputs, NULL);
 }
 
-const leati_op_row leati_op_pad = {.name = "pad",
-                                   .min_inputs = 1,
-                                   .max_inputs = 1,
-                                   .outputs = 1,
-                                   .infer = infer_pad,
-                                   .gradient = pad_gradient};
+const leati_op_descriptor leati_op_pad = {.name = "pad",
+                                          .min_inputs = 1,
+                                          .max_inputs = 1,
+                                          .outputs = 1,
+                                          .infer = infer_pad,
+                                          .gradient = pad_gradient};
 
 static leat_status infer_transpose(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                    leati_desc *out, leat_error *err) {
@@ -142,12 +142,12 @@ static void transpose_gradient(leati_graph *g, const leati_node *node, const lea
     diff_inputs[0] = leati_transpose(g, diff_outputs[0], inverse);
 }
 
-const leati_op_row leati_op_transpose = {.name = "transpose",
-                                         .min_inputs = 1,
-                                         .max_inputs = 1,
-                                         .outputs = 1,
-                                         .infer = infer_transpose,
-                                         .gradient = transpose_gradient};
+const leati_op_descriptor leati_op_transpose = {.name = "transpose",
+                                                .min_inputs = 1,
+                                                .max_inputs = 1,
+                                                .outputs = 1,
+                                                .infer = infer_transpose,
+                                                .gradient = transpose_gradient};
 
 static leat_status infer_reshape(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                  leati_desc *out, leat_error *err) {
@@ -170,13 +170,13 @@ static void reshape_gradient(leati_graph *g, const leati_node *node, const leati
     if (differentiable(g, node)) diff_inputs[0] = leati_reshape(g, diff_outputs[0], src->rank, src->shape);
 }
 
-const leati_op_row leati_op_reshape = {.name = "reshape",
-                                       .min_inputs = 1,
-                                       .max_inputs = 1,
-                                       .outputs = 1,
-                                       .flags = LEATI_OP_VIEW,
-                                       .infer = infer_reshape,
-                                       .gradient = reshape_gradient};
+const leati_op_descriptor leati_op_reshape = {.name = "reshape",
+                                              .min_inputs = 1,
+                                              .max_inputs = 1,
+                                              .outputs = 1,
+                                              .flags = LEATI_OP_VIEW,
+                                              .infer = infer_reshape,
+                                              .gradient = reshape_gradient};
 
 static leat_status infer_reverse(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                  leati_desc *out, leat_error *err) {
@@ -192,12 +192,12 @@ static void reverse_gradient(leati_graph *g, const leati_node *node, const leati
     if (differentiable(g, node)) diff_inputs[0] = leati_reverse(g, diff_outputs[0], node->attrs.reverse.axis);
 }
 
-const leati_op_row leati_op_reverse = {.name = "reverse",
-                                       .min_inputs = 1,
-                                       .max_inputs = 1,
-                                       .outputs = 1,
-                                       .infer = infer_reverse,
-                                       .gradient = reverse_gradient};
+const leati_op_descriptor leati_op_reverse = {.name = "reverse",
+                                              .min_inputs = 1,
+                                              .max_inputs = 1,
+                                              .outputs = 1,
+                                              .infer = infer_reverse,
+                                              .gradient = reverse_gradient};
 
 static leat_status infer_copy(const leati_attrs *attrs, int input_count, const leati_desc *in,
                               leati_desc *out, leat_error *err) {
@@ -214,12 +214,12 @@ static void copy_gradient(leati_graph *g, const leati_node *node, const leati_va
     if (differentiable(g, node)) diff_inputs[0] = diff_outputs[0];
 }
 
-const leati_op_row leati_op_copy = {.name = "copy",
-                                    .min_inputs = 1,
-                                    .max_inputs = 1,
-                                    .outputs = 1,
-                                    .infer = infer_copy,
-                                    .gradient = copy_gradient};
+const leati_op_descriptor leati_op_copy = {.name = "copy",
+                                           .min_inputs = 1,
+                                           .max_inputs = 1,
+                                           .outputs = 1,
+                                           .infer = infer_copy,
+                                           .gradient = copy_gradient};
 
 /* The value may have another shape than the state, with the same number of elements. */
 static leat_status infer_store(const leati_attrs *attrs, int input_count, const leati_desc *in,
@@ -232,5 +232,5 @@ static leat_status infer_store(const leati_attrs *attrs, int input_count, const 
     return leati_expect_like(&in[0], "value", &in[1], err);
 }
 
-const leati_op_row leati_op_store = {
+const leati_op_descriptor leati_op_store = {
     .name = "store", .min_inputs = 2, .max_inputs = 2, .outputs = 0, .writes = 1u << 1, .infer = infer_store};

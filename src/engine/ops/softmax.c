@@ -20,13 +20,13 @@ static void softmax_gradient(leati_graph *g, const leati_node *node, const leati
     diff_inputs[0] = leati_graph_node(g, LEATI_OP_SOFTMAX_BWD, &node->attrs, 2, inputs, NULL);
 }
 
-const leati_op_row leati_op_softmax = {.name = "softmax",
-                                       .min_inputs = 1,
-                                       .max_inputs = 1,
-                                       .outputs = 1,
-                                       .flags = LEATI_OP_IN_PLACE,
-                                       .infer = infer_softmax,
-                                       .gradient = softmax_gradient};
+const leati_op_descriptor leati_op_softmax = {.name = "softmax",
+                                              .min_inputs = 1,
+                                              .max_inputs = 1,
+                                              .outputs = 1,
+                                              .flags = LEATI_OP_IN_PLACE,
+                                              .infer = infer_softmax,
+                                              .gradient = softmax_gradient};
 
 static leat_status infer_softmax_bwd(const leati_attrs *attrs, int input_count, const leati_desc *in,
                                      leati_desc *out, leat_error *err) {
@@ -34,12 +34,12 @@ static leat_status infer_softmax_bwd(const leati_attrs *attrs, int input_count, 
     return leati_expect_like(&in[1], "diff_dst", &in[0], err);
 }
 
-const leati_op_row leati_op_softmax_bwd = {.name = "softmax_bwd",
-                                           .min_inputs = 2,
-                                           .max_inputs = 2,
-                                           .outputs = 1,
-                                           .flags = LEATI_OP_IN_PLACE,
-                                           .infer = infer_softmax_bwd};
+const leati_op_descriptor leati_op_softmax_bwd = {.name = "softmax_bwd",
+                                                  .min_inputs = 2,
+                                                  .max_inputs = 2,
+                                                  .outputs = 1,
+                                                  .flags = LEATI_OP_IN_PLACE,
+                                                  .infer = infer_softmax_bwd};
 
 static leat_status infer_xent(const leati_attrs *attrs, int input_count, const leati_desc *in,
                               leati_desc *out, leat_error *err) {
@@ -70,10 +70,10 @@ static void xent_gradient(leati_graph *g, const leati_node *node, const leati_va
     }
 }
 
-const leati_op_row leati_op_softmax_xent = {.name = "softmax_xent",
-                                            .min_inputs = 2,
-                                            .max_inputs = 2,
-                                            .outputs = 2,
-                                            .flags = LEATI_OP_OPTIONAL_OUTPUTS,
-                                            .infer = infer_xent,
-                                            .gradient = xent_gradient};
+const leati_op_descriptor leati_op_softmax_xent = {.name = "softmax_xent",
+                                                   .min_inputs = 2,
+                                                   .max_inputs = 2,
+                                                   .outputs = 2,
+                                                   .flags = LEATI_OP_OPTIONAL_OUTPUTS,
+                                                   .infer = infer_xent,
+                                                   .gradient = xent_gradient};

@@ -5,8 +5,8 @@
 
 #include "engine/op_semantics/op.h"
 
-#define LEATI_OP_ROW_DECLARED(upper, lower) extern const leati_op_row leati_op_##lower;
-LEATI_OP_LIST(LEATI_OP_ROW_DECLARED)
-#undef LEATI_OP_ROW_DECLARED
+#define LEATI_OP_DESCRIPTOR_DECLARED(upper, lower) extern const leati_op_descriptor leati_op_##lower;
+LEATI_OP_LIST(LEATI_OP_DESCRIPTOR_DECLARED)
+#undef LEATI_OP_DESCRIPTOR_DECLARED
 
 #endif

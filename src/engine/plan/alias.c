@@ -23,7 +23,7 @@ static bool runs(const leati_plan *plan, int32_t n) {
 
 static bool node_writes(const leati_plan *plan, int32_t n, const leati_value_info *state) {
     const leati_node *node = leati_plan_node(plan, n);
-    uint32_t mask = leati_op_row_of(node->op)->writes;
+    uint32_t mask = leati_op_descriptor_of(node->op)->writes;
     for (int i = 0; i < node->input_count && i < 32; ++i)
         if ((mask >> i & 1u) && overlaps(plan, node->inputs[i], state)) return true;
     for (int i = 0; i < node->output_count; ++i)
@@ -59,7 +59,7 @@ static void share_memory(leati_plan *plan, leati_value value, leati_value root) 
 static void alias_views(leati_plan *plan) {
     for (int32_t n = 0; n < plan->node_count; ++n) {
         const leati_node *node = leati_plan_node(plan, n);
-        if (!plan->work[n].needed || !(leati_op_row_of(node->op)->flags & LEATI_OP_VIEW)) continue;
+        if (!plan->work[n].needed || !(leati_op_descriptor_of(node->op)->flags & LEATI_OP_VIEW)) continue;
         leati_value dst = node->outputs[0], root = leati_plan_root(plan, node->inputs[0]);
         if (leati_plan_value(plan, root)->desc.dtype != leati_plan_value(plan, dst)->desc.dtype ||
             leati_plan_is_written(plan, root, n + 1, plan->place[dst].last_read))
@@ -77,7 +77,7 @@ static bool producer_allows(const leati_plan *plan, int32_t producer, leati_valu
         if (node->outputs[i] != stored && overlaps(plan, node->outputs[i], state)) return false;
     for (int i = 0; i < node->input_count; ++i) {
         if (!overlaps(plan, node->inputs[i], state)) continue;
-        bool same = i == 0 && (leati_op_row_of(node->op)->flags & LEATI_OP_IN_PLACE) &&
+        bool same = i == 0 && (leati_op_descriptor_of(node->op)->flags & LEATI_OP_IN_PLACE) &&
                     node->outputs[0] == stored &&
                     leati_plan_value(plan, leati_plan_root(plan, node->inputs[0])) == state;
         if (!same) return false;
@@ -129,7 +129,7 @@ static bool can_work_in_place(const leati_plan *plan, int32_t n, leati_value dst
 static void work_in_place(leati_plan *plan) {
     for (int32_t n = 0; n < plan->node_count; ++n) {
         const leati_node *node = leati_plan_node(plan, n);
-        if (!runs(plan, n) || !(leati_op_row_of(node->op)->flags & LEATI_OP_IN_PLACE)) continue;
+        if (!runs(plan, n) || !(leati_op_descriptor_of(node->op)->flags & LEATI_OP_IN_PLACE)) continue;
         leati_value dst = node->outputs[0], root = leati_plan_root(plan, node->inputs[0]);
         if (root != dst && can_work_in_place(plan, n, dst, root)) share_memory(plan, dst, root);
     }

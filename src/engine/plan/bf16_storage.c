@@ -6,11 +6,11 @@
 #include "tensor/bfloat16.h"
 
 static bool is_bf16(const leati_plan *plan, const leati_value_info *info) {
-    if (!info->narrow || info->output || info->storage != LEATI_IN_ARENA || info->desc.dtype != LEAT_F32)
+    if (!info->may_be_bf16 || info->output || info->storage != LEATI_IN_ARENA || info->desc.dtype != LEAT_F32)
         return false;
     if (!plan->work[info->producer].needed) return false;
     const leati_node *producer = leati_plan_node(plan, info->producer);
-    return !(leati_op_row_of(producer->op)->flags & LEATI_OP_VIEW) ||
+    return !(leati_op_descriptor_of(producer->op)->flags & LEATI_OP_VIEW) ||
            leati_plan_value(plan, producer->inputs[0])->desc.dtype == LEATI_BF16;
 }
 

@@ -51,11 +51,11 @@ static void make_assignment(const leati_plan *plan, const leati_node *node, assi
 leat_status leati_plan_ask(const leati_backend *backend, const leati_task *task, leati_kernel *kernel,
                            leati_text *declined, leat_error *err) {
     uint32_t post = task->attrs->post.kinds;
-    bool narrow = leati_task_has_bf16(task);
+    bool has_bf16 = leati_task_has_bf16(task);
     for (size_t i = 0; i < backend->count; ++i) {
         const leati_implementation *implementation = &backend->implementations[i];
         if (implementation->op != task->op || (post & ~implementation->fuses)) continue;
-        if (narrow && !implementation->narrow) continue;
+        if (has_bf16 && !implementation->takes_bf16) continue;
         char why[LEATI_REASON_BYTES] = "";
         *kernel = (leati_kernel){0};
         leat_status status = implementation->prepare(task, kernel, why, err);
@@ -74,12 +74,12 @@ leat_status leati_plan_ask(const leati_backend *backend, const leati_task *task,
 static leat_status fail_refused(const leati_plan *plan, int32_t n, leat_error *err) {
     const leati_node *node = leati_plan_node(plan, n);
     const char *declined = plan->work[n].declined.data;
-    return leati_fail(err, LEAT_ENOTSUP, "no backend supports op %s%s%s", leati_op_row_of(node->op)->name,
-                      declined ? ": " : "", declined ? declined : "");
+    return leati_fail(err, LEAT_ENOTSUP, "no backend supports op %s%s%s",
+                      leati_op_descriptor_of(node->op)->name, declined ? ": " : "", declined ? declined : "");
 }
 
-/* Asks a backend for a kernel for node n with the first `length` nodes of its chain fused into it.  widened: asks for
- * f32 in place of bf16. */
+/* Asks a backend for a kernel for node n with the first `length` nodes of its chain fused into it.  If `widened`,
+ * the task has f32 in place of bf16. */
 static leat_status ask_for_chain(leati_plan *plan, const leati_backend *backend, int32_t n,
                                  const leati_chain *chain, int length, bool widened, leat_error *err) {
     leati_work *work = &plan->work[n];
@@ -126,7 +126,7 @@ static void report_progress(const leati_plan *plan, double share) {
 static leat_status choose_kernels(leati_plan *plan, bool rest, leat_error *err) {
     for (int32_t n = 0; n < plan->node_count; ++n) {
         const leati_node *node = leati_plan_node(plan, n);
-        bool late = node->op == LEATI_OP_STORE || (leati_op_row_of(node->op)->flags & LEATI_OP_VIEW);
+        bool late = node->op == LEATI_OP_STORE || (leati_op_descriptor_of(node->op)->flags & LEATI_OP_VIEW);
         if (!plan->work[n].needed || plan->work[n].virtual || late != rest) continue;
         if (!rest) report_progress(plan, (n + 1.0) / (plan->node_count + 1.0));
         leat_status status = choose(plan, n, err);

@@ -14,12 +14,12 @@ static bool is_constant(const leati_plan *plan, leati_value value) {
 
 static bool can_fold(const leati_plan *plan, int32_t n) {
     const leati_node *node = leati_plan_node(plan, n);
-    if (!plan->work[n].needed || leati_op_row_of(node->op)->writes ||
-        (leati_op_row_of(node->op)->flags & LEATI_OP_RANDOM))
+    if (!plan->work[n].needed || leati_op_descriptor_of(node->op)->writes ||
+        (leati_op_descriptor_of(node->op)->flags & LEATI_OP_RANDOM))
         return false;
     for (int i = 0; i < node->input_count; ++i)
         if (!is_constant(plan, node->inputs[i])) return false;
-    bool view = leati_op_row_of(node->op)->flags & LEATI_OP_VIEW;
+    bool view = leati_op_descriptor_of(node->op)->flags & LEATI_OP_VIEW;
     if (view && leati_plan_value(plan, node->inputs[0])->desc.dtype !=
                     leati_plan_value(plan, node->outputs[0])->desc.dtype)
         return false;
@@ -60,7 +60,7 @@ static leat_status fold(leati_plan *plan, int32_t n, leat_error *err) {
     const leati_node *node = leati_plan_node(plan, n);
     void *args[LEATI_MAX_INPUTS + LEATI_MAX_OUTPUTS];
     plan->work[n].needed = false;
-    if (leati_op_row_of(node->op)->flags & LEATI_OP_VIEW) {
+    if (leati_op_descriptor_of(node->op)->flags & LEATI_OP_VIEW) {
         become_constant(plan, node->outputs[0], argument_of(plan, node->inputs[0]));
         return LEAT_OK;
     }

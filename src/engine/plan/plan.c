@@ -62,7 +62,7 @@ static void list_steps(leati_plan *plan) {
 }
 
 bool leati_plan_is_left_out(const leati_plan *plan, const leati_node *node, leati_value output) {
-    bool optional = leati_op_row_of(node->op)->flags & LEATI_OP_OPTIONAL_OUTPUTS;
+    bool optional = leati_op_descriptor_of(node->op)->flags & LEATI_OP_OPTIONAL_OUTPUTS;
     return optional && plan->place[output].last_read < 0;
 }
 
@@ -303,7 +303,7 @@ static leat_status run_step(const leati_plan *plan, int32_t s, leati_run *run, l
     if (status == LEAT_OK) return LEAT_OK;
     const leati_node *node = leati_plan_node(plan, plan->steps[s]);
     return leati_prefix(status, err, "'%s': op %s", node->label ? node->label : "",
-                        leati_op_row_of(node->op)->name);
+                        leati_op_descriptor_of(node->op)->name);
 }
 
 /* Returns the thread pool of the arena, limited to the threads of this plan: other plans may use more of them. */
@@ -334,7 +334,7 @@ leat_status leati_plan_run_timed(leati_plan *plan, const void *const *inputs, ui
                                  int64_t *step_ns, leat_error *err) {
     bind_arguments(plan, inputs);
     leati_plan_invalidate_prepacked(plan);
-    leati_run run = {.seed = seed, .step = step, .turn = plan->runs++, .pool = pool_of(plan)};
+    leati_run run = {.seed = seed, .step = step, .run_number = plan->runs++, .pool = pool_of(plan)};
     leati_float_mode mode = leati_flush_denormals();
     leat_status status = step_ns ? run_steps_timed(plan, &run, step_ns, err) : run_steps(plan, &run, err);
     leati_set_float_mode(mode);

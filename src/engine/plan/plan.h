@@ -25,7 +25,8 @@ void leati_arena_set_version(leati_arena *arena, uint64_t version);
 /* The packed weights of one copy of the weights, for all plans that adopt this copy. */
 typedef struct leati_prepacked_set leati_prepacked_set;
 leat_status leati_prepacked_set_create(leati_prepacked_set **out, leat_error *err);
-void leati_prepacked_set_destroy(leati_prepacked_set **packs); /* no plan may use the set any more */
+/* No plan may use the set any more. */
+void leati_prepacked_set_destroy(leati_prepacked_set **packs);
 
 typedef struct leati_plan leati_plan;
 
@@ -33,11 +34,11 @@ typedef struct leati_plan_options {
     int threads;                          /* >= 1 */
     const leati_backend *const *backends; /* NULL-terminated, best first */
     leati_arena *arena;                   /* borrowed, outlives the plan */
-    bool unfused;                         /* fuse nothing */
-    bool unfolded;                        /* do not fold normalisations into packed weights */
-    bool deterministic;                   /* compute the same bytes with any number of threads */
-    bool recalls;                         /* use the kernels that the tuning cache names (tune.c) */
-    bool measures;                        /* with recalls: measure where the tuning cache has no entry */
+    bool unfused;                         /* the plan fuses no ops */
+    bool unfolded;                        /* the plan folds no normalisations into packed weights */
+    bool deterministic;                   /* the plan computes the same bytes with any number of threads */
+    bool recalls;                         /* the plan uses the kernels that the tuning cache names (tune.c) */
+    bool measures; /* with recalls: tasks without an entry in the tuning cache are measured */
     /* Called with the progress of measuring, from 0 to 1; may be NULL. */
     void (*watch)(void *watcher, double share);
     void *watcher;
@@ -71,7 +72,7 @@ size_t leati_plan_arena_bytes(const leati_plan *plan); /* bytes of activations a
 /* Returns the largest number of bytes that live at once: a lower bound of the bytes of any arena layout. */
 size_t leati_plan_bound_bytes(const leati_plan *plan);
 
-/* Description of one step of a plan, for people and for measurements. */
+/* The description of one step of a plan, for reports and for measurements. */
 #define LEATI_STEP_NAME_BYTES 80
 typedef struct leati_plan_step {
     const leati_node *node;         /* its values belong to leati_plan_graph */

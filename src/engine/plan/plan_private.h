@@ -60,7 +60,7 @@ typedef struct leati_work {
 typedef struct leati_location {
     leati_value root;  /* the value whose memory this value has; itself if it has its own */
     int32_t readers;   /* number of needed nodes that read it */
-    int32_t last_read; /* index of the last of them; node_count for an output of the graph; -1: no reader */
+    int32_t last_read; /* index of the last reader; node_count for an output of the graph; -1: no reader */
     int32_t dies;      /* of a root: index of the last node that uses its memory */
     size_t bytes;      /* of a root in the arena: kernel.output_bytes, or the bytes of its shape */
     size_t offset;     /* of a root in the arena */
@@ -114,7 +114,7 @@ void leati_plan_eliminate_dead_nodes(leati_plan *plan);
 /* Counts the readers of each value again, after nodes were dropped. */
 void leati_plan_count_readers(leati_plan *plan);
 
-/* Changes the type of narrow values to bf16, except outputs of the graph. */
+/* Changes the type of the values with may_be_bf16 to bf16, except outputs of the graph. */
 void leati_plan_store_bf16(leati_plan *plan);
 
 /* Folds padding before convolutions, and slices after transposed convolutions, into their windows. */

@@ -56,7 +56,7 @@ static bool is_weights(const leati_plan *plan, leati_value value) {
 /* Lists the weights that one node writes.  Returns their number; with `to` NULL it only counts. */
 static int32_t list_written(const leati_plan *plan, int32_t n, leati_memory *to) {
     const leati_node *node = leati_plan_node(plan, n);
-    uint32_t writes = leati_op_row_of(node->op)->writes;
+    uint32_t writes = leati_op_descriptor_of(node->op)->writes;
     int32_t count = 0;
     if (!plan->work[n].needed || plan->work[n].virtual) return 0;
     for (int i = 0; i < node->input_count + node->output_count; ++i) {

@@ -25,7 +25,7 @@ typedef struct candidate {
     int threads; /* 0: the default kernel, with its own number of threads */
     void *pack;
     int64_t least_ns;
-    bool out; /* the kernel failed or is too slow: it runs no more */
+    bool out; /* the kernel failed or is too slow, and is not measured any more */
 } candidate;
 
 typedef struct measurement {
@@ -45,7 +45,7 @@ typedef struct measurement {
 static bool name_task(char out[LEATI_TUNED_NAME_BYTES], const leati_task *task, bool keeps_packed) {
     char fused[LEATI_POST_TEXT_BYTES];
     leati_text t = {0};
-    leati_text_add(&t, "%s%s%s ", leati_op_row_of(task->op)->name, task->attrs->post.kinds ? "+" : "",
+    leati_text_add(&t, "%s%s%s ", leati_op_descriptor_of(task->op)->name, task->attrs->post.kinds ? "+" : "",
                    leati_post_text(fused, task->attrs));
     for (int i = 0; i < task->input_count + task->output_count; ++i) {
         int o = i - task->input_count;

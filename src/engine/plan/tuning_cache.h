@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tuning cache: the fastest kernel for each machine and task, in memory and in a file for later processes.  Errors
  * in reading or writing the file are ignored, because the kernels can be measured again.  Externally synchronised;
- * several processes may use one file at once. */
+ * several processes may use the same file at the same time. */
 #ifndef LEATI_ENGINE_PLAN_TUNING_CACHE_H
 #define LEATI_ENGINE_PLAN_TUNING_CACHE_H
 

@@ -29,7 +29,7 @@ typedef struct leati_rnn_job {
     const leati_rnn_shape *shape;
     leati_rnn_packed packed;
     int64_t first, rows; /* samples */
-    uint64_t turn;       /* number of the run; used where the block has a single sample */
+    uint64_t run_number; /* leati_run.run_number; used if the block has a single sample */
     float *scratch;      /* as many floats as rnn_scratch() returns */
     const float *x, *h0, *c0, *x_mask, *h_mask, *steps;
     /* sequence and workspace are inputs of the backward pass */

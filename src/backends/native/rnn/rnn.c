@@ -146,7 +146,7 @@ static leat_status run_forward(const leati_kernel *kernel, void *const *args, co
     leati_rnn_job job = job_of(s, args);
     (void)err;
     void *const *out = args + s->inputs;
-    job.turn = run->turn;
+    job.run_number = run->run_number;
     job.packed = (leati_rnn_packed){.weights = pack, .bias = pack + s->bias};
     if (!(run->pack && run->packed))
         s->isa->rnn_pack(&s->shape, args[LEATI_RNN_KERNEL], args[LEATI_RNN_RECURRENT],

@@ -330,7 +330,7 @@ LEATI_INLINE const float *x_products_of(const rnn_block *b, int64_t panel, int64
 static void row_product(const rnn_block *b, int64_t step, gate_range s, bool separate, const operand *h) {
     int64_t w_row = b->shape->gates * LEATI_PANEL, last = s.to - s.from - 1, out = last + (separate ? 1 : 0);
     bool backwards = step % 2 == 1;
-    bool last_first = (b->job->turn * (uint64_t)b->shape->steps + (uint64_t)step) % 2 == 1;
+    bool last_first = (b->job->run_number * (uint64_t)b->shape->steps + (uint64_t)step) % 2 == 1;
     for (int64_t i = 0; i < b->panels; i++) {
         int64_t panel = last_first ? b->panels - 1 - i : i;
         const float *w = weights_of(b, panel, b->features, s.from),
