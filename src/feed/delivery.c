@@ -42,7 +42,7 @@ static int64_t tick_length(const leat_feed *feed) {
 }
 
 /* Returns an error if the helper is gone, unless it has exited because the feed was stopped or has failed.  In that
- * case *seen says so. */
+ * case it sets *seen and returns LEAT_OK. */
 static leat_status check_pool(leat_feed *feed, leati_wait *seen, leat_error *err) {
     leat_error why = {0};
     leat_status status = leati_worker_pool_check(&feed->group->pool, &why);

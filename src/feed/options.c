@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The feed's options: defaults and limits.  Layer: feed. */
+/* The feed's options: defaults and limits.  Room: feed. */
 #include "feed/options.h"
 
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checking what a feed is asked for. */
+/* Reads and checks the options of a feed. */
 #ifndef LEATI_FEED_OPTIONS_H
 #define LEATI_FEED_OPTIONS_H
 
@@ -9,7 +9,7 @@
  * leati_growing_read. */
 leat_status leati_feed_options_read(const leat_feed_options *in, leat_feed_options *out, leat_error *err);
 
-/* Check structs of this version.  Errors: LEAT_EINVAL, LEAT_ENOTSUP. */
+/* Checks options of this version.  Errors: LEAT_EINVAL, LEAT_ENOTSUP. */
 leat_status leati_feed_options_check(const leat_feed_options *options, leat_error *err);
 leat_status leati_sequence_check(const leat_sequence *sequence, leat_error *err);
 

@@ -60,7 +60,7 @@ void leati_stream_issue_ahead(leat_feed *feed, bool urgent);
 /* Returns LEAT_EINVAL in a child of the process that opened the feed: public functions must not use the ring there. */
 leat_status leati_stream_check_process(const leat_feed *feed, leat_error *err);
 
-/* Ends the stream with the first failure: the workers stop, and every further call returns that failure. */
+/* Ends the stream: the workers stop, and every further call returns the first failure. */
 leat_status leati_stream_end(leat_feed *feed, leat_status status, const leat_error *why, leat_error *err);
 
 #endif

@@ -47,8 +47,8 @@ int64_t leati_order_sample(const leati_order_rule *rule, int64_t pass, int64_t s
 typedef struct leati_order {
     int rank, world;
     leat_remainder remainder;
-    int64_t total;  /* batches of the pass, of all ranks */
-    int64_t length; /* batches of this rank */
+    int64_t total;  /* number of batches of the pass, of all ranks together */
+    int64_t length; /* number of batches of this rank */
     leati_permutation batches;
 } leati_order;
 

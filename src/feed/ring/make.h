@@ -10,7 +10,7 @@ typedef struct leati_maker {
     leati_service *service;
     uint64_t state_version; /* version of sequence.state in this process; it follows the ring's version */
     bool ended;             /* the generator has ended */
-    int64_t pass, samples;  /* the pass of `permutation`; samples 0: it is not set yet */
+    int64_t pass, samples;  /* arguments of `permutation`; samples 0: `permutation` is not set yet */
     int64_t *numbers;       /* numbers of a batch's samples; NULL if samples are not shuffled */
     leati_permutation permutation; /* of the samples */
 } leati_maker;

@@ -3,8 +3,8 @@
  *
  * No wake-up is lost, because both sides follow one rule.  The sleeper announces that it sleeps, reads the wake futex,
  * checks its condition once more, and then waits while the futex has the value that it read.  The other side first
- * changes the condition, then reads if somebody sleeps, and then changes and wakes the futex.  These accesses are
- * sequentially consistent. */
+ * changes the condition, then reads whether the sleeper sleeps, and then changes and wakes the futex.  These accesses
+ * are sequentially consistent. */
 #include "feed/ring/ring.h"
 
 #include <assert.h>
@@ -49,7 +49,8 @@ void leati_ring_announce(leati_ring *ring, uint64_t issued, bool urgent) {
     bool patient = !urgent && (cheap || leati_worker_table_has_timed_sleeper(ring->table));
     uint64_t gather = patient ? ring->slot_count / 2 : 1;
     if (open < gather) return;
-    /* Wakes no more workers than are useful: one worker makes several cheap batches before another one is awake. */
+    /* One worker makes several cheap batches before another one is awake, so fewer workers are woken for cheap
+     * batches. */
     uint64_t workers = cheap ? 1 + open * (uint64_t)ring->batch_ns / LEATI_WAKE_UP_NS : open;
     leati_worker_table_wake(ring->table, workers < open ? workers : open);
 }
@@ -150,7 +151,7 @@ static void ring_consumer(const leati_ring *ring) {
 
 void leati_ring_publish(leati_ring *ring, leati_slot *slot) {
     assert(atomic_load_explicit(&slot->state, memory_order_relaxed) >= LEATI_SLOT_CLAIMED);
-    uint64_t ticket = slot->job.ticket; /* Read it first: after READY, the slot belongs to the consumer. */
+    uint64_t ticket = slot->job.ticket; /* Read before READY: then the slot belongs to the consumer. */
     atomic_store(&slot->state, LEATI_SLOT_READY);
     if (atomic_load(&ring->shared->awaited) == ticket + 1) ring_consumer(ring);
 }

@@ -46,9 +46,9 @@ typedef struct leati_slot {
 /* The part of the mapping before the slots.  Members that the consumer or the workers write often have their own cache
  * lines. */
 typedef struct leati_ring_shared {
-    /* The consumer writes it: tickets below it may be claimed. */
+    /* Tickets below this number may be claimed.  Only the consumer writes it. */
     alignas(LEATI_CACHE_LINE) _Atomic uint64_t issued;
-    /* The workers write it: all tickets below it are claimed. */
+    /* All tickets below this number are claimed.  Only the workers write it. */
     alignas(LEATI_CACHE_LINE) _Atomic uint64_t hint;
     /* The ticket for which the consumer sleeps, plus 1; 0: the consumer is awake. */
     alignas(LEATI_CACHE_LINE) _Atomic uint64_t awaited;
@@ -87,8 +87,8 @@ static inline leati_slot *leati_ring_slot(const leati_ring *ring, uint64_t ticke
 void leati_ring_open_slot(leati_ring *ring, const leati_job *job);
 
 /* Consumer: allows all tickets below `issued` to be claimed and wakes workers for them.  If making a batch takes less
- * time than waking a worker, or a worker is in a timed sleep, it wakes nobody before half of the slots are open.
- * `urgent` wakes at once: the consumer waits, or no more tickets follow. */
+ * time than waking a worker, or a worker is in a timed sleep, the function wakes no worker before half of the slots are
+ * open.  With `urgent` it wakes them at once: the consumer waits, or no more tickets follow. */
 void leati_ring_announce(leati_ring *ring, uint64_t issued, bool urgent);
 
 /* Returns the number of tickets that may be claimed and are not claimed yet. */

@@ -74,7 +74,7 @@ static leat_status lay_out_slot(leati_ring *ring, const leat_batch_spec *spec, l
     return LEAT_OK;
 }
 
-/* Returns the number of a line of a file, times `unit`; SIZE_MAX if there is none. */
+/* Returns the number in the line of a file that matches `format`, times `unit`; SIZE_MAX if no line matches. */
 static size_t read_number(const char *path, const char *format, size_t unit) {
     FILE *file = fopen(path, "re");
     if (!file) return SIZE_MAX;
@@ -220,7 +220,7 @@ leat_status leati_service_map(leati_service *service, const leati_worker_table *
     void *mapped = NULL;
     LEATI_TRY(map_ring(ring, control, &mapped, err));
     unsigned char *base = mapped;
-    ring->shared = mapped; /* The kernel has zeroed it: the initial value of all atomics and slots is 0. */
+    ring->shared = mapped; /* The kernel has zeroed the mapping: all atomics and slots begin with 0. */
     ring->slots = (void *)(base + slots);
     ring->state = base + state;
     ring->data = base + control;

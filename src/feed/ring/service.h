@@ -36,7 +36,7 @@ leat_status leati_service_back(leati_service *service, leati_slot *slot, leat_er
  * get_samples. */
 int64_t leati_service_sample(const leati_service *service, const leati_job *job, int64_t place);
 
-/* Sets if children that are forked from now on have the ring's mapping. */
+/* Sets whether children that are forked from now on have the ring's mapping. */
 void leati_service_inherit(const leati_service *service, bool inherit);
 
 #endif

@@ -21,7 +21,7 @@ leat_status leati_worker_table_init(leati_worker_table *table, int count, bool b
     if (memory == MAP_FAILED)
         return leati_fail_errno(err, errno == ENOMEM ? LEAT_ENOMEM : LEAT_EIO, errno,
                                 "cannot map %zu bytes for a table of %d workers", table->bytes, count);
-    table->shared = memory; /* The kernel has zeroed it. */
+    table->shared = memory; /* The kernel has zeroed the memory. */
     table->workers = (void *)((unsigned char *)memory + sizeof(leati_worker_table_shared));
     for (int i = 0; i < count; ++i) table->workers[i].spin.longest_ns = LEATI_WAKE_UP_NS / 2;
     return LEAT_OK;
@@ -42,7 +42,7 @@ void leati_worker_table_wake(const leati_worker_table *table, uint64_t most) {
     if (table->wake_all && most > 0) most = (uint64_t)table->count;
     for (int i = 0; i < table->count && sleepers < most; ++i)
         sleepers += atomic_load(&table->workers[i].sleeping) != 0;
-    /* The kernel may wake any workers that wait now, also others than the loop has counted. */
+    /* The kernel may wake any workers that wait now, including workers that the loop has not counted. */
     int count = table->wake_all ? INT_MAX : (int)sleepers;
     if (sleepers) leati_wake_futex(&table->shared->wake_futex, count, table->between_processes);
 }

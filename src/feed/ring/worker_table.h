@@ -54,7 +54,7 @@ typedef struct leati_worker_table {
     bool wake_all; /* wake all workers, because a ring has an owner and must wake that one */
 } leati_worker_table;
 
-/* Errors: LEAT_EIO, LEAT_ENOMEM. */
+/* Maps a table of `count` workers.  Errors: LEAT_EIO, LEAT_ENOMEM. */
 leat_status leati_worker_table_init(leati_worker_table *table, int count, bool between_processes,
                                     leat_error *err);
 void leati_worker_table_fini(leati_worker_table *table);
@@ -78,7 +78,7 @@ bool leati_worker_table_has_timed_sleeper(const leati_worker_table *table);
  * sleep. */
 bool leati_worker_table_core_is_idle(const leati_worker_table *table);
 
-/* Sets if children that are forked from now on have the mapping. */
+/* Sets whether children that are forked from now on have the mapping. */
 void leati_worker_table_inherit(const leati_worker_table *table, bool inherit);
 
 #endif

@@ -38,7 +38,7 @@ static int64_t percentile(const leati_histogram *histogram, int64_t total, int p
 }
 
 leat_percentiles leati_histogram_percentiles(const leati_histogram *histogram) {
-    int64_t total = 0; /* may be less than `count`, because a full bin counts no further */
+    int64_t total = 0; /* may be less than `count`, because a bin stops at UINT32_MAX */
     for (int i = 0; i < LEATI_HISTOGRAM_BINS; ++i) total += histogram->bins[i];
     if (total == 0) return (leat_percentiles){0};
     return (leat_percentiles){

@@ -24,7 +24,8 @@ enum {
     name_bytes = 240,                   /* a longer name is cut off */
     escaped_bytes = 6 * name_bytes + 1, /* "\u001f" */
     event_bytes = 2 * escaped_bytes + 512,
-    first_thread = 101 /* viewers show a thread with the number of its process as the main thread */
+    first_thread =
+        101 /* viewers show a thread whose number is the number of its process as the main thread */
 };
 
 typedef struct lane {
@@ -202,7 +203,7 @@ void leati_trace_instant(leat_trace *trace, int lane_number, const char *name, i
         micros_of(at_ns - trace->origin_ns).text);
 }
 
-/* A counter of one value: its series has no name of its own, which Perfetto would write behind the counter's. */
+/* The series of the counter has an empty name, because Perfetto would append another name to the counter's name. */
 void leati_trace_count(leat_trace *trace, int lane_number, const char *name, int64_t at_ns, int64_t value) {
     char escaped[escaped_bytes];
     if (!has_lane(trace, lane_number)) return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions with which leat itself writes into a trace.  Times are those of leati_now_ns().  They do nothing if the
- * trace is NULL. */
+/* Functions with which leat itself writes into a trace.  Times come from leati_now_ns().  The functions do nothing if
+ * the trace is NULL. */
 #ifndef LEATI_FEED_STATS_TRACE_H
 #define LEATI_FEED_STATS_TRACE_H
 

@@ -35,7 +35,7 @@ static int worker_main(const leati_helper *helper, int number, pid_t parent) {
     if (getppid() != parent) return 1;
     leati_name_worker(number);
     leati_worker_entry *entry = &helper->works->table.workers[number];
-    atomic_store(&entry->sleeping, 0); /* The worker before may have died asleep. */
+    atomic_store(&entry->sleeping, 0); /* The worker that this one replaces may have died asleep. */
     leati_worker *worker = &helper->workers[number];
     worker->generation = helper->generation;
     leat_error err = {0};
@@ -154,8 +154,8 @@ static int find_in_hand(const leati_works *works, int number, leati_slot **slot)
     return found;
 }
 
-/* Returns the feed on which the death of an idle worker is counted: its generator if it has one, otherwise the first
- * feed. */
+/* Returns the index of the feed on which the death of an idle worker is counted: the generator that the worker owns, or
+ * otherwise the first feed. */
 static int find_owned(const leati_works *works, int number) {
     for (int i = 0; i < works->count; ++i)
         if (works->services[i]->ring.owner == number) return i;
@@ -279,7 +279,7 @@ static bool sleep_and_watch(leati_helper *helper, bool exiting) {
     leati_patience_sleep(&helper->patience, leati_now_ns(), timeout < 0 ? -1 : (int64_t)timeout * 1000000);
     int ready = poll(helper->watched, (nfds_t)count + WATCH_CHILDREN, timeout);
     if (ready < 0 &&
-        errno != EINTR) /* RLIMIT_NOFILE may be too low for poll: look from time to time instead. */
+        errno != EINTR) /* RLIMIT_NOFILE is too low for poll: the helper looks from time to time instead. */
         nanosleep(&(struct timespec){.tv_nsec = NO_PIDFD_MS * 1000000}, NULL);
     leati_patience_wake(&helper->patience, leati_now_ns());
     return getppid() == helper->caller;

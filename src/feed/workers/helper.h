@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper: a process with one thread, forked from the caller, that forks the worker processes.  Because of it, a
- * worker that replaces a dead one does not inherit a lock that a thread of the caller holds at that time. */
+/* The helper: a process with one thread, forked from the caller, that forks the worker processes.  Because the helper
+ * forks them, a worker that replaces a dead one does not inherit a lock that a thread of the caller holds at that
+ * time. */
 #ifndef LEATI_FEED_WORKERS_HELPER_H
 #define LEATI_FEED_WORKERS_HELPER_H
 

@@ -26,7 +26,7 @@ typedef struct leati_watched {
     int64_t since_ns;   /* when it was begun, by the watcher's clock */
 } leati_watched;
 
-/* leati_patience_sleep is called before a sleep of at most planned_ns, leati_patience_wake after it. */
+/* Call leati_patience_sleep before a sleep of at most planned_ns, and leati_patience_wake after the sleep. */
 static inline void leati_patience_sleep(leati_patience *patience, int64_t now_ns, int64_t planned_ns) {
     patience->slept_ns = now_ns;
     patience->planned_ns = planned_ns;

@@ -54,7 +54,7 @@ static void reset_signals(void) {
     }
     for (size_t i = 0; i < sizeof caller_signals / sizeof *caller_signals; ++i)
         install_empty_handler(caller_signals[i]);
-    signal(SIGCHLD, SIG_DFL); /* If it is ignored, the exit status of workers is lost. */
+    signal(SIGCHLD, SIG_DFL); /* If SIGCHLD is ignored, the exit status of workers is lost. */
 }
 
 /* Discards the unwritten output in the buffers of stdio: the caller will write it, and the copy must not be written,
@@ -69,8 +69,8 @@ static void share_mappings(const leati_works *works, bool share) {
     for (int i = 0; i < works->count; ++i) leati_service_inherit(works->services[i], share);
 }
 
-/* Forks the helper.  fork() runs the handlers of base/os/fork.c, which end the OpenMP threads of this thread, because the
- * helper would not have them.  Parallel regions of the workers start their own threads. */
+/* Forks the helper.  fork() runs the handlers of base/os/fork.c, which end the OpenMP threads of this thread, because
+ * the helper would not have them.  Parallel regions of the workers start their own threads. */
 static leat_status fork_helper(leati_helper *helper, leat_error *err) {
     sigset_t all, before;
     sigfillset(&all);

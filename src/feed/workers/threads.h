@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Worker threads. */
+/* Starts and joins the worker threads of a pool. */
 #ifndef LEATI_FEED_WORKERS_THREADS_H
 #define LEATI_FEED_WORKERS_THREADS_H
 
