@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Breadth first through all states, then depth first along the steps of progress for cycles.  Steps are not stored: a
- * trace is found again by expanding the states on its way. */
+/* Visits all states breadth first, then looks for cycles depth first along the steps that make progress.  Steps are not
+ * stored: to print a trace, the explorer expands its states again. */
 #include "feed/model/explorer.h"
 
 #include <stdlib.h>
@@ -18,21 +18,21 @@ typedef struct step {
 
 struct explorer_sink {
     const explorer_model *model;
-    size_t bytes; /* of a state, whole words */
+    size_t bytes; /* bytes of a state, rounded up to whole words */
     uint64_t *states;
-    uint32_t *parents; /* of each state, the one from which it was found first */
-    uint64_t *table;   /* open addressing by the state's hash; its upper half above the index */
+    uint32_t *parents; /* for each state, the state from which it was found first */
+    uint64_t *table;   /* open addressing; an entry is the upper half of the hash and the index */
     uint32_t count, capacity, limit;
-    uint32_t expanding; /* the state whose steps these are */
+    uint32_t expanding; /* index of the state that is being expanded */
     uint64_t mask;
-    uint64_t *scratch;  /* a state that is looked up */
-    uint64_t *expanded; /* a state whose steps are wanted */
-    step *steps;        /* of the state that is being expanded */
+    uint64_t *scratch;  /* the state that is being looked up */
+    uint64_t *expanded; /* copy of the state that is being expanded */
+    step *steps;        /* steps of the state that is being expanded */
     size_t step_count, step_capacity;
     bool full;
 };
 
-static void *enough(void *memory, size_t count, size_t size) {
+static void *resize(void *memory, size_t count, size_t size) {
     void *grown = realloc(memory, count * size);
     if (!grown) {
         fprintf(stderr, "explorer: out of memory at %zu bytes\n", count * size);
@@ -60,7 +60,7 @@ static uint64_t entry_of(uint64_t hash, uint32_t index) {
 
 static void rehash(explorer_sink *sink) {
     sink->mask = sink->mask * 2 + 1;
-    sink->table = enough(sink->table, (size_t)sink->mask + 1, sizeof *sink->table);
+    sink->table = resize(sink->table, (size_t)sink->mask + 1, sizeof *sink->table);
     memset(sink->table, 0xff, ((size_t)sink->mask + 1) * sizeof *sink->table);
     for (uint32_t i = 0; i < sink->count; ++i) {
         uint64_t hash = hash_of(state_at(sink, i), sink->bytes), at = hash & sink->mask;
@@ -71,11 +71,11 @@ static void rehash(explorer_sink *sink) {
 
 static void grow(explorer_sink *sink) {
     sink->capacity = sink->capacity ? sink->capacity + sink->capacity / 2 : 1u << 16;
-    sink->states = enough(sink->states, sink->capacity, sink->bytes);
-    sink->parents = enough(sink->parents, sink->capacity, sizeof *sink->parents);
+    sink->states = resize(sink->states, sink->capacity, sink->bytes);
+    sink->parents = resize(sink->parents, sink->capacity, sizeof *sink->parents);
 }
 
-/* The index of the state in `scratch`, which is new if it was not seen before. */
+/* Returns the index of the state in `scratch`, and adds the state if it is new. */
 static uint32_t intern(explorer_sink *sink) {
     uint64_t hash = hash_of(sink->scratch, sink->bytes), at = hash & sink->mask;
     for (; sink->table[at] != EMPTY; at = (at + 1) & sink->mask) {
@@ -100,7 +100,7 @@ void explorer_emit(explorer_sink *sink, const void *next, bool progress, int act
     memcpy(sink->scratch, next, sink->model->state_bytes);
     if (sink->step_count == sink->step_capacity) {
         sink->step_capacity = sink->step_capacity * 2 + 16;
-        sink->steps = enough(sink->steps, sink->step_capacity, sizeof *sink->steps);
+        sink->steps = resize(sink->steps, sink->step_capacity, sizeof *sink->steps);
     }
     sink->steps[sink->step_count++] = (step){intern(sink), progress, actor, name};
 }
@@ -108,7 +108,7 @@ void explorer_emit(explorer_sink *sink, const void *next, bool progress, int act
 static void expand(explorer_sink *sink, uint32_t index) {
     sink->step_count = 0;
     sink->expanding = index;
-    /* A copy: the array of states may move while steps are added to it. */
+    /* Expand a copy, because the array of states may move while states are added. */
     memcpy(sink->expanded, state_at(sink, index), sink->bytes);
     sink->model->expand(sink->model->config, sink->expanded, sink);
 }
@@ -121,7 +121,7 @@ static void print_step(explorer_sink *sink, uint32_t number, const step *taken, 
     fprintf(out, ": %s\n", taken->name);
 }
 
-/* Prints the step from one state to the next, of which there is one. */
+/* Prints the step that leads from state `from` to state `to`. */
 static void print_edge(explorer_sink *sink, uint32_t number, uint32_t from, uint32_t to, FILE *out) {
     expand(sink, from);
     for (size_t i = 0; i < sink->step_count; ++i)
@@ -135,18 +135,18 @@ static void print_state(const explorer_sink *sink, uint32_t index, FILE *out) {
     sink->model->print_state(sink->model->config, state_at(sink, index), out);
 }
 
-/* The steps from the first state to that one; returns how many. */
-static uint32_t print_way(explorer_sink *sink, uint32_t index, FILE *out) {
+/* Prints the steps from the first state to state `index`.  Returns their number. */
+static uint32_t print_trace(explorer_sink *sink, uint32_t index, FILE *out) {
     uint32_t length = 0;
     for (uint32_t at = index; at != 0; at = sink->parents[at]) ++length;
     if (!out) return length;
-    uint32_t *way = enough(NULL, (size_t)length + 1, sizeof *way);
+    uint32_t *states = resize(NULL, (size_t)length + 1, sizeof *states);
     uint32_t at = index;
-    for (uint32_t i = length; i > 0; --i, at = sink->parents[at]) way[i] = at;
-    way[0] = 0;
-    for (uint32_t i = 0; i < length; ++i) print_edge(sink, i + 1, way[i], way[i + 1], out);
+    for (uint32_t i = length; i > 0; --i, at = sink->parents[at]) states[i] = at;
+    states[0] = 0;
+    for (uint32_t i = 0; i < length; ++i) print_edge(sink, i + 1, states[i], states[i + 1], out);
     print_state(sink, index, out);
-    free(way);
+    free(states);
     return length;
 }
 
@@ -162,10 +162,10 @@ static void end_with(explorer_sink *sink, explorer_result *result, explorer_verd
                      uint32_t index, FILE *trace) {
     result->verdict = verdict;
     result->why = why;
-    result->trace = print_way(sink, index, trace);
+    result->trace = print_trace(sink, index, trace);
 }
 
-/* False when the search is over. */
+/* Returns false if the search is over. */
 static bool visit(explorer_sink *sink, uint32_t index, explorer_result *result, FILE *trace) {
     const explorer_model *model = sink->model;
     const char *mistake = model->mistake(model->config, state_at(sink, index));
@@ -177,13 +177,14 @@ static bool visit(explorer_sink *sink, uint32_t index, explorer_result *result, 
     result->steps += sink->step_count;
     if (sink->full) {
         result->verdict = EXPLORER_TOO_LARGE;
-        result->why = "more states than were to be visited";
+        result->why = "more states than max_states";
         return false;
     }
     bool end = model->is_end(model->config, state_at(sink, index));
     result->ends += end;
     if (end || any_progress(sink)) return true;
-    end_with(sink, result, EXPLORER_STUCK, "nothing goes on, and this is no end", index, trace);
+    end_with(sink, result, EXPLORER_STUCK, "no step makes progress, and the state is not an end", index,
+             trace);
     return false;
 }
 
@@ -203,7 +204,8 @@ static bool breadth_first(explorer_sink *sink, explorer_result *result, FILE *tr
 
 enum { UNSEEN, ON_PATH, DONE };
 
-/* What the depth-first search has still to do: to enter a state, or, once that is on the path, to leave it. */
+/* The stack of the depth-first search.  A state on it is to be entered, or, if it is on the path already, to be
+ * left. */
 typedef struct path {
     uint32_t *states;
     size_t count, capacity;
@@ -213,15 +215,15 @@ typedef struct path {
 static void push(path *p, uint32_t index) {
     if (p->count == p->capacity) {
         p->capacity = p->capacity * 2 + 1024;
-        p->states = enough(p->states, p->capacity, sizeof *p->states);
+        p->states = resize(p->states, p->capacity, sizeof *p->states);
     }
     p->states[p->count++] = index;
 }
 
-/* The cycle that comes back to `head`: those of the stack that are on the path, from it on. */
+/* Prints the cycle that returns to `head`: the states of the stack from `head` on that are on the path. */
 static void print_cycle(explorer_sink *sink, const path *p, uint32_t head, FILE *out) {
     if (!out) return;
-    fprintf(out, "      and from there round and round:\n");
+    fprintf(out, "      and from there in a cycle:\n");
     uint32_t number = 0, from = NONE;
     for (size_t i = 0; i < p->count; ++i) {
         uint32_t at = p->states[i];
@@ -233,7 +235,7 @@ static void print_cycle(explorer_sink *sink, const path *p, uint32_t head, FILE 
     print_edge(sink, ++number, from, head, out);
 }
 
-/* Pushes what follows the state at the stack's top; the head of a cycle if there is one, otherwise NONE. */
+/* Pushes the states that follow state `index`.  Returns the head of a cycle if there is one, otherwise NONE. */
 static uint32_t descend(explorer_sink *sink, path *p, uint32_t index) {
     p->colors[index] = ON_PATH;
     expand(sink, index);
@@ -247,13 +249,13 @@ static uint32_t descend(explorer_sink *sink, path *p, uint32_t index) {
 }
 
 static void look_for_cycles(explorer_sink *sink, explorer_result *result, FILE *trace) {
-    path p = {.colors = enough(NULL, (size_t)sink->count + 1, 1)};
+    path p = {.colors = resize(NULL, (size_t)sink->count + 1, 1)};
     memset(p.colors, UNSEEN, sink->count);
     for (uint32_t root = 0; root < sink->count && result->verdict == EXPLORER_RIGHT; ++root) {
         if (p.colors[root] == UNSEEN) push(&p, root);
         while (p.count) {
             uint32_t at = p.states[p.count - 1];
-            if (p.colors[at] != UNSEEN) { /* all that follows it was seen */
+            if (p.colors[at] != UNSEEN) { /* all states that follow it were visited */
                 p.colors[at] = DONE;
                 --p.count;
                 continue;
@@ -272,8 +274,8 @@ static void look_for_cycles(explorer_sink *sink, explorer_result *result, FILE *
 explorer_result explorer_run(const explorer_model *model, uint32_t max_states, FILE *trace) {
     explorer_sink sink = {.model = model, .limit = max_states, .mask = (1u << 17) - 1};
     sink.bytes = (model->state_bytes + 7) / 8 * 8;
-    sink.scratch = enough(NULL, 1, sink.bytes);
-    sink.expanded = enough(NULL, 1, sink.bytes);
+    sink.scratch = resize(NULL, 1, sink.bytes);
+    sink.expanded = resize(NULL, 1, sink.bytes);
     memset(sink.scratch, 0, sink.bytes);
     rehash(&sink);
     model->start(model->config, sink.scratch);

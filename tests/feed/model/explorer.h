@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An explicit-state explorer: every state that a model can reach, breadth first, so that the way to the first mistake is
- * a shortest one.  States are kept whole, not as hashes alone: what it passes was seen to be right. */
+/* An explicit-state model checker.  It visits every state that a model can reach, breadth first, so that the trace to
+ * the first mistake is a shortest one.  It stores complete states, not only hashes, so that it misses no state. */
 #ifndef LEAT_TESTS_FEED_MODEL_EXPLORER_H
 #define LEAT_TESTS_FEED_MODEL_EXPLORER_H
 
@@ -11,26 +11,27 @@
 
 typedef struct explorer_sink explorer_sink;
 
-/** What an expanded state may become.  `progress`: a step that its actor takes by itself, as against one that the world
- *  may or may not force on it (a kill, a spurious return, a call of stop).  `actor` and `name` are for traces. */
+/** Called by `expand` for each state that can follow.  `progress` is false for steps that need not happen: a kill, a
+ *  spurious return, a call of stop.  `actor` and `name` appear in traces. */
 void explorer_emit(explorer_sink *sink, const void *next, bool progress, int actor, const char *name);
 
 typedef struct explorer_model {
     const void *config;
-    size_t state_bytes; /* compared as bytes: no padding, and dead variables at one value */
+    size_t state_bytes; /* compared as bytes: no padding, and unused members have one fixed value */
     void (*start)(const void *config, void *state);
-    void (*expand)(const void *config, const void *state, explorer_sink *sink); /* emits each step */
-    const char *(*mistake)(const void *config, const void *state);              /* NULL: none */
-    bool (*is_end)(const void *config, const void *state);                      /* may stay so for ever */
+    /* Calls explorer_emit for each step. */
+    void (*expand)(const void *config, const void *state, explorer_sink *sink);
+    const char *(*mistake)(const void *config, const void *state); /* NULL: the state has no mistake */
+    bool (*is_end)(const void *config, const void *state);         /* the state may be the last one */
     void (*print_actor)(const void *config, int actor, FILE *out);
     void (*print_state)(const void *config, const void *state, FILE *out);
 } explorer_model;
 
 typedef enum explorer_verdict {
     EXPLORER_RIGHT,
-    EXPLORER_MISTAKE, /* a state of which `mistake` says why */
-    EXPLORER_STUCK,   /* a state without a step that makes progress, and not an end */
-    EXPLORER_ENDLESS, /* a cycle of such steps: some schedule never comes to an end */
+    EXPLORER_MISTAKE, /* `mistake` has found a mistake in a state */
+    EXPLORER_STUCK,   /* no step makes progress, and the state is not an end */
+    EXPLORER_ENDLESS, /* a cycle of steps that make progress: some schedule never ends */
     EXPLORER_TOO_LARGE
 } explorer_verdict;
 
@@ -38,14 +39,14 @@ typedef struct explorer_result {
     explorer_verdict verdict;
     const char *why;
     uint64_t states, steps;
-    uint32_t ends;  /* states that are proper ends */
-    uint32_t depth; /* of the farthest state */
-    uint32_t trace; /* steps of the counter-example */
+    uint32_t ends;  /* number of states that are ends */
+    uint32_t depth; /* steps from the first state to the farthest one */
+    uint32_t trace; /* number of steps of the counterexample */
 } explorer_result;
 
-/** Visits at most max_states states.  Prints the steps that lead to a mistake to `trace`, unless that is NULL.
- *  A result of EXPLORER_RIGHT says: no state is a mistake, each state in which nothing goes on is an end, and, there
- *  being no cycle, each schedule comes to one, fair or not. */
+/** Visits at most max_states states.  Prints the steps that lead to a mistake to `trace`, unless `trace` is NULL.
+ *  EXPLORER_RIGHT means: no state has a mistake, each state in which no step makes progress is an end, and there is no
+ *  cycle, so each schedule reaches an end, fair or not. */
 explorer_result explorer_run(const explorer_model *model, uint32_t max_states, FILE *trace);
 
 #endif

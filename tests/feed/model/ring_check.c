@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Explores the model at several sizes, and each mutation of it at a size at which it is found out. */
+/* Explores the model at several sizes, and each mutation at a size at which it fails. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -8,16 +8,16 @@
 
 #define MOST_STATES 50000000u
 
-typedef struct size_row {
+typedef struct model_size {
     const char *name;
-    bool full; /* with --full alone */
+    bool full; /* explored only with --full */
     model_config config;
-} size_row;
+} model_size;
 
 #define AT(r, w, q, t)  .rings = (r), .workers = (w), .queue = (q), .tickets = (t)
 #define DEATHS(n, most) .deaths = (n), .max_deaths = (most), .processes = true
 
-static const size_row sizes[] = {
+static const model_size sizes[] = {
     {"1 worker", false, {AT(1, 1, 2, 5)}},
     {"1 worker, a stop", false, {AT(1, 1, 1, 4), .stops = 1, .spurious = true}},
     {"1 worker, 2 deaths", false, {AT(1, 1, 1, 3), DEATHS(2, 2)}},
@@ -53,18 +53,18 @@ static const size_row sizes[] = {
     {"a generator and a ring, 1 worker, a death", true, {AT(2, 1, 1, 2), DEATHS(1, 2), .generator = true}},
 };
 
-typedef struct mutation_row {
+typedef struct mutation_case {
     explorer_verdict expected;
     model_config config;
-} mutation_row;
+} mutation_case;
 
-static const mutation_row mutations[] = {
+static const mutation_case mutations[] = {
     [MODEL_WORKER_LOOKS_ONCE] = {EXPLORER_STUCK, {AT(1, 1, 1, 3)}},
     [MODEL_CONSUMER_LOOKS_ONCE] = {EXPLORER_STUCK, {AT(1, 1, 1, 2)}},
-    [MODEL_WORKER_BELL_LATE] = {EXPLORER_STUCK, {AT(1, 1, 1, 3)}},
-    [MODEL_CONSUMER_BELL_LATE] = {EXPLORER_STUCK, {AT(1, 1, 1, 2)}},
-    [MODEL_WORKER_SAYS_LATE] = {EXPLORER_STUCK, {AT(1, 1, 1, 3)}},
-    [MODEL_CONSUMER_SAYS_LATE] = {EXPLORER_STUCK, {AT(1, 1, 1, 2)}},
+    [MODEL_WORKER_LOADS_LATE] = {EXPLORER_STUCK, {AT(1, 1, 1, 3)}},
+    [MODEL_CONSUMER_LOADS_LATE] = {EXPLORER_STUCK, {AT(1, 1, 1, 2)}},
+    [MODEL_WORKER_ANNOUNCES_LATE] = {EXPLORER_STUCK, {AT(1, 1, 1, 3)}},
+    [MODEL_CONSUMER_ANNOUNCES_LATE] = {EXPLORER_STUCK, {AT(1, 1, 1, 2)}},
     [MODEL_AWAITED_EARLY] = {EXPLORER_STUCK, {AT(1, 1, 1, 2)}},
     [MODEL_READY_EARLY] = {EXPLORER_MISTAKE, {AT(1, 1, 1, 2)}},
     [MODEL_ISSUED_EARLY] = {EXPLORER_STUCK, {AT(1, 1, 1, 2)}},
@@ -86,19 +86,19 @@ static const mutation_row mutations[] = {
     [MODEL_FAILED_LATE] = {EXPLORER_MISTAKE, {AT(1, 1, 1, 1), DEATHS(1, 2), .generator = true}},
     [MODEL_ANYBODY_CLAIMS] = {EXPLORER_MISTAKE, {AT(1, 2, 2, 3), .generator = true}},
     [MODEL_OWNER_REPLACED] = {EXPLORER_MISTAKE, {AT(1, 1, 1, 1), DEATHS(1, 2), .generator = true}},
-    [MODEL_HELPER_MISSED] = {EXPLORER_MISTAKE,
-                             {AT(1, 1, 1, 1), .stops = 1, .processes = true, .spurious = true}},
-    [MODEL_STOP_WITHOUT_BELL] = {EXPLORER_STUCK, {AT(1, 1, 1, 2), .stops = 1}},
-    [MODEL_RETIRE_WITHOUT_BELL] = {EXPLORER_STUCK, {AT(1, 1, 1, 2), .pass_length = 1, .refork = true}},
+    [MODEL_HELPER_REPORTED_EARLY] = {EXPLORER_MISTAKE,
+                                     {AT(1, 1, 1, 1), .stops = 1, .processes = true, .spurious = true}},
+    [MODEL_STOP_WITHOUT_WAKE] = {EXPLORER_STUCK, {AT(1, 1, 1, 2), .stops = 1}},
+    [MODEL_RETIRE_WITHOUT_WAKE] = {EXPLORER_STUCK, {AT(1, 1, 1, 2), .pass_length = 1, .refork = true}},
 };
 
-typedef struct naming {
+typedef struct mutation_name {
     const char *name, *text;
-} naming;
+} mutation_name;
 
-static const naming namings[] = {{NULL, NULL},
+static const mutation_name names[] = {{NULL, NULL},
 #define X(name, text) {#name, text},
-                                 MODEL_MUTATIONS(X)
+                                      MODEL_MUTATIONS(X)
 #undef X
 };
 
@@ -124,20 +124,19 @@ static explorer_result explore(const char *name, const model_config *config, FIL
 }
 
 static bool check_mutation(model_mutation mutation, FILE *trace) {
-    const mutation_row *row = &mutations[mutation];
-    model_config config = row->config;
+    const mutation_case *test = &mutations[mutation];
+    model_config config = test->config;
     config.mutation = mutation;
-    if (trace) fprintf(trace, "%s: %s\n", namings[mutation].name, namings[mutation].text);
-    if (explore(namings[mutation].name, &config, trace).verdict == row->expected) return true;
-    printf("%s was not found out as it was expected to be: %s\n", namings[mutation].name,
-           namings[mutation].text);
+    if (trace) fprintf(trace, "%s: %s\n", names[mutation].name, names[mutation].text);
+    if (explore(names[mutation].name, &config, trace).verdict == test->expected) return true;
+    printf("%s did not fail as expected: %s\n", names[mutation].name, names[mutation].text);
     return false;
 }
 
-/* Prints how a mutation goes wrong. */
+/* Prints how a mutation fails. */
 static int show(const char *name) {
     for (int m = 1; m < MODEL_MUTATION_COUNT; ++m)
-        if (strcmp(name, namings[m].name) == 0) return !check_mutation((model_mutation)m, stdout);
+        if (strcmp(name, names[m].name) == 0) return !check_mutation((model_mutation)m, stdout);
     fprintf(stderr, "ring_check: no mutation '%s'\n", name);
     return 2;
 }

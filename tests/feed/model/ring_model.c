@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The actors together: the first state, who may step, what is wrong with a state, and how it is printed. */
+/* Combines the actors into a model: the first state, the steps from a state, the errors in a state, and its text. */
 #include "feed/model/ring_model.h"
 
 #include <stddef.h>
@@ -7,25 +7,25 @@
 
 #include "feed/model/protocol.h"
 
-/* ---- what the actors' files share ---- */
+/* ---- shared functions of the actors ---- */
 
-void model_emit(turn *t) {
+void model_emit(transition *t) {
     explorer_emit(t->sink, &t->next, t->progress, t->actor, t->name);
 }
 
-void model_ring_roster_bell(model_state *state) {
-    for (int w = 0; w < MODEL_MAX_WORKERS; ++w) state->workers[w].bell_same = 0;
+void model_change_table_futex(model_state *state) {
+    for (int w = 0; w < MODEL_MAX_WORKERS; ++w) state->workers[w].futex_same = 0;
 }
 
-void model_ring_consumer_bell(model_state *state, int ring) {
-    if (state->consumer.ring == ring) state->consumer.bell_same = 0;
+void model_change_consumer_futex(model_state *state, int ring) {
+    if (state->consumer.ring == ring) state->consumer.futex_same = 0;
 }
 
 void model_wake_consumer(model_state *state, int ring) {
     if (model_consumer_waits(state, ring)) model_consumer_wake(state);
 }
 
-static void wake_among(turn *t, int first, int count) {
+static void wake_among(transition *t, int first, int count) {
     int waiting = 0;
     for (int w = first; w < t->config->workers; ++w) waiting += model_worker_waits(&t->next, w);
     if (waiting == 0 || count == 0) {
@@ -33,14 +33,14 @@ static void wake_among(turn *t, int first, int count) {
         return;
     }
     while (!model_worker_waits(&t->next, first)) ++first;
-    if (waiting > count) wake_among(t, first + 1, count); /* passed over */
+    if (waiting > count) wake_among(t, first + 1, count); /* worker `first` is not woken */
     model_state before = t->next;
     model_worker_wake(&t->next, first);
     wake_among(t, first + 1, count - 1);
     t->next = before;
 }
 
-void model_wake_workers(turn *t, int count) {
+void model_wake_workers(transition *t, int count) {
     wake_among(t, 0, count);
 }
 
@@ -58,26 +58,27 @@ static void start(const void *config, void *out) {
     memcpy(out, &state, state_bytes(c));
 }
 
-static turn turn_of(const model_config *config, const model_state *from, explorer_sink *sink, int actor) {
-    return (
-        turn){.config = config, .from = from, .sink = sink, .next = *from, .actor = actor, .progress = true};
+static transition transition_of(const model_config *config, const model_state *from, explorer_sink *sink,
+                                int actor) {
+    return (transition){
+        .config = config, .from = from, .sink = sink, .next = *from, .actor = actor, .progress = true};
 }
 
 static void expand(const void *config, const void *from, explorer_sink *sink) {
     const model_config *c = config;
     model_state state = {0};
     memcpy(&state, from, state_bytes(c));
-    turn t = turn_of(c, &state, sink, ACTOR_CONSUMER);
+    transition t = transition_of(c, &state, sink, ACTOR_CONSUMER);
     model_consumer_step(&t);
-    t = turn_of(c, &state, sink, ACTOR_STOPPER);
+    t = transition_of(c, &state, sink, ACTOR_STOPPER);
     model_stopper_step(&t);
-    t = turn_of(c, &state, sink, ACTOR_HELPER);
+    t = transition_of(c, &state, sink, ACTOR_HELPER);
     if (c->processes) model_helper_step(&t);
     for (int w = 0; w < c->workers; ++w) {
-        t = turn_of(c, &state, sink, ACTOR_WORKER + w);
+        t = transition_of(c, &state, sink, ACTOR_WORKER + w);
         model_worker_step(&t);
-        t = turn_of(c, &state, sink, ACTOR_WORKER + w);
-        model_worker_suffer(&t);
+        t = transition_of(c, &state, sink, ACTOR_WORKER + w);
+        model_worker_disturb(&t);
     }
 }
 
@@ -86,7 +87,7 @@ static const char *mistake_of_worker(const model_config *config, const model_sta
     if (!model_worker_writes(state, w)) return NULL;
     const model_slot *slot = &state->rings[worker->ring].slots[worker->ticket % slot_count(config)];
     if (slot->state == SLOT_CLAIMED + w) return NULL;
-    return "a worker writes to a slot that is not its own";
+    return "a worker writes to a slot that it has not claimed";
 }
 
 static const char *mistake_of_ring(const model_config *config, const model_ring *ring) {
@@ -95,7 +96,7 @@ static const char *mistake_of_ring(const model_config *config, const model_ring 
     if (!ring->in_use) return NULL;
     const model_slot *slot = &ring->slots[(ring->delivered - 1) % slot_count(config)];
     if (slot->state == SLOT_READY && slot->content == ring->delivered) return NULL;
-    return "the batch in use changes";
+    return "the batch in use is changed";
 }
 
 static const char *mistake(const void *config, const void *from) {

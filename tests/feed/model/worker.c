@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker: src/feed/workers/worker.c, with what it calls in ring.c.  Each function is one access to a shared word. */
+/* A worker, which models src/feed/workers/worker.c and the functions of ring.c that it calls.  Each function is one
+ * access to a shared word. */
 #include "feed/model/protocol.h"
 
 #include <string.h>
@@ -22,54 +23,54 @@ enum worker_at {
     W_AWAITED_EARLY,
     W_READY,
     W_AWAITED,
-    W_RING,
-    W_WAKE,
-    W_BELL,
+    W_FUTEX_ADD,
+    W_FUTEX_WAKE,
+    W_LOAD_FUTEX,
     W_SLEEPING,
     W_LOOK_HINT,
     W_LOOK_ISSUED,
     W_LOOK_STOP,
     W_LOOK_FAILED,
-    W_BELL_LATE,
+    W_LOAD_FUTEX_LATE,
     W_SLEEPING_LATE,
     W_WAIT,
     W_WAITING,
     W_AWAKE,
-    W_DEAD, /* a process that the helper has not yet looked after */
+    W_DEAD, /* a process that the helper has not reaped yet */
     W_GONE
 };
 
-static int self(const turn *t) {
+static int self(const transition *t) {
     return t->actor - ACTOR_WORKER;
 }
 
-static model_worker *me(turn *t) {
+static model_worker *me(transition *t) {
     return &t->next.workers[self(t)];
 }
 
-static model_ring *my_ring(turn *t) {
+static model_ring *my_ring(transition *t) {
     return &t->next.rings[me(t)->ring];
 }
 
-static void go(turn *t, enum worker_at at) {
+static void go(transition *t, enum worker_at at) {
     me(t)->at = (uint8_t)at;
     model_emit(t);
 }
 
-/* Variables that mean nothing from here on have one value, so that states are not told apart by them. */
+/* Resets the members that are no longer used, so that states do not differ by their values. */
 static void forget(model_worker *worker) {
     *worker = (model_worker){.at = worker->at, .sleeping = worker->sleeping};
 }
 
-/* ---- beginning ---- */
+/* ---- the start of a worker ---- */
 
-static void start(turn *t) {
+static void start(transition *t) {
     me(t)->sleeping = 0;
     go(t, W_INHERIT);
 }
 
-/* Many loads, in one step: nobody but this worker, or who buries it, changes a slot that is claimed by its number. */
-static void inherit(turn *t) {
+/* These loads are one step, because only this worker, or the helper after its death, changes a slot that it claimed. */
+static void inherit(transition *t) {
     for (int r = 0; r < t->config->rings && !mutated(t, MODEL_NO_TAKE_OVER); ++r) {
         if (!is_live(&t->next.rings[r]) && !mutated(t, MODEL_INHERITS_ENDED)) continue;
         for (int i = 0; i < slot_count(t->config) && !me(t)->holds; ++i)
@@ -84,59 +85,59 @@ static void inherit(turn *t) {
 
 /* ---- leati_works_are_over ---- */
 
-static void leave(turn *t) {
+static void leave(transition *t) {
     forget(me(t));
     go(t, t->config->processes ? W_DEAD : W_GONE);
 }
 
-static void wake_up(turn *t) {
+static void wake_up(transition *t) {
     forget(me(t));
     go(t, W_AWAKE);
 }
 
-/* The rings that are waited for come first; whichever they are, every order is tried. */
-static void claim_in_any_order(turn *t) {
+/* In the code, the rings for which the consumer waits come first.  Here every order is an outcome. */
+static void claim_in_any_order(transition *t) {
     for (int r = 0; r < t->config->rings; ++r) {
         me(t)->ring = (uint8_t)r;
         go(t, W_LIVE_STOP);
     }
 }
 
-static void go_on(turn *t) {
+static void go_on(transition *t) {
     me(t)->other = 0;
     if (me(t)->second)
-        go(t, mutated(t, MODEL_WORKER_BELL_LATE)   ? W_BELL_LATE
-              : mutated(t, MODEL_WORKER_SAYS_LATE) ? W_SLEEPING_LATE
-                                                   : W_WAIT);
+        go(t, mutated(t, MODEL_WORKER_LOADS_LATE)       ? W_LOAD_FUTEX_LATE
+              : mutated(t, MODEL_WORKER_ANNOUNCES_LATE) ? W_SLEEPING_LATE
+                                                        : W_WAIT);
     else if (me(t)->holds)
         go(t, W_GET);
     else
         claim_in_any_order(t);
 }
 
-/* Something is to be done: not to sleep, or to leave. */
-static void over(turn *t) {
+/* The worker must exit.  In the check before a sleep, it stays awake first. */
+static void over(transition *t) {
     if (me(t)->second)
         wake_up(t);
     else
         leave(t);
 }
 
-static void generation(turn *t) {
+static void generation(transition *t) {
     if (t->next.retired)
         over(t);
     else
         go(t, W_STOP);
 }
 
-static void not_live(turn *t) {
+static void not_live(transition *t) {
     if (++me(t)->other < t->config->rings)
         go(t, W_STOP);
     else
         over(t);
 }
 
-static void stop(turn *t) {
+static void stop(transition *t) {
     if (t->next.rings[me(t)->other].stop)
         not_live(t);
     else if (may_fail(t->config))
@@ -145,7 +146,7 @@ static void stop(turn *t) {
         go_on(t);
 }
 
-static void failed(turn *t) {
+static void failed(transition *t) {
     if (t->next.rings[me(t)->other].failed)
         not_live(t);
     else
@@ -154,40 +155,40 @@ static void failed(turn *t) {
 
 /* ---- leati_ring_claim ---- */
 
-static void no_work(turn *t) {
+static void no_work(transition *t) {
     if (++me(t)->tried < t->config->rings) {
         me(t)->ring = (uint8_t)((me(t)->ring + 1) % t->config->rings);
         go(t, W_LIVE_STOP);
         return;
     }
     forget(me(t));
-    go(t, mutated(t, MODEL_WORKER_BELL_LATE) ? W_SLEEPING : W_BELL);
+    go(t, mutated(t, MODEL_WORKER_LOADS_LATE) ? W_SLEEPING : W_LOAD_FUTEX);
 }
 
-static bool for_another(const turn *t, int ring) {
+static bool for_another(const transition *t, int ring) {
     return owned(t->config, ring) && self(t) != 0 && !mutated(t, MODEL_ANYBODY_CLAIMS);
 }
 
-static void live_stop(turn *t) {
+static void live_stop(transition *t) {
     if (my_ring(t)->stop || for_another(t, me(t)->ring))
         no_work(t);
     else
         go(t, may_fail(t->config) ? W_LIVE_FAILED : W_HINT);
 }
 
-static void live_failed(turn *t) {
+static void live_failed(transition *t) {
     if (my_ring(t)->failed)
         no_work(t);
     else
         go(t, W_HINT);
 }
 
-static void hint(turn *t) {
+static void hint(transition *t) {
     me(t)->ticket = my_ring(t)->hint;
     go(t, W_ISSUED);
 }
 
-static void issued(turn *t) {
+static void issued(transition *t) {
     if (me(t)->ticket < my_ring(t)->issued) {
         go(t, mutated(t, MODEL_HINT_BEFORE_CLAIM) ? W_MOVE_HINT : W_CLAIM);
         return;
@@ -196,14 +197,14 @@ static void issued(turn *t) {
     no_work(t);
 }
 
-/* The slot may be for a later ticket by now: then that is what was claimed. */
-static void claimed(turn *t) {
+/* The slot may have a later ticket by now; then the worker has claimed that ticket. */
+static void claimed(transition *t) {
     slot_of(t, me(t)->ring, me(t)->ticket)->state = (uint8_t)(SLOT_CLAIMED + self(t));
     me(t)->holds = 1;
     go(t, mutated(t, MODEL_HINT_BEFORE_CLAIM) ? W_GET : W_MOVE_HINT);
 }
 
-static void claim(turn *t) {
+static void claim(transition *t) {
     if (slot_of(t, me(t)->ring, me(t)->ticket)->state == SLOT_OPEN) {
         if (mutated(t, MODEL_CLAIM_IN_TWO))
             go(t, W_CLAIM_STORE);
@@ -219,7 +220,7 @@ static void claim(turn *t) {
     go(t, W_LIVE_STOP);
 }
 
-static void move_hint(turn *t) {
+static void move_hint(transition *t) {
     bool mine = me(t)->holds;
     if (my_ring(t)->hint == me(t)->ticket) ++my_ring(t)->hint;
     if (mutated(t, MODEL_HINT_BEFORE_CLAIM)) {
@@ -236,7 +237,7 @@ static void move_hint(turn *t) {
 
 /* ---- leati_maker_make, leati_ring_publish ---- */
 
-static void get(turn *t) {
+static void get(transition *t) {
     model_ring *ring = my_ring(t);
     if (owned(t->config, me(t)->ring)) {
         if (self(t) != 0 || ring->failed) t->next.mistake = CALLED_BY_ANOTHER;
@@ -248,7 +249,7 @@ static void get(turn *t) {
     go(t, mutated(t, MODEL_READY_EARLY) ? W_READY : W_GOT);
 }
 
-static void got(turn *t) {
+static void got(transition *t) {
     model_slot *slot = slot_of(t, me(t)->ring, me(t)->ticket);
     slot->content = (uint8_t)(slot->ticket + 1);
     go(t, mutated(t, MODEL_AWAITED_EARLY) ? W_AWAITED_EARLY
@@ -256,56 +257,56 @@ static void got(turn *t) {
                                           : W_READY);
 }
 
-static void awaited_early(turn *t) {
-    me(t)->rings = my_ring(t)->awaited == me(t)->ticket + 1;
+static void awaited_early(transition *t) {
+    me(t)->must_wake = my_ring(t)->awaited == me(t)->ticket + 1;
     go(t, W_READY);
 }
 
-static void after_work(turn *t) {
+static void after_work(transition *t) {
     forget(me(t));
     go(t, W_GENERATION);
 }
 
-static void ready(turn *t) {
+static void ready(transition *t) {
     slot_of(t, me(t)->ring, me(t)->ticket)->state = SLOT_READY;
     if (!mutated(t, MODEL_AWAITED_EARLY))
         go(t, mutated(t, MODEL_READY_EARLY) ? W_GOT : W_AWAITED);
-    else if (me(t)->rings)
-        go(t, W_RING);
+    else if (me(t)->must_wake)
+        go(t, W_FUTEX_ADD);
     else
         after_work(t);
 }
 
-static void awaited(turn *t) {
+static void awaited(transition *t) {
     if (my_ring(t)->awaited == me(t)->ticket + 1)
-        go(t, W_RING);
+        go(t, W_FUTEX_ADD);
     else
         after_work(t);
 }
 
-static void ring_bell(turn *t) {
-    model_ring_consumer_bell(&t->next, me(t)->ring);
-    go(t, W_WAKE);
+static void futex_add(transition *t) {
+    model_change_consumer_futex(&t->next, me(t)->ring);
+    go(t, W_FUTEX_WAKE);
 }
 
-static void wake(turn *t) {
+static void futex_wake(transition *t) {
     model_wake_consumer(&t->next, me(t)->ring);
     after_work(t);
 }
 
-/* ---- rest ---- */
+/* ---- rest_until_woken ---- */
 
-static void wake_futex(turn *t) {
-    me(t)->bell_same = 1;
-    go(t, mutated(t, MODEL_WORKER_SAYS_LATE) ? W_LOOK_HINT : W_SLEEPING);
+static void load_futex(transition *t) {
+    me(t)->futex_same = 1;
+    go(t, mutated(t, MODEL_WORKER_ANNOUNCES_LATE) ? W_LOOK_HINT : W_SLEEPING);
 }
 
-static void sleeping(turn *t) {
+static void sleeping(transition *t) {
     me(t)->sleeping = 1;
     go(t, mutated(t, MODEL_WORKER_LOOKS_ONCE) ? W_WAIT : W_LOOK_HINT);
 }
 
-static void look_on(turn *t) {
+static void look_on(transition *t) {
     me(t)->ticket = 0;
     bool all = mutated(t, MODEL_ONE_RING_SEEN) || me(t)->other + 1 == t->config->rings;
     me(t)->other = all ? 0 : (uint8_t)(me(t)->other + 1);
@@ -313,7 +314,7 @@ static void look_on(turn *t) {
     go(t, all ? W_GENERATION : W_LOOK_HINT);
 }
 
-static void look_hint(turn *t) {
+static void look_hint(transition *t) {
     if (for_another(t, me(t)->other)) {
         look_on(t);
         return;
@@ -322,14 +323,14 @@ static void look_hint(turn *t) {
     go(t, W_LOOK_ISSUED);
 }
 
-static void look_issued(turn *t) {
+static void look_issued(transition *t) {
     if (me(t)->ticket < t->next.rings[me(t)->other].issued)
         go(t, W_LOOK_STOP);
     else
         look_on(t);
 }
 
-static void look_stop(turn *t) {
+static void look_stop(transition *t) {
     if (t->next.rings[me(t)->other].stop)
         look_on(t);
     else if (may_fail(t->config))
@@ -338,30 +339,30 @@ static void look_stop(turn *t) {
         wake_up(t);
 }
 
-static void look_failed(turn *t) {
+static void look_failed(transition *t) {
     if (t->next.rings[me(t)->other].failed)
         look_on(t);
     else
         wake_up(t);
 }
 
-static void bell_late(turn *t) {
-    me(t)->bell_same = 1;
+static void load_futex_late(transition *t) {
+    me(t)->futex_same = 1;
     go(t, W_WAIT);
 }
 
-static void sleeping_late(turn *t) {
+static void sleeping_late(transition *t) {
     me(t)->sleeping = 1;
     go(t, W_WAIT);
 }
 
-static void wait(turn *t) {
-    bool same = me(t)->bell_same;
+static void wait(transition *t) {
+    bool same = me(t)->futex_same;
     forget(me(t));
     go(t, same ? W_WAITING : W_AWAKE);
 }
 
-static void awake(turn *t) {
+static void awake(transition *t) {
     me(t)->sleeping = 0;
     forget(me(t));
     go(t, W_GENERATION);
@@ -369,7 +370,7 @@ static void awake(turn *t) {
 
 static const model_step steps[] = {
     [W_START] = {"worker_main: sleeping = 0", start},
-    [W_INHERIT] = {"inherit: the slot claimed by the one before", inherit},
+    [W_INHERIT] = {"find_inherited: the slot that a dead worker had claimed", inherit},
     [W_GENERATION] = {"leati_works_are_over: load generation", generation},
     [W_STOP] = {"leati_works_are_over: load stop", stop},
     [W_FAILED] = {"leati_works_are_over: load failed", failed},
@@ -385,26 +386,26 @@ static const model_step steps[] = {
     [W_AWAITED_EARLY] = {"leati_ring_publish: load awaited, early", awaited_early},
     [W_READY] = {"leati_ring_publish: store READY", ready},
     [W_AWAITED] = {"leati_ring_publish: load awaited", awaited},
-    [W_RING] = {"leati_ring_publish: consumer_wake + 1", ring_bell},
-    [W_WAKE] = {"leati_ring_publish: futex wake", wake},
-    [W_BELL] = {"rest: load wake_futex", wake_futex},
-    [W_SLEEPING] = {"rest: sleeping = 1", sleeping},
+    [W_FUTEX_ADD] = {"leati_ring_publish: consumer_wake + 1", futex_add},
+    [W_FUTEX_WAKE] = {"leati_ring_publish: futex wake", futex_wake},
+    [W_LOAD_FUTEX] = {"rest_until_woken: load wake_futex", load_futex},
+    [W_SLEEPING] = {"rest_until_woken: sleeping = 1", sleeping},
     [W_LOOK_HINT] = {"nothing_to_do: load hint", look_hint},
     [W_LOOK_ISSUED] = {"nothing_to_do: load issued", look_issued},
     [W_LOOK_STOP] = {"nothing_to_do: load stop", look_stop},
     [W_LOOK_FAILED] = {"nothing_to_do: load failed", look_failed},
-    [W_BELL_LATE] = {"rest: load wake_futex, late", bell_late},
-    [W_SLEEPING_LATE] = {"rest: sleeping = 1, late", sleeping_late},
-    [W_WAIT] = {"rest: futex wait", wait},
+    [W_LOAD_FUTEX_LATE] = {"rest_until_woken: load wake_futex, late", load_futex_late},
+    [W_SLEEPING_LATE] = {"rest_until_woken: sleeping = 1, late", sleeping_late},
+    [W_WAIT] = {"rest_until_woken: futex wait", wait},
     [W_WAITING] = {"asleep", NULL},
-    [W_AWAKE] = {"rest: sleeping = 0", awake},
+    [W_AWAKE] = {"rest_until_woken: sleeping = 0", awake},
     [W_DEAD] = {"dead", NULL},
     [W_GONE] = {"gone", NULL},
 };
 
-/* ---- what others do to it ---- */
+/* ---- functions for the other actors ---- */
 
-void model_worker_step(turn *t) {
+void model_worker_step(transition *t) {
     const model_step *step = &steps[me(t)->at];
     t->name = step->name;
     if (step->take) step->take(t);
@@ -415,27 +416,27 @@ void model_worker_start(model_state *state, int worker) {
     state->workers[worker] = (model_worker){.at = W_START, .sleeping = flag};
 }
 
-static void count_kill(turn *t) {
+static void count_kill(transition *t) {
     for (int r = 0; r < t->config->rings; ++r)
         for (int i = 0; i < slot_count(t->config) && is_live(&t->next.rings[r]); ++i)
             if (t->next.rings[r].slots[i].state == SLOT_CLAIMED + self(t)) ++t->next.rings[r].slots[i].killed;
 }
 
-/* A late worker is killed, or, in a mutation, merely given up. */
-static void mistake_for_late(turn *t) {
+/* Mutation LATE_NOT_KILLED: the batch of a late worker is given up, but the worker is not killed. */
+static void mistake_for_late(transition *t) {
     if (!model_worker_writes(&t->next, self(t))) return;
     model_slot *slot = slot_of(t, me(t)->ring, me(t)->ticket);
     slot->state = SLOT_READY;
     slot->failed = 1;
-    t->name = "given up as late, and not killed";
+    t->name = "given up as late, but not killed";
     model_emit(t);
 }
 
-void model_worker_suffer(turn *t) {
+void model_worker_disturb(transition *t) {
     uint8_t at = me(t)->at;
     bool lives = at != W_DEAD && at != W_GONE;
     t->progress = false;
-    t->name = "a futex wait returns for no reason";
+    t->name = "a futex wait returns without a reason";
     if (at == W_WAITING && t->config->spurious) go(t, W_AWAKE);
     t->next = *t->from;
     if (!lives || t->next.deaths_left == 0) return;
