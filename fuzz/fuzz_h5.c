@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Model files: bytes as a .h5 file, loaded from memory as a model and as weights. */
+/* Fuzzes model files: the bytes are a .h5 file in memory, which is loaded as a model and as weights. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ static void check(leat_status status, const leat_error *err) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     leat_model *model = NULL;
     leat_error err = {0};
-    if (!data) return 0; /* libFuzzer's empty input */
+    if (!data) return 0; /* libFuzzer begins with an empty input */
     leat_status status = leat_model_load_memory(&model, data, size, NULL, &err);
     if ((status == LEAT_OK) != (model != NULL)) abort();
     check(status, &err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* idx files, plain and under gzip. */
+/* Fuzzes idx files, plain and compressed by gzip. */
 #include "base/memory.h"
 #include "data/idx.h"
 #include "fuzz.h"

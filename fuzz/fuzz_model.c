@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Architectures in JSON: what is read is written, read again the same, summarised, and lowered to the shapes that its layers
- * promised. */
+/* Fuzzes architectures in JSON: a model that is read is written, read again with the same result, summarised, and
+ * lowered to the shapes that its layers have announced. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static void check_again(const leat_model *model) {
     leat_model_destroy(&again);
 }
 
-/* An input's shape with a batch, and 3 for what is unknown. */
+/* Returns an input's shape with a batch dimension, and 3 for each unknown dimension. */
 static leati_desc concrete(const leati_shape *shape) {
     leati_desc desc = leati_desc_make(LEAT_F32, shape->rank, shape->dims);
     for (int i = 0; i < desc.rank; ++i)

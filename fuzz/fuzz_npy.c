@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* .npy headers, and the transposition that they can ask for. */
+/* Fuzzes .npy headers, and the transposition of arrays in Fortran order. */
 #include <stdlib.h>
 
 #include "data/npy.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Zip directories, deflated data, and the arrays inside. */
+/* Fuzzes .npz files: zip directories, deflated data, and the arrays in them. */
 #include "data/npz.h"
 #include "fuzz.h"
 

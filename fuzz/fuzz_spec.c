@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SPECs: the parser on the whole text, and the options of every kind, up to the file, which is not there. */
+/* Fuzzes SPECs: the parser of the text, and the options of every kind of source.  The files do not exist. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

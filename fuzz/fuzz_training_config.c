@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A training_config, as a file holds it, for a model with two outputs: compiled, written back, compiled again. */
+/* Fuzzes the training_config of a model file with two outputs: it is compiled, written, and compiled again. */
 #include <stdlib.h>
 
 #include "fuzz.h"
@@ -15,7 +15,7 @@ static const char network[] =
     "\"config\": {\"name\": \"b\"}}],"
     "\"input_layers\": [[\"x\", 0, 0]], \"output_layers\": [[\"a\", 0, 0], [\"b\", 0, 0]]}}";
 
-/* What was accepted must be accepted again when it is written back. */
+/* An accepted configuration must be accepted again after it was written. */
 static void compile_again(leat_model *model) {
     leat_error err = {0};
     json_t *written = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The door to the heap with a ceiling, in the place of src/base/memory.c: a text that asks for a model larger than the
- * machine is refused at once, as the real heap would refuse it in the end. */
+/* The allocator with a limit, which replaces src/base/memory.c: a text that describes a model larger than the machine
+ * is refused at once, as the real allocator would refuse it later. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a fuzz target over the files of the named folders, in any build: the corpus is a regression test. */
+/* Runs a fuzz target on all files of the given folders, in any build, so that the corpus is a regression test. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static int replay(const char *path) {
         return 1;
     }
     size_t size = (size_t)about.st_size;
-    uint8_t *data = malloc(size ? size : 1); /* exact: a sanitizer sees a read beyond the end */
+    uint8_t *data = malloc(size ? size : 1); /* no spare bytes: a sanitizer detects reads beyond the end */
     int failed = !data || fread(data, 1, size, file) != size;
     fclose(file);
     if (failed)
@@ -28,7 +28,7 @@ static int replay(const char *path) {
     return failed;
 }
 
-/* Returns the number of files, or -1 where one failed. */
+/* Returns the number of files, or -1 if a file fails. */
 static int replay_folder(const char *folder) {
     int count = 0;
     DIR *directory = opendir(folder);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interpreter: no liveness, no sharing, no order but the program's. */
+/* The interpreter: it runs nodes in program order, and no two values share memory. */
 #include "engine/interpret.h"
 
 #include "backends/ref/ref.h"

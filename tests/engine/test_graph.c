@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The builder: its first failure, what it says, states that are the same, and pointers that stay. */
+/* Building graphs: the first failure and its message, equal states, and pointers that stay valid. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -47,7 +47,7 @@ static void the_first_failure_is_kept(void **state) {
     assert_int_equal(leati_graph_desc(g, y)->rank, 0);
 }
 
-/* Each breaks one rule; a new graph for each, because only the first failure is kept. */
+/* Each call violates one rule.  Each has a new graph, because a graph keeps only its first failure. */
 static void what_cannot_be_is_refused(void **state) {
     (void)state;
     const int64_t dims[LEAT_MAX_RANK] = {2, 3}, big[2] = {INT64_MAX / 2, 8};
@@ -147,7 +147,7 @@ static void absent_inputs_are_listed(void **state) {
     assert_int_equal(node->inputs[2], LEATI_NONE);
 }
 
-/* One after another they are one, and none where they undo each other. */
+/* Consecutive transpositions become one, or none if they undo each other. */
 static void transpositions_are_joined(void **state) {
     leati_graph *g = *state;
     leati_desc desc = {.dtype = LEAT_F32, .rank = 3, .shape = {2, 3, 4}};
@@ -166,7 +166,7 @@ static void transpositions_are_joined(void **state) {
     expect_failure(g, LEAT_EINVAL, "transpose");
 }
 
-/* float32 has no 2^24 + 1: a table is looked up by the integers that a cast came from. */
+/* float32 cannot represent 2^24 + 1, so GATHER reads the integers before their cast. */
 static void indices_are_read_before_their_cast(void **state) {
     leati_graph *g = *state;
     const leat_dtype types[] = {LEAT_I64, LEAT_U32, LEAT_BOOL, LEAT_F64, LEAT_F16};
@@ -176,7 +176,7 @@ static void indices_are_read_before_their_cast(void **state) {
         const leati_value given = leati_graph_input(g, i + 1, &desc);
         const leati_value cast = leati_cast(g, given, LEAT_F32, 1),
                           scaled = leati_cast(g, given, LEAT_F32, 2);
-        const bool exact = i < 3; /* real numbers are rounded first, as Keras does */
+        const bool exact = i < 3; /* real numbers are cast to float32 first, as in Keras */
         leati_gather(g, table, cast);
         const leati_node *node = leati_graph_node_at(g, leati_graph_node_count(g) - 1);
         assert_int_equal(node->inputs[1], exact ? given : cast);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The n-th allocation fails, for every n: building, differentiating and compiling end with LEAT_ENOMEM and leave nothing
- * behind; and a run asks for no memory at all. */
+/* The n-th allocation fails, for every n: building, differentiating and compiling return LEAT_ENOMEM and leak nothing.
+ * A run allocates nothing. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static _Alignas(64) float slab[256];
 
-/* A training step in small: seven layers, dropout, crossentropy, gradients stored and computed with values made again, SGD. */
+/* A small training step: seven layers, dropout, crossentropy, gradient checkpointing, stored gradients, SGD. */
 static leat_status build(leati_graph *g, leat_error *err) {
     const int64_t size = 16;
     leati_desc in = {LEAT_F32, 2, {2, 4}}, square = {LEAT_F32, 2, {4, 4}}, scalars = {LEAT_F32, 1, {2}};

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan: what runs, where values live, and that no rewrite changes what a program computes. */
+/* Plans: the nodes that run, the memory of values, and rewrites, which must not change the results. */
 #include "cmocka_all.h"
 
 #include <string.h>
 
 #include "backends/ref/ref.h"
 #include "base/error.h"
-#include "engine/stand.h"
+#include "engine/fixture.h"
 
 static int setup(void **state) {
-    static stand b;
-    stand_init(&b);
+    static fixture b;
+    fixture_init(&b);
     *state = &b;
     return 0;
 }
 
 static int teardown(void **state) {
-    stand_fini(*state);
+    fixture_fini(*state);
     return 0;
 }
 
-/* How many lines of the description, which are steps, begin with `op`. */
-static int steps_of(const stand *b, const char *op) {
+/* Returns the number of steps in the description of the plan that begin with `op`. */
+static int steps_of(const fixture *b, const char *op) {
     leati_text text = {0};
     leati_plan_describe(b->plan, &text);
     int count = 0;
@@ -32,9 +32,9 @@ static int steps_of(const stand *b, const char *op) {
 }
 
 static void a_product_and_its_gradients(void **state) {
-    stand *b = *state;
+    fixture *b = *state;
     leati_graph *g = b->graph;
-    leati_value x = stand_input(b, 0, 2, 3);
+    leati_value x = fixture_input(b, 0, 2, 3);
     leati_desc w_desc = {.dtype = LEAT_F32, .rank = 2, .shape = {3, 2}};
     leati_value w = leati_graph_state(g, LEATI_SLAB_WEIGHTS, 0, &w_desc), d_w = 0;
     leati_value y = leati_matmul(g, x, false, w, false, LEATI_NONE);
@@ -43,95 +43,95 @@ static void a_product_and_its_gradients(void **state) {
     assert_int_equal(leati_graph_differentiate(g, loss, 1, &w, &d_w, &err), LEAT_OK);
     leati_graph_keep(g, loss);
     leati_graph_keep(g, d_w);
-    stand_compile(b);
+    fixture_compile(b);
     const float input[6] = {1, 2, 3, 4, 5, 6}, weights[6] = {1, 0, 0, 1, -1, 1};
     memcpy(b->slab[LEATI_SLAB_WEIGHTS], weights, sizeof weights);
-    stand_run(b, (const void *[]){input});
+    fixture_run(b, (const void *[]){input});
     /* y = ((-2, 5), (-2, 11)), loss = 154, d_w = 2 x' y */
-    assert_float_equal(stand_output(b, loss)[0], 154, 0);
+    assert_float_equal(fixture_output(b, loss)[0], 154, 0);
     const float expected[6] = {-20, 98, -28, 130, -36, 162};
-    for (int i = 0; i < 6; ++i) assert_float_equal(stand_output(b, d_w)[i], expected[i], 0);
+    for (int i = 0; i < 6; ++i) assert_float_equal(fixture_output(b, d_w)[i], expected[i], 0);
 }
 
 static void nodes_that_nobody_needs_do_not_run(void **state) {
-    stand *b = *state;
-    leati_value x = stand_input(b, 0, 1, 4);
-    leati_value used = stand_step(b, x);
-    leati_function_of(b->graph, stand_step(b, x), LEATI_FN_TANH);
+    fixture *b = *state;
+    leati_value x = fixture_input(b, 0, 1, 4);
+    leati_value used = fixture_step(b, x);
+    leati_function_of(b->graph, fixture_step(b, x), LEATI_FN_TANH);
     leati_graph_keep(b->graph, used);
-    stand_compile(b);
+    fixture_compile(b);
     assert_int_equal(steps_of(b, "eltwise"), 1);
 }
 
-/* A value that is only made to be stored is made in the state: the copy does not run. */
+/* A value that is only stored is computed in the state, and the copy does not run. */
 static void a_stored_value_is_made_in_the_state(void **state) {
-    stand *b = *state;
-    leati_value x = stand_input(b, 0, 1, 4), weights = stand_state(b, LEATI_SLAB_GRADIENTS, 16, 4);
-    leati_graph_store(b->graph, weights, stand_step(b, x));
-    stand_compile(b);
+    fixture *b = *state;
+    leati_value x = fixture_input(b, 0, 1, 4), weights = fixture_state(b, LEATI_SLAB_GRADIENTS, 16, 4);
+    leati_graph_store(b->graph, weights, fixture_step(b, x));
+    fixture_compile(b);
     assert_int_equal(steps_of(b, "store"), 0);
     assert_int_equal(leati_plan_arena_bytes(b->plan), 0);
     const float input[4] = {1, 2, 3, 4};
-    stand_run(b, (const void *[]){input});
+    fixture_run(b, (const void *[]){input});
     assert_memory_equal(b->slab[LEATI_SLAB_GRADIENTS] + 16, input, sizeof input);
 }
 
 static void a_copy_stays_where_the_old_state_is_read_between(void **state) {
-    stand *b = *state;
-    leati_value x = stand_input(b, 0, 1, 4), kept = stand_state(b, LEATI_SLAB_SLOT0, 0, 4);
-    leati_value made = stand_step(b, x), old = leati_linear(b->graph, kept, 10, 0);
+    fixture *b = *state;
+    leati_value x = fixture_input(b, 0, 1, 4), kept = fixture_state(b, LEATI_SLAB_SLOT0, 0, 4);
+    leati_value made = fixture_step(b, x), old = leati_linear(b->graph, kept, 10, 0);
     leati_graph_store(b->graph, kept, made);
     leati_graph_keep(b->graph, old);
-    stand_compile(b);
+    fixture_compile(b);
     assert_int_equal(steps_of(b, "store"), 1);
     const float input[4] = {1, 2, 3, 4};
     b->slab[LEATI_SLAB_SLOT0][3] = 7;
-    stand_run(b, (const void *[]){input});
-    assert_float_equal(stand_output(b, old)[3], 70, 0);
+    fixture_run(b, (const void *[]){input});
+    assert_float_equal(fixture_output(b, old)[3], 70, 0);
     assert_float_equal(b->slab[LEATI_SLAB_SLOT0][3], 4, 0);
 }
 
 static void inputs_and_constants_are_copied_to_states(void **state) {
-    stand *b = *state;
-    leati_value x = stand_input(b, 0, 1, 4), kept = stand_state(b, LEATI_SLAB_SLOT0, 0, 4);
+    fixture *b = *state;
+    leati_value x = fixture_input(b, 0, 1, 4), kept = fixture_state(b, LEATI_SLAB_SLOT0, 0, 4);
     leati_graph_store(b->graph, kept, x);
-    leati_graph_store(b->graph, stand_state(b, LEATI_SLAB_SLOT0, 16, 4),
+    leati_graph_store(b->graph, fixture_state(b, LEATI_SLAB_SLOT0, 16, 4),
                       leati_full(b->graph, 1, (int64_t[]){4}, 5));
-    stand_compile(b);
+    fixture_compile(b);
     assert_int_equal(steps_of(b, "store"), 2);
     const float input[4] = {1, 2, 3, 4};
-    stand_run(b, (const void *[]){input});
+    fixture_run(b, (const void *[]){input});
     assert_memory_equal(b->slab[LEATI_SLAB_SLOT0], input, sizeof input);
     assert_float_equal(b->slab[LEATI_SLAB_SLOT0][19], 5, 0);
 }
 
-/* A chain of functions takes one block, whatever its length. */
+/* A chain of functions needs one block of memory, whatever its length. */
 static void a_chain_works_in_place(void **state) {
-    stand *b = *state;
-    leati_value x = stand_step(b, stand_input(b, 0, 8, 16));
+    fixture *b = *state;
+    leati_value x = fixture_step(b, fixture_input(b, 0, 8, 16));
     for (int i = 0; i < 20; ++i) x = leati_function_of(b->graph, x, LEATI_FN_TANH);
     leati_graph_keep(b->graph, x);
-    stand_compile(b);
+    fixture_compile(b);
     assert_int_equal(leati_plan_arena_bytes(b->plan), 8 * 16 * sizeof(float));
     assert_int_equal(leati_plan_bound_bytes(b->plan), 8 * 16 * sizeof(float));
 }
 
 static void views_are_free(void **state) {
-    stand *b = *state;
-    leati_value x = stand_input(b, 0, 2, 6);
+    fixture *b = *state;
+    leati_value x = fixture_input(b, 0, 2, 6);
     leati_value y = leati_reshape(b->graph, x, 1, (int64_t[]){12});
     leati_graph_keep(b->graph, leati_reshape(b->graph, y, 2, (int64_t[]){3, 4}));
     leati_value last = leati_graph_value_count(b->graph) - 1;
-    stand_compile(b);
+    fixture_compile(b);
     assert_int_equal(steps_of(b, "reshape"), 0);
     const float input[12] = {0};
-    stand_run(b, (const void *[]){input});
+    fixture_run(b, (const void *[]){input});
     leat_tensor view = leati_plan_output(b->plan, last);
     assert_ptr_equal(view.data, input);
     assert_int_equal(view.shape[0], 3);
 }
 
-static leati_value dense_relu(stand *b, leati_value x, leati_value *pre_activation) {
+static leati_value dense_relu(fixture *b, leati_value x, leati_value *pre_activation) {
     leati_value w =
         leati_graph_constant(b->graph, &(leati_desc){LEAT_F32, 2, {2, 2}}, (float[]){1, 0, 0, -1});
     *pre_activation = leati_matmul(b->graph, x, false, w, false, LEATI_NONE);
@@ -139,75 +139,76 @@ static leati_value dense_relu(stand *b, leati_value x, leati_value *pre_activati
 }
 
 static void a_function_is_fused_into_the_product_before_it(void **state) {
-    stand *b = *state;
-    leati_value pre, y = dense_relu(b, stand_input(b, 0, 1, 2), &pre);
+    fixture *b = *state;
+    leati_value pre, y = dense_relu(b, fixture_input(b, 0, 1, 2), &pre);
     leati_graph_keep(b->graph, y);
-    stand_compile(b);
+    fixture_compile(b);
     assert_int_equal(steps_of(b, "matmul+relu"), 1);
     assert_int_equal(steps_of(b, "eltwise"), 0);
     const float input[2] = {3, 4};
-    stand_run(b, (const void *[]){input});
-    assert_float_equal(stand_output(b, y)[0], 3, 0);
-    assert_float_equal(stand_output(b, y)[1], 0, 0);
+    fixture_run(b, (const void *[]){input});
+    assert_float_equal(fixture_output(b, y)[0], 3, 0);
+    assert_float_equal(fixture_output(b, y)[1], 0, 0);
 }
 
 static void what_others_read_is_not_fused_away(void **state) {
-    stand *b = *state;
-    leati_value pre, y = dense_relu(b, stand_input(b, 0, 1, 2), &pre);
+    fixture *b = *state;
+    leati_value pre, y = dense_relu(b, fixture_input(b, 0, 1, 2), &pre);
     leati_graph_keep(b->graph, y);
     leati_graph_keep(b->graph, pre);
-    stand_compile(b);
+    fixture_compile(b);
     assert_int_equal(steps_of(b, "eltwise relu"), 1);
     const float input[2] = {3, 4};
-    stand_run(b, (const void *[]){input});
-    assert_float_equal(stand_output(b, pre)[1], -4, 0);
-    assert_float_equal(stand_output(b, y)[1], 0, 0);
+    fixture_run(b, (const void *[]){input});
+    assert_float_equal(fixture_output(b, pre)[1], -4, 0);
+    assert_float_equal(fixture_output(b, y)[1], 0, 0);
 }
 
-/* Two plans of different size in one arena: the smaller still runs after the arena has moved, and costs nothing. */
+/* Two plans of different sizes share an arena: the smaller one still runs after the arena has moved, and adds no
+ * memory. */
 static void plans_share_an_arena_that_grows(void **state) {
-    stand *b = *state;
+    fixture *b = *state;
     static float input[64 * 64];
     for (int i = 0; i < 64 * 64; ++i) input[i] = (float)i;
-    leati_value small = stand_step(b, stand_input(b, 0, 2, 2));
+    leati_value small = fixture_step(b, fixture_input(b, 0, 2, 2));
     leati_graph_keep(b->graph, small);
-    stand_compile(b);
+    fixture_compile(b);
     leati_plan *first = b->plan;
-    stand_run(b, (const void *[]){input});
+    fixture_run(b, (const void *[]){input});
     size_t before = leati_arena_bytes(b->arena);
     leat_error err = {0};
     assert_int_equal(leati_graph_create(&b->graph, &err), LEAT_OK);
-    leati_value large = stand_step(b, stand_input(b, 0, 64, 64));
+    leati_value large = fixture_step(b, fixture_input(b, 0, 64, 64));
     leati_graph_keep(b->graph, large);
-    stand_compile(b);
+    fixture_compile(b);
     assert_true(leati_arena_bytes(b->arena) > before);
-    stand_run(b, (const void *[]){input});
-    assert_memory_equal(stand_output(b, large), input, sizeof input);
+    fixture_run(b, (const void *[]){input});
+    assert_memory_equal(fixture_output(b, large), input, sizeof input);
     leati_plan *second = b->plan;
     b->plan = first;
-    stand_run(b, (const void *[]){input + 8});
-    assert_memory_equal(stand_output(b, small), input + 8, 4 * sizeof(float));
+    fixture_run(b, (const void *[]){input + 8});
+    assert_memory_equal(fixture_output(b, small), input + 8, 4 * sizeof(float));
     leati_plan_destroy(&second);
 }
 
-/* The mean's gradient is known when the plan is made: only the product with x runs. */
+/* The gradient of the mean is constant, so it is folded and only the product with x runs. */
 static void what_is_constant_is_computed_once(void **state) {
-    stand *b = *state;
+    fixture *b = *state;
     leati_graph *g = b->graph;
-    leati_value x = stand_input(b, 0, 2, 2), d = 0;
+    leati_value x = fixture_input(b, 0, 2, 2), d = 0;
     leati_value loss = leati_reduce_all(g, LEATI_REDUCE_MEAN, leati_mul(g, x, x));
     leat_error err = {0};
     assert_int_equal(leati_graph_differentiate(g, loss, 1, &x, &d, &err), LEAT_OK);
     leati_value constant = leati_linear(g, leati_reshape(g, leati_scalar(g, 3), 1, (int64_t[]){1}), 2, 1);
     leati_graph_keep(g, d);
     leati_graph_keep(g, constant);
-    stand_compile(b);
+    fixture_compile(b);
     assert_int_equal(steps_of(b, "broadcast"), 0);
     assert_int_equal(steps_of(b, "eltwise"), 0);
     const float input[4] = {1, 2, 3, 4};
-    stand_run(b, (const void *[]){input});
-    for (int i = 0; i < 4; ++i) assert_float_equal(stand_output(b, d)[i], input[i] / 2, 1e-6);
-    assert_float_equal(stand_output(b, constant)[0], 7, 0);
+    fixture_run(b, (const void *[]){input});
+    for (int i = 0; i < 4; ++i) assert_float_equal(fixture_output(b, d)[i], input[i] / 2, 1e-6);
+    assert_float_equal(fixture_output(b, constant)[0], 7, 0);
 }
 
 static leat_status refuse(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
@@ -225,7 +226,7 @@ static leat_status break_down(const leati_task *task, leati_kernel *kernel, char
     return leati_fail(err, LEAT_EBACKEND, "the library failed");
 }
 
-static leat_status compile_with(stand *b, const leati_backend *const *backends, leat_error *err) {
+static leat_status compile_with(fixture *b, const leati_backend *const *backends, leat_error *err) {
     leati_plan_options options = {.threads = 1, .backends = backends, .arena = b->arena};
     leat_status status = leati_plan_create(&b->plan, &b->graph, &options, err);
     assert_null(b->graph);
@@ -235,15 +236,15 @@ static leat_status compile_with(stand *b, const leati_backend *const *backends, 
 static void refusals_are_told(void **state) {
     static const leati_implementation refusing[] = {{LEATI_OP_ELTWISE, refuse, 0, false}};
     static const leati_backend nobody = {.name = "nobody", .implementations = refusing, .count = 1};
-    stand *b = *state;
+    fixture *b = *state;
     leat_error err = {0};
     leati_graph_label(b->graph, "activation_1");
-    leati_graph_keep(b->graph, stand_step(b, stand_input(b, 0, 1, 2)));
+    leati_graph_keep(b->graph, fixture_step(b, fixture_input(b, 0, 1, 2)));
     assert_int_equal(compile_with(b, (const leati_backend *const[]){&nobody, NULL}, &err), LEAT_ENOTSUP);
     assert_string_equal(err.message, "'activation_1': no backend supports op eltwise: nobody: never; ");
 
     assert_int_equal(leati_graph_create(&b->graph, &err), LEAT_OK);
-    leati_graph_keep(b->graph, stand_step(b, stand_input(b, 0, 1, 2)));
+    leati_graph_keep(b->graph, fixture_step(b, fixture_input(b, 0, 1, 2)));
     assert_int_equal(compile_with(b, (const leati_backend *const[]){&nobody, &leati_backend_ref, NULL}, &err),
                      LEAT_OK);
     leati_text text = {0};
@@ -255,18 +256,18 @@ static void refusals_are_told(void **state) {
 static void a_backend_that_fails_ends_the_compilation(void **state) {
     static const leati_implementation failing[] = {{LEATI_OP_ELTWISE, break_down, 0, false}};
     static const leati_backend broken = {.name = "broken", .implementations = failing, .count = 1};
-    stand *b = *state;
+    fixture *b = *state;
     leat_error err = {0};
-    leati_graph_keep(b->graph, stand_step(b, stand_input(b, 0, 1, 2)));
+    leati_graph_keep(b->graph, fixture_step(b, fixture_input(b, 0, 1, 2)));
     assert_int_equal(compile_with(b, (const leati_backend *const[]){&broken, &leati_backend_ref, NULL}, &err),
                      LEAT_EBACKEND);
     assert_null(b->plan);
 }
 
 static void a_graph_that_failed_makes_no_plan(void **state) {
-    stand *b = *state;
+    fixture *b = *state;
     leat_error err = {0};
-    leati_add(b->graph, stand_input(b, 0, 1, 2), stand_input(b, 1, 1, 3));
+    leati_add(b->graph, fixture_input(b, 0, 1, 2), fixture_input(b, 1, 1, 3));
     assert_int_equal(compile_with(b, (const leati_backend *const[]){&leati_backend_ref, NULL}, &err),
                      LEAT_ESHAPE);
     assert_null(b->plan);
@@ -291,10 +292,10 @@ static leat_status accept_failing(const leati_task *task, leati_kernel *kernel, 
 static void a_kernel_that_fails_is_named(void **state) {
     static const leati_implementation failing[] = {{LEATI_OP_ELTWISE, accept_failing, 0, false}};
     static const leati_backend hot = {.name = "hot", .implementations = failing, .count = 1};
-    stand *b = *state;
+    fixture *b = *state;
     leat_error err = {0};
     leati_graph_label(b->graph, "act");
-    leati_graph_keep(b->graph, stand_step(b, stand_input(b, 0, 1, 2)));
+    leati_graph_keep(b->graph, fixture_step(b, fixture_input(b, 0, 1, 2)));
     assert_int_equal(compile_with(b, (const leati_backend *const[]){&hot, NULL}, &err), LEAT_OK);
     const float input[2] = {0};
     assert_int_equal(leati_plan_run(b->plan, (const void *[]){input}, 0, 0, &err), LEAT_EBACKEND);
@@ -307,40 +308,40 @@ static float tiny_product(void) {
 }
 
 static void what_is_too_small_to_be_normal_is_0(void **state) {
-    stand *b = *state;
-    leati_value y = leati_linear(b->graph, stand_input(b, 0, 1, 2), 1e-10f, 0);
+    fixture *b = *state;
+    leati_value y = leati_linear(b->graph, fixture_input(b, 0, 1, 2), 1e-10f, 0);
     leati_value folded = leati_linear(b->graph, leati_scalar(b->graph, 1e-30f), 1e-10f, 0);
     leati_graph_keep(b->graph, y);
     leati_graph_keep(b->graph, folded);
-    stand_compile(b);
+    fixture_compile(b);
     assert_int_equal(steps_of(b, "eltwise"), 1);
-    assert_true(stand_output(b, folded)[0] == 0);
-    stand_run(b, (const void *[]){(float[]){1e-30f, 1e-20f}});
-    assert_true(stand_output(b, y)[0] == 0);
-    assert_float_equal(stand_output(b, y)[1], 1e-30, 1e-36);
-    assert_true(tiny_product() > 0); /* the caller computes as before */
+    assert_true(fixture_output(b, folded)[0] == 0);
+    fixture_run(b, (const void *[]){(float[]){1e-30f, 1e-20f}});
+    assert_true(fixture_output(b, y)[0] == 0);
+    assert_float_equal(fixture_output(b, y)[1], 1e-30, 1e-36);
+    assert_true(tiny_product() > 0); /* the floating-point mode of the caller is restored */
 }
 
-#define ON_STAND(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ON_STAND(a_product_and_its_gradients),
-        ON_STAND(nodes_that_nobody_needs_do_not_run),
-        ON_STAND(a_stored_value_is_made_in_the_state),
-        ON_STAND(a_copy_stays_where_the_old_state_is_read_between),
-        ON_STAND(inputs_and_constants_are_copied_to_states),
-        ON_STAND(a_chain_works_in_place),
-        ON_STAND(views_are_free),
-        ON_STAND(a_function_is_fused_into_the_product_before_it),
-        ON_STAND(what_others_read_is_not_fused_away),
-        ON_STAND(plans_share_an_arena_that_grows),
-        ON_STAND(what_is_constant_is_computed_once),
-        ON_STAND(refusals_are_told),
-        ON_STAND(a_backend_that_fails_ends_the_compilation),
-        ON_STAND(a_graph_that_failed_makes_no_plan),
-        ON_STAND(a_kernel_that_fails_is_named),
-        ON_STAND(what_is_too_small_to_be_normal_is_0),
+        WITH_FIXTURE(a_product_and_its_gradients),
+        WITH_FIXTURE(nodes_that_nobody_needs_do_not_run),
+        WITH_FIXTURE(a_stored_value_is_made_in_the_state),
+        WITH_FIXTURE(a_copy_stays_where_the_old_state_is_read_between),
+        WITH_FIXTURE(inputs_and_constants_are_copied_to_states),
+        WITH_FIXTURE(a_chain_works_in_place),
+        WITH_FIXTURE(views_are_free),
+        WITH_FIXTURE(a_function_is_fused_into_the_product_before_it),
+        WITH_FIXTURE(what_others_read_is_not_fused_away),
+        WITH_FIXTURE(plans_share_an_arena_that_grows),
+        WITH_FIXTURE(what_is_constant_is_computed_once),
+        WITH_FIXTURE(refusals_are_told),
+        WITH_FIXTURE(a_backend_that_fails_ends_the_compilation),
+        WITH_FIXTURE(a_graph_that_failed_makes_no_plan),
+        WITH_FIXTURE(a_kernel_that_fails_is_named),
+        WITH_FIXTURE(what_is_too_small_to_be_normal_is_0),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

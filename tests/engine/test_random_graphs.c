@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random programs, with states that overlap, stores, views and ops in place: whatever the plan drops, shares or moves,
- * outputs and slabs have the bytes of a run in which nothing is shared. */
+/* Random programs, with overlapping states, stores, views and ops in place: the outputs and slabs of the plan have the
+ * same bytes as those of a run in which values share no memory. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -9,17 +9,17 @@
 #include "base/memory.h"
 #include "engine/interpret.h"
 #include "engine/plan/plan_private.h"
-#include "engine/stand.h"
+#include "engine/fixture.h"
 #include "leat/rng.h"
 
 enum { most_values = 128, state_floats = 96 };
 
 typedef struct program {
-    stand s;
+    fixture s;
     leat_rng rng;
     leati_value values[most_values];
     int count;
-    bool differentiable; /* of values that have gradients alone */
+    bool differentiable; /* use only ops that have a gradient */
 } program;
 
 static int pick(program *p, int bound) {
@@ -30,7 +30,7 @@ static leati_value any(program *p) {
     return p->values[pick(p, p->count)];
 }
 
-/* Any value of `count` elements, or the first value reduced and broadcast to them. */
+/* Returns any value of `count` elements, or the first value, reduced and broadcast to `count` elements. */
 static leati_value any_of(program *p, int64_t count) {
     leati_graph *g = p->s.graph;
     for (int tries = 0; tries < 20; ++tries) {
@@ -44,14 +44,14 @@ static leati_value as(program *p, leati_value value, int rank, const int64_t *di
     return leati_reshape(p->s.graph, value, rank, dims);
 }
 
-/* Ranges that overlap, of sizes that values have, on 64-byte boundaries and off them. */
+/* Returns a state: states overlap, have the sizes of other values, and some are not aligned to 64 bytes. */
 static leati_value any_state(program *p) {
     static const struct {
         int64_t offset, count;
     } ranges[] = {{0, 24}, {16, 24}, {24, 24}, {48, 24}, {64, 24}, {0, 6}, {48, 6}, {18, 6}};
     int i = pick(p, sizeof ranges / sizeof *ranges);
     leati_slab slab = pick(p, 2) ? LEATI_SLAB_WEIGHTS : LEATI_SLAB_SLOT0;
-    return stand_state(&p->s, slab, ranges[i].offset, ranges[i].count);
+    return fixture_state(&p->s, slab, ranges[i].offset, ranges[i].count);
 }
 
 static leati_value random_function(program *p) {
@@ -73,7 +73,7 @@ static leati_value random_softmax_pair(program *p) {
     return outputs[p->differentiable ? 0 : pick(p, 2)];
 }
 
-/* Writes a state: by a store, often of a value made just before, or by an op that changes it. */
+/* Writes a state: by a store, often of a new value, or by an op that changes the state. */
 static void random_write(program *p) {
     leati_graph *g = p->s.graph;
     leati_value state = any_state(p), value = any_of(p, leati_desc_count(leati_graph_desc(g, state)));
@@ -105,8 +105,8 @@ static leati_value random_value(program *p) {
 
 static void write_program(program *p) {
     leati_graph *g = p->s.graph;
-    p->values[p->count++] = stand_input(&p->s, 0, 4, 6);
-    p->values[p->count++] = stand_input(&p->s, 1, 1, 6);
+    p->values[p->count++] = fixture_input(&p->s, 0, 4, 6);
+    p->values[p->count++] = fixture_input(&p->s, 1, 1, 6);
     p->values[p->count++] = leati_full(g, 1, (int64_t[]){24}, 0.5f);
     int length = 4 + pick(p, 40);
     for (int i = 0; i < length; ++i) {
@@ -123,7 +123,7 @@ static void check_program(uint64_t seed) {
     float *slabs[LEATI_SLAB_COUNT];
     leat_error err = {0};
     p = (program){.rng = leat_rng_for(seed, 0, 0)};
-    stand_init(&p.s);
+    fixture_init(&p.s);
     write_program(&p);
     if (leati_graph_check(p.s.graph, &err) != LEAT_OK) fail_msg("program %d: %s", (int)seed, err.message);
     for (int i = 0; i < 48; ++i) inputs[i / 24][i % 24] = (float)(2 * leat_rng_uniform(&p.rng) - 1);
@@ -135,8 +135,8 @@ static void check_program(uint64_t seed) {
     const void *bound[2] = {inputs[0], inputs[1]};
     assert_in_range(leati_graph_value_count(p.s.graph), 1, 2047);
     interpret(p.s.graph, bound, slabs, values);
-    stand_compile(&p.s);
-    stand_run(&p.s, bound);
+    fixture_compile(&p.s);
+    fixture_run(&p.s, bound);
     const leati_graph *g = leati_plan_graph(p.s.plan);
     assert_true(leati_plan_arena_bytes(p.s.plan) >= leati_plan_bound_bytes(p.s.plan));
     for (int k = 0; k < LEATI_SLAB_COUNT; ++k)
@@ -145,11 +145,11 @@ static void check_program(uint64_t seed) {
     for (leati_value v = 0; v < leati_graph_value_count(g); ++v) {
         const leati_value_info *info = leati_graph_value(g, v);
         if (info->output && values[v] &&
-            memcmp(stand_output(&p.s, v), values[v], leati_desc_bytes(&info->desc)) != 0)
+            memcmp(fixture_output(&p.s, v), values[v], leati_desc_bytes(&info->desc)) != 0)
             fail_msg("program %d: output %d differs", (int)seed, v);
         leati_free(values[v]);
     }
-    stand_fini(&p.s);
+    fixture_fini(&p.s);
 }
 
 static void plans_equal_the_interpreter(void **state) {
@@ -161,11 +161,11 @@ static void plans_equal_the_interpreter(void **state) {
 
 enum { wrt_count = 4 };
 
-/* A program, the gradients of a loss on it, computed again where `recompute` says so, and then what a trainer adds.
- * Returns how many nodes were added by that. */
+/* Writes a program, the gradients of a loss, with gradient checkpointing if `recompute`, and the updates of a trainer.
+ * Returns the number of nodes that gradient checkpointing has added. */
 static int32_t write_training(program *p, uint64_t seed, bool recompute, leati_value *gradients) {
     *p = (program){.rng = leat_rng_for(seed, 1, 0), .differentiable = true};
-    stand_init(&p->s);
+    fixture_init(&p->s);
     write_program(p);
     leati_graph *g = p->s.graph;
     leati_value loss = leati_scalar(g, 0), wrt[wrt_count];
@@ -183,7 +183,7 @@ static int32_t write_training(program *p, uint64_t seed, bool recompute, leati_v
         if (gradients[i] >= 0) leati_graph_keep(g, gradients[i]);
     int32_t added = leati_graph_node_count(g) - before;
     random_write(p);
-    stand_compile(&p->s);
+    fixture_compile(&p->s);
     return added;
 }
 
@@ -193,7 +193,7 @@ static void run_training(program *p) {
     for (int i = 0; i < 48; ++i) inputs[i / 24][i % 24] = (float)(2 * leat_rng_uniform(&rng) - 1);
     for (int k = 0; k < LEATI_SLAB_COUNT; ++k)
         for (int i = 0; i < state_floats; ++i) p->s.slab[k][i] = (float)(2 * leat_rng_uniform(&rng) - 1);
-    stand_run(&p->s, (const void *const[]){inputs[0], inputs[1]});
+    fixture_run(&p->s, (const void *const[]){inputs[0], inputs[1]});
 }
 
 static void gradients_are_the_same_computed_again(void **state) {
@@ -213,18 +213,20 @@ static void gradients_are_the_same_computed_again(void **state) {
             if (gradients[0][i] < 0) continue;
             size_t bytes =
                 leati_desc_bytes(leati_graph_desc(leati_plan_graph(plain.s.plan), gradients[0][i]));
-            const float *a = stand_output(&plain.s, gradients[0][i]);
-            const float *b = stand_output(&again.s, gradients[1][i]);
+            const float *a = fixture_output(&plain.s, gradients[0][i]);
+            const float *b = fixture_output(&again.s, gradients[1][i]);
             if (memcmp(a, b, bytes) != 0) fail_msg("program %d: gradient %d differs", (int)seed, i);
         }
-        stand_fini(&plain.s);
-        stand_fini(&again.s);
+        fixture_fini(&plain.s);
+        fixture_fini(&again.s);
     }
-    assert_in_range(changed, 50, 500); /* compilers order the calls that draw differently */
+    assert_in_range(
+        changed, 50,
+        500); /* a range, because the order in which arguments draw random numbers depends on the compiler */
 }
 
-/* A hundred random sets of blocks: none of two that live at one moment overlap, and the arena is within a third of the
- * bound on the whole. */
+/* In a hundred random sets of blocks, no two blocks that live at the same time overlap, and all arenas together are at
+ * most a third larger than their bounds. */
 static void blocks_never_overlap(void **state) {
     (void)state;
     leat_rng rng = leat_rng_for(3, 0, 0);

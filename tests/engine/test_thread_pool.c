@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every task is done once, whoever comes; a member's number is its own; a forked child has helpers of its own;
- * a helper leaves the caller's core, and flushes what is too small to be normal. */
+/* Every task runs once, whichever thread takes it; each member has its own number; a forked child has its own pool
+ * threads; a pool thread leaves the caller's core, and flushes subnormal numbers to zero. */
 #define _GNU_SOURCE /* sched_getcpu */
 #include "cmocka_all.h"
 
@@ -55,11 +55,11 @@ static void test_each_task_once(void **state) {
     static counts c;
     leati_thread_pool *pool = pool_of(THREADS);
     for (int threads = 1; threads <= THREADS; threads++)
-        for (int round = 0; round < 2000; round++) {
-            int64_t tasks = round % 7 == 0 ? TASKS : round % 13;
+        for (int i = 0; i < 2000; i++) {
+            int64_t tasks = i % 7 == 0 ? TASKS : i % 13;
             c.threads = threads;
-            leati_thread_pool_limit(pool, round % 2 ? threads : THREADS);
-            leati_thread_pool_share(pool, round % 2 ? THREADS + 3 : threads, tasks, count, &c);
+            leati_thread_pool_limit(pool, i % 2 ? threads : THREADS);
+            leati_thread_pool_share(pool, i % 2 ? THREADS + 3 : threads, tasks, count, &c);
             assert_true(all_done(&c, tasks));
         }
     leati_thread_pool_destroy(&pool);
@@ -71,7 +71,7 @@ static void test_after_a_sleep(void **state) {
     static counts c;
     leati_thread_pool *pool = pool_of(2);
     c.threads = 2;
-    for (int round = 0; round < 20; round++) {
+    for (int i = 0; i < 20; i++) {
         leati_thread_pool_share(pool, 2, TASKS, count, &c);
         assert_true(all_done(&c, TASKS));
         nap(1000);
@@ -79,7 +79,7 @@ static void test_after_a_sleep(void **state) {
     leati_thread_pool_destroy(&pool);
 }
 
-/* Task 0 waits for task 1: two threads are at work at once. */
+/* Task 0 waits for task 1, so two threads must work at the same time. */
 static void meet(void *of, int64_t task, int member) {
     atomic_int *met = of;
     (void)task, (void)member;
@@ -90,7 +90,7 @@ static void meet(void *of, int64_t task, int member) {
 static void test_two_at_once(void **state) {
     (void)state;
     leati_thread_pool *pool = pool_of(2);
-    for (int round = 0; round < 10; round++) {
+    for (int i = 0; i < 10; i++) {
         atomic_int met = 0;
         leati_thread_pool_share(pool, 2, 2, meet, &met);
         assert_int_equal(met, 2);
@@ -104,7 +104,7 @@ typedef struct products {
     atomic_int met;
 } products;
 
-/* Every task waits for the others: each thread does one. */
+/* Every task waits for the others, so each thread does one. */
 static void multiply(void *of, int64_t task, int member) {
     products *p = of;
     volatile float tiny = 1e-30f;
@@ -114,18 +114,18 @@ static void multiply(void *of, int64_t task, int member) {
     while (atomic_load(&p->met) < THREADS) nap(100);
 }
 
-static void test_helpers_flush(void **state) {
+static void test_pool_threads_flush(void **state) {
     (void)state;
     leati_thread_pool *pool = pool_of(THREADS);
     products p = {.met = 0};
     leati_thread_pool_share(pool, THREADS, THREADS, multiply, &p);
-    assert_true(p.of_member[0] > 0); /* the caller's mode is its own */
+    assert_true(p.of_member[0] > 0); /* member 0 is the caller, whose floating-point mode is not changed */
     for (int i = 1; i < THREADS; i++) assert_true(p.of_member[i] == 0);
     leati_thread_pool_destroy(&pool);
 }
 
-/* All threads of the process but the caller. */
-static void allow_helpers(const cpu_set_t *cores) {
+/* Lets all threads of the process except the caller run on `cores`. */
+static void allow_pool_threads(const cpu_set_t *cores) {
     DIR *tasks = opendir("/proc/self/task");
     assert_non_null(tasks);
     for (const struct dirent *entry = readdir(tasks); entry; entry = readdir(tasks)) {
@@ -136,19 +136,20 @@ static void allow_helpers(const cpu_set_t *cores) {
 }
 
 typedef struct cores {
-    atomic_int helper; /* its latest task was on this core */
+    atomic_int pool_thread; /* the core of the pool thread's latest task */
     atomic_bool met;
 } cores;
 
-/* Task 0 waits for the helper's task 1, so that both come. */
+/* Task 0 waits for task 1 of the pool thread, so that both threads work. */
 static void note_core(void *of, int64_t task, int member) {
     cores *c = of;
-    if (member == 1) atomic_store(&c->helper, sched_getcpu());
+    if (member == 1) atomic_store(&c->pool_thread, sched_getcpu());
     if (member == 1) atomic_store(&c->met, true);
     for (int i = 0; member == 0 && task == 0 && i < 50 && !atomic_load(&c->met); i++) nap(100);
 }
 
-/* Held on one core with the caller, and let go while the caller works on: whatever the scheduler likes. */
+/* A pool thread starts on the caller's core, because it inherits the affinity of the caller.  When other cores are
+ * allowed, it must leave that core while the caller works. */
 static void test_leaves_the_callers_core(void **state) {
     (void)state;
     cpu_set_t all, one;
@@ -159,18 +160,18 @@ static void test_leaves_the_callers_core(void **state) {
     CPU_SET((size_t)core, &one);
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0); /* the caller stays there */
     leati_thread_pool *pool = pool_of(2);
-    allow_helpers(&all);
-    cores c = {.helper = core};
-    for (int round = 0; round < 2000 && atomic_load(&c.helper) == core; round++) {
+    allow_pool_threads(&all);
+    cores c = {.pool_thread = core};
+    for (int i = 0; i < 2000 && atomic_load(&c.pool_thread) == core; i++) {
         atomic_store(&c.met, false);
         leati_thread_pool_share(pool, 2, 2, note_core, &c);
     }
-    assert_int_not_equal(c.helper, core);
+    assert_int_not_equal(c.pool_thread, core);
     leati_thread_pool_destroy(&pool);
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
-static void test_without_helpers(void **state) {
+static void test_without_pool_threads(void **state) {
     (void)state;
     static counts c;
     c.threads = 1;
@@ -197,8 +198,8 @@ static void test_in_a_forked_child(void **state) {
         bool right = true;
         atomic_int met = 0;
         alarm(60);
-        leati_thread_pool_share(pool, 2, 2, meet, &met); /* returns if the child has a thread that helps */
-        for (int round = 0; round < 10; round++) {
+        leati_thread_pool_share(pool, 2, 2, meet, &met); /* returns only if the child has a pool thread */
+        for (int i = 0; i < 10; i++) {
             leati_thread_pool_share(pool, 3, TASKS, count, &c);
             right = right && all_done(&c, TASKS);
         }
@@ -219,12 +220,12 @@ static void on_fault(int number) {
 static void touch(void *of, int64_t task, int member) {
     volatile char *page = of;
     (void)task;
-    while (member == 0) nap(1000); /* leaves the other task to a helper */
+    while (member == 0) nap(1000); /* leaves the other task to a pool thread */
     *page = 1;
 }
 
-/* The program's handler of faults runs in a helper, too: crash reporters and other languages' runtimes rely on it. */
-static void test_helper_hands_faults_over(void **state) {
+/* The program's handler of faults also runs in a pool thread, as crash reporters and runtimes of languages require. */
+static void test_pool_thread_hands_faults_over(void **state) {
     (void)state;
     pid_t child = fork();
     assert_true(child >= 0);
@@ -242,10 +243,10 @@ static void test_helper_hands_faults_over(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_task_once),    cmocka_unit_test(test_after_a_sleep),
-        cmocka_unit_test(test_two_at_once),       cmocka_unit_test(test_without_helpers),
-        cmocka_unit_test(test_in_a_forked_child), cmocka_unit_test(test_leaves_the_callers_core),
-        cmocka_unit_test(test_helpers_flush),     cmocka_unit_test(test_helper_hands_faults_over),
+        cmocka_unit_test(test_each_task_once),     cmocka_unit_test(test_after_a_sleep),
+        cmocka_unit_test(test_two_at_once),        cmocka_unit_test(test_without_pool_threads),
+        cmocka_unit_test(test_in_a_forked_child),  cmocka_unit_test(test_leaves_the_callers_core),
+        cmocka_unit_test(test_pool_threads_flush), cmocka_unit_test(test_pool_thread_hands_faults_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels chosen by measuring: a backend whose first implementation dawdles, and the file that remembers which does not. */
+/* Tuning: a backend whose first implementation is slow on purpose, and the file of the tuning cache. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -18,14 +18,14 @@
 
 enum { WIDE = 64, MOST_LINES = 2000, TEXT = 1 << 20 };
 
-static int runs;          /* of all kernels */
-static unsigned asked_of; /* bit t: the slow one ran, for t threads */
+static int runs;          /* number of runs of all kernels */
+static unsigned asked_of; /* bit t: a slow kernel for t threads ran */
 static char folder[] = "/tmp/leat-tune-XXXXXX", path[64];
 static char text[TEXT];
 
 /* ---- A backend of two implementations ---- */
 
-/* Nothing is computed: what is fast takes microseconds, so that a busy machine changes nothing. */
+/* Computes nothing: the fast kernel takes microseconds, so that load on the machine does not change the result. */
 static leat_status run_product(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                leat_error *err) {
     const int *slow = kernel->state;
@@ -36,7 +36,7 @@ static leat_status run_product(const leati_kernel *kernel, void *const *args, co
     return LEAT_OK;
 }
 
-/* slow: its threads; 0: it is fast. */
+/* slow: number of threads of the slow kernel; 0: the kernel is fast. */
 static leat_status prepare(leati_kernel *kernel, int slow, leat_error *err) {
     int *state = leati_memdup(&slow, sizeof slow);
     if (!state) return leat_error_set(err, LEAT_ENOMEM, "no memory for a product");
@@ -52,7 +52,7 @@ static leat_status prepare_slow(const leati_task *task, leati_kernel *kernel, ch
     return prepare(kernel, task->threads, err);
 }
 
-/* The rules would not take it. */
+/* Without measuring, it refuses the task. */
 static leat_status prepare_fast(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     if (task->measured) return prepare(kernel, 0, err);
     snprintf(why, LEATI_REASON_BYTES, "a rule of thumb");
@@ -71,7 +71,7 @@ static const leati_backend *const backends[] = {&own, &leati_backend_ref, NULL};
 static const leati_plan_options off = {0}, known = {.recalls = true},
                                 measure = {.recalls = true, .measures = true};
 
-/* A product of (rows, WIDE) and (WIDE, WIDE). */
+/* Compiles a product of (rows, WIDE) and (WIDE, WIDE). */
 static leat_status compile(leati_plan **plan, leati_arena *arena, const leati_plan_options *how, int64_t rows,
                            leat_error *err) {
     leati_graph *g = NULL;
@@ -87,10 +87,10 @@ static leat_status compile(leati_plan **plan, leati_arena *arena, const leati_pl
     return leati_plan_create(plan, &g, &options, err);
 }
 
-/* Who serves the product, in an arena of its own where there is none; *measured: whether that was measured; runs: by how
- * many runs. */
-static const char *server_in(leati_arena *given, const leati_plan_options *how, int64_t rows,
-                             bool *measured) {
+/* Returns the name of the kernel that the plan has chosen for the product; with `given` NULL, the plan has a new arena.
+ * *measured is true if the kernel was chosen by measuring; `runs` counts the runs. */
+static const char *chosen_kernel(leati_arena *given, const leati_plan_options *how, int64_t rows,
+                                 bool *measured) {
     static char name[64];
     leati_arena *arena = given;
     leati_plan *plan = NULL;
@@ -110,7 +110,7 @@ static const char *server_in(leati_arena *given, const leati_plan_options *how, 
 static void expect(const leati_plan_options *how, int64_t rows, const char *who, bool measured,
                    bool runs_any) {
     bool was = !measured;
-    assert_string_equal(server_in(NULL, how, rows, &was), who);
+    assert_string_equal(chosen_kernel(NULL, how, rows, &was), who);
     assert_int_equal(was, measured);
     assert_int_equal(runs > 0, runs_any);
 }
@@ -132,7 +132,7 @@ static void write_file(const char *data, size_t bytes) {
     assert_int_equal(fclose(file), 0);
 }
 
-/* Lines after the heading, each of which must have four fields. */
+/* Returns the number of lines after the heading, each of which must have four fields. */
 static int lines(void) {
     int count = 0;
     assert_true(read_file());
@@ -184,7 +184,7 @@ static void nothing_is_measured_unasked(void **state) {
     expect(&measure, 8, "own slow", false, false); /* too little work */
 }
 
-/* How many threads the rules leave out of little work, only they know. */
+/* Only the implementation knows how many threads it uses for little work, so fewer threads are measured, too. */
 static void fewer_threads_are_tried_where_there_is_little_work(void **state) {
     (void)state;
     leati_plan_options two = measure;
@@ -200,7 +200,7 @@ static void fewer_threads_are_tried_where_there_is_little_work(void **state) {
     assert_int_equal(asked_of, 1u << 2);
 }
 
-/* Whatever is in the file, the product is measured, and the file is whole again. */
+/* With any damage in the file, the product is measured, and the file is valid again. */
 static void a_damaged_file_is_measured_anew(void **state) {
     (void)state;
     expect(&measure, 64, "own fast", true, true);
@@ -209,7 +209,7 @@ static void a_damaged_file_is_measured_anew(void **state) {
     size_t length = strlen(text);
     assert_true(length < sizeof good);
     memcpy(good, text, length + 1);
-    for (size_t i = 0; i < length; i += i < 20 ? 5 : 19) { /* cut off, so that the last line is not whole */
+    for (size_t i = 0; i < length; i += i < 20 ? 5 : 19) { /* cut off, so that the last line is incomplete */
         write_file(good, i);
         expect(&measure, 64, "own fast", true, true);
         assert_int_equal(lines(), 1);
@@ -239,9 +239,10 @@ static void no_file_is_no_failure(void **state) {
         bool measured = false;
         assert_int_equal(setenv("LEAT_CACHE_DIR", nowhere[i], 1), 0);
         assert_int_equal(leati_arena_create(&arena, &err), LEAT_OK);
-        assert_string_equal(server_in(arena, &measure, 64, NULL), "own fast");
+        assert_string_equal(chosen_kernel(arena, &measure, 64, NULL), "own fast");
         assert_true(runs > 0);
-        assert_string_equal(server_in(arena, &measure, 64, &measured), "own fast"); /* the arena remembers */
+        assert_string_equal(chosen_kernel(arena, &measure, 64, &measured),
+                            "own fast"); /* the arena still has the tuning cache */
         assert_true(measured);
         assert_int_equal(runs, 0);
         leati_arena_destroy(&arena);
@@ -280,20 +281,21 @@ static void the_file_is_bounded(void **state) {
     assert_null(strstr(text, "matmul 5\t"));
     assert_non_null(strstr(text, "matmul 6\t"));
     expect(&known, 64, "own fast", true, false);
-    assert_int_equal(truncate(path, 3 << 20), 0); /* far too large: a file of something else */
+    assert_int_equal(truncate(path, 3 << 20), 0); /* far too large: some other file */
     expect(&measure, 64, "own fast", true, true);
     assert_int_equal(lines(), 1);
     free(many);
 }
 
-/* Whoever is last writes; nobody sees half a file. */
+/* The last process to save wins, and no process reads an incomplete file. */
 static void processes_share_the_file(void **state) {
     (void)state;
     enum { PROCESSES = 4, ROUNDS = 8 };
     for (int i = 0; i < PROCESSES; ++i)
         if (fork() == 0) {
             for (int k = 0; k < ROUNDS; ++k)
-                if (strcmp(server_in(NULL, &measure, 64 + i * ROUNDS + k, NULL), "own fast") != 0) _exit(1);
+                if (strcmp(chosen_kernel(NULL, &measure, 64 + i * ROUNDS + k, NULL), "own fast") != 0)
+                    _exit(1);
             _exit(0);
         }
     for (int i = 0; i < PROCESSES; ++i) {
@@ -305,21 +307,21 @@ static void processes_share_the_file(void **state) {
     assert_true(lines() >= ROUNDS);
 }
 
-/* It has compute threads of its own. */
+/* A forked child has its own thread pool, and measures like its parent. */
 static void a_forked_child_measures_like_its_parent(void **state) {
     (void)state;
     leati_arena *arena = NULL;
     leat_error err = {0};
     int end = -1;
     assert_int_equal(leati_arena_create(&arena, &err), LEAT_OK);
-    assert_string_equal(server_in(arena, &measure, 64, NULL), "own fast");
-    if (fork() == 0) _exit(strcmp(server_in(arena, &measure, 65, NULL), "own fast") != 0 || runs == 0);
+    assert_string_equal(chosen_kernel(arena, &measure, 64, NULL), "own fast");
+    if (fork() == 0) _exit(strcmp(chosen_kernel(arena, &measure, 65, NULL), "own fast") != 0 || runs == 0);
     assert_true(wait(&end) > 0);
     assert_int_equal(end, 0);
     leati_arena_destroy(&arena);
 }
 
-/* The plan fails, or comes with either kernel; nothing is left behind. */
+/* Creating the plan fails, or chooses any of the kernels; nothing leaks. */
 static void every_allocation_may_fail(void **state) {
     (void)state;
     int64_t before = memory_live(), n = 1;
@@ -342,7 +344,7 @@ static void every_allocation_may_fail(void **state) {
     assert_true(n > 20);
 }
 
-/* Unfinished files, too, would keep the folder. */
+/* Removes the folder.  Returns false if it still contains files, such as unfinished ones. */
 static bool clean(void) {
     const char *made[] = {"kernels", "home/.cache/leat/kernels", "home/.cache/leat", "home/.cache",
                           "home",    "cache/leat/kernels",       "cache/leat",       "cache",

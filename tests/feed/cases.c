@@ -136,14 +136,14 @@ void borrowed_memory_is_delivered(void **state) {
         if (mode.processes)
             assert_ptr_not_equal(batch->tensors[0].data, s.own);
         else
-            assert_ptr_equal(batch->tensors[0].data, s.own); /* handed over, not copied */
+            assert_ptr_equal(batch->tensors[0].data, s.own); /* the batch is not copied */
         leat_feed_close(&feed);
     }
     source_fini(&s);
 }
 
-/* How often get was called, once that is `least` and no more follow.  A busy machine may take its time for the first;
- * a feed that never gets there ends the wait after some seconds. */
+/* Waits until get was called at least `least` times and no more calls follow.  Returns the number of calls.  If the
+ * feed never makes so many calls, the wait ends after some seconds. */
 static int64_t settled_gets(const source *s, int64_t least) {
     int64_t seen = -1, now = atomic_load(&s->counts->gets);
     for (int i = 0; i < 20000 && now < least; ++i) {
@@ -177,7 +177,7 @@ void never_more_than_the_queue_is_made_ahead(void **state) {
                 const leat_batch *batch = NULL;
                 leat_error err = {0};
                 assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_OK);
-                /* Where a batch costs less than a wake-up, workers may sleep until half of the queue is open. */
+                /* If a batch costs less than a wake-up, workers may sleep until half of the queue is open. */
                 int64_t least = i + (s.slow_us ? ahead : ahead / 2);
                 int64_t begun = settled_gets(&s, least);
                 assert_true(begun >= least);
@@ -253,7 +253,7 @@ static void hooked_passes(bool declares_state) {
         leat_feed *feed = source_open(&sequence, &options);
         assert_int_equal(source_digest(feed, 30), expected);
         assert_int_equal(atomic_load(&s.counts->hooks),
-                         4); /* the fifth pass was delivered, and is not ended yet */
+                         4); /* the fifth pass is delivered, but not ended yet */
         leat_error err = {0};
         assert_int_equal(leat_feed_end_pass(feed, &err), LEAT_OK);
         assert_int_equal(leat_feed_end_pass(feed, &err), LEAT_OK);
@@ -305,14 +305,15 @@ void end_pass_does_what_get_would(void **state) {
         leat_feed_options options = source_options(mode);
         leat_feed *feed = source_open(&sequence, &options);
         leat_error err = {0};
-        assert_int_equal(leat_feed_end_pass(feed, &err), LEAT_OK); /* nothing delivered: nothing to end */
+        assert_int_equal(leat_feed_end_pass(feed, &err),
+                         LEAT_OK); /* nothing was delivered, so there is no pass to end */
         take(feed);
         assert_int_equal(leat_feed_end_pass(feed, &err), LEAT_OK);
         assert_int_equal(atomic_load(&s.counts->hooks), 0);
         take(feed);
         const leat_batch *batch = NULL;
         assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_OK);
-        assert_int_equal(leat_feed_end_pass(feed, &err), LEAT_OK); /* the last batch is still in hand */
+        assert_int_equal(leat_feed_end_pass(feed, &err), LEAT_OK); /* the last batch is still in use */
         assert_int_equal(atomic_load(&s.counts->hooks), 0);
         leat_feed_release(feed);
         assert_int_equal(leat_feed_end_pass(feed, &err), LEAT_OK);
@@ -346,7 +347,7 @@ void length_follows_the_hook(void **state) {
 }
 
 static void expect_error(leat_feed *feed, leat_status code, const char *part) {
-    for (int again = 0; again < 2; ++again) { /* an error ends the stream: it stays */
+    for (int again = 0; again < 2; ++again) { /* an error ends the stream: every further call returns it */
         const leat_batch *batch = NULL;
         leat_error err = {0};
         assert_int_equal(leat_feed_get(feed, &batch, &err), code);
@@ -508,7 +509,8 @@ void bad_options_are_refused(void **state) {
         wrong = sequence;
         wrong.spec.tensors[0].shape[0] = INT64_MAX / 2;
         refuse_open(&wrong, &good, LEAT_ESHAPE, "address space");
-        wrong.spec.tensors[0].shape[0] = (int64_t)1 << 40; /* it fits the address space, and no machine */
+        wrong.spec.tensors[0].shape[0] = (int64_t)1
+                                         << 40; /* it fits into the address space, but not into any machine */
         refuse_open(&wrong, &good, LEAT_ENOMEM, "MiB are available");
     }
     source_fini(&s);
@@ -528,7 +530,7 @@ void get_twice_is_refused(void **state) {
         assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_EINVAL);
         assert_null(batch);
         leat_feed_release(feed);
-        assert_int_equal(take(feed).index, 1); /* the mistake cost nothing */
+        assert_int_equal(take(feed).index, 1); /* the refused call had no effect */
         leat_feed_close(&feed);
     }
     source_fini(&s);
@@ -556,7 +558,8 @@ void feeds_do_not_disturb_each_other(void **state) {
             leat_feed_options options = source_options(mode);
             feed[i] = source_open(&sequence[i], &options);
         }
-        leat_feed_close(&feed[1]); /* the others, forked later, hold nothing of it */
+        leat_feed_close(
+            &feed[1]); /* the workers of the other feeds, forked later, hold none of its resources */
         for (int i = 0; i < feeds; ++i)
             if (feed[i]) assert_int_equal(source_digest(feed[i], 24), expected[i]);
         for (int i = feeds - 1; i >= 0; --i) leat_feed_close(&feed[i]);
@@ -602,7 +605,8 @@ static void close_in_state(const leat_sequence *sequence, feed_mode mode, int wh
     leat_error err = {0};
     if (which >= 1) sleep_us(3000);
     if (which >= 2) take(feed);
-    if (which >= 3) assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_OK); /* in hand at the close */
+    if (which >= 3)
+        assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_OK); /* in use when the feed is closed */
     if (which >= 4) leat_feed_release(feed);
     if (which >= 5)
         for (int i = 0; i < 10; ++i) take(feed);
@@ -651,7 +655,8 @@ void memory_of_many_feeds_is_given_back(void **state) {
     FOR_EACH_MODE(mode) {
         leat_feed_options options = source_options(mode);
         options.max_queue_size = 31;
-        source_stream(&sequence, &options, 2); /* what libc keeps for itself: stacks and arenas of threads */
+        source_stream(&sequence, &options,
+                      2); /* so that libc has allocated stacks and arenas of threads, which it keeps */
         long before = address_space_mb();
         for (int i = 0; i < 10; ++i) source_stream(&sequence, &options, 2);
         long added = address_space_mb() - before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The feed's contract as test cases.  A program that lists them says by `modes` for which workers they are to hold. */
+/* The feed's contract as test cases.  The program that runs them defines `modes`, the kinds and numbers of workers. */
 #ifndef LEAT_TESTS_FEED_CASES_H
 #define LEAT_TESTS_FEED_CASES_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's lists of children, and its system call filters. */
+/* Reads the kernel's lists of children, and installs filters of system calls. */
 #define _GNU_SOURCE /* syscall numbers */
 #include "feed/procs.h"
 

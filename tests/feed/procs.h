@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper and its workers as the kernel lists them, and ways to refuse what they ask of it. */
+/* Finds the helper and its workers in /proc, and makes system calls fail. */
 #ifndef LEAT_TESTS_FEED_PROCS_H
 #define LEAT_TESTS_FEED_PROCS_H
 
@@ -7,28 +7,29 @@
 
 enum { most_children = 64 };
 
-/* Children that a process's main thread has made: how many, at most most_children. */
+/* Lists the children of a process's main thread.  Returns their number, at most most_children. */
 int children_of(pid_t parent, pid_t *out);
 
-/* The name that ps shows; "" when the process is gone. */
+/* Reads the name that ps shows; "" if the process is gone. */
 void name_of(pid_t pid, char *out, int bytes);
 
-/* The first child of that name, waited for; children_named counts them now. */
+/* helper_of waits for the child named leat-helper; children_named counts the children whose names have the prefix
+ * now. */
 pid_t helper_of(pid_t parent);
 int children_named(pid_t parent, const char *prefix);
 
-/* Waits until a helper has so many workers. */
+/* Waits until a helper has `expected` workers, and lists them. */
 int workers_of(pid_t helper, int expected, pid_t *out);
 
-/* A teardown: kills and reaps all children of this process.  A test that failed in the middle has left a feed open, whose
- * helper the next test would take for its own, or wait for without end. */
+/* A teardown: kills and reaps all children of this process.  If a test fails, its feed stays open, and the next test
+ * would find its helper, or wait for it without end. */
 int end_children(void **state);
 
-/* Makes a system call fail in this process and its children, as it does where the kernel is older or a sandbox says no;
- * only with that third argument, where one is given.  Ends the process with 77 where there are no such filters. */
+/* Makes a system call fail in this process and its children, as an older kernel or a sandbox does.  If third_argument
+ * is not 0, only calls with this third argument fail.  Exits with 77 if the kernel does not support such filters. */
 void deny(unsigned number, int error, int third_argument);
 
-/* Skips the test in hand, and says why, as tools/check-skips wants it. */
+/* Skips the running test and prints the reason in the form that tools/check-skips requires. */
 void skip_because(const char *reason);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tests' sequence, and what they count. */
+/* The sequence for tests, and the functions that count resources. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, syscall */
 #include "feed/source.h"
 
@@ -28,7 +28,7 @@ void wait_until(_Atomic int64_t *value, int64_t least) {
     if (atomic_load(value) < least) fail_msg("%lld is not reached", (long long)least);
 }
 
-static int sources; /* that there are; each has one mapping of its own */
+static int sources; /* number of sources; each has one mapping */
 
 void source_init(source *s, int64_t length, int64_t batch_size, int64_t width) {
     *s = (source){.length = length,
@@ -85,7 +85,7 @@ static void fill(source *s, int64_t index, leat_rng *rng, leat_batch *batch) {
 
 static void take_time(source *s, int64_t index) {
     while (atomic_load(&s->counts->pause)) sleep_us(200);
-    /* In steps: a process that is stopped in the middle has the rest before it afterwards, as with real work. */
+    /* Sleep in steps, so that a process that was stopped in the middle still has the rest to do, as with real work. */
     for (int left = s->slow_us; left > 0; left -= 10000) sleep_us(left < 10000 ? left : 10000);
     if (s->delay_us) {
         uint64_t now = (uint64_t)leati_now_ns();
@@ -130,7 +130,7 @@ static leat_status source_hook(void *user, int64_t pass, leat_error *err) {
     source *s = user;
     atomic_store(&s->counts->in_hook, 1);
     atomic_store(&s->counts->hook_thread, (int64_t)syscall(SYS_gettid));
-    sleep_us(2000); /* long enough for a worker that does not wait to be caught */
+    sleep_us(2000); /* long enough to catch a worker that does not wait */
     if (s->hook_fails) {
         atomic_store(&s->counts->in_hook, 0);
         return leat_error_set(err, LEAT_EUSER, "the index file is gone");
@@ -204,7 +204,7 @@ static leat_status source_get_samples(void *user, const int64_t *numbers, int64_
     return LEAT_OK;
 }
 
-/* What get_samples would make of the samples in their order. */
+/* Makes the batch that get_samples would make of the samples in their order. */
 static leat_status source_get_in_order(void *user, int64_t index, leat_rng *rng, leat_batch *batch,
                                        leat_error *err) {
     const source *s = user;
@@ -344,7 +344,7 @@ static int entries(const char *path) {
     return count;
 }
 
-/* Lines of /proc/self/maps that the feed could have made, and not a source. */
+/* Returns the number of mappings in /proc/self/maps that a feed may have made, without those of the sources. */
 static int mappings(void) {
     FILE *file = fopen("/proc/self/maps", "r");
     assert_non_null(file);
@@ -378,7 +378,7 @@ static void *do_nothing(void *argument) {
 
 resources resources_now(void) {
     static bool
-        warm; /* a sanitizer has a thread of its own from the first one on, which itself must be gone again */
+        warm; /* a sanitizer starts its own thread with the first thread; that first thread must have ended */
     pthread_t thread;
     if (!warm && pthread_create(&thread, NULL, do_nothing, NULL) == 0) pthread_join(thread, NULL);
     for (int tries = 0; !warm && tries < 100 && entries("/proc/self/task") > 2; ++tries) sleep_us(100);
@@ -392,7 +392,7 @@ resources resources_now(void) {
 void resources_check(resources before) {
     resources now = resources_now();
     for (int tries = 0; tries < 200 && now.threads > before.threads; ++tries) {
-        sleep_us(1000); /* pthread_join returns a moment before the kernel forgets the thread */
+        sleep_us(1000); /* pthread_join returns a moment before the thread is gone from /proc */
         now = resources_now();
     }
     assert_int_equal(now.threads, before.threads);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The long trials of the feed, shortly in the tests and at length by tools/storm: workers killed at random instants, a
- * thousand passes that are to leave everything as it was, and ends in random states.
+/* Long trials of the feed, which run shortly in the tests and longer with tools/storm: workers killed at random
+ * instants, a thousand passes that must not leak, and feeds closed in random states.
  *
- *     test_storm [kill KILLS | soak PASSES | stops STOPS]...          without any: a short one of each */
+ *     test_storm [kill KILLS | soak PASSES | stops STOPS]...  without arguments: a short trial of each */
 #define _GNU_SOURCE /* kill, MAP_ANONYMOUS */
 #include "cmocka_all.h"
 
@@ -33,7 +33,7 @@ static uint64_t draw(uint64_t below) {
     return (seed_of_the_storm >> 33) % below;
 }
 
-/* Progress, ten times a second at most. */
+/* Prints the progress, at most ten times a second. */
 static void show(const char *what, int64_t done, int64_t all, int64_t batches) {
     static int64_t last;
     int64_t now = leati_now_ns();
@@ -69,12 +69,12 @@ typedef struct kill_storm {
     int64_t wanted;
     _Atomic int64_t kills;
     _Atomic int stop;
-    _Atomic pid_t *began; /* shared: processes that have made a batch, by the lower half of their number */
-    pid_t killed[marks];  /* the same of those that were killed */
+    _Atomic pid_t *began; /* shared between processes: processes that have made a batch, by pid % marks */
+    pid_t killed[marks];  /* processes that were killed, by pid % marks */
     leat_status (*get)(void *, int64_t, leat_rng *, leat_batch *, leat_error *);
 } kill_storm;
 
-/* Threads that compute beside, as training does. */
+/* Threads that compute at the same time, like training does. */
 static void *compute(void *argument) {
     kill_storm *k = argument;
     volatile double x = 1;
@@ -99,8 +99,8 @@ static int64_t marking_length(void *user) {
     return ((kill_storm *)user)->source.length;
 }
 
-/* Kills a random worker at random instants.  A worker that dies ten times in a row before its first batch would end the
- * stream, and rightly: such young ones are killed more seldom. */
+/* Kills a random worker at random instants.  If a worker dies ten times in a row before its first batch, the stream
+ * ends as documented, so workers without a batch are killed less often. */
 static void *kill_workers(void *argument) {
     kill_storm *k = argument;
     pid_t helper = helper_of(getpid()), workers[most_children];
@@ -112,7 +112,7 @@ static void *kill_workers(void *argument) {
         if (count == 0) continue;
         pid_t victim = workers[(random >> 20) % (uint64_t)count];
         if (!has_made_a_batch(k, victim) && (random >> 12) % 8 != 0) continue;
-        if (k->killed[victim % marks] == victim) continue; /* it is dying already */
+        if (k->killed[victim % marks] == victim) continue; /* the worker was killed already */
         k->killed[victim % marks] = victim;
         if (kill(victim, SIGKILL) == 0) atomic_fetch_add(&k->kills, 1);
     }
@@ -135,7 +135,7 @@ static leat_sequence kill_storm_init(kill_storm *k, int64_t wanted) {
     return sequence;
 }
 
-/* Three feeds on one pool, in turns: as training with two kinds of validation would have them, but denser. */
+/* Takes batches alternately from three feeds on one pool, like training with two validations, but more often. */
 enum { feeds = 3 };
 
 static void open_feeds(const leat_sequence *sequence, feed_mode mode, leat_feed **feed) {
@@ -153,7 +153,7 @@ static void open_feeds(const leat_sequence *sequence, feed_mode mode, leat_feed 
     if (leat_feed_open_together(feed, plans, feeds, &err) != LEAT_OK) fail_msg("%s", err.message);
 }
 
-/* As many deaths as kills, but for workers that were killed last; and nothing else went wrong. */
+/* Checks that there were as many deaths as kills, except for the workers killed last, and no other faults. */
 static void check_deaths(const kill_storm *k, leat_feed **feed, int workers) {
     int64_t deaths = 0;
     for (int i = 0; i < feeds; ++i) {
@@ -228,7 +228,7 @@ static void take_passes(leat_feed *feed, int64_t passes, int64_t length, const c
     }
 }
 
-/* Nothing grows: after a tenth of the passes everything is as large as it gets. */
+/* Checks that nothing grows after the first tenth of the passes. */
 static void soak(feed_mode mode, bool declares_state, int64_t passes) {
     enum { length = 9 };
     source s;
@@ -240,7 +240,7 @@ static void soak(feed_mode mode, bool declares_state, int64_t passes) {
     leat_feed *feed = source_open(&sequence, &options);
     const char *what = !mode.processes  ? "passes, threads"
                        : declares_state ? "passes, processes"
-                                        : "passes, processes forked anew";
+                                        : "passes, new processes each";
     int64_t done = 0;
     take_passes(feed, passes / 10 + 1, length, what, passes, &done);
     resources warm = resources_now();
@@ -263,7 +263,7 @@ static void *stop_after(void *argument) {
     return NULL;
 }
 
-/* How a feed may be left. */
+/* The states in which a feed may be closed. */
 enum { UNTOUCHED, MIDWAY, IN_HAND, IN_HOOK, REPLACING, STOPPED_TWICE, FROM_A_THREAD, AFTER_ERROR, ENDINGS };
 
 static void take_some(leat_feed *feed, int64_t count) {

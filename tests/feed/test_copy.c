@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copying past the caches: every byte, and none beside it. */
+/* leati_copy_past_caches copies every byte, and writes no byte outside the destination. */
 #include "cmocka_all.h"
 
 #include <stdalign.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host runtime attaches each thread before it runs the host's code: worker_init and worker_fini are where it does so.  In
- * each worker thread worker_init comes before every other function of a sequence, worker_fini after all of them, as often
- * as worker_init succeeded, however the feed ends. */
+/* A host runtime must attach each thread before the thread runs the host's code; worker_init and worker_fini do this.
+ * In each worker thread, worker_init comes before every other function of a sequence, and worker_fini after all of
+ * them, as often as worker_init succeeded, however the feed ends. */
 #include "cmocka_all.h"
 
 #include <pthread.h>
@@ -13,14 +13,14 @@
 
 enum { BATCHES = 6, WORKERS = 3, FEEDS = 2 };
 
-/* What the host knows of one thread: how often it is attached. */
+/* How often this thread is attached. */
 static _Thread_local int attached;
 static pthread_key_t watch; /* its destructor sees the end of each thread */
 static atomic_int detached_calls, attached_ends, ended_threads, inits;
 
 typedef struct host {
-    int number;       /* of the sequence */
-    bool init_fails;  /* in every worker */
+    int number;       /* number of the sequence */
+    bool init_fails;  /* worker_init fails in every worker */
     int64_t fails_at; /* get of this batch fails; -1: none */
     bool slow;        /* get takes longer than the deadline */
 } host;
@@ -81,7 +81,7 @@ static leat_sequence sequence_of(host *h, bool generator) {
     return sequence;
 }
 
-/* Takes batches from all feeds in turn until one ends; returns how. */
+/* Takes batches from all feeds alternately until one ends.  Returns the status of that feed. */
 static leat_status take_until_end(leat_feed **feeds, int batches) {
     leat_status status = LEAT_OK;
     for (int b = 0; b < batches && status == LEAT_OK; ++b)
@@ -113,7 +113,8 @@ static void run(host *hosts, int64_t deadline_ms, int batches, leat_status expec
     assert_int_equal(take_until_end(feeds, batches), expected);
     for (int i = 0; i < FEEDS; ++i) leat_feed_close(&feeds[i]);
     for (int tries = 0; tries < 10000 && atomic_load(&ended_threads) < WORKERS; ++tries) sleep_us(1000);
-    assert_int_equal(atomic_load(&ended_threads), WORKERS); /* each was attached, or tried to be */
+    assert_int_equal(atomic_load(&ended_threads),
+                     WORKERS); /* every thread was attached, or its worker_init has failed */
     assert_true(atomic_load(&inits) >= WORKERS);
     assert_int_equal(atomic_load(&detached_calls), 0);
     assert_int_equal(atomic_load(&attached_ends), 0);
@@ -129,7 +130,7 @@ static void a_failing_get_detaches_all(void **state) {
     run((host[FEEDS]){{.fails_at = 3}, {.fails_at = -1}}, 0, 20, LEAT_EUSER);
 }
 
-/* The first sequence's worker_fini undoes what its worker_init did; the second has done nothing. */
+/* The worker_init of the second sequence fails, so only the first sequence's worker_fini is called. */
 static void a_failing_init_detaches_those_before_it(void **state) {
     (void)state;
     run((host[FEEDS]){{.fails_at = -1}, {.fails_at = -1, .init_fails = true}}, 0, 20, LEAT_EUSER);

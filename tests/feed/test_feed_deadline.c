@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers that hang: processes are killed and their batch is made once more; threads are told of.  And what is no hang:
- * a batch that takes long, a machine or a group of processes that stood still. */
+/* Workers that hang: processes are killed and their batch is made again; threads are reported.  A batch that takes
+ * long, a machine that is suspended and a group of processes that is stopped are no hangs. */
 #include "cmocka_all.h"
 
 #include <pthread.h>
@@ -54,12 +54,13 @@ static void hanging_process_is_killed_and_its_batch_made_again(void **state) {
         int64_t start = leati_now_ns();
         int64_t count = source_record(feed, seen, most, &end);
         if (count != most) fail_msg("%s", end.message);
-        assert_true(leati_now_ns() - start >= deadline_ms * INT64_C(1000000)); /* not given up before */
+        assert_true(leati_now_ns() - start >=
+                    deadline_ms * INT64_C(1000000)); /* the batch is not given up earlier */
         source_compare(seen, expected, most);
         leat_feed_stats stats = leat_feed_stats_get(feed);
-        assert_true(stats.timeouts >= 1); /* a loaded machine may be late a second time */
+        assert_true(stats.timeouts >= 1); /* on a loaded machine a batch may be late a second time */
         assert_true(stats.worker_deaths >= stats.timeouts);
-        assert_true(atomic_load(&s.counts->gets_of[3]) >= 3); /* in two passes */
+        assert_true(atomic_load(&s.counts->gets_of[3]) >= 3); /* it is made again in one of two passes */
         leat_feed_close(&feed);
         resources_check(before);
     }
@@ -77,7 +78,7 @@ static void batch_that_hangs_twice_is_bad(void **state) {
     s.hang_at = 3;
     atomic_store(&s.counts->hangs_left, 1000);
     leat_feed_options options = with_deadline((feed_mode){2, true}, LEAT_BAD_BATCH_FAIL);
-    options.max_queue_size = 3; /* that of pass 1 is not begun before */
+    options.max_queue_size = 3; /* the batch of pass 1 is not begun before */
     leat_feed *feed = source_open(&sequence, &options);
     leat_error end = {0};
     assert_int_equal(source_record(feed, seen, most, &end), 3);
@@ -85,7 +86,7 @@ static void batch_that_hangs_twice_is_bad(void **state) {
     assert_int_equal(end.code, LEAT_ETIMEOUT);
     assert_non_null(strstr(end.message, "batch 3 of pass 0: "));
     assert_non_null(strstr(end.message, "0.6 s"));
-    assert_int_equal(atomic_load(&s.counts->gets_of[3]), 2); /* once more, and no more often */
+    assert_int_equal(atomic_load(&s.counts->gets_of[3]), 2); /* the batch is made again exactly once */
     assert_int_equal(leat_feed_close(&feed), 0);
     source_fini(&s);
 }
@@ -102,7 +103,7 @@ static void batch_that_hangs_twice_is_skipped(void **state) {
         if (expected[i].at.index != 3 || expected[i].at.pass == 1) expected[count++] = expected[i];
     memset(s.counts->gets_of, 0, sizeof s.counts->gets_of);
     s.hang_at = 3;
-    atomic_store(&s.counts->hangs_left, 2); /* in pass 0 alone */
+    atomic_store(&s.counts->hangs_left, 2); /* only in pass 0 */
     leat_feed_options options = with_deadline((feed_mode){2, true}, LEAT_BAD_BATCH_SKIP);
     options.max_queue_size = 3; /* pass 1 is not begun before */
     leat_feed *feed = source_open(&sequence, &options);
@@ -118,7 +119,7 @@ static void batch_that_hangs_twice_is_skipped(void **state) {
     source_fini(&s);
 }
 
-/* Without a deadline a living worker is waited for, and nothing is made twice. */
+/* Without a deadline the feed waits for a slow worker, and no batch is made twice. */
 static void slow_worker_is_never_given_up(void **state) {
     (void)state;
     static const feed_mode modes[] = {{0, false}, {2, false}, {2, true}};
@@ -141,7 +142,7 @@ static void slow_worker_is_never_given_up(void **state) {
     }
 }
 
-/* Batches that keep the deadline, each by itself, though together they take longer. */
+/* Each batch keeps the deadline, although all batches together take longer. */
 static void deadline_is_per_batch(void **state) {
     (void)state;
     source s;
@@ -158,7 +159,7 @@ static void deadline_is_per_batch(void **state) {
     source_fini(&s);
 }
 
-/* A batch that is ready and waits for the trainer is not late, whatever the trainer does meanwhile. */
+/* A batch that is ready and waits for the trainer is not late, however long the trainer works. */
 static void trainer_may_take_its_time(void **state) {
     (void)state;
     static const feed_mode modes[] = {{2, false}, {2, true}};
@@ -192,7 +193,7 @@ static void stopped_worker_is_late(void **state) {
     leat_feed *feed = source_open(&sequence, &options);
     pid_t worker[most_children];
     workers_of(helper_of(getpid()), 1, worker);
-    wait_until(&s.counts->gets, 1); /* inside get */
+    wait_until(&s.counts->gets, 1); /* a worker is inside get */
     assert_int_equal(kill(worker[0], SIGSTOP), 0);
     atomic_store(&s.counts->pause, 0);
     leat_error end = {0};
@@ -204,7 +205,7 @@ static void stopped_worker_is_late(void **state) {
     source_fini(&s);
 }
 
-/* A trainer in a group of its own.  Exits with 0 when none of its four batches was late. */
+/* Forks a trainer in a new process group.  It exits with 0 if none of its four batches was late. */
 static pid_t fork_trainer(const leat_sequence *sequence, int64_t milliseconds, bool processes) {
     pid_t pid = fork();
     assert_true(pid >= 0);
@@ -228,15 +229,15 @@ static pid_t fork_trainer(const leat_sequence *sequence, int64_t milliseconds, b
     _exit(good ? 0 : 1);
 }
 
-/* How long a trainer works before it is stopped, stands still, and works afterwards: together longer than the deadline, which
- * leaves those who watch it time to look while the batches are still in hand. */
+/* The times for which a trainer works, is stopped, and works again.  Their sum exceeds the deadline, so a watcher that
+ * counted the pause would find the batches late. */
 typedef struct standstill {
     bool processes;
     int64_t deadline_ms, before_ms, pause_ms, after_ms;
 } standstill;
 
-/* Stops a trainer whose two workers are inside get, which ends when it is told to.  Returns whether a batch was late;
- * *awake_ns is at least as long as the trainer has had the batches in hand and did not stand still. */
+/* Stops a trainer whose two workers are inside get until they are released.  Returns true if a batch was late.
+ * *awake_ns is at least the time for which the batches were being made while the trainer was not stopped. */
 static bool stand_still(const standstill *still, int64_t *awake_ns) {
     source s;
     source_init(&s, 4, 2, 3);
@@ -261,7 +262,7 @@ static bool stand_still(const standstill *still, int64_t *awake_ns) {
     return WEXITSTATUS(status) != 0;
 }
 
-/* On a loaded machine a batch may be late without the pause: such a trial shows nothing, and is repeated. */
+/* On a loaded machine a batch may be late even without the pause; such a trial proves nothing and is repeated. */
 static void time_in_which_all_stood_still_does_not_count(void **state) {
     (void)state;
     static const standstill stills[] = {{false, 1000, 0, 2000, 250},
@@ -269,7 +270,7 @@ static void time_in_which_all_stood_still_does_not_count(void **state) {
                                         {false, 1000, 250, 750, 250},
                                         {true, 1000, 250, 750, 250}};
     for (size_t i = 0; i < sizeof stills / sizeof *stills; ++i) {
-        /* What counts of a pause: the watcher's sleep as long as it was to be, and as much of its lateness. */
+        /* The part of a pause that counts: the planned sleep of the watcher, and LEATI_PAUSE_NS of its delay. */
         int64_t limit_ns = stills[i].deadline_ms * 1000000 - LEATI_PATIENCE_TICK_NS - LEATI_PAUSE_NS;
         int64_t awake_ns = 0;
         int tries = 0;
@@ -294,7 +295,7 @@ static void hanging_threads_are_told_of(void **state) {
         source_init(&s, length, 2, 3);
         leat_sequence sequence = source_sequence(&s);
         if (hanging == 2)
-            atomic_store(&s.counts->pause, 1); /* all of them */
+            atomic_store(&s.counts->pause, 1); /* all workers wait in get */
         else
             s.hang_at = 3;
         atomic_store(&s.counts->hangs_left, 1);
@@ -316,14 +317,14 @@ static void hanging_threads_are_told_of(void **state) {
         assert_int_equal(resources_now().mappings >= before.mappings, 1);
         atomic_store(&s.counts->released, 1);
         atomic_store(&s.counts->pause, 0);
-        wait_until(&s.counts->finis, 2); /* worker_fini is how a program hears of it */
+        wait_until(&s.counts->finis, 2); /* worker_fini tells the program that the worker has ended */
         for (int tries = 0; tries < 30000 && threads_now() > before.threads; ++tries) sleep_us(1000);
-        resources_check(before); /* the last of them took everything along */
+        resources_check(before); /* the last thread has freed everything */
         source_fini(&s);
     }
 }
 
-/* A thread that was late, and is done before the feed is closed, leaves nothing. */
+/* A late thread that returns before the feed is closed leaks nothing. */
 static void late_thread_that_returns_is_reclaimed(void **state) {
     (void)state;
     resources before = resources_now();

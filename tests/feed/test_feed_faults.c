@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes die, stop, and are signalled; the stream stays what it is, or ends with a sentence; nothing stays behind. */
+/* Processes die, stop, and get signals: the stream does not change, or ends with an error, and nothing leaks. */
 #define _GNU_SOURCE /* syscall numbers */
 #include "cmocka_all.h"
 
@@ -39,7 +39,8 @@ static void processes_have_names(void **state) {
     for (int i = 0; i < 2; ++i) {
         char name[32], expected[32];
         snprintf(expected, sizeof expected, "leat-worker/%d", i);
-        for (int tries = 0; tries < 30000; ++tries, sleep_us(1000)) { /* until the worker has run so far */
+        for (int tries = 0; tries < 30000;
+             ++tries, sleep_us(1000)) { /* until the worker has reached this point */
             name_of(workers[i], name, sizeof name);
             if (strcmp(name, expected) == 0) break;
         }
@@ -62,8 +63,8 @@ static void *kill_workers(void *argument) {
     while (!atomic_load(&k->stop)) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         sleep_us((int64_t)(random >> 33) % 4000);
-        /* Three deaths on one batch would end the stream: no kill before the batch of the one before was delivered, that
-         * is, before more batches were begun than the ring has room for. */
+        /* Three deaths on one batch would end the stream.  So the next kill waits until the batch of the last victim
+         * was delivered, that is, until more batches were begun than the ring has slots. */
         if (atomic_load(&k->s->counts->gets) < gets + 12) continue;
         pid_t pid = (pid_t)atomic_load(&k->s->counts->last_pid);
         char name[32];
@@ -78,7 +79,7 @@ static void *kill_workers(void *argument) {
 static void killed_workers_change_no_byte(void **state) {
     (void)state;
     static const int64_t batches = 700;
-    static source s; /* the thread goes on reading them if this test fails and returns */
+    static source s; /* static, because the thread still reads it if this test fails and returns */
     static killer k;
     source_init(&s, 37, 8, 100);
     leat_sequence sequence = source_sequence_with_hook(&s, true);
@@ -99,7 +100,8 @@ static void killed_workers_change_no_byte(void **state) {
         atomic_store(&k.stop, 1);
         pthread_join(thread, NULL);
         assert_int_equal(seen, expected);
-        assert_true(atomic_load(&k.kills) > 0); /* how many depends on the machine; storm.c counts them */
+        assert_true(atomic_load(&k.kills) >
+                    0); /* the number depends on the machine; storm.c counts the kills */
         assert_true(leat_feed_stats_get(feed).worker_deaths > 0);
         assert_int_equal(atomic_load(&s.counts->hook_overtaken), 0);
         leat_feed_close(&feed);
@@ -211,7 +213,7 @@ static void dead_helper_is_an_error(void **state) {
     source_fini(&s);
 }
 
-/* A trainer in a process group of its own, which takes batches for ever, and has taken some when this returns. */
+/* Forks a trainer in a new process group, which takes batches for ever, and waits until it has taken some. */
 static pid_t fork_trainer(const leat_sequence *sequence, void (*on_signal)(int)) {
     int ready[2];
     char byte = 0;
@@ -220,7 +222,7 @@ static pid_t fork_trainer(const leat_sequence *sequence, void (*on_signal)(int))
     assert_true(pid >= 0);
     close(ready[pid > 0]);
     if (pid > 0) {
-        ssize_t count = read(ready[0], &byte, 1); /* 0 where the trainer has ended */
+        ssize_t count = read(ready[0], &byte, 1); /* 0 if the trainer has ended */
         close(ready[0]);
         assert_int_equal(count, 1);
         return pid;
@@ -244,7 +246,7 @@ static pid_t fork_trainer(const leat_sequence *sequence, void (*on_signal)(int))
 
 static void dead_trainer_leaves_no_orphan(void **state) {
     (void)state;
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans come to this process, where they can be waited for */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* this process adopts orphans, so that it can wait for them */
     source s;
     source_init(&s, 6, 2, 3);
     s.delay_us = 500;
@@ -254,12 +256,13 @@ static void dead_trainer_leaves_no_orphan(void **state) {
         pid_t trainer = fork_trainer(&sequence, SIG_DFL);
         pid_t helper = helper_of(trainer), workers[most_children];
         workers_of(helper, 2, workers);
-        atomic_store(&s.counts->pause, paused); /* inside get, where no worker looks at the ring */
+        atomic_store(&s.counts->pause,
+                     paused); /* workers wait inside get, where they do not look at the ring */
         sleep_us(5000);
         assert_int_equal(kill(trainer, SIGKILL), 0);
         int reaped = 0;
         while (reaped < 4 && waitpid(-1, NULL, 0) > 0)
-            ++reaped; /* trainer, helper; workers if the helper did not */
+            ++reaped; /* the trainer, the helper, and the workers that the helper has not reaped */
         for (int i = 0; i < 2; ++i) assert_int_not_equal(kill(workers[i], 0), 0);
         assert_int_not_equal(kill(helper, 0), 0);
         atomic_store(&s.counts->pause, 0);
@@ -341,7 +344,7 @@ static void *open_in_thread(void *argument) {
     return NULL;
 }
 
-/* "Death of the parent" means for the kernel the death of the thread that forked. */
+/* For the kernel, the "death of the parent" is the death of the thread that forked. */
 static void thread_that_opened_may_end(void **state) {
     (void)state;
     source s;
@@ -428,7 +431,7 @@ static void lack_of_descriptors_is_an_error(void **state) {
         resources_check(before);
     }
     assert_int_equal(status, LEAT_OK);
-    assert_true(failures >= 2); /* at least those of this process and of the control */
+    assert_true(failures >= 2); /* at least the limits 0 and 1 are too low */
     source_fini(&s);
 }
 
@@ -454,7 +457,7 @@ static void child_of_the_trainer_may_close_its_copy(void **state) {
     source_fini(&s);
 }
 
-/* In a child of the test: deliver the stream with a worker that dies on the way. */
+/* Runs in a child of the test: delivers the stream while a worker dies. */
 static void run_denied(source *s, const leat_sequence *sequence, uint64_t expected) {
     s->kill_at = 3;
     s->kill_signal = SIGKILL;
@@ -523,6 +526,6 @@ int main(void) {
         cmocka_unit_test_teardown(older_kernels_and_sandboxes_are_survived_or_told, end_children),
         cmocka_unit_test_teardown(child_of_the_trainer_may_close_its_copy, end_children),
     };
-    alarm(240); /* a fork that hangs ends the test */
+    alarm(240); /* ends the test if a fork hangs */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

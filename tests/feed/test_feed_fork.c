@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process forks while it has a feed.  In the child each function of that feed returns an error or a figure, and touches
- * nothing that the parent uses: the parent takes the same batches as if there had been no child. */
+/* A process forks while a feed is open.  In the child, each function of that feed returns an error or a figure, and
+ * changes nothing that the parent uses: the parent takes the same batches as without a child. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static bool is_refused(leat_status status, const leat_error *err) {
     return status == LEAT_EINVAL && strstr(err->message, "forked");
 }
 
-/* The line of the first wrong answer, 0 for none. */
+/* Calls every function of the feed.  Returns the line of the first wrong result, or 0. */
 static int call_everything(leat_feed *feed) {
     const leat_batch *batch = NULL;
     leat_feed_depth depths[4];
@@ -41,7 +41,7 @@ static int call_everything(leat_feed *feed) {
     return leat_feed_close(&feed) != 0 || feed ? __LINE__ : 0;
 }
 
-/* A feed of the child's own, in each mode. */
+/* Opens another feed in the child, in each mode. */
 static int open_another(const leat_sequence *sequence, uint64_t expected) {
     for (size_t i = 0; i < sizeof modes / sizeof *modes; ++i) {
         const leat_feed_options options = source_options(modes[i]);
@@ -66,7 +66,7 @@ static void run_child(leat_feed *feed, leat_trace *trace, const leat_sequence *s
     if (status != 0) fail_msg("the child ended with status %x", (unsigned)status);
 }
 
-/* One array: what a child has written besides would stand behind its end, or twice. */
+/* Checks that the trace is one array: events that a child had written would follow its end, or appear twice. */
 static void check_trace(const char *path) {
     static char text[1 << 20];
     FILE *file = fopen(path, "r");
@@ -104,7 +104,7 @@ static void a_child_cannot_use_its_parents_feed(void **state) {
         const leat_batch *batch = NULL;
         assert_int_equal(source_record(feed, seen, TAKEN - 1, &err), TAKEN - 1);
         assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_OK);
-        run_child(feed, trace, &sequence, pass); /* with a batch in hand */
+        run_child(feed, trace, &sequence, pass); /* while a batch is in use */
         leat_feed_release(feed);
         run_child(feed, trace, &sequence, pass);
         assert_int_equal(source_record(feed, seen, LEFT, &err), LEFT);

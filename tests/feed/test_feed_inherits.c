@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What workers, and programs that `get` starts, take over from the program that opened the feed: signals,
- * output that is not yet written, descriptors. */
+/* Things that workers, and programs that `get` starts, inherit from the program that opened the feed: signals,
+ * unwritten output, descriptors. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, SIGWINCH, syscall numbers */
 #include "cmocka_all.h"
 
@@ -34,7 +34,7 @@ static void on_fault(int number) {
     _exit(handled);
 }
 
-/* Touches memory that nobody may touch. */
+/* Reads memory that is not accessible. */
 static leat_status faulting_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch,
                                 leat_error *err) {
     (void)user;
@@ -47,7 +47,7 @@ static leat_status faulting_get(void *user, int64_t index, leat_rng *rng, leat_b
     return LEAT_OK;
 }
 
-/* The program's end: by its handler in a worker thread, or, where the worker is a process, by the feed's error. */
+/* The program ends by its handler in a worker thread, or, with worker processes, by the feed's error. */
 static int life_with_a_fault(const leat_sequence *sequence, feed_mode mode) {
     const leat_batch *batch = NULL;
     leat_error err = {0};
@@ -83,7 +83,7 @@ static void handler_of_faults_runs_in_workers(void **state) {
 
 /* ---- masks and dispositions ---- */
 
-/* Starts grep with its output in the pipe.  Not by popen, whose shell may change the mask. */
+/* Starts grep with its output in a pipe.  It does not use popen, whose shell may change the mask. */
 static pid_t start_grep(int output) {
     extern char **environ;
     char *arguments[] = {(char[]){"grep"}, (char[]){"-E"}, (char[]){"^Sig(Blk|Ign):"},
@@ -97,7 +97,7 @@ static pid_t start_grep(int output) {
     return pid;
 }
 
-/* The signals that a program, which is started now, blocks and ignores. */
+/* Reads the signals that a program started now blocks and ignores. */
 static leat_status signals_of_a_program(int64_t out[2]) {
     int ends[2], status = -1;
     char text[256] = "";
@@ -137,7 +137,7 @@ static void program_that_get_starts_has_the_callers_signals(void **state) {
     sigemptyset(&mask);
     sigaddset(&mask, SIGWINCH);
     assert_int_equal(pthread_sigmask(SIG_BLOCK, &mask, &before), 0);
-    void (*old)(int) = signal(SIGHUP, SIG_IGN); /* nohup */
+    void (*old)(int) = signal(SIGHUP, SIG_IGN); /* like nohup */
     assert_int_equal(signals_of_a_program(expected), LEAT_OK);
     for (int m = 0; m < mode_count; ++m) {
         const leat_batch *batch = NULL;
@@ -188,7 +188,7 @@ static void printing_fini(void *user, int worker) {
     printf("fini\n");
 }
 
-/* Prints while a feed is open, and ends as a program does.  With `killed`, a worker dies after its batch was delivered. */
+/* Prints while a feed is open, and ends like a program.  With `killed`, a worker dies after its batch was delivered. */
 static void life_with_output(source *s, const leat_sequence *sequence, feed_mode mode, bool killed) {
     leat_feed_options options = source_options(mode);
     options.limit = printed_batches;
@@ -211,7 +211,7 @@ static int count_of(const char *text, const char *line) {
     return count;
 }
 
-/* Runs life_with_output in a child whose output goes to a file, and hands out what is in the file. */
+/* Runs life_with_output in a child whose output goes to a file, and reads the file. */
 static void output_of_a_life(source *s, const leat_sequence *sequence, feed_mode mode, bool killed,
                              char *text, size_t bytes) {
     FILE *file = tmpfile();
@@ -220,7 +220,7 @@ static void output_of_a_life(source *s, const leat_sequence *sequence, feed_mode
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        dup2(fileno(file), STDOUT_FILENO); /* a file's output is written when the buffer is full */
+        dup2(fileno(file), STDOUT_FILENO); /* stdio writes to a file only when its buffer is full */
         life_with_output(s, sequence, mode, killed);
     }
     int status = 0;
@@ -255,7 +255,8 @@ static void what_workers_print_is_written_once(void **state) {
     source_fini(&s);
 }
 
-/* What was printed for a batch is written when the trainer has the batch, whatever becomes of the worker. */
+/* The output that get printed for a batch is written before the trainer gets the batch, even if the worker dies
+ * later. */
 static void output_of_a_delivered_batch_survives_its_worker(void **state) {
     (void)state;
     source s;
@@ -275,13 +276,13 @@ typedef struct descriptors {
     int listed, unlisted;
 } descriptors;
 
-/* A closed descriptor's number may be another one's by now, the helper's. */
+/* Returns true if the descriptor is still the device: the helper may have reused the number of a closed descriptor. */
 static bool is_device(int fd) {
     struct stat about;
     return fstat(fd, &about) == 0 && S_ISCHR(about.st_mode);
 }
 
-/* Tells which of the descriptors are open in the worker. */
+/* Puts into the batch which of the descriptors are open in the worker. */
 static leat_status describing_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch,
                                   leat_error *err) {
     const descriptors *d = user;
@@ -350,7 +351,7 @@ static void workers_have_all_descriptors_by_default(void **state) {
     descriptors_fini(&d);
 }
 
-/* Workers that replace dead ones have the same ones, also where the kernel cannot close a range. */
+/* Workers that replace dead ones have the same descriptors, also if the kernel has no close_range. */
 static void life_with_few_descriptors(const descriptors *d, const leat_sequence *sequence) {
     leat_feed_options options = closing_options(d);
     leat_feed *feed = source_open(sequence, &options);
@@ -362,7 +363,7 @@ static void life_with_few_descriptors(const descriptors *d, const leat_sequence 
         if (!are_open(feed, true, false)) _exit(2);
     if (leat_feed_stats_get(feed).worker_deaths < 1) _exit(3);
     leat_feed_close(&feed);
-    _exit(is_device(d->unlisted) ? 0 : 4); /* the program's own stays */
+    _exit(is_device(d->unlisted) ? 0 : 4); /* the program's descriptor stays open */
 }
 
 static void workers_close_what_is_not_kept(void **state) {
@@ -399,7 +400,7 @@ static void lock_ends_with_the_callers_descriptor(void **state) {
     options.kept_descriptors = &second;
     assert_int_equal(flock(first, LOCK_EX), 0);
     leat_feed *feed = source_open(&sequence, &options);
-    assert_true(are_open(feed, false, false)); /* a worker runs, so the helper has closed what it closes */
+    assert_true(are_open(feed, false, false)); /* a worker runs, so the helper has closed the descriptors */
     close(first);
     assert_int_equal(flock(second, LOCK_EX | LOCK_NB), 0);
     leat_feed_close(&feed);
@@ -417,12 +418,12 @@ static void pclose_sees_the_end_of_its_program(void **state) {
     leat_feed_options options = closing_options(&d);
     leat_feed *feed = source_open(&sequence, &options);
     assert_true(are_open(feed, true, false));
-    assert_int_equal(pclose(program), 0); /* hangs while a worker holds the pipe: alarm ends the test */
+    assert_int_equal(pclose(program), 0); /* hangs while a worker holds the pipe; then alarm ends the test */
     leat_feed_close(&feed);
     descriptors_fini(&d);
 }
 
-/* Of two feeds with the same workers, one wants all descriptors: none is closed.  Then each keeps one. */
+/* If one of two feeds with the same workers keeps all descriptors, none is closed.  Then each feed keeps one. */
 static void feeds_together_keep_what_each_keeps(void **state) {
     (void)state;
     descriptors d;
@@ -477,6 +478,6 @@ int main(void) {
         cmocka_unit_test(kept_descriptors_are_checked),
         cmocka_unit_test(pclose_sees_the_end_of_its_program),
     };
-    alarm(240); /* a test that hangs ends */
+    alarm(240); /* ends a test that hangs */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory as an option, and what the system refuses: mappings, processes, threads.  And signals that interrupt every call. */
+/* The option `memory`; mappings, processes and threads that the system refuses; and signals that interrupt every
+ * call. */
 #define _GNU_SOURCE /* prlimit, syscall numbers */
 #include "cmocka_all.h"
 
@@ -32,10 +33,10 @@ static const feed_mode two_threads = {2, false}, two_processes = {2, true};
     for (size_t m = 0; m < sizeof modes / sizeof *modes; ++m)                                                \
         for (feed_mode mode = modes[m], *once = &mode; once; once = NULL)
 
-/* Slots of 1 MiB and a little: 64 * 4096 floats, 64 numbers. */
+/* A source whose slots need a little more than 1 MiB: 64 * 4096 floats and 64 numbers. */
 static void source_of_mebibytes(source *s) {
     source_init(s, 40, 64, 4096);
-    s->borrowed = true; /* filling them is not what is tested */
+    s->borrowed = true; /* this test is not about filling the slots */
 }
 
 static void memory_says_how_many_slots(void **state) {
@@ -53,8 +54,9 @@ static void memory_says_how_many_slots(void **state) {
             assert_true(stats.ring_bytes <= (int64_t)memory);
             int64_t slots = stats.max_queue_size + 1, slot = stats.ring_bytes / slots;
             assert_true(slot >= (int64_t)mebibyte);
-            assert_true(stats.ring_bytes + slot + slot / 16 > (int64_t)memory); /* one more would not fit */
-            /* As many are made ahead, and no more. */
+            assert_true(stats.ring_bytes + slot + slot / 16 >
+                        (int64_t)memory); /* one more slot would not fit */
+            /* As many batches are made ahead as fit, and no more. */
             for (int tries = 0; tries < 30000 && leat_feed_ready_count(feed) < stats.max_queue_size; ++tries)
                 sleep_us(1000);
             assert_int_equal(leat_feed_ready_count(feed), stats.max_queue_size);
@@ -74,7 +76,7 @@ static void too_little_memory_is_an_error(void **state) {
     leat_sequence sequence = source_sequence(&s);
     for (size_t m = 1; m < sizeof modes / sizeof *modes; ++m)
         for (size_t memory = 1; memory <= (size_t)2 << 20;
-             memory *= 2) { /* one slot in use, one made ahead */
+             memory *= 2) { /* one slot is in use, one batch is made ahead */
             leat_feed_options options = source_options(modes[m]);
             options.memory = memory;
             leat_feed *feed = NULL;
@@ -83,7 +85,8 @@ static void too_little_memory_is_an_error(void **state) {
             assert_int_equal(leat_feed_open(&feed, &sequence, &options, &err), LEAT_EINVAL);
             char asked[32];
             snprintf(asked, sizeof asked, "%zu", memory);
-            if (memory < 1024) assert_non_null(strstr(err.message, asked)); /* larger ones may be in KiB */
+            if (memory < 1024)
+                assert_non_null(strstr(err.message, asked)); /* larger sizes may be given in KiB */
             assert_non_null(strstr(err.message, "memory"));
             resources_check(before);
         }
@@ -112,7 +115,7 @@ static void delivery_faults_no_pages_in(void **state) {
         assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_OK);
         leat_feed_release(feed);
         int64_t before = minor_faults();
-        source_digest(feed, 16); /* twice around */
+        source_digest(feed, 16); /* twice through all slots */
         int64_t faults = minor_faults() - before;
         leat_feed_close(&feed);
         if (faults > 1024) fail_msg("%lld faults in 8 slots of 257 pages", (long long)faults);
@@ -130,7 +133,7 @@ static leat_status telling_get(void *user, int64_t index, leat_rng *rng, leat_ba
     return LEAT_OK;
 }
 
-/* No copy: get was given the very address that the trainer reads from, in another process, too. */
+/* The trainer reads a batch at the address that get has written to, also in another process: it is not copied. */
 static void batches_are_read_where_they_were_written(void **state) {
     (void)state;
     source s;
@@ -153,7 +156,7 @@ static void batches_are_read_where_they_were_written(void **state) {
     source_fini(&s);
 }
 
-/* Runs `body` in a child that may ruin its own limits; its exit code. */
+/* Runs `body` in a child, which may lower its own limits.  Returns the exit status of the child. */
 static int in_a_child(int (*body)(const leat_sequence *sequence, void *argument),
                       const leat_sequence *sequence, void *argument) {
     pid_t child = fork();
@@ -168,7 +171,8 @@ static int in_a_child(int (*body)(const leat_sequence *sequence, void *argument)
     return WEXITSTATUS(status);
 }
 
-/* Opens, takes 20 batches, closes: the status, or `unexpected` when the stream is wrong or something is left. */
+/* Opens a feed, takes 20 batches and closes the feed.  Returns the status, or `unexpected` if the stream is wrong or
+ * something leaks. */
 static int whole_life(const leat_sequence *sequence, feed_mode mode) {
     leat_feed_options options = source_options(mode);
     leat_feed *feed = NULL;
@@ -215,7 +219,7 @@ static void refused_system_calls_are_told(void **state) {
         {"ftruncate, a full cgroup", SYS_ftruncate, ENOMEM, 0, two_processes, LEAT_ENOMEM, true},
 #ifdef SYS_poll
         {"poll", SYS_poll, ENOMEM, 0, two_processes, LEAT_OK, false},
-#else /* newer architectures have this one alone */
+#else /* newer architectures have only this system call */
         {"poll", SYS_ppoll, ENOMEM, 0, two_processes, LEAT_OK, false},
 #endif
         {"madvise", SYS_madvise, EINVAL, 0, two_processes, LEAT_OK, false},
@@ -235,7 +239,7 @@ static void refused_system_calls_are_told(void **state) {
     source_fini(&s);
 }
 
-/* A user without privileges, whom RLIMIT_NPROC binds; a number that no one else on the machine has. */
+/* Becomes a user without privileges, because RLIMIT_NPROC does not limit root.  No other process has this user. */
 static bool become_nobody(void) {
     return getuid() != 0 || setresuid(54321, 54321, 54321) == 0;
 }
@@ -260,7 +264,7 @@ static void limit_of_processes_is_told(void **state) {
     source_fini(&s);
 }
 
-/* The helper may not fork when a worker has died: get says so, and close leaves nothing. */
+/* The helper cannot fork after a worker has died: get returns an error, and close leaks nothing. */
 static int life_without_replacement(const leat_sequence *sequence, void *argument) {
     source *s = argument;
     if (!become_nobody()) return no_filters;
@@ -312,7 +316,7 @@ static void limit_of_memory_is_told(void **state) {
     (void)state;
     if (SANITIZED) skip_because("a sanitizer's own memory does not fit the limit");
     source s;
-    source_of_mebibytes(&s); /* eleven slots of a mebibyte do not fit four */
+    source_of_mebibytes(&s); /* eleven slots of 1 MiB do not fit into 4 MiB */
     leat_sequence sequence = source_sequence(&s);
     for (size_t m = 1; m < sizeof modes / sizeof *modes; ++m) {
         feed_mode mode = modes[m];
@@ -323,7 +327,7 @@ static void limit_of_memory_is_told(void **state) {
 
 typedef struct file_limit {
     feed_mode mode;
-    bool old_kernel; /* as of a denial */
+    bool old_kernel; /* like `old_kernel` of a denial */
 } file_limit;
 
 static int life_with_small_files(const leat_sequence *sequence, void *argument) {
@@ -334,7 +338,8 @@ static int life_with_small_files(const leat_sequence *sequence, void *argument) 
     return whole_life(sequence, limit->mode);
 }
 
-/* RLIMIT_FSIZE is for files on a disk.  The ring is memory, and a program that exceeded the limit would die of SIGXFSZ. */
+/* RLIMIT_FSIZE limits files on a disk.  The ring is memory, and a program that exceeds the limit would die by
+ * SIGXFSZ. */
 static void limit_of_file_sizes_is_no_limit_of_the_ring(void **state) {
     (void)state;
     source s;
@@ -368,7 +373,7 @@ static void on_alarm(int number) {
     ++interruptions;
 }
 
-/* A signal every 100 us, which no call restarts after. */
+/* Sends a signal every 100 us; system calls are not restarted after it. */
 static void storm(bool on) {
     static struct sigaction old;
     struct sigaction action = {.sa_handler = on_alarm};
@@ -386,7 +391,7 @@ static void interrupted_calls_go_on(void **state) {
     source_state fresh = s.state;
     leat_feed_options plain = source_options(modes[0]);
     uint64_t expected = source_stream(&sequence, &plain, 60);
-    s.delay_us = 3000; /* the trainer waits for most batches */
+    s.delay_us = 3000; /* so slow that the trainer waits for most batches */
     FOR_EACH_MODE(mode) {
         s.state = fresh;
         atomic_store(&s.counts->hooks, 0);
@@ -406,7 +411,7 @@ static void interrupted_calls_go_on(void **state) {
     source_fini(&s);
 }
 
-/* Closing while workers are in the middle of a batch, with signals all the while. */
+/* The feed is closed while workers make batches and signals arrive. */
 static void interrupted_close_leaves_nothing(void **state) {
     (void)state;
     source s;
@@ -429,7 +434,7 @@ static void interrupted_close_leaves_nothing(void **state) {
     source_fini(&s);
 }
 
-/* leat_feed_stop out of a signal handler, into a waiting leat_feed_get. */
+/* A signal handler calls leat_feed_stop while leat_feed_get waits. */
 static leat_feed *to_stop;
 
 static void stop_in_handler(int number) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Worker threads under load: everything at once, for the thread sanitizer to look at. */
+/* Worker threads under load: many operations at once, so that the thread sanitizer can find races. */
 #include "cmocka_all.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 enum { feeds = 4, generator = 3 };
 
-/* Threads that compute beside the workers, so that those are preempted anywhere. */
+/* Threads that compute at the same time, so that workers are preempted at any point. */
 typedef struct burners {
     pthread_t threads[3];
     _Atomic int stop;
@@ -41,7 +41,7 @@ static uint64_t in_line_stream(const leat_sequence *sequence, leat_feed_options 
     return source_stream(sequence, &options, batches);
 }
 
-/* Short queues and long ones, more workers than cores, batches that cost nothing and batches that vary. */
+/* Short and long queues, more workers than cores, batches that cost nothing and batches that vary in cost. */
 static void many_threads_deliver_one_stream(void **state) {
     (void)state;
     static const int workers[] = {2, 3, 8, 16}, queues[] = {1, 2, 7, 64};
@@ -67,7 +67,7 @@ static void many_threads_deliver_one_stream(void **state) {
     burners_end(&b);
 }
 
-/* Skips and retries among threads, in streams that are shared by a pool, with a generator among them. */
+/* Threads that skip and retry batches of several feeds on one pool; one of the feeds has a generator. */
 static void open_crew(source *s, leat_sequence *sequences, leat_feed **feed, int workers) {
     leat_feed_config plans[feeds];
     leat_feed_options all_options[feeds];
@@ -137,7 +137,7 @@ static void *stop_later(void *argument) {
     return NULL;
 }
 
-/* Another thread stops feeds at any moment, while this one takes batches, runs hooks and reads figures. */
+/* Another thread stops feeds at any moment, while this thread takes batches, runs hooks and reads figures. */
 static void other_threads_may_stop_at_any_moment(void **state) {
     (void)state;
     uint64_t random = 99;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The n-th allocation of a feed's life fails, for every n and in every mode; and none is made while it delivers. */
+/* The n-th allocation in the life of a feed fails, for every n and in every mode.  Delivering batches allocates
+ * nothing. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -50,7 +51,8 @@ static void every_allocation_may_fail(void **state) {
     source_fini(&s);
 }
 
-/* Feeds together: samples in another order, a generator, one with a budget of memory, one made in line. */
+/* Feeds that are opened together: shuffled samples, a generator, a feed with the option memory, a feed without
+ * workers. */
 enum { feeds = 4, samples = 0, generator = 1, budget = 2, in_line = 3 };
 
 static void plan_all(source *s, leat_sequence *sequences, feed_mode mode, leat_feed_options *options,

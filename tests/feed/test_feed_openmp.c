@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Worker processes of a caller whose OpenMP pool and oneDNN primitives are already warm, and which use both themselves.
- * Without rest the child waits for ever for threads that it did not inherit: the alarm ends such a test. */
+/* Worker processes of a caller whose OpenMP pool and oneDNN primitives are already warm.  The workers use both, too.  If
+ * the parent's OpenMP threads are not ended before fork, the child waits for ever for threads that it does not have;
+ * the alarm then ends the test. */
 #include "cmocka_all.h"
 
 #include <omp.h>
@@ -15,7 +16,7 @@ enum { side = 192 };
 
 typedef struct computing {
     source source;
-    _Atomic int64_t *threads; /* that a region inside get had, shared */
+    _Atomic int64_t *threads; /* number of threads of a parallel region inside get; shared */
 } computing;
 
 static int threads_of_a_region(void) {
@@ -25,7 +26,7 @@ static int threads_of_a_region(void) {
     return threads;
 }
 
-/* ReLU over enough numbers that oneDNN makes a parallel region of it; and a matrix product. */
+/* Computes a ReLU of so many numbers that oneDNN starts a parallel region, and a matrix product. */
 static bool run_primitives(float *out) {
     float *a = malloc(sizeof(float) * side * side), *b = malloc(sizeof(float) * side * side);
     if (!a || !b) return false;
@@ -97,7 +98,7 @@ static void workers_of_a_warm_pool_do_not_hang(void **state) {
     sequence.length = computing_length;
     sequence.get = computing_get;
     sequence.on_epoch_end =
-        hook; /* declares no state: the workers are forked anew, out of a warm pool each time */
+        hook; /* declares no state: new workers are forked after each pass, while the OpenMP pool is warm */
     sequence.worker_init = NULL;
     sequence.worker_fini = NULL;
     omp_set_num_threads(2);
@@ -108,7 +109,7 @@ static void workers_of_a_warm_pool_do_not_hang(void **state) {
         assert_true(run_primitives(out));
         leat_feed_options options = source_options((feed_mode){2, true});
         leat_feed *feed = source_open(&sequence, &options);
-        assert_int_equal(threads_of_a_region(), 2); /* the caller has its pool again */
+        assert_int_equal(threads_of_a_region(), 2); /* the caller's OpenMP pool works again */
         for (int i = 0; i < 20; ++i) {
             const leat_batch *batch = NULL;
             leat_error err = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which batches and samples a pass visits, and in what order: shuffling by batches, by samples and by windows, and the
+/* The batches and samples that a pass visits, and their order: shuffling by batches, by samples and by windows, and the
  * shares of several ranks. */
 #include "cmocka_all.h"
 
@@ -19,7 +19,7 @@ static const feed_mode modes[] = {{0, false}, {1, false}, {4, false}, {1, true},
     for (size_t m = 0; m < sizeof modes / sizeof *modes; ++m)                                                \
         for (feed_mode mode = modes[m], *once = &mode; once; once = NULL)
 
-/* The numbers of the samples of the next `batches` batches, in order: how many. */
+/* Takes the next `batches` batches and lists the numbers of their samples in order.  Returns how many samples. */
 static int take_numbers(leat_feed *feed, int64_t batches, int64_t *out) {
     int count = 0;
     for (int64_t b = 0; b < batches; ++b) {
@@ -49,7 +49,7 @@ static int fixed_points(const int64_t *numbers, int count) {
     return fixed;
 }
 
-/* 203 samples in batches of 10, the last of three. */
+/* 203 samples in batches of 10; the last batch has three. */
 static void samples_are_shuffled_across_all_batches(void **state) {
     (void)state;
     enum { samples = 203, batches = 21, passes = 3 };
@@ -66,8 +66,8 @@ static void samples_are_shuffled_across_all_batches(void **state) {
             assert_int_equal(leat_feed_length(feed), batches);
             assert_int_equal(take_numbers(feed, batches, numbers), samples);
             check_permutation(numbers, samples);
-            assert_true(fixed_points(numbers, samples) < 12); /* one is to be expected */
-            int torn = 0; /* neighbours that are in the same batch no longer: it is samples that move */
+            assert_true(fixed_points(numbers, samples) < 12); /* about one is expected */
+            int torn = 0; /* neighbours that are in different batches now, because single samples move */
             for (int i = 0; i + 1 < 200; ++i) torn += numbers[i] / 10 != numbers[i + 1] / 10;
             assert_true(torn > 150);
             if (mode.workers == 0) memcpy(expected[pass], numbers, sizeof numbers);
@@ -128,7 +128,7 @@ static void windows_bound_how_far_samples_move(void **state) {
     source_fini(&s);
 }
 
-/* Where the runs lie changes from pass to pass: no two neighbours are kept apart for ever. */
+/* The borders of the runs change from pass to pass, so that no two neighbours are always kept apart. */
 static void windows_have_no_fixed_borders(void **state) {
     (void)state;
     enum { samples = 200, batches = 20, window = 10, passes = 60 };
@@ -139,7 +139,7 @@ static void windows_have_no_fixed_borders(void **state) {
     options.shuffle = LEAT_SHUFFLE_WINDOW;
     options.shuffle_window = window;
     leat_feed *feed = source_open(&sequence, &options);
-    bool swapped[samples - 1] = {false}; /* i + 1 came before i in some pass */
+    bool swapped[samples - 1] = {false}; /* element i: in some pass, i + 1 came before i */
     for (int pass = 0; pass < passes; ++pass) {
         int64_t numbers[most_samples], place[samples];
         assert_int_equal(take_numbers(feed, batches, numbers), samples);
@@ -178,7 +178,7 @@ static void windows_of_batches_where_there_are_no_samples(void **state) {
     source_fini(&s);
 }
 
-/* The order of a pass needs no history: a stream that begins with it has the same. */
+/* The order of a pass needs no history: a stream that begins with pass 5 has the same order. */
 static void order_is_a_function_of_seed_and_pass(void **state) {
     (void)state;
     enum { samples = 95, batches = 10 };
@@ -192,7 +192,8 @@ static void order_is_a_function_of_seed_and_pass(void **state) {
         options.shuffle_window = 20;
         leat_feed *feed = source_open(&sequence, &options);
         int64_t expected[most_samples], numbers[most_samples];
-        for (int pass = 0; pass < 6; ++pass) take_numbers(feed, batches, expected); /* pass 5 stays */
+        for (int pass = 0; pass < 6; ++pass)
+            take_numbers(feed, batches, expected); /* the numbers of pass 5 remain */
         leat_feed_close(&feed);
         leat_feed_position at = {.pass = 5};
         leat_error err = {0};
@@ -232,7 +233,7 @@ static void auto_takes_the_best_that_there_is(void **state) {
     source_fini(&s);
 }
 
-/* Numbers from rng are the same for all workers, and others for each pass and index. */
+/* The numbers of rng are the same for all workers, and different for each pass and index. */
 static void random_numbers_belong_to_seed_pass_and_index(void **state) {
     (void)state;
     enum { length = 20, count = 60 };
@@ -293,7 +294,7 @@ static void shuffles_that_cannot_be_are_refused(void **state) {
     source_fini(&s);
 }
 
-/* What a rank is to get: how many of `length` batches. */
+/* Returns how many of `length` batches a rank must get. */
 static int64_t share(int64_t length, int rank, int world, leat_remainder remainder) {
     if (remainder == LEAT_REMAINDER_DROP) return length / world;
     if (remainder == LEAT_REMAINDER_PAD) return (length + world - 1) / world;
@@ -313,7 +314,8 @@ static void take_share(const leat_sequence *sequence, leat_feed_options *options
         for (int64_t i = 0; i < expected; ++i) {
             assert_int_equal(seen[i].at.pass, pass);
             assert_int_equal(seen[i].at.ordinal, i);
-            int64_t place = (i * options->world + options->rank) % length; /* of the pass of all ranks */
+            int64_t place =
+                (i * options->world + options->rank) % length; /* position in the pass of all ranks */
             assert_int_equal(seen[i].at.index, whole[pass * length + place]);
             if (pass == 0) ++times[seen[i].at.index];
         }
@@ -321,7 +323,7 @@ static void take_share(const leat_sequence *sequence, leat_feed_options *options
     leat_feed_close(&feed);
 }
 
-/* All shares of a pass of `length` batches in a world, together. */
+/* Checks the shares of all ranks of a pass of `length` batches together. */
 static void check_world(const leat_sequence *sequence, leat_feed_options options, int64_t length) {
     int64_t whole[64], times[32] = {0};
     source_entry all[64];
@@ -346,7 +348,7 @@ static void check_world(const leat_sequence *sequence, leat_feed_options options
         int64_t wanted = 1, index = whole[i];
         if (options.remainder == LEAT_REMAINDER_DROP && i >= length - left) wanted = 0;
         if (options.remainder == LEAT_REMAINDER_PAD)
-            wanted += padding / length + (i < padding % length); /* from the beginning again */
+            wanted += padding / length + (i < padding % length); /* padding repeats the first batches */
         assert_int_equal(times[index], wanted);
     }
 }
@@ -387,10 +389,10 @@ static void shares_are_the_same_for_all_workers(void **state) {
     source_fini(&s);
 }
 
-/* Samples shuffled over all ranks: each sample once in the union. */
+/* Samples are shuffled over all ranks: together the ranks get each sample once. */
 static void ranks_share_shuffled_samples(void **state) {
     (void)state;
-    enum { samples = 78, world = 3 }; /* 8 batches of 10, the last of 8 */
+    enum { samples = 78, world = 3 }; /* 8 batches of 10; the last batch has 8 */
     source s;
     source_init(&s, 0, 10, 2);
     leat_sequence sequence = source_sequence_of_samples(&s, samples);

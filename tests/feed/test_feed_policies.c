@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bad batches: fail, skip, retry, NaN and Inf, worker processes that die on one.  Whatever the policy, every other batch
- * stays what it is, byte by byte. */
+/* Bad batches: fail, skip, retry, NaN and Inf, worker processes that die while they make a batch.  With every policy,
+ * the bytes of all other batches do not change. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static const feed_mode in_line = {0};
 
 enum { length = 12, passes = 3, most = length * passes };
 
-/* What the stream would be if nothing were bad, less the batches that `bad` names by index. */
+/* Records the stream without faults, and drops the batches whose index is `bad`. */
 static int64_t expected_without(const leat_sequence *sequence, leat_shuffle shuffle, bool (*bad)(int64_t),
                                 source_entry *out) {
     leat_feed_options options = source_options(in_line);
@@ -46,7 +46,7 @@ static leat_feed_options skipping(feed_mode mode, leat_shuffle shuffle) {
     return options;
 }
 
-/* The whole stream equals `expected` and ends well; returns its figures. */
+/* Checks that the whole stream equals `expected` and ends without an error.  Returns its figures. */
 static leat_feed_stats deliver(const leat_sequence *sequence, const leat_feed_options *options,
                                const source_entry *expected, int64_t count) {
     resources before = resources_now();
@@ -70,7 +70,7 @@ static bool none(int64_t index) {
 }
 
 static bool every_fifth(int64_t index) {
-    return index % 5 == 1; /* 1, 6, 11: the last of the pass among them */
+    return index % 5 == 1; /* 1, 6, 11; index 11 is the last of the pass */
 }
 
 static bool first(int64_t index) {
@@ -123,7 +123,7 @@ static void skip_at_the_beginning(void **state) {
     source_fini(&s);
 }
 
-/* What get sets against the specification is as bad as its failure. */
+/* A batch that violates the specification is treated like a failure of get. */
 static void skip_passes_over_wrong_shapes(void **state) {
     (void)state;
     source s;
@@ -151,7 +151,7 @@ static void sequence_may_say_that_there_is_no_such_batch(void **state) {
         memset(s.counts->gets_of, 0, sizeof s.counts->gets_of);
         leat_feed_options options = skipping(mode, LEAT_SHUFFLE_BATCHES);
         options.faults.bad_batch = LEAT_BAD_BATCH_FAIL;
-        options.faults.retries = 3; /* it is not a failure, so it is not tried again */
+        options.faults.retries = 3; /* not a failure of get, so get is not called again */
         leat_feed_stats stats = deliver(&sequence, &options, expected, count);
         assert_int_equal(stats.skips, passes);
         assert_int_equal(stats.retries, 0);
@@ -238,7 +238,7 @@ static void await_knows_what_is_left(void **state) {
     (void)state;
     source s;
     source_init(&s, 4, 3, 5);
-    s.fail_at = 3; /* the last one */
+    s.fail_at = 3; /* the last batch */
     leat_sequence sequence = source_sequence(&s);
     FOR_EACH_MODE(mode) {
         leat_feed_options options = skipping(mode, LEAT_SHUFFLE_NONE);
@@ -290,7 +290,7 @@ static void await_tells_an_error(void **state) {
     source_fini(&s);
 }
 
-/* A batch on which worker processes die is bad after max_deaths of them. */
+/* A batch is bad after max_deaths worker processes have died while they made it. */
 static void deaths_count_up_to_the_bound(void **state) {
     (void)state;
     source s;
@@ -333,8 +333,8 @@ static void deaths_count_up_to_the_bound(void **state) {
 typedef struct gauge {
     leat_dtype dtype;
     double value; /* put into batch 2 */
-    int tensor;   /* 0: the input of that type, 1: the weights, f32 */
-    bool last;    /* at the end of the last sample; otherwise at the beginning of the first */
+    int tensor;   /* 0: the input of type dtype; 1: the weights, which are f32 */
+    bool last;    /* at the end of the last sample; false: at the beginning of the first */
     bool borrowed;
     union {
         float f32[64];
@@ -356,7 +356,7 @@ static leat_status gauge_get(void *user, int64_t index, leat_rng *rng, leat_batc
     gauge *g = user;
     (void)rng;
     (void)err;
-    batch->size = 3; /* of 4: the fourth sample's old bytes are nobody's business */
+    batch->size = 3; /* of 4: the old bytes of the fourth sample do not count */
     for (int t = 0; t < 2; ++t) {
         leat_tensor *tensor = &batch->tensors[t];
         int64_t width = t == 0 ? 5 : 1;
@@ -421,7 +421,7 @@ static void numbers_that_are_not_finite_are_found(void **state) {
             for (int v = 0; v < 5; ++v)
                 for (int last = 0; last < 2; ++last) {
                     gauge g = {.dtype = types[t], .value = values[v], .last = last};
-                    if (v == 3 && g.dtype == LEAT_F16) g.value = 65504; /* its largest */
+                    if (v == 3 && g.dtype == LEAT_F16) g.value = 65504; /* the largest f16 number */
                     expect_finite(&g, mode, v >= 3);
                 }
         gauge weight = {.dtype = LEAT_F32, .tensor = 1, .value = (double)NAN, .last = true};

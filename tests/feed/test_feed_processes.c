@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The feed's contract with worker processes, against the stream that is made in line. */
+/* The feed's contract with worker processes, compared with the stream that is made without workers. */
 #include "feed/cases.h"
 
 const feed_mode modes[] = {{1, true}, {2, true}, {4, true}};

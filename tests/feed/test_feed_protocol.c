@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the model of the protocol (tests/feed/model), and reading beside it, found wrong in the code, where the code itself
- * can show it. */
+/* Regression tests for defects of the protocol that its model (tests/feed/model) or reading the code has found. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include <signal.h>
 #include <stdatomic.h>
@@ -12,13 +11,13 @@
 #include "cmocka_all.h"
 #include "leat/feed.h"
 
-static struct rlimit descriptors; /* as they were */
+static struct rlimit descriptors; /* the limit before the test */
 
-/* Shared with the workers: calls, and who is to misbehave in them. */
+/* Shared with the workers: counts of calls, and faults to happen in them. */
 typedef struct shared_words {
     _Atomic int calls;
-    _Atomic int pid;        /* of the process that is in the call that hangs */
-    _Atomic int kills_left; /* processes that end in their call */
+    _Atomic int pid;        /* process whose call hangs */
+    _Atomic int kills_left; /* number of processes that will end in a call */
 } shared_words;
 
 static shared_words *share_words(void) {
@@ -123,8 +122,8 @@ static void take(leat_feed *feed, int expected) {
     leat_feed_release(feed);
 }
 
-/* The replacement of a generator's dead worker serves the other feeds.  It found a batch of the generator claimed by its
- * number, and called the generator, which had begun anew in it, although that feed had failed. */
+/* The worker that replaces a generator's dead worker serves only the other feeds.  The defect: it found a batch of the
+ * generator claimed by its number and called its own copy of the generator, although that feed had failed. */
 static void generator_is_not_called_by_a_replacement(void **state) {
     (void)state;
     shared_words *words = share_words();
@@ -137,7 +136,7 @@ static void generator_is_not_called_by_a_replacement(void **state) {
     const leat_batch *batch = NULL;
     leat_error err = {0};
     leat_status status = leat_feed_get(feeds[1], &batch, &err);
-    if (status == LEAT_OK) { /* the first, which it made */
+    if (status == LEAT_OK) { /* the first batch, which the dead worker had made */
         leat_feed_release(feeds[1]);
         status = leat_feed_get(feeds[1], &batch, &err);
     }
@@ -150,8 +149,8 @@ static void generator_is_not_called_by_a_replacement(void **state) {
     munmap(words, sizeof *words);
 }
 
-/* A batch that was claimed for a feed which then ended stays claimed: it is not made again, and deaths on later batches of
- * other feeds are not counted on it. */
+/* A batch that was claimed for a feed which then ended stays claimed: it is not made again, and deaths on later batches
+ * of other feeds are not counted on it. */
 static void claimed_batch_of_an_ended_feed_counts_no_deaths(void **state) {
     (void)state;
     shared_words *words = share_words();
@@ -176,7 +175,7 @@ static void claimed_batch_of_an_ended_feed_counts_no_deaths(void **state) {
     munmap(words, sizeof *words);
 }
 
-/* It was told that the kernel had killed it for lack of memory. */
+/* The defect: the error said that the kernel had killed the worker for lack of memory. */
 static void late_generator_is_told_to_be_late(void **state) {
     (void)state;
     shared_words *words = share_words();
@@ -203,7 +202,8 @@ static leat_status refuse_descriptors(void *user, int64_t pass, leat_error *err)
     return LEAT_OK;
 }
 
-/* Workers that cannot be forked anew for one feed are missing to the others, which waited for ever. */
+/* If new workers for one feed cannot be forked, the other feeds have none, either.  The defect: they waited for
+ * ever. */
 static void workers_that_are_not_renewed_are_told_to_all(void **state) {
     (void)state;
     leat_sequence first = numbers(get_index, NULL), second = numbers(get_index, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random options, random faults and random calls: feeds with workers, alone and together, do and tell what they do without,
- * call by call.
+/* Random options, faults and calls: feeds with workers, alone and together, return the same as feeds without workers in
+ * every call.
  *
  *     test_feed_random [TRIALS [FIRST]] */
 #include "cmocka_all.h"
@@ -23,7 +23,7 @@ static int64_t draw(int64_t below) {
     return (int64_t)((number >> 33) % (uint64_t)below);
 }
 
-/* What both feeds of a trial have in common. */
+/* The settings that both feeds of a trial have in common. */
 typedef struct trial {
     int kind; /* 0 batches, 1 hook with state, 2 hook without, 3 samples, 4 generator, 5 without end */
     int64_t length, growth;
@@ -59,7 +59,7 @@ static void draw_shuffle(const trial *t, leat_feed_options *options) {
     options->remainder = (leat_remainder)draw(3);
 }
 
-/* The same source again, for the other feed: fresh memory, the same habits. */
+/* Copies a source for the other feed: the same settings, with its own memory. */
 static void copy_source(source *copy, const source *s) {
     source fresh;
     source_init(&fresh, s->length, s->batch_size, s->width);
@@ -85,8 +85,7 @@ static void draw_trial(trial *t, source *s) {
     s->borrowed = draw(4) == 0;
     s->delay_us = (int)draw(3) * 150;
     if (t->kind == 1 || t->kind == 2) s->growth = draw(3) - 1;
-    s->short_last =
-        s->growth == 0 && draw(2) == 0; /* the length is no part of the state that is handed over */
+    s->short_last = s->growth == 0 && draw(2) == 0; /* the length is not part of the sequence's state */
     if (t->kind == 4 && draw(2)) s->length = -1;
     t->options = source_options((feed_mode){1 + (int)draw(4), draw(2) == 0});
     t->options.seed = (uint64_t)draw(1000);
@@ -115,7 +114,7 @@ static void compare_positions(leat_feed_position a, leat_feed_position b, bool w
     if (with_index) assert_int_equal(b.index, a.index);
 }
 
-/* One call of both; false when the stream has ended. */
+/* Makes one call of both feeds.  Returns false if the stream has ended. */
 static bool step(pair *p) {
     leat_error plain = {0}, seen = {0};
     leat_status a = LEAT_OK, b = LEAT_OK;
@@ -146,7 +145,7 @@ static bool step(pair *p) {
                 fail_msg("other bytes");
         }
         compare_errors(a, &plain, b, &seen);
-        if (draw(8) == 0) return true; /* kept in hand: the next get is refused */
+        if (draw(8) == 0) return true; /* the batch is not released, so the next get is refused */
         leat_feed_release(p->plain);
         leat_feed_release(p->feed);
         p->in_hand = false;
@@ -167,7 +166,7 @@ static void compare_figures(const pair *p) {
     assert_int_equal(b.retries, a.retries);
 }
 
-/* One of the feeds that are opened together. */
+/* One of the feeds that are opened together, and its copy without workers. */
 typedef struct subject {
     trial t;
     source s, copy;
@@ -184,7 +183,8 @@ static bool has_generator(const subject *all, int count) {
     return false;
 }
 
-/* Processes that are forked anew would lose a generator's, so that such a pair is refused: not drawn. */
+/* A hook without state starts new processes, which would lose the position of a generator.  leat refuses such pairs, so
+ * they are not drawn. */
 static void draw_subject(subject *one, const subject *first, int unwanted_kind) {
     *one = (subject){0};
     do {
@@ -196,7 +196,7 @@ static void draw_subject(subject *one, const subject *first, int unwanted_kind) 
     copy_source(&one->copy, &one->s);
     uint64_t here = number;
     one->sequence = sequence_of(&one->t, &one->s);
-    number = here; /* the same draws for the copy */
+    number = here; /* so that the copy gets the same random numbers */
     one->other = sequence_of(&one->t, &one->copy);
 }
 

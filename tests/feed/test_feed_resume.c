@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream that was broken off anywhere goes on from its position, byte by byte, with any other workers. */
+/* A stream that was interrupted at any position continues from there with the same bytes, with any other workers. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -53,12 +53,12 @@ static leat_feed *resume(const leat_sequence *sequence, const leat_feed_options 
                          leat_feed_position at) {
     leat_feed *feed = NULL;
     leat_error err = {0};
-    at.index = -99; /* it is not looked at */
+    at.index = -99; /* the index of a position is ignored */
     if (leat_feed_open_at(&feed, sequence, options, &at, &err) != LEAT_OK) fail_msg("%s", err.message);
     return feed;
 }
 
-/* The stream goes on after `from` as the recorded one did. */
+/* Checks that the stream continues after batch `from` like the recorded one. */
 static void goes_on(const leat_sequence *sequence, const leat_feed_options *options,
                     const source_entry *recorded, int64_t from) {
     source_entry seen[tail];
@@ -69,7 +69,7 @@ static void goes_on(const leat_sequence *sequence, const leat_feed_options *opti
     leat_feed_close(&feed);
 }
 
-/* 200 positions; each in line, with threads and with processes. */
+/* 200 positions, each without workers, with threads and with processes. */
 static void streams_go_on_from_anywhere(void **state) {
     (void)state;
     source s, samples;
@@ -105,7 +105,7 @@ static void streams_go_on_from_anywhere(void **state) {
     source_fini(&samples);
 }
 
-/* A checkpoint of a resumed stream is worth as much as the first. */
+/* A resumed stream can be interrupted and resumed again. */
 static void resumed_streams_tell_their_position(void **state) {
     (void)state;
     source s;
@@ -139,7 +139,7 @@ static void set_pass(source *s, int64_t pass) {
     atomic_store(&s->counts->hooks, pass);
 }
 
-/* With a hook: the sequence is as it was; the hook of a pass that is over but was not ended runs first. */
+/* With a hook: the sequence has the state that it had.  If the pass was over but not ended, its hook runs first. */
 static void end_of_a_pass_runs_the_hook_first(void **state) {
     (void)state;
     static const feed_mode modes[] = {{0, false}, {2, false}, {2, true}};
@@ -153,7 +153,7 @@ static void end_of_a_pass_runs_the_hook_first(void **state) {
         set_pass(&s, 0);
         record(&sequence, &options, recorded, 60);
         for (size_t m = 0; m < 3; ++m)
-            for (int64_t from = 9; from < 14; ++from) { /* 11 is the last of pass 1 */
+            for (int64_t from = 9; from < 14; ++from) { /* 11 is the last batch of pass 1 */
                 int64_t pass = recorded[from].next.pass;
                 options = options_of(&p, modes[m]);
                 set_pass(&s, pass);
@@ -165,7 +165,7 @@ static void end_of_a_pass_runs_the_hook_first(void **state) {
                 assert_int_equal(at_end, from == 11);
                 assert_int_equal(atomic_load(&s.counts->hooks), pass + at_end);
                 if (at_end)
-                    assert_int_equal(atomic_load(&s.counts->hook_thread), getpid()); /* the main one */
+                    assert_int_equal(atomic_load(&s.counts->hook_thread), getpid()); /* the main thread */
                 assert_int_equal(source_record(feed, seen + 1, tail - 1, &end), tail - 1);
                 source_compare(seen, recorded + from + 1, tail);
                 assert_int_equal(atomic_load(&s.counts->hook_overtaken), 0);
@@ -175,7 +175,7 @@ static void end_of_a_pass_runs_the_hook_first(void **state) {
     source_fini(&s);
 }
 
-/* Passes of other lengths: 9, 7, 5, 3. */
+/* Passes of different lengths: 9, 7, 5, 3. */
 static void lengths_may_differ_between_passes(void **state) {
     (void)state;
     static const feed_mode modes[] = {{0, false}, {2, false}, {2, true}};
@@ -195,7 +195,7 @@ static void lengths_may_differ_between_passes(void **state) {
         for (int64_t from = 0; from < 24; from += 2) {
             leat_feed_position at = recorded[from].next;
             options = options_of(&p, modes[m]);
-            options.passes = 4; /* of the whole stream */
+            options.passes = 4; /* passes of the whole stream */
             set_pass(&s, at.pass);
             s.length = 9 - 2 * at.pass;
             feed = resume(&sequence, &options, at);
@@ -208,7 +208,7 @@ static void lengths_may_differ_between_passes(void **state) {
     source_fini(&s);
 }
 
-/* Bad batches that were passed over leave their ordinals behind: a position means the same with them and without. */
+/* Bad batches that are skipped keep their ordinals, so a position means the same with and without them. */
 static void positions_count_skipped_batches(void **state) {
     (void)state;
     source s;
@@ -229,7 +229,7 @@ static void positions_count_skipped_batches(void **state) {
     source_fini(&s);
 }
 
-/* limit counts from here on. */
+/* The option limit counts batches from the position on. */
 static void limit_counts_from_the_position(void **state) {
     (void)state;
     static const feed_mode modes[] = {{0, false}, {2, false}, {2, true}};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The feed's contract in line and with worker threads. */
+/* The feed's contract without workers and with worker threads. */
 #include "feed/cases.h"
 
 const feed_mode modes[] = {{0, false}, {1, false}, {2, false}, {4, false}};

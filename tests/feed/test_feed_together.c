@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several feeds on one pool: each keeps its own data and order, whatever happens to the others; one helper and one set of
- * workers serve all. */
+/* Several feeds on one pool: each keeps its data and order, whatever happens to the others; one helper and one set of
+ * workers serve all feeds. */
 #include "cmocka_all.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ static const feed_mode in_line = {0};
     for (size_t m = 0; m < sizeof modes / sizeof *modes; ++m)                                                \
         for (feed_mode mode = modes[m], *once = &mode; once; once = NULL)
 
-/* Five feeds: training with a hook, validation, two of other shapes, and a generator. */
+/* Five feeds: training with a hook, validation, two feeds with other shapes, and a generator. */
 typedef struct family {
     source sources[feeds];
     leat_sequence sequences[feeds];
@@ -69,14 +69,15 @@ static void family_fini(family *f) {
     for (int i = 0; i < feeds; ++i) source_fini(&f->sources[i]);
 }
 
-/* `change` may alter a plan. */
+/* Opens all feeds.  `change` may change their options. */
 static void open_all(family *f, feed_mode mode, leat_feed **out, void (*change)(leat_feed_config *plans)) {
     leat_feed_config plans[feeds] = {0};
     leat_feed_options all_options[feeds];
     for (int i = 0; i < feeds; ++i) {
         all_options[i] = options_of(i, mode);
         plans[i] = (leat_feed_config){.sequence = &f->sequences[i], .options = &all_options[i]};
-        if (i == 1 && mode.workers) all_options[i].workers = 1; /* as many as the largest serve all */
+        if (i == 1 && mode.workers)
+            all_options[i].workers = 1; /* the largest number of workers serves all feeds */
     }
     if (change) change(plans);
     leat_error err = {0};
@@ -105,9 +106,9 @@ static void each_keeps_its_own_data(void **state) {
         resources before = resources_now();
         leat_feed *feed[feeds];
         open_all(&f, mode, feed, NULL);
-        for (int i = 0; i < feeds; ++i) take(&f, feed[i], i, 0, 10); /* one after the other */
+        for (int i = 0; i < feeds; ++i) take(&f, feed[i], i, 0, 10); /* one feed after the other */
         for (int b = 10; b < 30; ++b)
-            for (int i = 0; i < feeds; ++i) take(&f, feed[i], i, b, 1); /* in turns */
+            for (int i = 0; i < feeds; ++i) take(&f, feed[i], i, b, 1); /* one batch of each feed */
         for (int i = feeds - 1; i >= 0; --i) take(&f, feed[i], i, 30, 10);
         for (int i = 0; i < feeds; ++i) {
             assert_int_equal(leat_feed_stats_get(feed[i]).batches, taken);
@@ -133,11 +134,12 @@ static void all_are_served_by_one_helper_and_its_workers(void **state) {
     workers_of(helper, 3, workers);
     assert_int_equal(children_named(getpid(), "leat-helper"), 1);
     for (int i = 0; i < 5000 && children_named(helper, "leat-worker/") < 3; ++i)
-        sleep_us(1000); /* named once they run */
+        sleep_us(1000); /* workers get their names when they start to run */
     assert_int_equal(children_named(helper, "leat-worker/"), 3);
     for (int i = 0; i < feeds; ++i) {
         assert_int_equal(leat_feed_stats_get(feed[i]).workers, 3);
-        assert_int_equal(children_named(helper, "leat-worker/"), 3); /* until the last is closed */
+        assert_int_equal(children_named(helper, "leat-worker/"),
+                         3); /* the workers stay until the last feed is closed */
         leat_feed_close(&feed[i]);
     }
     resources_check(before);
@@ -186,7 +188,8 @@ static void stop_of_one_leaves_the_others_going(void **state) {
     FOR_EACH_MODE(mode) {
         resources before = resources_now();
         leat_feed *feed[feeds];
-        atomic_store(&f.sources[1].counts->pause, mode.workers > 1); /* one worker is in its get */
+        atomic_store(&f.sources[1].counts->pause,
+                     mode.workers > 1); /* one worker waits in get of this feed */
         open_all(&f, mode, feed, NULL);
         pthread_t stopper;
         assert_int_equal(pthread_create(&stopper, NULL, stop_soon, feed[1]), 0);
@@ -228,7 +231,8 @@ static void error_of_one_leaves_the_others_going(void **state) {
     family_fini(&f);
 }
 
-/* Deaths while five are served: the generator's process is spared, since nothing can make its batches again. */
+/* Workers die while they serve five feeds.  The generator's process is not killed, because its batches cannot be made
+ * again. */
 static void deaths_change_no_stream(void **state) {
     (void)state;
     family f;
@@ -266,7 +270,7 @@ static void deaths_change_no_stream(void **state) {
     family_fini(&f);
 }
 
-/* The owner of a generator died: its stream ends with a sentence, the others go on. */
+/* If the owner of a generator dies, the generator's stream ends with an error, and the others continue. */
 static void death_of_a_generators_process_ends_it_alone(void **state) {
     (void)state;
     family f;
@@ -277,7 +281,7 @@ static void death_of_a_generators_process_ends_it_alone(void **state) {
     atomic_store(&f.sources[generator].counts->kills_left, 1);
     leat_feed *feed[feeds];
     open_all(&f, (feed_mode){3, true}, feed, NULL);
-    take(&f, feed[generator], generator, 0, 12); /* what was made before is not lost */
+    take(&f, feed[generator], generator, 0, 12); /* batches that were made before are delivered */
     const leat_batch *batch = NULL;
     leat_error err = {0};
     assert_int_equal(leat_feed_get(feed[generator], &batch, &err), LEAT_EWORKER);
@@ -289,7 +293,7 @@ static void death_of_a_generators_process_ends_it_alone(void **state) {
     family_fini(&f);
 }
 
-/* Each process that began a generator is seen by it as its only owner, and one worker alone serves it. */
+/* Each generator is called by one worker only. */
 static void generators_have_one_owner_each(void **state) {
     (void)state;
     FOR_EACH_MODE(mode) {
@@ -343,7 +347,7 @@ static void plans_may_begin_anywhere(void **state) {
     family_fini(&f);
 }
 
-/* Some feeds made in line, some by the pool. */
+/* Some feeds have no workers, the others are served by the pool. */
 static void some_may_be_made_in_line(void **state) {
     (void)state;
     family f;

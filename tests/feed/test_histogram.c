@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Durations in bins: where percentiles are, and how near they come. */
+/* Histograms of durations, and the error of their percentiles. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -39,14 +39,15 @@ static void zeros_are_counted(void **state) {
     assert_int_equal(p.max, 1000);
 }
 
-/* Alone in a histogram, every value of 1 .. 10^6, and each power of two with its neighbours, is found again. */
+/* Each value from 1 to 10^6, and each power of two with its neighbours, is its own percentile if the histogram has no
+ * other value. */
 static void a_value_alone_is_its_own_percentile(void **state) {
     (void)state;
     for (int64_t ns = 1; ns < 1000000; ++ns) {
         leati_histogram one = {0};
         leati_histogram_add(&one, ns);
         leati_histogram_add(&one, ns);
-        leati_histogram_add(&one, INT64_MAX); /* so that max does not mend the others */
+        leati_histogram_add(&one, INT64_MAX); /* so that the maximum does not limit the other percentiles */
         leat_percentiles p = leati_histogram_percentiles(&one);
         if (ns < 16) assert_int_equal(p.p50, ns);
         assert_near(p.p50, ns);
@@ -68,7 +69,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Durations over nine powers of ten, against a sorted list of them. */
+/* Percentiles of durations over nine powers of ten, compared with a sorted list. */
 static void percentiles_are_those_of_the_sorted_values(void **state) {
     (void)state;
     enum { count = 5000 };
@@ -90,7 +91,8 @@ static void percentiles_are_those_of_the_sorted_values(void **state) {
 
 static void no_percentile_exceeds_the_maximum(void **state) {
     (void)state;
-    for (int i = 0; i < 100; ++i) leati_histogram_add(&histogram, 1 << 20); /* the low end of its bin */
+    for (int i = 0; i < 100; ++i)
+        leati_histogram_add(&histogram, 1 << 20); /* the smallest value of its bin */
     leat_percentiles p = leati_histogram_percentiles(&histogram);
     assert_int_equal(p.p99, 1 << 20);
     assert_int_equal(p.max, 1 << 20);
@@ -100,7 +102,7 @@ static void the_largest_and_the_negative_have_a_place(void **state) {
     (void)state;
     leati_histogram_add(&histogram, INT64_MAX);
     leati_histogram_add(&histogram, INT64_MAX);
-    leati_histogram_add(&histogram, -5); /* a clock that went back: no time at all */
+    leati_histogram_add(&histogram, -5); /* a clock that went back counts as 0 */
     leat_percentiles p = leati_histogram_percentiles(&histogram);
     assert_true(p.max == INT64_MAX);
     assert_near(p.p99, INT64_MAX);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keras 2.3.1's own tests of its enqueuers (tests/keras/utils/data_utils_test.py), by the same names, those that it has
- * disabled included.  Where leat promises more than Keras checked, the promise is checked: generators keep their order,
- * whatever makes the batches; none is made twice. */
+/* The tests of Keras 2.3.1 for its enqueuers (tests/keras/utils/data_utils_test.py), with the same names, including
+ * those that Keras has disabled.  If leat promises more than Keras, the promise is checked: generators keep their order
+ * with every kind of workers, and no batch is made twice. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 enum { count = 100, workers = 3, width = 8, get_us = 1000 };
 
-/* What survives a fork: calls, by item. */
+/* Shared between processes: number of calls for each item. */
 typedef struct tallies {
     _Atomic int32_t of[count];
     _Atomic int32_t inside, crossed;
@@ -26,16 +26,17 @@ typedef struct numbers {
     bool halves; /* the hook halves the length */
     int64_t faulty_at, slow_at;
     int slow_us;
-    int64_t made; /* by a generator */
+    int64_t made; /* number of batches that a generator has made */
     bool finite;
-    source shared; /* for memory that processes share */
+    source shared; /* only for its memory that processes share */
     tallies *tallies;
 } numbers;
 
 static void numbers_init(numbers *n, double inner) {
     *n = (numbers){.inner = inner, .length = count, .faulty_at = -1, .slow_at = -1};
     source_init(&n->shared, count, 1, 1);
-    n->tallies = (tallies *)(void *)n->shared.counts->gets_of; /* zeroed memory that no one else uses here */
+    n->tallies = (tallies *)(void *)
+                     n->shared.counts->gets_of; /* zeroed memory that this test does not use otherwise */
 }
 
 static void numbers_fini(numbers *n) {
@@ -66,7 +67,7 @@ static leat_status numbers_hook(void *user, int64_t pass, leat_error *err) {
     return LEAT_OK;
 }
 
-/* The same as a generator, which has its position in common variables and no lock: it notices two callers. */
+/* The same numbers as a generator.  Its position is neither atomic nor locked; `crossed` counts calls that overlap. */
 static leat_status numbers_next(void *user, leat_rng *rng, leat_batch *batch, leat_error *err) {
     numbers *n = user;
     if (atomic_fetch_add(&n->tallies->inside, 1) != 0) atomic_fetch_add(&n->tallies->crossed, 1);
@@ -149,7 +150,7 @@ static void draw_from_generator(bool processes) {
     leat_sequence sequence = numbers_generator(&n);
     leat_feed *feed = start(&sequence, processes, LEAT_SHUFFLE_NONE);
     take_range(feed, 0, count, 1);
-    take_range(feed, 0, 10, 1); /* it has no end */
+    take_range(feed, 0, 10, 1); /* the stream has no end */
     leat_feed_close(&feed);
     assert_int_equal(atomic_load(&n.tallies->crossed), 0);
     numbers_fini(&n);
@@ -165,7 +166,7 @@ static void test_generator_enqueuer_processes(void **state) {
     draw_from_generator(true);
 }
 
-/* Keras: an error that says "thread-safe".  Here there is nothing to be unsafe. */
+/* In Keras, an error says "thread-safe".  Here a generator is called by one worker only. */
 static void test_generator_enqueuer_threadsafe(void **state) {
     (void)state;
     numbers n;
@@ -271,7 +272,7 @@ static void fail_in_order(bool processes) {
     n.faulty_at = 13;
     leat_sequence sequence = numbers_sequence(&n);
     leat_feed *feed = start(&sequence, processes, LEAT_SHUFFLE_NONE);
-    take_range(feed, 0, 13, 1); /* what came before it is not lost */
+    take_range(feed, 0, 13, 1); /* earlier batches are not lost */
     expect_end(feed, LEAT_EUSER, "batch 13 of pass 0: item 13 is not present");
     leat_feed_close(&feed);
     numbers_fini(&n);
@@ -287,7 +288,7 @@ static void test_ordered_enqueuer_fail_processes(void **state) {
     fail_in_order(true);
 }
 
-/* Keras: 40 s of sleep, a warning after 30, and the item made once more.  Here it is waited for. */
+/* In Keras, an item takes 40 s, and after 30 s it is made again, with a warning.  Here the feed waits for the item. */
 static void test_ordered_enqueuer_timeout_threads(void **state) {
     (void)state;
     numbers n;
@@ -299,8 +300,9 @@ static void test_ordered_enqueuer_timeout_threads(void **state) {
     for (int pass = 0; pass < 2; ++pass) take_range(feed, 0, count, 1);
     assert_int_equal(leat_feed_stats_get(feed).timeouts, 0);
     leat_feed_close(&feed);
-    assert_int_equal(atomic_load(&n.tallies->of[count - 1]), 2); /* two passes, each item once in each */
-    assert_true(atomic_load(&n.tallies->of[0]) <= 3);            /* a third pass may have begun */
+    assert_int_equal(atomic_load(&n.tallies->of[count - 1]),
+                     2);                              /* in two passes, each item is made once per pass */
+    assert_true(atomic_load(&n.tallies->of[0]) <= 3); /* a third pass may have begun */
     numbers_fini(&n);
 }
 
@@ -335,7 +337,7 @@ static void test_context_switch(void **state) {
     take_range(feed_a, 0, 10, 1);
     take_range(feed_b, 0, 10, 15);
     take_range(feed_a, 10, count, 1);
-    take_range(feed_a, 0, 10, 5); /* the first has ended its pass, the second has not */
+    take_range(feed_a, 0, 10, 5); /* feed_a has ended its pass, feed_b has not */
     take_range(feed_b, 10, count, 15);
     take_range(feed_b, 0, 10, 75);
     take_range(feed_a, 10, count, 5);
@@ -355,7 +357,7 @@ static void test_on_epoch_end_threads_sequence_change_length(void **state) {
     leat_feed *feed = start(&sequence, false, LEAT_SHUFFLE_NONE);
     take_range(feed, 0, count, 1);
     leat_error err = {0};
-    assert_int_equal(leat_feed_end_pass(feed, &err), LEAT_OK); /* Keras: join_end_of_epoch */
+    assert_int_equal(leat_feed_end_pass(feed, &err), LEAT_OK); /* Keras's join_end_of_epoch */
     assert_int_equal(leat_feed_length(feed), count / 2);
     take_range(feed, 0, count / 2, 5);
     take_range(feed, 0, count / 4, 25);
@@ -363,8 +365,8 @@ static void test_on_epoch_end_threads_sequence_change_length(void **state) {
     numbers_fini(&n);
 }
 
-/* Keras: an item that takes 120 s, is missed, and is made by the trainer.  Here its process hangs, is killed after the
- * deadline, and the item comes in its place. */
+/* In Keras, an item takes 120 s, is missed, and is made by the trainer.  Here its process hangs and is killed after the
+ * deadline, and the item is made again. */
 static void test_missing_inputs(void **state) {
     (void)state;
     source s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of a shuffled pass: a permutation, evenly chosen, a function of (seed, pass, length). */
+/* The order of a shuffled pass: a permutation, a function of (seed, pass, length), with uniform probability. */
 #include "cmocka_all.h"
 
 #include <stdbool.h>
@@ -41,7 +41,7 @@ static void a_range_is_its_positions(void **state) {
         }
 }
 
-/* Each of the 24 orders of four batches, over 24,000 passes: chi-square with 23 degrees of freedom. */
+/* Counts the 24 orders of four batches over 24,000 passes: chi-square with 23 degrees of freedom. */
 static void small_orders_are_equally_likely(void **state) {
     (void)state;
     int counts[256] = {0};
@@ -60,7 +60,7 @@ static void small_orders_are_equally_likely(void **state) {
             ++kinds;
         }
     assert_int_equal(kinds, 24);
-    assert_true(chi < 60); /* 1 in 30,000 by chance, and nothing here is left to chance */
+    assert_true(chi < 60); /* probability 1 in 30,000; the seed is fixed, so the result never changes */
 }
 
 static void places_are_equally_likely(void **state) {
@@ -89,7 +89,7 @@ static void neighbours_do_not_stay_neighbours(void **state) {
         for (uint64_t i = 0; i + 1 < length; ++i)
             kept += leati_shuffle_at(&shuffle, i + 1) == leati_shuffle_at(&shuffle, i) + 1;
     }
-    assert_true(kept > 120 && kept < 290); /* about one a pass */
+    assert_true(kept > 120 && kept < 290); /* about one in each pass */
 }
 
 static void order_depends_on_seed_and_pass(void **state) {

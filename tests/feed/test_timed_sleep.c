@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sleeping by the clock: what is learnt, and when it is given up. */
+/* The timed sleep: the length that it learns, and when it gives up. */
 #include "cmocka_all.h"
 
 #include "feed/ring/timed_sleep.h"
@@ -15,9 +15,9 @@ static void first_sleep_is_until_the_bell(void **state) {
 static void comes_for_as_many_as_are_wanted(void **state) {
     (void)state;
     leati_timed_sleep timed_sleep = {0};
-    leati_timed_sleep_learn(&timed_sleep, 25 * ms, 5, 2); /* one every 5 ms */
+    leati_timed_sleep_learn(&timed_sleep, 25 * ms, 5, 2); /* one ticket every 5 ms */
     assert_int_equal(leati_timed_sleep_length(&timed_sleep), 10 * ms);
-    leati_timed_sleep_learn(&timed_sleep, 10 * ms, 4, 2); /* they are taken twice as fast now */
+    leati_timed_sleep_learn(&timed_sleep, 10 * ms, 4, 2); /* tickets are opened twice as fast now */
     assert_int_equal(leati_timed_sleep_length(&timed_sleep), 5 * ms);
 }
 
@@ -31,7 +31,7 @@ static void what_is_soon_over_is_left_to_the_bell(void **state) {
 static void a_small_queue_is_left_to_the_bell(void **state) {
     (void)state;
     leati_timed_sleep timed_sleep = {0};
-    leati_timed_sleep_learn(&timed_sleep, 25 * ms, 1, 0); /* a fourth of 3 slots */
+    leati_timed_sleep_learn(&timed_sleep, 25 * ms, 1, 0); /* wanted: a fourth of 3 slots */
     assert_int_equal(leati_timed_sleep_length(&timed_sleep), -1);
 }
 
@@ -52,7 +52,7 @@ static void who_finds_nothing_gives_up(void **state) {
     }
     leati_timed_sleep_learn(&timed_sleep, 10 * ms, 0, 1);
     assert_int_equal(leati_timed_sleep_length(&timed_sleep), -1);
-    leati_timed_sleep_learn(&timed_sleep, 20 * ms, 1, 1); /* the wake futex rang */
+    leati_timed_sleep_learn(&timed_sleep, 20 * ms, 1, 1); /* the wake futex woke the worker */
     assert_int_equal(leati_timed_sleep_length(&timed_sleep), 20 * ms);
 }
 

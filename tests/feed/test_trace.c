@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces, read back as JSON: lanes, spans, escaping, and files that cannot be written or end early. */
+/* Traces are read back as JSON: lanes, spans, escaping, and files that cannot be written or end early. */
 #include "cmocka_all.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static leat_trace *begin(void) {
     return trace;
 }
 
-/* Ends the trace and reads it. */
+/* Closes the trace and reads its file. */
 static json_t *end(leat_trace *trace) {
     leat_error err = {0};
     json_error_t wrong;
@@ -67,7 +67,7 @@ static void assert_near(double value, double expected, double tolerance) {
         fail_msg("%.9g, expected %.9g", value, expected);
 }
 
-/* The n-th event of a phase. */
+/* Returns the n-th event of a phase. */
 static const json_t *event_at(const json_t *events, const char *phase, int n) {
     for (size_t i = 0; i < json_array_size(events); ++i)
         if (strcmp(text(json_array_get(events, i), "ph"), phase) == 0 && n-- == 0)
@@ -81,7 +81,7 @@ static const json_t *event_of(const json_t *events, const char *phase, int n) {
     return event;
 }
 
-/* What a metadata event says of a process, or of a thread in it (thread < 0: of the process). */
+/* Returns the metadata event of a process, or of a thread in it (thread < 0: of the process). */
 static const json_t *about(const json_t *events, const char *what, int process, int thread) {
     const json_t *event;
     for (int n = 0; (event = event_at(events, "M", n)); ++n)
@@ -127,7 +127,7 @@ static void lanes_of_a_group_are_threads_of_a_process(void **state) {
                 number(about(events, "process_sort_index", process[2], -1), "sort_index"));
     int said = 0;
     while (event_at(events, "M", said)) ++said;
-    assert_int_equal(said, 2 * 2 + 2 * 3); /* each once */
+    assert_int_equal(said, 2 * 2 + 2 * 3); /* each metadata event appears once */
     json_decref(events);
 }
 
@@ -219,9 +219,9 @@ static void names_are_any_bytes(void **state) {
 static void long_names_are_cut_between_characters(void **state) {
     (void)state;
     char name[1001];
-    for (int i = 0; i < 1000; i += 2) memcpy(name + i, "\xc3\xb6", 3); /* two bytes each */
+    for (int i = 0; i < 1000; i += 2) memcpy(name + i, "\xc3\xb6", 3); /* characters of two bytes */
     leat_trace *trace = begin();
-    memmove(name + 1, name, 999); /* odd */
+    memmove(name + 1, name, 999); /* now the characters begin at odd positions */
     name[0] = 'x';
     name[999] = '\0';
     int lane = leati_trace_lane(trace, name, name);
@@ -232,7 +232,7 @@ static void long_names_are_cut_between_characters(void **state) {
     json_decref(events);
 }
 
-/* Many times the buffer. */
+/* The events exceed the buffer many times. */
 static void many_events_arrive_whole_and_in_order(void **state) {
     (void)state;
     enum { count = 20000 };
@@ -246,7 +246,7 @@ static void many_events_arrive_whole_and_in_order(void **state) {
     json_decref(events);
 }
 
-/* What a killed program leaves is an array without its end: with that it is JSON. */
+/* A killed program leaves an array without its end; with the end, the file is JSON. */
 static void a_killed_programs_trace_opens(void **state) {
     (void)state;
     enum { count = 5000 };
@@ -277,7 +277,7 @@ static void a_forked_process_writes_nothing(void **state) {
     int lane = leati_trace_lane(trace, "g", "l");
     leati_trace_span(trace, lane, "once", 0, 1, 0, 0);
     pid_t child = fork();
-    if (child == 0) exit(0); /* with stdio's buffers flushed */
+    if (child == 0) exit(0); /* exit flushes the buffers of stdio */
     int ended = 0;
     assert_int_equal(waitpid(child, &ended, 0), child);
     json_t *events = end(trace);
@@ -298,7 +298,8 @@ static void a_full_disk_is_told_at_the_end(void **state) {
     assert_non_null(strstr(err.message, "/dev/full"));
     assert_int_equal(err.origin_code, ENOSPC);
     assert_int_equal(leat_trace_open(&trace, "/dev/full", NULL), LEAT_OK);
-    assert_int_equal(leat_trace_close(&trace, NULL), LEAT_EIO); /* nothing but the end */
+    assert_int_equal(leat_trace_close(&trace, NULL),
+                     LEAT_EIO); /* only the end of the array could not be written */
 }
 
 static void a_file_that_cannot_be_made_is_told_at_once(void **state) {
@@ -319,7 +320,7 @@ static void no_trace_takes_everything(void **state) {
     leati_trace_count(NULL, 0, "x", 0, 1);
     assert_int_equal(leat_trace_close(&trace, NULL), LEAT_OK);
     assert_int_equal(leat_trace_close(NULL, NULL), LEAT_OK);
-    trace = begin(); /* and a trace no lane that it did not give */
+    trace = begin(); /* a trace ignores a lane number that it did not return */
     leati_trace_span(trace, -1, "x", 0, 1, 0, 0);
     leati_trace_instant(trace, 0, "x", 0);
     leati_trace_count(trace, 7, "x", 0, 1);
@@ -328,7 +329,7 @@ static void no_trace_takes_everything(void **state) {
     json_decref(events);
 }
 
-/* Whatever could not be remembered: what was written is whole, and the end says that there is less of it. */
+/* Whichever allocation fails, the file is complete JSON, and closing reports the failure. */
 static void every_allocation_may_fail(void **state) {
     (void)state;
     int64_t live = memory_live();

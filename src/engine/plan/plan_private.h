@@ -66,7 +66,7 @@ typedef struct leati_location {
     size_t offset;     /* of a root in the arena */
 } leati_location;
 
-/* An argument that is set anew when the arena, an input or the weights move. */
+/* An argument that is set again when the arena, an input or the weights move. */
 typedef struct leati_patch {
     void **arg;
     int32_t input; /* index of the graph input */

@@ -54,7 +54,7 @@ typedef struct model_config {
     int rings, workers;
     int queue;       /* max_queue_size; a ring has one slot more */
     int tickets;     /* number of tickets of each ring */
-    int pass_length; /* tickets of a pass; a hook runs between two passes; 0: no passes and no hook */
+    int pass_length; /* tickets of a pass; a hook runs between two passes; 0: one pass, no hook */
     int deaths;      /* number of workers that are killed, at any moment */
     int max_deaths;  /* after so many deaths on one batch, an error takes its place */
     int stops;       /* number of calls of leat_feed_stop by another thread, at any moment */

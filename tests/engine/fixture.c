@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand: set up, compile, run. */
-#include "engine/stand.h"
+/* Sets up, compiles and runs the graph of a test. */
+#include "engine/fixture.h"
 
 #include "backends/ref/ref.h"
 #include "base/memory.h"
 #include "cmocka_all.h"
 
-void stand_init(stand *b) {
+void fixture_init(fixture *b) {
     leat_error err = {0};
-    *b = (stand){0};
+    *b = (fixture){0};
     assert_int_equal(leati_graph_create(&b->graph, &err), LEAT_OK);
     assert_int_equal(leati_arena_create(&b->arena, &err), LEAT_OK);
     for (int i = 0; i < LEATI_SLAB_COUNT; ++i)
-        assert_non_null(b->slab[i] = leati_calloc_aligned(STAND_SLAB_FLOATS * sizeof(float)));
+        assert_non_null(b->slab[i] = leati_calloc_aligned(FIXTURE_SLAB_FLOATS * sizeof(float)));
 }
 
-void stand_fini(stand *b) {
+void fixture_fini(fixture *b) {
     leati_plan_destroy(&b->plan);
     leati_graph_destroy(&b->graph);
     leati_arena_destroy(&b->arena);
     for (int i = 0; i < LEATI_SLAB_COUNT; ++i) leati_free(b->slab[i]);
 }
 
-void stand_compile(stand *b) {
+void fixture_compile(fixture *b) {
     static const leati_backend *const backends[] = {&leati_backend_ref, NULL};
     leati_plan_options options = {.threads = 1, .backends = backends, .arena = b->arena};
     leat_error err = {0};
@@ -31,25 +31,25 @@ void stand_compile(stand *b) {
     assert_null(b->graph);
 }
 
-void stand_run(stand *b, const void *const *inputs) {
+void fixture_run(fixture *b, const void *const *inputs) {
     leat_error err = {0};
     if (leati_plan_run(b->plan, inputs, 1, 0, &err) != LEAT_OK) fail_msg("%s", err.message);
 }
 
-const float *stand_output(const stand *b, leati_value value) {
+const float *fixture_output(const fixture *b, leati_value value) {
     return leati_plan_output(b->plan, value).data;
 }
 
-leati_value stand_input(stand *b, int index, int64_t rows, int64_t columns) {
+leati_value fixture_input(fixture *b, int index, int64_t rows, int64_t columns) {
     leati_desc desc = {.dtype = LEAT_F32, .rank = 2, .shape = {rows, columns}};
     return leati_graph_input(b->graph, index, &desc);
 }
 
-leati_value stand_state(stand *b, leati_slab slab, int64_t offset, int64_t count) {
+leati_value fixture_state(fixture *b, leati_slab slab, int64_t offset, int64_t count) {
     leati_desc desc = {.dtype = LEAT_F32, .rank = 1, .shape = {count}};
     return leati_graph_state(b->graph, slab, (size_t)offset * sizeof(float), &desc);
 }
 
-leati_value stand_step(stand *b, leati_value x) {
+leati_value fixture_step(fixture *b, leati_value x) {
     return leati_linear(b->graph, x, 1, 0);
 }
