@@ -13,22 +13,22 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAYER_LIMIT = 1e-4
 LOSS_LIMIT = 1e-4
-# Of an updated weight by its own scale, and of its update by that of the model's updates (a wrong gradient is off by 1).
+# Limits of the two errors that step_errors returns; a wrong gradient has a second error of about 1.
 STEP_LIMITS = np.array([1e-4, 1e-2])
-SCATTERS = 3  # or so many times what other roundings do to that output, weight or update in Keras itself
+SCATTERS = 3  # a larger error is allowed up to SCATTERS times the scatter of Keras's own results
 ROW3 = "| %-17s | %6s | %6s | %10s | %8s | %-25s |"
 ROW = ROW3 + " %8s | %8s | %8s | %8s | %8s | %8s | %-7s |"
 
 
 def distance(a, b):
-    """The largest difference, in units of b's largest value."""
+    """Returns the largest difference, divided by b's largest absolute value."""
     if a.shape != b.shape or not np.all(np.isfinite(a)):
         return float("inf")
     return float(np.max(np.abs(a - b)) / max(float(np.max(np.abs(b))), 1e-30)) if b.size else 0.0
 
 
 def median_time(run, repeats):
-    """Of some runs, after one that is not counted."""
+    """Returns the median time of `repeats` runs."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -38,7 +38,7 @@ def median_time(run, repeats):
 
 
 def in_keras(model, x, t, path, repeats):
-    """Everything that leat is asked for, by Keras: layers with one set of weights, a step with another."""
+    """Computes with Keras what leat computes: layers with natural weights, a training step with steady weights."""
     import keras
     from recorder import application_models
     model.save(path % "layers")
@@ -63,12 +63,12 @@ def in_keras(model, x, t, path, repeats):
 
 
 def named_weights(model):
-    """In the order of model.get_weights()."""
+    """Returns name -> weight, in the order of model.get_weights()."""
     return dict(zip([w.name for layer in model.layers for w in layer.weights], model.get_weights()))
 
 
 def in_leat(program, path, x, t, folder, repeats):
-    """The same by leat: files in the folder, and what it prints."""
+    """Runs leat and returns its results from its files in `folder` and its output."""
     data = os.path.join(folder, "data.npz")
     np.savez(data, x=x, t=t)
     subprocess.check_call([program, "layers", path % "layers", data, folder])
@@ -86,7 +86,8 @@ def in_leat(program, path, x, t, folder, repeats):
 
 
 def step_errors(after, theirs):
-    """Of each weight after a step, (weights, 2): by its own scale, and by the scale of updates."""
+    """Returns the errors of each weight after a step, (weights, 2): relative to the weight, and relative to its
+    update."""
     scale = {n: float(np.max(np.abs(v - theirs["before"][n]))) for n, v in theirs["after"].items()}
     floor = 1e-3 * max(scale.values())
     return np.array([(distance(after[n], v), float(np.max(np.abs(after[n] - v))) / max(scale[n], floor))
@@ -94,8 +95,8 @@ def step_errors(after, theirs):
 
 
 def scatter(errors, limit, again, times=8):
-    """How far Keras's own numbers lie from one another where its sums round otherwise (rounding.py): the most of some runs.
-    NaN where no error exceeds the limit."""
+    """Returns how much Keras's own results vary with the rounding of its sums (rounding.py): the maximum of `times`
+    runs.  NaN if no error exceeds the limit."""
     from recorder import rounding
     if np.all(errors < limit):
         return np.full(errors.shape, np.nan)
@@ -104,20 +105,20 @@ def scatter(errors, limit, again, times=8):
 
 
 def another_prediction(model, probe, weights, x, outputs):
-    """How far every layer's output lies from those of Keras's first prediction."""
+    """Predicts again, and returns each layer's distance from the first prediction of Keras."""
     model.set_weights(weights)
     return [distance(*v) for v in zip(probe.predict_on_batch(x), outputs)]
 
 
 def another_step(model, x, t, found):
-    """What step_errors has of Keras's step, taken again."""
+    """Repeats Keras's step, and returns its step_errors."""
     model.set_weights(list(found["before"].values()))
     model.train_on_batch(x, t)
     return step_errors(named_weights(model), found)
 
 
 def compare(name, ours, theirs):
-    """One row of the table."""
+    """Returns one row of the table."""
     names, weights = list(theirs["outputs"]), list(theirs["after"])
     output = np.array([distance(ours["outputs"][n], v) for n, v in theirs["outputs"].items()])
     last = names.index(theirs["config"]["config"]["output_layers"][0][0])

@@ -18,7 +18,7 @@ MODELS = ("MobileNet", "MobileNetV2", "MobileNetV3Small", "EfficientNetB0", "Eff
 
 
 def fill(model, random):
-    """He's rule for kernels, near (0, 1) what normalises."""
+    """Sets kernels by He's rule, and the weights of normalisations near 0 and 1."""
     for weight in model.weights:
         shape = tuple(weight.shape)
         if weight.name in ("gamma", "moving_variance", "variance"):
@@ -32,7 +32,7 @@ def fill(model, random):
 
 
 def settle(model, x):
-    """Moving averages that are the statistics of the batch itself, so that depth does not blow activations up."""
+    """Sets the moving averages to the statistics of the batch, so that activations do not grow with the depth."""
     found = [layer for layer in model.layers if isinstance(layer, keras.layers.BatchNormalization)]
     if not found:
         return
@@ -43,7 +43,7 @@ def settle(model, x):
 
 
 def compare(name, pixels, arguments):
-    """One row of the table."""
+    """Returns one row of the table."""
     folder = os.path.join(arguments.out, "keras3", name)
     os.makedirs(folder, exist_ok=True)
     path, data = os.path.join(folder, "model.keras"), os.path.join(folder, "data.npz")

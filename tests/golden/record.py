@@ -7,7 +7,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def groups():
-    """What each group runs; imported late, since TensorFlow takes seconds to load."""
+    """Returns the function of each group.  It imports late, because TensorFlow takes seconds to load."""
     import recorder.ordered  # noqa: F401
     from recorder import layers_conv, layers_convolutions, layers_core, layers_elements
     from recorder import layers_graph, layers_local, layers_masks, layers_options, layers_recurrent, layers_spatial

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records what needs current Keras: record_keras3.py [GROUP...], of files (.keras and legacy .h5 files, and how it goes on
-from there, files/keras3_*), layers (those that it alone has, keras-3/layers), optimizers and
-policies (mixed_bfloat16, keras-3/policies)."""
+"""Records the cases that need current Keras: record_keras3.py [GROUP...].  The groups are files (.keras and legacy .h5
+files, and the training that continues from them, files/keras3_*), layers (those that only current Keras has,
+keras-3/layers), optimizers, and policies (mixed_bfloat16, keras-3/policies)."""
 import collections
 import json
 import os
@@ -66,7 +66,7 @@ def lstm():
 
 
 def small(optimizer):
-    """Four numbers to a probability; metrics that are classes."""
+    """A model from four numbers to a probability, with metrics that are classes."""
     model = keras.Sequential([L.Input((4,)), L.Dense(3, activation="tanh"), L.Dense(1, activation="sigmoid")],
                              name="small")
     model.compile(optimizer, "binary_crossentropy", metrics=["AUC", keras.metrics.Precision(thresholds=0.4)])
@@ -74,18 +74,18 @@ def small(optimizer):
 
 
 def adafactor():
-    """All slots of a weight together, numbers among them that are never used."""
+    """An optimizer that stores all slots of a weight together, including numbers that are never used."""
     return small(keras.optimizers.Adafactor(0.05))
 
 
 def average():
-    """Averages of the weights in front of the slots, and a third slot."""
+    """Optimizers with averages of the weights before the slots, and with a third slot."""
     return small(keras.optimizers.AdamW(0.02, amsgrad=True, use_ema=True, ema_momentum=0.7,
                                         ema_overwrite_frequency=4))
 
 
 def places():
-    """Layers whose weights lie in groups of their own."""
+    """Layers whose weights are in separate groups of the file."""
     steps, images = L.Input((4, 3), name="steps"), L.Input((2, 4, 4, 1), name="images")
     turned = L.Bidirectional(L.LSTM(2, return_sequences=True))(steps)
     parts = [L.RNN([L.LSTMCell(2), L.SimpleRNNCell(2), L.LSTMCell(1)])(turned),
@@ -98,25 +98,25 @@ def places():
 
 
 def initial(random, variable):
-    """A value by what the variable is."""
+    """Returns a value that suits the kind of the variable."""
     if variable.name in ("gamma", "moving_variance"):
         return random.uniform(0.5, 1.5, variable.shape)
     return random.normal(0.0, 0.4, variable.shape)
 
 
 def arrays(prefix, values):
-    """Numbers the arrays."""
+    """Returns the arrays under numbered names."""
     values = values if isinstance(values, (list, tuple)) else [values]
     return collections.OrderedDict(("%s%d" % (prefix, i), v) for i, v in enumerate(values))
 
 
 def weights_of(model):
-    """In 2.3.1's order: layer by layer, a nested model's trainable ones first."""
+    """Returns the weights in the order of 2.3.1: layer by layer, the trainable weights of a nested model first."""
     return [w.numpy() for layer in model.layers for w in layer.trainable_weights + layer.non_trainable_weights]
 
 
 def written_again(path, method):
-    """The archive without the time of day; Keras stores its members, and reads deflated ones."""
+    """Rewrites the archive without times.  Keras writes stored members, but also reads deflated ones."""
     with zipfile.ZipFile(path) as archive:
         members = [(name, archive.read(name)) for name in archive.namelist()]
     with zipfile.ZipFile(path, "w") as archive:
@@ -129,7 +129,7 @@ def written_again(path, method):
 
 
 def case(root, name, build):
-    """A model with fixed weights, trained for three steps, saved."""
+    """Records a model with fixed weights, trained for three steps and saved."""
     keras.backend.clear_session()
     random = store.random_for("files/" + name)
     model = build()
@@ -164,18 +164,18 @@ ARCHIVES = (adafactor, average, places)  # no .h5 beside them; of Adafactor, Ker
 
 
 def files():
-    """The models."""
+    """Records the models."""
     for build in (sequential, functional, lstm, adafactor, average, places):
         case(os.path.join(HERE, "files"), "keras3_" + build.__name__, build)
 
 
 def optimizers():
-    """Those of current Keras."""
+    """Records the optimizers of current Keras."""
     keras3_optimizers.run(os.path.join(HERE, "keras-3"))
 
 
 def main():
-    """Records the groups that are asked for, or all."""
+    """Records the groups named on the command line, or all groups."""
     groups = {"files": files, "layers": keras3_layers.run, "attention": keras3_attention.run, "optimizers": optimizers,
               "policies": keras3_policies.run}
     tf.config.threading.set_intra_op_parallelism_threads(1)

@@ -36,7 +36,7 @@ MODELS = {
 
 
 def _natural(random, layer, weight):
-    """A weight by its name: He's rule for kernels, near (0, 1) what normalises."""
+    """Returns a weight by its name: kernels by He's rule, weights of normalisations near 0 and 1."""
     name, shape = weight.name.split("/")[-1], K.int_shape(weight)
     if "gamma" in name or "moving_variance" in name:
         return random.uniform(0.7, 1.3, shape)
@@ -46,12 +46,12 @@ def _natural(random, layer, weight):
 
 
 def fan_in(name, shape):
-    """How many products a sum has."""
+    """Returns the number of products in a sum."""
     return np.prod(shape[:2] if "depthwise" in name else shape[:-1])
 
 
 def before_relu(layer):
-    """Whether nothing but a ReLU reads the layer."""
+    """Returns True if only a ReLU reads the layer."""
     readers = [node.outbound_layer for node in layer._outbound_nodes]
     names = [getattr(getattr(r, "activation", None), "__name__", r.__class__.__name__).lower() for r in readers]
     own = getattr(getattr(layer, "activation", None), "__name__", "linear")
@@ -59,8 +59,9 @@ def before_relu(layer):
 
 
 def _steady(random, layer, weight):
-    """A weight that keeps what goes into a ReLU some eight deviations from its kinks, so that the last bits of a sum
-    decide nothing in a training step: a channel is open or, where only a ReLU reads it, in one of five cases shut."""
+    """Returns a weight that keeps the input of a ReLU about eight standard deviations away from its kinks, so that
+    rounding does not change a training step.  A channel is positive; if only a ReLU reads it, one of five channels is
+    negative."""
     name, shape = weight.name.split("/")[-1], K.int_shape(weight)
     if "gamma" in name:
         return random.uniform(0.2, 0.3, shape)
@@ -78,7 +79,7 @@ def _steady(random, layer, weight):
 
 
 def _settle(model, x, random):
-    """Moving averages near the statistics of the batch itself, so that depth does not blow activations up."""
+    """Sets the moving averages near the statistics of the batch, so that activations do not grow with the depth."""
     found = [layer for layer in model.layers if isinstance(layer, layers.BatchNormalization)]
     if not found:
         return
@@ -93,8 +94,8 @@ def _settle(model, x, random):
 
 
 def rewrite_graphs(wanted):
-    """Whether TensorFlow rewrites graphs before it runs them; of hundreds of layers that takes minutes.  Say it before there
-    is a variable."""
+    """Sets whether TensorFlow optimizes graphs before it runs them, which takes minutes for hundreds of layers.  Call
+    it before the first variable is created."""
     levels, options = config_pb2.OptimizerOptions, config_pb2.ConfigProto()
     options.graph_options.optimizer_options.opt_level = levels.L1 if wanted else levels.L0
     context.context()._config = options
@@ -102,7 +103,7 @@ def rewrite_graphs(wanted):
 
 
 def without_dropout(model):
-    """The same model, no unit of which is dropped: what is dropped is random, and differs in leat."""
+    """Returns the model without dropout, because the random numbers of leat differ."""
     if not any(isinstance(layer, layers.Dropout) for layer in model.layers):
         return model
     config = json.loads(model.to_json())
@@ -114,7 +115,7 @@ def without_dropout(model):
 
 
 def fill(model, name, rule):
-    """Sets every weight by a rule, natural or steady."""
+    """Sets every weight by a rule: "natural" or "steady"."""
     random = store.random_for("applications/%s/%s" % (name, rule))
     choose = {"natural": _natural, "steady": _steady}[rule]
     for layer in model.layers:
@@ -123,7 +124,7 @@ def fill(model, name, rule):
 
 
 def make(name, pixels, classes, batch):
-    """The model with natural weights, and a batch: (model, x, t)."""
+    """Returns the model with natural weights, and a batch: (model, x, t)."""
     K.clear_session()
     model = without_dropout(MODELS[name][0](weights=None, input_shape=(pixels, pixels, 3), classes=classes))
     random = fill(model, name, "natural")

@@ -21,7 +21,7 @@ IMAGE_STREAM, SAMPLE_STREAM = 2000003, 2000004
 
 
 def unit(stream, count):
-    """Numbers in [0, 1): a hash of stream and place."""
+    """Returns numbers in [0, 1): a hash of stream and position."""
     with np.errstate(over="ignore"):
         x = np.arange(count, dtype=np.uint32) * np.uint32(0x9E3779B9) + np.uint32(stream) * np.uint32(0x85EBCA6B)
         x = (x ^ (x >> np.uint32(16))) * np.uint32(0x7FEB352D)
@@ -30,7 +30,7 @@ def unit(stream, count):
 
 
 def natural(layer, name, shape):
-    """Kernels by He's rule, what normalises near (0, 1)."""
+    """Returns kernels by He's rule, and weights of normalisations near 0 and 1."""
     if "gamma" in name or "moving_variance" in name:
         return {"low": 0.7, "high": 1.3}
     bound = 0.15 if len(shape) == 1 else float(np.sqrt(6.0 / fan_in(name, shape)))
@@ -38,7 +38,7 @@ def natural(layer, name, shape):
 
 
 def steady(layer, name, shape):
-    """What goes into a ReLU is far from its kinks: application_models.py says why."""
+    """Keeps the input of a ReLU far from its kinks; application_models.py explains this."""
     if "gamma" in name:
         return {"low": 0.2, "high": 0.3}
     if "moving_variance" in name:
@@ -54,7 +54,7 @@ def steady(layer, name, shape):
 
 
 def value(rule, stream, shape):
-    """The weight that a rule makes."""
+    """Returns the weight that a rule describes."""
     count = int(np.prod(shape))
     values = rule["low"] + (rule["high"] - rule["low"]) * unit(stream, count)
     if rule.get("shut"):
@@ -66,7 +66,7 @@ def value(rule, stream, shape):
 
 
 def fill(model, choose, first_stream):
-    """Sets all weights by rules, which it returns."""
+    """Sets all weights by rules, and returns the rules."""
     rules, index = [], 0
     for layer in model.layers:
         values = []
@@ -80,24 +80,24 @@ def fill(model, choose, first_stream):
 
 
 def images(pixels):
-    """(N, pixels, pixels, 3): samples differ as wholes, and pixel by pixel."""
+    """Returns (N, pixels, pixels, 3): samples differ in their means and in each pixel."""
     x = 2.0 * unit(IMAGE_STREAM, BATCH * pixels * pixels * 3).reshape(BATCH, pixels, pixels, 3) - 1.0
     return (x + 3.0 * unit(SAMPLE_STREAM, BATCH * 3).reshape(BATCH, 1, 1, 3) - 1.5).astype("float32")
 
 
 def sample(array, most):
-    """At most so many elements, evenly spread."""
+    """Returns at most `most` evenly spaced elements."""
     flat = np.asarray(array).reshape(-1)
     return flat[::max(1, -(-flat.size // most))]
 
 
 def modules(space):
-    """What keras_applications builds with."""
+    """Returns the modules of Keras that keras_applications needs."""
     return {"backend": backend, "layers": space, "models": models, "utils": utils}
 
 
 def thin(divisor):
-    """keras.layers with fewer filters."""
+    """Returns keras.layers with fewer filters."""
     space = types.SimpleNamespace(**{n: getattr(layers, n) for n in dir(layers) if not n.startswith("_")})
     for name in ("Conv2D", "SeparableConv2D", "Dense"):
         make = getattr(layers, name)
@@ -133,7 +133,7 @@ SMALL = {
 
 
 def record_small(out, name):
-    """One case: layers with natural weights, a training step with steady ones."""
+    """Records one case: layers with natural weights, a training step with steady weights."""
     make, pixels = SMALL[name]
     K.clear_session()
     model = without_dropout(make(weights=None, input_shape=(pixels, pixels, 3), classes=CLASSES))
@@ -157,7 +157,7 @@ def record_small(out, name):
 
 
 def record_resnet(out, depth):
-    """What Keras writes and says of the model with its defaults."""
+    """Records the configuration and the summary of the model with its default arguments."""
     K.clear_session()
     model = getattr(applications.resnet, "ResNet%d" % depth)(weights=None)
     lines = []
@@ -169,7 +169,7 @@ def record_resnet(out, depth):
 
 
 def run(out):
-    """All of them."""
+    """Records all models."""
     rewrite_graphs(False)
     for name in sorted(SMALL):
         record_small(out, name)

@@ -49,7 +49,7 @@ def lstm():
 
 
 def wrapped():
-    """Layers inside layers, under names of their own."""
+    """Layers inside layers, with names of their own."""
     return keras.Sequential([
         L.Masking(batch_input_shape=(None, 4, 2)),
         L.TimeDistributed(L.Dense(3, activation="tanh")),
@@ -86,7 +86,7 @@ CASES = {
 
 
 def prepared(name, build, targets):
-    """A model with fixed weights, and a batch."""
+    """Returns a model with fixed weights, and a batch."""
     K.clear_session()
     random = store.random_for("files/" + name)
     model = build()
@@ -96,12 +96,12 @@ def prepared(name, build, targets):
 
 
 def meta_of(name, **more):
-    """Says what wrote the file."""
+    """Returns the member `meta` of a case."""
     return store.text(dict(VERSIONS, group="files", case=name, file=name + ".h5", **more))
 
 
 def continued(root, name, build, targets, compiling):
-    """<name>.h5 after some steps; <name>.npz with ten more after keras.models.load_model."""
+    """Records <name>.h5 after some steps, and <name>.npz with ten more steps after keras.models.load_model."""
     model, x, t = prepared(name, build, targets)
     model.compile(**compiling())
     for _ in range(STEPS_BEFORE):
@@ -133,7 +133,7 @@ def continued(root, name, build, targets, compiling):
 
 
 def predicting(root, name, build, save):
-    """A file that is only good for predict; save(model, path without ending) writes it."""
+    """Records a file that is only for predict; save(model, path without extension) writes it."""
     model, x, _ = prepared(name, build, "normal")
     save(model, "%s/%s" % (root, name))
     members = collections.OrderedDict([("meta", meta_of(name))])
@@ -144,14 +144,15 @@ def predicting(root, name, build, save):
 
 
 def weights_only(model, path):
-    """Weights in one file, the architecture as JSON in another."""
+    """Records weights in one file and the architecture as JSON in another."""
     model.save_weights(path + ".h5")
     with open(path + ".json", "w") as out:
         out.write(model.to_json())
 
 
 def split_attributes(model, path):
-    """Keras splits a list of names over attributes beyond 64512 bytes; a small limit makes a small file."""
+    """Records a file with a list of names in several attributes.  Keras splits lists of more than 64512 bytes; a
+    smaller limit makes a small file."""
     limit = keras.utils.io_utils.HDF5_OBJECT_HEADER_LIMIT
     keras.utils.io_utils.HDF5_OBJECT_HEADER_LIMIT = 64
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases: what each initializer asks of the random generator for a shape, or its exact values."""
+"""Cases: the distribution that each initializer draws from for a shape, or its exact values."""
 import collections
 
 import numpy as np
@@ -14,7 +14,7 @@ DRAWS = {"random_uniform": "uniform", "random_normal": "normal", "truncated_norm
 
 
 def observed(initializer, shape):
-    """Calls the initializer and catches the one draw that it makes: (distribution, two parameters)."""
+    """Calls the initializer and returns its only draw: (distribution, two parameters)."""
     seen = []
     originals = {name: getattr(K, name) for name in DRAWS}
 
@@ -61,7 +61,7 @@ def case(root, name, make, shapes, exact=False, distribution=None):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     init = keras.initializers
     for name in SCALINGS:
         case(root, name, getattr(init, name), SHAPES)

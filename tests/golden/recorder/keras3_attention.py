@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention, EinsumDense and what else is called on several tensors: functional models, in current Keras's own
-configuration."""
+"""Attention, EinsumDense and other layers that are called on several tensors: functional models, in the configuration
+of current Keras."""
 import keras
 import numpy as np
 from keras.src.applications import convnext
@@ -9,12 +9,12 @@ from .keras3_case import L, functional
 
 
 def class_name(layer):
-    """As configurations have it."""
+    """Returns a shape as configurations contain it."""
     return keras.saving.serialize_keras_object(layer)["class_name"]
 
 
 def dense(units, name):
-    """A layer that gives the case weights in front."""
+    """Returns a layer with weights, which comes before the tested layer."""
     return L.Dense(units, activation="tanh", name=name)
 
 
@@ -40,7 +40,7 @@ def attention():
 
 
 def masked(name, make, inner=3):
-    """Two sequences of numbers of words, 0 for none; the layer sees both masks."""
+    """Two sequences of word numbers, 0 for none; the layer gets both masks."""
     def build():
         q, v = L.Input((4,), name="q"), L.Input((5,), name="v")
         a = L.Embedding(6, inner, mask_zero=True, name="a")(q)
@@ -53,7 +53,7 @@ def masked(name, make, inner=3):
 
 
 def recurrent():
-    """What current Keras alone does with masks and with penalties."""
+    """Masks and penalties that only current Keras has."""
     words = [np.array([[1, 2, 3, 0], [4, 5, 1, 2], [3, 1, 0, 0]])]
 
     def one(name, make):
@@ -133,7 +133,7 @@ def einsum():
 
 
 def blocks():
-    """What ConvNeXt, MobileNetV3 and their like are made of: their own layers, functions called as layers."""
+    """Parts of ConvNeXt, MobileNetV3 and similar models: their own layers, and functions called as layers."""
     def convnext_block():
         x = L.Input((4, 4, 3), name="x")
         y = L.Conv2D(3, 3, padding="same", groups=3)(x)
@@ -172,7 +172,7 @@ def blocks():
 
 
 def run():
-    """All of this module."""
+    """Records all cases of this module."""
     for part in (attention, recurrent, heads, einsum, blocks):
         part()
     masked("attention_masks", L.Attention)

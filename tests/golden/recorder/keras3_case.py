@@ -19,7 +19,7 @@ COMMON = ("name", "trainable", "dtype", "build_config")
 
 
 def plain(value):
-    """A part of a configuration as 2.3.1 has it: no modules, no registered names, one class of penalties."""
+    """Converts a part of a configuration to that of 2.3.1: no modules, no registered names, one class of penalties."""
     if isinstance(value, dict):
         if value.get("class_name") in ("L1", "L2"):
             factors = {k: float(np.float32(value["config"].get(k, 0.0))) for k in ("l1", "l2")}
@@ -36,7 +36,7 @@ def plain(value):
 
 
 def layer_config(layer, shape):
-    """Its keys as Keras 2.3.1 would write them, before the layer is built (which changes axis)."""
+    """Returns the keys of a layer as Keras 2.3.1 would write them, before the layer is built (building changes axis)."""
     config = {"name": layer.name, "trainable": layer.trainable, "dtype": "float32"}
     if shape is not None:
         config["batch_input_shape"] = [None] + list(shape)
@@ -52,7 +52,7 @@ def layer_config(layer, shape):
 
 
 def initial(random, variable):
-    """A value by what the variable is."""
+    """Returns a value that suits the kind of the variable."""
     shape = tuple(variable.shape)
     if variable.name in ("gamma", "variance", "moving_variance"):
         return random.uniform(0.5, 1.5, shape)
@@ -63,23 +63,23 @@ def initial(random, variable):
 
 
 def listed(prefix, values):
-    """Numbers the arrays."""
+    """Returns the arrays under numbered names."""
     return collections.OrderedDict(("%s%d" % (prefix, i), np.asarray(v)) for i, v in enumerate(values))
 
 
 def weights_of(model):
-    """By layer."""
+    """Returns the weights by layer."""
     return [w for layer in model.layers for w in layer.weights]
 
 
 def total_loss(model, x, t):
-    """What compile's mean_squared_error gives in training, and the penalties."""
+    """Returns the loss of training: mean_squared_error as in compile, plus the penalties."""
     error = tf.reduce_mean(tf.square(tf.cast(model(x, training=True), t.dtype) - t))
     return error + tf.add_n([tf.convert_to_tensor(p) for p in model.losses] or [tf.constant(0.0)])
 
 
 def train(model, x, t, members):
-    """Loss, gradients, and some steps of plain gradient descent, with the constraints after each."""
+    """Records the loss, the gradients, and some steps of gradient descent, with the constraints after each step."""
     variables = [w for w in weights_of(model) if w.trainable]
     losses = []
     for step in range(STEPS):
@@ -102,7 +102,7 @@ def train(model, x, t, members):
 
 
 def case(name, class_name, shape, *makes, scale=1.0, batch=3, notes="", trains=True):
-    """A stack of layers with fixed weights: prediction, loss, gradients, steps."""
+    """Records a stack of layers with fixed weights: prediction, loss, gradients, steps."""
     keras.backend.clear_session()
     random = store.random_for("keras-3/layers/" + name)
     layers = [make() for make in makes]
@@ -123,7 +123,7 @@ def case(name, class_name, shape, *makes, scale=1.0, batch=3, notes="", trains=T
 
 
 def functional(name, class_name, build, batch=3, inputs=None, group="layers"):
-    """A model of what build() gives: its inputs and its output."""
+    """Returns a model with the inputs and the output that build() returns."""
     keras.backend.clear_session()
     random = store.random_for("keras-3/%s/%s" % (group, name))
     x, y = build()

@@ -17,7 +17,7 @@ def activations():
              lambda: L.Activation(name), lambda: L.Dense(2), scale=3.0, batch=4)
     case("activation_log_softmax_rank3", "Activation", (3, 4), lambda: L.Dense(5), lambda: L.Activation("log_softmax"))
     case("activation_sparsemax_rank3", "Activation", (3, 4), lambda: L.Dense(5), lambda: L.Activation("sparsemax"))
-    # Keras believes that glu keeps the shape, so that only what has no weights may follow.
+    # Keras assumes that glu keeps the shape, so only a layer without weights may follow.
     case("activation_glu", "Activation", (2, 3), lambda: L.Dense(6), lambda: L.Activation("glu"), batch=4)
 
 
@@ -75,7 +75,7 @@ def keepdims():
 
 
 def groups():
-    """Convolutions whose channels are in groups."""
+    """Convolutions with groups of channels."""
     def one(name, kind, shape, **options):
         case("%s_%s" % (kind.__name__.lower(), name), kind.__name__, shape, lambda: kind(4, 1, name="in"),
              lambda: kind(name="it", **options), lambda: kind(2, 1, name="out"), batch=2)
@@ -87,7 +87,8 @@ def groups():
 
 
 def dilated():
-    """Conv3DTranspose's dilation.  TensorFlow lacks it on a CPU: the numbers are those of a kernel with zeros between."""
+    """Conv3DTranspose with dilation.  TensorFlow does not support it on a CPU, so a kernel with zeros between its
+    elements is recorded."""
     keras.backend.clear_session()
     name = "conv3dtranspose_dilated"
     random = store.random_for("keras-3/layers/" + name)
@@ -109,7 +110,7 @@ def dilated():
 
 
 def later():
-    """What current Keras computes in another way than 2.3.1, or over more axes."""
+    """Layers that current Keras computes in another way than 2.3.1, or over more axes."""
     def one(name, shape, make):
         def build():
             x = L.Input(shape, name="x")
@@ -123,6 +124,6 @@ def later():
 
 
 def run():
-    """All of this module."""
+    """Records all cases of this module."""
     for part in (activations, normalizations, rescalings, keepdims, groups, dilated, later):
         part()

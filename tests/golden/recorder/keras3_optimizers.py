@@ -16,7 +16,7 @@ GROUP = "optimizers"
 STEPS = 10
 OLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "keras-2.3.1", GROUP)
 
-# Where an optimizer keeps its slots, and what they are called in files.
+# The attributes of an optimizer that contain its slots, and their names in files.
 SLOTS = {
     "SGD": [("momentums", "moment")],
     "Adam": [("_momentums", "m"), ("_velocities", "v"), ("_velocity_hats", "vhat")],
@@ -73,7 +73,7 @@ CLIPPED_RATE = {"SGD": 0.1, "Adam": 0.01, "AdamW": 0.01, "Lion": 0.02, "Adafacto
 
 
 def dense(constrained):
-    """The network of 2.3.1's cases."""
+    """Returns the network of the cases of 2.3.1."""
     constraint = keras.constraints.MaxNorm(0.8) if constrained else None
     return keras.Sequential([
         keras.layers.Input((4,)),
@@ -83,7 +83,7 @@ def dense(constrained):
 
 
 def convolution():
-    """A kernel of three axes, and its configuration as 2.3.1 writes it."""
+    """Returns a network with a kernel of three axes, and its configuration in the form of 2.3.1."""
     config = {"class_name": "Sequential", "keras_version": "2.3.1", "config": {"name": "line", "layers": [
         {"class_name": "Conv1D", "config": {"name": "scan", "batch_input_shape": [None, 5, 3], "filters": 4,
                                             "kernel_size": [2], "activation": "tanh"}}]}}
@@ -96,14 +96,15 @@ def convolution():
 
 
 def older(constrained):
-    """Network, configuration, weights and data of a case of 2.3.1."""
+    """Returns the network, configuration, weights and data of a case of 2.3.1."""
     case = np.load(os.path.join(OLDER, "adam_constraint.npz" if constrained else "adam_default.npz"))
     weights = [case["w%d" % i] for i in range(4)]
     return dense(constrained), case["config"].tobytes().decode("utf-8"), weights, case["x0"], case["t0"]
 
 
 def state_of(optimizer, class_name, weights):
-    """Names and arrays as files hold them: iterations, then slot by slot; of an unused slot zeros, of a vhat one."""
+    """Returns names and arrays as in files: iterations, then slot by slot; an unused slot has zeros, an unused vhat a
+    single zero."""
     names, arrays = [class_name + "/iterations:0"], [int(optimizer.iterations.numpy())]
     slots = [(getattr(optimizer, attribute, None), name) for attribute, name in SLOTS[class_name]]
     if optimizer.use_ema:
@@ -116,7 +117,7 @@ def state_of(optimizer, class_name, weights):
 
 
 def case(root, name, class_name, options, made=None):
-    """Ten steps on one batch."""
+    """Records ten steps on one batch."""
     model, config, weights, x, t = made or older(constrained=name.endswith("constraint"))
     model.set_weights(weights)
     optimizer = getattr(keras.optimizers, class_name)(**options)
@@ -143,7 +144,7 @@ def case(root, name, class_name, options, made=None):
 
 
 def run(root):
-    """All of this module; root holds the groups of current Keras."""
+    """Records all cases of this module; `root` contains the groups of current Keras."""
     for class_name, cases in OPTIONS.items():
         lower = class_name.lower()
         for name, options in cases.items():

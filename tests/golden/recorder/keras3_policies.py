@@ -6,7 +6,7 @@ from .keras3_case import L, functional
 
 
 def mlp():
-    """Dense layers, the last in float32, as Keras's guide has it."""
+    """Dense layers, the last one in float32, as in Keras's guide."""
     x = L.Input((12,))
     y = L.Dense(24, activation="relu")(x)
     y = L.Dense(16, activation="tanh")(y)
@@ -14,7 +14,7 @@ def mlp():
 
 
 def all_mixed():
-    """No layer in float32: what the model makes is bfloat16."""
+    """No layer in float32: the output of the model is bfloat16."""
     x = L.Input((12,))
     return [x], L.Dense(4)(L.LayerNormalization()(L.Dense(16, activation="gelu")(x)))
 
@@ -38,7 +38,7 @@ def lstm():
 
 
 def mixed(build):
-    """build() under the policy, which a session's end takes away."""
+    """Calls build() with the policy, which the end of a session resets."""
     def made():
         keras.config.set_dtype_policy("mixed_bfloat16")
         return build()
@@ -46,7 +46,7 @@ def mixed(build):
 
 
 def run():
-    """Records them."""
+    """Records all models."""
     for build in (mlp, all_mixed, cnn, lstm):
         functional(build.__name__, "Dense", mixed(build), batch=8, group="policies")
     keras.config.set_dtype_policy("float32")

@@ -9,7 +9,7 @@ L = keras.layers
 
 
 def single(root, prefix, layer, gated):
-    """One layer, option by option."""
+    """One layer with each option in turn."""
     def case(name, *more, **kwargs):
         options = kwargs.pop("case", {})
         record(root, GROUP, prefix + "_" + name, layer.__name__, stack((5, 3), lambda: layer(4, **kwargs), *more),
@@ -61,7 +61,7 @@ def states(root, prefix, layer):
 
 
 def masks(root, prefix, layer, class_name):
-    """Behind a Masking: samples of all lengths, one of none at all, one with a gap."""
+    """Recurrent layers after Masking: samples of different lengths, one without any step, one with a gap."""
     x = padded(5, 5, 3)
     x[4] = 0.0
 
@@ -90,7 +90,7 @@ def masks(root, prefix, layer, class_name):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     for prefix, layer in (("simplernn", L.SimpleRNN), ("gru", L.GRU)):
         single(root, prefix, layer, layer is L.GRU)
         states(root, prefix, layer)

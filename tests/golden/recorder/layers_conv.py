@@ -107,7 +107,7 @@ def global_pooling(root):
 
 
 def networks(root):
-    """Layers together, as in the network that everyone trains."""
+    """Several layers together, as in a usual network for MNIST."""
     def cnn():
         return stack((8, 8, 1), lambda: L.Conv2D(3, 3, activation="relu"),
                      lambda: L.Conv2D(4, 3, activation="relu"), lambda: L.MaxPooling2D(2),
@@ -131,6 +131,6 @@ def networks(root):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     for part in (conv, depthwise, pooling, global_pooling, networks):
         part(root)

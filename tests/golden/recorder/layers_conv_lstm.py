@@ -46,7 +46,7 @@ def conv_lstm(root):
 
 
 class _NoCudnn:
-    """In place of TensorFlow 1's operations, which 2.1 lacks: something of the right shape, which nobody looks at."""
+    """Replaces operations of TensorFlow 1 that 2.1 does not have.  Only the shape of the result is used."""
 
     def __init__(self, num_units, **_others):
         self.units = num_units
@@ -58,7 +58,8 @@ class _NoCudnn:
 
 
 def lend_cudnn():
-    """Lets the layers be built, for their configurations and weights; not with a bias of 1, which TensorFlow 2 refuses."""
+    """Makes the layers buildable, for their configurations and weights; without a bias of 1, which TensorFlow 2
+    refuses."""
     name = "tensorflow.contrib.cudnn_rnn.python.ops"
     parts = name.split(".")
     for count in range(2, len(parts) + 1):
@@ -67,7 +68,7 @@ def lend_cudnn():
 
 
 def converted(root, case, class_name, cudnn, plain):
-    """No GPU computed these: the outputs are those of the plain layer, with the weights that Keras converts for it."""
+    """Records outputs without a GPU: those of the plain layer, with the weights that Keras converts for it."""
     random = store.random_for("%s/%s" % (GROUP, case))
     K.clear_session()
     shape = (5, 3)
@@ -90,7 +91,7 @@ def converted(root, case, class_name, cudnn, plain):
 
 
 def cudnn(root):
-    """Both layers, their arguments, and inside Bidirectional."""
+    """Both layers with their arguments, also inside Bidirectional."""
     lend_cudnn()
     converted(root, "cudnnlstm_default", "CuDNNLSTM", lambda: L.CuDNNLSTM(4, unit_forget_bias=False),
               lambda: L.LSTM(4, recurrent_activation="sigmoid"))
@@ -107,6 +108,6 @@ def cudnn(root):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     conv_lstm(root)
     cudnn(root)

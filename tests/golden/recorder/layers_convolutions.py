@@ -16,7 +16,7 @@ def kernel_options():
 
 
 def around(prefix, kind, class_name, root, front):
-    """case(name, shape, ...): the layer behind one that passes gradients to its source, and before one more."""
+    """case(name, shape, ...) records the layer between two others, so that gradients also pass through to its source."""
     def case(name, shape, *args, **kwargs):
         first = kwargs.get("data_format")
         record(root, GROUP, "%s_%s" % (prefix, name), class_name,
@@ -126,13 +126,13 @@ def separable(root):
 
 
 def depthwise(root):
-    """DepthwiseConv2D with gaps between the taps."""
+    """DepthwiseConv2D with dilation."""
     case = around("depthwise", L.DepthwiseConv2D, "DepthwiseConv2D", root, L.Conv2D)
     case("dilation", (6, 5, 2), 2, dilation_rate=2)
     case("same_dilation_m2", (6, 5, 2), (2, 3), dilation_rate=(3, 2), padding="same", depth_multiplier=2)
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     for part in (conv1d, conv3d, conv2d_transpose, conv3d_transpose, separable, depthwise):
         part(root)

@@ -13,7 +13,7 @@ ACTIVATIONS = ["softmax", "elu", "selu", "softplus", "softsign", "relu", "tanh",
 def stack(shape, *layers, batch=None):
     """A Sequential model from functions that make its layers (after the session is cleared).
 
-    The first layer bears the shape: 2.3.1 forgets an InputLayer when it writes a Sequential."""
+    The first layer has the input shape, because 2.3.1 does not write the InputLayer of a Sequential."""
     def build():
         made = [make() for make in layers]
         made[0].batch_input_shape = (batch,) + shape
@@ -51,7 +51,7 @@ def activation(root):
 
 
 def shape_layers(root):
-    """Flatten, Reshape, Permute: each behind a layer with weights, so that gradients pass through."""
+    """Flatten, Reshape, Permute: each after a layer with weights, so that gradients pass through."""
     def case(name, class_name, shape, *layers):
         record(root, GROUP, name, class_name, stack(shape, *layers))
 
@@ -73,7 +73,7 @@ def shape_layers(root):
 
 
 def dropout(root):
-    """Dropout and its kin do nothing in predict; a rate of 0 does nothing anywhere."""
+    """Dropout and similar layers do nothing in predict; with a rate of 0 they do nothing in training, either."""
     record(root, GROUP, "dropout_predict", "Dropout",
            stack((5,), lambda: L.Dense(4), lambda: L.Dropout(0.5), lambda: L.Dense(2)), train=False)
     record(root, GROUP, "dropout_noise_shape_predict", "Dropout",
@@ -172,6 +172,6 @@ def merging(root):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     for part in (dense, activation, shape_layers, dropout, batch_normalization, zero_padding, merging):
         part(root)

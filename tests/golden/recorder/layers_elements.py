@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases: layers element by element: activations with parameters, merging, noise, penalties of activities."""
+"""Cases: element-wise layers: activations with parameters, merging, noise, penalties of activities."""
 import numpy as np
 
 from .layers_core import GROUP, stack
@@ -42,7 +42,7 @@ def rectifiers(root):
 
 
 def softmax(root):
-    """Softmax over every axis; of a matrix Keras takes the last one, whatever it is asked for."""
+    """Softmax over every axis; for a matrix, Keras always uses the last axis."""
     def case(name, shape, axis, loss="mean_squared_error", targets="normal"):
         record(root, GROUP, "layer_softmax_" + name, "Softmax",
                stack(shape, lambda: L.Dense(4), lambda: L.Softmax(axis=axis)), input_scale=2.0,
@@ -101,7 +101,7 @@ def merging(root):
 
 
 def dot(root):
-    """Dot: any axes of ranks 2 to 4, of one number and of two, normalised."""
+    """Dot: all axes of ranks 2 to 4, given as one number or two, also with normalize."""
     def case(name, shapes, axes, normalize=False, **options):
         def build():
             inputs = [L.Input(s) for s in shapes]
@@ -139,7 +139,7 @@ def activity_regularization(root):
 
 
 def noise(root):
-    """Layers that are random do nothing in predict; with a rate of 0 nothing anywhere."""
+    """Random layers do nothing in predict; with a rate of 0 they do nothing in training, either."""
     def case(name, shape, make, train=False):
         record(root, GROUP, name, make().__class__.__name__,
                stack(shape, lambda: L.Dense(4), make, lambda: L.Dense(2)), train=train)
@@ -155,6 +155,6 @@ def noise(root):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     for part in (rectifiers, softmax, prelu, merging, dot, repeat_vector, activity_regularization, noise):
         part(root)

@@ -173,6 +173,6 @@ def graphs(root):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     for part in (regularizers, constraints, weighting, outputs, graphs):
         part(root)

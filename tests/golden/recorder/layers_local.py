@@ -134,6 +134,6 @@ def cases(root, spatial):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     cases(root, 1)
     cases(root, 2)

@@ -11,7 +11,7 @@ M = keras.metrics
 
 
 def padded(batch, steps, features, value=0.0, seed=7):
-    """Sequences of several lengths, filled up with `value`; one has a gap in its middle."""
+    """Sequences of several lengths, padded with `value`; one has a gap in its middle."""
     random = np.random.RandomState(seed)
     x = random.normal(0.0, 1.0, (batch, steps, features)).astype("float32")
     for i in range(batch):
@@ -82,6 +82,6 @@ def graphs(root):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     chains(root)
     graphs(root)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases: keys that no other case gives another value than the default, most of them initializers."""
+"""Cases: keys that have their default value in all other cases, most of them initializers."""
 from .layers_conv import FIRST
 from .layers_core import GROUP, stack
 from .model_case import record
@@ -33,7 +33,7 @@ def initializers(root):
 
 
 def noise(root):
-    """What only training looks at, and training is random: prediction alone."""
+    """Options that only training uses.  Training is random here, so only predictions are recorded."""
     def case(name, shape, make, **options):
         record(root, GROUP, name, make().__class__.__name__, stack(shape, lambda: L.Dense(2), make), train=False,
                **options)
@@ -46,6 +46,6 @@ def noise(root):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     initializers(root)
     noise(root)

@@ -9,7 +9,7 @@ L = keras.layers
 
 
 def single(root):
-    """One layer, option by option; gates are in the order i, f, c, o."""
+    """One layer with each option in turn; the order of the gates is i, f, c, o."""
     def case(name, *more, **kwargs):
         options = kwargs.pop("case", {})
         record(root, GROUP, "lstm_" + name, "LSTM", stack((5, 3), lambda: L.LSTM(4, **kwargs), *more),
@@ -76,7 +76,7 @@ def states(root):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     single(root)
     states(root)
     layers_cells.run(root)

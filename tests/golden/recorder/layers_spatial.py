@@ -99,7 +99,7 @@ def up_sampling(root):
 
 
 def embedding(root):
-    """Embedding: repeated rows, rows that do not come, input_length, mask_zero, penalties, fractions."""
+    """Embedding: repeated indices, rows that are not used, input_length, mask_zero, penalties, fractional indices."""
     random = np.random.RandomState(11)
 
     def case(name, shape, make, *layers, **options):
@@ -131,6 +131,6 @@ def embedding(root):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     for part in (pooling, global_pooling, padding, up_sampling, embedding):
         part(root)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases: states that outlive a batch, cells in a stack, activations that look at a whole row or keep their argument."""
+"""Cases: states that are kept between batches, stacked cells, activations of a whole row or without a derivative from
+y."""
 from .layers_core import GROUP, stack
 from .layers_masks import padded
 from .model_case import record
@@ -9,12 +10,14 @@ L = keras.layers
 
 
 def mend(model, _random):
-    """Bidirectional of 2.3.1 sets `stateful` before its parent's constructor unsets it: predict and test forget states."""
+    """Bidirectional of 2.3.1 sets `stateful` before its parent's constructor unsets it: predict and test forget
+    states."""
     model.layers[0].stateful = True
 
 
 def stateful(root):
-    """Predictions, evaluation and training steps one after the other: each begins with the states of the one before."""
+    """Predictions, evaluation and training steps in sequence: each begins with the states that the previous one has
+    left."""
     def case(name, class_name, *layers, **options):
         shape = options.pop("shape", (4, 3))
         record(root, GROUP, "stateful_" + name, class_name, stack(shape, *layers, batch=3), **options)
@@ -68,7 +71,7 @@ def stacked(root):
 
 
 def activations(root):
-    """What the slope of which cannot be told from its value."""
+    """Activations whose derivative cannot be computed from their value."""
     def case(name, make, *more, **options):
         record(root, GROUP, "rnn_ops_" + name, "LSTM", stack((5, 3), *more, make), **options)
 
@@ -87,7 +90,7 @@ def activations(root):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     stateful(root)
     stacked(root)
     activations(root)

@@ -102,7 +102,7 @@ def cells(root):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     cells(root)
     bidirectional(root)
     time_distributed(root)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records whole fits: History, CSVLogger's file and the final weights, of batches that vary in size."""
+"""Records whole fits with batches of different sizes: History, CSVLogger's file and the final weights."""
 import collections
 import os
 import tempfile
@@ -15,7 +15,7 @@ GROUP = "loops"
 TRAIN_SIZES = [4, 3, 4, 1, 2]
 VALIDATION_SIZES = [3, 4, 2]
 
-# A value that decides something (better or not) must be this far from the other side.
+# A value that decides something (better or not) must be at least this far from the threshold.
 DECISIVE = 1e-4
 
 
@@ -49,7 +49,8 @@ FUNCTIONS = {f.__name__: f for f in (mean_squared_error, categorical_crossentrop
 
 
 def batch_losses(model, spec, data, index):
-    """Of one batch, from predictions, in float64: the loss, then each output's where there are several."""
+    """Returns the losses of one batch, from predictions, in float64: the total, then each output's if there are
+    several."""
     batch = Batches(data)[index]
     predicted = listed(model.predict_on_batch(batch[0]))
     names = listed(spec["loss"])
@@ -62,13 +63,13 @@ def batch_losses(model, spec, data, index):
 
 
 def losses_of(model, spec, data, steps):
-    """Over the first steps batches, each weighing as much as it has samples."""
+    """Returns the mean over the first `steps` batches, weighted by their numbers of samples."""
     sizes = data["sizes"][:steps]
     return np.average([batch_losses(model, spec, data, i) for i in range(len(sizes))], axis=0, weights=sizes)
 
 
 class Witness(keras.callbacks.Callback):
-    """Notes which epochs validate, and what the losses are that Keras gets wrong.
+    """Records which epochs validate, and the correct losses where Keras's are wrong.
 
     Keras's loss of a validation by a generator is that of the last batch (checked here); the losses of several outputs
     are means over batches of whatever size."""
@@ -90,7 +91,7 @@ class Witness(keras.callbacks.Callback):
         self.tested = True
 
     def loss_names(self):
-        """The loss, then each output's where there are several."""
+        """Returns the loss, then each output's loss if there are several."""
         several = len(self.model.outputs) > 1
         return self.model.metrics_names[:1 + len(self.model.outputs) if several else 1]
 
@@ -106,7 +107,7 @@ class Witness(keras.callbacks.Callback):
             self.check_validation(names, logs)
 
     def check_validation(self, names, logs):
-        """Keras's loss must be the one expected of it, right or wrong."""
+        """Checks that Keras's loss is the expected one, correct or not."""
         steps = self.spec["arguments"].get("validation_steps")
         right = losses_of(self.model, self.spec, self.held_out, steps)
         expected = right[0]
@@ -120,14 +121,14 @@ class Witness(keras.callbacks.Callback):
 
 
 def make_schedule(rates=None, factor=None):
-    """A rate for each epoch, or a factor for the rate that is."""
+    """Returns a learning rate for each epoch, or a factor for the current rate."""
     if rates:
         return lambda epoch: rates[epoch]
     return lambda epoch, rate: float(rate * factor)
 
 
 def make_callbacks(spec, csv_path):
-    """The callbacks of a case, from their names and arguments."""
+    """Returns the callbacks of a case, from their names and arguments."""
     made = []
     for class_name, config in spec["callbacks"]:
         if class_name == "LearningRateScheduler":
@@ -155,7 +156,7 @@ def make_data(random, model, spec, sizes):
 
 
 def run_fit(model, spec, data, validation, callbacks):
-    """Calls what the case is about."""
+    """Calls the function that the case tests."""
     arguments = dict(spec["arguments"], callbacks=callbacks, verbose=0, shuffle=False)
     if spec["call"] == "fit_generator":
         held_out = Batches(validation) if validation else None
@@ -167,7 +168,7 @@ def run_fit(model, spec, data, validation, callbacks):
 
 
 def check_decisions(spec, history):
-    """No callback may decide by a hair: rounding would decide."""
+    """Checks that no decision of a callback is so close that rounding could change it."""
     for class_name, config in spec["callbacks"]:
         if "monitor" not in config:
             continue
@@ -181,7 +182,7 @@ def check_decisions(spec, history):
 
 
 def evaluate(members, model, spec, validation):
-    """evaluate_generator (or evaluate), its loss put right."""
+    """Calls evaluate_generator or evaluate, and corrects the loss."""
     if spec["call"] == "fit_generator":
         values = listed(model.evaluate_generator(Batches(validation)))
     else:
@@ -276,21 +277,21 @@ def regressor():
 
 
 def normalised():
-    """Trains differently from how it evaluates.  A bias before the normalisation would have nothing but rounding
-    errors as its gradient, which Adam scales up."""
+    """A model that behaves differently in training and evaluation.  The gradient of a bias before the normalisation
+    would be only rounding errors, which Adam scales up."""
     return keras.Sequential([keras.layers.Dense(5, use_bias=False, batch_input_shape=(None, 4)),
                              keras.layers.BatchNormalization(momentum=0.8),
                              keras.layers.Dense(3, activation="softmax")])
 
 
 def recurrent():
-    """Reads five steps."""
+    """A model that reads five time steps."""
     return keras.Sequential([keras.layers.LSTM(4, batch_input_shape=(None, 5, 3)),
                              keras.layers.Dense(3, activation="softmax")])
 
 
 def stateful():
-    """Goes on in a batch where the one before ended."""
+    """A stateful model: each batch continues where the previous one ended."""
     return keras.Sequential([keras.layers.LSTM(4, stateful=True, return_sequences=True, batch_input_shape=(3, 5, 2)),
                              keras.layers.GRU(3, stateful=True),
                              keras.layers.Dense(2)])
@@ -304,7 +305,7 @@ def two_inputs():
 
 
 def two_outputs():
-    """Classes and numbers from one trunk."""
+    """A model with two outputs, classes and numbers, from shared layers."""
     x = keras.Input((4,), name="x")
     trunk = keras.layers.Dense(5, activation="tanh", name="trunk")(x)
     return keras.Model(x, [keras.layers.Dense(3, activation="softmax", name="kind")(trunk),
@@ -379,7 +380,7 @@ def nan_at(*samples):
 
 
 def callbacks(root):
-    """What callbacks do between epochs."""
+    """The effects of callbacks between epochs."""
     record(root, "scheduler", classifier, epochs=4, validation=VALIDATION_SIZES, metrics=["accuracy"],
            callbacks=[("LearningRateScheduler", {"rates": [0.3, 0.03, 0.2, 0.1]})], notes=LAST)
     record(root, "scheduler_of_rate", regressor, epochs=4, optimizer=ADAM,
@@ -435,6 +436,6 @@ def arrays(root):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     for part in (plain, validation, callbacks, arrays):
         part(root)

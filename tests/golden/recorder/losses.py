@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases: every loss as a function, its gradient, and its parameters; y_pred is no softmax or sigmoid."""
+"""Cases: every loss as a function, its gradient and parameters; y_pred is not the output of a softmax or sigmoid."""
 import collections
 
 import numpy as np
@@ -55,7 +55,7 @@ CLASSES = {
 
 
 def make(random, kind, shape):
-    """An array of a kind that TARGETS knows, or of probabilities."""
+    """Returns an array of a kind in TARGETS, or of probabilities."""
     if kind == "probability":
         return random.uniform(0.02, 0.98, shape)
     return TARGETS[kind](random, shape)
@@ -104,7 +104,7 @@ def plain(root):
 
 
 def edges(root):
-    """Where clipping, kinks and conventions decide."""
+    """Values at which clipping, kinks and conventions matter."""
     random = store.random_for("edges")
     ends = [[0.0, 1.0, 0.5, 1e-8], [1e-7, 1.0 - 1e-7, 2.0, -1.0]]
     bits = [[0.0, 1.0, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0]]
@@ -143,7 +143,7 @@ def edges(root):
 
 
 def parameters(root):
-    """The classes with their options."""
+    """The loss classes with their options."""
     for smoothing in (0.1, 0.3):
         for shape in ((4, 5), (3, 2, 4)):
             for loss in ("categorical_crossentropy", "binary_crossentropy"):
@@ -173,6 +173,6 @@ def parameters(root):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     for part in (plain, edges, parameters):
         part(root)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases: a loss at the end of a model, where it decides whether the logits or the probabilities are used."""
+"""Cases: losses at the end of a model, where Keras computes the loss from logits or from probabilities."""
 import numpy as np
 
 from .layers_core import stack
@@ -13,7 +13,7 @@ CLIPPED = "from the probabilities, clipped: the last operation is no Softmax or 
 
 
 def extreme(model, random):
-    """Weights that drive the pre-activations of the last Dense layer to about +-60."""
+    """Returns weights that make the pre-activations of the last Dense layer about +-60."""
     weights = model.get_weights()
     weights[-2] = np.sign(weights[-2]) * 30.0
     model.set_weights(weights)
@@ -138,6 +138,6 @@ def others(root):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     for part in (crossentropies, options, others):
         part(root)

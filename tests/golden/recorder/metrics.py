@@ -16,7 +16,7 @@ SIZES = (4, 2, 3)
 def case(root, name, metric, loss, batches, notes="", mode=None, weighted=True):
     """batches: pairs of y_true and y_pred; metric: a name or a function that makes a metric.
 
-    weighted: whether Keras 2.3.1 can give it sample weights, too."""
+    weighted: True if Keras 2.3.1 supports sample weights for the metric."""
     K.clear_session()
     random = store.random_for(name + " weights")
     y_true = [np.asarray(t) for t, _ in batches]
@@ -56,7 +56,8 @@ def batches_of(name, true, pred, shape):
 
 
 def accuracies(root):
-    """What 'accuracy' and 'crossentropy' become, by the loss and the last axis of the output."""
+    """The metrics that 'accuracy' and 'crossentropy' stand for, which depend on the loss and the last axis of the
+    output."""
     kinds = {
         "one_unit": ("mean_squared_error", "binary", "probability", (1,)),
         "binary": ("binary_crossentropy", "binary", "probability", (3,)),
@@ -130,7 +131,7 @@ def losses_as_metrics(root):
 
 
 def edges(root):
-    """Ties and halves."""
+    """Equal predictions, and predictions of one half."""
     mse = "mean_squared_error"
     half = [([[0.0, 1.0], [1.0, 0.0]], [[0.5, 0.5], [1.5, -0.5]]), ([[1.0, 0.0]], [[2.5, 0.4999]]),
             ([[1.0, 1.0]], [[0.5001, 0.9]])]
@@ -143,6 +144,6 @@ def edges(root):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     for part in (accuracies, named, losses_as_metrics, edges):
         part(root)

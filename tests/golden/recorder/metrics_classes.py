@@ -94,7 +94,7 @@ def curves(root):
 
 
 def mean_iou(root):
-    """By itself: compile of 2.3.1 would wrap it, and take means of running values."""
+    """MeanIoU is called alone, because compile of 2.3.1 would wrap it and average its running values."""
     random = store.random_for("mean_iou")
     plain, weighted = tf.keras.metrics.MeanIoU(4, name="mean_io_u"), tf.keras.metrics.MeanIoU(4)
     members = collections.OrderedDict([("meta", None)])
@@ -118,6 +118,6 @@ def mean_iou(root):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     for part in (means, counts, curves, mean_iou):
         part(root)

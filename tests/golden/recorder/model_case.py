@@ -12,7 +12,7 @@ SGD = ("SGD", {"learning_rate": 0.1})
 
 
 def initial_weight(random, variable):
-    """A value that keeps the layer well conditioned, by what the variable is."""
+    """Returns a value that suits the kind of the variable and keeps the layer well conditioned."""
     shape = K.int_shape(variable)
     name = variable.name
     if "gamma" in name or "moving_variance" in name:
@@ -22,7 +22,7 @@ def initial_weight(random, variable):
 
 
 def one_hot(random, shape):
-    """Rows with one 1 each."""
+    """Returns one-hot rows."""
     labels = random.randint(0, shape[-1], shape[:-1])
     return np.eye(shape[-1], dtype="float32")[labels]
 
@@ -72,7 +72,8 @@ def make_targets(random, model, batch, kinds):
 
 
 def weights_of(model):
-    """In model.get_weights() order: by layer.  (model.weights puts all trainable ones first.)"""
+    """Returns the weights in the order of model.get_weights(), by layer.  (model.weights has all trainable ones
+    first.)"""
     return [w for layer in model.layers for w in layer.weights]
 
 
@@ -82,7 +83,7 @@ def set_initial_weights(random, model, weights_scale):
 
 
 def listed(value):
-    """Keras gives one array or a list."""
+    """Returns a list, because Keras returns one array or a list."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
@@ -105,7 +106,7 @@ def _index(variables, wanted):
 
 
 def put(members, prefix, arrays):
-    """Numbers the arrays: w0, w1, ..."""
+    """Returns the arrays under numbered names: w0, w1, ..."""
     for i, array in enumerate(arrays):
         if array is not None:
             members["%s%d" % (prefix, i)] = array
@@ -127,7 +128,7 @@ def compile_model(model, spec):
 
 
 def describe(spec, model, optimizer, group, case):
-    """The meta member."""
+    """Returns the member `meta`."""
     meta = dict(VERSIONS)
     meta.update({
         "group": group,
@@ -211,7 +212,7 @@ def record(root, group, case, class_name, build, **options):
 
 
 def _train(members, model, x, t, sw, spec):
-    """Loss of the initial weights, gradients, then the steps."""
+    """Records the loss of the initial weights, the gradients, and then the steps."""
     test = listed(model.test_on_batch(x, t, sample_weight=sw))
     members["loss0"] = test[0]
     members["test0"] = test

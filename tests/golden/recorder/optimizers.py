@@ -66,7 +66,7 @@ CLIPPED_RATE = {"SGD": 0.1, "RMSprop": 0.01, "Adagrad": 0.05, "Adadelta": 5.0, "
 
 
 def network(constrained):
-    """The same few weights for every optimizer."""
+    """Returns a small network with the same weights for every optimizer."""
     constraint = keras.constraints.MaxNorm(0.8) if constrained else None
     return keras.Sequential([
         keras.layers.Dense(3, activation="tanh", input_shape=(4,), kernel_constraint=constraint),
@@ -75,7 +75,7 @@ def network(constrained):
 
 
 def case(root, name, class_name, options, constrained=False):
-    """Ten steps on one batch."""
+    """Records ten steps on one batch."""
     K.clear_session()
     random = store.random_for(GROUP)
     model = network(constrained)
@@ -105,7 +105,7 @@ def case(root, name, class_name, options, constrained=False):
 
 
 def run(root):
-    """All of this module."""
+    """Records all cases of this module."""
     for class_name, cases in OPTIONS.items():
         for name, options in cases.items():
             case(root, "%s_%s" % (class_name.lower(), name), class_name, options)

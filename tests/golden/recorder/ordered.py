@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes an optimizer read everything before it writes anything.
+"""Makes an optimizer read all variables before it writes any of them.
 
 On TensorFlow 2.1 the updates of Keras 2.3.1 race: nothing says whether `iterations` is read (for Adam's t,
 for decay) before or after the same step raises it, nor Nadam's m_schedule, and it comes out differently from

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers whose sums can be disturbed as rounding disturbs them: of K products, taken one by one in float32, each is rounded
-by up to 2^-24 of the sum so far, which all at random come to 2^-24 sqrt(K / 3).  Import it before models are made."""
+"""Layers whose sums can be disturbed like rounding errors do: if K products are added one by one in float32, each
+addition is rounded by up to 2^-24 of the sum so far, so that random errors add up to 2^-24 sqrt(K / 3).  Import this
+module before models are made."""
 import contextlib
 
 import numpy as np
@@ -33,7 +34,7 @@ for _class in (convolutional._Conv, convolutional._SeparableConv, convolutional.
 
 @contextlib.contextmanager
 def at_random():
-    """Sums are disturbed inside."""
+    """A context in which sums are disturbed."""
     K.set_value(_SIZE, 2.0**-24)
     try:
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts TensorFlow on one thread and checks that it is the version whose numbers are wanted."""
+"""Starts TensorFlow on one thread and checks its version."""
 import os
 import warnings
 
@@ -20,7 +20,7 @@ from keras import backend as K  # noqa: E402
 from keras.backend import tensorflow_backend  # noqa: E402
 
 # Keras 2.3.1 asks for GPUs through a function that TensorFlow 2.1 has dropped, whenever the channels come
-# first; with the answer known it does not ask.
+# first; if the answer is set in advance, it does not ask.
 tensorflow_backend._LOCAL_DEVICES = []
 
 VERSIONS = {"keras": keras.__version__, "tensorflow": tf.__version__}

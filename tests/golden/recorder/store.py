@@ -12,12 +12,12 @@ SIZE_LIMIT_BYTES = 20 * 1024
 
 
 def random_for(name):
-    """A generator that depends on the name of the case alone, so cases may come and go freely."""
+    """Returns a generator that depends only on the name of the case, so other cases may be added or removed."""
     return np.random.RandomState(zlib.crc32(name.encode("utf-8")) & 0xFFFFFFFF)
 
 
 def _plain(value):
-    """What json does not know: numpy scalars and arrays."""
+    """Converts objects that json does not support: numpy scalars and arrays."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.generic):
@@ -26,14 +26,14 @@ def _plain(value):
 
 
 def text(value):
-    """UTF-8 bytes of a text or of the JSON of anything else, as a uint8 array."""
+    """Returns the UTF-8 bytes of a text, or of the JSON of another object, as a uint8 array."""
     if not isinstance(value, str):
         value = json.dumps(value, default=_plain, sort_keys=True)
     return np.frombuffer(value.encode("utf-8"), dtype=np.uint8)
 
 
 def _stored(array):
-    """Little-endian float32 or int32 in C order; bytes stay bytes; a scalar becomes one element."""
+    """Converts to little-endian float32 or int32 in C order; uint8 stays uint8; a scalar becomes one element."""
     array = np.asarray(array)
     if array.dtype != np.uint8:
         array = array.astype("<i4" if array.dtype.kind in "iub" else "<f4")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model.summary() of some models as they are after a round through JSON: <name>.json and <name>.txt."""
+"""Records model.summary() of some models after they were written to JSON and read: <name>.json and <name>.txt."""
 import os
 
 import keras
@@ -63,7 +63,7 @@ MODELS = {"cnn": _cnn, "joins": _joins, "nested": _nested, "varying": _varying, 
 
 
 def run(out):
-    """Writes all of them."""
+    """Records all models."""
     folder = os.path.join(out, "summaries")
     os.makedirs(folder, exist_ok=True)
     for name, make in sorted(MODELS.items()):
