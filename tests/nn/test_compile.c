@@ -259,7 +259,7 @@ static void test_errors(void **state) {
         {SMALL_ONE, "mse", "AUC(curve=)", LEAT_EINVAL, "metrics: AUC(curve=...): expected a number"},
         {SMALL_ONE, "mse", "AUC(curve=[1)", LEAT_EINVAL, "metrics: AUC(curve=...): expected a number"},
         {SMALL_ONE, "mse", "AUC(curv=PR)", LEAT_ENOTSUP, "unknown key 'curv'; did you mean 'curve'?"},
-        {SMALL_ONE, "mse", "Recall(class_id=3)", LEAT_EINVAL, "a class from 0 to 2, found 3"},
+        {SMALL_ONE, "mse", "Recall(class_id=3)", LEAT_EINVAL, "a class from 0 to 2, received 3"},
         {SMALL_ONE, "Huber(delta=0", NULL, LEAT_EINVAL, "loss: expected Name(key=value, ...)"},
         {SMALL_TWO, "mse", "[[\"acc\"]]", LEAT_EINVAL,
          "metrics: expected one item for each of the model's 2 outputs"},

@@ -187,7 +187,7 @@ static void test_class_numbers(void **state) {
     assert_ok(read_text(&loss, "\"sparse_categorical_crossentropy\"", &err), &err);
     assert_ok(leati_loss_check_targets(&loss, &good, 3, &err), &err);
     assert_int_equal(leati_loss_check_targets(&loss, &bad, 3, &err), LEAT_EINVAL);
-    assert_non_null(strstr(err.message, "from 0 to 2, found 3 in sample 1 of the batch"));
+    assert_non_null(strstr(err.message, "from 0 to 2, received 3 in sample 1 of the batch"));
     whole[3] = -1;
     assert_int_equal(leati_loss_check_targets(&loss, &good, 3, &err), LEAT_EINVAL);
     assert_ok(read_text(&loss, "\"mse\"", &err), &err);

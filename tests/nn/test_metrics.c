@@ -183,10 +183,10 @@ static void test_errors(void **state) {
         {"{\"class_name\": \"TopKCategoricalAccuracy\", \"config\": {\"k\": 0}}", LEAT_EINVAL, "k"},
         {"{\"class_name\": \"BinaryAccuracy\", \"config\": {\"margin\": 1}}", LEAT_ENOTSUP, "margin"},
         {"{\"class_name\": \"Precision\", \"config\": {\"thresholds\": 1.5}}", LEAT_EINVAL,
-         "from 0 to 1, found 1.5"},
+         "from 0 to 1, received 1.5"},
         {"{\"class_name\": \"Recall\", \"config\": {\"class_id\": 3}}", LEAT_EINVAL,
-         "a class from 0 to 2, found 3"},
-        {"{\"class_name\": \"Recall\", \"config\": {\"top_k\": 4}}", LEAT_EINVAL, "from 1 to 3, found 4"},
+         "a class from 0 to 2, received 3"},
+        {"{\"class_name\": \"Recall\", \"config\": {\"top_k\": 4}}", LEAT_EINVAL, "from 1 to 3, received 4"},
         {"{\"class_name\": \"AUC\", \"config\": {\"num_thresholds\": 1}}", LEAT_EINVAL, "num_thresholds"},
         {"{\"class_name\": \"AUC\", \"config\": {\"num_thresholds\": 100000}}", LEAT_EINVAL, "at most 65536"},
         {"{\"class_name\": \"AUC\", \"config\": {\"curve\": \"XY\"}}", LEAT_EINVAL, "\"ROC\" or \"PR\""},
@@ -296,7 +296,7 @@ static void test_classes_out_of_range(void **state) {
     assert_int_equal(leati_metric_add(&metric, counts, &batch, &err), LEAT_EINVAL);
     assert_non_null(
         strstr(err.message,
-               "metric 'mean_io_u': expected class numbers from 0 to 2, found 3 among the targets"));
+               "metric 'mean_io_u': expected class numbers from 0 to 2, received 3 among the targets"));
     leati_metric_fini(&metric);
 }
 

@@ -76,7 +76,7 @@ static void a_class_that_the_output_does_not_have(void **state) {
     (void)state;
     make_data();
     labels[BAD] = 7;
-    expect_bad_sample(model, false, quiet_fit(1), "expected class numbers from 0 to 2, found 7");
+    expect_bad_sample(model, false, quiet_fit(1), "expected class numbers from 0 to 2, received 7");
     leat_model_destroy(&model);
 }
 

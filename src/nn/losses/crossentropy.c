@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Crossentropies, with the numerics of Keras 2.3.1 on TensorFlow 2.1: straight after a softmax (of rank 2: Keras spells
- * others as exp / sum) or a sigmoid they are computed from what went into it, unclipped; from any other tensor the
- * probabilities are clipped. */
+/* Crossentropies, with the numerics of Keras 2.3.1 on TensorFlow 2.1.  If y_pred is the output of a sigmoid, or of a
+ * softmax of rank 2 (Keras computes a softmax of another rank as exp / sum), the loss is computed from the logits,
+ * without clipping; otherwise the probabilities are clipped. */
 #include "nn/losses/types.h"
 
 #include "engine/graph/build.h"
 
-/* The op that made x, or LEATI_OP_COUNT. */
+/* Returns the op that produced x and its node; LEATI_OP_COUNT if no op did. */
 static leati_op made_by(const leati_graph *g, leati_value x, const leati_node **node) {
     int32_t producer = x >= 0 ? leati_graph_value(g, x)->producer : -1;
     if (producer < 0) return LEATI_OP_COUNT;
@@ -14,7 +14,7 @@ static leati_op made_by(const leati_graph *g, leati_value x, const leati_node **
     return (*node)->op;
 }
 
-/* What went into the softmax that made y_pred; LEATI_NONE where it was none. */
+/* Returns the logits if y_pred is the output of a softmax; otherwise LEATI_NONE. */
 static leati_value softmax_logits(const leati_graph *g, leati_value y_pred) {
     const leati_node *node;
     bool softmax = made_by(g, y_pred, &node) == LEATI_OP_SOFTMAX && leati_graph_desc(g, y_pred)->rank == 2;
@@ -32,7 +32,8 @@ static leati_value clipped(leati_graph *g, leati_value p) {
     return leati_clip(g, p, LEATI_EPSILON, 1.0f - LEATI_EPSILON);
 }
 
-/* t (1 - s) + s / n: n is the size of axis 1, as Keras takes it, whichever axis holds the classes. */
+/* Returns t (1 - s) + s / n.  Like Keras, the callers take the size of axis 1 as n, even if the classes are on
+ * another axis. */
 static leati_value smoothed(leati_graph *g, leati_value y_true, double smoothing, float classes) {
     if (!(smoothing > 0.0)) return y_true;
     float s = (float)smoothing;
@@ -42,7 +43,8 @@ static leati_value smoothed(leati_graph *g, leati_value y_true, double smoothing
 static leati_value last_axis_only(leati_graph *g, const leati_measure_options *options, leati_value x) {
     int rank = leati_graph_desc(g, x)->rank;
     if (options->axis == -1 || options->axis == rank - 1) return x;
-    return leati_graph_fail(g, LEAT_ENOTSUP, "crossentropy: expected axis -1, found %d", (int)options->axis);
+    return leati_graph_fail(g, LEAT_ENOTSUP, "crossentropy: expected axis -1, received %d",
+                            (int)options->axis);
 }
 
 static leati_value categorical(leati_graph *g, const leati_measure_options *options, leati_value y_true,
@@ -58,7 +60,7 @@ static leati_value categorical(leati_graph *g, const leati_measure_options *opti
     return leati_linear(g, leati_sum_last(g, leati_mul(g, labels, log)), -1.0f, 0.0f);
 }
 
-/* x with an axis moved to the end. */
+/* Moves an axis of x to the end. */
 static leati_value axis_last(leati_graph *g, leati_value x, int64_t axis) {
     int rank = leati_graph_desc(g, x)->rank;
     if (axis < 0) axis += rank;
@@ -75,7 +77,7 @@ static leati_value axis_last(leati_graph *g, leati_value x, int64_t axis) {
     return leati_transpose(g, x, perm);
 }
 
-/* Class numbers (..., 1) or (...) become rows of 0 and 1 beside logits (..., C). */
+/* Returns class numbers (..., 1) or (...) as one-hot rows with the shape of the logits (..., C). */
 static leati_value labels_of(leati_graph *g, leati_value y_true, leati_value logits) {
     leati_desc desc = *leati_graph_desc(g, logits);
     int64_t classes = desc.rank > 0 ? desc.shape[desc.rank - 1] : 1;
@@ -91,7 +93,9 @@ static leati_value sparse(leati_graph *g, const leati_measure_options *options, 
     return leati_softmax_xent(g, logits, labels_of(g, y_true, logits));
 }
 
-/* t softplus(-x) + (1 - t) softplus(x): neither end cancels, and the gradient is sigmoid(x) - t everywhere. */
+/* Returns t softplus(-x) + (1 - t) softplus(x).  No term cancels for a large
+ * x
+ * , and the gradient is sigmoid(x) - t everywhere. */
 static leati_value binary_from_logits(leati_graph *g, leati_value y_true, leati_value x) {
     leati_value miss = leati_function_of(g, leati_linear(g, x, -1.0f, 0.0f), LEATI_FN_SOFTPLUS);
     leati_value alarm = leati_function_of(g, x, LEATI_FN_SOFTPLUS);
@@ -99,8 +103,9 @@ static leati_value binary_from_logits(leati_graph *g, leati_value y_true, leati_
     return leati_add(g, leati_mul(g, y_true, miss), leati_mul(g, no, alarm));
 }
 
-/* -t log(p + e) - (1 - t) log(1 - p + e), p clipped to [e, 1 - e]: 1 - p is rounded before e is added, as in Keras's
- * training step.  (Where no gradient is taken, TensorFlow's optimizer makes it (1 + e) - p: 2.4e-7 at the end, not 2.2e-7.) */
+/* Returns -t log(p + e) - (1 - t) log(1 - p + e), with p clipped to [e, 1 - e].  As in Keras's training step, 1 - p
+ * is rounded before e is added.  (Without a gradient, TensorFlow's optimizer computes (1 + e) - p, which is 2.4e-7 at
+ * the end and not 2.2e-7.) */
 static leati_value binary_from_probabilities(leati_graph *g, leati_value y_true, leati_value y_pred) {
     leati_value p = clipped(g, y_pred);
     leati_value yes = leati_function_of(g, leati_linear(g, p, 1.0f, LEATI_EPSILON), LEATI_FN_LOG);
@@ -124,7 +129,7 @@ static leati_value binary(leati_graph *g, const leati_measure_options *options, 
         .key = "from_logits", .kind = LEATI_FIELD_BOOL,                                                      \
         .offset = offsetof(leati_measure_options, from_logits), .preset = "false"                            \
     }
-/* Keras 3's, and that of 2.3.1's sparse metric. */
+/* A key of Keras 3, and of the sparse metric of Keras 2.3.1. */
 #define AXIS                                                                                                 \
     {                                                                                                        \
         .key = "axis", .kind = LEATI_FIELD_INT, .offset = offsetof(leati_measure_options, axis),             \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kullback and Leibler's divergence, Poisson's likelihood, and the angle between two vectors. */
+/* The Kullback-Leibler divergence, the Poisson loss and the cosine between two vectors.  Room: nn. */
 #include "nn/losses/types.h"
 
 #include "engine/graph/build.h"
@@ -47,7 +47,7 @@ static leati_value proximity(leati_graph *g, const leati_measure_options *option
 }
 
 static const char *const divergence_aliases[] = {"kld", "KLD", "kl_divergence",
-                                                 NULL}; /* the last: Keras 3's */
+                                                 NULL}; /* kl_divergence is Keras 3's name */
 static const char *const proximity_aliases[] = {"cosine", "cosine_similarity", NULL};
 
 static const leati_field proximity_fields[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hinge losses.  Targets are -1 or 1; a batch whose targets are all 0 or 1 is taken as -1 and 1. */
+/* Hinge losses.  Targets are -1 or 1; if all targets of a batch are 0 or 1, 0 stands for -1. */
 #include "nn/losses/types.h"
 
 #include "engine/graph/build.h"
@@ -8,7 +8,7 @@ static leati_value equals(leati_graph *g, leati_value x, float number) {
     return leati_binary_of(g, LEATI_EQUAL, x, leati_scalar(g, number));
 }
 
-/* t + b (t - 1), where b is 1 if every target is 0 or 1: 2 t - 1 then, t otherwise. */
+/* Returns t + b (t - 1), where b is 1 if every target is 0 or 1: 2 t - 1 if b is 1, otherwise t. */
 static leati_value signs_of(leati_graph *g, leati_value y_true) {
     leati_value bits = leati_add(g, equals(g, y_true, 0.0f), equals(g, y_true, 1.0f));
     leati_value all = leati_reduce_all(g, LEATI_REDUCE_MIN, bits);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing a loss, and reducing its values per sample to one number. */
+/* Reads, writes and lowers losses.  Room: nn. */
 #include "nn/losses/loss.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "nn/config/object.h"
 #include "tensor/number.h"
 
-/* The first name of a reduction is the one that it is written as. */
+/* If two names have the same reduction, the first name is written to files. */
 static const struct {
     const char *name;
     leati_reduction reduction;
@@ -72,8 +72,8 @@ static const char *reduction_name(leati_reduction reduction) {
     return reductions[i].name;
 }
 
-/* Current Keras has no function of this name, or another, and refuses the file; the class it has.  cosine_proximity is the
- * other way round: 2.3.1 has no class. */
+/* True if a file gets the object and not the function's name, because current Keras has no function of that name.
+ * For cosine_proximity it is the other way round: Keras 2.3.1 has no class. */
 static bool written_as_object(const leati_loss_type *type, const char *given) {
     if (!type->measure.class_name || type == &leati_loss_cosine_proximity) return false;
     return type == &leati_loss_logcosh || type == &leati_loss_huber ||
@@ -117,7 +117,7 @@ leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_t
         if (number >= 0.0 && number < (double)classes) continue;
         return leati_fail_sample(
             err, LEAT_EINVAL, i / per_sample,
-            "%s: expected class numbers from 0 to %lld, found %g in sample %lld of the batch",
+            "%s: expected class numbers from 0 to %lld, received %g in sample %lld of the batch",
             loss->type->measure.name, (long long)(classes - 1), number, (long long)(i / per_sample));
     }
     return LEAT_OK;

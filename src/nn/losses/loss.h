@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keras.losses.  The descriptor of a loss (nn/losses/types.h) lowers targets and predictions to a value per sample; all
- * losses reduce these values to one number in the same way.  Losses are metrics too (nn/metrics/metric.h). */
+/* keras.losses.  The descriptor of a loss (nn/losses/types.h) lowers targets and predictions to a value per sample;
+ * all losses reduce these values to one number in the same way.  Losses are metrics too (nn/metrics/metric.h). */
 #ifndef LEATI_NN_LOSSES_LOSS_H
 #define LEATI_NN_LOSSES_LOSS_H
 
@@ -13,7 +13,8 @@
 #include "leat/error.h"
 #include "nn/config/field.h"
 
-/* What losses and metrics can be told.  Lists belong to it: leati_fields_fini with the row's fields. */
+/* The options of all losses and metrics; a type's fields say which of them it has.  leati_fields_fini with these
+ * fields frees the lists. */
 typedef struct leati_measure_options {
     bool from_logits;
     double label_smoothing;
@@ -23,24 +24,24 @@ typedef struct leati_measure_options {
     int64_t k;               /* TopKCategoricalAccuracy */
     leati_reals thresholds;  /* the confusion family, AUC */
     int64_t top_k, class_id; /* Precision, Recall; INT64_MIN: none */
-    int64_t num_thresholds;  /* AUC, SensitivityAtSpecificity and its mirror */
+    int64_t num_thresholds;  /* AUC, SensitivityAtSpecificity, SpecificityAtSensitivity */
     double specificity, sensitivity;
-    int32_t curve, summation; /* AUC: places in the lists of metrics/auc.c */
+    int32_t curve, summation; /* AUC: indices into the lists of metrics/auc.c */
     int64_t num_classes;      /* MeanIoU */
 } leati_measure_options;
 
-/* Adds the ops.  y_true is f32, or an integer where the row says so; y_pred is what the model made, so that a
- * crossentropy can look at the op that made it. */
+/* Adds the ops of a loss or a metric.  y_true is f32, or an integer if the type is sparse; y_pred is the output of
+ * the model, so that a crossentropy can recognize the op that produced it. */
 typedef leati_value (*leati_measure_lower)(leati_graph *graph, const leati_measure_options *options,
                                            leati_value y_true, leati_value y_pred);
 
-/* What a loss and a metric have in common: names, options, and a value per sample. */
+/* The common part of a loss and a metric: names, options and the ops for a value per sample. */
 typedef struct leati_measure {
-    const char *name;           /* of the function: "mean_squared_error"; the default name of the objects */
-    const char *class_name;     /* "MeanSquaredError"; NULL: there is only a function */
+    const char *name;       /* name of the function, "mean_squared_error", and default name of the objects */
+    const char *class_name; /* "MeanSquaredError"; NULL: there is only a function */
     const char *const *aliases; /* NULL-terminated; NULL: none */
-    const leati_field *fields;  /* of leati_measure_options; NULL: none */
-    leati_measure_lower lower;  /* a value per sample; NULL: a metric that takes predictions and targets */
+    const leati_field *fields;  /* members of leati_measure_options; NULL: none */
+    leati_measure_lower lower;  /* NULL: a metric whose tally needs predictions and targets */
 } leati_measure;
 
 typedef struct leati_loss_type {
@@ -51,15 +52,15 @@ typedef struct leati_loss_type {
 typedef enum leati_reduction {
     LEATI_REDUCTION_SUM_OVER_BATCH_SIZE = 0,
     LEATI_REDUCTION_SUM,
-    LEATI_REDUCTION_NONE /* ends in a mean, as Keras's total loss does */
+    LEATI_REDUCTION_NONE /* computed as a mean, like Keras's total loss */
 } leati_reduction;
 
 /* The loss of one output. */
 typedef struct leati_output_loss {
-    const leati_loss_type *type; /* NULL: the output has none, and no target */
+    const leati_loss_type *type; /* NULL: the output has no loss and no target */
     leati_measure_options options;
     leati_reduction reduction;
-    double weight; /* from loss_weights */
+    double weight; /* the entry of loss_weights */
     bool temporal; /* sample weights are (N, T), not (N) */
 } leati_output_loss;
 
@@ -67,28 +68,30 @@ typedef struct leati_output_loss {
  * Errors: LEAT_ENOTFOUND with the nearest known name; LEAT_EINVAL, LEAT_ENOTSUP an option. */
 leat_status leati_loss_read(leati_output_loss *out, const json_t *value, leat_error *err);
 
-/* A loss object as Keras 2.3.1 writes it, from one of any version: {"class_name": ..., "config": {"reduction": ..., "name":
- * ..., options}}, or the function's name where 2.3.1 has no such class.  A function's name stays one where current Keras knows it
- * too, and is written as the object otherwise, which means the same (new reference). */
+/* Writes a loss as Keras 2.3.1 does, whatever version of Keras the value is from (new reference): an object
+ * {"class_name": ..., "config": {"reduction": ..., "name": ..., options}}, or the function's name if 2.3.1 has no
+ * such class.  A function's name is kept if current Keras knows it too; otherwise the object is written, which means
+ * the same. */
 leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err);
 
-/* Reads a row's options (fields NULL: it has none) from a configuration (NULL: defaults).  Names, types and reductions are
- * left to the caller. */
+/* Reads the options of a type (fields NULL: it has none) from a configuration (NULL: defaults).  The caller reads the
+ * name, the dtype and the reduction. */
 leat_status leati_measure_options_read(leati_measure_options *out, const leati_field *fields,
                                        const json_t *config, leat_error *err);
 
-/* Whether a batch's targets can be what the loss takes: class numbers must be in [0, classes) (-1: any).  Others
- * pass unread.
- * Errors: LEAT_EINVAL names the first that is not, and its sample. */
+/* Checks that the targets of a batch are class numbers in [0, classes) if the loss needs class numbers (classes -1:
+ * not checked).  The targets of other losses are not read.
+ * Errors: LEAT_EINVAL names the first wrong number and its sample. */
 leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_tensor *targets,
                                      int64_t classes, leat_error *err);
 
-/* One number from targets and predictions: sum(weights * values) / number of values (or what the reduction says).
- * weights is (N), (N, T) or LEATI_NONE. */
+/* Returns sum(weights * values) / number of values, or another reduction of the loss.  weights is (N), (N, T) or
+ * LEATI_NONE. */
 leati_value leati_loss_lower(const leati_output_loss *loss, leati_graph *graph, leati_value y_true,
                              leati_value y_pred, leati_value weights);
 
-/* Weights of samples or time steps, repeated over the further axes of values.  Fails where they do not fit. */
+/* Broadcasts the weights of samples or time steps along the other axes of values.  The graph fails if the shapes do
+ * not fit. */
 leati_value leati_weights_like(leati_graph *graph, leati_value weights, leati_value values);
 
 #endif

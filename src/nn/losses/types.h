@@ -12,7 +12,7 @@ const leati_loss_type *leati_loss_find(const char *name);
 /* Every name that leati_loss_find knows: index from 0; NULL at the end. */
 const char *leati_loss_name_at(int index);
 
-/* The names of a measure: of its function, of its class, then its aliases.  Index from 0; NULL at the end. */
+/* Returns a name of a measure: first its function, then its class, then its aliases.  Index from 0; NULL at the end. */
 const char *leati_measure_name_at(const leati_measure *measure, int index);
 bool leati_measure_has_name(const leati_measure *measure, const char *name);
 
@@ -38,7 +38,10 @@ extern const leati_loss_type leati_loss_cosine_proximity;
 leati_value leati_mean_last(leati_graph *graph, leati_value x);
 leati_value leati_sum_last(leati_graph *graph, leati_value x);
 
-/* sum(a b) / (|a| |b|) over an axis; 1e-12 is the least squared length. */
+/* Returns sum(a b) / (
+ * a
+ * b
+ * ) over an axis; a squared length is at least 1e-12. */
 leati_value leati_cosine(leati_graph *graph, leati_value a, leati_value b, int64_t axis);
 
 #endif

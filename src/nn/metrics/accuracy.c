@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How often a prediction is right: by value, by threshold, by the largest of a row, among the k largest. */
+/* The share of right predictions: equal values, values above a threshold, the largest or the k largest elements of a
+ * row. */
 #include "nn/metrics/types.h"
 
 #include "engine/graph/build.h"
@@ -22,7 +23,9 @@ static leati_value accuracy(leati_graph *g, const leati_measure_options *options
     return equal(g, y_true, y_pred);
 }
 
-/* The nearest whole number, halves to even, for |x| < 2^22: adding 1.5 * 2^23 leaves no bit for the fraction. */
+/* Rounds to the nearest integer, halves to even, for
+ * x
+ * < 2^22: the sum with 1.5 * 2^23 has no bits for the fraction. */
 static leati_value rounded(leati_graph *g, leati_value x) {
     return leati_linear(g, leati_linear(g, x, 1.0f, 12582912.0f), 1.0f, -12582912.0f);
 }
@@ -46,12 +49,12 @@ static leati_value categorical(leati_graph *g, const leati_measure_options *opti
     return equal(g, class_of(g, y_true), class_of(g, y_pred));
 }
 
-/* Class numbers (..., 1) as (...). */
+/* Reshapes class numbers (..., 1) to (...). */
 static leati_value numbers_of(leati_graph *g, leati_value y_true, leati_value y_pred) {
     leati_desc desc = *leati_graph_desc(g, y_true);
     if (desc.rank != leati_graph_desc(g, y_pred)->rank) return y_true;
     if (desc.shape[desc.rank - 1] != 1) {
-        return leati_graph_fail(g, LEAT_ESHAPE, "expected class numbers, one per row; found %lld in each",
+        return leati_graph_fail(g, LEAT_ESHAPE, "expected class numbers, one per row; received %lld in each",
                                 (long long)desc.shape[desc.rank - 1]);
     }
     return leati_reshape(g, y_true, desc.rank - 1, desc.shape);

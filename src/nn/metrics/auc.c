@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics of the whole curve that thresholds draw: the area under it, and one rate where the other has a given value.
- * Source: keras/metrics.py, 2.3.1; the area under precision and recall after Davis and Goadrich 2006. */
+/* Metrics of the whole curve over thresholds: the area under the curve, and one rate where the other rate has a given
+ * value.
+ * Source: keras/metrics.py, 2.3.1; for the area under the precision-recall curve, Davis and Goadrich 2006. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -31,7 +32,8 @@ static leat_status fill(leati_reals *list, int32_t count, leat_error *err) {
     return LEAT_OK;
 }
 
-/* The thresholds between the ends, which lie a little outside of [0, 1]: files hold those between. */
+/* Sets the cuts: the thresholds, and one cut a little below 0 and one a little above 1.  Files have only the
+ * thresholds between these two. */
 static leat_status prepare_area(leati_metric *metric, int64_t classes, leat_error *err) {
     leati_measure_options *o = &metric->options;
     leati_reals *list = &o->thresholds;
@@ -54,7 +56,8 @@ static double share(double part, double other) {
     return part > 0.0 ? part / (part + other) : 0.0;
 }
 
-/* Between two thresholds, the true among the positive answers vary linearly with them; low is the higher threshold. */
+/* Returns the area between two thresholds; `low` has the counts of the higher one.  True positives are interpolated
+ * linearly in all positive predictions. */
 static double precision_recall_piece(const leati_confusion *high, const leati_confusion *low) {
     double dtp = high->tp - low->tp, p = low->tp + low->fp, p_high = high->tp + high->fp;
     double slope = p_high > p ? dtp / (p_high - p) : 0.0;
@@ -111,15 +114,15 @@ const leati_metric_type leati_metric_auc = {.measure = &(const leati_measure){.n
                                             .tally = &tally_area,
                                             .prepare = prepare_area};
 
-/* ---- One rate at another ---- */
+/* ---- One rate where the other has a given value ---- */
 
-/* The wanted value must be a rate; thresholds lie evenly on [0, 1], or one is in its middle. */
+/* Checks that the wanted value is a rate, and spreads the thresholds evenly over [0, 1]; a single threshold is 0.5. */
 static leat_status prepare_point(leati_metric *metric, double wanted, const char *what, leat_error *err) {
     leati_measure_options *o = &metric->options;
     int64_t count = o->num_thresholds;
     o->top_k = o->class_id = INT64_MIN;
     if (!(wanted >= 0.0 && wanted <= 1.0))
-        return leati_fail(err, LEAT_EINVAL, "%s: expected a number from 0 to 1, found %g", what, wanted);
+        return leati_fail(err, LEAT_EINVAL, "%s: expected a number from 0 to 1, received %g", what, wanted);
     metric->result_count = 1;
     LEATI_TRY(leati_confusion_cut(metric, count, err));
     for (int64_t i = 0; i < count; ++i)
@@ -137,13 +140,14 @@ static leat_status prepare_specificity(leati_metric *metric, int64_t classes, le
     return prepare_point(metric, metric->options.sensitivity, "sensitivity", err);
 }
 
-/* In float, as in Keras: which of two thresholds is nearer to the wanted rate may hang on the last bit. */
+/* Computes in float, as Keras does: the last bit may decide which of two thresholds is nearer to the wanted rate. */
 static float rate(double part, double other) {
     float whole = (float)part + (float)other;
     return whole > 0.0f ? (float)part / whole : 0.0f;
 }
 
-/* The sensitivity where the specificity is nearest to the wanted one, or the reverse; the lowest such threshold. */
+/* Returns the sensitivity at the threshold whose specificity is nearest to the wanted one, or the reverse.  If
+ * several thresholds are equally near, the lowest counts. */
 static double rate_where(const leati_metric *metric, const double *state, bool sensitivity) {
     leati_confusion_walk walk = leati_confusion_begin(metric, state);
     float nearest = INFINITY,

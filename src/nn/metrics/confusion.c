@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting at thresholds: which piece of the line a prediction is in, and the counts from the pieces. */
+/* Counts samples in the pieces between thresholds, and computes the counts at each threshold.  Room: nn. */
 #include "nn/metrics/confusion.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-#define BELOW_ALL (-1e10f) /* what a prediction outside the top k becomes in Keras */
+#define BELOW_ALL (-1e10f) /* Keras's value for a prediction outside the top k */
 
 static int ascending(const void *a, const void *b) {
     float x = *(const float *)a, y = *(const float *)b;
@@ -18,7 +18,7 @@ leat_status leati_confusion_check(const leati_metric *metric, leat_error *err) {
     const leati_reals *given = &metric->options.thresholds;
     for (int32_t i = 0; i < given->count; ++i)
         if (!(given->values[i] >= 0.0 && given->values[i] <= 1.0))
-            return leati_fail(err, LEAT_EINVAL, "thresholds: expected numbers from 0 to 1, found %g",
+            return leati_fail(err, LEAT_EINVAL, "thresholds: expected numbers from 0 to 1, received %g",
                               given->values[i]);
     return LEAT_OK;
 }
@@ -29,7 +29,7 @@ void leati_confusion_sort(leati_metric *metric) {
 
 leat_status leati_confusion_cut(leati_metric *metric, int64_t count, leat_error *err) {
     if (count > LEATI_MAX_REALS)
-        return leati_fail(err, LEAT_EINVAL, "expected at most %d thresholds, found %lld", LEATI_MAX_REALS,
+        return leati_fail(err, LEAT_EINVAL, "expected at most %d thresholds, received %lld", LEATI_MAX_REALS,
                           (long long)count);
     metric->cuts = leati_calloc((size_t)count, sizeof(float));
     if (!metric->cuts) return leati_fail_memory(err, (size_t)count * sizeof(float), "thresholds");
@@ -38,7 +38,7 @@ leat_status leati_confusion_cut(leati_metric *metric, int64_t count, leat_error 
     return LEAT_OK;
 }
 
-/* How many cuts are below it; none below a NaN. */
+/* Returns the number of cuts below the prediction; 0 for a NaN. */
 static int32_t piece_of(const leati_metric *metric, float prediction) {
     int32_t low = 0, high = metric->cut_count;
     while (low < high) {
@@ -51,7 +51,7 @@ static int32_t piece_of(const leati_metric *metric, float prediction) {
     return low;
 }
 
-/* The k-th largest of a row; of equal ones the first counts as larger. */
+/* Returns the index of the k-th largest element of a row; of equal elements the first counts as the larger one. */
 static int64_t last_of_top(const float *row, int64_t count, int64_t k) {
     int64_t last = -1;
     for (int64_t i = 0; i < k; ++i) {

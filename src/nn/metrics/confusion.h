@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Right and wrong answers at thresholds.  A prediction above a threshold says yes; all thresholds together cut the line into
- * pieces, and what is kept is the weight of the samples in each piece, the two kinds of target apart: state[2 * piece +
- * kind].  The counts at every threshold follow from it, exactly, however many there are. */
+/* Counts of right and wrong predictions at several thresholds.  A prediction above a threshold is positive.  The
+ * thresholds divide the number line into pieces; state[2 * piece + (target is positive)] is the weight of the samples
+ * in a piece.  The exact counts at each threshold follow from the state. */
 #ifndef LEATI_NN_METRICS_CONFUSION_H
 #define LEATI_NN_METRICS_CONFUSION_H
 
@@ -11,26 +11,27 @@ typedef struct leati_confusion {
     double tp, fp, tn, fn;
 } leati_confusion;
 
-/* From the highest cut to the lowest: cut is the place of the last one in metric->cuts. */
+/* Iterates over the cuts from the highest to the lowest; `cut` is the index of the current one in metric->cuts. */
 typedef struct leati_confusion_walk {
     const double *state;
     int32_t cut;
-    double positives, negatives; /* all there are */
+    double positives, negatives; /* weight of all samples of either kind */
     leati_confusion now;
 } leati_confusion_walk;
 
 leati_confusion_walk leati_confusion_begin(const leati_metric *metric, const double *state);
 bool leati_confusion_next(leati_confusion_walk *walk);
 
-/* leati_tally's add for it. */
+/* The function `add` of a leati_tally. */
 leat_status leati_confusion_add(const leati_metric *metric, double *state, const leati_metric_batch *batch,
                                 leat_error *err);
 
-/* Room for the metric's cuts, and the size of its state.  They must be in ascending order before they are used. */
+/* Allocates the metric's cuts and sets the size of its state.  The cuts must be in ascending order before samples are
+ * added. */
 leat_status leati_confusion_cut(leati_metric *metric, int64_t count, leat_error *err);
 void leati_confusion_sort(leati_metric *metric);
 
-/* LEAT_EINVAL unless the thresholds of the configuration are in [0, 1]. */
+/* Errors: LEAT_EINVAL a threshold of the configuration is not in [0, 1]. */
 leat_status leati_confusion_check(const leati_metric *metric, leat_error *err);
 
 #endif

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics of the counts at given thresholds, one result for each: the counts themselves, precision, recall.
+/* Metrics of the counts at given thresholds, with one result for each threshold: the counts, precision, recall.
  * Source: keras/metrics.py, 2.3.1. */
 #include "base/error.h"
 #include "nn/metrics/confusion.h"
 #include "nn/metrics/types.h"
 
-/* All that pass the filter of the top k. */
+/* A threshold that all predictions in the top k exceed. */
 #define ANY_PREDICTION (-1e10f)
 
 static leat_status check_class(const leati_metric *metric, int64_t classes, leat_error *err) {
     const leati_measure_options *o = &metric->options;
     if (o->class_id != INT64_MIN && (o->class_id < 0 || (classes > 0 && o->class_id >= classes)))
-        return leati_fail(err, LEAT_EINVAL, "class_id: expected a class from 0 to %lld, found %lld",
+        return leati_fail(err, LEAT_EINVAL, "class_id: expected a class from 0 to %lld, received %lld",
                           classes > 0 ? (long long)classes - 1 : (long long)INT32_MAX,
                           (long long)o->class_id);
     if (o->top_k != INT64_MIN && (o->top_k < 1 || (classes > 0 && o->top_k > classes)))
-        return leati_fail(err, LEAT_EINVAL, "top_k: expected a number from 1 to %lld, found %lld",
+        return leati_fail(err, LEAT_EINVAL, "top_k: expected a number from 1 to %lld, received %lld",
                           classes > 0 ? (long long)classes : (long long)INT32_MAX, (long long)o->top_k);
     return LEAT_OK;
 }
@@ -32,13 +32,13 @@ static leat_status prepare(leati_metric *metric, int64_t classes, leat_error *er
     return LEAT_OK;
 }
 
-/* The thresholds of the confusion counts have no top_k and no class_id beside them. */
+/* The metrics of counts have neither top_k nor class_id. */
 static leat_status prepare_count(leati_metric *metric, int64_t classes, leat_error *err) {
     metric->options.top_k = metric->options.class_id = INT64_MIN;
     return prepare(metric, classes, err);
 }
 
-/* The counts at threshold `index` of those that were asked for. */
+/* Returns the counts at threshold `index` of the configuration. */
 static leati_confusion at(const leati_metric *metric, const double *state, int32_t index) {
     const leati_reals *given = &metric->options.thresholds;
     float threshold = given->count > 0 ? (float)given->values[index] : metric->cuts[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Distances that are no losses: the root of the mean square, and the cosine (whose loss is its negative). */
+/* Distances that are not losses: the root of the mean squared error, and the cosine (the loss is its negative). */
 #include "nn/metrics/types.h"
 
 #include "engine/graph/build.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The running mean: sum(weight * value) / sum(weight) over everything that was added. */
+/* The mean of all values that were added: sum(weight * value) / sum(weight).  Room: nn. */
 #include <math.h>
 
 #include "nn/metrics/types.h"

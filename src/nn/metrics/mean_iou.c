@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Intersection over union of what is a class and what is taken for it, as a mean over the classes that occur.
- * Predictions and targets are class numbers.  Source: keras/metrics.py, 2.3.1. */
+/* Intersection over union of the samples of a class and the samples predicted as that class, as a mean over the
+ * classes that occur.  Predictions and targets are class numbers.  Source: keras/metrics.py, 2.3.1. */
 #include "base/error.h"
 #include "nn/metrics/types.h"
 
@@ -10,19 +10,19 @@ static leat_status prepare(leati_metric *metric, int64_t last_dimension, leat_er
     int64_t classes = metric->options.num_classes;
     (void)last_dimension;
     if (classes > MAX_CLASSES)
-        return leati_fail(err, LEAT_EINVAL, "num_classes: expected at most %d, found %lld", MAX_CLASSES,
+        return leati_fail(err, LEAT_EINVAL, "num_classes: expected at most %d, received %lld", MAX_CLASSES,
                           (long long)classes);
     metric->state_count = classes * classes;
     metric->result_count = 1;
     return LEAT_OK;
 }
 
-/* A class number, its fraction cut off; -1 for what is none. */
+/* Truncates a class number to an integer; returns -1 if it is not the number of a class. */
 static int64_t class_of(float value, int64_t classes) {
     return value > -1.0f && value < (float)classes ? (int64_t)value : -1;
 }
 
-/* state: (classes, classes), targets by predictions */
+/* state: (classes, classes); row: target, column: prediction */
 static leat_status add(const leati_metric *metric, double *state, const leati_metric_batch *batch,
                        leat_error *err) {
     int64_t count = leat_tensor_count(batch->values), classes = metric->options.num_classes;
@@ -32,7 +32,7 @@ static leat_status add(const leati_metric *metric, double *state, const leati_me
         int64_t row = class_of(t[i], classes), column = class_of(p[i], classes);
         if (row < 0 || column < 0)
             return leati_fail(err, LEAT_EINVAL,
-                              "expected class numbers from 0 to %lld, found %g among the %s",
+                              "expected class numbers from 0 to %lld, received %g among the %s",
                               (long long)(classes - 1), (double)(row < 0 ? t[i] : p[i]),
                               row < 0 ? "targets" : "predictions");
         state[row * classes + column] += w ? (double)w[i] : 1.0;

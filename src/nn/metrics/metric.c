@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading, writing and naming a metric. */
+/* Reads, writes and names metrics, and calls their tallies.  Room: nn. */
 #include "nn/metrics/metric.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "nn/metrics/types.h"
 #include "nn/config/object.h"
 
-/* What "accuracy" and "crossentropy" mean for an output; other names stay. */
+/* Returns the function that "accuracy" or "crossentropy" stands for at an output; returns another name unchanged. */
 static const char *resolve(const char *name, int64_t last_dimension, const leati_output_loss *loss) {
     bool accuracy = strcmp(name, "accuracy") == 0 || strcmp(name, "acc") == 0;
     bool crossentropy = strcmp(name, "crossentropy") == 0 || strcmp(name, "ce") == 0;
@@ -27,7 +27,8 @@ static const char *resolve(const char *name, int64_t last_dimension, const leati
     return accuracy ? "categorical_accuracy" : "categorical_crossentropy";
 }
 
-/* The name in the logs: what the user wrote for a function, the class's for a class, and what an object says. */
+/* Sets the name in the logs: the "name" of an object; else the user's name of a function; else the default name of
+ * the class. */
 static leat_status set_name(leati_metric *out, const json_t *value, const leati_object *object,
                             const leati_metric_type *type, leat_error *err) {
     const json_t *given = object->config ? json_object_get(object->config, "name") : NULL;
@@ -44,7 +45,7 @@ static leat_status set_name(leati_metric *out, const json_t *value, const leati_
     return LEAT_OK;
 }
 
-/* Keys of later versions that mean nothing new while they have these values. */
+/* Keys of later versions of Keras, with the values that change nothing. */
 static const struct {
     const char *key, *neutral;
 } foreign[] = {{"multi_label", "false"},  {"num_labels", "null"},    {"label_weights", "null"},
@@ -116,7 +117,7 @@ static bool same_options(const leati_measure_options *a, const leati_measure_opt
            a->delta == b->delta && a->threshold == b->threshold && a->axis == b->axis && a->k == b->k;
 }
 
-/* Whether the function's name alone would be read as this metric, a mean. */
+/* Sets *out if the function's name alone would be read as this metric, and the metric is a mean. */
 static leat_status says_all(const leati_metric *metric, bool *out, leat_error *err) {
     leati_metric named = {0};
     const leati_metric_type *type = leati_metric_find(metric->name);
@@ -160,7 +161,7 @@ leat_status leati_metric_write(const json_t *value, json_t **out, leat_error *er
     const leati_metric_type *type =
         json_is_string(value) ? leati_metric_find(json_string_value(value)) : NULL;
     if (json_is_string(value) && (!type || type->measure->lower)) {
-        *out = json_deep_copy(value); /* a function's name names its values too */
+        *out = json_deep_copy(value); /* the name of a function is valid in all versions */
         return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a name");
     }
     LEATI_TRY(leati_metric_read(&metric, value, 0, NULL, err));

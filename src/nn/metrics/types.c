@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of metrics.  A new metric is a descriptor in a file of this folder, a line in types.h and a line here; a new loss
- * needs a line here, too. */
+/* The table of metrics.  A new metric is a descriptor in a file of this folder, a line in types.h and a line here; a
+ * new loss needs a line here, too. */
 #include "nn/metrics/types.h"
 
 #include <string.h>
 
 #include "nn/losses/types.h"
 
-/* A loss as a metric: the mean of its values per sample. */
+/* The metric of a loss: the mean of the loss's values per sample. */
 #define LOSS(name)                                                                                           \
     &(const leati_metric_type) {                                                                             \
         .measure = &leati_loss_##name.measure, .tally = &leati_tally_mean                                    \
@@ -50,7 +50,7 @@ const leati_metric_type *const leati_metric_types[] = {
     NULL,
 };
 
-/* The one class whose name as a metric differs from its name as a loss: LogCosh. */
+/* LogCosh is the only class whose name as a metric differs from its name as a loss. */
 static const char log_cosh_class[] = "LogCoshError";
 
 const leati_metric_type *leati_metric_find(const char *name) {

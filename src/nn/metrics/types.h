@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The descriptors of the metrics that are not losses, each defined in the file of its family, and what several metrics use. */
+/* The descriptors of the metrics that are not losses, each defined in the file of its family, and what several
+ * metrics use. */
 #ifndef LEATI_NN_METRICS_TYPES_H
 #define LEATI_NN_METRICS_TYPES_H
 
@@ -31,11 +32,11 @@ extern const leati_metric_type leati_metric_specificity_at_sensitivity;
 extern const leati_metric_type leati_metric_auc;
 extern const leati_metric_type leati_metric_mean_iou;
 
-/* sum(weight * value) / sum(weight), and its root. */
+/* The tallies of sum(weight * value) / sum(weight) and of its square root. */
 extern const leati_tally leati_tally_mean;
 extern const leati_tally leati_tally_root;
 
-/* A row of a metric's options. */
+/* Fields of a metric's options. */
 #define LEATI_METRIC_ROW(member, field_kind, value)                                                          \
     { .key = #member, .kind = field_kind, .offset = offsetof(leati_measure_options, member), .preset = value }
 #define LEATI_METRIC_WHOLE(member, value, least)                                                             \
