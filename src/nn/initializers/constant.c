@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Initializers that draw nothing: Zeros, Ones, Constant, Identity. */
+/* Initializers that draw no random numbers: Zeros, Ones, Constant, Identity. */
 #include "nn/initializers/types.h"
 
 #include "base/error.h"
@@ -63,7 +63,7 @@ static leat_status draw_identity(const void *config, int rank, const int64_t *di
     (void)rng;
     if (rank != 2) {
         return leati_fail(err, LEAT_ESHAPE,
-                          "initializer 'Identity': expected a matrix, found a weight of rank %d", rank);
+                          "initializer 'Identity': expected a matrix, received a weight of rank %d", rank);
     }
     fill(0.0f, rank, dims, out);
     for (int64_t i = 0; i < dims[0] && i < dims[1]; ++i) {

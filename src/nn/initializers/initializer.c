@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing an initializer, and drawing a weight with it. */
+/* Reads and writes initializers, and draws weights with them.  Room: nn. */
 #include "nn/initializers/initializer.h"
 
 #include <string.h>
@@ -9,13 +9,13 @@
 #include "nn/config/object.h"
 #include "nn/initializers/types.h"
 
-/* The stream of random numbers that no batch of a feed has. */
+/* The number of the pass in the random streams of weights; no pass of a feed has this number. */
 #define INITIALIZER_PASS UINT64_MAX
 
 const leati_initializer leati_zeros = {&leati_initializer_zeros, NULL};
 const leati_initializer leati_ones = {&leati_initializer_ones, NULL};
 
-/* Returns the given configuration over the type's own defaults (new reference); NULL without memory. */
+/* Returns the configuration, completed by the type's own defaults (new reference); NULL without memory. */
 static json_t *complete(const leati_initializer_type *type, const json_t *given) {
     json_t *config = type->preset ? json_loads(type->preset, 0, NULL) : json_object();
     if (config && given && json_object_update(config, (json_t *)(uintptr_t)given) != 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keras.initializers: how a weight's first values are drawn.  A type is one row with its configuration as a table of
- * fields; a layer may have rows of its own for what no configuration names (an LSTM's bias). */
+/* keras.initializers: random or constant first values of weights.  The descriptor of a type has its configuration as
+ * a table of fields.  A layer may define an initializer of its own that has no name in configurations (an LSTM's
+ * bias). */
 #ifndef LEATI_NN_INITIALIZERS_INITIALIZER_H
 #define LEATI_NN_INITIALIZERS_INITIALIZER_H
 
@@ -13,15 +14,15 @@
 #include "nn/config/field.h"
 
 typedef struct leati_initializer_type {
-    const char *class_name;   /* the name in files: several types are a "VarianceScaling" there */
-    const char *const *names; /* the names that are read, NULL-terminated */
+    const char *class_name;   /* name in files: several types are written as "VarianceScaling" */
+    const char *const *names; /* names that are read, NULL-terminated */
     const char *preset;       /* JSON: defaults that differ from those of the fields; NULL: none */
     size_t config_bytes;
     const leati_field *fields; /* NULL: no configuration */
-    size_t seed_offset;        /* of an OPTIONAL_INT in the configuration; SIZE_MAX where nothing is drawn */
-    /* Checks what a row of fields cannot say; may be NULL. */
+    size_t seed_offset;        /* in the configuration, of an OPTIONAL_INT; SIZE_MAX: there is no seed */
+    /* Checks what a field cannot say; may be NULL. */
     leat_status (*check)(void *config, leat_error *err);
-    /* Fills out, row-major, of the given shape (no dimension is unknown). */
+    /* Fills out, row-major, with a weight of the given shape (all dimensions are known). */
     leat_status (*draw)(const void *config, int rank, const int64_t *dims, leat_rng *rng, float *out,
                         leat_error *err);
 } leati_initializer_type;
@@ -31,21 +32,21 @@ typedef struct leati_initializer {
     void *config; /* type->config_bytes, laid out by type->fields */
 } leati_initializer;
 
-/* For weights whose initializer is no matter of configuration. */
+/* The initializers of weights that have no initializer in the configuration. */
 extern const leati_initializer leati_zeros;
 extern const leati_initializer leati_ones;
 
-/* From a name ("glorot_uniform", "zeros"), {"class_name": ..., "config": ...}, or null, which makes NULL.
- * Errors: LEAT_ENOTFOUND with the nearest known name; those of leati_fields_read. */
+/* Reads a name ("glorot_uniform", "zeros"), {"class_name": ..., "config": ...}, or null, which gives NULL.
+ * Errors: LEAT_ENOTFOUND with the nearest known name; errors of leati_fields_read. */
 leat_status leati_initializer_read(leati_initializer **out, const json_t *value, leat_error *err);
 
-/* Back to {"class_name": ..., "config": ...} as Keras 2.3.1 writes it (new reference); NULL makes null. */
+/* Writes {"class_name": ..., "config": ...} as Keras 2.3.1 does (new reference); null for NULL. */
 leat_status leati_initializer_write(const leati_initializer *initializer, json_t **out, leat_error *err);
 void leati_initializer_destroy(leati_initializer **initializer);
 
-/* Draws a weight.  The stream names the weight; a seed in the configuration takes the place of (seed, stream), so that
- * two weights with the same seed are equal, as in Keras.
- * Errors: LEAT_ESHAPE a shape that it cannot fill (Identity, Orthogonal); LEAT_ENOMEM. */
+/* Draws a weight.  `stream` identifies the weight.  A seed in the configuration replaces (seed, stream), so that two
+ * weights with the same seed are equal, as in Keras.
+ * Errors: LEAT_ESHAPE a shape that is not supported (Identity, Orthogonal); LEAT_ENOMEM. */
 leat_status leati_initializer_draw(const leati_initializer *initializer, int rank, const int64_t *dims,
                                    uint64_t seed, uint64_t stream, float *out, leat_error *err);
 

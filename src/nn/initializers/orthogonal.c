@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Orthogonal: a random matrix with orthonormal rows or columns (Saxe et al. 2013, arXiv:1312.6120), from the QR
- * decomposition of a normal matrix, by Householder reflections in double.  Signs are taken from R's diagonal, which
- * makes every orthogonal matrix equally likely (Mezzadri 2007, arXiv:math-ph/0609050). */
+ * decomposition of a normal matrix by Householder reflections in double precision.  The signs are those of R's
+ * diagonal, so that every orthogonal matrix is equally likely (Mezzadri 2007, arXiv:math-ph/0609050). */
 #include "nn/initializers/types.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static const leati_field fields[] = {
     {.key = NULL},
 };
 
-/* Applies I - 2 v v' / (v' v) to column j of a (n, m), from row `from` on; v is unit length. */
+/* Applies I - 2 v v' / (v' v) to column j of a (n, m), from row `from` on; v has length 1. */
 static void reflect(double *a, int64_t n, int64_t m, int64_t j, int64_t from, const double *v) {
     double dot = 0.0;
     for (int64_t i = from; i < n; ++i) {
@@ -34,7 +34,8 @@ static void reflect(double *a, int64_t n, int64_t m, int64_t j, int64_t from, co
     }
 }
 
-/* The unit vector of the reflection that clears column k below the diagonal; all zero where nothing is to clear. */
+/* Computes the unit vector v of the reflection that clears column k below the diagonal; v is zero if there is nothing
+ * to clear. */
 static void householder(const double *a, int64_t n, int64_t m, int64_t k, double *v) {
     double norm = 0.0;
     for (int64_t i = k; i < n; ++i) {
@@ -51,7 +52,7 @@ static void householder(const double *a, int64_t n, int64_t m, int64_t k, double
     }
 }
 
-/* a (n, m), n >= m, is replaced by R; q (n, m) receives orthonormal columns; v (m, n) is scratch. */
+/* Replaces a (n, m), n >= m, by R and writes orthonormal columns to q (n, m); v (m, n) is scratch. */
 static void decompose(double *a, double *q, double *v, int64_t n, int64_t m) {
     for (int64_t k = 0; k < m; ++k) {
         householder(a, n, m, k, v + k * n);
@@ -70,7 +71,7 @@ static void decompose(double *a, double *q, double *v, int64_t n, int64_t m) {
 static leat_status draw(const void *config, int rank, const int64_t *dims, leat_rng *rng, float *out,
                         leat_error *err) {
     if (rank < 2) {
-        return leati_fail(err, LEAT_ESHAPE, "initializer 'Orthogonal': expected rank >= 2, found rank %d",
+        return leati_fail(err, LEAT_ESHAPE, "initializer 'Orthogonal': expected rank >= 2, received rank %d",
                           rank);
     }
     int64_t rows = leati_shape_elements(rank - 1, dims), columns = dims[rank - 1];

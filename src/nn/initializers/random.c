@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RandomNormal, RandomUniform, TruncatedNormal. */
+/* Initializers that draw independent numbers: RandomNormal, RandomUniform, TruncatedNormal. */
 #include "nn/initializers/types.h"
 
 #include <math.h>

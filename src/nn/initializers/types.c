@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of initializers.  A new initializer is a descriptor in a file of this folder, a line in types.h and a line here. */
+/* The table of initializers.  A new initializer is a descriptor in a file of this folder, a line in types.h and a
+ * line here. */
 #include "nn/initializers/types.h"
 
 #include <string.h>

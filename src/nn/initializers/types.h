@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The descriptors of the initializers, each defined in the file of its family, and what several of them use. */
+/* The descriptors of the initializers, each defined in the file of its family, and functions that several of them
+ * use. */
 #ifndef LEATI_NN_INITIALIZERS_TYPES_H
 #define LEATI_NN_INITIALIZERS_TYPES_H
 
@@ -30,7 +31,7 @@ extern const leati_initializer_type leati_initializer_he_normal;
 
 int64_t leati_shape_elements(int rank, const int64_t *dims);
 
-/* Fills out with count numbers: normal ones, without those further than two deviations from the mean, or even ones. */
+/* Fill out with count numbers: normal, normal but at most two deviations from the mean, or uniform. */
 void leati_fill_normal(leat_rng *rng, double mean, double deviation, float *out, int64_t count);
 void leati_fill_truncated(leat_rng *rng, double mean, double deviation, float *out, int64_t count);
 void leati_fill_uniform(leat_rng *rng, double low, double high, float *out, int64_t count);

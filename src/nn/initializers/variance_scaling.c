@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* VarianceScaling, which glorot_*, he_* and lecun_* are names for.
+/* VarianceScaling; the names glorot_*, he_* and lecun_* stand for configurations of it.
  * Source: keras.initializers 2.3.1 (fans of kernels with channels last). */
 #include "nn/initializers/types.h"
 
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* The deviation of a normal distribution cut at two deviations. */
+/* The standard deviation of a standard normal distribution that is truncated at two deviations. */
 #define TRUNCATED_DEVIATION 0.87962566103423978
 
 enum { FAN_IN, FAN_OUT, FAN_AVG };
@@ -20,7 +20,7 @@ typedef struct scaling_config {
 } scaling_config;
 
 static const char *const modes[] = {"fan_in", "fan_out", "fan_avg", NULL};
-/* The last two are Keras 3's: one is its name for the first. */
+/* The last two are names of Keras 3; "truncated_normal" is its name for "normal". */
 static const char *const distributions[] = {"normal", "uniform", "truncated_normal", "untruncated_normal",
                                             NULL};
 
@@ -46,7 +46,7 @@ static const leati_field fields[] = {
 static leat_status check(void *config, leat_error *err) {
     scaling_config *c = config;
     if (!(c->scale > 0.0)) {
-        return leati_fail(err, LEAT_EINVAL, "initializer 'VarianceScaling': expected scale > 0, found %g",
+        return leati_fail(err, LEAT_EINVAL, "initializer 'VarianceScaling': expected scale > 0, received %g",
                           c->scale);
     }
     if (c->distribution == TRUNCATED_NORMAL) c->distribution = NORMAL;
@@ -90,7 +90,7 @@ static leat_status draw(const void *config, int rank, const int64_t *dims, leat_
 const leati_initializer_type leati_initializer_variance_scaling = {
     VARIANCE_SCALING, .names = (const char *const[]){"VarianceScaling", NULL}};
 
-/* The other names, with the configuration that each of them stands for.  Keras 3 has classes of these names. */
+/* The other names, with their configurations.  Keras 3 has classes of these names. */
 #define NAMED(variable, class_name_, mode, distribution, scale)                                              \
     const leati_initializer_type leati_initializer_##variable = {                                            \
         VARIANCE_SCALING, .names = (const char *const[]){#variable, class_name_, NULL},                      \

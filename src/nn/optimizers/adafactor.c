@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adafactor: the second moment of a matrix as an outer product of its rows' and columns' means (Shazeer, Stern 2018,
- * arXiv:1804.04235).  A chain of ops for each weight.  r and c are means over the last axis and the one before. */
+/* Adafactor: the second moment of a matrix is the outer product of the means of its rows and of its columns (Shazeer,
+ * Stern 2018, arXiv:1804.04235).  The update is a chain of ops for each weight.  The slots r and c are means over the
+ * last axis and over the last but one. */
 #include <math.h>
 
 #include "engine/graph/build.h"
@@ -17,9 +18,9 @@ static const leati_field fields[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.001
                                       .preset = "true"},
                                      LEATI_OPTIMIZER_COMMON};
 
-enum { RHO, DECAY, GAIN, SCALAR_COUNT }; /* of the scalars: DECAY and GAIN sum to 1 */
+enum { RHO, DECAY, GAIN, SCALAR_COUNT }; /* indices of the scalars; DECAY and GAIN sum to 1 */
 
-/* The least of the rate and 1 / sqrt(t): with and without relative_step it comes to the same. */
+/* The rate is min(rate, 1 / sqrt(t)): with and without relative_step, Keras computes the same. */
 static void scalars(leati_optimizer *optimizer, int64_t iterations, float *out) {
     float t = (float)(iterations + 1), decay = 1.0f - powf(t, (float)optimizer->config.beta_2_decay);
     out[RHO] = fminf(leati_optimizer_rate(optimizer, iterations), 1.0f / sqrtf(t));
@@ -27,7 +28,7 @@ static void scalars(leati_optimizer *optimizer, int64_t iterations, float *out) 
     out[GAIN] = 1.0f - decay;
 }
 
-/* r, c: of a vector one number that stays 0 */
+/* For a vector, r and c are a single number, which stays 0. */
 static leati_desc slot_desc(int slot, const leati_desc *weight) {
     leati_desc desc = *weight;
     if (slot == 2) return desc;
@@ -47,14 +48,14 @@ static leati_value root_mean_square(leati_graph *g, leati_value x) {
     return leati_function_of(g, leati_reduce_all(g, LEATI_REDUCE_MEAN, square), LEATI_FN_SQRT);
 }
 
-/* state = DECAY state + GAIN value */
+/* Updates a moving average: state = DECAY state + GAIN value. */
 static leati_value average(leati_graph *g, leati_value kept, leati_value value, const leati_value *s) {
     leati_value sum = leati_add(g, leati_mul(g, kept, s[DECAY]), leati_mul(g, value, s[GAIN]));
     leati_graph_store(g, kept, sum);
     return sum;
 }
 
-/* A value with an axis of length 1 put in before place `axis`. */
+/* Inserts an axis of length 1 before axis `axis`. */
 static leati_value with_axis(leati_graph *g, leati_value x, int axis) {
     leati_desc desc = *leati_graph_desc(g, x);
     for (int i = desc.rank; i > axis; --i) desc.shape[i] = desc.shape[i - 1];
@@ -62,7 +63,7 @@ static leati_value with_axis(leati_graph *g, leati_value x, int axis) {
     return leati_reshape(g, x, desc.rank + 1, desc.shape);
 }
 
-/* The estimate of the squared gradient. */
+/* Returns the estimate of the squared gradient, and updates its slots. */
 static leati_value second_moment(leati_graph *g, const leati_weight *weight, leati_value square,
                                  const leati_value *s) {
     int rank = weight->desc.rank;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adam (Kingma, Ba 2014, arXiv:1412.6980), AMSGrad, and AdamW: Adam with a decay of the weights, which every optimizer can
- * have, by default (Loshchilov, Hutter 2017, arXiv:1711.05101).  The correction of the moments' bias is in the learning rate, so
- * that epsilon is added to the uncorrected root. */
+/* Adam (Kingma, Ba 2014, arXiv:1412.6980), AMSGrad, and AdamW (Loshchilov, Hutter 2017, arXiv:1711.05101): Adam whose
+ * weight_decay, an option of every optimizer, is not 0 by default.  The learning rate contains the correction of the
+ * moments' bias, so that epsilon is added to the uncorrected root. */
 #include "nn/optimizers/types.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adamax: Adam with the largest gradient in place of the mean square (arXiv:1412.6980, section 7). */
+/* Adamax: Adam with the largest gradient instead of the mean square (arXiv:1412.6980, section 7). */
 #include "nn/optimizers/types.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FTRL-Proximal, which drives weights to exactly 0 (McMahan and others 2013).  A chain of ops over all weights:
- * accumulator += g^2; linear += g' - (accumulator^-p - before^-p) / lr w; w = (clip(linear, -l1, l1) - linear) / quadratic. */
+/* FTRL-Proximal, which sets weights to exactly 0 (McMahan and others 2013), as a chain of ops over all weights:
+ * accumulator += g^2; linear += g' - (accumulator^-p - before^-p) / lr w; w = (clip(linear, -l1, l1) - linear) /
+ * quadratic.  g' is g with the shrinkage; before is the old accumulator. */
 #include "engine/graph/build.h"
 #include "nn/optimizers/types.h"
 
@@ -13,7 +14,7 @@ static const leati_field fields[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.001
                                      LEATI_OPTIMIZER_FLOAT(beta, "0.0"),
                                      LEATI_OPTIMIZER_COMMON};
 
-enum { RATE, TWICE_L2 }; /* of the scalars */
+enum { RATE, TWICE_L2 }; /* indices of the scalars */
 
 static void scalars(leati_optimizer *optimizer, int64_t iterations, float *out) {
     float rate = leati_optimizer_rate(optimizer, iterations);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lion: steps of one length, by the sign of a moment (Chen and others 2023, arXiv:2302.06675). */
+/* Lion: each step has the same size, and the sign of a moment (Chen and others 2023, arXiv:2302.06675). */
 #include "nn/optimizers/types.h"
 
 static const leati_field fields[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.001"),

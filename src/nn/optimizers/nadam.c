@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nadam: Adam with Nesterov's momentum (Dozat 2015), whose momentum warms up by a schedule.  m_schedule is the product
- * of the schedule so far: the optimizer keeps it beside the step that it belongs to, and brings it up to any other. */
+/* Nadam: Adam with Nesterov's momentum (Dozat 2015), which grows by a schedule.  m_schedule is the product of the
+ * momenta of all steps before schedule_at; scalars() brings both to the step that it is asked for. */
 #include "nn/optimizers/types.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ static const leati_field fields[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.002
                                      LEATI_OPTIMIZER_OPTIONAL(epsilon, false),
                                      LEATI_OPTIMIZER_COMMON};
 
-/* The momentum of step t, counted from 1. */
+/* Returns the momentum of step t, counted from 1. */
 static float momentum_at(const leati_optimizer *optimizer, float t) {
     float decay = powf(0.96f, t * (float)optimizer->config.schedule_decay);
     return (float)optimizer->config.beta_1 * (1.0f - 0.5f * decay);
@@ -26,8 +26,7 @@ static void scalars(leati_optimizer *optimizer, int64_t iterations, float *out) 
     for (; optimizer->schedule_at < iterations; ++optimizer->schedule_at) {
         float before = optimizer->m_schedule;
         optimizer->m_schedule *= momentum_at(optimizer, (float)optimizer->schedule_at + 1.0f);
-        if (optimizer->m_schedule == before)
-            break; /* 0, or infinite: so it stays, however many steps there were */
+        if (optimizer->m_schedule == before) break; /* 0 or infinite: further factors change nothing */
     }
     optimizer->schedule_at = iterations;
     float t = (float)iterations + 1.0f;

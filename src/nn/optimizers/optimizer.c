@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing an optimizer, and its part of the graph: clipping and one update node. */
+/* Reads and writes optimizers, and adds their ops to the graph: clipping and the update.  Room: nn. */
 #include "nn/optimizers/optimizer.h"
 
 #include <math.h>
@@ -20,8 +20,8 @@ static bool has_field(const leati_optimizer_type *type, const char *key) {
     return false;
 }
 
-/* Keys of other versions.  Those of the first list change nothing; those of the second change nothing while they are
- * null, false or 0. */
+/* Keys of other versions of Keras.  The keys before FIRST_CONDITIONAL change nothing; the other keys change nothing
+ * if they are null, false or 0. */
 static const char *const ignored[] = {"name",
                                       "dtype",
                                       "jit_compile",
@@ -48,16 +48,17 @@ static leat_status check_foreign(const leati_optimizer_type *type, const json_t 
     return LEAT_OK;
 }
 
-/* Options that are not set are NAN.  They are compared by isgreater and isless, which are false for NAN as > and < are, but
- * raise no FE_INVALID: a program may have that trapped. */
+/* Options that are not set are NAN.  They are compared by isgreater and isless: like > and <, these are false for
+ * NAN, but they do not raise FE_INVALID, which a program may trap. */
 
-/* Volatile, since GCC 12 puts two of these conversions into one vector from -O2 on and then drops both. */
+/* `rounded` is volatile because GCC 12, from -O2 on, puts two of these conversions into one vector and then drops
+ * both. */
 static double as_float(double value) {
     volatile float rounded = (float)value;
     return (double)rounded;
 }
 
-/* Where the options that current Keras added are out of range. */
+/* Checks the options that current Keras added. */
 static leat_status settle_new(const leati_optimizer *optimizer, leat_error *err) {
     const leati_optimizer_config *c = &optimizer->config;
     int clips =
@@ -65,7 +66,7 @@ static leat_status settle_new(const leati_optimizer *optimizer, leat_error *err)
     if (clips > 1 && (optimizer->clips_each || isgreater(c->global_clipnorm, 0.0)))
         return leati_fail(err, LEAT_EINVAL, "expected one of clipnorm, clipvalue and global_clipnorm");
     if (c->use_ema && !(c->ema_momentum >= 0.0 && c->ema_momentum <= 1.0))
-        return leati_fail(err, LEAT_EINVAL, "ema_momentum: expected a number from 0 to 1, found %g",
+        return leati_fail(err, LEAT_EINVAL, "ema_momentum: expected a number from 0 to 1, received %g",
                           c->ema_momentum);
     if (c->ema_overwrite_frequency != INT64_MIN && c->ema_overwrite_frequency < 1)
         return leati_fail(err, LEAT_EINVAL, "ema_overwrite_frequency: expected null or at least 1");
@@ -73,7 +74,8 @@ static leat_status settle_new(const leati_optimizer *optimizer, leat_error *err)
         return leati_fail(err, LEAT_EINVAL, "clip_threshold: expected a number above 0");
     if (optimizer->type != &leati_optimizer_ftrl) return LEAT_OK;
     if (c->learning_rate_power > 0.0)
-        return leati_fail(err, LEAT_EINVAL, "learning_rate_power: expected a number of at most 0, found %g",
+        return leati_fail(err, LEAT_EINVAL,
+                          "learning_rate_power: expected a number of at most 0, received %g",
                           c->learning_rate_power);
     if (!(c->initial_accumulator_value >= 0.0 && c->l1_regularization_strength >= 0.0 &&
           c->l2_regularization_strength >= 0.0 && c->l2_shrinkage_regularization_strength >= 0.0))
@@ -82,7 +84,7 @@ static leat_status settle_new(const leati_optimizer *optimizer, leat_error *err)
     return LEAT_OK;
 }
 
-/* What Keras holds in float32 variables is read back as float32. */
+/* Checks the options, and rounds those that Keras keeps in float32 variables to float32. */
 static leat_status settle(leati_optimizer *optimizer, leat_error *err) {
     leati_optimizer_config *c = &optimizer->config;
     if (!isnan(c->lr)) c->learning_rate = c->lr;
@@ -95,7 +97,7 @@ static leat_status settle(leati_optimizer *optimizer, leat_error *err) {
     if (optimizer->type == &leati_optimizer_rmsprop) c->rho = as_float(c->rho);
     optimizer->m_schedule = 1.0f;
     if (isless(c->clipnorm, 0.0) || isless(c->clipvalue, 0.0) || isless(c->global_clipnorm, 0.0)) {
-        return leati_fail(err, LEAT_EINVAL, "expected clipnorm and clipvalue to be >= 0, found %g and %g",
+        return leati_fail(err, LEAT_EINVAL, "expected clipnorm and clipvalue to be >= 0, received %g and %g",
                           isless(c->clipnorm, 0.0) ? c->clipnorm : c->global_clipnorm, c->clipvalue);
     }
     return settle_new(optimizer, err);
@@ -105,7 +107,7 @@ static leat_status configure(leati_optimizer *optimizer, const json_t *config, l
     LEATI_TRY(check_foreign(optimizer->type, config, err));
     optimizer->config.global_clipnorm = optimizer->config.weight_decay = NAN;
     LEATI_TRY(leati_fields_read(optimizer->type->fields, ignored, config, &optimizer->config, err));
-    /* current Keras always writes the key, 2.3.1 never */
+    /* Current Keras, which clips each gradient, always writes this key; 2.3.1 never does. */
     optimizer->clips_each = optimizer->type->is_new || json_object_get(config, "global_clipnorm");
     return settle(optimizer, err);
 }
@@ -133,8 +135,7 @@ leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, l
 }
 
 leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out, leat_error *err) {
-    static const char *const absent_if_null[] = {"clipnorm",
-                                                 "clipvalue"}; /* null would make Keras 2.3.1 fail */
+    static const char *const absent_if_null[] = {"clipnorm", "clipvalue"}; /* Keras 2.3.1 fails on null */
     *out = NULL;
     json_t *config = json_object();
     if (config) {
@@ -150,7 +151,7 @@ leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out
     }
     bool marked = config && optimizer->clips_each && !optimizer->type->is_new &&
                   isgreater(optimizer->config.clipnorm, 0.0);
-    if (marked) json_object_set_new(config, "global_clipnorm", json_null()); /* so it is read as it was */
+    if (marked) json_object_set_new(config, "global_clipnorm", json_null()); /* see configure() */
     return leati_object_write(optimizer->type->class_name, config, out, err);
 }
 
@@ -170,7 +171,7 @@ float leati_optimizer_rate(const leati_optimizer *optimizer, int64_t iterations)
     return decay > 0.0f ? rate * (1.0f / (1.0f + decay * (float)iterations)) : rate;
 }
 
-/* The numbers behind the type's own: what weights are multiplied by, and the average's. */
+/* Indices of the scalars after the type's own: the factor of weight decay, and the factors of the moving average. */
 enum { KEEP, MOMENTUM, GAIN, OLD, NEW, MORE_SCALARS };
 
 leati_slab leati_optimizer_average(const leati_optimizer *optimizer) {
@@ -190,7 +191,7 @@ static bool decays(const leati_optimizer *optimizer) {
     return isgreater(optimizer->config.weight_decay, 0.0) || isless(optimizer->config.weight_decay, 0.0);
 }
 
-/* Whether the weights become their average after this step. */
+/* True if the weights are replaced by their moving average after this step. */
 static bool overwrites(const leati_optimizer *optimizer, int64_t iterations) {
     int64_t every = optimizer->config.ema_overwrite_frequency;
     return every > 0 && (iterations + 1) % every == 0;
@@ -218,7 +219,7 @@ void leati_optimizer_preset(const leati_optimizer *optimizer, leati_weights *wei
     }
 }
 
-/* ---- The part of the graph ---- */
+/* ---- Ops ---- */
 
 static leati_value whole(leati_graph *graph, leati_slab slab, const leati_weights *weights) {
     const int64_t count = (int64_t)(weights->trainable_bytes / sizeof(float));
@@ -226,7 +227,9 @@ static leati_value whole(leati_graph *graph, leati_slab slab, const leati_weight
     return leati_graph_state(graph, slab, 0, &all);
 }
 
-/* Gradients scaled to the norm, where theirs is larger: g * (c / max(|g|, c)). */
+/* Scales the gradients to the limit if their norm is larger: g * (c / max(
+ * g
+ * , c)). */
 static void clip_norm(leati_graph *graph, leati_value gradients, float limit) {
     leati_value square = leati_function_of(graph, gradients, LEATI_FN_SQUARE);
     leati_value norm =
@@ -257,7 +260,7 @@ static void clip(const leati_optimizer *optimizer, leati_graph *graph, const lea
     }
 }
 
-/* One node over all weights. */
+/* Adds the update as one node over all weights. */
 static void update(const leati_optimizer *optimizer, leati_graph *graph, const leati_weights *weights) {
     const leati_optimizer_type *type = optimizer->type;
     const int64_t scalar_count = type->scalar_count + (decays(optimizer) ? 1 : 0);
@@ -282,7 +285,7 @@ static leati_value mixed(leati_graph *graph, leati_value a, leati_value x, leati
     return leati_add(graph, leati_mul(graph, x, a), leati_mul(graph, y, b));
 }
 
-/* The moving average of the weights, and now and then the weights' return to it. */
+/* Updates the moving average of the weights, and replaces the weights by it in the steps that `overwrites` says. */
 static void follow(const leati_optimizer *optimizer, leati_graph *graph, const leati_weights *weights,
                    const leati_value *more) {
     leati_value w = whole(graph, LEATI_SLAB_WEIGHTS, weights);

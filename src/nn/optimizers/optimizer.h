@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keras.optimizers: each is a row (nn/optimizers/) with its configuration, its slots, its update op and the numbers that
- * change from step to step.  The update is one node over the whole slab of trainable weights; the host writes the
- * numbers ("scalars") before each step.  All arithmetic on them is in float, as in Keras's graph. */
+/* keras.optimizers.  The descriptor of an optimizer (nn/optimizers/types.h) has its configuration, its slots, its
+ * update op and its scalars, the numbers that change from step to step.  The update is one node over the whole slab
+ * of trainable weights, or a chain of ops; the host writes the scalars before each step.  They are computed in float,
+ * as in Keras's graph. */
 #ifndef LEATI_NN_OPTIMIZERS_OPTIMIZER_H
 #define LEATI_NN_OPTIMIZERS_OPTIMIZER_H
 
@@ -20,14 +21,14 @@
 #define LEATI_OPTIMIZER_MAX_SLOTS   3
 #define LEATI_OPTIMIZER_MAX_SCALARS 24
 
-/* The configuration of every optimizer: a row's fields say which members count. */
+/* The options of all optimizers; a type's fields say which of them it has. */
 typedef struct leati_optimizer_config {
     double learning_rate, decay;
     double clipnorm, clipvalue; /* NAN: none */
     double lr;                  /* the old name of learning_rate; NAN: not given */
     double momentum, rho, beta_1, beta_2, epsilon, schedule_decay;
     bool nesterov, amsgrad;
-    /* Of current Keras. */
+    /* options of current Keras */
     double global_clipnorm, weight_decay; /* NAN: none */
     bool use_ema;
     double ema_momentum;
@@ -41,22 +42,22 @@ typedef struct leati_optimizer_config {
 typedef struct leati_optimizer leati_optimizer;
 
 typedef struct leati_optimizer_type {
-    const char *class_name; /* "RMSprop"; found whatever the case, as in Keras */
+    const char *class_name; /* "RMSprop"; case is ignored, as in Keras */
     const leati_field *fields;
     leati_op op; /* one node over all weights, unless there is a `lower` */
-    /* The update as a chain of ops, by each weight or over all; scalars[i] are values of rank 0. */
+    /* Adds the update as a chain of ops, for each weight or over all weights; scalars[i] are values of rank 0. */
     void (*lower)(const leati_optimizer *optimizer, leati_graph *graph, const leati_weights *weights,
                   const leati_value *scalars);
-    bool is_new; /* not in Keras 2.3.1: its options mean what they mean in current Keras */
+    bool is_new; /* not in Keras 2.3.1: its options have the meaning that they have in current Keras */
     int32_t slot_count;
     const char *slots[LEATI_OPTIMIZER_MAX_SLOTS]; /* names in files: "m" makes "m_0:0" */
-    /* Whether the last slot is in use; NULL: always.  Where it is not, files hold zeros: of the weight's shape, or one
-     * number (Adam's vhat). */
+    /* True if the last slot is in use; NULL: always.  For an unused slot, files have zeros: a tensor of the weight's
+     * shape, or one number if unused_is_one_number (Adam's vhat). */
     bool (*uses_last_slot)(const leati_optimizer_config *config);
     bool unused_is_one_number;
     bool has_schedule; /* Nadam: m_schedule, the second weight in files */
-    /* What a slot holds of a weight, when that is not its shape (it is never more), and before the first step, when that is
-     * not 0.  NULL: the usual. */
+    /* The shape of a slot for a weight, never larger than the weight (NULL: the weight's shape), and the value of a
+     * slot before the first step (NULL: 0). */
     leati_desc (*slot_desc)(int slot, const leati_desc *weight);
     double (*slot_preset)(const leati_optimizer_config *config, int slot);
     int32_t scalar_count;
@@ -66,32 +67,34 @@ typedef struct leati_optimizer_type {
 struct leati_optimizer {
     const leati_optimizer_type *type;
     leati_optimizer_config config;
-    bool clips_each;  /* clipnorm is the norm of one weight's gradient, as in current Keras, not of all */
+    bool clips_each;  /* as in current Keras, clipnorm limits each weight's gradient; false: all together */
     float m_schedule; /* Nadam: the product of the momentum schedule before step schedule_at */
     int64_t schedule_at;
 };
 
-/* From a name ("adam"), or {"class_name": ..., "config": ...}; keys of Keras 3 are ignored where they mean nothing new.
+/* Creates an optimizer from a name ("adam") or {"class_name": ..., "config": ...}.  Keys of Keras 3 are ignored if
+ * they do not change the result.
  * Errors: LEAT_ENOTFOUND with the nearest known name; LEAT_EINVAL, LEAT_ENOTSUP an option. */
 leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, leat_error *err);
-/* {"class_name": ..., "config": ...} as Keras 2.3.1 writes it (new reference). */
+/* Writes {"class_name": ..., "config": ...} as Keras 2.3.1 does (new reference). */
 leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out, leat_error *err);
 void leati_optimizer_destroy(leati_optimizer **optimizer);
 
-/* Slots in use: slabs LEATI_SLAB_SLOT0 ... (one less than type->slot_count for Adam without amsgrad). */
+/* Returns the number of slots in use, in the slabs from LEATI_SLAB_SLOT0 on: for Adam without amsgrad, one less than
+ * type->slot_count. */
 int leati_optimizer_slot_count(const leati_optimizer *optimizer);
-/* The slab of the weights' average, behind the slots; LEATI_SLAB_COUNT without use_ema. */
+/* Returns the slab of the moving average of the weights, after the slots; LEATI_SLAB_COUNT without use_ema. */
 leati_slab leati_optimizer_average(const leati_optimizer *optimizer);
-/* What training needs: slabs from LEATI_SLAB_SLOT0 on, numbers in LEATI_SLAB_SCALARS. */
+/* Return what training needs: the number of slabs from LEATI_SLAB_SLOT0 on, and of floats in LEATI_SLAB_SCALARS. */
 int leati_optimizer_slab_count(const leati_optimizer *optimizer);
 int leati_optimizer_scalar_count(const leati_optimizer *optimizer);
-/* Puts the slots of a model just compiled to where they begin. */
+/* Sets the slots of a newly compiled model to their first values. */
 void leati_optimizer_preset(const leati_optimizer *optimizer, leati_weights *weights);
-/* The numbers of step `iterations` (from 0), to be written to the start of LEATI_SLAB_SCALARS before that step runs:
- * leati_optimizer_scalar_count floats.  A function of iterations: calling it twice changes nothing. */
+/* Computes the scalars of step `iterations` (from 0): leati_optimizer_scalar_count floats, to be written to the start
+ * of LEATI_SLAB_SCALARS before that step.  They depend only on `iterations` and the configuration. */
 void leati_optimizer_scalars(leati_optimizer *optimizer, int64_t iterations, float *out);
 
-/* Adds clipping, the update of the trainable weights, and their average. */
+/* Adds the ops of clipping, of the update of the trainable weights and of their moving average. */
 void leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,
                            const leati_weights *weights);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SGD, with momentum (Nesterov's too).  Without momentum it keeps no slot. */
+/* SGD, with momentum (also Nesterov's).  Without momentum it has no slot. */
 #include "nn/optimizers/types.h"
 
 static const leati_field fields[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.01"),

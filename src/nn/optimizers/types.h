@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The descriptors of the optimizers, each defined in its own file, and what several optimizers use. */
+/* The descriptors of the optimizers, each defined in its own file, and functions and fields that several optimizers
+ * use. */
 #ifndef LEATI_NN_OPTIMIZERS_TYPES_H
 #define LEATI_NN_OPTIMIZERS_TYPES_H
 
@@ -7,9 +8,9 @@
 
 /* All optimizers, NULL-terminated. */
 extern const leati_optimizer_type *const leati_optimizer_types[];
-/* Returns the optimizer of that class name, in upper or lower case; NULL if there is none. */
+/* Returns the optimizer of that class name, ignoring case; NULL if there is none. */
 const leati_optimizer_type *leati_optimizer_find(const char *name);
-/* The class names: index from 0; NULL at the end. */
+/* Returns a class name: index from 0; NULL at the end. */
 const char *leati_optimizer_name_at(int index);
 
 extern const leati_optimizer_type leati_optimizer_sgd;
@@ -42,14 +43,14 @@ extern const leati_optimizer_type leati_optimizer_ftrl;
         .preset = "null", .hidden = is_hidden                                                                \
     }
 
-/* What Keras 2.3.1 does not have is written only where it is used. */
+/* An option that Keras 2.3.1 does not have: it is written only if it differs from its default. */
 #define LEATI_OPTIMIZER_LATER(name, field_kind, value)                                                       \
     {                                                                                                        \
         .key = #name, .kind = field_kind, .offset = offsetof(leati_optimizer_config, name), .preset = value, \
         .later = true                                                                                        \
     }
 
-/* Rows that every optimizer has but one: weight_decay. */
+/* The fields that every optimizer has, except weight_decay. */
 #define LEATI_OPTIMIZER_SHARED                                                                               \
     LEATI_OPTIMIZER_OPTIONAL(lr, true), LEATI_OPTIMIZER_OPTIONAL(clipnorm, false),                           \
         LEATI_OPTIMIZER_OPTIONAL(clipvalue, false),                                                          \
@@ -58,17 +59,17 @@ extern const leati_optimizer_type leati_optimizer_ftrl;
         LEATI_OPTIMIZER_LATER(ema_momentum, LEATI_FIELD_FLOAT, "0.99"),                                      \
         LEATI_OPTIMIZER_LATER(ema_overwrite_frequency, LEATI_FIELD_OPTIONAL_INT, "null")
 
-/* Rows that every optimizer has, and the end of its table. */
+/* The fields that every optimizer has, and the end of its table. */
 #define LEATI_OPTIMIZER_COMMON                                                                               \
     LEATI_OPTIMIZER_SHARED, LEATI_OPTIMIZER_LATER(weight_decay, LEATI_FIELD_OPTIONAL_FLOAT, "null"), {       \
         .key = NULL                                                                                          \
     }
 
-/* Adam's numbers of a step: AdamW's too. */
+/* Computes Adam's scalars, which AdamW also has. */
 void leati_optimizer_adam_scalars(leati_optimizer *optimizer, int64_t iterations, float *out);
 bool leati_optimizer_uses_vhat(const leati_optimizer_config *config);
 
-/* The learning rate of a step: lr / (1 + decay * iterations). */
+/* Returns the learning rate of a step: lr / (1 + decay * iterations). */
 float leati_optimizer_rate(const leati_optimizer *optimizer, int64_t iterations);
 
 #endif
