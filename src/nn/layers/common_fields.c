@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What several layers share: weights by their configuration, plain shape rules.  Layer: nn. */
+/* Code that several layers share: weights from their configuration, and simple shape rules.  Room: nn. */
 #include "nn/layers/common_fields.h"
 
 #include <string.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows that the configurations of several layers share, so that no key, default or rule is written twice. */
+/* Fields, weights and shape rules that several layers share, so that no key, default or rule is written twice. */
 #ifndef LEATI_NN_LAYERS_COMMON_FIELDS_H
 #define LEATI_NN_LAYERS_COMMON_FIELDS_H
 
 #include "nn/activations/activation.h"
 #include "nn/layers/layer.h"
 
-/* A row whose member is named like its key. */
+/* A field whose member is named like its key. */
 #define LEATI_ROW(config, member, kind_, preset_)                                                            \
     { .key = #member, .kind = kind_, .offset = offsetof(config, member), .preset = preset_ }
 
-/* A whole number, or `arity_` of them, not below `least`. */
+/* An integer, or a tuple of `arity_` integers, each at least `least` (in a tuple, 1). */
 #define LEATI_INT_ROW(config, member, least, preset_)                                                        \
     {                                                                                                        \
         .key = #member, .kind = LEATI_FIELD_INT, .offset = offsetof(config, member), .preset = preset_,      \
@@ -33,14 +33,15 @@
         .choices = choices_                                                                                  \
     }
 
-/* Where the two Kerases compute something else: set for files of current Keras. */
+/* Selects the computation of current Keras where it differs from that of Keras 2.3.1; true in files of current
+ * Keras. */
 #define LEATI_AS_KERAS3_ROW(config)                                                                          \
     {                                                                                                        \
         .key = "as_keras3", .kind = LEATI_FIELD_BOOL, .offset = offsetof(config, as_keras3),                 \
         .preset = "false", .later = true                                                                     \
     }
 
-/* What a configuration says of one weight: three keys, "kernel_initializer", "kernel_regularizer", ... */
+/* The configuration of one weight: three keys, "kernel_initializer", "kernel_regularizer" and "kernel_constraint". */
 typedef struct leati_part {
     leati_initializer *initializer;
     leati_regularizer regularizer;
@@ -61,7 +62,7 @@ typedef struct leati_part {
         .offset = offsetof(config, member) + offsetof(leati_part, constraint), .preset = "null"              \
     }
 
-/* What Dense and the convolutions have behind their product. */
+/* The configuration of the ops that follow the product in Dense and in the convolutions. */
 typedef struct leati_affine {
     leati_activation activation;
     bool use_bias;
@@ -81,13 +82,13 @@ typedef struct leati_affine {
         LEATI_AFFINE_ROW(config, activity_regularizer, "activity_regularizer", LEATI_FIELD_REGULARIZER,      \
                          "null")
 
-/* For build: a weight as its part says, and the bias where one is used. */
+/* For build: declare a weight as its configuration says, and the bias if there is one. */
 leat_status leati_part_add(leati_layer *layer, const char *name, const leati_part *part, int rank,
                            const int64_t *dims, leat_error *err);
 leat_status leati_affine_add_bias(leati_layer *layer, const leati_affine *affine, int64_t units,
                                   leat_error *err);
 
-/* For lower: the bias, which is the last weight, or LEATI_NONE. */
+/* For lower: returns the bias, which is the last weight; LEATI_NONE if there is none. */
 leati_value leati_affine_bias(const leati_layer *layer, const leati_affine *affine,
                               const leati_lowering *lowering);
 
@@ -95,14 +96,14 @@ leati_value leati_affine_bias(const leati_layer *layer, const leati_affine *affi
 leat_status leati_infer_same(const leati_layer *layer, int input_count, const leati_shape *inputs,
                              leati_shape *outputs, int *output_count, leat_error *err);
 
-/* For infer: the axes as bits, of which `first` is the lowest that will do; negative ones count from the end.
- * Errors: LEAT_ESHAPE where the input lacks one. */
+/* For infer: returns the axes as bits.  Negative axes count from the end; axes below `first` are not allowed.
+ * Errors: LEAT_ESHAPE the input does not have one of the axes. */
 leat_status leati_axes_find(const leati_ints *axes, const leati_shape *input, int first, uint32_t *out,
                             leat_error *err);
-/* For lower, where infer has. */
+/* For lower, after infer has checked the axes: returns the axes as bits. */
 uint32_t leati_axes_of(const leati_ints *axes, int rank);
 
-/* The product of known dimensions from `from` on; -1 where one is not known.  Errors: LEAT_ESHAPE where it overflows. */
+/* Multiplies the dimensions from `from` on; *out is -1 if one is not known.  Errors: LEAT_ESHAPE overflow. */
 leat_status leati_shape_product(const leati_shape *shape, int from, int64_t *out, leat_error *err);
 
 #endif

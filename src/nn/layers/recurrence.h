@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The flags that all recurrent layers have.  Streaming (nn/layers/carry.h) reads them; nn/layers/rnn/ has the layers. */
+/* The flags that all recurrent layers have.  Streaming (nn/layers/carry.h) reads them; nn/layers/rnn/ has the
+ * layers. */
 #ifndef LEATI_NN_LAYERS_RECURRENCE_H
 #define LEATI_NN_LAYERS_RECURRENCE_H
 

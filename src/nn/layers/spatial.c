@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* data_format, padding and sliding windows.  Layer: nn. */
+/* data_format, padding and sliding windows.  Room: nn. */
 #include "nn/layers/spatial.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@ const char *const leati_data_formats[] = {"channels_last", "channels_first", NUL
 const char *const leati_paddings[] = {"valid", "same", NULL};
 const char *const leati_causal_paddings[] = {"valid", "same", "causal", NULL};
 
-/* Of 1 to 3 spatial axes, channels last and first. */
+/* [spatial axes - 1][data_format]: channels last, channels first */
 static const char *const image_names[3][2] = {
     {"a sequence (batch, steps, channels)", "a sequence (batch, channels, steps)"},
     {"an image (batch, rows, columns, channels)", "an image (batch, channels, rows, columns)"},
@@ -63,7 +63,7 @@ leati_value leati_image_value_back(leati_graph *graph, leati_value x, int32_t da
     return leati_transpose(graph, x, perm);
 }
 
-/* The extent of a window with its gaps. */
+/* Returns the length that a window covers, with the gaps of its dilation. */
 static int64_t extent(const leati_slide *slide, int axis) {
     int64_t dilation = slide->dilation ? slide->dilation->values[axis] : 1;
     return (slide->kernel->values[axis] - 1) * dilation + 1;
@@ -91,7 +91,7 @@ leat_status leati_slide_infer(const leati_slide *slide, leati_shape *image, leat
     return LEAT_OK;
 }
 
-/* What a transposed window makes of `in`: Keras's deconv_length. */
+/* Returns the output length of a transposed convolution for the input length `in`, like Keras's deconv_length. */
 static int64_t transposed_length(const leati_slide *slide, const leati_ints *output_padding, int axis,
                                  int64_t in) {
     int64_t stride = slide->strides->values[axis], reach = extent(slide, axis);
@@ -121,7 +121,7 @@ leat_status leati_slide_infer_transposed(const leati_slide *slide, const leati_i
     return LEAT_OK;
 }
 
-/* Padding of one axis of `in` elements. */
+/* Computes the padding of an axis of `in` elements. */
 static void pad_axis(const leati_slide *slide, int axis, int64_t in, leati_window *window) {
     int64_t missing = (length(slide, axis, in) - 1) * slide->strides->values[axis] + extent(slide, axis) - in;
     if (missing < 0) missing = 0;

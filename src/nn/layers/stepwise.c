@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks that a call may be made for one step of a sequence at a time, from what each layer type says (leati_steps).
- * Layer: nn. */
+/* Checks that a call may be made for one step of a sequence at a time, from the `steps` of each layer type.  Room:
+ * nn. */
 #include "base/error.h"
 #include "nn/layers/carry.h"
 #include "nn/layers/recurrence.h"

@@ -96,7 +96,7 @@ const leati_layer_type *const leati_layer_types[] = {
     NULL,
 };
 
-/* Types that only stand inside other layers. */
+/* Types that are only allowed inside other layers. */
 static const leati_layer_type *const cells[] = {
     &leati_layer_gru_cell,
     &leati_layer_lstm_cell,

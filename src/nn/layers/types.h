@@ -5,13 +5,13 @@
 
 #include "nn/layers/layer.h"
 
-/* All types but cells, NULL-terminated. */
+/* All types except cells, NULL-terminated. */
 extern const leati_layer_type *const leati_layer_types[];
 /* Returns the type of a Keras class name, cells included; NULL if there is none. */
 const leati_layer_type *leati_layer_find(const char *class_name);
-/* The class names of leati_layer_types: index from 0; NULL at the end. */
+/* Returns a class name of leati_layer_types: index from 0; NULL at the end. */
 const char *leati_layer_name_at(int index);
-/* The failure "no layer 'Dens' in leat; did you mean 'Dense'?", LEAT_ENOTSUP. */
+/* Returns the failure "no layer 'Dens' in leat; did you mean 'Dense'?", LEAT_ENOTSUP. */
 leat_status leati_layer_unknown(const char *class_name, leat_error *err);
 
 extern const leati_layer_type leati_layer_activation;
@@ -101,7 +101,7 @@ extern const leati_layer_type leati_layer_zero_padding1d;
 extern const leati_layer_type leati_layer_zero_padding2d;
 extern const leati_layer_type leati_layer_zero_padding3d;
 
-/* Cells, for RNN around them. */
+/* Cells, which are only allowed inside an RNN layer. */
 extern const leati_layer_type leati_layer_gru_cell;
 extern const leati_layer_type leati_layer_lstm_cell;
 extern const leati_layer_type leati_layer_simple_rnn_cell;

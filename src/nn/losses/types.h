@@ -12,7 +12,8 @@ const leati_loss_type *leati_loss_find(const char *name);
 /* Every name that leati_loss_find knows: index from 0; NULL at the end. */
 const char *leati_loss_name_at(int index);
 
-/* Returns a name of a measure: first its function, then its class, then its aliases.  Index from 0; NULL at the end. */
+/* Returns a name of a measure: first its function, then its class, then its aliases.  Index from 0; NULL at the
+ * end. */
 const char *leati_measure_name_at(const leati_measure *measure, int index);
 bool leati_measure_has_name(const leati_measure *measure, const char *name);
 

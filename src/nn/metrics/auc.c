@@ -116,7 +116,8 @@ const leati_metric_type leati_metric_auc = {.measure = &(const leati_measure){.n
 
 /* ---- One rate where the other has a given value ---- */
 
-/* Checks that the wanted value is a rate, and spreads the thresholds evenly over [0, 1]; a single threshold is 0.5. */
+/* Checks that the wanted value is a rate, and spreads the thresholds evenly over [0, 1]; a single threshold is
+ * 0.5. */
 static leat_status prepare_point(leati_metric *metric, double wanted, const char *what, leat_error *err) {
     leati_measure_options *o = &metric->options;
     int64_t count = o->num_thresholds;

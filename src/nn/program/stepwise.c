@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the inputs of a model that are sequences and that a predictor may feed one step at a time.  Layer: nn. */
+/* Finds the inputs of a model that are sequences and that a predictor may feed one step at a time.  Room: nn. */
 #include <string.h>
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocates and frees the slabs of a model.  Layer: nn. */
+/* Allocates and frees the slabs of a model.  Room: nn. */
 #include "nn/weights/weights.h"
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activation: a function of each element, or of the last axis.  Source: keras.layers.Activation. */
+/* Activation: an activation function of each element or of the last axis.  Source: keras.layers.Activation. */
 #include <stdio.h>
 
 #include "base/error.h"

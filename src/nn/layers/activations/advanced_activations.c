@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that are a function of each element with a parameter: LeakyReLU, ELU, ThresholdedReLU, ReLU; and Softmax over
- * any axes.  Source: keras.layers.LeakyReLU, ELU, ThresholdedReLU, ReLU, Softmax. */
+/* Functions of each element with a parameter, LeakyReLU, ELU, ThresholdedReLU and ReLU, and Softmax over any axes.
+ * Source: keras.layers.LeakyReLU, ELU, ThresholdedReLU, ReLU, Softmax. */
 #include <math.h>
 
 #include "base/error.h"
@@ -39,7 +39,8 @@ static const leati_field thresholded_relu_fields[] = {LEATI_ROW(threshold_config
                                                                 "1.0"),
                                                       {.key = NULL}};
 
-/* RELU counts an x that is the threshold itself to the upper part; Keras, but for a threshold of 0, to the lower one. */
+/* Returns the threshold for the op RELU, which puts an x equal to the threshold into the upper part.  Keras puts it
+ * into the lower part, except for a threshold of 0. */
 static float just_above(double threshold) {
     return threshold == 0 ? 0 : nextafterf((float)threshold, INFINITY);
 }
@@ -70,7 +71,8 @@ static const leati_field relu_fields[] = {{.key = "max_value",
                                           LEATI_ROW(relu_config, threshold, LEATI_FIELD_FLOAT, "0.0"),
                                           {.key = NULL}};
 
-/* Below a negative threshold the slope, above 0 the clipped x, between them 0: Keras clips to [0, max_value]. */
+/* If the threshold is negative: the slope below the threshold, the clipped x above 0, and 0 in between, because Keras
+ * clips x to [0, max_value]. */
 static leati_value clipped_above_zero(leati_graph *g, leati_value x, const relu_config *c) {
     leati_eltwise rectified = {.function = LEATI_FN_RELU, .b = (float)c->max_value};
     leati_eltwise positive = {.function = LEATI_FN_RELU, .b = INFINITY};
@@ -114,7 +116,7 @@ static leat_status infer_softmax(const leati_layer *layer, int input_count, cons
     return leati_infer_same(layer, input_count, inputs, outputs, output_count, err);
 }
 
-/* Of a matrix Keras takes the last axis, whatever the configuration says. */
+/* For a matrix, Keras uses the last axis, whatever the configuration says. */
 static void lower_softmax(const leati_layer *layer, leati_lowering *lowering, int input_count,
                           const leati_value *inputs, leati_value *outputs) {
     const softmax_config *c = layer->config;
@@ -124,7 +126,7 @@ static void lower_softmax(const leati_layer *layer, leati_lowering *lowering, in
         leati_softmax_over(lowering->graph, inputs[0], rank == 2 ? 2 : leati_axes_of(&c->axis, rank));
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED
 
 LEATI_LAYER_TYPE(leaky_relu, "LeakyReLU", "leaky_re_lu", scale_config, leaky_relu_fields,

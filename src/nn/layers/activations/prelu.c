@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PReLU: x where it is positive, else alpha x; alpha has the shape of a sample, 1 along shared_axes.
+/* PReLU: x if it is positive, else alpha x; alpha has the shape of a sample, with 1 along shared_axes.
  * Source: keras.layers.PReLU; He et al. 2015, equation 1. */
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
@@ -7,7 +7,7 @@
 
 typedef struct config {
     leati_part alpha;
-    leati_ints shared_axes; /* counted with the batch, which none of them is */
+    leati_ints shared_axes; /* axis 0 is the batch, which cannot be shared */
 } config;
 
 static const leati_field fields[] = {LEATI_PART_ROWS(config, alpha, "alpha", "\"zeros\""),
@@ -45,7 +45,7 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     return leati_part_add(layer, "alpha", &c->alpha, inputs[0].rank - 1, dims, err);
 }
 
-/* max(x, 0) + alpha min(x, 0), where alpha is broadcast against a sample. */
+/* Computes max(x, 0) + alpha min(x, 0); alpha is broadcast along the batch. */
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                   const leati_value *inputs, leati_value *outputs) {
     leati_graph *g = lowering->graph;

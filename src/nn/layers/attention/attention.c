@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention: softmax(scores) value, with scores of each query step (N, T, F) and key step (N, S, F): their products, or sums
- * of tanh(query + key), which AdditiveAttention weighs feature by feature.  Inputs are query, value and perhaps key.
+/* Attention and AdditiveAttention: softmax(scores) value.  A score of a query step (N, T, F) and a key step (N, S, F)
+ * is their inner product, or for AdditiveAttention the sum of tanh(query + key), weighted feature by feature.
+ * Inputs: query, value and optionally key.
  * Source: keras.layers.Attention, AdditiveAttention; Luong et al. 2015; Bahdanau et al. 2014. */
 #include "base/error.h"
 #include "nn/layers/attention/attention_common.h"
@@ -15,7 +16,7 @@ typedef struct config {
     double dropout;
     int64_t seed;
     bool use_causal_mask, return_attention_scores; /* arguments of the call */
-    leati_initializer *scale_initializer;          /* of AdditiveAttention, which Keras's has no key for */
+    leati_initializer *scale_initializer;          /* of AdditiveAttention; Keras has no key for it */
 } config;
 
 #define CALL_ROW(member)                                                                                     \
@@ -87,7 +88,7 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     return c->score_mode == CONCAT ? leati_layer_add_weight(layer, &spec, err) : LEAT_OK;
 }
 
-/* tanh of every query step's sum with every key step: (N, T, S, F). */
+/* Returns tanh of the sum of each query step and each key step: (N, T, S, F). */
 static leati_value sums(leati_graph *g, leati_value q, leati_value k, leati_value scale) {
     const leati_desc dq = *leati_graph_desc(g, q), dk = *leati_graph_desc(g, k);
     q = leati_reshape(g, q, 4, (int64_t[]){dq.shape[0], dq.shape[1], 1, dq.shape[2]});
@@ -132,7 +133,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     lowering->output_masks[0] = lowering->input_masks[0];
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS                                                                                       \
     .min_inputs = 2, .max_inputs = 3, .masking = LEATI_MASK_OWN, .check = check, .infer = infer,             \
     .build = build, .lower = lower

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Masks over pairs of steps are numbers, 1 or 0, so that all there is to them is products.  Layer: nn. */
+/* Masks over pairs of steps, as numbers 1 and 0 that are multiplied.  Room: nn. */
 #include "nn/layers/attention/attention_common.h"
 
 #include "base/memory.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MultiHeadAttention: projections of query, value and key, softmax(query key' / sqrt(key_dim)) value for every head, and a
- * projection of all heads together.  GroupQueryAttention: several query heads share a key and a value head.
- * Inputs: query, value, perhaps key, perhaps a mask (N, T, S) of the pairs that count.
+/* MultiHeadAttention: projections of query, value and key, softmax(query key' / sqrt(key_dim)) value for each head,
+ * and a projection of all heads together.  GroupQueryAttention: several query heads share a key head and a value
+ * head.  Inputs: query, value, optionally key, optionally a mask (N, T, S) of the pairs that count.
  * Source: keras.layers.MultiHeadAttention, GroupQueryAttention; Vaswani et al. 2017; Ainslie et al. 2023. */
 #include <math.h>
 #include <stdio.h>
@@ -17,10 +17,11 @@ typedef struct config {
     int64_t num_key_value_heads;           /* GroupQueryAttention */
     double dropout;
     bool use_bias, use_gate;
-    leati_ints output_shape, attention_axes; /* null: the query's last axis; all but the first and last */
+    leati_ints output_shape;   /* empty: the query's last axis */
+    leati_ints attention_axes; /* empty: all axes except the first and the last */
     int64_t sliding_window, seed;
     leati_part kernel, bias;
-    leati_regularizer activity_regularizer;                        /* of each projection */
+    leati_regularizer activity_regularizer; /* applied to the output of each projection */
     bool use_causal_mask, return_attention_scores, attention_mask; /* arguments of the call */
 } config;
 
@@ -99,7 +100,7 @@ static bool agree(int64_t a, int64_t b) {
     return a < 0 || b < 0 || a == b;
 }
 
-/* The axes of steps as bits.  Errors: LEAT_EINVAL one that is the batch's, the last, or not there. */
+/* Returns the axes of steps as bits.  Errors: LEAT_EINVAL an axis is the batch, the last axis, or out of range. */
 static leat_status step_axes(const config *c, int rank, uint32_t *out, leat_error *err) {
     *out = (UINT32_C(1) << (rank - 1)) - 2;
     if (c->attention_axes.count < 1) return LEAT_OK;
@@ -139,7 +140,7 @@ static leat_status check_inputs(const config *c, int input_count, const leati_sh
     return LEAT_OK;
 }
 
-/* (N, axes that are no steps, heads, the query's steps, the key's steps). */
+/* Infers (N, axes that are not steps, heads, the query's steps, the key's steps). */
 static leat_status scores_shape(const config *c, const leati_shape *q, const leati_shape *k, uint32_t axes,
                                 leati_shape *out, leat_error *err) {
     *out = (leati_shape){0};
@@ -186,7 +187,7 @@ static const char *const projection_names[] = {"query", "key", "gate", "value", 
 static const char *const projection_groups[] = {"query_dense", "key_dense", "gate_dense", "value_dense",
                                                 "output_dense"};
 
-/* The place of its first weight. */
+/* Returns the index of the first weight of a projection. */
 static int first_weight(const config *c, projection which) {
     int before = (int)which - (which > GATE && !c->use_gate ? 1 : 0);
     return before * (c->use_bias ? 2 : 1);
@@ -231,9 +232,10 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     return add(layer, OUTPUT, rank, out, 2, err);
 }
 
-/* ---- The formula ---- */
+/* ---- Ops ---- */
 
-/* The last `inner` axes of x times the kernel, whose first `inner` axes they are, as one matrix product. */
+/* Multiplies the last `inner` axes of x by the first `inner` axes of the kernel, as one matrix product, and adds the
+ * bias. */
 static leati_value project(const leati_layer *layer, leati_lowering *lowering, leati_value x,
                            projection which, int inner) {
     const config *c = layer->config;
@@ -256,8 +258,8 @@ static leati_value project(const leati_layer *layer, leati_lowering *lowering, l
     return y;
 }
 
-/* Names of axes: small letters for the query's and those that both have, capitals for the key's steps, 'r' for query heads
- * that share a key head. */
+/* Einsum equations.  An axis of the query, or of both query and key, is a lower-case letter; a step axis of the key
+ * is a capital; 'r' counts the query heads that share a key head. */
 typedef struct equations {
     char scores[32], values[32];
 } equations;
@@ -283,7 +285,7 @@ static void make_equations(int rank, uint32_t axes, bool grouped, equations *out
              theirs, k, q, grouped ? "r" : "");
 }
 
-/* Over all of the key's steps, which are the last axes. */
+/* Softmax over all of the key's steps, which are the last axes. */
 static leati_value softmax_of_steps(leati_graph *g, leati_value scores, int steps) {
     int rank = leati_graph_desc(g, scores)->rank;
     return leati_softmax_over(g, scores,
@@ -304,11 +306,11 @@ static leati_value mask_of(const config *c, const leati_lowering *lowering, int 
     if (input_count < 4) return mask;
     leati_value pairs = inputs[3];
     if (leati_graph_desc(g, pairs)->dtype != LEAT_F32) pairs = leati_cast(g, pairs, LEAT_F32, 1);
-    leati_value none = leati_binary_of(g, LEATI_EQUAL, pairs, leati_scalar(g, 0)); /* what is not 0 counts */
+    leati_value none = leati_binary_of(g, LEATI_EQUAL, pairs, leati_scalar(g, 0)); /* 0: does not count */
     return leati_attending_both(g, leati_linear(g, none, -1, 1), mask);
 }
 
-/* The heads of x (..., heads, D) as (..., key heads, query heads that share one, D). */
+/* Reshapes the heads of x (..., heads, D) to (..., key heads, query heads per key head, D). */
 static leati_value grouped(leati_graph *g, leati_value x, const config *c) {
     const leati_desc desc = *leati_graph_desc(g, x);
     if (desc.rank != 4) return x;
@@ -355,14 +357,14 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
                                          (int64_t[]){w->shape[0], c->num_heads, w->shape[3], w->shape[4]})
                          : weights;
     }
-    /* There the regularizer is the layer's own as well. */
+    /* GroupQueryAttention applies the regularizer to its outputs as well. */
     if (is_grouped(layer))
         leati_lowering_add_activity(lowering, &c->activity_regularizer, c->return_attention_scores ? 2 : 1,
                                     outputs);
     lowering->output_masks[0] = lowering->input_masks[0];
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS                                                                                       \
     .min_inputs = 2, .max_inputs = 4, .masking = LEATI_MASK_OWN, .check = check, .infer = infer,             \
     .build = build, .place = place, .lower = lower

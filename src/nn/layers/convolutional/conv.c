@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conv1D, Conv2D and Conv3D.  `groups` is current Keras's.
+/* Conv1D, Conv2D and Conv3D.  The key `groups` is current Keras's.
  * Source: keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D. */
 #include "base/error.h"
 #include "nn/layers/convolutional/conv_common.h"
@@ -57,7 +57,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
                              outputs);
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS                                                                                       \
     LEATI_ONE_INPUT, .check = check, .infer = leati_convolution_infer_filters, .build = build, .lower = lower
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the convolutions share: a configuration, of which each has some keys, the sliding of their window, and what stands
- * behind their product.  How many spatial axes a layer has is how many numbers its kernel_size has. */
+/* Code that the convolutions share: a configuration, of which each layer has some keys, the sliding window, and the
+ * ops after the product.  The number of spatial axes is the number of elements of kernel_size. */
 #ifndef LEATI_NN_LAYERS_CONVOLUTIONAL_CONV_COMMON_H
 #define LEATI_NN_LAYERS_CONVOLUTIONAL_CONV_COMMON_H
 
@@ -8,13 +8,13 @@
 
 typedef struct leati_convolution {
     int64_t filters, groups, depth_multiplier;
-    leati_ints kernel_size, strides, dilation_rate /* count 0: the layer has no such key */, output_padding;
+    leati_ints kernel_size, strides, dilation_rate /* count 0: there is no such key */, output_padding;
     int32_t padding, data_format;
     leati_part kernel, pointwise;
     leati_affine affine;
 } leati_convolution;
 
-/* kernel_size, strides, padding and data_format of `spatial` axes. */
+/* Fields kernel_size, strides, padding and data_format for `spatial` axes. */
 #define LEATI_WINDOW_ROWS(spatial, paddings)                                                                 \
     LEATI_TUPLE_ROW(leati_convolution, kernel_size, spatial, NULL),                                          \
         LEATI_TUPLE_ROW(leati_convolution, strides, spatial, "1"),                                           \
@@ -24,40 +24,42 @@ typedef struct leati_convolution {
 
 leati_slide leati_convolution_slide(const leati_convolution *c);
 
-/* strides and dilation are not both above 1. */
+/* Errors: LEAT_EINVAL strides and dilation are both above 1. */
 leat_status leati_slide_check(const leati_slide *slide, leat_error *err);
-/* x (N, spatial..., C) under the window. */
+/* Returns the convolution of x (N, spatial..., C). */
 leati_value leati_slide_convolve(const leati_slide *slide, leati_graph *g, leati_value x, leati_value kernel,
                                  leati_value bias, int64_t groups);
 
-/* check of all of them: strides and dilation_rate are not both above 1, causal means channels_last. */
+/* The `check` of all convolutions.  Errors: LEAT_EINVAL strides and dilation_rate are both above 1; causal padding
+ * without channels_last. */
 leat_status leati_convolution_check(leati_layer *layer, leat_error *err);
 
-/* For infer: the shape of the input as (N, spatial..., C), and after the window has gone over it. */
+/* For infer: return the shape of the input as (N, spatial..., C), and the shape after the window. */
 leat_status leati_convolution_image(const leati_convolution *c, const leati_shape *input, leati_shape *image,
                                     leat_error *err);
 leat_status leati_convolution_infer(const leati_convolution *c, const leati_shape *input, leati_shape *image,
                                     leat_error *err);
-/* infer of those whose window makes `filters` channels. */
+/* The `infer` of the layers whose window makes `filters` channels. */
 leat_status leati_convolution_infer_filters(const leati_layer *layer, int input_count,
                                             const leati_shape *inputs, leati_shape *outputs,
                                             int *output_count, leat_error *err);
 
-/* For build: the input's channels.  Errors: LEAT_ESHAPE where they are not known. */
+/* For build: returns the number of the input's channels.  Errors: LEAT_ESHAPE it is not known. */
 leat_status leati_convolution_channels(const leati_convolution *c, const leati_shape *input, int64_t *out,
                                        leat_error *err);
-/* For build: a kernel (kernel_size..., in, out). */
+/* For build: declares a kernel (kernel_size..., in, out). */
 leat_status leati_convolution_add_kernel(leati_layer *layer, const char *name, const leati_part *part,
                                          int64_t in, int64_t out, leat_error *err);
 
-/* For lower: the input as (N, spatial..., C); a convolution of it, the window with its padding and gaps. */
+/* For lower: return the input as (N, spatial..., C), and a convolution of it with the layer's window. */
 leati_value leati_convolution_value(const leati_convolution *c, leati_lowering *lowering, leati_value input);
 leati_value leati_convolution_of(const leati_convolution *c, leati_lowering *lowering, leati_value x,
                                  leati_value kernel, leati_value bias, int64_t groups);
-/* The same of every channel by itself, with a kernel (spatial..., C, multiplier) -> (N, spatial..., C * multiplier). */
+/* Returns a convolution of each channel by itself: kernel (spatial..., C, multiplier) -> (N, spatial..., C *
+ * multiplier). */
 leati_value leati_convolution_depthwise(const leati_convolution *c, leati_lowering *lowering, leati_value x,
                                         leati_value kernel, leati_value bias);
-/* The activation, the layer's data_format and the penalty, of y (N, spatial..., C). */
+/* Adds the activation, the transpose to the layer's data_format and the penalty, for y (N, spatial..., C). */
 void leati_convolution_finish(const leati_convolution *c, leati_lowering *lowering, leati_value y,
                               leati_value *outputs);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conv2DTranspose and Conv3DTranspose: the gradient of a convolution by its source, used forward.  The kernel is that of
- * the convolution from the output to the input: (spatial..., filters, channels).
+/* Conv2DTranspose and Conv3DTranspose: the gradient of a convolution with respect to its source, as a forward op.
+ * The kernel is that of the convolution from the output to the input: (spatial..., filters, channels).
  * Source: keras.layers.Conv2DTranspose, keras.layers.Conv3DTranspose. */
 #include <string.h>
 
@@ -24,7 +24,7 @@ static const leati_field fields2d[] = {LEATI_INT_ROW(leati_convolution, filters,
                                        LEATI_AFFINE_ROWS(leati_convolution),
                                        {.key = NULL}};
 
-/* 2.3.1 has no dilation here, and writes none. */
+/* Keras 2.3.1 does not support dilation in Conv3DTranspose, and does not write the key. */
 static const leati_field fields3d[] = {LEATI_INT_ROW(leati_convolution, filters, 1, NULL),
                                        LEATI_WINDOW_ROWS(3, leati_paddings),
                                        {.key = "dilation_rate",
@@ -51,7 +51,7 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     return leati_convolution_check(layer, err);
 }
 
-/* The output as (N, spatial..., filters). */
+/* Infers the shape of the output as (N, spatial..., filters). */
 static leat_status infer_image(const leati_convolution *c, const leati_shape *input, leati_shape *image,
                                leat_error *err) {
     leati_slide slide = leati_convolution_slide(c);
@@ -107,7 +107,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_convolution_finish(c, lowering, y, outputs);
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS LEATI_ONE_INPUT, .check = check, .infer = infer, .build = build, .lower = lower
 
 LEATI_LAYER_TYPE(conv2d_transpose, "Conv2DTranspose", "conv2d_transpose", leati_convolution, fields2d,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DepthwiseConv2D: every channel by itself, depth_multiplier times.  Source: keras.layers.DepthwiseConv2D. */
+/* DepthwiseConv2D: a convolution of each channel by itself, with depth_multiplier filters.
+ * Source: keras.layers.DepthwiseConv2D. */
 #include "base/error.h"
 #include "nn/layers/convolutional/conv_common.h"
 #include "nn/layers/types.h"

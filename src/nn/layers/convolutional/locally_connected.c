@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LocallyConnected1D and LocallyConnected2D: a window with weights of its own at every place.  The kernel is stored in one
- * of three ways, tf.keras's `implementation`: 1 (Keras 2.3.1's) has a matrix for each place; 2 a whole product from input to
- * output, of which most does not count; 3 what counts of that, output by output.
+/* LocallyConnected1D and LocallyConnected2D: a window with different weights at each position.  tf.keras's
+ * `implementation` says how the kernel is stored: 1 (Keras 2.3.1's): a matrix for each position; 2: a full matrix
+ * from input to output, of which most elements are masked; 3: the elements of that matrix that are not masked, output
+ * by output.
  * Source: keras.layers.LocallyConnected1D, keras.layers.LocallyConnected2D; tf.keras 2.1. */
 #include <string.h>
 
@@ -12,7 +13,7 @@
 #include "nn/layers/types.h"
 
 typedef struct local {
-    leati_convolution c; /* first: convolution.h looks at it alone */
+    leati_convolution c; /* first member: code of conv_common.h casts the configuration to it */
     int64_t implementation;
 } local;
 
@@ -41,7 +42,7 @@ enum { BY_PLACE = 1, MASKED = 2, SPARSE = 3 };
             .key = NULL                                                                                      \
         }                                                                                                    \
     }
-/* Of one axis, 2.3.1 neither writes data_format nor looks at it. */
+/* In 1D, Keras 2.3.1 neither writes nor uses data_format. */
 static const leati_field fields1d[] = FIELDS(1, true);
 static const leati_field fields2d[] = FIELDS(2, false);
 
@@ -57,13 +58,13 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     return LEAT_OK;
 }
 
-/* What all of the layer's weights depend on.  Sizes as (N, spatial..., C). */
+/* The sizes that all of the layer's weights depend on.  The shapes are (N, spatial..., C). */
 typedef struct places {
     leati_shape in, out;
-    int64_t pixels, count, taps, channels, filters; /* of a sample; places of the window */
+    int64_t pixels, count, taps, channels, filters; /* pixels of a sample; positions of the window */
 } places;
 
-/* Whether the weights can be counted, however they are stored. */
+/* True if the number of weights fits into int64_t, in each of the three forms. */
 static bool is_countable(const places *p) {
     int64_t outs, ins, kernel;
     return leati_mul_i64(p->count, p->filters, &outs) && leati_mul_i64(p->taps, p->channels, &ins) &&
@@ -90,7 +91,7 @@ static leat_status places_of(const leati_convolution *c, const leati_shape *inpu
     return LEAT_OK;
 }
 
-/* The kernel's shape. */
+/* Returns the shape of the kernel. */
 static leati_shape kernel_shape(const local *l, const places *p) {
     const leati_convolution *c = &l->c;
     if (l->implementation == BY_PLACE)
@@ -116,9 +117,9 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     return leati_part_add(layer, "bias", &c->affine.bias, p.out.rank - 1, &p.out.dims[1], err);
 }
 
-/* ---- Implementations 1 and 3: a product at each place ---- */
+/* ---- Implementations 1 and 3: a product at each position ---- */
 
-/* The kernel as (P, taps * C, F). */
+/* Returns the kernel as (P, taps * C, F). */
 static leati_value kernel_by_place(const local *l, leati_graph *g, const places *p, leati_value kernel) {
     bool first = l->c.data_format == LEATI_CHANNELS_FIRST;
     const int64_t rows = p->taps * p->channels;
@@ -151,8 +152,8 @@ static leati_value by_place(const local *l, leati_graph *g, const places *p, lea
 
 /* ---- Implementation 2: one product, masked ---- */
 
-/* Of which pixels which places are made: (pixels, places), 1 or 0.  With "same", tf.keras puts the window's middle over each
- * strides-th pixel, which is not where a convolution has it. */
+/* Sets mask[pixel, position] (pixels, positions) to 1 if the window at the position covers the pixel.  With "same",
+ * tf.keras centers the window on every strides-th pixel; a convolution does not. */
 static leat_status fill_mask(const leati_convolution *c, const places *p, float *mask, leat_error *err) {
     leati_slide slide = leati_convolution_slide(c);
     leati_desc one = leati_desc_make(LEAT_F32, p->in.rank, p->in.dims);
@@ -175,7 +176,7 @@ static leat_status fill_mask(const leati_convolution *c, const places *p, float 
     return LEAT_OK;
 }
 
-/* The mask as (pixels, 1, places, 1), or (1, pixels, 1, places) where the channels are first. */
+/* Returns the mask as (pixels, 1, positions, 1), or with channels_first as (1, pixels, 1, positions). */
 static leati_value mask_value(const leati_convolution *c, leati_graph *g, const places *p) {
     bool first = c->data_format == LEATI_CHANNELS_FIRST;
     const int64_t dims[] = {1, p->pixels, 1, p->count, 1};
@@ -204,10 +205,10 @@ static leati_value masked(const leati_convolution *c, leati_graph *g, const plac
     return leati_reshape(g, y, out.rank, out.dims);
 }
 
-/* ---- Both ---- */
+/* ---- All implementations ---- */
 
-/* The bias (spatial..., F) for an output as the layer gives it: where the channels are first, Keras takes the same memory
- * for (F, spatial...). */
+/* Reshapes the bias (spatial..., F) for the layer's output.  With channels_first, Keras uses the same memory as (F,
+ * spatial...). */
 static leati_value bias_value(const leati_convolution *c, leati_graph *g, const places *p, leati_value bias) {
     leati_shape out = leati_image_shape_back(&p->out, c->data_format);
     out.dims[0] = 1;
@@ -239,7 +240,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_lowering_add_activity(lowering, &c->affine.activity_regularizer, 1, outputs);
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS                                                                                       \
     LEATI_ONE_INPUT, .check = check, .infer = leati_convolution_infer_filters, .build = build, .lower = lower
 

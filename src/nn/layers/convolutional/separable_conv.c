@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SeparableConv1D and SeparableConv2D: every channel by itself, then all channels of each pixel.
+/* SeparableConv1D and SeparableConv2D: a convolution of each channel by itself, then a product over the channels of
+ * each pixel.
  * Source: keras.layers.SeparableConv1D, keras.layers.SeparableConv2D. */
 #include "base/error.h"
 #include "nn/layers/convolutional/conv_common.h"
@@ -32,7 +33,7 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     return leati_affine_add_bias(layer, &c->affine, c->filters, err);
 }
 
-/* What each pixel's channels make together. */
+/* Multiplies the channels of each pixel by the pointwise kernel. */
 static leati_value pointwise(const leati_convolution *c, leati_graph *g, leati_value x, leati_value kernel,
                              leati_value bias) {
     leati_window window = {.spatial = c->kernel_size.count, .kernel = {1, 1}, .stride = {1, 1}};
@@ -53,7 +54,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_convolution_finish(c, lowering, x, outputs);
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS                                                                                       \
     LEATI_ONE_INPUT, .check = leati_convolution_check, .infer = leati_convolution_infer_filters,             \
                      .build = build, .lower = lower

@@ -35,7 +35,7 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     return status == LEAT_OK ? leati_affine_add_bias(layer, &c->affine, c->units, err) : status;
 }
 
-/* As a matrix product: all dimensions but the last become one. */
+/* Reshapes x to a matrix (all dimensions but the last become rows), and multiplies it by the kernel. */
 static leati_value product(leati_graph *g, leati_value x, leati_value kernel, leati_value bias) {
     leati_desc desc = *leati_graph_desc(g, x);
     if (desc.rank <= 2) return leati_matmul(g, x, false, kernel, false, bias);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Axes are of four kinds: in both operands and the result (a product for each), in one operand and the result (rows or
- * columns), in both operands alone (summed over).  Layer: nn. */
+/* Axes are of four kinds: in both operands and the result (one matrix product for each index), only in the first
+ * operand and the result (rows), only in the second operand and the result (columns), in both operands but not in the
+ * result (summed over).  Room: nn. */
 #include "nn/layers/core/einsum.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@ typedef struct labels {
 
 typedef struct sum {
     labels a, b, out;
-    labels both, rows, columns, inner; /* rows are of a alone, columns of b alone */
+    labels both, rows, columns, inner; /* rows: only in a; columns: only in b */
 } sum;
 
 static bool has(const labels *of, char name) {
@@ -79,7 +80,8 @@ static int64_t size_of(const leati_desc *desc, const labels *own, const labels *
     return size;
 }
 
-/* The operand as matrices (both, own, inner), or (both, inner, own) where its last axis is one of its own. */
+/* Reshapes an operand to matrices (both, outer, inner), or to (both, inner, outer) if its last axis is an outer one.
+ * The outer axes are the operand's rows or columns. */
 static leati_value as_matrices(leati_graph *g, leati_value x, const labels *from, const sum *s,
                                const labels *own, bool *inner_first) {
     const leati_desc desc = *leati_graph_desc(g, x);

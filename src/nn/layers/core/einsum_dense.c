@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* EinsumDense: activation(einsum(equation, src, kernel) + bias), "abc,cd->abd"; "..." stands for axes that the equation does
- * not name, in front or behind.  Source: keras.layers.EinsumDense. */
+/* EinsumDense: activation(einsum(equation, src, kernel) + bias), as in "abc,cd->abd"; "..." stands for the axes that
+ * the equation does not name, before or after the named axes.
+ * Source: keras.layers.EinsumDense. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 
 typedef struct config {
     char equation[LEATI_FIELD_TEXT_BYTES], bias_axes[LEATI_FIELD_TEXT_BYTES];
-    leati_ints output_shape; /* without the batch, and the axes that stand for "..." */
+    leati_ints output_shape; /* without the batch and the axes that "..." stands for */
     leati_activation activation;
     leati_part kernel, bias;
     leati_regularizer activity_regularizer;
@@ -26,18 +27,18 @@ static const leati_field fields[] = {LEATI_ROW(config, equation, LEATI_FIELD_TEX
                                      LEATI_ROW(config, activity_regularizer, LEATI_FIELD_REGULARIZER, "null"),
                                      {.key = NULL}};
 
-/* The equation for an input of known rank: a name for every axis, digits for those of "...". */
+/* The equation for an input of known rank: each axis has a name; the names of the axes of "..." are digits. */
 typedef struct equation {
     char in[LEAT_MAX_RANK + 1], kernel[LEAT_MAX_RANK + 1], out[LEAT_MAX_RANK + 1];
     int elided;
-    bool left; /* they are in front */
+    bool left; /* the axes of "..." are before the named axes */
 } equation;
 
 static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Letters up to `end`, with "..." around them; dots: 1 in front, 2 behind. */
+/* Reads letters up to `end`, with "..." before or after them; *dots: 1 before, 2 after. */
 static bool read_part(char out[LEAT_MAX_RANK + 1], int *dots, const char *start, const char *end) {
     int count = 0;
     *dots = 0;
@@ -104,7 +105,8 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     return LEAT_OK;
 }
 
-/* The result's shape; an axis that output_shape leaves open is the input's of that name. */
+/* Infers the shape of the result; an axis that output_shape leaves open has the length of the input's axis of that
+ * name. */
 static leat_status shape_of(const config *c, const leati_shape *input, const equation *e, leati_shape *out,
                             leat_error *err) {
     const leati_ints *given = &c->output_shape;
@@ -142,7 +144,7 @@ static int64_t size_of(const equation *e, const leati_shape *in, const leati_sha
     return at ? in->dims[at - e->in] : -1;
 }
 
-/* From the first axis that has a bias to the last: 1 for those that have none. */
+/* Computes the shape of the bias, from its first axis to its last: axes without a bias have length 1. */
 static int bias_shape(const config *c, const equation *e, const leati_shape *out, int64_t *dims) {
     int rank = 0;
     for (const char *at = e->out; *at; ++at) {

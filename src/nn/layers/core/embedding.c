@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Embedding: a row of weights for each whole number, (N, ...) -> (N, ..., output_dim); with mask_zero a 0 does not count.
+/* Embedding: a row of weights for each integer, (N, ...) -> (N, ..., output_dim); with mask_zero, a step with index 0
+ * does not count.
  * Source: keras.layers.Embedding. */
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
@@ -10,7 +11,7 @@ typedef struct config {
     leati_part embeddings;
     leati_regularizer activity_regularizer;
     bool mask_zero;
-    leati_ints input_length; /* of each axis but the batch's */
+    leati_ints input_length; /* lengths of all axes except the batch */
 } config;
 
 static const leati_field fields[] = {LEATI_INT_ROW(config, input_dim, 1, NULL),
@@ -52,7 +53,7 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
                           err);
 }
 
-/* 1 where the number is not 0. */
+/* Returns 1 where the index is not 0, else 0. */
 static leati_value counts(leati_graph *g, leati_value indices) {
     leati_value number = leati_cast(g, indices, LEAT_F32, 1);
     return leati_linear(g, leati_binary_of(g, LEATI_EQUAL, number, leati_scalar(g, 0)), -1, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Identity: x.  Source: keras.layers.Identity. */
+/* Identity: the output is the input.  Source: keras.layers.Identity. */
 #include "nn/layers/common_fields.h"
 #include "nn/layers/types.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* InputLayer: what a model is fed through.  Source: keras.layers.InputLayer. */
+/* InputLayer: an input of a model.  Source: keras.layers.InputLayer. */
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
 #include "nn/layers/types.h"
@@ -16,7 +16,7 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     if (c->sparse) return leati_fail(err, LEAT_ENOTSUP, "sparse: expected false, received true");
     if (!layer->has_batch_input_shape)
         return leati_fail(err, LEAT_EINVAL, "the key 'batch_input_shape' is missing");
-    layer->trainable = false; /* as in Keras, whose configuration of it has no such key */
+    layer->trainable = false; /* as in Keras, whose InputLayer does not write the key */
     return LEAT_OK;
 }
 

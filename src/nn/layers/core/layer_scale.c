@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LayerScale: x gamma, a factor for each channel.  Source: keras.applications.convnext; Touvron et al. 2021. */
+/* LayerScale: x gamma, with a factor for each channel.  Source: keras.applications.convnext; Touvron et al. 2021. */
 #include "base/error.h"
 #include "json/json.h"
 #include "nn/layers/common_fields.h"
@@ -8,7 +8,7 @@
 typedef struct config {
     double init_values;
     int64_t projection_dim;
-    leati_initializer *constant; /* made by check */
+    leati_initializer *constant; /* created by check */
 } config;
 
 static const leati_field fields[] = {LEATI_ROW(config, init_values, LEATI_FIELD_FLOAT, NULL),

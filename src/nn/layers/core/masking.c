@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Masking: a step whose features all have mask_value does not count for the layers behind it, and is made zero.
+/* Masking: a step whose features all equal mask_value becomes 0 and does not count in the layers that follow.
  * Source: keras.layers.Masking. */
 #include "nn/layers/common_fields.h"
 #include "nn/layers/types.h"

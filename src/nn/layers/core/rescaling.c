@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rescaling: x scale + offset, numbers or one for each channel.  Normalization: (x - mean) / sqrt(variance), or back, by
- * numbers in the configuration or by weights that no step changes.  Source: current Keras. */
+/* Rescaling: x scale + offset, with numbers or one number for each channel.  Normalization: (x - mean) /
+ * sqrt(variance), or its inverse; mean and variance are numbers in the configuration, or weights that are not
+ * trained.
+ * Source: current Keras. */
 #include <math.h>
 
 #include "base/error.h"
@@ -8,12 +10,12 @@
 #include "nn/layers/common_fields.h"
 #include "nn/layers/types.h"
 
-/* Whatever type the input has. */
+/* Converts an input of any type to float. */
 static leati_value as_float(leati_graph *g, leati_value x) {
     return leati_graph_desc(g, x)->dtype == LEAT_F32 ? x : leati_cast(g, x, LEAT_F32, 1);
 }
 
-/* One number, or a row of them for the last axis. */
+/* Returns a constant: one number, or a list of numbers for the last axis. */
 static leati_value constant(leati_graph *g, const leati_reals *reals, int rank, const int64_t *dims) {
     if (reals->number) return leati_scalar(g, (float)reals->values[0]);
     float *values = leati_calloc((size_t)reals->count, sizeof *values);
@@ -65,7 +67,7 @@ static void lower_rescaling(const leati_layer *layer, leati_lowering *lowering, 
 /* ---- Normalization ---- */
 
 typedef struct normalization_config {
-    leati_ints axis; /* kept; null: none */
+    leati_ints axis; /* axes that keep their own mean and variance; null: none */
     leati_reals mean, variance;
     bool invert;
 } normalization_config;
@@ -90,7 +92,7 @@ static leat_status check_normalization(leati_layer *layer, leat_error *err) {
     return LEAT_OK;
 }
 
-/* The shape in which mean and variance are broadcast, and which of its axes they have. */
+/* Computes the shape to which mean and variance are broadcast, and which of its axes they have. */
 static leat_status kept_shape(const normalization_config *c, const leati_shape *input, int64_t *dims,
                               uint32_t *axes, leat_error *err) {
     *axes = 0;
@@ -131,7 +133,7 @@ static leat_status build_normalization(leati_layer *layer, int input_count, cons
     spec.initializer = &leati_ones;
     LEATI_TRY(leati_layer_add_weight(layer, &spec, err));
     spec = (leati_weight_spec){.name = "count", .initializer = &leati_zeros, .fixed = true};
-    return leati_layer_add_weight(layer, &spec, err); /* of older files; nothing reads it */
+    return leati_layer_add_weight(layer, &spec, err); /* only in older files; not used */
 }
 
 static void lower_normalization(const leati_layer *layer, leati_lowering *lowering, int input_count,
@@ -145,7 +147,7 @@ static void lower_normalization(const leati_layer *layer, leati_lowering *loweri
     uint32_t axes;
     (void)input_count;
     for (int i = 0; i < desc->rank; ++i) shape.dims[i] = desc->shape[i];
-    (void)kept_shape(c, &shape, dims, &axes, NULL); /* infer has */
+    (void)kept_shape(c, &shape, dims, &axes, NULL); /* infer has checked it */
     if (c->mean.count > 0) {
         mean = constant(g, &c->mean, shape.rank, dims);
         variance = constant(g, &c->variance, shape.rank, dims);
@@ -159,7 +161,7 @@ static void lower_normalization(const leati_layer *layer, leati_lowering *loweri
         c->invert ? leati_add(g, leati_mul(g, x, spread), mean) : leati_div(g, leati_sub(g, x, mean), spread);
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED
 
 LEATI_LAYER_TYPE(rescaling, "Rescaling", "rescaling", rescaling_config, rescaling_fields,

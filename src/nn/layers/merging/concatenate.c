@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Concatenate: tensors one behind the other along an axis.  Source: keras.layers.Concatenate. */
+/* Concatenate: joins tensors along an axis.  Source: keras.layers.Concatenate. */
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
 #include "nn/layers/types.h"
@@ -46,8 +46,8 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     return LEAT_OK;
 }
 
-/* Keras's: the masks are joined as the tensors are, with ones for an input without, and a step counts where all of its
- * row do. */
+/* Like Keras, concatenates the masks as the tensors are concatenated, with ones for an input without a mask; a step
+ * counts if all of its elements count. */
 static leati_value joined_mask(const leati_lowering *lowering, int input_count, const leati_value *inputs,
                                int axis) {
     leati_graph *g = lowering->graph;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dot: sums of products along one axis of each of two inputs, sample by sample; of normalised ones their cosines.
+/* Dot: sums of products along one axis of each of two inputs, sample by sample; if normalized, cosines.
  * Source: keras.layers.Dot, keras.backend.batch_dot. */
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
 #include "nn/layers/types.h"
 
 typedef struct config {
-    leati_ints axes; /* of both, or of each; negative: from the end */
+    leati_ints axes; /* one axis for both inputs, or one for each; negative: from the end */
     bool normalize;
 } config;
 
@@ -53,7 +53,7 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     return LEAT_OK;
 }
 
-/* One input as (N, M, K), or as (N, K, M) where the axis is the first of several: then nothing moves. */
+/* Reshapes an input to (N, M, K).  If the axis is the first of several, to (N, K, M), which needs no transpose. */
 static leati_value as_matrix(leati_graph *g, leati_value x, int axis, bool *axis_first) {
     leati_desc desc = *leati_graph_desc(g, x);
     int32_t perm[LEAT_MAX_RANK] = {0}, rank = 0;
@@ -68,7 +68,7 @@ static leati_value as_matrix(leati_graph *g, leati_value x, int axis, bool *axis
     return leati_reshape(g, x, 3, (int64_t[]){desc.shape[0], m, k});
 }
 
-/* TensorFlow's l2_normalize: x / sqrt(max(sum x^2, 1e-12)). */
+/* Like TensorFlow's l2_normalize: x / sqrt(max(sum x^2, 1e-12)). */
 static leati_value normalised(leati_graph *g, leati_value x, int axis) {
     leati_eltwise power = {.function = LEATI_FN_POW, .a = -0.5f};
     leati_value square = leati_function_of(g, x, LEATI_FN_SQUARE);
@@ -105,5 +105,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 }
 
 LEATI_LAYER_TYPE(dot, "Dot", "dot", config, fields, .min_inputs = 2, .max_inputs = 2,
-                 .masking = LEATI_MASK_OWN, /* Keras drops it */ .check = check, .infer = infer,
+                 .masking = LEATI_MASK_OWN, /* Keras drops the mask */ .check = check, .infer = infer,
                  .lower = lower);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Add, Subtract, Multiply, Average, Maximum, Minimum: tensors of one shape, or broadcast; one of lower rank gets axes of 1
- * behind the batch.  Source: keras.layers.Add and its kin. */
+/* Add, Subtract, Multiply, Average, Maximum and Minimum of tensors of one shape, or broadcast; a tensor of lower rank
+ * gets axes of length 1 after the batch.  Source: keras.layers.Add, Subtract, Multiply, Average, Maximum, Minimum. */
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
 #include "nn/layers/types.h"
@@ -14,7 +14,7 @@ static leati_shape widened(const leati_shape *shape, int32_t rank) {
     return out;
 }
 
-/* The dimension of two together; -2 where the two do not agree. */
+/* Returns the broadcast dimension of two dimensions; -2 if they do not fit. */
 static int64_t join(int64_t a, int64_t b, bool batch) {
     if (a < 0 || b < 0) return batch ? (a < 0 ? b : a) : -1;
     if (a == b) return a;
@@ -57,7 +57,7 @@ static leati_value widen(leati_graph *g, leati_value x, int32_t rank) {
     return leati_reshape(g, x, rank, shape.dims);
 }
 
-/* The op between the first and the next; Average is a sum first. */
+/* Returns the op that joins two inputs; Average is computed as a sum, divided at the end. */
 static leati_binary kind_of(const leati_layer_type *type) {
     return type == &leati_layer_subtract   ? LEATI_SUB
            : type == &leati_layer_multiply ? LEATI_MUL
@@ -81,7 +81,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
         outputs[0] = leati_linear(g, outputs[0], 1.0f / (float)input_count, 0);
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS                                                                                       \
     .min_inputs = 2, .masking = LEATI_MASK_PASSED, .steps = LEATI_STEPS_BY_NUMBER, .infer = infer,           \
     .lower = lower

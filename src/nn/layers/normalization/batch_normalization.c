@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BatchNormalization: gamma (x - mean) / sqrt(variance + epsilon) + beta over all axes but one.  While training, a frozen
- * layer too takes mean and variance from the batch, but leaves its averages alone; one of current Keras takes its averages.
+/* BatchNormalization: gamma (x - mean) / sqrt(variance + epsilon) + beta, with the moments over all axes but one.  In
+ * training, a frozen layer of Keras 2.3.1 uses the moments of the batch, but does not update its moving averages; a
+ * frozen layer of current Keras uses its moving averages.
  * Source: keras.layers.BatchNormalization; Ioffe and Szegedy 2015, algorithms 1 and 2. */
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
@@ -60,7 +61,7 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     return add_average(layer, "moving_variance", c->moving_variance_initializer, size, err);
 }
 
-/* The weights as values, LEATI_NONE for those that are not there. */
+/* The weights as values; LEATI_NONE: the layer does not have the weight. */
 typedef struct weights {
     leati_value gamma, beta, mean, variance;
 } weights;
@@ -76,7 +77,8 @@ static weights weights_of(const leati_layer *layer, const leati_lowering *loweri
     return w;
 }
 
-/* Keras 2.3.1 multiplies the batch's variance by n / (n - (1 + epsilon)) before it enters the average; 3 does not. */
+/* Updates the moving averages.  Keras 2.3.1 first multiplies the variance of the batch by n / (n - (1 + epsilon));
+ * current Keras does not. */
 static void update_averages(const leati_layer *layer, leati_graph *g, const weights *w, leati_value x,
                             const leati_value *statistics) {
     const config *c = layer->config;
@@ -109,7 +111,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
                   const leati_value *inputs, leati_value *outputs) {
     leati_graph *g = lowering->graph;
     int rank = leati_graph_desc(g, inputs[0])->rank, axis = axis_of(layer->config, rank);
-    int32_t swap[LEAT_MAX_RANK]; /* the axis and the last one, exchanged: its own inverse */
+    int32_t swap[LEAT_MAX_RANK]; /* exchanges the axis and the last one; its own inverse */
     (void)input_count;
     if (axis == rank - 1) {
         outputs[0] = normalise(layer, lowering, inputs[0]);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LayerNormalization, GroupNormalization: gamma (x - mean) / sqrt(variance + epsilon) + beta, with the moments of one sample
- * over some axes, or over groups of channels.  UnitNormalization: x / |x|.
+/* LayerNormalization and GroupNormalization: gamma (x - mean) / sqrt(variance + epsilon) + beta, with the moments of
+ * each sample over some axes, or over groups of channels.  UnitNormalization: x /
+ * x
+ * .
  * Source: current Keras; Ba et al. 2016; Wu and He 2018. */
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
@@ -60,12 +62,12 @@ static leat_status build_layer(leati_layer *layer, int input_count, const leati_
     return add_affine(layer, rank, dims, err);
 }
 
-/* The mean over axes, kept as 1. */
+/* Returns the mean over axes, which become axes of length 1. */
 static leati_value mean_over(leati_graph *g, leati_value x, uint32_t axes) {
     return axes ? leati_reduce_of(g, LEATI_REDUCE_MEAN, x, axes, true) : x;
 }
 
-/* x (rms: as it is, else less its mean) / sqrt(variance + epsilon) */
+/* Returns (x - mean) / sqrt(variance + epsilon); with rms_scaling, x / sqrt(variance + epsilon). */
 static leati_value standardised(leati_graph *g, leati_value x, uint32_t axes, const config *c) {
     leati_eltwise power = {.function = LEATI_FN_POW, .a = -0.5f};
     leati_value centred = leati_sub(g, x, mean_over(g, x, axes));
@@ -74,7 +76,7 @@ static leati_value standardised(leati_graph *g, leati_value x, uint32_t axes, co
     return leati_mul(g, c->rms_scaling ? x : centred, inverse);
 }
 
-/* gamma x + beta, each as a tensor of shape dims. */
+/* Returns gamma x + beta; gamma and beta are reshaped to dims. */
 static leati_value affine(const leati_layer *layer, const leati_lowering *lowering, leati_value x, int rank,
                           const int64_t *dims) {
     const config *c = layer->config;
@@ -87,7 +89,7 @@ static leati_value affine(const leati_layer *layer, const leati_lowering *loweri
     return x;
 }
 
-/* By one op: gamma and beta lie along the innermost `channels` elements, which are in `groups`. */
+/* Normalizes by one op: gamma and beta apply to the innermost `channels` elements, which form `groups` groups. */
 static leati_value normalised(const leati_layer *layer, const leati_lowering *lowering, leati_value x,
                               int samples, int64_t channels, int64_t groups) {
     const config *c = layer->config;
@@ -153,7 +155,7 @@ static void lower_group(const leati_layer *layer, leati_lowering *lowering, int 
     int64_t split[LEAT_MAX_RANK + 1] = {0}, dims[LEAT_MAX_RANK + 1];
     (void)input_count;
     outputs[0] = inputs[0];
-    if (axis < 1 || axis >= desc.rank) return; /* of a graph that has failed */
+    if (axis < 1 || axis >= desc.rank) return; /* a graph that has failed has no shapes */
     int64_t groups = c->groups < 0 ? desc.shape[axis] : c->groups;
     if (axis == desc.rank - 1 && leati_desc_count(&desc) > 0) {
         outputs[0] = normalised(layer, lowering, inputs[0], 1, desc.shape[axis], groups);
@@ -170,7 +172,7 @@ static void lower_group(const leati_layer *layer, leati_lowering *lowering, int 
 
 /* ---- Units ---- */
 
-/* x min(1 / sqrt(sum x^2), 1e12) */
+/* Computes x min(1 / sqrt(sum x^2), 1e12). */
 static void lower_unit(const leati_layer *layer, leati_lowering *lowering, int input_count,
                        const leati_value *inputs, leati_value *outputs) {
     leati_graph *g = lowering->graph;
@@ -185,7 +187,7 @@ static void lower_unit(const leati_layer *layer, leati_lowering *lowering, int i
     outputs[0] = leati_mul(g, inputs[0], inverse);
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED, .infer = infer
 
 LEATI_LAYER_TYPE(layer_normalization, "LayerNormalization", "layer_normalization", config, layer_fields,

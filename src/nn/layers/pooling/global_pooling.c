@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GlobalMaxPooling and GlobalAveragePooling: (N, spatial..., C) -> (N, C), or (N, 1..., C) with keepdims.  The average of a
- * sequence is over the steps that its mask counts.
+/* GlobalMaxPooling and GlobalAveragePooling: (N, spatial..., C) -> (N, C), or (N, 1..., C) with keepdims.  The
+ * average of a sequence is over the steps that count in its mask.
  * Source: keras.layers.GlobalMaxPooling1D to 3D, keras.layers.GlobalAveragePooling1D to 3D. */
 #include "base/error.h"
 #include "nn/layers/spatial.h"
@@ -56,7 +56,8 @@ static void lower_average(const leati_layer *layer, leati_lowering *lowering, in
     outputs[0] = reduce(layer, lowering->graph, LEATI_REDUCE_MEAN, inputs[0]);
 }
 
-/* sum(mask x) / sum(mask) over the steps; a sequence of which no step counts gives NaN, as in Keras. */
+/* Computes sum(mask x) / sum(mask) over the steps; if no step of a sequence counts, the result is NaN, as in
+ * Keras. */
 static void lower_masked(const leati_layer *layer, leati_lowering *lowering, int input_count,
                          const leati_value *inputs, leati_value *outputs) {
     const config *c = layer->config;
@@ -74,7 +75,7 @@ static void lower_masked(const leati_layer *layer, leati_lowering *lowering, int
     outputs[0] = leati_div(g, sum, reduce(layer, g, LEATI_REDUCE_SUM, mask));
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS LEATI_ONE_INPUT, .infer = infer
 
 LEATI_LAYER_TYPE(global_max_pooling1d, "GlobalMaxPooling1D", "global_max_pooling1d", config, fields,

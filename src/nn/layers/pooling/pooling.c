@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MaxPooling and AveragePooling over 1 to 3 spatial axes, the latter over the elements inside the image.
+/* MaxPooling and AveragePooling over 1 to 3 spatial axes; an average does not count the padding.
  * Source: keras.layers.MaxPooling1D to 3D, keras.layers.AveragePooling1D to 3D. */
 #include "base/error.h"
 #include "nn/layers/spatial.h"
@@ -66,7 +66,7 @@ static void lower_average(const leati_layer *layer, leati_lowering *lowering, in
     lower(layer, lowering, LEATI_POOL_AVERAGE, inputs, outputs);
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS LEATI_ONE_INPUT, .check = check, .infer = infer
 
 LEATI_LAYER_TYPE(max_pooling1d, "MaxPooling1D", "max_pooling1d", config, fields1d, .lower = lower_max,

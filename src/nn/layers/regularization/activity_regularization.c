@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ActivityRegularization: the input as it is, and a penalty of it.  Source: keras.layers.ActivityRegularization. */
+/* ActivityRegularization: the output is the input, which has a penalty.
+ * Source: keras.layers.ActivityRegularization. */
 #include "nn/layers/common_fields.h"
 #include "nn/layers/types.h"
 
 typedef struct config {
     double l1, l2;
-    bool as_keras3; /* divided by the batch size */
+    bool as_keras3; /* the penalty is divided by the batch size */
 } config;
 
 static const leati_field fields[] = {LEATI_ROW(config, l1, LEATI_FIELD_FLOAT, "0.0"),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dropout: while training, a share of the elements is 0 and the others grow to keep the sum; where noise_shape is 1, one
- * draw counts for the whole axis.  SpatialDropout draws for whole feature maps, StochasticDepth for whole samples.  AlphaDropout drops to SELU's lowest value
- * and keeps mean and variance.
- * Source: keras.layers.Dropout, SpatialDropout1D to 3D, AlphaDropout, keras.applications.convnext; Klambauer et al. 2017, appendix A1. */
+/* Dropout: in training, a share of the elements becomes 0, and the others are scaled to keep the expected sum; along
+ * an axis where noise_shape is 1, all elements share one draw.  SpatialDropout draws for whole feature maps,
+ * StochasticDepth for whole samples.  AlphaDropout sets elements to SELU's lowest value and keeps mean and variance.
+ * Source: keras.layers.Dropout, SpatialDropout1D to 3D, AlphaDropout, keras.applications.convnext; Klambauer et al.
+ * 2017, appendix A1. */
 #include <math.h>
 
 #include "base/error.h"
@@ -23,7 +24,7 @@ static const leati_field fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_FLOAT, 
                                      LEATI_ROW(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"),
                                      {.key = NULL}};
 
-/* Keras 2.3.1 forgets the data_format when it writes the layer, and noise_shape and seed of AlphaDropout. */
+/* Keras 2.3.1 does not write the data_format of these layers, nor noise_shape and seed of AlphaDropout. */
 static const leati_field image_fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_FLOAT, NULL),
                                            LEATI_SIZES_ROW(config, noise_shape),
                                            LEATI_ROW(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"),
@@ -52,7 +53,7 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     config *c = layer->config;
     if (!(c->rate == c->rate))
         return leati_fail(err, LEAT_EINVAL, "rate: expected a number from 0 to 1, received NaN");
-    c->rate = c->rate < 0 ? 0 : c->rate > 1 ? 1 : c->rate; /* as Keras does */
+    c->rate = c->rate < 0 ? 0 : c->rate > 1 ? 1 : c->rate; /* clipped, as in Keras */
     return LEAT_OK;
 }
 
@@ -81,7 +82,7 @@ static uint32_t shared_axes(const leati_ints *noise, const leati_desc *desc) {
     return shared;
 }
 
-/* A seed makes two layers alike. */
+/* Returns the stream of random numbers; layers with the same seed draw the same numbers. */
 static uint64_t stream_of(const config *c, const leati_lowering *lowering) {
     return c->seed == INT64_MIN ? lowering->stream : leati_mix((uint64_t)c->seed, 0);
 }
@@ -90,7 +91,7 @@ static bool drops(const config *c, const leati_lowering *lowering) {
     return lowering->mode == LEATI_TRAIN && c->rate > 0 && c->rate < 1;
 }
 
-/* The draws by noise_shape, or a failure in *failed. */
+/* Returns the axes along which noise_shape is 1, as bits; sets *failed if noise_shape does not fit. */
 static uint32_t noise_axes(const config *c, leati_graph *g, leati_value x, leati_value *failed) {
     const leati_desc *desc = leati_graph_desc(g, x);
     if (fits(&c->noise_shape, desc->rank, desc->shape)) return shared_axes(&c->noise_shape, desc);
@@ -100,7 +101,7 @@ static uint32_t noise_axes(const config *c, leati_graph *g, leati_value x, leati
     return 0;
 }
 
-/* Draws that count along axes are made once and multiplied, broadcast. */
+/* Drops elements.  If elements share draws along axes, the factors are drawn once and broadcast. */
 static leati_value dropped(const config *c, const leati_lowering *lowering, leati_value x, uint32_t shared) {
     leati_graph *g = lowering->graph;
     leati_desc drawn = *leati_graph_desc(g, x);
@@ -166,7 +167,8 @@ static void lower_depth(const leati_layer *layer, leati_lowering *lowering, int 
 
 /* ---- AlphaDropout ---- */
 
-/* a (x k + p (1 - k)) + b with k 1 where x is kept: a (x - p) k + (a p + b), and DROPOUT gives (x - p) k / (1 - rate). */
+/* Computes a (x k + p (1 - k)) + b, where k is 1 if x is kept, as a (x - p) k + (a p + b); the op DROPOUT computes (x
+ * - p) k / (1 - rate). */
 static void lower_alpha(const leati_layer *layer, leati_lowering *lowering, int input_count,
                         const leati_value *inputs, leati_value *outputs) {
     const config *c = layer->config;
@@ -183,7 +185,7 @@ static void lower_alpha(const leati_layer *layer, leati_lowering *lowering, int 
     outputs[0] = leati_linear(g, x, (float)(a * (1 - c->rate)), (float)(a * p + b));
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED
 
 LEATI_LAYER_TYPE(dropout, "Dropout", "dropout", config, fields, .check = check,

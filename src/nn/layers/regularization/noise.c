@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GaussianNoise: while training, x + stddev z; GaussianDropout: x (1 + sqrt(rate / (1 - rate)) z); z standard normal.
+/* In training, GaussianNoise computes x + stddev z, and GaussianDropout x (1 + sqrt(rate / (1 - rate)) z), with z
+ * standard normal.
  * Source: keras.layers.GaussianNoise, GaussianDropout; Srivastava et al. 2014, section 10. */
 #include <math.h>
 
@@ -9,11 +10,11 @@
 #include "nn/layers/types.h"
 
 typedef struct config {
-    double amount; /* stddev, or rate */
+    double amount; /* stddev or rate */
     int64_t seed;
 } config;
 
-/* Keras 2.3.1 has no seed here; current Keras does. */
+/* The key "seed" is current Keras's; Keras 2.3.1 has none. */
 #define FIELDS(key_, limited_)                                                                               \
     {                                                                                                        \
         {.key = key_,                                                                                        \
@@ -57,7 +58,7 @@ static void lower_dropout(const leati_layer *layer, leati_lowering *lowering, in
     outputs[0] = leati_mul(lowering->graph, inputs[0], normal(c, lowering, inputs[0], 1, stddev));
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS                                                                                       \
     LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED, .steps = LEATI_STEPS_BY_NUMBER, .infer = leati_infer_same
 

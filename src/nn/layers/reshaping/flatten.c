@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flatten: (N, ...) -> (N, product), channels last.  Source: keras.layers.Flatten. */
+/* Flatten: (N, ...) -> (N, product), with the channels last.  Source: keras.layers.Flatten. */
 #include "base/error.h"
 #include "nn/layers/spatial.h"
 #include "nn/layers/types.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ZeroPadding and Cropping over 1 to 3 spatial axes: zeros around an image, or its border taken away.
+/* ZeroPadding and Cropping over 1 to 3 spatial axes: add zeros around an image, or remove its border.
  * Source: keras.layers.ZeroPadding1D to 3D, keras.layers.Cropping1D to 3D. */
 #include "base/error.h"
 #include "nn/layers/spatial.h"
 #include "nn/layers/types.h"
 
 typedef struct config {
-    leati_ints margins; /* before and after, axis by axis */
+    leati_ints margins; /* before and after, for each axis */
     int32_t data_format;
 } config;
 
@@ -15,7 +15,7 @@ typedef struct config {
         .key = title, .kind = kind_, .offset = offsetof(config, margins), .preset = default_,                \
         .arity = count, .minimum = 0, .limited = true                                                        \
     }
-/* Keras calls the two numbers of a sequence a pair, and gives them no data_format; current Keras does where it pads. */
+/* In 1D, Keras has a pair of numbers and no data_format; current Keras has a data_format for ZeroPadding1D. */
 #define FIELDS1D(name_)                                                                                      \
     {                                                                                                        \
         MARGINS(name_, LEATI_FIELD_TUPLE, 2, "1"), {                                                         \
@@ -35,7 +35,7 @@ static const leati_field padding2d[] = FIELDS("padding", 2, "1"), padding3d[] = 
 static const leati_field cropping1d[] = FIELDS1D("cropping"), cropping2d[] = FIELDS("cropping", 2, "0"),
                          cropping3d[] = FIELDS("cropping", 3, "1");
 
-/* sign: 1 adds the margins, -1 takes them away. */
+/* sign: 1 adds the margins, -1 removes them */
 static leat_status infer(const leati_layer *layer, int sign, const leati_shape *input, leati_shape *output,
                          leat_error *err) {
     const config *c = layer->config;
@@ -95,7 +95,7 @@ static void lower_cropping(const leati_layer *layer, leati_lowering *lowering, i
     outputs[0] = leati_graph_node(lowering->graph, LEATI_OP_SLICE, &attrs, 1, inputs, NULL);
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS LEATI_ONE_INPUT
 
 LEATI_LAYER_TYPE(zero_padding1d, "ZeroPadding1D", "zero_padding1d", config, padding1d, .infer = infer_padding,

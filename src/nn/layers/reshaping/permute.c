@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Permute: the axes of a sample in another order, counted from 1.  Source: keras.layers.Permute. */
+/* Permute: transposes the axes of a sample, which are counted from 1.  Source: keras.layers.Permute. */
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
 #include "nn/layers/types.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reshape: each sample gets target_shape; one -1 in it is found.  Source: keras.layers.Reshape. */
+/* Reshape: each sample gets target_shape, of which one dimension may be -1.  Source: keras.layers.Reshape. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     return LEAT_OK;
 }
 
-/* The target with its -1 replaced, for `count` elements per sample. */
+/* Replaces the -1 of the target, for `count` elements per sample. */
 static leat_status find_unknown(const config *c, int64_t count, leati_shape *out, leat_error *err) {
     int64_t known = 1;
     int unknown = -1;

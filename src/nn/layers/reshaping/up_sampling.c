@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UpSampling over 1 to 3 spatial axes: every element several times; an image bilinearly too, as TensorFlow 2.1 does
- * it, or with halved corners, as current Keras.
- * Source: keras.layers.UpSampling1D to 3D. */
+/* UpSampling over 1 to 3 spatial axes: repeats each element, or interpolates an image bilinearly, like TensorFlow
+ * 2.1, or with half-pixel centers, like current Keras.  Source: keras.layers.UpSampling1D to 3D. */
 #include "base/error.h"
 #include "nn/layers/spatial.h"
 #include "nn/layers/types.h"
@@ -11,7 +10,7 @@ static const char *const interpolations[] = {"nearest", "bilinear", NULL};
 
 typedef struct config {
     leati_ints size;
-    int64_t steps; /* UpSampling1D: its size, which Keras writes as a number */
+    int64_t steps; /* size of UpSampling1D, which Keras writes as a number */
     int32_t data_format, interpolation;
     bool as_keras3; /* set for files of current Keras */
 } config;
@@ -46,7 +45,7 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     (void)input_count, (void)output_count;
     LEATI_TRY(leati_image_shape(&inputs[0], c->size.count, c->data_format, &image, err));
     for (int i = 0; i < c->size.count; ++i) {
-        if (image.dims[i + 1] >= 0) image.dims[i + 1] *= c->size.values[i]; /* each below 2^31 */
+        if (image.dims[i + 1] >= 0) image.dims[i + 1] *= c->size.values[i]; /* each size is below 2^31 */
         if (image.dims[i + 1] > INT32_MAX)
             return leati_shape_unexpected(&image, "fewer than 2147483648 elements along an axis", err);
     }
@@ -67,7 +66,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     outputs[0] = leati_image_value_back(lowering->graph, y, c->data_format);
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS LEATI_ONE_INPUT, .infer = infer, .lower = lower
 
 LEATI_LAYER_TYPE(up_sampling1d, "UpSampling1D", "up_sampling1d", config, fields1d, .check = check1d,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bidirectional: a recurrent layer and its twin that takes the steps the other way, their outputs joined.  Further
- * inputs are the initial states, those of the first layer and then those of its twin.  Source:
- * keras.layers.Bidirectional. */
+/* Bidirectional: a recurrent layer and a copy that processes the steps in reverse; their outputs are merged.  Further
+ * inputs are the initial states: those of the forward layer, then those of the backward layer.
+ * Source: keras.layers.Bidirectional. */
 #include <string.h>
 
 #include "base/error.h"
@@ -13,9 +13,9 @@ enum { SUM, MUL, CONCAT, AVE, APART };
 static const char *const merge_modes[] = {"sum", "mul", "concat", "ave", NULL};
 
 typedef struct config {
-    leati_layer *layer; /* as configured; its copies work */
+    leati_layer *layer; /* as configured; only its copies are called */
     int32_t merge_mode;
-    leati_layer *twins[2]; /* made by check: forward, backward */
+    leati_layer *twins[2]; /* created by check: forward, backward */
 } config;
 
 static const leati_field fields[] = {LEATI_ROW(config, layer, LEATI_FIELD_LAYER, NULL),
@@ -62,7 +62,7 @@ static void fini(void *layer_config) {
     for (int i = 0; i < 2; ++i) leati_layer_destroy(&c->twins[i]);
 }
 
-/* The inputs of one twin: the sequence, and its half of the states. */
+/* Copies the inputs of one copy of the layer: the sequence, and its half of the states. */
 static int pick(int which, int input_count, size_t size, const void *inputs, void *out) {
     int states = (input_count - 1) / 2;
     memcpy(out, inputs, size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConvLSTM2D: an LSTM whose products are convolutions.  Those of the input are one convolution of all steps; those of the
- * state have padding "same".  Source: keras.layers.ConvLSTM2D; Shi et al. 2015 (arXiv 1506.04214), without peepholes. */
+/* ConvLSTM2D: an LSTM whose products are convolutions.  The convolution of the input is computed once for all steps;
+ * that of the state has padding "same".
+ * Source: keras.layers.ConvLSTM2D; Shi et al. 2015 (arXiv 1506.04214), without peepholes. */
 #include <string.h>
 
 #include "base/error.h"
@@ -17,7 +18,7 @@ typedef struct config {
     bool use_bias, unit_forget_bias;
     leati_part kernel, recurrent, bias;
     double dropout, recurrent_dropout;
-    leati_initializer forget_bias; /* made by build */
+    leati_initializer forget_bias; /* initialized by build */
 } config;
 
 static const leati_field fields[] = {LEATI_RECURRENCE_ROWS(config),
@@ -111,13 +112,13 @@ static leat_status add_weights(leati_layer *layer, int64_t channels, leat_error 
 
 /* ---- Lowering ---- */
 
-/* What the steps share. */
+/* The values that all steps share. */
 typedef struct cell {
     const config *config;
     leati_value recurrent, h_mask; /* (4, N, H, W, F) or LEATI_NONE */
 } cell;
 
-/* Images (N, T, ...) or (N T, ...), and back. */
+/* Reshape images (N, T, ...) to (N T, ...), and back. */
 static leati_value fold(leati_graph *g, leati_value x) {
     leati_desc desc = *leati_graph_desc(g, x);
     if (desc.rank != 5) return LEATI_INVALID;
@@ -131,7 +132,7 @@ static leati_value unfold(leati_graph *g, leati_value x, int64_t batch, int64_t 
     return leati_reshape(g, x, 5, (int64_t[]){batch, steps, desc.shape[1], desc.shape[2], desc.shape[3]});
 }
 
-/* Factors for each gate: (4, N, H, W, C); LEATI_NONE where nothing is dropped. */
+/* Returns dropout factors for each gate, (4, N, H, W, C); LEATI_NONE without dropout. */
 static leati_value dropout_mask(leati_lowering *lowering, double rate, const int64_t *image,
                                 uint64_t stream) {
     const int64_t dims[] = {4, image[0], image[1], image[2], image[3]};
@@ -139,8 +140,8 @@ static leati_value dropout_mask(leati_lowering *lowering, double rate, const int
     return leati_dropout(lowering->graph, leati_full(lowering->graph, 5, dims, 1.0f), (float)rate, 0, stream);
 }
 
-/* The convolution by all gates' kernels; with factors, of each gate by itself.  Factors are those of x's samples, or of
- * `repeat` images for each. */
+/* Returns the convolution of x by the kernels of all gates; with factors, each gate has its own convolution of x
+ * times its factors.  Each sample's factors apply to `repeat` images of x. */
 static leati_value convolve(leati_graph *g, const leati_slide *slide, leati_value x, leati_value factors,
                             int64_t repeat, leati_value kernel, leati_value bias) {
     leati_value parts[4];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CuDNNLSTM and CuDNNGRU: LSTM, and GRU with reset_after, whose weights lie as cuDNN takes them: each gate's kernels as
- * (units, inputs), and a bias of the input and one of the state for either.  Here they run as those layers do.
+/* CuDNNLSTM and CuDNNGRU: an LSTM, and a GRU with reset_after, whose weights have cuDNN's layout: each gate's kernels
+ * are (units, inputs), and each product has its own bias.  leat computes them like LSTM and GRU.
  * Source: keras.layers.CuDNNLSTM, keras.layers.CuDNNGRU. */
 #include "base/error.h"
 #include "nn/layers/rnn/lstm_gru_common.h"
@@ -35,7 +35,8 @@ static leat_status check_gru(leati_layer *layer, leat_error *err) {
     return check_as(layer, LEATI_CELL_GRU_RESET_AFTER, err);
 }
 
-/* Gate by gate, the memory of (inputs, units) as (units, inputs), transposed. */
+/* Returns the kernel of LSTM or GRU: for each gate, reads the memory of (inputs, units) as (units, inputs) and
+ * transposes it. */
 static leati_value kernel_of(leati_graph *g, leati_value kernel, int64_t gates) {
     const leati_desc desc = *leati_graph_desc(g, kernel);
     leati_value parts[4];
@@ -48,7 +49,7 @@ static leati_value kernel_of(leati_graph *g, leati_value kernel, int64_t gates) 
     return leati_concat(g, (int)gates, parts, 1);
 }
 
-/* GRU takes both rows of the bias, an LSTM their sum. */
+/* Returns both biases for a GRU, as two rows; their sum for an LSTM. */
 static leati_value bias_of(leati_graph *g, leati_value bias, const leati_recurrent *c, int64_t gates) {
     leati_value rows = leati_reshape(g, bias, 2, (int64_t[]){2, gates * c->units});
     return c->cell == LEATI_CELL_LSTM ? leati_reduce_of(g, LEATI_REDUCE_SUM, rows, 1u, false) : rows;
@@ -77,7 +78,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_recurrence_lower(layer, &scan, lowering, input_count, inputs, outputs);
 }
 
-/* What the types of this file have in common. */
+/* Members of leati_layer_type that all types of this file have in common. */
 #define SHARED_MEMBERS                                                                                       \
     .min_inputs = 1, .max_inputs = 3, .infer = leati_recurrent_infer, .build = build, .lower = lower
 

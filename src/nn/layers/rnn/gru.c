@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GRU: gates z, r, h; `reset_after` as in cuDNN, with a bias for either product.
+/* GRU: gates z, r, h; `reset_after` as in cuDNN, with a bias for each of the two products.
  * Source: keras.layers.GRU; Cho et al. 2014 (arXiv 1406.1078, version 3, and version 1 for reset_after). */
 #include "nn/layers/rnn/lstm_gru_common.h"
 #include "nn/layers/types.h"

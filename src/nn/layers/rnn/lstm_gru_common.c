@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SimpleRNN, GRU and LSTM: they output the last step or all, and the states where asked.  Further inputs are the initial
- * states.  A mask makes steps not count (engine/op_semantics/op.h, RNN); outputs of all steps keep it.  `unroll` changes nothing.
- * Source: keras.layers.recurrent.  Layer: nn. */
+/* SimpleRNN, GRU and LSTM: the outputs are the last step or all steps, and the states if return_state is true.
+ * Further inputs are the initial states.  A step that the mask excludes does not count (engine/op_semantics/op.h,
+ * RNN); the outputs of all steps keep the mask.  `unroll` changes nothing.  Room: nn.
+ * Source: keras.layers.recurrent. */
 #include "nn/layers/rnn/lstm_gru_common.h"
 
 #include <stdio.h>
@@ -21,7 +22,8 @@ bool leati_recurrent_is_cell(const leati_layer_type *type) {
     return type->build == leati_recurrent_build && !type->lower;
 }
 
-/* Whether the RNN op has it: its backward pass knows the slope from what the function gave. */
+/* True if the RNN op supports the activation: its backward pass computes the slope from the output of the
+ * function. */
 static bool in_op(const leati_activation *activation) {
     leati_eltwise f;
     return leati_activation_eltwise(activation, &f) && leati_slope_known_from_dst(&f);
@@ -35,7 +37,7 @@ leat_status leati_recurrent_check(leati_layer *layer, leati_cell cell, leat_erro
     if (c->implementation > 2)
         return leati_fail(err, LEAT_EINVAL, "implementation: expected 1 or 2, received %lld",
                           (long long)c->implementation);
-    if (c->implementation == 0) c->implementation = 1; /* as Keras does */
+    if (c->implementation == 0) c->implementation = 1; /* as in Keras */
     c->dropout = leati_dropout_rate(c->dropout);
     c->recurrent_dropout = leati_dropout_rate(c->recurrent_dropout);
     return LEAT_OK;
@@ -52,7 +54,7 @@ leat_status leati_recurrent_shapes(const leati_layer *layer, const leati_shape *
 
 /* ---- Weights ---- */
 
-/* Keras's unit_forget_bias: the forget gate's quarter is 1. */
+/* Draws the bias with Keras's unit_forget_bias: the quarter of the forget gate is 1. */
 static leat_status draw_bias(const void *layer_config, int rank, const int64_t *dims, leat_rng *rng,
                              float *out, leat_error *err) {
     const leati_recurrent *c = layer_config;
@@ -60,7 +62,7 @@ static leat_status draw_bias(const void *layer_config, int rank, const int64_t *
     return leati_forget_bias_draw(c->bias.initializer, c->units, dims[0], rng, out, err);
 }
 
-/* Keras takes an Identity for each gate, and forgets its gain. */
+/* Like Keras, draws an identity for each gate, and ignores the gain of Identity. */
 static leat_status draw_identity(const void *layer_config, int rank, const int64_t *dims, leat_rng *rng,
                                  float *out, leat_error *err) {
     (void)layer_config, (void)rank, (void)rng, (void)err;
@@ -114,13 +116,13 @@ void leati_recurrent_place(const leati_layer *layer, int index, char *out, size_
 
 /* ---- Lowering ---- */
 
-/* Factors (gates, N, size), constant over time; LEATI_NONE where nothing is dropped. */
+/* Returns dropout factors (gates, N, size), constant over time; LEATI_NONE without dropout. */
 static leati_value dropout_mask(const leati_recurrent *c, leati_lowering *lowering, double rate, int64_t n,
                                 int64_t size, uint64_t stream) {
     if (lowering->mode != LEATI_TRAIN || !(rate > 0 && rate < 1)) return LEATI_NONE;
     const int64_t dims[] = {gates_of(c->cell), n, size};
     leati_value ones = leati_full(lowering->graph, 3, dims, 1.0f);
-    uint32_t shared = c->implementation == 2 ? 1u : 0u; /* axis 0: the gates */
+    uint32_t shared = c->implementation == 2 ? 1u : 0u; /* axis 0 (the gates) */
     return leati_dropout(lowering->graph, ones, (float)rate, shared, stream);
 }
 
@@ -167,7 +169,7 @@ void leati_recurrent_run(const leati_layer *layer, leati_lowering *lowering,
     leati_graph_node(lowering->graph, LEATI_OP_RNN, &attrs, LEATI_RNN_INPUTS, args, out);
     call->sequence = out[LEATI_RNN_OUT_SEQUENCE];
     for (int i = 0; i < states; ++i) call->states[i] = out[LEATI_RNN_OUT_H_LAST + i];
-    /* Where no step counts, the last output is 0, but the state is the initial one. */
+    /* If no step counts, the last output is 0, but the last state is the initial state. */
     bool apart = call->mask != LEATI_NONE && call->initial[0] != LEATI_NONE;
     call->last = apart ? LEATI_NONE : out[LEATI_RNN_OUT_H_LAST];
 }

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What SimpleRNN, GRU and LSTM share: their configuration, shapes, weights, dropout, masks, states and lowering.  A file
- * of theirs says which keys they have and which cell they are. */
+/* Code that SimpleRNN, GRU and LSTM share: configuration, shapes, weights, dropout, masks, states and lowering.  The
+ * file of each layer has its keys and its cell. */
 #ifndef LEATI_NN_LAYERS_RNN_LSTM_GRU_COMMON_H
 #define LEATI_NN_LAYERS_RNN_LSTM_GRU_COMMON_H
 
 #include "nn/layers/rnn/rnn_common.h"
 
 typedef struct leati_recurrent {
-    leati_recurrence recurrence; /* a cell by itself has it zeroed, but for state_count */
+    leati_recurrence recurrence; /* for a cell inside an RNN layer: zeroed except state_count */
     leati_cell cell;             /* set by check */
-    bool in_ops;                 /* set by check: the RNN op does not have these activations */
-    bool flat_biases;            /* set by check: two biases one behind the other, as cuDNN has them */
+    bool in_ops;                 /* set by check: the RNN op does not support these activations */
+    bool flat_biases;            /* set by check: two biases, one after the other, as in cuDNN */
     int64_t units;
     leati_activation activation, recurrent_activation;
     bool use_bias, unit_forget_bias, reset_after;
     leati_part kernel, recurrent, bias;
     double dropout, recurrent_dropout;
-    int64_t implementation;                            /* how dropout draws: 1 per gate, 2 one mask for all */
-    leati_initializer forget_bias, recurrent_identity; /* made by build */
+    int64_t implementation; /* number of dropout masks: 1: one for each gate; 2: one for all gates */
+    leati_initializer forget_bias, recurrent_identity; /* initialized by build */
 } leati_recurrent;
 
-/* The keys of a cell, and those of a layer around it. */
+/* The fields of a cell, and those of a layer with a cell. */
 #define LEATI_CELL_ROWS                                                                                      \
     LEATI_INT_ROW(leati_recurrent, units, 1, NULL),                                                          \
         LEATI_ROW(leati_recurrent, activation, LEATI_FIELD_ACTIVATION, "\"tanh\""),                          \
@@ -38,13 +38,13 @@ typedef struct leati_recurrent {
         LEATI_RECURRENCE_ROW(leati_recurrent, unroll, LEATI_FIELD_BOOL, "false"),                            \
         LEATI_RECURRENCE_ROW(leati_recurrent, activity_regularizer, LEATI_FIELD_REGULARIZER, "null")
 
-/* For check: what no row says, of a configuration of that cell. */
+/* For check: checks what no field can say, for a configuration of that cell. */
 leat_status leati_recurrent_check(leati_layer *layer, leati_cell cell, leat_error *err);
 
-/* Declares a cell's weights, for steps of so many features. */
+/* For build: declares a cell's weights, for steps of `features` features. */
 leat_status leati_recurrent_weights(leati_layer *layer, int64_t features, leat_error *err);
 
-/* A cell's steps, on the layer's weights or others (of its bias LEATI_NONE where it has none). */
+/* Weights for the steps of a cell: those of the layer, or others (bias LEATI_NONE: no bias). */
 typedef struct leati_recurrent_values {
     leati_value kernel, recurrent, bias;
 } leati_recurrent_values;
@@ -52,7 +52,7 @@ leati_recurrent_values leati_recurrent_own(const leati_layer *layer, const leati
 void leati_recurrent_run(const leati_layer *layer, leati_lowering *lowering,
                          const leati_recurrent_values *weights, leati_scan_call *call);
 
-/* For leati_scan. */
+/* The `shapes` of a leati_scan. */
 leat_status leati_recurrent_shapes(const leati_layer *layer, const leati_shape *input, leati_shape *output,
                                    leati_shape *states, leat_error *err);
 
@@ -64,13 +64,14 @@ void leati_recurrent_place(const leati_layer *layer, int index, char *out, size_
 void leati_recurrent_lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                            const leati_value *inputs, leati_value *outputs);
 
-/* For LEATI_LAYER_TYPE: what all layers of a cell have in common. */
+/* For LEATI_LAYER_TYPE: members that all recurrent layers with a cell have in common. */
 #define LEATI_RECURRENT_MEMBERS                                                                              \
     .min_inputs = 1, .max_inputs = 3, .masking = LEATI_MASK_OWN, .check = check,                             \
     .infer = leati_recurrent_infer, .build = leati_recurrent_build, .place = leati_recurrent_place,          \
     .lower = leati_recurrent_lower
 
-/* For LEATI_LAYER_TYPE: what all cells have in common.  A cell stands inside an RNN layer; it takes no inputs by itself. */
+/* For LEATI_LAYER_TYPE: members that all cells have in common.  A cell is inside an RNN layer and cannot be called by
+ * itself. */
 #define LEATI_CELL_MEMBERS .check = check, .build = leati_recurrent_build
 bool leati_recurrent_is_cell(const leati_layer_type *type);
 

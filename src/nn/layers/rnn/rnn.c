@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RNN: a layer around a cell; StackedRNNCells: several cells that are one.  Their steps are those of the cells, each cell
- * taking all steps before the next one begins.  Source: keras.layers.RNN, keras.layers.StackedRNNCells. */
+/* RNN: a layer around a cell.  StackedRNNCells: several cells that act as one; each cell processes all steps before
+ * the next cell begins.  Source: keras.layers.RNN, keras.layers.StackedRNNCells. */
 #include <string.h>
 
 #include "base/error.h"
@@ -52,7 +52,7 @@ static leat_status check_stack(leati_layer *layer, leat_error *err) {
                       (int)s->state_count);
 }
 
-/* inputs[0]: (batch, steps, features), of which a cell needs the last. */
+/* inputs[0] is (batch, steps, features); a cell only needs the features. */
 static leat_status build_stack(leati_layer *layer, int input_count, const leati_shape *inputs,
                                leat_error *err) {
     const stack *s = layer->config;
@@ -67,7 +67,7 @@ static leat_status build_stack(leati_layer *layer, int input_count, const leati_
     return LEAT_OK;
 }
 
-/* Cells are numbered by class. */
+/* Cells of the same class are numbered. */
 static void place_stacked(const leati_layer *layer, int index, char *out, size_t bytes) {
     const stack *s = layer->config;
     int32_t which = s->cells.count - 1, before = 0;
@@ -112,7 +112,7 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     return LEAT_OK;
 }
 
-/* Shapes of the states from `states` on. */
+/* Writes the shapes of the cell's states to `states`. */
 static void cell_states(const leati_layer *cell, int64_t batch, leati_shape *states) {
     if (!is_stack(cell)) {
         for (int32_t i = 0; i < states_of(cell); ++i)
@@ -137,7 +137,8 @@ static leat_status shapes(const leati_layer *layer, const leati_shape *input, le
 
 static void run_cell(const leati_layer *cell, leati_lowering *lowering, leati_scan_call *call);
 
-/* The second cell and those after it take the outputs in the order in which they were made. */
+/* If the first cell goes backwards, the following cells process its outputs in the order in which they were
+ * computed. */
 static void run_stack(const stack *s, leati_lowering *lowering, leati_scan_call *call) {
     leati_lowering own = *lowering;
     leati_scan_call inner = {.x = call->x, .mask = call->mask, .go_backwards = call->go_backwards};

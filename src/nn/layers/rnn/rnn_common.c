@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all recurrent layers share.  Source: keras.layers.RNN.  Layer: nn. */
+/* Shapes, states, masks and outputs of all recurrent layers.  Source: keras.layers.RNN.  Room: nn. */
 #include "nn/layers/rnn/rnn_common.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "nn/layers/carry.h"
 
 double leati_dropout_rate(double rate) {
-    return rate > 1 ? 1 : rate > 0 ? rate : 0; /* NaN is 0 */
+    return rate > 1 ? 1 : rate > 0 ? rate : 0; /* NaN becomes 0 */
 }
 
 leat_status leati_forget_bias_draw(const leati_initializer *initializer, int64_t units, int64_t size,
@@ -65,7 +65,8 @@ leat_status leati_recurrence_build(leati_layer *layer, const leati_scan *scan, c
     const leati_recurrence *r = layer->config;
     leati_shape output, states[LEATI_MAX_STATES];
     bool known = inputs[0].dims[0] >= 0;
-    if (!r->stateful || (!known && layer->built)) return LEAT_OK; /* a nested model's input says it */
+    /* If the layer is built already, the input of a nested model has given the batch size. */
+    if (!r->stateful || (!known && layer->built)) return LEAT_OK;
     if (!known)
         return leati_shape_unexpected(&inputs[0],
                                       "a known batch size for stateful (batch_input_shape of the first "
@@ -79,7 +80,8 @@ leat_status leati_recurrence_build(leati_layer *layer, const leati_scan *scan, c
 
 /* ---- Lowering ---- */
 
-/* The states of the model before the batch.  While training they are copied: the gradient reads them after the store. */
+/* Returns a state of the model before the batch.  In training it is a copy, because the gradient reads the state
+ * after it was overwritten. */
 static leati_value kept_state(const leati_layer *layer, leati_lowering *lowering, int index, int64_t batch) {
     leati_graph *g = lowering->graph;
     leati_value state = leati_layer_state(layer, lowering, index);
@@ -93,7 +95,7 @@ static leati_value kept_state(const leati_layer *layer, leati_lowering *lowering
     return leati_graph_node(g, LEATI_OP_COPY, &(leati_attrs){0}, 1, &state, NULL);
 }
 
-/* The states of a call, each LEATI_NONE where nothing is carried; to[i]: where they go afterwards. */
+/* Gets the states of a call: from[i] before the call, to[i] where the call stores them. */
 static void carried_states(const leati_layer *layer, const leati_scan *scan, leati_lowering *lowering,
                            leati_value x, leati_value *from, leati_value *to) {
     const leati_recurrence *r = layer->config;
@@ -127,7 +129,8 @@ static leati_value last_step(leati_graph *g, leati_value sequence) {
     return leati_reshape(g, last, desc.rank - 1, dims);
 }
 
-/* A step that does not count has the output of the one before it, which may have been an earlier run. */
+/* Returns the output of a step; for a step that does not count, the output of the step before, which may be of an
+ * earlier run. */
 static leati_value or_before(const leati_layer *layer, leati_lowering *lowering, leati_value mask,
                              leati_value output) {
     const leati_recurrence *r = layer->config;
@@ -143,7 +146,7 @@ static leati_value or_before(const leati_layer *layer, leati_lowering *lowering,
     return now;
 }
 
-/* Outputs of steps that do not count as 0. */
+/* Sets the outputs of the steps that do not count to 0. */
 static void zero_masked(leati_graph *g, leati_scan_call *call) {
     const leati_desc desc = *leati_graph_desc(g, call->sequence);
     int64_t dims[LEAT_MAX_RANK] = {0};

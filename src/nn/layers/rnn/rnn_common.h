@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all recurrent layers share, whatever their steps are made of: shapes, initial states as further inputs, states that
- * outlive a batch, masks, and which outputs there are.  A layer's own file says what a step's shapes are (leati_scan) and
- * adds the ops of all steps. */
+/* Code that all recurrent layers share, whatever their steps compute: shapes, initial states as further inputs,
+ * states that are kept between batches, masks, and the outputs.  Each layer defines the shapes of a step and adds the
+ * ops of all steps (leati_scan). */
 #ifndef LEATI_NN_LAYERS_RNN_RNN_COMMON_H
 #define LEATI_NN_LAYERS_RNN_RNN_COMMON_H
 
@@ -25,17 +25,19 @@
         .preset = "false", .later = true                                                                     \
     }
 
-/* The steps of one call. */
+/* All steps of one call. */
 typedef struct leati_scan_call {
     leati_value x, mask;                   /* (N, T, ...), (N, T) or LEATI_NONE */
-    bool go_backwards;                     /* the last step first */
-    leati_value initial[LEATI_MAX_STATES]; /* LEATI_NONE, then all are: zeros */
-    /* Made: outputs in the order of processing, the last of them (LEATI_NONE: to be cut out of the others), states. */
+    bool go_backwards;                     /* the last step is processed first */
+    leati_value initial[LEATI_MAX_STATES]; /* LEATI_NONE, for all states: zeros */
+    /* Results: the outputs in the order of processing, the last output (LEATI_NONE: to be sliced from the sequence),
+     * the states. */
     leati_value sequence, last, states[LEATI_MAX_STATES];
 } leati_scan_call;
 
 typedef struct leati_scan {
-    /* Shapes of a step's output and of the states (recurrence.state_count), from that of all steps' input. */
+    /* Infers the shapes of a step's output and of the states (recurrence.state_count), from the shape of the whole
+     * input. */
     leat_status (*shapes)(const leati_layer *layer, const leati_shape *input, leati_shape *output,
                           leati_shape *states, leat_error *err);
     void (*run)(const leati_layer *layer, leati_lowering *lowering, leati_scan_call *call);
@@ -44,17 +46,18 @@ typedef struct leati_scan {
 leat_status leati_recurrence_infer(const leati_layer *layer, const leati_scan *scan, int input_count,
                                    const leati_shape *inputs, leati_shape *outputs, int *output_count,
                                    leat_error *err);
-/* For build, when the weights are declared: the states of a stateful layer. */
+/* For build, after the weights are declared: declares the states of a stateful layer. */
 leat_status leati_recurrence_build(leati_layer *layer, const leati_scan *scan, const leati_shape *inputs,
                                    leat_error *err);
 void leati_recurrence_lower(const leati_layer *layer, const leati_scan *scan, leati_lowering *lowering,
                             int input_count, const leati_value *inputs, leati_value *outputs);
 
-/* An LSTM's bias of `size` numbers as Keras's unit_forget_bias has it: the last forget gate's are 1, the others drawn. */
+/* Draws an LSTM's bias of `size` numbers with Keras's unit_forget_bias: the last forget gate's bias is 1, the others
+ * are drawn. */
 leat_status leati_forget_bias_draw(const leati_initializer *initializer, int64_t units, int64_t size,
                                    leat_rng *rng, float *out, leat_error *err);
 
-/* A rate of dropout as Keras's cells take it: between 0 and 1. */
+/* Clips a dropout rate to [0, 1], like Keras's cells. */
 double leati_dropout_rate(double rate);
 
 #endif

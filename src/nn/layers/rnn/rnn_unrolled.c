@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of a recurrence as ops.  Formulas: backends/ref/rnn.c.  Layer: nn. */
+/* Adds the steps of a recurrence as ops.  Formulas: backends/ref/rnn.c.  Room: nn. */
 #include "nn/layers/rnn/rnn_unrolled.h"
 
 #include <string.h>
@@ -28,8 +28,8 @@ static leati_value with_time(leati_graph *g, leati_value x) {
     return leati_reshape(g, x, desc.rank + 1, dims);
 }
 
-/* Cut in halves until there is one step: the gradient of a slice is as long as what it was cut from, so `count` slices
- * of the whole would cost count * count. */
+/* Splits a sequence into its steps, by halves: the gradient of a slice is as long as the tensor that was sliced, so
+ * `count` slices of the whole sequence would cost count * count. */
 static void split(leati_graph *g, leati_value x, int64_t count, leati_value *out) {
     if (count == 1) {
         out[0] = without_time(g, x);
@@ -40,7 +40,7 @@ static void split(leati_graph *g, leati_value x, int64_t count, leati_value *out
     split(g, leati_slice_axis(g, x, 1, half, count - half), count - half, out + half);
 }
 
-/* Overwrites the list. */
+/* Joins steps to a sequence; overwrites the list. */
 static leati_value join(leati_graph *g, leati_value *steps, int64_t count) {
     while (count > 1) {
         int64_t made = 0;
@@ -55,7 +55,7 @@ static leati_value join(leati_graph *g, leati_value *steps, int64_t count) {
 
 /* ---- Masks ---- */
 
-/* (N), of ones and zeros, beside values (N, ...). */
+/* Returns m counted + (1 - m) other (LEATI_NONE: 0), with a mask m (N) of ones and zeros and values (N, ...). */
 static leati_value choose(leati_graph *g, leati_value mask, leati_value counted, leati_value other) {
     int64_t dims[LEAT_MAX_RANK];
     const int rank = leati_graph_desc(g, counted)->rank;
@@ -134,10 +134,10 @@ typedef struct cell {
     const leati_recurrent *config;
     int64_t gates;
     const leati_value *args;
-    leati_value second_bias; /* GRU_RESET_AFTER: of the product by the state */
+    leati_value second_bias; /* GRU_RESET_AFTER: the bias of the product with the state */
 } cell;
 
-/* (..., width) times columns of some gates; factors (gates, N, width) multiply it gate by gate. */
+/* Multiplies v (..., width) by the columns of some gates; factors (gates, N, width) multiply v for each gate. */
 static leati_value product(const cell *c, leati_graph *g, leati_value v, leati_value factors,
                            leati_value weights, int64_t from, int64_t count) {
     leati_value parts[4];
@@ -180,7 +180,7 @@ static void step_simple(const void *context, leati_graph *g, leati_value x, cons
     after[0] = leati_activation_lower(&c->config->activation, g, z);
 }
 
-/* The candidate's product by the state: of r (.) h', or, reset after it, r (.) (h' R + b1). */
+/* Returns the product of the candidate with the state: of r (.) h', or with reset_after, r (.) (h' R + b1). */
 static leati_value candidate(const cell *c, leati_graph *g, leati_value h, leati_value r, leati_value by_h) {
     const leati_value *args = c->args;
     if (c->config->reset_after) return leati_mul(g, r, leati_steps_gates(g, by_h, 3, 2, 1));
@@ -207,13 +207,13 @@ static void step_gru(const void *context, leati_graph *g, leati_value x, const l
         leati_add(g, leati_mul(g, zr[0], kept), leati_mul(g, leati_linear(g, zr[0], -1.0f, 1.0f), fresh));
 }
 
-/* x (N, T, F) times the kernel, with the bias: (N, T, gates U). */
+/* Multiplies x (N, T, F) by the kernel and adds the bias: (N, T, gates U). */
 static leati_value by_input(const cell *c, leati_graph *g, leati_value bias) {
     const leati_desc desc = *leati_graph_desc(g, c->args[LEATI_RNN_X]);
     leati_value x = c->args[LEATI_RNN_X], factors = c->args[LEATI_RNN_X_MASK];
     if (desc.rank != 3) return LEATI_INVALID;
     int64_t rows = desc.shape[0] * desc.shape[1];
-    if (factors != LEATI_NONE) { /* the same for all steps: (gates, N T, F) */
+    if (factors != LEATI_NONE) { /* equal in all steps: (gates, N T, F) */
         const int64_t apart[] = {c->gates, desc.shape[0], 1, desc.shape[2]};
         const int64_t repeated[] = {c->gates, desc.shape[0], desc.shape[1], desc.shape[2]};
         factors = leati_broadcast(g, leati_reshape(g, factors, 4, apart), 4, repeated);

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of a recurrence as ops, one step after the other: for cells that the RNN op does not have.  Products by the
- * input are made for all steps at once, those by the state once a step for the whole batch. */
+/* The steps of a recurrence as ops, one step after the other, for cells that the RNN op does not support.  The
+ * products with the input are computed for all steps at once, those with the state once per step for the whole
+ * batch. */
 #ifndef LEATI_NN_LAYERS_RNN_RNN_UNROLLED_H
 #define LEATI_NN_LAYERS_RNN_RNN_UNROLLED_H
 
 #include "nn/layers/rnn/lstm_gru_common.h"
 
-/* Adds one step's ops: `after` from `x`, what the step has of the input, and `before`.  after[0] is the output. */
+/* Adds the ops of one step: computes the states `after` from `before` and from x, the step's product with the input.
+ * after[0] is the output. */
 typedef void (*leati_step)(const void *cell, leati_graph *g, leati_value x, const leati_value *before,
                            leati_value *after);
 
-/* All steps of x (N, T, ...); call->initial are values.  Fills what the call makes. */
+/* Adds all steps of x (N, T, ...), and fills the results of the call.  call->initial must be values, not
+ * LEATI_NONE. */
 void leati_steps_run(leati_graph *g, leati_scan_call *call, leati_value x, int state_count, leati_step step,
                      const void *cell);
 
-/* An LSTM's step: z (N, ..., 4 U) is the sum of the gates' products, before (h, c).  Activations of the candidate and
- * the output, and of the gates. */
+/* Adds a step of an LSTM: z (N, ..., 4 U) is the sum of the gates' products, `before` is (h, c).  `activation` is
+ * that of candidate and output, `gate` that of the gates. */
 void leati_steps_lstm(leati_graph *g, leati_value z, const leati_activation *activation,
                       const leati_activation *gate, const leati_value *before, leati_value *after);
 
-/* The axis `last` of size (gates U): `count` gates of it, from one on. */
+/* Returns `count` gates from gate `from` on; the last axis has (gates U) elements. */
 leati_value leati_steps_gates(leati_graph *g, leati_value z, int64_t gates, int64_t from, int64_t count);
 
-/* The cells of the RNN op, with its arguments. */
+/* Adds the steps of a cell of the RNN op, from the arguments of that op. */
 void leati_steps_of_cell(const leati_recurrent *c, const leati_lowering *lowering, const leati_value *args,
                          leati_scan_call *call);
 

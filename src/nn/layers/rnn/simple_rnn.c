@@ -9,7 +9,7 @@ static const leati_field fields[] = {LEATI_RECURRENT_ROWS,
                                       .kind = LEATI_FIELD_INT,
                                       .offset = offsetof(leati_recurrent, implementation),
                                       .preset = "1",
-                                      .hidden = true}, /* of older versions; without a meaning here */
+                                      .hidden = true}, /* key of older versions; ignored */
                                      {.key = NULL}};
 
 static const leati_field cell_fields[] = {LEATI_CELL_ROWS, {.key = NULL}};

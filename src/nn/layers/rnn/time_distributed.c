@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TimeDistributed: a layer over each step of a sequence, as over a larger batch.  Source:
- * keras.layers.TimeDistributed. */
+/* TimeDistributed: applies a layer to each step of a sequence, as to a larger batch.
+ * Source: keras.layers.TimeDistributed. */
 #include <string.h>
 
 #include "base/error.h"
@@ -30,7 +30,7 @@ static struct leat_model *model_inside(const leati_layer *layer) {
     return leati_layer_model(c->layer);
 }
 
-/* (batch, steps, ...) to (batch * steps, ...), where both are known. */
+/* Returns the shape of the layer's input, (batch * steps, ...), with the first dimension unknown. */
 static leati_shape step_of(const leati_shape *shape) {
     leati_shape out = {.rank = shape->rank - 1};
     memcpy(out.dims, shape->dims + 1, (size_t)out.rank * sizeof out.dims[0]);
@@ -70,7 +70,7 @@ static void place(const leati_layer *layer, int index, char *out, size_t bytes) 
     leati_layer_place_inner(c->layer, "layer", index, out, bytes);
 }
 
-/* (N, T, ...) -> (N T, ...), and back. */
+/* Reshape (N, T, ...) to (N T, ...), and back. */
 static leati_value join_steps(leati_graph *g, leati_value x) {
     leati_desc desc = *leati_graph_desc(g, x);
     if (desc.rank < 2) return LEATI_INVALID;
@@ -86,7 +86,7 @@ static leati_value part_steps(leati_graph *g, leati_value x, int64_t batch, int6
     return leati_reshape(g, x, desc.rank + 1, dims);
 }
 
-/* A layer that leaves no mask leaves that of its steps: those of which something counts. */
+/* If the layer returns no mask, a step counts if anything in its mask counts. */
 static leati_value mask_of_steps(leati_graph *g, leati_value mask) {
     if (mask == LEATI_NONE) return mask;
     int rank = leati_graph_desc(g, mask)->rank;
