@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-leat_status leati_part_add(leati_layer *layer, const char *name, const leati_part *part, int rank,
-                           const int64_t *dims, leat_error *err) {
+leat_status leati_weight_config_add(leati_layer *layer, const char *name, const leati_weight_config *part,
+                                    int rank, const int64_t *dims, leat_error *err) {
     leati_weight_spec spec = {.name = name,
                               .rank = rank,
                               .initializer = part->initializer,
@@ -20,7 +20,7 @@ leat_status leati_part_add(leati_layer *layer, const char *name, const leati_par
 
 leat_status leati_affine_add_bias(leati_layer *layer, const leati_affine *affine, int64_t units,
                                   leat_error *err) {
-    return affine->use_bias ? leati_part_add(layer, "bias", &affine->bias, 1, &units, err) : LEAT_OK;
+    return affine->use_bias ? leati_weight_config_add(layer, "bias", &affine->bias, 1, &units, err) : LEAT_OK;
 }
 
 leati_value leati_affine_bias(const leati_layer *layer, const leati_affine *affine,

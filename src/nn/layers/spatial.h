@@ -11,14 +11,14 @@ enum { LEATI_PADDING_VALID, LEATI_PADDING_SAME, LEATI_PADDING_CAUSAL };
 extern const char *const leati_data_formats[];
 extern const char *const leati_paddings[], *const leati_causal_paddings[]; /* valid, same; and causal */
 
-#define LEATI_DATA_FORMAT_ROW(config)                                                                        \
-    LEATI_CHOICE_ROW(config, data_format, leati_data_formats, "\"channels_last\"")
-#define LEATI_LATER_DATA_FORMAT_ROW(config)                                                                  \
+#define LEATI_DATA_FORMAT_FIELD(config)                                                                      \
+    LEATI_CHOICE_FIELD(config, data_format, leati_data_formats, "\"channels_last\"")
+#define LEATI_LATER_DATA_FORMAT_FIELD(config)                                                                \
     {                                                                                                        \
         .key = "data_format", .kind = LEATI_FIELD_CHOICE, .offset = offsetof(config, data_format),           \
         .preset = "\"channels_last\"", .choices = leati_data_formats, .later = true                          \
     }
-#define LEATI_PADDING_ROW(config) LEATI_CHOICE_ROW(config, padding, leati_paddings, "\"valid\"")
+#define LEATI_PADDING_FIELD(config) LEATI_CHOICE_FIELD(config, padding, leati_paddings, "\"valid\"")
 
 /* The movement of a window; the number of axes is kernel->count. */
 typedef struct leati_slide {

@@ -94,7 +94,7 @@ static void area(const leati_metric *metric, const double *state, double *out) {
 
 static const leati_tally tally_area = {.add = leati_confusion_add, .results = area};
 
-static const leati_field area_fields[] = {LEATI_METRIC_WHOLE(num_thresholds, "200", 2),
+static const leati_field area_fields[] = {LEATI_METRIC_INT_FIELD(num_thresholds, "200", 2),
                                           {.key = "curve",
                                            .kind = LEATI_FIELD_CHOICE,
                                            .offset = offsetof(leati_measure_options, curve),
@@ -105,7 +105,7 @@ static const leati_field area_fields[] = {LEATI_METRIC_WHOLE(num_thresholds, "20
                                            .offset = offsetof(leati_measure_options, summation),
                                            .choices = summations,
                                            .preset = "\"interpolation\""},
-                                          LEATI_METRIC_ROW(thresholds, LEATI_FIELD_REALS, "null"),
+                                          LEATI_METRIC_FIELD(thresholds, LEATI_FIELD_REALS, "null"),
                                           {.key = NULL}};
 
 const leati_metric_type leati_metric_auc = {.measure = &(const leati_measure){.name = "auc",
@@ -175,11 +175,11 @@ static void specificity_at(const leati_metric *metric, const double *state, doub
 static const leati_tally tally_sensitivity = {.add = leati_confusion_add, .results = sensitivity_at};
 static const leati_tally tally_specificity = {.add = leati_confusion_add, .results = specificity_at};
 
-static const leati_field sensitivity_fields[] = {LEATI_METRIC_WHOLE(num_thresholds, "200", 1),
-                                                 LEATI_METRIC_ROW(specificity, LEATI_FIELD_FLOAT, NULL),
+static const leati_field sensitivity_fields[] = {LEATI_METRIC_INT_FIELD(num_thresholds, "200", 1),
+                                                 LEATI_METRIC_FIELD(specificity, LEATI_FIELD_FLOAT, NULL),
                                                  {.key = NULL}};
-static const leati_field specificity_fields[] = {LEATI_METRIC_WHOLE(num_thresholds, "200", 1),
-                                                 LEATI_METRIC_ROW(sensitivity, LEATI_FIELD_FLOAT, NULL),
+static const leati_field specificity_fields[] = {LEATI_METRIC_INT_FIELD(num_thresholds, "200", 1),
+                                                 LEATI_METRIC_FIELD(sensitivity, LEATI_FIELD_FLOAT, NULL),
                                                  {.key = NULL}};
 
 const leati_metric_type leati_metric_sensitivity_at_specificity = {

@@ -67,12 +67,12 @@ RESULTS(false_negatives, c.fn)
 RESULTS(precision, ratio(c.tp, c.fp))
 RESULTS(recall, ratio(c.tp, c.fn))
 
-static const leati_field count_fields[] = {LEATI_METRIC_ROW(thresholds, LEATI_FIELD_REALS, "null"),
+static const leati_field count_fields[] = {LEATI_METRIC_FIELD(thresholds, LEATI_FIELD_REALS, "null"),
                                            {.key = NULL}};
 
-static const leati_field rate_fields[] = {LEATI_METRIC_ROW(thresholds, LEATI_FIELD_REALS, "null"),
-                                          LEATI_METRIC_ROW(top_k, LEATI_FIELD_OPTIONAL_INT, "null"),
-                                          LEATI_METRIC_ROW(class_id, LEATI_FIELD_OPTIONAL_INT, "null"),
+static const leati_field rate_fields[] = {LEATI_METRIC_FIELD(thresholds, LEATI_FIELD_REALS, "null"),
+                                          LEATI_METRIC_FIELD(top_k, LEATI_FIELD_OPTIONAL_INT, "null"),
+                                          LEATI_METRIC_FIELD(class_id, LEATI_FIELD_OPTIONAL_INT, "null"),
                                           {.key = NULL}};
 
 #define COUNT(lower, upper)                                                                                  \

@@ -55,7 +55,7 @@ static void mean(const leati_metric *metric, const double *state, double *out) {
 }
 
 static const leati_tally tally = {.add = add, .results = mean};
-static const leati_field fields[] = {LEATI_METRIC_WHOLE(num_classes, NULL, 1), {.key = NULL}};
+static const leati_field fields[] = {LEATI_METRIC_INT_FIELD(num_classes, NULL, 1), {.key = NULL}};
 
 const leati_metric_type leati_metric_mean_iou = {.measure = &(const leati_measure){.name = "mean_io_u",
                                                                                    .class_name = "MeanIoU",

@@ -37,9 +37,9 @@ extern const leati_tally leati_tally_mean;
 extern const leati_tally leati_tally_root;
 
 /* Fields of a metric's options. */
-#define LEATI_METRIC_ROW(member, field_kind, value)                                                          \
+#define LEATI_METRIC_FIELD(member, field_kind, value)                                                        \
     { .key = #member, .kind = field_kind, .offset = offsetof(leati_measure_options, member), .preset = value }
-#define LEATI_METRIC_WHOLE(member, value, least)                                                             \
+#define LEATI_METRIC_INT_FIELD(member, value, least)                                                         \
     {                                                                                                        \
         .key = #member, .kind = LEATI_FIELD_INT, .offset = offsetof(leati_measure_options, member),          \
         .preset = value, .minimum = least, .limited = true                                                   \

@@ -13,11 +13,11 @@ typedef struct scale_config {
     double alpha;
 } scale_config;
 
-static const leati_field leaky_relu_fields[] = {LEATI_ROW(scale_config, alpha, LEATI_FIELD_FLOAT,
-                                                          "0.30000001192092896"),
+static const leati_field leaky_relu_fields[] = {LEATI_FIELD(scale_config, alpha, LEATI_FIELD_FLOAT,
+                                                            "0.30000001192092896"),
                                                 {.key = NULL}};
 
-static const leati_field elu_fields[] = {LEATI_ROW(scale_config, alpha, LEATI_FIELD_FLOAT, "1.0"),
+static const leati_field elu_fields[] = {LEATI_FIELD(scale_config, alpha, LEATI_FIELD_FLOAT, "1.0"),
                                          {.key = NULL}};
 
 static void lower_scaled(const leati_layer *layer, leati_lowering *lowering, int input_count,
@@ -35,8 +35,8 @@ typedef struct threshold_config {
     double theta;
 } threshold_config;
 
-static const leati_field thresholded_relu_fields[] = {LEATI_ROW(threshold_config, theta, LEATI_FIELD_FLOAT,
-                                                                "1.0"),
+static const leati_field thresholded_relu_fields[] = {LEATI_FIELD(threshold_config, theta, LEATI_FIELD_FLOAT,
+                                                                  "1.0"),
                                                       {.key = NULL}};
 
 /* Returns the threshold for the op RELU, which puts an x equal to the threshold into the upper part.  Keras puts it
@@ -68,7 +68,7 @@ static const leati_field relu_fields[] = {{.key = "max_value",
                                            .offset = offsetof(relu_config, negative_slope),
                                            .preset = "0.0",
                                            .limited = true},
-                                          LEATI_ROW(relu_config, threshold, LEATI_FIELD_FLOAT, "0.0"),
+                                          LEATI_FIELD(relu_config, threshold, LEATI_FIELD_FLOAT, "0.0"),
                                           {.key = NULL}};
 
 /* If the threshold is negative: the slope below the threshold, the clipped x above 0, and 0 in between, because Keras
@@ -104,7 +104,7 @@ typedef struct softmax_config {
     leati_ints axis; /* negative: from the end */
 } softmax_config;
 
-static const leati_field softmax_fields[] = {LEATI_ROW(softmax_config, axis, LEATI_FIELD_NUMBERS, "-1"),
+static const leati_field softmax_fields[] = {LEATI_FIELD(softmax_config, axis, LEATI_FIELD_NUMBERS, "-1"),
                                              {.key = NULL}};
 
 static leat_status infer_softmax(const leati_layer *layer, int input_count, const leati_shape *inputs,
@@ -127,17 +127,17 @@ static void lower_softmax(const leati_layer *layer, leati_lowering *lowering, in
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED
+#define COMMON_MEMBERS LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED
 
 LEATI_LAYER_TYPE(leaky_relu, "LeakyReLU", "leaky_re_lu", scale_config, leaky_relu_fields,
                  .steps = LEATI_STEPS_BY_NUMBER, .infer = leati_infer_same, .lower = lower_scaled,
-                 SHARED_MEMBERS);
+                 COMMON_MEMBERS);
 LEATI_LAYER_TYPE(elu, "ELU", "elu", scale_config, elu_fields, .steps = LEATI_STEPS_BY_NUMBER,
-                 .infer = leati_infer_same, .lower = lower_scaled, SHARED_MEMBERS);
+                 .infer = leati_infer_same, .lower = lower_scaled, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(thresholded_relu, "ThresholdedReLU", "thresholded_re_lu", threshold_config,
                  thresholded_relu_fields, .steps = LEATI_STEPS_BY_NUMBER, .infer = leati_infer_same,
-                 .lower = lower_thresholded, SHARED_MEMBERS);
+                 .lower = lower_thresholded, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(relu, "ReLU", "re_lu", relu_config, relu_fields, .steps = LEATI_STEPS_BY_NUMBER,
-                 .infer = leati_infer_same, .lower = lower_relu, SHARED_MEMBERS);
+                 .infer = leati_infer_same, .lower = lower_relu, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(softmax, "Softmax", "softmax", softmax_config, softmax_fields, .steps = LEATI_STEPS_BY_AXIS,
-                 .infer = infer_softmax, .lower = lower_softmax, SHARED_MEMBERS);
+                 .infer = infer_softmax, .lower = lower_softmax, COMMON_MEMBERS);

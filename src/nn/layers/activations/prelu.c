@@ -6,11 +6,11 @@
 #include "nn/layers/types.h"
 
 typedef struct config {
-    leati_part alpha;
+    leati_weight_config alpha;
     leati_ints shared_axes; /* axis 0 is the batch, which cannot be shared */
 } config;
 
-static const leati_field fields[] = {LEATI_PART_ROWS(config, alpha, "alpha", "\"zeros\""),
+static const leati_field fields[] = {LEATI_WEIGHT_FIELDS(config, alpha, "alpha", "\"zeros\""),
                                      {.key = "shared_axes",
                                       .kind = LEATI_FIELD_LIST,
                                       .offset = offsetof(config, shared_axes),
@@ -42,7 +42,7 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     (void)input_count;
     if (inputs[0].rank < 1) return leati_shape_unexpected(&inputs[0], "an input with a batch dimension", err);
     LEATI_TRY(alpha_shape(c, &inputs[0], dims, err));
-    return leati_part_add(layer, "alpha", &c->alpha, inputs[0].rank - 1, dims, err);
+    return leati_weight_config_add(layer, "alpha", &c->alpha, inputs[0].rank - 1, dims, err);
 }
 
 /* Computes max(x, 0) + alpha min(x, 0); alpha is broadcast along the batch. */

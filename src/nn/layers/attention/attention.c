@@ -19,21 +19,21 @@ typedef struct config {
     leati_initializer *scale_initializer;          /* of AdditiveAttention; Keras has no key for it */
 } config;
 
-#define CALL_ROW(member)                                                                                     \
+#define CALL_FIELD(member)                                                                                   \
     {                                                                                                        \
         .key = #member, .kind = LEATI_FIELD_BOOL, .offset = offsetof(config, member), .preset = "false",     \
         .later = true                                                                                        \
     }
-#define COMMON_ROWS                                                                                          \
-    LEATI_ROW(config, dropout, LEATI_FIELD_FLOAT, "0.0"),                                                    \
-        LEATI_ROW(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"), CALL_ROW(use_causal_mask),                \
-        CALL_ROW(return_attention_scores)
-static const leati_field fields[] = {LEATI_ROW(config, use_scale, LEATI_FIELD_BOOL, "false"),
-                                     LEATI_CHOICE_ROW(config, score_mode, score_modes, "\"dot\""),
-                                     COMMON_ROWS,
+#define COMMON_FIELDS                                                                                        \
+    LEATI_FIELD(config, dropout, LEATI_FIELD_FLOAT, "0.0"),                                                  \
+        LEATI_FIELD(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"), CALL_FIELD(use_causal_mask),            \
+        CALL_FIELD(return_attention_scores)
+static const leati_field fields[] = {LEATI_FIELD(config, use_scale, LEATI_FIELD_BOOL, "false"),
+                                     LEATI_CHOICE_FIELD(config, score_mode, score_modes, "\"dot\""),
+                                     COMMON_FIELDS,
                                      {.key = NULL}};
-static const leati_field additive_fields[] = {LEATI_ROW(config, use_scale, LEATI_FIELD_BOOL, "true"),
-                                              COMMON_ROWS,
+static const leati_field additive_fields[] = {LEATI_FIELD(config, use_scale, LEATI_FIELD_BOOL, "true"),
+                                              COMMON_FIELDS,
                                               {.key = "scale_initializer",
                                                .kind = LEATI_FIELD_INITIALIZER,
                                                .offset = offsetof(config, scale_initializer),
@@ -134,10 +134,10 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS                                                                                       \
+#define COMMON_MEMBERS                                                                                       \
     .min_inputs = 2, .max_inputs = 3, .masking = LEATI_MASK_OWN, .check = check, .infer = infer,             \
     .build = build, .lower = lower
 
-LEATI_LAYER_TYPE(attention, "Attention", "attention", config, fields, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(attention, "Attention", "attention", config, fields, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(additive_attention, "AdditiveAttention", "additive_attention", config, additive_fields,
-                 SHARED_MEMBERS);
+                 COMMON_MEMBERS);

@@ -20,37 +20,37 @@ typedef struct config {
     leati_ints output_shape;   /* empty: the query's last axis */
     leati_ints attention_axes; /* empty: all axes except the first and the last */
     int64_t sliding_window, seed;
-    leati_part kernel, bias;
+    leati_weight_config kernel, bias;
     leati_regularizer activity_regularizer; /* applied to the output of each projection */
     bool use_causal_mask, return_attention_scores, attention_mask; /* arguments of the call */
 } config;
 
-#define CALL_ROW(member)                                                                                     \
+#define CALL_FIELD(member)                                                                                   \
     {                                                                                                        \
         .key = #member, .kind = LEATI_FIELD_BOOL, .offset = offsetof(config, member), .preset = "false",     \
         .later = true                                                                                        \
     }
-#define OPTIONAL_SIZE_ROW(member)                                                                            \
+#define OPTIONAL_SIZE_FIELD(member)                                                                          \
     {                                                                                                        \
         .key = #member, .kind = LEATI_FIELD_OPTIONAL_INT, .offset = offsetof(config, member),                \
         .preset = "null", .minimum = 1, .limited = true                                                      \
     }
-#define COMMON_ROWS                                                                                          \
-    LEATI_ROW(config, dropout, LEATI_FIELD_FLOAT, "0.0"),                                                    \
-        LEATI_ROW(config, use_bias, LEATI_FIELD_BOOL, "true"),                                               \
-        LEATI_ROW(config, use_gate, LEATI_FIELD_BOOL, "false"), OPTIONAL_SIZE_ROW(sliding_window),           \
-        LEATI_PART_ROWS(config, kernel, "kernel", "\"glorot_uniform\""),                                     \
-        LEATI_PART_ROWS(config, bias, "bias", "\"zeros\""),                                                  \
-        LEATI_ROW(config, activity_regularizer, LEATI_FIELD_REGULARIZER, "null"),                            \
-        LEATI_ROW(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"), CALL_ROW(use_causal_mask),                \
-        CALL_ROW(return_attention_scores), CALL_ROW(attention_mask)
+#define COMMON_FIELDS                                                                                        \
+    LEATI_FIELD(config, dropout, LEATI_FIELD_FLOAT, "0.0"),                                                  \
+        LEATI_FIELD(config, use_bias, LEATI_FIELD_BOOL, "true"),                                             \
+        LEATI_FIELD(config, use_gate, LEATI_FIELD_BOOL, "false"), OPTIONAL_SIZE_FIELD(sliding_window),       \
+        LEATI_WEIGHT_FIELDS(config, kernel, "kernel", "\"glorot_uniform\""),                                 \
+        LEATI_WEIGHT_FIELDS(config, bias, "bias", "\"zeros\""),                                              \
+        LEATI_FIELD(config, activity_regularizer, LEATI_FIELD_REGULARIZER, "null"),                          \
+        LEATI_FIELD(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"), CALL_FIELD(use_causal_mask),            \
+        CALL_FIELD(return_attention_scores), CALL_FIELD(attention_mask)
 
-static const leati_field fields[] = {LEATI_INT_ROW(config, num_heads, 1, NULL),
-                                     LEATI_INT_ROW(config, key_dim, 1, NULL),
-                                     OPTIONAL_SIZE_ROW(value_dim),
-                                     LEATI_SIZES_ROW(config, output_shape),
-                                     LEATI_ROW(config, attention_axes, LEATI_FIELD_LIST, "null"),
-                                     COMMON_ROWS,
+static const leati_field fields[] = {LEATI_INT_FIELD(config, num_heads, 1, NULL),
+                                     LEATI_INT_FIELD(config, key_dim, 1, NULL),
+                                     OPTIONAL_SIZE_FIELD(value_dim),
+                                     LEATI_SIZES_FIELD(config, output_shape),
+                                     LEATI_FIELD(config, attention_axes, LEATI_FIELD_LIST, "null"),
+                                     COMMON_FIELDS,
                                      {.key = NULL}};
 static const leati_field group_fields[] = {{.key = "head_dim",
                                             .kind = LEATI_FIELD_INT,
@@ -62,8 +62,8 @@ static const leati_field group_fields[] = {{.key = "head_dim",
                                             .offset = offsetof(config, num_heads),
                                             .minimum = 1,
                                             .limited = true},
-                                           LEATI_INT_ROW(config, num_key_value_heads, 1, NULL),
-                                           COMMON_ROWS,
+                                           LEATI_INT_FIELD(config, num_key_value_heads, 1, NULL),
+                                           COMMON_FIELDS,
                                            {.key = NULL}};
 
 static bool is_grouped(const leati_layer *layer) {
@@ -208,10 +208,11 @@ static leat_status add(leati_layer *layer, projection which, int rank, const int
     const config *c = layer->config;
     char name[LEAT_NAME_BYTES];
     snprintf(name, sizeof name, "%s/kernel", projection_names[which]);
-    LEATI_TRY(leati_part_add(layer, name, &c->kernel, rank, dims, err));
+    LEATI_TRY(leati_weight_config_add(layer, name, &c->kernel, rank, dims, err));
     snprintf(name, sizeof name, "%s/bias", projection_names[which]);
-    return c->use_bias ? leati_part_add(layer, name, &c->bias, rank - bias_from, dims + bias_from, err)
-                       : LEAT_OK;
+    return c->use_bias
+               ? leati_weight_config_add(layer, name, &c->bias, rank - bias_from, dims + bias_from, err)
+               : LEAT_OK;
 }
 
 static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
@@ -365,11 +366,11 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS                                                                                       \
+#define COMMON_MEMBERS                                                                                       \
     .min_inputs = 2, .max_inputs = 4, .masking = LEATI_MASK_OWN, .check = check, .infer = infer,             \
     .build = build, .place = place, .lower = lower
 
 LEATI_LAYER_TYPE(multi_head_attention, "MultiHeadAttention", "multi_head_attention", config, fields,
-                 SHARED_MEMBERS);
+                 COMMON_MEMBERS);
 LEATI_LAYER_TYPE(group_query_attention, "GroupQueryAttention", "grouped_query_attention", config,
-                 group_fields, SHARED_MEMBERS);
+                 group_fields, COMMON_MEMBERS);

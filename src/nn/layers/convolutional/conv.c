@@ -7,8 +7,8 @@
 
 #define FIELDS(spatial, paddings)                                                                            \
     {                                                                                                        \
-        LEATI_INT_ROW(leati_convolution, filters, 1, NULL), LEATI_WINDOW_ROWS(spatial, paddings),            \
-            LEATI_DILATION_ROW(spatial),                                                                     \
+        LEATI_INT_FIELD(leati_convolution, filters, 1, NULL), LEATI_WINDOW_FIELDS(spatial, paddings),        \
+            LEATI_DILATION_FIELD(spatial),                                                                   \
             {.key = "groups",                                                                                \
              .kind = LEATI_FIELD_INT,                                                                        \
              .offset = offsetof(leati_convolution, groups),                                                  \
@@ -16,8 +16,8 @@
              .minimum = 1,                                                                                   \
              .limited = true,                                                                                \
              .later = true},                                                                                 \
-            LEATI_PART_ROWS(leati_convolution, kernel, "kernel", "\"glorot_uniform\""),                      \
-            LEATI_AFFINE_ROWS(leati_convolution), {                                                          \
+            LEATI_WEIGHT_FIELDS(leati_convolution, kernel, "kernel", "\"glorot_uniform\""),                  \
+            LEATI_AFFINE_FIELDS(leati_convolution), {                                                        \
             .key = NULL                                                                                      \
         }                                                                                                    \
     }
@@ -58,9 +58,9 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS                                                                                       \
+#define COMMON_MEMBERS                                                                                       \
     LEATI_ONE_INPUT, .check = check, .infer = leati_convolution_infer_filters, .build = build, .lower = lower
 
-LEATI_LAYER_TYPE(conv1d, "Conv1D", "conv1d", leati_convolution, fields1d, SHARED_MEMBERS);
-LEATI_LAYER_TYPE(conv2d, "Conv2D", "conv2d", leati_convolution, fields2d, SHARED_MEMBERS);
-LEATI_LAYER_TYPE(conv3d, "Conv3D", "conv3d", leati_convolution, fields3d, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(conv1d, "Conv1D", "conv1d", leati_convolution, fields1d, COMMON_MEMBERS);
+LEATI_LAYER_TYPE(conv2d, "Conv2D", "conv2d", leati_convolution, fields2d, COMMON_MEMBERS);
+LEATI_LAYER_TYPE(conv3d, "Conv3D", "conv3d", leati_convolution, fields3d, COMMON_MEMBERS);

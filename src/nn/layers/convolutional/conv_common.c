@@ -64,14 +64,15 @@ leat_status leati_convolution_channels(const leati_convolution *c, const leati_s
     return *out < 1 ? leati_shape_unexpected(input, "an image whose channels are known", err) : LEAT_OK;
 }
 
-leat_status leati_convolution_add_kernel(leati_layer *layer, const char *name, const leati_part *part,
-                                         int64_t in, int64_t out, leat_error *err) {
+leat_status leati_convolution_add_kernel(leati_layer *layer, const char *name,
+                                         const leati_weight_config *part, int64_t in, int64_t out,
+                                         leat_error *err) {
     const leati_ints *size = &((const leati_convolution *)layer->config)->kernel_size;
     int64_t dims[LEAT_MAX_RANK];
     memcpy(dims, size->values, sizeof dims);
     dims[size->count] = in;
     dims[size->count + 1] = out;
-    return leati_part_add(layer, name, part, size->count + 2, dims, err);
+    return leati_weight_config_add(layer, name, part, size->count + 2, dims, err);
 }
 
 leati_value leati_convolution_value(const leati_convolution *c, leati_lowering *lowering, leati_value input) {

@@ -10,17 +10,17 @@ typedef struct leati_convolution {
     int64_t filters, groups, depth_multiplier;
     leati_ints kernel_size, strides, dilation_rate /* count 0: there is no such key */, output_padding;
     int32_t padding, data_format;
-    leati_part kernel, pointwise;
+    leati_weight_config kernel, pointwise;
     leati_affine affine;
 } leati_convolution;
 
 /* Fields kernel_size, strides, padding and data_format for `spatial` axes. */
-#define LEATI_WINDOW_ROWS(spatial, paddings)                                                                 \
-    LEATI_TUPLE_ROW(leati_convolution, kernel_size, spatial, NULL),                                          \
-        LEATI_TUPLE_ROW(leati_convolution, strides, spatial, "1"),                                           \
-        LEATI_CHOICE_ROW(leati_convolution, padding, paddings, "\"valid\""),                                 \
-        LEATI_DATA_FORMAT_ROW(leati_convolution)
-#define LEATI_DILATION_ROW(spatial) LEATI_TUPLE_ROW(leati_convolution, dilation_rate, spatial, "1")
+#define LEATI_WINDOW_FIELDS(spatial, paddings)                                                               \
+    LEATI_TUPLE_FIELD(leati_convolution, kernel_size, spatial, NULL),                                        \
+        LEATI_TUPLE_FIELD(leati_convolution, strides, spatial, "1"),                                         \
+        LEATI_CHOICE_FIELD(leati_convolution, padding, paddings, "\"valid\""),                               \
+        LEATI_DATA_FORMAT_FIELD(leati_convolution)
+#define LEATI_DILATION_FIELD(spatial) LEATI_TUPLE_FIELD(leati_convolution, dilation_rate, spatial, "1")
 
 leati_slide leati_convolution_slide(const leati_convolution *c);
 
@@ -48,8 +48,9 @@ leat_status leati_convolution_infer_filters(const leati_layer *layer, int input_
 leat_status leati_convolution_channels(const leati_convolution *c, const leati_shape *input, int64_t *out,
                                        leat_error *err);
 /* For build: declares a kernel (kernel_size..., in, out). */
-leat_status leati_convolution_add_kernel(leati_layer *layer, const char *name, const leati_part *part,
-                                         int64_t in, int64_t out, leat_error *err);
+leat_status leati_convolution_add_kernel(leati_layer *layer, const char *name,
+                                         const leati_weight_config *part, int64_t in, int64_t out,
+                                         leat_error *err);
 
 /* For lower: return the input as (N, spatial..., C), and a convolution of it with the layer's window. */
 leati_value leati_convolution_value(const leati_convolution *c, leati_lowering *lowering, leati_value input);

@@ -8,25 +8,25 @@
 #include "nn/layers/convolutional/conv_common.h"
 #include "nn/layers/types.h"
 
-#define OUTPUT_PADDING_ROW(spatial)                                                                          \
+#define OUTPUT_PADDING_FIELD(spatial)                                                                        \
     {                                                                                                        \
         .key = "output_padding", .kind = LEATI_FIELD_TUPLE,                                                  \
         .offset = offsetof(leati_convolution, output_padding), .preset = "null", .arity = spatial,           \
         .minimum = 0, .limited = true                                                                        \
     }
-#define KERNEL_ROWS LEATI_PART_ROWS(leati_convolution, kernel, "kernel", "\"glorot_uniform\"")
+#define KERNEL_FIELDS LEATI_WEIGHT_FIELDS(leati_convolution, kernel, "kernel", "\"glorot_uniform\"")
 
-static const leati_field fields2d[] = {LEATI_INT_ROW(leati_convolution, filters, 1, NULL),
-                                       LEATI_WINDOW_ROWS(2, leati_paddings),
-                                       LEATI_DILATION_ROW(2),
-                                       OUTPUT_PADDING_ROW(2),
-                                       KERNEL_ROWS,
-                                       LEATI_AFFINE_ROWS(leati_convolution),
+static const leati_field fields2d[] = {LEATI_INT_FIELD(leati_convolution, filters, 1, NULL),
+                                       LEATI_WINDOW_FIELDS(2, leati_paddings),
+                                       LEATI_DILATION_FIELD(2),
+                                       OUTPUT_PADDING_FIELD(2),
+                                       KERNEL_FIELDS,
+                                       LEATI_AFFINE_FIELDS(leati_convolution),
                                        {.key = NULL}};
 
 /* Keras 2.3.1 does not support dilation in Conv3DTranspose, and does not write the key. */
-static const leati_field fields3d[] = {LEATI_INT_ROW(leati_convolution, filters, 1, NULL),
-                                       LEATI_WINDOW_ROWS(3, leati_paddings),
+static const leati_field fields3d[] = {LEATI_INT_FIELD(leati_convolution, filters, 1, NULL),
+                                       LEATI_WINDOW_FIELDS(3, leati_paddings),
                                        {.key = "dilation_rate",
                                         .kind = LEATI_FIELD_TUPLE,
                                         .offset = offsetof(leati_convolution, dilation_rate),
@@ -35,9 +35,9 @@ static const leati_field fields3d[] = {LEATI_INT_ROW(leati_convolution, filters,
                                         .minimum = 1,
                                         .limited = true,
                                         .later = true},
-                                       OUTPUT_PADDING_ROW(3),
-                                       KERNEL_ROWS,
-                                       LEATI_AFFINE_ROWS(leati_convolution),
+                                       OUTPUT_PADDING_FIELD(3),
+                                       KERNEL_FIELDS,
+                                       LEATI_AFFINE_FIELDS(leati_convolution),
                                        {.key = NULL}};
 
 static leat_status check(leati_layer *layer, leat_error *err) {
@@ -108,9 +108,9 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS LEATI_ONE_INPUT, .check = check, .infer = infer, .build = build, .lower = lower
+#define COMMON_MEMBERS LEATI_ONE_INPUT, .check = check, .infer = infer, .build = build, .lower = lower
 
 LEATI_LAYER_TYPE(conv2d_transpose, "Conv2DTranspose", "conv2d_transpose", leati_convolution, fields2d,
-                 SHARED_MEMBERS);
+                 COMMON_MEMBERS);
 LEATI_LAYER_TYPE(conv3d_transpose, "Conv3DTranspose", "conv3d_transpose", leati_convolution, fields3d,
-                 SHARED_MEMBERS);
+                 COMMON_MEMBERS);

@@ -5,12 +5,12 @@
 #include "nn/layers/convolutional/conv_common.h"
 #include "nn/layers/types.h"
 
-static const leati_field fields[] = {LEATI_WINDOW_ROWS(2, leati_paddings),
-                                     LEATI_DILATION_ROW(2),
-                                     LEATI_INT_ROW(leati_convolution, depth_multiplier, 1, "1"),
-                                     LEATI_PART_ROWS(leati_convolution, kernel, "depthwise",
-                                                     "\"glorot_uniform\""),
-                                     LEATI_AFFINE_ROWS(leati_convolution),
+static const leati_field fields[] = {LEATI_WINDOW_FIELDS(2, leati_paddings),
+                                     LEATI_DILATION_FIELD(2),
+                                     LEATI_INT_FIELD(leati_convolution, depth_multiplier, 1, "1"),
+                                     LEATI_WEIGHT_FIELDS(leati_convolution, kernel, "depthwise",
+                                                         "\"glorot_uniform\""),
+                                     LEATI_AFFINE_FIELDS(leati_convolution),
                                      {.key = NULL}};
 
 static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,

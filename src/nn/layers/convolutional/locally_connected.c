@@ -21,9 +21,10 @@ enum { BY_PLACE = 1, MASKED = 2, SPARSE = 3 };
 
 #define FIELDS(spatial, data_format_later)                                                                   \
     {                                                                                                        \
-        LEATI_INT_ROW(leati_convolution, filters, 1, NULL),                                                  \
-            LEATI_TUPLE_ROW(leati_convolution, kernel_size, spatial, NULL),                                  \
-            LEATI_TUPLE_ROW(leati_convolution, strides, spatial, "1"), LEATI_PADDING_ROW(leati_convolution), \
+        LEATI_INT_FIELD(leati_convolution, filters, 1, NULL),                                                \
+            LEATI_TUPLE_FIELD(leati_convolution, kernel_size, spatial, NULL),                                \
+            LEATI_TUPLE_FIELD(leati_convolution, strides, spatial, "1"),                                     \
+            LEATI_PADDING_FIELD(leati_convolution),                                                          \
             {.key = "data_format",                                                                           \
              .kind = LEATI_FIELD_CHOICE,                                                                     \
              .offset = offsetof(leati_convolution, data_format),                                             \
@@ -37,8 +38,8 @@ enum { BY_PLACE = 1, MASKED = 2, SPARSE = 3 };
              .minimum = BY_PLACE,                                                                            \
              .limited = true,                                                                                \
              .later = true},                                                                                 \
-            LEATI_PART_ROWS(leati_convolution, kernel, "kernel", "\"glorot_uniform\""),                      \
-            LEATI_AFFINE_ROWS(leati_convolution), {                                                          \
+            LEATI_WEIGHT_FIELDS(leati_convolution, kernel, "kernel", "\"glorot_uniform\""),                  \
+            LEATI_AFFINE_FIELDS(leati_convolution), {                                                        \
             .key = NULL                                                                                      \
         }                                                                                                    \
     }
@@ -112,9 +113,9 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     (void)input_count;
     LEATI_TRY(places_of(c, &inputs[0], &p, err));
     leati_shape shape = kernel_shape(l, &p);
-    LEATI_TRY(leati_part_add(layer, "kernel", &c->kernel, shape.rank, shape.dims, err));
+    LEATI_TRY(leati_weight_config_add(layer, "kernel", &c->kernel, shape.rank, shape.dims, err));
     if (!c->affine.use_bias) return LEAT_OK;
-    return leati_part_add(layer, "bias", &c->affine.bias, p.out.rank - 1, &p.out.dims[1], err);
+    return leati_weight_config_add(layer, "bias", &c->affine.bias, p.out.rank - 1, &p.out.dims[1], err);
 }
 
 /* ---- Implementations 1 and 3: a product at each position ---- */
@@ -241,10 +242,10 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS                                                                                       \
+#define COMMON_MEMBERS                                                                                       \
     LEATI_ONE_INPUT, .check = check, .infer = leati_convolution_infer_filters, .build = build, .lower = lower
 
 LEATI_LAYER_TYPE(locally_connected1d, "LocallyConnected1D", "locally_connected1d", local, fields1d,
-                 SHARED_MEMBERS);
+                 COMMON_MEMBERS);
 LEATI_LAYER_TYPE(locally_connected2d, "LocallyConnected2D", "locally_connected2d", local, fields2d,
-                 SHARED_MEMBERS);
+                 COMMON_MEMBERS);

@@ -8,11 +8,11 @@
 
 #define FIELDS(spatial)                                                                                      \
     {                                                                                                        \
-        LEATI_INT_ROW(leati_convolution, filters, 1, NULL), LEATI_WINDOW_ROWS(spatial, leati_paddings),      \
-            LEATI_DILATION_ROW(spatial), LEATI_INT_ROW(leati_convolution, depth_multiplier, 1, "1"),         \
-            LEATI_PART_ROWS(leati_convolution, kernel, "depthwise", "\"glorot_uniform\""),                   \
-            LEATI_PART_ROWS(leati_convolution, pointwise, "pointwise", "\"glorot_uniform\""),                \
-            LEATI_AFFINE_ROWS(leati_convolution), {                                                          \
+        LEATI_INT_FIELD(leati_convolution, filters, 1, NULL), LEATI_WINDOW_FIELDS(spatial, leati_paddings),  \
+            LEATI_DILATION_FIELD(spatial), LEATI_INT_FIELD(leati_convolution, depth_multiplier, 1, "1"),     \
+            LEATI_WEIGHT_FIELDS(leati_convolution, kernel, "depthwise", "\"glorot_uniform\""),               \
+            LEATI_WEIGHT_FIELDS(leati_convolution, pointwise, "pointwise", "\"glorot_uniform\""),            \
+            LEATI_AFFINE_FIELDS(leati_convolution), {                                                        \
             .key = NULL                                                                                      \
         }                                                                                                    \
     }
@@ -29,7 +29,7 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     dims[spatial + 1] = c->filters;
     LEATI_TRY(leati_convolution_add_kernel(layer, "depthwise_kernel", &c->kernel, channels,
                                            c->depth_multiplier, err));
-    LEATI_TRY(leati_part_add(layer, "pointwise_kernel", &c->pointwise, spatial + 2, dims, err));
+    LEATI_TRY(leati_weight_config_add(layer, "pointwise_kernel", &c->pointwise, spatial + 2, dims, err));
     return leati_affine_add_bias(layer, &c->affine, c->filters, err);
 }
 
@@ -55,11 +55,11 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS                                                                                       \
+#define COMMON_MEMBERS                                                                                       \
     LEATI_ONE_INPUT, .check = leati_convolution_check, .infer = leati_convolution_infer_filters,             \
                      .build = build, .lower = lower
 
 LEATI_LAYER_TYPE(separable_conv1d, "SeparableConv1D", "separable_conv1d", leati_convolution, fields1d,
-                 SHARED_MEMBERS);
+                 COMMON_MEMBERS);
 LEATI_LAYER_TYPE(separable_conv2d, "SeparableConv2D", "separable_conv2d", leati_convolution, fields2d,
-                 SHARED_MEMBERS);
+                 COMMON_MEMBERS);

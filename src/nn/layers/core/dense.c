@@ -6,13 +6,13 @@
 
 typedef struct config {
     int64_t units;
-    leati_part kernel;
+    leati_weight_config kernel;
     leati_affine affine;
 } config;
 
-static const leati_field fields[] = {LEATI_INT_ROW(config, units, 1, NULL),
-                                     LEATI_PART_ROWS(config, kernel, "kernel", "\"glorot_uniform\""),
-                                     LEATI_AFFINE_ROWS(config),
+static const leati_field fields[] = {LEATI_INT_FIELD(config, units, 1, NULL),
+                                     LEATI_WEIGHT_FIELDS(config, kernel, "kernel", "\"glorot_uniform\""),
+                                     LEATI_AFFINE_FIELDS(config),
                                      {.key = NULL}};
 
 static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
@@ -31,7 +31,7 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     leat_status status;
     (void)input_count;
     if (in < 1) return leati_shape_unexpected(&inputs[0], "an input whose last dimension is known", err);
-    status = leati_part_add(layer, "kernel", &c->kernel, 2, (int64_t[]){in, c->units}, err);
+    status = leati_weight_config_add(layer, "kernel", &c->kernel, 2, (int64_t[]){in, c->units}, err);
     return status == LEAT_OK ? leati_affine_add_bias(layer, &c->affine, c->units, err) : status;
 }
 

@@ -14,17 +14,18 @@ typedef struct config {
     char equation[LEATI_FIELD_TEXT_BYTES], bias_axes[LEATI_FIELD_TEXT_BYTES];
     leati_ints output_shape; /* without the batch and the axes that "..." stands for */
     leati_activation activation;
-    leati_part kernel, bias;
+    leati_weight_config kernel, bias;
     leati_regularizer activity_regularizer;
 } config;
 
-static const leati_field fields[] = {LEATI_ROW(config, equation, LEATI_FIELD_TEXT, NULL),
-                                     LEATI_SIZES_ROW(config, output_shape),
-                                     LEATI_ROW(config, activation, LEATI_FIELD_ACTIVATION, "\"linear\""),
-                                     LEATI_ROW(config, bias_axes, LEATI_FIELD_TEXT, "null"),
-                                     LEATI_PART_ROWS(config, kernel, "kernel", "\"glorot_uniform\""),
-                                     LEATI_PART_ROWS(config, bias, "bias", "\"zeros\""),
-                                     LEATI_ROW(config, activity_regularizer, LEATI_FIELD_REGULARIZER, "null"),
+static const leati_field fields[] = {LEATI_FIELD(config, equation, LEATI_FIELD_TEXT, NULL),
+                                     LEATI_SIZES_FIELD(config, output_shape),
+                                     LEATI_FIELD(config, activation, LEATI_FIELD_ACTIVATION, "\"linear\""),
+                                     LEATI_FIELD(config, bias_axes, LEATI_FIELD_TEXT, "null"),
+                                     LEATI_WEIGHT_FIELDS(config, kernel, "kernel", "\"glorot_uniform\""),
+                                     LEATI_WEIGHT_FIELDS(config, bias, "bias", "\"zeros\""),
+                                     LEATI_FIELD(config, activity_regularizer, LEATI_FIELD_REGULARIZER,
+                                                 "null"),
                                      {.key = NULL}};
 
 /* The equation for an input of known rank: each axis has a name; the names of the axes of "..." are digits. */
@@ -163,10 +164,10 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     LEATI_TRY(parse(c, inputs[0].rank, &e, err));
     LEATI_TRY(shape_of(c, &inputs[0], &e, &out, err));
     for (int i = 0; e.kernel[i]; ++i) dims[i] = size_of(&e, &inputs[0], &out, e.kernel[i]);
-    LEATI_TRY(leati_part_add(layer, "kernel", &c->kernel, (int)strlen(e.kernel), dims, err));
+    LEATI_TRY(leati_weight_config_add(layer, "kernel", &c->kernel, (int)strlen(e.kernel), dims, err));
     if (!c->bias_axes[0]) return LEAT_OK;
     int rank = bias_shape(c, &e, &out, dims);
-    return leati_part_add(layer, "bias", &c->bias, rank, dims, err);
+    return leati_weight_config_add(layer, "bias", &c->bias, rank, dims, err);
 }
 
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,

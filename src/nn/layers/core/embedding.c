@@ -8,17 +8,18 @@
 
 typedef struct config {
     int64_t input_dim, output_dim;
-    leati_part embeddings;
+    leati_weight_config embeddings;
     leati_regularizer activity_regularizer;
     bool mask_zero;
     leati_ints input_length; /* lengths of all axes except the batch */
 } config;
 
-static const leati_field fields[] = {LEATI_INT_ROW(config, input_dim, 1, NULL),
-                                     LEATI_INT_ROW(config, output_dim, 1, NULL),
-                                     LEATI_PART_ROWS(config, embeddings, "embeddings", "\"uniform\""),
-                                     LEATI_ROW(config, activity_regularizer, LEATI_FIELD_REGULARIZER, "null"),
-                                     LEATI_ROW(config, mask_zero, LEATI_FIELD_BOOL, "false"),
+static const leati_field fields[] = {LEATI_INT_FIELD(config, input_dim, 1, NULL),
+                                     LEATI_INT_FIELD(config, output_dim, 1, NULL),
+                                     LEATI_WEIGHT_FIELDS(config, embeddings, "embeddings", "\"uniform\""),
+                                     LEATI_FIELD(config, activity_regularizer, LEATI_FIELD_REGULARIZER,
+                                                 "null"),
+                                     LEATI_FIELD(config, mask_zero, LEATI_FIELD_BOOL, "false"),
                                      {.key = "input_length",
                                       .kind = LEATI_FIELD_NUMBERS,
                                       .offset = offsetof(config, input_length),
@@ -49,8 +50,8 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
 static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
     const config *c = layer->config;
     (void)input_count, (void)inputs;
-    return leati_part_add(layer, "embeddings", &c->embeddings, 2, (int64_t[]){c->input_dim, c->output_dim},
-                          err);
+    return leati_weight_config_add(layer, "embeddings", &c->embeddings, 2,
+                                   (int64_t[]){c->input_dim, c->output_dim}, err);
 }
 
 /* Returns 1 where the index is not 0, else 0. */

@@ -9,7 +9,7 @@ typedef struct config {
     bool sparse;
 } config;
 
-static const leati_field fields[] = {LEATI_ROW(config, sparse, LEATI_FIELD_BOOL, "false"), {.key = NULL}};
+static const leati_field fields[] = {LEATI_FIELD(config, sparse, LEATI_FIELD_BOOL, "false"), {.key = NULL}};
 
 static leat_status check(leati_layer *layer, leat_error *err) {
     const config *c = layer->config;

@@ -11,8 +11,8 @@ typedef struct config {
     leati_initializer *constant; /* created by check */
 } config;
 
-static const leati_field fields[] = {LEATI_ROW(config, init_values, LEATI_FIELD_FLOAT, NULL),
-                                     LEATI_INT_ROW(config, projection_dim, 1, NULL),
+static const leati_field fields[] = {LEATI_FIELD(config, init_values, LEATI_FIELD_FLOAT, NULL),
+                                     LEATI_INT_FIELD(config, projection_dim, 1, NULL),
                                      {.key = NULL}};
 
 static leat_status check(leati_layer *layer, leat_error *err) {

@@ -8,7 +8,8 @@ typedef struct config {
     double mask_value;
 } config;
 
-static const leati_field fields[] = {LEATI_ROW(config, mask_value, LEATI_FIELD_FLOAT, "0.0"), {.key = NULL}};
+static const leati_field fields[] = {LEATI_FIELD(config, mask_value, LEATI_FIELD_FLOAT, "0.0"),
+                                     {.key = NULL}};
 
 static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
                          leati_shape *outputs, int *output_count, leat_error *err) {

@@ -33,8 +33,9 @@ typedef struct rescaling_config {
     leati_reals scale, offset;
 } rescaling_config;
 
-static const leati_field rescaling_fields[] = {LEATI_ROW(rescaling_config, scale, LEATI_FIELD_REALS, NULL),
-                                               LEATI_ROW(rescaling_config, offset, LEATI_FIELD_REALS, "0.0"),
+static const leati_field rescaling_fields[] = {LEATI_FIELD(rescaling_config, scale, LEATI_FIELD_REALS, NULL),
+                                               LEATI_FIELD(rescaling_config, offset, LEATI_FIELD_REALS,
+                                                           "0.0"),
                                                {.key = NULL}};
 
 static bool fits(const leati_reals *reals, int64_t length) {
@@ -77,9 +78,9 @@ static const leati_field normalization_fields[] = {
      .kind = LEATI_FIELD_NUMBERS,
      .offset = offsetof(normalization_config, axis),
      .preset = "-1"},
-    LEATI_ROW(normalization_config, invert, LEATI_FIELD_BOOL, "false"),
-    LEATI_ROW(normalization_config, mean, LEATI_FIELD_REALS, "null"),
-    LEATI_ROW(normalization_config, variance, LEATI_FIELD_REALS, "null"),
+    LEATI_FIELD(normalization_config, invert, LEATI_FIELD_BOOL, "false"),
+    LEATI_FIELD(normalization_config, mean, LEATI_FIELD_REALS, "null"),
+    LEATI_FIELD(normalization_config, variance, LEATI_FIELD_REALS, "null"),
     {.key = NULL}};
 
 static leat_status check_normalization(leati_layer *layer, leat_error *err) {
@@ -162,10 +163,10 @@ static void lower_normalization(const leati_layer *layer, leati_lowering *loweri
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED
+#define COMMON_MEMBERS LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED
 
 LEATI_LAYER_TYPE(rescaling, "Rescaling", "rescaling", rescaling_config, rescaling_fields,
-                 .infer = infer_rescaling, .lower = lower_rescaling, SHARED_MEMBERS);
+                 .infer = infer_rescaling, .lower = lower_rescaling, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(normalization, "Normalization", "normalization", normalization_config, normalization_fields,
                  .check = check_normalization, .infer = infer_normalization, .build = build_normalization,
-                 .lower = lower_normalization, SHARED_MEMBERS);
+                 .lower = lower_normalization, COMMON_MEMBERS);

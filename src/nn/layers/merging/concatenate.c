@@ -8,7 +8,7 @@ typedef struct config {
     int64_t axis; /* negative: from the end */
 } config;
 
-static const leati_field fields[] = {LEATI_ROW(config, axis, LEATI_FIELD_INT, "-1"), {.key = NULL}};
+static const leati_field fields[] = {LEATI_FIELD(config, axis, LEATI_FIELD_INT, "-1"), {.key = NULL}};
 
 static int64_t axis_of(const leati_layer *layer, int rank) {
     const config *c = layer->config;

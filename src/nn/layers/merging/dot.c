@@ -10,8 +10,8 @@ typedef struct config {
     bool normalize;
 } config;
 
-static const leati_field fields[] = {LEATI_ROW(config, axes, LEATI_FIELD_NUMBERS, NULL),
-                                     LEATI_ROW(config, normalize, LEATI_FIELD_BOOL, "false"),
+static const leati_field fields[] = {LEATI_FIELD(config, axes, LEATI_FIELD_NUMBERS, NULL),
+                                     LEATI_FIELD(config, normalize, LEATI_FIELD_BOOL, "false"),
                                      {.key = NULL}};
 
 static leat_status check(leati_layer *layer, leat_error *err) {

@@ -82,13 +82,13 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS                                                                                       \
+#define COMMON_MEMBERS                                                                                       \
     .min_inputs = 2, .masking = LEATI_MASK_PASSED, .steps = LEATI_STEPS_BY_NUMBER, .infer = infer,           \
     .lower = lower
 
-LEATI_LAYER_TYPE(add, "Add", "add", leati_no_config, fields, .max_inputs = 32, SHARED_MEMBERS);
-LEATI_LAYER_TYPE(subtract, "Subtract", "subtract", leati_no_config, fields, .max_inputs = 2, SHARED_MEMBERS);
-LEATI_LAYER_TYPE(multiply, "Multiply", "multiply", leati_no_config, fields, .max_inputs = 32, SHARED_MEMBERS);
-LEATI_LAYER_TYPE(average, "Average", "average", leati_no_config, fields, .max_inputs = 32, SHARED_MEMBERS);
-LEATI_LAYER_TYPE(maximum, "Maximum", "maximum", leati_no_config, fields, .max_inputs = 32, SHARED_MEMBERS);
-LEATI_LAYER_TYPE(minimum, "Minimum", "minimum", leati_no_config, fields, .max_inputs = 32, SHARED_MEMBERS);
+LEATI_LAYER_TYPE(add, "Add", "add", leati_no_config, fields, .max_inputs = 32, COMMON_MEMBERS);
+LEATI_LAYER_TYPE(subtract, "Subtract", "subtract", leati_no_config, fields, .max_inputs = 2, COMMON_MEMBERS);
+LEATI_LAYER_TYPE(multiply, "Multiply", "multiply", leati_no_config, fields, .max_inputs = 32, COMMON_MEMBERS);
+LEATI_LAYER_TYPE(average, "Average", "average", leati_no_config, fields, .max_inputs = 32, COMMON_MEMBERS);
+LEATI_LAYER_TYPE(maximum, "Maximum", "maximum", leati_no_config, fields, .max_inputs = 32, COMMON_MEMBERS);
+LEATI_LAYER_TYPE(minimum, "Minimum", "minimum", leati_no_config, fields, .max_inputs = 32, COMMON_MEMBERS);

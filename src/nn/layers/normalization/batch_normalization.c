@@ -12,22 +12,22 @@ typedef struct config {
     double momentum, epsilon;
     bool center, scale;
     bool as_keras3; /* set for files of current Keras */
-    leati_part beta, gamma;
+    leati_weight_config beta, gamma;
     leati_initializer *moving_mean_initializer, *moving_variance_initializer;
 } config;
 
-static const leati_field fields[] = {LEATI_ROW(config, axis, LEATI_FIELD_INT, "-1"),
-                                     LEATI_ROW(config, momentum, LEATI_FIELD_FLOAT, "0.99"),
-                                     LEATI_ROW(config, epsilon, LEATI_FIELD_FLOAT, "0.001"),
-                                     LEATI_ROW(config, center, LEATI_FIELD_BOOL, "true"),
-                                     LEATI_ROW(config, scale, LEATI_FIELD_BOOL, "true"),
-                                     LEATI_PART_ROWS(config, beta, "beta", "\"zeros\""),
-                                     LEATI_PART_ROWS(config, gamma, "gamma", "\"ones\""),
-                                     LEATI_ROW(config, moving_mean_initializer, LEATI_FIELD_INITIALIZER,
-                                               "\"zeros\""),
-                                     LEATI_ROW(config, moving_variance_initializer, LEATI_FIELD_INITIALIZER,
-                                               "\"ones\""),
-                                     LEATI_AS_KERAS3_ROW(config),
+static const leati_field fields[] = {LEATI_FIELD(config, axis, LEATI_FIELD_INT, "-1"),
+                                     LEATI_FIELD(config, momentum, LEATI_FIELD_FLOAT, "0.99"),
+                                     LEATI_FIELD(config, epsilon, LEATI_FIELD_FLOAT, "0.001"),
+                                     LEATI_FIELD(config, center, LEATI_FIELD_BOOL, "true"),
+                                     LEATI_FIELD(config, scale, LEATI_FIELD_BOOL, "true"),
+                                     LEATI_WEIGHT_FIELDS(config, beta, "beta", "\"zeros\""),
+                                     LEATI_WEIGHT_FIELDS(config, gamma, "gamma", "\"ones\""),
+                                     LEATI_FIELD(config, moving_mean_initializer, LEATI_FIELD_INITIALIZER,
+                                                 "\"zeros\""),
+                                     LEATI_FIELD(config, moving_variance_initializer, LEATI_FIELD_INITIALIZER,
+                                                 "\"ones\""),
+                                     LEATI_AS_KERAS3_FIELD(config),
                                      {.key = NULL}};
 
 static int axis_of(const config *c, int rank) {
@@ -55,8 +55,8 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     int64_t size = inputs[0].dims[axis_of(c, inputs[0].rank)];
     (void)input_count;
     if (size < 1) return leati_shape_unexpected(&inputs[0], "an input whose axis is known", err);
-    if (c->scale) LEATI_TRY(leati_part_add(layer, "gamma", &c->gamma, 1, &size, err));
-    if (c->center) LEATI_TRY(leati_part_add(layer, "beta", &c->beta, 1, &size, err));
+    if (c->scale) LEATI_TRY(leati_weight_config_add(layer, "gamma", &c->gamma, 1, &size, err));
+    if (c->center) LEATI_TRY(leati_weight_config_add(layer, "beta", &c->beta, 1, &size, err));
     LEATI_TRY(add_average(layer, "moving_mean", c->moving_mean_initializer, size, err));
     return add_average(layer, "moving_variance", c->moving_variance_initializer, size, err);
 }

@@ -13,26 +13,26 @@ typedef struct config {
     int64_t groups;
     double epsilon;
     bool center, scale, rms_scaling;
-    leati_part beta, gamma;
+    leati_weight_config beta, gamma;
 } config;
 
-#define AXIS_ROW(preset_)                                                                                    \
+#define AXIS_FIELD(preset_)                                                                                  \
     { .key = "axis", .kind = LEATI_FIELD_NUMBERS, .offset = offsetof(config, axis), .preset = preset_ }
-#define AFFINE_ROWS                                                                                          \
-    LEATI_ROW(config, epsilon, LEATI_FIELD_FLOAT, "0.001"),                                                  \
-        LEATI_ROW(config, center, LEATI_FIELD_BOOL, "true"),                                                 \
-        LEATI_ROW(config, scale, LEATI_FIELD_BOOL, "true"),                                                  \
-        LEATI_PART_ROWS(config, beta, "beta", "\"zeros\""),                                                  \
-        LEATI_PART_ROWS(config, gamma, "gamma", "\"ones\"")
-static const leati_field layer_fields[] = {AXIS_ROW("-1"),
-                                           AFFINE_ROWS,
-                                           LEATI_ROW(config, rms_scaling, LEATI_FIELD_BOOL, "false"),
+#define AFFINE_FIELDS                                                                                        \
+    LEATI_FIELD(config, epsilon, LEATI_FIELD_FLOAT, "0.001"),                                                \
+        LEATI_FIELD(config, center, LEATI_FIELD_BOOL, "true"),                                               \
+        LEATI_FIELD(config, scale, LEATI_FIELD_BOOL, "true"),                                                \
+        LEATI_WEIGHT_FIELDS(config, beta, "beta", "\"zeros\""),                                              \
+        LEATI_WEIGHT_FIELDS(config, gamma, "gamma", "\"ones\"")
+static const leati_field layer_fields[] = {AXIS_FIELD("-1"),
+                                           AFFINE_FIELDS,
+                                           LEATI_FIELD(config, rms_scaling, LEATI_FIELD_BOOL, "false"),
                                            {.key = NULL}};
-static const leati_field group_fields[] = {LEATI_INT_ROW(config, groups, -1, "32"),
-                                           AXIS_ROW("-1"),
-                                           AFFINE_ROWS,
+static const leati_field group_fields[] = {LEATI_INT_FIELD(config, groups, -1, "32"),
+                                           AXIS_FIELD("-1"),
+                                           AFFINE_FIELDS,
                                            {.key = NULL}};
-static const leati_field unit_fields[] = {AXIS_ROW("-1"), {.key = NULL}};
+static const leati_field unit_fields[] = {AXIS_FIELD("-1"), {.key = NULL}};
 
 static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
                          leati_shape *outputs, int *output_count, leat_error *err) {
@@ -44,9 +44,10 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
 
 static leat_status add_affine(leati_layer *layer, int rank, const int64_t *dims, leat_error *err) {
     const config *c = layer->config;
-    if (c->scale || c->rms_scaling) LEATI_TRY(leati_part_add(layer, "gamma", &c->gamma, rank, dims, err));
+    if (c->scale || c->rms_scaling)
+        LEATI_TRY(leati_weight_config_add(layer, "gamma", &c->gamma, rank, dims, err));
     if (!c->center || c->rms_scaling) return LEAT_OK;
-    return leati_part_add(layer, "beta", &c->beta, rank, dims, err);
+    return leati_weight_config_add(layer, "beta", &c->beta, rank, dims, err);
 }
 
 static leat_status build_layer(leati_layer *layer, int input_count, const leati_shape *inputs,
@@ -188,11 +189,11 @@ static void lower_unit(const leati_layer *layer, leati_lowering *lowering, int i
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED, .infer = infer
+#define COMMON_MEMBERS LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED, .infer = infer
 
 LEATI_LAYER_TYPE(layer_normalization, "LayerNormalization", "layer_normalization", config, layer_fields,
-                 .steps = LEATI_STEPS_BY_AXIS, .build = build_layer, .lower = lower_layer, SHARED_MEMBERS);
+                 .steps = LEATI_STEPS_BY_AXIS, .build = build_layer, .lower = lower_layer, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(group_normalization, "GroupNormalization", "group_normalization", config, group_fields,
-                 .check = check_group, .build = build_group, .lower = lower_group, SHARED_MEMBERS);
+                 .check = check_group, .build = build_group, .lower = lower_group, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(unit_normalization, "UnitNormalization", "unit_normalization", config, unit_fields,
-                 .lower = lower_unit, SHARED_MEMBERS);
+                 .lower = lower_unit, COMMON_MEMBERS);

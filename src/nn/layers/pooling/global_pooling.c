@@ -11,7 +11,7 @@ typedef struct config {
     bool keepdims;
 } config;
 
-static const leati_field fields[] = {LEATI_DATA_FORMAT_ROW(config),
+static const leati_field fields[] = {LEATI_DATA_FORMAT_FIELD(config),
                                      {.key = "keepdims",
                                       .kind = LEATI_FIELD_BOOL,
                                       .offset = offsetof(config, keepdims),
@@ -76,17 +76,17 @@ static void lower_masked(const leati_layer *layer, leati_lowering *lowering, int
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS LEATI_ONE_INPUT, .infer = infer
+#define COMMON_MEMBERS LEATI_ONE_INPUT, .infer = infer
 
 LEATI_LAYER_TYPE(global_max_pooling1d, "GlobalMaxPooling1D", "global_max_pooling1d", config, fields,
-                 .lower = lower_max, SHARED_MEMBERS);
+                 .lower = lower_max, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(global_max_pooling2d, "GlobalMaxPooling2D", "global_max_pooling2d", config, fields,
-                 .lower = lower_max, SHARED_MEMBERS);
+                 .lower = lower_max, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(global_max_pooling3d, "GlobalMaxPooling3D", "global_max_pooling3d", config, fields,
-                 .lower = lower_max, SHARED_MEMBERS);
+                 .lower = lower_max, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(global_average_pooling1d, "GlobalAveragePooling1D", "global_average_pooling1d", config,
-                 fields, .masking = LEATI_MASK_OWN, .lower = lower_masked, SHARED_MEMBERS);
+                 fields, .masking = LEATI_MASK_OWN, .lower = lower_masked, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(global_average_pooling2d, "GlobalAveragePooling2D", "global_average_pooling2d", config,
-                 fields, .lower = lower_average, SHARED_MEMBERS);
+                 fields, .lower = lower_average, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(global_average_pooling3d, "GlobalAveragePooling3D", "global_average_pooling3d", config,
-                 fields, .lower = lower_average, SHARED_MEMBERS);
+                 fields, .lower = lower_average, COMMON_MEMBERS);

@@ -12,8 +12,8 @@ typedef struct config {
 
 #define FIELDS(spatial)                                                                                      \
     {                                                                                                        \
-        LEATI_TUPLE_ROW(config, pool_size, spatial, "2"), LEATI_PADDING_ROW(config),                         \
-            LEATI_TUPLE_ROW(config, strides, spatial, "null"), LEATI_DATA_FORMAT_ROW(config), {              \
+        LEATI_TUPLE_FIELD(config, pool_size, spatial, "2"), LEATI_PADDING_FIELD(config),                     \
+            LEATI_TUPLE_FIELD(config, strides, spatial, "null"), LEATI_DATA_FORMAT_FIELD(config), {          \
             .key = NULL                                                                                      \
         }                                                                                                    \
     }
@@ -67,17 +67,17 @@ static void lower_average(const leati_layer *layer, leati_lowering *lowering, in
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS LEATI_ONE_INPUT, .check = check, .infer = infer
+#define COMMON_MEMBERS LEATI_ONE_INPUT, .check = check, .infer = infer
 
 LEATI_LAYER_TYPE(max_pooling1d, "MaxPooling1D", "max_pooling1d", config, fields1d, .lower = lower_max,
-                 SHARED_MEMBERS);
+                 COMMON_MEMBERS);
 LEATI_LAYER_TYPE(max_pooling2d, "MaxPooling2D", "max_pooling2d", config, fields2d, .lower = lower_max,
-                 SHARED_MEMBERS);
+                 COMMON_MEMBERS);
 LEATI_LAYER_TYPE(max_pooling3d, "MaxPooling3D", "max_pooling3d", config, fields3d, .lower = lower_max,
-                 SHARED_MEMBERS);
+                 COMMON_MEMBERS);
 LEATI_LAYER_TYPE(average_pooling1d, "AveragePooling1D", "average_pooling1d", config, fields1d,
-                 .lower = lower_average, SHARED_MEMBERS);
+                 .lower = lower_average, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(average_pooling2d, "AveragePooling2D", "average_pooling2d", config, fields2d,
-                 .lower = lower_average, SHARED_MEMBERS);
+                 .lower = lower_average, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(average_pooling3d, "AveragePooling3D", "average_pooling3d", config, fields3d,
-                 .lower = lower_average, SHARED_MEMBERS);
+                 .lower = lower_average, COMMON_MEMBERS);

@@ -9,9 +9,9 @@ typedef struct config {
     bool as_keras3; /* the penalty is divided by the batch size */
 } config;
 
-static const leati_field fields[] = {LEATI_ROW(config, l1, LEATI_FIELD_FLOAT, "0.0"),
-                                     LEATI_ROW(config, l2, LEATI_FIELD_FLOAT, "0.0"),
-                                     LEATI_AS_KERAS3_ROW(config),
+static const leati_field fields[] = {LEATI_FIELD(config, l1, LEATI_FIELD_FLOAT, "0.0"),
+                                     LEATI_FIELD(config, l2, LEATI_FIELD_FLOAT, "0.0"),
+                                     LEATI_AS_KERAS3_FIELD(config),
                                      {.key = NULL}};
 
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,

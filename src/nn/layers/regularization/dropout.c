@@ -19,19 +19,19 @@ typedef struct config {
     int32_t data_format; /* SpatialDropout */
 } config;
 
-static const leati_field fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_FLOAT, NULL),
-                                     LEATI_SIZES_ROW(config, noise_shape),
-                                     LEATI_ROW(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"),
+static const leati_field fields[] = {LEATI_FIELD(config, rate, LEATI_FIELD_FLOAT, NULL),
+                                     LEATI_SIZES_FIELD(config, noise_shape),
+                                     LEATI_FIELD(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"),
                                      {.key = NULL}};
 
 /* Keras 2.3.1 does not write the data_format of these layers, nor noise_shape and seed of AlphaDropout. */
-static const leati_field image_fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_FLOAT, NULL),
-                                           LEATI_SIZES_ROW(config, noise_shape),
-                                           LEATI_ROW(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"),
-                                           LEATI_LATER_DATA_FORMAT_ROW(config),
+static const leati_field image_fields[] = {LEATI_FIELD(config, rate, LEATI_FIELD_FLOAT, NULL),
+                                           LEATI_SIZES_FIELD(config, noise_shape),
+                                           LEATI_FIELD(config, seed, LEATI_FIELD_OPTIONAL_INT, "null"),
+                                           LEATI_LATER_DATA_FORMAT_FIELD(config),
                                            {.key = NULL}};
 
-static const leati_field alpha_fields[] = {LEATI_ROW(config, rate, LEATI_FIELD_FLOAT, NULL),
+static const leati_field alpha_fields[] = {LEATI_FIELD(config, rate, LEATI_FIELD_FLOAT, NULL),
                                            {.key = "noise_shape",
                                             .kind = LEATI_FIELD_LIST,
                                             .offset = offsetof(config, noise_shape),
@@ -186,18 +186,18 @@ static void lower_alpha(const leati_layer *layer, leati_lowering *lowering, int 
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED
+#define COMMON_MEMBERS LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED
 
 LEATI_LAYER_TYPE(dropout, "Dropout", "dropout", config, fields, .check = check,
-                 .steps = LEATI_STEPS_BY_NUMBER, .infer = infer, .lower = lower, SHARED_MEMBERS);
+                 .steps = LEATI_STEPS_BY_NUMBER, .infer = infer, .lower = lower, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(spatial_dropout1d, "SpatialDropout1D", "spatial_dropout1d", config, fields, .check = check,
                  .steps = LEATI_STEPS_BY_NUMBER, .infer = infer_spatial, .lower = lower_spatial,
-                 SHARED_MEMBERS);
+                 COMMON_MEMBERS);
 LEATI_LAYER_TYPE(spatial_dropout2d, "SpatialDropout2D", "spatial_dropout2d", config, image_fields,
-                 .check = check, .infer = infer_spatial, .lower = lower_spatial, SHARED_MEMBERS);
+                 .check = check, .infer = infer_spatial, .lower = lower_spatial, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(spatial_dropout3d, "SpatialDropout3D", "spatial_dropout3d", config, image_fields,
-                 .check = check, .infer = infer_spatial, .lower = lower_spatial, SHARED_MEMBERS);
+                 .check = check, .infer = infer_spatial, .lower = lower_spatial, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(alpha_dropout, "AlphaDropout", "alpha_dropout", config, alpha_fields, .check = check,
-                 .steps = LEATI_STEPS_BY_NUMBER, .infer = infer, .lower = lower_alpha, SHARED_MEMBERS);
+                 .steps = LEATI_STEPS_BY_NUMBER, .infer = infer, .lower = lower_alpha, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(stochastic_depth, "StochasticDepth", "stochastic_depth", config, depth_fields,
-                 .check = check_depth, .infer = leati_infer_same, .lower = lower_depth, SHARED_MEMBERS);
+                 .check = check_depth, .infer = leati_infer_same, .lower = lower_depth, COMMON_MEMBERS);

@@ -59,10 +59,10 @@ static void lower_dropout(const leati_layer *layer, leati_lowering *lowering, in
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS                                                                                       \
+#define COMMON_MEMBERS                                                                                       \
     LEATI_ONE_INPUT, .masking = LEATI_MASK_PASSED, .steps = LEATI_STEPS_BY_NUMBER, .infer = leati_infer_same
 
 LEATI_LAYER_TYPE(gaussian_noise, "GaussianNoise", "gaussian_noise", config, noise_fields,
-                 .lower = lower_noise, SHARED_MEMBERS);
+                 .lower = lower_noise, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(gaussian_dropout, "GaussianDropout", "gaussian_dropout", config, dropout_fields,
-                 .lower = lower_dropout, SHARED_MEMBERS);
+                 .lower = lower_dropout, COMMON_MEMBERS);

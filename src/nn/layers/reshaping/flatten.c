@@ -8,7 +8,7 @@ typedef struct config {
     int32_t data_format;
 } config;
 
-static const leati_field fields[] = {LEATI_DATA_FORMAT_ROW(config), {.key = NULL}};
+static const leati_field fields[] = {LEATI_DATA_FORMAT_FIELD(config), {.key = NULL}};
 
 static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
                          leati_shape *outputs, int *output_count, leat_error *err) {

@@ -24,12 +24,12 @@ typedef struct config {
     }
 #define FIELDS(name_, spatial, preset_)                                                                      \
     {                                                                                                        \
-        MARGINS(name_, LEATI_FIELD_PAIRS, spatial, preset_), LEATI_DATA_FORMAT_ROW(config), {                \
+        MARGINS(name_, LEATI_FIELD_PAIRS, spatial, preset_), LEATI_DATA_FORMAT_FIELD(config), {              \
             .key = NULL                                                                                      \
         }                                                                                                    \
     }
 static const leati_field padding1d[] = {MARGINS("padding", LEATI_FIELD_TUPLE, 2, "1"),
-                                        LEATI_LATER_DATA_FORMAT_ROW(config),
+                                        LEATI_LATER_DATA_FORMAT_FIELD(config),
                                         {.key = NULL}};
 static const leati_field padding2d[] = FIELDS("padding", 2, "1"), padding3d[] = FIELDS("padding", 3, "1");
 static const leati_field cropping1d[] = FIELDS1D("cropping"), cropping2d[] = FIELDS("cropping", 2, "0"),
@@ -96,17 +96,17 @@ static void lower_cropping(const leati_layer *layer, leati_lowering *lowering, i
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS LEATI_ONE_INPUT
+#define COMMON_MEMBERS LEATI_ONE_INPUT
 
 LEATI_LAYER_TYPE(zero_padding1d, "ZeroPadding1D", "zero_padding1d", config, padding1d, .infer = infer_padding,
-                 .lower = lower_padding, SHARED_MEMBERS);
+                 .lower = lower_padding, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(zero_padding2d, "ZeroPadding2D", "zero_padding2d", config, padding2d, .infer = infer_padding,
-                 .lower = lower_padding, SHARED_MEMBERS);
+                 .lower = lower_padding, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(zero_padding3d, "ZeroPadding3D", "zero_padding3d", config, padding3d, .infer = infer_padding,
-                 .lower = lower_padding, SHARED_MEMBERS);
+                 .lower = lower_padding, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(cropping1d, "Cropping1D", "cropping1d", config, cropping1d, .infer = infer_cropping,
-                 .lower = lower_cropping, SHARED_MEMBERS);
+                 .lower = lower_cropping, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(cropping2d, "Cropping2D", "cropping2d", config, cropping2d, .infer = infer_cropping,
-                 .lower = lower_cropping, SHARED_MEMBERS);
+                 .lower = lower_cropping, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(cropping3d, "Cropping3D", "cropping3d", config, cropping3d, .infer = infer_cropping,
-                 .lower = lower_cropping, SHARED_MEMBERS);
+                 .lower = lower_cropping, COMMON_MEMBERS);

@@ -8,7 +8,7 @@ typedef struct config {
     int64_t n;
 } config;
 
-static const leati_field fields[] = {LEATI_INT_ROW(config, n, 1, NULL), {.key = NULL}};
+static const leati_field fields[] = {LEATI_INT_FIELD(config, n, 1, NULL), {.key = NULL}};
 
 static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
                          leati_shape *outputs, int *output_count, leat_error *err) {

@@ -22,13 +22,14 @@ static const leati_field fields1d[] = {{.key = "size",
                                         .minimum = 1,
                                         .limited = true},
                                        {.key = NULL}};
-static const leati_field fields2d[] = {LEATI_TUPLE_ROW(config, size, 2, "2"),
-                                       LEATI_DATA_FORMAT_ROW(config),
-                                       LEATI_CHOICE_ROW(config, interpolation, interpolations, "\"nearest\""),
-                                       LEATI_AS_KERAS3_ROW(config),
+static const leati_field fields2d[] = {LEATI_TUPLE_FIELD(config, size, 2, "2"),
+                                       LEATI_DATA_FORMAT_FIELD(config),
+                                       LEATI_CHOICE_FIELD(config, interpolation, interpolations,
+                                                          "\"nearest\""),
+                                       LEATI_AS_KERAS3_FIELD(config),
                                        {.key = NULL}};
-static const leati_field fields3d[] = {LEATI_TUPLE_ROW(config, size, 3, "2"),
-                                       LEATI_DATA_FORMAT_ROW(config),
+static const leati_field fields3d[] = {LEATI_TUPLE_FIELD(config, size, 3, "2"),
+                                       LEATI_DATA_FORMAT_FIELD(config),
                                        {.key = NULL}};
 
 static leat_status check1d(leati_layer *layer, leat_error *err) {
@@ -67,9 +68,9 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS LEATI_ONE_INPUT, .infer = infer, .lower = lower
+#define COMMON_MEMBERS LEATI_ONE_INPUT, .infer = infer, .lower = lower
 
 LEATI_LAYER_TYPE(up_sampling1d, "UpSampling1D", "up_sampling1d", config, fields1d, .check = check1d,
-                 SHARED_MEMBERS);
-LEATI_LAYER_TYPE(up_sampling2d, "UpSampling2D", "up_sampling2d", config, fields2d, SHARED_MEMBERS);
-LEATI_LAYER_TYPE(up_sampling3d, "UpSampling3D", "up_sampling3d", config, fields3d, SHARED_MEMBERS);
+                 COMMON_MEMBERS);
+LEATI_LAYER_TYPE(up_sampling2d, "UpSampling2D", "up_sampling2d", config, fields2d, COMMON_MEMBERS);
+LEATI_LAYER_TYPE(up_sampling3d, "UpSampling3D", "up_sampling3d", config, fields3d, COMMON_MEMBERS);

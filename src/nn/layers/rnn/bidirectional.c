@@ -18,7 +18,7 @@ typedef struct config {
     leati_layer *twins[2]; /* created by check: forward, backward */
 } config;
 
-static const leati_field fields[] = {LEATI_ROW(config, layer, LEATI_FIELD_LAYER, NULL),
+static const leati_field fields[] = {LEATI_FIELD(config, layer, LEATI_FIELD_LAYER, NULL),
                                      {.key = "merge_mode",
                                       .kind = LEATI_FIELD_CHOICE,
                                       .offset = offsetof(config, merge_mode),

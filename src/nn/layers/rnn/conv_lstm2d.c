@@ -16,31 +16,31 @@ typedef struct config {
     int32_t padding, data_format;
     leati_activation activation, recurrent_activation;
     bool use_bias, unit_forget_bias;
-    leati_part kernel, recurrent, bias;
+    leati_weight_config kernel, recurrent, bias;
     double dropout, recurrent_dropout;
     leati_initializer forget_bias; /* initialized by build */
 } config;
 
-static const leati_field fields[] = {LEATI_RECURRENCE_ROWS(config),
-                                     LEATI_RECURRENCE_ROW(config, unroll, LEATI_FIELD_BOOL, "false"),
-                                     LEATI_RECURRENCE_ROW(config, activity_regularizer,
-                                                          LEATI_FIELD_REGULARIZER, "null"),
-                                     LEATI_INT_ROW(config, filters, 1, NULL),
-                                     LEATI_TUPLE_ROW(config, kernel_size, 2, NULL),
-                                     LEATI_TUPLE_ROW(config, strides, 2, "1"),
-                                     LEATI_TUPLE_ROW(config, dilation_rate, 2, "1"),
-                                     LEATI_PADDING_ROW(config),
-                                     LEATI_DATA_FORMAT_ROW(config),
-                                     LEATI_ROW(config, activation, LEATI_FIELD_ACTIVATION, "\"tanh\""),
-                                     LEATI_ROW(config, recurrent_activation, LEATI_FIELD_ACTIVATION,
-                                               "\"hard_sigmoid\""),
-                                     LEATI_ROW(config, use_bias, LEATI_FIELD_BOOL, "true"),
-                                     LEATI_ROW(config, unit_forget_bias, LEATI_FIELD_BOOL, "true"),
-                                     LEATI_PART_ROWS(config, kernel, "kernel", "\"glorot_uniform\""),
-                                     LEATI_PART_ROWS(config, recurrent, "recurrent", "\"orthogonal\""),
-                                     LEATI_PART_ROWS(config, bias, "bias", "\"zeros\""),
-                                     LEATI_ROW(config, dropout, LEATI_FIELD_FLOAT, "0.0"),
-                                     LEATI_ROW(config, recurrent_dropout, LEATI_FIELD_FLOAT, "0.0"),
+static const leati_field fields[] = {LEATI_RECURRENCE_FIELDS(config),
+                                     LEATI_RECURRENCE_FIELD(config, unroll, LEATI_FIELD_BOOL, "false"),
+                                     LEATI_RECURRENCE_FIELD(config, activity_regularizer,
+                                                            LEATI_FIELD_REGULARIZER, "null"),
+                                     LEATI_INT_FIELD(config, filters, 1, NULL),
+                                     LEATI_TUPLE_FIELD(config, kernel_size, 2, NULL),
+                                     LEATI_TUPLE_FIELD(config, strides, 2, "1"),
+                                     LEATI_TUPLE_FIELD(config, dilation_rate, 2, "1"),
+                                     LEATI_PADDING_FIELD(config),
+                                     LEATI_DATA_FORMAT_FIELD(config),
+                                     LEATI_FIELD(config, activation, LEATI_FIELD_ACTIVATION, "\"tanh\""),
+                                     LEATI_FIELD(config, recurrent_activation, LEATI_FIELD_ACTIVATION,
+                                                 "\"hard_sigmoid\""),
+                                     LEATI_FIELD(config, use_bias, LEATI_FIELD_BOOL, "true"),
+                                     LEATI_FIELD(config, unit_forget_bias, LEATI_FIELD_BOOL, "true"),
+                                     LEATI_WEIGHT_FIELDS(config, kernel, "kernel", "\"glorot_uniform\""),
+                                     LEATI_WEIGHT_FIELDS(config, recurrent, "recurrent", "\"orthogonal\""),
+                                     LEATI_WEIGHT_FIELDS(config, bias, "bias", "\"zeros\""),
+                                     LEATI_FIELD(config, dropout, LEATI_FIELD_FLOAT, "0.0"),
+                                     LEATI_FIELD(config, recurrent_dropout, LEATI_FIELD_FLOAT, "0.0"),
                                      {.key = NULL}};
 
 static leati_slide slide_of(const config *c) {
@@ -100,14 +100,14 @@ static const leati_initializer_type bias_type = {.class_name = "ConvLSTM2D's bia
 static leat_status add_weights(leati_layer *layer, int64_t channels, leat_error *err) {
     config *c = layer->config;
     const int64_t *size = c->kernel_size.values, width = 4 * c->filters;
-    leati_part bias = c->bias;
+    leati_weight_config bias = c->bias;
     c->forget_bias = (leati_initializer){&bias_type, c};
     if (c->unit_forget_bias && bias.initializer) bias.initializer = &c->forget_bias;
-    LEATI_TRY(
-        leati_part_add(layer, "kernel", &c->kernel, 4, (int64_t[]){size[0], size[1], channels, width}, err));
-    LEATI_TRY(leati_part_add(layer, "recurrent_kernel", &c->recurrent, 4,
-                             (int64_t[]){size[0], size[1], c->filters, width}, err));
-    return c->use_bias ? leati_part_add(layer, "bias", &bias, 1, &width, err) : LEAT_OK;
+    LEATI_TRY(leati_weight_config_add(layer, "kernel", &c->kernel, 4,
+                                      (int64_t[]){size[0], size[1], channels, width}, err));
+    LEATI_TRY(leati_weight_config_add(layer, "recurrent_kernel", &c->recurrent, 4,
+                                      (int64_t[]){size[0], size[1], c->filters, width}, err));
+    return c->use_bias ? leati_weight_config_add(layer, "bias", &bias, 1, &width, err) : LEAT_OK;
 }
 
 /* ---- Lowering ---- */

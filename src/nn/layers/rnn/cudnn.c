@@ -6,16 +6,16 @@
 #include "nn/layers/rnn/lstm_gru_common.h"
 #include "nn/layers/types.h"
 
-#define CUDNN_ROWS                                                                                           \
-    LEATI_RECURRENCE_ROWS(leati_recurrent), LEATI_INT_ROW(leati_recurrent, units, 1, NULL),                  \
-        LEATI_PART_ROWS(leati_recurrent, kernel, "kernel", "\"glorot_uniform\""),                            \
-        LEATI_PART_ROWS(leati_recurrent, recurrent, "recurrent", "\"orthogonal\""),                          \
-        LEATI_PART_ROWS(leati_recurrent, bias, "bias", "\"zeros\""),                                         \
-        LEATI_RECURRENCE_ROW(leati_recurrent, activity_regularizer, LEATI_FIELD_REGULARIZER, "null")
+#define CUDNN_FIELDS                                                                                         \
+    LEATI_RECURRENCE_FIELDS(leati_recurrent), LEATI_INT_FIELD(leati_recurrent, units, 1, NULL),              \
+        LEATI_WEIGHT_FIELDS(leati_recurrent, kernel, "kernel", "\"glorot_uniform\""),                        \
+        LEATI_WEIGHT_FIELDS(leati_recurrent, recurrent, "recurrent", "\"orthogonal\""),                      \
+        LEATI_WEIGHT_FIELDS(leati_recurrent, bias, "bias", "\"zeros\""),                                     \
+        LEATI_RECURRENCE_FIELD(leati_recurrent, activity_regularizer, LEATI_FIELD_REGULARIZER, "null")
 
-static const leati_field gru_fields[] = {CUDNN_ROWS, {.key = NULL}};
+static const leati_field gru_fields[] = {CUDNN_FIELDS, {.key = NULL}};
 static const leati_field lstm_fields[] = {
-    CUDNN_ROWS, LEATI_ROW(leati_recurrent, unit_forget_bias, LEATI_FIELD_BOOL, "true"), {.key = NULL}};
+    CUDNN_FIELDS, LEATI_FIELD(leati_recurrent, unit_forget_bias, LEATI_FIELD_BOOL, "true"), {.key = NULL}};
 
 static leat_status check_as(leati_layer *layer, leati_cell cell, leat_error *err) {
     leati_recurrent *c = layer->config;
@@ -79,10 +79,10 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
-#define SHARED_MEMBERS                                                                                       \
+#define COMMON_MEMBERS                                                                                       \
     .min_inputs = 1, .max_inputs = 3, .infer = leati_recurrent_infer, .build = build, .lower = lower
 
 LEATI_LAYER_TYPE(cudnn_lstm, "CuDNNLSTM", "cu_dnnlstm", leati_recurrent, lstm_fields, .check = check_lstm,
-                 SHARED_MEMBERS);
+                 COMMON_MEMBERS);
 LEATI_LAYER_TYPE(cudnn_gru, "CuDNNGRU", "cu_dnngru", leati_recurrent, gru_fields, .check = check_gru,
-                 SHARED_MEMBERS);
+                 COMMON_MEMBERS);

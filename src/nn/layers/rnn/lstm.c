@@ -3,16 +3,16 @@
 #include "nn/layers/rnn/lstm_gru_common.h"
 #include "nn/layers/types.h"
 
-static const leati_field fields[] = {LEATI_RECURRENT_ROWS,
-                                     LEATI_CELL_ROWS,
-                                     LEATI_GATED_CELL_ROWS,
-                                     LEATI_ROW(leati_recurrent, unit_forget_bias, LEATI_FIELD_BOOL, "true"),
+static const leati_field fields[] = {LEATI_RECURRENT_FIELDS,
+                                     LEATI_CELL_FIELDS,
+                                     LEATI_GATED_CELL_FIELDS,
+                                     LEATI_FIELD(leati_recurrent, unit_forget_bias, LEATI_FIELD_BOOL, "true"),
                                      {.key = NULL}};
 
-static const leati_field cell_fields[] = {LEATI_CELL_ROWS,
-                                          LEATI_GATED_CELL_ROWS,
-                                          LEATI_ROW(leati_recurrent, unit_forget_bias, LEATI_FIELD_BOOL,
-                                                    "true"),
+static const leati_field cell_fields[] = {LEATI_CELL_FIELDS,
+                                          LEATI_GATED_CELL_FIELDS,
+                                          LEATI_FIELD(leati_recurrent, unit_forget_bias, LEATI_FIELD_BOOL,
+                                                      "true"),
                                           {.key = NULL}};
 
 static const leati_old_preset old_presets[] = {{"recurrent_activation", 2, 3, "\"hard_sigmoid\""},

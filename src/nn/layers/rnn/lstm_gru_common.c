@@ -83,19 +83,20 @@ static bool is_identity(const leati_initializer *initializer) {
     return initializer && strcmp(initializer->type->class_name, "Identity") == 0;
 }
 
-static leat_status add_bias(leati_layer *layer, const leati_part *bias, int64_t width, leat_error *err) {
+static leat_status add_bias(leati_layer *layer, const leati_weight_config *bias, int64_t width,
+                            leat_error *err) {
     const leati_recurrent *c = layer->config;
     bool two = c->cell == LEATI_CELL_GRU_RESET_AFTER;
     const int64_t dims[] = {2, width};
     if (!c->use_bias) return LEAT_OK;
-    if (c->flat_biases) return leati_part_add(layer, "bias", bias, 1, (int64_t[]){2 * width}, err);
-    return leati_part_add(layer, "bias", bias, two ? 2 : 1, two ? dims : &width, err);
+    if (c->flat_biases) return leati_weight_config_add(layer, "bias", bias, 1, (int64_t[]){2 * width}, err);
+    return leati_weight_config_add(layer, "bias", bias, two ? 2 : 1, two ? dims : &width, err);
 }
 
 leat_status leati_recurrent_weights(leati_layer *layer, int64_t features, leat_error *err) {
     leati_recurrent *c = layer->config;
     const int64_t gates = gates_of(c->cell), width = gates * c->units;
-    leati_part recurrent = c->recurrent, bias = c->bias;
+    leati_weight_config recurrent = c->recurrent, bias = c->bias;
     if (features < 1) return leati_fail(err, LEAT_ESHAPE, "expected a sequence whose features are known");
     if (c->units > INT32_MAX / gates)
         return leati_fail(err, LEAT_EINVAL, "units: expected at most %lld, received %lld",
@@ -104,8 +105,9 @@ leat_status leati_recurrent_weights(leati_layer *layer, int64_t features, leat_e
     c->forget_bias = (leati_initializer){&bias_type, c};
     if (gates > 1 && is_identity(recurrent.initializer)) recurrent.initializer = &c->recurrent_identity;
     if (c->unit_forget_bias && bias.initializer) bias.initializer = &c->forget_bias;
-    LEATI_TRY(leati_part_add(layer, "kernel", &c->kernel, 2, (int64_t[]){features, width}, err));
-    LEATI_TRY(leati_part_add(layer, "recurrent_kernel", &recurrent, 2, (int64_t[]){c->units, width}, err));
+    LEATI_TRY(leati_weight_config_add(layer, "kernel", &c->kernel, 2, (int64_t[]){features, width}, err));
+    LEATI_TRY(
+        leati_weight_config_add(layer, "recurrent_kernel", &recurrent, 2, (int64_t[]){c->units, width}, err));
     return add_bias(layer, &bias, width, err);
 }
 

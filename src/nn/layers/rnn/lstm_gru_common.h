@@ -14,29 +14,29 @@ typedef struct leati_recurrent {
     int64_t units;
     leati_activation activation, recurrent_activation;
     bool use_bias, unit_forget_bias, reset_after;
-    leati_part kernel, recurrent, bias;
+    leati_weight_config kernel, recurrent, bias;
     double dropout, recurrent_dropout;
     int64_t implementation; /* number of dropout masks: 1: one for each gate; 2: one for all gates */
     leati_initializer forget_bias, recurrent_identity; /* initialized by build */
 } leati_recurrent;
 
 /* The fields of a cell, and those of a layer with a cell. */
-#define LEATI_CELL_ROWS                                                                                      \
-    LEATI_INT_ROW(leati_recurrent, units, 1, NULL),                                                          \
-        LEATI_ROW(leati_recurrent, activation, LEATI_FIELD_ACTIVATION, "\"tanh\""),                          \
-        LEATI_ROW(leati_recurrent, use_bias, LEATI_FIELD_BOOL, "true"),                                      \
-        LEATI_PART_ROWS(leati_recurrent, kernel, "kernel", "\"glorot_uniform\""),                            \
-        LEATI_PART_ROWS(leati_recurrent, recurrent, "recurrent", "\"orthogonal\""),                          \
-        LEATI_PART_ROWS(leati_recurrent, bias, "bias", "\"zeros\""),                                         \
-        LEATI_ROW(leati_recurrent, dropout, LEATI_FIELD_FLOAT, "0.0"),                                       \
-        LEATI_ROW(leati_recurrent, recurrent_dropout, LEATI_FIELD_FLOAT, "0.0")
-#define LEATI_GATED_CELL_ROWS                                                                                \
-    LEATI_ROW(leati_recurrent, recurrent_activation, LEATI_FIELD_ACTIVATION, "\"sigmoid\""),                 \
-        LEATI_INT_ROW(leati_recurrent, implementation, 0, "2")
-#define LEATI_RECURRENT_ROWS                                                                                 \
-    LEATI_RECURRENCE_ROWS(leati_recurrent),                                                                  \
-        LEATI_RECURRENCE_ROW(leati_recurrent, unroll, LEATI_FIELD_BOOL, "false"),                            \
-        LEATI_RECURRENCE_ROW(leati_recurrent, activity_regularizer, LEATI_FIELD_REGULARIZER, "null")
+#define LEATI_CELL_FIELDS                                                                                    \
+    LEATI_INT_FIELD(leati_recurrent, units, 1, NULL),                                                        \
+        LEATI_FIELD(leati_recurrent, activation, LEATI_FIELD_ACTIVATION, "\"tanh\""),                        \
+        LEATI_FIELD(leati_recurrent, use_bias, LEATI_FIELD_BOOL, "true"),                                    \
+        LEATI_WEIGHT_FIELDS(leati_recurrent, kernel, "kernel", "\"glorot_uniform\""),                        \
+        LEATI_WEIGHT_FIELDS(leati_recurrent, recurrent, "recurrent", "\"orthogonal\""),                      \
+        LEATI_WEIGHT_FIELDS(leati_recurrent, bias, "bias", "\"zeros\""),                                     \
+        LEATI_FIELD(leati_recurrent, dropout, LEATI_FIELD_FLOAT, "0.0"),                                     \
+        LEATI_FIELD(leati_recurrent, recurrent_dropout, LEATI_FIELD_FLOAT, "0.0")
+#define LEATI_GATED_CELL_FIELDS                                                                              \
+    LEATI_FIELD(leati_recurrent, recurrent_activation, LEATI_FIELD_ACTIVATION, "\"sigmoid\""),               \
+        LEATI_INT_FIELD(leati_recurrent, implementation, 0, "2")
+#define LEATI_RECURRENT_FIELDS                                                                               \
+    LEATI_RECURRENCE_FIELDS(leati_recurrent),                                                                \
+        LEATI_RECURRENCE_FIELD(leati_recurrent, unroll, LEATI_FIELD_BOOL, "false"),                          \
+        LEATI_RECURRENCE_FIELD(leati_recurrent, activity_regularizer, LEATI_FIELD_REGULARIZER, "null")
 
 /* For check: checks what no field can say, for a configuration of that cell. */
 leat_status leati_recurrent_check(leati_layer *layer, leati_cell cell, leat_error *err);

@@ -15,7 +15,8 @@ typedef struct stack {
     int32_t state_count; /* set by check */
 } stack;
 
-static const leati_field stack_fields[] = {LEATI_ROW(stack, cells, LEATI_FIELD_LAYERS, NULL), {.key = NULL}};
+static const leati_field stack_fields[] = {LEATI_FIELD(stack, cells, LEATI_FIELD_LAYERS, NULL),
+                                           {.key = NULL}};
 
 static bool is_stack(const leati_layer *cell) {
     return cell->type == &leati_layer_stacked_rnn_cells;
@@ -91,9 +92,9 @@ typedef struct config {
     int64_t num_constants;
 } config;
 
-static const leati_field fields[] = {LEATI_RECURRENCE_ROWS(config),
-                                     LEATI_RECURRENCE_ROW(config, unroll, LEATI_FIELD_BOOL, "false"),
-                                     LEATI_ROW(config, cell, LEATI_FIELD_LAYER, NULL),
+static const leati_field fields[] = {LEATI_RECURRENCE_FIELDS(config),
+                                     LEATI_RECURRENCE_FIELD(config, unroll, LEATI_FIELD_BOOL, "false"),
+                                     LEATI_FIELD(config, cell, LEATI_FIELD_LAYER, NULL),
                                      {.key = "num_constants",
                                       .kind = LEATI_FIELD_OPTIONAL_INT,
                                       .offset = offsetof(config, num_constants),

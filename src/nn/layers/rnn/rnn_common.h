@@ -10,16 +10,16 @@
 
 #define LEATI_MAX_STATES 32
 
-#define LEATI_RECURRENCE_ROW(config, member, kind_, preset_)                                                 \
+#define LEATI_RECURRENCE_FIELD(config, member, kind_, preset_)                                               \
     {                                                                                                        \
         .key = #member, .kind = kind_,                                                                       \
         .offset = offsetof(config, recurrence) + offsetof(leati_recurrence, member), .preset = preset_       \
     }
-#define LEATI_RECURRENCE_ROWS(config)                                                                        \
-    LEATI_RECURRENCE_ROW(config, return_sequences, LEATI_FIELD_BOOL, "false"),                               \
-        LEATI_RECURRENCE_ROW(config, return_state, LEATI_FIELD_BOOL, "false"),                               \
-        LEATI_RECURRENCE_ROW(config, go_backwards, LEATI_FIELD_BOOL, "false"),                               \
-        LEATI_RECURRENCE_ROW(config, stateful, LEATI_FIELD_BOOL, "false"), {                                 \
+#define LEATI_RECURRENCE_FIELDS(config)                                                                      \
+    LEATI_RECURRENCE_FIELD(config, return_sequences, LEATI_FIELD_BOOL, "false"),                             \
+        LEATI_RECURRENCE_FIELD(config, return_state, LEATI_FIELD_BOOL, "false"),                             \
+        LEATI_RECURRENCE_FIELD(config, go_backwards, LEATI_FIELD_BOOL, "false"),                             \
+        LEATI_RECURRENCE_FIELD(config, stateful, LEATI_FIELD_BOOL, "false"), {                               \
         .key = "zero_output_for_mask", .kind = LEATI_FIELD_BOOL,                                             \
         .offset = offsetof(config, recurrence) + offsetof(leati_recurrence, zero_output_for_mask),           \
         .preset = "false", .later = true                                                                     \

@@ -3,8 +3,8 @@
 #include "nn/layers/rnn/lstm_gru_common.h"
 #include "nn/layers/types.h"
 
-static const leati_field fields[] = {LEATI_RECURRENT_ROWS,
-                                     LEATI_CELL_ROWS,
+static const leati_field fields[] = {LEATI_RECURRENT_FIELDS,
+                                     LEATI_CELL_FIELDS,
                                      {.key = "implementation",
                                       .kind = LEATI_FIELD_INT,
                                       .offset = offsetof(leati_recurrent, implementation),
@@ -12,7 +12,7 @@ static const leati_field fields[] = {LEATI_RECURRENT_ROWS,
                                       .hidden = true}, /* key of older versions; ignored */
                                      {.key = NULL}};
 
-static const leati_field cell_fields[] = {LEATI_CELL_ROWS, {.key = NULL}};
+static const leati_field cell_fields[] = {LEATI_CELL_FIELDS, {.key = NULL}};
 
 static leat_status check(leati_layer *layer, leat_error *err) {
     leati_recurrent *c = layer->config;

@@ -12,7 +12,7 @@ typedef struct config {
     leati_layer *layer;
 } config;
 
-static const leati_field fields[] = {LEATI_ROW(config, layer, LEATI_FIELD_LAYER, NULL), {.key = NULL}};
+static const leati_field fields[] = {LEATI_FIELD(config, layer, LEATI_FIELD_LAYER, NULL), {.key = NULL}};
 
 static leat_status check(leati_layer *layer, leat_error *err) {
     config *c = layer->config;
