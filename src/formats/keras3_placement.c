@@ -39,7 +39,7 @@ static leat_status add_layer(leati_placement *out, const char *group, const leat
                              leat_error *err) {
     for (int32_t i = 0; i < layer->weight_count; ++i) {
         char path[prefix_bytes];
-        leati_layer_place(layer, i, path, sizeof path);
+        leati_layer_weight_path(layer, i, path, sizeof path);
         LEATI_TRY(add(out, group, path, &layer->weights[i], err));
     }
     return LEAT_OK;

@@ -16,9 +16,9 @@ const leati_initializer leati_zeros = {&leati_initializer_zeros, NULL};
 const leati_initializer leati_ones = {&leati_initializer_ones, NULL};
 
 /* Returns the configuration, completed by the type's own defaults (new reference); NULL without memory. */
-static json_t *complete(const leati_initializer_type *type, const json_t *given) {
+static json_t *complete(const leati_initializer_type *type, const json_t *options) {
     json_t *config = type->preset ? json_loads(type->preset, 0, NULL) : json_object();
-    if (config && given && json_object_update(config, (json_t *)(uintptr_t)given) != 0) {
+    if (config && options && json_object_update(config, (json_t *)(uintptr_t)options) != 0) {
         json_decref(config);
         return NULL;
     }
@@ -47,15 +47,15 @@ leat_status leati_initializer_read(leati_initializer **out, const json_t *value,
     LEATI_TRY(leati_object_read(&object, value, "initializer", err));
     const leati_initializer_type *type = leati_initializer_find(object.name);
     if (!type) return leati_unknown_name(err, "initializer", object.name, leati_initializer_name_at);
-    leati_initializer *made = leati_calloc(1, sizeof(*made));
-    if (!made) return leati_fail_memory(err, sizeof(*made), "an initializer");
-    made->type = type;
-    leat_status status = fill(made, &object, err);
+    leati_initializer *initializer = leati_calloc(1, sizeof(*initializer));
+    if (!initializer) return leati_fail_memory(err, sizeof(*initializer), "an initializer");
+    initializer->type = type;
+    leat_status status = fill(initializer, &object, err);
     if (status != LEAT_OK) {
-        leati_initializer_destroy(&made);
+        leati_initializer_destroy(&initializer);
         return status;
     }
-    *out = made;
+    *out = initializer;
     return LEAT_OK;
 }
 
@@ -88,9 +88,9 @@ leat_status leati_initializer_draw(const leati_initializer *initializer, int ran
     const leati_initializer_type *type = initializer->type;
     leat_rng rng = leat_rng_for(seed, INITIALIZER_PASS, stream);
     if (type->seed_offset != SIZE_MAX) {
-        int64_t own;
-        memcpy(&own, (const char *)initializer->config + type->seed_offset, sizeof(own));
-        if (own != INT64_MIN) rng = leat_rng_for((uint64_t)own, INITIALIZER_PASS, 0);
+        int64_t seed_option;
+        memcpy(&seed_option, (const char *)initializer->config + type->seed_offset, sizeof(seed_option));
+        if (seed_option != INT64_MIN) rng = leat_rng_for((uint64_t)seed_option, INITIALIZER_PASS, 0);
     }
     return type->draw(initializer->config, rank, dims, &rng, out, err);
 }

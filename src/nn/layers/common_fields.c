@@ -7,13 +7,13 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-leat_status leati_weight_config_add(leati_layer *layer, const char *name, const leati_weight_config *part,
+leat_status leati_weight_config_add(leati_layer *layer, const char *name, const leati_weight_config *config,
                                     int rank, const int64_t *dims, leat_error *err) {
     leati_weight_spec spec = {.name = name,
                               .rank = rank,
-                              .initializer = part->initializer,
-                              .regularizer = &part->regularizer,
-                              .constraint = &part->constraint};
+                              .initializer = config->initializer,
+                              .regularizer = &config->regularizer,
+                              .constraint = &config->constraint};
     memcpy(spec.dims, dims, (size_t)rank * sizeof *dims);
     return leati_layer_add_weight(layer, &spec, err);
 }

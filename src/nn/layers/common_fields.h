@@ -83,7 +83,7 @@ typedef struct leati_affine {
                            "null")
 
 /* For build: declare a weight as its configuration says, and the bias if there is one. */
-leat_status leati_weight_config_add(leati_layer *layer, const char *name, const leati_weight_config *part,
+leat_status leati_weight_config_add(leati_layer *layer, const char *name, const leati_weight_config *config,
                                     int rank, const int64_t *dims, leat_error *err);
 leat_status leati_affine_add_bias(leati_layer *layer, const leati_affine *affine, int64_t units,
                                   leat_error *err);

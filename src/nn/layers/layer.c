@@ -275,7 +275,7 @@ leat_status leati_layer_build(leati_layer *layer, int input_count, const leati_s
 }
 
 /* Makes room for one more element, for eight at a time; returns NULL without memory. */
-static void *grown(void *list, int32_t count, size_t size, leat_error *err) {
+static void *with_room(void *list, int32_t count, size_t size, leat_error *err) {
     if (count % 8 != 0) return list;
     void *more = leati_realloc(list, (size_t)count + 8, size);
     if (!more) leati_fail_memory(err, ((size_t)count + 8) * size, "a layer's weights");
@@ -294,7 +294,7 @@ leat_status leati_layer_add_state(leati_layer *layer, int32_t rank, const int64_
         return leati_fail(err, LEAT_ESHAPE, "expected known sizes for a state, received %s",
                           leati_shape_text(text, sizeof text, rank, dims));
     }
-    leati_state *states = grown(layer->states, layer->state_count, sizeof *states, err);
+    leati_state *states = with_room(layer->states, layer->state_count, sizeof *states, err);
     if (!states) return LEAT_ENOMEM;
     layer->states = states;
     states[layer->state_count++] = (leati_state){.desc = leati_desc_make(LEAT_F32, rank, dims)};
@@ -317,7 +317,7 @@ leat_status leati_layer_add_weight(leati_layer *layer, const leati_weight_spec *
     }
     if (!spec->initializer)
         return leati_fail(err, LEAT_EINVAL, "%s: expected an initializer, received null", spec->name);
-    leati_weight *weights = grown(layer->weights, layer->weight_count, sizeof *weights, err);
+    leati_weight *weights = with_room(layer->weights, layer->weight_count, sizeof *weights, err);
     if (!weights) return LEAT_ENOMEM;
     layer->weights = weights;
     leati_weight *weight = &weights[layer->weight_count++];
@@ -329,9 +329,9 @@ leat_status leati_layer_add_weight(leati_layer *layer, const leati_weight_spec *
     return LEAT_OK;
 }
 
-void leati_layer_place(const leati_layer *layer, int index, char *out, size_t bytes) {
-    if (layer->type->place)
-        layer->type->place(layer, index, out, bytes);
+void leati_layer_weight_path(const leati_layer *layer, int index, char *out, size_t bytes) {
+    if (layer->type->weight_path)
+        layer->type->weight_path(layer, index, out, bytes);
     else
         snprintf(out, bytes, "vars/%d", index);
 }

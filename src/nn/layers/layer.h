@@ -78,7 +78,7 @@ typedef struct leati_lowering {
 typedef enum leati_masking {
     LEATI_MASK_REFUSED = 0, /* the layer cannot be called with a mask */
     LEATI_MASK_PASSED, /* the outputs get the mask; a step counts only if it does in the masks of all inputs */
-    LEATI_MASK_OWN     /* lower reads input_masks and sets output_masks, which are LEATI_NONE before */
+    LEATI_MASK_COMPUTED /* lower reads input_masks and sets output_masks, which are LEATI_NONE before */
 } leati_masking;
 
 /* Says if a layer treats each step of a sequence (N, T, ...) independently: then single steps give the same
@@ -126,7 +126,7 @@ struct leati_layer_type {
     /* Declares weights through leati_layer_add_weight; NULL for a layer without weights. */
     leat_status (*build)(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err);
     /* Writes the path of weight `index` within the layer's group in current Keras's files; NULL: "vars/<index>". */
-    void (*place)(const leati_layer *layer, int index, char *out, size_t bytes);
+    void (*weight_path)(const leati_layer *layer, int index, char *out, size_t bytes);
     /* Tells a type that is made at run time that one more (1) or one less (-1) layer has it; NULL for other types. */
     void (*held)(const leati_layer_type *type, int change);
     /* Adds the ops.  The graph keeps failures.  The input of an InputLayer is the input of the model. */
@@ -221,7 +221,7 @@ leat_status leati_layer_config(const leati_layer *layer, json_t **out, leat_erro
 void leati_layer_destroy(leati_layer **layer);
 
 /* Writes the path of weight `index` in the layer's group in current Keras's files: "vars/0", "cell/vars/0". */
-void leati_layer_place(const leati_layer *layer, int index, char *out, size_t bytes);
+void leati_layer_weight_path(const leati_layer *layer, int index, char *out, size_t bytes);
 
 /* Returns the layer's activity_regularizer: the field of the type, or the common key that every layer has. */
 const leati_regularizer *leati_layer_activity(const leati_layer *layer);

@@ -103,12 +103,12 @@ static leati_layer *owner_of(leati_layer *layer) {
 static leat_status put_in_scope(leati_layer *owner, int32_t first, const char *scope, leat_error *err) {
     for (int32_t i = first; scope && i < owner->weight_count; ++i) {
         char *name = owner->weights[i].name;
-        size_t length = strlen(scope), own = strlen(name);
-        if (length + 1 + own >= LEAT_NAME_BYTES)
+        size_t scope_length = strlen(scope), name_length = strlen(name);
+        if (scope_length + 1 + name_length >= LEAT_NAME_BYTES)
             return leati_fail(err, LEAT_EINVAL, "name: expected a shorter name than '%s'", scope);
-        memmove(name + length + 1, name, own + 1);
-        memcpy(name, scope, length);
-        name[length] = '/';
+        memmove(name + scope_length + 1, name, name_length + 1);
+        memcpy(name, scope, scope_length);
+        name[scope_length] = '/';
     }
     return LEAT_OK;
 }
@@ -132,15 +132,15 @@ leat_status leati_layer_build_inner(leati_layer *outer, leati_layer *inner, cons
     return put_in_scope(owner, first_owned, scope, err);
 }
 
-void leati_layer_place_inner(const leati_layer *inner, const char *group, int index, char *out,
-                             size_t bytes) {
-    char own[LEAT_NAME_BYTES];
-    leati_layer_place(inner, index - inner->first_outer_weight, own, sizeof own);
-    snprintf(out, bytes, "%s/%s", group, own);
+void leati_layer_inner_weight_path(const leati_layer *inner, const char *group, int index, char *out,
+                                   size_t bytes) {
+    char path[LEAT_NAME_BYTES];
+    leati_layer_weight_path(inner, index - inner->first_outer_weight, path, sizeof path);
+    snprintf(out, bytes, "%s/%s", group, path);
 }
 
 void leati_layer_lower_inner(const leati_layer *inner, leati_lowering *lowering, leati_inner_call *call) {
-    leati_lowering own = *lowering; /* the inner call has its own stream, masks and penalties */
+    leati_lowering inner_lowering = *lowering; /* the inner call has its own stream, masks and penalties */
     const leati_layer_call layer_call = {.input_count = call->input_count,
                                          .output_count = call->output_count,
                                          .inputs = call->inputs,
@@ -148,12 +148,12 @@ void leati_layer_lower_inner(const leati_layer *inner, leati_lowering *lowering,
                                          .outputs = call->outputs,
                                          .output_masks = call->output_masks};
     leat_error err = {0};
-    own.stream = leati_stream(lowering->stream, inner->name);
-    own.inside = true;
-    if (leati_layer_lower(inner, &own, &layer_call, &err) != LEAT_OK)
+    inner_lowering.stream = leati_stream(lowering->stream, inner->name);
+    inner_lowering.inside = true;
+    if (leati_layer_lower(inner, &inner_lowering, &layer_call, &err) != LEAT_OK)
         leati_graph_fail(lowering->graph, err.code, "%s", err.message);
-    memcpy(lowering->losses, own.losses, sizeof own.losses);
-    lowering->loss_count = own.loss_count;
+    memcpy(lowering->losses, inner_lowering.losses, sizeof inner_lowering.losses);
+    lowering->loss_count = inner_lowering.loss_count;
 }
 
 void leati_layer_set_trainable(leati_layer *layer, bool trainable) {

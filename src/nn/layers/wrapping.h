@@ -40,9 +40,10 @@ void leati_layer_set_trainable(leati_layer *layer, bool trainable);
 leat_status leati_layer_build_inner(leati_layer *outer, leati_layer *inner, const char *scope,
                                     int input_count, const leati_shape *inputs, leat_error *err);
 
-/* For place: writes the path of weight `index` of the outer layer, which belongs to the inner layer:
+/* For weight_path: writes the path of weight `index` of the outer layer, which belongs to the inner layer:
  * "<group>/...". */
-void leati_layer_place_inner(const leati_layer *inner, const char *group, int index, char *out, size_t bytes);
+void leati_layer_inner_weight_path(const leati_layer *inner, const char *group, int index, char *out,
+                                   size_t bytes);
 
 /* For lower: calls the inner layer on values and masks (LEATI_NONE: none), without its activity_regularizer.  The
  * graph keeps failures. */

@@ -7,7 +7,7 @@
 #include "engine/graph/build.h"
 
 /* Returns the op that produced x and its node; LEATI_OP_COUNT if no op did. */
-static leati_op made_by(const leati_graph *g, leati_value x, const leati_node **node) {
+static leati_op producer_of(const leati_graph *g, leati_value x, const leati_node **node) {
     int32_t producer = x >= 0 ? leati_graph_value(g, x)->producer : -1;
     if (producer < 0) return LEATI_OP_COUNT;
     *node = leati_graph_node_at(g, producer);
@@ -17,14 +17,15 @@ static leati_op made_by(const leati_graph *g, leati_value x, const leati_node **
 /* Returns the logits if y_pred is the output of a softmax; otherwise LEATI_NONE. */
 static leati_value softmax_logits(const leati_graph *g, leati_value y_pred) {
     const leati_node *node;
-    bool softmax = made_by(g, y_pred, &node) == LEATI_OP_SOFTMAX && leati_graph_desc(g, y_pred)->rank == 2;
+    bool softmax =
+        producer_of(g, y_pred, &node) == LEATI_OP_SOFTMAX && leati_graph_desc(g, y_pred)->rank == 2;
     return softmax && node->attrs.softmax.axis == 1 && !node->attrs.softmax.log ? node->inputs[0]
                                                                                 : LEATI_NONE;
 }
 
 static leati_value sigmoid_logits(const leati_graph *g, leati_value y_pred) {
     const leati_node *node;
-    bool sigmoid = made_by(g, y_pred, &node) == LEATI_OP_ELTWISE;
+    bool sigmoid = producer_of(g, y_pred, &node) == LEATI_OP_ELTWISE;
     return sigmoid && node->attrs.eltwise.function == LEATI_FN_SIGMOID ? node->inputs[0] : LEATI_NONE;
 }
 

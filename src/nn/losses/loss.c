@@ -74,10 +74,11 @@ static const char *reduction_name(leati_reduction reduction) {
 
 /* True if a file gets the object and not the function's name, because current Keras has no function of that name.
  * For cosine_proximity it is the other way round: Keras 2.3.1 has no class. */
-static bool written_as_object(const leati_loss_type *type, const char *given) {
+static bool written_as_object(const leati_loss_type *type, const char *configured_name) {
     if (!type->measure.class_name || type == &leati_loss_cosine_proximity) return false;
     return type == &leati_loss_logcosh || type == &leati_loss_huber ||
-           type == &leati_loss_kullback_leibler_divergence || strcmp(given, type->measure.class_name) == 0;
+           type == &leati_loss_kullback_leibler_divergence ||
+           strcmp(configured_name, type->measure.class_name) == 0;
 }
 
 leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err) {
@@ -94,8 +95,9 @@ leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err)
         *out = json_string(loss.type->measure.name);
         return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a loss's name");
     }
-    const json_t *given = object.config ? json_object_get(object.config, "name") : NULL;
-    const char *name = json_is_string(given) ? json_string_value(given) : loss.type->measure.name;
+    const json_t *configured_name = object.config ? json_object_get(object.config, "name") : NULL;
+    const char *name =
+        json_is_string(configured_name) ? json_string_value(configured_name) : loss.type->measure.name;
     json_t *config = json_pack("{s:s, s:s}", "reduction", reduction_name(loss.reduction), "name", name);
     leat_status status = LEAT_OK;
     if (config && loss.type->measure.fields)

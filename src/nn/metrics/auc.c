@@ -118,12 +118,12 @@ const leati_metric_type leati_metric_auc = {.measure = &(const leati_measure){.n
 
 /* Checks that the wanted value is a rate, and spreads the thresholds evenly over [0, 1]; a single threshold is
  * 0.5. */
-static leat_status prepare_point(leati_metric *metric, double wanted, const char *what, leat_error *err) {
+static leat_status prepare_point(leati_metric *metric, double wanted, const char *option, leat_error *err) {
     leati_measure_options *o = &metric->options;
     int64_t count = o->num_thresholds;
     o->top_k = o->class_id = INT64_MIN;
     if (!(wanted >= 0.0 && wanted <= 1.0))
-        return leati_fail(err, LEAT_EINVAL, "%s: expected a number from 0 to 1, received %g", what, wanted);
+        return leati_fail(err, LEAT_EINVAL, "%s: expected a number from 0 to 1, received %g", option, wanted);
     metric->result_count = 1;
     LEATI_TRY(leati_confusion_cut(metric, count, err));
     for (int64_t i = 0; i < count; ++i)

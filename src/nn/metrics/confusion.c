@@ -15,11 +15,11 @@ static int ascending(const void *a, const void *b) {
 }
 
 leat_status leati_confusion_check(const leati_metric *metric, leat_error *err) {
-    const leati_reals *given = &metric->options.thresholds;
-    for (int32_t i = 0; i < given->count; ++i)
-        if (!(given->values[i] >= 0.0 && given->values[i] <= 1.0))
+    const leati_reals *thresholds = &metric->options.thresholds;
+    for (int32_t i = 0; i < thresholds->count; ++i)
+        if (!(thresholds->values[i] >= 0.0 && thresholds->values[i] <= 1.0))
             return leati_fail(err, LEAT_EINVAL, "thresholds: expected numbers from 0 to 1, received %g",
-                              given->values[i]);
+                              thresholds->values[i]);
     return LEAT_OK;
 }
 

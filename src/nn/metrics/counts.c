@@ -21,13 +21,13 @@ static leat_status check_class(const leati_metric *metric, int64_t classes, leat
 }
 
 static leat_status prepare(leati_metric *metric, int64_t classes, leat_error *err) {
-    const leati_reals *given = &metric->options.thresholds;
+    const leati_reals *thresholds = &metric->options.thresholds;
     LEATI_TRY(check_class(metric, classes, err));
     LEATI_TRY(leati_confusion_check(metric, err));
-    metric->result_count = given->count > 0 ? given->count : 1;
+    metric->result_count = thresholds->count > 0 ? thresholds->count : 1;
     LEATI_TRY(leati_confusion_cut(metric, metric->result_count, err));
     metric->cuts[0] = metric->options.top_k == INT64_MIN ? 0.5f : ANY_PREDICTION;
-    for (int32_t i = 0; i < given->count; ++i) metric->cuts[i] = (float)given->values[i];
+    for (int32_t i = 0; i < thresholds->count; ++i) metric->cuts[i] = (float)thresholds->values[i];
     leati_confusion_sort(metric);
     return LEAT_OK;
 }
@@ -40,8 +40,8 @@ static leat_status prepare_count(leati_metric *metric, int64_t classes, leat_err
 
 /* Returns the counts at threshold `index` of the configuration. */
 static leati_confusion at(const leati_metric *metric, const double *state, int32_t index) {
-    const leati_reals *given = &metric->options.thresholds;
-    float threshold = given->count > 0 ? (float)given->values[index] : metric->cuts[0];
+    const leati_reals *thresholds = &metric->options.thresholds;
+    float threshold = thresholds->count > 0 ? (float)thresholds->values[index] : metric->cuts[0];
     leati_confusion_walk walk = leati_confusion_begin(metric, state);
     while (leati_confusion_next(&walk) && metric->cuts[walk.cut] > threshold) continue;
     return walk.now;

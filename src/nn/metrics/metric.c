@@ -31,10 +31,10 @@ static const char *resolve(const char *name, int64_t last_dimension, const leati
  * the class. */
 static leat_status set_name(leati_metric *out, const json_t *value, const leati_object *object,
                             const leati_metric_type *type, leat_error *err) {
-    const json_t *given = object->config ? json_object_get(object->config, "name") : NULL;
+    const json_t *configured_name = object->config ? json_object_get(object->config, "name") : NULL;
     bool is_class = type->measure->class_name && strcmp(object->name, type->measure->class_name) == 0;
     const char *name = json_is_string(value) && !is_class ? object->name : type->measure->name;
-    if (json_is_string(given)) name = json_string_value(given);
+    if (json_is_string(configured_name)) name = json_string_value(configured_name);
     if (snprintf(out->name, sizeof(out->name), "%s", name) >= (int)sizeof(out->name)) {
         return leati_fail(err, LEAT_EINVAL, "metric '%.40s...': expected a name shorter than %d bytes", name,
                           LEATI_METRIC_NAME_BYTES);
@@ -48,9 +48,9 @@ static leat_status set_name(leati_metric *out, const json_t *value, const leati_
 /* Keys of later versions of Keras, with the values that change nothing. */
 static const struct {
     const char *key, *neutral;
-} foreign[] = {{"multi_label", "false"},  {"num_labels", "null"},    {"label_weights", "null"},
-               {"from_logits", "false"},  {"class_id", "null"},      {"ignore_class", "null"},
-               {"sparse_y_true", "true"}, {"sparse_y_pred", "true"}, {"axis", "-1"}};
+} neutral_keys[] = {{"multi_label", "false"},  {"num_labels", "null"},    {"label_weights", "null"},
+                    {"from_logits", "false"},  {"class_id", "null"},      {"ignore_class", "null"},
+                    {"sparse_y_true", "true"}, {"sparse_y_pred", "true"}, {"axis", "-1"}};
 
 static bool has_field(const leati_metric_type *type, const char *key) {
     for (const leati_field *field = type->measure->fields; field && field->key; ++field)
@@ -58,12 +58,12 @@ static bool has_field(const leati_metric_type *type, const char *key) {
     return false;
 }
 
-static void drop_foreign(const leati_metric_type *type, json_t *config) {
-    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); ++i) {
-        const json_t *value = json_object_get(config, foreign[i].key);
-        if (!value || has_field(type, foreign[i].key)) continue;
-        json_t *neutral = json_loads(foreign[i].neutral, JSON_DECODE_ANY, NULL);
-        if (neutral && json_equal(value, neutral)) json_object_del(config, foreign[i].key);
+static void drop_neutral_keys(const leati_metric_type *type, json_t *config) {
+    for (size_t i = 0; i < sizeof(neutral_keys) / sizeof(neutral_keys[0]); ++i) {
+        const json_t *value = json_object_get(config, neutral_keys[i].key);
+        if (!value || has_field(type, neutral_keys[i].key)) continue;
+        json_t *neutral = json_loads(neutral_keys[i].neutral, JSON_DECODE_ANY, NULL);
+        if (neutral && json_equal(value, neutral)) json_object_del(config, neutral_keys[i].key);
         json_decref(neutral);
     }
 }
@@ -72,7 +72,7 @@ static leat_status configure(leati_metric *out, const leati_metric_type *type, c
                              int64_t last_dimension, leat_error *err) {
     json_t *known = config ? json_copy((json_t *)(uintptr_t)config) : NULL;
     if (config && !known) return leati_fail(err, LEAT_ENOMEM, "no memory for options");
-    drop_foreign(type, known);
+    drop_neutral_keys(type, known);
     leat_status status = leati_measure_options_read(&out->options, type->measure->fields, known, err);
     json_decref(known);
     LEATI_TRY(status);
@@ -118,7 +118,7 @@ static bool same_options(const leati_measure_options *a, const leati_measure_opt
 }
 
 /* Sets *out if the function's name alone would be read as this metric, and the metric is a mean. */
-static leat_status says_all(const leati_metric *metric, bool *out, leat_error *err) {
+static leat_status name_suffices(const leati_metric *metric, bool *out, leat_error *err) {
     leati_metric named = {0};
     const leati_metric_type *type = leati_metric_find(metric->name);
     json_t *name = json_string(metric->name);
@@ -146,12 +146,12 @@ static leat_status write_object(const leati_metric *metric, const char *class_na
 static leat_status write_metric(const leati_metric *metric, const json_t *value, json_t **out,
                                 leat_error *err) {
     leati_object object;
-    bool name_will_do = false;
+    bool suffices = false;
     LEATI_TRY(leati_object_read(&object, value, "metric", err));
     const leati_metric_type *type = metric->lower ? NULL : leati_metric_find(object.name);
     if (type) return write_object(metric, type->measure->class_name, out, err);
-    LEATI_TRY(says_all(metric, &name_will_do, err));
-    *out = name_will_do ? json_string(metric->name) : json_deep_copy(value);
+    LEATI_TRY(name_suffices(metric, &suffices, err));
+    *out = suffices ? json_string(metric->name) : json_deep_copy(value);
     return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a metric");
 }
 

@@ -59,7 +59,7 @@ static double as_float(double value) {
 }
 
 /* Checks the options that current Keras added. */
-static leat_status settle_new(const leati_optimizer *optimizer, leat_error *err) {
+static leat_status check_new_options(const leati_optimizer *optimizer, leat_error *err) {
     const leati_optimizer_config *c = &optimizer->config;
     int clips =
         (isgreater(c->clipnorm, 0.0)) + (isgreater(c->clipvalue, 0.0)) + (isgreater(c->global_clipnorm, 0.0));
@@ -85,7 +85,7 @@ static leat_status settle_new(const leati_optimizer *optimizer, leat_error *err)
 }
 
 /* Checks the options, and rounds those that Keras keeps in float32 variables to float32. */
-static leat_status settle(leati_optimizer *optimizer, leat_error *err) {
+static leat_status check_options(leati_optimizer *optimizer, leat_error *err) {
     leati_optimizer_config *c = &optimizer->config;
     if (!isnan(c->lr)) c->learning_rate = c->lr;
     if (isnan(c->epsilon)) c->epsilon = KERAS_EPSILON;
@@ -100,7 +100,7 @@ static leat_status settle(leati_optimizer *optimizer, leat_error *err) {
         return leati_fail(err, LEAT_EINVAL, "expected clipnorm and clipvalue to be >= 0, received %g and %g",
                           isless(c->clipnorm, 0.0) ? c->clipnorm : c->global_clipnorm, c->clipvalue);
     }
-    return settle_new(optimizer, err);
+    return check_new_options(optimizer, err);
 }
 
 static leat_status configure(leati_optimizer *optimizer, const json_t *config, leat_error *err) {
@@ -109,7 +109,7 @@ static leat_status configure(leati_optimizer *optimizer, const json_t *config, l
     LEATI_TRY(leati_fields_read(optimizer->type->fields, ignored, config, &optimizer->config, err));
     /* Current Keras, which clips each gradient, always writes this key; 2.3.1 never does. */
     optimizer->clips_each = optimizer->type->is_new || json_object_get(config, "global_clipnorm");
-    return settle(optimizer, err);
+    return check_options(optimizer, err);
 }
 
 leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, leat_error *err) {
@@ -118,19 +118,19 @@ leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, l
     LEATI_TRY(leati_object_read(&object, value, "optimizer", err));
     const leati_optimizer_type *type = leati_optimizer_find(object.name);
     if (!type) return leati_unknown_name(err, "optimizer", object.name, leati_optimizer_name_at);
-    leati_optimizer *made = leati_calloc(1, sizeof(*made));
-    if (!made) return leati_fail_memory(err, sizeof(*made), "an optimizer");
-    made->type = type;
+    leati_optimizer *optimizer = leati_calloc(1, sizeof(*optimizer));
+    if (!optimizer) return leati_fail_memory(err, sizeof(*optimizer), "an optimizer");
+    optimizer->type = type;
     json_t *empty = object.config ? NULL : json_object();
     const json_t *config = object.config ? object.config : empty;
-    leat_status status =
-        config ? configure(made, config, err) : leati_fail(err, LEAT_ENOMEM, "no memory for an optimizer");
+    leat_status status = config ? configure(optimizer, config, err)
+                                : leati_fail(err, LEAT_ENOMEM, "no memory for an optimizer");
     json_decref(empty);
     if (status != LEAT_OK) {
-        leati_optimizer_destroy(&made);
+        leati_optimizer_destroy(&optimizer);
         return leati_prefix(status, err, "optimizer '%s'", object.name);
     }
-    *out = made;
+    *out = optimizer;
     return LEAT_OK;
 }
 
@@ -172,7 +172,7 @@ float leati_optimizer_rate(const leati_optimizer *optimizer, int64_t iterations)
 }
 
 /* Indices of the scalars after the type's own: the factor of weight decay, and the factors of the moving average. */
-enum { KEEP, MOMENTUM, GAIN, OLD, NEW, MORE_SCALARS };
+enum { KEEP, MOMENTUM, GAIN, OLD, NEW, EXTRA_SCALARS };
 
 leati_slab leati_optimizer_average(const leati_optimizer *optimizer) {
     int slot = leati_optimizer_slot_count(optimizer);
@@ -184,7 +184,7 @@ int leati_optimizer_slab_count(const leati_optimizer *optimizer) {
 }
 
 int leati_optimizer_scalar_count(const leati_optimizer *optimizer) {
-    return optimizer->type->scalar_count + MORE_SCALARS;
+    return optimizer->type->scalar_count + EXTRA_SCALARS;
 }
 
 static bool decays(const leati_optimizer *optimizer) {
@@ -198,16 +198,16 @@ static bool overwrites(const leati_optimizer *optimizer, int64_t iterations) {
 }
 
 void leati_optimizer_scalars(leati_optimizer *optimizer, int64_t iterations, float *out) {
-    float *more = out + optimizer->type->scalar_count;
+    float *extra = out + optimizer->type->scalar_count;
     float momentum = iterations > 0 ? (float)optimizer->config.ema_momentum : 0.0f;
     optimizer->type->scalars(optimizer, iterations, out);
-    more[KEEP] = 1.0f;
+    extra[KEEP] = 1.0f;
     if (decays(optimizer))
-        more[KEEP] -= (float)optimizer->config.weight_decay * leati_optimizer_rate(optimizer, iterations);
-    more[MOMENTUM] = momentum;
-    more[GAIN] = 1.0f - momentum;
-    more[OLD] = overwrites(optimizer, iterations) ? 0.0f : 1.0f;
-    more[NEW] = 1.0f - more[OLD];
+        extra[KEEP] -= (float)optimizer->config.weight_decay * leati_optimizer_rate(optimizer, iterations);
+    extra[MOMENTUM] = momentum;
+    extra[GAIN] = 1.0f - momentum;
+    extra[OLD] = overwrites(optimizer, iterations) ? 0.0f : 1.0f;
+    extra[NEW] = 1.0f - extra[OLD];
 }
 
 void leati_optimizer_preset(const leati_optimizer *optimizer, leati_weights *weights) {
@@ -221,7 +221,7 @@ void leati_optimizer_preset(const leati_optimizer *optimizer, leati_weights *wei
 
 /* ---- Ops ---- */
 
-static leati_value whole(leati_graph *graph, leati_slab slab, const leati_weights *weights) {
+static leati_value whole_slab(leati_graph *graph, leati_slab slab, const leati_weights *weights) {
     const int64_t count = (int64_t)(weights->trainable_bytes / sizeof(float));
     const leati_desc all = leati_desc_make(LEAT_F32, 1, &count);
     return leati_graph_state(graph, slab, 0, &all);
@@ -241,7 +241,7 @@ static void clip_norm(leati_graph *graph, leati_value gradients, float limit) {
 
 static void clip(const leati_optimizer *optimizer, leati_graph *graph, const leati_weights *weights) {
     const leati_optimizer_config *c = &optimizer->config;
-    leati_value gradients = whole(graph, LEATI_SLAB_GRADIENTS, weights);
+    leati_value gradients = whole_slab(graph, LEATI_SLAB_GRADIENTS, weights);
     if (isgreater(c->clipnorm, 0.0) && optimizer->clips_each) {
         for (int32_t i = 0; i < weights->trainable_count; ++i) {
             const leati_weight *weight = weights->entries[i];
@@ -267,11 +267,12 @@ static void update(const leati_optimizer *optimizer, leati_graph *graph, const l
     const leati_desc numbers = leati_desc_make(LEAT_F32, 1, &scalar_count);
     leati_value inputs[3 + LEATI_OPTIMIZER_MAX_SLOTS];
     inputs[0] = leati_graph_state(graph, LEATI_SLAB_SCALARS, 0, &numbers);
-    inputs[1] = whole(graph, LEATI_SLAB_GRADIENTS, weights);
-    inputs[2] = whole(graph, LEATI_SLAB_WEIGHTS, weights);
+    inputs[1] = whole_slab(graph, LEATI_SLAB_GRADIENTS, weights);
+    inputs[2] = whole_slab(graph, LEATI_SLAB_WEIGHTS, weights);
     int slots = leati_optimizer_slot_count(optimizer);
     for (int i = 0; i < type->slot_count; ++i)
-        inputs[3 + i] = i < slots ? whole(graph, (leati_slab)(LEATI_SLAB_SLOT0 + i), weights) : LEATI_NONE;
+        inputs[3 + i] =
+            i < slots ? whole_slab(graph, (leati_slab)(LEATI_SLAB_SLOT0 + i), weights) : LEATI_NONE;
     leati_attrs attrs = {0};
     attrs.update.momentum = optimizer->config.momentum != 0.0;
     attrs.update.nesterov = optimizer->config.nesterov;
@@ -281,36 +282,37 @@ static void update(const leati_optimizer *optimizer, leati_graph *graph, const l
 }
 
 /* a x + b y */
-static leati_value mixed(leati_graph *graph, leati_value a, leati_value x, leati_value b, leati_value y) {
+static leati_value weighted_sum(leati_graph *graph, leati_value a, leati_value x, leati_value b,
+                                leati_value y) {
     return leati_add(graph, leati_mul(graph, x, a), leati_mul(graph, y, b));
 }
 
 /* Updates the moving average of the weights, and replaces the weights by it in the steps that `overwrites` says. */
-static void follow(const leati_optimizer *optimizer, leati_graph *graph, const leati_weights *weights,
-                   const leati_value *more) {
-    leati_value w = whole(graph, LEATI_SLAB_WEIGHTS, weights);
-    leati_value average = whole(graph, leati_optimizer_average(optimizer), weights);
-    leati_value now = mixed(graph, more[MOMENTUM], average, more[GAIN], w);
+static void update_average(const leati_optimizer *optimizer, leati_graph *graph, const leati_weights *weights,
+                           const leati_value *extra) {
+    leati_value w = whole_slab(graph, LEATI_SLAB_WEIGHTS, weights);
+    leati_value average = whole_slab(graph, leati_optimizer_average(optimizer), weights);
+    leati_value now = weighted_sum(graph, extra[MOMENTUM], average, extra[GAIN], w);
     leati_graph_store(graph, average, now);
     if (optimizer->config.ema_overwrite_frequency > 0)
-        leati_graph_store(graph, w, mixed(graph, more[OLD], w, more[NEW], now));
+        leati_graph_store(graph, w, weighted_sum(graph, extra[OLD], w, extra[NEW], now));
 }
 
 void leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,
                            const leati_weights *weights) {
     const leati_optimizer_type *type = optimizer->type;
     const leati_desc number = leati_desc_make(LEAT_F32, 0, NULL);
-    leati_value scalars[LEATI_OPTIMIZER_MAX_SCALARS], *more = scalars + type->scalar_count;
+    leati_value scalars[LEATI_OPTIMIZER_MAX_SCALARS], *extra = scalars + type->scalar_count;
     clip(optimizer, graph, weights);
     bool single = type->lower || optimizer->config.use_ema;
     for (int i = 0; single && i < leati_optimizer_scalar_count(optimizer); ++i)
         scalars[i] = leati_graph_state(graph, LEATI_SLAB_SCALARS, (size_t)i * sizeof(float), &number);
     if (type->lower) {
-        leati_value w = whole(graph, LEATI_SLAB_WEIGHTS, weights);
-        if (decays(optimizer)) leati_graph_store(graph, w, leati_mul(graph, w, more[KEEP]));
+        leati_value w = whole_slab(graph, LEATI_SLAB_WEIGHTS, weights);
+        if (decays(optimizer)) leati_graph_store(graph, w, leati_mul(graph, w, extra[KEEP]));
         type->lower(optimizer, graph, weights, scalars);
     } else {
         update(optimizer, graph, weights);
     }
-    if (optimizer->config.use_ema) follow(optimizer, graph, weights, more);
+    if (optimizer->config.use_ema) update_average(optimizer, graph, weights, extra);
 }

@@ -135,7 +135,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 
 /* Members of leati_layer_type that all types of this file have in common. */
 #define COMMON_MEMBERS                                                                                       \
-    .min_inputs = 2, .max_inputs = 3, .masking = LEATI_MASK_OWN, .check = check, .infer = infer,             \
+    .min_inputs = 2, .max_inputs = 3, .masking = LEATI_MASK_COMPUTED, .check = check, .infer = infer,        \
     .build = build, .lower = lower
 
 LEATI_LAYER_TYPE(attention, "Attention", "attention", config, fields, COMMON_MEMBERS);

@@ -188,28 +188,28 @@ static const char *const projection_groups[] = {"query_dense", "key_dense", "gat
                                                 "output_dense"};
 
 /* Returns the index of the first weight of a projection. */
-static int first_weight(const config *c, projection which) {
-    int before = (int)which - (which > GATE && !c->use_gate ? 1 : 0);
+static int first_weight(const config *c, projection projected) {
+    int before = (int)projected - (projected > GATE && !c->use_gate ? 1 : 0);
     return before * (c->use_bias ? 2 : 1);
 }
 
-static void place(const leati_layer *layer, int index, char *out, size_t bytes) {
+static void weight_path(const leati_layer *layer, int index, char *out, size_t bytes) {
     const config *c = layer->config;
-    int which = QUERY;
+    int projected = QUERY;
     for (int i = QUERY; i < PROJECTIONS; ++i)
-        if ((i != GATE || c->use_gate) && first_weight(c, (projection)i) <= index) which = i;
-    const char *hidden = which == GATE || is_grouped(layer) ? "_" : "";
-    snprintf(out, bytes, "%s%s/vars/%d", hidden, projection_groups[which],
-             index - first_weight(c, (projection)which));
+        if ((i != GATE || c->use_gate) && first_weight(c, (projection)i) <= index) projected = i;
+    const char *hidden = projected == GATE || is_grouped(layer) ? "_" : "";
+    snprintf(out, bytes, "%s%s/vars/%d", hidden, projection_groups[projected],
+             index - first_weight(c, (projection)projected));
 }
 
-static leat_status add(leati_layer *layer, projection which, int rank, const int64_t *dims, int bias_from,
+static leat_status add(leati_layer *layer, projection projected, int rank, const int64_t *dims, int bias_from,
                        leat_error *err) {
     const config *c = layer->config;
     char name[LEAT_NAME_BYTES];
-    snprintf(name, sizeof name, "%s/kernel", projection_names[which]);
+    snprintf(name, sizeof name, "%s/kernel", projection_names[projected]);
     LEATI_TRY(leati_weight_config_add(layer, name, &c->kernel, rank, dims, err));
-    snprintf(name, sizeof name, "%s/bias", projection_names[which]);
+    snprintf(name, sizeof name, "%s/bias", projection_names[projected]);
     return c->use_bias
                ? leati_weight_config_add(layer, name, &c->bias, rank - bias_from, dims + bias_from, err)
                : LEAT_OK;
@@ -238,10 +238,10 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
 /* Multiplies the last `inner` axes of x by the first `inner` axes of the kernel, as one matrix product, and adds the
  * bias. */
 static leati_value project(const leati_layer *layer, leati_lowering *lowering, leati_value x,
-                           projection which, int inner) {
+                           projection projected, int inner) {
     const config *c = layer->config;
     leati_graph *g = lowering->graph;
-    int at = first_weight(c, which);
+    int at = first_weight(c, projected);
     leati_value kernel = leati_layer_weight(layer, lowering, at);
     leati_value bias = c->use_bias ? leati_layer_weight(layer, lowering, at + 1) : LEATI_NONE;
     const leati_desc in = *leati_graph_desc(g, x), of = *leati_graph_desc(g, kernel);
@@ -254,7 +254,7 @@ static leati_value project(const leati_layer *layer, leati_lowering *lowering, l
     kernel = leati_reshape(g, kernel, 2, (int64_t[]){depth, columns});
     if (bias != LEATI_NONE) bias = leati_reshape(g, bias, 1, &columns);
     leati_value y = leati_reshape(g, leati_matmul(g, flat, false, kernel, false, bias), rank, dims);
-    if (which == GATE) y = leati_function_of(g, y, LEATI_FN_SIGMOID);
+    if (projected == GATE) y = leati_function_of(g, y, LEATI_FN_SIGMOID);
     leati_lowering_add_activity(lowering, &c->activity_regularizer, 1, &y);
     return y;
 }
@@ -272,18 +272,18 @@ static void append(char text[12], char name) {
 }
 
 static void make_equations(int rank, uint32_t axes, bool grouped, equations *out) {
-    char q[12] = "", k[12] = "", both[12] = "", mine[12] = "", theirs[12] = "";
+    char q[12] = "", k[12] = "", shared[12] = "", query_steps[12] = "", key_steps[12] = "";
     for (int i = 0; i < rank - 1; ++i) {
         bool step = axes >> i & 1u;
         append(q, (char)('a' + i));
         append(k, (char)((step ? 'A' : 'a') + i));
-        append(step ? mine : both, (char)('a' + i));
-        if (step) append(theirs, (char)('A' + i));
+        append(step ? query_steps : shared, (char)('a' + i));
+        if (step) append(key_steps, (char)('A' + i));
     }
-    snprintf(out->scores, sizeof out->scores, "%sn%sz,%snz->%sn%s%s%s", q, grouped ? "r" : "", k, both,
-             grouped ? "r" : "", mine, theirs);
-    snprintf(out->values, sizeof out->values, "%sn%s%s%s,%snz->%sn%sz", both, grouped ? "r" : "", mine,
-             theirs, k, q, grouped ? "r" : "");
+    snprintf(out->scores, sizeof out->scores, "%sn%sz,%snz->%sn%s%s%s", q, grouped ? "r" : "", k, shared,
+             grouped ? "r" : "", query_steps, key_steps);
+    snprintf(out->values, sizeof out->values, "%sn%s%s%s,%snz->%sn%sz", shared, grouped ? "r" : "",
+             query_steps, key_steps, k, q, grouped ? "r" : "");
 }
 
 /* Softmax over all of the key's steps, which are the last axes. */
@@ -367,8 +367,8 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 
 /* Members of leati_layer_type that all types of this file have in common. */
 #define COMMON_MEMBERS                                                                                       \
-    .min_inputs = 2, .max_inputs = 4, .masking = LEATI_MASK_OWN, .check = check, .infer = infer,             \
-    .build = build, .place = place, .lower = lower
+    .min_inputs = 2, .max_inputs = 4, .masking = LEATI_MASK_COMPUTED, .check = check, .infer = infer,        \
+    .build = build, .weight_path = weight_path, .lower = lower
 
 LEATI_LAYER_TYPE(multi_head_attention, "MultiHeadAttention", "multi_head_attention", config, fields,
                  COMMON_MEMBERS);

@@ -65,14 +65,14 @@ leat_status leati_convolution_channels(const leati_convolution *c, const leati_s
 }
 
 leat_status leati_convolution_add_kernel(leati_layer *layer, const char *name,
-                                         const leati_weight_config *part, int64_t in, int64_t out,
+                                         const leati_weight_config *config, int64_t in, int64_t out,
                                          leat_error *err) {
     const leati_ints *size = &((const leati_convolution *)layer->config)->kernel_size;
     int64_t dims[LEAT_MAX_RANK];
     memcpy(dims, size->values, sizeof dims);
     dims[size->count] = in;
     dims[size->count + 1] = out;
-    return leati_weight_config_add(layer, name, part, size->count + 2, dims, err);
+    return leati_weight_config_add(layer, name, config, size->count + 2, dims, err);
 }
 
 leati_value leati_convolution_value(const leati_convolution *c, leati_lowering *lowering, leati_value input) {

@@ -49,7 +49,7 @@ leat_status leati_convolution_channels(const leati_convolution *c, const leati_s
                                        leat_error *err);
 /* For build: declares a kernel (kernel_size..., in, out). */
 leat_status leati_convolution_add_kernel(leati_layer *layer, const char *name,
-                                         const leati_weight_config *part, int64_t in, int64_t out,
+                                         const leati_weight_config *config, int64_t in, int64_t out,
                                          leat_error *err);
 
 /* For lower: return the input as (N, spatial..., C), and a convolution of it with the layer's window. */

@@ -16,10 +16,10 @@ typedef struct labels {
     char names[max_labels + 1];
 } labels;
 
-typedef struct sum {
+typedef struct axes {
     labels a, b, out;
     labels both, rows, columns, inner; /* rows: only in a; columns: only in b */
-} sum;
+} axes;
 
 static bool has(const labels *of, char name) {
     return memchr(of->names, name, (size_t)of->count) != NULL;
@@ -36,7 +36,7 @@ static void add(labels *to, char name) {
     to->names[to->count++] = name;
 }
 
-static bool read_sum(sum *s, const char *equation) {
+static bool read_equation(axes *s, const char *equation) {
     const char *comma = strchr(equation, ','), *arrow = strstr(equation, "->");
     memset(s, 0, sizeof *s);
     if (!comma || !arrow || arrow < comma || !read_labels(&s->a, equation, comma) ||
@@ -73,23 +73,23 @@ static void append(labels *to, const labels *from) {
     for (int i = 0; i < from->count && to->count < max_labels; ++i) add(to, from->names[i]);
 }
 
-static int64_t size_of(const leati_desc *desc, const labels *own, const labels *of) {
+static int64_t size_of(const leati_desc *desc, const labels *all, const labels *some) {
     int64_t size = 1;
-    for (int i = 0; i < own->count && i < desc->rank; ++i)
-        if (has(of, own->names[i])) size = leati_mul_saturated(size, desc->shape[i]);
+    for (int i = 0; i < all->count && i < desc->rank; ++i)
+        if (has(some, all->names[i])) size = leati_mul_saturated(size, desc->shape[i]);
     return size;
 }
 
 /* Reshapes an operand to matrices (both, outer, inner), or to (both, inner, outer) if its last axis is an outer one.
  * The outer axes are the operand's rows or columns. */
-static leati_value as_matrices(leati_graph *g, leati_value x, const labels *from, const sum *s,
-                               const labels *own, bool *inner_first) {
+static leati_value as_matrices(leati_graph *g, leati_value x, const labels *from, const axes *s,
+                               const labels *outer, bool *inner_first) {
     const leati_desc desc = *leati_graph_desc(g, x);
     labels order = s->both;
-    *inner_first = from->count > 0 && has(own, from->names[from->count - 1]);
-    append(&order, *inner_first ? &s->inner : own);
-    append(&order, *inner_first ? own : &s->inner);
-    int64_t dims[3] = {size_of(&desc, from, &s->both), size_of(&desc, from, own),
+    *inner_first = from->count > 0 && has(outer, from->names[from->count - 1]);
+    append(&order, *inner_first ? &s->inner : outer);
+    append(&order, *inner_first ? outer : &s->inner);
+    int64_t dims[3] = {size_of(&desc, from, &s->both), size_of(&desc, from, outer),
                        size_of(&desc, from, &s->inner)};
     if (*inner_first) {
         int64_t rows = dims[1];
@@ -99,16 +99,16 @@ static leati_value as_matrices(leati_graph *g, leati_value x, const labels *from
     return leati_reshape(g, permuted(g, x, from, &order), 3, dims);
 }
 
-static int64_t dim_of(const leati_desc *desc, const labels *own, char name) {
-    const char *at = memchr(own->names, name, (size_t)own->count);
-    return at ? desc->shape[at - own->names] : -1;
+static int64_t dim_of(const leati_desc *desc, const labels *from, char name) {
+    const char *at = memchr(from->names, name, (size_t)from->count);
+    return at ? desc->shape[at - from->names] : -1;
 }
 
 leati_value leati_einsum(leati_graph *g, const char *equation, leati_value a, leati_value b) {
     const leati_desc da = *leati_graph_desc(g, a), db = *leati_graph_desc(g, b);
-    sum s;
+    axes s;
     bool a_transposed, b_transposed;
-    if (!read_sum(&s, equation) || s.a.count != da.rank || s.b.count != db.rank)
+    if (!read_equation(&s, equation) || s.a.count != da.rank || s.b.count != db.rank)
         return leati_graph_fail(g, LEAT_EINVAL, "'%s': no sum of tensors of %d and %d axes", equation,
                                 (int)da.rank, (int)db.rank);
     for (int i = 0; i < s.a.count; ++i) {
@@ -125,8 +125,8 @@ leati_value leati_einsum(leati_graph *g, const char *equation, leati_value a, le
     append(&order, &s.rows);
     append(&order, &s.columns);
     for (int i = 0; i < order.count; ++i) {
-        int64_t own = dim_of(&da, &s.a, order.names[i]);
-        dims[i] = own >= 0 ? own : dim_of(&db, &s.b, order.names[i]);
+        int64_t dim = dim_of(&da, &s.a, order.names[i]);
+        dims[i] = dim >= 0 ? dim : dim_of(&db, &s.b, order.names[i]);
     }
     return permuted(g, leati_reshape(g, product, order.count, dims), &order, &s.out);
 }

@@ -110,22 +110,22 @@ static leat_status check(leati_layer *layer, leat_error *err) {
  * name. */
 static leat_status shape_of(const config *c, const leati_shape *input, const equation *e, leati_shape *out,
                             leat_error *err) {
-    const leati_ints *given = &c->output_shape;
+    const leati_ints *output_shape = &c->output_shape;
     int front = e->left ? (e->elided > 1 ? e->elided : 1) : 1, behind = e->left ? 0 : e->elided;
     *out = (leati_shape){.rank = (int32_t)strlen(e->out)};
-    if (front + given->count + behind != out->rank)
+    if (front + output_shape->count + behind != out->rank)
         return leati_fail(err, LEAT_EINVAL, "output_shape: expected %d numbers for '%s', received %d",
-                          (int)out->rank - front - behind, c->equation, (int)given->count);
+                          (int)out->rank - front - behind, c->equation, (int)output_shape->count);
     for (int i = 0; i < out->rank; ++i) {
         const char *at = strchr(e->in, e->out[i]);
-        int64_t own = at ? input->dims[at - e->in] : -1;
-        bool is_given = i >= front && i < front + given->count;
-        int64_t asked = is_given    ? given->values[i - front]
-                        : i < front ? input->dims[i]
-                                    : input->dims[input->rank - out->rank + i];
-        if (own >= 0 && asked >= 0 && own != asked)
+        int64_t named_dim = at ? input->dims[at - e->in] : -1;
+        bool is_listed = i >= front && i < front + output_shape->count;
+        int64_t listed_dim = is_listed   ? output_shape->values[i - front]
+                             : i < front ? input->dims[i]
+                                         : input->dims[input->rank - out->rank + i];
+        if (named_dim >= 0 && listed_dim >= 0 && named_dim != listed_dim)
             return leati_shape_unexpected(input, "an input that agrees with output_shape", err);
-        out->dims[i] = asked >= 0 ? asked : own;
+        out->dims[i] = listed_dim >= 0 ? listed_dim : named_dim;
     }
     return LEAT_OK;
 }
@@ -149,8 +149,8 @@ static int64_t size_of(const equation *e, const leati_shape *in, const leati_sha
 static int bias_shape(const config *c, const equation *e, const leati_shape *out, int64_t *dims) {
     int rank = 0;
     for (const char *at = e->out; *at; ++at) {
-        bool own = strchr(c->bias_axes, *at) != NULL;
-        if (own || rank > 0) dims[rank++] = own ? out->dims[at - e->out] : 1;
+        bool named_dim = strchr(c->bias_axes, *at) != NULL;
+        if (named_dim || rank > 0) dims[rank++] = named_dim ? out->dims[at - e->out] : 1;
     }
     return rank;
 }

@@ -55,7 +55,7 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
 }
 
 /* Returns 1 where the index is not 0, else 0. */
-static leati_value counts(leati_graph *g, leati_value indices) {
+static leati_value step_mask(leati_graph *g, leati_value indices) {
     leati_value number = leati_cast(g, indices, LEAT_F32, 1);
     return leati_linear(g, leati_binary_of(g, LEATI_EQUAL, number, leati_scalar(g, 0)), -1, 1);
 }
@@ -65,10 +65,10 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     const config *c = layer->config;
     (void)input_count;
     outputs[0] = leati_gather(lowering->graph, leati_layer_weight(layer, lowering, 0), inputs[0]);
-    if (c->mask_zero) lowering->output_masks[0] = counts(lowering->graph, inputs[0]);
+    if (c->mask_zero) lowering->output_masks[0] = step_mask(lowering->graph, inputs[0]);
     leati_lowering_add_activity(lowering, &c->activity_regularizer, 1, outputs);
 }
 
 LEATI_LAYER_TYPE(embedding, "Embedding", "embedding", config, fields, LEATI_ONE_INPUT,
-                 .masking = LEATI_MASK_OWN, .steps = LEATI_STEPS_BY_NUMBER, .infer = infer, .build = build,
-                 .lower = lower);
+                 .masking = LEATI_MASK_COMPUTED, .steps = LEATI_STEPS_BY_NUMBER, .infer = infer,
+                 .build = build, .lower = lower);

@@ -28,5 +28,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     lowering->output_masks[0] = mask;
 }
 
-LEATI_LAYER_TYPE(masking, "Masking", "masking", config, fields, LEATI_ONE_INPUT, .masking = LEATI_MASK_OWN,
-                 .steps = LEATI_STEPS_APART, .infer = infer, .lower = lower);
+LEATI_LAYER_TYPE(masking, "Masking", "masking", config, fields, LEATI_ONE_INPUT,
+                 .masking = LEATI_MASK_COMPUTED, .steps = LEATI_STEPS_APART, .infer = infer, .lower = lower);

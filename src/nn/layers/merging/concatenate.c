@@ -74,4 +74,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 }
 
 LEATI_LAYER_TYPE(concatenate, "Concatenate", "concatenate", config, fields, .min_inputs = 2, .max_inputs = 32,
-                 .masking = LEATI_MASK_OWN, .steps = LEATI_STEPS_BY_AXIS, .infer = infer, .lower = lower);
+                 .masking = LEATI_MASK_COMPUTED, .steps = LEATI_STEPS_BY_AXIS, .infer = infer,
+                 .lower = lower);

@@ -105,5 +105,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 }
 
 LEATI_LAYER_TYPE(dot, "Dot", "dot", config, fields, .min_inputs = 2, .max_inputs = 2,
-                 .masking = LEATI_MASK_OWN, /* Keras drops the mask */ .check = check, .infer = infer,
+                 .masking = LEATI_MASK_COMPUTED, /* Keras drops the mask */ .check = check, .infer = infer,
                  .lower = lower);

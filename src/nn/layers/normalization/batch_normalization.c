@@ -98,8 +98,8 @@ static leati_value normalise(const leati_layer *layer, leati_lowering *lowering,
     weights w = weights_of(layer, lowering);
     leati_attrs attrs = {.batch_norm = {.epsilon = (float)c->epsilon}};
     if (lowering->mode != LEATI_TRAIN || (c->as_keras3 && !leati_lowering_trains(lowering, layer))) {
-        leati_value given[] = {x, w.gamma, w.beta, w.mean, w.variance};
-        return leati_graph_node(g, LEATI_OP_BATCH_NORM_APPLY, &attrs, 5, given, NULL);
+        leati_value apply_inputs[] = {x, w.gamma, w.beta, w.mean, w.variance};
+        return leati_graph_node(g, LEATI_OP_BATCH_NORM_APPLY, &attrs, 5, apply_inputs, NULL);
     }
     leati_value args[] = {x, w.gamma, w.beta}, out[LEATI_MAX_OUTPUTS];
     leati_value y = leati_graph_node(g, LEATI_OP_BATCH_NORM, &attrs, 3, args, out);

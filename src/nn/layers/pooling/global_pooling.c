@@ -85,7 +85,7 @@ LEATI_LAYER_TYPE(global_max_pooling2d, "GlobalMaxPooling2D", "global_max_pooling
 LEATI_LAYER_TYPE(global_max_pooling3d, "GlobalMaxPooling3D", "global_max_pooling3d", config, fields,
                  .lower = lower_max, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(global_average_pooling1d, "GlobalAveragePooling1D", "global_average_pooling1d", config,
-                 fields, .masking = LEATI_MASK_OWN, .lower = lower_masked, COMMON_MEMBERS);
+                 fields, .masking = LEATI_MASK_COMPUTED, .lower = lower_masked, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(global_average_pooling2d, "GlobalAveragePooling2D", "global_average_pooling2d", config,
                  fields, .lower = lower_average, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(global_average_pooling3d, "GlobalAveragePooling3D", "global_average_pooling3d", config,

@@ -147,14 +147,14 @@ static leati_value convolve(leati_graph *g, const leati_slide *slide, leati_valu
     leati_value parts[4];
     if (factors == LEATI_NONE) return leati_slide_convolve(slide, g, x, kernel, bias, 1);
     const leati_desc f = *leati_graph_desc(g, factors);
-    const int64_t apart[] = {f.shape[1], 1, f.shape[2], f.shape[3], f.shape[4]};
+    const int64_t single[] = {f.shape[1], 1, f.shape[2], f.shape[3], f.shape[4]};
     const int64_t repeated[] = {f.shape[1], repeat, f.shape[2], f.shape[3], f.shape[4]};
     for (int i = 0; i < 4; ++i) {
-        leati_value own = leati_reshape(g, leati_slice_axis(g, factors, 0, i, 1), 5, apart);
-        own = fold(g, leati_broadcast(g, own, 5, repeated));
-        leati_value own_bias = bias == LEATI_NONE ? bias : leati_steps_gates(g, bias, 4, i, 1);
-        parts[i] = leati_slide_convolve(slide, g, leati_mul(g, x, own), leati_steps_gates(g, kernel, 4, i, 1),
-                                        own_bias, 1);
+        leati_value gate_factors = leati_reshape(g, leati_slice_axis(g, factors, 0, i, 1), 5, single);
+        gate_factors = fold(g, leati_broadcast(g, gate_factors, 5, repeated));
+        leati_value gate_bias = bias == LEATI_NONE ? bias : leati_steps_gates(g, bias, 4, i, 1);
+        parts[i] = leati_slide_convolve(slide, g, leati_mul(g, x, gate_factors),
+                                        leati_steps_gates(g, kernel, 4, i, 1), gate_bias, 1);
     }
     return leati_concat(g, 4, parts, 3);
 }
@@ -221,5 +221,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 }
 
 LEATI_LAYER_TYPE(conv_lstm2d, "ConvLSTM2D", "conv_lst_m2d", config, fields, .min_inputs = 1, .max_inputs = 3,
-                 .masking = LEATI_MASK_OWN, .check = check, .infer = infer, .build = build,
-                 .place = leati_recurrent_place, .lower = lower);
+                 .masking = LEATI_MASK_COMPUTED, .check = check, .infer = infer, .build = build,
+                 .weight_path = leati_recurrent_weight_path, .lower = lower);

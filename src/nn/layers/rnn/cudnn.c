@@ -69,7 +69,7 @@ static const leati_scan scan = {leati_recurrent_shapes, run};
 
 static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
     (void)input_count;
-    LEATI_TRY(leati_recurrent_weights(layer, inputs[0].dims[2], err));
+    LEATI_TRY(leati_recurrent_add_weights(layer, inputs[0].dims[2], err));
     return leati_recurrence_build(layer, &scan, inputs, err);
 }
 

@@ -33,7 +33,7 @@ leat_status leati_recurrent_check(leati_layer *layer, leati_cell cell, leat_erro
     leati_recurrent *c = layer->config;
     c->cell = cell;
     c->recurrence.state_count = cell == LEATI_CELL_LSTM ? 2 : 1;
-    c->in_ops = !in_op(&c->activation) || !in_op(&c->recurrent_activation);
+    c->unrolled = !in_op(&c->activation) || !in_op(&c->recurrent_activation);
     if (c->implementation > 2)
         return leati_fail(err, LEAT_EINVAL, "implementation: expected 1 or 2, received %lld",
                           (long long)c->implementation);
@@ -93,7 +93,7 @@ static leat_status add_bias(leati_layer *layer, const leati_weight_config *bias,
     return leati_weight_config_add(layer, "bias", bias, two ? 2 : 1, two ? dims : &width, err);
 }
 
-leat_status leati_recurrent_weights(leati_layer *layer, int64_t features, leat_error *err) {
+leat_status leati_recurrent_add_weights(leati_layer *layer, int64_t features, leat_error *err) {
     leati_recurrent *c = layer->config;
     const int64_t gates = gates_of(c->cell), width = gates * c->units;
     leati_weight_config recurrent = c->recurrent, bias = c->bias;
@@ -111,7 +111,7 @@ leat_status leati_recurrent_weights(leati_layer *layer, int64_t features, leat_e
     return add_bias(layer, &bias, width, err);
 }
 
-void leati_recurrent_place(const leati_layer *layer, int index, char *out, size_t bytes) {
+void leati_recurrent_weight_path(const leati_layer *layer, int index, char *out, size_t bytes) {
     (void)layer;
     snprintf(out, bytes, "cell/vars/%d", index);
 }
@@ -138,7 +138,8 @@ static leati_attrs attrs_of(const leati_recurrent *c, const leati_lowering *lowe
     return attrs;
 }
 
-leati_recurrent_values leati_recurrent_own(const leati_layer *layer, const leati_lowering *lowering) {
+leati_recurrent_values leati_recurrent_layer_weights(const leati_layer *layer,
+                                                     const leati_lowering *lowering) {
     const leati_recurrent *c = layer->config;
     return (leati_recurrent_values){leati_layer_weight(layer, lowering, 0),
                                     leati_layer_weight(layer, lowering, 1),
@@ -164,7 +165,7 @@ void leati_recurrent_run(const leati_layer *layer, leati_lowering *lowering,
     args[LEATI_RNN_H_MASK] =
         dropout_mask(c, lowering, c->recurrent_dropout, desc.shape[0], c->units, lowering->stream + 1);
     args[LEATI_RNN_STEPS] = call->mask;
-    if (c->in_ops) {
+    if (c->unrolled) {
         leati_steps_of_cell(c, lowering, args, call);
         return;
     }
@@ -172,15 +173,15 @@ void leati_recurrent_run(const leati_layer *layer, leati_lowering *lowering,
     call->sequence = out[LEATI_RNN_OUT_SEQUENCE];
     for (int i = 0; i < states; ++i) call->states[i] = out[LEATI_RNN_OUT_H_LAST + i];
     /* If no step counts, the last output is 0, but the last state is the initial state. */
-    bool apart = call->mask != LEATI_NONE && call->initial[0] != LEATI_NONE;
-    call->last = apart ? LEATI_NONE : out[LEATI_RNN_OUT_H_LAST];
+    bool states_differ = call->mask != LEATI_NONE && call->initial[0] != LEATI_NONE;
+    call->last = states_differ ? LEATI_NONE : out[LEATI_RNN_OUT_H_LAST];
 }
 
 /* ---- The layers ---- */
 
 static void run(const leati_layer *layer, leati_lowering *lowering, leati_scan_call *call) {
-    const leati_recurrent_values own = leati_recurrent_own(layer, lowering);
-    leati_recurrent_run(layer, lowering, &own, call);
+    const leati_recurrent_values weights = leati_recurrent_layer_weights(layer, lowering);
+    leati_recurrent_run(layer, lowering, &weights, call);
 }
 
 static const leati_scan scan = {leati_recurrent_shapes, run};
@@ -193,7 +194,7 @@ leat_status leati_recurrent_infer(const leati_layer *layer, int input_count, con
 leat_status leati_recurrent_build(leati_layer *layer, int input_count, const leati_shape *inputs,
                                   leat_error *err) {
     (void)input_count;
-    LEATI_TRY(leati_recurrent_weights(layer, inputs[0].dims[2], err));
+    LEATI_TRY(leati_recurrent_add_weights(layer, inputs[0].dims[2], err));
     return leati_recurrence_build(layer, &scan, inputs, err);
 }
 

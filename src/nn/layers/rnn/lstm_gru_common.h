@@ -9,7 +9,7 @@
 typedef struct leati_recurrent {
     leati_recurrence recurrence; /* for a cell inside an RNN layer: zeroed except state_count */
     leati_cell cell;             /* set by check */
-    bool in_ops;                 /* set by check: the RNN op does not support these activations */
+    bool unrolled;               /* set by check: the RNN op does not support these activations */
     bool flat_biases;            /* set by check: two biases, one after the other, as in cuDNN */
     int64_t units;
     leati_activation activation, recurrent_activation;
@@ -42,13 +42,14 @@ typedef struct leati_recurrent {
 leat_status leati_recurrent_check(leati_layer *layer, leati_cell cell, leat_error *err);
 
 /* For build: declares a cell's weights, for steps of `features` features. */
-leat_status leati_recurrent_weights(leati_layer *layer, int64_t features, leat_error *err);
+leat_status leati_recurrent_add_weights(leati_layer *layer, int64_t features, leat_error *err);
 
 /* Weights for the steps of a cell: those of the layer, or others (bias LEATI_NONE: no bias). */
 typedef struct leati_recurrent_values {
     leati_value kernel, recurrent, bias;
 } leati_recurrent_values;
-leati_recurrent_values leati_recurrent_own(const leati_layer *layer, const leati_lowering *lowering);
+leati_recurrent_values leati_recurrent_layer_weights(const leati_layer *layer,
+                                                     const leati_lowering *lowering);
 void leati_recurrent_run(const leati_layer *layer, leati_lowering *lowering,
                          const leati_recurrent_values *weights, leati_scan_call *call);
 
@@ -60,15 +61,15 @@ leat_status leati_recurrent_infer(const leati_layer *layer, int input_count, con
                                   leati_shape *outputs, int *output_count, leat_error *err);
 leat_status leati_recurrent_build(leati_layer *layer, int input_count, const leati_shape *inputs,
                                   leat_error *err);
-void leati_recurrent_place(const leati_layer *layer, int index, char *out, size_t bytes);
+void leati_recurrent_weight_path(const leati_layer *layer, int index, char *out, size_t bytes);
 void leati_recurrent_lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                            const leati_value *inputs, leati_value *outputs);
 
 /* For LEATI_LAYER_TYPE: members that all recurrent layers with a cell have in common. */
 #define LEATI_RECURRENT_MEMBERS                                                                              \
-    .min_inputs = 1, .max_inputs = 3, .masking = LEATI_MASK_OWN, .check = check,                             \
-    .infer = leati_recurrent_infer, .build = leati_recurrent_build, .place = leati_recurrent_place,          \
-    .lower = leati_recurrent_lower
+    .min_inputs = 1, .max_inputs = 3, .masking = LEATI_MASK_COMPUTED, .check = check,                        \
+    .infer = leati_recurrent_infer, .build = leati_recurrent_build,                                          \
+    .weight_path = leati_recurrent_weight_path, .lower = leati_recurrent_lower
 
 /* For LEATI_LAYER_TYPE: members that all cells have in common.  A cell is inside an RNN layer and cannot be called by
  * itself. */

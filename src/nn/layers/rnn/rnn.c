@@ -69,20 +69,20 @@ static leat_status build_stack(leati_layer *layer, int input_count, const leati_
 }
 
 /* Cells of the same class are numbered. */
-static void place_stacked(const leati_layer *layer, int index, char *out, size_t bytes) {
+static void stack_weight_path(const leati_layer *layer, int index, char *out, size_t bytes) {
     const stack *s = layer->config;
-    int32_t which = s->cells.count - 1, before = 0;
+    int32_t cell_index = s->cells.count - 1, before = 0;
     char group[LEAT_NAME_BYTES], number[16] = "";
-    while (which > 0 && s->cells.items[which]->first_outer_weight > index) --which;
-    const leati_layer *cell = s->cells.items[which];
-    for (int32_t i = 0; i < which; ++i) before += s->cells.items[i]->type == cell->type;
+    while (cell_index > 0 && s->cells.items[cell_index]->first_outer_weight > index) --cell_index;
+    const leati_layer *cell = s->cells.items[cell_index];
+    for (int32_t i = 0; i < cell_index; ++i) before += s->cells.items[i]->type == cell->type;
     if (before > 0) snprintf(number, sizeof number, "_%d", (int)before);
     snprintf(group, sizeof group, "cells/%s%s", cell->type->name_prefix, number);
-    leati_layer_place_inner(cell, group, index, out, bytes);
+    leati_layer_inner_weight_path(cell, group, index, out, bytes);
 }
 
 LEATI_LAYER_TYPE(stacked_rnn_cells, "StackedRNNCells", "stacked_rnn_cells", stack, stack_fields,
-                 .check = check_stack, .build = build_stack, .place = place_stacked);
+                 .check = check_stack, .build = build_stack, .weight_path = stack_weight_path);
 
 /* ---- RNN ---- */
 
@@ -141,13 +141,13 @@ static void run_cell(const leati_layer *cell, leati_lowering *lowering, leati_sc
 /* If the first cell goes backwards, the following cells process its outputs in the order in which they were
  * computed. */
 static void run_stack(const stack *s, leati_lowering *lowering, leati_scan_call *call) {
-    leati_lowering own = *lowering;
+    leati_lowering cell_lowering = *lowering;
     leati_scan_call inner = {.x = call->x, .mask = call->mask, .go_backwards = call->go_backwards};
     for (int32_t i = 0, first = 0; i < s->cells.count; ++i) {
         size_t states = (size_t)states_of(s->cells.items[i]) * sizeof call->states[0];
         memcpy(inner.initial, call->initial + first, states);
-        own.stream = leati_stream(lowering->stream, s->cells.items[i]->name) + 2 * (uint64_t)i;
-        run_cell(s->cells.items[i], &own, &inner);
+        cell_lowering.stream = leati_stream(lowering->stream, s->cells.items[i]->name) + 2 * (uint64_t)i;
+        run_cell(s->cells.items[i], &cell_lowering, &inner);
         memcpy(call->states + first, inner.states, states);
         first += states_of(s->cells.items[i]);
         inner.x = inner.sequence;
@@ -164,8 +164,8 @@ static void run_cell(const leati_layer *cell, leati_lowering *lowering, leati_sc
         run_stack(cell->config, lowering, call);
         return;
     }
-    const leati_recurrent_values own = leati_recurrent_own(cell, lowering);
-    leati_recurrent_run(cell, lowering, &own, call);
+    const leati_recurrent_values weights = leati_recurrent_layer_weights(cell, lowering);
+    leati_recurrent_run(cell, lowering, &weights, call);
 }
 
 static void run(const leati_layer *layer, leati_lowering *lowering, leati_scan_call *call) {
@@ -186,9 +186,9 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     return leati_recurrence_build(layer, &scan, inputs, err);
 }
 
-static void place(const leati_layer *layer, int index, char *out, size_t bytes) {
+static void weight_path(const leati_layer *layer, int index, char *out, size_t bytes) {
     const config *c = layer->config;
-    leati_layer_place_inner(c->cell, "cell", index, out, bytes);
+    leati_layer_inner_weight_path(c->cell, "cell", index, out, bytes);
 }
 
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
@@ -197,5 +197,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 }
 
 LEATI_LAYER_TYPE(rnn, "RNN", "rnn", config, fields, .min_inputs = 1, .max_inputs = LEATI_MAX_STATES + 1,
-                 .masking = LEATI_MASK_OWN, .check = check, .infer = infer, .build = build, .place = place,
-                 .lower = lower);
+                 .masking = LEATI_MASK_COMPUTED, .check = check, .infer = infer, .build = build,
+                 .weight_path = weight_path, .lower = lower);

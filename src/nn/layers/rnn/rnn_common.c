@@ -27,14 +27,14 @@ static leat_status check_initial(const leati_recurrence *r, int input_count, con
         return leati_fail(err, LEAT_EINVAL, "expected 1 input, or %d with the initial state%s, received %d",
                           1 + r->state_count, r->state_count > 1 ? "s" : "", input_count);
     for (int i = 1; i < input_count; ++i) {
-        const leati_shape *want = &states[i - 1], *got = &inputs[i];
-        bool fits = got->rank == want->rank;
-        for (int j = 1; fits && j < want->rank; ++j)
-            fits = got->dims[j] < 0 || want->dims[j] < 0 || got->dims[j] == want->dims[j];
+        const leati_shape *expected = &states[i - 1], *received = &inputs[i];
+        bool fits = received->rank == expected->rank;
+        for (int j = 1; fits && j < expected->rank; ++j)
+            fits = received->dims[j] < 0 || expected->dims[j] < 0 || received->dims[j] == expected->dims[j];
         if (fits) continue;
         char a[LEATI_SHAPE_TEXT_BYTES], b[LEATI_SHAPE_TEXT_BYTES];
         return leati_fail(err, LEAT_ESHAPE, "expected initial state %d of shape %s, received %s", i - 1,
-                          leati_shape_show(a, want), leati_shape_show(b, got));
+                          leati_shape_show(a, expected), leati_shape_show(b, received));
     }
     return LEAT_OK;
 }
@@ -115,8 +115,8 @@ static void carried_states(const leati_layer *layer, const leati_scan *scan, lea
         return;
     }
     for (int i = 0; i < r->state_count; ++i) {
-        const leati_desc own = leati_desc_make(LEAT_F32, states[i].rank, states[i].dims);
-        from[i] = to[i] = leati_carry_state(layer, lowering, r->stateful, i, &own);
+        const leati_desc state = leati_desc_make(LEAT_F32, states[i].rank, states[i].dims);
+        from[i] = to[i] = leati_carry_state(layer, lowering, r->stateful, i, &state);
     }
 }
 
@@ -131,8 +131,8 @@ static leati_value last_step(leati_graph *g, leati_value sequence) {
 
 /* Returns the output of a step; for a step that does not count, the output of the step before, which may be of an
  * earlier run. */
-static leati_value or_before(const leati_layer *layer, leati_lowering *lowering, leati_value mask,
-                             leati_value output) {
+static leati_value output_or_previous(const leati_layer *layer, leati_lowering *lowering, leati_value mask,
+                                      leati_value output) {
     const leati_recurrence *r = layer->config;
     leati_graph *g = lowering->graph;
     const leati_desc desc = *leati_graph_desc(g, output);
@@ -185,7 +185,8 @@ void leati_recurrence_lower(const leati_layer *layer, const leati_scan *scan, le
         outputs[0] = call.sequence;
     else
         outputs[0] = call.last == LEATI_NONE ? last_step(g, call.sequence) : call.last;
-    if (step && mask != LEATI_NONE && !zeros) outputs[0] = or_before(layer, lowering, mask, outputs[0]);
+    if (step && mask != LEATI_NONE && !zeros)
+        outputs[0] = output_or_previous(layer, lowering, mask, outputs[0]);
     for (int i = 0; carries && i < r->state_count; ++i) leati_graph_store(g, to[i], call.states[i]);
     for (int i = 0; r->return_state && i < r->state_count; ++i) outputs[1 + i] = call.states[i];
     lowering->output_masks[0] = r->return_sequences ? lowering->input_masks[0] : LEATI_NONE;

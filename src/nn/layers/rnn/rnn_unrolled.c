@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "engine/op_semantics/geometry.h"
 
-enum { most_at_once = 32 /* inputs of a CONCAT */ };
+enum { max_concat_inputs = 32 /* inputs of a CONCAT */ };
 
 /* ---- Time ---- */
 
@@ -43,12 +43,12 @@ static void split(leati_graph *g, leati_value x, int64_t count, leati_value *out
 /* Joins steps to a sequence; overwrites the list. */
 static leati_value join(leati_graph *g, leati_value *steps, int64_t count) {
     while (count > 1) {
-        int64_t made = 0;
-        for (int64_t i = 0; i < count; i += most_at_once) {
-            int some = count - i < most_at_once ? (int)(count - i) : most_at_once;
-            steps[made++] = some == 1 ? steps[i] : leati_concat(g, some, steps + i, 1);
+        int64_t joined = 0;
+        for (int64_t i = 0; i < count; i += max_concat_inputs) {
+            int group = count - i < max_concat_inputs ? (int)(count - i) : max_concat_inputs;
+            steps[joined++] = group == 1 ? steps[i] : leati_concat(g, group, steps + i, 1);
         }
-        count = made;
+        count = joined;
     }
     return steps[0];
 }
@@ -154,7 +154,7 @@ static leati_value product(const cell *c, leati_graph *g, leati_value v, leati_v
     return count == 1 ? parts[0] : leati_concat(g, (int)count, parts, 1);
 }
 
-static leati_value by_state(const cell *c, leati_graph *g, leati_value h, int64_t from, int64_t count) {
+static leati_value state_product(const cell *c, leati_graph *g, leati_value h, int64_t from, int64_t count) {
     return product(c, g, h, c->args[LEATI_RNN_H_MASK], c->args[LEATI_RNN_RECURRENT], from, count);
 }
 
@@ -169,21 +169,22 @@ static leati_value factor_of(const cell *c, leati_graph *g, leati_value h, int64
 static void step_lstm(const void *context, leati_graph *g, leati_value x, const leati_value *before,
                       leati_value *after) {
     const cell *c = context;
-    leati_steps_lstm(g, leati_add(g, x, by_state(c, g, before[0], 0, 4)), &c->config->activation,
+    leati_steps_lstm(g, leati_add(g, x, state_product(c, g, before[0], 0, 4)), &c->config->activation,
                      &c->config->recurrent_activation, before, after);
 }
 
 static void step_simple(const void *context, leati_graph *g, leati_value x, const leati_value *before,
                         leati_value *after) {
     const cell *c = context;
-    leati_value z = leati_add(g, x, by_state(c, g, before[0], 0, 1));
+    leati_value z = leati_add(g, x, state_product(c, g, before[0], 0, 1));
     after[0] = leati_activation_lower(&c->config->activation, g, z);
 }
 
 /* Returns the product of the candidate with the state: of r (.) h', or with reset_after, r (.) (h' R + b1). */
-static leati_value candidate(const cell *c, leati_graph *g, leati_value h, leati_value r, leati_value by_h) {
+static leati_value candidate(const cell *c, leati_graph *g, leati_value h, leati_value r,
+                             leati_value h_product) {
     const leati_value *args = c->args;
-    if (c->config->reset_after) return leati_mul(g, r, leati_steps_gates(g, by_h, 3, 2, 1));
+    if (c->config->reset_after) return leati_mul(g, r, leati_steps_gates(g, h_product, 3, 2, 1));
     leati_value v = leati_mul(g, r, factor_of(c, g, h, 2));
     return product(c, g, v, LEATI_NONE, args[LEATI_RNN_RECURRENT], 2, 1);
 }
@@ -193,22 +194,22 @@ static void step_gru(const void *context, leati_graph *g, leati_value x, const l
     const cell *c = context;
     const leati_activation *gate = &c->config->recurrent_activation;
     bool all = c->config->reset_after;
-    leati_value h = before[0], by_h = by_state(c, g, h, 0, all ? 3 : 2), zr[2];
-    if (c->second_bias != LEATI_NONE) by_h = leati_add(g, by_h, c->second_bias);
+    leati_value h = before[0], h_product = state_product(c, g, h, 0, all ? 3 : 2), zr[2];
+    if (c->second_bias != LEATI_NONE) h_product = leati_add(g, h_product, c->second_bias);
     for (int i = 0; i < 2; ++i) {
-        leati_value sum =
-            leati_add(g, leati_steps_gates(g, x, 3, i, 1), leati_steps_gates(g, by_h, all ? 3 : 2, i, 1));
+        leati_value sum = leati_add(g, leati_steps_gates(g, x, 3, i, 1),
+                                    leati_steps_gates(g, h_product, all ? 3 : 2, i, 1));
         zr[i] = leati_activation_lower(gate, g, sum);
     }
-    leati_value sum = leati_add(g, leati_steps_gates(g, x, 3, 2, 1), candidate(c, g, h, zr[1], by_h));
-    leati_value fresh = leati_activation_lower(&c->config->activation, g, sum);
+    leati_value sum = leati_add(g, leati_steps_gates(g, x, 3, 2, 1), candidate(c, g, h, zr[1], h_product));
+    leati_value candidate_state = leati_activation_lower(&c->config->activation, g, sum);
     leati_value kept = c->config->implementation == 2 ? factor_of(c, g, h, 0) : h;
-    after[0] =
-        leati_add(g, leati_mul(g, zr[0], kept), leati_mul(g, leati_linear(g, zr[0], -1.0f, 1.0f), fresh));
+    after[0] = leati_add(g, leati_mul(g, zr[0], kept),
+                         leati_mul(g, leati_linear(g, zr[0], -1.0f, 1.0f), candidate_state));
 }
 
 /* Multiplies x (N, T, F) by the kernel and adds the bias: (N, T, gates U). */
-static leati_value by_input(const cell *c, leati_graph *g, leati_value bias) {
+static leati_value input_product(const cell *c, leati_graph *g, leati_value bias) {
     const leati_desc desc = *leati_graph_desc(g, c->args[LEATI_RNN_X]);
     leati_value x = c->args[LEATI_RNN_X], factors = c->args[LEATI_RNN_X_MASK];
     if (desc.rank != 3) return LEATI_INVALID;
@@ -244,5 +245,6 @@ void leati_steps_of_cell(const leati_recurrent *config, const leati_lowering *lo
     }
     for (int i = 0; i < config->recurrence.state_count; ++i)
         if (call->initial[i] == LEATI_NONE) call->initial[i] = leati_full(g, 2, state, 0.0f);
-    leati_steps_run(g, call, by_input(&c, g, bias), config->recurrence.state_count, steps[config->cell], &c);
+    leati_steps_run(g, call, input_product(&c, g, bias), config->recurrence.state_count, steps[config->cell],
+                    &c);
 }

@@ -65,9 +65,9 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
     return leati_layer_build_inner(layer, c->layer, NULL, 1, &step, err);
 }
 
-static void place(const leati_layer *layer, int index, char *out, size_t bytes) {
+static void weight_path(const leati_layer *layer, int index, char *out, size_t bytes) {
     const config *c = layer->config;
-    leati_layer_place_inner(c->layer, "layer", index, out, bytes);
+    leati_layer_inner_weight_path(c->layer, "layer", index, out, bytes);
 }
 
 /* Reshape (N, T, ...) to (N T, ...), and back. */
@@ -78,7 +78,7 @@ static leati_value join_steps(leati_graph *g, leati_value x) {
     return leati_reshape(g, x, desc.rank - 1, desc.shape + 1);
 }
 
-static leati_value part_steps(leati_graph *g, leati_value x, int64_t batch, int64_t steps) {
+static leati_value split_steps(leati_graph *g, leati_value x, int64_t batch, int64_t steps) {
     const leati_desc desc = *leati_graph_desc(g, x);
     int64_t dims[LEAT_MAX_RANK] = {batch, steps};
     if (desc.rank < 1 || desc.rank == LEAT_MAX_RANK) return LEATI_INVALID;
@@ -104,13 +104,14 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     (void)input_count;
     call.masks[0] = mask == LEATI_NONE ? LEATI_NONE : join_steps(g, mask);
     leati_layer_lower_inner(c->layer, lowering, &call);
-    outputs[0] = part_steps(g, call.outputs[0], batch, steps);
+    outputs[0] = split_steps(g, call.outputs[0], batch, steps);
     lowering->output_masks[0] = call.output_masks[0] == LEATI_NONE
                                     ? mask_of_steps(g, mask)
-                                    : part_steps(g, call.output_masks[0], batch, steps);
+                                    : split_steps(g, call.output_masks[0], batch, steps);
     leati_lowering_add_activity(lowering, leati_layer_activity(c->layer), 1, outputs);
 }
 
 LEATI_LAYER_TYPE(time_distributed, "TimeDistributed", "time_distributed", config, fields, LEATI_ONE_INPUT,
-                 .masking = LEATI_MASK_OWN, .shares_trainable = true, .model = model_inside, .check = check,
-                 .steps = LEATI_STEPS_APART, .infer = infer, .build = build, .place = place, .lower = lower);
+                 .masking = LEATI_MASK_COMPUTED, .shares_trainable = true, .model = model_inside,
+                 .check = check, .steps = LEATI_STEPS_APART, .infer = infer, .build = build,
+                 .weight_path = weight_path, .lower = lower);
