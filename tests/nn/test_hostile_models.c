@@ -46,7 +46,7 @@ static void test_sizes(void **state) {
             "for the shape of 'embeddings'");
     refused(SEQUENTIAL(LAYER("LSTM", SHAPE("3, 3") ", \"units\": " MOST)), "units: expected at most");
     refused(SEQUENTIAL(LAYER("Reshape", SHAPE("4") ", \"target_shape\": [" MOST ", " MOST ", " MOST "]")),
-            "target_shape: expected room for the 4 elements");
+            "target_shape: expected a shape with the 4 elements");
     refused(SEQUENTIAL(LAYER("Dense", SHAPE("1, 1, 1, 1, 1, 1, 1, 1") ", \"units\": 1")),
             "at most 8 dimensions");
     refused(SEQUENTIAL(LAYER("RepeatVector", SHAPE("4") ", \"n\": " MOST) ", " LAYER(

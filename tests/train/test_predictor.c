@@ -200,14 +200,14 @@ static void streaming_refuses_what_needs_more_than_a_step(void **state) {
     static const char *const refused[][2] = {
         {"{\"class_name\": \"Conv1D\", \"config\": {\"name\": \"c\", \"filters\": 6, \"kernel_size\": "
          "[1]" WINDOW "}}," CELL("LSTM", "a", ""),
-         "layer 'c': streaming: Conv1D looks at several steps"},
+         "layer 'c': streaming: Conv1D reads several steps"},
         {"{\"class_name\": \"Bidirectional\", \"config\": {\"name\": \"b\", \"layer\": " CELL("LSTM", "c", "")
              WINDOW "}}",
          "expected a model with a recurrent layer of one direction"},
         {CELL("LSTM", "a",
               SEQUENCES WINDOW) ","
                                 "{\"class_name\": \"GlobalAveragePooling1D\", \"config\": {\"name\": \"g\"}}",
-         "layer 'g': streaming: GlobalAveragePooling1D looks at several steps"},
+         "layer 'g': streaming: GlobalAveragePooling1D reads several steps"},
         {CELL("LSTM", "a", ", \"go_backwards\": true" WINDOW), "layer 'a': streaming: go_backwards"},
         {CELL(
              "LSTM", "a",
@@ -215,11 +215,11 @@ static void streaming_refuses_what_needs_more_than_a_step(void **state) {
                  WINDOW) ","
                          "{\"class_name\": \"Bidirectional\", \"config\": {\"name\": \"b\", \"layer\": " CELL(
                              "LSTM", "c", "") "}}",
-         "layer 'b': streaming: Bidirectional looks at several steps"},
+         "layer 'b': streaming: Bidirectional reads several steps"},
         {CELL("LSTM", "a",
               SEQUENCES WINDOW) ","
                                 "{\"class_name\": \"Softmax\", \"config\": {\"name\": \"s\", \"axis\": 1}}",
-         "layer 's': streaming: Softmax looks at several steps"},
+         "layer 's': streaming: Softmax reads several steps"},
         {DENSE("d", 2, WINDOW), "streaming: expected a model with a recurrent layer"},
     };
     leat_predictor_options options = leat_predictor_options_default();

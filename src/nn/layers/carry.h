@@ -33,7 +33,7 @@ leati_value leati_carry_state(const leati_layer *layer, leati_lowering *lowering
 void leati_carry_mark(leati_lowering *lowering, leati_value value);
 bool leati_carry_is_step(const leati_lowering *lowering, leati_value value);
 
-#define LEATI_LOOKS_AT_SEVERAL "streaming: %s looks at several steps of a sequence at once"
+#define LEATI_READS_SEVERAL_STEPS "streaming: %s reads several steps of a sequence at once"
 
 /* Sets *makes_step if the outputs of a call are single steps.  Errors: LEAT_ENOTSUP a layer that reads several
  * steps of a sequence at once. */

@@ -42,7 +42,7 @@ leat_status leati_axes_find(const leati_ints *axes, const leati_shape *input, in
         int64_t axis = axes->values[i] < 0 ? axes->values[i] + input->rank : axes->values[i];
         if (axis < first || axis >= input->rank)
             return leati_shape_unexpected(input,
-                                          first > 0 ? "an input that has the axis, which is not the batch's"
+                                          first > 0 ? "an input that has the axis (not the batch axis)"
                                                     : "an input that has the axis",
                                           err);
         *out |= UINT32_C(1) << axis;

@@ -100,7 +100,7 @@ static leat_status read_input_shape(leati_layer *layer, const json_t *config, le
     for (size_t i = 0; i < count; ++i)
         LEATI_TRY(read_dimension(json_array_get(list, i), key, &shape->dims[shape->rank++], err));
     if (shape->rank == 0)
-        return leati_fail(err, LEAT_EINVAL, "%s: expected the batch dimension at least", key);
+        return leati_fail(err, LEAT_EINVAL, "%s: expected at least the batch dimension", key);
     layer->has_batch_input_shape = true;
     return LEAT_OK;
 }
@@ -230,7 +230,7 @@ static leat_status compare_states(const leati_layer *has, const leati_layer *nee
         if (leati_desc_same_shape(a, b)) continue;
         return leati_fail(
             err, LEAT_ESHAPE,
-            "called before with another shape: this call needs a state of shape %s, the layer has one of %s",
+            "called before with another shape: this call needs a state of shape %s, the layer's has shape %s",
             leati_shape_text(expected, sizeof expected, b->rank, b->shape),
             leati_shape_text(received, sizeof received, a->rank, a->shape));
     }
@@ -244,7 +244,7 @@ static leat_status compare_weights(const leati_layer *has, const leati_layer *ne
         if (i < needs->weight_count && leati_desc_same_shape(a, b)) continue;
         return leati_fail(
             err, LEAT_ESHAPE,
-            "called before with another shape: this call needs a %s of shape %s, the layer has one of %s",
+            "called before with another shape: this call needs a %s of shape %s, the layer's has shape %s",
             has->weights[i].name, leati_shape_text(expected, sizeof expected, b->rank, b->shape),
             leati_shape_text(received, sizeof received, a->rank, a->shape));
     }

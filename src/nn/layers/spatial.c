@@ -110,12 +110,14 @@ leat_status leati_slide_infer_transposed(const leati_slide *slide, const leati_i
         const char *name = axis_names[spatial - 1][axis];
         if (in < 0) continue;
         int64_t out = transposed_length(slide, output_padding, axis, in);
-        if (out > INT32_MAX) return leati_shape_unexpected(image, "an output below 2147483648 a side", err);
+        if (out > INT32_MAX)
+            return leati_shape_unexpected(image, "an image whose output sizes are below 2147483648", err);
         if (out < 0 || length(slide, axis, out) != in)
-            return leati_fail(err, LEAT_ESHAPE,
-                              "expected an output_padding with which the window makes %lld %s, received one "
-                              "that asks for an output of %lld %s",
-                              (long long)in, name, (long long)out, name);
+            return leati_fail(
+                err, LEAT_ESHAPE,
+                "expected an output_padding whose output gives %lld %s after the window, received one "
+                "whose output has %lld %s",
+                (long long)in, name, (long long)out, name);
         image->dims[axis + 1] = out;
     }
     return LEAT_OK;

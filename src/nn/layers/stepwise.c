@@ -47,7 +47,7 @@ leat_status leati_stepwise_check(const leati_layer *layer, const leati_lowering 
     if (leati_recurrence_of(layer)) return check_recurrent(layer, input_count, makes_step, err);
     if (steps == LEATI_STEPS_BY_AXIS && rank > 2) LEATI_TRY(axes_are_behind_time(layer, rank, &allowed, err));
     if (allowed) return LEAT_OK;
-    return leati_fail(err, LEAT_ENOTSUP, LEATI_LOOKS_AT_SEVERAL, layer->type->class_name);
+    return leati_fail(err, LEAT_ENOTSUP, LEATI_READS_SEVERAL_STEPS, layer->type->class_name);
 }
 
 leat_status leati_stepwise_mark(const leati_layer *layer, leati_lowering *lowering, leati_value output,
@@ -55,6 +55,6 @@ leat_status leati_stepwise_mark(const leati_layer *layer, leati_lowering *loweri
     const leati_desc *desc = leati_graph_desc(lowering->graph, output);
     leati_carry_mark(lowering, output);
     if (output < 0 || (desc->rank > 1 && desc->shape[1] == 1)) return LEAT_OK;
-    return leati_fail(err, LEAT_ENOTSUP, "streaming: %s joins one step of a sequence with several",
+    return leati_fail(err, LEAT_ENOTSUP, "streaming: %s joins one step of a sequence with several steps",
                       layer->type->class_name);
 }

@@ -25,7 +25,7 @@ leat_status leati_layer_read(leati_layer **out, const json_t *value, const leati
     if (!value || json_is_null(value)) return LEAT_OK;
     if (leati_item_is_model(value))
         return reader ? reader->read_model(reader, out, value, err)
-                      : leati_fail(err, LEAT_ENOTSUP, "a model is not supported in the place of this layer");
+                      : leati_fail(err, LEAT_ENOTSUP, "a model is not supported in place of this layer");
     LEATI_TRY(leati_object_read(&object, value, "layer", err));
     const leati_layer_type *type = find_type(reader, &object, err);
     if (!type) return LEAT_ENOTSUP;

@@ -66,7 +66,8 @@ static leati_value axis_last(leati_graph *g, leati_value x, int64_t axis) {
     int rank = leati_graph_desc(g, x)->rank;
     if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank) {
-        return leati_graph_fail(g, LEAT_ESHAPE, "crossentropy: no axis %d in a prediction of rank %d",
+        return leati_graph_fail(g, LEAT_ESHAPE,
+                                "crossentropy: axis %d is out of range for a prediction of rank %d",
                                 (int)axis, rank);
     }
     if (axis == rank - 1) return x;

@@ -33,8 +33,9 @@ leati_value leati_cosine(leati_graph *graph, leati_value a, leati_value b, int64
     int rank = leati_graph_desc(graph, b)->rank;
     if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank || leati_graph_desc(graph, a)->rank != rank) {
-        return leati_graph_fail(graph, LEAT_ESHAPE, "cosine: no axis %d in a prediction of rank %d",
-                                (int)axis, rank);
+        return leati_graph_fail(graph, LEAT_ESHAPE,
+                                "cosine: axis %d is out of range for a prediction of rank %d", (int)axis,
+                                rank);
     }
     leati_value product =
         leati_mul(graph, unit_length(graph, a, (int)axis), unit_length(graph, b, (int)axis));

@@ -54,7 +54,7 @@ static leati_value numbers_of(leati_graph *g, leati_value y_true, leati_value y_
     leati_desc desc = *leati_graph_desc(g, y_true);
     if (desc.rank != leati_graph_desc(g, y_pred)->rank) return y_true;
     if (desc.shape[desc.rank - 1] != 1) {
-        return leati_graph_fail(g, LEAT_ESHAPE, "expected class numbers, one per row; received %lld in each",
+        return leati_graph_fail(g, LEAT_ESHAPE, "expected one class number per row, received %lld",
                                 (long long)desc.shape[desc.rank - 1]);
     }
     return leati_reshape(g, y_true, desc.rank - 1, desc.shape);

@@ -64,7 +64,8 @@ static leat_status check_new_options(const leati_optimizer *optimizer, leat_erro
     int clips =
         (isgreater(c->clipnorm, 0.0)) + (isgreater(c->clipvalue, 0.0)) + (isgreater(c->global_clipnorm, 0.0));
     if (clips > 1 && (optimizer->clips_each || isgreater(c->global_clipnorm, 0.0)))
-        return leati_fail(err, LEAT_EINVAL, "expected one of clipnorm, clipvalue and global_clipnorm");
+        return leati_fail(err, LEAT_EINVAL,
+                          "expected at most one of clipnorm, clipvalue and global_clipnorm");
     if (c->use_ema && !(c->ema_momentum >= 0.0 && c->ema_momentum <= 1.0))
         return leati_fail(err, LEAT_EINVAL, "ema_momentum: expected a number from 0 to 1, received %g",
                           c->ema_momentum);
@@ -79,8 +80,9 @@ static leat_status check_new_options(const leati_optimizer *optimizer, leat_erro
                           c->learning_rate_power);
     if (!(c->initial_accumulator_value >= 0.0 && c->l1_regularization_strength >= 0.0 &&
           c->l2_regularization_strength >= 0.0 && c->l2_shrinkage_regularization_strength >= 0.0))
-        return leati_fail(err, LEAT_EINVAL,
-                          "expected initial_accumulator_value and the strengths to be at least 0");
+        return leati_fail(
+            err, LEAT_EINVAL,
+            "expected initial_accumulator_value and the regularization strengths to be at least 0");
     return LEAT_OK;
 }
 

@@ -51,7 +51,7 @@ static leat_status refuse(const leat_model *model, const bool *needs_steps, leat
         const leati_layer *layer = model->members[scheduled->member].layer;
         if (layer && layer->type->steps == LEATI_STEPS_JOINED && !leati_recurrence_of(layer) &&
             needs_steps[index_of_call(model, scheduled->member, scheduled->call)])
-            return leati_fail(err, LEAT_ENOTSUP, "layer '%s': " LEATI_LOOKS_AT_SEVERAL, layer->name,
+            return leati_fail(err, LEAT_ENOTSUP, "layer '%s': " LEATI_READS_SEVERAL_STEPS, layer->name,
                               layer->type->class_name);
     }
     return leati_fail(err, LEAT_EINVAL,

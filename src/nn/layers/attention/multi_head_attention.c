@@ -128,14 +128,17 @@ static leat_status check_inputs(const config *c, int input_count, const leati_sh
         return leati_fail(err, LEAT_EINVAL, "attention_mask: expected %s fourth input, received %d inputs",
                           c->attention_mask ? "a" : "no", input_count);
     if (masked && q->rank != 3)
-        return leati_shape_unexpected(q, "a query (N, steps, features), for pairs of steps are masked", err);
+        return leati_shape_unexpected(q,
+                                      "a query (N, steps, features), because the mask is over pairs of steps",
+                                      err);
     if (v->rank != q->rank || k->rank != q->rank)
-        return leati_shape_unexpected(v->rank != q->rank ? v : k, "as many axes as the query has", err);
+        return leati_shape_unexpected(v->rank != q->rank ? v : k, "the same number of axes as the query",
+                                      err);
     for (int i = 0; i < q->rank - 1; ++i) {
         if (!agree(v->dims[i], k->dims[i]))
             return leati_shape_unexpected(k, "a key with the value's steps", err);
         if (!(axes >> i & 1u) && !agree(q->dims[i], v->dims[i]))
-            return leati_shape_unexpected(v, "a value that agrees with the query", err);
+            return leati_shape_unexpected(v, "a value with the query's batch size and axes", err);
     }
     return LEAT_OK;
 }
@@ -147,7 +150,7 @@ static leat_status scores_shape(const config *c, const leati_shape *q, const lea
     int steps = 0;
     for (int i = 0; i < q->rank - 1; ++i) steps += (int)(axes >> i & 1u);
     if (q->rank + 1 + steps > LEAT_MAX_RANK)
-        return leati_shape_unexpected(q, "fewer axes: scores would have more than 8", err);
+        return leati_shape_unexpected(q, "fewer axes, so that the scores have at most 8 axes", err);
     for (int i = 0; i < q->rank - 1; ++i)
         if (!(axes >> i & 1u)) out->dims[out->rank++] = q->dims[i];
     out->dims[out->rank++] = c->num_heads;

@@ -109,13 +109,14 @@ leati_value leati_einsum(leati_graph *g, const char *equation, leati_value a, le
     axes s;
     bool a_transposed, b_transposed;
     if (!read_equation(&s, equation) || s.a.count != da.rank || s.b.count != db.rank)
-        return leati_graph_fail(g, LEAT_EINVAL, "'%s': no sum of tensors of %d and %d axes", equation,
-                                (int)da.rank, (int)db.rank);
+        return leati_graph_fail(g, LEAT_EINVAL, "'%s': expected an equation for tensors of %d and %d axes",
+                                equation, (int)da.rank, (int)db.rank);
     for (int i = 0; i < s.a.count; ++i) {
         int64_t other = dim_of(&db, &s.b, s.a.names[i]);
         if (other >= 0 && other != da.shape[i])
-            return leati_graph_fail(g, LEAT_ESHAPE, "'%s': axis %c is of %lld and of %lld", equation,
-                                    s.a.names[i], (long long)da.shape[i], (long long)other);
+            return leati_graph_fail(g, LEAT_ESHAPE,
+                                    "'%s': axis %c has length %lld in one tensor and %lld in the other",
+                                    equation, s.a.names[i], (long long)da.shape[i], (long long)other);
     }
     leati_value left = as_matrices(g, a, &s.a, &s, &s.rows, &a_transposed);
     leati_value right = as_matrices(g, b, &s.b, &s, &s.columns, &b_transposed);

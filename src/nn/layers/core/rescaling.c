@@ -86,9 +86,11 @@ static const leati_field normalization_fields[] = {
 static leat_status check_normalization(leati_layer *layer, leat_error *err) {
     const normalization_config *c = layer->config;
     if (c->mean.count != c->variance.count || c->mean.number != c->variance.number)
-        return leati_fail(err, LEAT_EINVAL, "mean and variance: expected both, alike, or neither");
+        return leati_fail(err, LEAT_EINVAL,
+                          "mean and variance: expected both, with the same number of values, or neither");
     if (c->mean.count > 0 && !c->mean.number && c->axis.count != 1)
-        return leati_fail(err, LEAT_EINVAL, "mean: expected a number, for axis names %d axes",
+        return leati_fail(err, LEAT_EINVAL,
+                          "mean: expected a number, because axis has %d axes, received a list",
                           (int)c->axis.count);
     return LEAT_OK;
 }
@@ -101,7 +103,9 @@ static leat_status kept_shape(const normalization_config *c, const leati_shape *
     for (int i = 0; i < c->axis.count; ++i) {
         int64_t axis = c->axis.values[i] < 0 ? c->axis.values[i] + input->rank : c->axis.values[i];
         if (axis < 1 || axis >= input->rank || input->dims[axis] < 1)
-            return leati_shape_unexpected(input, "an input whose axis is known, and is not the batch's", err);
+            return leati_shape_unexpected(input,
+                                          "an input that has the axis (not the batch axis), of known length",
+                                          err);
         dims[axis] = input->dims[axis];
         *axes |= UINT32_C(1) << axis;
         if (!c->mean.number && c->mean.count > 0 && c->mean.count != dims[axis])

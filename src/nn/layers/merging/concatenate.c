@@ -27,7 +27,7 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     int64_t axis = axis_of(layer, inputs[0].rank);
     (void)output_count;
     if (axis < 1 || axis >= inputs[0].rank)
-        return leati_shape_unexpected(&inputs[0], "inputs that have the axis, which is not the batch's", err);
+        return leati_shape_unexpected(&inputs[0], "inputs that have the axis (not the batch axis)", err);
     outputs[0] = inputs[0];
     for (int i = 1; i < input_count; ++i) {
         if (!agree(&inputs[0], &inputs[i], axis)) {

@@ -34,14 +34,13 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     for (int i = 0; i < 2; ++i) {
         axes[i] = axis_of(layer->config, i, inputs[i].rank);
         if (axes[i] < 1 || axes[i] >= inputs[i].rank)
-            return leati_shape_unexpected(&inputs[i], "an input that has the axis, which is not the batch's",
-                                          err);
+            return leati_shape_unexpected(&inputs[i], "an input that has the axis (not the batch axis)", err);
     }
     int64_t m = a->dims[axes[0]], n = b->dims[axes[1]];
     if ((m >= 0 && n >= 0 && m != n) || a->rank + b->rank - 3 > LEAT_MAX_RANK)
         return leati_fail(
             err, LEAT_ESHAPE,
-            "expected inputs as long as each other along axes %d and %d, of 11 dimensions at most, "
+            "expected inputs of the same length along axes %d and %d, with at most 11 dimensions in total, "
             "received %s and %s",
             axes[0], axes[1], leati_shape_show(first, a), leati_shape_show(second, b));
     outputs[0] = (leati_shape){.rank = 1, .dims = {a->dims[0] < 0 ? b->dims[0] : a->dims[0]}};

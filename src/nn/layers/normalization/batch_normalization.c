@@ -38,8 +38,7 @@ static int axis_of(const config *c, int rank) {
 static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
                          leati_shape *outputs, int *output_count, leat_error *err) {
     if (axis_of(layer->config, inputs[0].rank) == 0)
-        return leati_shape_unexpected(&inputs[0], "an input that has the axis, which is not the batch's",
-                                      err);
+        return leati_shape_unexpected(&inputs[0], "an input that has the axis (not the batch axis)", err);
     return leati_infer_same(layer, input_count, inputs, outputs, output_count, err);
 }
 

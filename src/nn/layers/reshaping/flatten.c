@@ -17,7 +17,7 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     if (inputs[0].rank < 3) return leati_shape_unexpected(&inputs[0], "an input of rank 3 or more", err);
     LEATI_TRY(leati_shape_product(&inputs[0], 1, &count, err));
     if (count < 0)
-        return leati_shape_unexpected(&inputs[0], "an input whose dimensions are all known but the first",
+        return leati_shape_unexpected(&inputs[0], "an input whose dimensions are all known, except the batch",
                                       err);
     outputs[0] = (leati_shape){.rank = 2, .dims = {inputs[0].dims[0], count}};
     return LEAT_OK;

@@ -52,7 +52,7 @@ static leat_status find_unknown(const config *c, int64_t count, leati_shape *out
     if (right && unknown < 0 && known == count) return LEAT_OK;
     char text[LEATI_SHAPE_TEXT_BYTES];
     return leati_fail(err, LEAT_ESHAPE,
-                      "target_shape: expected room for the %lld elements of a sample, received %s",
+                      "target_shape: expected a shape with the %lld elements of a sample, received %s",
                       (long long)count,
                       leati_shape_text(text, sizeof text, c->target_shape.count, c->target_shape.values));
 }

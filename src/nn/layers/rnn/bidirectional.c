@@ -78,16 +78,17 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     leati_shape selected[LEATI_MAX_INPUTS], inner[LEATI_LAYER_MAX_OUTPUTS];
     int inner_count = 0, count = 0;
     if (input_count % 2 == 0)
-        return leati_fail(err, LEAT_EINVAL,
-                          "expected as many initial states for either direction, received %d",
-                          input_count - 1);
+        return leati_fail(
+            err, LEAT_EINVAL,
+            "expected the same number of initial states for both directions, received %d in total",
+            input_count - 1);
     for (int i = 0; i < 2; ++i) {
         int selected_count = select_inputs(i, input_count, sizeof *inputs, inputs, selected);
         LEATI_TRY(leati_layer_infer(c->copies[i], selected_count, selected, inner, &inner_count, err));
     }
     if (2 * (inner_count - 1) + 2 > LEATI_LAYER_MAX_OUTPUTS)
         return leati_fail(err, LEAT_ENOTSUP,
-                          "return_state: expected at most %d states a direction, there are %d",
+                          "return_state: expected at most %d states per direction, the layer has %d",
                           LEATI_LAYER_MAX_OUTPUTS / 2 - 1, inner_count - 1);
     outputs[count++] = inner[0];
     if (c->merge_mode == SEPARATE) outputs[count++] = inner[0];

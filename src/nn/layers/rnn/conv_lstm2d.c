@@ -54,12 +54,13 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     c->dropout = leati_dropout_rate(c->dropout);
     c->recurrent_dropout = leati_dropout_rate(c->recurrent_dropout);
     if (c->recurrence.unroll)
-        return leati_fail(err, LEAT_EINVAL, "unroll: expected false, received true, as Keras does");
+        return leati_fail(err, LEAT_EINVAL, "unroll: expected false, as in Keras, received true");
     if (c->data_format == LEATI_CHANNELS_FIRST &&
         (leati_activation_reads_last_axis(&c->activation) ||
          leati_activation_reads_last_axis(&c->recurrent_activation)))
-        return leati_fail(err, LEAT_ENOTSUP,
-                          "expected activations of single numbers with \"channels_first\", received softmax");
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "expected element-wise activations with \"channels_first\", received one over the last axis");
     return leati_slide_check(&slide, err);
 }
 

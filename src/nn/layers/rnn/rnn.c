@@ -42,15 +42,15 @@ static leat_status expect_cell(const leati_layer *cell, leat_error *err) {
 
 static leat_status check_stack(leati_layer *layer, leat_error *err) {
     stack *s = layer->config;
-    if (s->cells.count < 1) return leati_fail(err, LEAT_EINVAL, "cells: expected one at least");
+    if (s->cells.count < 1) return leati_fail(err, LEAT_EINVAL, "cells: expected at least one cell");
     for (int32_t i = 0; i < s->cells.count; ++i) {
         LEATI_TRY(expect_cell(s->cells.items[i], err));
         leati_layer_adopt(layer, s->cells.items[i]);
         s->state_count += states_of(s->cells.items[i]);
     }
     if (s->state_count <= LEATI_MAX_STATES) return LEAT_OK;
-    return leati_fail(err, LEAT_ENOTSUP, "cells: expected at most %d states, these have %d", LEATI_MAX_STATES,
-                      (int)s->state_count);
+    return leati_fail(err, LEAT_ENOTSUP, "cells: expected at most %d states in total, received %d",
+                      LEATI_MAX_STATES, (int)s->state_count);
 }
 
 /* inputs[0] is (batch, steps, features); a cell only needs the features. */
@@ -107,7 +107,7 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     LEATI_TRY(expect_cell(c->cell, err));
     if (c->num_constants > 0)
         return leati_fail(err, LEAT_ENOTSUP,
-                          "num_constants: expected none, since no cell of Keras's takes any");
+                          "num_constants: expected null or 0, because no cell of Keras has constants");
     c->recurrence.state_count = states_of(c->cell);
     leati_layer_adopt(layer, c->cell);
     return LEAT_OK;

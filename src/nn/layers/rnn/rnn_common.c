@@ -53,7 +53,7 @@ leat_status leati_recurrence_infer(const leati_layer *layer, const leati_scan *s
     }
     if (!r->return_state) return LEAT_OK;
     if (1 + r->state_count > LEATI_LAYER_MAX_OUTPUTS)
-        return leati_fail(err, LEAT_ENOTSUP, "return_state: expected at most %d states, there are %d",
+        return leati_fail(err, LEAT_ENOTSUP, "return_state: expected at most %d states, the layer has %d",
                           LEATI_LAYER_MAX_OUTPUTS - 1, (int)r->state_count);
     for (int i = 0; i < r->state_count; ++i) outputs[1 + i] = states[i];
     *output_count = 1 + r->state_count;

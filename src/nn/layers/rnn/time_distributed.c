@@ -18,7 +18,7 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     config *c = layer->config;
     if (!c->layer) return leati_fail(err, LEAT_EINVAL, "layer: expected a layer, received null");
     if (c->layer->type->max_inputs < 1 || leati_layer_is_input(c->layer))
-        return leati_fail(err, LEAT_EINVAL, "layer: expected one with an input, received %s",
+        return leati_fail(err, LEAT_EINVAL, "layer: expected a layer that has an input, received %s",
                           c->layer->type->class_name);
     leati_layer_adopt(layer, c->layer);
     leati_layer_set_trainable(layer, layer->trainable);
