@@ -147,7 +147,7 @@ static void make_models(void) {
     all.steps = leat_input(all.builder, (int64_t[]){3, 2}, 2);
 
     all.keys[0] = (leat_layer_key){.key = "factor", .kind = LEAT_KEY_FLOAT, .preset = "2"};
-    all.definition = own_times();
+    all.definition = custom_times();
     all.definition.keys = all.keys;
     all.layer_weight =
         (leat_layer_weight){.size = sizeof(leat_layer_weight), .name = "w", .rank = 1, .shape = {FEATURES}};

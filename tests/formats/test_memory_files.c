@@ -155,7 +155,7 @@ static void custom_layers_are_loaded_by_a_registry(void **state) {
     static const char json[] = "{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"times\", "
                                "\"config\": {\"name\": \"t\", \"batch_input_shape\": [null, 4]}}]}";
     leat_error err = {0};
-    leat_registry *registry = own_registry();
+    leat_registry *registry = custom_registry();
     leat_model *model = NULL, *again = NULL;
     must(leat_model_load_memory(&model, json, sizeof json - 1, registry, &err), &err);
     content saved = save_to_memory(model, true);

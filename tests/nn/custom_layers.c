@@ -81,7 +81,7 @@ static leat_status run_product_back(const leat_layer_call *call, leat_error *err
     return LEAT_OK;
 }
 
-leat_layer_definition own_product(void) {
+leat_layer_definition custom_product(void) {
     leat_layer_definition d = leat_layer_definition_default();
     d.class_name = "Product";
     d.keys = product_keys;
@@ -121,7 +121,7 @@ static leat_status run_times_back(const leat_layer_call *call, leat_error *err) 
     return LEAT_OK;
 }
 
-leat_layer_definition own_times(void) {
+leat_layer_definition custom_times(void) {
     leat_layer_definition d = leat_layer_definition_default();
     d.class_name = "times";
     d.keys = times_keys;
@@ -156,7 +156,7 @@ static leat_status run_sum_back(const leat_layer_call *call, leat_error *err) {
     return LEAT_OK;
 }
 
-leat_layer_definition own_sum_and_difference(void) {
+leat_layer_definition custom_sum_and_difference(void) {
     leat_layer_definition d = leat_layer_definition_default();
     d.class_name = "SumAndDifference";
     d.min_inputs = d.max_inputs = d.outputs = 2;
@@ -165,8 +165,8 @@ leat_layer_definition own_sum_and_difference(void) {
     return d;
 }
 
-leat_registry *own_registry(void) {
-    const leat_layer_definition all[] = {own_product(), own_times(), own_sum_and_difference()};
+leat_registry *custom_registry(void) {
+    const leat_layer_definition all[] = {custom_product(), custom_times(), custom_sum_and_difference()};
     leat_registry *registry = NULL;
     leat_error err = {0};
     if (leat_registry_create(&registry, &err) != LEAT_OK) fail_msg("%s", err.message);

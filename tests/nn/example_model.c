@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model of an example. */
+/* Writes the model of an example as JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -24,9 +24,9 @@ void layer_pages_close(layer_pages *pages) {
     json_decref(pages->seen);
 }
 
-/* ---- What the cases have ---- */
+/* ---- What the cases cover ---- */
 
-/* object[key], made where it is not there. */
+/* Returns object[key]; creates it if it does not exist. */
 static json_t *member(json_t *object, const char *key, json_t *fresh) {
     if (!json_object_get(object, key)) json_object_set(object, key, fresh);
     json_decref(fresh);
@@ -40,7 +40,7 @@ static json_t *entry_of(const layer_pages *pages, const char *class_name) {
     return member(pages->seen, class_name, fresh);
 }
 
-/* A value as the row writes it (NULL: its default); NULL where the row refuses it. */
+/* Returns a value as the field writes it (NULL: the field's default); NULL if the field refuses the value. */
 static json_t *as_written(const leati_layer_type *type, const leati_field *field, const json_t *value) {
     leati_field fields[] = {*field, {.key = NULL}};
     const leati_layer_reader reader = leati_layer_reader_for(NULL);
@@ -75,7 +75,7 @@ static void add_layer(const layer_pages *pages, const leati_layer_type *type, co
     }
 }
 
-/* Every layer of a configuration, however deep. */
+/* Adds all layers of a configuration, at any depth. */
 static void add_layers(const layer_pages *pages, const json_t *value) {
     const json_t *config = json_object_get(value, "config");
     const char *class_name = json_string_value(json_object_get(value, "class_name")), *key;
@@ -162,7 +162,7 @@ static bool all_numbers(const json_t *values, double *least, double *most) {
     return true;
 }
 
-/* The values without their class's further configuration, each once. */
+/* Returns the distinct values, without the further configuration of a class. */
 static json_t *distinct(const json_t *values) {
     json_t *out = json_array();
     for (size_t i = 0; i < json_array_size(values); ++i) {
@@ -211,7 +211,7 @@ static void add_shapes(leati_text *out, int count, const leati_shape *shapes) {
         leati_text_add(out, "%s%s", i > 0 ? ", " : "", leati_shape_show(text, &shapes[i]));
 }
 
-/* What the first example of a type makes of its inputs, and its weights. */
+/* Adds the shapes of the outputs and the weights for the first example of a type. */
 static void add_example(leati_text *out, const leati_layer_type *type) {
     leat_error err = {0};
     const leati_layer_reader reader = leati_layer_reader_for(NULL);
@@ -285,7 +285,7 @@ static void add_layer_page(leati_text *out, const layer_pages *pages, const leat
 
 /* ---- The file ---- */
 
-/* One digit, rounded up. */
+/* Adds a number with one digit, rounded up. */
 static void add_error(leati_text *out, double worst) {
     if (worst <= 0) {
         leati_text_add(out, "0");
@@ -335,7 +335,7 @@ int layer_pages_without_case(const layer_pages *pages, leati_text *out) {
         json_t *entry = entry_of(pages, class_name);
         if (json_integer_value(json_object_get(entry, "cases")) > 0 ||
             json_integer_value(json_object_get(entry, "later")) > 0 || strcmp(class_name, "InputLayer") == 0)
-            continue; /* an InputLayer is in every case */
+            continue; /* every case has an InputLayer */
         leati_text_add(out, "%s ", class_name);
         ++count;
     }

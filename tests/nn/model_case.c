@@ -51,7 +51,7 @@ void model_case_close(model_case *c) {
     golden_close(&c->g);
 }
 
-/* Describes member <prefix><index> and binds it; rank -1 where there is none. */
+/* Describes and binds member <prefix><index>; rank -1 if it does not exist. */
 static leati_desc bind(model_stage *s, const char *prefix, int index, int *bound) {
     leat_tensor array;
     leati_desc desc = {.rank = -1};
@@ -61,7 +61,7 @@ static leati_desc bind(model_stage *s, const char *prefix, int index, int *bound
     return leati_desc_make(array.dtype, array.rank, array.shape);
 }
 
-/* The class that a target's row stands for: its number, or the place of its 1. */
+/* Returns the class that a target row stands for: its number, or the index of its 1. */
 static int class_of(const leat_tensor *targets, int64_t sample) {
     int64_t width = leat_tensor_count(targets) / targets->shape[0];
     if (targets->dtype == LEAT_I32) return ((const int32_t *)targets->data)[sample * width];
@@ -72,7 +72,7 @@ static int class_of(const leat_tensor *targets, int64_t sample) {
     return best;
 }
 
-/* Weights of the samples of output 0 while training, where the case has class weights. */
+/* Binds the sample weights of output 0 in training if the case has class weights. */
 static leati_desc bind_class_weights(model_stage *s, int *bound) {
     const json_t *weights = json_object_get(s->of->g.meta, "class_weight");
     leat_tensor targets, samples;
@@ -222,7 +222,7 @@ void model_case_compare_weights(const model_case *c, const char *prefix, double 
     }
 }
 
-/* The trainable entries follow Keras's order, as meta.trainable does. */
+/* The trainable entries are in Keras's order, like meta.trainable. */
 void model_case_compare_gradients(const model_case *c, double tolerance) {
     const leati_weights *weights = &c->model->weights;
     assert_int_equal(weights->trainable_count, json_array_size(json_object_get(c->g.meta, "trainable")));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A golden case with a model: built from Keras's config, compiled as Keras was, its weights set; and its step as a graph,
- * compiled for one list of backends and run. */
+/* A golden case with a model: built from Keras's config, compiled as in Keras, with Keras's weights; and its step
+ * as a graph, compiled for one list of backends and run. */
 #ifndef LEAT_TESTS_NN_MODEL_CASE_H
 #define LEAT_TESTS_NN_MODEL_CASE_H
 
@@ -19,33 +19,34 @@ typedef struct model_case {
     const run_backend *backend;
 } model_case;
 
-/* The step in one mode, for the arrays x<i>, t<i>, sw<i> of the case. */
+/* The step in one mode, with the arrays x<i>, t<i>, sw<i> of the case. */
 typedef struct model_stage {
     model_case *of;
     leati_mode mode;
     leati_program program;
     leati_plan *plan;
     const void *inputs[RUN_MAX_INPUTS];
-    float class_weights[CASE_MAX_SAMPLES]; /* of the case's meta.class_weight, times the sample weights */
+    float class_weights[CASE_MAX_SAMPLES]; /* of meta.class_weight, times the sample weights */
 } model_stage;
 
 void model_case_open(model_case *c, const char *group, const char *name, const run_backend *backend);
 void model_case_close(model_case *c);
 
 void model_stage_open(model_stage *s, model_case *c, leati_mode mode);
-/* Runs it once; in train mode as step model->iterations, which is then counted up. */
+/* Runs the step once; in train mode as step model->iterations, which it then increments. */
 void model_stage_run(model_stage *s);
 void model_stage_close(model_stage *s);
 
-/* What Keras's *_on_batch returns after the last run: the loss, each output's where there are several, metrics. */
+/* Writes the results of Keras's *_on_batch for the last run: the loss, the loss of each output if there are
+ * several, the metrics. */
 int model_stage_outputs(const model_stage *s, float *out);
 
-/* Compares with the members <prefix>0, <prefix>1, ...: predictions of the last run, the weights now, the gradients of the
- * last run (of meta.trainable). */
+/* Compare with the members <prefix>0, <prefix>1, ...: the predictions of the last run, the present weights, and
+ * the gradients of the last run (of meta.trainable). */
 void model_stage_compare_predictions(const model_stage *s, const char *prefix, double tolerance);
-/* Outputs of the last run, with a row of the member. */
+/* Compares the outputs of the last run with a row of the member. */
 void model_stage_compare_outputs(const model_stage *s, const char *member, int64_t row, double tolerance);
-/* A prediction with the members <prefix>0, ..., and an evaluation with test0: a stage of its own each. */
+/* Compare a prediction with the members <prefix>0, ..., and an evaluation with test0; each uses its own stage. */
 void model_case_compare_prediction(model_case *c, const char *prefix, double tolerance);
 void model_case_compare_evaluation(model_case *c, double tolerance);
 void model_case_compare_weights(const model_case *c, const char *prefix, double tolerance);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests of nn compute with: a graph over bound arrays, compiled for a list of backends and run once. */
+/* Runs graphs in tests of nn: over bound arrays, compiled for a list of backends, and run once. */
 #ifndef LEAT_TESTS_NN_RUN_H
 #define LEAT_TESTS_NN_RUN_H
 
@@ -13,7 +13,7 @@ typedef struct run_backend {
     const leati_backend *list[4]; /* NULL-terminated */
 } run_backend;
 
-/* ref alone, and, where they are built, oneDNN before it and native before that; name NULL at the end. */
+/* First ref alone; then, if they are built, oneDNN before ref, and native before both; name NULL at the end. */
 extern const run_backend run_backends[];
 
 typedef struct run {
@@ -26,13 +26,13 @@ typedef struct run {
 } run;
 
 void run_begin(run *r, const run_backend *backend);
-/* A graph input bound to the array's memory. */
+/* Adds a graph input that is bound to the array's memory. */
 leati_value run_input(run *r, const leat_tensor *array);
-/* Compiles and runs; a failure fails the test. */
+/* Compiles and runs the graph; a failure fails the test. */
 void run_compute(run *r);
 void run_end(run *r);
 
-/* assert_int_equal(status, LEAT_OK), with the error's message. */
+/* assert_int_equal(status, LEAT_OK), which shows the error's message. */
 #define assert_ok(status, err)                                                                               \
     do {                                                                                                     \
         if ((status) != LEAT_OK) fail_msg("%s", (err)->message);                                             \

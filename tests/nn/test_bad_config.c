@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every key of every layer, from the layer's own table of fields: left out, it has its default or is asked for; of another
- * kind, below its least or of an unknown name it is refused, and the message names the layer, its class and the key. */
+/* Tests every key of every layer, from the layer's table of fields.  A missing key has its default or is required.
+ * A value of another type, a value that is too small or an unknown key is refused, and the message names the
+ * layer, its class and the key. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@
 
 enum { MOST_VALUES = 16, VALUE_BYTES = 160 };
 
-/* Texts of JSON that a row must refuse. */
+/* JSON texts that a field must refuse. */
 typedef struct wrong {
     char values[MOST_VALUES][VALUE_BYTES];
     int count;
@@ -31,7 +32,7 @@ static void add_all(wrong *w, const char *const *values) {
     for (; *values; ++values) add(w, *values);
 }
 
-/* A list of `count` times `element`. */
+/* Adds a list of `count` times `element`. */
 static void add_list(wrong *w, const char *element, int count) {
     char text[VALUE_BYTES] = "[";
     for (int i = 0; i < count; ++i) {
@@ -45,7 +46,7 @@ static bool has_null_preset(const leati_field *field) {
     return field->preset && strcmp(field->preset, "null") == 0;
 }
 
-/* What is too small for the row, as one number. */
+/* Adds a number that is too small for the field. */
 static void add_too_small(wrong *w, const leati_field *field) {
     char text[64];
     if (!field->limited) return;
@@ -98,14 +99,13 @@ static wrong wrong_values(const leati_field *field) {
     } else if (kind == LEATI_FIELD_REALS) {
         add_all(&w, no_reals);
         if (!has_null_preset(field)) add(&w, "[]");
-    } else if (kind !=
-               LEATI_FIELD_JSON) { /* JSON takes anything; only the Lambda of a registered layer has it */
+    } else if (kind != LEATI_FIELD_JSON) { /* which allows every JSON value (custom layers for a Lambda) */
         add_all(&w, no_object);
     }
     return w;
 }
 
-/* ---- Layers of changed configurations ---- */
+/* ---- Layers with changed configurations ---- */
 
 static json_t *parsed(const char *text) {
     leat_error err = {0};
@@ -120,7 +120,8 @@ static json_t *config_of(const example *e) {
     return parsed(text);
 }
 
-/* Builds a model of the one layer, whose configuration must be refused: the message names it, and then `said`. */
+/* Builds a model of one layer, whose configuration must be refused; the message must name the layer, and then
+ * contain `said`. */
 static void must_fail(const example *e, const json_t *config, const char *said, const char *what) {
     leat_error err = {0};
     leat_model *model = NULL;
@@ -137,7 +138,7 @@ static void must_fail(const example *e, const json_t *config, const char *said, 
         fail_msg("%s, %s: expected \"%s...\" in: %s", e->class_name, what, called, err.message);
 }
 
-/* The layer's configuration as it is written, of one that must be accepted; NULL where another key refuses it. */
+/* Returns the written configuration of a layer that must be accepted; NULL if another key refuses it. */
 static json_t *written(const leati_layer_type *type, const json_t *config) {
     leat_error err = {0};
     const leati_layer_reader reader = leati_layer_reader_for(NULL);
@@ -179,7 +180,7 @@ static void check_wrong(const example *e, const leati_field *field) {
     }
 }
 
-/* A key that differs from one of the layer's in a letter. */
+/* Tests a key that differs from one of the layer's keys in one letter. */
 static void check_unknown(const example *e, const leati_field *field) {
     char key[128], question[160];
     json_t *config = config_of(e);
@@ -205,7 +206,7 @@ static void test_custom_keys(void **state) {
     assert_true(keys > 1000);
 }
 
-/* The keys that every layer has. */
+/* Tests the keys that every layer has. */
 static void test_common_keys(void **state) {
     static const struct {
         const char *key, *value;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compile: arguments in all their forms, names of metrics, training_config there and back, errors. */
+/* compile: arguments in all their forms, names of metrics, round trips of training_config, errors. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static leat_status compile(leat_model *model, const char *loss, const char *metr
     return leat_model_compile(model, &options, err);
 }
 
-/* The names of a compiled model's metrics, with commas between them. */
+/* Writes the names of a compiled model's metrics, separated by commas. */
 static const char *names_of(const leat_model *model, char *out, size_t bytes) {
     out[0] = '\0';
     for (int i = 0; i < model->compiled.metric_count; ++i) {
@@ -75,7 +75,7 @@ static void test_metric_names(void **state) {
     }
 }
 
-/* An output without a loss has no metrics either. */
+/* An output without a loss has no metrics. */
 static void test_losses_by_output(void **state) {
     (void)state;
     leat_error err = {0};
@@ -142,7 +142,7 @@ static void test_learning_rate(void **state) {
     leat_model_destroy(&model);
 }
 
-/* A failed compile leaves the model as it was; a good one starts the optimizer anew. */
+/* A failed compile leaves the model unchanged; a successful one resets the optimizer. */
 static void test_again(void **state) {
     (void)state;
     leat_error err = {0};
@@ -161,7 +161,7 @@ static void test_again(void **state) {
     leat_model_destroy(&model);
 }
 
-/* What was compiled, as a training_config, and what that compiles to: the same training_config. */
+/* Compiling from a training_config gives the same training_config. */
 static void test_training_config(void **state) {
     (void)state;
     static const char *const configs[] = {
@@ -197,7 +197,7 @@ static void test_training_config(void **state) {
     }
 }
 
-/* Current Keras opens no file whose loss is called mse. */
+/* Current Keras cannot open a file whose loss is called "mse". */
 static void test_loss_names(void **state) {
     (void)state;
     leat_error err = {0};
@@ -212,7 +212,7 @@ static void test_loss_names(void **state) {
     leat_model_destroy(&model);
 }
 
-/* Objects of Keras 3 are written as 2.3.1 reads them. */
+/* Objects of Keras 3 are written in a form that Keras 2.3.1 reads. */
 static void test_keras3_config(void **state) {
     (void)state;
     leat_error err = {0};
@@ -283,7 +283,7 @@ static void test_errors(void **state) {
     leat_model_destroy(&model);
 }
 
-/* What a person writes in a shell, inside double quotes. */
+/* Single quotes, which a user can write inside double quotes in a shell. */
 static void test_single_quotes(void **state) {
     static const char *const optimizers[] = {
         "{'class_name': 'SGD', 'config': {'learning_rate': 0.5}}",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The n-th allocation fails, for every n, while a model is compiled and its step is built: LEAT_ENOMEM, and nothing is left
- * behind.  (What jansson allocates itself is not counted.) */
+/* The n-th allocation fails, for every n, while a model is compiled and its step is built: the status is
+ * LEAT_ENOMEM, and no memory leaks.  Allocations of jansson are not counted. */
 #include "cmocka_all.h"
 
 #include <string.h>

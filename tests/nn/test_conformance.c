@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One check that every layer passes, on every list of backends: its configuration comes back, its shapes and types are those
- * it promised, of batches of none, one and several samples; a step of training changes all that is trainable and nothing
- * that is frozen, and leaves finite numbers. */
+/* One check that every layer must pass, on every list of backends.  The configuration survives a round trip.  The
+ * outputs have the inferred shapes and types, for batches of no, one and several samples.  A training step changes
+ * all trainable weights and nothing that is frozen; all numbers stay finite. */
 #define _GNU_SOURCE /* feenableexcept */
 #include "cmocka_all.h"
 
@@ -19,9 +19,9 @@
 #include "nn/program/program.h"
 #include "nn/run.h"
 
-enum { BATCH = EXAMPLE_BATCH /* most samples */, MOST_ELEMENTS = 4096, MOST_WEIGHTS = 16 };
+enum { BATCH = EXAMPLE_BATCH /* largest number of samples */, MOST_ELEMENTS = 4096, MOST_WEIGHTS = 16 };
 
-/* The example's model, and what is bound to its step. */
+/* The model of an example, and the arrays that are bound to its step. */
 typedef struct bench {
     const example *e;
     leat_model *model;
@@ -32,7 +32,7 @@ typedef struct bench {
 
 /* ---- Configurations ---- */
 
-/* A layer of the example's configuration, with a name. */
+/* Creates a layer from the example's configuration, with a name. */
 static leati_layer *layer_of(const char *class_name, const char *config) {
     leat_error err = {0};
     const leati_layer_reader reader = leati_layer_reader_for(NULL);
@@ -120,7 +120,8 @@ static void close_bench(bench *b) {
     leat_model_destroy(&b->model);
 }
 
-/* Further runs have so many samples, no more than were bound.  False where the layer says how many there are. */
+/* Sets the number of samples of further runs, at most the number that was bound.  Returns false if the layer fixes
+ * the batch size. */
 static bool set_batch(bench *b, int64_t samples) {
     for (int i = 0; i < b->model->input_count; ++i) {
         if (leati_model_input_shape(b->model, i).dims[0] >= 0) return false;
@@ -166,7 +167,7 @@ static void run_once(bench *b, const run_backend *backend, leati_mode mode) {
     const void *inputs[2 * LEATI_PROGRAM_MAX_OUTPUTS] = {0};
     for (int i = 0; i < b->array_count; ++i) inputs[i] = b->arrays[i];
     assert_ok(leati_plan_run(plan, inputs, 1, 0, &err), &err);
-    if (mode == LEATI_PREDICT) check_predictions(b, plan, &program); /* readable in that mode alone */
+    if (mode == LEATI_PREDICT) check_predictions(b, plan, &program); /* predictions exist only in this mode */
     leati_plan_destroy(&plan);
     leati_arena_destroy(&arena);
 }
@@ -177,7 +178,7 @@ static bool is_finite_weight(const leat_tensor *w) {
     return true;
 }
 
-/* A batch of one sample is trained on, one of none goes through. */
+/* Trains on a batch of one sample, and runs a batch without samples. */
 static void check_small_batches(bench *b, const run_backend *backend) {
     if (!set_batch(b, 1)) return;
     run_once(b, backend, LEATI_TRAIN);
@@ -190,7 +191,8 @@ static void check_small_batches(bench *b, const run_backend *backend) {
     (void)feenableexcept(FE_INVALID);
 }
 
-/* What a step of training does to each weight: it changes just those that train, and moving averages that do. */
+/* Checks that a training step changes exactly the weights that train, and the moving averages of layers that
+ * train. */
 static void check_step(const example *e, const run_backend *backend, bool trainable) {
     bench b;
     float *before[MOST_WEIGHTS];
@@ -220,13 +222,13 @@ static void check_step(const example *e, const run_backend *backend, bool traina
     close_bench(&b);
 }
 
-/* Invalid operations trap: there is none where data are finite. */
+/* Invalid floating-point operations trap: finite data must not cause one. */
 static void test_layers(void **state) {
     (void)state;
     (void)feenableexcept(FE_INVALID);
     for (const example *e = examples; e->class_name; ++e) {
         check_config(e);
-        if (example_is_input_layer(e)) continue; /* in front of all others */
+        if (example_is_input_layer(e)) continue; /* every example's model has one */
         for (int i = 0; run_backends[i].name; ++i) {
             check_step(e, &run_backends[i], true);
             check_step(e, &run_backends[i], false);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers of a user's own (leat/layer.h): the same numbers as leat's custom layers in training, files, wrappers and shared calls;
- * what stands for a Lambda; what is refused, and what is said then. */
+/* Custom layers (leat/layer.h): the same numbers as leat's own layers in training, files, wrappers and shared
+ * calls; custom layers in place of a Lambda; refused definitions and their messages. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -20,11 +20,11 @@
 
 enum { SAMPLES = 6, FEATURES = 4 };
 
-static leat_registry *registry; /* of the test that runs */
+static leat_registry *registry; /* the registry of the present test */
 
 static int open_registry(void **state) {
     (void)state;
-    registry = own_registry();
+    registry = custom_registry();
     return 0;
 }
 
@@ -64,7 +64,7 @@ static void draw(float *out, int64_t count, uint64_t stream) {
     for (int64_t i = 0; i < count; ++i) out[i] = (float)leat_rng_normal(&rng);
 }
 
-/* One batch for a model of one input and one output, of the given shapes without the batch. */
+/* One batch for a model with one input and one output; the shapes are without the batch. */
 typedef struct batch {
     float x[256], t[256];
     leat_array input, target;
@@ -77,7 +77,7 @@ static void make_batch(batch *b, const leat_model *model) {
     assert_true(leat_tensor_count(&x) <= 256 && leat_tensor_count(&t) <= 256);
     draw(b->x, leat_tensor_count(&x), 1);
     draw(b->t, leat_tensor_count(&t), 2);
-    memset(b->x + FEATURES, 0, FEATURES * sizeof *b->x); /* a step that a Masking sees */
+    memset(b->x + FEATURES, 0, FEATURES * sizeof *b->x); /* a step that a Masking masks */
     b->input = (leat_array){.tensor = leat_tensor_view(LEAT_F32, x.rank, x.shape, b->x)};
     b->target = (leat_array){.tensor = leat_tensor_view(LEAT_F32, t.rank, t.shape, b->t)};
     b->arrays =
@@ -103,7 +103,7 @@ static void same_weights(const leat_model *a, const leat_model *b, double tolera
     }
 }
 
-/* Trains both on one batch: losses and weights are the same. */
+/* Trains both models on one batch: losses and weights must be the same. */
 static void same_training(leat_model *a, leat_model *b) {
     leat_error err = {0};
     batch data;
@@ -127,7 +127,7 @@ static void same_training(leat_model *a, leat_model *b) {
 #define LAYER(class_name, ...) "{\"class_name\": \"" class_name "\", \"config\": {" __VA_ARGS__ "}}"
 #define FIRST                  "\"batch_input_shape\": [null, 4], "
 
-/* ---- What it computes ---- */
+/* ---- Results ---- */
 
 static void test_trains_like_dense(void **state) {
     (void)state;
@@ -158,7 +158,7 @@ static void test_within_a_wrapper(void **state) {
 #undef STACK
 }
 
-/* One layer called twice: gradients of both calls count. */
+/* A model that calls one layer twice, so that the gradients of both calls are added. */
 static leat_model *shared(const char *class_name) {
     leat_error err = {0};
     leat_builder *b = NULL;
@@ -176,7 +176,8 @@ static void test_shared(void **state) {
     same_training(shared("Product"), shared("Dense"));
 }
 
-/* (x + d) and (x - d) of the custom layer, against Add and Subtract; only one output reaches the loss in the second model. */
+/* A model of (x + d) and (x - d), computed by the custom layer or by Add and Subtract; unless `both`, the loss
+ * uses only one of them. */
 static leat_model *pair(bool own, bool both) {
     leat_error err = {0};
     leat_builder *b = NULL;
@@ -241,7 +242,7 @@ static void test_saved_and_loaded(void **state) {
     assert_int_equal(leat_model_load(&loaded, path, &err), LEAT_ENOTSUP);
     assert_non_null(strstr(err.message, "'p' (Product): no layer 'Product'"));
     assert_ok(leat_model_load_with(&loaded, path, registry, &err), &err);
-    leat_registry_destroy(&registry); /* models live on without it */
+    leat_registry_destroy(&registry); /* the models stay valid without the registry */
     assert_ok(leat_model_test_on_batch(model, &data.arrays, &before, &err), &err);
     assert_ok(leat_model_test_on_batch(loaded, &data.arrays, &after, &err), &err);
     assert_true(before.items[0].value == after.items[0].value);
@@ -254,7 +255,7 @@ static void test_saved_and_loaded(void **state) {
     rmdir(folder);
 }
 
-/* What Keras 2.3.1 writes of Lambda(lambda x, factor=2: x * factor, arguments={"factor": 3}). */
+/* The configuration that Keras 2.3.1 writes for Lambda(lambda x, factor=2: x * factor, arguments={"factor": 3}). */
 #define LAMBDA(name, function)                                                                               \
     LAYER("Lambda", FIRST "\"name\": \"" name                                                                \
                           "\", \"trainable\": true, \"dtype\": \"float32\", \"function\": " function         \
@@ -293,7 +294,7 @@ static void test_lambda(void **state) {
             LEAT_ENOTSUP, "'times' (Lambda): arguments: unknown key 'factors'; did you mean 'factor'?");
 }
 
-/* A clone has the custom layers of its model, alone and in a wrapper, also when the registry is gone. */
+/* A clone has the custom layers of its model, alone and in a wrapper, even after the registry is destroyed. */
 static void test_cloned(void **state) {
     leat_error err = {0};
     (void)state;
@@ -339,13 +340,13 @@ static void test_cloned(void **state) {
     same_training(model, again);
 }
 
-/* Two different custom layers of one name: a configuration cannot tell them apart. */
+/* Two different custom layers with one name cannot be told apart in a configuration. */
 static void test_namesakes_are_not_cloned(void **state) {
     leat_error err = {0};
     leat_builder *builder = NULL;
     leat_model *model = NULL, *copy = NULL,
                *inner = read_model(LAYERS(LAYER("Product", FIRST "\"units\": 4")));
-    leat_registry *other = own_registry();
+    leat_registry *other = custom_registry();
     (void)state;
     assert_ok(leat_builder_create(&builder, &err), &err);
     leat_builder_use(builder, other);
@@ -360,7 +361,7 @@ static void test_namesakes_are_not_cloned(void **state) {
     leat_registry_destroy(&other);
 }
 
-/* ---- What is refused ---- */
+/* ---- Refused definitions and configurations ---- */
 
 static void test_bad_configurations(void **state) {
     (void)state;
@@ -390,7 +391,7 @@ static void test_bad_definitions(void **state) {
                                            {.key = NULL}};
     static const leat_layer_key no_choices[] = {{.key = "k", .kind = LEAT_KEY_CHOICE}, {.key = NULL}};
     (void)state;
-    leat_layer_definition d = own_times();
+    leat_layer_definition d = custom_times();
     not_registered(d, "times: a layer of this name is registered already");
     d.class_name = "Dense";
     not_registered(d, "Dense: Keras has a layer of this name");
@@ -402,7 +403,7 @@ static void test_bad_definitions(void **state) {
     d.size = 8;
     not_registered(
         d, "leat_layer_definition: its size is 8, expected 96: start from leat_layer_definition_init()");
-    d = own_times();
+    d = custom_times();
     d.class_name = "mine";
     d.keys = outside;
     not_registered(d, "mine: key 'k': its member lies outside of config_bytes (8)");
@@ -432,18 +433,18 @@ static leat_status refuse(const leat_layer_call *call, leat_error *err) {
     return leat_error_set(err, LEAT_EUSER, "not with %d samples", (int)call->inputs[0].shape[0]);
 }
 
-/* What goes wrong while running names the layer. */
+/* An error while running names the layer. */
 static void test_failures(void **state) {
     (void)state;
     leat_error err = {0};
     batch data;
-    leat_layer_definition d = own_times();
+    leat_layer_definition d = custom_times();
     d.class_name = "Shapeless";
     d.infer = no_shape;
     assert_ok(leat_registry_add(registry, &d, &err), &err);
     refused(LAYERS(LAYER("Shapeless", FIRST "\"name\": \"s\"")), LEAT_ESHAPE,
             "'s' (Shapeless): its infer gave output 0 an invalid shape: the rank is out of range");
-    d = own_times();
+    d = custom_times();
     d.class_name = "Refuser";
     d.forward = refuse;
     d.backward = NULL;
@@ -464,7 +465,7 @@ static void test_failures(void **state) {
 /* ---- The check of gradients ---- */
 
 static leat_status wrong_back(const leat_layer_call *call, leat_error *err) {
-    leat_status status = own_times().backward(call, err);
+    leat_status status = custom_times().backward(call, err);
     if (call->diff_inputs[0].data) ((float *)call->diff_inputs[0].data)[1] += 0.1f;
     return status;
 }
@@ -475,13 +476,13 @@ static void test_gradient_check(void **state) {
     double worst = 1;
     const leat_tensor shapes[] = {leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 4}, NULL),
                                   leat_tensor_view(LEAT_F32, 2, (int64_t[]){3, 4}, NULL)};
-    leat_layer_definition d = own_product();
+    leat_layer_definition d = custom_product();
     assert_ok(leat_layer_check_gradient(&d, "{'units': 2}", 1, shapes, &worst, &err), &err);
     assert_true(worst < 1e-3);
-    d = own_sum_and_difference();
+    d = custom_sum_and_difference();
     assert_ok(leat_layer_check_gradient(&d, NULL, 2, shapes, &worst, &err), &err);
     assert_true(worst < 1e-3);
-    d = own_times();
+    d = custom_times();
     d.backward = wrong_back;
     assert_ok(leat_layer_check_gradient(&d, NULL, 1, shapes, &worst, &err), &err);
     assert_true(worst > 0.01);
@@ -496,7 +497,7 @@ static void test_gradient_check(void **state) {
 
 enum { ACTORS = 4 };
 
-/* A model of its own, of the one registry: read, trained, let go. */
+/* A model for each thread, all from one registry: read, trained, destroyed. */
 typedef struct actor {
     pthread_t thread;
     leat_status status;

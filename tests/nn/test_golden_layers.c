@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers and whole models: prediction, loss in test mode, gradients, some steps of training, as Keras 2.3.1 has them (or
- * current Keras, for what it alone has), on every list of backends.  And docs/layers.md, which says what these cases have. */
+/* Layers and whole models: predictions, loss in test mode, gradients and some training steps agree with Keras
+ * 2.3.1 (or with current Keras, for layers that only it has), on every list of backends.  Also checks
+ * docs/layers.md, which describes these cases. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -14,9 +15,9 @@
 #define PAGE            LEAT_SOURCE_DIR "/docs/layers.md"
 #define MOST_PAGE_BYTES ((size_t)1 << 20)
 
-/* Gradients that are 0 but for rounding: a bias in front of a BatchNormalization, or of a key, or one that
- * all that a Softmax compares have in common, moves nothing.  Such a one is only asked to be as small as Keras's, beside
- * the other gradients of the model. */
+/* Weights whose gradients are 0 except for rounding: a bias before a BatchNormalization, the bias of a key, or a
+ * value that is added to all inputs of a Softmax, changes nothing.  Such a gradient must only be about as small as
+ * Keras's, relative to the model's other gradients. */
 static const char *const cancelling[] = {"batchnorm",
                                          "nested_batchnorm",
                                          "nested_functional",
@@ -40,7 +41,7 @@ static double largest(const float *values, int64_t count) {
     return most;
 }
 
-/* The largest gradient that Keras has in the case. */
+/* Returns the largest gradient of Keras in the case. */
 static double largest_gradient(const golden *g) {
     double most = 0;
     leat_tensor gradient;
@@ -87,7 +88,7 @@ static void train(model_case *c, const char *name) {
 typedef struct group {
     const char *name;
     int cases;
-    bool later; /* of current Keras */
+    bool later; /* the case is from current Keras */
     layer_pages *pages;
 } group;
 
@@ -100,7 +101,7 @@ static void add_to_pages(const group *of, const char *name, double worst) {
     golden_close(&g);
 }
 
-/* All that a case has, with these backends. */
+/* Runs all checks of a case with these backends. */
 static void run_case(const char *group_name, const char *name, const run_backend *backend, bool recompute,
                      double *worst) {
     model_case c;
@@ -136,14 +137,14 @@ static void test_layers(void **state) {
     assert_true(layers.cases >= 400);
 }
 
-/* What current Keras has and 2.3.1 has not. */
+/* Tests the layers that only current Keras has. */
 static void test_later_layers(void **state) {
     group layers = {.name = "keras-3/layers", .later = true, .pages = *state};
     golden_each(layers.name, check, &layers);
     assert_true(layers.cases >= 81);
 }
 
-/* Keras's numbers, whatever is computed again. */
+/* Recomputing values in the backward pass gives Keras's numbers too. */
 static void test_gradient_checkpointing(void **state) {
     static char layers[] = "layers", later[] = "keras-3/layers";
     (void)state;
@@ -159,7 +160,7 @@ static void test_every_layer_has_a_case(void **state) {
     leati_text_fini(&missing);
 }
 
-/* The text of a page without its errors, which are those of one machine: the digits between "e-" and what is before. */
+/* Removes the errors from a page, because they depend on the machine: the digits around "e-". */
 static void strip_errors(char *text) {
     char *to = text;
     for (const char *at = text; *at;) {
@@ -203,7 +204,8 @@ static void compare_page(char *page) {
     free(there);
 }
 
-/* tools/layer-pages has it written (LEAT_PAGES=write), the test layer_pages has it compared (LEAT_PAGES=check). */
+/* tools/layer-pages makes this test write the page (LEAT_PAGES=write); the test layer_pages makes it compare the
+ * page (LEAT_PAGES=check). */
 static void test_page(void **state) {
     const char *what = getenv("LEAT_PAGES");
     leati_text page = {0};

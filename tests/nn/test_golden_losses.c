@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses at the end of models: prediction, loss, metrics, gradients and some steps of training as Keras 2.3.1 has them. */
+/* Losses at the end of models: predictions, loss, metrics, gradients and some training steps agree with Keras
+ * 2.3.1. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -7,17 +8,17 @@
 
 #include "nn/model_case.h"
 
-/* Cases that need more than GOLDEN_TOLERANCE, by the start of their names. */
+/* Cases that need a larger tolerance than GOLDEN_TOLERANCE, by a prefix of their names. */
 typedef struct looser {
     const char *start;
     double all, gradients;
 } looser;
 
 static const looser exceptions[] = {
-    /* Predictions saturate, and the clipped binary crossentropy is log(1 - p + 1e-7) of p = 1 - 1.2e-7.  Where it takes no
-     * gradient (evaluation, metrics), TensorFlow's graph optimizer computes (1 + 1e-7) - p instead, which there is 9 %
-     * more; leat does what Keras's training step does.  And a sigmoid or softmax that is one last bit off moves 1 - p, by
-     * which the gradient divides, by up to a half. */
+    /* Predictions saturate, and the clipped binary crossentropy is log(1 - p + 1e-7) of p = 1 - 1.2e-7.  Where it
+     * takes no gradient (evaluation, metrics), TensorFlow's graph optimizer computes (1 + 1e-7) - p instead, which
+     * there is 9 % more; leat does what Keras's training step does.  And a sigmoid or softmax that is one last bit
+     * off moves 1 - p, by which the gradient divides, by up to a half. */
     {"model_binary_crossentropy_hard_sigmoid_extreme", 3e-3, GOLDEN_TOLERANCE},
     {"model_binary_crossentropy_sigmoid_linear_extreme", 3e-3, 5e-2},
     {"model_binary_crossentropy_sigmoid_reshape_extreme", 3e-3, 5e-2},

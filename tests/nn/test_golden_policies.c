@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policy mixed_bfloat16: models as current Keras computes them with it, and every case of a layer, whose numbers in float32
- * it comes near to.  Keras rounds weights, and what every op makes; leat rounds weights only where it multiplies bfloat16,
- * and neither what is fused nor the gradients of weights: two roundings of eight binary digits may lie between the two. */
+/* The policy mixed_bfloat16: models as current Keras computes them with it, and every case of a layer, whose
+ * numbers in float32 it comes near to.  Keras rounds weights, and what every op makes; leat rounds weights only
+ * where it multiplies bfloat16, and neither what is fused nor the gradients of weights: two roundings of eight
+ * binary digits may lie between the two. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@
 #include "leat/model.h"
 #include "nn/model_case.h"
 
-#define NEAR_KERAS   0.02 /* of the largest number of a tensor: 5 units in the last of 8 digits */
+#define NEAR_KERAS   0.02 /* relative to the largest number of a tensor: 5 units in the last of 8 digits */
 #define NEAR_FLOAT32 0.05
 
 static void train(model_case *c, double tolerance) {
@@ -49,7 +50,7 @@ static void test_models_are_keras_s(void **state) {
     assert_int_equal(cases, 4);
 }
 
-/* With all backends; one training step runs, too, whose numbers are the ops' affair (test_ops). */
+/* Compares predictions on all backends; also runs one training step, whose numbers are tested by test_ops. */
 static void check_layer(const char *name, void *user) {
     const run_backend *best = run_backends;
     leat_error err = {0};

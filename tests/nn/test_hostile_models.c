@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Architectures that nobody meant: absurd sizes, cycles, depth, masses of layers, and the models of all examples with pieces
- * changed, taken out or put elsewhere.  Each is refused with a sentence or works; no allocation is larger than the ceiling
- * of fuzz/memory_limited.c, no run takes long.  What works is checked as fuzz/fuzz_model.c does. */
+/* Architectures that no user would write: absurd sizes, cycles, deep nesting, very many layers, and the models of
+ * all examples with parts changed, removed or moved.  Each model is refused with a message, or works.  No
+ * allocation is larger than the limit of fuzz/memory_limited.c.  Models that work are checked like in
+ * fuzz/fuzz_model.c. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #include "nn/layers/types.h"
 #include "nn/network/network.h"
 
-/* ---- What is absurd by design ---- */
+/* ---- Absurd models ---- */
 
 #define SEQUENTIAL(...)                                                                                      \
     "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": [" __VA_ARGS__ "]}}"
@@ -54,7 +55,7 @@ static void test_sizes(void **state) {
             "expected fewer than 2147483648 elements");
 }
 
-/* A text of `count` copies of `piece` between two others, for free(). */
+/* Returns `count` copies of `piece` between two other texts; the caller frees it. */
 static char *repeated(const char *before, const char *piece, int count, const char *between,
                       const char *after) {
     size_t bytes = strlen(before) + (size_t)count * (strlen(piece) + strlen(between)) + strlen(after) + 1;
@@ -85,7 +86,7 @@ static void test_masses(void **state) {
 }
 
 /* 60 wrappers, one within the other, and as many models. */
-/* Names reach a terminal in summaries and progress lines. */
+/* Names are printed to a terminal in summaries and progress lines. */
 static void test_control_characters(void **state) {
     (void)state;
     refused(SEQUENTIAL(LAYER("Dense", "\"name\": \"d\\u001b[31m\", \"units\": 2, " SHAPE("3"))),
@@ -133,7 +134,7 @@ static void test_cycles(void **state) {
             "called on a tensor that is never made");
 }
 
-/* ---- What is changed by chance ---- */
+/* ---- Random changes ---- */
 
 static const char *const odd_values[] = {
     "null",
@@ -195,7 +196,7 @@ static json_t *odd_value(leat_rng *rng) {
     return value;
 }
 
-/* An object or a list somewhere within, each member as likely as its neighbours. */
+/* Returns an object or a list inside the value; each member is equally likely. */
 static json_t *somewhere(json_t *value, leat_rng *rng) {
     for (;;) {
         size_t count = json_is_object(value) ? json_object_size(value) : json_array_size(value), at;
@@ -223,7 +224,7 @@ static void mutate_list(json_t *list, leat_rng *rng) {
     }
 }
 
-/* A key of the object, copied out: the object changes. */
+/* Copies a random key of the object to out, because the object may change. */
 static void pick_key(const json_t *object, leat_rng *rng, char out[64]) {
     size_t at = json_object_size(object) ? (size_t)leat_rng_below(rng, json_object_size(object)) : 0;
     const char *key;
@@ -271,7 +272,7 @@ static void run_changed(const json_t *root, leat_rng *rng) {
     json_decref(copy);
 }
 
-/* LEAT_MUTATIONS: how many of each example, for a longer run. */
+/* LEAT_MUTATIONS sets the number of changes per example, for a longer run. */
 static void test_changed(void **state) {
     const char *asked = getenv("LEAT_MUTATIONS");
     const int count = asked ? atoi(asked) : 12;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Initializers: what Keras 2.3.1 asks of its random generator for a shape, held against what is drawn. */
+/* Initializers: the distribution that Keras 2.3.1 asks its random generator for, compared with the numbers that
+ * leat draws. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@
 #include "support/golden.h"
 
 #define DRAWS                                                                                                \
-    20000 /* numbers for one statistic; the bounds below are about five deviations of the estimate */
+    20000 /* numbers per statistic; the bounds below are about five standard deviations of the estimate */
 
 /* The mean, deviation and bounds of many numbers. */
 typedef struct moments {
@@ -40,7 +41,7 @@ static int64_t product(int rank, const int64_t *dims) {
     return count;
 }
 
-/* Draws a shape again and again, each time another stream, until there are DRAWS numbers. */
+/* Draws weights of a shape, each from another stream, until there are DRAWS numbers. */
 static float *draw_many(const leati_initializer *initializer, int rank, const int64_t *dims, int64_t *count) {
     leat_error err = {0};
     int64_t each = product(rank, dims), times = DRAWS / each + 1;
@@ -70,7 +71,7 @@ static void check_normal(const moments *m, float mean, float deviation, bool tru
     assert_true(truncated ? reach <= 2.0 + 1e-6 && reach > 1.98 : reach > 3.0);
 }
 
-/* Rows or columns are orthonormal, times the gain. */
+/* Checks that rows or columns are orthonormal, times the gain. */
 static void check_orthogonal(const float *q, int rank, const int64_t *dims, double gain) {
     int64_t columns = dims[rank - 1], rows = product(rank - 1, dims);
     bool tall = rows >= columns;
@@ -105,7 +106,7 @@ static void check_shape(const golden *g, const leati_initializer *initializer, i
         check_orthogonal(one, rank, dims, json_number_value(json_object_get(config, "gain")));
         return;
     }
-    if (json_is_integer(json_object_get(config, "seed"))) return; /* one draw, again and again */
+    if (json_is_integer(json_object_get(config, "seed"))) return; /* every draw would be the same */
     int64_t count;
     float *numbers = draw_many(initializer, rank, dims, &count);
     const moments m = moments_of(numbers, count);
@@ -160,7 +161,7 @@ static leat_status read_text(leati_initializer **out, const char *text, leat_err
     return status;
 }
 
-/* (seed, stream) decides, unless the configuration has a seed. */
+/* (seed, stream) decides the numbers, unless the configuration has a seed. */
 static void test_seeds(void **state) {
     (void)state;
     leat_error err = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model says of itself (leat/inspect.h): layers, also of nested models, against model.to_json(); connections, weights,
- * what it was compiled with, the optimizer's state. */
+/* The inspection of models (leat/inspect.h): layers, including nested models, compared with model.to_json();
+ * connections, weights, compile arguments, and the optimizer's state. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -33,7 +33,8 @@ static leat_model *make_block(void) {
     return model;
 }
 
-/* Inputs a and b (4), both through the Dense "shared"; their sum through "block", then the Dense "y" (3). */
+/* Inputs a and b (4) both go through the Dense "shared"; their sum goes through "block", then through the Dense
+ * "y" (3). */
 static leat_model *make_model(void) {
     leat_builder *builder = NULL;
     leat_model *model = NULL, *inner = make_block();
@@ -69,7 +70,7 @@ static json_t *parse_and_free(char *text) {
     return value;
 }
 
-/* The layers of a model's configuration, from number `base` on; returns the first number behind them all. */
+/* Checks the layers of a model's configuration, from number `base` on; returns the number after the last one. */
 static int check_layers(const leat_model *model, const json_t *config, int parent, int base) {
     const json_t *list = json_object_get(config, "layers");
     int count = (int)json_array_size(list), next = base + count;
@@ -110,7 +111,7 @@ static void check_against_json(const leat_model *model) {
 static void layers_are_those_of_the_configuration(void **state) {
     leat_model *model = make_model(), *wrapped = model_of(WRAPPED);
     (void)state;
-    assert_int_equal(leat_model_layer_count(model), 6 + 3); /* those of model.layers, those of "block" */
+    assert_int_equal(leat_model_layer_count(model), 6 + 3); /* model.layers, and the layers of "block" */
     check_against_json(model);
     check_against_json(wrapped);
     assert_int_equal(leat_model_layer_parent(wrapped, layer(wrapped, "deep")), layer(wrapped, "each"));
@@ -137,7 +138,7 @@ static void layers_are_found_by_name(void **state) {
     leat_model_destroy(&model);
 }
 
-/* Two nested models with a layer of the same name: the path says which. */
+/* Two nested models have a layer of the same name; the paths differ. */
 static void paths_tell_namesakes_apart(void **state) {
     leat_builder *builder = NULL;
     leat_model *model = NULL;
@@ -186,7 +187,7 @@ static void freezing_is_seen(void **state) {
 
 /* ---- Weights ---- */
 
-/* The names of a layer's weights, with a blank behind each. */
+/* Checks the names of a layer's weights, each followed by a space. */
 static void expect_weights(const leat_model *model, const char *name, const char *names) {
     char all[512] = "";
     int number = layer(model, name);
@@ -356,7 +357,7 @@ static void arguments_of_compile_come_back(void **state) {
     assert_float_equal(json_number_value(json_object_get(config, "learning_rate")), 0.125, 0);
     assert_float_equal(json_number_value(json_object_get(config, "beta_1")), 0.5, 0);
     assert_ok(leat_model_optimizer_config(model, &text, &err), &err);
-    leat_model *again = make_compiled(text); /* compile takes it */
+    leat_model *again = make_compiled(text); /* compile accepts the text */
     leat_string_free(text);
     json_t *other = optimizer_of(again);
     assert_true(json_equal(optimizer, other));
@@ -374,7 +375,7 @@ static void arguments_of_compile_come_back(void **state) {
     leat_model_destroy(&model);
 }
 
-/* Keras 2.3.1 keeps these in float32 variables, and its files say what they read back as. */
+/* Keras 2.3.1 keeps these arguments in float32 variables and writes the rounded values to files. */
 static void arguments_of_the_optimizer_are_rounded_to_float(void **state) {
     (void)state;
     static const struct {
@@ -425,7 +426,7 @@ static void state_of_the_optimizer_can_be_set(void **state) {
         assert_memory_equal(got, set, (size_t)numbers * sizeof *got);
         ++seen;
     }
-    assert_int_equal(seen, 2 * 8); /* m and v of the weights that train: 3 Dense, gamma, beta */
+    assert_int_equal(seen, 2 * 8); /* m and v of the trained weights: 3 Dense layers, gamma, beta */
     leat_model_destroy(&model);
 }
 
@@ -499,10 +500,10 @@ static void clones_are_models_of_their_own(void **state) {
     assert_false(leat_model_is_compiled(copy));
     assert_false(leat_model_layer_trainable(copy, layer(copy, "block")));
     leat_tensor bias = leat_model_weight(copy, leat_model_find_weight(copy, "y/bias"));
-    ((float *)bias.data)[0] = 42; /* the copy's alone */
+    ((float *)bias.data)[0] = 42; /* changes only the copy */
     assert_false(same_weights(model, copy));
     assert_ok(leat_model_initialize(model, 0, &err), &err);
-    assert_true(same_weights(model, fresh)); /* a fresh clone is drawn with seed 0 */
+    assert_true(same_weights(model, fresh)); /* weights of a fresh clone are drawn with seed 0 */
     leat_model_destroy(&model);
     check_against_json(copy);
     leat_model_destroy(&copy);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every loss as a function, its gradient and its options, against Keras 2.3.1, on ref alone and with oneDNN before it. */
+/* Every loss as a function, its gradient and its options agree with Keras 2.3.1, on ref alone and on oneDNN with
+ * ref. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -14,7 +15,7 @@ typedef struct computed {
     leati_value values, mean, gradient;
 } computed;
 
-/* The loss of two bound arrays, its mean, and that one's gradient by the second. */
+/* Adds the loss of two bound arrays, its mean, and the gradient of the mean with respect to the second array. */
 static void build(run *r, const golden *g, computed *out) {
     leat_error err = {0};
     leati_output_loss loss = {.weight = 1.0};
@@ -35,8 +36,8 @@ static void compare(const run *r, const golden *g, const char *member, leati_val
     golden_compare(g, member, got.data, expected.data, leat_tensor_count(&got), tolerance);
 }
 
-/* At p = 1 - 1.2e-7 TensorFlow's graph optimizer makes 1 - p + 1e-7 into (1 + 1e-7) - p, 9 % more, where no gradient is
- * taken.  leat does what Keras's training step does (test_golden_losses.c). */
+/* At p = 1 - 1.2e-7, TensorFlow's graph optimizer replaces 1 - p + 1e-7 by (1 + 1e-7) - p if there is no gradient;
+ * the result is 9 % larger.  leat computes like Keras's training step (test_golden_losses.c). */
 static double tolerance_of(const char *name) {
     return strcmp(name, "binary_crossentropy_edges") == 0 ? 2e-3 : GOLDEN_TOLERANCE;
 }
@@ -67,7 +68,7 @@ static void test_functions(void **state) {
     assert_true(cases >= 60);
 }
 
-/* Aliases are the same row as the function. */
+/* Aliases find the same descriptor as the function's name. */
 static void check_aliases(const char *name, void *user) {
     golden g;
     (void)user;
@@ -123,7 +124,7 @@ static void test_options(void **state) {
     assert_string_equal(loss.type->measure.name, "mean_squared_error");
 }
 
-/* What both 2.3.1 and current Keras read: some functions only as objects. */
+/* The written losses are readable by Keras 2.3.1 and by current Keras; some functions must be written as objects. */
 static void test_written(void **state) {
     (void)state;
     static const struct {

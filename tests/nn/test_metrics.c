@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every metric over three batches of unequal size, plain and weighted, against Keras 2.3.1; names and errors. */
+/* Every metric over three batches of different sizes, with and without weights, agrees with Keras 2.3.1; names and
+ * errors. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@
 #include "nn/run.h"
 #include "support/golden.h"
 
-/* A metric with two states: of values that count alike, and of weighted ones. */
+/* A metric with two states, one without weights and one with weights. */
 typedef struct pair {
     leati_metric metric;
     double *plain, *weighted;
@@ -64,7 +65,7 @@ static void run_batch(const golden *g, const run_backend *backend, int batch, pa
     run_end(&r);
 }
 
-/* The running results after a batch, which are a row of the golden's array. */
+/* Compares the results after a batch with a row of the golden array. */
 static void compare(const golden *g, const char *member, const pair *metrics, const double *state,
                     int batch) {
     double results[8];
@@ -81,7 +82,7 @@ static void compare(const golden *g, const char *member, const pair *metrics, co
 static void check(const char *name, void *user) {
     golden g;
     golden_open(&g, "metrics", name);
-    bool with_class = strstr(name, "_class") != NULL; /* Keras 2.3.1 cannot weigh a single class */
+    bool with_class = strstr(name, "_class") != NULL; /* not supported with weights by Keras 2.3.1 */
     for (int i = 0; run_backends[i].name; ++i) {
         pair metrics = {0};
         for (int batch = 0; batch < 3; ++batch) {
@@ -112,7 +113,7 @@ static leat_status read_text(leati_metric *metric, const char *text, int64_t las
     return status;
 }
 
-/* Names as Keras logs them, and the function that each stands for. */
+/* The names in Keras's logs, and the function that each name stands for. */
 static void test_names(void **state) {
     (void)state;
     static const struct {
@@ -213,7 +214,7 @@ static void test_errors(void **state) {
     assert_non_null(strstr(err.message, "shorter than"));
 }
 
-/* Keras 2.3.1's JSON of a class comes back the same, and one that names no options gets all of them. */
+/* Keras 2.3.1's JSON of a class survives a round trip; a configuration without options gets all of them. */
 static void check_config(const char *name, void *user) {
     golden g;
     leat_error err = {0};
@@ -246,7 +247,7 @@ static void test_config(void **state) {
     json_decref(written);
 }
 
-/* The same samples in one batch, and in batches of one: bit for bit the same. */
+/* The same samples in one batch and in batches of one give results that are equal bit for bit. */
 static void test_batches(void **state) {
     (void)state;
     static const char *const metrics[] = {"\"AUC\"", "\"Precision\"", "\"MSE\""};

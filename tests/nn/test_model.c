@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models as a user makes and looks at them: JSON both ways, the builder, weights and their orders, summaries. */
+/* Models from a user's view: JSON in both directions, the builder, weights and their order, summaries. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static float *weight_data(const leat_model *model, int index) {
 
 /* ---- JSON ---- */
 
-/* A Sequential as Keras 2.3.1 writes it: its own InputLayer and its build_input_shape are left out. */
+/* Removes what leat does not write from a Sequential of Keras 2.3.1: its own InputLayer and its build_input_shape. */
 static void normalise(json_t *value) {
     const char *key;
     json_t *item;
@@ -43,7 +43,7 @@ static void normalise(json_t *value) {
     if (json_is_array(value)) json_array_foreach(value, index, item) normalise(item);
 }
 
-/* Fails where two values differ; 1 and 1.0 are the same. */
+/* Fails if two values differ; 1 and 1.0 are equal. */
 static void compare(const char *where, const json_t *a, const json_t *b) {
     const char *key;
     json_t *item;
@@ -89,7 +89,7 @@ static void check_config(const char *name, void *user) {
     normalise(keras);
     normalise(ours);
     if (!json_object_get(keras, "module"))
-        compare(name, keras, ours); /* else it is in current Keras's form */
+        compare(name, keras, ours); /* otherwise the file is in the form of current Keras */
     json_decref(ours);
     json_decref(keras);
     leat_string_free(text);
@@ -100,7 +100,7 @@ static void check_config(const char *name, void *user) {
     ++of->cases;
 }
 
-/* Every configuration that Keras wrote is written back as it was. */
+/* Every configuration that Keras wrote is written back unchanged. */
 static void test_configs(void **state) {
     (void)state;
     group layers = {.name = "layers"}, later = {.name = "keras-3/layers"};
@@ -167,7 +167,7 @@ static void test_old_presets(void **state) {
     }
 }
 
-/* What Keras 2.3.1 loses on the way through JSON: an input that no output needs, a frozen nested model. */
+/* leat keeps what Keras 2.3.1 loses in JSON: an input that no output needs, and a frozen nested model. */
 static void test_kept(void **state) {
     (void)state;
     leat_error err = {0};
@@ -181,7 +181,7 @@ static void test_kept(void **state) {
                                                "\"config\": {\"units\": 3}}]}}, " SMALL_DENSE("dropped", "x",
                                                                                               "9", ""),
                     "[\"unused\", 0, 0], [\"x\", 0, 0]", "[\"s\", 1, 0]"));
-    assert_int_equal(leat_model_weight_count(model), 2); /* nothing of the layer that no output needs */
+    assert_int_equal(leat_model_weight_count(model), 2); /* no weights of the layer that no output needs */
     assert_ok(leat_model_set_trainable(model, "s", false, &err), &err);
     assert_ok(leat_model_to_json(model, &text, &err), &err);
     leat_model *again = model_of(text);
@@ -196,7 +196,7 @@ static void test_kept(void **state) {
 
 /* ---- The builder ---- */
 
-/* The network of include/leat/model.h, by functions and by JSON, is the same. */
+/* The network of include/leat/model.h is the same from functions and from JSON. */
 static void test_builder(void **state) {
     (void)state;
     leat_error err = {0};
@@ -250,7 +250,7 @@ static void test_builder_joins(void **state) {
     assert_ok(leat_model_create(&model, &b, inputs, 2, outputs, 2, &err), &err);
     assert_int_equal(leat_model_weight_count(model), 10);
     assert_string_equal(leat_model_output_name(model, 0), "model_1");
-    /* The nested model kept what it had learnt. */
+    /* The nested model keeps its trained weights. */
     int found = 0;
     for (int w = 0; w < 10; ++w)
         if (strcmp(leat_model_weight_name(model, w), "model_1/dense_1/kernel:0") == 0)
@@ -267,7 +267,7 @@ static leat_node *printed(leat_builder *b, leat_node **in) {
     return leat_mergef((leat_node *[]){x, *in}, 2, "Concatenate", "{'name': 'joined_%d'}", 5);
 }
 
-/* Configurations that are printed, and their quotes; the model's own name. */
+/* Configurations from format strings, with quotes; the model's own name. */
 static void test_builder_texts(void **state) {
     (void)state;
     leat_error err = {0};
@@ -406,7 +406,8 @@ static void check_names(const leat_model *model, const char *const *names) {
     for (int i = 0; i < count; ++i) assert_string_equal(leat_model_weight_name(model, i), names[i]);
 }
 
-/* Freezing changes the order of files at once, what is trained with the next compile, and no value. */
+/* Freezing changes the order of weights in files at once; the trained weights change with the next compile; no
+ * value changes. */
 static void test_trainable(void **state) {
     (void)state;
     static const char *const before[] = {
@@ -442,7 +443,7 @@ static void test_trainable(void **state) {
     leat_model_destroy(&model);
 }
 
-/* What the configuration of layer `index` says of itself and of the layer inside. */
+/* Checks the `trainable` of layer `index` and of the layer inside, in the configuration. */
 static void check_frozen(const leat_model *model, size_t index, bool outer, bool inner) {
     leat_error err = {0};
     json_t *config = NULL;
@@ -455,7 +456,7 @@ static void check_frozen(const leat_model *model, size_t index, bool outer, bool
     json_decref(config);
 }
 
-/* The layer in TimeDistributed has its flag, that in Bidirectional keeps its own, as in Keras. */
+/* The layer in TimeDistributed is frozen with it; the layer in Bidirectional keeps its own flag, as in Keras. */
 static void test_freezing_wrappers(void **state) {
     (void)state;
     leat_error err = {0};
@@ -471,7 +472,7 @@ static void test_freezing_wrappers(void **state) {
             &err),
         &err);
     assert_int_equal(model->weights.trainable_count, 8);
-    size_t first = 1; /* behind the InputLayer */
+    size_t first = 1; /* after the InputLayer */
     check_frozen(model, first, false, false);
     assert_ok(leat_model_set_trainable(model, "each", false, &err), &err);
     assert_ok(leat_model_set_trainable(model, "both", false, &err), &err);
@@ -482,7 +483,7 @@ static void test_freezing_wrappers(void **state) {
     leat_model_destroy(&model);
 }
 
-/* TimeDistributed over a model: the layers inside are found by name, and frozen one by one or with it. */
+/* TimeDistributed over a model: the layers inside are found by name, and are frozen one by one or together. */
 static void test_freezing_model_inside(void **state) {
     (void)state;
     leat_error err = {0};
@@ -556,7 +557,7 @@ static json_t *summary_of(const char *json) {
     return root;
 }
 
-/* A layer that is called twice; and a Sequential, whose InputLayer is not listed. */
+/* A layer that is called twice, and a Sequential, whose InputLayer is not listed. */
 static void test_summary_json(void **state) {
     (void)state;
     json_t *root = summary_of(

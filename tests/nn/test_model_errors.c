@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configurations that are wrong: each failure has its code, and says which layer, what was expected and what was there. */
+/* Wrong configurations: each failure has its code, and its message says which layer, what was expected and what
+ * was received. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -35,7 +36,7 @@ static void check_all(const wrong *cases, size_t count, const char *before, cons
 
 #define CHECK_ALL(cases, before, after) check_all(cases, sizeof cases / sizeof cases[0], before, after)
 
-/* ---- One layer behind an image (6, 6, 2) ---- */
+/* ---- One layer after an image (6, 6, 2) ---- */
 
 #define LAYER(class, config) "{\"class_name\": \"" class "\", \"config\": {\"name\": \"it\", " config "}}"
 
@@ -334,7 +335,7 @@ static void test_layers(void **state) {
     "\", \"units\": 4}, \"inbound_nodes\": [[" from "]]}"
 #define ENDS(inputs, outputs) "], \"input_layers\": [" inputs "], \"output_layers\": [" outputs "]"
 
-/* ---- One layer behind a sequence (6, 2) ---- */
+/* ---- One layer after a sequence (6, 2) ---- */
 
 static const wrong sequence_layers[] = {
     {LAYER("LSTM", "\"units\": 3, \"stateful\": true"),
@@ -426,7 +427,7 @@ static void test_texts(void **state) {
     CHECK_ALL(texts, "", "");
 }
 
-/* A layer that is called on two widths needs two kernels. */
+/* A layer that is called with inputs of two widths needs two kernels, which is refused. */
 static void test_second_call(void **state) {
     (void)state;
     static const wrong other_width = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The n-th allocation fails, for every n, while a model is read, built, written, summarised, initialised or frozen:
- * LEAT_ENOMEM, and nothing is left behind.  What jansson allocates for values counts too; what its parser does is left out,
- * because jansson 2.14 does not survive it. */
+/* The n-th allocation fails, for every n, while a model is read, built, written, summarised, initialised or
+ * frozen: the status is LEAT_ENOMEM, and no memory leaks.  jansson's allocations for values are counted; those of
+ * its parser are not, because jansson 2.14 does not survive their failure. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "nn/run.h"
 #include "support/memory_failing.h"
 
-/* Every kind of layer that owns something, a nested model, a shared layer, an old version's defaults, a NaN. */
+/* Every kind of layer that owns memory, a nested model, a shared layer, defaults of an older version, a NaN. */
 static const char network[] =
     "{\"class_name\": \"Model\", \"keras_version\": \"2.2.4\", \"config\": {\"name\": \"m\", \"layers\": ["
     "{\"class_name\": \"InputLayer\", \"name\": \"x\", \"config\": {\"name\": \"x\", \"batch_input_shape\": "
@@ -32,7 +32,8 @@ static const char network[] =
     "\"inbound_nodes\": [[[\"lstm\", 0, 0, {}]], [[\"s\", 1, 0, {}]]]}],"
     "\"input_layers\": [[\"x\", 0, 0]], \"output_layers\": [[\"s\", 2, 0], [\"lstm\", 0, 0]]}}";
 
-/* Runs `step` with the n-th allocation failing until none fails; its model, if it made one, is destroyed. */
+/* Runs `step` with the n-th allocation failing, for n = 1, 2, ..., until none fails; destroys its model if there
+ * is one. */
 static void sweep(leat_status (*step)(leat_model **model, leat_error *err), bool with_model,
                   int64_t at_least) {
     int64_t n = 0;
@@ -86,7 +87,7 @@ static leat_status initialise(leat_model **model, leat_error *err) {
     return leat_model_initialize(*model, 5, err);
 }
 
-/* A failure leaves the order of weights as it was. */
+/* A failure leaves the order of weights unchanged. */
 static leat_status freeze(leat_model **model, leat_error *err) {
     leat_status status = leat_model_set_trainable(*model, "d", false, err);
     bool frozen = strcmp(leat_model_weight_name(*model, 3), "s/batch_normalization_1/gamma:0") == 0;
@@ -128,15 +129,15 @@ static void test_read(void **state) {
     sweep(read_json, false, 80);
 }
 
-/* Layers of a user's own: registered, read, one of them for a Lambda; and a gradient checked. */
-static leat_status use_own(leat_model **model, leat_error *err) {
+/* Custom layers: registers them, reads models with them, once for a Lambda, and checks a gradient. */
+static leat_status use_custom_layers(leat_model **model, leat_error *err) {
     static const char json[] =
         "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": [{\"class_name\": "
         "\"Product\", "
         "\"config\": {\"batch_input_shape\": [null, 4], \"units\": 3}}, {\"class_name\": \"Lambda\", "
         "\"config\": "
         "{\"name\": \"times\", \"function\": \"f\", \"arguments\": {\"factor\": 3.0}}}]}}";
-    const leat_layer_definition product = own_product(), times = own_times();
+    const leat_layer_definition product = custom_product(), times = custom_times();
     const leat_tensor shape = leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, 3}, NULL);
     leat_registry *registry = NULL;
     double worst;
@@ -168,7 +169,7 @@ static void test_use(void **state) {
 static void test_build(void **state) {
     (void)state;
     sweep(build, false, 100);
-    sweep(use_own, false, 20);
+    sweep(use_custom_layers, false, 20);
     sweep(clone, true, 50);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lists of names: sorted, without repetitions, and each name is one that leat takes. */
+/* The lists of names: they are sorted, without repetitions, and leat accepts each name. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void names_are_sorted_and_none_comes_twice(void **state) {
     assert_null(leat_name_get((leat_name_kind)kinds, 0));
 }
 
-/* What Keras's documentation and its users write. */
+/* Names from Keras's documentation and from its users' code. */
 static void names_of_keras_are_listed(void **state) {
     (void)state;
     static const struct {
@@ -69,10 +69,10 @@ static void names_of_keras_are_listed(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i)
         if (!listed(rows[i].kind, rows[i].name)) fail_msg("'%s' is not listed", rows[i].name);
     assert_false(listed(LEAT_NAMES_LOSSES, "accuracy"));
-    assert_false(listed(LEAT_NAMES_LAYERS, "LSTMCell")); /* it stands inside another layer only */
+    assert_false(listed(LEAT_NAMES_LAYERS, "LSTMCell")); /* only allowed inside another layer */
 }
 
-/* What compiling with a name, or a layer with it, comes to. */
+/* Compiles with a name, or builds a model with a layer of that name; returns the status. */
 static leat_status use(leat_name_kind kind, const char *name, leat_error *err) {
     static const char *const keys[kinds] = {[LEAT_NAMES_ACTIVATIONS] = "activation",
                                             [LEAT_NAMES_INITIALIZERS] = "kernel_initializer",
@@ -100,7 +100,7 @@ static leat_status use(leat_name_kind kind, const char *name, leat_error *err) {
     return status;
 }
 
-/* A name may need arguments that are not given here, but it is never unknown. */
+/* A name may need arguments that this test does not give, but it is never unknown. */
 static void every_name_is_taken(void **state) {
     (void)state;
     for (int kind = LEAT_NAMES_LOSSES; kind < kinds; ++kind)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that are random while training: what they draw has the mean, the spread and the shape that Keras's have, the same
- * on every list of backends, and another in another step. */
+/* Layers that are random in training: their numbers have the mean, variance and shape of Keras's, are equal on
+ * every list of backends, and differ from step to step. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -17,10 +17,10 @@ enum { PER_SAMPLE = ROWS * COLUMNS * CHANNELS };
 
 typedef struct draws {
     float *x, *y;
-    double mean, variance, zeros; /* of y; the share of its elements that are 0 */
+    double mean, variance, zeros; /* of y; zeros: share of the elements that are 0 */
 } draws;
 
-/* y is what the layer makes of x in training, in step `step`. */
+/* Computes y, the output of the layer for x in training, in step `step`. */
 static void draw(draws *d, const char *class_name, const char *config, const run_backend *backend, int step) {
     const leati_layer_reader reader = leati_layer_reader_for(NULL);
     leat_error err = {0};
@@ -69,7 +69,7 @@ static void close_draws(draws *d) {
 
 #define assert_near(value, expected, tolerance) assert_true(fabs((value) - (expected)) < (tolerance))
 
-/* Draws of each backend, those of ref kept for comparison; then another step's. */
+/* Draws on each backend and compares with ref; then checks that another step differs. */
 static void check_backends(draws *d, const char *class_name, const char *config) {
     float *first = calloc(COUNT, sizeof *first);
     for (int i = 0; run_backends[i].name; ++i) {
@@ -116,7 +116,7 @@ static void test_gaussian_dropout(void **state) {
     close_draws(&d);
 }
 
-/* A map is kept whole, times 1 / (1 - rate), or dropped whole. */
+/* Each feature map is kept, times 1 / (1 - rate), or dropped as a whole. */
 static void check_maps(const draws *d, bool channels_first) {
     const int maps = channels_first ? ROWS : CHANNELS, size = PER_SAMPLE / maps;
     int dropped = 0;
@@ -143,13 +143,13 @@ static void test_spatial_dropout(void **state) {
     close_draws(&d);
 }
 
-/* Of a standard normal input mean and variance stay, and what is dropped has one value. */
+/* For a standard normal input, mean and variance are kept, and all dropped elements have the same value. */
 static void test_alpha_dropout(void **state) {
     (void)state;
     draws d;
     open_draws(&d, 0);
     check_backends(&d, "GaussianNoise",
-                   "{\"stddev\": 1.0, \"seed\": 8}"); /* other words than the dropout's */
+                   "{\"stddev\": 1.0, \"seed\": 8}"); /* seed 8, other than the dropout's */
     memcpy(d.x, d.y, COUNT * sizeof(float));
     check_backends(&d, "AlphaDropout", "{\"rate\": 0.3}");
     assert_near(d.mean, 0, 0.02);
@@ -161,7 +161,7 @@ static void test_alpha_dropout(void **state) {
     close_draws(&d);
 }
 
-/* The same seed draws the same in two layers; without one each call draws its own. */
+/* Two layers with the same seed draw the same numbers; without a seed each call draws its own. */
 static void test_seeds(void **state) {
     (void)state;
     draws a, b;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every optimizer with every option: ten steps against Keras 2.3.1, its configuration and its weights as files hold them;
- * names, keys of other versions, errors. */
+/* Every optimizer with every option: ten steps, the configuration, and the weights as files hold them agree with
+ * Keras 2.3.1; names, keys of other versions, errors. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -10,10 +10,11 @@
 
 #include "nn/model_case.h"
 
-/* Adaptive steps divide by roots of squared gradients: where those are near 0, a last bit of the gradient moves the
+/* Adaptive steps divide by roots of squared gradients: if these are near 0, the last bit of a gradient changes the
  * whole step, and ten steps add up. */
 #define TRAJECTORY_TOLERANCE 1e-5
-/* Current Keras takes 1 - beta_2 in double, 2.3.1 and leat in float: of 0.999, 1.3e-5 of the second moment. */
+/* Current Keras computes 1 - beta_2 in double, 2.3.1 and leat in float: for 0.999 the second moments differ by
+ * 1.3e-5. */
 #define CURRENT_STATE_TOLERANCE 2e-5
 
 static void compare_weights(const model_case *c, double tolerance) {
@@ -35,7 +36,7 @@ static void compare_weights(const model_case *c, double tolerance) {
             int64_t iterations;
             memcpy(&iterations, data, sizeof iterations);
             assert_int_equal(iterations, *(const int32_t *)expected.data);
-        } else if (!plain) { /* without momentum leat keeps no slot; Keras's holds the last step */
+        } else if (!plain) { /* without momentum, leat has no slot; Keras's slot holds the last step */
             golden_compare(&c->g, weight.name, data, expected.data, leat_tensor_count(&expected), tolerance);
         }
     }
@@ -125,7 +126,7 @@ static void test_trajectories(void **state) {
     assert_true(cases >= 60);
 }
 
-/* What is written is read as the same optimizer. */
+/* Reads the written configuration, which must give the same optimizer. */
 static void read_again(const model_case *c) {
     leat_error err = {0};
     json_t *written = NULL, *again = NULL;
@@ -154,7 +155,7 @@ static void check_current(const char *name, void *user) {
     ++*(int *)user;
 }
 
-/* Current Keras's own, and its options of the others. */
+/* Tests the optimizers and options that only current Keras has. */
 static void test_current_keras(void **state) {
     (void)state;
     int cases = 0;
@@ -231,7 +232,7 @@ static void test_errors(void **state) {
     }
 }
 
-/* The schedule of Nadam is a function of the step, whichever was asked for before. */
+/* Nadam's schedule depends only on the step, not on the steps that were asked for before. */
 static void test_schedule(void **state) {
     (void)state;
     leat_error err = {0};
@@ -245,7 +246,8 @@ static void test_schedule(void **state) {
     assert_memory_equal(third, again, sizeof third);
     leati_optimizer_scalars(optimizer, 9, again);
     assert_memory_not_equal(third, again, sizeof third);
-    leati_optimizer_scalars(optimizer, INT64_MAX, again); /* from a damaged file: at once, not step by step */
+    /* A step from a damaged file must not take one iteration per step. */
+    leati_optimizer_scalars(optimizer, INT64_MAX, again);
     assert_true(again[6] == 0.0f);
     leati_optimizer_scalars(optimizer, 3, again);
     assert_memory_equal(third, again, sizeof third);

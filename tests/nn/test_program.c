@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs: what is bound, types that are cast, shapes that do not fit, steps that cannot be. */
+/* Programs: bindings, types that are cast, shapes that do not fit, steps that are not possible. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -72,7 +72,7 @@ static const int64_t long_numbers[BATCH] = {0, 1, 2, 0};
 static const float float_numbers[BATCH] = {0, 1, 2, 0};
 static const uint8_t byte_numbers[BATCH] = {0, 1, 2, 0};
 
-/* The same step whatever the types of inputs and targets, and whether class numbers are (N) or (N, 1). */
+/* The step is the same for all types of inputs and targets, and for class numbers (N) and (N, 1). */
 static void test_types(void **state) {
     (void)state;
     const leati_desc x = desc(LEAT_F32, 2, BATCH, 4, 0), bytes_x = desc(LEAT_U8, 2, BATCH, 4, 0);
@@ -104,7 +104,7 @@ static void test_types(void **state) {
     }
 }
 
-/* One of these must fail, whichever it is: the message says what and where. */
+/* Building or binding the program must fail; the message says what is wrong and where. */
 static void expect(const char *json, const char *loss, const leati_program_spec *spec, leat_status status,
                    const char *says) {
     leat_error err = {0};
@@ -156,7 +156,7 @@ static void test_impossible_steps(void **state) {
            "output 'a' has no loss, but received a target");
 }
 
-/* Uncompiled models predict. */
+/* A model that is not compiled can predict. */
 static void test_predict(void **state) {
     (void)state;
     leat_error err = {0};

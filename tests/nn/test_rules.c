@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations, regularizers and constraints: Keras's JSON there and back, names, errors.  Their values are in the golden
- * cases of the layers. */
+/* Activations, regularizers and constraints: round trips of Keras's JSON, names, errors.  The golden cases of the
+ * layers test their values. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ static leat_status write_json(rule kind, const any *from, json_t **out, leat_err
     return leati_constraint_write(&from->constraint, out, err);
 }
 
-/* Reads `text` and writes it: the result is `expected` (NULL: the same). */
+/* Reads `text` and writes it; the result must be `expected` (NULL: `text`). */
 static void there_and_back(rule kind, const char *text, const char *expected) {
     leat_error err = {0};
     any thing = {0};
@@ -72,7 +72,7 @@ static void test_regularizers(void **state) {
     (void)state;
     there_and_back(REGULARIZER, "null", NULL);
     there_and_back(REGULARIZER, "{\"class_name\": \"L1L2\", \"config\": {\"l1\": 0.5, \"l2\": 0.25}}", NULL);
-    /* 0.01 in float32, as Keras holds it. */
+    /* 0.01 as float32, like Keras's value. */
     static const char two[] =
         "{\"class_name\": \"L1L2\", \"config\": {\"l1\": 0.0, \"l2\": 0.009999999776482582}}";
     there_and_back(REGULARIZER, "\"l2\"", two);
@@ -128,7 +128,7 @@ static void test_errors(void **state) {
     }
 }
 
-/* An axis that the weight does not have is the graph's failure, with a sentence. */
+/* An axis that the weight does not have is a failure of the graph, with a message. */
 static void test_axis(void **state) {
     (void)state;
     leat_error err = {0};

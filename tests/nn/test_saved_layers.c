@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every layer in a .h5 file: configuration, names and weights come back as they were saved, from every example. */
+/* Every layer in a .h5 file, from every example: configuration, names and weights survive saving and loading. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -60,7 +60,7 @@ static void test_layers(void **state) {
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/m.h5", folder);
     for (const example *e = examples; e->class_name; ++e)
-        if (!example_is_input_layer(e)) check(e, path); /* it is in front of all others */
+        if (!example_is_input_layer(e)) check(e, path); /* every example's model has one */
     unlink(path);
     rmdir(folder);
 }
