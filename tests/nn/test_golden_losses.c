@@ -15,10 +15,10 @@ typedef struct looser {
 } looser;
 
 static const looser exceptions[] = {
-    /* Predictions saturate, and the clipped binary crossentropy is log(1 - p + 1e-7) of p = 1 - 1.2e-7.  Where it
-     * takes no gradient (evaluation, metrics), TensorFlow's graph optimizer computes (1 + 1e-7) - p instead, which
-     * there is 9 % more; leat does what Keras's training step does.  And a sigmoid or softmax that is one last bit
-     * off moves 1 - p, by which the gradient divides, by up to a half. */
+    /* Predictions saturate: the clipped binary crossentropy is log(1 - p + 1e-7) with p = 1 - 1.2e-7.  Without a
+     * gradient (evaluation, metrics), TensorFlow's graph optimizer computes (1 + 1e-7) - p instead, which is 9 %
+     * larger here; leat computes like Keras's training step.  Also, if the last bit of a sigmoid or softmax
+     * differs, 1 - p, by which the gradient is divided, differs by up to a half. */
     {"model_binary_crossentropy_hard_sigmoid_extreme", 3e-3, GOLDEN_TOLERANCE},
     {"model_binary_crossentropy_sigmoid_linear_extreme", 3e-3, 5e-2},
     {"model_binary_crossentropy_sigmoid_reshape_extreme", 3e-3, 5e-2},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policy mixed_bfloat16: models as current Keras computes them with it, and every case of a layer, whose
- * numbers in float32 it comes near to.  Keras rounds weights, and what every op makes; leat rounds weights only
- * where it multiplies bfloat16, and neither what is fused nor the gradients of weights: two roundings of eight
- * binary digits may lie between the two. */
+/* The policy mixed_bfloat16: models agree with current Keras under this policy, and every case of a layer is close
+ * to its float32 numbers.  Keras rounds the weights and the result of each op to bfloat16.  leat rounds weights
+ * only for products in bfloat16, and rounds neither values inside fused ops nor the gradients of weights; so the
+ * results may differ by two roundings to eight binary digits. */
 #include "cmocka_all.h"
 
 #include <math.h>

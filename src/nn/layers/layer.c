@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all layers share: reading and writing configurations, shapes, weights and states.  Room: nn. */
+/* The code that all layers share: reads and writes configurations, infers shapes, declares weights and states.
+ * Room: nn. */
 #include "nn/layers/layer.h"
 
 #include <stdio.h>
@@ -222,7 +223,7 @@ leat_status leati_layer_infer(const leati_layer *layer, int input_count, const l
     return type->infer(layer, input_count, inputs, outputs, output_count, err);
 }
 
-/* The batch size of the states is that of the first call. */
+/* The states keep the batch size of the first call. */
 static leat_status compare_states(const leati_layer *has, const leati_layer *needs, leat_error *err) {
     for (int32_t i = 0; i < has->state_count && i < needs->state_count; ++i) {
         const leati_desc *a = &has->states[i].desc, *b = &needs->states[i].desc;

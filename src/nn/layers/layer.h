@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a layer is.  A layer type has its own file in a folder of nn/layers/ with its configuration (a table of
- * fields), its shapes, its weights and its lowering to ops.  JSON, saving, summary and conformance tests follow
- * from its descriptor. */
+/* Layers and layer types.  Each layer type has its own file in a folder of nn/layers/ with its configuration (a
+ * table of fields), its shapes, its weights and its lowering to ops.  JSON, saving, summary and conformance tests
+ * follow from its descriptor. */
 #ifndef LEATI_NN_LAYERS_LAYER_H
 #define LEATI_NN_LAYERS_LAYER_H
 
@@ -74,7 +74,7 @@ typedef struct leati_lowering {
         *carry; /* states that belong to the program (nn/layers/carry.h); NULL: the model's states */
 } leati_lowering;
 
-/* What happens to a mask of an input: Keras's supports_masking and compute_mask. */
+/* Says what a layer does with the mask of an input: Keras's supports_masking and compute_mask. */
 typedef enum leati_masking {
     LEATI_MASK_REFUSED = 0, /* the layer cannot be called with a mask */
     LEATI_MASK_PASSED, /* the outputs get the mask; a step counts only if it does in the masks of all inputs */

@@ -17,7 +17,7 @@ leati_value leati_attending_both(leati_graph *g, leati_value a, leati_value b);
 leati_value leati_attending_of_queries(leati_graph *g, leati_value mask);
 leati_value leati_attending_of_keys(leati_graph *g, leati_value mask);
 
-/* Returns the scores where the mask is 1, and scores of about -1e9 where it is 0.  A mask of lower rank, (N, T, S),
+/* Returns the scores where the mask is 1, and -1e9 where it is 0.  A mask of lower rank, (N, T, S),
  * gets axes of length 1 after the batch. */
 leati_value leati_attending_masked(leati_graph *g, leati_value scores, leati_value mask);
 
