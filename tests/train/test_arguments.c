@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What no program means to pass, beside the pointers and enumerations of tests/arguments: sizes, ranks, class weights and
- * environment variables that mean nothing.  Each is an error that names it. */
+/* Invalid arguments: sizes, ranks, class weights and environment variables.  Each is an error whose message names the
+ * argument.  tests/arguments has the tests of pointers and enumerations. */
 #include "cmocka_all.h"
 
 #include <math.h>

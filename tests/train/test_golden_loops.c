@@ -22,7 +22,7 @@ typedef enum rule {
     MORE_COLUMNS     /* CSVLogger's file has columns that Keras's lacks */
 } rule;
 
-/* What leat does otherwise: docs/differences-from-keras.md.  A row that makes no difference in any case fails the test. */
+/* The documented differences of leat: docs/differences-from-keras.md.  A row that makes no difference in any case fails the test. */
 typedef struct difference {
     const char *cases, *series; /* patterns */
     bool generator;             /* in fit_generator only */
@@ -87,7 +87,7 @@ static int read_series(const loop_case *c, const char *prefix, int index, float 
     return count;
 }
 
-/* What leat must have for Keras's series number index; counts the rules that changed something. */
+/* Computes the values that leat must have for Keras's series number index; counts the rules that changed a value. */
 static int expected_series(const loop_case *c, const char *name, int index, float *values,
                            visit_state *state) {
     float right[MAX_EPOCHS];

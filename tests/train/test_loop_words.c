@@ -249,7 +249,7 @@ static void errors_say_which_data(void **state) {
     assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_EINVAL);
     if (!strstr(err.message, "validation")) fail_msg("%s", err.message);
     options.validation = NULL;
-    options.shuffle = LEAT_SHUFFLE_SAMPLES; /* which this sequence does not have */
+    options.shuffle = LEAT_SHUFFLE_SAMPLES; /* this sequence has no get_samples */
     assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_ENOTSUP);
     leat_model_destroy(&model);
 }

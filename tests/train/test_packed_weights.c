@@ -42,7 +42,7 @@ static leat_arrays batch(leat_array *input, leat_array *target, int64_t samples)
     return (leat_arrays){.inputs = input, .input_count = 1, .targets = target, .target_count = 1};
 }
 
-/* of the first sample */
+/* Predicts a batch, and copies the prediction of its first sample to `out`. */
 static void predict(leat_model *model, int64_t samples, float out[CLASSES]) {
     leat_array input, target;
     leat_arrays arrays = batch(&input, &target, samples);
@@ -59,7 +59,7 @@ static void train(leat_model *model) {
     expect_ok(leat_model_train_on_batch(model, &arrays, NULL, &err), &err);
 }
 
-/* What a model that has never predicted makes of these weights, which the file is to hold. */
+/* Saves the weights to the file, and predicts with a new model that has loaded them. */
 static void predict_anew(const leat_model *model, const char *path, float out[CLASSES]) {
     leat_model *fresh = make(99);
     leat_error err = {0};
@@ -166,7 +166,7 @@ static bool normalises_by_itself(leat_model *model) {
     return found;
 }
 
-/* What a predictor of one sample makes of the first. */
+/* Predicts the first sample with a predictor for one sample. */
 static void predict_one(leat_model *model, float out[CLASSES]) {
     leat_predictor *predictor = NULL;
     leat_error err = {0};

@@ -29,7 +29,7 @@ static json_t *figures(leat_model *model, leat_plan_options options) {
 
 static int64_t whole(const json_t *object, const char *key) {
     const json_t *value = json_object_get(object, key);
-    if (!json_is_integer(value)) fail_msg("'%s' is no whole number", key);
+    if (!json_is_integer(value)) fail_msg("'%s' is no integer", key);
     return json_integer_value(value);
 }
 

@@ -123,7 +123,7 @@ static void several_inputs_and_outputs(void **state) {
 
 /* ---- Streaming ---- */
 
-/* What the window x (BATCH, STEPS, FEATURES) gives: one vector, or one for each step. */
+/* Expects that the steps of the window x (BATCH, STEPS, FEATURES), one by one, give the same as the whole window. */
 static void expect_window(leat_model *model, const float *x) {
     leat_predictor_options options = leat_predictor_options_default();
     leat_predictor *predictor = NULL;
@@ -402,7 +402,7 @@ static void new_weights_are_seen_when_asked_for(void **state) {
     leat_model_destroy(&model);
 }
 
-/* Which convolution's weights are packed, which those of a recurrent layer: new ones each time, states as they were. */
+/* The packed weights of a convolution and of a recurrent layer follow each publication; the states stay unchanged. */
 static void packed_weights_follow(void **state) {
     (void)state;
     static const char *const models[] = {

@@ -124,8 +124,8 @@ static void need_strace(void) {
     skip();
 }
 
-/* Whether a line of the trace is one of those waits, or a compute thread that leaves another's core.
- * "1234  futex(...": a thread's number first. */
+/* Returns true if a line of the trace is one of these waits, or a compute thread that leaves the core of another thread.
+ * A line begins with the thread's number: "1234  futex(...". */
 static bool is_wait(const char *line) {
     static const char *const waits[] = {"futex(",
                                         "sched_yield(",
