@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Worker processes of a caller whose OpenMP pool and oneDNN primitives are already warm.  The workers use both, too.  If
- * the parent's OpenMP threads are not ended before fork, the child waits for ever for threads that it does not have;
+/* Worker processes of a caller whose OpenMP pool and oneDNN primitives are already warm.  The workers use both, too.
+ * If the parent's OpenMP threads are not ended before fork, the child waits for ever for threads that it does not have;
  * the alarm then ends the test. */
 #include "cmocka_all.h"
 

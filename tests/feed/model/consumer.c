@@ -143,7 +143,8 @@ static void wake_most(transition *t, int most) {
         woken(t);
 }
 
-/* The number of workers that are woken for tickets issued ahead depends on the cost of a batch.  Here it is any number. */
+/* The number of workers that are woken for tickets issued ahead depends on the cost of a batch.  Here it is any
+ * number. */
 static void open_tickets(transition *t) {
     int issued = my_ring(t)->issued, hint = my_ring(t)->hint;
     int open = issued > hint ? issued - hint : 0;
