@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callbacks: functions that training calls between its steps, and Keras's ready-made ones. */
+/* Callbacks: structs of functions that training calls between its steps, and Keras's built-in callbacks. */
 #ifndef LEAT_CALLBACK_H
 #define LEAT_CALLBACK_H
 
@@ -15,66 +15,80 @@
 extern "C" {
 #endif
 
-/** Bounds of leat_logs: its numbers, and the bytes of a name with its final 0. */
+/** The largest number of values in a leat_logs, and the size in bytes of a name, including the final zero byte. */
 #define LEAT_MAX_LOGS       64
 #define LEAT_LOG_NAME_BYTES 128
 
-/** Named numbers: loss, metrics, lr.  Plain data, no heap.  Frozen. */
+/** A named number, such as the loss, a metric or the learning rate ("lr").  Frozen. */
 typedef struct leat_log {
     char name[LEAT_LOG_NAME_BYTES];
     double value;
 } leat_log;
-/** Named numbers in the order in which they were set.  Frozen. */
+/** Named numbers, in the order in which they were added.  Plain data without heap memory.  Frozen. */
 typedef struct leat_logs {
     int32_t count;
     leat_log items[LEAT_MAX_LOGS];
 } leat_logs;
 
-/** A value by name; false where there is none, and *value is left alone.  Threads: any. */
+/** Gives the value with this name in *value.  Returns false, and leaves *value unchanged, if there is no such name.
+ *  Threads: any. */
 LEAT_API bool leat_logs_get(const leat_logs *logs, const char *name, double *value);
-/** Sets or adds a value; a name that is too long is cut, a 65th name is dropped. */
+/** Sets the value with this name, or adds it.  A name that is too long is cut; a value beyond LEAT_MAX_LOGS is
+ *  dropped. */
 LEAT_API void leat_logs_set(leat_logs *logs, const char *name, double value);
 
-/** The training that a hook is called from.  Valid during the call. */
+/** The training, evaluation or prediction that calls a hook.  Opaque; valid during the call of the hook.
+ *  Threads: externally synchronised: use it only on the thread that calls the hook. */
 typedef struct leat_training leat_training;
 
-/** Keras's callback.params. */
+/** Keras's callback.params.  Later versions may add members at the end. */
 typedef struct leat_training_params {
-    size_t size; /* bytes of the members that the library has filled in */
-    int64_t epochs;
-    int64_t steps;      /* of the epoch in hand */
-    int64_t samples;    /* in all steps of an epoch, where known (arrays); 0 otherwise */
-    int64_t batch_size; /* of a full batch */
-    int verbose;
-    bool do_validation;
-    int metric_count; /* names that logs will hold: loss, metrics, then val_* of them */
-    const char *const *metrics;
+    size_t size;        /* bytes of the members that the library has filled in */
+    int64_t epochs;     /* number of the last epoch */
+    int64_t steps;      /* steps of the current epoch */
+    int64_t samples;    /* samples of an epoch, if known (arrays); otherwise 0 */
+    int64_t batch_size; /* samples of a full batch */
+    int verbose;        /* the option verbose */
+    bool do_validation; /* true if training has validation data */
+    /* number of names in `metrics`: loss and metrics, then the same with val_ in front if there is
+     * validation */
+    int metric_count;
+    const char *const *metrics; /* names of the values in logs */
 } leat_training_params;
 
-/** The training's parameters and its model, borrowed.  Valid during the hook's call. */
+/** Return the parameters of the training, and its model.  Both are borrowed and valid during the call of the hook. */
 LEAT_API const leat_training_params *leat_training_params_get(const leat_training *training);
 LEAT_API leat_model *leat_training_model(const leat_training *training);
-/** model.stop_training = True, with the reason in words (kept for on_train_end). */
+/** Stops the training after the current batch, like model.stop_training = True.
+ *  @param reason  A text for people, copied; NULL: "stopped".  If training is already stopping, the first reason
+ *  is kept. */
 LEAT_API void leat_training_stop(leat_training *training, const char *reason);
-/** Why training stops or stopped; NULL where it ran to its end. */
+/** Returns the reason why training stops or stopped; NULL if it was not stopped. */
 LEAT_API const char *leat_training_stop_reason(const leat_training *training);
-/** Runs the validation again, now: the loss and metrics of the validation data, without val_ in front.
- *  Errors: LEAT_EINVAL training has no validation data. */
+/** Evaluates the validation data now, with the current weights.
+ *  @param[out] logs  The loss and the metrics, without val_ in front of the names.
+ *  Errors: LEAT_EINVAL the training has no validation data, or the caller is a hook of this validation; those of
+ *  leat_model_evaluate_generator. */
 LEAT_API LEAT_CHECKED leat_status leat_training_validate(leat_training *training, leat_logs *logs,
                                                          leat_error *err);
-/** Sends a text for people to the log (leat/log.h) at level LEAT_LOG_INFO, without the line breaks at its beginning and its
- *  end; nothing when verbose is 0.  A text of more than 2047 bytes is cut. */
+/** Sends a text for people to the log (leat/log.h) at level LEAT_LOG_INFO, without line breaks at its beginning
+ *  and end; does nothing if the option verbose is 0.  A text of more than 2047 bytes is cut. */
 LEAT_API void leat_training_write(leat_training *training, const char *format, ...) LEAT_PRINTF(2, 3);
-/** leat_training_write with a finished text, for languages that cannot call a function with `...`.  text NULL: nothing. */
+/** Like leat_training_write, but with a finished text.  It is for languages that cannot call a function with `...`.
+ *  text NULL: does nothing. */
 LEAT_API void leat_training_write_text(leat_training *training, const char *text);
 
-/** A hook.  index is the epoch (from 0) or the batch (from 0), 0 elsewhere.  logs of a batch's end: batch, size, and
- *  loss and metrics over the epoch so far; of an epoch's end: loss, metrics, val_*, and what callbacks before this one added.  A failure ends training
- *  with that error, the hook's name and index in front. */
+/** A hook of a callback.  It runs on the thread that called fit, evaluate or predict.  A failure ends training
+ *  with the hook's error; the name of the hook and the index are put in front of its message.
+ *  @param user  leat_callback.user.
+ *  @param index  Number of the epoch or of the batch, from 0; 0 in other hooks.
+ *  @param logs  At the end of a batch: batch, size, and the loss and metrics over the epoch so far.  At the end of
+ *  an epoch: the loss, metrics, val_*, and values that callbacks before this one have added. */
 typedef leat_status (*leat_hook)(void *user, leat_training *training, int64_t index, leat_logs *logs,
                                  leat_error *err);
 
-/** Every hook that training knows; NULL where a callback has none.  Later versions may add hooks at the end.  keras.callbacks.LambdaCallback is this struct. */
+/** All hooks.  A hook that is NULL is not called, so that leat_callback serves as keras.callbacks.LambdaCallback.
+ *  Later versions may add hooks at the end. */
 #define LEAT_HOOK_LIST(X)                                                                                    \
     X(on_train_begin)                                                                                        \
     X(on_train_end)                                                                                          \
@@ -91,13 +105,14 @@ typedef leat_status (*leat_hook)(void *user, leat_training *training, int64_t in
     X(on_predict_batch_begin)                                                                                \
     X(on_predict_batch_end)
 
-/** Functions that training calls, and the pointer that each is given.  A hook that is NULL is not called.  Start from
- *  leat_callback_default() or leat_callback_init(), or set the size: `{.size = sizeof(leat_callback), .on_epoch_end = f}`.
- *  leat_callback_destroy frees what the callback owns. */
+/** A callback: the functions that training calls, and the pointer that each of them receives.  Initialize it by
+ *  leat_callback_default() or leat_callback_init(), or set its size:
+ *  `{.size = sizeof(leat_callback), .on_epoch_end = f}`.  leat_callback_destroy frees what the callback owns.
+ *  Threads: externally synchronised; hooks run on the thread that called fit, evaluate or predict. */
 typedef struct leat_callback {
-    size_t size; /* sizeof(leat_callback) */
-    void *user;
-    void (*destroy)(void *user); /* called by leat_callback_destroy; may be NULL */
+    size_t size;                 /* sizeof(leat_callback), set by leat_callback_init */
+    void *user;                  /* passed to all functions */
+    void (*destroy)(void *user); /* frees *user; called by leat_callback_destroy; may be NULL */
 #define LEAT_HOOK_MEMBER(name) leat_hook name;
     LEAT_HOOK_LIST(LEAT_HOOK_MEMBER)
 #undef LEAT_HOOK_MEMBER
@@ -107,122 +122,149 @@ typedef struct leat_callback {
  *  @param size  sizeof *callback.
  *  Threads: any. */
 LEAT_API void leat_callback_init(leat_callback *callback, size_t size);
-/** A callback without hooks, by value. */
+/** Returns a callback without hooks. */
 static inline leat_callback leat_callback_default(void) {
     leat_callback callback;
     leat_callback_init(&callback, sizeof callback);
     return callback;
 }
 
-/** Calls destroy and zeroes the struct.  NULL and zeroed structs are fine. */
+/** Calls the callback's `destroy` and zeroes the struct.  NULL and zeroed structs are allowed. */
 LEAT_API void leat_callback_destroy(leat_callback *callback);
 
-/* The functions that follow fill *out, whose size is `size`: sizeof *out. */
+/* The functions that follow create a callback in *out.  `size` is sizeof *out.  The caller owns the callback
+ * (leat_callback_destroy); it is zeroed on failure. */
 
-/** What "better" means for a monitored value. */
+/** The meaning of "better" for a monitored value. */
 typedef enum leat_monitor_mode {
-    LEAT_MONITOR_AUTO = 0, /* max where the name holds "acc", min otherwise */
+    LEAT_MONITOR_AUTO = 0, /* maximum if the name contains "acc", otherwise minimum */
     LEAT_MONITOR_MIN = 1,
     LEAT_MONITOR_MAX = 2
 } leat_monitor_mode;
 
-/** keras.callbacks.ModelCheckpoint: writes the model after epochs.  filepath may hold {epoch:02d} (from 1) and any log,
- *  {val_loss:.2f}.  Files are replaced atomically. */
+/** Options of keras.callbacks.ModelCheckpoint, which saves the model after epochs.  Files are replaced atomically. */
 typedef struct leat_model_checkpoint_options {
-    size_t size;          /* sizeof the struct, set by leat_model_checkpoint_options_init */
-    const char *filepath; /* required */
-    const char *monitor;  /* default "val_loss" */
+    size_t size; /* sizeof the struct, set by leat_model_checkpoint_options_init */
+    /* required; may contain {epoch:02d} (from 1) and any value of the logs, such as {val_loss:.2f} */
+    const char *filepath;
+    const char *monitor; /* name of the value in the logs; default "val_loss" */
+    /* save_best_only: save only if the monitored value has improved; save_weights_only: save the weights, not the whole
+     * model.  Default false. */
     bool save_best_only, save_weights_only;
-    leat_monitor_mode mode;
-    int verbose;
-    int64_t period; /* default 1 */
+    leat_monitor_mode mode; /* default LEAT_MONITOR_AUTO */
+    int verbose;            /* 1: a message for each file; default 0 */
+    int64_t period;         /* number of epochs between files; default 1 */
 } leat_model_checkpoint_options;
-/** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
+/** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
+ *  options->size.
  *  @param size  sizeof *options.
  *  Threads: any. */
 LEAT_API void leat_model_checkpoint_options_init(leat_model_checkpoint_options *options, size_t size);
-/** The defaults by value. */
+/** Returns the default options. */
 static inline leat_model_checkpoint_options leat_model_checkpoint_options_default(void) {
     leat_model_checkpoint_options options;
     leat_model_checkpoint_options_init(&options, sizeof options);
     return options;
 }
+/** Creates keras.callbacks.ModelCheckpoint.
+ *  @param options  Borrowed for the call; texts are copied.
+ *  Errors: LEAT_EINVAL an option, or filepath is missing; LEAT_ENOMEM.  A failure of saving ends training. */
 LEAT_API LEAT_CHECKED leat_status leat_model_checkpoint_create(leat_callback *out, size_t size,
                                                                const leat_model_checkpoint_options *options,
                                                                leat_error *err);
 
-/** keras.callbacks.EarlyStopping.  baseline NAN: none. */
+/** Options of keras.callbacks.EarlyStopping, which stops training when a value no longer improves. */
 typedef struct leat_early_stopping_options {
-    size_t size;         /* sizeof the struct, set by leat_early_stopping_options_init */
-    const char *monitor; /* default "val_loss" */
-    double min_delta;
-    int64_t patience;
-    leat_monitor_mode mode;
-    double baseline; /* default NAN */
-    bool restore_best_weights;
-    int verbose;
+    size_t size;               /* sizeof the struct, set by leat_early_stopping_options_init */
+    const char *monitor;       /* name of the value in the logs; default "val_loss" */
+    double min_delta;          /* smaller changes are no improvement; default 0 */
+    int64_t patience;          /* epochs without improvement before training stops; default 0 */
+    leat_monitor_mode mode;    /* default LEAT_MONITOR_AUTO */
+    double baseline;           /* a value that must be improved on; default NAN: none */
+    bool restore_best_weights; /* when it stops training, restore the best weights; default false */
+    int verbose;               /* 1: a message when training stops; default 0 */
 } leat_early_stopping_options;
-/** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
+/** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
+ *  options->size.
  *  @param size  sizeof *options.
  *  Threads: any. */
 LEAT_API void leat_early_stopping_options_init(leat_early_stopping_options *options, size_t size);
-/** The defaults by value. */
+/** Returns the default options. */
 static inline leat_early_stopping_options leat_early_stopping_options_default(void) {
     leat_early_stopping_options options;
     leat_early_stopping_options_init(&options, sizeof options);
     return options;
 }
+/** Creates keras.callbacks.EarlyStopping.
+ *  @param options  Borrowed for the call; texts are copied.
+ *  Errors: LEAT_EINVAL an option; LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_early_stopping_create(leat_callback *out, size_t size,
                                                              const leat_early_stopping_options *options,
                                                              leat_error *err);
 
-/** keras.callbacks.ReduceLROnPlateau. */
+/** Options of keras.callbacks.ReduceLROnPlateau, which reduces the learning rate when a value no longer improves. */
 typedef struct leat_reduce_lr_options {
-    size_t size;         /* sizeof the struct, set by leat_reduce_lr_options_init */
-    const char *monitor; /* default "val_loss" */
-    double factor;       /* default 0.1, below 1 */
-    int64_t patience;    /* default 10 */
-    leat_monitor_mode mode;
-    int verbose;
-    double min_delta; /* default 1e-4 */
-    int64_t cooldown;
-    double min_lr;
+    size_t size;            /* sizeof the struct, set by leat_reduce_lr_options_init */
+    const char *monitor;    /* name of the value in the logs; default "val_loss" */
+    double factor;          /* factor of each reduction, between 0 and 1; default 0.1 */
+    int64_t patience;       /* epochs without improvement before a reduction; default 10 */
+    leat_monitor_mode mode; /* default LEAT_MONITOR_AUTO */
+    int verbose;            /* 1: a message for each reduction; default 0 */
+    double min_delta;       /* smaller changes are no improvement; default 1e-4 */
+    int64_t cooldown;       /* epochs after a reduction that do not count for patience; default 0 */
+    double min_lr;          /* lower bound of the learning rate; default 0 */
 } leat_reduce_lr_options;
-/** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
+/** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
+ *  options->size.
  *  @param size  sizeof *options.
  *  Threads: any. */
 LEAT_API void leat_reduce_lr_options_init(leat_reduce_lr_options *options, size_t size);
-/** The defaults by value. */
+/** Returns the default options. */
 static inline leat_reduce_lr_options leat_reduce_lr_options_default(void) {
     leat_reduce_lr_options options;
     leat_reduce_lr_options_init(&options, sizeof options);
     return options;
 }
+/** Creates keras.callbacks.ReduceLROnPlateau.
+ *  @param options  Borrowed for the call; texts are copied.
+ *  Errors: LEAT_EINVAL an option; LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_reduce_lr_on_plateau_create(leat_callback *out, size_t size,
                                                                    const leat_reduce_lr_options *options,
                                                                    leat_error *err);
 
-/** keras.callbacks.LearningRateScheduler: learning rate = schedule(user, epoch, learning rate now). */
+/** A schedule for leat_learning_rate_scheduler_create.
+ *  @param learning_rate  The current learning rate.
+ *  @return The learning rate for epoch number `epoch` (from 0). */
 typedef double (*leat_schedule)(void *user, int64_t epoch, double learning_rate);
+/** Creates keras.callbacks.LearningRateScheduler, which sets the learning rate to
+ *  schedule(user, epoch, current learning rate) at the beginning of each epoch.
+ *  @param user  Passed to `schedule`; must outlive the callback.
+ *  @param verbose  1: a message for each epoch; 0: none.
+ *  Errors: LEAT_EINVAL size; LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_learning_rate_scheduler_create(leat_callback *out, size_t size,
                                                                       leat_schedule schedule, void *user,
                                                                       int verbose, leat_error *err);
 
-/** keras.callbacks.CSVLogger: one line per epoch; columns are fixed before the first (val_* included where training
- *  validates, NA in an epoch without).  separator NULL: ",".  The file is written in place, line by line; it may be a FIFO or
- *  a character device. */
+/** Creates keras.callbacks.CSVLogger, which writes one line per epoch.  The columns are fixed before the first
+ *  epoch; they include val_* if training validates, with NA in an epoch without validation.  The file is written
+ *  in place, line by line; it may be a FIFO or a character device.
+ *  @param separator  At most 7 bytes are used; separator NULL: ",".
+ *  @param append  True: lines are added to an existing file.
+ *  Errors: LEAT_EINVAL size; LEAT_ENOMEM.  If writing fails, training ends with that error. */
 LEAT_API LEAT_CHECKED leat_status leat_csv_logger_create(leat_callback *out, size_t size, const char *path,
                                                          const char *separator, bool append, leat_error *err);
 
-/** keras.callbacks.ProgbarLogger: the progress bar of a fit, an evaluation or a prediction, on standard error.  On a terminal the bar
- *  is redrawn in place, elsewhere it is written once an epoch.  The option verbose of a fit, an evaluation or a prediction adds
- *  this callback in front of the caller's, so it is needed only where that option is 0.  A bar that a failure has cut ends its line
- *  when the callback is destroyed.
- *  @param verbose  1: a bar; 2: a line per epoch.  Errors: LEAT_EINVAL another number; LEAT_ENOMEM. */
+/** Creates keras.callbacks.ProgbarLogger, the progress bar of a fit, an evaluation or a prediction, on standard
+ *  error.  On a terminal the bar is redrawn in place, elsewhere it is written once per epoch.  The option verbose
+ *  of a fit, an evaluation or a prediction adds this callback before those of the caller, so a program needs it
+ *  only if that option is 0.  If a failure interrupts a bar, its line is ended when the callback is destroyed.
+ *  @param verbose  1: a bar; 2: one line per epoch.
+ *  Errors: LEAT_EINVAL verbose is neither 1 nor 2, or size; LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_progbar_logger_create(leat_callback *out, size_t size, int verbose,
                                                              leat_error *err);
 
-/** keras.callbacks.TerminateOnNaN: stops after a batch whose loss is not finite. */
+/** Creates keras.callbacks.TerminateOnNaN, which stops training after a batch whose loss is not finite.
+ *  Errors: LEAT_EINVAL size. */
 LEAT_API LEAT_CHECKED leat_status leat_terminate_on_nan_create(leat_callback *out, size_t size,
                                                                leat_error *err);
 

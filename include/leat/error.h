@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors are values: a code to branch on, and a sentence in storage that the caller owns.
- * The library never prints, exits or asserts on data. */
+/* Errors are values: a code to branch on, and a message in memory that the caller owns.  The library never prints or
+ * exits, and no data makes it abort. */
 #ifndef LEAT_ERROR_H
 #define LEAT_ERROR_H
 
@@ -12,17 +12,30 @@
 extern "C" {
 #endif
 
-/** Pointers: NULL is fine where a text says so, and for every `err`.  Given NULL elsewhere, a function that returns a status
- *  gives LEAT_EINVAL and names the argument, a function that returns something else returns 0, NULL, false or a zeroed struct,
- *  and a function that returns nothing does nothing.  An enumeration, a rank or a count that does not exist is an error too,
- *  and where a function makes something in *out, *out is NULL after a failure.
+/** Rules that hold for all functions of leat.
  *
- *  Structs: those whose first member is `size`, and those of results that a function fills by a size, may get more members at
- *  their ends in later versions; a program that was compiled against an older header goes on working.  Set them up with their
- *  _init or _default function, or zero them and set `size` to sizeof the struct.  LEAT_EINVAL: a size that no version
- *  has, or a member set that this version does not know.  All other structs are frozen.  docs/decisions/0302. */
+ *  Pointers: `err` may always be NULL, another argument only if the text of the function says so.  If any other
+ *  argument is NULL, a function that returns a status returns LEAT_EINVAL and names the argument; a function that
+ *  returns a value returns 0, NULL, false or a zeroed struct; a function that returns nothing does nothing.  An
+ *  enumerator, a rank or a count that is out of range is an error, too.  A function that creates an object in
+ *  *out sets *out to NULL on failure.
+ *
+ *  Structs: a struct whose first member is `size`, and a struct of results that a function fills up to a given
+ *  size, may get more members at its end in later versions; a program that was compiled with an older header
+ *  continues to work.  Initialize such a struct with its _init or _default function, or zero it and set `size` to
+ *  its sizeof.  A function returns LEAT_EINVAL if the size is that of no version, or if a member is set that this
+ *  version does not know.  All other structs are frozen: they never change.  See docs/decisions/0302.
+ *
+ *  Errors: the text of a function lists the codes that are specific to the function.  LEAT_EINVAL for a NULL
+ *  argument is not repeated there.
+ *
+ *  Threads: "any" means that any thread may call the function at any time.  "Externally synchronised" means that
+ *  one thread at a time may use the object, but different threads may use different objects at the same time.
+ *  "Immutable" means that any number of threads may use the object at the same time.  A function without a line
+ *  about threads follows the text of the object that it is called with.  "A call on the model" means that the
+ *  function counts as a use of that externally synchronised model. */
 
-/** Every status: name, value, text.  Values are part of the ABI and are never reused. */
+/** All status codes, each with its name, value and text.  The values are part of the ABI and are never reused. */
 #define LEAT_STATUS_LIST(X)                                                                                  \
     X(LEAT_OK, 0, "success")                                                                                 \
     X(LEAT_EINVAL, 1, "invalid argument")                                                                    \
@@ -41,14 +54,15 @@ extern "C" {
     X(LEAT_ETIMEOUT, 14, "too late")                                                                         \
     X(LEAT_ESKIPPED, 15, "passed over")
 
-/** What a function returns: LEAT_OK, or the kind of its failure, by LEAT_STATUS_LIST. */
+/** The result of a function: LEAT_OK, or the kind of its failure.  LEAT_STATUS_LIST defines the values. */
 typedef enum leat_status {
 #define LEAT_STATUS_ENUM(name, value, text) name = value,
     LEAT_STATUS_LIST(LEAT_STATUS_ENUM)
 #undef LEAT_STATUS_ENUM
 } leat_status;
 
-/** Whose code `origin_code` is. */
+/** The origin of leat_error.origin_code: leat itself, the C library (errno), oneDNN, HDF5, or a function of the
+ *  user. */
 typedef enum leat_origin {
     LEAT_ORIGIN_LEAT = 0,
     LEAT_ORIGIN_ERRNO = 1,
@@ -57,32 +71,40 @@ typedef enum leat_origin {
     LEAT_ORIGIN_USER = 4
 } leat_origin;
 
-/** Bytes of an error's message with its final 0; a longer message is cut. */
+/** The size in bytes of an error's message, including the final zero byte; a longer message is cut. */
 #define LEAT_ERROR_MESSAGE_BYTES 496
 
-/** What went wrong: expected, received, where.  Start from `leat_error err = {0};`.  A function that succeeds
- *  leaves it alone.  The size (512 bytes) is part of the ABI; the value may be copied freely. */
+/** An error: its code, its origin, and a message that says what was expected, what was received, and where.
+ *  Initialize it by `leat_error err = {0};`.  A function that succeeds does not change it.  The size (512 bytes)
+ *  is part of the ABI.  A leat_error may be copied like any plain value. */
 typedef struct leat_error {
     int32_t code;   /* a leat_status */
     int32_t origin; /* a leat_origin */
-    int64_t
-        origin_code; /* errno, dnnl_status_t, ...; LEAT_ORIGIN_LEAT: 0, or 1 + the place in its batch of a wrong sample */
-    char message[LEAT_ERROR_MESSAGE_BYTES];
+    /* The code of the origin: errno, dnnl_status_t, ...  For LEAT_ORIGIN_LEAT: 0, or 1 + the index in its batch of the
+     * sample that is wrong. */
+    int64_t origin_code;
+    char message[LEAT_ERROR_MESSAGE_BYTES]; /* UTF-8, zero-terminated */
 } leat_error;
 
-/** The fixed text of a status, "unknown status" for any other number.  Threads: any. */
+/** Returns the fixed text of a status, "unknown status" for a value that is not in LEAT_STATUS_LIST.  Threads: any. */
 LEAT_API const char *leat_status_text(leat_status status);
 
-/** The name of a status, "LEAT_ESHAPE".  Threads: any. */
+/** Returns the name of a status, such as "LEAT_ESHAPE".  Threads: any. */
 LEAT_API const char *leat_status_name(leat_status status);
 
-/** Fills *err (NULL allowed) and returns code, so that a user's function can `return leat_error_set(...)`.
- *  A message that does not fit is cut; a control character other than a line break or a tab becomes '?'.  format NULL: the status's fixed text.  Threads: any. */
+/** Writes the code and a printed message into *err, and returns `code`, so that a callback can
+ *  `return leat_error_set(err, LEAT_EUSER, ...)`.  A message that is too long is cut.  A control character other than a
+ *  line break or a tab becomes '?'.
+ *  @param err  NULL allowed: only `code` is returned.
+ *  @param format  A format of printf; format NULL: the fixed text of the status.
+ *  Errors: none; the return value is `code`.  Threads: any. */
 LEAT_API leat_status leat_error_set(leat_error *err, leat_status code, const char *format, ...)
     LEAT_PRINTF(3, 4);
 
-/** leat_error_set with a finished text, for languages that cannot call a function with `...`: no character of `text` is a
- *  format.  text NULL: the status's own text.  Threads: any. */
+/** Like leat_error_set, but with a finished text, in which no character is a conversion of printf.  It is for
+ *  languages that cannot call a function with `...`.
+ *  @param text  The message; text NULL: the fixed text of the status.
+ *  Errors: none; the return value is `code`.  Threads: any. */
 LEAT_API leat_status leat_error_set_text(leat_error *err, leat_status code, const char *text);
 
 #ifdef __cplusplus

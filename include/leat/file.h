@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How leat replaces files: the same for models, weights, arrays, histories and reports. */
+/* Replacing files: leat writes models, weights, arrays, histories and reports with this function. */
 #ifndef LEAT_FILE_H
 #define LEAT_FILE_H
 
@@ -11,12 +11,14 @@
 extern "C" {
 #endif
 
-/** Makes `bytes` bytes of `data` the content of the file at `path`, in one step: they are written to a new file beside it,
- *  which is flushed to the disk and then renamed.  A reader sees the old content or the new one; after a failure the old one.
- *  A symbolic link is followed, and stays.  The new file has the old one's permissions, and its owner and group where the
- *  process may set them.
- *  Errors: LEAT_EINVAL there is something else than a regular file (a directory, device, FIFO, socket), which stays as it is;
- *  LEAT_EIO links in a loop, a file or folder that may not be written, a full disk; LEAT_ENOMEM.  Threads: any. */
+/** Replaces the content of the file at `path` by the `bytes` bytes at `data`, atomically: writes them to a new
+ *  file in the same folder, flushes that file to the disk and renames it.  A reader sees either the old content
+ *  or the new one.  After a failure the old content remains.  If `path` is a symbolic link, the file that the
+ *  link points to is replaced, and the link remains.  The new file gets the permissions of the old file, and its
+ *  owner and group if the process may set them.
+ *  Errors: LEAT_EINVAL the path is not a regular file (but a directory, device, FIFO or socket), which remains
+ *  unchanged; LEAT_EIO links form a loop, a file or folder is not writable, the disk is full; LEAT_ENOMEM.
+ *  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_file_replace(const char *path, const void *data, size_t bytes,
                                                     leat_error *err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers of your own: C functions on buffers, with Keras's configuration around them.  Registered by class name, such a layer
- * is read from files, built, trained, saved and loaded like any other.  examples/custom_layer.c is a whole one. */
+/* Custom layers: layer types that a program defines by C functions on buffers and by a table of the keys of their
+ * configuration.  A custom layer is registered by its class name.  Then models with this layer are read from
+ * files, built, trained, saved and loaded like any other.  examples/custom_layer.c is a complete example. */
 #ifndef LEAT_LAYER_H
 #define LEAT_LAYER_H
 
@@ -19,50 +20,54 @@ extern "C" {
 
 /* ---- The configuration ---- */
 
-/** Integers of a configuration: a number is a list of one.  Frozen. */
+/** A list of integers in a configuration.  A single number is a list of one.  Frozen. */
 typedef struct leat_layer_numbers {
-    int32_t count;
-    bool reserved;
+    int32_t count; /* number of values */
+    bool reserved; /* used by leat only */
     int64_t values[LEAT_MAX_RANK];
 } leat_layer_numbers;
 
-/** The kind of a key, and the type of the member that holds its value in the layer's config. */
+/** The kind of a key.  It determines the type of the member that holds the key's value in the layer's struct. */
 typedef enum leat_layer_key_kind {
-    LEAT_KEY_INT,         /* int64_t */
-    LEAT_KEY_FLOAT,       /* double */
-    LEAT_KEY_BOOL,        /* bool */
-    LEAT_KEY_CHOICE,      /* int32_t: place in `choices` */
-    LEAT_KEY_NUMBERS,     /* leat_layer_numbers */
-    LEAT_KEY_INITIALIZER, /* these three have no member; a weight names the key */
+    LEAT_KEY_INT,     /* int64_t */
+    LEAT_KEY_FLOAT,   /* double */
+    LEAT_KEY_BOOL,    /* bool */
+    LEAT_KEY_CHOICE,  /* int32_t: index in `choices` */
+    LEAT_KEY_NUMBERS, /* leat_layer_numbers */
+    /* this kind and the next two have no member: a weight names the key (leat_layer_weight) */
+    LEAT_KEY_INITIALIZER,
     LEAT_KEY_REGULARIZER,
     LEAT_KEY_CONSTRAINT
 } leat_layer_key_kind;
 
-/** One key of the layer's get_config(), beside those that all layers have (name, trainable, ...).  Reading, checking,
- *  the default and writing follow from it.  Frozen, since keys are given as an array. */
+/** One key of the layer's get_config(), in addition to the keys that all layers have (name, trainable, ...).
+ *  Reading, checking, the default value and writing follow from this description.  Frozen, since callers pass C
+ *  arrays of this struct. */
 typedef struct leat_layer_key {
-    const char *key; /* NULL ends a table */
+    const char *key; /* the key's name; NULL ends a table */
     leat_layer_key_kind kind;
-    size_t offset;      /* of the member in the configuration's struct */
-    const char *preset; /* the default, as JSON ("0.5", "\"relu\"", "null"); NULL: the key is required */
-    const char *const *choices; /* CHOICE: names, ended by NULL */
-    double minimum;             /* INT, FLOAT, NUMBERS: the least, where `limited` */
-    bool limited;
+    size_t offset; /* offset of the member in the layer's struct */
+    /* the default value as JSON ("0.5", "\"relu\"", "null"); NULL: the key is required */
+    const char *preset;
+    const char *const *choices; /* LEAT_KEY_CHOICE: the allowed names, ended by NULL */
+    double minimum; /* LEAT_KEY_INT, _FLOAT, _NUMBERS: the smallest allowed number, if `limited` */
+    bool limited;   /* true: `minimum` applies; default false */
 } leat_layer_key;
 
 /* ---- Weights ---- */
 
-/** A weight.  Keras's names are those of the file: "<layer>/<name>:0".  Start from leat_layer_weight_default() or
- *  leat_layer_weight_init(), or set the size: `{.size = sizeof(leat_layer_weight), .name = "kernel", ...}`. */
+/** A weight of a custom layer.  In a file its name is "<layer>/<name>:0", as in Keras.  Initialize it by
+ *  leat_layer_weight_default() or leat_layer_weight_init(), or set the size:
+ *  `{.size = sizeof(leat_layer_weight), .name = "kernel", ...}`. */
 typedef struct leat_layer_weight {
-    size_t size; /* sizeof(leat_layer_weight) */
-    const char *name;
-    int32_t rank;
-    bool fixed; /* no training changes it */
+    size_t size;      /* sizeof(leat_layer_weight), set by leat_layer_weight_init */
+    const char *name; /* required */
+    int32_t rank;     /* number of dimensions; 0: a scalar */
+    bool fixed;       /* true: training does not change the weight; default false */
     int64_t shape[LEAT_MAX_RANK];
-    /** The name of a key of that kind, or what Keras's files have in its place: a name ("zeros", "l2"), or JSON, in which strings
-     * may stand in single quotes.
-     *  initializer NULL: "glorot_uniform"; the others NULL: none. */
+    /** Each is the name of a key of this kind, or a fixed value in the form of Keras's files: a name ("zeros",
+     *  "l2"), or JSON, in which strings may have single quotes.  initializer NULL means
+     *  "glorot_uniform"; NULL for the others means none. */
     const char *initializer, *regularizer, *constraint;
 } leat_layer_weight;
 
@@ -70,70 +75,84 @@ typedef struct leat_layer_weight {
  *  @param size  sizeof *weight.
  *  Threads: any. */
 LEAT_API void leat_layer_weight_init(leat_layer_weight *weight, size_t size);
-/** A weight without a name, by value. */
+/** Returns a weight without a name. */
 static inline leat_layer_weight leat_layer_weight_default(void) {
     leat_layer_weight weight;
     leat_layer_weight_init(&weight, sizeof weight);
     return weight;
 }
 
-/** Where `build` declares weights.  Opaque. */
+/** The list to which `build` adds the layer's weights.  Opaque; valid during the call of `build`.
+ *  Threads: externally synchronised: use it only on the thread that calls `build`. */
 typedef struct leat_layer_weights leat_layer_weights;
 
-/** For `build`: the next weight.  Errors: LEAT_ESHAPE a dimension that is not known. */
+/** Adds the next weight of the layer.  Only `build` may call it.
+ *  Errors: LEAT_EINVAL the name is missing or too long, the rank is out of range, or there are too many weights;
+ *  LEAT_ESHAPE a dimension is unknown; those of a wrong initializer, regularizer or constraint; LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_layer_add_weight(leat_layer_weights *weights,
                                                         const leat_layer_weight *weight, leat_error *err);
 
 /* ---- Running ---- */
 
-/** One call of the layer on a batch.  Every buffer is f32, row-major, with the batch in front; `data` is valid during the call.
- *  Nothing may be allocated that is not freed before the function returns. */
+/** One call of the layer on a batch.  All buffers are float32, row-major, with the batch dimension first; they
+ *  are valid during the call.  A function must free everything that it allocates before it returns. */
 typedef struct leat_layer_call {
     size_t size;        /* bytes of the members that the library has filled in */
-    const void *config; /* laid out by the definition's keys */
-    void *user;         /* the definition's */
-    bool training;
-    leat_rng *rng; /* a function of the model's seed, the step and the layer; the same numbers in backward */
+    const void *config; /* the layer's struct, filled in from the configuration as the keys say */
+    void *user;         /* leat_layer_definition.user */
+    bool training;      /* true in a training step */
+    /* random numbers, a function of the model's seed, the step and the layer; backward receives the same
+     * numbers as forward */
+    leat_rng *rng;
     int32_t input_count, weight_count, output_count;
-    const leat_tensor *inputs, *weights; /* to be read */
-    const leat_tensor *outputs;          /* forward fills them; backward reads them */
-    /** backward: the loss's gradient by each output is given, that by each input and weight is asked for, where `data` is not
-     *  NULL; it is 0 before. */
+    const leat_tensor *inputs, *weights; /* read only */
+    const leat_tensor *outputs;          /* forward writes them, backward reads them */
+    /** Only for backward: diff_outputs are the gradients of the loss with respect to the outputs.  backward
+     *  writes the gradients with respect to the inputs and weights to diff_inputs and diff_weights, except where
+     *  `data` is NULL.  diff_inputs and
+     *  diff_weights contain zeros before the call. */
     const leat_tensor *diff_outputs, *diff_inputs, *diff_weights;
 } leat_layer_call;
 
-/** What a layer is.  Start from leat_layer_definition_default().  The texts and tables that it points to must outlive the
- *  registry and every model that has the layer; the functions may be called by several threads at once (predictors, and the
- *  threads of actors), each with buffers of its own.  Tensors without data are shapes, -1 for what is not known. */
+/** The definition of a custom layer.  Initialize it by leat_layer_definition_default().  The texts and tables
+ *  that it points to must outlive the registry and all models that have the layer.  In the shapes that functions
+ *  receive, `data` is NULL and an unknown dimension is -1.
+ *  Threads: the struct is externally synchronised.  Several threads may call its functions at the same time
+ *  (threads with predictors), each with buffers of its own. */
 typedef struct leat_layer_definition {
-    size_t size; /* sizeof the struct, set by leat_layer_definition_init */
-    const char
-        *class_name; /* Keras's: the name of the Python class; or that of a Lambda layer or its function */
-    const leat_layer_key *keys;     /* NULL: none */
-    size_t config_bytes;            /* of the struct; 0 without keys */
-    int32_t min_inputs, max_inputs; /* default 1, 1; at most 8 */
-    int32_t outputs;                /* default 1; at most 6 */
-    bool supports_masking;          /* a mask is passed on; default false: it is refused */
-    void *user;                     /* borrowed */
-    /** What no key can say, and what one key settles for another; may be NULL.  Start a message with the key. */
+    size_t size;                /* sizeof the struct, set by leat_layer_definition_init */
+    const char *class_name;     /* Keras's name: of the Python class, or of a Lambda layer or its function */
+    const leat_layer_key *keys; /* the keys of the configuration; NULL (default): none */
+    size_t config_bytes;        /* size in bytes of the layer's struct; 0 (default) without keys */
+    int32_t min_inputs, max_inputs; /* numbers of inputs; default 1, 1; at most 8 */
+    int32_t outputs;                /* number of outputs; default 1; at most 6 */
+    /* true: a mask is passed on to the next layer; false (default): a mask is an error */
+    bool supports_masking;
+    void *user; /* passed to functions; borrowed */
+    /** Checks what the keys cannot express, and sets members that depend on others; may be NULL.  A message
+     *  should begin with the name of the key. */
     leat_status (*check)(void *config, void *user, leat_error *err);
-    /** Shapes of the outputs, in outputs[i].rank and .shape, which are those of input 0 before; NULL: they stay so.
-     *  Called with shapes that are known, too, the batch's included. */
+    /** Sets the shapes of the outputs, outputs[i].rank and .shape.  They are the shape of input 0 before the
+     *  call, and remain so if infer is NULL.  leat also calls this function with complete shapes, including the
+     *  batch dimension. */
     leat_status (*infer)(const void *config, int input_count, const leat_tensor *inputs, leat_tensor *outputs,
                          leat_error *err);
-    /** Declares the weights; NULL: there are none.  Called more than once: it must depend on its arguments alone. */
+    /** Adds the layer's weights (leat_layer_add_weight); NULL: the layer has none.  leat calls this function
+     *  several times, so its result must depend on its arguments only. */
     leat_status (*build)(const void *config, int input_count, const leat_tensor *inputs,
                          leat_layer_weights *weights, leat_error *err);
-    leat_status (*forward)(const leat_layer_call *call, leat_error *err); /* required */
-    /** NULL: a model cannot be trained through it. */
+    /* computes the outputs; required */
+    leat_status (*forward)(const leat_layer_call *call, leat_error *err);
+    /** Computes gradients; NULL: a model with this layer cannot be trained. */
     leat_status (*backward)(const leat_layer_call *call, leat_error *err);
 } leat_layer_definition;
 
-/** Zeroes the `size` bytes of *definition, writes the defaults that the members' comments name, and sets definition->size.
+/** Zeroes the `size` bytes of *definition, writes the defaults that the comments of the members give, and sets
+ *  definition->size.
  *  @param size  sizeof *definition.
  *  Threads: any. */
 LEAT_API void leat_layer_definition_init(leat_layer_definition *definition, size_t size);
-/** The defaults by value. */
+/** Returns a definition with the default values. */
 static inline leat_layer_definition leat_layer_definition_default(void) {
     leat_layer_definition definition;
     leat_layer_definition_init(&definition, sizeof definition);
@@ -142,35 +161,47 @@ static inline leat_layer_definition leat_layer_definition_default(void) {
 
 /* ---- Registering ---- */
 
-/** An empty registry.  Externally synchronised while layers are registered, then immutable: any number of threads may use it. */
+/** Creates an empty registry.
+ *  @param[out] out  New registry, owned by the caller (leat_registry_destroy); NULL on failure.
+ *  Errors: LEAT_ENOMEM.  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_registry_create(leat_registry **out, leat_error *err);
 
-/** NULL is fine; sets *registry to NULL.  Models that were made with it live on. */
+/** Destroys a registry and sets *registry to NULL; NULL is fine.  Models that were made with the registry remain
+ *  valid. */
 LEAT_API void leat_registry_destroy(leat_registry **registry);
 
-/** Makes a layer known by its class name.  A Lambda layer whose function, or which itself, is called so in a file is this
- *  layer, too; its `arguments` are the keys.
- *  Errors: LEAT_EINVAL what is missing in the definition, a name that is taken or that leat has a layer of, with it. */
+/** Registers a custom layer by its class name.  A Lambda layer in a file is this layer if the Lambda layer's name
+ *  or its function's name is the class name; the Lambda layer's `arguments` are then the keys.
+ *  Errors: LEAT_EINVAL something in the definition is missing or out of range, the class name is already
+ *  registered, or leat has a layer with this name; LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_registry_add(leat_registry *registry,
                                                     const leat_layer_definition *definition, leat_error *err);
 
-/** Loads a shared object and lets it register layers: it defines leat_plugin_register .  It stays loaded
- *  as long as anything has its layers.  Errors: LEAT_EIO; LEAT_ENOTFOUND the function is not there; those of the function. */
+/** Loads a shared object and calls its leat_plugin_register, which registers custom layers.  The shared object
+ *  stays loaded as long as a registry or a model has one of its layers.
+ *  Errors: LEAT_EIO the shared object cannot be loaded; LEAT_ENOTFOUND it does not define leat_plugin_register;
+ *  those of that function; LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_registry_load(leat_registry *registry, const char *path,
                                                      leat_error *err);
 
-/** What such an object defines, as LEAT_PLUGIN (leat/plugin.h): registers its layers.  On failure return
- *  leat_error_set(err, LEAT_EUSER, ...) or what leat_registry_add said. */
+/** Registers the custom layers of a plugin.  The plugin defines this function as LEAT_PLUGIN (leat/plugin.h);
+ *  leat calls it.
+ *  Errors: those that the plugin chooses: on failure return leat_error_set(err, LEAT_EUSER, ...), or the status
+ *  of leat_registry_add.  Threads: leat calls it on the thread that called leat_registry_load. */
 leat_status leat_plugin_register(leat_registry *registry, leat_error *err);
 
 /* ---- Testing ---- */
 
-/** Compares `backward` with finite differences of `forward` in training mode, on inputs drawn from [-1, 1] of the given shapes
- *  (all dimensions known, batch in front) and weights as their initializers draw them: *worst is the largest difference of a
- *  partial derivative, relative to the largest one of that input or weight.  float32 leaves some 1e-3 of a smooth layer; what
- *  is not smooth where it is asked, such as |x| near 0, differs.  config: the keys' values, a JSON object in which strings may stand in
- *  single quotes; NULL: defaults.
- *  Errors: LEAT_ENOTSUP no backward; those of the layer. */
+/** Compares `backward` with finite differences of `forward` in training mode, on random inputs from [-1, 1] and
+ *  on weights drawn by their initializers.
+ *  @param config  The values of the keys: a JSON object in which strings may have single quotes; config NULL: the
+ *  defaults.
+ *  @param shapes  The shapes of the inputs, float32, all dimensions known, batch dimension first.
+ *  @param[out] worst  The largest error of a partial derivative, relative to the largest partial derivative with
+ *  respect to the same input or weight.  Rounding to float32 causes errors of about 1e-3 in a smooth layer.  A
+ *  function that is not smooth at a point, such as |x| near 0, has larger errors there.
+ *  Errors: LEAT_ENOTSUP there is no backward; LEAT_EDTYPE, LEAT_ESHAPE the shapes; those of leat_registry_add and
+ *  of the layer's functions.  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_layer_check_gradient(const leat_layer_definition *definition,
                                                             const char *config, int input_count,
                                                             const leat_tensor *shapes, double *worst,

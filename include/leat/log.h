@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where leat's messages go.  The library itself prints nothing: without a log function messages are dropped.  Progress bars are a
- * callback's affair (leat_progbar_logger_create), and errors are values (leat/error.h). */
+/* The log: leat's messages for people.  The library itself prints no messages: it passes them to a log function
+ * of the program, and drops them if there is none.  Progress bars are written by a callback
+ * (leat_progbar_logger_create), and errors are values (leat/error.h). */
 #ifndef LEAT_LOG_H
 #define LEAT_LOG_H
 
@@ -10,31 +11,36 @@
 extern "C" {
 #endif
 
-/** How urgent a message is.  Later versions may add levels. */
+/** The urgency of a message.  Later versions may add levels. */
 typedef enum leat_log_level {
     LEAT_LOG_ERROR = 0, /**< something failed that no function can return, such as freeing a resource */
     LEAT_LOG_WARNING =
-        1, /**< the call goes on, but its result may not be what was wanted: bad batches were skipped */
+        1, /**< the call continues, but its result may not be the wanted one: bad batches were skipped */
     LEAT_LOG_INFO =
-        2, /**< what a person at a terminal wants to see: the set-up of a fit, its verdict, texts of callbacks */
+        /** information for a person at a terminal: the set-up of a fit, its verdict, texts of callbacks */
+    2,
     LEAT_LOG_DEBUG =
-        3 /**< with LEAT_VERBOSE=1 in the environment: the plan of each training step and prediction */
+        3 /**< the plan of each training step and prediction, if LEAT_VERBOSE=1 is in the environment */
 } leat_log_level;
 
-/** Receives a message: UTF-8, of one or more lines, without a line break at its end; valid during the call. */
+/** Receives a message.  `user` is the pointer that was given to leat_set_log.  `message` is UTF-8 text of one or
+ *  more lines without a final line break, and is valid during the call. */
 typedef void (*leat_log_function)(void *user, leat_log_level level, const char *message);
 
-/** Sends all messages of this process to function(user, ...), from now on; function NULL, as at first: nowhere.  `user` is
- *  borrowed until another takes its place.  Messages of a fit, an evaluation or a prediction come only where its option
- *  verbose is not 0.
- *  Threads: call it before other threads use leat, or while no other thread is in a function of leat.  The log function is
- *  called on the thread that called leat, during that call: never on a worker of a feed, on a compute thread or in a signal
- *  handler.  Several threads that call leat at the same time call it at the same time.  It may call functions of leat, but not
- *  with the objects of the call that it is called from.  A forked child has the log function of its parent. */
+/** Sets the function that receives all messages of this process from now on.
+ *  @param function  NULL (the initial value): messages are dropped.
+ *  @param user  Passed to `function`.  leat keeps the pointer until the next call of leat_set_log.
+ *
+ *  A fit, an evaluation or a prediction sends messages only if its option `verbose` is not 0.
+ *  Threads: call leat_set_log before other threads use leat, or while no other thread is inside a function of
+ *  leat.  leat calls the log function on the thread that called leat, during that call; never on a worker of a
+ *  feed, on a compute thread or in a signal handler.  If several threads call leat at the same time, the log
+ *  function may run on several threads at the same time.  It may call functions of leat, but not with the objects
+ *  of the call during which it runs.  A forked child has the log function of its parent. */
 LEAT_API void leat_set_log(leat_log_function function, void *user);
 
-/** A log function: writes each message and a line break to standard error.  user is ignored: leat_set_log(leat_log_to_stderr,
- *  NULL) is what the command `leat` does.  Threads: any. */
+/** A log function for leat_set_log: writes each message and a line break to standard error.  `user` is ignored.
+ *  The command `leat` calls leat_set_log(leat_log_to_stderr, NULL).  Threads: any. */
 LEAT_API void leat_log_to_stderr(void *user, leat_log_level level, const char *message);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NumPy's files: .npy (one array) and .npz (a zip of named arrays), written and read. */
+/* NumPy's files: .npy (one array) and .npz (a zip archive of named arrays), for writing and reading. */
 #ifndef LEAT_NPZ_H
 #define LEAT_NPZ_H
 
@@ -10,38 +10,49 @@
 extern "C" {
 #endif
 
-/** numpy.save(path, tensor).  Replaces the file as leat_file_replace does: on failure the old one is untouched.
- *  Errors: LEAT_EINVAL not a regular file; LEAT_EIO with the path.  Threads: any. */
+/** Writes a tensor to a .npy file, like numpy.save(path, tensor).  Replaces the file atomically
+ *  (leat_file_replace): on failure the old file is unchanged.
+ *  Errors: LEAT_EINVAL the path is not a regular file, the tensor has no data; LEAT_EDTYPE, LEAT_ESHAPE the
+ *  tensor; LEAT_EIO names the path; LEAT_ENOMEM.  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_npy_write(const char *path, const leat_tensor *tensor,
                                                  leat_error *err);
 
-/** numpy.savez(path, names[i]=tensors[i]...), stored, each array at a multiple of 64 bytes, the same bytes for the same
- *  data.  Replaces the file atomically.  Errors: LEAT_EIO; LEAT_EINVAL a name twice, empty, or too long; LEAT_ENOMEM.
+/** Writes `count` tensors to a .npz file, like numpy.savez(path, names[i]=tensors[i], ...).  The arrays are not
+ *  compressed, and each begins at a multiple of 64 bytes.  The same data gives the same bytes.  Replaces the file
+ *  atomically.
+ *  Errors: LEAT_EINVAL a name is empty, too long or given twice, or the path is not a regular file; LEAT_EIO;
+ *  LEAT_ENOMEM.
  *  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_npz_write(const char *path, const char *const *names,
                                                  const leat_tensor *tensors, int count, leat_error *err);
 
-/** Opaque: an open .npz file, or a .npy file as one array named "".  Externally synchronised.  The file must not be
- *  shortened while it is open: it is mapped, not loaded, and reading what is missing raises SIGBUS. */
+/** An open .npz file, or a .npy file as one array with the name "".  Opaque.  The file is mapped, not loaded: it
+ *  must not be shortened while it is open, since reading the missing part raises SIGBUS.  Threads: externally
+ *  synchronised. */
 typedef struct leat_npz leat_npz;
 
-/** numpy.load(path).
- *  @param[out] out  New, closed by leat_npz_close; NULL on failure.
- *  Errors: LEAT_ENOTFOUND, LEAT_EIO; LEAT_EFORMAT neither .npz nor .npy, or damaged; LEAT_ENOMEM. */
+/** Opens a .npz or .npy file, like numpy.load(path).
+ *  @param[out] out  New object, owned by the caller (leat_npz_close); NULL on failure.
+ *  Errors: LEAT_ENOTFOUND, LEAT_EIO; LEAT_EFORMAT the file is neither .npz nor .npy, or is damaged; LEAT_ENOMEM.
+ *  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_npz_open(leat_npz **out, const char *path, leat_error *err);
 
-/** Arrays in the file, and the name of one: in the file's order.  A name belongs to the npz, until leat_npz_close. */
+/** The number of arrays in the file, and the name of an array, in the order of the file.  A name is valid until
+ *  leat_npz_close; it is NULL if the index is out of range. */
 LEAT_API int leat_npz_count(const leat_npz *npz);
 LEAT_API const char *leat_npz_name(const leat_npz *npz, int index);
 
-/** The array of that name, in the file's data type, in C order and this machine's byte order: in place where the file has
- *  it so, otherwise a copy made at the first call.  leat_tensor_copy converts it to another type.
- *  @param[out] out  Read-only.  Its memory belongs to the npz, until leat_npz_close; further calls leave it in place.
- *  Errors: LEAT_ENOTFOUND lists the names there are; LEAT_EFORMAT damaged; LEAT_ENOTSUP a type; LEAT_ENOMEM. */
+/** Gives a view of the array with this name, in the file's data type, in row-major order and in this machine's
+ *  byte order.  The view shows the mapped file if the file has this order; otherwise it shows a copy, which the
+ *  first call makes. leat_tensor_copy converts the array to another data type.
+ *  @param[out] out  Read-only.  The memory belongs to the npz and is valid until leat_npz_close; other calls do
+ *  not move it.
+ *  Errors: LEAT_ENOTFOUND no such name, the message lists the names; LEAT_EFORMAT the array is damaged;
+ *  LEAT_ENOTSUP the data type is not supported; LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_npz_get(leat_npz *npz, const char *name, leat_tensor *out,
                                                leat_error *err);
 
-/** NULL is fine; sets *npz to NULL. */
+/** Closes the file and sets *npz to NULL; NULL is fine. */
 LEAT_API void leat_npz_close(leat_npz **npz);
 
 #ifdef __cplusplus

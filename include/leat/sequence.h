@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Sequence describes data: how many batches a pass has, and what batch i is.  keras.utils.Sequence, with the
- * shape of a batch said beforehand, so that `get` writes straight into the memory that training reads. */
+/* Sequences: a sequence describes data by the number of batches in a pass and by a function that makes batch i,
+ * like keras.utils.Sequence.  Unlike Keras, leat knows the shape of a batch in advance, so that `get` writes into
+ * the memory from which training reads. */
 #ifndef LEAT_SEQUENCE_H
 #define LEAT_SEQUENCE_H
 
@@ -16,102 +17,112 @@
 extern "C" {
 #endif
 
-/** Bounds of a batch: its tensors, and the bytes of a tensor's name with its final 0. */
+/** The largest number of tensors of a batch, and the size in bytes of a tensor's name, including the final zero
+ *  byte. */
 #define LEAT_BATCH_MAX_TENSORS 32
 #define LEAT_NAME_BYTES        64
 
-/** What a tensor of a batch is for. */
+/** The purpose of a tensor of a batch. */
 typedef enum leat_batch_part {
     LEAT_PART_INPUT = 0,
     LEAT_PART_TARGET = 1,
     LEAT_PART_SAMPLE_WEIGHT = 2
 } leat_batch_part;
 
-/** One tensor of every batch.  `shape` is that of one sample (no batch dimension); a dimension may be the
- *  maximum where `get` sets a smaller one.  `dtype` may be any of LEAT_DTYPE_LIST: the batch holds it, the model converts it.
- *  Inputs (and so targets, weights) that bear the names of the model's input (output) layers are matched by them; those that
- *  bear none of them, by position; to name only some is an error.  Frozen. */
+/** The specification of one tensor, which is the same for all batches.  Tensors are matched with the layers of a
+ *  model by name: if the names of the inputs are names of the model's input layers, each input goes to the layer
+ *  with its name; if no input has such a name, inputs are matched by position; if only some have, this is an
+ *  error.  Targets and sample weights are matched with the output layers in the same way.  Frozen. */
 typedef struct leat_tensor_spec {
-    char name[LEAT_NAME_BYTES];
+    char name[LEAT_NAME_BYTES]; /* "": no name */
     leat_batch_part part;
-    leat_dtype dtype;
-    int32_t rank;
+    leat_dtype dtype; /* of the batch; the model converts the numbers */
+    int32_t rank;     /* dimensions of one sample, without the batch dimension */
+    /* The shape of one sample.  If `get` sets smaller dimensions in some batches, this is the largest shape. */
     int64_t shape[LEAT_MAX_RANK - 1];
 } leat_tensor_spec;
 
-/** The tensors of every batch: inputs first, then targets, then sample weights.  Frozen. */
+/** The specification of a batch: its tensors, inputs first, then targets, then sample weights.  Frozen. */
 typedef struct leat_batch_spec {
-    int64_t batch_size; /* samples of a full batch; any batch may have fewer, none more */
+    int64_t batch_size; /* samples of a full batch; a batch may have fewer samples, but not more */
     int32_t tensor_count;
     leat_tensor_spec tensors[LEAT_BATCH_MAX_TENSORS];
 } leat_batch_spec;
 
-/** A batch, in memory that the feed owns.  When `get` is called, size is spec->batch_size and each tensor has the
- *  specified shape with size in front.  `get` writes the data; for a short batch it sets size, and the feed
- *  shortens the tensors' first dimension to it.  Where samples vary in shape, `get` sets the tensor's own shape
- *  (dimensions up to the specified ones); data stays row-major for the shape that was set.
+/** A batch, in memory that belongs to the feed.  When `get` is called, `size` is spec->batch_size, and the shape
+ *  of each tensor is the specified shape behind the batch dimension.  `get` writes the data.  If the batch is
+ *  shorter, `get` sets `size`, and the feed sets the first dimension of all tensors to it.  If samples vary in
+ *  shape, `get` sets the shape of the tensor (dimensions up to the specified ones) and writes the data
+ *  contiguously in row-major order for this shape.
  *
- *  data is 64-byte aligned and holds an older batch's bytes: every element is to be written.  Instead, `get` may point
- *  a tensor's data at ready-made memory of its own that stays as it is until the feed is closed: worker threads hand
- *  it over uncopied, worker processes copy it into the slot.  Frozen. */
+ *  `data` is aligned to 64 bytes and contains an older batch: `get` must write every element.  Alternatively
+ *  `get` may set a tensor's `data` to the address of memory of its own, which must not change until the feed is
+ *  closed.  Worker threads pass this memory on without a copy; worker processes copy it into the slot.  Frozen. */
 typedef struct leat_batch {
-    int64_t size; /* samples */
+    int64_t size; /* the number of samples */
     int32_t tensor_count;
     leat_tensor tensors[LEAT_BATCH_MAX_TENSORS];
 } leat_batch;
 
-/** A length without end: indices go on from 0, in one pass. */
+/** The length of a sequence without end: it has a single pass, whose indices count from 0 without limit. */
 #define LEAT_LENGTH_INFINITE INT64_MAX
 
-/** Data by index, or one after the other.  All functions but length, samples and on_epoch_end run on a worker: a thread, a
- *  process, or the caller itself.  With worker threads `get` is called by several threads at once; with worker processes
- *  each has its own copy of *user, made when the process was forked.  A sequence has length and get (and may have samples
- *  and get_samples besides), a generator has next. */
+/** A sequence (with `length` and `get`, and possibly `samples` and `get_samples`) or a generator (with `next`).
+ *  Initialize it by leat_sequence_default() or leat_sequence_init(), and set the functions that the data needs.
+ *
+ *  Threads: the struct is externally synchronised.  `length`, `samples` and `on_epoch_end` run on the trainer's
+ *  thread, `destroy` on the thread that calls leat_sequence_destroy, and all other functions on a worker: a
+ *  thread, a process, or the caller itself if there are no workers.  With worker threads several threads call
+ *  `get` at the same time.  With worker processes each process has its own copy of *user, made when the process
+ *  was forked. */
 typedef struct leat_sequence {
-    size_t size; /* sizeof(leat_sequence) */
-    void *user;
+    size_t size;                 /* sizeof(leat_sequence) */
+    void *user;                  /* passed to all functions */
     void (*destroy)(void *user); /* frees *user; called by leat_sequence_destroy; may be NULL */
-    leat_batch_spec spec;
+    leat_batch_spec spec;        /* the tensors of every batch */
 
-    /** Batches of a pass.  Read before the first batch of each pass is made, on the trainer's thread: after
-     *  on_epoch_end where there is one, up to max_queue_size batches before the end of the pass before otherwise.
-     *  LEAT_LENGTH_INFINITE: no pass ends. */
+    /** Returns the number of batches of a pass, or LEAT_LENGTH_INFINITE if no pass ends.  Called before the first
+     *  batch of each pass is made: after on_epoch_end if the sequence has this function, otherwise up to
+     *  max_queue_size batches before the end of the pass before. */
     int64_t (*length)(void *user);
 
-    /** Makes batch `index` (0 <= index < length).  Random choices are drawn from rng alone, which belongs to
-     *  (seed, pass, index).  On failure return leat_error_set(err, LEAT_EUSER, ...): the message reaches the caller
-     *  of fit with index and pass in front.  LEAT_ESKIPPED instead: there is no such batch; it is passed over and counted,
-     *  and the pass is shorter by it. */
+    /** Makes batch `index` (0 <= index < length).  It must draw random numbers from rng only, which is a function
+     *  of (seed, pass, index).  On failure return leat_error_set(err, LEAT_EUSER, ...): the caller of fit
+     *  receives the message behind the batch's index and pass.  Return LEAT_ESKIPPED if this batch does not
+     *  exist: the feed skips and counts it, and the pass is shorter by one batch. */
     leat_status (*get)(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err);
 
-    /** Samples of a pass, read with the length; and a batch of `count` samples by their numbers (0 <= number < samples;
-     *  count is spec.batch_size but for the last batch, and batch->size is already set to it).  Both or neither: with
-     *  them a pass can be shuffled by samples; get is used otherwise.  Batch i without shuffling must be the samples
-     *  from i * batch_size on, and length the samples by batch_size, rounded up. */
+    /** `samples` returns the number of samples of a pass; it is called together with `length`.  `get_samples`
+     *  makes a batch of the `count` samples with the given numbers (0 <= number < samples).  batch->size is
+     *  already set to `count`, which is spec.batch_size except for the last batch.  A sequence has both functions
+     *  or neither.  With them a pass can be shuffled by samples; otherwise leat calls `get`.  Without shuffling,
+     *  batch i must consist of the samples from i * batch_size on, and `length` must be the number of samples
+     *  divided by batch_size, rounded up. */
     int64_t (*samples)(void *user);
     leat_status (*get_samples)(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
                                leat_batch *batch, leat_error *err);
 
-    /** A generator instead: makes the batch that follows, or sets batch->size = 0 when there is none.  One worker owns it:
-     *  calls come one after the other, in order, always from the same thread or process.  rng belongs to (seed, 0, how
-     *  many batches came before).  After a failure that is passed over it is called again, for the next.  length, get
-     *  and on_epoch_end are NULL then. */
+    /** Only for a generator: makes the next batch, or sets batch->size = 0 if there are no more.  One worker
+     *  makes all calls, one after the other, always on the same thread or in the same process.  rng is a function
+     *  of (seed, 0, number of batches before).  If a failure is skipped (LEAT_BAD_BATCH_SKIP), `next` is called
+     *  again for the following batch.  `length`, `get`, `samples`, `get_samples` and on_epoch_end must be NULL. */
     leat_status (*next)(void *user, leat_rng *rng, leat_batch *batch, leat_error *err);
 
-    /** After each pass, on the trainer's thread, before any batch of the next is made.  Optional. */
+    /** Called after each pass, on the trainer's thread, before any batch of the next pass is made.  May be NULL. */
     leat_status (*on_epoch_end)(void *user, int64_t pass, leat_error *err);
 
-    /** Once in each worker, before its first batch and after its last.  Optional.  A killed process runs no fini.
-     *  A host runtime attaches a worker thread in worker_init and detaches it in worker_fini: of what *user's functions run
-     *  on that thread worker_init comes first and worker_fini last.  worker_fini is not called where worker_init failed.
-     *  Feeds that are opened together share their threads, which then call worker_init once for each sequence that has
-     *  one, and worker_fini in the reverse order. */
+    /** worker_init is called once in each worker before its first batch, worker_fini after its last batch.  Both
+     *  may be NULL.  A process that is killed does not call worker_fini.  A host language attaches a worker
+     *  thread to its runtime in worker_init and detaches it in worker_fini: these are the first and the last
+     *  function of *user that run on the thread.  If worker_init fails, worker_fini is not called.  Feeds that
+     *  are opened together share their threads: each thread calls worker_init once for each sequence that has
+     *  this function, and worker_fini in the reverse order. */
     leat_status (*worker_init)(void *user, int worker, leat_error *err);
     void (*worker_fini)(void *user, int worker);
 
-    /** The memory that on_epoch_end may change (inside *user, say).  leat copies it into every worker process
-     *  before the next pass.  NULL where the hook changes nothing; a sequence that has a hook and declares no state
-     *  has its worker processes forked anew after each pass. */
+    /** The memory that on_epoch_end may change, for example inside *user.  leat copies it into every worker
+     *  process before the next pass.  NULL (default): on_epoch_end changes nothing that workers read.  If a
+     *  sequence has on_epoch_end but declares no state, its worker processes are forked again after each pass. */
     void *state;
     size_t state_bytes;
 } leat_sequence;
@@ -120,25 +131,29 @@ typedef struct leat_sequence {
  *  @param size  sizeof *sequence.
  *  Threads: any. */
 LEAT_API void leat_sequence_init(leat_sequence *sequence, size_t size);
-/** A sequence without functions, by value. */
+/** Returns a sequence without functions. */
 static inline leat_sequence leat_sequence_default(void) {
     leat_sequence sequence;
     leat_sequence_init(&sequence, sizeof sequence);
     return sequence;
 }
 
-/** Appends a tensor to a specification.  name may be NULL; shape (rank numbers) is that of one sample.
- *  Errors: LEAT_EINVAL too many tensors, a name that is too long, parts out of order; LEAT_ESHAPE a dimension < 1 or a
- *  rank that is too large; LEAT_EDTYPE unknown type.  Threads: externally synchronised. */
+/** Appends a tensor to a specification.
+ *  @param name  NULL: the tensor has no name.  The text is copied.
+ *  @param rank  The number of dimensions of one sample, without the batch dimension.
+ *  @param shape  The shape of one sample: `rank` numbers.
+ *  Errors: LEAT_EINVAL there are too many tensors, the name is too long, or the parts are not in order;
+ *  LEAT_ESHAPE a dimension is below 1, or the rank is out of range; LEAT_EDTYPE unknown data type.
+ *  Threads: externally synchronised. */
 LEAT_API LEAT_CHECKED leat_status leat_batch_spec_add(leat_batch_spec *spec, leat_batch_part part,
                                                       const char *name, leat_dtype dtype, int rank,
                                                       const int64_t *shape, leat_error *err);
 
-/** How many tensors of a part a specification has, and the index of its first. */
+/** Return the number of tensors that a specification has for this part, and the index of the first of them. */
 LEAT_API int leat_batch_spec_count(const leat_batch_spec *spec, leat_batch_part part);
 LEAT_API int leat_batch_spec_first(const leat_batch_spec *spec, leat_batch_part part);
 
-/** Calls destroy on *sequence's user and zeroes the struct.  NULL and zeroed structs are fine. */
+/** Calls the sequence's `destroy` and zeroes the struct.  NULL and zeroed structs are allowed. */
 LEAT_API void leat_sequence_destroy(leat_sequence *sequence);
 
 #ifdef __cplusplus

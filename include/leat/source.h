@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ready-made sequences: arrays in memory, and files named by a SPEC.
+/* Sequences that leat makes from arrays in memory, and from files that a SPEC names.
  *
  *     SPEC = KIND:PATH[,PATH...][?KEY=VALUE[&KEY=VALUE...]]      idx:x.gz,y.gz?scale=1/255&onehot=10
  *
- * leat_source_help() has the kinds and options.  Files are mapped, not loaded: one that is shortened while it is in
- * use makes get fail with LEAT_EIO.  What all sources share: samples are the first dimension; a batch is a run of
- * samples, the last one short; a pass can be shuffled by samples (LEAT_SHUFFLE_SAMPLES of the feed); float64 becomes
- * float32, other data types stay as they are until the model reads them; an input or target with one number a sample has
- * shape (1,), as in Keras. */
+ * leat_source_help() describes the kinds and options.  Files are mapped, not loaded: if a file is shortened while
+ * it is in use, `get` fails with LEAT_EIO.  In all sources the first dimension counts samples.  A batch is a run
+ * of consecutive samples; the last batch may be shorter.  A pass can be shuffled by samples (LEAT_SHUFFLE_SAMPLES
+ * of the feed).  float64 becomes float32; other data types are kept until the model reads them.  An input or
+ * target with one number per sample has the shape (1,), as in Keras. */
 #ifndef LEAT_SOURCE_H
 #define LEAT_SOURCE_H
 
@@ -23,33 +23,35 @@
 extern "C" {
 #endif
 
-/** How a source makes batches.  Start from leat_source_options_default(). */
+/** Options of a source.  Initialize them by leat_source_options_default(). */
 typedef struct leat_source_options {
     size_t size;        /* sizeof the struct, set by leat_source_options_init */
-    int64_t batch_size; /* default 32 */
+    int64_t batch_size; /* samples of a full batch; default 32 */
 } leat_source_options;
 
-/** Zeroes the `size` bytes of *options, writes the defaults that the members' comments name, and sets options->size.
+/** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
+ *  options->size.
  *  @param size  sizeof *options.
  *  Threads: any. */
 LEAT_API void leat_source_options_init(leat_source_options *options, size_t size);
-/** The defaults by value. */
+/** Returns the default options. */
 static inline leat_source_options leat_source_options_default(void) {
     leat_source_options options;
     leat_source_options_init(&options, sizeof options);
     return options;
 }
 
-/** One array of samples.  Frozen, since arrays are given as an array. */
+/** One array of samples.  Frozen, since callers pass C arrays of this struct. */
 typedef struct leat_array {
-    const char *name;   /* the model's layer it belongs to; NULL or "": by position */
+    const char
+        *name; /* name of the model's input or output layer; NULL or "": layers are matched by position */
     leat_tensor tensor; /* (samples, ...) */
-    /* How the tensor's elements lie in memory: tensor.rank numbers, as leat_tensor_copy describes them (bytes; negative ones
-     * and 0 are allowed).  NULL: row-major, contiguous.  The numbers are copied. */
+    /* Strides of the tensor in bytes, tensor.rank numbers, as in leat_tensor_copy; a stride may be negative or 0.
+     * NULL: the tensor is contiguous and in row-major order.  The numbers are copied. */
     const int64_t *strides;
 } leat_array;
 
-/** Arrays with the same number of samples.  Frozen. */
+/** The arrays of a data set; all have the same number of samples.  Frozen. */
 typedef struct leat_arrays {
     const leat_array *inputs;
     const leat_array *targets;
@@ -59,25 +61,30 @@ typedef struct leat_arrays {
     int32_t sample_weight_count;
 } leat_arrays;
 
-/** Batches of arrays in memory, as keras.Model.fit makes them.  The tensors' memory is borrowed until
- *  leat_sequence_destroy; names and structs are copied.  options NULL: the defaults.
- *  @param[out] out  Owned by the caller (leat_sequence_destroy); zeroed on failure.
+/** Makes a sequence of batches from arrays in memory, as keras.Model.fit does.
+ *  @param[out] out  The sequence, owned by the caller (leat_sequence_destroy); zeroed on failure.
  *  @param size  sizeof *out.
- *  Errors: LEAT_EINVAL no input, a batch size below 1; LEAT_ESHAPE no samples, numbers of samples that differ; LEAT_ENOMEM.
- *  Threads: get may be called by any number of threads. */
+ *  @param arrays  The memory of the tensors is borrowed until leat_sequence_destroy; names and structs are copied.
+ *  @param options  NULL: the defaults.
+ *  Errors: LEAT_EINVAL there is no input, or the batch size is below 1; LEAT_ESHAPE there are no samples, or the
+ *  arrays have different numbers of samples; LEAT_EDTYPE unknown data type; LEAT_ENOMEM.
+ *  Threads: any; any number of threads may call `get` of the sequence at the same time. */
 LEAT_API LEAT_CHECKED leat_status leat_arrays_open(leat_sequence *out, size_t size, const leat_arrays *arrays,
                                                    const leat_source_options *options, leat_error *err);
 
-/** The sequence that SPEC names.  options NULL: the defaults.
- *  @param[out] out  Owned by the caller (leat_sequence_destroy); zeroed on failure.
+/** Opens the sequence that a SPEC names.  The first file that is mapped installs a handler of SIGBUS, which
+ *  passes on signals that do not concern mapped files.
+ *  @param[out] out  The sequence, owned by the caller (leat_sequence_destroy); zeroed on failure.
  *  @param size  sizeof *out.
- *  Errors: LEAT_EINVAL the SPEC, with the nearest known word; LEAT_ENOTFOUND, LEAT_EIO a file; LEAT_EFORMAT a damaged
- *  file; LEAT_ESHAPE arrays that do not fit each other; LEAT_ENOMEM; a plugin's own.  Threads: as leat_arrays_open.
- *  The first file that is mapped installs a handler of SIGBUS, which passes on what does not concern such files. */
+ *  @param spec  See above, and leat_source_help().
+ *  @param options  NULL: the defaults.
+ *  Errors: LEAT_EINVAL the SPEC, the message names the nearest known word; LEAT_ENOTFOUND, LEAT_EIO a file;
+ *  LEAT_EFORMAT a file is damaged; LEAT_ESHAPE the arrays do not agree; LEAT_ENOMEM; the errors of a plugin.
+ *  Threads: as in leat_arrays_open. */
 LEAT_API LEAT_CHECKED leat_status leat_source_open(leat_sequence *out, size_t size, const char *spec,
                                                    const leat_source_options *options, leat_error *err);
 
-/** What SPECs can say: kinds, options, examples, as plain text.  Static.  Threads: any. */
+/** Returns a description of SPECs as plain text: kinds, options, examples.  The text is static.  Threads: any. */
 LEAT_API const char *leat_source_help(void);
 
 #ifdef __cplusplus

@@ -3,14 +3,14 @@
 #ifndef LEAT_VERSION_H
 #define LEAT_VERSION_H
 
-/** The version of the headers, as numbers and as text. */
+/** The version of the headers: three numbers, and a text. */
 #define LEAT_VERSION_MAJOR  0
 #define LEAT_VERSION_MINOR  1
 #define LEAT_VERSION_PATCH  0
 #define LEAT_VERSION_STRING "0.1.0"
 
-/** A version as one integer that grows with it: 0.1.0 is 100, 1.2.3 is 10203.  For the preprocessor's conditions, and to
- *  compare with leat_version_number(). */
+/** A version as one integer; a newer version gives a larger integer: 0.1.0 is 100, 1.2.3 is 10203.  It is for
+ *  conditions of the preprocessor, and for comparison with leat_version_number(). */
 #define LEAT_VERSION_ENCODE(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
 #define LEAT_VERSION_NUMBER                      LEAT_VERSION_ENCODE(LEAT_VERSION_MAJOR, LEAT_VERSION_MINOR, LEAT_VERSION_PATCH)
 
@@ -28,12 +28,13 @@
 extern "C" {
 #endif
 
-/** The version of the library that is linked, as "0.1.0"; LEAT_VERSION_STRING is that of the headers.
+/** Returns the version of the linked library, such as "0.1.0".  LEAT_VERSION_STRING is the version of the headers.
  *  Threads: any. */
 LEAT_API const char *leat_version(void);
 
-/** The version of the library that is linked, as LEAT_VERSION_ENCODE(major, minor, patch); LEAT_VERSION_NUMBER is that of the
- *  headers.  A library of the same major version serves a program that was compiled with headers of an older one.
+/** Returns the version of the linked library as LEAT_VERSION_ENCODE(major, minor, patch).  LEAT_VERSION_NUMBER is
+ *  the version of the headers.  A library works with a program that was compiled with older headers of the same
+ *  major version.
  *  Threads: any. */
 LEAT_API int leat_version_number(void);
 

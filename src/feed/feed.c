@@ -145,16 +145,16 @@ static leat_status open_group(leati_group *group, const leat_feed_config *config
     return leati_worker_pool_start(&group->pool, err);
 }
 
-leat_status leat_feed_open_together(leat_feed **out, const leat_feed_config *plans, int count,
+leat_status leat_feed_open_together(leat_feed **out, const leat_feed_config *configs, int count,
                                     leat_error *err) {
     LEATI_GIVEN(out, err);
     for (int i = 0; i < count; ++i) out[i] = NULL;
-    LEATI_GIVEN(plans, err);
+    LEATI_GIVEN(configs, err);
     leati_group *group = NULL;
     if (count < 1) return leati_fail(err, LEAT_EINVAL, "feed: %d feeds to open, expected at least 1", count);
     leat_status status = leati_group_create(&group, count, err);
     if (status == LEAT_OK) {
-        status = open_group(group, plans, count, err);
+        status = open_group(group, configs, count, err);
         if (status != LEAT_OK) leati_group_destroy(group);
     }
     if (status != LEAT_OK) return leati_prefix(status, err, "feed");
