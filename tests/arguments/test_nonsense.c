@@ -31,7 +31,8 @@ static void keep(answer *to, const void *returned, size_t bytes) {
 
 /* ---- What the headers allow ---- */
 
-/* "f(p)" is parameter p of function f, "p" that of every function.  The header allows NULL; the call then succeeds. */
+/* Parameters for which the header allows NULL, so that the call succeeds: "f(p)" is parameter p of function f, "p" is
+ * the parameter p of every function. */
 static const char *const optional[] = {
     "err",
     "leat_tensor_view(shape)",
@@ -76,7 +77,7 @@ static const char *const optional[] = {
     "leat_model_plan_summary(options)",
 };
 
-/* Members of structs that leat does not read: of any function, or "f(member)" of one function. */
+/* Members of structs that leat does not read: "member" in all functions, "f(member)" in function f. */
 static const char *const ignored[] = {
     "user", /* opaque: leat only passes it on */
     "leat_model_predict_on_batch(targets)",
@@ -108,7 +109,8 @@ typedef enum expectation {
 /* The change that makes a valid call invalid. */
 typedef struct nonsense {
     int place; /* index of the changed parameter; -1: none, the call is valid */
-    /* The changed member of what it points to, and of what that member points to; NULL: the parameter itself. */
+    /* The changed member of the struct that the parameter points to, or of a struct that this member points to; NULL: the
+     * parameter itself is changed. */
     const member *members[2];
     int64_t number; /* the value that is stored there */
     expectation expected;
@@ -147,7 +149,7 @@ static bool is_count(const char *name) {
     return length >= tail && strcmp(name + length - tail, "count") == 0;
 }
 
-/* Writes what is wrong with the answer to out, "" if nothing is. */
+/* Writes a description of the error in the answer to out, "" if there is none. */
 static void judge(const function *f, const nonsense *n, const answer *a, const leat_error *err, char *out,
                   size_t bytes) {
     const bool has_err = f->count && strcmp(f->parameters[f->count - 1].type, "leat_error *") == 0;
@@ -315,7 +317,7 @@ static void try_members(const function *f, int place, const char *base) {
         const char *inner = NULL;
         if (m->kind == KIND_POINTER || m->kind == KIND_CALLBACK) {
             memcpy(&inner, base + m->offset, sizeof inner);
-            if (!inner) continue; /* it is NULL in the valid call, too */
+            if (!inner) continue; /* NULL in the valid call, too */
         }
         try_member(f, place, m, NULL);
         for (size_t j = 0; inner && j < COUNT(members); ++j) {

@@ -12,7 +12,7 @@
 
 enum { SAMPLES = 8, FEATURES = 4, CLASSES = 3 };
 
-/* All objects that arguments point to.  Those that functions fill are zero at first. */
+/* All objects that arguments point to.  Objects that functions fill in are zeroed initially. */
 static struct {
     float x[SAMPLES][FEATURES], y[SAMPLES][CLASSES], weights[SAMPLES];
     char state[4096];
@@ -469,7 +469,7 @@ static const struct size {
     SIZE_OF(leat_verdict),
 };
 
-/* The parameter `size` says how large the struct is that the parameter before it points to. */
+/* The parameter `size` is the size of the struct that the parameter before it points to. */
 static bool find_size(const parameter *p, value *out) {
     for (size_t i = 0; i < COUNT(sizes); ++i) {
         if (strcmp(p[-1].type, sizes[i].type) != 0) continue;
