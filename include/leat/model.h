@@ -318,8 +318,8 @@ LEAT_API LEAT_CHECKED leat_status leat_model_initialize(leat_model *model, uint6
  *  memory of the view and the name belong to the model.  They are valid until leat_model_compile (even if it
  *  fails), until the model becomes a layer of another model (leat_call_model), and until leat_model_destroy.
  *  Training, loading, copying and drawing weights, freezing and saving do not move them.  Writing through the
- *  view changes the model.  While a view of a convolution's kernel is valid, the convolution packs the
- *  kernel at every prediction, not only after it has changed.  If the index is out of range, the view is zeroed and the
+ *  view changes the model.  While a view of any weight is valid, convolutions pack their weights at
+ *  every prediction, not only after the weights have changed.  If the index is out of range, the view is zeroed and the
  *  name is NULL. */
 LEAT_API int leat_model_weight_count(const leat_model *model);
 LEAT_API leat_tensor leat_model_weight(const leat_model *model, int index);

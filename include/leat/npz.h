@@ -20,8 +20,8 @@ LEAT_API LEAT_CHECKED leat_status leat_npy_write(const char *path, const leat_te
 /** Writes `count` tensors to a .npz file, like numpy.savez(path, names[i]=tensors[i], ...).  The arrays are not
  *  compressed, and each begins at a multiple of 64 bytes.  The same data gives the same bytes.  Replaces the file
  *  atomically.
- *  Errors: LEAT_EINVAL a name is empty, too long or given twice, or the path is not a regular file; LEAT_EIO;
- *  LEAT_ENOMEM.
+ *  Errors: LEAT_EINVAL a name is empty, too long or given twice, a tensor has no data, or the path is not a
+ *  regular file; LEAT_EDTYPE, LEAT_ESHAPE a tensor; LEAT_EIO; LEAT_ENOMEM.
  *  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_npz_write(const char *path, const char *const *names,
                                                  const leat_tensor *tensors, int count, leat_error *err);
