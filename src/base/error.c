@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error values: status texts, messages, context.  Layer: base. */
+/* Error values: status texts, messages, context.  Room: base. */
 #define LEATI_DEFINES_ERRORS
 #include "base/error.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structs that grow from version to version.  Layer: base. */
+/* Structs that grow from version to version.  Room: base. */
 #include "base/growing.h"
 
 #include <string.h>

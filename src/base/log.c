@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log.  Layer: base. */
+/* The log.  Room: base. */
 #include "base/log.h"
 
 #include <stdatomic.h>

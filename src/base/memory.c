@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The allocator, on top of libc's.  Layer: base. */
+/* The allocator, on top of libc's.  Room: base. */
 #include "base/memory.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies, sizes and checked products: the part of memory.h that tests do not replace.  Layer: base. */
+/* Copies, sizes and checked products: the part of memory.h that tests do not replace.  Room: base. */
 #include "base/memory.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Philox4x32-10, and uniform and normal numbers from its words.  Layer: base. */
+/* Philox4x32-10, and uniform and normal numbers from its words.  Room: base. */
 #include "base/rng.h"
 
 #include <math.h>

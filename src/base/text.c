@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growing strings, control characters, shapes in words.  Layer: base. */
+/* Growing strings, control characters, shapes in words.  Room: base. */
 #include "base/text.h"
 
 #include <inttypes.h>

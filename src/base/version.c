@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The version of the library that the program runs with.  Layer: base. */
+/* The version of the library that the program runs with.  Room: base. */
 #include "leat/version.h"
 
 const char *leat_version(void) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The `leat` command: finds the subcommand, parses its arguments and runs it.  Layer: cli. */
+/* The `leat` command: finds the subcommand, parses its arguments and runs it.  Room: cli. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

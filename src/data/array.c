@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks and describes arrays, and copies them to C order.  Layer: data. */
+/* Checks and describes arrays, and copies them to C order.  Room: data. */
 #include "data/array.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes a sequence of arrays in the caller's memory.  Layer: data. */
+/* Makes a sequence of arrays in the caller's memory.  Room: data. */
 #include "leat/source.h"
 
 #include <stdio.h>

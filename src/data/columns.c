@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gathers rows of arrays and converts them to batches.  Layer: data. */
+/* Gathers rows of arrays and converts them to batches.  Room: data. */
 #include "data/columns.h"
 
 #include <stdio.h>

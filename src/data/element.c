@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Converts NumPy's codes and byte orders.  Layer: data. */
+/* Converts NumPy's codes and byte orders.  Room: data. */
 #include "data/element.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads idx files, plain or compressed by gzip.  Layer: data. */
+/* Reads idx files, plain or compressed by gzip.  Room: data. */
 #include "data/idx.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and writes .npy headers.  Layer: data. */
+/* Reads and writes .npy headers.  Room: data. */
 #include "data/npy.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads .npz files: mapped zip files whose members are parsed at the first access.  Layer: data. */
+/* Reads .npz files: mapped zip files whose members are parsed at the first access.  Room: data. */
 #include "data/npz.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes .npy and .npz files.  Layer: data. */
+/* Writes .npy and .npz files.  Room: data. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens the source that a SPEC names, with the tables of data/kinds.h.  Layer: data. */
+/* Opens the source that a SPEC names, with the tables of data/kinds.h.  Room: data. */
 #include "leat/source.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens sources of the kinds idx, npy and npz: makes columns of files.  Layer: data. */
+/* Opens sources of the kinds idx, npy and npz: makes columns of files.  Room: data. */
 #include <stdio.h>
 #include <string.h>
 

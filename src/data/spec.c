@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Splits a SPEC at its separators, then decodes the parts, so that an escaped separator does not separate.
- * Layer: data. */
+ * Room: data. */
 #include "data/spec.h"
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Converts between Keras's two layouts of the weights of recurrent layers.
- * Source: keras.engine.saving, _convert_rnn_weights.  Layer: formats. */
+ * Source: keras.engine.saving, _convert_rnn_weights.  Room: formats. */
 #include "formats/cudnn_weights.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads .keras archives: zip files of config.json, metadata.json and model.weights.h5.  Layer: formats. */
+/* Loads .keras archives: zip files of config.json, metadata.json and model.weights.h5.  Room: formats. */
 #include <stdio.h>
 #include <string.h>
 

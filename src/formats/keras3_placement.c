@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the dataset of each weight in files of current Keras.  Groups are named after classes and numbered in the order of the
- * list of layers; the layer's type gives the paths inside a group.  Source: keras.src.saving.saving_lib.  Layer: formats. */
+ * list of layers; the layer's type gives the paths inside a group.  Source: keras.src.saving.saving_lib.  Room: formats. */
 #include "formats/keras3.h"
 
 #include <stdio.h>

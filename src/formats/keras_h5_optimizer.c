@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and writes the optimizer's state in Keras's HDF5 layout.  Layer: formats. */
+/* Reads and writes the optimizer's state in Keras's HDF5 layout.  Room: formats. */
 #include "formats/keras_h5.h"
 
 #include <stdio.h>

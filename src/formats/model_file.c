@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads and saves models and weights, in files and in memory: recognises the format, reads and writes Keras's .h5 files.
- * Layer: formats. */
+ * Room: formats. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads attributes that hold strings, in all forms that h5py has written, and writes them.  Layer: h5. */
+/* Reads attributes that hold strings, in all forms that h5py has written, and writes them.  Room: h5. */
 #include "h5/private.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and writes datasets of numbers.  Layer: h5. */
+/* Reads and writes datasets of numbers.  Room: h5. */
 #include "h5/private.h"
 
 #include <stdio.h>

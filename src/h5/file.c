@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes files and objects, and turns HDF5's error stack into leat's errors.  Layer: h5. */
+/* Opens and closes files and objects, and turns HDF5's error stack into leat's errors.  Room: h5. */
 #include "h5/private.h"
 
 #include <errno.h>

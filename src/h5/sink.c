@@ -3,7 +3,7 @@
  *
  * HDF5 1.10 cannot close a file whose last blocks it could not write (a full disk): H5Fclose fails, descriptor and memory
  * are lost, and HDF5's own cleaning up, when the program exits, crashes.  So this driver notes the first error, drops
- * what cannot be written, and says that all is well; leati_h5_close returns the error once HDF5 has closed the file.  Layer: h5. */
+ * what cannot be written, and says that all is well; leati_h5_close returns the error once HDF5 has closed the file.  Room: h5. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

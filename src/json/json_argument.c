@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON that a user writes as an argument, with strings in single or double quotes.  Layer: json. */
+/* JSON that a user writes as an argument, with strings in single or double quotes.  Room: json. */
 #include "json/json.h"
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing JSON as Python's json.dumps does: ", " and ": ", ASCII only, repr of floats.  Layer: json. */
+/* Writing JSON as Python's json.dumps does: ", " and ": ", ASCII only, repr of floats.  Room: json. */
 #include "json/json.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conversions between data types: macros define one loop for each pair of types.  The loops have no branch and no
- * call if the pair allows that, so that the compiler vectorizes them.  Layer: tensor. */
+ * call if the pair allows that, so that the compiler vectorizes them.  Room: tensor. */
 #include "tensor/convert.h"
 
 #include <string.h>

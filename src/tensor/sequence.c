@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batch specifications, and the default and the end of a sequence.  Layer: tensor. */
+/* Batch specifications, and the default and the end of a sequence.  Room: tensor. */
 #include "tensor/sequence.h"
 
 #include <stdio.h>

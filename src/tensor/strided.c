@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks over strided memory, and leat_tensor_copy.  Layer: tensor. */
+/* Walks over strided memory, and leat_tensor_copy.  Room: tensor. */
 #include "tensor/strided.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data types and tensor views.  Layer: tensor. */
+/* Data types and tensor views.  Room: tensor. */
 #include "leat/tensor.h"
 
 #include <string.h>

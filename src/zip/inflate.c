@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decompresses with zlib, using leat's allocator and leat's errors.  Layer: zip. */
+/* Decompresses with zlib, using leat's allocator and leat's errors.  Room: zip. */
 #include "zip/inflate.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads zip files from memory.  Every offset in the file is checked against the file's size before it is used.
- * Source: PKWARE APPNOTE.TXT 6.3, sections 4.3 (headers) and 4.5.3 (zip64).  Layer: zip. */
+ * Source: PKWARE APPNOTE.TXT 6.3, sections 4.3 (headers) and 4.5.3 (zip64).  Room: zip. */
 #include "zip/zip.h"
 
 #include <string.h>

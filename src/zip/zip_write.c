@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes zip files of stored, aligned members; equal data gives equal bytes.
- * Source: PKWARE APPNOTE.TXT 6.3, sections 4.3 and 4.5.3.  Layer: zip. */
+ * Source: PKWARE APPNOTE.TXT 6.3, sections 4.3 and 4.5.3.  Room: zip. */
 #include "zip/zip.h"
 
 #include <string.h>

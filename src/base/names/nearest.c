@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search for the name that a misspelt word means.  Layer: base/names. */
+/* The search for the name that a misspelt word means.  Room: base/names. */
 #include "base/names/nearest.h"
 
 #include <stdbool.h>

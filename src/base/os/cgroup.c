@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CPU quotas of control groups.  /proc/self/cgroup names the process's group in each hierarchy; /proc/self/mountinfo
  * names the folder where a hierarchy is mounted, and the group that is the root of the mount (proc(5), cgroups(7)).
- * Layer: base. */
+ * Room: base. */
 #include "base/os/cgroup.h"
 
 #include <stdbool.h>

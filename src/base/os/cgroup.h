@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU quota of the process's control groups, which is how containers limit CPU time.  Layer: base. */
+/* The CPU quota of the process's control groups, which is how containers limit CPU time.  Room: base. */
 #ifndef LEATI_BASE_OS_CGROUP_H
 #define LEATI_BASE_OS_CGROUP_H
 

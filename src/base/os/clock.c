@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Monotonic time and the number of usable cores.  Layer: base. */
+/* Monotonic time and the number of usable cores.  Room: base. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "base/os/clock.h"
 

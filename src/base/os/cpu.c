@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Detection of the CPU's instruction sets.  Layer: base. */
+/* Detection of the CPU's instruction sets.  Room: base. */
 #include "base/os/cpu.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mappings, atomic replacements and streams.  Layer: base. */
+/* Mappings, atomic replacements and streams.  Room: base. */
 #include "base/os/file.h"
 
 #include <errno.h>

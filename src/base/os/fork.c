@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handlers of fork(), registered when the library is loaded.  Layer: base.
+/* Handlers of fork(), registered when the library is loaded.  Room: base.
  *
  * A child has one thread, a copy of the thread that forked.  Without the handlers, three things would go wrong in the
  * child: a lock that another thread held would stay locked, an OpenMP runtime would wait for threads that do not

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linux's futex system call.  Layer: base. */
+/* Linux's futex system call.  Room: base. */
 #define _GNU_SOURCE /* syscall */
 #include "base/os/futex.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handler of SIGBUS, and the table of guarded mappings.  Layer: base.
+/* The handler of SIGBUS, and the table of guarded mappings.  Room: base.
  *
  * The table and the previous handler are static, since a signal handler belongs to the process and has no argument of
  * its own.  The handler takes no lock.  The sequence number of an entry is odd while the entry changes; the handler

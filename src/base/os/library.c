@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared objects with reference counts.  Layer: base. */
+/* Shared objects with reference counts.  Room: base. */
 #include "base/os/library.h"
 
 #include <dlfcn.h>

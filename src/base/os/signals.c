@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signal masks.  Layer: base. */
+/* Signal masks.  Room: base. */
 #include "base/os/signals.h"
 
 #include <errno.h>

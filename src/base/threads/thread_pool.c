@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread pool.  Layer: base.
+/* The thread pool.  Room: base.
  *
  * A job is a range of at most JOB_TASKS tasks.  Threads claim its tasks one at a time, by a compare-and-swap of one
  * word (the ticket) that holds the job's number and the range of tasks that are left.  The caller claims the first

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of commands: their operands, options, help texts and functions.  Layer: cli. */
+/* The table of commands: their operands, options, help texts and functions.  Room: cli. */
 #include "cli/commands/commands.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat evaluate`.  Layer: cli. */
+/* `leat evaluate`.  Room: cli. */
 #include <stdio.h>
 
 #include "cli/commands/commands.h"

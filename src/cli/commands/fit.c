@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat fit`.  Layer: cli. */
+/* `leat fit`.  Room: cli. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

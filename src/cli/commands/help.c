@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat help`.  Layer: cli. */
+/* `leat help`.  Room: cli. */
 #include <stdio.h>
 #include <string.h>
 

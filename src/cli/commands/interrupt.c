@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The position of a fit, and the message after an interrupt.  Layer: cli. */
+/* The position of a fit, and the message after an interrupt.  Room: cli. */
 #include "cli/commands/interrupt.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat list`: the names that models and options such as --loss may use.  Layer: cli. */
+/* `leat list`: the names that models and options such as --loss may use.  Room: cli. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat predict`.  Layer: cli. */
+/* `leat predict`.  Room: cli. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat report`.  Layer: cli. */
+/* `leat report`.  Room: cli. */
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>

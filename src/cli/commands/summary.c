@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat summary`.  Layer: cli. */
+/* `leat summary`.  Room: cli. */
 #include <stdio.h>
 
 #include "cli/commands/commands.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat version`.  Layer: cli. */
+/* `leat version`.  Room: cli. */
 #include <stdio.h>
 
 #include "cli/commands/commands.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bash completion: functions made from the table, then completion.bash.  Layer: cli. */
+/* The bash completion: functions made from the table, then completion.bash.  Room: cli. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of --help.  Layer: cli. */
+/* The text of --help.  Room: cli. */
 #include <stdio.h>
 #include <string.h>
 

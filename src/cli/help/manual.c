@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Man pages in roff (man(7)), made from the table.  Layer: cli. */
+/* Man pages in roff (man(7)), made from the table.  Room: cli. */
 #include "cli/help/manual.h"
 
 #include <ctype.h>

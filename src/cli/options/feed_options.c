@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of a feed: workers, shuffling, memory, bad batches.  Layer: cli. */
+/* The options of a feed: workers, shuffling, memory, bad batches.  Room: cli. */
 #include "cli/options/feed_options.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line's parser.  Layer: cli. */
+/* The command line's parser.  Room: cli. */
 #include "cli/options/parse.h"
 
 #include <ctype.h>

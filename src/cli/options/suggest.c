@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Suggestions for misspelt names.  Layer: cli. */
+/* Suggestions for misspelt names.  Room: cli. */
 #include "cli/options/suggest.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The array of options, and lookups in the array of commands.  Layer: cli. */
+/* The array of options, and lookups in the array of commands.  Room: cli. */
 #include "cli/options/table.h"
 
 #include <string.h>

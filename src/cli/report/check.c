@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A JSON parser that only checks.  Layer: cli. */
+/* A JSON parser that only checks.  Room: cli. */
 #include "cli/report/check.h"
 
 #include <stdbool.h>

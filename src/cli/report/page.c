@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writer of the report's page.  Layer: cli. */
+/* The writer of the report's page.  Room: cli. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "cli/report/page.h"
 

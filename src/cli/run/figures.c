@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers formatted for people.  Layer: cli. */
+/* Numbers formatted for people.  Room: cli. */
 #include "cli/run/figures.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON strings and numbers.  Layer: cli. */
+/* JSON strings and numbers.  Room: cli. */
 #include "cli/run/json.h"
 
 #include <math.h>

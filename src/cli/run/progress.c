@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The progress line, shown only if standard error is a terminal.  Layer: cli. */
+/* The progress line, shown only if standard error is a terminal.  Room: cli. */
 #define _GNU_SOURCE /* CLOCK_MONOTONIC_COARSE */
 #include "cli/run/progress.h"
 

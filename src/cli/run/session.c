@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session: steps that several commands share.  Layer: cli. */
+/* The session: steps that several commands share.  Room: cli. */
 #include "cli/run/session.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat feed bench` and `leat feed trace`, which take batches from a feed and discard them.  Layer: cli. */
+/* `leat feed bench` and `leat feed trace`, which take batches from a feed and discard them.  Room: cli. */
 #include "cli/commands/feed/bench.h"
 
 #include <inttypes.h>

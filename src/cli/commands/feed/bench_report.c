@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The output of `leat feed bench`.  Layer: cli. */
+/* The output of `leat feed bench`.  Room: cli. */
 #include <inttypes.h>
 #include <stdio.h>
 

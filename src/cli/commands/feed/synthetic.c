@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sequence of synthetic batches.  Layer: cli. */
+/* The sequence of synthetic batches.  Room: cli. */
 #include "cli/commands/feed/synthetic.h"
 
 #include <string.h>

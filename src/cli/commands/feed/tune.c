@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat feed tune`: trains for a short time with one setting after another.  Layer: cli. */
+/* `leat feed tune`: trains for a short time with one setting after another.  Room: cli. */
 #include "cli/commands/feed/tune.h"
 
 #include <inttypes.h>

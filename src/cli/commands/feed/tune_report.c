@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The output of `leat feed tune`: the table, the best setting, and an explanation.  Layer: cli. */
+/* The output of `leat feed tune`: the table, the best setting, and an explanation.  Room: cli. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
