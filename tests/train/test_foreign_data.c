@@ -185,7 +185,7 @@ static void class_numbers_are_checked(void **state) {
         make_twin(&y, dtypes[d], 1, 2, beyond);
         const leat_arrays a = {.inputs = &x.given, .input_count = 1, .targets = &y.given, .target_count = 1};
         assert_int_equal(leat_model_train_on_batch(model, &a, NULL, &err), LEAT_EINVAL);
-        assert_non_null(strstr(err.message, "found 3 in sample 4"));
+        assert_non_null(strstr(err.message, "received 3 in sample 4"));
         leat_model_destroy(&model);
     }
 }
