@@ -12,7 +12,9 @@
 /** A version as one integer; a newer version gives a larger integer: 0.1.0 is 100, 1.2.3 is 10203.  It is for
  *  conditions of the preprocessor, and for comparison with leat_version_number(). */
 #define LEAT_VERSION_ENCODE(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
-#define LEAT_VERSION_NUMBER                      LEAT_VERSION_ENCODE(LEAT_VERSION_MAJOR, LEAT_VERSION_MINOR, LEAT_VERSION_PATCH)
+
+/** The version of these headers, as LEAT_VERSION_ENCODE gives it. */
+#define LEAT_VERSION_NUMBER LEAT_VERSION_ENCODE(LEAT_VERSION_MAJOR, LEAT_VERSION_MINOR, LEAT_VERSION_PATCH)
 
 #if defined(__GNUC__)
 #define LEAT_API                 __attribute__((visibility("default")))

@@ -8,8 +8,9 @@
 
 enum { MESSAGE_BYTES = 2048 };
 
-/* The program's log function, for the whole process: messages come from calls that have no object in common.  Atomic, so that
- * a reader never sees half a pointer; leat_set_log says when it may be called, so that the two belong together. */
+/* The program's log function, for the whole process: messages come from calls that have no object in common.
+ * Atomic, so that a reader never sees half a pointer; leat_set_log says when it may be called, so that the two
+ * belong together. */
 static _Atomic(leat_log_function) log_function;
 static _Atomic(void *) log_user;
 

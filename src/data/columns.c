@@ -294,8 +294,8 @@ static int64_t samples(void *user) {
     return ((const leati_columns *)user)->samples;
 }
 
-/* Checks that the rows came from the file: the guarded mapping shows zeros for pages that the file no longer has.  If the array is
- * not contiguous, all of it is checked.  Errors: LEAT_EIO. */
+/* Checks that the rows came from the file: the guarded mapping shows zeros for pages that the file no longer has.
+ * If the array is not contiguous, all of it is checked.  Errors: LEAT_EIO. */
 static leat_status check_rows(const column *c, int64_t first, int64_t rows, leat_error *err) {
     if (!c->array.map) return LEAT_OK;
     if (!c->dense) return leati_map_check(c->array.map, c->array.data, c->array.bytes, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes batches of arrays: every ready-made source except plugins becomes columns.  A column is one array whose rows are the
- * samples, with the conversion of its elements to a batch. */
+/* Makes batches of arrays: every ready-made source except plugins becomes columns.  A column is one array whose
+ * rows are the samples, with the conversion of its elements to a batch. */
 #ifndef LEATI_DATA_COLUMNS_H
 #define LEATI_DATA_COLUMNS_H
 
@@ -25,14 +25,15 @@ typedef struct leati_columns leati_columns;
 leat_status leati_source_options_read(const leat_source_options *in, leat_source_options *out,
                                       leat_error *err);
 
-/* Creates an empty list of columns; leati_columns_destroy frees the list and then calls release(owner), unless release is NULL. */
+/* Creates an empty list of columns; leati_columns_destroy frees the list and then calls release(owner), unless
+ * release is NULL. */
 leat_status leati_columns_create(leati_columns **out, const leat_source_options *options, void *owner,
                                  void (*release)(void *owner), leat_error *err);
 void leati_columns_destroy(leati_columns *columns);
 
-/* Adds an array; call this for the inputs first, then for the targets, then for the sample weights.  The array must not be in
- * Fortran order, and its data is borrowed until the columns are destroyed.  `name` may be NULL; `origin` names the array in
- * messages. */
+/* Adds an array; call this for the inputs first, then for the targets, then for the sample weights.  The array
+ * must not be in Fortran order, and its data is borrowed until the columns are destroyed.  `name` may be NULL;
+ * `origin` names the array in messages. */
 leat_status leati_columns_add(leati_columns *columns, leat_batch_part part, const char *name,
                               const leati_array *array, const leati_column_options *options,
                               const char *origin, leat_error *err);

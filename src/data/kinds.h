@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists the kinds of source that a SPEC can name, and their options.  The tables serve to open sources, for messages and for
- * leat_source_help. */
+/* Lists the kinds of source that a SPEC can name, and their options.  The tables serve to open sources, for
+ * messages and for leat_source_help. */
 #ifndef LEATI_DATA_KINDS_H
 #define LEATI_DATA_KINDS_H
 
 #include "data/columns.h"
 #include "data/spec.h"
 
-/* The values of the options.  A list is the text of the option, names with commas between them; NULL: no such option. */
+/* The values of the options.  A list is the text of the option, names with commas between them; NULL: no such
+ * option. */
 typedef struct leati_settings {
     leati_column_options columns;
     char *inputs;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and writes NumPy's .npy format: a header that is a Python literal, then the elements.  Reads versions 1 to 3, both byte
- * orders, C and Fortran order.  Source: the documentation of numpy/lib/format.py. */
+/* Reads and writes NumPy's .npy format: a header that is a Python literal, then the elements.  Reads versions 1 to
+ * 3, both byte orders, C and Fortran order.  Source: the documentation of numpy/lib/format.py. */
 #ifndef LEATI_DATA_NPY_H
 #define LEATI_DATA_NPY_H
 
@@ -9,8 +9,9 @@
 #include "data/array.h"
 #include "leat/error.h"
 
-/* Reads the header of a .npy file, whose complete content is `data`; out->data points into it.  `label` is the file's name in
- * messages.  Errors: LEAT_EFORMAT the file is damaged; LEAT_ENOTSUP a type or a rank that leat does not support. */
+/* Reads the header of a .npy file, whose complete content is `data`; out->data points into it.  `label` is the
+ * file's name in messages.  Errors: LEAT_EFORMAT the file is damaged; LEAT_ENOTSUP a type or a rank that leat does
+ * not support. */
 leat_status leati_npy_parse(leati_array *out, const void *data, size_t size, const char *label,
                             leat_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens sources of the kind plugin: a sequence from a shared object, which stays loaded until the sequence is destroyed.
- * Room: data. */
+/* Opens sources of the kind plugin: a sequence from a shared object, which stays loaded until the sequence is
+ * destroyed. Room: data. */
 #include "leat/plugin.h"
 
 #include "base/error.h"

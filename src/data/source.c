@@ -12,8 +12,8 @@
 
 /* ---- Values of options ---- */
 
-/* Reads a decimal number, independently of the locale, and returns the text after it; NULL if there is no number.  At most 15
- * significant digits are allowed, so that the value is correctly rounded. */
+/* Reads a decimal number, independently of the locale, and returns the text after it; NULL if there is no number.
+ * At most 15 significant digits are allowed, so that the value is correctly rounded. */
 static const char *read_decimal(const char *text, double *out) {
     double value = 0, power = 1;
     int significant = 0, exponent = 0, digit_count = 0, exponent_digits = 0, sign = 1;

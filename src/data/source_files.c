@@ -113,8 +113,8 @@ static leat_status add_member(leati_columns *columns, leat_npz *npz, char *name,
     return leati_columns_add(columns, part, NULL, array, &settings->columns, name, err);
 }
 
-/* Adds the arrays of a list, whose commas become zero bytes.  Without a list, adds the array named `fallback`; an input must
- * exist. */
+/* Adds the arrays of a list, whose commas become zero bytes.  Without a list, adds the array named `fallback`; an
+ * input must exist. */
 static leat_status add_members(leati_columns *columns, leat_npz *npz, char *list, const char *fallback,
                                leat_batch_part part, const leati_settings *settings, leat_error *err) {
     char single[16];

@@ -32,8 +32,8 @@ leat_status leati_spec_decode(char *text, leat_error *err) {
     return LEAT_OK;
 }
 
-/* Cuts off and returns the word at *at, which ends at the separator, and moves *at behind the separator; *at becomes NULL at the
- * end of the text. */
+/* Cuts off and returns the word at *at, which ends at the separator, and moves *at behind the separator; *at
+ * becomes NULL at the end of the text. */
 static char *split(char **at, char separator) {
     char *word = *at, *end = strchr(word, separator);
     *at = end ? end + 1 : NULL;

@@ -45,7 +45,8 @@ leati_conversion leati_cudnn_conversion(const leati_weight *kernel, const leati_
     return LEATI_NO_CONVERSION;
 }
 
-/* In memory, cuDNN's kernel of one gate is (units, inputs), although Keras's layer keeps it in an array (inputs, units). */
+/* In memory, cuDNN's kernel of one gate is (units, inputs), although Keras's layer keeps it in an array (inputs,
+ * units). */
 leat_status leati_cudnn_kernel(leati_conversion conversion, float *kernel, int64_t inputs, int64_t gates,
                                int64_t units, leat_error *err) {
     const int64_t width = gates * units;

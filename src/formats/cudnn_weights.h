@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Converts weights between LSTM and CuDNNLSTM, and between GRU and CuDNNGRU, when a file has the other layer's weights.  Keras
- * does the same. */
+/* Converts weights between LSTM and CuDNNLSTM, and between GRU and CuDNNGRU, when a file has the other layer's
+ * weights.  Keras does the same. */
 #ifndef LEATI_FORMATS_CUDNN_WEIGHTS_H
 #define LEATI_FORMATS_CUDNN_WEIGHTS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads files of current Keras (docs/formats/keras3.md): the .keras archive, and the weights in its model.weights.h5. */
+/* Reads files of current Keras (docs/formats/keras3.md): the .keras archive, and the weights in its
+ * model.weights.h5. */
 #ifndef LEATI_FORMATS_KERAS3_H
 #define LEATI_FORMATS_KERAS3_H
 

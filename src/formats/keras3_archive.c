@@ -13,8 +13,8 @@
 /* More bytes than the weights of any model; a file that claims to unpack to more is refused. */
 #define MAX_MEMBER_BYTES (UINT64_C(64) << 30)
 
-/* Finds a member's bytes.  The bytes of a stored member lie in the archive, and *owned is NULL, unless `copy` is true; all other
- * bytes are in *owned, which is for leati_free. */
+/* Finds a member's bytes.  The bytes of a stored member lie in the archive, and *owned is NULL, unless `copy` is
+ * true; all other bytes are in *owned, which is for leati_free. */
 static leat_status member_bytes(const leati_zip *zip, const char *name, bool copy, const void **data,
                                 size_t *size, void **owned, leat_error *err) {
     const leati_zip_member *member = leati_zip_find(zip, name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the dataset of each weight in files of current Keras.  Groups are named after classes and numbered in the order of the
- * list of layers; the layer's type gives the paths inside a group.  Source: keras.src.saving.saving_lib.  Room: formats. */
+/* Finds the dataset of each weight in files of current Keras.  Groups are named after classes and numbered in the
+ * order of the list of layers; the layer's type gives the paths inside a group.  Source:
+ * keras.src.saving.saving_lib.  Room: formats. */
 #include "formats/keras3.h"
 
 #include <stdio.h>
@@ -45,7 +46,8 @@ static leat_status add_layer(leati_placement *out, const char *group, const leat
     return LEAT_OK;
 }
 
-/* Returns the name of a layer's group.  If the model has the layer, its type gives the name: it may be a custom layer. */
+/* Returns the name of a layer's group.  If the model has the layer, its type gives the name: it may be a custom
+ * layer. */
 static const char *group_name(const leat_model *model, const json_t *item) {
     if (leati_item_is_model(item))
         return strcmp(leati_item_class(item), "Sequential") == 0 ? "sequential" : "functional";
@@ -143,8 +145,8 @@ static int slot_index(const leat_model *model, int slot, int weight) {
     return first + slot * model->weights.trainable_count + weight;
 }
 
-/* Returns the number of slots that the file interleaves weight by weight: the first two, or all slots of Adafactor.  Each
- * further slot follows as a block of its own. */
+/* Returns the number of slots that the file interleaves weight by weight: the first two, or all slots of
+ * Adafactor.  Each further slot follows as a block of its own. */
 static int slots_together(const leati_optimizer *optimizer) {
     int slots = leati_optimizer_slot_count(optimizer);
     return slots < 2 || optimizer->type->slot_desc ? slots : 2;

@@ -19,7 +19,8 @@ leat_status leati_keras_h5_read_all(leati_h5 *file, const char *group, leat_mode
 leat_status leati_keras_h5_write_weights(leati_h5 *file, const char *group, const leat_model *model,
                                          leat_error *err);
 
-/* Reads weight `index` of a compiled model's optimizer from a dataset.  Errors: LEAT_ESHAPE another number of elements. */
+/* Reads weight `index` of a compiled model's optimizer from a dataset.  Errors: LEAT_ESHAPE another number of
+ * elements. */
 leat_status leati_keras_h5_read_optimizer_weight(leati_h5 *file, const char *path, leat_model *model,
                                                  int index, leat_error *err);
 

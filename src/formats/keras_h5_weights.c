@@ -61,8 +61,8 @@ static leat_status read_weight(leati_h5 *file, const leat_model *model, int memb
     return leati_h5_read(file, path, &tensor, err);
 }
 
-/* Reads the kernel, the recurrent kernel and the bias, which are the weights from `first` on, and converts them from the other
- * one of Keras's two layouts. */
+/* Reads the kernel, the recurrent kernel and the bias, which are the weights from `first` on, and converts them
+ * from the other one of Keras's two layouts. */
 static leat_status read_converted(leati_h5 *file, const leat_model *model, int member,
                                   const stored_layer *stored, int first, leati_conversion conversion,
                                   leat_tensor bias, leat_error *err) {
@@ -86,8 +86,8 @@ static leat_status read_converted(leati_h5 *file, const leat_model *model, int m
     return status;
 }
 
-/* Reads weight *index, or, if they need a conversion, the three weights of a recurrent layer that begin there.  *index becomes
- * the index of the next weight to read. */
+/* Reads weight *index, or, if they need a conversion, the three weights of a recurrent layer that begin there.
+ * *index becomes the index of the next weight to read. */
 static leat_status read_next_weights(leati_h5 *file, const leat_model *model, int member,
                                      const stored_layer *stored, int *index, leat_error *err) {
     int first = *index;
@@ -192,8 +192,8 @@ leat_status leati_keras_h5_read_weights(leati_h5 *file, const char *group, leat_
     return status;
 }
 
-/* Writes the group of a layer, with a dataset for each weight.  The name of a dataset is the name of the weight in Keras,
- * "dense_1/kernel:0"; in a nested model it begins with the name of the inner layer. */
+/* Writes the group of a layer, with a dataset for each weight.  The name of a dataset is the name of the weight in
+ * Keras, "dense_1/kernel:0"; in a nested model it begins with the name of the inner layer. */
 static leat_status write_layer(leati_h5 *file, const char *path, const leat_model *model, int member,
                                leat_error *err) {
     int count = leati_member_weight_count(model, member);

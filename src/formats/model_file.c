@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads and saves models and weights, in files and in memory: recognises the format, reads and writes Keras's .h5 files.
- * Room: formats. */
+/* Loads and saves models and weights, in files and in memory: recognises the format, reads and writes Keras's .h5
+ * files. Room: formats. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,8 @@ static leat_status read_json(leati_h5 *file, const char *name, json_t **out, lea
     return leati_prefix(status, err, "attribute '%s'", name);
 }
 
-/* Adds the attribute keras_version of the root to the configuration: the version of Keras decides the defaults of layers. */
+/* Adds the attribute keras_version of the root to the configuration: the version of Keras decides the defaults of
+ * layers. */
 static void add_version(leati_h5 *file, json_t *config) {
     char *version = NULL;
     if (json_is_object(config) && !json_object_get(config, "keras_version") &&
@@ -270,7 +271,8 @@ static leat_status write_model(leati_h5 *file, const leat_model *model, bool inc
 typedef leat_status (*write_content)(leati_h5 *file, const leat_model *model, bool include_optimizer,
                                      leat_error *err);
 
-/* Writes the content and closes the file.  An error of closing is the cause of errors before it, so it replaces them. */
+/* Writes the content and closes the file.  An error of closing is the cause of errors before it, so it replaces
+ * them. */
 static leat_status write_and_close(leati_h5 *file, write_content content, const leat_model *model,
                                    bool include_optimizer, leat_error *err) {
     leat_status status = content(file, model, include_optimizer, err);
@@ -280,7 +282,8 @@ static leat_status write_and_close(leati_h5 *file, write_content content, const 
     return unwritten.code;
 }
 
-/* Writes a new file beside the old one and renames the new file: a failure at any point leaves the old file unchanged. */
+/* Writes a new file beside the old one and renames the new file: a failure at any point leaves the old file
+ * unchanged. */
 static leat_status replace(const char *path, write_content content, const leat_model *model,
                            bool include_optimizer, leat_error *err) {
     leati_replacement replacement;

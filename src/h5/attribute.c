@@ -176,8 +176,8 @@ static leat_status write_attribute(leati_h5 *file, const char *object, const cha
     return status;
 }
 
-/* The string is always marked as ASCII, as h5py marks bytes: Keras 2.3.1 calls decode() on the value, which works for bytes
- * only. */
+/* The string is always marked as ASCII, as h5py marks bytes: Keras 2.3.1 calls decode() on the value, which works
+ * for bytes only. */
 leat_status leati_h5_write_string(leati_h5 *file, const char *object, const char *name, const char *value,
                                   leat_error *err) {
     leati_h5_enter();

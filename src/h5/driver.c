@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HDF5 file driver for files that leat writes, to a descriptor or into memory, and for files that it reads from memory.
- *
- * HDF5's own drivers do not serve.  HDF5 1.10 cannot close a file whose last blocks could not be written (a full disk):
- * H5Fclose fails, descriptor and memory are lost, and HDF5's cleanup at exit crashes.  This driver therefore records the
- * first error, drops what cannot be written, and reports success; leati_h5_close returns the error once HDF5 has closed the
- * file.  HDF5's core driver takes two images of the same name for one file, and copies them.  Room: h5. */
+/* The HDF5 file driver for files that leat writes, to a descriptor or into memory, and for files that it reads
+ * from memory. HDF5's own drivers do not serve.  HDF5 1.10 cannot close a file whose last blocks could not be
+ * written (a full disk): H5Fclose fails, descriptor and memory are lost, and HDF5's cleanup at exit crashes.  This
+ * driver therefore records the first error, drops what cannot be written, and reports success; leati_h5_close
+ * returns the error once HDF5 has closed the file.  HDF5's core driver takes two images of the same name for one
+ * file, and copies them.  Room: h5. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

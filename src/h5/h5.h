@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of HDF5 that Keras's files need; the only room that includes hdf5.h.  Every call of HDF5 is made under one lock, and
- * HDF5's messages become leat's errors.  What a hostile file could abuse is refused: external and soft links, external and
- * virtual storage, implausible sizes.  Internally synchronised. */
+/* The part of HDF5 that Keras's files need; the only room that includes hdf5.h.  Every call of HDF5 is made under
+ * one lock, and HDF5's messages become leat's errors.  What a hostile file could abuse is refused: external and
+ * soft links, external and virtual storage, implausible sizes.  Internally synchronised. */
 #ifndef LEATI_H5_H5_H
 #define LEATI_H5_H5_H
 
@@ -12,8 +12,8 @@
 #include "leat/error.h"
 #include "leat/tensor.h"
 
-/* The largest attribute in bytes, a little below what an object header can hold; longer lists of strings are split, as Keras
- * splits them. */
+/* The largest attribute in bytes, a little below what an object header can hold; longer lists of strings are
+ * split, as Keras splits them. */
 #define LEATI_H5_HEADER_LIMIT 64512
 
 typedef struct leati_h5 leati_h5;
@@ -32,17 +32,18 @@ typedef struct leati_h5_buffer {
 
 /* Opens a file for reading.  Errors: LEAT_ENOTFOUND, LEAT_EIO; LEAT_EFORMAT not an HDF5 file; LEAT_ENOMEM. */
 leat_status leati_h5_open(leati_h5 **out, const char *path, leat_error *err);
-/* Opens a file whose `size` bytes lie in memory, at any alignment; they are borrowed until leati_h5_close.  `label` replaces
- * the path in messages.  Errors: LEAT_EFORMAT not an HDF5 file; LEAT_ENOMEM. */
+/* Opens a file whose `size` bytes lie in memory, at any alignment; they are borrowed until leati_h5_close.
+ * `label` replaces the path in messages.  Errors: LEAT_EFORMAT not an HDF5 file; LEAT_ENOMEM. */
 leat_status leati_h5_open_bytes(leati_h5 **out, const char *label, const void *data, size_t size,
                                 leat_error *err);
-/* Creates an empty file.  Its bytes go to the descriptor, which is open for reading and writing, refers to an empty file, and
- * is borrowed until leati_h5_close.  `label` replaces the path in messages. */
+/* Creates an empty file.  Its bytes go to the descriptor, which is open for reading and writing, refers to an
+ * empty file, and is borrowed until leati_h5_close.  `label` replaces the path in messages. */
 leat_status leati_h5_create(leati_h5 **out, const char *label, int fd, leat_error *err);
 /* Like leati_h5_create, but the bytes go to the buffer, which is borrowed until leati_h5_close. */
 leat_status leati_h5_create_in_memory(leati_h5 **out, const char *label, leati_h5_buffer *buffer,
                                       leat_error *err);
-/* Closes the file; NULL is fine.  Errors: LEAT_EIO a write failed, now or earlier; LEAT_ENOMEM so did the growth of a buffer. */
+/* Closes the file; NULL is fine.  Errors: LEAT_EIO a write failed, now or earlier; LEAT_ENOMEM so did the growth
+ * of a buffer. */
 leat_status leati_h5_close(leati_h5 **file, leat_error *err);
 
 /* Reading.  `object` is a path from the root: "/", "model_weights/dense_1". */
@@ -51,8 +52,8 @@ bool leati_h5_has_attribute(leati_h5 *file, const char *object, const char *name
 /* Reads an attribute that is one string, of fixed or variable length; *out is for leati_free. */
 leat_status leati_h5_read_string(leati_h5 *file, const char *object, const char *name, char **out,
                                  leat_error *err);
-/* Reads an attribute that is a list of strings, or the attributes name0, name1, ... into which it was split.  An empty list may
- * have any type. */
+/* Reads an attribute that is a list of strings, or the attributes name0, name1, ... into which it was split.  An
+ * empty list may have any type. */
 leat_status leati_h5_read_strings(leati_h5 *file, const char *object, const char *name, leati_h5_strings *out,
                                   leat_error *err);
 void leati_h5_strings_fini(leati_h5_strings *strings);
@@ -68,8 +69,8 @@ leat_status leati_h5_write_group(leati_h5 *file, const char *object, leat_error 
 /* Writes a string of variable length. */
 leat_status leati_h5_write_string(leati_h5 *file, const char *object, const char *name, const char *value,
                                   leat_error *err);
-/* Writes a list of strings of fixed length, split if it is too long for one attribute.  An empty list is written as NumPy
- * writes it. */
+/* Writes a list of strings of fixed length, split if it is too long for one attribute.  An empty list is written
+ * as NumPy writes it. */
 leat_status leati_h5_write_strings(leati_h5 *file, const char *object, const char *name,
                                    const char *const *values, size_t count, leat_error *err);
 /* Writes a dataset.  Errors: LEAT_EDTYPE LEAT_F16. */

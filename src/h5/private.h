@@ -26,8 +26,8 @@ void leati_h5_leave(void);
 leat_status leati_h5_fail(leati_h5 *file, leat_status code, leat_error *err, const char *object,
                           const char *message);
 
-/* Opens file->bytes for reading, or creates an empty file in file->buffer or file->fd.  Returns HDF5's identifier, negative on
- * failure.  A write that fails sets file->write_error, and HDF5 goes on as if it had succeeded. */
+/* Opens file->bytes for reading, or creates an empty file in file->buffer or file->fd.  Returns HDF5's identifier,
+ * negative on failure.  A write that fails sets file->write_error, and HDF5 goes on as if it had succeeded. */
 hid_t leati_h5_driver_open(leati_h5 *file);
 
 /* Opens an object whose path consists of hard links only.  Errors: LEAT_ENOTFOUND, LEAT_EFORMAT. */

@@ -6,7 +6,8 @@
 #include "base/growing.h"
 #include "leat/sequence.h"
 
-/* Copies the caller's sequence into a struct of this version.  Errors: those of leati_growing_read; LEAT_EINVAL in is NULL. */
+/* Copies the caller's sequence into a struct of this version.  Errors: those of leati_growing_read; LEAT_EINVAL in
+ * is NULL. */
 leat_status leati_sequence_read(const leat_sequence *in, leat_sequence *out, leat_error *err);
 
 /* Zeroes the caller's *out of `size` bytes.  Errors: those of leati_growing_fits. */

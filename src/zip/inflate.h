@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decompresses gzip files and the deflated members of zip files into memory, when the unpacked size is known beforehand. */
+/* Decompresses gzip files and the deflated members of zip files into memory, when the unpacked size is known
+ * beforehand. */
 #ifndef LEATI_ZIP_INFLATE_H
 #define LEATI_ZIP_INFLATE_H
 
@@ -25,8 +26,8 @@ typedef struct leati_inflater {
     const char *label; /* name of the file in messages; borrowed */
 } leati_inflater;
 
-/* Starts to decompress `bytes` bytes at `src`, which must stay valid until leati_inflate_end.  After a failure there is nothing
- * to free. */
+/* Starts to decompress `bytes` bytes at `src`, which must stay valid until leati_inflate_end.  After a failure
+ * there is nothing to free. */
 leat_status leati_inflate_begin(leati_inflater *out, leati_deflate_format format, const void *src,
                                 size_t bytes, const char *label, leat_error *err);
 
@@ -38,8 +39,8 @@ leat_status leati_inflate_finish(leati_inflater *inflater, leat_error *err);
 
 void leati_inflate_end(leati_inflater *inflater);
 
-/* Returns true if `packed` bytes of deflated data can unpack to `bytes` bytes: the best ratio is 1032 to 1.  If false, the header
- * that claims so is wrong, and no memory should be allocated for it. */
+/* Returns true if `packed` bytes of deflated data can unpack to `bytes` bytes: the best ratio is 1032 to 1.  If
+ * false, the header that claims so is wrong, and no memory should be allocated for it. */
 bool leati_inflate_plausible(uint64_t packed, uint64_t bytes);
 
 bool leati_is_gzip(const void *data, size_t bytes);

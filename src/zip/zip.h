@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads zip files from a mapping, so that stored members need no copy, and writes zip files of stored, aligned members.
- * Supports zip64 in both directions, and methods 0 (stored) and 8 (deflated); no encryption, no multi-volume archives. */
+/* Reads zip files from a mapping, so that stored members need no copy, and writes zip files of stored, aligned
+ * members. Supports zip64 in both directions, and methods 0 (stored) and 8 (deflated); no encryption, no
+ * multi-volume archives. */
 #ifndef LEATI_ZIP_ZIP_H
 #define LEATI_ZIP_ZIP_H
 
@@ -27,11 +28,12 @@ typedef struct leati_zip {
     size_t count;
 } leati_zip;
 
-/* Maps a zip file and reads its directory.  Errors: those of leati_map_open; LEAT_EFORMAT the file is damaged; LEAT_ENOTSUP an
- * unknown method, encryption; LEAT_ENOMEM.  After a failure there is nothing to free. */
+/* Maps a zip file and reads its directory.  Errors: those of leati_map_open; LEAT_EFORMAT the file is damaged;
+ * LEAT_ENOTSUP an unknown method, encryption; LEAT_ENOMEM.  After a failure there is nothing to free. */
 leat_status leati_zip_open(leati_zip *out, const char *path, leat_error *err);
 
-/* Like leati_zip_open, but the file's `size` bytes lie in memory, at any alignment; they are borrowed until leati_zip_close. */
+/* Like leati_zip_open, but the file's `size` bytes lie in memory, at any alignment; they are borrowed until
+ * leati_zip_close. */
 leat_status leati_zip_open_bytes(leati_zip *out, const void *data, size_t size, const char *label,
                                  leat_error *err);
 

@@ -72,7 +72,8 @@ static leat_status find_directory(const view *file, directory *out, leat_error *
     return damaged(file, "no end record", err);
 }
 
-/* Section 4.5.3: reads 64-bit values of the saturated fields of a central header, which come in the order of `fields`. */
+/* Section 4.5.3: reads 64-bit values of the saturated fields of a central header, which come in the order of
+ * `fields`. */
 static bool read_extra(const unsigned char *extra, size_t bytes, uint64_t *fields[3],
                        const bool saturated[3]) {
     while (bytes >= 4) {

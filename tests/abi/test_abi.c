@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program of another version: compiled against headers whose structs are shorter (an older version's), as they are, or longer
- * (a newer version's), it runs with the same libleat.so.  resize.awk writes the headers.  Behind every struct lies a guard: a
- * library that reads it takes the guard's bytes for options, and one that writes it is found out. */
+/* A program of another version: compiled against headers whose structs are shorter (an older version's), as they
+ * are, or longer (a newer version's), it runs with the same libleat.so.  resize.awk writes the headers.  Behind
+ * every struct lies a guard: a library that reads it takes the guard's bytes for options, and one that writes it
+ * is found out. */
 #include "cmocka_all.h"
 
 #include <stdbool.h>

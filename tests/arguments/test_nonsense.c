@@ -109,8 +109,8 @@ typedef enum expectation {
 /* The change that makes a valid call invalid. */
 typedef struct nonsense {
     int place; /* index of the changed parameter; -1: none, the call is valid */
-    /* The changed member of the struct that the parameter points to, or of a struct that this member points to; NULL: the
-     * parameter itself is changed. */
+    /* The changed member of the struct that the parameter points to, or of a struct that this member points to;
+     * NULL: the parameter itself is changed. */
     const member *members[2];
     int64_t number; /* the value that is stored there */
     expectation expected;

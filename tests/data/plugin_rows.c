@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plugin for the tests, whose batches hold their index and the first letter of the options.  Options: `fail` gives an error,
- * `old` another size of leat_sequence, `empty` a sequence without get, `hooks` hooks that change the letter which get reads,
- * `samples` a sequence with get_samples. */
+/* A plugin for the tests, whose batches hold their index and the first letter of the options.  Options: `fail`
+ * gives an error, `old` another size of leat_sequence, `empty` a sequence without get, `hooks` hooks that change
+ * the letter which get reads, `samples` a sequence with get_samples. */
 #include "leat/plugin.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of arrays of every data type and every layout in memory have the elements that index arithmetic gives, also if the
- * feed's threads and processes make them. */
+/* Batches of arrays of every data type and every layout in memory have the elements that index arithmetic gives,
+ * also if the feed's threads and processes make them. */
 #include "cmocka_all.h"
 
 #include <math.h>

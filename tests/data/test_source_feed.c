@@ -165,7 +165,8 @@ static void shortened_file_ends_the_stream_with_an_error(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        /* This test is the first: cmocka installs a handler of SIGBUS for each test, leat installs its handler once in a process. */
+        /* This test is the first: cmocka installs a handler of SIGBUS for each test, leat installs its handler
+         * once in a process. */
         cmocka_unit_test(shortened_file_ends_the_stream_with_an_error),
         cmocka_unit_test(the_stream_does_not_depend_on_the_workers),
         cmocka_unit_test(every_pass_has_every_sample_once_in_another_order),

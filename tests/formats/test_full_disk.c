@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that cannot be written completely give an error.  The tests set a limit of file sizes: a write beyond the limit fails as
- * on a full disk, if SIGXFSZ, which the kernel also sends, does not end the program. */
+/* Files that cannot be written completely give an error.  The tests set a limit of file sizes: a write beyond the
+ * limit fails as on a full disk, if SIGXFSZ, which the kernel also sends, does not end the program. */
 #include "cmocka_all.h"
 
 #include <dirent.h>
@@ -120,8 +120,8 @@ static void limit(rlim_t bytes) {
     setrlimit(RLIMIT_FSIZE, &now);
 }
 
-/* Expects that the write fails with a message and leaves no descriptor and no unfinished file.  Returns 0, or the number of the
- * expectation that failed. */
+/* Expects that the write fails with a message and leaves no descriptor and no unfinished file.  Returns 0, or the
+ * number of the expectation that failed. */
 static int fail_to_write(leat_model *model, int writer, rlim_t bytes) {
     leat_error err = {0};
     int before = entries("/proc/self/fd");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that Keras wrote are read, predict as in Keras, continue training as in Keras, and are written and read again; damaged
- * files are refused. */
+/* Files that Keras wrote are read, predict as in Keras, continue training as in Keras, and are written and read
+ * again; damaged files are refused. */
 #include "cmocka_all.h"
 
 #include <math.h>

@@ -234,8 +234,9 @@ static void foreign_bytes_are_named_as_such(void **state) {
     free(weights.data);
 }
 
-/* Each byte in turn has all of its bits inverted: the result is a model, or an error with a message.  Not for .h5 files, whose
- * structures HDF5 1.10 does not check well enough (docs/caveats.md); the members of this archive are deflated. */
+/* Each byte in turn has all of its bits inverted: the result is a model, or an error with a message.  Not for .h5
+ * files, whose structures HDF5 1.10 does not check well enough (docs/caveats.md); the members of this archive are
+ * deflated. */
 static void changed_archives_do_no_harm(void **state) {
     (void)state;
     content archive = read_golden("keras3_adafactor.keras");

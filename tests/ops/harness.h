@@ -2,9 +2,10 @@
 /* Table-driven tests of ops: a case is an op, its attributes and the shapes of its inputs.  For every backend of the
  * test program the harness compares outputs and gradients with ref's, and gradients with finite differences of ref.
  *
- * To add cases, write a file cases_<family>.c with `const op_case cases_<family>[]`, ended by {0}, and add the family
- * to OP_FAMILY_LIST below and to CMakeLists.txt.  Choose small shapes: each input costs some hundred runs of ref.  Where a
- * function has corners or ties, choose a fill that avoids them: finite differences go up to 2 * OP_STEP to either side.
+ * To add cases, write a file cases_<family>.c with `const op_case cases_<family>[]`, ended by {0}, and add the
+ * family to OP_FAMILY_LIST below and to CMakeLists.txt.  Choose small shapes: each input costs some hundred runs
+ * of ref.  Where a function has corners or ties, choose a fill that avoids them: finite differences go up to 2 *
+ * OP_STEP to either side.
  *
  *     {.name = "conv 3x3 same", .op = LEATI_OP_CONV, .attrs = {.conv = {...}}, .input_count = 3,
  *      .inputs = {OP_F32(2, 5, 5, 3), OP_F32(3, 3, 3, 4), OP_F32(4)}}, */

@@ -15,8 +15,8 @@ leat_model *make_line(double lr);
 /* Like make_classifier, with dropout between the two layers. */
 leat_model *make_dropout_classifier(uint64_t seed);
 
-/* Points in three clusters, one-hot labels: `samples` of them, the last batch short.  The points of sample i are the same
- * whatever the batch size.  A batch number is -1 for none. */
+/* Points in three clusters, one-hot labels: `samples` of them, the last batch short.  The points of sample i are
+ * the same whatever the batch size.  A batch number is -1 for none. */
 typedef struct clusters {
     int64_t samples, batch_size;
     int64_t fail_at;   /* the batch whose get fails */

@@ -120,7 +120,8 @@ static void class_weights_are_checked(void **state) {
     leat_model_destroy(&model);
 }
 
-/* Class numbers as targets: as many classes as the output has numbers; any integer where it has one (a hinge has -1 and 1). */
+/* Class numbers as targets: as many classes as the output has numbers; any integer where it has one (a hinge has
+ * -1 and 1). */
 static void class_weights_of_class_numbers(void **state) {
     static float numbers[SAMPLES] = {0, 1, 2, 0, 1, 2, 0, 1}, signs[SAMPLES] = {1, -1, 1, -1, 1, -1, 1, -1};
     leat_compile_options compile = leat_compile_options_default();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One sample of the data is wrong.  Whatever the order, the message has its number in the data, its place in the batch and
- * the value. */
+/* One sample of the data is wrong.  Whatever the order, the message has its number in the data, its place in the
+ * batch and the value. */
 #include "cmocka_all.h"
 
 #include <math.h>

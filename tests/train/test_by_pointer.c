@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions for bindings of other languages: those that write a result through a pointer give the same results as those
- * that return it by value, and refuse NULL and wrong indices; texts are logged without a format. */
+/* The functions for bindings of other languages: those that write a result through a pointer give the same results
+ * as those that return it by value, and refuse NULL and wrong indices; texts are logged without a format. */
 #include "cmocka_all.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program may have the processor trap invalid floating-point operations (feenableexcept): with finite data leat makes none. */
+/* A program may have the processor trap invalid floating-point operations (feenableexcept): with finite data leat
+ * makes none. */
 #define _GNU_SOURCE /* feenableexcept */
 #include "cmocka_all.h"
 

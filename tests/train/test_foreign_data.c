@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data of every type and layout in every call on arrays, and in predictors: the same numbers, byte for byte, as the same
- * values in contiguous float32 give. */
+/* Data of every type and layout in every call on arrays, and in predictors: the same numbers, byte for byte, as
+ * the same values in contiguous float32 give. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -26,8 +26,8 @@ typedef struct twin {
     leat_array given, reference;
 } twin;
 
-/* Values that the type can represent: 0 and 1 for bool, otherwise also negative numbers, fractions and subnormal numbers
- * if the type has them. */
+/* Values that the type can represent: 0 and 1 for bool, otherwise also negative numbers, fractions and subnormal
+ * numbers if the type has them. */
 static double value_of(leat_dtype dtype, int i) {
     const double small = (double)(i * 5 % 7);
     switch (dtype) {

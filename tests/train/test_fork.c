@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that has computed with convolutions forks.  The child has neither the compute threads of its parent nor OpenMP's: it
- * computes the same bytes all the same, with the parent's model and with one of its own, with and without worker
- * processes.  A child that hangs is ended by its alarm, which the parent reports. */
+/* A process that has computed with convolutions forks.  The child has neither the compute threads of its parent
+ * nor OpenMP's: it computes the same bytes all the same, with the parent's model and with one of its own, with and
+ * without worker processes.  A child that hangs is ended by its alarm, which the parent reports. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, usleep */
 #include "cmocka_all.h"
 
@@ -311,8 +311,9 @@ static leat_status use_what_they_use(job *j) {
 static void forks_beside_other_threads_do_not_hang(void **state) {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__)
-    /* A debugger has shown a child that hangs: malloc waits in SizeClassAllocator64::GetFromAllocator for the lock of a size
-     * class, which a thread of the parent held when it forked.  GCC 12's libasan does not release it in the child. */
+    /* A debugger has shown a child that hangs: malloc waits in SizeClassAllocator64::GetFromAllocator for the lock
+     * of a size class, which a thread of the parent held when it forked.  GCC 12's libasan does not release it in
+     * the child. */
     LEAT_SKIP("GCC 12's address sanitizer does not unlock its allocator in the child of a fork");
 #endif
     pthread_t threads[2];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole fits as Keras 2.3.1 runs them: History (epochs, names and their order, values), CSVLogger's file, evaluation and
- * the weights at the end; where leat differs on purpose, what it does instead. */
+/* Whole fits as Keras 2.3.1 runs them: History (epochs, names and their order, values), CSVLogger's file,
+ * evaluation and the weights at the end; where leat differs on purpose, what it does instead. */
 #include "cmocka_all.h"
 
 #include <fnmatch.h>
@@ -22,7 +22,8 @@ typedef enum rule {
     MORE_COLUMNS     /* CSVLogger's file has columns that Keras's lacks */
 } rule;
 
-/* The documented differences of leat: docs/differences-from-keras.md.  A row that makes no difference in any case fails the test. */
+/* The documented differences of leat: docs/differences-from-keras.md.  A row that makes no difference in any case
+ * fails the test. */
 typedef struct difference {
     const char *cases, *series; /* patterns */
     bool generator;             /* in fit_generator only */

@@ -178,7 +178,8 @@ static void messages_have_levels(void **state) {
     assert_non_null(strstr(h.text, "A step takes"));
 }
 
-/* The bar is a callback like any other: a fit with verbose = 0 has the one that the caller gives.  It draws no validation. */
+/* The bar is a callback like any other: a fit with verbose = 0 has the one that the caller gives.  It draws no
+ * validation. */
 static void the_bar_is_a_callback(void **state) {
     (void)state;
     catcher c;

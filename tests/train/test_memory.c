@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory: the n-th allocation fails, for every n, from making a model to loading it again; and a steady step has none.
- * leat's own allocations: jansson 2.14 drops letters of a text when its buffer cannot grow, and libraries like HDF5 have
- * no door of ours. */
+/* Memory: the n-th allocation fails, for every n, from making a model to loading it again; and a steady step has
+ * none. leat's own allocations: jansson 2.14 drops letters of a text when its buffer cannot grow, and libraries
+ * like HDF5 have no door of ours. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>

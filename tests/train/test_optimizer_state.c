@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimizer state: after writing and reading it, training continues with the same bytes.  Also the average of weights. */
+/* Optimizer state: after writing and reading it, training continues with the same bytes.  Also the average of
+ * weights. */
 #include "cmocka_all.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predictors: what predict_on_batch gives, byte for byte; one step at a time what the window gives; states of their own; new
- * weights when asked for; what they refuse. */
+/* Predictors: what predict_on_batch gives, byte for byte; one step at a time what the window gives; states of
+ * their own; new weights when asked for; what they refuse. */
 #include "cmocka_all.h"
 
 #include <stdio.h>

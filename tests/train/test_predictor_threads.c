@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Actors predict, each with its own predictor, while the trainer trains and publishes: no prediction is made of weights of two
- * versions.  All weights of version v are v, so that a prediction tells which of them it has seen. */
+/* Actors predict, each with its own predictor, while the trainer trains and publishes: no prediction is made of
+ * weights of two versions.  All weights of version v are v, so that a prediction tells which of them it has seen. */
 #include "cmocka_all.h"
 
 #include <pthread.h>

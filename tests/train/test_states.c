@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stateful models: a sequence in pieces is as good as the whole, in predicting, evaluating and training; states are kept
- * until they are reset; what such a model refuses.  Beside Keras's numbers: golden_layers, golden_loops (stateful). */
+/* Stateful models: a sequence in pieces is as good as the whole, in predicting, evaluating and training; states
+ * are kept until they are reset; what such a model refuses.  Beside Keras's numbers: golden_layers, golden_loops
+ * (stateful). */
 #include "cmocka_all.h"
 
 #include <stdlib.h>

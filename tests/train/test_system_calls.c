@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* System calls of a steady prediction and of a steady training step: none.  The program traces itself with strace: the
- * calls between two that nobody else makes.  And what a steady prediction takes from the heap, libraries included: nothing. */
+/* System calls of a steady prediction and of a steady training step: none.  The program traces itself with strace:
+ * the calls between two that nobody else makes.  And what a steady prediction takes from the heap, libraries
+ * included: nothing. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -124,8 +125,8 @@ static void need_strace(void) {
     skip();
 }
 
-/* Returns true if a line of the trace is one of these waits, or a compute thread that leaves the core of another thread.
- * A line begins with the thread's number: "1234  futex(...". */
+/* Returns true if a line of the trace is one of these waits, or a compute thread that leaves the core of another
+ * thread. A line begins with the thread's number: "1234  futex(...". */
 static bool is_wait(const char *line) {
     static const char *const waits[] = {"futex(",
                                         "sched_yield(",

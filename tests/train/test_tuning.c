@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leat_model_set_tuning: other kernels at most, the same results but for rounding; without it the same bytes as ever. */
+/* leat_model_set_tuning: other kernels at most, the same results but for rounding; without it the same bytes as
+ * ever. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>

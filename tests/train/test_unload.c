@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last user of a library is unloaded, again and again: no thread is left whose code is gone, and none is added by the next
- * cycle.  setgid interrupts every thread of the process, and a forked child uses the
- * library as its parent did, although the library is in no global scope. */
+/* The last user of a library is unloaded, again and again: no thread is left whose code is gone, and none is added
+ * by the next cycle.  setgid interrupts every thread of the process, and a forked child uses the library as its
+ * parent did, although the library is in no global scope. */
 #include "cmocka_all.h"
 
 #include <dirent.h>

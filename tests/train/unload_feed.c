@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A shared object that uses libleat_feed.so alone, for test_unload.c: takes batches from worker threads and processes. */
+/* A shared object that uses libleat_feed.so alone, for test_unload.c: takes batches from worker threads and
+ * processes. */
 #include "leat/feed.h"
 
 LEAT_API const char *unload_use(void);

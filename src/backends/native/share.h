@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sharing the work of one kernel run among threads, in one fixed part per thread.  Which thread computes which part
- * is open (base/threads/thread_pool.h); the result does not depend on that.  A kernel that wants more parts than threads
- * calls leati_thread_pool_share() directly. */
+/* Sharing the work of one kernel run among threads, in one fixed part per thread.  Which thread computes which
+ * part is open (base/threads/thread_pool.h); the result does not depend on that.  A kernel that wants more parts
+ * than threads calls leati_thread_pool_share() directly. */
 #ifndef LEATI_NATIVE_SHARE_H
 #define LEATI_NATIVE_SHARE_H
 

@@ -9,8 +9,8 @@ int leati_openmp_enter(int threads);
 void leati_openmp_leave(int before);
 
 /* Makes OpenMP's threads sleep soon after a parallel region, from now on.  GNU's runtime would let them spin for 3
- * ms, on a core that a worker or leat's own thread pool (base/threads/thread_pool.h) needs: a step of an LSTM then takes
- * half as long again. */
+ * ms, on a core that a worker or leat's own thread pool (base/threads/thread_pool.h) needs: a step of an LSTM then
+ * takes half as long again. */
 void leati_openmp_sleep_soon(void);
 
 #endif

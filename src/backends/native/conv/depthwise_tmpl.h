@@ -34,8 +34,8 @@ static int64_t depthwise_source_row(const leati_geometry *g, int64_t row, int64_
     return ((rest / g->out[0] * g->in[0] + d) * g->in[1] + h) * g->in[2];
 }
 
-/* to (channels) += the sum over count pixels of a * b; a_step and b_step are the distances between pixels.  whole_vectors:
- * a pixel has at least as many channels as a vector has lanes. */
+/* to (channels) += the sum over count pixels of a * b; a_step and b_step are the distances between pixels.
+ * whole_vectors: a pixel has at least as many channels as a vector has lanes. */
 static void depthwise_products(float *to, const float *a, int64_t a_step, const float *b, int64_t b_step,
                                int64_t count, int64_t channels, bool whole_vectors) {
     for (; channels >= LEATI_DEPTHWISE_CHANNELS; channels -= LEATI_DEPTHWISE_CHANNELS) {
