@@ -18,7 +18,8 @@
 
 enum { path_bytes = 4096, callback_max = 4 };
 
-/* The folder of --out, the callbacks that write to it, and the trace. */
+/* The folder of --out, the callbacks of the fit, and the trace.  callbacks[0] records the position and stops the fit
+ * on a signal, with or without a folder; the others write to the folder. */
 typedef struct output {
     const char *folder; /* NULL: nothing is saved */
     leat_callback callbacks[callback_max];

@@ -13,12 +13,12 @@
  *   ADADELTA  lr, rho, epsilon               a, d         a = rho a + (1 - rho) g^2
  *                                                         u = g sqrt(d + epsilon) / sqrt(a + epsilon);  p -= lr u
  *                                                         d = rho d + (1 - rho) u^2
- *   ADAM      lr_t, beta_1, beta_2, epsilon  m, v[, vhat] m = beta_1 m + (1 - beta_1) g;  v = beta_2 v + (1 - beta_2)
- *             g^2
+ *   ADAM      lr_t, beta_1, beta_2, epsilon  m, v[, vhat] m = beta_1 m + (1 - beta_1) g
+ *                                                         v = beta_2 v + (1 - beta_2) g^2
  *                                                         p -= lr_t m / (sqrt v + epsilon)
  *                                                         (attrs.update.amsgrad: vhat = max(vhat, v) in place of v)
- *   ADAMAX    lr_t, beta_1, beta_2, epsilon  m, u         m as in ADAM;  u = max(beta_2 u, |g|);  p -= lr_t m / (u +
- *             epsilon)
+ *   ADAMAX    lr_t, beta_1, beta_2, epsilon  m, u         m as in ADAM;  u = max(beta_2 u, |g|)
+ *                                                         p -= lr_t m / (u + epsilon)
  *   NADAM     lr, beta_1, beta_2, epsilon,   m, v         m, v as in ADAM;  g' = g / (1 - s);  m' = m / (1 - s');
  *             mu, mu', s, s', beta_2^t                    v' = v / (1 - beta_2^t);  mbar = (1 - mu) g' + mu' m'
  *                                                         p -= lr mbar / (sqrt v' + epsilon)

@@ -95,9 +95,8 @@ static leati_value sparse(leati_graph *g, const leati_measure_options *options, 
     return leati_softmax_xent(g, logits, labels_of(g, y_true, logits));
 }
 
-/* Returns t softplus(-x) + (1 - t) softplus(x).  No term cancels for a large
- * x
- * , and the gradient is sigmoid(x) - t everywhere. */
+/* Returns t softplus(-x) + (1 - t) softplus(x).  No term cancels for a large |x|,
+ * and the gradient is sigmoid(x) - t everywhere. */
 static leati_value binary_from_logits(leati_graph *g, leati_value y_true, leati_value x) {
     leati_value miss = leati_function_of(g, leati_linear(g, x, -1.0f, 0.0f), LEATI_FN_SOFTPLUS);
     leati_value alarm = leati_function_of(g, x, LEATI_FN_SOFTPLUS);

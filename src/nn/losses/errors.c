@@ -57,11 +57,8 @@ static leati_value log_cosh(leati_graph *g, const leati_measure_options *options
     return leati_mean_last(g, leati_linear(g, leati_add(g, x, tail), 1.0f, -0.69314718f));
 }
 
-/* q^2 / 2 + delta (
- * x
- * - q) with q = min(
- * x
- * , delta).  Like Keras 2.3.1, takes no mean over the last axis. */
+/* Huber's loss: q^2 / 2 + delta (|x| - q) with q = min(|x|, delta).  Like Keras 2.3.1, takes no mean over the last
+ * axis. */
 static leati_value huber(leati_graph *g, const leati_measure_options *options, leati_value y_true,
                          leati_value y_pred) {
     float delta = (float)options->delta;

@@ -39,10 +39,7 @@ extern const leati_loss_type leati_loss_cosine_proximity;
 leati_value leati_mean_last(leati_graph *graph, leati_value x);
 leati_value leati_sum_last(leati_graph *graph, leati_value x);
 
-/* Returns sum(a b) / (
- * a
- * b
- * ) over an axis; a squared length is at least 1e-12. */
+/* Returns sum(a b) / (|a| |b|) over an axis; a squared length is at least 1e-12. */
 leati_value leati_cosine(leati_graph *graph, leati_value a, leati_value b, int64_t axis);
 
 #endif

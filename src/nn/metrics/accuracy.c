@@ -23,9 +23,8 @@ static leati_value accuracy(leati_graph *g, const leati_measure_options *options
     return equal(g, y_true, y_pred);
 }
 
-/* Rounds to the nearest integer, halves to even, for
- * x
- * < 2^22: the sum with 1.5 * 2^23 has no bits for the fraction. */
+/* Rounds to the nearest integer, halves to even, for |x| < 2^22: the sum with 1.5 * 2^23 has no bits for the
+ * fraction. */
 static leati_value rounded(leati_graph *g, leati_value x) {
     return leati_linear(g, leati_linear(g, x, 1.0f, 12582912.0f), 1.0f, -12582912.0f);
 }

@@ -229,9 +229,7 @@ static leati_value whole_slab(leati_graph *graph, leati_slab slab, const leati_w
     return leati_graph_state(graph, slab, 0, &all);
 }
 
-/* Scales the gradients to the limit if their norm is larger: g * (c / max(
- * g
- * , c)). */
+/* Scales the gradients to the limit if their norm is larger: g * (c / max(|g|, c)). */
 static void clip_norm(leati_graph *graph, leati_value gradients, float limit) {
     leati_value square = leati_function_of(graph, gradients, LEATI_FN_SQUARE);
     leati_value norm =

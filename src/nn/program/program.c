@@ -327,8 +327,11 @@ static leat_status build_program(context *c, leat_error *err) {
     }
     if (c->model->input_count > LEATI_PROGRAM_MAX_OUTPUTS ||
         c->model->output_count > LEATI_PROGRAM_MAX_OUTPUTS) {
-        return leati_fail(err, LEAT_ENOTSUP, "expected at most %d inputs and outputs",
-                          LEATI_PROGRAM_MAX_OUTPUTS);
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "expected a model with at most %d inputs and at most %d outputs, received %d and %d",
+            LEATI_PROGRAM_MAX_OUTPUTS, LEATI_PROGRAM_MAX_OUTPUTS, (int)c->model->input_count,
+            (int)c->model->output_count);
     }
     LEATI_TRY(leati_graph_create(&program->graph, err));
     c->graph = program->graph;

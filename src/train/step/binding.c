@@ -55,10 +55,11 @@ static leat_status match(const leat_model *model, const side *s, const leat_batc
             missing = name;
     }
     if (found == 0 || found == s->count) return LEAT_OK;
-    return leati_fail(err, LEAT_EINVAL,
-                      "expected the model's names for all %d tensors or for none, received %d of these "
-                      "names; '%s' is missing",
-                      (int)s->count, found, missing);
+    return leati_fail(
+        err, LEAT_EINVAL,
+        "the data names only %d of its %d tensors as the model does, and '%s' is missing: name all of them "
+        "as the model does, or none, and they are taken in the model's order",
+        found, (int)s->count, missing);
 }
 
 static leat_status check_count(const side *s, const leat_batch_spec *spec, leat_error *err) {

@@ -86,8 +86,9 @@ static inline size_t leati_conv_line(int64_t floats) {
     return (size_t)(floats + 15) / 16 * 16;
 }
 
-/* Returns the size of Winograd's tiles that costs least: 2 or 4.  weights_cost: the cost of transforming and
- * reading the weights of one element, in tiles. */
+/* Returns the size of Winograd's tiles that costs least: 2 or 4.  A tile of size s has (s + 2)^2
+ * elements, and the cost is elements * (tiles + weights_cost): weights_cost is what the weights of one element cost,
+ * in units of the cost of one element of one tile. */
 int64_t leati_winograd_size(const leati_geometry *g, int64_t weights_cost);
 
 /* True if Winograd's algorithm supports the convolution. */

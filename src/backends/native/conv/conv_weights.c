@@ -22,10 +22,10 @@ enum {
     CHUNK = 8,             /* tiles, or channels, of a task */
     SHARES = 8,            /* shares at most of all tiles or pixels; each share has its own sums */
     SHARE_ELEMENTS = 4096, /* tiles times elements of a share at least */
-    SHARE_SUMS = 4096,     /* channels times filters at most where there are several shares */
+    SHARE_SUMS = 4096,     /* Winograd: with more channels times filters there is only one share */
     LINE = 16,             /* floats of a cache line */
-    STEP = 8,              /* filters that are summed together; a panel has a multiple */
-    WEIGHTS_COST = 32      /* cost of the sums of one element, in tiles */
+    STEP = 8,         /* filters whose bias gradients are summed together; divides the filters of a panel */
+    WEIGHTS_COST = 32 /* leati_winograd_size: finishing the sums of one element costs as much as 32 tiles */
 };
 #define MAX_BYTES ((int64_t)16 << 20)
 

@@ -10,11 +10,12 @@
 #include "base/error.h"
 
 enum {
-    TILES = 48,        /* tiles of a block, for tiles of 2x2 pixels */
-    TILES_OF_4 = 24,   /* tiles of a block, for tiles of 4x4 pixels */
-    LINE = 16,         /* floats of a cache line */
-    PACKED = 4,        /* channels whose weights one task packs */
-    WEIGHTS_COST = 32, /* cost of transforming and reading the weights of one element, in tiles */
+    TILES = 48,      /* tiles of a block, for tiles of 2x2 pixels */
+    TILES_OF_4 = 24, /* tiles of a block, for tiles of 4x4 pixels */
+    LINE = 16,       /* floats of a cache line */
+    PACKED = 4,      /* channels whose weights one task packs */
+    WEIGHTS_COST =
+        32, /* leati_winograd_size: transforming and reading the weights costs as much as 32 tiles */
     MAX_CHANNELS = 512 /* sums over more channels are too inexact with F(4x4, 3x3), see docs/decisions/0132 */
 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LayerNormalization and GroupNormalization: gamma (x - mean) / sqrt(variance + epsilon) + beta, with the moments of
- * each sample over some axes, or over groups of channels.  UnitNormalization: x /
- * x
- * .
+ * each sample over some axes, or over groups of channels.  UnitNormalization: x / |x|.
  * Source: current Keras; Ba et al. 2016; Wu and He 2018. */
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
