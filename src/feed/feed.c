@@ -60,22 +60,22 @@ static leat_status take_position(leat_feed *feed, const leat_feed_position *at, 
 
 static leat_status prepare_inline(leat_feed *feed, leat_error *err) {
     feed->inline_service = &feed->service;
-    feed->inline_works = (leati_works){.services = &feed->inline_service, .count = 1};
+    feed->inline_works = (leati_pool_work){.services = &feed->inline_service, .count = 1};
     return leati_worker_init(&feed->inline_worker, &feed->inline_works, 0, err);
 }
 
 static leat_status open_feed(leat_feed *feed, const leat_feed_position *at, leat_error *err) {
     leati_group *group = feed->group;
-    const leati_worker_table *table = leati_feed_is_inline(feed) ? &group->no_workers : &group->works.table;
+    const leati_worker_table *table = leati_feed_is_inline(feed) ? &group->no_workers : &group->work.table;
     LEATI_TRY(take_position(feed, at, err));
     LEATI_TRY(leati_service_map(&feed->service, table, feed->options.memory, err));
     if (leati_feed_is_inline(feed)) return prepare_inline(feed, err);
     if (feed->service.sequence.next) {
-        feed->service.ring.owner = group->works.count % table->count;
-        group->works.table.wake_all = true;
+        feed->service.ring.owner = group->work.count % table->count;
+        group->work.table.wake_all = true;
     }
     LEATI_TRY(leati_descriptors_add(&group->pool.helper.descriptors, &feed->options, err));
-    group->services[group->works.count++] = &feed->service;
+    group->services[group->work.count++] = &feed->service;
     leati_stream_issue_ahead(feed, true);
     return LEAT_OK;
 }
@@ -137,7 +137,7 @@ static leat_status open_group(leati_group *group, const leat_feed_config *config
     }
     LEATI_TRY(check_together(group, err));
     int workers = count_workers(group, &processes);
-    LEATI_TRY(leati_worker_table_init(&group->works.table, workers, processes, err));
+    LEATI_TRY(leati_worker_table_init(&group->work.table, workers, processes, err));
     LEATI_TRY(leati_worker_table_init(&group->no_workers, 0, false, err));
     for (int i = 0; i < count; ++i)
         LEATI_TRY(

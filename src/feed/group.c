@@ -16,7 +16,7 @@ bool leati_group_is_inherited(const leati_group *group) {
  * have these mappings (MADV_DONTFORK), and may have other mappings at their addresses. */
 static void unmap_all(leati_group *group) {
     for (int i = 0; i < group->feed_count; ++i) leati_service_unmap(&group->feeds[i].service);
-    leati_worker_table_fini(&group->works.table);
+    leati_worker_table_fini(&group->work.table);
     leati_worker_table_fini(&group->no_workers);
 }
 
@@ -24,7 +24,7 @@ static void free_group(void *pointer) {
     leati_group *group = pointer;
     for (int i = 0; i < group->feed_count; ++i) leati_worker_fini(&group->feeds[i].inline_worker);
     leati_worker_pool_fini(&group->pool);
-    if (!leati_group_is_inherited(group) || !group->works.table.between_processes) unmap_all(group);
+    if (!leati_group_is_inherited(group) || !group->work.table.between_processes) unmap_all(group);
     leati_free(group->services);
     leati_free(group->feeds);
     leati_free(group);
@@ -35,7 +35,7 @@ leat_status leati_group_create(leati_group **out, int count, leat_error *err) {
     leati_group *group = leati_calloc(1, sizeof *group);
     if (!group) return leati_fail_memory(err, sizeof *group, "a group of feeds");
     group->fork_depth = leati_fork_depth();
-    group->pool.works = &group->works;
+    group->pool.work = &group->work;
     group->pool.threads.release = free_group;
     group->pool.threads.owner = group;
     atomic_store(&group->pool.threads.holders, 1);
@@ -43,7 +43,7 @@ leat_status leati_group_create(leati_group **out, int count, leat_error *err) {
     group->patience_ns = -1;
     group->feeds = leati_calloc((size_t)count, sizeof *group->feeds);
     group->services = leati_calloc((size_t)count, sizeof(leati_service *));
-    group->works.services = group->services;
+    group->work.services = group->services;
     if (!group->feeds || !group->services) {
         free_group(group);
         return leati_fail_memory(err, (size_t)count * sizeof *group->feeds, "feeds");
@@ -58,7 +58,7 @@ leat_status leati_group_renew(leati_group *group, leat_error *err) {
     leati_worker_pool_stop(&group->pool, -1);
     leat_status status = leati_worker_pool_start(&group->pool, &why);
     if (status == LEAT_OK) return LEAT_OK;
-    leati_works_fail(&group->works, &why); /* The other feeds of the group have no workers now, either. */
+    leati_pool_work_fail(&group->work, &why); /* The other feeds of the group have no workers now, either. */
     if (err) *err = why;
     return status;
 }

@@ -10,8 +10,8 @@ typedef struct leati_group {
     leat_feed *feeds;
     int feed_count;
     int open_count;                /* number of feeds that are not closed yet */
-    leati_works works;             /* the feeds with workers */
-    leati_service **services;      /* the array to which `works` points */
+    leati_pool_work work;          /* the feeds with workers */
+    leati_service **services;      /* the array to which `work` points */
     leati_worker_table no_workers; /* an empty worker table, for feeds without workers */
     leati_worker_pool pool;
     int64_t opened_ns;

@@ -12,7 +12,7 @@ struct leat_feed {
     leati_service service;
     leat_feed_options options;
     leati_worker inline_worker; /* without workers: makes the batches in the caller's thread */
-    leati_works inline_works;
+    leati_pool_work inline_works;
     leati_service *inline_service;
     bool inline_begun;
     bool closed;

@@ -229,7 +229,7 @@ static pid_t fork_trainer(const leat_sequence *sequence, int64_t milliseconds, b
     _exit(good ? 0 : 1);
 }
 
-/* The times for which a trainer works, is stopped, and works again.  Their sum exceeds the deadline, so a watcher that
+/* The times for which a trainer work, is stopped, and works again.  Their sum exceeds the deadline, so a watcher that
  * counted the pause would find the batches late. */
 typedef struct standstill {
     bool processes;

@@ -95,6 +95,7 @@ static void every_metric(void **state) {
     for (int i = 0; leati_metric_types[i]; ++i) {
         const char *name = leati_metric_types[i]->measure->class_name;
         char text[256];
+        if (!name) continue; /* a metric that is only a function */
         const char *config = strcmp(name, "MeanIoU") == 0 ? "\"num_classes\": 3" : "";
         if (strstr(name, "Sparse")) continue;
         if (strcmp(name, "SensitivityAtSpecificity") == 0) config = "\"specificity\": 0.5";

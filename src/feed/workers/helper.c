@@ -26,7 +26,7 @@
 enum { WATCH_CONTROL, WATCH_CALLER, WATCH_CHILDREN };
 
 static bool must_exit(const leati_helper *helper) {
-    return leati_works_are_over(helper->works, helper->generation);
+    return leati_pool_work_is_over(helper->work, helper->generation);
 }
 
 /* The main function of a worker process. */
@@ -34,7 +34,7 @@ static int worker_main(const leati_helper *helper, int number, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* Sent when the parent thread ends: the helper has only one thread. */
     if (getppid() != parent) return 1;
     leati_name_worker(number);
-    leati_worker_entry *entry = &helper->works->table.workers[number];
+    leati_worker_entry *entry = &helper->work->table.workers[number];
     atomic_store(&entry->sleeping, 0); /* The worker that this one replaces may have died asleep. */
     leati_worker *worker = &helper->workers[number];
     worker->generation = helper->generation;
@@ -47,7 +47,7 @@ static int worker_main(const leati_helper *helper, int number, pid_t parent) {
 
 static void spawn(leati_helper *helper, int number) {
     leati_child *child = &helper->children[number];
-    leati_worker_entry *entry = &helper->works->table.workers[number];
+    leati_worker_entry *entry = &helper->work->table.workers[number];
     pid_t self = getpid(), pid = -1;
     atomic_store(&entry->phase, LEATI_WORKER_STARTING);
     for (int tries = 0; tries < 10 && (pid = fork()) < 0 && errno == EAGAIN; ++tries)
@@ -56,8 +56,8 @@ static void spawn(leati_helper *helper, int number) {
     if (pid < 0) {
         leat_error err = {0};
         leati_fail_errno(&err, LEAT_EIO, errno, "cannot fork worker process %d of %d", number,
-                         helper->works->table.count);
-        leati_works_fail(helper->works, &err);
+                         helper->work->table.count);
+        leati_pool_work_fail(helper->work, &err);
         return;
     }
     child->pid = pid;
@@ -141,10 +141,10 @@ static void count_death_of_generator(leati_service *service, bool late, bool in_
 
 /* Returns the index of the feed whose batch the worker was making, and the slot of the batch; -1 if there was none.  A
  * batch of a feed that has ended does not count: its slot stays claimed. */
-static int find_in_hand(const leati_works *works, int number, leati_slot **slot) {
+static int find_in_hand(const leati_pool_work *work, int number, leati_slot **slot) {
     int found = -1;
-    for (int i = 0; i < works->count; ++i) {
-        const leati_ring *ring = &works->services[i]->ring;
+    for (int i = 0; i < work->count; ++i) {
+        const leati_ring *ring = &work->services[i]->ring;
         leati_slot *claimed = leati_ring_claimed_by(ring, number);
         if (claimed) atomic_store_explicit(&claimed->started_ns, 0, memory_order_relaxed);
         if (!claimed || !leati_ring_is_live(ring)) continue;
@@ -156,31 +156,31 @@ static int find_in_hand(const leati_works *works, int number, leati_slot **slot)
 
 /* Returns the index of the feed on which the death of an idle worker is counted: the generator that the worker owns, or
  * otherwise the first feed. */
-static int find_owned(const leati_works *works, int number) {
-    for (int i = 0; i < works->count; ++i)
-        if (works->services[i]->ring.owner == number) return i;
+static int find_owned(const leati_pool_work *work, int number) {
+    for (int i = 0; i < work->count; ++i)
+        if (work->services[i]->ring.owner == number) return i;
     return 0;
 }
 
 static void count_death(const leati_helper *helper, int number, int status) {
-    const leati_works *works = helper->works;
+    const leati_pool_work *work = helper->work;
     bool late = helper->children[number].late;
     leati_slot *slot = NULL;
-    int in_hand = find_in_hand(works, number, &slot);
-    leati_service *blamed = works->services[in_hand >= 0 ? in_hand : find_owned(works, number)];
+    int in_hand = find_in_hand(work, number, &slot);
+    leati_service *blamed = work->services[in_hand >= 0 ? in_hand : find_owned(work, number)];
     atomic_fetch_add(&blamed->ring.shared->deaths, 1);
     if (late) atomic_fetch_add(&blamed->ring.shared->timeouts, 1);
-    for (int i = 0; i < works->count; ++i)
-        if (works->services[i]->ring.owner == number)
-            count_death_of_generator(works->services[i], late, i == in_hand, status);
+    for (int i = 0; i < work->count; ++i)
+        if (work->services[i]->ring.owner == number)
+            count_death_of_generator(work->services[i], late, i == in_hand, status);
     if (slot && blamed->ring.owner != number) count_death_on_batch(blamed, slot, late, status);
 }
 
 static void count_early_death(leati_helper *helper, int number, int status) {
     leati_child *child = &helper->children[number];
-    leati_worker_entry *entry = &helper->works->table.workers[number];
+    leati_worker_entry *entry = &helper->work->table.workers[number];
     uint32_t phase = atomic_load(&entry->phase);
-    if (phase == LEATI_WORKER_REFUSED) leati_works_fail(helper->works, &entry->error);
+    if (phase == LEATI_WORKER_REFUSED) leati_pool_work_fail(helper->work, &entry->error);
     child->early_deaths = phase == LEATI_WORKER_STARTING ? child->early_deaths + 1 : 0;
     if (child->early_deaths < MOST_EARLY_DEATHS) return;
     char how[160];
@@ -189,20 +189,20 @@ static void count_early_death(leati_helper *helper, int number, int status) {
     leati_fail(&err, LEAT_EWORKER,
                "worker process %d died %d times before its first batch; the last time it %s", number,
                child->early_deaths, how);
-    leati_works_fail(helper->works, &err);
+    leati_pool_work_fail(helper->work, &err);
 }
 
 static void on_death(leati_helper *helper, int number, int status) {
-    leati_works *works = helper->works;
+    leati_pool_work *work = helper->work;
     leati_child *child = &helper->children[number];
     if (child->pidfd >= 0) close(child->pidfd);
     child->pidfd = -1;
     child->pid = 0;
-    atomic_store(&works->table.workers[number].pid, 0);
+    atomic_store(&work->table.workers[number].pid, 0);
     if (must_exit(helper)) return;
     count_death(helper, number, status);
     count_early_death(helper, number, status);
-    for (int i = 0; i < works->count; ++i) leati_ring_nudge_consumer(&works->services[i]->ring);
+    for (int i = 0; i < work->count; ++i) leati_ring_nudge_consumer(&work->services[i]->ring);
     if (!must_exit(helper)) spawn(helper, number);
 }
 
@@ -210,7 +210,7 @@ static void handle_deaths(leati_helper *helper) {
     int status = 0;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        for (int i = 0; i < helper->works->table.count; ++i)
+        for (int i = 0; i < helper->work->table.count; ++i)
             if (helper->children[i].pid == pid) {
                 on_death(helper, i, status);
                 break;
@@ -219,12 +219,12 @@ static void handle_deaths(leati_helper *helper) {
 
 static int live_children(const leati_helper *helper) {
     int live = 0;
-    for (int i = 0; i < helper->works->table.count; ++i) live += helper->children[i].pid > 0;
+    for (int i = 0; i < helper->work->table.count; ++i) live += helper->children[i].pid > 0;
     return live;
 }
 
 static void kill_all(const leati_helper *helper) {
-    for (int i = 0; i < helper->works->table.count; ++i)
+    for (int i = 0; i < helper->work->table.count; ++i)
         if (helper->children[i].pid > 0) kill(helper->children[i].pid, SIGKILL);
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) continue;
 }
@@ -234,8 +234,8 @@ static void kill_all(const leati_helper *helper) {
 static int64_t enforce_deadline(leati_helper *helper, int number, int64_t now_ns) {
     leati_child *child = &helper->children[number];
     int64_t nearest = INT64_MAX;
-    for (int i = 0; i < helper->works->count; ++i) {
-        const leati_service *service = helper->works->services[i];
+    for (int i = 0; i < helper->work->count; ++i) {
+        const leati_service *service = helper->work->services[i];
         int64_t deadline_ns = service->faults.deadline_ms * 1000000;
         if (deadline_ns == 0 || child->pid == 0 || child->late) continue;
         const leati_slot *slot = leati_ring_claimed_by(&service->ring, number);
@@ -255,14 +255,14 @@ static int64_t enforce_deadline(leati_helper *helper, int number, int64_t now_ns
 /* Returns how long the helper may sleep, in ms, rounded up; -1: until something happens. */
 static int sleep_length(leati_helper *helper) {
     int64_t nearest = INT64_MAX, now = leati_now_ns();
-    for (int i = 0; i < helper->works->table.count; ++i) {
+    for (int i = 0; i < helper->work->table.count; ++i) {
         int64_t left = enforce_deadline(helper, i, now);
         if (left < nearest) nearest = left;
     }
     if (nearest != INT64_MAX && nearest > LEATI_PATIENCE_TICK_NS) nearest = LEATI_PATIENCE_TICK_NS;
     int64_t timeout = nearest == INT64_MAX ? -1 : nearest / 1000000 + 1;
     bool polling = helper->caller_pidfd < 0;
-    for (int i = 0; i < helper->works->table.count; ++i)
+    for (int i = 0; i < helper->work->table.count; ++i)
         polling = polling || (helper->children[i].pid > 0 && helper->children[i].pidfd < 0);
     if (polling && (timeout < 0 || timeout > NO_PIDFD_MS)) timeout = NO_PIDFD_MS;
     return timeout > INT_MAX ? INT_MAX : (int)timeout;
@@ -270,7 +270,7 @@ static int sleep_length(leati_helper *helper) {
 
 /* Sleeps until something happens.  Returns false if the caller is gone. */
 static bool sleep_and_watch(leati_helper *helper, bool exiting) {
-    int count = helper->works->table.count, timeout = sleep_length(helper);
+    int count = helper->work->table.count, timeout = sleep_length(helper);
     helper->watched[WATCH_CONTROL] = (struct pollfd){.fd = exiting ? -1 : helper->control, .events = POLLIN};
     helper->watched[WATCH_CALLER] = (struct pollfd){.fd = helper->caller_pidfd, .events = POLLIN};
     for (int i = 0; i < count; ++i)
@@ -287,7 +287,7 @@ static bool sleep_and_watch(leati_helper *helper, bool exiting) {
 
 int leati_helper_run(leati_helper *helper) {
     prctl(PR_SET_NAME, "leat-helper");
-    int count = helper->works->table.count;
+    int count = helper->work->table.count;
     for (int i = 0; i < count; ++i) helper->children[i] = (leati_child){.pidfd = -1};
     for (int i = 0; i < count; ++i) spawn(helper, i);
     for (bool exiting = false; !exiting || live_children(helper) > 0;) {

@@ -27,7 +27,7 @@ typedef struct leati_helper {
     int control;                   /* an eventfd; the caller writes to it to make the helper exit */
     int caller_pidfd;              /* used in the helper only; -1: the kernel does not support pidfds */
     leati_descriptors descriptors; /* the caller's descriptors that the helper closes */
-    leati_works *works;
+    leati_pool_work *work;
     uint32_t generation; /* of the workers */
     leati_patience patience;
     leati_worker *workers; /* prepared before the fork, so that leat allocates nothing in a worker process */

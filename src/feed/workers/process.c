@@ -64,9 +64,9 @@ static void drop_unwritten_output(void) {
     __fpurge(stderr);
 }
 
-static void share_mappings(const leati_works *works, bool share) {
-    leati_worker_table_inherit(&works->table, share);
-    for (int i = 0; i < works->count; ++i) leati_service_inherit(works->services[i], share);
+static void share_mappings(const leati_pool_work *work, bool share) {
+    leati_worker_table_inherit(&work->table, share);
+    for (int i = 0; i < work->count; ++i) leati_service_inherit(work->services[i], share);
 }
 
 /* Forks the helper.  fork() runs the handlers of base/os/fork.c, which end the OpenMP threads of this thread, because
@@ -75,7 +75,7 @@ static leat_status fork_helper(leati_helper *helper, leat_error *err) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    share_mappings(helper->works, true);
+    share_mappings(helper->work, true);
     pid_t pid = fork();
     int failed = pid < 0 ? errno : 0;
     if (pid == 0) {
@@ -86,7 +86,7 @@ static leat_status fork_helper(leati_helper *helper, leat_error *err) {
         leati_mask_no_faults(NULL);
         _exit(leati_helper_run(helper));
     }
-    share_mappings(helper->works, false);
+    share_mappings(helper->work, false);
     leati_mask_restore(&before);
     if (failed)
         return leati_fail_errno(err, LEAT_EIO, failed, "cannot fork the helper of the worker processes");
@@ -94,8 +94,8 @@ static leat_status fork_helper(leati_helper *helper, leat_error *err) {
     return LEAT_OK;
 }
 
-static leat_status allocate(leati_helper *helper, leati_works *works, leat_error *err) {
-    size_t count = (size_t)works->table.count;
+static leat_status allocate(leati_helper *helper, leati_pool_work *work, leat_error *err) {
+    size_t count = (size_t)work->table.count;
     if (helper->workers) return LEAT_OK; /* They were allocated for an earlier helper. */
     helper->children = leati_calloc(count, sizeof *helper->children);
     helper->watched = leati_calloc(count + 2, sizeof *helper->watched);
@@ -105,7 +105,7 @@ static leat_status allocate(leati_helper *helper, leati_works *works, leat_error
         return leati_fail_memory(err, count * (sizeof *helper->children + sizeof *helper->watched),
                                  "the helper's table of workers");
     for (int i = 0; i < helper->worker_count; ++i)
-        LEATI_TRY(leati_worker_init(&helper->workers[i], works, i, err));
+        LEATI_TRY(leati_worker_init(&helper->workers[i], work, i, err));
     return LEAT_OK;
 }
 
@@ -114,14 +114,14 @@ static void close_descriptor(int *fd) {
     *fd = -1;
 }
 
-leat_status leati_processes_start(leati_helper *helper, leati_works *works, leat_error *err) {
-    LEATI_TRY(allocate(helper, works, err));
-    for (int i = 0; i < works->table.count; ++i) {
-        atomic_store(&works->table.workers[i].phase, LEATI_WORKER_STARTING);
-        atomic_store(&works->table.workers[i].pid, 0);
+leat_status leati_processes_start(leati_helper *helper, leati_pool_work *work, leat_error *err) {
+    LEATI_TRY(allocate(helper, work, err));
+    for (int i = 0; i < work->table.count; ++i) {
+        atomic_store(&work->table.workers[i].phase, LEATI_WORKER_STARTING);
+        atomic_store(&work->table.workers[i].pid, 0);
     }
-    helper->works = works;
-    helper->generation = atomic_load(&works->table.shared->generation);
+    helper->work = work;
+    helper->generation = atomic_load(&work->table.shared->generation);
     helper->caller = getpid();
     helper->caller_pidfd = leati_pidfd_open(helper->caller);
     if (helper->caller_pidfd < 0 && errno != ENOSYS && errno != EPERM)

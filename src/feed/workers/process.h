@@ -7,7 +7,7 @@
 
 /* Forks the helper, which forks the workers.  *helper is zeroed, or its last helper was dismissed.  Errors: LEAT_EIO,
  * LEAT_ENOMEM. */
-leat_status leati_processes_start(leati_helper *helper, leati_works *works, leat_error *err);
+leat_status leati_processes_start(leati_helper *helper, leati_pool_work *work, leat_error *err);
 
 /* Checks that the helper runs.  Errors: LEAT_EWORKER if it has died, and the workers with it. */
 leat_status leati_processes_check(leati_helper *helper, leat_error *err);

@@ -20,7 +20,7 @@ void leati_name_worker(int number) {
 }
 
 static leati_worker_entry *entry_of(const leati_thread *thread) {
-    return &thread->worker.works->table.workers[thread->worker.number];
+    return &thread->worker.work->table.workers[thread->worker.number];
 }
 
 static void *run(void *argument) {
@@ -28,7 +28,7 @@ static void *run(void *argument) {
     leati_threads *all = thread->all;
     leati_name_worker(thread->worker.number);
     leat_error err = {0};
-    if (leati_worker_run(&thread->worker, &err) != LEAT_OK) leati_works_fail(thread->worker.works, &err);
+    if (leati_worker_run(&thread->worker, &err) != LEAT_OK) leati_pool_work_fail(thread->worker.work, &err);
     atomic_store(&entry_of(thread)->phase, LEATI_WORKER_GONE);
     if (leati_threads_let_go(all)) all->release(all->owner);
     return NULL;
@@ -40,10 +40,10 @@ bool leati_threads_let_go(leati_threads *threads) {
     return before == 1;
 }
 
-static leat_status start_one(leati_threads *threads, leati_works *works, int number, leat_error *err) {
+static leat_status start_one(leati_threads *threads, leati_pool_work *work, int number, leat_error *err) {
     leati_thread *thread = &threads->threads[number];
-    LEATI_TRY(leati_worker_init(&thread->worker, works, number, err));
-    thread->worker.generation = atomic_load(&works->table.shared->generation);
+    LEATI_TRY(leati_worker_init(&thread->worker, work, number, err));
+    thread->worker.generation = atomic_load(&work->table.shared->generation);
     thread->all = threads;
     atomic_fetch_add(&threads->holders, 1);
     int failed = pthread_create(&thread->id, NULL, run, thread);
@@ -55,21 +55,21 @@ static leat_status start_one(leati_threads *threads, leati_works *works, int num
     atomic_fetch_sub(&threads->holders, 1);
     leati_worker_fini(&thread->worker);
     return leati_fail_errno(err, LEAT_EIO, failed, "cannot start worker thread %d of %d", number + 1,
-                            works->table.count);
+                            work->table.count);
 }
 
-leat_status leati_threads_start(leati_threads *threads, leati_works *works, leat_error *err) {
-    size_t count = (size_t)works->table.count;
+leat_status leati_threads_start(leati_threads *threads, leati_pool_work *work, leat_error *err) {
+    size_t count = (size_t)work->table.count;
     threads->threads = leati_calloc(count, sizeof *threads->threads);
     if (!threads->threads) return leati_fail_memory(err, count * sizeof *threads->threads, "worker threads");
     sigset_t before;
     leati_mask_no_faults(&before);
     leat_status status = LEAT_OK;
-    for (int i = 0; i < works->table.count && status == LEAT_OK; ++i)
-        status = start_one(threads, works, i, err);
+    for (int i = 0; i < work->table.count && status == LEAT_OK; ++i)
+        status = start_one(threads, work, i, err);
     leati_mask_restore(&before);
     if (status != LEAT_OK) {
-        leati_worker_table_retire(&works->table);
+        leati_worker_table_retire(&work->table);
         leati_threads_join(threads, -1);
         leati_threads_fini(threads);
     }

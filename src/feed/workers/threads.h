@@ -24,8 +24,8 @@ typedef struct leati_threads {
     void *owner;
 } leati_threads;
 
-/* Starts works->table.count threads.  Errors: LEAT_EIO, LEAT_ENOMEM; then no thread runs. */
-leat_status leati_threads_start(leati_threads *threads, leati_works *works, leat_error *err);
+/* Starts work->table.count threads.  Errors: LEAT_EIO, LEAT_ENOMEM; then no thread runs. */
+leat_status leati_threads_start(leati_threads *threads, leati_pool_work *work, leat_error *err);
 
 /* Waits for the threads, which have been told to exit, for at most patience_ns (< 0: without a limit).  Returns the
  * number of threads that still run; each exits after its batch. */

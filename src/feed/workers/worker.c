@@ -11,25 +11,25 @@
 
 #define SPINS 64 /* checks between two yields */
 
-bool leati_works_are_over(const leati_works *works, uint32_t generation) {
-    if (atomic_load(&works->table.shared->generation) != generation) return true;
-    for (int i = 0; i < works->count; ++i)
-        if (leati_ring_is_live(&works->services[i]->ring)) return false;
+bool leati_pool_work_is_over(const leati_pool_work *work, uint32_t generation) {
+    if (atomic_load(&work->table.shared->generation) != generation) return true;
+    for (int i = 0; i < work->count; ++i)
+        if (leati_ring_is_live(&work->services[i]->ring)) return false;
     return true;
 }
 
-void leati_works_fail(const leati_works *works, const leat_error *failure) {
-    for (int i = 0; i < works->count; ++i) leati_ring_fail(&works->services[i]->ring, failure);
+void leati_pool_work_fail(const leati_pool_work *work, const leat_error *failure) {
+    for (int i = 0; i < work->count; ++i) leati_ring_fail(&work->services[i]->ring, failure);
 }
 
-leat_status leati_worker_init(leati_worker *worker, leati_works *works, int number, leat_error *err) {
-    *worker = (leati_worker){.works = works, .number = number, .maker_count = works->count};
-    worker->makers = leati_calloc((size_t)works->count, sizeof *worker->makers);
+leat_status leati_worker_init(leati_worker *worker, leati_pool_work *work, int number, leat_error *err) {
+    *worker = (leati_worker){.work = work, .number = number, .maker_count = work->count};
+    worker->makers = leati_calloc((size_t)work->count, sizeof *worker->makers);
     if (!worker->makers)
-        return leati_fail_memory(err, (size_t)works->count * sizeof *worker->makers, "a worker");
+        return leati_fail_memory(err, (size_t)work->count * sizeof *worker->makers, "a worker");
     leat_status status = LEAT_OK;
-    for (int i = 0; i < works->count && status == LEAT_OK; ++i)
-        status = leati_maker_init(&worker->makers[i], works->services[i], err);
+    for (int i = 0; i < work->count && status == LEAT_OK; ++i)
+        status = leati_maker_init(&worker->makers[i], work->services[i], err);
     if (status != LEAT_OK) leati_worker_fini(worker);
     return status;
 }
@@ -44,14 +44,14 @@ void leati_worker_fini(leati_worker *worker) {
 
 static void end_services(const leati_worker *worker, int count) {
     while (count-- > 0) {
-        const leat_sequence *sequence = &worker->works->services[count]->sequence;
+        const leat_sequence *sequence = &worker->work->services[count]->sequence;
         if (sequence->worker_fini) sequence->worker_fini(sequence->user, worker->number);
     }
 }
 
 leat_status leati_worker_begin(const leati_worker *worker, leat_error *err) {
-    for (int i = 0; i < worker->works->count; ++i) {
-        const leat_sequence *sequence = &worker->works->services[i]->sequence;
+    for (int i = 0; i < worker->work->count; ++i) {
+        const leat_sequence *sequence = &worker->work->services[i]->sequence;
         leat_error why = {0};
         if (!sequence->worker_init) continue;
         leat_status status = sequence->worker_init(sequence->user, worker->number, &why);
@@ -67,18 +67,18 @@ leat_status leati_worker_begin(const leati_worker *worker, leat_error *err) {
 }
 
 void leati_worker_end(const leati_worker *worker) {
-    end_services(worker, worker->works->count);
+    end_services(worker, worker->work->count);
 }
 
 /* ---- looking for work ---- */
 
 static bool is_over(const leati_worker *worker) {
-    return leati_works_are_over(worker->works, worker->generation);
+    return leati_pool_work_is_over(worker->work, worker->generation);
 }
 
 static bool nothing_to_do(const leati_worker *worker) {
-    for (int i = 0; i < worker->works->count; ++i)
-        if (leati_ring_has_work(&worker->works->services[i]->ring, worker->number)) return false;
+    for (int i = 0; i < worker->work->count; ++i)
+        if (leati_ring_has_work(&worker->work->services[i]->ring, worker->number)) return false;
     return !is_over(worker);
 }
 
@@ -93,8 +93,8 @@ static void spin(const leati_worker *worker, int64_t spin_ns) {
 /* Returns the number of open tickets of all feeds; *wanted is the number of them that ends a timed sleep. */
 static uint64_t count_open(const leati_worker *worker, uint64_t *wanted) {
     uint64_t open = 0, slots = 0;
-    for (int i = 0; i < worker->works->count; ++i) {
-        const leati_ring *ring = &worker->works->services[i]->ring;
+    for (int i = 0; i < worker->work->count; ++i) {
+        const leati_ring *ring = &worker->work->services[i]->ring;
         if (!leati_ring_has_work(ring, worker->number)) continue;
         open += leati_ring_open_tickets(ring);
         slots += ring->slot_count;
@@ -104,7 +104,7 @@ static uint64_t count_open(const leati_worker *worker, uint64_t *wanted) {
 }
 
 static void rest_until_woken(const leati_worker *worker) {
-    leati_worker_table *table = &worker->works->table;
+    leati_worker_table *table = &worker->work->table;
     leati_worker_entry *entry = &table->workers[worker->number];
     uint64_t wanted = 0;
     int64_t start = leati_now_ns();
@@ -127,10 +127,10 @@ static void rest_until_woken(const leati_worker *worker) {
 
 /* Claims the next ticket, first of the feeds for which the consumer waits, then of the others in their order. */
 static leati_slot *claim(const leati_worker *worker, leati_maker **maker) {
-    const leati_works *works = worker->works;
-    for (int waited_for = works->count > 1; waited_for >= 0; --waited_for)
-        for (int i = 0; i < works->count; ++i) {
-            leati_ring *ring = &works->services[i]->ring;
+    const leati_pool_work *work = worker->work;
+    for (int waited_for = work->count > 1; waited_for >= 0; --waited_for)
+        for (int i = 0; i < work->count; ++i) {
+            leati_ring *ring = &work->services[i]->ring;
             if (waited_for && !atomic_load(&ring->shared->awaited)) continue;
             leati_slot *slot = leati_ring_claim(ring, worker->number);
             *maker = &worker->makers[i];
@@ -142,8 +142,8 @@ static leati_slot *claim(const leati_worker *worker, leati_maker **maker) {
 /* Returns the slot that a dead worker with this number had claimed, or NULL.  A feed that has ended does not count; the
  * death of its worker ends a generator. */
 static leati_slot *find_inherited(const leati_worker *worker, leati_maker **maker) {
-    for (int i = 0; i < worker->works->count; ++i) {
-        const leati_ring *ring = &worker->works->services[i]->ring;
+    for (int i = 0; i < worker->work->count; ++i) {
+        const leati_ring *ring = &worker->work->services[i]->ring;
         leati_slot *slot = leati_ring_claimed_by(ring, worker->number);
         *maker = &worker->makers[i];
         if (slot && leati_ring_is_live(ring)) return slot;
@@ -155,11 +155,11 @@ static leati_slot *find_inherited(const leati_worker *worker, leati_maker **make
 
 /* Allocates the memory of this worker's share of the slots that the first tickets use. */
 static leat_status back_share(const leati_worker *worker, leat_error *err) {
-    for (int i = 0; i < worker->works->count; ++i) {
-        leati_service *service = worker->works->services[i];
+    for (int i = 0; i < worker->work->count; ++i) {
+        leati_service *service = worker->work->services[i];
         uint64_t issued = atomic_load(&service->ring.shared->issued), slots = service->ring.slot_count;
         for (uint64_t k = (uint64_t)worker->number; k < slots && k <= issued;
-             k += (uint64_t)worker->works->table.count)
+             k += (uint64_t)worker->work->table.count)
             LEATI_TRY(leati_service_back(service, &service->ring.slots[k], err));
     }
     return LEAT_OK;
@@ -168,13 +168,13 @@ static leat_status back_share(const leati_worker *worker, leat_error *err) {
 /* Writes the output that the program's functions have printed.  A worker process is killed, or calls _exit, which does
  * not write it. */
 static void flush_output(const leati_worker *worker) {
-    if (!worker->works->table.between_processes) return;
+    if (!worker->work->table.between_processes) return;
     fflush(stdout);
     fflush(stderr);
 }
 
 static void make_and_publish(const leati_worker *worker, leati_maker *maker, leati_slot *slot) {
-    leati_worker_entry *entry = &worker->works->table.workers[worker->number];
+    leati_worker_entry *entry = &worker->work->table.workers[worker->number];
     leati_maker_make(maker, slot, worker->number);
     flush_output(worker);
     int64_t busy = atomic_load_explicit(&entry->busy_ns, memory_order_relaxed) + slot->get_ns;
@@ -183,7 +183,7 @@ static void make_and_publish(const leati_worker *worker, leati_maker *maker, lea
 }
 
 leat_status leati_worker_run(leati_worker *worker, leat_error *err) {
-    const leati_worker_table *table = &worker->works->table;
+    const leati_worker_table *table = &worker->work->table;
     leati_maker *maker = NULL;
     leat_status status = leati_worker_begin(worker, err);
     flush_output(worker);

@@ -6,14 +6,14 @@
 #include "feed/ring/make.h"
 
 /* The data that all workers of a pool have in common.  A worker process has its own copy. */
-typedef struct leati_works {
+typedef struct leati_pool_work {
     leati_worker_table table;
     leati_service *const *services;
     int count; /* number of services; the most urgent service is the first */
-} leati_works;
+} leati_pool_work;
 
 typedef struct leati_worker {
-    leati_works *works;
+    leati_pool_work *work;
     leati_maker *makers; /* one for each service */
     int maker_count;
     int number;
@@ -21,13 +21,13 @@ typedef struct leati_worker {
 } leati_worker;
 
 /* Returns true if workers of this generation must exit: they were retired, or all feeds have ended. */
-bool leati_works_are_over(const leati_works *works, uint32_t generation);
+bool leati_pool_work_is_over(const leati_pool_work *work, uint32_t generation);
 
 /* Ends all feeds that have not ended yet with this error.  Any thread or process may call it. */
-void leati_works_fail(const leati_works *works, const leat_error *failure);
+void leati_pool_work_fail(const leati_pool_work *work, const leat_error *failure);
 
 /* Allocates the memory of a worker.  Errors: LEAT_ENOMEM; then nothing is left to free. */
-leat_status leati_worker_init(leati_worker *worker, leati_works *works, int number, leat_error *err);
+leat_status leati_worker_init(leati_worker *worker, leati_pool_work *work, int number, leat_error *err);
 void leati_worker_fini(leati_worker *worker);
 
 /* Calls worker_init, makes batches until the worker must exit, and calls worker_fini.  Returns the error of

@@ -6,20 +6,20 @@
 #include "feed/workers/process.h"
 
 leat_status leati_worker_pool_start(leati_worker_pool *pool, leat_error *err) {
-    const leati_worker_table *table = &pool->works->table;
+    const leati_worker_table *table = &pool->work->table;
     if (table->count == 0) return LEAT_OK;
-    if (!table->between_processes) return leati_threads_start(&pool->threads, pool->works, err);
-    return leati_processes_start(&pool->helper, pool->works, err);
+    if (!table->between_processes) return leati_threads_start(&pool->threads, pool->work, err);
+    return leati_processes_start(&pool->helper, pool->work, err);
 }
 
 leat_status leati_worker_pool_check(leati_worker_pool *pool, leat_error *err) {
-    return pool->works->table.between_processes ? leati_processes_check(&pool->helper, err) : LEAT_OK;
+    return pool->work->table.between_processes ? leati_processes_check(&pool->helper, err) : LEAT_OK;
 }
 
 int leati_worker_pool_stop(leati_worker_pool *pool, int64_t patience_ns) {
-    if (!pool->works || pool->works->table.count == 0 || !pool->works->table.shared) return 0;
-    leati_worker_table_retire(&pool->works->table);
-    leati_processes_dismiss(&pool->helper, &pool->works->table);
+    if (!pool->work || pool->work->table.count == 0 || !pool->work->table.shared) return 0;
+    leati_worker_table_retire(&pool->work->table);
+    leati_processes_dismiss(&pool->helper, &pool->work->table);
     return leati_threads_join(&pool->threads, patience_ns);
 }
 

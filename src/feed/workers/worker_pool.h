@@ -7,7 +7,7 @@
 #include "feed/workers/threads.h"
 
 typedef struct leati_worker_pool {
-    leati_works *works;
+    leati_pool_work *work;
     leati_threads threads;
     leati_helper helper;
 } leati_worker_pool;

@@ -83,7 +83,7 @@ static void inherit(transition *t) {
     go(t, W_GENERATION);
 }
 
-/* ---- leati_works_are_over ---- */
+/* ---- leati_pool_work_is_over ---- */
 
 static void leave(transition *t) {
     forget(me(t));
@@ -371,9 +371,9 @@ static void awake(transition *t) {
 static const model_step steps[] = {
     [W_START] = {"worker_main: sleeping = 0", start},
     [W_INHERIT] = {"find_inherited: the slot that a dead worker had claimed", inherit},
-    [W_GENERATION] = {"leati_works_are_over: load generation", generation},
-    [W_STOP] = {"leati_works_are_over: load stop", stop},
-    [W_FAILED] = {"leati_works_are_over: load failed", failed},
+    [W_GENERATION] = {"leati_pool_work_is_over: load generation", generation},
+    [W_STOP] = {"leati_pool_work_is_over: load stop", stop},
+    [W_FAILED] = {"leati_pool_work_is_over: load failed", failed},
     [W_LIVE_STOP] = {"leati_ring_claim: load stop", live_stop},
     [W_LIVE_FAILED] = {"leati_ring_claim: load failed", live_failed},
     [W_HINT] = {"leati_ring_claim: load hint", hint},
