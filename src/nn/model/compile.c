@@ -241,13 +241,7 @@ static leat_status keep_arguments(leati_compiled *out, const json_t *arguments, 
 
 static leat_status read_all(leati_compiled *out, const leat_model *model, const json_t *optimizer,
                             const json_t *arguments, leat_error *err) {
-    if (model->output_count > LEATI_NETWORK_MAX_OUTPUTS || model->input_count > LEATI_NETWORK_MAX_OUTPUTS) {
-        return leati_fail(
-            err, LEAT_ENOTSUP,
-            "expected a model with at most %d inputs and at most %d outputs, received %d and %d",
-            LEATI_NETWORK_MAX_OUTPUTS, LEATI_NETWORK_MAX_OUTPUTS, (int)model->input_count,
-            (int)model->output_count);
-    }
+    LEATI_TRY(leati_network_check_counts(model, err));
     LEATI_TRY(leati_optimizer_create(&out->optimizer, optimizer, err));
     LEATI_TRY(read_losses(out, model, arguments, err));
     LEATI_TRY(read_metrics(out, model, arguments, err));

@@ -116,6 +116,9 @@ leat_status leati_network_add_model(leat_model *model, leat_model **inner, int32
 
 /* Finds the first name among "dense_1", "dense_2", ... that is not taken. */
 void leati_network_free_name(const leat_model *model, const char *prefix, char out[LEAT_NAME_BYTES]);
+/* Fails if the model has more inputs or outputs than LEATI_NETWORK_MAX_OUTPUTS.  Errors: LEAT_ENOTSUP. */
+leat_status leati_network_check_counts(const leat_model *model, leat_error *err);
+
 /* Returns the index of the member of that name; -1 if there is none. */
 int32_t leati_network_find(const leat_model *model, const char *name);
 

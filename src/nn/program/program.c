@@ -325,14 +325,7 @@ static leat_status build_program(context *c, leat_error *err) {
     if (spec->mode != LEATI_PREDICT && !c->model->compiled.ready) {
         return leati_fail(err, LEAT_EINVAL, "the model is not compiled: call leat_model_compile first");
     }
-    if (c->model->input_count > LEATI_PROGRAM_MAX_OUTPUTS ||
-        c->model->output_count > LEATI_PROGRAM_MAX_OUTPUTS) {
-        return leati_fail(
-            err, LEAT_ENOTSUP,
-            "expected a model with at most %d inputs and at most %d outputs, received %d and %d",
-            LEATI_PROGRAM_MAX_OUTPUTS, LEATI_PROGRAM_MAX_OUTPUTS, (int)c->model->input_count,
-            (int)c->model->output_count);
-    }
+    LEATI_TRY(leati_network_check_counts(c->model, err));
     LEATI_TRY(leati_graph_create(&program->graph, err));
     c->graph = program->graph;
     leat_status status = build(c, err);

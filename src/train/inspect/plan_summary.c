@@ -83,12 +83,7 @@ static leat_status describe_targets(const leat_model *model, leati_program_spec 
 static leat_status describe(const leat_model *model, const leat_plan_options *options,
                             leati_program_spec *spec, sample_data *m, leat_error *err) {
     leati_shape inputs[LEATI_PROGRAM_MAX_OUTPUTS], outputs[LEATI_PROGRAM_MAX_OUTPUTS];
-    if (model->input_count > LEATI_PROGRAM_MAX_OUTPUTS || model->output_count > LEATI_PROGRAM_MAX_OUTPUTS)
-        return leati_fail(
-            err, LEAT_ENOTSUP,
-            "expected a model with at most %d inputs and at most %d outputs, received %d and %d",
-            LEATI_PROGRAM_MAX_OUTPUTS, LEATI_PROGRAM_MAX_OUTPUTS, (int)model->input_count,
-            (int)model->output_count);
+    LEATI_TRY(leati_network_check_counts(model, err));
     memset(spec, 0, sizeof *spec);
     spec->mode = options->train ? LEATI_TRAIN : LEATI_PREDICT;
     LEATI_TRY(describe_inputs(model, options, spec, inputs, m, err));

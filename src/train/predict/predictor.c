@@ -133,12 +133,7 @@ static leat_status check(const leat_model *model, const leat_predictor_options *
                           (long long)options->batch_size);
     if (options->threads < 1)
         return leati_fail(err, LEAT_EINVAL, "threads: expected at least 1, received %d", options->threads);
-    if (model->input_count <= LEATI_PROGRAM_MAX_OUTPUTS && model->output_count <= LEATI_PROGRAM_MAX_OUTPUTS)
-        return LEAT_OK;
-    return leati_fail(err, LEAT_ENOTSUP,
-                      "expected a model with at most %d inputs and at most %d outputs, received %d and %d",
-                      LEATI_PROGRAM_MAX_OUTPUTS, LEATI_PROGRAM_MAX_OUTPUTS, (int)model->input_count,
-                      (int)model->output_count);
+    return leati_network_check_counts(model, err);
 }
 
 static leat_status create(leat_predictor *p, leat_model *model, const leat_predictor_options *options,

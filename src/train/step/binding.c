@@ -109,11 +109,7 @@ leat_status leati_binding_init(leati_binding *binding, const leat_model *model, 
                                leati_mode mode, leat_error *err) {
     *binding = (leati_binding){.mode = mode, .model = model, .batch_size = spec->batch_size};
     for (int i = 0; i < LEATI_PROGRAM_MAX_OUTPUTS; ++i) binding->targets[i] = binding->weights[i] = -1;
-    if (model->input_count > LEATI_PROGRAM_MAX_OUTPUTS || model->output_count > LEATI_PROGRAM_MAX_OUTPUTS)
-        return leati_fail(
-            err, LEAT_ENOTSUP,
-            "expected a model with at most %d inputs and outputs, received %d inputs and %d outputs",
-            LEATI_PROGRAM_MAX_OUTPUTS, (int)model->input_count, (int)model->output_count);
+    LEATI_TRY(leati_network_check_counts(model, err));
     LEATI_TRY(bind_inputs(binding, model, spec, err));
     return mode == LEATI_PREDICT ? LEAT_OK : bind_targets(binding, model, spec, err);
 }
