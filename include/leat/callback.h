@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "leat/checkpoint.h"
 #include "leat/error.h"
 #include "leat/model.h"
 #include "leat/sequence.h"
@@ -54,6 +55,9 @@ typedef struct leat_training_params {
      * validation */
     int metric_count;
     const char *const *metrics; /* names of the values in logs */
+    /* true if the fit continues from a checkpoint: load_state follows on_train_begin, and a callback that writes a
+     * file must keep what is there */
+    bool resumed;
 } leat_training_params;
 
 /** Return the parameters of the training, and its model.  Both are borrowed and valid during the call of the hook. */
@@ -87,6 +91,12 @@ LEAT_API void leat_training_write_text(leat_training *training, const char *text
 typedef leat_status (*leat_hook)(void *user, leat_training *training, int64_t index, leat_logs *logs,
                                  leat_error *err);
 
+/** Saves or loads the state of a callback, on the thread that called fit.  save_state runs between two steps, so it
+ *  should be quick; load_state runs after on_train_begin if the fit continues from a checkpoint.  If that was written
+ *  in the middle of an epoch, on_epoch_begin is not called for this epoch again.  A failure ends training. */
+typedef leat_status (*leat_state_hook)(void *user, leat_training *training, leat_state *state,
+                                       leat_error *err);
+
 /** All hooks.  A hook that is NULL is not called, so that leat_callback serves as keras.callbacks.LambdaCallback.
  *  Later versions may add hooks at the end. */
 #define LEAT_HOOK_LIST(X)                                                                                    \
@@ -113,6 +123,9 @@ typedef struct leat_callback {
     size_t size;                 /* sizeof(leat_callback), set by leat_callback_init */
     void *user;                  /* passed to all functions */
     void (*destroy)(void *user); /* frees *user; called by leat_callback_destroy; may be NULL */
+    /* Save and load what the callback has learnt during the fit.  NULL: nothing, so that after a resume the callback
+     * begins as in a new fit. */
+    leat_state_hook save_state, load_state;
 #define LEAT_HOOK_MEMBER(name) leat_hook name;
     LEAT_HOOK_LIST(LEAT_HOOK_MEMBER)
 #undef LEAT_HOOK_MEMBER

@@ -4,6 +4,7 @@
 #define LEAT_LEAT_H
 
 #include "leat/callback.h"
+#include "leat/checkpoint.h"
 #include "leat/error.h"
 #include "leat/feed.h"
 #include "leat/file.h"

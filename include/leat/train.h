@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "leat/callback.h"
+#include "leat/checkpoint.h"
 #include "leat/error.h"
 #include "leat/feed.h"
 #include "leat/model.h"
@@ -149,6 +150,13 @@ typedef struct leat_fit_options {
     uint64_t seed;          /* seed of shuffling, of the batches' random numbers, and of dropout; default 0 */
     leat_faults faults;     /* limits for failures; default: a bad batch ends training */
     leat_trace *trace;      /* default NULL: none */
+    /* Checkpoints of the whole fit, from which a later fit continues; default NULL: none.  A request to stop
+     * (leat_model_stop_training) then suspends the fit: it writes a checkpoint, and on_epoch_end is not called for
+     * the unfinished epoch. */
+    const leat_checkpoint_options *checkpoints;
+    /* number of training steps between validations inside epochs, besides those at the ends of epochs; 0 (default):
+     * none.  Their results are a part of the history of their own, which leat_history_json writes. */
+    int64_t validation_every;
 } leat_fit_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
