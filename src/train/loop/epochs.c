@@ -149,7 +149,7 @@ static leat_status run_epoch(leati_fit_loop *loop, int64_t epoch, leat_error *er
     int64_t start = leati_now_ns();
     LEATI_TRY(begin_epoch(loop, epoch, err));
     LEATI_TRY(train_steps(loop, &end, err));
-    if (!end.complete && is_suspended(loop)) return LEAT_OK;
+    if (is_suspended(loop)) return LEAT_OK;
     if (!end.more && loop->train.pace == LEATI_PACE_GENERATOR) stop_at_end(loop, loop->position.step);
     leati_meter_logs(&loop->meter, loop->model, "", logs);
     if (end.complete) LEATI_TRY(leati_fit_validate_epoch(loop, epoch, logs, err));

@@ -248,6 +248,7 @@ leat_status leati_fit_state_load(leati_fit_loop *loop, leat_error *err) {
     if (!image->map.data) return LEAT_OK;
     loop->resumed = loop->training.params.resumed = true;
     LEATI_TRY(check_choices(loop, err));
+    LEATI_TRY(leati_model_state_check(loop->model, &model, err));
     LEATI_TRY(load_position(loop, err));
     LEATI_TRY(leati_meter_load(&loop->meter, &meter, err));
     LEATI_TRY(leati_history_load(loop->history, &history, err));

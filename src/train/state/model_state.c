@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "json/json.h"
+#include "leat/train.h"
 #include "nn/model/model.h"
 #include "nn/optimizers/optimizer.h"
 
@@ -47,17 +48,39 @@ static leat_status describe_optimizer(const leat_model *model, char **out, leat_
     return status;
 }
 
+/* What must be the same in the fit that continues. */
+typedef struct descriptions {
+    leati_text layout, metrics; /* metrics: the names of loss and metrics, one in each line */
+    char *optimizer;
+} descriptions;
+
+static leat_status describe(const leat_model *model, descriptions *out, leat_error *err) {
+    *out = (descriptions){0};
+    LEATI_TRY(describe_layout(model, &out->layout, err));
+    for (int i = 0; i < leat_model_metric_count(model); ++i) {
+        char name[LEAT_LOG_NAME_BYTES];
+        LEATI_TRY(leat_model_metric_name(model, i, name, err));
+        leati_text_add(&out->metrics, "%s\n", name);
+    }
+    if (out->metrics.failed) return leati_fail_memory(err, 0, "the names of the metrics");
+    return describe_optimizer(model, &out->optimizer, err);
+}
+
+static void descriptions_fini(descriptions *all) {
+    leati_text_fini(&all->layout);
+    leati_text_fini(&all->metrics);
+    leati_free(all->optimizer);
+}
+
 /* ---- Saving ---- */
 
 static leat_status save_descriptions(const leat_model *model, leat_state *state, leat_error *err) {
-    leati_text layout = {0};
-    char *optimizer = NULL;
-    leat_status status = describe_layout(model, &layout, err);
-    if (status == LEAT_OK) status = describe_optimizer(model, &optimizer, err);
-    if (status == LEAT_OK) status = leati_state_put_text(state, "layout", layout.data, err);
-    if (status == LEAT_OK) status = leati_state_put_text(state, "optimizer", optimizer, err);
-    leati_free(optimizer);
-    leati_text_fini(&layout);
+    descriptions all;
+    leat_status status = describe(model, &all, err);
+    if (status == LEAT_OK) status = leati_state_put_text(state, "layout", all.layout.data, err);
+    if (status == LEAT_OK) status = leati_state_put_text(state, "metrics", all.metrics.data, err);
+    if (status == LEAT_OK) status = leati_state_put_text(state, "optimizer", all.optimizer, err);
+    descriptions_fini(&all);
     return status;
 }
 
@@ -118,15 +141,13 @@ static leat_status check_text(const leat_state *state, const char *name, const c
     return strcmp(then, now) == 0 ? LEAT_OK : fail_different(what, then, now, err);
 }
 
-static leat_status check_model(const leat_model *model, const leat_state *state, leat_error *err) {
-    leati_text layout = {0};
-    char *optimizer = NULL;
-    leat_status status = describe_layout(model, &layout, err);
-    if (status == LEAT_OK) status = describe_optimizer(model, &optimizer, err);
-    if (status == LEAT_OK) status = check_text(state, "layout", "list of weights", layout.data, err);
-    if (status == LEAT_OK) status = check_text(state, "optimizer", "optimizer", optimizer, err);
-    leati_free(optimizer);
-    leati_text_fini(&layout);
+static leat_status check_descriptions(const leat_model *model, const leat_state *state, leat_error *err) {
+    descriptions all;
+    leat_status status = describe(model, &all, err);
+    if (status == LEAT_OK) status = check_text(state, "layout", "list of weights", all.layout.data, err);
+    if (status == LEAT_OK) status = check_text(state, "metrics", "list of metrics", all.metrics.data, err);
+    if (status == LEAT_OK) status = check_text(state, "optimizer", "optimizer", all.optimizer, err);
+    descriptions_fini(&all);
     return status;
 }
 
@@ -143,14 +164,17 @@ static leat_status check_slabs(const leat_model *model, const leat_state *state,
     return LEAT_OK;
 }
 
+leat_status leati_model_state_check(const leat_model *model, const leat_state *state, leat_error *err) {
+    LEATI_TRY(check_descriptions(model, state, err));
+    return check_slabs(model, state, err);
+}
+
 leat_status leati_model_state_load(leat_model *model, const leat_state *state, leat_error *err) {
     leati_optimizer *optimizer = model->compiled.optimizer;
     optimizer_numbers numbers;
     char name[24];
     void *data = NULL;
     size_t bytes = 0;
-    LEATI_TRY(check_model(model, state, err));
-    LEATI_TRY(check_slabs(model, state, err));
     LEATI_TRY(leat_state_get(state, "numbers", &numbers, sizeof numbers, err));
     for (int i = 0; i < LEATI_SLAB_COUNT; ++i)
         if (slab_of(model, i, name, &data, &bytes)) LEATI_TRY(leat_state_get(state, name, data, bytes, err));

@@ -9,8 +9,11 @@
 
 leat_status leati_model_state_save(const leat_model *model, leat_state *state, leat_error *err);
 
-/* Loads the state into a compiled model.  Errors: LEAT_EINVAL the model, or its optimizer, is not that of the
- * checkpoint, with the first difference; LEAT_EFORMAT.  After a failure the model is unchanged. */
+/* Checks that the compiled model can load the state.  Errors: LEAT_EINVAL the model, its optimizer or its metrics are
+ * not those of the checkpoint, with the first difference; LEAT_EFORMAT. */
+leat_status leati_model_state_check(const leat_model *model, const leat_state *state, leat_error *err);
+
+/* Loads a state that was checked. */
 leat_status leati_model_state_load(leat_model *model, const leat_state *state, leat_error *err);
 
 #endif
