@@ -1,72 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat fit`.  Room: cli. */
+/* `leat fit`: starts a run, or continues one.  Room: cli. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/interrupt.h"
+#include "cli/options/checkpoint_options.h"
 #include "cli/options/feed_options.h"
 #include "cli/options/parse.h"
 #include "cli/report/page.h"
+#include "cli/run/files.h"
+#include "cli/run/folder.h"
+#include "cli/run/record.h"
 #include "cli/run/session.h"
 #include "leat/file.h"
 
-enum { path_bytes = 4096, callback_max = 4 };
+enum { callback_max = 4 };
 
-/* The folder of --out, the callbacks of the fit, and the trace.  callbacks[0] records the position and stops the fit
- * on a signal, with or without a folder; the others write to the folder. */
-typedef struct output {
-    const char *folder; /* NULL: nothing is saved */
+/* A run: its session, its folder, the callbacks of the fit, and the trace.  callbacks[0] keeps the position and stops
+ * the fit on a signal, with or without a folder; the others write to the folder. */
+typedef struct fit_run {
+    cli_session session;
+    cli_arguments
+        arguments; /* of the run: of this call or, with --resume, of the call that started the run */
+    bool resumed;
+    cli_folder folder; /* path "": nothing is saved */
+    char start[16];    /* name of the copy of the model in the folder */
     leat_callback callbacks[callback_max];
     leat_callback *list[callback_max];
     int count;
     leat_trace *trace; /* NULL: none */
     cli_position position;
+    leat_checkpoint_options checkpoints;
+    char checkpoint_folder[CLI_PATH_BYTES];
     bool saved; /* model.h5 was written */
-} output;
+} fit_run;
 
-static void path_in_output(char out[path_bytes], const output *to, const char *name) {
-    snprintf(out, path_bytes, "%s/%s", to->folder, name);
+static bool has_folder(const fit_run *run) {
+    return run->folder.path[0] != '\0';
 }
 
-/* Creates a folder and its parents. */
-static int make_folder(const cli_session *session, const char *folder) {
-    char path[path_bytes];
-    if (!*folder || snprintf(path, sizeof path, "%s", folder) >= path_bytes - 64) {
-        fprintf(stderr, "leat fit: --out '%.100s': expected the name of a folder\n", folder);
-        return CLI_USAGE;
-    }
-    for (char *slash = path + 1; (slash = strchr(slash, '/')); ++slash) {
-        *slash = '\0';
-        (void)mkdir(path, 0777); /* the last folder is checked below */
-        *slash = '/';
-    }
-    struct stat info;
-    if ((mkdir(path, 0777) == 0 || errno == EEXIST) && stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return CLI_SUCCESS;
-    fprintf(stderr, "leat %s: cannot create the folder '%s': %s\n", session->command, folder,
-            strerror(errno == EEXIST ? ENOTDIR : errno));
-    return CLI_FAILURE;
-}
+/* ---- Callbacks ---- */
 
-static leat_status add_checkpoint(output *to, const char *name, bool best, leat_error *err) {
-    char path[path_bytes];
+static leat_status add_checkpoint(fit_run *run, const char *name, leat_error *err) {
+    char path[CLI_PATH_BYTES];
     leat_model_checkpoint_options options = leat_model_checkpoint_options_default();
-    path_in_output(path, to, name);
+    cli_folder_path(path, &run->folder, name);
     options.filepath = path;
-    options.save_best_only = best;
-    return leat_model_checkpoint_create(&to->callbacks[to->count++], sizeof(leat_callback), &options, err);
+    options.save_best_only = true;
+    return leat_model_checkpoint_create(&run->callbacks[run->count++], sizeof(leat_callback), &options, err);
 }
 
-static leat_status add_log(output *to, bool append, leat_error *err) {
-    char path[path_bytes];
-    path_in_output(path, to, "log.csv");
-    return leat_csv_logger_create(&to->callbacks[to->count++], sizeof(leat_callback), path, ",", append, err);
+static leat_status add_log(fit_run *run, leat_error *err) {
+    char path[CLI_PATH_BYTES];
+    cli_folder_path(path, &run->folder, "log.csv");
+    return leat_csv_logger_create(&run->callbacks[run->count++], sizeof(leat_callback), path, ",", false,
+                                  err);
 }
 
 /* Prints a note when training begins, so that an error before that is printed alone. */
@@ -77,35 +70,83 @@ static leat_status note_nothing_is_saved(void *user, leat_training *training, in
     return LEAT_OK;
 }
 
-static int open_output(cli_session *session, output *to) {
-    const cli_arguments *a = session->arguments;
+static int make_callbacks(fit_run *run) {
+    const cli_arguments *a = run->session.arguments;
     leat_error err = {0};
-    to->folder = a->text[CLI_OUT];
-    to->callbacks[0] = cli_position_callback(&to->position);
-    if (!to->folder) to->callbacks[0].on_train_begin = note_nothing_is_saved;
-    to->list[0] = &to->callbacks[0];
-    to->count = 1;
-    if (a->text[CLI_TRACE] && leat_trace_open(&to->trace, a->text[CLI_TRACE], &err) != LEAT_OK)
-        return cli_fail(session, &err);
-    if (!to->folder) return CLI_SUCCESS;
-    int code = make_folder(session, to->folder);
-    if (code != CLI_SUCCESS) return code;
-    leat_status status = add_log(to, cli_number(a, CLI_INITIAL_EPOCH, 0) > 0, &err);
-    if (status == LEAT_OK) status = add_checkpoint(to, "checkpoint.h5", false, &err);
-    if (status == LEAT_OK && a->text[CLI_VALIDATION]) status = add_checkpoint(to, "best.h5", true, &err);
-    for (int i = 0; i < to->count; ++i) to->list[i] = &to->callbacks[i];
-    return status == LEAT_OK ? CLI_SUCCESS : cli_fail(session, &err);
+    leat_status status = LEAT_OK;
+    run->position.stops_on_nan = a->text[CLI_NO_STOP_ON_NAN] == NULL;
+    run->callbacks[0] = cli_position_callback(&run->position);
+    run->count = 1;
+    if (!has_folder(run)) run->callbacks[0].on_train_begin = note_nothing_is_saved;
+    if (has_folder(run)) status = add_log(run, &err);
+    if (status == LEAT_OK && has_folder(run) && a->text[CLI_VALIDATION])
+        status = add_checkpoint(run, "best.h5", &err);
+    for (int i = 0; i < run->count; ++i) run->list[i] = &run->callbacks[i];
+    if (status == LEAT_OK && a->text[CLI_TRACE])
+        status = leat_trace_open(&run->trace, a->text[CLI_TRACE], &err);
+    return status == LEAT_OK ? CLI_SUCCESS : cli_fail(&run->session, &err);
 }
 
 /* Destroys the callbacks and closes the trace.  Call it after the fit, whose feeds write to the trace. */
-static int close_output(const cli_session *session, output *to, int code) {
+static int close_output(fit_run *run, int code) {
     leat_error err = {0};
-    for (int i = 0; i < to->count; ++i) leat_callback_destroy(&to->callbacks[i]);
-    if (leat_trace_close(&to->trace, &err) != LEAT_OK && code != CLI_FAILURE) code = cli_fail(session, &err);
+    for (int i = 0; i < run->count; ++i) leat_callback_destroy(&run->callbacks[i]);
+    if (leat_trace_close(&run->trace, &err) != LEAT_OK && code != CLI_FAILURE)
+        code = cli_fail(&run->session, &err);
     return code;
 }
 
-static leat_fit_options fit_options(const cli_session *session, const output *to) {
+/* ---- Results ---- */
+
+/* Replaces DIR/history.json by the text and a line break. */
+static int write_history(const fit_run *run, char *json) {
+    char path[CLI_PATH_BYTES];
+    leat_error err = {0};
+    size_t length = strlen(json);
+    cli_folder_path(path, &run->folder, "history.json");
+    json[length] = '\n';
+    leat_status status = leat_file_replace(path, json, length + 1, &err);
+    json[length] = '\0';
+    return status == LEAT_OK ? CLI_SUCCESS : cli_fail(&run->session, &err);
+}
+
+static int write_report(const fit_run *run) {
+    char history[CLI_PATH_BYTES], path[CLI_PATH_BYTES];
+    cli_folder_path(history, &run->folder, "history.json");
+    cli_folder_path(path, &run->folder, "report.html");
+    return cli_report_write("fit", history, path);
+}
+
+static int save_model(fit_run *run) {
+    char path[CLI_PATH_BYTES];
+    leat_error err = {0};
+    cli_folder_path(path, &run->folder, "model.h5");
+    if (leat_model_save(run->session.model, path, true, &err) != LEAT_OK)
+        return cli_fail(&run->session, &err);
+    run->saved = true;
+    if (cli_number(run->session.arguments, CLI_VERBOSE, 1) > 0) fprintf(stderr, "saved %s\n", path);
+    return CLI_SUCCESS;
+}
+
+/* Writes the results of a fit: first the model, unless the fit failed, then history.json, report.html and the JSON object.
+ * Each is written even if another cannot be. */
+static int write_results(fit_run *run, const leat_history *history, bool failed) {
+    leat_error err = {0};
+    char *json = NULL;
+    int code = has_folder(run) && !failed ? save_model(run) : CLI_SUCCESS;
+    if (!history) return code;
+    if (leat_history_json(history, &json, &err) != LEAT_OK) return cli_fail(&run->session, &err);
+    int written = has_folder(run) ? write_history(run, json) : CLI_SUCCESS;
+    if (has_folder(run) && written == CLI_SUCCESS) written = write_report(run);
+    if (run->session.arguments->text[CLI_JSON] && !failed) puts(json);
+    leat_string_free(json);
+    return code == CLI_SUCCESS ? written : code;
+}
+
+/* ---- Training ---- */
+
+static leat_fit_options fit_options(fit_run *run) {
+    const cli_session *session = &run->session;
     const cli_arguments *a = session->arguments;
     leat_fit_options options = leat_fit_options_default();
     options.epochs = cli_number(a, CLI_EPOCHS, options.epochs);
@@ -121,82 +162,52 @@ static leat_fit_options fit_options(const cli_session *session, const output *to
     options.shuffle = session->feed_options.shuffle;
     options.shuffle_window = session->feed_options.shuffle_window;
     options.faults = session->feed_options.faults;
-    options.trace = to->trace;
+    options.trace = run->trace;
     options.seed = session->feed_options.seed;
     options.threads = (int)cli_number(a, CLI_THREADS, 0);
-    options.callbacks = to->list;
-    options.callback_count = to->count;
+    options.callbacks = run->list;
+    options.callback_count = run->count;
     options.validation = a->text[CLI_VALIDATION] ? &session->validation : NULL;
+    options.validation_every = cli_number(a, CLI_VALIDATION_EVERY, 0);
+    if (has_folder(run)) options.checkpoints = &run->checkpoints;
     return options;
 }
 
-/* Replaces DIR/history.json by the text and a line break. */
-static int write_history(const output *to, char *json) {
-    char path[path_bytes];
-    leat_error err = {0};
-    size_t length = strlen(json);
-    path_in_output(path, to, "history.json");
-    json[length] = '\n';
-    leat_status status = leat_file_replace(path, json, length + 1, &err);
-    json[length] = '\0';
-    if (status == LEAT_OK) return CLI_SUCCESS;
-    fprintf(stderr, "leat fit: %s\n", err.message);
-    return CLI_FAILURE;
-}
-
-static int write_report(const output *to) {
-    char history[path_bytes], path[path_bytes];
-    path_in_output(history, to, "history.json");
-    path_in_output(path, to, "report.html");
-    return cli_report_write("fit", history, path);
-}
-
-static int save_model(const cli_session *session, output *to) {
-    char path[path_bytes];
-    leat_error err = {0};
-    path_in_output(path, to, "model.h5");
-    if (leat_model_save(session->model, path, true, &err) != LEAT_OK) return cli_fail(session, &err);
-    to->saved = true;
-    if (cli_number(session->arguments, CLI_VERBOSE, 1) > 0) fprintf(stderr, "saved %s\n", path);
-    return CLI_SUCCESS;
-}
-
-/* Writes the results of a fit: history.json, report.html, model.h5 unless the fit failed, and the JSON object. */
-static int write_results(const cli_session *session, output *to, const leat_history *history, bool failed) {
-    leat_error err = {0};
-    char *json = NULL;
-    int code = CLI_SUCCESS;
-    if (!history) return CLI_SUCCESS;
-    if (leat_history_json(history, &json, &err) != LEAT_OK) return cli_fail(session, &err);
-    if (to->folder) code = write_history(to, json);
-    if (to->folder && code == CLI_SUCCESS) code = write_report(to);
-    if (to->folder && !failed && code == CLI_SUCCESS) code = save_model(session, to);
-    if (session->arguments->text[CLI_JSON] && !failed) puts(json);
-    leat_string_free(json);
-    return code;
-}
-
-static int train(cli_session *session, output *to) {
-    leat_fit_options options = fit_options(session, to);
+static int train(fit_run *run) {
+    cli_session *session = &run->session;
+    leat_fit_options options = fit_options(run);
     leat_history *history = NULL;
     leat_error err = {0};
     cli_catch_signals(session);
     leat_status status = leat_model_fit_generator(session->model, &session->data, &options, &history, &err);
     bool failed = status != LEAT_OK && !(status == LEAT_ESTOPPED && cli_signal_code());
     int code = failed ? cli_fail(session, &err) : CLI_SUCCESS;
-    int report_code = write_results(session, to, history, failed);
+    if (!failed && run->position.nan_step > 0)
+        failed = true, code = cli_print_nan(&run->position, run->folder.path);
+    int report_code = write_results(run, history, failed);
     leat_history_destroy(&history);
     if (code == CLI_SUCCESS) code = report_code;
-    if (!failed && cli_signal_code()) cli_print_interrupt(session, &to->position, to->folder, to->saved);
+    if (status != LEAT_OK) cli_print_failure(run->folder.path);
+    if (!failed && cli_signal_code())
+        cli_print_interrupt(session, &run->position, run->folder.path, run->saved);
     return code == CLI_SUCCESS && cli_signal_code() ? cli_signal_code() : code;
 }
 
+/* ---- Starting a run ---- */
+
 static int check_options(const cli_arguments *a) {
     int64_t epochs = cli_number(a, CLI_EPOCHS, 1), first = cli_number(a, CLI_INITIAL_EPOCH, 0);
-    if (!a->text[CLI_VALIDATION] && a->text[CLI_VALIDATION_STEPS])
-        return cli_needs("fit", "--validation-steps", "--validation");
-    if (!a->text[CLI_VALIDATION] && a->text[CLI_VALIDATION_FREQ])
-        return cli_needs("fit", "--validation-freq", "--validation");
+    static const cli_option_id of_validation[] = {CLI_VALIDATION_STEPS, CLI_VALIDATION_FREQ,
+                                                  CLI_VALIDATION_EVERY};
+    static const cli_option_id of_folder[] = {CLI_CHECKPOINT_EVERY, CLI_KEEP_CHECKPOINTS, CLI_OVERWRITE};
+    for (size_t i = 0; i < sizeof of_validation / sizeof *of_validation; ++i)
+        if (!a->text[CLI_VALIDATION] && a->text[of_validation[i]])
+            return cli_needs("fit", cli_options[of_validation[i]].name, "--validation");
+    for (size_t i = 0; i < sizeof of_folder / sizeof *of_folder; ++i)
+        if (!a->text[CLI_OUT] && a->text[of_folder[i]])
+            return cli_needs("fit", cli_options[of_folder[i]].name, "--out");
+    if (a->text[CLI_DATA_CHANGED] && !a->text[CLI_RESUME])
+        return cli_needs("fit", "--data-changed", "--resume");
     if (epochs > first) return CLI_SUCCESS;
     fprintf(stderr,
             "leat fit: --epochs %" PRId64 " is the number of the last epoch: expected more than "
@@ -205,24 +216,138 @@ static int check_options(const cli_arguments *a) {
     return CLI_USAGE;
 }
 
-static int prepare(cli_session *session, output *to) {
+static int read_options(fit_run *run) {
+    int code = check_options(&run->arguments);
+    if (code == CLI_SUCCESS) code = cli_feed_options("fit", &run->arguments, &run->session.feed_options);
+    return code == CLI_SUCCESS ? cli_checkpoint_options(&run->arguments, &run->checkpoints) : code;
+}
+
+/* Copies the model to start.h5, start.json or start.keras in the folder, so that the run can begin anew even if the
+ * model's file is changed or removed. */
+static int copy_model(fit_run *run, const void *data, size_t bytes) {
+    const char *model = run->arguments.operands[0], *dot = strrchr(model, '.');
+    bool known = dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".keras") == 0);
+    char path[CLI_PATH_BYTES];
+    leat_error err = {0};
+    snprintf(run->start, sizeof run->start, "start%s", known ? dot : ".h5");
+    cli_folder_path(path, &run->folder, run->start);
+    return leat_file_replace(path, data, bytes, &err) == LEAT_OK ? CLI_SUCCESS
+                                                                 : cli_fail(&run->session, &err);
+}
+
+static int refuse_other_run(const fit_run *run, const char *file) {
+    const char *out = run->arguments.text[CLI_OUT];
+    if (strcmp(file, "run.json") == 0)
+        fprintf(stderr,
+                "leat fit: '%s' is the folder of another run: to continue that run: leat fit --resume %s; to "
+                "replace it, add --overwrite\n",
+                out, out);
+    else
+        fprintf(stderr, "leat fit: '%s' has a %s of another run: choose another --out, or add --overwrite\n",
+                out, file);
+    return CLI_FAILURE;
+}
+
+/* Makes the folder of a new run, with run.json.  What another run has left there is removed only with --overwrite, and only
+ * after the model was read, since it may be a part of it. */
+static int start_run(fit_run *run) {
+    const cli_arguments *a = &run->arguments;
+    size_t bytes = 0;
+    if (!a->text[CLI_OUT]) return CLI_SUCCESS;
+    char *model = cli_read_file(a->operands[0], &bytes);
+    if (!model) {
+        fprintf(stderr, "leat fit: cannot read '%s': %s\n", a->operands[0], strerror(errno));
+        return CLI_FAILURE;
+    }
+    int code = cli_folder_make(&run->folder, a->text[CLI_OUT]);
+    const char *other = code == CLI_SUCCESS ? cli_folder_find_run(&run->folder) : NULL;
+    if (other && a->text[CLI_OVERWRITE]) code = cli_folder_remove_run(&run->folder);
+    if (other && !a->text[CLI_OVERWRITE]) {
+        code = refuse_other_run(run, other);
+        cli_folder_close(&run->folder);
+    }
+    if (code == CLI_SUCCESS) code = copy_model(run, model, bytes);
+    if (code == CLI_SUCCESS) code = cli_record_write(run->folder.path, a, run->start, NULL);
+    free(model);
+    return code;
+}
+
+static int load_all(fit_run *run, const char *model) {
+    cli_session *session = &run->session;
     const cli_arguments *a = session->arguments;
-    int code = check_options(a);
-    if (code == CLI_SUCCESS) code = cli_feed_options(session->command, a, &session->feed_options);
-    if (code == CLI_SUCCESS) code = cli_load(session, a->operands[0]);
+    int code = cli_load(session, model);
     if (code == CLI_SUCCESS) code = cli_compile(session);
     if (code == CLI_SUCCESS) code = cli_open_data(session, &session->data, a->text[CLI_TRAIN]);
     if (code == CLI_SUCCESS && a->text[CLI_VALIDATION])
         code = cli_open_data(session, &session->validation, a->text[CLI_VALIDATION]);
-    return code == CLI_SUCCESS ? open_output(session, to) : code;
+    return code;
+}
+
+/* The folder is made first, so that a run which is killed while it loads its data can be resumed.  With --overwrite it is
+ * made last, so that a mistake in the new command does not cost the old run. */
+static int prepare_new(fit_run *run) {
+    bool late = run->arguments.text[CLI_OVERWRITE] != NULL;
+    int code = read_options(run);
+    if (code == CLI_SUCCESS && !late) code = start_run(run);
+    if (code == CLI_SUCCESS) code = load_all(run, run->arguments.operands[0]);
+    return code == CLI_SUCCESS && late ? start_run(run) : code;
+}
+
+/* ---- Continuing a run ---- */
+
+/* Reads the record of the run, and goes to the folder in which it was started, to which its paths are relative. */
+static int read_run(fit_run *run, cli_record *record, const cli_arguments *given) {
+    int code = cli_folder_open(&run->folder, given->text[CLI_RESUME]);
+    if (code == CLI_SUCCESS) code = cli_record_read(record, run->folder.path);
+    if (code == CLI_SUCCESS) code = cli_record_merge(record, given, &run->arguments);
+    if (code == CLI_SUCCESS && chdir(record->directory) != 0) {
+        fprintf(stderr, "leat fit: cannot go to '%s', where the run was started: %s\n", record->directory,
+                strerror(errno));
+        code = CLI_FAILURE;
+    }
+    if (code == CLI_SUCCESS && !given->text[CLI_DATA_CHANGED]) code = cli_record_check_data(record);
+    return code;
+}
+
+static int prepare_resumed(fit_run *run, cli_record *record, const cli_arguments *given) {
+    char model[CLI_PATH_BYTES];
+    run->resumed = true;
+    int code = given->operand_count == 0 && !given->text[CLI_OUT]
+                   ? read_run(run, record, given)
+                   : cli_exclusive("fit", "--resume", given->operand_count ? "MODEL" : "--out");
+    if (code != CLI_SUCCESS) return code;
+    cli_folder_path(model, &run->folder, record->start);
+    snprintf(run->start, sizeof run->start, "%.15s", record->start);
+    run->arguments.text[CLI_OUT] = given->text[CLI_RESUME];
+    code = read_options(run);
+    if (code == CLI_SUCCESS) code = load_all(run, model);
+    return code == CLI_SUCCESS ? cli_record_write(run->folder.path, &run->arguments, run->start, record)
+                               : code;
+}
+
+/* ---- The command ---- */
+
+static int prepare(fit_run *run, cli_record *record, const cli_arguments *given) {
+    int code = given->text[CLI_RESUME] ? prepare_resumed(run, record, given) : prepare_new(run);
+    if (code != CLI_SUCCESS) return code;
+    snprintf(run->checkpoint_folder, sizeof run->checkpoint_folder, "%.4000s/checkpoints", run->folder.path);
+    run->checkpoints.folder = run->checkpoint_folder;
+    run->checkpoints.resume = run->resumed;
+    return make_callbacks(run);
 }
 
 int cli_fit(const cli_arguments *arguments) {
-    cli_session session = {.command = "fit", .arguments = arguments};
-    output to = {0};
-    int code = prepare(&session, &to);
-    if (code == CLI_SUCCESS) code = train(&session, &to);
-    code = close_output(&session, &to, code);
-    cli_close(&session);
+    fit_run run = {.session = {.command = "fit"}, .arguments = *arguments};
+    cli_record record = {0};
+    run.session.arguments = &run.arguments;
+    int code = prepare(&run, &record, arguments);
+    if (code == CLI_SUCCESS)
+        code = train(&run);
+    else if (!run.resumed)
+        cli_folder_abandon(&run.folder);
+    code = close_output(&run, code);
+    cli_close(&run.session);
+    cli_folder_close(&run.folder);
+    cli_record_free(&record);
     return code;
 }
