@@ -5,6 +5,7 @@
 
 #include "base/os/clock.h"
 #include "base/error.h"
+#include "feed/interrupt.h"
 #include "feed/stream.h"
 
 #define TICK_NS LEATI_PATIENCE_TICK_NS /* how often a waiting caller checks that its helper process runs */
@@ -37,7 +38,7 @@ static leat_status check_deadline(leat_feed *feed, leat_error *err) {
 static int64_t tick_length(const leat_feed *feed) {
     int64_t deadline_ns = feed->options.faults.deadline_ms * 1000000;
     if (feed->service.ring.table->between_processes) return TICK_NS;
-    if (deadline_ns == 0) return -1;
+    if (deadline_ns == 0) return feed->interrupt ? TICK_NS : -1;
     return deadline_ns < TICK_NS ? deadline_ns : TICK_NS;
 }
 
@@ -51,6 +52,15 @@ static leat_status check_pool(leat_feed *feed, leati_wait *seen, leat_error *err
     if (*seen != LEATI_WAIT_TICK) return LEAT_OK;
     *err = why;
     return status;
+}
+
+static leat_status check_interrupt(const leat_feed *feed, leat_error *err) {
+    if (!feed->interrupt || !atomic_load_explicit(feed->interrupt, memory_order_relaxed)) return LEAT_OK;
+    return leati_fail(err, LEAT_ESTOPPED, "stopped on request while waiting for a batch");
+}
+
+void leati_feed_interrupt_by(leat_feed *feed, const atomic_bool *flag) {
+    feed->interrupt = flag;
 }
 
 static leat_status wait_for_slot(leat_feed *feed, leati_wait *seen, leat_error *err) {
@@ -71,6 +81,7 @@ static leat_status wait_for_slot(leat_feed *feed, leati_wait *seen, leat_error *
         status = check_pool(feed, seen, err);
         if (*seen != LEATI_WAIT_TICK) break;
         if (status == LEAT_OK) status = check_deadline(feed, err);
+        if (status == LEAT_OK) status = check_interrupt(feed, err);
     }
     int64_t waited_ns = leati_now_ns() - start;
     leati_figures_wait(&feed->figures, start, waited_ns);

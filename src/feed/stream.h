@@ -3,6 +3,8 @@
 #ifndef LEATI_FEED_STREAM_H
 #define LEATI_FEED_STREAM_H
 
+#include <stdatomic.h>
+
 #include "feed/stats/figures.h"
 #include "feed/group.h"
 #include "feed/workers/patience.h"
@@ -37,6 +39,7 @@ struct leat_feed {
     leati_spin spin;
     leati_patience patience; /* with worker threads: measures how long the next batch is late */
     leati_watched awaited;
+    const atomic_bool *interrupt; /* NULL, or a flag that ends waiting (leati_feed_interrupt_by) */
     leati_figures figures;
     leat_status pending; /* an error of issuing; it is returned after the tickets issued before it */
     leat_error pending_error;

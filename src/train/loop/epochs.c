@@ -16,6 +16,15 @@ typedef struct epoch_end {
     bool complete; /* true if no failure and no request to stop ended the epoch early */
 } epoch_end;
 
+/* Returns true if a request to stop ended the wait for a batch, which is no failure. */
+static bool was_interrupted(const leati_fit_loop *loop, leat_status *status, leat_error *err) {
+    if (*status != LEAT_ESTOPPED || !loop->failed_between_steps || !leati_training_is_requested(&loop->training))
+        return false;
+    *status = LEAT_OK;
+    if (err) *err = (leat_error){0};
+    return true;
+}
+
 static leat_status train_step(leati_fit_loop *loop, bool *more, leat_error *err) {
     leati_runner *runner = &loop->train;
     leat_logs *logs = &loop->step_logs;
@@ -50,7 +59,7 @@ static leat_status after_step(leati_fit_loop *loop, leat_error *err) {
     return loop->training.stop ? LEAT_OK : leati_fit_checkpoint_step(loop, err);
 }
 
-/* At least one step is run, unless the epoch has none left. */
+/* At least one step is run, unless the epoch has none left or its first batch does not come. */
 static leat_status train_steps(leati_fit_loop *loop, epoch_end *end, leat_error *err) {
     leati_fit_position *position = &loop->position;
     int64_t start = leati_now_ns(), first = position->step;
@@ -61,7 +70,8 @@ static leat_status train_steps(leati_fit_loop *loop, epoch_end *end, leat_error 
         stopped = position->step > first && leati_training_should_stop(&loop->training);
         if (stopped) break;
         status = train_step(loop, &end->more, err);
-        if (status != LEAT_OK || !end->more) break;
+        stopped = was_interrupted(loop, &status, err);
+        if (status != LEAT_OK || stopped || !end->more) break;
         status = after_step(loop, err);
     }
     end->complete = status == LEAT_OK && !stopped;
@@ -72,10 +82,15 @@ static leat_status train_steps(leati_fit_loop *loop, epoch_end *end, leat_error 
 /* Sets *more to false if a generator ended together with the previous epoch: then there is no next epoch. */
 static leat_status look_ahead(leati_fit_loop *loop, bool *more, leat_error *err) {
     *more = true;
-    if (loop->train.pace != LEATI_PACE_GENERATOR || loop->position.step > 0) return LEAT_OK;
+    if (loop->train.pace != LEATI_PACE_GENERATOR || loop->position.begun) return LEAT_OK;
     int64_t start = leati_now_ns();
     leat_status status = leati_runner_await(&loop->train, more, err);
     loop->wall_ns += leati_now_ns() - start;
+    loop->failed_between_steps = status != LEAT_OK;
+    if (was_interrupted(loop, &status, err)) {
+        *more = true;
+        return LEAT_OK;
+    }
     if (status == LEAT_OK && !*more && loop->position.steps == 0)
         return leati_fail(err, LEAT_EINVAL, "the generator gave no batch");
     return status;
@@ -113,24 +128,25 @@ static leat_status count_steps(leati_fit_loop *loop, leat_error *err) {
     return leati_fail(err, LEAT_EINVAL, "steps_per_epoch is needed: the training data has become infinite");
 }
 
-/* Begins an epoch, or continues an epoch that was interrupted after some of its steps. */
+/* Begins an epoch, or continues an epoch that was interrupted. */
 static leat_status begin_epoch(leati_fit_loop *loop, int64_t epoch, leat_error *err) {
     leat_logs *logs = &loop->epoch_logs;
     logs->count = 0;
-    if (loop->position.step > 0) {
+    if (loop->position.begun) {
         loop->training.params.steps = loop->position.epoch_steps;
         return leati_training_show_epoch(&loop->training, epoch, logs, err);
     }
     LEATI_TRY(count_steps(loop, err));
     leati_meter_reset(&loop->meter);
+    loop->position.begun = true;
     return leati_training_call(&loop->training, LEATI_HOOK_on_epoch_begin, epoch, logs, err);
 }
 
-/* With checkpoints, a request to stop suspends the fit: the rest of the epoch is for the fit that continues. */
+/* With checkpoints, a request to stop suspends the fit: the rest of the epoch is for the fit that continues.  An epoch
+ * that is stopped before its first step is not ended either: it has no results. */
 static bool is_suspended(leati_fit_loop *loop) {
-    loop->position.suspended = loop->checkpoints.options.folder &&
-                               leati_training_should_stop(&loop->training) &&
-                               loop->training.stopped_on_request;
+    bool stopped = leati_training_should_stop(&loop->training) && loop->training.stopped_on_request;
+    loop->position.suspended = stopped && (loop->checkpoints.options.folder || loop->position.step == 0);
     return loop->position.suspended;
 }
 
@@ -141,6 +157,7 @@ static leat_status end_epoch(leati_fit_loop *loop, int64_t epoch, bool more, lea
     LEATI_TRY(leat_feed_end_pass(loop->train.feed, err));
     loop->position.epoch = epoch + 1;
     loop->position.step = loop->position.epoch_steps = 0;
+    loop->position.begun = false;
     return loop->training.stop ? LEAT_OK : leati_fit_checkpoint_epoch(loop, err);
 }
 

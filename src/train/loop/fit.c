@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/growing.h"
 #include "base/memory.h"
+#include "feed/interrupt.h"
 #include "feed/stats/trace.h"
 #include "nn/weights/weights.h"
 #include "tensor/sequence.h"
@@ -158,6 +159,7 @@ static leat_status open_feeds(leati_fit_loop *loop, const leat_sequence *sequenc
     if (loop->options->validation) LEATI_TRY(prepare_validation(loop, err));
     int64_t opened_ns = leati_now_ns();
     LEATI_TRY(leati_runner_open(runners, loop->options->validation ? 2 : 1, err));
+    leati_feed_interrupt_by(loop->train.feed, &loop->model->stop_requested);
     return leati_record_begin(&loop->history->record, leat_feed_stats_get(loop->train.feed).workers,
                               opened_ns, err);
 }

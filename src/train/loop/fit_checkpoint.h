@@ -17,7 +17,8 @@ typedef struct leati_fit_position {
     int64_t epoch;       /* index of the current epoch */
     int64_t step;        /* number of steps of this epoch that were done */
     int64_t steps;       /* number of steps that were done in all epochs */
-    int64_t epoch_steps; /* number of steps that this epoch has; 0 before its first step */
+    bool begun;          /* on_epoch_begin was called for this epoch */
+    int64_t epoch_steps; /* number of steps that this epoch has, if it has begun */
     bool suspended;      /* a request to stop ended the fit before its last step */
     bool ended;          /* no further step will be done: by the last epoch, or by a callback */
     bool validation_due; /* a validation inside the epoch is due before the next step */

@@ -189,6 +189,7 @@ static leat_status save_position(leati_fit_loop *loop, leati_snapshot *snapshot,
     for (int i = 0; i < number_count; ++i)
         LEATI_TRY(leati_state_put_i64(&state, numbers[i].name, *numbers[i].value, err));
     LEATI_TRY(leati_state_put_i64(&state, "ended", loop->position.ended, err));
+    LEATI_TRY(leati_state_put_i64(&state, "begun", loop->position.begun, err));
     LEATI_TRY(leati_state_put_i64(&state, "validation_due", loop->position.validation_due, err));
     LEATI_TRY(leati_state_put_i64(&state, "validation_ended", loop->validation_ended, err));
     LEATI_TRY(leati_state_put_i64(&state, "stop", loop->position.ended && loop->training.stop, err));
@@ -198,13 +199,15 @@ static leat_status save_position(leati_fit_loop *loop, leati_snapshot *snapshot,
 static leat_status load_position(leati_fit_loop *loop, leat_error *err) {
     const leat_state state = {.image = &loop->checkpoints.image, .prefix = "fit/"};
     number numbers[number_count];
-    int64_t validation_due = 0, validation_ended = 0, stop = 0;
+    int64_t begun = 0, validation_due = 0, validation_ended = 0, stop = 0;
     list_numbers(&loop->position, numbers);
     for (int i = 0; i < number_count; ++i)
         LEATI_TRY(leati_state_get_i64(&state, numbers[i].name, numbers[i].value, err));
+    LEATI_TRY(leati_state_get_i64(&state, "begun", &begun, err));
     LEATI_TRY(leati_state_get_i64(&state, "validation_due", &validation_due, err));
     LEATI_TRY(leati_state_get_i64(&state, "validation_ended", &validation_ended, err));
     LEATI_TRY(leati_state_get_i64(&state, "stop", &stop, err));
+    loop->position.begun = begun != 0;
     loop->position.validation_due = validation_due != 0;
     loop->validation_ended = loop->validation_end_logged = validation_ended != 0;
     const char *reason = leati_state_find_text(&state, "stop_reason");

@@ -6,6 +6,7 @@
 #include "base/os/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "feed/interrupt.h"
 #include "feed/stats/trace.h"
 #include "train/loop/fit_loop.h"
 #include "train/loop/fit_state.h"
@@ -37,13 +38,16 @@ static leat_status validate_steps(leati_fit_loop *loop, leati_meter *meter, leat
     const leat_training *training = &loop->training;
     bool requested = leati_training_is_requested(training), more = true;
     int64_t steps = steps_of(loop);
+    leati_feed_interrupt_by(loop->validation.feed, requested ? NULL : &loop->model->stop_requested);
     for (loop->validated = 0; loop->validated < steps; ++loop->validated) {
         loop->validation_interrupted =
             loop->validated > 0 && !requested && leati_training_is_requested(training);
         if (loop->validation_interrupted)
             return leati_fail(err, LEAT_ESTOPPED, "stopped on request after batch %" PRId64 " of %" PRId64,
                               loop->validated - 1, steps);
-        LEATI_TRY(validate_step(loop, meter, &more, err));
+        leat_status status = validate_step(loop, meter, &more, err);
+        loop->validation_interrupted = status == LEAT_ESTOPPED && leati_training_is_requested(training);
+        LEATI_TRY(status);
         if (!more) break;
     }
     loop->validation_ended = !more && loop->validation.pace == LEATI_PACE_GENERATOR;
