@@ -124,7 +124,8 @@ static int save_model(fit_run *run) {
     if (leat_model_save(run->session.model, path, true, &err) != LEAT_OK)
         return cli_fail(&run->session, &err);
     run->saved = true;
-    if (cli_number(run->session.arguments, CLI_VERBOSE, 1) > 0) fprintf(stderr, "saved %s\n", path);
+    if (cli_number(run->session.arguments, CLI_VERBOSE, 1) > 0)
+        fprintf(stderr, "saved %s/model.h5\n", run->folder.name);
     return CLI_SUCCESS;
 }
 
@@ -183,13 +184,12 @@ static int train(fit_run *run) {
     bool failed = status != LEAT_OK && !(status == LEAT_ESTOPPED && cli_signal_code());
     int code = failed ? cli_fail(session, &err) : CLI_SUCCESS;
     if (!failed && run->position.nan_step > 0)
-        failed = true, code = cli_print_nan(&run->position, run->folder.path);
+        failed = true, code = cli_print_nan(&run->position, &run->folder);
     int report_code = write_results(run, history, failed);
     leat_history_destroy(&history);
     if (code == CLI_SUCCESS) code = report_code;
-    if (status != LEAT_OK) cli_print_failure(run->folder.path);
-    if (!failed && cli_signal_code())
-        cli_print_interrupt(session, &run->position, run->folder.path, run->saved);
+    if (status != LEAT_OK) cli_print_failure(&run->folder);
+    if (!failed && cli_signal_code()) cli_print_interrupt(session, &run->position, &run->folder, run->saved);
     return code == CLI_SUCCESS && cli_signal_code() ? cli_signal_code() : code;
 }
 

@@ -95,17 +95,17 @@ static void print_word(const char *word) {
     fputc('\'', stderr);
 }
 
-static void print_command(const char *folder) {
+static void print_command(const cli_folder *folder) {
     fputs("leat fit --resume", stderr);
-    print_word(folder);
+    print_word(folder->name);
     fputc('\n', stderr);
 }
 
 /* Finds the newest checkpoint of the run; returns false if there is none. */
-static bool find_checkpoint(const char *folder, leat_checkpoint_info *out) {
-    char path[4200];
-    snprintf(path, sizeof path, "%s/checkpoints", folder);
-    return *folder && leat_checkpoint_find(path, out, sizeof *out, NULL) == LEAT_OK;
+static bool find_checkpoint(const cli_folder *folder, leat_checkpoint_info *out) {
+    char path[CLI_PATH_BYTES];
+    cli_folder_path(path, folder, "checkpoints");
+    return *folder->path && leat_checkpoint_find(path, out, sizeof *out, NULL) == LEAT_OK;
 }
 
 /* ---- The messages ---- */
@@ -121,25 +121,25 @@ static void print_position(const cli_position *position, int64_t epochs) {
                 position->epoch + 1, epochs, position->step, position->steps);
 }
 
-void cli_print_interrupt(const cli_session *session, const cli_position *position, const char *folder,
+void cli_print_interrupt(const cli_session *session, const cli_position *position, const cli_folder *folder,
                          bool saved) {
     leat_checkpoint_info info;
     int64_t epochs = cli_number(session->arguments, CLI_EPOCHS, 1);
     print_position(position, epochs);
-    if (!*folder) {
+    if (!*folder->path) {
         fputs("; nothing was saved: give --out DIR to save the model\n", stderr);
         return;
     }
     bool found = find_checkpoint(folder, &info);
     if (found) fprintf(stderr, "; the state after step %" PRId64 " of the run is saved", info.steps);
-    fprintf(stderr, "; %s/model.h5 %s\n", folder,
+    fprintf(stderr, "; %s/model.h5 %s\n", folder->name,
             saved ? "has the weights after that step" : "was not written");
     if (found && info.ended) return;
     fputs("to continue: ", stderr);
     print_command(folder);
 }
 
-void cli_print_failure(const char *folder) {
+void cli_print_failure(const cli_folder *folder) {
     leat_checkpoint_info info;
     if (!find_checkpoint(folder, &info)) return;
     fprintf(stderr,
@@ -148,7 +148,7 @@ void cli_print_failure(const char *folder) {
     print_command(folder);
 }
 
-int cli_print_nan(const cli_position *position, const char *folder) {
+int cli_print_nan(const cli_position *position, const cli_folder *folder) {
     leat_checkpoint_info info;
     fprintf(
         stderr,

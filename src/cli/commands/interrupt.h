@@ -4,6 +4,7 @@
 #ifndef LEAT_CLI_COMMANDS_INTERRUPT_H
 #define LEAT_CLI_COMMANDS_INTERRUPT_H
 
+#include "cli/run/folder.h"
 #include "cli/run/session.h"
 
 /* The position of a training. */
@@ -19,15 +20,15 @@ typedef struct cli_position {
 /* Returns a callback that updates *position, which must outlive the callback. */
 leat_callback cli_position_callback(cli_position *position);
 
-/* Print messages on standard error.  folder: the folder of the run; "": none. */
+/* Print messages on standard error.  folder: the folder of the run; its path is "" if there is none. */
 
 /* After an interrupt: where the fit is, what was saved, and the command that continues.  saved: true if model.h5 was
  * written. */
-void cli_print_interrupt(const cli_session *session, const cli_position *position, const char *folder,
+void cli_print_interrupt(const cli_session *session, const cli_position *position, const cli_folder *folder,
                          bool saved);
 /* After a failure: the command that continues, if there is a checkpoint. */
-void cli_print_failure(const char *folder);
+void cli_print_failure(const cli_folder *folder);
 /* After a loss that is not finite.  Returns CLI_FAILURE. */
-int cli_print_nan(const cli_position *position, const char *folder);
+int cli_print_nan(const cli_position *position, const cli_folder *folder);
 
 #endif

@@ -54,7 +54,7 @@ static int lock(cli_folder *folder, const char *path) {
 
 int cli_folder_make(cli_folder *out, const char *path) {
     struct stat info;
-    *out = (cli_folder){0};
+    *out = (cli_folder){.name = path};
     if (!*path || strlen(path) >= CLI_PATH_BYTES - 64) {
         fprintf(stderr, "leat fit: --out '%.100s': expected the name of a folder\n", path);
         return CLI_USAGE;
@@ -72,7 +72,7 @@ int cli_folder_make(cli_folder *out, const char *path) {
 
 int cli_folder_open(cli_folder *out, const char *path) {
     leat_error err = {0};
-    *out = (cli_folder){0};
+    *out = (cli_folder){.name = path};
     int code = lock(out, path);
     if (code == CLI_SUCCESS && false /* TODO clean */) {
         fprintf(stderr, "leat fit: %s\n", err.message);
@@ -120,8 +120,23 @@ static int remove_checkpoints(const cli_folder *folder) {
     return code;
 }
 
+/* Fails if one of the run's files is a directory, FIFO or device, which leat does not remove. */
+static int check_removable(const cli_folder *folder) {
+    char path[CLI_PATH_BYTES];
+    struct stat info;
+    for (int i = 0; i < file_count; ++i) {
+        cli_folder_path(path, folder, files[i]);
+        if (lstat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISLNK(info.st_mode)) continue;
+        fprintf(stderr, "leat fit: '%s' is no regular file: remove it, or choose another --out\n", path);
+        return CLI_FAILURE;
+    }
+    return CLI_SUCCESS;
+}
+
 int cli_folder_remove_run(const cli_folder *folder) {
     char path[CLI_PATH_BYTES];
+    int code = check_removable(folder);
+    if (code != CLI_SUCCESS) return code;
     for (int i = 0; i < file_count; ++i) {
         cli_folder_path(path, folder, files[i]);
         if (unlink(path) != 0 && errno != ENOENT) return cannot_remove(path);

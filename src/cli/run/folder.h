@@ -11,6 +11,7 @@
 enum { CLI_PATH_BYTES = 4096 };
 
 typedef struct cli_folder {
+    const char *name;          /* the path as the user gave it, borrowed; for messages */
     char path[CLI_PATH_BYTES]; /* absolute; "" if the fit has no folder */
     leat_lock *lock;
     bool is_new; /* this call has created the folder */

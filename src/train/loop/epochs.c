@@ -18,7 +18,8 @@ typedef struct epoch_end {
 
 /* Returns true if a request to stop ended the wait for a batch, which is no failure. */
 static bool was_interrupted(const leati_fit_loop *loop, leat_status *status, leat_error *err) {
-    if (*status != LEAT_ESTOPPED || !loop->failed_between_steps || !leati_training_is_requested(&loop->training))
+    if (*status != LEAT_ESTOPPED || !loop->failed_between_steps ||
+        !leati_training_is_requested(&loop->training))
         return false;
     *status = LEAT_OK;
     if (err) *err = (leat_error){0};
