@@ -158,7 +158,8 @@ typedef enum leat_monitor_mode {
 /** Options of keras.callbacks.ModelCheckpoint, which saves the model after epochs.  Files are replaced atomically. */
 typedef struct leat_model_checkpoint_options {
     size_t size; /* sizeof the struct, set by leat_model_checkpoint_options_init */
-    /* required; may contain {epoch:02d} (from 1) and any value of the logs, such as {val_loss:.2f} */
+    /* required; may contain {epoch:02d} (from 1) and any value of the logs, such as {val_loss:.2f}; {{ and }} are
+     * braces */
     const char *filepath;
     const char *monitor; /* name of the value in the logs; default "val_loss" */
     /* save_best_only: save only if the monitored value has improved; save_weights_only: save the weights, not the whole
