@@ -261,10 +261,13 @@ LEAT_API LEAT_CHECKED leat_status leat_learning_rate_scheduler_create(leat_callb
 
 /** Creates keras.callbacks.CSVLogger, which writes one line per epoch.  The columns are fixed before the first
  *  epoch; they include val_* if training validates, with NA in an epoch without validation.  The file is written
- *  in place, line by line; it may be a FIFO or a character device.
+ *  in place, line by line; it may be a FIFO or a character device.  A name that contains the separator, a quote or
+ *  a line break is quoted as by Python's csv module.
  *  @param separator  At most 7 bytes are used; separator NULL: ",".
- *  @param append  True: lines are added to an existing file.
- *  Errors: LEAT_EINVAL size; LEAT_ENOMEM.  If writing fails, training ends with that error. */
+ *  @param append  True: lines are added to an existing file, with the columns of its header.  on_train_begin fails
+ *  with LEAT_EINVAL if a metric of the training has no column, and with LEAT_EFORMAT if the file has no header.
+ *  Another value without a column is not written, and a warning names it; a column without a value gets NA.
+ *  Errors: LEAT_EINVAL size, or separator is ""; LEAT_ENOMEM.  If writing fails, training ends with that error. */
 LEAT_API LEAT_CHECKED leat_status leat_csv_logger_create(leat_callback *out, size_t size, const char *path,
                                                          const char *separator, bool append, leat_error *err);
 
