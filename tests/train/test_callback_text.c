@@ -150,7 +150,8 @@ static void compare_with_keras(const char *name, leat_model *model) {
         double expected = (double)((const float *)rates.data)[i];
         int step = (int)((const int32_t *)steps.data)[i];
         double received = rate_before(&callback, model, step);
-        if (fabs(received - expected) > 2e-6 * fabs(expected) + 1e-9)
+        /* Keras computes in float32, where 1 + cos(x) loses digits near 0. */
+        if (fabs(received - expected) > 2e-6 * fabs(expected) + 1e-8)
             fail_msg("%s: step %d: expected %.9g, received %.9g", name, step, expected, received);
     }
     leat_callback_destroy(&callback);

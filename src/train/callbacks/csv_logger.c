@@ -12,6 +12,7 @@
 #include "base/os/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "checkpoint/state.h"
 #include "train/callbacks/csv_text.h"
 #include "train/hooks/callback.h"
 #include "train/hooks/training.h"
@@ -181,8 +182,7 @@ static leat_status epoch_end(void *user, leat_training *training, int64_t epoch,
     csv_logger *self = user;
     leati_text text = {0};
     if (self->adopted) warn_of_differences(self, training, logs);
-    if (!self->adopted && self->column_count == 0)
-        choose_columns(self, leat_training_params_get(training), logs);
+    if (self->column_count == 0) choose_columns(self, leat_training_params_get(training), logs);
     if (self->torn) leati_text_add(&text, "\r\n");
     self->adopted = self->torn = false;
     if (!self->has_header) add_header(self, &text);
@@ -196,6 +196,44 @@ static leat_status train_end(void *user, leat_training *training, int64_t index,
                              leat_error *err) {
     (void)training, (void)index, (void)logs;
     return close_file(user, err);
+}
+
+/* ---- Checkpoints ---- */
+
+static leat_status save_state(void *user, leat_training *training, leat_state *state, leat_error *err) {
+    (void)training;
+    const csv_logger *self = user;
+    LEATI_TRY(leati_state_put_i64(state, "has_header", self->has_header, err));
+    LEATI_TRY(leati_state_put_i64(state, "adopted", self->adopted, err));
+    LEATI_TRY(leati_state_put_i64(state, "torn", self->torn, err));
+    LEATI_TRY(leat_state_put(state, "columns", self->columns,
+                             (size_t)self->column_count * sizeof self->columns[0], err));
+    return leat_state_put_file(state, "file", self->path, err);
+}
+
+static leat_status load_flag(const leat_state *state, const char *name, bool *flag, leat_error *err) {
+    int64_t value = 0;
+    LEATI_TRY(leati_state_get_i64(state, name, &value, err));
+    *flag = value != 0;
+    return LEAT_OK;
+}
+
+/* The file is open for appending, so that the next line follows the bytes that leat_state_restore_file keeps. */
+static leat_status load_state(void *user, leat_training *training, leat_state *state, leat_error *err) {
+    (void)training;
+    csv_logger *self = user;
+    size_t bytes = 0;
+    LEATI_TRY(load_flag(state, "has_header", &self->has_header, err));
+    LEATI_TRY(load_flag(state, "adopted", &self->adopted, err));
+    LEATI_TRY(load_flag(state, "torn", &self->torn, err));
+    const char *columns = leat_state_find(state, "columns", &bytes);
+    if (bytes > sizeof self->columns || bytes % sizeof self->columns[0] != 0)
+        return leati_fail(err, LEAT_EFORMAT, "CSVLogger: the columns have %zu bytes, expected at most %zu",
+                          bytes, sizeof self->columns);
+    if (columns) memcpy(self->columns, columns, bytes);
+    self->column_count = (int)(bytes / sizeof self->columns[0]);
+    for (int i = 0; i < self->column_count; ++i) self->columns[i][LEAT_LOG_NAME_BYTES - 1] = '\0';
+    return leat_state_restore_file(state, "file", self->path, err);
 }
 
 static void destroy(void *user) {
@@ -225,6 +263,8 @@ leat_status leat_csv_logger_create(leat_callback *out, size_t size, const char *
     self->fd = -1;
     const leat_callback made = {.user = self,
                                 .destroy = destroy,
+                                .save_state = save_state,
+                                .load_state = load_state,
                                 .on_train_begin = train_begin,
                                 .on_epoch_end = epoch_end,
                                 .on_train_end = train_end};

@@ -149,6 +149,20 @@ static leat_status epoch_end(void *user, leat_training *training, int64_t epoch,
                                         : save(self, training, epoch, logs, err);
 }
 
+static leat_status save_state(void *user, leat_training *training, leat_state *state, leat_error *err) {
+    (void)training;
+    const checkpoint *self = user;
+    LEATI_TRY(leati_monitor_save(&self->monitor, state, err));
+    return leati_state_put_i64(state, "epochs_since_last_save", self->since, err);
+}
+
+static leat_status load_state(void *user, leat_training *training, leat_state *state, leat_error *err) {
+    (void)training;
+    checkpoint *self = user;
+    LEATI_TRY(leati_monitor_load(&self->monitor, state, err));
+    return leati_state_get_i64(state, "epochs_since_last_save", &self->since, err);
+}
+
 static void destroy(void *user) {
     checkpoint *self = user;
     leati_free(self->filepath);
@@ -175,7 +189,11 @@ leat_status leat_model_checkpoint_create(leat_callback *out, size_t size,
         destroy(self);
         return leati_prefix(status, err, "ModelCheckpoint");
     }
-    const leat_callback made = {.user = self, .destroy = destroy, .on_epoch_end = epoch_end};
+    const leat_callback made = {.user = self,
+                                .destroy = destroy,
+                                .save_state = save_state,
+                                .load_state = load_state,
+                                .on_epoch_end = epoch_end};
     leati_callback_write(&made, out, size);
     return LEAT_OK;
 }
