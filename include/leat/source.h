@@ -84,6 +84,20 @@ LEAT_API LEAT_CHECKED leat_status leat_arrays_open(leat_sequence *out, size_t si
 LEAT_API LEAT_CHECKED leat_status leat_source_open(leat_sequence *out, size_t size, const char *spec,
                                                    const leat_source_options *options, leat_error *err);
 
+/** Splits a sequence in two, like the argument validation_split of keras.Model.fit: *last gets the last
+ *  `share` of the samples, *first gets the others, floor(samples * (1 - share)) of them.  The samples are split in
+ *  their own order; a shuffle of the parts comes later.
+ *  @param whole  Taken: zeroed on success, and destroyed together with the second of the two parts.  Unchanged on
+ *  failure.
+ *  @param[out] first, last  The parts, owned by the caller (leat_sequence_destroy); zeroed on failure.
+ *  @param size  sizeof *first.
+ *  Errors: LEAT_EINVAL `share` is not between 0 and 1, or a part would be empty; LEAT_ENOTSUP the sequence has no
+ *  get_samples (a generator, most plugins), or it has on_epoch_end, worker_init or worker_fini; LEAT_ENOMEM.
+ *  Threads: any; the parts as in leat_arrays_open. */
+LEAT_API LEAT_CHECKED leat_status leat_sequence_split(leat_sequence *whole, double share,
+                                                      leat_sequence *first, leat_sequence *last, size_t size,
+                                                      leat_error *err);
+
 /** Returns a description of SPECs as plain text: kinds, options, examples.  The text is static.  Threads: any. */
 LEAT_API const char *leat_source_help(void);
 
