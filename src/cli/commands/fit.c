@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/fit_callbacks.h"
+#include "cli/commands/fit_data.h"
 #include "cli/commands/interrupt.h"
 #include "cli/options/feed_options.h"
 #include "cli/options/parse.h"
@@ -16,15 +18,14 @@
 #include "cli/run/session.h"
 #include "leat/file.h"
 
-enum { path_bytes = 4096, callback_max = 4 };
+enum { path_bytes = 4096 };
 
-/* The folder of --out, the callbacks of the fit, and the trace.  callbacks[0] records the position and stops the fit
- * on a signal, with or without a folder; the others write to the folder. */
+/* The folder of --out, the callbacks of the fit, and the trace.  The first callback records the position and stops the
+ * fit on a signal, with or without a folder. */
 typedef struct output {
     const char *folder; /* NULL: nothing is saved */
-    leat_callback callbacks[callback_max];
-    leat_callback *list[callback_max];
-    int count;
+    cli_callbacks callbacks;
+    cli_class_weights class_weights;
     leat_trace *trace; /* NULL: none */
     cli_position position;
     bool saved; /* model.h5 was written */
@@ -54,21 +55,6 @@ static int make_folder(const cli_session *session, const char *folder) {
     return CLI_FAILURE;
 }
 
-static leat_status add_checkpoint(output *to, const char *name, bool best, leat_error *err) {
-    char path[path_bytes];
-    leat_model_checkpoint_options options = leat_model_checkpoint_options_default();
-    path_in_output(path, to, name);
-    options.filepath = path;
-    options.save_best_only = best;
-    return leat_model_checkpoint_create(&to->callbacks[to->count++], sizeof(leat_callback), &options, err);
-}
-
-static leat_status add_log(output *to, bool append, leat_error *err) {
-    char path[path_bytes];
-    path_in_output(path, to, "log.csv");
-    return leat_csv_logger_create(&to->callbacks[to->count++], sizeof(leat_callback), path, ",", append, err);
-}
-
 /* Prints a note when training begins, so that an error before that is printed alone. */
 static leat_status note_nothing_is_saved(void *user, leat_training *training, int64_t index, leat_logs *logs,
                                          leat_error *err) {
@@ -81,26 +67,22 @@ static int open_output(cli_session *session, output *to) {
     const cli_arguments *a = session->arguments;
     leat_error err = {0};
     to->folder = a->text[CLI_OUT];
-    to->callbacks[0] = cli_position_callback(&to->position);
-    if (!to->folder) to->callbacks[0].on_train_begin = note_nothing_is_saved;
-    to->list[0] = &to->callbacks[0];
-    to->count = 1;
+    leat_callback position = cli_position_callback(&to->position);
+    if (!to->folder) position.on_train_begin = note_nothing_is_saved;
+    cli_callbacks_add(&to->callbacks, &position);
+    int code = cli_add_callbacks(session, to->folder, &to->callbacks);
+    if (code == CLI_SUCCESS) code = cli_read_class_weights(session, &to->class_weights);
+    if (code != CLI_SUCCESS) return code;
     if (a->text[CLI_TRACE] && leat_trace_open(&to->trace, a->text[CLI_TRACE], &err) != LEAT_OK)
         return cli_fail(session, &err);
-    if (!to->folder) return CLI_SUCCESS;
-    int code = make_folder(session, to->folder);
-    if (code != CLI_SUCCESS) return code;
-    leat_status status = add_log(to, cli_number(a, CLI_INITIAL_EPOCH, 0) > 0, &err);
-    if (status == LEAT_OK) status = add_checkpoint(to, "checkpoint.h5", false, &err);
-    if (status == LEAT_OK && a->text[CLI_VALIDATION]) status = add_checkpoint(to, "best.h5", true, &err);
-    for (int i = 0; i < to->count; ++i) to->list[i] = &to->callbacks[i];
-    return status == LEAT_OK ? CLI_SUCCESS : cli_fail(session, &err);
+    return to->folder ? make_folder(session, to->folder) : CLI_SUCCESS;
 }
 
 /* Destroys the callbacks and closes the trace.  Call it after the fit, whose feeds write to the trace. */
 static int close_output(const cli_session *session, output *to, int code) {
     leat_error err = {0};
-    for (int i = 0; i < to->count; ++i) leat_callback_destroy(&to->callbacks[i]);
+    cli_callbacks_destroy(&to->callbacks);
+    free(to->class_weights.items);
     if (leat_trace_close(&to->trace, &err) != LEAT_OK && code != CLI_FAILURE) code = cli_fail(session, &err);
     return code;
 }
@@ -124,9 +106,11 @@ static leat_fit_options fit_options(const cli_session *session, const output *to
     options.trace = to->trace;
     options.seed = session->feed_options.seed;
     options.threads = (int)cli_number(a, CLI_THREADS, 0);
-    options.callbacks = to->list;
-    options.callback_count = to->count;
-    options.validation = a->text[CLI_VALIDATION] ? &session->validation : NULL;
+    options.callbacks = to->callbacks.list;
+    options.callback_count = to->callbacks.count;
+    options.class_weight = to->class_weights.items;
+    options.class_weight_count = to->class_weights.count;
+    options.validation = cli_has_validation(a) ? &session->validation : NULL;
     return options;
 }
 
@@ -193,11 +177,13 @@ static int train(cli_session *session, output *to) {
 
 static int check_options(const cli_arguments *a) {
     int64_t epochs = cli_number(a, CLI_EPOCHS, 1), first = cli_number(a, CLI_INITIAL_EPOCH, 0);
-    if (!a->text[CLI_VALIDATION] && a->text[CLI_VALIDATION_STEPS])
-        return cli_needs("fit", "--validation-steps", "--validation");
-    if (!a->text[CLI_VALIDATION] && a->text[CLI_VALIDATION_FREQ])
-        return cli_needs("fit", "--validation-freq", "--validation");
-    if (epochs > first) return CLI_SUCCESS;
+    if (!cli_has_validation(a) && a->text[CLI_VALIDATION_STEPS])
+        return cli_needs("fit", "--validation-steps", "--validation or --validation-split");
+    if (!cli_has_validation(a) && a->text[CLI_VALIDATION_FREQ])
+        return cli_needs("fit", "--validation-freq", "--validation or --validation-split");
+    int code = cli_check_fit_data(a);
+    if (code == CLI_SUCCESS) code = cli_check_callbacks(a);
+    if (code != CLI_SUCCESS || epochs > first) return code;
     fprintf(stderr,
             "leat fit: --epochs %" PRId64 " is the number of the last epoch: expected more than "
             "--initial-epoch, which is %" PRId64 "\ntry: leat fit --help\n",
@@ -211,9 +197,7 @@ static int prepare(cli_session *session, output *to) {
     if (code == CLI_SUCCESS) code = cli_feed_options(session->command, a, &session->feed_options);
     if (code == CLI_SUCCESS) code = cli_load(session, a->operands[0]);
     if (code == CLI_SUCCESS) code = cli_compile(session);
-    if (code == CLI_SUCCESS) code = cli_open_data(session, &session->data, a->text[CLI_TRAIN]);
-    if (code == CLI_SUCCESS && a->text[CLI_VALIDATION])
-        code = cli_open_data(session, &session->validation, a->text[CLI_VALIDATION]);
+    if (code == CLI_SUCCESS) code = cli_open_fit_data(session);
     return code == CLI_SUCCESS ? open_output(session, to) : code;
 }
 
