@@ -52,7 +52,8 @@ extern "C" {
     X(LEAT_EBACKEND, 12, "a compute library failed")                                                         \
     X(LEAT_EINTERNAL, 13, "leat's own mistake")                                                              \
     X(LEAT_ETIMEOUT, 14, "too late")                                                                         \
-    X(LEAT_ESKIPPED, 15, "passed over")
+    X(LEAT_ESKIPPED, 15, "passed over")                                                                      \
+    X(LEAT_EBUSY, 16, "in use already")
 
 /** The result of a function: LEAT_OK, or the kind of its failure.  LEAT_STATUS_LIST defines the values. */
 typedef enum leat_status {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replacing files: leat writes models, weights, arrays, histories and reports with this function. */
+/* Replacing files: leat writes models, weights, arrays, histories and reports with this function.  Locks of folders,
+ * so that only one process at a time writes the files of a run. */
 #ifndef LEAT_FILE_H
 #define LEAT_FILE_H
 
@@ -21,6 +22,25 @@ extern "C" {
  *  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_file_replace(const char *path, const void *data, size_t bytes,
                                                     leat_error *err);
+
+/** Opaque: a lock of a folder, which this process holds.  A child that is forked while the lock is held does not hold
+ *  the lock; in a child, leat_folder_unlock frees the object and changes nothing else.
+ *  Threads: any thread may lock and unlock. */
+typedef struct leat_lock leat_lock;
+
+/** Locks a folder for this process, so that no other call of leat_folder_lock for the folder succeeds, in any process,
+ *  until leat_folder_unlock or until this process ends, however it ends.  The lock is a POSIX lock (fcntl) of the file
+ *  `lock` in the folder, which is created if necessary and remains in the folder.  The file contains a line that says
+ *  which process holds the lock and since when.  The lock ends early if the process opens and closes that file itself,
+ *  or if somebody removes the file.
+ *  @param[out] out  The lock, owned by the caller (leat_folder_unlock); NULL on failure.
+ *  Errors: LEAT_EBUSY this or another process holds the lock, the message says which; LEAT_ENOTFOUND there is no such
+ *  folder; LEAT_EINVAL the path is not a folder, or its file `lock` is not leat's; LEAT_ENOTSUP the file system has no
+ *  locks; LEAT_EIO the file cannot be opened or created; LEAT_ENOMEM. */
+LEAT_API LEAT_CHECKED leat_status leat_folder_lock(leat_lock **out, const char *folder, leat_error *err);
+
+/** Releases a lock, empties the file `lock`, and sets *lock to NULL.  A *lock of NULL is allowed. */
+LEAT_API void leat_folder_unlock(leat_lock **lock);
 
 #ifdef __cplusplus
 }

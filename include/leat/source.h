@@ -98,6 +98,28 @@ LEAT_API LEAT_CHECKED leat_status leat_sequence_split(leat_sequence *whole, doub
                                                       leat_sequence *first, leat_sequence *last, size_t size,
                                                       leat_error *err);
 
+/** Describes the files that a SPEC names, so that leat_source_check_fingerprint can tell later whether a file has
+ *  changed: a JSON array with an object for each file, which has its `path`, its size (`bytes`), its modification time
+ *  (`modified_s` and `modified_ns`, from 1970 on) and the checksum (`xxh3`) of its content.  For a file of more than
+ *  1 MiB, that is the checksum of a sample: the first and the last 64 KiB and 64 blocks of 4 KiB in between.  The file
+ *  of the kind `plugin` is the shared object; files that the plugin itself opens are not known to leat.
+ *  @param spec  As in leat_source_open.
+ *  @param[out] out  A string for leat_string_free; NULL on failure.
+ *  Errors: LEAT_EINVAL the SPEC, or a file is not a regular file; LEAT_ENOTFOUND, LEAT_EIO a file; LEAT_ENOMEM.
+ *  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_source_fingerprint(const char *spec, char **out, leat_error *err);
+
+/** Checks that the files that a SPEC names have not changed since leat_source_fingerprint described them.  A file
+ *  whose modification time alone differs counts as changed, and the message then says that size and checksum are the
+ *  same: if the file is large, only a sample of its content was compared.
+ *  @param spec  As in leat_source_open.
+ *  @param recorded  The text that leat_source_fingerprint returned.
+ *  Errors: LEAT_EINVAL a file has changed, and the message says which file and how; the SPEC names other files, or
+ *  is wrong; LEAT_EFORMAT `recorded` is not the text of a fingerprint; LEAT_ENOTFOUND, LEAT_EIO a file; LEAT_ENOMEM.
+ *  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_source_check_fingerprint(const char *spec, const char *recorded,
+                                                                leat_error *err);
+
 /** Returns a description of SPECs as plain text: kinds, options, examples.  The text is static.  Threads: any. */
 LEAT_API const char *leat_source_help(void);
 

@@ -23,6 +23,9 @@ typedef leat_status leati_kind_open(leat_sequence *out, const leati_spec *spec, 
 
 leati_kind_open leati_open_idx, leati_open_npy, leati_open_npz, leati_open_plugin;
 
+/* Checks that the SPEC's kind exists and takes this number of paths.  Errors: LEAT_EINVAL. */
+leat_status leati_spec_check_kind(const leati_spec *spec, leat_error *err);
+
 /* All kinds: name, paths, smallest and largest number of paths, description. */
 #define LEATI_KIND_LIST(X)                                                                                   \
     X(idx, "INPUTS[,TARGETS]", 1, 2,                                                                         \

@@ -135,7 +135,7 @@ enum {
     option_type_count = sizeof option_types / sizeof *option_types
 };
 
-static leat_status find_kind(const kind **out, const char *name, leat_error *err) {
+static leat_status find_kind_by_name(const kind **out, const char *name, leat_error *err) {
     const char *names[kind_count];
     for (size_t i = 0; i < kind_count; ++i) {
         names[i] = kinds[i].name;
@@ -148,6 +148,21 @@ static leat_status find_kind(const kind **out, const char *name, leat_error *err
     return leati_fail(err, LEAT_EINVAL, "no kind '%s'%s%s%s; there are" LEATI_KIND_LIST(KIND_NAME), name,
                       near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
 #undef KIND_NAME
+}
+
+/* Finds the kind of the SPEC and checks the number of paths. */
+static leat_status find_kind(const kind **out, const leati_spec *spec, leat_error *err) {
+    const kind *k = NULL;
+    LEATI_TRY(find_kind_by_name(&k, spec->kind, err));
+    *out = k;
+    if (spec->path_count >= k->path_min && spec->path_count <= k->path_max) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL, "received %d paths, expected %s (a comma in a path is written %%2C)",
+                      spec->path_count, k->usage);
+}
+
+leat_status leati_spec_check_kind(const leati_spec *spec, leat_error *err) {
+    const kind *k = NULL;
+    return find_kind(&k, spec, err);
 }
 
 /* Returns true if the kind has the option with this index. */
@@ -176,11 +191,7 @@ static leat_status open_spec(leat_sequence *out, const leati_spec *spec, const c
                              const leat_source_options *options, leat_error *err) {
     const kind *k = NULL;
     leati_settings settings = {.columns = leati_column_options_default()};
-    LEATI_TRY(find_kind(&k, spec->kind, err));
-    if (spec->path_count < k->path_min || spec->path_count > k->path_max)
-        return leati_fail(err, LEAT_EINVAL,
-                          "received %d paths, expected %s (a comma in a path is written %%2C)",
-                          spec->path_count, k->usage);
+    LEATI_TRY(find_kind(&k, spec, err));
     for (int i = 0; i < spec->option_count; ++i)
         LEATI_TRY(apply_option(&settings, k, spec->keys[i], spec->values[i], err));
     return k->open(out, spec, text, &settings, options, err);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "data/files.h"
 #include "leat/npz.h"
 #include "leat/source.h"
@@ -114,6 +115,19 @@ static void reading_survives(void **state) {
     sweep(read_all, "deflated.npz");
 }
 
+static leat_status record_and_check(const void *what, leat_error *err) {
+    char *recorded;
+    leat_status status = leat_source_fingerprint(what, &recorded, err);
+    if (status == LEAT_OK) status = leat_source_check_fingerprint(what, recorded, err);
+    leati_free(recorded);
+    return status;
+}
+
+static void fingerprints_survive(void **state) {
+    (void)state;
+    sweep(record_and_check, "npy:d.npz,y");
+}
+
 static leat_status write_npz(const void *what, leat_error *err) {
     float x[2] = {1, 2};
     leat_tensor tensors[20];
@@ -156,9 +170,8 @@ static void arrays_survive(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opening_survives),
-        cmocka_unit_test(reading_survives),
-        cmocka_unit_test(writing_survives_and_keeps_the_old_file),
+        cmocka_unit_test(opening_survives),     cmocka_unit_test(reading_survives),
+        cmocka_unit_test(fingerprints_survive), cmocka_unit_test(writing_survives_and_keeps_the_old_file),
         cmocka_unit_test(arrays_survive),
     };
     return cmocka_run_group_tests(tests, enter, files_leave);

@@ -52,7 +52,10 @@ bool leati_training_is_requested(const leat_training *training) {
 }
 
 bool leati_training_should_stop(leat_training *training) {
-    if (leati_training_is_requested(training)) leat_training_stop(training, "stopped on request");
+    if (leati_training_is_requested(training) && !training->stop) {
+        training->stopped_on_request = true;
+        leat_training_stop(training, "stopped on request");
+    }
     return training->stop;
 }
 
@@ -126,6 +129,45 @@ leat_status leati_training_call(leat_training *training, leati_hook hook, int64_
     for (int i = 0; i < training->callback_count; ++i)
         LEATI_TRY(call_one(training, &training->callbacks[i], hook, index, logs, err));
     return call_one(training, &training->history, hook, index, logs, err);
+}
+
+leat_status leati_training_show_epoch(leat_training *training, int64_t epoch, leat_logs *logs,
+                                      leat_error *err) {
+    return call_one(training, &training->progress, LEATI_HOOK_on_epoch_begin, epoch, logs, err);
+}
+
+leat_status leati_training_save_callbacks(leat_training *training, leati_snapshot *snapshot,
+                                          leat_error *err) {
+    leat_state count = {.snapshot = snapshot, .prefix = "callbacks/"};
+    LEATI_TRY(leati_state_put_i64(&count, "count", training->callback_count, err));
+    for (int i = 0; i < training->callback_count; ++i) {
+        const leat_callback *callback = &training->callbacks[i];
+        leat_state state = {.snapshot = snapshot};
+        if (!callback->save_state) continue;
+        snprintf(state.prefix, sizeof state.prefix, "callback.%d/", i);
+        leat_status status = callback->save_state(callback->user, training, &state, err);
+        LEATI_TRY(leati_prefix(status, err, "save_state of callback %d", i));
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_training_load_callbacks(leat_training *training, const leati_image *image,
+                                          leat_error *err) {
+    const leat_state all = {.image = image, .prefix = "callbacks/"};
+    int64_t count = 0;
+    LEATI_TRY(leati_state_get_i64(&all, "count", &count, err));
+    if (count != training->callback_count)
+        return leati_fail(err, LEAT_EINVAL, "the checkpoint was written with %lld callbacks, this fit has %d",
+                          (long long)count, training->callback_count);
+    for (int i = 0; i < training->callback_count; ++i) {
+        const leat_callback *callback = &training->callbacks[i];
+        leat_state state = {.image = image};
+        if (!callback->load_state) continue;
+        snprintf(state.prefix, sizeof state.prefix, "callback.%d/", i);
+        leat_status status = callback->load_state(callback->user, training, &state, err);
+        LEATI_TRY(leati_prefix(status, err, "load_state of callback %d", i));
+    }
+    return LEAT_OK;
 }
 
 leat_status leati_training_set_callbacks(leat_training *training, leat_callback *const *callbacks, int count,

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "checkpoint/state.h"
 #include "leat/log.h"
 #include "leat/train.h"
 
@@ -25,6 +26,7 @@ struct leat_training {
     char names[LEATI_MAX_NAMES][LEAT_LOG_NAME_BYTES]; /* params.metrics points here */
     const char *name_list[LEATI_MAX_NAMES];
     bool stop;
+    bool stopped_on_request; /* leat_model_stop_training stopped the run, no callback */
     char stop_reason[128];
     leat_callback progress, history; /* leat's own callbacks: progress is called first, history last */
     leat_callback *callbacks; /* copies of the caller's callbacks, called between progress and history */
@@ -59,6 +61,15 @@ leat_status leati_training_name(leat_training *training, bool do_validation, lea
 /* Calls one hook of all callbacks in order, and returns at the first failure. */
 leat_status leati_training_call(leat_training *training, leati_hook hook, int64_t index, leat_logs *logs,
                                 leat_error *err);
+
+/* Save and load the states of the caller's callbacks.  Errors of loading: LEAT_EINVAL the checkpoint was written with
+ * another number of callbacks; those of the callbacks, with the callback's number in front. */
+leat_status leati_training_save_callbacks(leat_training *training, leati_snapshot *snapshot, leat_error *err);
+leat_status leati_training_load_callbacks(leat_training *training, const leati_image *image, leat_error *err);
+
+/* Calls on_epoch_begin of the progress bar alone, for an epoch that is resumed in its middle. */
+leat_status leati_training_show_epoch(leat_training *training, int64_t epoch, leat_logs *logs,
+                                      leat_error *err);
 
 /* Returns true if a callback or leat_model_stop_training has asked the run to stop. */
 bool leati_training_should_stop(leat_training *training);

@@ -14,6 +14,7 @@
 #include "train/history/cores.h"
 #include "train/history/verdict.h"
 #include "train/loop/fit_loop.h"
+#include "train/loop/fit_state.h"
 #include "train/step/check.h"
 
 static const leat_fit_options defaults = {.epochs = 1,
@@ -52,6 +53,9 @@ static leat_status check_options(const leat_model *model, const leat_sequence *s
     if (!options->validation_epochs && options->validation_freq < 1)
         return leati_fail(err, LEAT_EINVAL, "validation_freq: expected at least 1, received %" PRId64,
                           options->validation_freq);
+    if (options->validation_every < 0 || (options->validation_every > 0 && !options->validation))
+        return leati_fail(err, LEAT_EINVAL,
+                          "validation_every: expected 0, or a positive number and validation data");
     LEATI_TRY(
         leati_require_steps(sequence, options->steps_per_epoch, "steps_per_epoch", "the training data", err));
     if (!options->validation) return LEAT_OK;
@@ -92,7 +96,6 @@ static leat_feed_options feed_options(const leat_fit_options *options, const cha
 static leat_status find_position(const leat_sequence *sequence, const leat_fit_options *options,
                                  leat_feed_position *at, leat_error *err) {
     int64_t steps = options->steps_per_epoch, first = 0;
-    *at = (leat_feed_position){0};
     if (sequence->next || !sequence->length || options->initial_epoch == 0) return LEAT_OK;
     if (steps == 0) {
         at->pass = options->initial_epoch;
@@ -126,7 +129,10 @@ static leat_status prepare_training(leati_fit_loop *loop, const leat_sequence *s
         runner_options.feed.passes = options->epochs;
     else if (!leati_mul_i64(steps, options->epochs - options->initial_epoch, &runner_options.feed.limit))
         runner_options.feed.limit = 0; /* no limit: no fit reaches so many steps */
-    LEATI_TRY(find_position(sequence, options, &runner_options.at, err));
+    else if (!sequence->next)
+        runner_options.feed.limit -= loop->position.steps;
+    if (!loop->resumed) LEATI_TRY(find_position(sequence, options, &loop->train_start.at, err));
+    if (!sequence->next) runner_options.at = loop->train_start.at;
     loop->training.params.batch_size = sequence->spec.batch_size;
     return leati_runner_prepare(&loop->train, loop->model, sequence, &runner_options, err);
 }
@@ -139,6 +145,7 @@ static leat_status prepare_validation(leati_fit_loop *loop, leat_error *err) {
                                            .lane = "validation steps",
                                            .threads = options->threads,
                                            .feed = feed_options(options, "validation")};
+    if (!options->validation->next) runner_options.at = loop->validation_start.at;
     leat_status status =
         leati_runner_prepare(&loop->validation, loop->model, options->validation, &runner_options, err);
     return leati_prefix(status, err, "validation data");
@@ -172,8 +179,12 @@ static void log_settings(leati_fit_loop *loop) {
 static leat_status fit(leati_fit_loop *loop, const leat_sequence *sequence, leat_error *err) {
     const leat_fit_options *options = loop->options;
     loop->cores = leati_cores_get();
-    if (options->epochs <= options->initial_epoch) return leati_fit_run(loop, err);
+    loop->position.epoch = options->initial_epoch;
+    LEATI_TRY(leati_fit_checkpoints_open(loop, err));
+    LEATI_TRY(leati_fit_state_load(loop, err));
+    if (options->epochs <= loop->position.epoch || loop->training.stop) return leati_fit_run(loop, err);
     LEATI_TRY(open_feeds(loop, sequence, err));
+    LEATI_TRY(leati_fit_state_skip(loop, err));
     log_settings(loop);
     loop->start_ns = leati_now_ns();
     if (!leati_cores_used_ns(&loop->start_cores_ns)) loop->start_cores_ns = 0;
@@ -248,6 +259,7 @@ static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_opt
         write_verdict(loop, status);
     }
     task->stuck = leati_runner_close((leati_runner *const[]){&loop->train, &loop->validation}, 2);
+    leati_fit_checkpoints_close(loop);
     leati_training_fini(&loop->training);
     leati_meter_fini(&loop->meter);
     leati_meter_fini(&loop->validation_meter);

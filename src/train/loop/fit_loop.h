@@ -7,10 +7,17 @@
 #include "base/os/clock.h"
 #include "train/history/history.h"
 #include "train/hooks/training.h"
+#include "train/loop/fit_checkpoint.h"
 #include "train/loop/runner.h"
 
+/* Where a feed is: its next batch, and the number of batches taken since the beginning of the fit, for a generator. */
+typedef struct leati_fit_feed {
+    leat_feed_position at;
+    int64_t taken;
+} leati_fit_feed;
+
 /* Allocated on the heap, since the names in the logs make the struct large. */
-typedef struct leati_fit_loop {
+struct leati_fit_loop {
     leat_training training;
     leat_model *model;
     const leat_fit_options *options; /* &read_options */
@@ -21,7 +28,6 @@ typedef struct leati_fit_loop {
     leat_history *history;
     /* The logs of the current hooks: 9 KB each, too large for a small stack. */
     leat_logs run_logs, epoch_logs, step_logs;
-    int64_t steps; /* of the current epoch */
     int64_t wall_ns;
     /* The time when the feeds were open, and the core time used until then; 0 if unknown. */
     int64_t start_ns, start_cores_ns;
@@ -33,7 +39,13 @@ typedef struct leati_fit_loop {
     bool validation_ended;      /* the generator of validation data has ended */
     bool validation_end_logged; /* the log already says that the generator has ended */
     int64_t validated;          /* steps done in the current or last validation */
-} leati_fit_loop;
+    leati_fit_position position;
+    leati_fit_checkpoints checkpoints;
+    bool failed_between_steps; /* the failure that ends the fit came while it waited for a batch */
+    bool resumed; /* the fit continues from a checkpoint */
+    /* Where the feeds of training and of validation data were opened; of the latter, where the last validation began. */
+    leati_fit_feed train_start, validation_start;
+};
 
 /* Runs all epochs, from on_train_begin to on_train_end. */
 leat_status leati_fit_run(leati_fit_loop *loop, leat_error *err);
@@ -43,6 +55,8 @@ leat_status leati_fit_run(leati_fit_loop *loop, leat_error *err);
 leat_status leati_fit_validate(leat_training *training, leat_logs *logs, leat_error *err);
 /* Validates after this epoch if validation is due, and adds val_* to the logs. */
 leat_status leati_fit_validate_epoch(leati_fit_loop *loop, int64_t epoch, leat_logs *logs, leat_error *err);
+/* Validates inside an epoch if position.validation_due says so.  The results go to the history's validations. */
+leat_status leati_fit_validate_inside(leati_fit_loop *loop, leat_error *err);
 /* Logs warnings about the last validation.  To be called after the progress bar has ended its line. */
 void leati_fit_log_validation(leati_fit_loop *loop);
 

@@ -142,6 +142,7 @@ static leat_status get(leati_runner *runner, bool *more, leat_error *err) {
     if (!*more) return LEAT_OK;
     LEATI_TRY(leat_feed_get(runner->feed, &runner->batch, err));
     runner->size = runner->batch->size;
+    ++runner->taken;
     return LEAT_OK;
 }
 

@@ -35,6 +35,7 @@ typedef struct leati_runner {
     int64_t asked_ns, waited_ns, computed_ns;
     /* Sums since the feed was opened; skips: the skipped batches that leati_runner_skips has returned. */
     int64_t wait_ns, compute_ns, steps, skips;
+    int64_t taken; /* batches taken since the beginning of the fit, also by a run that was interrupted */
 } leati_runner;
 
 typedef struct leati_runner_options {

@@ -5,8 +5,10 @@
 
 #include "base/os/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "feed/stats/trace.h"
 #include "train/loop/fit_loop.h"
+#include "train/loop/fit_state.h"
 
 /* Sets *more to false if there was no batch for this step. */
 static leat_status validate_step(leati_fit_loop *loop, leati_meter *meter, bool *more, leat_error *err) {
@@ -78,6 +80,7 @@ leat_status leati_fit_validate(leat_training *training, leat_logs *logs, leat_er
     if (loop->validation_interrupted)
         return leati_fail(err, LEAT_ESTOPPED, "validation was stopped on request");
     int64_t start = leati_now_ns();
+    loop->validation_start = leati_fit_feed_of(&loop->validation);
     loop->validating = true;
     leat_status status = validate_pass(loop, logs, err);
     loop->validating = false;
@@ -93,6 +96,40 @@ static bool is_due(const leat_fit_options *options, int64_t epoch) {
     return false;
 }
 
+static void name_results(const leat_logs *results, leat_logs *logs) {
+    for (int i = 0; i < results->count; ++i) {
+        char name[LEAT_LOG_NAME_BYTES];
+        snprintf(name, sizeof name, "val_%.*s", LEAT_LOG_NAME_BYTES - 5, results->items[i].name);
+        leat_logs_set(logs, name, results->items[i].value);
+    }
+}
+
+static void log_results(leati_fit_loop *loop, const leat_logs *logs) {
+    leati_text text = {0};
+    for (int i = 0; i < logs->count; ++i)
+        leati_text_add(&text, " - %s: %.4f", logs->items[i].name, logs->items[i].value);
+    leati_training_log(&loop->training, LEAT_LOG_INFO, "leat: validation after step %" PRId64 "%s",
+                       loop->position.steps, text.data ? text.data : "");
+    leati_text_fini(&text);
+}
+
+leat_status leati_fit_validate_inside(leati_fit_loop *loop, leat_error *err) {
+    leat_logs results = {0}, *logs = &loop->run_logs;
+    if (!loop->position.validation_due || loop->validation_ended) return LEAT_OK;
+    leat_status status = leati_fit_validate(&loop->training, &results, err);
+    if (loop->validation_interrupted) {
+        if (err) *err = (leat_error){0};
+        return LEAT_OK;
+    }
+    LEATI_TRY(leati_prefix(status, err, "validation after step %" PRId64, loop->position.steps));
+    loop->position.validation_due = false;
+    name_results(&results, logs);
+    log_results(loop, logs);
+    status = leati_history_add_validation(loop->history, loop->position.epoch, loop->position.steps, logs, err);
+    logs->count = 0;
+    return status;
+}
+
 /* The epoch gets no val_* if a request to stop ends the validation early, since results of some batches would look
  * like results of all; nor if the generator has no batch left for this epoch. */
 leat_status leati_fit_validate_epoch(leati_fit_loop *loop, int64_t epoch, leat_logs *logs, leat_error *err) {
@@ -106,11 +143,7 @@ leat_status leati_fit_validate_epoch(leati_fit_loop *loop, int64_t epoch, leat_l
         return LEAT_OK;
     }
     LEATI_TRY(leati_prefix(status, err, "validation"));
-    for (int i = 0; i < results.count; ++i) {
-        char name[LEAT_LOG_NAME_BYTES];
-        snprintf(name, sizeof name, "val_%.*s", LEAT_LOG_NAME_BYTES - 5, results.items[i].name);
-        leat_logs_set(logs, name, results.items[i].value);
-    }
+    name_results(&results, logs);
     return LEAT_OK;
 }
 

@@ -4,6 +4,7 @@
 #ifndef LEATI_TRAIN_STEP_METER_H
 #define LEATI_TRAIN_STEP_METER_H
 
+#include "checkpoint/state.h"
 #include "leat/callback.h"
 #include "train/step/trainer.h"
 
@@ -28,6 +29,10 @@ leat_status leati_meter_add(leati_meter *meter, const leat_model *model, const l
                             int64_t size, leat_error *err);
 /* Sets the means so far in the logs, with Keras's names (model.metrics_names) and `prefix` in front of each name. */
 void leati_meter_logs(const leati_meter *meter, const leat_model *model, const char *prefix, leat_logs *logs);
+
+/* Save and load the sums.  Errors of loading: LEAT_EFORMAT the checkpoint has other metrics. */
+leat_status leati_meter_save(const leati_meter *meter, leat_state *state, leat_error *err);
+leat_status leati_meter_load(leati_meter *meter, const leat_state *state, leat_error *err);
 
 /* Writes at most `most` of the names that leati_meter_logs uses, without prefix.  Returns the number of all names. */
 int leati_meter_names(const leat_model *model, char (*names)[LEAT_LOG_NAME_BYTES], int most);

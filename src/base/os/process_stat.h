@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state and the start time of a process, which Linux shows in /proc/PID/stat.  Room: base. */
+#ifndef LEATI_BASE_OS_PROCESS_STAT_H
+#define LEATI_BASE_OS_PROCESS_STAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct leati_process_stat {
+    char
+        state; /* 'R' runs, 'S' or 'D' sleeps, 'T' stopped by a signal, 't' stopped by a debugger, 'Z' dead */
+    uint64_t
+        started; /* clock ticks (sysconf(_SC_CLK_TCK)) from the start of the machine to that of the process */
+} leati_process_stat;
+
+/* Reads the state of a process.  Returns false if there is no such process, or no /proc. */
+bool leati_process_stat_read(leati_process_stat *out, pid_t pid);
+
+#endif

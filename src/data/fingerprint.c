@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fingerprints of the files that a SPEC names: path, size, modification time and a checksum of the content, as JSON.
+ * Room: data. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "data/kinds.h"
+#include "json/json.h"
+#include "leat/source.h"
+
+/* The checksum covers a file of at most WHOLE_BYTES bytes completely, and a longer one in its first and last END_BYTES
+ * bytes and in BLOCK_COUNT blocks. */
+enum { WHOLE_BYTES = 1 << 20, END_BYTES = 64 << 10, BLOCK_BYTES = 4 << 10, BLOCK_COUNT = 64 };
+
+enum { CHECKSUM_CHARACTERS = 16 };
+
+/* What is recorded about a file, beside its path. */
+typedef struct fingerprint {
+    int64_t bytes;
+    int64_t seconds, nanoseconds; /* modification time */
+    char checksum[CHECKSUM_CHARACTERS + 1];
+} fingerprint;
+
+/* ---- The fingerprint of a file ---- */
+
+/* A file whose content is being added to a checksum. */
+typedef struct reading {
+    int fd;
+    const char *path;
+    XXH3_state_t *hash;
+} reading;
+
+/* Adds the `bytes` bytes from `offset` on to the checksum. */
+static leat_status add_range(const reading *in, int64_t offset, int64_t bytes, leat_error *err) {
+    unsigned char buffer[16 << 10];
+    while (bytes > 0) {
+        size_t wanted = bytes < (int64_t)sizeof buffer ? (size_t)bytes : sizeof buffer;
+        ssize_t count = pread(in->fd, buffer, wanted, offset);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return leati_fail_errno(err, LEAT_EIO, errno, "cannot read '%s'", in->path);
+        if (count == 0)
+            return leati_fail(err, LEAT_EIO, "'%s' was shortened while it was read: it ends at byte %" PRId64,
+                              in->path, offset);
+        XXH3_64bits_update(in->hash, buffer, (size_t)count);
+        offset += count;
+        bytes -= count;
+    }
+    return LEAT_OK;
+}
+
+static leat_status add_content(const reading *in, int64_t bytes, leat_error *err) {
+    if (bytes <= WHOLE_BYTES) return add_range(in, 0, bytes, err);
+    LEATI_TRY(add_range(in, 0, END_BYTES, err));
+    for (int i = 1; i <= BLOCK_COUNT; ++i)
+        LEATI_TRY(add_range(in, bytes / (BLOCK_COUNT + 1) * i, BLOCK_BYTES, err));
+    return add_range(in, bytes - END_BYTES, END_BYTES, err);
+}
+
+static leat_status describe_open_file(fingerprint *out, int fd, const char *path, leat_error *err) {
+    struct stat info;
+    XXH3_state_t hash;
+    reading in = {fd, path, &hash};
+    if (fstat(fd, &info) != 0)
+        return leati_fail_errno(err, LEAT_EIO, errno, "cannot read the attributes of '%s'", path);
+    if (!S_ISREG(info.st_mode))
+        return leati_fail(err, LEAT_EINVAL, "expected a regular file, '%s' is something else", path);
+    XXH3_INITSTATE(&hash);
+    XXH3_64bits_reset(&hash);
+    LEATI_TRY(add_content(&in, (int64_t)info.st_size, err));
+    out->bytes = (int64_t)info.st_size;
+    out->seconds = (int64_t)info.st_mtim.tv_sec;
+    out->nanoseconds = (int64_t)info.st_mtim.tv_nsec;
+    snprintf(out->checksum, sizeof out->checksum, "%016" PRIx64, (uint64_t)XXH3_64bits_digest(&hash));
+    return LEAT_OK;
+}
+
+static leat_status describe_file(fingerprint *out, const char *path, leat_error *err) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* O_NONBLOCK: for a FIFO without a writer */
+    if (fd < 0)
+        return leati_fail_errno(err, errno == ENOENT ? LEAT_ENOTFOUND : LEAT_EIO, errno, "cannot open '%s'",
+                                path);
+    leat_status status = describe_open_file(out, fd, path, err);
+    close(fd);
+    return status;
+}
+
+/* ---- Paths in JSON ---- */
+
+/* Returns the path as JSON, NULL without memory.  The path is escaped as in a SPEC, and so is a path that is not
+ * UTF-8, since strings of JSON are. */
+static json_t *path_json(const char *path) {
+    leati_text text = {0};
+    json_t *unescaped = json_string(path);
+    for (const unsigned char *byte = (const unsigned char *)path; *byte; ++byte) {
+        bool escaped =
+            *byte < 0x20 || *byte == 0x7F || strchr("%,?&", *byte) || (!unescaped && *byte >= 0x80);
+        leati_text_add(&text, escaped ? "%%%02X" : "%c", *byte);
+    }
+    json_decref(unescaped);
+    json_t *out = text.failed ? NULL : json_string(text.data);
+    leati_text_fini(&text);
+    return out;
+}
+
+/* ---- The fingerprint of a SPEC ---- */
+
+static leat_status parse_spec(leati_spec *out, const char *text, leat_error *err) {
+    LEATI_TRY(leati_spec_parse(out, text, err));
+    leat_status status = leati_spec_check_kind(out, err);
+    if (status != LEAT_OK) leati_spec_fini(out);
+    return status;
+}
+
+static leat_status append_file(json_t *files, const char *path, leat_error *err) {
+    fingerprint file;
+    LEATI_TRY(describe_file(&file, path, err));
+    json_t *object = json_pack("{s:o, s:I, s:I, s:I, s:s}", "path", path_json(path), "bytes",
+                               (json_int_t)file.bytes, "modified_s", (json_int_t)file.seconds, "modified_ns",
+                               (json_int_t)file.nanoseconds, "xxh3", file.checksum);
+    if (json_array_append_new(files, object) == 0) return LEAT_OK;
+    return leati_fail_memory(err, strlen(path), "the fingerprint of a file");
+}
+
+static leat_status describe_spec(char **out, const leati_spec *spec, leat_error *err) {
+    json_t *files = json_array();
+    leat_status status =
+        files ? LEAT_OK : leati_fail_memory(err, sizeof(fingerprint), "the fingerprint of a SPEC");
+    for (int i = 0; i < spec->path_count && status == LEAT_OK; ++i)
+        status = append_file(files, spec->paths[i], err);
+    if (status == LEAT_OK) status = leati_json_write(files, out, err);
+    json_decref(files);
+    return status;
+}
+
+leat_status leat_source_fingerprint(const char *spec, char **out, leat_error *err) {
+    leati_spec parsed;
+    LEATI_GIVEN(out, err);
+    *out = NULL;
+    LEATI_GIVEN(spec, err);
+    leat_status status = parse_spec(&parsed, spec, err);
+    if (status == LEAT_OK) {
+        status = describe_spec(out, &parsed, err);
+        leati_spec_fini(&parsed);
+    }
+    return leati_prefix(status, err, "data '%.160s'", spec);
+}
+
+/* ---- Comparison ---- */
+
+/* Reads an object of the recorded array; *path is borrowed from the object. */
+static leat_status read_recorded(fingerprint *out, const char **path, json_t *object, leat_error *err) {
+    json_int_t bytes = 0, seconds = 0, nanoseconds = 0;
+    const char *checksum = NULL;
+    if (json_unpack(object, "{s:s, s:I, s:I, s:I, s:s}", "path", path, "bytes", &bytes, "modified_s",
+                    &seconds, "modified_ns", &nanoseconds, "xxh3", &checksum) != 0 ||
+        strlen(checksum) != CHECKSUM_CHARACTERS)
+        return leati_fail(err, LEAT_EFORMAT,
+                          "the recorded fingerprint is damaged: expected an object with the members path, "
+                          "bytes, modified_s, modified_ns and xxh3 for each file");
+    *out = (fingerprint){.bytes = bytes, .seconds = seconds, .nanoseconds = nanoseconds};
+    memcpy(out->checksum, checksum, CHECKSUM_CHARACTERS);
+    return LEAT_OK;
+}
+
+static leat_status compare_path(const char *path, const char *recorded, leat_error *err) {
+    json_t *text = path_json(path);
+    if (!text) return leati_fail_memory(err, strlen(path), "a file name");
+    bool same = strcmp(json_string_value(text), recorded) == 0;
+    json_decref(text);
+    if (same) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL, "the SPEC names '%s' where it named '%s' when it was recorded", path,
+                      recorded);
+}
+
+/* Writes a modification time as "2026-11-23 06:00:49.123456789 UTC".  Returns `out`. */
+static const char *time_text(char *out, size_t bytes, const fingerprint *file) {
+    time_t seconds = (time_t)file->seconds;
+    struct tm parts;
+    char date[64];
+    if (!gmtime_r(&seconds, &parts) || strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &parts) == 0)
+        snprintf(date, sizeof date, "%" PRId64 " s after 1970", file->seconds);
+    snprintf(out, bytes, "%s.%09" PRId64 " UTC", date, file->nanoseconds);
+    return out;
+}
+
+static leat_status compare(const fingerprint *then, const fingerprint *now, const char *path,
+                           leat_error *err) {
+    char before[128], after[128];
+    if (now->bytes != then->bytes)
+        return leati_fail(err, LEAT_EINVAL,
+                          "'%s' has changed: it had %" PRId64 " bytes when it was recorded and has %" PRId64
+                          " now",
+                          path, then->bytes, now->bytes);
+    if (strcmp(now->checksum, then->checksum) != 0)
+        return leati_fail(err, LEAT_EINVAL,
+                          "'%s' has changed: its size is the same, but the checksum of %s differs", path,
+                          now->bytes <= WHOLE_BYTES ? "its content" : "a sample of its content");
+    if (now->seconds == then->seconds && now->nanoseconds == then->nanoseconds) return LEAT_OK;
+    return leati_fail(
+        err, LEAT_EINVAL,
+        "'%s' may have changed: it was modified at %s when it was recorded and at %s now; its size "
+        "and the checksum of %s are the same",
+        path, time_text(before, sizeof before, then), time_text(after, sizeof after, now),
+        now->bytes <= WHOLE_BYTES ? "its content" : "a sample of its content");
+}
+
+static leat_status check_file(const char *path, json_t *object, leat_error *err) {
+    fingerprint then, now;
+    const char *recorded_path = NULL;
+    LEATI_TRY(read_recorded(&then, &recorded_path, object, err));
+    LEATI_TRY(compare_path(path, recorded_path, err));
+    LEATI_TRY(describe_file(&now, path, err));
+    return compare(&then, &now, path, err);
+}
+
+static leat_status check_files(const leati_spec *spec, json_t *files, leat_error *err) {
+    if (!json_is_array(files))
+        return leati_fail(err, LEAT_EFORMAT, "the recorded fingerprint is damaged: expected a JSON array");
+    if (json_array_size(files) != (size_t)spec->path_count)
+        return leati_fail(err, LEAT_EINVAL,
+                          "the number of files has changed: %zu when they were recorded, %d now",
+                          json_array_size(files), spec->path_count);
+    for (int i = 0; i < spec->path_count; ++i)
+        LEATI_TRY(check_file(spec->paths[i], json_array_get(files, (size_t)i), err));
+    return LEAT_OK;
+}
+
+leat_status leat_source_check_fingerprint(const char *spec, const char *recorded, leat_error *err) {
+    leati_spec parsed;
+    json_t *files = NULL;
+    LEATI_GIVEN(spec, err);
+    LEATI_GIVEN(recorded, err);
+    leat_status status = parse_spec(&parsed, spec, err);
+    if (status == LEAT_OK) {
+        status = leati_prefix(leati_json_parse(&files, recorded, strlen(recorded), err), err,
+                              "the recorded fingerprint");
+        if (status == LEAT_OK) status = check_files(&parsed, files, err);
+        json_decref(files);
+        leati_spec_fini(&parsed);
+    }
+    return leati_prefix(status, err, "data '%.160s'", spec);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the checkpoints of a fit.  fit_state.c has what they contain.  Room: train. */
+#include "train/loop/fit_checkpoint.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/os/clock.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/state.h"
+#include "train/loop/fit_loop.h"
+#include "train/loop/fit_state.h"
+
+/* ---- Opening and closing ---- */
+
+static leat_status refuse_other_run(const char *folder, leat_error *err) {
+    leati_checkpoint_list list;
+    LEATI_TRY(leati_checkpoint_list_read(&list, folder, err));
+    leati_free(list.steps);
+    if (list.count == 0) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL,
+                      "the folder '%s' has checkpoints of another fit: set resume to continue that fit, or "
+                      "choose another folder",
+                      folder);
+}
+
+/* Removes newer checkpoints, which are damaged, so that they do not take the place of those that this fit writes. */
+static leat_status open_newest(leati_fit_loop *loop, leat_error *err) {
+    leati_fit_checkpoints *checkpoints = &loop->checkpoints;
+    const char *folder = checkpoints->options.folder;
+    leat_error why = {0};
+    int damaged = 0;
+    leat_status status = leati_checkpoint_open_newest(&checkpoints->image, folder, &checkpoints->path,
+                                                      &damaged, &why);
+    if (status == LEAT_ENOTFOUND) return LEAT_OK;
+    if (status != LEAT_OK) {
+        if (err) *err = why;
+        return status;
+    }
+    const leat_state state = {.image = &checkpoints->image, .prefix = "fit/"};
+    int64_t steps = 0;
+    LEATI_TRY(leati_state_get_i64(&state, "steps", &steps, err));
+    return damaged > 0 ? leati_checkpoint_remove_after(folder, steps, err) : LEAT_OK;
+}
+
+leat_status leati_fit_checkpoints_open(leati_fit_loop *loop, leat_error *err) {
+    leati_fit_checkpoints *checkpoints = &loop->checkpoints;
+    if (!loop->options->checkpoints) return LEAT_OK;
+    LEATI_TRY(leati_checkpoint_options_read(loop->options->checkpoints, &checkpoints->options, err));
+    LEATI_TRY(leati_checkpoint_folder_make(checkpoints->options.folder, err));
+    checkpoints->started_steps = -1;
+    checkpoints->started_ns = leati_now_ns();
+    return checkpoints->options.resume ? open_newest(loop, err)
+                                       : refuse_other_run(checkpoints->options.folder, err);
+}
+
+void leati_fit_checkpoints_close(leati_fit_loop *loop) {
+    leati_fit_checkpoints *checkpoints = &loop->checkpoints;
+    leati_writer_destroy(&checkpoints->writer);
+    leati_image_close(&checkpoints->image);
+    leati_free(checkpoints->path);
+    checkpoints->path = NULL;
+}
+
+/* ---- Writing ---- */
+
+/* Begins to write the state as it is now.  The writer must be idle. */
+static leat_status begin(leati_fit_loop *loop, leat_error *err) {
+    leati_fit_checkpoints *checkpoints = &loop->checkpoints;
+    if (!checkpoints->writer)
+        LEATI_TRY(leati_writer_create(&checkpoints->writer, checkpoints->options.folder,
+                                      checkpoints->options.keep, err));
+    LEATI_TRY(leati_prefix(leati_fit_state_save(loop, leati_writer_snapshot(checkpoints->writer), err), err,
+                           "checkpoint after step %" PRId64, loop->position.steps));
+    leati_writer_begin(checkpoints->writer, loop->position.steps);
+    checkpoints->started_steps = loop->position.steps;
+    checkpoints->started_ns = leati_now_ns();
+    checkpoints->due = false;
+    return LEAT_OK;
+}
+
+/* Logs the failure of the checkpoint that was written last.  The fit goes on: the checkpoint before is still there. */
+static void log_failure(leati_fit_loop *loop) {
+    leati_writer *writer = loop->checkpoints.writer;
+    leat_error why = {0};
+    if (writer && leati_writer_result(writer, &why) != LEAT_OK)
+        leati_training_log(&loop->training, LEAT_LOG_WARNING,
+                           "leat: a checkpoint was not written, and training goes on: %s", why.message);
+}
+
+static leat_status begin_if_idle(leati_fit_loop *loop, leat_error *err) {
+    leati_writer *writer = loop->checkpoints.writer;
+    if (!loop->checkpoints.due || (writer && !leati_writer_is_idle(writer))) return LEAT_OK;
+    log_failure(loop);
+    return begin(loop, err);
+}
+
+leat_status leati_fit_checkpoint_step(leati_fit_loop *loop, leat_error *err) {
+    leati_fit_checkpoints *checkpoints = &loop->checkpoints;
+    const leat_checkpoint_options *options = &checkpoints->options;
+    if (!options->folder) return LEAT_OK;
+    if (options->every_steps > 0 && loop->position.steps % options->every_steps == 0) checkpoints->due = true;
+    if (options->every_ms > 0 && leati_now_ns() - checkpoints->started_ns >= options->every_ms * 1000000)
+        checkpoints->due = true;
+    return checkpoints->due ? begin_if_idle(loop, err) : LEAT_OK;
+}
+
+leat_status leati_fit_checkpoint_epoch(leati_fit_loop *loop, leat_error *err) {
+    const leat_checkpoint_options *options = &loop->checkpoints.options;
+    if (!options->folder) return LEAT_OK;
+    if (options->every_epochs > 0 && loop->position.epoch % options->every_epochs == 0)
+        loop->checkpoints.due = true;
+    return begin_if_idle(loop, err);
+}
+
+/* A callback that stops training because the loss is not finite leaves a model from which nothing can continue: the
+ * checkpoint before stays the newest. */
+static bool is_worth_saving(const leati_fit_loop *loop) {
+    return !loop->training.stop || loop->position.suspended || isfinite(loop->meter.loss);
+}
+
+leat_status leati_fit_checkpoint_last(leati_fit_loop *loop, leat_error *err) {
+    leati_fit_checkpoints *checkpoints = &loop->checkpoints;
+    leat_error why = {0};
+    if (!checkpoints->options.folder) return LEAT_OK;
+    if (checkpoints->writer) leati_writer_wait(checkpoints->writer);
+    log_failure(loop);
+    if (!is_worth_saving(loop)) return LEAT_OK;
+    leat_status status = begin(loop, &why);
+    if (status == LEAT_OK) status = leati_writer_result(checkpoints->writer, &why);
+    if (status == LEAT_OK) return LEAT_OK;
+    if (!loop->position.ended) {
+        if (err) *err = why;
+        return leati_prefix(status, err, "the last checkpoint was not written");
+    }
+    leati_training_log(&loop->training, LEAT_LOG_WARNING, "leat: the last checkpoint was not written: %s",
+                       why.message);
+    return LEAT_OK;
+}

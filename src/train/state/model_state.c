@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Saves and loads what training changes in a model.  Room: train. */
+#include "train/state/model_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "json/json.h"
+#include "leat/train.h"
+#include "nn/model/model.h"
+#include "nn/optimizers/optimizer.h"
+
+/* The numbers of the optimizer that change from step to step. */
+typedef struct optimizer_numbers {
+    int64_t iterations, schedule_at;
+    double learning_rate;
+    float m_schedule;
+    float reserved; /* 0 */
+} optimizer_numbers;
+
+/* Writes one line for each weight: its name, its shape and its place in the slab.  Two models whose layouts have the
+ * same text have slabs of the same layout. */
+static leat_status describe_layout(const leat_model *model, leati_text *text, leat_error *err) {
+    const leati_weights *weights = &model->weights;
+    char shape[128];
+    for (int32_t i = 0; i < weights->count; ++i) {
+        const leati_weight *weight = weights->entries[i];
+        leati_text_add(text, "%s %s %s at %zu\n", weights->names[i],
+                       leati_shape_text(shape, sizeof shape, weight->desc.rank, weight->desc.shape),
+                       i < weights->trainable_count ? "trained" : "not trained", weight->offset_bytes);
+    }
+    leati_text_add(text, "states %zu bytes\n", weights->state_bytes);
+    return text->failed ? leati_fail_memory(err, 0, "the layout of the weights") : LEAT_OK;
+}
+
+/* Gives the optimizer's configuration as JSON, without the learning rate, which callbacks change. */
+static leat_status describe_optimizer(const leat_model *model, char **out, leat_error *err) {
+    json_t *value = NULL;
+    LEATI_TRY(leati_optimizer_write(model->compiled.optimizer, &value, err));
+    json_object_del(json_object_get(value, "config"), "learning_rate");
+    leat_status status = leati_json_write(value, out, err);
+    json_decref(value);
+    return status;
+}
+
+/* What must be the same in the fit that continues. */
+typedef struct descriptions {
+    leati_text layout, metrics; /* metrics: the names of loss and metrics, one in each line */
+    char *optimizer;
+} descriptions;
+
+static leat_status describe(const leat_model *model, descriptions *out, leat_error *err) {
+    *out = (descriptions){0};
+    LEATI_TRY(describe_layout(model, &out->layout, err));
+    for (int i = 0; i < leat_model_metric_count(model); ++i) {
+        char name[LEAT_LOG_NAME_BYTES];
+        LEATI_TRY(leat_model_metric_name(model, i, name, err));
+        leati_text_add(&out->metrics, "%s\n", name);
+    }
+    if (out->metrics.failed) return leati_fail_memory(err, 0, "the names of the metrics");
+    return describe_optimizer(model, &out->optimizer, err);
+}
+
+static void descriptions_fini(descriptions *all) {
+    leati_text_fini(&all->layout);
+    leati_text_fini(&all->metrics);
+    leati_free(all->optimizer);
+}
+
+/* ---- Saving ---- */
+
+static leat_status save_descriptions(const leat_model *model, leat_state *state, leat_error *err) {
+    descriptions all;
+    leat_status status = describe(model, &all, err);
+    if (status == LEAT_OK) status = leati_state_put_text(state, "layout", all.layout.data, err);
+    if (status == LEAT_OK) status = leati_state_put_text(state, "metrics", all.metrics.data, err);
+    if (status == LEAT_OK) status = leati_state_put_text(state, "optimizer", all.optimizer, err);
+    descriptions_fini(&all);
+    return status;
+}
+
+/* Gives the name, the memory and the size of a slab that a checkpoint holds.  Returns false for a slab that it does not
+ * hold: gradients and scalars are computed anew in each step. */
+static bool slab_of(const leat_model *model, int index, char name[24], void **data, size_t *bytes) {
+    const leati_weights *weights = &model->weights;
+    *data = weights->slab[index];
+    *bytes = index == LEATI_SLAB_WEIGHTS  ? weights->bytes
+             : index == LEATI_SLAB_STATES ? weights->state_bytes
+                                          : weights->trainable_bytes;
+    if (index == LEATI_SLAB_WEIGHTS)
+        snprintf(name, 24, "weights");
+    else if (index == LEATI_SLAB_STATES)
+        snprintf(name, 24, "states");
+    else
+        snprintf(name, 24, "slot.%d", index - LEATI_SLAB_SLOT0);
+    bool held = index == LEATI_SLAB_WEIGHTS || index == LEATI_SLAB_STATES ||
+                (index >= LEATI_SLAB_SLOT0 && index < LEATI_SLAB_SCALARS);
+    return held && *data && *bytes > 0;
+}
+
+leat_status leati_model_state_save(const leat_model *model, leat_state *state, leat_error *err) {
+    const leati_optimizer *optimizer = model->compiled.optimizer;
+    const optimizer_numbers numbers = {.iterations = model->iterations,
+                                       .schedule_at = optimizer->schedule_at,
+                                       .learning_rate = optimizer->config.learning_rate,
+                                       .m_schedule = optimizer->m_schedule};
+    char name[24];
+    void *data = NULL;
+    size_t bytes = 0;
+    LEATI_TRY(save_descriptions(model, state, err));
+    LEATI_TRY(leat_state_put(state, "numbers", &numbers, sizeof numbers, err));
+    for (int i = 0; i < LEATI_SLAB_COUNT; ++i)
+        if (slab_of(model, i, name, &data, &bytes)) LEATI_TRY(leat_state_put(state, name, data, bytes, err));
+    return LEAT_OK;
+}
+
+/* ---- Loading ---- */
+
+/* Fails with the first line in which the two texts differ. */
+static leat_status fail_different(const char *what, const char *then, const char *now, leat_error *err) {
+    while (*then && *then == *now) {
+        const char *end = strchr(then, '\n');
+        size_t length = end ? (size_t)(end - then + 1) : strlen(then);
+        if (strncmp(then, now, length) != 0) break;
+        then += length;
+        now += length;
+    }
+    return leati_fail(err, LEAT_EINVAL, "the model's %s is not that of the checkpoint: expected %.*s, received %.*s",
+                      what, (int)strcspn(then, "\n"), then, (int)strcspn(now, "\n"), now);
+}
+
+static leat_status check_text(const leat_state *state, const char *name, const char *what, const char *now,
+                              leat_error *err) {
+    const char *then = leati_state_find_text(state, name);
+    if (!then) return leati_fail(err, LEAT_EFORMAT, "the checkpoint does not describe the %s", what);
+    return strcmp(then, now) == 0 ? LEAT_OK : fail_different(what, then, now, err);
+}
+
+static leat_status check_descriptions(const leat_model *model, const leat_state *state, leat_error *err) {
+    descriptions all;
+    leat_status status = describe(model, &all, err);
+    if (status == LEAT_OK) status = check_text(state, "layout", "list of weights", all.layout.data, err);
+    if (status == LEAT_OK) status = check_text(state, "metrics", "list of metrics", all.metrics.data, err);
+    if (status == LEAT_OK) status = check_text(state, "optimizer", "optimizer", all.optimizer, err);
+    descriptions_fini(&all);
+    return status;
+}
+
+static leat_status check_slabs(const leat_model *model, const leat_state *state, leat_error *err) {
+    char name[24];
+    void *data = NULL;
+    size_t bytes = 0, found = 0;
+    for (int i = 0; i < LEATI_SLAB_COUNT; ++i) {
+        if (!slab_of(model, i, name, &data, &bytes)) continue;
+        if (!leat_state_find(state, name, &found) || found != bytes)
+            return leati_fail(err, LEAT_EFORMAT, "the checkpoint has %zu bytes of '%s', expected %zu", found,
+                              name, bytes);
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_model_state_check(const leat_model *model, const leat_state *state, leat_error *err) {
+    LEATI_TRY(check_descriptions(model, state, err));
+    return check_slabs(model, state, err);
+}
+
+leat_status leati_model_state_load(leat_model *model, const leat_state *state, leat_error *err) {
+    leati_optimizer *optimizer = model->compiled.optimizer;
+    optimizer_numbers numbers;
+    char name[24];
+    void *data = NULL;
+    size_t bytes = 0;
+    LEATI_TRY(leat_state_get(state, "numbers", &numbers, sizeof numbers, err));
+    for (int i = 0; i < LEATI_SLAB_COUNT; ++i)
+        if (slab_of(model, i, name, &data, &bytes)) LEATI_TRY(leat_state_get(state, name, data, bytes, err));
+    model->iterations = numbers.iterations;
+    optimizer->schedule_at = numbers.schedule_at;
+    optimizer->m_schedule = numbers.m_schedule;
+    optimizer->config.learning_rate = numbers.learning_rate;
+    leati_model_weights_changed(model);
+    return LEAT_OK;
+}
