@@ -283,6 +283,93 @@ static void a_state_without_values_is_refused(void **state) {
     leat_model_destroy(&model);
 }
 
+/* ---- Whole fits ---- */
+
+enum { CALLBACKS = 6 };
+
+/* Stops the fit after a number of steps, like a signal. */
+static leat_status count_down(void *user, leat_training *training, int64_t batch, leat_logs *logs,
+                              leat_error *err) {
+    (void)batch, (void)logs, (void)err;
+    if (--*(int *)user == 0) leat_model_stop_training(leat_training_model(training));
+    return LEAT_OK;
+}
+
+/* Trains for at most 8 epochs with all built-in callbacks that have a state, whose files are in `folder`.  The fit is
+ * suspended after `steps` steps.  Returns a hash of the weights. */
+static uint64_t fit_part(const char *folder, int steps) {
+    char texts[CALLBACKS][256], checkpoints[128];
+    leat_error err = {0};
+    leat_model *model = make_dropout_classifier(1);
+    clusters data = clusters_of(40, 8), held_out = clusters_of(16, 8);
+    leat_sequence sequence = clusters_sequence(&data), validation = clusters_sequence(&held_out);
+    leat_callback callbacks[CALLBACKS + 1] = {
+        {.size = sizeof(leat_callback), .user = &steps, .on_train_batch_end = count_down}};
+    leat_callback *list[CALLBACKS + 1] = {&callbacks[0]};
+    snprintf(texts[0], sizeof texts[0],
+             "ReduceLROnPlateau(monitor=loss, min_delta=0.01, patience=1, cooldown=1)");
+    snprintf(texts[1], sizeof texts[1], "CSVLogger(filename='%s/log.csv')", folder);
+    snprintf(texts[2], sizeof texts[2], "ModelCheckpoint(filepath='%s/{epoch}.h5', period=2)", folder);
+    snprintf(texts[3], sizeof texts[3], "ModelCheckpoint(filepath='%s/best.h5', save_best_only=True)",
+             folder);
+    snprintf(texts[4], sizeof texts[4],
+             "EarlyStopping(monitor=loss, min_delta=10, patience=6, restore_best_weights=True)");
+    snprintf(texts[5], sizeof texts[5], "TerminateOnNaN");
+    for (int i = 0; i < CALLBACKS; ++i) {
+        list[i + 1] = &callbacks[i + 1];
+        expect_ok(leat_callback_from_text(list[i + 1], sizeof callbacks[0], texts[i], &err), &err);
+    }
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", folder);
+    leat_checkpoint_options saving = leat_checkpoint_options_default();
+    saving.folder = checkpoints;
+    saving.resume = true;
+    leat_fit_options options = quiet_fit_with(8, list, CALLBACKS + 1);
+    options.validation = &validation;
+    options.checkpoints = &saving;
+    expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
+    uint64_t hash = weights_hash(model);
+    for (int i = 0; i <= CALLBACKS; ++i) leat_callback_destroy(&callbacks[i]);
+    leat_model_destroy(&model);
+    return hash;
+}
+
+static size_t read_file(const char *folder, const char *name, char *text, size_t size) {
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "rb");
+    if (!file) fail_msg("%s is missing", path);
+    size_t bytes = fread(text, 1, size, file);
+    fclose(file);
+    return bytes;
+}
+
+/* A fit of 5 steps an epoch that is suspended after any step ends with the bytes of the fit that was not. */
+static void a_resumed_fit_ends_with_the_same_files(void **state) {
+    (void)state;
+    static char whole[1 << 16], resumed[1 << 16];
+    static const char *const files[] = {"log.csv", "best.h5", "2.h5", "4.h5", "6.h5"};
+    char first[] = "/tmp/leat-whole-XXXXXX", second[] = "/tmp/leat-parts-XXXXXX", command[128];
+    assert_non_null(mkdtemp(first));
+    uint64_t hash = fit_part(first, -1);
+    assert_true(read_file(first, "log.csv", whole, sizeof whole) > 100);
+    for (int steps = 1; steps < 30; steps += 4) {
+        memcpy(second, "/tmp/leat-parts-XXXXXX", sizeof second);
+        assert_non_null(mkdtemp(second));
+        (void)fit_part(second, steps);
+        (void)fit_part(second, 3);
+        assert_true(fit_part(second, -1) == hash);
+        for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
+            size_t bytes = read_file(first, files[i], whole, sizeof whole);
+            assert_int_equal(read_file(second, files[i], resumed, sizeof resumed), bytes);
+            if (memcmp(whole, resumed, bytes) != 0) fail_msg("after %d steps: %s differs", steps, files[i]);
+        }
+        snprintf(command, sizeof command, "rm -r %s", second);
+        assert_int_equal(system(command), 0);
+    }
+    snprintf(command, sizeof command, "rm -r %s", first);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(early_stopping_keeps_its_patience_and_weights),
@@ -292,6 +379,7 @@ int main(void) {
         cmocka_unit_test(csv_logger_continues_its_file),
         cmocka_unit_test(csv_logger_keeps_the_columns_of_a_continued_file),
         cmocka_unit_test(a_state_without_values_is_refused),
+        cmocka_unit_test(a_resumed_fit_ends_with_the_same_files),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }

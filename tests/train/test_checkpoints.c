@@ -126,8 +126,11 @@ static leat_status run(const plan *p, bomb *b, const char *checkpoints, int64_t 
     held_back.noisy = true;
     leat_sequence sequence = p->generator ? clusters_generator(&data) : clusters_sequence(&data);
     leat_sequence validation = clusters_sequence(&held_back);
-    leat_callback counter = {.size = sizeof counter, .user = b, .on_train_batch_end = count_step,
-                             .on_epoch_begin = count_epoch, .save_state = save_count,
+    leat_callback counter = {.size = sizeof counter,
+                             .user = b,
+                             .on_train_batch_end = count_step,
+                             .on_epoch_begin = count_epoch,
+                             .save_state = save_count,
                              .load_state = load_count};
     leat_checkpoint_options to = leat_checkpoint_options_default();
     leat_fit_options options = quiet_fit_with(epochs, (leat_callback *const[]){&counter}, 1);
@@ -147,7 +150,8 @@ static leat_status run(const plan *p, bomb *b, const char *checkpoints, int64_t 
     if (checkpoints) options.checkpoints = &to;
     leat_status status = leat_model_fit_generator(model, &sequence, &options, &history, err);
     if (status == LEAT_OK && out) {
-        expect_ok(leat_model_save_memory(model, LEAT_MODEL_FORMAT_H5, true, &out->model, &out->bytes, err), err);
+        expect_ok(leat_model_save_memory(model, LEAT_MODEL_FORMAT_H5, true, &out->model, &out->bytes, err),
+                  err);
         keep_series(history, "loss", out->losses, &out->count);
         keep_series(history, "val_loss", out->val_losses, &out->val_count);
     }
@@ -221,8 +225,12 @@ static void whole_passes(void **state) {
     (void)state;
     check((plan){.kind = DROPOUT, .shuffle = LEAT_SHUFFLE_AUTO, .every = 2, .workers = 2}, 15);
     check((plan){.kind = PLAIN, .shuffle = LEAT_SHUFFLE_WINDOW, .every = 3, .validation = true}, 15);
-    check((plan){.kind = PLAIN, .shuffle = LEAT_SHUFFLE_BATCHES, .every = 4, .validation = true,
-                 .validation_every = 2, .workers = 1},
+    check((plan){.kind = PLAIN,
+                 .shuffle = LEAT_SHUFFLE_BATCHES,
+                 .every = 4,
+                 .validation = true,
+                 .validation_every = 2,
+                 .workers = 1},
           15);
 }
 
@@ -235,8 +243,12 @@ static void other_models(void **state) {
 /* Epochs that do not end together with passes; passes that grow; batches that are skipped. */
 static void other_epochs(void **state) {
     (void)state;
-    check((plan){.kind = DROPOUT, .shuffle = LEAT_SHUFFLE_AUTO, .every = 2, .steps_per_epoch = 7,
-                 .validation = true, .workers = 2},
+    check((plan){.kind = DROPOUT,
+                 .shuffle = LEAT_SHUFFLE_AUTO,
+                 .every = 2,
+                 .steps_per_epoch = 7,
+                 .validation = true,
+                 .workers = 2},
           21);
     check((plan){.kind = DROPOUT, .shuffle = LEAT_SHUFFLE_BATCHES, .every = 2, .grow = 8}, 18);
     check((plan){.kind = DROPOUT, .every = 2, .skips = true, .workers = 2}, 12);
@@ -349,8 +361,8 @@ static int remove_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_passes), cmocka_unit_test(other_models),  cmocka_unit_test(other_epochs),
-        cmocka_unit_test(generators),   cmocka_unit_test(more_epochs),   cmocka_unit_test(damaged_files),
+        cmocka_unit_test(whole_passes),  cmocka_unit_test(other_models), cmocka_unit_test(other_epochs),
+        cmocka_unit_test(generators),    cmocka_unit_test(more_epochs),  cmocka_unit_test(damaged_files),
         cmocka_unit_test(other_options),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -29,5 +29,6 @@ leat_callback leati_history_callback(leat_history *history);
 
 leat_status leati_history_save(const leat_history *history, leat_state *state, leat_error *err);
 leat_status leati_history_load(leat_history *history, const leat_state *state, leat_error *err);
-leat_status leati_history_add_validation(leat_history *history, int64_t epoch, int64_t step, const leat_logs *logs, leat_error *err);
+leat_status leati_history_add_validation(leat_history *history, int64_t epoch, int64_t step,
+                                         const leat_logs *logs, leat_error *err);
 #endif

@@ -34,7 +34,8 @@ leat_status leati_history_load(leat_history *h, const leat_state *state, leat_er
     }
     return LEAT_OK;
 }
-leat_status leati_history_add_validation(leat_history *h, int64_t epoch, int64_t step, const leat_logs *logs, leat_error *err) {
+leat_status leati_history_add_validation(leat_history *h, int64_t epoch, int64_t step, const leat_logs *logs,
+                                         leat_error *err) {
     (void)h, (void)epoch, (void)step, (void)logs, (void)err;
     return LEAT_OK;
 }

@@ -128,7 +128,8 @@ static leat_status begin_epoch(leati_fit_loop *loop, int64_t epoch, leat_error *
 
 /* With checkpoints, a request to stop suspends the fit: the rest of the epoch is for the fit that continues. */
 static bool is_suspended(leati_fit_loop *loop) {
-    loop->position.suspended = loop->checkpoints.options.folder && leati_training_should_stop(&loop->training) &&
+    loop->position.suspended = loop->checkpoints.options.folder &&
+                               leati_training_should_stop(&loop->training) &&
                                loop->training.stopped_on_request;
     return loop->position.suspended;
 }

@@ -32,8 +32,8 @@ static leat_status open_newest(leati_fit_loop *loop, leat_error *err) {
     const char *folder = checkpoints->options.folder;
     leat_error why = {0};
     int damaged = 0;
-    leat_status status = leati_checkpoint_open_newest(&checkpoints->image, folder, &checkpoints->path,
-                                                      &damaged, &why);
+    leat_status status =
+        leati_checkpoint_open_newest(&checkpoints->image, folder, &checkpoints->path, &damaged, &why);
     if (status == LEAT_ENOTFOUND) return LEAT_OK;
     if (status != LEAT_OK) {
         if (err) *err = why;

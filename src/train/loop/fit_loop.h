@@ -42,7 +42,7 @@ struct leati_fit_loop {
     leati_fit_position position;
     leati_fit_checkpoints checkpoints;
     bool failed_between_steps; /* the failure that ends the fit came while it waited for a batch */
-    bool resumed; /* the fit continues from a checkpoint */
+    bool resumed;              /* the fit continues from a checkpoint */
     /* Where the feeds of training and of validation data were opened; of the latter, where the last validation began. */
     leati_fit_feed train_start, validation_start;
 };

@@ -231,13 +231,15 @@ static void log_resumption(const leati_fit_loop *loop) {
     const leat_state state = {.image = &loop->checkpoints.image, .prefix = "fit/"};
     const char *version = leati_state_find_text(&state, "version");
     leati_training_log(&loop->training, LEAT_LOG_INFO,
-                       "leat: continuing after step %" PRId64 " (epoch %" PRId64 ", step %" PRId64 "), from '%s'",
+                       "leat: continuing after step %" PRId64 " (epoch %" PRId64 ", step %" PRId64
+                       "), from '%s'",
                        position->steps, position->epoch + 1, position->step, loop->checkpoints.path);
     if (version && strcmp(version, leat_version()) != 0)
-        leati_training_log(&loop->training, LEAT_LOG_WARNING,
-                           "leat: the checkpoint was written by leat %s: with %s the results may differ in the "
-                           "last digits",
-                           version, leat_version());
+        leati_training_log(
+            &loop->training, LEAT_LOG_WARNING,
+            "leat: the checkpoint was written by leat %s: with %s the results may differ in the "
+            "last digits",
+            version, leat_version());
 }
 
 leat_status leati_fit_state_load(leati_fit_loop *loop, leat_error *err) {
@@ -254,8 +256,8 @@ leat_status leati_fit_state_load(leati_fit_loop *loop, leat_error *err) {
     LEATI_TRY(leati_history_load(loop->history, &history, err));
     LEATI_TRY(restore_sequence(loop, &loop->train_sequence, "train", &loop->train_start, err));
     if (loop->options->validation)
-        LEATI_TRY(restore_sequence(loop, &loop->validation_sequence, "validation",
-                                   &loop->validation_start, err));
+        LEATI_TRY(
+            restore_sequence(loop, &loop->validation_sequence, "validation", &loop->validation_start, err));
     LEATI_TRY(leati_model_state_load(loop->model, &model, err));
     log_resumption(loop);
     return LEAT_OK;

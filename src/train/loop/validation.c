@@ -125,7 +125,8 @@ leat_status leati_fit_validate_inside(leati_fit_loop *loop, leat_error *err) {
     loop->position.validation_due = false;
     name_results(&results, logs);
     log_results(loop, logs);
-    status = leati_history_add_validation(loop->history, loop->position.epoch, loop->position.steps, logs, err);
+    status =
+        leati_history_add_validation(loop->history, loop->position.epoch, loop->position.steps, logs, err);
     logs->count = 0;
     return status;
 }

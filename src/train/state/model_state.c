@@ -130,8 +130,9 @@ static leat_status fail_different(const char *what, const char *then, const char
         then += length;
         now += length;
     }
-    return leati_fail(err, LEAT_EINVAL, "the model's %s is not that of the checkpoint: expected %.*s, received %.*s",
-                      what, (int)strcspn(then, "\n"), then, (int)strcspn(now, "\n"), now);
+    return leati_fail(err, LEAT_EINVAL,
+                      "the model's %s is not that of the checkpoint: expected %.*s, received %.*s", what,
+                      (int)strcspn(then, "\n"), then, (int)strcspn(now, "\n"), now);
 }
 
 static leat_status check_text(const leat_state *state, const char *name, const char *what, const char *now,

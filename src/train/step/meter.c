@@ -121,8 +121,7 @@ void leati_meter_logs(const leati_meter *meter, const leat_model *model, const c
 leat_status leati_meter_save(const leati_meter *meter, leat_state *state, leat_error *err) {
     const size_t bytes = (size_t)meter->state_count * sizeof(double);
     LEATI_TRY(leat_state_put(state, "loss", &meter->loss, sizeof meter->loss, err));
-    LEATI_TRY(
-        leat_state_put(state, "output_losses", meter->output_losses, sizeof meter->output_losses, err));
+    LEATI_TRY(leat_state_put(state, "output_losses", meter->output_losses, sizeof meter->output_losses, err));
     LEATI_TRY(leati_state_put_i64(state, "samples", meter->samples, err));
     return leat_state_put(state, "metrics", meter->states, bytes, err);
 }
@@ -130,8 +129,7 @@ leat_status leati_meter_save(const leati_meter *meter, leat_state *state, leat_e
 leat_status leati_meter_load(leati_meter *meter, const leat_state *state, leat_error *err) {
     const size_t bytes = (size_t)meter->state_count * sizeof(double);
     LEATI_TRY(leat_state_get(state, "loss", &meter->loss, sizeof meter->loss, err));
-    LEATI_TRY(
-        leat_state_get(state, "output_losses", meter->output_losses, sizeof meter->output_losses, err));
+    LEATI_TRY(leat_state_get(state, "output_losses", meter->output_losses, sizeof meter->output_losses, err));
     LEATI_TRY(leati_state_get_i64(state, "samples", &meter->samples, err));
     return leat_state_get(state, "metrics", meter->states, bytes, err);
 }
