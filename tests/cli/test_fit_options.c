@@ -46,9 +46,9 @@ static bool exists(const char *path) {
 static void braces_in_a_folder_are_braces(void **state) {
     (void)state;
     runs(FIT QUIET "--epochs 2 --out run_{x}");
-    assert_true(exists("run_{x}/checkpoint.h5") && exists("run_{x}/model.h5"));
+    assert_true(exists("run_{x}/history.json") && exists("run_{x}/model.h5"));
     runs(FIT QUIET "--epochs 1 --validation npz:d.npz --out run_{epoch:02d}/}{");
-    assert_true(exists("run_{epoch:02d}/}{/checkpoint.h5") && exists("run_{epoch:02d}/}{/best.h5"));
+    assert_true(exists("run_{epoch:02d}/}{/best.h5"));
     assert_false(exists("run_01"));
 }
 
@@ -72,7 +72,7 @@ static void the_learning_rate_follows_the_options(void **state) {
     (void)state;
     json_t *root = NULL, *rates = NULL;
     /* 90 samples are 3 steps of an epoch. */
-    runs(FIT QUIET "--epochs 3 --out run "
+    runs(FIT QUIET "--epochs 3 --out run --overwrite "
                    "--lr-schedule PiecewiseConstantDecay(boundaries=[2,5],values=[0.5,0.25,0.125])");
     rates = series(&root, "lr");
     assert_int_equal(json_array_size(rates), 3);
@@ -95,12 +95,12 @@ static void the_learning_rate_follows_the_options(void **state) {
 static void save_best_decides_about_best_h5(void **state) {
     (void)state;
     assert_int_equal(system("rm -rf run"), 0);
-    runs(FIT QUIET "--epochs 2 --out run");
+    runs(FIT QUIET "--epochs 2 --out run --overwrite");
     assert_false(exists("run/best.h5"));
-    runs(FIT QUIET "--epochs 2 --out run --save-best loss");
+    runs(FIT QUIET "--epochs 2 --out run --overwrite --save-best loss");
     assert_true(exists("run/best.h5"));
     assert_int_equal(unlink("run/best.h5"), 0);
-    runs(FIT QUIET "--epochs 2 --out run --save-best val_accuracy --validation-split 0.25");
+    runs(FIT QUIET "--epochs 2 --out run --overwrite --save-best val_accuracy --validation-split 0.25");
     assert_true(exists("run/best.h5"));
 }
 
@@ -182,6 +182,38 @@ static void class_weights_are_listed_or_counted(void **state) {
     fails(SPARSE "--class-weight 0:1,1:2,2:1,7:1", "class_weight lists class 7");
 }
 
+/* ---- Resuming ---- */
+
+#define ALL                                                                                                  \
+    FIT QUIET                                                                                                \
+        "--validation-split 0.2 --class-weight balanced --reduce-lr-on-plateau min_delta=100,patience=1 "    \
+        "--early-stopping min_delta=100,patience=5,restore_best_weights=true --save-best val_accuracy "
+
+static void read_file(const char *path, char *text, size_t size) {
+    FILE *file = fopen(path, "rb");
+    if (!file) fail_msg("%s is missing", path);
+    text[fread(text, 1, size - 1, file)] = '\0';
+    fclose(file);
+}
+
+/* The options are in the record of the run, and the callbacks go on where they were. */
+static void a_resumed_run_has_the_options(void **state) {
+    (void)state;
+    static char whole[1 << 14], parts[1 << 14];
+    runs(ALL "--epochs 9 --out run_whole");
+    runs(ALL "--epochs 2 --out run_parts");
+    runs("fit --resume run_parts --epochs 4 --verbose 0");
+    runs("fit --resume run_parts --epochs 9 --verbose 0");
+    read_file("run_whole/log.csv", whole, sizeof whole);
+    read_file("run_parts/log.csv", parts, sizeof parts);
+    assert_string_equal(whole, parts);
+    int lines = 0;
+    for (const char *c = whole; *c; ++c) lines += *c == '\n';
+    assert_int_equal(lines, 7); /* the header, the first epoch, and the 5 epochs of patience */
+    assert_int_equal(system("cmp -s run_whole/best.h5 run_parts/best.h5"), 0);
+    assert_int_equal(system("cmp -s run_whole/model.h5 run_parts/model.h5"), 0);
+}
+
 /* ---- Contradictions ---- */
 
 static void contradictions_exit_with_2(void **state) {
@@ -239,6 +271,7 @@ int main(void) {
         cmocka_unit_test(save_best_decides_about_best_h5),
         cmocka_unit_test(a_validation_split_takes_the_last_samples),
         cmocka_unit_test(class_weights_are_listed_or_counted),
+        cmocka_unit_test(a_resumed_run_has_the_options),
         cmocka_unit_test(contradictions_exit_with_2),
         cmocka_unit_test(mistakes_are_told_before_training),
     };

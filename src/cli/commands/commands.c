@@ -50,8 +50,15 @@ static const cli_use fit_uses[] = {
     MAY(INITIAL_EPOCH),
     MAY(VALIDATION_STEPS),
     MAY(VALIDATION_FREQ),
+    MAY(VALIDATION_EVERY),
+    MAY(NO_STOP_ON_NAN),
     MAY(VERBOSE),
     MAY(OUT),
+    MAY(OVERWRITE),
+    MAY(CHECKPOINT_EVERY),
+    MAY(KEEP_CHECKPOINTS),
+    MAY(RESUME),
+    MAY(DATA_CHANGED),
     MAY(TRACE),
     MAY(JSON),
     MAY(HELP),
@@ -104,33 +111,41 @@ const cli_command cli_commands[] = {
      "without a compilation needs --loss.  With --optimizer, --loss or --metrics the model is compiled "
      "again.\n"
      "\n"
-     "The folder of --out receives model.h5 (the final model, with the optimizer's state), checkpoint.h5 "
-     "(after each epoch), best.h5 (the lowest val_loss if there is validation data, or the best value of "
-     "--save-best), history.json, report.html (see leat report) and log.csv.  Without --out nothing is "
-     "saved.\n"
+     "The folder of --out receives model.h5 (the final model, with the optimizer's state), best.h5 (the "
+     "lowest val_loss if there is validation data, or the best value of --save-best), history.json, "
+     "report.html (see leat report) and log.csv; while the run goes on, run.json (how it was started), "
+     "start.h5 (a copy of MODEL) and checkpoints/.  Without --out nothing is saved.  A folder that has a run "
+     "already is refused without --overwrite.\n"
      "\n"
      "--early-stopping and --reduce-lr-on-plateau take arguments of Keras's callbacks EarlyStopping "
-     "(monitor, "
-     "min_delta, patience, mode, baseline, restore_best_weights, verbose) and ReduceLROnPlateau (monitor, "
-     "factor, patience, mode, min_delta, cooldown, min_lr, verbose), separated by commas; monitor is "
-     "val_loss "
-     "and verbose is 1 if they are not given.  --lr-schedule takes CosineDecay, ExponentialDecay, "
-     "InverseTimeDecay, PiecewiseConstantDecay or PolynomialDecay with the arguments that they have in "
-     "keras.optimizers.schedules.\n"
+     "(monitor, min_delta, patience, mode, baseline, restore_best_weights, verbose) and ReduceLROnPlateau "
+     "(monitor, factor, patience, mode, min_delta, cooldown, min_lr, verbose), separated by commas; monitor "
+     "is val_loss and verbose is 1 if they are not given.  --lr-schedule takes CosineDecay, "
+     "ExponentialDecay, InverseTimeDecay, PiecewiseConstantDecay or PolynomialDecay with the arguments that "
+     "they have in keras.optimizers.schedules.\n"
      "\n"
-     "On an interrupt (Ctrl-C, SIGTERM, SIGHUP) training stops after the current batch, everything is saved, "
-     "and leat prints the epoch in which it stopped and the command that continues the training; the exit "
-     "code is 130, 143 or 129.  A second interrupt ends the command at once.\n"
+     "`leat fit --resume DIR` continues a run that was interrupted or killed, from its newest checkpoint, "
+     "and "
+     "ends with the same bytes as if it had never been interrupted.  It needs no other argument.  Options "
+     "that do "
+     "not change the result may be added: --workers (processes with --use-multiprocessing, otherwise "
+     "threads), "
+     "--threads, --verbose, --checkpoint-every, and a greater --epochs, which also continues a run that has "
+     "ended.\n"
      "\n"
-     "To continue, give DIR/model.h5 as MODEL, the same --out, and the number of finished epochs as "
-     "--initial-epoch: an epoch that was interrupted is trained again from its first step.  --epochs stays "
-     "the number of the last epoch.  Do not give --optimizer, --loss and --metrics: they would compile the "
-     "model again, without the optimizer's state.",
+     "On an interrupt (Ctrl-C, SIGTERM, SIGHUP) training stops after the current batch and writes a "
+     "checkpoint; "
+     "leat says how to go on, and the exit code is 130, 143 or 129.  A second interrupt ends the command at "
+     "once; "
+     "then, and after SIGKILL, the steps since the last checkpoint are computed again.\n"
+     "\n"
+     "If the loss becomes NaN or infinite, training stops with an error, and model.h5 is not written.",
      "leat fit cnn.json --train 'idx:x.gz,y.gz?scale=1/255&onehot=10' \\\n"
      "    --loss categorical_crossentropy --optimizer adam --metrics accuracy \\\n"
      "    --epochs 6 --batch-size 128 --workers 2 --use-multiprocessing --out run\n"
-     "leat fit run/model.h5 --train npz:more.npz --validation npz:test.npz \\\n"
-     "    --initial-epoch 6 --epochs 8 --out run\n"
+     "leat fit --resume run\n"
+     "leat fit --resume run --epochs 12 --workers 4\n"
+     "leat fit run/model.h5 --train npz:more.npz --validation npz:test.npz --epochs 2 --out run2\n"
      "leat fit model.h5 --train plugin:./frames.so --loss mse \\\n"
      "    --optimizer 'SGD(learning_rate=0.01)' --metrics 'mae,RootMeanSquaredError'\n"
      "leat fit cnn.h5 --train npz:train.npz --validation-split 0.1 --epochs 100 --out run \\\n"

@@ -1,59 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat fit`.  Room: cli. */
+/* `leat fit`: starts a run, or continues one.  Room: cli. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/fit_callbacks.h"
 #include "cli/commands/fit_data.h"
 #include "cli/commands/interrupt.h"
+#include "cli/options/checkpoint_options.h"
 #include "cli/options/feed_options.h"
 #include "cli/options/parse.h"
 #include "cli/report/page.h"
+#include "cli/run/files.h"
+#include "cli/run/folder.h"
+#include "cli/run/record.h"
 #include "cli/run/session.h"
 #include "leat/file.h"
 
-enum { path_bytes = 4096 };
-
-/* The folder of --out, the callbacks of the fit, and the trace.  The first callback records the position and stops the
- * fit on a signal, with or without a folder. */
-typedef struct output {
-    const char *folder; /* NULL: nothing is saved */
+/* A run: its session, its folder, the callbacks of the fit, and the trace.  The first callback keeps the position and
+ * stops the fit on a signal. */
+typedef struct fit_run {
+    cli_session session;
+    cli_arguments
+        arguments; /* of the run: of this call or, with --resume, of the call that started the run */
+    bool resumed;
+    cli_folder folder; /* path "": nothing is saved */
+    char start[16];    /* name of the copy of the model in the folder */
     cli_callbacks callbacks;
     cli_class_weights class_weights;
     leat_trace *trace; /* NULL: none */
     cli_position position;
+    leat_checkpoint_options checkpoints;
+    char checkpoint_folder[CLI_PATH_BYTES];
     bool saved; /* model.h5 was written */
-} output;
+} fit_run;
 
-static void path_in_output(char out[path_bytes], const output *to, const char *name) {
-    snprintf(out, path_bytes, "%s/%s", to->folder, name);
+static bool has_folder(const fit_run *run) {
+    return run->folder.path[0] != '\0';
 }
 
-/* Creates a folder and its parents. */
-static int make_folder(const cli_session *session, const char *folder) {
-    char path[path_bytes];
-    if (!*folder || snprintf(path, sizeof path, "%s", folder) >= path_bytes - 64) {
-        fprintf(stderr, "leat fit: --out '%.100s': expected the name of a folder\n", folder);
-        return CLI_USAGE;
-    }
-    for (char *slash = path + 1; (slash = strchr(slash, '/')); ++slash) {
-        *slash = '\0';
-        (void)mkdir(path, 0777); /* the last folder is checked below */
-        *slash = '/';
-    }
-    struct stat info;
-    if ((mkdir(path, 0777) == 0 || errno == EEXIST) && stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return CLI_SUCCESS;
-    fprintf(stderr, "leat %s: cannot create the folder '%s': %s\n", session->command, folder,
-            strerror(errno == EEXIST ? ENOTDIR : errno));
-    return CLI_FAILURE;
-}
+/* ---- Callbacks ---- */
 
 /* Prints a note when training begins, so that an error before that is printed alone. */
 static leat_status note_nothing_is_saved(void *user, leat_training *training, int64_t index, leat_logs *logs,
@@ -63,31 +53,82 @@ static leat_status note_nothing_is_saved(void *user, leat_training *training, in
     return LEAT_OK;
 }
 
-static int open_output(cli_session *session, output *to) {
-    const cli_arguments *a = session->arguments;
+static int make_callbacks(fit_run *run) {
+    cli_session *session = &run->session;
+    const char *trace = session->arguments->text[CLI_TRACE];
     leat_error err = {0};
-    to->folder = a->text[CLI_OUT];
-    leat_callback position = cli_position_callback(&to->position);
-    if (!to->folder) position.on_train_begin = note_nothing_is_saved;
-    cli_callbacks_add(&to->callbacks, &position);
-    int code = cli_add_callbacks(session, to->folder, &to->callbacks);
-    if (code == CLI_SUCCESS) code = cli_read_class_weights(session, &to->class_weights);
-    if (code != CLI_SUCCESS) return code;
-    if (a->text[CLI_TRACE] && leat_trace_open(&to->trace, a->text[CLI_TRACE], &err) != LEAT_OK)
-        return cli_fail(session, &err);
-    return to->folder ? make_folder(session, to->folder) : CLI_SUCCESS;
-}
-
-/* Destroys the callbacks and closes the trace.  Call it after the fit, whose feeds write to the trace. */
-static int close_output(const cli_session *session, output *to, int code) {
-    leat_error err = {0};
-    cli_callbacks_destroy(&to->callbacks);
-    free(to->class_weights.items);
-    if (leat_trace_close(&to->trace, &err) != LEAT_OK && code != CLI_FAILURE) code = cli_fail(session, &err);
+    run->position.stops_on_nan = session->arguments->text[CLI_NO_STOP_ON_NAN] == NULL;
+    leat_callback position = cli_position_callback(&run->position);
+    if (!has_folder(run)) position.on_train_begin = note_nothing_is_saved;
+    cli_callbacks_add(&run->callbacks, &position);
+    int code = cli_add_callbacks(session, has_folder(run) ? run->folder.path : NULL, &run->callbacks);
+    if (code == CLI_SUCCESS) code = cli_read_class_weights(session, &run->class_weights);
+    if (code == CLI_SUCCESS && trace && leat_trace_open(&run->trace, trace, &err) != LEAT_OK)
+        code = cli_fail(session, &err);
     return code;
 }
 
-static leat_fit_options fit_options(const cli_session *session, const output *to) {
+/* Destroys the callbacks and closes the trace.  Call it after the fit, whose feeds write to the trace. */
+static int close_output(fit_run *run, int code) {
+    leat_error err = {0};
+    cli_callbacks_destroy(&run->callbacks);
+    free(run->class_weights.items);
+    if (leat_trace_close(&run->trace, &err) != LEAT_OK && code != CLI_FAILURE)
+        code = cli_fail(&run->session, &err);
+    return code;
+}
+
+/* ---- Results ---- */
+
+/* Replaces DIR/history.json by the text and a line break. */
+static int write_history(const fit_run *run, char *json) {
+    char path[CLI_PATH_BYTES];
+    leat_error err = {0};
+    size_t length = strlen(json);
+    cli_folder_path(path, &run->folder, "history.json");
+    json[length] = '\n';
+    leat_status status = leat_file_replace(path, json, length + 1, &err);
+    json[length] = '\0';
+    return status == LEAT_OK ? CLI_SUCCESS : cli_fail(&run->session, &err);
+}
+
+static int write_report(const fit_run *run) {
+    char history[CLI_PATH_BYTES], path[CLI_PATH_BYTES];
+    cli_folder_path(history, &run->folder, "history.json");
+    cli_folder_path(path, &run->folder, "report.html");
+    return cli_report_write("fit", history, path);
+}
+
+static int save_model(fit_run *run) {
+    char path[CLI_PATH_BYTES];
+    leat_error err = {0};
+    cli_folder_path(path, &run->folder, "model.h5");
+    if (leat_model_save(run->session.model, path, true, &err) != LEAT_OK)
+        return cli_fail(&run->session, &err);
+    run->saved = true;
+    if (cli_number(run->session.arguments, CLI_VERBOSE, 1) > 0) fprintf(stderr, "saved %s\n", path);
+    return CLI_SUCCESS;
+}
+
+/* Writes the results of a fit: first the model, unless the fit failed, then history.json, report.html and the JSON object.
+ * Each is written even if another cannot be. */
+static int write_results(fit_run *run, const leat_history *history, bool failed) {
+    leat_error err = {0};
+    char *json = NULL;
+    int code = has_folder(run) && !failed ? save_model(run) : CLI_SUCCESS;
+    if (!history) return code;
+    if (leat_history_json(history, &json, &err) != LEAT_OK) return cli_fail(&run->session, &err);
+    int written = has_folder(run) ? write_history(run, json) : CLI_SUCCESS;
+    if (has_folder(run) && written == CLI_SUCCESS) written = write_report(run);
+    if (run->session.arguments->text[CLI_JSON] && !failed) puts(json);
+    leat_string_free(json);
+    return code == CLI_SUCCESS ? written : code;
+}
+
+/* ---- Training ---- */
+
+static leat_fit_options fit_options(fit_run *run) {
+    const cli_session *session = &run->session;
     const cli_arguments *a = session->arguments;
     leat_fit_options options = leat_fit_options_default();
     options.epochs = cli_number(a, CLI_EPOCHS, options.epochs);
@@ -103,84 +144,54 @@ static leat_fit_options fit_options(const cli_session *session, const output *to
     options.shuffle = session->feed_options.shuffle;
     options.shuffle_window = session->feed_options.shuffle_window;
     options.faults = session->feed_options.faults;
-    options.trace = to->trace;
+    options.trace = run->trace;
     options.seed = session->feed_options.seed;
     options.threads = (int)cli_number(a, CLI_THREADS, 0);
-    options.callbacks = to->callbacks.list;
-    options.callback_count = to->callbacks.count;
-    options.class_weight = to->class_weights.items;
-    options.class_weight_count = to->class_weights.count;
+    options.callbacks = run->callbacks.list;
+    options.callback_count = run->callbacks.count;
+    options.class_weight = run->class_weights.items;
+    options.class_weight_count = run->class_weights.count;
     options.validation = cli_has_validation(a) ? &session->validation : NULL;
+    options.validation_every = cli_number(a, CLI_VALIDATION_EVERY, 0);
+    if (has_folder(run)) options.checkpoints = &run->checkpoints;
     return options;
 }
 
-/* Replaces DIR/history.json by the text and a line break. */
-static int write_history(const output *to, char *json) {
-    char path[path_bytes];
-    leat_error err = {0};
-    size_t length = strlen(json);
-    path_in_output(path, to, "history.json");
-    json[length] = '\n';
-    leat_status status = leat_file_replace(path, json, length + 1, &err);
-    json[length] = '\0';
-    if (status == LEAT_OK) return CLI_SUCCESS;
-    fprintf(stderr, "leat fit: %s\n", err.message);
-    return CLI_FAILURE;
-}
-
-static int write_report(const output *to) {
-    char history[path_bytes], path[path_bytes];
-    path_in_output(history, to, "history.json");
-    path_in_output(path, to, "report.html");
-    return cli_report_write("fit", history, path);
-}
-
-static int save_model(const cli_session *session, output *to) {
-    char path[path_bytes];
-    leat_error err = {0};
-    path_in_output(path, to, "model.h5");
-    if (leat_model_save(session->model, path, true, &err) != LEAT_OK) return cli_fail(session, &err);
-    to->saved = true;
-    if (cli_number(session->arguments, CLI_VERBOSE, 1) > 0) fprintf(stderr, "saved %s\n", path);
-    return CLI_SUCCESS;
-}
-
-/* Writes the results of a fit: history.json, report.html, model.h5 unless the fit failed, and the JSON object. */
-static int write_results(const cli_session *session, output *to, const leat_history *history, bool failed) {
-    leat_error err = {0};
-    char *json = NULL;
-    int code = CLI_SUCCESS;
-    if (!history) return CLI_SUCCESS;
-    if (leat_history_json(history, &json, &err) != LEAT_OK) return cli_fail(session, &err);
-    if (to->folder) code = write_history(to, json);
-    if (to->folder && code == CLI_SUCCESS) code = write_report(to);
-    if (to->folder && !failed && code == CLI_SUCCESS) code = save_model(session, to);
-    if (session->arguments->text[CLI_JSON] && !failed) puts(json);
-    leat_string_free(json);
-    return code;
-}
-
-static int train(cli_session *session, output *to) {
-    leat_fit_options options = fit_options(session, to);
+static int train(fit_run *run) {
+    cli_session *session = &run->session;
+    leat_fit_options options = fit_options(run);
     leat_history *history = NULL;
     leat_error err = {0};
     cli_catch_signals(session);
     leat_status status = leat_model_fit_generator(session->model, &session->data, &options, &history, &err);
     bool failed = status != LEAT_OK && !(status == LEAT_ESTOPPED && cli_signal_code());
     int code = failed ? cli_fail(session, &err) : CLI_SUCCESS;
-    int report_code = write_results(session, to, history, failed);
+    if (!failed && run->position.nan_step > 0)
+        failed = true, code = cli_print_nan(&run->position, run->folder.path);
+    int report_code = write_results(run, history, failed);
     leat_history_destroy(&history);
     if (code == CLI_SUCCESS) code = report_code;
-    if (!failed && cli_signal_code()) cli_print_interrupt(session, &to->position, to->folder, to->saved);
+    if (status != LEAT_OK) cli_print_failure(run->folder.path);
+    if (!failed && cli_signal_code())
+        cli_print_interrupt(session, &run->position, run->folder.path, run->saved);
     return code == CLI_SUCCESS && cli_signal_code() ? cli_signal_code() : code;
 }
 
+/* ---- Starting a run ---- */
+
 static int check_options(const cli_arguments *a) {
     int64_t epochs = cli_number(a, CLI_EPOCHS, 1), first = cli_number(a, CLI_INITIAL_EPOCH, 0);
-    if (!cli_has_validation(a) && a->text[CLI_VALIDATION_STEPS])
-        return cli_needs("fit", "--validation-steps", "--validation or --validation-split");
-    if (!cli_has_validation(a) && a->text[CLI_VALIDATION_FREQ])
-        return cli_needs("fit", "--validation-freq", "--validation or --validation-split");
+    static const cli_option_id of_validation[] = {CLI_VALIDATION_STEPS, CLI_VALIDATION_FREQ,
+                                                  CLI_VALIDATION_EVERY};
+    static const cli_option_id of_folder[] = {CLI_CHECKPOINT_EVERY, CLI_KEEP_CHECKPOINTS, CLI_OVERWRITE};
+    for (size_t i = 0; i < sizeof of_validation / sizeof *of_validation; ++i)
+        if (!cli_has_validation(a) && a->text[of_validation[i]])
+            return cli_needs("fit", cli_options[of_validation[i]].name, "--validation or --validation-split");
+    for (size_t i = 0; i < sizeof of_folder / sizeof *of_folder; ++i)
+        if (!a->text[CLI_OUT] && a->text[of_folder[i]])
+            return cli_needs("fit", cli_options[of_folder[i]].name, "--out");
+    if (a->text[CLI_DATA_CHANGED] && !a->text[CLI_RESUME])
+        return cli_needs("fit", "--data-changed", "--resume");
     int code = cli_check_fit_data(a);
     if (code == CLI_SUCCESS) code = cli_check_callbacks(a);
     if (code != CLI_SUCCESS || epochs > first) return code;
@@ -191,22 +202,134 @@ static int check_options(const cli_arguments *a) {
     return CLI_USAGE;
 }
 
-static int prepare(cli_session *session, output *to) {
-    const cli_arguments *a = session->arguments;
-    int code = check_options(a);
-    if (code == CLI_SUCCESS) code = cli_feed_options(session->command, a, &session->feed_options);
-    if (code == CLI_SUCCESS) code = cli_load(session, a->operands[0]);
+static int read_options(fit_run *run) {
+    int code = check_options(&run->arguments);
+    if (code == CLI_SUCCESS) code = cli_feed_options("fit", &run->arguments, &run->session.feed_options);
+    return code == CLI_SUCCESS ? cli_checkpoint_options(&run->arguments, &run->checkpoints) : code;
+}
+
+/* Copies the model to start.h5, start.json or start.keras in the folder, so that the run can begin anew even if the
+ * model's file is changed or removed. */
+static int copy_model(fit_run *run, const void *data, size_t bytes) {
+    const char *model = run->arguments.operands[0], *dot = strrchr(model, '.');
+    bool known = dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".keras") == 0);
+    char path[CLI_PATH_BYTES];
+    leat_error err = {0};
+    snprintf(run->start, sizeof run->start, "start%s", known ? dot : ".h5");
+    cli_folder_path(path, &run->folder, run->start);
+    return leat_file_replace(path, data, bytes, &err) == LEAT_OK ? CLI_SUCCESS
+                                                                 : cli_fail(&run->session, &err);
+}
+
+static int refuse_other_run(const fit_run *run, const char *file) {
+    const char *out = run->arguments.text[CLI_OUT];
+    if (strcmp(file, "run.json") == 0)
+        fprintf(stderr,
+                "leat fit: '%s' is the folder of another run: to continue that run: leat fit --resume %s; to "
+                "replace it, add --overwrite\n",
+                out, out);
+    else
+        fprintf(stderr, "leat fit: '%s' has a %s of another run: choose another --out, or add --overwrite\n",
+                out, file);
+    return CLI_FAILURE;
+}
+
+/* Makes the folder of a new run, with run.json.  What another run has left there is removed only with --overwrite, and only
+ * after the model was read, since it may be a part of it. */
+static int start_run(fit_run *run) {
+    const cli_arguments *a = &run->arguments;
+    size_t bytes = 0;
+    if (!a->text[CLI_OUT]) return CLI_SUCCESS;
+    char *model = cli_read_file(a->operands[0], &bytes);
+    if (!model) {
+        fprintf(stderr, "leat fit: cannot read '%s': %s\n", a->operands[0], strerror(errno));
+        return CLI_FAILURE;
+    }
+    int code = cli_folder_make(&run->folder, a->text[CLI_OUT]);
+    const char *other = code == CLI_SUCCESS ? cli_folder_find_run(&run->folder) : NULL;
+    if (other && a->text[CLI_OVERWRITE]) code = cli_folder_remove_run(&run->folder);
+    if (other && !a->text[CLI_OVERWRITE]) {
+        code = refuse_other_run(run, other);
+        cli_folder_close(&run->folder);
+    }
+    if (code == CLI_SUCCESS) code = copy_model(run, model, bytes);
+    if (code == CLI_SUCCESS) code = cli_record_write(run->folder.path, a, run->start, NULL);
+    free(model);
+    return code;
+}
+
+static int load_all(fit_run *run, const char *model) {
+    cli_session *session = &run->session;
+    int code = cli_load(session, model);
     if (code == CLI_SUCCESS) code = cli_compile(session);
-    if (code == CLI_SUCCESS) code = cli_open_fit_data(session);
-    return code == CLI_SUCCESS ? open_output(session, to) : code;
+    return code == CLI_SUCCESS ? cli_open_fit_data(session) : code;
+}
+
+/* The folder is made first, so that a run which is killed while it loads its data can be resumed.  With --overwrite it is
+ * made last, so that a mistake in the new command does not cost the old run. */
+static int prepare_new(fit_run *run) {
+    bool late = run->arguments.text[CLI_OVERWRITE] != NULL;
+    int code = read_options(run);
+    if (code == CLI_SUCCESS && !late) code = start_run(run);
+    if (code == CLI_SUCCESS) code = load_all(run, run->arguments.operands[0]);
+    return code == CLI_SUCCESS && late ? start_run(run) : code;
+}
+
+/* ---- Continuing a run ---- */
+
+/* Reads the record of the run, and goes to the folder in which it was started, to which its paths are relative. */
+static int read_run(fit_run *run, cli_record *record, const cli_arguments *given) {
+    int code = cli_folder_open(&run->folder, given->text[CLI_RESUME]);
+    if (code == CLI_SUCCESS) code = cli_record_read(record, run->folder.path);
+    if (code == CLI_SUCCESS) code = cli_record_merge(record, given, &run->arguments);
+    if (code == CLI_SUCCESS && chdir(record->directory) != 0) {
+        fprintf(stderr, "leat fit: cannot go to '%s', where the run was started: %s\n", record->directory,
+                strerror(errno));
+        code = CLI_FAILURE;
+    }
+    if (code == CLI_SUCCESS && !given->text[CLI_DATA_CHANGED]) code = cli_record_check_data(record);
+    return code;
+}
+
+static int prepare_resumed(fit_run *run, cli_record *record, const cli_arguments *given) {
+    char model[CLI_PATH_BYTES];
+    run->resumed = true;
+    int code = given->operand_count == 0 && !given->text[CLI_OUT]
+                   ? read_run(run, record, given)
+                   : cli_exclusive("fit", "--resume", given->operand_count ? "MODEL" : "--out");
+    if (code != CLI_SUCCESS) return code;
+    cli_folder_path(model, &run->folder, record->start);
+    snprintf(run->start, sizeof run->start, "%.15s", record->start);
+    run->arguments.text[CLI_OUT] = given->text[CLI_RESUME];
+    code = read_options(run);
+    if (code == CLI_SUCCESS) code = load_all(run, model);
+    return code == CLI_SUCCESS ? cli_record_write(run->folder.path, &run->arguments, run->start, record)
+                               : code;
+}
+
+/* ---- The command ---- */
+
+static int prepare(fit_run *run, cli_record *record, const cli_arguments *given) {
+    int code = given->text[CLI_RESUME] ? prepare_resumed(run, record, given) : prepare_new(run);
+    if (code != CLI_SUCCESS) return code;
+    snprintf(run->checkpoint_folder, sizeof run->checkpoint_folder, "%.4000s/checkpoints", run->folder.path);
+    run->checkpoints.folder = run->checkpoint_folder;
+    run->checkpoints.resume = run->resumed;
+    return make_callbacks(run);
 }
 
 int cli_fit(const cli_arguments *arguments) {
-    cli_session session = {.command = "fit", .arguments = arguments};
-    output to = {0};
-    int code = prepare(&session, &to);
-    if (code == CLI_SUCCESS) code = train(&session, &to);
-    code = close_output(&session, &to, code);
-    cli_close(&session);
+    fit_run run = {.session = {.command = "fit"}, .arguments = *arguments};
+    cli_record record = {0};
+    run.session.arguments = &run.arguments;
+    int code = prepare(&run, &record, arguments);
+    if (code == CLI_SUCCESS)
+        code = train(&run);
+    else if (!run.resumed)
+        cli_folder_abandon(&run.folder);
+    code = close_output(&run, code);
+    cli_close(&run.session);
+    cli_folder_close(&run.folder);
+    cli_record_free(&record);
     return code;
 }

@@ -206,15 +206,14 @@ static int add_log(const cli_session *session, const char *folder, cli_callbacks
     char path[path_bytes];
     leat_callback made = {0};
     leat_error err = {0};
-    bool append = cli_number(session->arguments, CLI_INITIAL_EPOCH, 0) > 0;
     snprintf(path, sizeof path, "%s/log.csv", folder);
-    leat_status status = leat_csv_logger_create(&made, sizeof made, path, ",", append, &err);
+    leat_status status = leat_csv_logger_create(&made, sizeof made, path, ",", false, &err);
     return add_made(session, callbacks, &made, status, &err);
 }
 
-/* monitor NULL: a file after each epoch.  Braces of the folder are doubled: they are no fields of the path. */
-static int add_checkpoint(const cli_session *session, const char *folder, const char *name,
-                          const char *monitor, cli_callbacks *callbacks) {
+/* Braces of the folder are doubled: they are no fields of the path. */
+static int add_best(const cli_session *session, const char *folder, const char *monitor,
+                    cli_callbacks *callbacks) {
     char path[2 * path_bytes];
     size_t used = 0;
     leat_callback made = {0};
@@ -224,10 +223,10 @@ static int add_checkpoint(const cli_session *session, const char *folder, const 
         path[used++] = *c;
         if (*c == '{' || *c == '}') path[used++] = *c;
     }
-    snprintf(path + used, sizeof path - used, "/%s", name);
+    snprintf(path + used, sizeof path - used, "/best.h5");
     options.filepath = path;
-    options.save_best_only = monitor != NULL;
-    if (monitor) options.monitor = monitor;
+    options.save_best_only = true;
+    options.monitor = monitor;
     leat_status status = leat_model_checkpoint_create(&made, sizeof made, &options, &err);
     return add_made(session, callbacks, &made, status, &err);
 }
@@ -236,8 +235,7 @@ static int add_files(const cli_session *session, const char *folder, cli_callbac
     const char *best = session->arguments->text[CLI_SAVE_BEST];
     if (!best && cli_has_validation(session->arguments)) best = "val_loss";
     int code = add_log(session, folder, callbacks);
-    if (code == CLI_SUCCESS) code = add_checkpoint(session, folder, "checkpoint.h5", NULL, callbacks);
-    return code == CLI_SUCCESS && best ? add_checkpoint(session, folder, "best.h5", best, callbacks) : code;
+    return code == CLI_SUCCESS && best ? add_best(session, folder, best, callbacks) : code;
 }
 
 int cli_add_callbacks(const cli_session *session, const char *folder, cli_callbacks *callbacks) {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The position of a fit, and the message after an interrupt.  Room: cli. */
+/* The position of a fit, and the messages about a run that can be continued.  Room: cli. */
 #include "cli/commands/interrupt.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/options/parse.h"
 #include "cli/run/session.h"
+#include "leat/checkpoint.h"
 
 /* ---- The position ---- */
 
@@ -24,10 +26,15 @@ static leat_status epoch_begin(void *user, leat_training *training, int64_t inde
 
 static leat_status step_end(void *user, leat_training *training, int64_t index, leat_logs *logs,
                             leat_error *err) {
-    (void)logs, (void)err;
-    ((cli_position *)user)->step = index + 1;
+    cli_position *position = user;
+    double loss = 0;
+    (void)err;
+    position->step = index + 1;
     /* Stop requests that came before the fit began were dropped, so ask again. */
-    if (cli_signal_code()) leat_training_stop(training, "a signal came");
+    if (cli_signal_code()) leat_model_stop_training(leat_training_model(training));
+    if (!position->stops_on_nan || !leat_logs_get(logs, "loss", &loss) || isfinite(loss)) return LEAT_OK;
+    position->nan_step = index + 1;
+    leat_training_stop(training, "the loss is not finite");
     return LEAT_OK;
 }
 
@@ -41,9 +48,30 @@ static leat_status epoch_end(void *user, leat_training *training, int64_t index,
     return LEAT_OK;
 }
 
+static leat_status save_state(void *user, leat_training *training, leat_state *state, leat_error *err) {
+    const cli_position *position = user;
+    const int64_t numbers[] = {position->epoch, position->finished, position->step, position->steps};
+    (void)training;
+    return leat_state_put(state, "position", numbers, sizeof numbers, err);
+}
+
+static leat_status load_state(void *user, leat_training *training, leat_state *state, leat_error *err) {
+    cli_position *position = user;
+    int64_t numbers[4] = {0};
+    (void)training;
+    leat_status status = leat_state_get(state, "position", numbers, sizeof numbers, err);
+    position->epoch = numbers[0];
+    position->finished = numbers[1];
+    position->step = numbers[2];
+    position->steps = numbers[3];
+    return status;
+}
+
 leat_callback cli_position_callback(cli_position *position) {
     return (leat_callback){.size = sizeof(leat_callback),
                            .user = position,
+                           .save_state = save_state,
+                           .load_state = load_state,
                            .on_epoch_begin = epoch_begin,
                            .on_train_batch_end = step_end,
                            .on_epoch_end = epoch_end};
@@ -67,30 +95,20 @@ static void print_word(const char *word) {
     fputc('\'', stderr);
 }
 
-/* Returns true for options that the new command must not repeat: model.h5 contains them, or the value has changed. */
-static bool must_not_repeat(cli_option_id id) {
-    return id == CLI_OPTIMIZER || id == CLI_LOSS || id == CLI_METRICS || id == CLI_DTYPE_POLICY ||
-           id == CLI_INITIAL_EPOCH;
-}
-
-static void print_command(const cli_session *session, int64_t epochs_done) {
-    const cli_arguments *a = session->arguments;
-    const char *folder = a->text[CLI_OUT];
-    char path[4200];
-    snprintf(path, sizeof path, "%s%s/model.h5", folder[0] == '-' ? "./" : "", folder);
-    print_word(a->program);
-    fputs(" fit", stderr);
-    print_word(path);
-    if (epochs_done > 0) fprintf(stderr, " --initial-epoch %" PRId64, epochs_done);
-    for (int id = 0; id < CLI_OPTION_COUNT; ++id) {
-        if (!a->text[id] || must_not_repeat((cli_option_id)id)) continue;
-        fprintf(stderr, " %s", cli_options[id].name);
-        if (cli_options[id].value != CLI_FLAG) print_word(a->text[id]);
-    }
+static void print_command(const char *folder) {
+    fputs("leat fit --resume", stderr);
+    print_word(folder);
     fputc('\n', stderr);
 }
 
-/* ---- The message ---- */
+/* Finds the newest checkpoint of the run; returns false if there is none. */
+static bool find_checkpoint(const char *folder, leat_checkpoint_info *out) {
+    char path[4200];
+    snprintf(path, sizeof path, "%s/checkpoints", folder);
+    return *folder && leat_checkpoint_find(path, out, sizeof *out, NULL) == LEAT_OK;
+}
+
+/* ---- The messages ---- */
 
 static void print_position(const cli_position *position, int64_t epochs) {
     if (position->finished > position->epoch)
@@ -105,19 +123,42 @@ static void print_position(const cli_position *position, int64_t epochs) {
 
 void cli_print_interrupt(const cli_session *session, const cli_position *position, const char *folder,
                          bool saved) {
+    leat_checkpoint_info info;
     int64_t epochs = cli_number(session->arguments, CLI_EPOCHS, 1);
     print_position(position, epochs);
-    if (!folder) {
+    if (!*folder) {
         fputs("; nothing was saved: give --out DIR to save the model\n", stderr);
         return;
     }
-    if (!saved) {
-        fprintf(stderr, "; %s/model.h5 was not written\n", folder);
-        return;
-    }
-    fprintf(stderr, "; %s/model.h5 contains the weights and the optimizer's state after that step\n", folder);
-    if (position->finished >= epochs) return;
-    fprintf(stderr, "to continue with epoch %" PRId64 "%s:", position->finished + 1,
-            position->finished == position->epoch ? ", from its first step" : "");
-    print_command(session, position->finished);
+    bool found = find_checkpoint(folder, &info);
+    if (found) fprintf(stderr, "; the state after step %" PRId64 " of the run is saved", info.steps);
+    fprintf(stderr, "; %s/model.h5 %s\n", folder,
+            saved ? "has the weights after that step" : "was not written");
+    if (found && info.ended) return;
+    fputs("to continue: ", stderr);
+    print_command(folder);
+}
+
+void cli_print_failure(const char *folder) {
+    leat_checkpoint_info info;
+    if (!find_checkpoint(folder, &info)) return;
+    fprintf(stderr,
+            "the state after step %" PRId64 " of the run is saved; to continue, when the cause is gone: ",
+            info.steps);
+    print_command(folder);
+}
+
+int cli_print_nan(const cli_position *position, const char *folder) {
+    leat_checkpoint_info info;
+    fprintf(
+        stderr,
+        "leat fit: the loss is not finite after step %" PRId64 " of epoch %" PRId64
+        ": training was stopped, and model.h5 was not written\n"
+        "look at: NaN in the data (--check-finite names the batch), a learning rate that is too high "
+        "(--optimizer), exploding gradients (clipnorm of the optimizer), a loss that does not fit the last "
+        "activation\n",
+        position->nan_step, position->epoch + 1);
+    if (find_checkpoint(folder, &info))
+        fprintf(stderr, "the last checkpoint, after step %" PRId64 ", is '%s'\n", info.steps, info.path);
+    return CLI_FAILURE;
 }

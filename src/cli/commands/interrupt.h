@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The message of `leat fit` after an interrupt: the position of the training, what was saved, and how to continue. */
+/* The messages of `leat fit` at the end of a run that did not reach its last epoch: where it is, what was saved, and how to
+ * continue. */
 #ifndef LEAT_CLI_COMMANDS_INTERRUPT_H
 #define LEAT_CLI_COMMANDS_INTERRUPT_H
 
@@ -7,18 +8,26 @@
 
 /* The position of a training. */
 typedef struct cli_position {
-    int64_t epoch;    /* index of the current epoch, from 0 */
-    int64_t finished; /* number of finished epochs */
-    int64_t step;     /* number of finished steps of the current epoch */
-    int64_t steps;    /* number of all steps of the current epoch */
+    int64_t epoch;     /* index of the current epoch, from 0 */
+    int64_t finished;  /* number of finished epochs */
+    int64_t step;      /* number of finished steps of the current epoch */
+    int64_t steps;     /* number of all steps of the current epoch */
+    bool stops_on_nan; /* set by the caller: training stops after a step whose loss is not finite */
+    int64_t nan_step;  /* number of steps of the current epoch after which that happened; 0: it did not */
 } cli_position;
 
 /* Returns a callback that updates *position, which must outlive the callback. */
 leat_callback cli_position_callback(cli_position *position);
 
-/* Prints on standard error where a fit was interrupted, what DIR/model.h5 contains, and the command that continues.
- * folder: the value of --out, NULL: none; saved: true if model.h5 was written. */
+/* Print messages on standard error.  folder: the folder of the run; "": none. */
+
+/* After an interrupt: where the fit is, what was saved, and the command that continues.  saved: true if model.h5 was
+ * written. */
 void cli_print_interrupt(const cli_session *session, const cli_position *position, const char *folder,
                          bool saved);
+/* After a failure: the command that continues, if there is a checkpoint. */
+void cli_print_failure(const char *folder);
+/* After a loss that is not finite.  Returns CLI_FAILURE. */
+int cli_print_nan(const cli_position *position, const char *folder);
 
 #endif

@@ -202,7 +202,7 @@ static int check_required(const cli_command *command, const cli_arguments *argum
     return CLI_SUCCESS;
 }
 
-int cli_parse(const cli_command *command, int argc, char **argv, cli_arguments *out) {
+int cli_parse_recorded(const cli_command *command, int argc, char **argv, cli_arguments *out) {
     bool options = true;
     *out = (cli_arguments){0};
     for (int at = 0; at < argc; ++at) {
@@ -215,7 +215,14 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_arguments *
             code = read_operand(command, argv[at], out);
         if (code != CLI_SUCCESS) return code;
     }
-    return out->text[CLI_HELP] ? CLI_SUCCESS : check_required(command, out);
+    return CLI_SUCCESS;
+}
+
+int cli_parse(const cli_command *command, int argc, char **argv, cli_arguments *out) {
+    int code = cli_parse_recorded(command, argc, argv, out);
+    if (code != CLI_SUCCESS) return code;
+    bool complete = out->text[CLI_HELP] || out->text[CLI_RESUME]; /* the run's record has the rest */
+    return complete ? CLI_SUCCESS : check_required(command, out);
 }
 
 int cli_needs(const char *command, const char *one, const char *other) {

@@ -10,6 +10,9 @@
  * may be missing. */
 int cli_parse(const cli_command *command, int argc, char **argv, cli_arguments *out);
 
+/* Like cli_parse, but accepts that required arguments are missing, for words that were recorded. */
+int cli_parse_recorded(const cli_command *command, int argc, char **argv, cli_arguments *out);
+
 /* Prints that two options exclude each other; returns CLI_USAGE. */
 int cli_exclusive(const char *command, const char *one, const char *other);
 

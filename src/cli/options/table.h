@@ -42,6 +42,10 @@ typedef enum cli_value {
       "batches per validation")                                                                              \
     X(VALIDATION_FREQ, "--validation-freq", CLI_NUMBER, "N", 1, INT32_MAX, "1",                              \
       "validate after every N epochs")                                                                       \
+    X(VALIDATION_EVERY, "--validation-every", CLI_NUMBER, "N", 1, INT32_MAX, NULL,                           \
+      "also validate inside epochs, after every N training steps")                                           \
+    X(NO_STOP_ON_NAN, "--no-stop-on-nan", CLI_FLAG, NULL, 0, 0, NULL,                                        \
+      "go on training if the loss becomes NaN or infinite")                                                  \
     X(STEPS, "--steps", CLI_NUMBER, "N", 1, INT32_MAX, "all", "batches to use")                              \
     X(OPTIMIZER, "--optimizer", CLI_TEXT, "NAME|JSON", 0, 0, "the model's, or rmsprop",                      \
       "compile with this optimizer, such as adam or SGD(momentum=0.9); the optimizer's state in MODEL is "   \
@@ -106,7 +110,17 @@ typedef enum cli_value {
     X(VERBOSE, "--verbose", CLI_NUMBER, "0|1|2", 0, 2, "1",                                                  \
       "0: silent, 1: a progress bar, 2: one line per epoch")                                                 \
     X(OUT, "--out", CLI_FOLDER, "DIR", 0, 0, NULL,                                                           \
-      "folder for model.h5, checkpoint.h5, best.h5, history.json, report.html and log.csv")                  \
+      "folder of the run: the model, checkpoints, history, report and log")                                  \
+    X(RESUME, "--resume", CLI_FOLDER, "DIR", 0, 0, NULL,                                                     \
+      "continue the run in this folder, after it was interrupted or with more --epochs")                     \
+    X(OVERWRITE, "--overwrite", CLI_FLAG, NULL, 0, 0, NULL,                                                  \
+      "replace the run that is in the folder of --out")                                                      \
+    X(DATA_CHANGED, "--data-changed", CLI_FLAG, NULL, 0, 0, NULL,                                            \
+      "with --resume: continue although files of the data have changed")                                     \
+    X(CHECKPOINT_EVERY, "--checkpoint-every", CLI_TEXT, "N|TIME|epoch", 0, 0, "epoch",                       \
+      "write a checkpoint every N steps, after a time such as 30s, 10m or 2h, or after each epoch")          \
+    X(KEEP_CHECKPOINTS, "--keep-checkpoints", CLI_NUMBER, "N", 1, 10000, "2",                                \
+      "number of checkpoints to keep")                                                                       \
     X(MODEL, "--model", CLI_FILE, "MODEL", 0, 0, NULL, "the model to train: a .h5 or .json file")            \
     X(PAYLOAD, "--payload", CLI_SIZE, "BYTES", 1, INT64_C(1) << 40, NULL,                                    \
       "use synthetic batches of this size instead of a SPEC")                                                \
