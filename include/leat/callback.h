@@ -158,7 +158,8 @@ typedef enum leat_monitor_mode {
 /** Options of keras.callbacks.ModelCheckpoint, which saves the model after epochs.  Files are replaced atomically. */
 typedef struct leat_model_checkpoint_options {
     size_t size; /* sizeof the struct, set by leat_model_checkpoint_options_init */
-    /* required; may contain {epoch:02d} (from 1) and any value of the logs, such as {val_loss:.2f} */
+    /* required; may contain {epoch:02d} (from 1) and any value of the logs, such as {val_loss:.2f}; {{ and }} are
+     * braces */
     const char *filepath;
     const char *monitor; /* name of the value in the logs; default "val_loss" */
     /* save_best_only: save only if the monitored value has improved; save_weights_only: save the weights, not the whole
@@ -260,10 +261,13 @@ LEAT_API LEAT_CHECKED leat_status leat_learning_rate_scheduler_create(leat_callb
 
 /** Creates keras.callbacks.CSVLogger, which writes one line per epoch.  The columns are fixed before the first
  *  epoch; they include val_* if training validates, with NA in an epoch without validation.  The file is written
- *  in place, line by line; it may be a FIFO or a character device.
+ *  in place, line by line; it may be a FIFO or a character device.  A name that contains the separator, a quote or
+ *  a line break is quoted as by Python's csv module.
  *  @param separator  At most 7 bytes are used; separator NULL: ",".
- *  @param append  True: lines are added to an existing file.
- *  Errors: LEAT_EINVAL size; LEAT_ENOMEM.  If writing fails, training ends with that error. */
+ *  @param append  True: lines are added to an existing file, with the columns of its header.  on_train_begin fails
+ *  with LEAT_EINVAL if a metric of the training has no column, and with LEAT_EFORMAT if the file has no header.
+ *  Another value without a column is not written, and a warning names it; a column without a value gets NA.
+ *  Errors: LEAT_EINVAL size, or separator is ""; LEAT_ENOMEM.  If writing fails, training ends with that error. */
 LEAT_API LEAT_CHECKED leat_status leat_csv_logger_create(leat_callback *out, size_t size, const char *path,
                                                          const char *separator, bool append, leat_error *err);
 
@@ -280,6 +284,18 @@ LEAT_API LEAT_CHECKED leat_status leat_progbar_logger_create(leat_callback *out,
  *  Errors: LEAT_EINVAL size. */
 LEAT_API LEAT_CHECKED leat_status leat_terminate_on_nan_create(leat_callback *out, size_t size,
                                                                leat_error *err);
+
+/** Creates the callback that a text describes.  The classes and their arguments are Keras's: CSVLogger,
+ *  EarlyStopping, ModelCheckpoint, ReduceLROnPlateau and TerminateOnNaN, and the schedules CosineDecay,
+ *  ExponentialDecay, InverseTimeDecay, PiecewiseConstantDecay and PolynomialDecay of keras.optimizers.schedules.  A
+ *  schedule sets the learning rate before each step, as a function of the number of steps that the optimizer has
+ *  done.
+ *  @param text  A call with named arguments, "EarlyStopping(patience=3, restore_best_weights=True)", or JSON,
+ *  {"class_name": "EarlyStopping", "config": {"patience": 3}}.
+ *  Errors: LEAT_EINVAL the text, or an argument; LEAT_EFORMAT the JSON; LEAT_ENOTFOUND there is no such class;
+ *  LEAT_ENOTSUP there is no such argument (both with the nearest known name); LEAT_ENOMEM. */
+LEAT_API LEAT_CHECKED leat_status leat_callback_from_text(leat_callback *out, size_t size, const char *text,
+                                                          leat_error *err);
 
 #ifdef __cplusplus
 }

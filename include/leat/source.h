@@ -84,6 +84,20 @@ LEAT_API LEAT_CHECKED leat_status leat_arrays_open(leat_sequence *out, size_t si
 LEAT_API LEAT_CHECKED leat_status leat_source_open(leat_sequence *out, size_t size, const char *spec,
                                                    const leat_source_options *options, leat_error *err);
 
+/** Splits a sequence in two, like the argument validation_split of keras.Model.fit: *last gets the last
+ *  `share` of the samples, *first gets the others, floor(samples * (1 - share)) of them.  The samples are split in
+ *  their own order; a shuffle of the parts comes later.
+ *  @param whole  Taken: zeroed on success, and destroyed together with the second of the two parts.  Unchanged on
+ *  failure.
+ *  @param[out] first, last  The parts, owned by the caller (leat_sequence_destroy); zeroed on failure.
+ *  @param size  sizeof *first.
+ *  Errors: LEAT_EINVAL `share` is not between 0 and 1, or a part would be empty; LEAT_ENOTSUP the sequence has no
+ *  get_samples (a generator, most plugins), or it has on_epoch_end, worker_init or worker_fini; LEAT_ENOMEM.
+ *  Threads: any; the parts as in leat_arrays_open. */
+LEAT_API LEAT_CHECKED leat_status leat_sequence_split(leat_sequence *whole, double share,
+                                                      leat_sequence *first, leat_sequence *last, size_t size,
+                                                      leat_error *err);
+
 /** Describes the files that a SPEC names, so that leat_source_check_fingerprint can tell later whether a file has
  *  changed: a JSON array with an object for each file, which has its `path`, its size (`bytes`), its modification time
  *  (`modified_s` and `modified_ns`, from 1970 on) and the checksum (`xxh3`) of its content.  For a file of more than

@@ -95,10 +95,11 @@ static leat_status load(json_t **out, const scan *s, const char *text, size_t by
     /* After some failed allocations jansson reports no message. */
     if (code == json_error_out_of_memory || failure.text[0] == '\0')
         return leati_fail_memory(err, bytes, "JSON");
+    const char *said = code == json_error_null_character ? "expected a text without \\u0000" : failure.text;
     size_t at = failure.position > 0 ? (size_t)failure.position : 0;
     if (s->marks > 0) at = original_position(text, bytes, at);
     if (at > 0 && code != json_error_premature_end_of_input) --at;
-    return fail_at(s->text, at < s->bytes ? at : s->bytes, err, failure.text);
+    return fail_at(s->text, at < s->bytes ? at : s->bytes, err, said);
 }
 
 leat_status leati_json_parse(json_t **out, const char *text, size_t bytes, leat_error *err) {

@@ -18,8 +18,8 @@ static struct {
     char state[4096];
     leat_array input, target, weight;
     leat_arrays arrays;
-    clusters clusters, held_back;
-    leat_sequence sequence, validation, opened_sequence;
+    clusters clusters, held_back, sampled;
+    leat_sequence sequence, validation, opened_sequence, splittable, last_sequence;
     leat_batch_spec spec;
     const leat_batch *batch;
     leat_model *model, *other, *stateful, *new_model;
@@ -90,6 +90,8 @@ static void make_arrays(void) {
                                .sample_weight_count = 1};
     all.clusters = clusters_of(SAMPLES, 4), all.held_back = clusters_of(SAMPLES, 4);
     all.sequence = clusters_sequence(&all.clusters), all.validation = clusters_sequence(&all.held_back);
+    all.sampled = clusters_of(SAMPLES, 4), all.sampled.sampled = true;
+    all.splittable = clusters_sequence(&all.sampled), all.splittable.on_epoch_end = NULL;
     all.tensor = all.input.tensor;
     all.shape = leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, FEATURES}, NULL);
     all.step = leat_tensor_view(LEAT_I64, 0, NULL, &all.steps_done);
@@ -305,6 +307,9 @@ static const rule objects[] = {
     {"leat_registry **", NULL, NULL, IN(registry)},
     {"leat_rng *", NULL, NULL, IN(rng)},
     {"leat_sequence *", "out", NULL, IN(opened_sequence)},
+    {"leat_sequence *", "first", NULL, IN(opened_sequence)},
+    {"leat_sequence *", "last", NULL, IN(last_sequence)},
+    {"leat_sequence *", "whole", NULL, IN(splittable)},
     {"leat_sequence *", NULL, NULL, IN(sequence)},
     {"leat_source_options *", NULL, NULL, IN(source)},
     {"leat_tensor *", "outputs", NULL, IN(prediction)},
@@ -355,6 +360,7 @@ static const text texts[] = {
     {"reason", NULL, "enough"},
     {"separator", NULL, ","},
     {"spec", NULL, "npy:nonsense.npy"},
+    {"text", "leat_callback_from_text", "EarlyStopping(patience=2)"},
     {"text", NULL, "a text"},
 };
 
@@ -401,6 +407,7 @@ static const number numbers[] = {
     {"verbose", "leat_progbar_logger_create", 1},
     {"verbose", NULL, 0},
     {"seed", NULL, 0},
+    {"share", NULL, 0.5},
     {"pass", NULL, 0},
     {"part", NULL, LEAT_PART_INPUT},
     {"dtype", NULL, LEAT_F32},

@@ -98,6 +98,31 @@ static void test_control_characters(void **state) {
     refused(SEQUENTIAL(LAYER("D\\u001b[2J", "\"units\": 2, " SHAPE("3"))), "(D?[2J)");
 }
 
+static void refused_name(const char *name, const char *said) {
+    char json[512];
+    snprintf(json, sizeof json, SEQUENTIAL(LAYER("Dense", "\"name\": \"%s\", \"units\": 2, " SHAPE("3"))),
+             name);
+    refused(json, said);
+    snprintf(json, sizeof json,
+             "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"%s\", \"layers\": [" LAYER(
+                 "Dense", "\"units\": 2, " SHAPE("3")) "]}}",
+             name);
+    refused(json, said);
+}
+
+/* Names are paths in HDF5 files, in which "a/" and "a/." are the path of "a". */
+static void test_names_that_are_no_paths(void **state) {
+    (void)state;
+    const char *const wrong[] = {".", "/", "//", "a/", "/a", "a//b", "a/./b", "./a", "a/."};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i)
+        refused_name(wrong[i],
+                     "cannot be a path in an HDF5 file: expected a name that does not begin or end with");
+    refused_name("", "name: expected a text of 1 to 63 bytes, received ''");
+    refused_name("1234567890123456789012345678901234567890123456789012345678901234",
+                 "name: expected at most 63");
+    refused_name("a\\u0000b", "expected a text without \\u0000");
+}
+
 static void test_depth(void **state) {
     (void)state;
     char *text =
@@ -294,9 +319,13 @@ static void test_changed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_masses),
-        cmocka_unit_test(test_depth),   cmocka_unit_test(test_cycles),
-        cmocka_unit_test(test_changed), cmocka_unit_test(test_control_characters),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_masses),
+        cmocka_unit_test(test_names_that_are_no_paths),
+        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_cycles),
+        cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_control_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

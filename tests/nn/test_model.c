@@ -329,7 +329,8 @@ static void test_builder_errors(void **state) {
     check_build_error(b, in, leat_layerf(NULL, "Dense", "{'units': %d}", 3), LEAT_EINVAL, "output 0 is NULL");
     in = start(&b);
     leat_builder_set_name(b, "");
-    check_build_error(b, in, leat_flatten(in), LEAT_EINVAL, "the model's name: expected 1 to");
+    check_build_error(b, in, leat_flatten(in), LEAT_EINVAL,
+                      "the model: name: expected a text of 1 to 63 bytes");
     in = start(&b);
     check_build_error(b, in, NULL, LEAT_EINVAL, "output 0 is NULL");
     in = start(&b);

@@ -324,6 +324,32 @@ static void checkpoints_are_named_and_chosen(void **state) {
     leat_model_destroy(&r.model);
 }
 
+static void doubled_braces_are_braces(void **state) {
+    (void)state;
+    leat_error err = {0};
+    char folder[] = "/tmp/leat-braces-XXXXXX", pattern[128], path[128];
+    assert_non_null(mkdtemp(folder));
+    rig r;
+    rig_init(&r, "watched", (double[]){3, 1});
+    leat_model_checkpoint_options options = leat_model_checkpoint_options_default();
+    leat_callback tested;
+    snprintf(pattern, sizeof pattern, "%s/{{x}}{{epoch:02d}}-{epoch}}}.h5", folder);
+    options.filepath = pattern;
+    expect_ok(leat_model_checkpoint_create(&tested, sizeof tested, &options, &err), &err);
+    epochs_run(&r, &tested, 1);
+    snprintf(path, sizeof path, "%s/{x}{epoch:02d}-1}.h5", folder);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+    leat_callback_destroy(&tested);
+    const char *const wrong[] = {"a{b", "a}b", "{{}", "{a{b}}", "{epoch}}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
+        options.filepath = wrong[i];
+        assert_int_equal(leat_model_checkpoint_create(&tested, sizeof tested, &options, &err), LEAT_EINVAL);
+        assert_non_null(strstr(err.message, "for a brace"));
+    }
+    leat_model_destroy(&r.model);
+}
+
 /* ---- stopping ---- */
 
 static leat_status ask_to_stop(void *user, leat_training *training, int64_t batch, leat_logs *logs,
@@ -471,6 +497,7 @@ int main(void) {
         cmocka_unit_test(csv_has_columns_for_validation_from_the_start),
         cmocka_unit_test(files_have_points_in_every_locale),
         cmocka_unit_test(checkpoints_are_named_and_chosen),
+        cmocka_unit_test(doubled_braces_are_braces),
         cmocka_unit_test(stopping_ends_after_the_batch),
         cmocka_unit_test(a_request_stops_fit_and_predict),
         cmocka_unit_test(terminate_on_nan_ends_the_epoch),

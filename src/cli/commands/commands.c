@@ -27,6 +27,7 @@
 static const cli_use fit_uses[] = {
     MUST(TRAIN),
     MAY(VALIDATION),
+    MAY(VALIDATION_SPLIT),
     MAY(LAYERS),
     MAY(EPOCHS),
     MAY(BATCH_SIZE),
@@ -34,6 +35,11 @@ static const cli_use fit_uses[] = {
     MAY(OPTIMIZER),
     MAY(LOSS),
     MAY(METRICS),
+    MAY(CLASS_WEIGHT),
+    MAY(LR_SCHEDULE),
+    MAY(REDUCE_LR),
+    MAY(EARLY_STOPPING),
+    MAY(SAVE_BEST),
     WORKER_USES,
     MAY(SHUFFLE),
     MAY(NO_SHUFFLE),
@@ -106,11 +112,17 @@ const cli_command cli_commands[] = {
      "again.\n"
      "\n"
      "The folder of --out receives model.h5 (the final model, with the optimizer's state), best.h5 (the "
-     "lowest val_loss, with --validation), history.json, report.html (see leat report) and log.csv; while "
-     "the "
-     "run goes on, run.json (how it was started), start.h5 (a copy of MODEL) and checkpoints/.  Without "
-     "--out "
-     "nothing is saved.  A folder that has a run already is refused without --overwrite.\n"
+     "lowest val_loss if there is validation data, or the best value of --save-best), history.json, "
+     "report.html (see leat report) and log.csv; while the run goes on, run.json (how it was started), "
+     "start.h5 (a copy of MODEL) and checkpoints/.  Without --out nothing is saved.  A folder that has a run "
+     "already is refused without --overwrite.\n"
+     "\n"
+     "--early-stopping and --reduce-lr-on-plateau take arguments of Keras's callbacks EarlyStopping "
+     "(monitor, min_delta, patience, mode, baseline, restore_best_weights, verbose) and ReduceLROnPlateau "
+     "(monitor, factor, patience, mode, min_delta, cooldown, min_lr, verbose), separated by commas; monitor "
+     "is val_loss and verbose is 1 if they are not given.  --lr-schedule takes CosineDecay, "
+     "ExponentialDecay, InverseTimeDecay, PiecewiseConstantDecay or PolynomialDecay with the arguments that "
+     "they have in keras.optimizers.schedules.\n"
      "\n"
      "`leat fit --resume DIR` continues a run that was interrupted or killed, from its newest checkpoint, "
      "and "
@@ -136,6 +148,9 @@ const cli_command cli_commands[] = {
      "leat fit run/model.h5 --train npz:more.npz --validation npz:test.npz --epochs 2 --out run2\n"
      "leat fit model.h5 --train plugin:./frames.so --loss mse \\\n"
      "    --optimizer 'SGD(learning_rate=0.01)' --metrics 'mae,RootMeanSquaredError'\n"
+     "leat fit cnn.h5 --train npz:train.npz --validation-split 0.1 --epochs 100 --out run \\\n"
+     "    --early-stopping patience=5,restore_best_weights=true --save-best val_accuracy \\\n"
+     "    --lr-schedule 'CosineDecay(initial_learning_rate=0.01, decay_steps=5000)'\n"
      "leat fit model.h5 --train npz:train.npz --loss binary_crossentropy \\\n"
      "    --metrics 'AUC,Precision(thresholds=[0.3, 0.5])'",
      USES(fit_uses), cli_fit},

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/fit_callbacks.h"
+#include "cli/commands/fit_data.h"
 #include "cli/commands/interrupt.h"
 #include "cli/options/checkpoint_options.h"
 #include "cli/options/feed_options.h"
@@ -19,10 +21,8 @@
 #include "cli/run/session.h"
 #include "leat/file.h"
 
-enum { callback_max = 4 };
-
-/* A run: its session, its folder, the callbacks of the fit, and the trace.  callbacks[0] keeps the position and stops
- * the fit on a signal, with or without a folder; the others write to the folder. */
+/* A run: its session, its folder, the callbacks of the fit, and the trace.  The first callback keeps the position and
+ * stops the fit on a signal. */
 typedef struct fit_run {
     cli_session session;
     cli_arguments
@@ -30,9 +30,8 @@ typedef struct fit_run {
     bool resumed;
     cli_folder folder; /* path "": nothing is saved */
     char start[16];    /* name of the copy of the model in the folder */
-    leat_callback callbacks[callback_max];
-    leat_callback *list[callback_max];
-    int count;
+    cli_callbacks callbacks;
+    cli_class_weights class_weights;
     leat_trace *trace; /* NULL: none */
     cli_position position;
     leat_checkpoint_options checkpoints;
@@ -46,22 +45,6 @@ static bool has_folder(const fit_run *run) {
 
 /* ---- Callbacks ---- */
 
-static leat_status add_checkpoint(fit_run *run, const char *name, leat_error *err) {
-    char path[CLI_PATH_BYTES];
-    leat_model_checkpoint_options options = leat_model_checkpoint_options_default();
-    cli_folder_path(path, &run->folder, name);
-    options.filepath = path;
-    options.save_best_only = true;
-    return leat_model_checkpoint_create(&run->callbacks[run->count++], sizeof(leat_callback), &options, err);
-}
-
-static leat_status add_log(fit_run *run, leat_error *err) {
-    char path[CLI_PATH_BYTES];
-    cli_folder_path(path, &run->folder, "log.csv");
-    return leat_csv_logger_create(&run->callbacks[run->count++], sizeof(leat_callback), path, ",", false,
-                                  err);
-}
-
 /* Prints a note when training begins, so that an error before that is printed alone. */
 static leat_status note_nothing_is_saved(void *user, leat_training *training, int64_t index, leat_logs *logs,
                                          leat_error *err) {
@@ -71,26 +54,25 @@ static leat_status note_nothing_is_saved(void *user, leat_training *training, in
 }
 
 static int make_callbacks(fit_run *run) {
-    const cli_arguments *a = run->session.arguments;
+    cli_session *session = &run->session;
+    const char *trace = session->arguments->text[CLI_TRACE];
     leat_error err = {0};
-    leat_status status = LEAT_OK;
-    run->position.stops_on_nan = a->text[CLI_NO_STOP_ON_NAN] == NULL;
-    run->callbacks[0] = cli_position_callback(&run->position);
-    run->count = 1;
-    if (!has_folder(run)) run->callbacks[0].on_train_begin = note_nothing_is_saved;
-    if (has_folder(run)) status = add_log(run, &err);
-    if (status == LEAT_OK && has_folder(run) && a->text[CLI_VALIDATION])
-        status = add_checkpoint(run, "best.h5", &err);
-    for (int i = 0; i < run->count; ++i) run->list[i] = &run->callbacks[i];
-    if (status == LEAT_OK && a->text[CLI_TRACE])
-        status = leat_trace_open(&run->trace, a->text[CLI_TRACE], &err);
-    return status == LEAT_OK ? CLI_SUCCESS : cli_fail(&run->session, &err);
+    run->position.stops_on_nan = session->arguments->text[CLI_NO_STOP_ON_NAN] == NULL;
+    leat_callback position = cli_position_callback(&run->position);
+    if (!has_folder(run)) position.on_train_begin = note_nothing_is_saved;
+    cli_callbacks_add(&run->callbacks, &position);
+    int code = cli_add_callbacks(session, has_folder(run) ? run->folder.path : NULL, &run->callbacks);
+    if (code == CLI_SUCCESS) code = cli_read_class_weights(session, &run->class_weights);
+    if (code == CLI_SUCCESS && trace && leat_trace_open(&run->trace, trace, &err) != LEAT_OK)
+        code = cli_fail(session, &err);
+    return code;
 }
 
 /* Destroys the callbacks and closes the trace.  Call it after the fit, whose feeds write to the trace. */
 static int close_output(fit_run *run, int code) {
     leat_error err = {0};
-    for (int i = 0; i < run->count; ++i) leat_callback_destroy(&run->callbacks[i]);
+    cli_callbacks_destroy(&run->callbacks);
+    free(run->class_weights.items);
     if (leat_trace_close(&run->trace, &err) != LEAT_OK && code != CLI_FAILURE)
         code = cli_fail(&run->session, &err);
     return code;
@@ -166,9 +148,11 @@ static leat_fit_options fit_options(fit_run *run) {
     options.trace = run->trace;
     options.seed = session->feed_options.seed;
     options.threads = (int)cli_number(a, CLI_THREADS, 0);
-    options.callbacks = run->list;
-    options.callback_count = run->count;
-    options.validation = a->text[CLI_VALIDATION] ? &session->validation : NULL;
+    options.callbacks = run->callbacks.list;
+    options.callback_count = run->callbacks.count;
+    options.class_weight = run->class_weights.items;
+    options.class_weight_count = run->class_weights.count;
+    options.validation = cli_has_validation(a) ? &session->validation : NULL;
     options.validation_every = cli_number(a, CLI_VALIDATION_EVERY, 0);
     if (has_folder(run)) options.checkpoints = &run->checkpoints;
     return options;
@@ -201,14 +185,16 @@ static int check_options(const cli_arguments *a) {
                                                   CLI_VALIDATION_EVERY};
     static const cli_option_id of_folder[] = {CLI_CHECKPOINT_EVERY, CLI_KEEP_CHECKPOINTS, CLI_OVERWRITE};
     for (size_t i = 0; i < sizeof of_validation / sizeof *of_validation; ++i)
-        if (!a->text[CLI_VALIDATION] && a->text[of_validation[i]])
-            return cli_needs("fit", cli_options[of_validation[i]].name, "--validation");
+        if (!cli_has_validation(a) && a->text[of_validation[i]])
+            return cli_needs("fit", cli_options[of_validation[i]].name, "--validation or --validation-split");
     for (size_t i = 0; i < sizeof of_folder / sizeof *of_folder; ++i)
         if (!a->text[CLI_OUT] && a->text[of_folder[i]])
             return cli_needs("fit", cli_options[of_folder[i]].name, "--out");
     if (a->text[CLI_DATA_CHANGED] && !a->text[CLI_RESUME])
         return cli_needs("fit", "--data-changed", "--resume");
-    if (epochs > first) return CLI_SUCCESS;
+    int code = cli_check_fit_data(a);
+    if (code == CLI_SUCCESS) code = cli_check_callbacks(a);
+    if (code != CLI_SUCCESS || epochs > first) return code;
     fprintf(stderr,
             "leat fit: --epochs %" PRId64 " is the number of the last epoch: expected more than "
             "--initial-epoch, which is %" PRId64 "\ntry: leat fit --help\n",
@@ -274,13 +260,9 @@ static int start_run(fit_run *run) {
 
 static int load_all(fit_run *run, const char *model) {
     cli_session *session = &run->session;
-    const cli_arguments *a = session->arguments;
     int code = cli_load(session, model);
     if (code == CLI_SUCCESS) code = cli_compile(session);
-    if (code == CLI_SUCCESS) code = cli_open_data(session, &session->data, a->text[CLI_TRAIN]);
-    if (code == CLI_SUCCESS && a->text[CLI_VALIDATION])
-        code = cli_open_data(session, &session->validation, a->text[CLI_VALIDATION]);
-    return code;
+    return code == CLI_SUCCESS ? cli_open_fit_data(session) : code;
 }
 
 /* The folder is made first, so that a run which is killed while it loads its data can be resumed.  With --overwrite it is

@@ -24,6 +24,8 @@ typedef enum cli_value {
     X(TRAIN, "--train", CLI_SPEC, "SPEC", 0, 0, NULL, "the training data (see: leat help specs)")            \
     X(VALIDATION, "--validation", CLI_SPEC, "SPEC", 0, 0, NULL,                                              \
       "the validation data, evaluated after each epoch")                                                     \
+    X(VALIDATION_SPLIT, "--validation-split", CLI_TEXT, "SHARE", 0, 0, NULL,                                 \
+      "validate on the last share of the training samples, such as 0.2, and train on the others")            \
     X(DATA, "--data", CLI_SPEC, "SPEC", 0, 0, NULL, "the data (see: leat help specs)")                       \
     X(OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, NULL,                                                      \
       "the file to write: .npy, or .npz with one array per output")                                          \
@@ -52,6 +54,17 @@ typedef enum cli_value {
       "compile with this loss, such as categorical_crossentropy or Huber(delta=2)")                          \
     X(METRICS, "--metrics", CLI_TEXT, "A,B", 0, 0, "the model's",                                            \
       "compile with these metrics, such as accuracy or AUC(curve=PR)")                                       \
+    X(CLASS_WEIGHT, "--class-weight", CLI_TEXT, "WEIGHTS", 0, 0, NULL,                                       \
+      "factors of the loss by class, such as 0:1,1:5, or balanced: the rarer a class, the larger")           \
+    X(LR_SCHEDULE, "--lr-schedule", CLI_TEXT, "SCHEDULE", 0, 0, NULL,                                        \
+      "set the learning rate before each step, such as CosineDecay(initial_learning_rate=0.1, "              \
+      "decay_steps=1000)")                                                                                   \
+    X(REDUCE_LR, "--reduce-lr-on-plateau", CLI_TEXT, "ARGS", 0, 0, NULL,                                     \
+      "reduce the learning rate when a value no longer improves, such as factor=0.5,patience=3")             \
+    X(EARLY_STOPPING, "--early-stopping", CLI_TEXT, "ARGS", 0, 0, NULL,                                      \
+      "stop when a value no longer improves, such as patience=5,monitor=val_loss")                           \
+    X(SAVE_BEST, "--save-best", CLI_TEXT, "NAME", 0, 0, "val_loss",                                          \
+      "the value, such as val_accuracy or loss, that decides which model is DIR/best.h5")                    \
     X(WORKERS, "--workers", CLI_NUMBER, "N", 0, 1024, "1",                                                   \
       "number of workers that make batches; 0: the training thread makes them between steps")                \
     X(MULTIPROCESSING, "--use-multiprocessing", CLI_FLAG, NULL, 0, 0, NULL,                                  \

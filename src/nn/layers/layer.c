@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "nn/config/name.h"
 #include "nn/layers/types.h"
 
 /* The keys that every layer has, which are not in the types' tables of fields. */
@@ -39,11 +40,7 @@ static leat_status read_name(leati_layer *layer, const json_t *config, leat_erro
     const json_t *value = json_object_get(config, "name");
     const char *name = json_string_value(value);
     if (!value || json_is_null(value)) return LEAT_OK; /* the model chooses a name */
-    if (!name || !name[0]) return leati_fail(err, LEAT_EINVAL, "name: expected a text");
-    if (strlen(name) >= LEAT_NAME_BYTES)
-        return leati_fail(err, LEAT_EINVAL, "name: expected at most %d bytes, received '%.40s...' (%zu)",
-                          LEAT_NAME_BYTES - 1, name, strlen(name));
-    if (leati_has_control(name)) return leati_fail(err, LEAT_EINVAL, "name: control character in '%s'", name);
+    LEATI_TRY(leati_name_check(name, err));
     memcpy(layer->name, name, strlen(name) + 1);
     return LEAT_OK;
 }

@@ -182,8 +182,12 @@ void leati_metric_results(const leati_metric *metric, const double *state, doubl
 }
 
 void leati_metric_result_name(const leati_metric *metric, int index, char *out, size_t bytes) {
-    if (metric->result_count == 1)
+    char threshold[32];
+    if (metric->result_count == 1) {
         snprintf(out, bytes, "%s", metric->name);
-    else
-        snprintf(out, bytes, "%s@%g", metric->name, metric->options.thresholds.values[index]);
+        return;
+    }
+    snprintf(threshold, sizeof threshold, "%g", metric->options.thresholds.values[index]);
+    leati_decimal_point(threshold);
+    snprintf(out, bytes, "%s@%s", metric->name, threshold);
 }

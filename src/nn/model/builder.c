@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "json/json.h"
+#include "nn/config/name.h"
 #include "nn/custom/registry.h"
 #include "nn/layers/types.h"
 #include "nn/model/model.h"
@@ -60,13 +61,11 @@ void leat_builder_use(leat_builder *builder, const leat_registry *registry) {
 
 void leat_builder_set_name(leat_builder *builder, const char *name) {
     if (!builder || builder->failure.code != LEAT_OK) return;
-    size_t length = name ? strlen(name) : 0;
-    if (length > 0 && length < sizeof builder->model->name)
-        memcpy(builder->model->name, name, length + 1);
+    leat_status status = leati_name_check(name, &builder->failure);
+    if (status == LEAT_OK)
+        memcpy(builder->model->name, name, strlen(name) + 1);
     else
-        leat_error_set(&builder->failure, LEAT_EINVAL,
-                       "the model's name: expected 1 to %d bytes, received %zu",
-                       (int)sizeof builder->model->name - 1, length);
+        leati_prefix(status, &builder->failure, "the model");
 }
 
 /* Keeps the failure in *err, unless the builder already has one. */

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "json/json.h"
+#include "nn/config/name.h"
 #include "nn/config/object.h"
 #include "nn/custom/registry.h"
 #include "nn/keras3/translate.h"
@@ -135,9 +135,7 @@ static leat_status read_members(leat_model *model, const json_t *list, const rea
 static leat_status read_name(leat_model *model, const json_t *config, const char *preset, leat_error *err) {
     const json_t *value = json_object_get(config, "name");
     const char *name = value && !json_is_null(value) ? json_string_value(value) : preset;
-    if (!name || !name[0] || strlen(name) >= LEAT_NAME_BYTES)
-        return leati_fail(err, LEAT_EINVAL, "name: expected a text of 1 to %d bytes", LEAT_NAME_BYTES - 1);
-    if (leati_has_control(name)) return leati_fail(err, LEAT_EINVAL, "name: control character in '%s'", name);
+    LEATI_TRY(leati_name_check(name, err));
     memcpy(model->name, name, strlen(name) + 1);
     model->trainable = !json_is_false(json_object_get(config, "trainable"));
     return LEAT_OK;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "nn/config/name.h"
 #include "nn/layers/types.h"
 
 leat_status leati_network_create(leat_model **out, const char *class_name, leat_error *err) {
@@ -220,7 +221,7 @@ static leat_status add_input(leat_model *model, const char *base, const leati_sh
     if (!input) return leati_fail_memory(err, sizeof *input, "a layer");
     *input =
         (leati_layer){.type = &leati_layer_input, .has_batch_input_shape = true, .batch_input_shape = *shape};
-    snprintf(input->name, sizeof input->name, "%.*s_input", LEAT_NAME_BYTES - 7, base);
+    leati_name_append(input->name, base, "_input");
     input->config = leati_calloc(1, input->type->config_bytes);
     if (!input->config) {
         leati_layer_destroy(&input);

@@ -88,6 +88,38 @@ static leat_status train_end(void *user, leat_training *training, int64_t index,
     return LEAT_OK;
 }
 
+static leat_status save_state(void *user, leat_training *training, leat_state *state, leat_error *err) {
+    (void)training;
+    const early_stopping *self = user;
+    LEATI_TRY(leati_monitor_save(&self->monitor, state, err));
+    LEATI_TRY(leati_state_put_i64(state, "wait", self->waited, err));
+    LEATI_TRY(leati_state_put_i64(state, "stopped_epoch", self->stopped_epoch, err));
+    if (!self->best_weights) return LEAT_OK;
+    return leat_state_put(state, "best_weights", self->best_weights, self->best_bytes, err);
+}
+
+static leat_status load_weights(early_stopping *self, const leat_model *model, const leat_state *state,
+                                leat_error *err) {
+    size_t bytes = 0;
+    const void *weights = leat_state_find(state, "best_weights", &bytes);
+    if (!weights || !self->options.restore_best_weights) return LEAT_OK;
+    if (bytes != model->weights.bytes)
+        return leati_fail(err, LEAT_EFORMAT,
+                          "EarlyStopping: the best weights have %zu bytes, expected the %zu of the model",
+                          bytes, model->weights.bytes);
+    LEATI_TRY(keep_weights(self, model, err)); /* allocates the memory */
+    memcpy(self->best_weights, weights, bytes);
+    return LEAT_OK;
+}
+
+static leat_status load_state(void *user, leat_training *training, leat_state *state, leat_error *err) {
+    early_stopping *self = user;
+    LEATI_TRY(leati_monitor_load(&self->monitor, state, err));
+    LEATI_TRY(leati_state_get_i64(state, "wait", &self->waited, err));
+    LEATI_TRY(leati_state_get_i64(state, "stopped_epoch", &self->stopped_epoch, err));
+    return load_weights(self, leat_training_model(training), state, err);
+}
+
 static void destroy(void *user) {
     early_stopping *self = user;
     leati_free(self->best_weights);
@@ -111,6 +143,8 @@ leat_status leat_early_stopping_create(leat_callback *out, size_t size,
     }
     const leat_callback made = {.user = self,
                                 .destroy = destroy,
+                                .save_state = save_state,
+                                .load_state = load_state,
                                 .on_train_begin = train_begin,
                                 .on_epoch_end = epoch_end,
                                 .on_train_end = train_end};

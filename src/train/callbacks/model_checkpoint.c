@@ -75,12 +75,32 @@ static leat_status add_field(leati_text *path, const char *field, size_t length,
     return add_number(path, format, format_length, value, false, err);
 }
 
-/* Formats the path like Python's str.format, with the fields that Keras provides: epoch and the logs. */
+/* Checks that every brace of the path is part of a field or is doubled. */
+static leat_status check_braces(const char *path, leat_error *err) {
+    for (const char *at = path; *at; ++at) {
+        if (*at != '{' && *at != '}') continue;
+        const char *end = at[1] == *at ? at + 1 : *at == '{' ? strpbrk(at + 1, "{}") : NULL;
+        if (!end || (end > at + 1 && *end == '{'))
+            return leati_fail(err, LEAT_EINVAL,
+                              "filepath '%s': '%c' at position %d is not part of a field like {epoch}: write "
+                              "'%c%c' for a brace",
+                              path, *at, (int)(at - path), *at, *at);
+        at = end;
+    }
+    return LEAT_OK;
+}
+
+/* Formats the path like Python's str.format, with the fields that Keras provides: epoch and the logs.  {{ and }} are
+ * braces. */
 static leat_status make_path(const checkpoint *self, int64_t epoch, const leat_logs *logs, leati_text *path,
                              leat_error *err) {
     for (const char *at = self->filepath; *at;) {
+        bool brace = *at == '{' || *at == '}';
         const char *end = *at == '{' ? strchr(at, '}') : NULL;
-        if (end) {
+        if (brace && at[1] == *at) {
+            leati_text_add(path, "%c", *at);
+            at += 2;
+        } else if (end) {
             LEATI_TRY(add_field(path, at + 1, (size_t)(end - at - 1), epoch, logs, err));
             at = end + 1;
         } else
@@ -129,6 +149,20 @@ static leat_status epoch_end(void *user, leat_training *training, int64_t epoch,
                                         : save(self, training, epoch, logs, err);
 }
 
+static leat_status save_state(void *user, leat_training *training, leat_state *state, leat_error *err) {
+    (void)training;
+    const checkpoint *self = user;
+    LEATI_TRY(leati_monitor_save(&self->monitor, state, err));
+    return leati_state_put_i64(state, "epochs_since_last_save", self->since, err);
+}
+
+static leat_status load_state(void *user, leat_training *training, leat_state *state, leat_error *err) {
+    (void)training;
+    checkpoint *self = user;
+    LEATI_TRY(leati_monitor_load(&self->monitor, state, err));
+    return leati_state_get_i64(state, "epochs_since_last_save", &self->since, err);
+}
+
 static void destroy(void *user) {
     checkpoint *self = user;
     leati_free(self->filepath);
@@ -144,6 +178,7 @@ leat_status leat_model_checkpoint_create(leat_callback *out, size_t size,
     LEATI_TRY(leati_growing_read(&options_type, options, &all, err));
     if (!all.filepath || !all.filepath[0])
         return leati_fail(err, LEAT_EINVAL, "ModelCheckpoint: filepath is required");
+    LEATI_TRY(leati_prefix(check_braces(all.filepath, err), err, "ModelCheckpoint"));
     checkpoint *self = leati_calloc(1, sizeof *self);
     if (!self) return leati_fail_memory(err, sizeof *self, "ModelCheckpoint");
     self->options = all;
@@ -154,7 +189,11 @@ leat_status leat_model_checkpoint_create(leat_callback *out, size_t size,
         destroy(self);
         return leati_prefix(status, err, "ModelCheckpoint");
     }
-    const leat_callback made = {.user = self, .destroy = destroy, .on_epoch_end = epoch_end};
+    const leat_callback made = {.user = self,
+                                .destroy = destroy,
+                                .save_state = save_state,
+                                .load_state = load_state,
+                                .on_epoch_end = epoch_end};
     leati_callback_write(&made, out, size);
     return LEAT_OK;
 }

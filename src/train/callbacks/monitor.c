@@ -51,3 +51,11 @@ bool leati_monitor_get(const leati_monitor *monitor, leat_training *training, co
     leati_text_fini(&names);
     return false;
 }
+
+leat_status leati_monitor_save(const leati_monitor *monitor, leat_state *state, leat_error *err) {
+    return leat_state_put(state, "best", &monitor->best, sizeof monitor->best, err);
+}
+
+leat_status leati_monitor_load(leati_monitor *monitor, const leat_state *state, leat_error *err) {
+    return leat_state_get(state, "best", &monitor->best, sizeof monitor->best, err);
+}

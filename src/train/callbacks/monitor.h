@@ -3,6 +3,7 @@
 #ifndef LEATI_TRAIN_CALLBACKS_MONITOR_H
 #define LEATI_TRAIN_CALLBACKS_MONITOR_H
 
+#include "checkpoint/state.h"
 #include "leat/callback.h"
 
 typedef struct leati_monitor {
@@ -22,5 +23,9 @@ bool leati_monitor_better(const leati_monitor *monitor, double value);
  * is missing in an epoch without validation. */
 bool leati_monitor_get(const leati_monitor *monitor, leat_training *training, const char *callback,
                        const leat_logs *logs, double *value);
+
+/* Save and load the best value.  Errors: those of leat_state_put and leat_state_get. */
+leat_status leati_monitor_save(const leati_monitor *monitor, leat_state *state, leat_error *err);
+leat_status leati_monitor_load(leati_monitor *monitor, const leat_state *state, leat_error *err);
 
 #endif

@@ -66,6 +66,23 @@ static leat_status reduce_end(void *user, leat_training *training, int64_t epoch
     return LEAT_OK;
 }
 
+/* The learning rate is part of the fit's own state. */
+static leat_status reduce_save(void *user, leat_training *training, leat_state *state, leat_error *err) {
+    (void)training;
+    const reduce_lr *self = user;
+    LEATI_TRY(leati_monitor_save(&self->monitor, state, err));
+    LEATI_TRY(leati_state_put_i64(state, "wait", self->waited, err));
+    return leati_state_put_i64(state, "cooldown_counter", self->cooling, err);
+}
+
+static leat_status reduce_load(void *user, leat_training *training, leat_state *state, leat_error *err) {
+    (void)training;
+    reduce_lr *self = user;
+    LEATI_TRY(leati_monitor_load(&self->monitor, state, err));
+    LEATI_TRY(leati_state_get_i64(state, "wait", &self->waited, err));
+    return leati_state_get_i64(state, "cooldown_counter", &self->cooling, err);
+}
+
 leat_status leat_reduce_lr_on_plateau_create(leat_callback *out, size_t size,
                                              const leat_reduce_lr_options *options, leat_error *err) {
     LEATI_GIVEN(out, err);
@@ -87,6 +104,8 @@ leat_status leat_reduce_lr_on_plateau_create(leat_callback *out, size_t size,
     }
     const leat_callback made = {.user = self,
                                 .destroy = leati_free,
+                                .save_state = reduce_save,
+                                .load_state = reduce_load,
                                 .on_train_begin = reduce_begin,
                                 .on_epoch_end = reduce_end};
     leati_callback_write(&made, out, size);

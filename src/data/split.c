@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* leat_sequence_split: two sequences that are parts of one, the first samples and the last ones.  Room: data. */
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "leat/source.h"
+#include "tensor/sequence.h"
+
+/* The sequence that two parts share; the part that is destroyed last destroys it. */
+typedef struct shared {
+    leat_sequence whole;
+    atomic_int parts;
+} shared;
+
+/* The `user` of a part: `count` samples of the whole, from number `first` on. */
+typedef struct part {
+    shared *shared;
+    int64_t first, count, batch_size;
+} part;
+
+static int64_t length(void *user) {
+    const part *p = user;
+    return (p->count - 1) / p->batch_size + 1;
+}
+
+static int64_t samples(void *user) {
+    return ((const part *)user)->count;
+}
+
+static leat_status get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
+                               leat_batch *batch, leat_error *err) {
+    const part *p = user;
+    const leat_sequence *whole = &p->shared->whole;
+    if (p->first == 0) return whole->get_samples(whole->user, numbers, count, rng, batch, err);
+    int64_t *moved = leati_calloc((size_t)count, sizeof *moved);
+    if (!moved) return leati_fail_memory(err, leati_count_bytes(count, sizeof *moved), "numbers of samples");
+    for (int64_t i = 0; i < count; ++i) moved[i] = p->first + numbers[i];
+    leat_status status = whole->get_samples(whole->user, moved, count, rng, batch, err);
+    leati_free(moved);
+    return status;
+}
+
+/* True if batch `index`, with `rows` samples, is also a batch of the whole. */
+static bool is_whole_batch(const part *p, int64_t rows) {
+    const leat_sequence *whole = &p->shared->whole;
+    return whole->get && rows == whole->spec.batch_size && p->batch_size == rows && p->first % rows == 0;
+}
+
+static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
+    const part *p = user;
+    const leat_sequence *whole = &p->shared->whole;
+    int64_t start = index * p->batch_size, left = p->count - start;
+    int64_t rows = left < p->batch_size ? left : p->batch_size;
+    if (is_whole_batch(p, rows)) return whole->get(whole->user, (p->first + start) / rows, rng, batch, err);
+    int64_t *numbers = leati_calloc((size_t)rows, sizeof *numbers);
+    if (!numbers)
+        return leati_fail_memory(err, leati_count_bytes(rows, sizeof *numbers), "numbers of samples");
+    for (int64_t i = 0; i < rows; ++i) numbers[i] = p->first + start + i;
+    batch->size = rows;
+    leat_status status = whole->get_samples(whole->user, numbers, rows, rng, batch, err);
+    leati_free(numbers);
+    return status;
+}
+
+static void destroy(void *user) {
+    part *p = user;
+    if (atomic_fetch_sub(&p->shared->parts, 1) == 1) {
+        leat_sequence_destroy(&p->shared->whole);
+        leati_free(p->shared);
+    }
+    leati_free(p);
+}
+
+/* ---- Making ---- */
+
+static leat_status check(const leat_sequence *whole, double share, int64_t *first, leat_error *err) {
+    if (!(share > 0 && share < 1))
+        return leati_fail(err, LEAT_EINVAL, "expected a share between 0 and 1, received %g", share);
+    if (!whole->get_samples || !whole->samples)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "a split needs a sequence that has get_samples, like arrays and the files idx, npy and "
+            "npz; this is %s: use separate validation data",
+            whole->next ? "a generator" : "a sequence of batches alone");
+    if (whole->on_epoch_end || whole->worker_init || whole->worker_fini)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "a split needs a sequence without on_epoch_end, worker_init and worker_fini: use "
+                          "separate validation data");
+    int64_t count = whole->samples(whole->user);
+    *first = (int64_t)floor((double)count * (1 - share));
+    if (*first > 0 && *first < count) return LEAT_OK;
+    return leati_fail(
+        err, LEAT_EINVAL,
+        "a share of %g of %lld samples leaves %lld and %lld: expected at least one in each part", share,
+        (long long)count, (long long)*first, (long long)(count - *first));
+}
+
+static leat_sequence sequence_of(part *p, int64_t first, int64_t count) {
+    leat_sequence made = leat_sequence_default();
+    made.spec = p->shared->whole.spec;
+    if (made.spec.batch_size > count) made.spec.batch_size = count;
+    *p = (part){.shared = p->shared, .first = first, .count = count, .batch_size = made.spec.batch_size};
+    made.user = p;
+    made.length = length;
+    made.get = get;
+    made.samples = samples;
+    made.get_samples = get_samples;
+    made.destroy = destroy;
+    return made;
+}
+
+leat_status leat_sequence_split(leat_sequence *whole, double share, leat_sequence *first, leat_sequence *last,
+                                size_t size, leat_error *err) {
+    LEATI_GIVEN(first, err);
+    LEATI_TRY(leati_sequence_begin(first, size, err));
+    LEATI_GIVEN(last, err);
+    LEATI_TRY(leati_sequence_begin(last, size, err));
+    LEATI_GIVEN(whole, err);
+    leat_sequence all;
+    int64_t count = 0;
+    LEATI_TRY(leati_sequence_read(whole, &all, err));
+    LEATI_TRY(check(&all, share, &count, err));
+    shared *owner = leati_calloc(1, sizeof *owner);
+    part *parts[2] = {leati_calloc(1, sizeof *parts[0]), leati_calloc(1, sizeof *parts[1])};
+    if (!owner || !parts[0] || !parts[1]) {
+        leati_free(owner);
+        leati_free(parts[0]);
+        leati_free(parts[1]);
+        return leati_fail_memory(err, sizeof *owner, "a split sequence");
+    }
+    owner->whole = all;
+    atomic_init(&owner->parts, 2);
+    parts[0]->shared = parts[1]->shared = owner;
+    leat_sequence made[2] = {sequence_of(parts[0], 0, count),
+                             sequence_of(parts[1], count, all.samples(all.user) - count)};
+    memset(whole, 0, whole->size);
+    leati_sequence_write(&made[0], first, size);
+    leati_sequence_write(&made[1], last, size);
+    return LEAT_OK;
+}
