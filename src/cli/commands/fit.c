@@ -13,7 +13,9 @@
 #include "cli/options/feed_options.h"
 #include "cli/options/parse.h"
 #include "cli/report/page.h"
+#include "cli/run/json.h"
 #include "cli/run/session.h"
+#include "cli/text/say.h"
 #include "leat/file.h"
 
 enum { path_bytes = 4096, callback_max = 4 };
@@ -38,7 +40,7 @@ static void path_in_output(char out[path_bytes], const output *to, const char *n
 static int make_folder(const cli_session *session, const char *folder) {
     char path[path_bytes];
     if (!*folder || snprintf(path, sizeof path, "%s", folder) >= path_bytes - 64) {
-        fprintf(stderr, "leat fit: --out '%.100s': expected the name of a folder\n", folder);
+        cli_say("leat fit: --out '%.100s': expected the name of a folder\n", folder);
         return CLI_USAGE;
     }
     for (char *slash = path + 1; (slash = strchr(slash, '/')); ++slash) {
@@ -49,7 +51,7 @@ static int make_folder(const cli_session *session, const char *folder) {
     struct stat info;
     if ((mkdir(path, 0777) == 0 || errno == EEXIST) && stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return CLI_SUCCESS;
-    fprintf(stderr, "leat %s: cannot create the folder '%s': %s\n", session->command, folder,
+    cli_say("leat %s: cannot create the folder '%s': %s\n", session->command, folder,
             strerror(errno == EEXIST ? ENOTDIR : errno));
     return CLI_FAILURE;
 }
@@ -140,7 +142,7 @@ static int write_history(const output *to, char *json) {
     leat_status status = leat_file_replace(path, json, length + 1, &err);
     json[length] = '\0';
     if (status == LEAT_OK) return CLI_SUCCESS;
-    fprintf(stderr, "leat fit: %s\n", err.message);
+    cli_say("leat fit: %s\n", err.message);
     return CLI_FAILURE;
 }
 
@@ -157,7 +159,7 @@ static int save_model(const cli_session *session, output *to) {
     path_in_output(path, to, "model.h5");
     if (leat_model_save(session->model, path, true, &err) != LEAT_OK) return cli_fail(session, &err);
     to->saved = true;
-    if (cli_number(session->arguments, CLI_VERBOSE, 1) > 0) fprintf(stderr, "saved %s\n", path);
+    if (cli_number(session->arguments, CLI_VERBOSE, 1) > 0) cli_say("saved %s\n", path);
     return CLI_SUCCESS;
 }
 
@@ -171,7 +173,7 @@ static int write_results(const cli_session *session, output *to, const leat_hist
     if (to->folder) code = write_history(to, json);
     if (to->folder && code == CLI_SUCCESS) code = write_report(to);
     if (to->folder && !failed && code == CLI_SUCCESS) code = save_model(session, to);
-    if (session->arguments->text[CLI_JSON] && !failed) puts(json);
+    if (session->arguments->text[CLI_JSON] && !failed) cli_json_text(stdout, json);
     leat_string_free(json);
     return code;
 }
@@ -198,8 +200,7 @@ static int check_options(const cli_arguments *a) {
     if (!a->text[CLI_VALIDATION] && a->text[CLI_VALIDATION_FREQ])
         return cli_needs("fit", "--validation-freq", "--validation");
     if (epochs > first) return CLI_SUCCESS;
-    fprintf(stderr,
-            "leat fit: --epochs %" PRId64 " is the number of the last epoch: expected more than "
+    cli_say("leat fit: --epochs %" PRId64 " is the number of the last epoch: expected more than "
             "--initial-epoch, which is %" PRId64 "\ntry: leat fit --help\n",
             epochs, first);
     return CLI_USAGE;

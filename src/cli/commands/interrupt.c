@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/screen/screen.h"
 #include "cli/options/parse.h"
 #include "cli/run/session.h"
+#include "cli/text/say.h"
 
 /* ---- The position ---- */
 
@@ -51,11 +53,35 @@ leat_callback cli_position_callback(cli_position *position) {
 
 /* ---- The command that continues ---- */
 
+static bool has_control(const char *word) {
+    int columns = 0;
+    for (size_t bytes; (bytes = leati_screen_character(word, &columns)) > 0; word += bytes)
+        if (columns < 0) return true;
+    return false;
+}
+
+/* Prints a word with control characters in the quotes $'...', in which a shell replaces \033 by the character. */
+static void print_escaped(const char *word) {
+    fputs(" $'", stderr);
+    for (; *word; ++word)
+        if (*word == '\'' || *word == '\\')
+            cli_say("\\%c", *word);
+        else if (*word >= ' ' && *word < 0x7F)
+            fputc(*word, stderr);
+        else
+            cli_say("\\%03o", (unsigned)(unsigned char)*word);
+    fputc('\'', stderr);
+}
+
 /* Prints one word of a command line, quoted if a shell would change it. */
 static void print_word(const char *word) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
     if (*word && strspn(word, plain) == strlen(word)) {
-        fprintf(stderr, " %s", word);
+        cli_say(" %s", word);
+        return;
+    }
+    if (has_control(word)) {
+        print_escaped(word);
         return;
     }
     fputs(" '", stderr);
@@ -81,10 +107,10 @@ static void print_command(const cli_session *session, int64_t epochs_done) {
     print_word(a->program);
     fputs(" fit", stderr);
     print_word(path);
-    if (epochs_done > 0) fprintf(stderr, " --initial-epoch %" PRId64, epochs_done);
+    if (epochs_done > 0) cli_say(" --initial-epoch %" PRId64, epochs_done);
     for (int id = 0; id < CLI_OPTION_COUNT; ++id) {
         if (!a->text[id] || must_not_repeat((cli_option_id)id)) continue;
-        fprintf(stderr, " %s", cli_options[id].name);
+        cli_say(" %s", cli_options[id].name);
         if (cli_options[id].value != CLI_FLAG) print_word(a->text[id]);
     }
     fputc('\n', stderr);
@@ -94,11 +120,9 @@ static void print_command(const cli_session *session, int64_t epochs_done) {
 
 static void print_position(const cli_position *position, int64_t epochs) {
     if (position->finished > position->epoch)
-        fprintf(stderr, "leat fit: interrupted after epoch %" PRId64 " of %" PRId64, position->finished,
-                epochs);
+        cli_say("leat fit: interrupted after epoch %" PRId64 " of %" PRId64, position->finished, epochs);
     else
-        fprintf(stderr,
-                "leat fit: interrupted in epoch %" PRId64 " of %" PRId64 ", after step %" PRId64
+        cli_say("leat fit: interrupted in epoch %" PRId64 " of %" PRId64 ", after step %" PRId64
                 " of %" PRId64,
                 position->epoch + 1, epochs, position->step, position->steps);
 }
@@ -112,12 +136,12 @@ void cli_print_interrupt(const cli_session *session, const cli_position *positio
         return;
     }
     if (!saved) {
-        fprintf(stderr, "; %s/model.h5 was not written\n", folder);
+        cli_say("; %s/model.h5 was not written\n", folder);
         return;
     }
-    fprintf(stderr, "; %s/model.h5 contains the weights and the optimizer's state after that step\n", folder);
+    cli_say("; %s/model.h5 contains the weights and the optimizer's state after that step\n", folder);
     if (position->finished >= epochs) return;
-    fprintf(stderr, "to continue with epoch %" PRId64 "%s:", position->finished + 1,
+    cli_say("to continue with epoch %" PRId64 "%s:", position->finished + 1,
             position->finished == position->epoch ? ", from its first step" : "");
     print_command(session, position->finished);
 }
