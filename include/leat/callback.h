@@ -51,13 +51,13 @@ typedef struct leat_training_params {
     int64_t batch_size; /* samples of a full batch */
     int verbose;        /* the option verbose */
     bool do_validation; /* true if training has validation data */
+    /* true if the fit continues from a checkpoint: load_state follows on_train_begin, and a callback that writes a
+     * file must keep what is there */
+    bool resumed;
     /* number of names in `metrics`: loss and metrics, then the same with val_ in front if there is
      * validation */
     int metric_count;
     const char *const *metrics; /* names of the values in logs */
-    /* true if the fit continues from a checkpoint: load_state follows on_train_begin, and a callback that writes a
-     * file must keep what is there */
-    bool resumed;
 } leat_training_params;
 
 /** Return the parameters of the training, and its model.  Both are borrowed and valid during the call of the hook. */

@@ -25,10 +25,10 @@ typedef struct leat_checkpoint_options {
     int64_t every_steps;  /* number of training steps between checkpoints; 0 (default): not by steps */
     int64_t every_ms;     /* milliseconds between checkpoints; 0 (default): not by time */
     int64_t every_epochs; /* number of epochs between checkpoints; 0: not by epochs; default 1 */
-    int keep;             /* number of checkpoints to keep, at least 1; default 2 */
     /* Continue from the newest checkpoint in the folder that is not damaged; if there is no checkpoint, begin.
      * false (default): a folder that has checkpoints is an error. */
     bool resume;
+    int keep; /* number of checkpoints to keep, at least 1; default 2 */
 } leat_checkpoint_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets

@@ -18,7 +18,7 @@
 #include "checkpoint/state.h"
 
 static const leat_checkpoint_options defaults = {.every_epochs = 1, .keep = 2};
-static const leati_growing options_type = LEATI_GROWING(leat_checkpoint_options, resume, &defaults);
+static const leati_growing options_type = LEATI_GROWING(leat_checkpoint_options, folder, &defaults);
 
 void leat_checkpoint_options_init(leat_checkpoint_options *options, size_t size) {
     leati_growing_init(&options_type, options, size);
