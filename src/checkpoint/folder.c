@@ -84,16 +84,14 @@ leat_status leati_checkpoint_list_read(leati_checkpoint_list *out, const char *f
     *out = (leati_checkpoint_list){0};
     DIR *directory = opendir(folder);
     if (!directory && errno == ENOENT) return LEAT_OK;
-    if (!directory)
-        return leati_fail_errno(err, LEAT_EIO, errno, "cannot read the folder '%s'", folder);
+    if (!directory) return leati_fail_errno(err, LEAT_EIO, errno, "cannot read the folder '%s'", folder);
     leat_status status = LEAT_OK;
     for (const struct dirent *entry; status == LEAT_OK && (entry = readdir(directory));) {
         int64_t steps = steps_of(entry->d_name);
         if (steps >= 0) status = add_steps(out, steps, err);
     }
     closedir(directory);
-    if (status == LEAT_OK && out->count > 0)
-        qsort(out->steps, out->count, sizeof *out->steps, by_steps);
+    if (status == LEAT_OK && out->count > 0) qsort(out->steps, out->count, sizeof *out->steps, by_steps);
     if (status == LEAT_OK) return LEAT_OK;
     leati_free(out->steps);
     *out = (leati_checkpoint_list){0};

@@ -52,9 +52,8 @@ leat_status leat_state_get(const leat_state *state, const char *name, void *data
     if (!value)
         return leati_fail(err, LEAT_ENOTFOUND, "the checkpoint has no value '%s%s'", state->prefix, name);
     if (found != bytes)
-        return leati_fail(err, LEAT_EFORMAT,
-                          "the value '%s%s' of the checkpoint has %zu bytes, expected %zu", state->prefix,
-                          name, found, bytes);
+        return leati_fail(err, LEAT_EFORMAT, "the value '%s%s' of the checkpoint has %zu bytes, expected %zu",
+                          state->prefix, name, found, bytes);
     if (bytes > 0) memcpy(data, value, bytes);
     return LEAT_OK;
 }
