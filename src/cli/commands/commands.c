@@ -46,6 +46,8 @@ static const cli_use fit_uses[] = {
     MAY(VALIDATION_FREQ),
     MAY(VERBOSE),
     MAY(OUT),
+    MAY(REMOTE_MONITOR),
+    MAY(OPEN_METRICS),
     MAY(TRACE),
     MAY(JSON),
     MAY(HELP),

@@ -14,14 +14,15 @@
 #include "cli/options/parse.h"
 #include "cli/report/page.h"
 #include "cli/run/json.h"
+#include "cli/run/monitors.h"
 #include "cli/run/session.h"
 #include "cli/text/say.h"
 #include "leat/file.h"
 
-enum { path_bytes = 4096, callback_max = 4 };
+enum { path_bytes = 4096, callback_max = 4 + CLI_MAX_MONITORS };
 
 /* The folder of --out, the callbacks of the fit, and the trace.  callbacks[0] records the position and stops the fit
- * on a signal, with or without a folder; the others write to the folder. */
+ * on a signal, with or without a folder; others write to the folder; the last ones show the run to other programs. */
 typedef struct output {
     const char *folder; /* NULL: nothing is saved */
     leat_callback callbacks[callback_max];
@@ -79,22 +80,27 @@ static leat_status note_nothing_is_saved(void *user, leat_training *training, in
     return LEAT_OK;
 }
 
+/* The callbacks that write to the folder of --out. */
+static leat_status add_files(output *to, const cli_arguments *a, leat_error *err) {
+    leat_status status = add_log(to, cli_number(a, CLI_INITIAL_EPOCH, 0) > 0, err);
+    if (status == LEAT_OK) status = add_checkpoint(to, "checkpoint.h5", false, err);
+    if (status == LEAT_OK && a->text[CLI_VALIDATION]) status = add_checkpoint(to, "best.h5", true, err);
+    return status;
+}
+
 static int open_output(cli_session *session, output *to) {
     const cli_arguments *a = session->arguments;
     leat_error err = {0};
     to->folder = a->text[CLI_OUT];
     to->callbacks[0] = cli_position_callback(&to->position);
     if (!to->folder) to->callbacks[0].on_train_begin = note_nothing_is_saved;
-    to->list[0] = &to->callbacks[0];
     to->count = 1;
     if (a->text[CLI_TRACE] && leat_trace_open(&to->trace, a->text[CLI_TRACE], &err) != LEAT_OK)
         return cli_fail(session, &err);
-    if (!to->folder) return CLI_SUCCESS;
-    int code = make_folder(session, to->folder);
+    int code = to->folder ? make_folder(session, to->folder) : CLI_SUCCESS;
     if (code != CLI_SUCCESS) return code;
-    leat_status status = add_log(to, cli_number(a, CLI_INITIAL_EPOCH, 0) > 0, &err);
-    if (status == LEAT_OK) status = add_checkpoint(to, "checkpoint.h5", false, &err);
-    if (status == LEAT_OK && a->text[CLI_VALIDATION]) status = add_checkpoint(to, "best.h5", true, &err);
+    leat_status status = to->folder ? add_files(to, a, &err) : LEAT_OK;
+    if (status == LEAT_OK) status = cli_add_monitors(a, to->callbacks, &to->count, &err);
     for (int i = 0; i < to->count; ++i) to->list[i] = &to->callbacks[i];
     return status == LEAT_OK ? CLI_SUCCESS : cli_fail(session, &err);
 }

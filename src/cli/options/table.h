@@ -94,6 +94,10 @@ typedef enum cli_value {
       "0: silent, 1: a progress bar, 2: one line per epoch")                                                 \
     X(OUT, "--out", CLI_FOLDER, "DIR", 0, 0, NULL,                                                           \
       "folder for model.h5, checkpoint.h5, best.h5, history.json, report.html and log.csv")                  \
+    X(REMOTE_MONITOR, "--remote-monitor", CLI_TEXT, "URL", 0, 0, NULL,                                       \
+      "send the logs of each epoch to URL/publish/epoch/end/, as Keras's RemoteMonitor does")                \
+    X(OPEN_METRICS, "--open-metrics", CLI_FILE, "FILE", 0, 0, NULL,                                          \
+      "write the state of the run to this file, for Prometheus (OpenMetrics text)")                          \
     X(MODEL, "--model", CLI_FILE, "MODEL", 0, 0, NULL, "the model to train: a .h5 or .json file")            \
     X(PAYLOAD, "--payload", CLI_SIZE, "BYTES", 1, INT64_C(1) << 40, NULL,                                    \
       "use synthetic batches of this size instead of a SPEC")                                                \

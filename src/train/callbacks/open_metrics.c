@@ -39,7 +39,7 @@ typedef struct open_metrics {
 } open_metrics;
 
 static const leat_open_metrics_options defaults = {.every_ms = 10000};
-static const leati_growing options_type = LEATI_GROWING(leat_open_metrics_options, every_ms, &defaults);
+static const leati_growing options_type = LEATI_GROWING(leat_open_metrics_options, path, &defaults);
 
 void leat_open_metrics_options_init(leat_open_metrics_options *options, size_t size) {
     leati_growing_init(&options_type, options, size);

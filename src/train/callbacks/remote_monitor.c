@@ -28,7 +28,7 @@ typedef struct remote_monitor {
 static const leat_remote_monitor_options defaults = {.root = "http://localhost:9000",
                                                      .path = "/publish/epoch/end/",
                                                      .field = "data"};
-static const leati_growing options_type = LEATI_GROWING(leat_remote_monitor_options, send_as_json, &defaults);
+static const leati_growing options_type = LEATI_GROWING(leat_remote_monitor_options, root, &defaults);
 
 void leat_remote_monitor_options_init(leat_remote_monitor_options *options, size_t size) {
     leati_growing_init(&options_type, options, size);
