@@ -129,6 +129,7 @@ static void the_bar_shrinks_before_a_metric_is_dropped(void **state) {
     destroy_fit(fit);
 }
 
+/* If the line is too long for the terminal, it is continued between two metrics. */
 static void the_last_line_has_every_metric(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT(widths); ++i) {
@@ -136,13 +137,33 @@ static void the_last_line_has_every_metric(void **state) {
         begin(fit);
         step(fit, 100);
         end(fit);
-        assert_int_equal(fit->terminal.lines, 2);
-        const char *line = fit->terminal.finished[1];
+        if (widths[i] > 40) expect_narrow(fit, widths[i]); /* at 40 columns a single metric is wider */
         for (size_t k = 0; k < COUNT(names); ++k) {
             char item[80];
+            bool found = false;
             snprintf(item, sizeof item, " - %s: %.4f", names[k], 0.1234 + (double)k);
-            if (!strstr(line, item)) tell(fit, "%d columns: no '%s' in '%s'", widths[i], item, line);
+            for (int line = 1; line < fit->terminal.lines; ++line)
+                found = found || strstr(fit->terminal.finished[line], item);
+            if (!found) tell(fit, "%d columns: no '%s'", widths[i], item);
         }
+        for (int line = 2; line < fit->terminal.lines; ++line)
+            assert_memory_equal(fit->terminal.finished[line], "        - ", 10);
+        destroy_fit(fit);
+    }
+}
+
+/* What the last redraw has drawn at the right is erased, although the first of the last lines is shorter. */
+static void the_last_line_erases_the_redraw(void **state) {
+    (void)state;
+    static const char *const two[] = {"a_name_of_some_length", "loss"};
+    for (int columns = 50; columns < 120; ++columns) {
+        fake_fit *fit = make_fit(columns, 235, two, 2);
+        begin(fit);
+        step(fit, 100);
+        int drawn = fit->terminal.column;
+        end(fit);
+        assert_true(leati_screen_columns(fit->terminal.finished[1]) >= drawn);
+        expect_narrow(fit, columns);
         destroy_fit(fit);
     }
 }
@@ -184,7 +205,7 @@ static void control_characters_do_not_reach_the_terminal(void **state) {
                                           "\xC2\x9B"
                                           "31m",
                                           "\x7F\x9B"};
-    fake_fit *fit = make_fit(80, 235, hostile, (int)COUNT(hostile));
+    fake_fit *fit = make_fit(120, 235, hostile, (int)COUNT(hostile));
     begin(fit);
     step(fit, 77);
     end(fit);
@@ -248,6 +269,7 @@ int main(void) {
         cmocka_unit_test(a_line_that_has_room_is_that_of_keras),
         cmocka_unit_test(the_bar_shrinks_before_a_metric_is_dropped),
         cmocka_unit_test(the_last_line_has_every_metric),
+        cmocka_unit_test(the_last_line_erases_the_redraw),
         cmocka_unit_test(a_window_that_changes_is_noticed),
         cmocka_unit_test(names_count_in_columns),
         cmocka_unit_test(control_characters_do_not_reach_the_terminal),

@@ -99,24 +99,48 @@ static int format_log(char out[item_bytes], const leat_log *log) {
     return leati_screen_columns(out);
 }
 
-/* Adds the values to a line of which `used` columns are taken.  `cut`: when the columns p->room do not suffice, writes
- * "..." instead of the values on the right. */
-static void add_logs(progbar_logger *p, const leat_training_params *params, const leat_logs *logs, int used,
-                     bool cut) {
+static void add_blanks(progbar_logger *p, int count) {
+    if (count > 0) add(p, "%*s", count, "");
+}
+
+/* Adds the values to a line of which `used` columns are taken, and writes "..." instead of the values on the right if
+ * they do not fit. */
+static void add_logs_that_fit(progbar_logger *p, const leat_training_params *params, const leat_logs *logs,
+                              int used) {
     static const char dots[] = " ...";
     char item[item_bytes];
-    size_t last = p->used; /* length of the line up to the last value behind which the dots have room */
+    size_t end = p->used; /* the line's length after the last value that leaves room for the dots */
     bool full = false;
     for (int i = 0; i < logs->count && !full; ++i) {
         if (!is_shown(params, logs->items[i].name)) continue;
         used += format_log(item, &logs->items[i]);
-        full = cut && used > p->room;
+        full = used > p->room;
         if (!full) add(p, "%s", item);
-        if (used + (int)sizeof dots - 1 <= p->room) last = p->used;
+        if (used + (int)sizeof dots - 1 <= p->room) end = p->used;
     }
     if (!full) return;
-    p->used = last;
+    p->used = end;
     add(p, dots);
+}
+
+/* Adds all values to a line of which `used` columns are taken.  If they do not fit, the line is continued below the
+ * bar, `indent` columns from the left. */
+static void add_all_logs(progbar_logger *p, const leat_training_params *params, const leat_logs *logs,
+                         int used, int indent) {
+    char item[item_bytes];
+    for (int i = 0; i < logs->count; ++i) {
+        if (!is_shown(params, logs->items[i].name)) continue;
+        int columns = format_log(item, &logs->items[i]);
+        if (p->terminal && used > indent && used + columns > p->room) {
+            add_blanks(p, (p->width < p->room ? p->width : p->room) - used);
+            add(p, "\n");
+            add_blanks(p, indent);
+            used = indent;
+            p->width = 0;
+        }
+        add(p, "%s", item);
+        used += columns;
+    }
 }
 
 static int columns_of_logs(const leat_training_params *params, const leat_logs *logs) {
@@ -127,12 +151,14 @@ static int columns_of_logs(const leat_training_params *params, const leat_logs *
     return columns;
 }
 
-/* Chooses p->bar so that a line with `others` further columns fits in p->room, if that is possible; 0: even the least
- * bar does not fit beside the `times` columns of steps and times. */
-static void choose_bar(progbar_logger *p, int times, int others) {
+/* Chooses p->bar so that a line with `others` further columns fits in p->room, if that is possible.  The last line is
+ * continued if it does not fit, and then keeps its bar.  0: even the least bar does not fit beside the `times` columns
+ * of steps and times. */
+static void choose_bar(progbar_logger *p, int times, int others, bool last) {
     int brackets = 3, room = p->terminal ? leati_screen_width(STDERR_FILENO) - 1 : INT_MAX;
     if (room != p->room) p->bar = bar_width;
     p->room = room;
+    if (last && room - brackets - others < least_bar_width) others = times;
     int left = room - brackets - others;
     if (left < p->bar) p->bar = left;
     if (p->bar < least_bar_width) p->bar = least_bar_width;
@@ -142,7 +168,7 @@ static void choose_bar(progbar_logger *p, int times, int others) {
 static void flush_line(progbar_logger *p, bool last) {
     if (!last) p->line[p->used = leati_screen_cut(p->line, p->room)] = '\0';
     int width = leati_screen_columns(p->line);
-    for (int i = width; i < p->width && i < p->room; ++i) add(p, " ");
+    add_blanks(p, (p->width < p->room ? p->width : p->room) - width);
     fprintf(stderr, "%s%s%s", p->terminal ? "\r" : "", p->line, last ? "\n" : "");
     fflush(stderr);
     p->width = last ? 0 : width;
@@ -174,7 +200,7 @@ static void add_times(progbar_logger *p, int64_t current, double seconds, bool l
 }
 
 /* Draws the state after `current` steps.  Before the last step it draws only on a terminal, at most 20 times a
- * second, and one line of the terminal; the last line has all values, and is longer if they need it. */
+ * second, and never more than a line of the terminal. */
 static void update(progbar_logger *p, int64_t current, const leat_training_params *params,
                    const leat_logs *logs, bool last) {
     int64_t now = leati_now_ns();
@@ -185,15 +211,20 @@ static void update(progbar_logger *p, int64_t current, const leat_training_param
     add_times(p, current, seconds, last);
     snprintf(times, sizeof times, "%s", p->line);
     p->used = 0;
-    int used = leati_screen_columns(times);
+    int used = leati_screen_columns(times), indent = 0;
     if (p->verbose == 1) {
-        used += 2 * step_digits(p) + 1;
-        choose_bar(p, used, used + columns_of_logs(params, logs));
+        indent = 2 * step_digits(p) + 1;
+        used += indent;
+        choose_bar(p, used, used + columns_of_logs(params, logs), last);
         add_bar(p, current);
         if (p->bar > 0) used += p->bar + 3;
-    }
+    } else
+        p->room = p->terminal ? leati_screen_width(STDERR_FILENO) - 1 : INT_MAX;
     add(p, "%s", times);
-    add_logs(p, params, logs, used, !last);
+    if (last)
+        add_all_logs(p, params, logs, used, indent);
+    else
+        add_logs_that_fit(p, params, logs, used);
     flush_line(p, last);
 }
 
