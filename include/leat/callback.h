@@ -268,9 +268,10 @@ LEAT_API LEAT_CHECKED leat_status leat_csv_logger_create(leat_callback *out, siz
                                                          const char *separator, bool append, leat_error *err);
 
 /** Creates keras.callbacks.ProgbarLogger, the progress bar of a fit, an evaluation or a prediction, on standard
- *  error.  On a terminal the bar is redrawn in place, elsewhere it is written once per epoch.  The option verbose
- *  of a fit, an evaluation or a prediction adds this callback before those of the caller, so a program needs it
- *  only if that option is 0.  If a failure interrupts a bar, its line is ended when the callback is destroyed.
+ *  error.  On a terminal the bar is redrawn in place and fits in the terminal's width; elsewhere it is written once
+ *  per epoch.  The option verbose of a fit, an evaluation or a prediction adds this callback before those of the
+ *  caller, so a program needs it only if that option is 0.  If a failure interrupts a bar, its line is ended when the
+ *  callback is destroyed.
  *  @param verbose  1: a bar; 2: one line per epoch.
  *  Errors: LEAT_EINVAL verbose is neither 1 nor 2, or size; LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_progbar_logger_create(leat_callback *out, size_t size, int verbose,

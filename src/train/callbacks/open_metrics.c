@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the state of a fit to a text file in the format of OpenMetrics 1.0, which is also correct in Prometheus's older
- * text format 0.0.4.  Room: train. */
+/* Writes the state of a fit to a text file in the format of OpenMetrics 1.0, which is also correct in Prometheus's
+ * older text format 0.0.4.  Room: train. */
 #define _GNU_SOURCE /* CLOCK_REALTIME */
 #include <ctype.h>
 #include <inttypes.h>
@@ -47,8 +47,8 @@ void leat_open_metrics_options_init(leat_open_metrics_options *options, size_t s
 
 /* ---- The text ---- */
 
-/* Appends the value of a label: a backslash before '\\' and '"', line breaks as \n, and '?' for bytes that are not UTF-8,
- * which the format forbids. */
+/* Appends the value of a label: a backslash before '\\' and '"', line breaks as \n, and '?' for bytes that are not
+ * UTF-8, which the format forbids. */
 static void add_escaped(leati_text *text, const char *value) {
     int columns = 0;
     for (size_t bytes; (bytes = leati_screen_character(value, &columns)) > 0; value += bytes)
@@ -92,7 +92,7 @@ static void add_count(const open_metrics *self, leati_text *text, const char *na
     leati_text_add(text, " %" PRId64 "\n", value);
 }
 
-/* The logs of a batch contain its number and its size, which are no metrics; the learning rate has a gauge of its own. */
+/* The logs of a batch contain its number and its size, which are no metrics; the learning rate has its own gauge. */
 static bool is_metric(const char *name) {
     return strcmp(name, "batch") != 0 && strcmp(name, "size") != 0 && strcmp(name, "lr") != 0;
 }

@@ -40,8 +40,8 @@ leat_status leati_curl_create(leati_curl **out, const char *url, const char *con
                               leat_error *err);
 void leati_curl_destroy(leati_curl **curl);
 
-/* Sends `body` by POST, in at most timeout_ms, of which connecting may take connect_ms.  The server's answer is dropped.
- * Errors: LEAT_EIO the server was not reached, or its HTTP status is not 200 to 299. */
+/* Sends `body` by POST, in at most timeout_ms, of which connecting may take connect_ms.  The server's answer is
+ * dropped.  Errors: LEAT_EIO the server was not reached, or its HTTP status is not 200 to 299. */
 leat_status leati_curl_post(leati_curl *curl, const char *body, size_t bytes, int64_t connect_ms,
                             int64_t timeout_ms, leat_error *err);
 

@@ -22,15 +22,15 @@ typedef struct leati_poster leati_poster;
 leat_status leati_poster_create(leati_poster **out, const char *url, const char *const *headers,
                                 int header_count, leat_error *err);
 
-/* Takes `body`, a text that the poster frees with leati_free.  If the queue is full, the oldest message in it is lost. */
+/* Takes `body`, a text that the poster frees with leati_free.  If the queue is full, its oldest message is lost. */
 void leati_poster_send(leati_poster *poster, char *body);
 
 /* Returns true if an outage has begun or ended since the last call, and writes a sentence about that.
  * *is_bad receives true if messages are lost. */
 bool leati_poster_news(leati_poster *poster, char out[LEATI_POSTER_NEWS_BYTES], bool *is_bad);
 
-/* Sends what is in the queue, for at most LEATI_POSTER_TIMEOUT_MS, and ends the thread.  leati_poster_news may be called
- * between finish and destroy.  In a forked child, where the thread does not exist, both functions do nothing. */
+/* Sends what is in the queue, for at most LEATI_POSTER_TIMEOUT_MS, and ends the thread.  leati_poster_news may be
+ * called between finish and destroy.  In a forked child, where the thread does not exist, both functions do nothing. */
 void leati_poster_finish(leati_poster *poster);
 void leati_poster_destroy(leati_poster **poster);
 
