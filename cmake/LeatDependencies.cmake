@@ -7,6 +7,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(jansson REQUIRED IMPORTED_TARGET jansson>=2.13)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(hdf5 REQUIRED IMPORTED_TARGET hdf5-serial)
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # its functions are inlined: there is nothing to link
 pkg_check_modules(libmd REQUIRED IMPORTED_TARGET libmd) # of the command alone
 pkg_check_modules(xxhash REQUIRED libxxhash>=0.8) # its header alone
 

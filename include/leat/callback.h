@@ -272,9 +272,10 @@ LEAT_API LEAT_CHECKED leat_status leat_csv_logger_create(leat_callback *out, siz
                                                          const char *separator, bool append, leat_error *err);
 
 /** Creates keras.callbacks.ProgbarLogger, the progress bar of a fit, an evaluation or a prediction, on standard
- *  error.  On a terminal the bar is redrawn in place, elsewhere it is written once per epoch.  The option verbose
- *  of a fit, an evaluation or a prediction adds this callback before those of the caller, so a program needs it
- *  only if that option is 0.  If a failure interrupts a bar, its line is ended when the callback is destroyed.
+ *  error.  On a terminal the bar is redrawn in place and fits in the terminal's width; elsewhere it is written once
+ *  per epoch.  The option verbose of a fit, an evaluation or a prediction adds this callback before those of the
+ *  caller, so a program needs it only if that option is 0.  If a failure interrupts a bar, its line is ended when the
+ *  callback is destroyed.
  *  @param verbose  1: a bar; 2: one line per epoch.
  *  Errors: LEAT_EINVAL verbose is neither 1 nor 2, or size; LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_progbar_logger_create(leat_callback *out, size_t size, int verbose,
@@ -296,6 +297,72 @@ LEAT_API LEAT_CHECKED leat_status leat_terminate_on_nan_create(leat_callback *ou
  *  LEAT_ENOTSUP there is no such argument (both with the nearest known name); LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_callback_from_text(leat_callback *out, size_t size, const char *text,
                                                           leat_error *err);
+
+/** Options of keras.callbacks.RemoteMonitor, which sends the logs of each epoch to a server. */
+typedef struct leat_remote_monitor_options {
+    size_t size;                /* sizeof the struct, set by leat_remote_monitor_options_init */
+    const char *root;           /* beginning of the URL; default "http://localhost:9000" */
+    const char *path;           /* end of the URL; default "/publish/epoch/end/" */
+    const char *field;          /* name of the form's field that contains the JSON text; default "data" */
+    const char *const *headers; /* header_count lines such as "Authorization: Bearer 1234"; default none */
+    int header_count;           /* default 0 */
+    bool send_as_json;          /* send the JSON text itself, not a form; default false */
+} leat_remote_monitor_options;
+/** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
+ *  options->size.
+ *  @param size  sizeof *options.
+ *  Threads: any. */
+LEAT_API void leat_remote_monitor_options_init(leat_remote_monitor_options *options, size_t size);
+/** Returns the default options. */
+static inline leat_remote_monitor_options leat_remote_monitor_options_default(void) {
+    leat_remote_monitor_options options;
+    leat_remote_monitor_options_init(&options, sizeof options);
+    return options;
+}
+/** Creates keras.callbacks.RemoteMonitor.  At the end of each epoch it sends a JSON object by HTTP POST: "epoch" (from
+ *  0) and the logs; a value that is not finite is null.  A thread of its own sends the messages, so that training never
+ *  waits for the server.  If the server does not accept a message (2 s to connect, 5 s altogether, an HTTP status of
+ *  300 or more), the message is lost, training continues, and the log receives one warning until a message arrives
+ *  again.  At most 8 messages wait; then the oldest one is lost.  leat_callback_destroy waits at most 5 s for messages
+ *  that are still to be sent.
+ *
+ *  libcurl (libcurl.so.4) is loaded at the first use; leat is not linked with it.
+ *  @param options  Borrowed for the call; texts are copied.
+ *  Errors: LEAT_EINVAL an option; LEAT_ENOTSUP libcurl is not installed; LEAT_EIO a thread cannot be started;
+ *  LEAT_ENOMEM. */
+LEAT_API LEAT_CHECKED leat_status leat_remote_monitor_create(leat_callback *out, size_t size,
+                                                             const leat_remote_monitor_options *options,
+                                                             leat_error *err);
+
+/** Options of leat_open_metrics_create. */
+typedef struct leat_open_metrics_options {
+    size_t size;      /* sizeof the struct, set by leat_open_metrics_options_init */
+    const char *path; /* required: the file; the textfile collector of node_exporter reads names in .prom */
+    const char *const *labels; /* label_count texts "name=value", labels of all values; default none */
+    int label_count;           /* default 0 */
+    int64_t every_ms;          /* milliseconds between two writes during an epoch; 0: none; default 10000 */
+} leat_open_metrics_options;
+/** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
+ *  options->size.
+ *  @param size  sizeof *options.
+ *  Threads: any. */
+LEAT_API void leat_open_metrics_options_init(leat_open_metrics_options *options, size_t size);
+/** Returns the default options. */
+static inline leat_open_metrics_options leat_open_metrics_options_default(void) {
+    leat_open_metrics_options options;
+    leat_open_metrics_options_init(&options, sizeof options);
+    return options;
+}
+/** Creates a callback that writes the state of a fit to a text file in the format of OpenMetrics 1.0, for Prometheus
+ *  and other monitoring systems; docs/monitoring.md lists the values.  The file is replaced atomically when training
+ *  begins and ends, at the end of each epoch, and every options->every_ms during an epoch.  If the file cannot be
+ *  written at the beginning, training fails; later the log receives one warning, and training continues.
+ *  @param options  Borrowed for the call; texts are copied.
+ *  Errors: LEAT_EINVAL an option, path is missing, or a label is not "name=value" with a name of letters, digits and
+ *  '_'; LEAT_ENOMEM. */
+LEAT_API LEAT_CHECKED leat_status leat_open_metrics_create(leat_callback *out, size_t size,
+                                                           const leat_open_metrics_options *options,
+                                                           leat_error *err);
 
 #ifdef __cplusplus
 }

@@ -39,7 +39,8 @@ typedef void (*leat_log_function)(void *user, leat_log_level level, const char *
  *  of the call during which it runs.  A forked child has the log function of its parent. */
 LEAT_API void leat_set_log(leat_log_function function, void *user);
 
-/** A log function for leat_set_log: writes each message and a line break to standard error.  `user` is ignored.
+/** A log function for leat_set_log: writes each message and a line break to standard error.  Control characters
+ *  except line breaks and tabs, and bytes that are not UTF-8, are written as '?'.  `user` is ignored.
  *  The command `leat` calls leat_set_log(leat_log_to_stderr, NULL).  Threads: any. */
 LEAT_API void leat_log_to_stderr(void *user, leat_log_level level, const char *message);
 

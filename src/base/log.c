@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/screen/screen.h"
+
 enum { MESSAGE_BYTES = 2048 };
 
 /* The program's log function, for the whole process: messages come from calls that have no object in common.
@@ -20,9 +22,23 @@ void leat_set_log(leat_log_function function, void *user) {
     atomic_store(&log_function, function);
 }
 
+/* Names in the message may contain control characters, which must not reach a terminal.  A long message is written in
+ * pieces, which end between two characters. */
 void leat_log_to_stderr(void *user, leat_log_level level, const char *message) {
+    char piece[MESSAGE_BYTES + 2];
     (void)user, (void)level;
-    if (message) fprintf(stderr, "%s\n", message);
+    if (!message) return;
+    flockfile(stderr);
+    for (bool more = true; more;) {
+        size_t bytes = strnlen(message, MESSAGE_BYTES);
+        more = message[bytes] != '\0';
+        for (int i = 0; more && i < 3 && ((unsigned char)message[bytes] & 0xC0) == 0x80; ++i) --bytes;
+        snprintf(piece, sizeof piece, "%.*s", (int)bytes, message);
+        leati_screen_clean(piece);
+        fprintf(stderr, "%s%s", piece, more ? "" : "\n");
+        message += bytes;
+    }
+    funlockfile(stderr);
 }
 
 bool leati_log_is_set(void) {

@@ -9,6 +9,7 @@
 #include "cli/help/manual.h"
 #include "cli/options/parse.h"
 #include "cli/options/suggest.h"
+#include "cli/text/say.h"
 #include "leat/log.h"
 
 /* Opens /dev/null on those of the descriptors 0 to 2 that the caller has closed.  Otherwise a file that leat opens
@@ -31,10 +32,10 @@ static int flush_output(int code) {
 
 static int unknown_command(const char *name) {
     const char *suggestion = name[0] == '-' ? NULL : cli_nearest_command(name), *blank = strchr(name, ' ');
-    fprintf(stderr, "leat: %s '%s'", name[0] == '-' ? "unknown option" : "unknown command", name);
-    if (suggestion) fprintf(stderr, ": did you mean '%s'?", suggestion);
+    cli_say("leat: %s '%s'", name[0] == '-' ? "unknown option" : "unknown command", name);
+    if (suggestion) cli_say(": did you mean '%s'?", suggestion);
     if (blank)
-        fprintf(stderr, "\ntry: leat %.*s --help\n", (int)(blank - name), name);
+        cli_say("\ntry: leat %.*s --help\n", (int)(blank - name), name);
     else
         fputs("\ntry: leat --help\n", stderr);
     return CLI_USAGE;

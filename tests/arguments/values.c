@@ -61,6 +61,8 @@ static struct {
     leat_model_checkpoint_options checkpoint;
     leat_early_stopping_options stopping;
     leat_reduce_lr_options reducing;
+    leat_remote_monitor_options monitoring;
+    leat_open_metrics_options metrics;
     leat_feed_stats stats;
     leat_verdict verdict;
     char *string, *new_string;
@@ -130,6 +132,9 @@ static void make_options(void) {
     all.checkpoint.filepath = "nonsense-checkpoint.h5";
     all.stopping = leat_early_stopping_options_default();
     all.reducing = leat_reduce_lr_options_default();
+    all.monitoring = leat_remote_monitor_options_default();
+    all.metrics = leat_open_metrics_options_default();
+    all.metrics.path = "nonsense.prom";
 }
 
 static void make_models(void) {
@@ -227,6 +232,8 @@ static const rule objects[] = {
     {"const leat_model *", NULL, "leat_model_state_into", HELD(stateful)},
     {"const leat_model *", NULL, NULL, HELD(model)},
     {"const leat_model_checkpoint_options *", NULL, NULL, IN(checkpoint)},
+    {"const leat_remote_monitor_options *", NULL, NULL, IN(monitoring)},
+    {"const leat_open_metrics_options *", NULL, NULL, IN(metrics)},
     {"const leat_npz *", NULL, NULL, HELD(npz)},
     {"const leat_plan_options *", NULL, NULL, IN(plans)},
     {"const leat_predictions *", NULL, NULL, HELD(predictions)},
@@ -282,6 +289,8 @@ static const rule objects[] = {
     {"leat_model **", "out", NULL, IN(new_model)},
     {"leat_model **", NULL, NULL, IN(model)},
     {"leat_model_checkpoint_options *", NULL, NULL, IN(checkpoint)},
+    {"leat_remote_monitor_options *", NULL, NULL, IN(monitoring)},
+    {"leat_open_metrics_options *", NULL, NULL, IN(metrics)},
     {"leat_node *", NULL, "leat_conv2d", HELD(image)},
     {"leat_node *", NULL, "leat_max_pooling2d", HELD(image)},
     {"leat_node *", NULL, "leat_average_pooling2d", HELD(image)},
@@ -468,6 +477,8 @@ static const struct size {
     SIZE_OF(leat_layer_definition),
     SIZE_OF(leat_layer_weight),
     SIZE_OF(leat_model_checkpoint_options),
+    SIZE_OF(leat_remote_monitor_options),
+    SIZE_OF(leat_open_metrics_options),
     SIZE_OF(leat_plan_options),
     SIZE_OF(leat_predictor_options),
     SIZE_OF(leat_reduce_lr_options),

@@ -478,6 +478,33 @@ static void signals_end_training_with_everything_saved(void **state) {
     interrupt(SIGINT, "--validation npz:d.npz --batch-size 4");
 }
 
+static void a_run_can_be_watched(void **state) {
+    (void)state;
+    runs(FIT "--epochs 2 --verbose 0 --open-metrics state.prom --remote-monitor http://127.0.0.1:1");
+    assert_int_equal(system(
+                         "grep -q '^leat_epoch 2$' state.prom && tail -n 1 state.prom | grep -q '^# EOF$'"),
+                     0);
+    assert_string_equal(err, ""); /* --verbose 0 */
+    runs(FIT "--epochs 2 --verbose 2 --remote-monitor http://127.0.0.1:1");
+    assert_non_null(strstr(err, "leat: RemoteMonitor: http://127.0.0.1:1: "));
+    assert_int_equal(unlink("state.prom"), 0);
+    fails(FIT "--open-metrics missing/state.prom", "OpenMetrics: ");
+    fails(FIT "--remote-monitor example.org", "RemoteMonitor: root: expected a URL");
+}
+
+/* Control characters reach neither the terminal nor the command that continues, where a shell reads them as \033. */
+static void an_interrupt_prints_no_control_characters(void **state) {
+    (void)state;
+    pid_t child = start(FIT "--epochs 1000000 --verbose 0 --out run/a\x1b'b");
+    for (int i = 0; i < 3000 && !exists("run/a\x1b'b/checkpoint.h5"); ++i)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    kill(child, SIGINT);
+    assert_int_equal(finish(child), 128 + SIGINT);
+    assert_non_null(strstr(err, "; run/a?'b/model.h5 contains"));
+    assert_non_null(strstr(err, " fit $'run/a\\033\\'b/model.h5' "));
+    assert_null(strchr(err, '\x1b'));
+}
+
 /* SIGHUP stays ignored under nohup: training continues when the terminal is closed. */
 static void an_ignored_hangup_stays_ignored(void **state) {
     (void)state;
@@ -527,6 +554,8 @@ int main(void) {
         cmocka_unit_test(failures_exit_with_1_and_a_sentence),
         cmocka_unit_test(what_is_no_regular_file_is_not_replaced),
         cmocka_unit_test(signals_end_training_with_everything_saved),
+        cmocka_unit_test(a_run_can_be_watched),
+        cmocka_unit_test(an_interrupt_prints_no_control_characters),
         cmocka_unit_test(an_ignored_hangup_stays_ignored),
         cmocka_unit_test(an_interrupt_within_an_epoch_is_told),
     };

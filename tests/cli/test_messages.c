@@ -190,6 +190,28 @@ static void one_is_singular_and_others_plural(void **state) {
     unlink("x.npy");
 }
 
+/* Names with an escape sequence, a C1 control character, and a byte that is not UTF-8. */
+static void control_characters_become_question_marks(void **state) {
+    (void)state;
+    fails("summary \x1b[2J.h5", "'?[2J.h5'");
+    refused("summary m.h5 --\x1b[2J", "leat summary: unknown option '--?[2J'\n");
+    refused("\xC2\x9B"
+            "2J",
+            "leat: unknown command '??2J'\n");
+    refused("summary a.h5 b\xFF.h5", "unexpected argument 'b?.h5'");
+    runs("fit small.json --train npz:d.npz --loss mse --epochs 1 --verbose 2 --out run/\x1b[2J");
+    assert_non_null(strstr(err, "saved run/?[2J/model.h5\n"));
+}
+
+static void json_has_no_control_characters(void **state) {
+    (void)state;
+    assert_int_equal(system("cp d.npz 'd\x7F\xC2\x9B.npz'"), 0);
+    runs("feed bench npz:d\x7F\xC2\x9B.npz --passes 1 --json");
+    assert_non_null(strstr(out, "{\"source\": \"npz:d\\u007f\\u009b.npz\""));
+    runs("feed bench npz:d\x7F\xC2\x9B.npz --passes 1");
+    assert_non_null(strstr(out, "npz:d???.npz, "));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_out_of_range_are_told_with_the_bound),
@@ -200,6 +222,8 @@ int main(void) {
         cmocka_unit_test(an_error_comes_first),
         cmocka_unit_test(closed_streams_do_not_reach_files),
         cmocka_unit_test(one_is_singular_and_others_plural),
+        cmocka_unit_test(control_characters_become_question_marks),
+        cmocka_unit_test(json_has_no_control_characters),
     };
     return cmocka_run_group_tests(tests, enter, leave);
 }

@@ -14,6 +14,11 @@ typedef struct leati_library leati_library;
  * Errors: LEAT_EIO with the loader's reason; LEAT_ENOMEM. */
 leat_status leati_library_open(leati_library **out, const char *path, leat_error *err);
 
+/* Loads a shared object of the system by its name, such as "libcurl.so.4".  It stays in memory until the process ends,
+ * because threads and handlers of exit() may belong to it.  Errors: LEAT_ENOTFOUND with the loader's reason;
+ * LEAT_ENOMEM. */
+leat_status leati_library_open_system(leati_library **out, const char *name, leat_error *err);
+
 /* Adds a reference and returns library.  NULL is allowed. */
 leati_library *leati_library_hold(leati_library *library);
 

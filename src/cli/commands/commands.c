@@ -59,6 +59,8 @@ static const cli_use fit_uses[] = {
     MAY(KEEP_CHECKPOINTS),
     MAY(RESUME),
     MAY(DATA_CHANGED),
+    MAY(REMOTE_MONITOR),
+    MAY(OPEN_METRICS),
     MAY(TRACE),
     MAY(JSON),
     MAY(HELP),

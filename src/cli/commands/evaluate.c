@@ -6,10 +6,11 @@
 #include "cli/options/feed_options.h"
 #include "cli/run/json.h"
 #include "cli/run/session.h"
+#include "cli/text/say.h"
 
 static void print_text(const leat_logs *logs) {
     for (int i = 0; i < logs->count; ++i)
-        printf("%s%s: %.4f", i ? " - " : "", logs->items[i].name, logs->items[i].value);
+        cli_say_to(stdout, "%s%s: %.4f", i ? " - " : "", logs->items[i].name, logs->items[i].value);
     putchar('\n');
 }
 

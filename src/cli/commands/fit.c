@@ -17,8 +17,11 @@
 #include "cli/report/page.h"
 #include "cli/run/files.h"
 #include "cli/run/folder.h"
+#include "cli/run/json.h"
+#include "cli/run/monitors.h"
 #include "cli/run/record.h"
 #include "cli/run/session.h"
+#include "cli/text/say.h"
 #include "leat/file.h"
 
 /* A run: its session, its folder, the callbacks of the fit, and the trace.  The first callback keeps the position and
@@ -53,6 +56,15 @@ static leat_status note_nothing_is_saved(void *user, leat_training *training, in
     return LEAT_OK;
 }
 
+static int add_monitors(fit_run *run) {
+    leat_callback monitors[CLI_MAX_MONITORS] = {0};
+    leat_error err = {0};
+    int count = 0;
+    leat_status status = cli_add_monitors(run->session.arguments, monitors, &count, &err);
+    for (int i = 0; i < count; ++i) cli_callbacks_add(&run->callbacks, &monitors[i]);
+    return status == LEAT_OK ? CLI_SUCCESS : cli_fail(&run->session, &err);
+}
+
 static int make_callbacks(fit_run *run) {
     cli_session *session = &run->session;
     const char *trace = session->arguments->text[CLI_TRACE];
@@ -62,6 +74,7 @@ static int make_callbacks(fit_run *run) {
     if (!has_folder(run)) position.on_train_begin = note_nothing_is_saved;
     cli_callbacks_add(&run->callbacks, &position);
     int code = cli_add_callbacks(session, has_folder(run) ? run->folder.path : NULL, &run->callbacks);
+    if (code == CLI_SUCCESS) code = add_monitors(run);
     if (code == CLI_SUCCESS) code = cli_read_class_weights(session, &run->class_weights);
     if (code == CLI_SUCCESS && trace && leat_trace_open(&run->trace, trace, &err) != LEAT_OK)
         code = cli_fail(session, &err);
@@ -107,7 +120,7 @@ static int save_model(fit_run *run) {
         return cli_fail(&run->session, &err);
     run->saved = true;
     if (cli_number(run->session.arguments, CLI_VERBOSE, 1) > 0)
-        fprintf(stderr, "saved %s/model.h5\n", run->folder.name);
+        cli_say("saved %s/model.h5\n", run->folder.name);
     return CLI_SUCCESS;
 }
 
@@ -121,7 +134,7 @@ static int write_results(fit_run *run, const leat_history *history, bool failed)
     if (leat_history_json(history, &json, &err) != LEAT_OK) return cli_fail(&run->session, &err);
     int written = has_folder(run) ? write_history(run, json) : CLI_SUCCESS;
     if (has_folder(run) && written == CLI_SUCCESS) written = write_report(run);
-    if (run->session.arguments->text[CLI_JSON] && !failed) puts(json);
+    if (run->session.arguments->text[CLI_JSON] && !failed) cli_json_text(stdout, json);
     leat_string_free(json);
     return code == CLI_SUCCESS ? written : code;
 }
@@ -195,8 +208,7 @@ static int check_options(const cli_arguments *a) {
     int code = cli_check_fit_data(a);
     if (code == CLI_SUCCESS) code = cli_check_callbacks(a);
     if (code != CLI_SUCCESS || epochs > first) return code;
-    fprintf(stderr,
-            "leat fit: --epochs %" PRId64 " is the number of the last epoch: expected more than "
+    cli_say("leat fit: --epochs %" PRId64 " is the number of the last epoch: expected more than "
             "--initial-epoch, which is %" PRId64 "\ntry: leat fit --help\n",
             epochs, first);
     return CLI_USAGE;
@@ -224,13 +236,12 @@ static int copy_model(fit_run *run, const void *data, size_t bytes) {
 static int refuse_other_run(const fit_run *run, const char *file) {
     const char *out = run->arguments.text[CLI_OUT];
     if (strcmp(file, "run.json") == 0)
-        fprintf(stderr,
-                "leat fit: '%s' is the folder of another run: to continue that run: leat fit --resume %s; to "
+        cli_say("leat fit: '%s' is the folder of another run: to continue that run: leat fit --resume %s; to "
                 "replace it, add --overwrite\n",
                 out, out);
     else
-        fprintf(stderr, "leat fit: '%s' has a %s of another run: choose another --out, or add --overwrite\n",
-                out, file);
+        cli_say("leat fit: '%s' has a %s of another run: choose another --out, or add --overwrite\n", out,
+                file);
     return CLI_FAILURE;
 }
 
@@ -242,7 +253,7 @@ static int start_run(fit_run *run) {
     if (!a->text[CLI_OUT]) return CLI_SUCCESS;
     char *model = cli_read_file(a->operands[0], &bytes);
     if (!model) {
-        fprintf(stderr, "leat fit: cannot read '%s': %s\n", a->operands[0], strerror(errno));
+        cli_say("leat fit: cannot read '%s': %s\n", a->operands[0], strerror(errno));
         return CLI_FAILURE;
     }
     int code = cli_folder_make(&run->folder, a->text[CLI_OUT]);
@@ -283,7 +294,7 @@ static int read_run(fit_run *run, cli_record *record, const cli_arguments *given
     if (code == CLI_SUCCESS) code = cli_record_read(record, run->folder.path);
     if (code == CLI_SUCCESS) code = cli_record_merge(record, given, &run->arguments);
     if (code == CLI_SUCCESS && chdir(record->directory) != 0) {
-        fprintf(stderr, "leat fit: cannot go to '%s', where the run was started: %s\n", record->directory,
+        cli_say("leat fit: cannot go to '%s', where the run was started: %s\n", record->directory,
                 strerror(errno));
         code = CLI_FAILURE;
     }

@@ -10,6 +10,7 @@
 #include "base/names/nearest.h"
 #include "cli/commands/fit_data.h"
 #include "cli/options/parse.h"
+#include "cli/text/say.h"
 
 enum { path_bytes = 4096, call_bytes = 2048, max_names = 64 };
 
@@ -33,8 +34,7 @@ void cli_callbacks_destroy(cli_callbacks *callbacks) {
 
 /* Prints "leat fit: OPTION 'VALUE': MESSAGE" and how to get help; returns CLI_USAGE. */
 static int refuse(cli_option_id id, const char *value, const char *message) {
-    fprintf(stderr, "leat fit: %s '%.200s': %s\ntry: leat fit --help\n", cli_options[id].name, value,
-            message);
+    cli_say("leat fit: %s '%.200s': %s\ntry: leat fit --help\n", cli_options[id].name, value, message);
     return CLI_USAGE;
 }
 
@@ -49,7 +49,7 @@ static int make(leat_callback *out, cli_option_id id, const char *name, const ch
     leat_status status = leat_callback_from_text(out, sizeof *out, call, &err);
     if (status == LEAT_OK) return CLI_SUCCESS;
     if (status != LEAT_ENOMEM) return refuse(id, value, err.message);
-    fprintf(stderr, "leat fit: %s\n", err.message);
+    cli_say("leat fit: %s\n", err.message);
     return CLI_FAILURE;
 }
 
@@ -154,8 +154,7 @@ static void collect_names(const cli_session *session, log_names *names) {
 static int check_monitor(const cli_session *session, cli_option_id id, const char *monitor) {
     log_names names = {0};
     if (strncmp(monitor, "val_", 4) == 0 && !cli_has_validation(session->arguments)) {
-        fprintf(stderr,
-                "leat fit: %s monitors '%s', which needs validation data: give --validation or "
+        cli_say("leat fit: %s monitors '%s', which needs validation data: give --validation or "
                 "--validation-split, or %s\ntry: leat fit --help\n",
                 cli_options[id].name, monitor, id == CLI_SAVE_BEST ? "--save-best loss" : "monitor=loss");
         return CLI_USAGE;
@@ -164,11 +163,11 @@ static int check_monitor(const cli_session *session, cli_option_id id, const cha
     for (int i = 0; i < names.count; ++i)
         if (strcmp(names.list[i], monitor) == 0) return CLI_SUCCESS;
     const char *near = leati_nearest(monitor, names.list, (size_t)names.count);
-    fprintf(stderr, "leat fit: %s monitors '%s', which this training does not log%s%s%s; it logs",
+    cli_say("leat fit: %s monitors '%s', which this training does not log%s%s%s; it logs",
             cli_options[id].name, monitor, near ? ": did you mean '" : "", near ? near : "",
             near ? "'?" : "");
-    for (int i = 0; i < names.count; ++i) fprintf(stderr, "%s %s", i > 0 ? "," : "", names.list[i]);
-    fputs("\ntry: leat fit --help\n", stderr);
+    for (int i = 0; i < names.count; ++i) cli_say("%s %s", i > 0 ? "," : "", names.list[i]);
+    cli_say("\ntry: leat fit --help\n");
     return CLI_USAGE;
 }
 

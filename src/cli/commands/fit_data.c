@@ -11,6 +11,7 @@
 
 #include "cli/options/parse.h"
 #include "cli/run/progress.h"
+#include "cli/text/say.h"
 #include "leat/source.h"
 
 enum { max_classes = 1 << 20 };
@@ -20,8 +21,7 @@ bool cli_has_validation(const cli_arguments *arguments) {
 }
 
 static int refuse(cli_option_id id, const char *value, const char *expected) {
-    fprintf(stderr, "leat fit: %s '%.200s': %s\ntry: leat fit --help\n", cli_options[id].name, value,
-            expected);
+    cli_say("leat fit: %s '%.200s': %s\ntry: leat fit --help\n", cli_options[id].name, value, expected);
     return CLI_USAGE;
 }
 
@@ -53,8 +53,8 @@ static int open_split(cli_session *session) {
         leat_sequence_split(&whole, share, &session->data, &session->validation, sizeof whole, &err);
     if (status == LEAT_OK) return CLI_SUCCESS;
     leat_sequence_destroy(&whole);
-    fprintf(stderr, "leat fit: --validation-split: %s\n", err.message);
-    if (status == LEAT_ENOTSUP) fputs("try: give the validation data with --validation SPEC\n", stderr);
+    cli_say("leat fit: --validation-split: %s\n", err.message);
+    if (status == LEAT_ENOTSUP) cli_say("try: give the validation data with --validation SPEC\n");
     return status == LEAT_ENOMEM ? CLI_FAILURE : CLI_USAGE;
 }
 
@@ -104,7 +104,7 @@ int cli_check_fit_data(const cli_arguments *a) {
 
 static bool reserve(cli_class_weights *out, int count) {
     out->items = calloc((size_t)count + 1, sizeof *out->items);
-    if (!out->items) fputs("leat fit: no memory for the weights of classes\n", stderr);
+    if (!out->items) cli_say("leat fit: no memory for the weights of classes\n");
     return out->items != NULL;
 }
 
@@ -163,8 +163,7 @@ static int count_batch(tally *t, const leat_tensor *target) {
     for (int64_t i = 0; i < target->shape[0]; ++i) {
         double class_index = class_of(target, i, columns);
         if (count_class(t, class_index)) continue;
-        fprintf(
-            stderr,
+        cli_say(
             "leat fit: --class-weight balanced: expected targets that are classes from 0 to %d, received %g "
             "in sample %" PRId64 "\n",
             max_classes - 1, class_index, t->samples);
@@ -209,7 +208,7 @@ static int find_target(const leat_sequence *data) {
     else if (data->next || data->length(data->user) == LEAT_LENGTH_INFINITE)
         problem = "expected data that has an end";
     if (!problem) return target;
-    fprintf(stderr, "leat fit: --class-weight balanced: %s: list the weights, such as 0:1,1:5\n", problem);
+    cli_say("leat fit: --class-weight balanced: %s: list the weights, such as 0:1,1:5\n", problem);
     return -1;
 }
 

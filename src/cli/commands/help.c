@@ -6,6 +6,7 @@
 #include "cli/commands/commands.h"
 #include "cli/help/manual.h"
 #include "cli/options/suggest.h"
+#include "cli/text/say.h"
 #include "leat/source.h"
 
 int cli_help(const cli_arguments *arguments) {
@@ -25,8 +26,8 @@ int cli_help(const cli_arguments *arguments) {
     else {
         const char *suggestion = cli_nearest_command(topic), *topics[] = {"specs", suggestion};
         suggestion = cli_nearest(topic, topics, suggestion ? 2 : 1);
-        fprintf(stderr, "leat help: unknown command or topic '%s'", topic);
-        if (suggestion) fprintf(stderr, ": did you mean '%s'?", suggestion);
+        cli_say("leat help: unknown command or topic '%s'", topic);
+        if (suggestion) cli_say(": did you mean '%s'?", suggestion);
         fputs("\ntry: leat help\n", stderr);
         return CLI_USAGE;
     }

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/screen/screen.h"
 #include "cli/options/parse.h"
 #include "cli/run/session.h"
+#include "cli/text/say.h"
 #include "leat/checkpoint.h"
 
 /* ---- The position ---- */
@@ -79,24 +81,48 @@ leat_callback cli_position_callback(cli_position *position) {
 
 /* ---- The command that continues ---- */
 
+static bool has_control(const char *word) {
+    int columns = 0;
+    for (size_t bytes; (bytes = leati_screen_character(word, &columns)) > 0; word += bytes)
+        if (columns < 0) return true;
+    return false;
+}
+
+/* Prints a word with control characters in the quotes $'...', in which a shell replaces \033 by the character. */
+static void print_escaped(const char *word) {
+    cli_say(" $'");
+    for (; *word; ++word)
+        if (*word == '\'' || *word == '\\')
+            cli_say("\\%c", *word);
+        else if (*word >= ' ' && *word < 0x7F)
+            fputc(*word, stderr);
+        else
+            cli_say("\\%03o", (unsigned)(unsigned char)*word);
+    fputc('\'', stderr);
+}
+
 /* Prints one word of a command line, quoted if a shell would change it. */
 static void print_word(const char *word) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
     if (*word && strspn(word, plain) == strlen(word)) {
-        fprintf(stderr, " %s", word);
+        cli_say(" %s", word);
         return;
     }
-    fputs(" '", stderr);
+    if (has_control(word)) {
+        print_escaped(word);
+        return;
+    }
+    cli_say(" '");
     for (; *word; ++word)
         if (*word == '\'')
-            fputs("'\\''", stderr);
+            cli_say("'\\''");
         else
             fputc(*word, stderr);
     fputc('\'', stderr);
 }
 
 static void print_command(const cli_folder *folder) {
-    fputs("leat fit --resume", stderr);
+    cli_say("leat fit --resume");
     print_word(folder->name);
     fputc('\n', stderr);
 }
@@ -112,11 +138,9 @@ static bool find_checkpoint(const cli_folder *folder, leat_checkpoint_info *out)
 
 static void print_position(const cli_position *position, int64_t epochs) {
     if (position->finished > position->epoch)
-        fprintf(stderr, "leat fit: interrupted after epoch %" PRId64 " of %" PRId64, position->finished,
-                epochs);
+        cli_say("leat fit: interrupted after epoch %" PRId64 " of %" PRId64, position->finished, epochs);
     else
-        fprintf(stderr,
-                "leat fit: interrupted in epoch %" PRId64 " of %" PRId64 ", after step %" PRId64
+        cli_say("leat fit: interrupted in epoch %" PRId64 " of %" PRId64 ", after step %" PRId64
                 " of %" PRId64,
                 position->epoch + 1, epochs, position->step, position->steps);
 }
@@ -127,31 +151,29 @@ void cli_print_interrupt(const cli_session *session, const cli_position *positio
     int64_t epochs = cli_number(session->arguments, CLI_EPOCHS, 1);
     print_position(position, epochs);
     if (!*folder->path) {
-        fputs("; nothing was saved: give --out DIR to save the model\n", stderr);
+        cli_say("; nothing was saved: give --out DIR to save the model\n");
         return;
     }
     bool found = find_checkpoint(folder, &info);
-    if (found) fprintf(stderr, "; the state after step %" PRId64 " of the run is saved", info.steps);
-    fprintf(stderr, "; %s/model.h5 %s\n", folder->name,
+    if (found) cli_say("; the state after step %" PRId64 " of the run is saved", info.steps);
+    cli_say("; %s/model.h5 %s\n", folder->name,
             saved ? "has the weights after that step" : "was not written");
     if (found && info.ended) return;
-    fputs("to continue: ", stderr);
+    cli_say("to continue: ");
     print_command(folder);
 }
 
 void cli_print_failure(const cli_folder *folder) {
     leat_checkpoint_info info;
     if (!find_checkpoint(folder, &info)) return;
-    fprintf(stderr,
-            "the state after step %" PRId64 " of the run is saved; to continue, when the cause is gone: ",
+    cli_say("the state after step %" PRId64 " of the run is saved; to continue, when the cause is gone: ",
             info.steps);
     print_command(folder);
 }
 
 int cli_print_nan(const cli_position *position, const cli_folder *folder) {
     leat_checkpoint_info info;
-    fprintf(
-        stderr,
+    cli_say(
         "leat fit: the loss is not finite after step %" PRId64 " of epoch %" PRId64
         ": training was stopped, and model.h5 was not written\n"
         "look at: NaN in the data (--check-finite names the batch), a learning rate that is too high "
@@ -159,6 +181,6 @@ int cli_print_nan(const cli_position *position, const cli_folder *folder) {
         "activation\n",
         position->nan_step, position->epoch + 1);
     if (find_checkpoint(folder, &info))
-        fprintf(stderr, "the last checkpoint, after step %" PRId64 ", is '%s'\n", info.steps, info.path);
+        cli_say("the last checkpoint, after step %" PRId64 ", is '%s'\n", info.steps, info.path);
     return CLI_FAILURE;
 }

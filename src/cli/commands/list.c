@@ -6,6 +6,7 @@
 #include "cli/commands/commands.h"
 #include "cli/options/suggest.h"
 #include "cli/run/json.h"
+#include "cli/text/say.h"
 #include "leat/model.h"
 
 static const char *const kinds[] = {
@@ -18,10 +19,10 @@ enum { kind_count = sizeof kinds / sizeof *kinds };
 
 static int unknown_kind(const char *word) {
     const char *suggestion = cli_nearest(word, kinds, kind_count);
-    fprintf(stderr, "leat list: unknown kind '%s'", word);
-    if (suggestion) fprintf(stderr, ": did you mean '%s'?", suggestion);
+    cli_say("leat list: unknown kind '%s'", word);
+    if (suggestion) cli_say(": did you mean '%s'?", suggestion);
     fputs("\nexpected one of:", stderr);
-    for (int k = 0; k < kind_count; ++k) fprintf(stderr, " %s", kinds[k]);
+    for (int k = 0; k < kind_count; ++k) cli_say(" %s", kinds[k]);
     fputc('\n', stderr);
     return CLI_USAGE;
 }

@@ -14,6 +14,7 @@
 #include "cli/options/parse.h"
 #include "cli/run/json.h"
 #include "cli/run/session.h"
+#include "cli/text/say.h"
 #include "leat/npz.h"
 
 static bool is_npz(const char *path) {
@@ -38,7 +39,7 @@ static int check_writable(const char *path) {
     else if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         number = EISDIR;
     if (number == 0) return CLI_SUCCESS;
-    fprintf(stderr, "leat predict: cannot write '%s': %s\n", path, strerror(number));
+    cli_say("leat predict: cannot write '%s': %s\n", path, strerror(number));
     return CLI_FAILURE;
 }
 
@@ -48,11 +49,10 @@ static int check_output(const cli_session *session) {
     int outputs = leat_model_output_count(session->model);
     if (is_npz(path) || (is_npy(path) && outputs == 1)) return check_writable(path);
     if (is_npy(path))
-        fprintf(stderr,
-                "leat predict: --output '%s': the model has %d outputs: give the name of an .npz file\n",
+        cli_say("leat predict: --output '%s': the model has %d outputs: give the name of an .npz file\n",
                 path, outputs);
     else
-        fprintf(stderr, "leat predict: --output '%s': expected a name that ends in .npy or .npz\n", path);
+        cli_say("leat predict: --output '%s': expected a name that ends in .npy or .npz\n", path);
     fputs("try: leat predict --help\n", stderr);
     return CLI_USAGE;
 }
@@ -132,8 +132,7 @@ static int save(const cli_session *session, const leat_predictions *predictions)
     free_names(names);
     if (status != LEAT_OK) return cli_fail(session, &err);
     if (cli_number(session->arguments, CLI_VERBOSE, 1) > 0)
-        fprintf(stderr, "saved %s: %" PRId64 " sample%s\n", path, first.shape[0],
-                first.shape[0] == 1 ? "" : "s");
+        cli_say("saved %s: %" PRId64 " sample%s\n", path, first.shape[0], first.shape[0] == 1 ? "" : "s");
     return CLI_SUCCESS;
 }
 

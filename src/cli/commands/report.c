@@ -10,6 +10,7 @@
 #include "cli/commands/commands.h"
 #include "cli/options/table.h"
 #include "cli/report/page.h"
+#include "cli/text/say.h"
 
 /* Writes folder/name to out; returns false if that is too long for a path. */
 static bool join(char out[PATH_MAX], const char *folder, const char *name) {
@@ -19,7 +20,7 @@ static bool join(char out[PATH_MAX], const char *folder, const char *name) {
 }
 
 static int cannot_read(const char *path, const char *hint) {
-    fprintf(stderr, "leat report: cannot read '%s': %s%s\n", path, strerror(errno), hint);
+    cli_say("leat report: cannot read '%s': %s%s\n", path, strerror(errno), hint);
     return CLI_FAILURE;
 }
 
@@ -30,7 +31,7 @@ int cli_report(const cli_arguments *arguments) {
     if (stat(run, &info) != 0) return cannot_read(run, "");
     if (S_ISDIR(info.st_mode)) {
         if (!join(history_path, run, "history.json") || !join(report_path, run, "report.html")) {
-            fprintf(stderr, "leat report: '%.100s...' is too long for a path\n", run);
+            cli_say("leat report: '%.100s...' is too long for a path\n", run);
             return CLI_FAILURE;
         }
         history = history_path;
@@ -40,13 +41,12 @@ int cli_report(const cli_arguments *arguments) {
                                ": expected RUN to be a folder that leat fit --out wrote, or a history.json");
     }
     if (!output) {
-        fprintf(stderr,
-                "leat report: '%s' is a file, not a folder that leat fit --out wrote: give --output FILE\n"
+        cli_say("leat report: '%s' is a file, not a folder that leat fit --out wrote: give --output FILE\n"
                 "try: leat report --help\n",
                 run);
         return CLI_USAGE;
     }
     int code = cli_report_write("report", history, output);
-    if (code == CLI_SUCCESS) fprintf(stderr, "wrote %s\n", output);
+    if (code == CLI_SUCCESS) cli_say("wrote %s\n", output);
     return code;
 }

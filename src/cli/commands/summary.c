@@ -4,7 +4,9 @@
 
 #include "cli/commands/commands.h"
 #include "cli/options/parse.h"
+#include "cli/run/json.h"
 #include "cli/run/session.h"
+#include "cli/text/say.h"
 
 static int write_plan(cli_session *session, char **text) {
     const cli_arguments *arguments = session->arguments;
@@ -50,8 +52,10 @@ int cli_summary(const cli_arguments *arguments) {
         code = write_plan(&session, &text);
     else if (code == CLI_SUCCESS && write(session.model, &text, &err) != LEAT_OK)
         code = cli_fail(&session, &err);
-    if (text) fputs(text, stdout);
-    if (text && arguments->text[CLI_JSON]) fputc('\n', stdout);
+    if (text && arguments->text[CLI_JSON])
+        cli_json_text(stdout, text);
+    else if (text)
+        cli_say_text(stdout, text);
     leat_string_free(text);
     cli_close(&session);
     return code;

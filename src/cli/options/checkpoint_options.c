@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/options/parse.h"
+#include "cli/text/say.h"
 
 /* Reads a number and a unit: "500" steps, "30s", "10m", "2h". */
 static bool read_interval(const char *text, leat_checkpoint_options *out) {
@@ -39,8 +40,7 @@ int cli_checkpoint_options(const cli_arguments *arguments, leat_checkpoint_optio
     if (!text || strcmp(text, "epoch") == 0) return CLI_SUCCESS;
     out->every_epochs = 0;
     if (read_interval(text, out)) return CLI_SUCCESS;
-    fprintf(
-        stderr,
+    cli_say(
         "leat fit: --checkpoint-every '%s': expected a number of steps such as 500, a time such as 30s, 10m "
         "or 2h, or epoch\ntry: leat fit --help\n",
         text);

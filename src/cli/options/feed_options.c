@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "cli/options/parse.h"
+#include "cli/text/say.h"
 
 static int invalid_value(const char *command, const char *option, const char *text, const char *expected) {
-    fprintf(stderr, "leat %s: %s '%s': expected %s\ntry: leat %s --help\n", command, option, text, expected,
-            command);
+    cli_say("leat %s: %s '%s': expected %s\ntry: leat %s --help\n", command, option, text, expected, command);
     return CLI_USAGE;
 }
 
@@ -81,8 +81,8 @@ static int read_rank(const char *command, const cli_arguments *arguments, leat_f
     out->rank = (int)cli_number(arguments, CLI_RANK, out->rank);
     out->world = (int)cli_number(arguments, CLI_WORLD, out->world);
     if (out->rank < out->world) return CLI_SUCCESS;
-    fprintf(stderr, "leat %s: --rank %d: expected a rank below --world, which is %d\ntry: leat %s --help\n",
-            command, out->rank, out->world, command);
+    cli_say("leat %s: --rank %d: expected a rank below --world, which is %d\ntry: leat %s --help\n", command,
+            out->rank, out->world, command);
     return CLI_USAGE;
 }
 

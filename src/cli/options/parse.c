@@ -10,9 +10,10 @@
 #include <string.h>
 
 #include "cli/options/suggest.h"
+#include "cli/text/say.h"
 
 static int usage_hint(const cli_command *command) {
-    fprintf(stderr, "try: leat %s --help\n", command->name);
+    cli_say("try: leat %s --help\n", command->name);
     return CLI_USAGE;
 }
 
@@ -45,9 +46,9 @@ static int unknown_option(const cli_command *command, const char *word) {
     for (int i = 0; i < command->use_count; ++i) names[i] = cli_options[command->uses[i].id].name + dashes;
     bool is_long = !hint && strncmp(word, "--", dashes) == 0;
     const char *suggestion = is_long ? cli_nearest(word + dashes, names, command->use_count) : NULL;
-    fprintf(stderr, "leat %s: unknown option '%s'", command->name, word);
-    if (hint) fprintf(stderr, ": %s", hint);
-    if (suggestion) fprintf(stderr, ": did you mean '--%s'?", suggestion);
+    cli_say("leat %s: unknown option '%s'", command->name, word);
+    if (hint) cli_say(": %s", hint);
+    if (suggestion) cli_say(": did you mean '--%s'?", suggestion);
     fputc('\n', stderr);
     return usage_hint(command);
 }
@@ -90,19 +91,17 @@ static bool read_seconds(const char *text, int64_t *out, bool *overflow) {
 
 static void print_expected(const cli_option *option, bool too_large) {
     if (option->value == CLI_SIZE && too_large)
-        fprintf(stderr, "expected at most %" PRId64 "G bytes\n", option->maximum >> 30);
+        cli_say("expected at most %" PRId64 "G bytes\n", option->maximum >> 30);
     else if (option->value == CLI_DURATION && too_large)
-        fprintf(stderr, "expected at most %g seconds\n", (double)option->maximum / 1e3);
+        cli_say("expected at most %g seconds\n", (double)option->maximum / 1e3);
     else if (option->value == CLI_SIZE)
         fputs("expected a number of bytes, such as 65536, 64K, 512M or 2G\n", stderr);
     else if (option->value == CLI_DURATION)
-        fprintf(stderr, "expected seconds, such as 30 or 0.5, of at least %g\n",
-                (double)option->minimum / 1e3);
+        cli_say("expected seconds, such as 30 or 0.5, of at least %g\n", (double)option->minimum / 1e3);
     else if (option->maximum < INT32_MAX - 1 || too_large)
-        fprintf(stderr, "expected an integer from %" PRId64 " to %" PRId64 "\n", option->minimum,
-                option->maximum);
+        cli_say("expected an integer from %" PRId64 " to %" PRId64 "\n", option->minimum, option->maximum);
     else
-        fprintf(stderr, "expected an integer of at least %" PRId64 "\n", option->minimum);
+        cli_say("expected an integer of at least %" PRId64 "\n", option->minimum);
 }
 
 /* Reads the number of an option from its text, and checks the range. */
@@ -117,7 +116,7 @@ static int read_value(const cli_command *command, cli_option_id id, cli_argument
         out->number[id] = value;
         return CLI_SUCCESS;
     }
-    fprintf(stderr, "leat %s: %s '%s': ", command->name, option->name, out->text[id]);
+    cli_say("leat %s: %s '%s': ", command->name, option->name, out->text[id]);
     print_expected(option, well_formed && (value > option->maximum || (overflow && value > 0)));
     return usage_hint(command);
 }
@@ -132,8 +131,7 @@ static int find_option(const cli_command *command, const char *word, size_t leng
 }
 
 static int missing_value(const cli_command *command, const cli_option *option) {
-    fprintf(stderr, "leat %s: %s needs a value: %s %s\n", command->name, option->name, option->name,
-            option->metavar);
+    cli_say("leat %s: %s needs a value: %s %s\n", command->name, option->name, option->name, option->metavar);
     return usage_hint(command);
 }
 
@@ -149,11 +147,11 @@ static int read_option(const cli_command *command, int argc, char **argv, int *a
     }
     const cli_option *option = &cli_options[id];
     if (out->text[id] && option->value != CLI_FLAG) {
-        fprintf(stderr, "leat %s: %s is given twice\n", command->name, option->name);
+        cli_say("leat %s: %s is given twice\n", command->name, option->name);
         return usage_hint(command);
     }
     if (option->value == CLI_FLAG && equals) {
-        fprintf(stderr, "leat %s: %s takes no value\n", command->name, option->name);
+        cli_say("leat %s: %s takes no value\n", command->name, option->name);
         return usage_hint(command);
     }
     if (option->value == CLI_FLAG)
@@ -173,15 +171,15 @@ static int read_operand(const cli_command *command, const char *word, cli_argume
     int max_operands = !command->operand ? 0 : strstr(command->operand, "...") ? 2 : 1;
     if (out->operand_count == max_operands) {
         cli_option_id data = find_option(command, "--train", 7) >= 0 ? CLI_TRAIN : CLI_DATA;
-        fprintf(stderr, "leat %s: unexpected argument '%s'", command->name, word);
+        cli_say("leat %s: unexpected argument '%s'", command->name, word);
         if (strchr(word, ':') &&
             find_option(command, cli_options[data].name, strlen(cli_options[data].name)) >= 0)
-            fprintf(stderr, ": give data with %s %s", cli_options[data].name, cli_options[data].metavar);
+            cli_say(": give data with %s %s", cli_options[data].name, cli_options[data].metavar);
         fputc('\n', stderr);
         return usage_hint(command);
     }
     if (!*word) {
-        fprintf(stderr, "leat %s: %s is empty\n", command->name, command->operand);
+        cli_say("leat %s: %s is empty\n", command->name, command->operand);
         return usage_hint(command);
     }
     out->operands[out->operand_count++] = word;
@@ -190,13 +188,13 @@ static int read_operand(const cli_command *command, const char *word, cli_argume
 
 static int check_required(const cli_command *command, const cli_arguments *arguments) {
     if (command->operand && command->operand[0] != '[' && arguments->operand_count == 0) {
-        fprintf(stderr, "leat %s: %s is missing\n", command->name, command->operand);
+        cli_say("leat %s: %s is missing\n", command->name, command->operand);
         return usage_hint(command);
     }
     for (int i = 0; i < command->use_count; ++i) {
         const cli_option *option = &cli_options[command->uses[i].id];
         if (!command->uses[i].required || arguments->text[command->uses[i].id]) continue;
-        fprintf(stderr, "leat %s: %s %s is missing\n", command->name, option->name, option->metavar);
+        cli_say("leat %s: %s %s is missing\n", command->name, option->name, option->metavar);
         return usage_hint(command);
     }
     return CLI_SUCCESS;
@@ -226,13 +224,13 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_arguments *
 }
 
 int cli_needs(const char *command, const char *one, const char *other) {
-    fprintf(stderr, "leat %s: %s needs %s\ntry: leat %s --help\n", command, one, other, command);
+    cli_say("leat %s: %s needs %s\ntry: leat %s --help\n", command, one, other, command);
     return CLI_USAGE;
 }
 
 int cli_exclusive(const char *command, const char *one, const char *other) {
-    fprintf(stderr, "leat %s: %s and %s exclude each other: give one of them\ntry: leat %s --help\n", command,
-            one, other, command);
+    cli_say("leat %s: %s and %s exclude each other: give one of them\ntry: leat %s --help\n", command, one,
+            other, command);
     return CLI_USAGE;
 }
 

@@ -121,6 +121,10 @@ typedef enum cli_value {
       "write a checkpoint every N steps, after a time such as 30s, 10m or 2h, or after each epoch")          \
     X(KEEP_CHECKPOINTS, "--keep-checkpoints", CLI_NUMBER, "N", 1, 10000, "2",                                \
       "number of checkpoints to keep")                                                                       \
+    X(REMOTE_MONITOR, "--remote-monitor", CLI_TEXT, "URL", 0, 0, NULL,                                       \
+      "send the logs of each epoch to URL/publish/epoch/end/, as Keras's RemoteMonitor does")                \
+    X(OPEN_METRICS, "--open-metrics", CLI_FILE, "FILE", 0, 0, NULL,                                          \
+      "write the state of the run to this file, for Prometheus (OpenMetrics text)")                          \
     X(MODEL, "--model", CLI_FILE, "MODEL", 0, 0, NULL, "the model to train: a .h5 or .json file")            \
     X(PAYLOAD, "--payload", CLI_SIZE, "BYTES", 1, INT64_C(1) << 40, NULL,                                    \
       "use synthetic batches of this size instead of a SPEC")                                                \

@@ -14,6 +14,7 @@
 
 #include "cli/options/table.h"
 #include "cli/report/check.h"
+#include "cli/text/say.h"
 #include "leat/file.h"
 #include "leat/version.h"
 
@@ -58,8 +59,8 @@ static int check(const char *command, const char *path, const char *text) {
         line += *c == '\n';
         column = *c == '\n' ? 1 : column + 1;
     }
-    fprintf(stderr, "leat %s: '%s' is damaged: expected %s in line %d, column %d%s\n", command, path,
-            expected, line, column, *at ? "" : ", where it ends");
+    cli_say("leat %s: '%s' is damaged: expected %s in line %d, column %d%s\n", command, path, expected, line,
+            column, *at ? "" : ", where it ends");
     return CLI_FAILURE;
 }
 
@@ -139,14 +140,14 @@ static int write_report(const char *command, const char *path, const char *histo
                               : leat_error_set(&err, LEAT_ENOMEM, "no memory for the report '%s'", output);
     free(page);
     if (status == LEAT_OK) return CLI_SUCCESS;
-    fprintf(stderr, "leat %s: %s\n", command, err.message);
+    cli_say("leat %s: %s\n", command, err.message);
     return CLI_FAILURE;
 }
 
 int cli_report_write(const char *command, const char *history, const char *output) {
     char *text = read_file(history);
     if (!text) {
-        fprintf(stderr, "leat %s: cannot read '%s': %s\n", command, history, strerror(errno));
+        cli_say("leat %s: cannot read '%s': %s\n", command, history, strerror(errno));
         return CLI_FAILURE;
     }
     int code = check(command, history, text);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/options/table.h"
+#include "cli/text/say.h"
 
 /* The files that a run writes, in the order in which they are removed: without run.json nothing else is a run. */
 static const char *const files[] = {"run.json",    "model.h5", "best.h5",    "log.csv",     "history.json",
@@ -39,15 +40,14 @@ static int lock(cli_folder *folder, const char *path) {
     leat_error err = {0};
     char *full = realpath(path, NULL);
     if (!full || strlen(full) >= sizeof folder->path - 64) {
-        fprintf(stderr, "leat fit: cannot find the folder '%s': %s\n", path,
-                strerror(full ? ENAMETOOLONG : errno));
+        cli_say("leat fit: cannot find the folder '%s': %s\n", path, strerror(full ? ENAMETOOLONG : errno));
         free(full);
         return CLI_FAILURE;
     }
     snprintf(folder->path, sizeof folder->path, "%s", full);
     free(full);
     if (leat_folder_lock(&folder->lock, folder->path, &err) == LEAT_OK) return CLI_SUCCESS;
-    fprintf(stderr, "leat fit: %s\n", err.message);
+    cli_say("leat fit: %s\n", err.message);
     folder->path[0] = '\0';
     return CLI_FAILURE;
 }
@@ -56,14 +56,14 @@ int cli_folder_make(cli_folder *out, const char *path) {
     struct stat info;
     *out = (cli_folder){.name = path};
     if (!*path || strlen(path) >= CLI_PATH_BYTES - 64) {
-        fprintf(stderr, "leat fit: --out '%.100s': expected the name of a folder\n", path);
+        cli_say("leat fit: --out '%.100s': expected the name of a folder\n", path);
         return CLI_USAGE;
     }
     make_parents(path);
     out->is_new = mkdir(path, 0777) == 0;
     int number = errno;
     if (!out->is_new && (number != EEXIST || stat(path, &info) != 0 || !S_ISDIR(info.st_mode))) {
-        fprintf(stderr, "leat fit: cannot create the folder '%s': %s\n", path,
+        cli_say("leat fit: cannot create the folder '%s': %s\n", path,
                 strerror(number == EEXIST ? ENOTDIR : number));
         return CLI_FAILURE;
     }
@@ -75,7 +75,7 @@ int cli_folder_open(cli_folder *out, const char *path) {
     *out = (cli_folder){.name = path};
     int code = lock(out, path);
     if (code == CLI_SUCCESS && false /* TODO clean */) {
-        fprintf(stderr, "leat fit: %s\n", err.message);
+        cli_say("leat fit: %s\n", err.message);
         cli_folder_close(out);
         code = CLI_FAILURE;
     }
@@ -100,7 +100,7 @@ const char *cli_folder_find_run(const cli_folder *folder) {
 }
 
 static int cannot_remove(const char *path) {
-    fprintf(stderr, "leat fit: cannot remove '%s': %s\n", path, strerror(errno));
+    cli_say("leat fit: cannot remove '%s': %s\n", path, strerror(errno));
     return CLI_FAILURE;
 }
 
@@ -127,7 +127,7 @@ static int check_removable(const cli_folder *folder) {
     for (int i = 0; i < file_count; ++i) {
         cli_folder_path(path, folder, files[i]);
         if (lstat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISLNK(info.st_mode)) continue;
-        fprintf(stderr, "leat fit: '%s' is no regular file: remove it, or choose another --out\n", path);
+        cli_say("leat fit: '%s' is no regular file: remove it, or choose another --out\n", path);
         return CLI_FAILURE;
     }
     return CLI_SUCCESS;

@@ -24,8 +24,10 @@ void cli_json_string(FILE *out, const char *text) {
         int bytes = utf8_bytes(p);
         if (*p == '"' || *p == '\\')
             fprintf(out, "\\%c", *p);
-        else if (*p < 0x20)
+        else if (*p < 0x20 || *p == 0x7F)
             fprintf(out, "\\u%04x", *p);
+        else if (*p == 0xC2 && bytes == 2 && p[1] < 0xA0) /* C1, which terminals obey */
+            fprintf(out, "\\u%04x", p[1]);
         else if (bytes == 0)
             fputs("\\ufffd", out);
         else
@@ -33,6 +35,17 @@ void cli_json_string(FILE *out, const char *text) {
         p += bytes ? bytes : 1;
     }
     fputc('"', out);
+}
+
+void cli_json_text(FILE *out, const char *json) {
+    for (const unsigned char *p = (const unsigned char *)json; *p; ++p)
+        if (*p == 0x7F)
+            fputs("\\u007f", out);
+        else if (*p == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0)
+            fprintf(out, "\\u%04x", *++p);
+        else
+            fputc(*p, out);
+    fputc('\n', out);
 }
 
 void cli_json_number(FILE *out, double value) {

@@ -14,8 +14,9 @@ typedef struct cli_progress {
 
 void cli_progress_begin(cli_progress *progress);
 
-/* Draws the line: a bar for the share that is done (0 to 1; negative: unknown, no bar), text, and the time.  Does
- * nothing if the last drawing was less than 0.1 s ago, or in the first 0.5 s. */
+/* Draws the line: a bar for the share that is done (0 to 1; negative: unknown, no bar), text, and the time.  The
+ * line fits on the terminal: the bar shrinks, then the text is cut.  Does nothing if the last drawing was less than
+ * 0.1 s ago, or in the first 0.5 s. */
 void cli_progress_draw(cli_progress *progress, double share, const char *text);
 
 /* Erases the line. */

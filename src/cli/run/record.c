@@ -11,6 +11,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/options/parse.h"
+#include "cli/text/say.h"
 #include "leat/file.h"
 #include "leat/model.h"
 #include "leat/source.h"
@@ -31,7 +32,7 @@ static bool is_of_this_call(cli_option_id id) {
 }
 
 static int no_memory(void) {
-    fputs("leat fit: no memory for run.json\n", stderr);
+    cli_say("leat fit: no memory for run.json\n");
     return CLI_FAILURE;
 }
 
@@ -57,8 +58,7 @@ static int add_options(json_t *record, const cli_arguments *arguments) {
         if (!arguments->text[id] || is_of_this_call((cli_option_id)id)) continue;
         json_t *value = option_json((cli_option_id)id, arguments->text[id]);
         if (!value) {
-            fprintf(
-                stderr,
+            cli_say(
                 "leat fit: %s '%s' cannot be recorded in run.json, since it is not UTF-8: rename the file\n",
                 cli_options[id].name, arguments->text[id]);
             return CLI_USAGE;
@@ -74,7 +74,7 @@ static int add_files(json_t *files, const char *key, const char *spec) {
     char *text = NULL;
     if (!spec) return CLI_SUCCESS;
     if (leat_source_fingerprint(spec, &text, &err) != LEAT_OK) {
-        fprintf(stderr, "leat fit: %s\n", err.message);
+        cli_say("leat fit: %s\n", err.message);
         return CLI_FAILURE;
     }
     json_t *value = json_loads(text, 0, NULL);
@@ -99,7 +99,7 @@ static int add_origin(json_t *record, const cli_arguments *arguments, const char
         json_object_set(record, kept[i], json_object_get(before->json, kept[i]));
     if (before) return CLI_SUCCESS;
     if (!getcwd(directory, sizeof directory)) {
-        fprintf(stderr, "leat fit: cannot find the working directory: %s\n", strerror(errno));
+        cli_say("leat fit: cannot find the working directory: %s\n", strerror(errno));
         return CLI_FAILURE;
     }
     json_t *model = json_string(arguments->operands[0]), *files = json_object();
@@ -123,7 +123,7 @@ static int write_json(const char *folder, const json_t *record) {
     leat_status status = leat_file_replace(path, text, length + 1, &err);
     free(text);
     if (status == LEAT_OK) return CLI_SUCCESS;
-    fprintf(stderr, "leat fit: %s\n", err.message);
+    cli_say("leat fit: %s\n", err.message);
     return CLI_FAILURE;
 }
 
@@ -141,7 +141,7 @@ int cli_record_write(const char *folder, const cli_arguments *arguments, const c
 /* ---- Reading ---- */
 
 static int damaged(const char *path, const char *why) {
-    fprintf(stderr, "leat fit: '%s' is not the record of a run: %s\n", path, why);
+    cli_say("leat fit: '%s' is not the record of a run: %s\n", path, why);
     return CLI_FAILURE;
 }
 
@@ -182,8 +182,7 @@ int cli_record_read(cli_record *out, const char *folder) {
     *out = (cli_record){0};
     snprintf(path, sizeof path, "%s/run.json", folder);
     if (access(path, F_OK) != 0) {
-        fprintf(
-            stderr,
+        cli_say(
             "leat fit: --resume '%s': %s: expected the folder of a run that `leat fit --out` has started\n",
             folder, errno == ENOENT ? "there is no run.json" : strerror(errno));
         return CLI_FAILURE;
@@ -210,8 +209,7 @@ static int check_files(const cli_record *record, const char *key, const char *sp
     leat_status status = leat_source_check_fingerprint(spec, text, &err);
     free(text);
     if (status == LEAT_OK) return CLI_SUCCESS;
-    fprintf(stderr,
-            "leat fit: the data is not that with which the run was started: %s\nto continue with it all the "
+    cli_say("leat fit: the data is not that with which the run was started: %s\nto continue with it all the "
             "same, add --data-changed\n",
             err.message);
     return CLI_FAILURE;
@@ -232,8 +230,7 @@ static bool is_changeable(cli_option_id id) {
 
 static int refuse(cli_option_id id, const char *given, const char *recorded) {
     const char *name = cli_options[id].name;
-    fprintf(stderr,
-            "leat fit: %s%s%s would change the result of the run, which was started %s %s%s%s: leave it out, "
+    cli_say("leat fit: %s%s%s would change the result of the run, which was started %s %s%s%s: leave it out, "
             "or start another run\n",
             name, *given ? " " : "", given, recorded ? "with" : "without", name,
             recorded && *recorded ? " " : "", recorded ? recorded : "");

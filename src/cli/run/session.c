@@ -10,6 +10,7 @@
 
 #include "cli/options/parse.h"
 #include "cli/run/progress.h"
+#include "cli/text/say.h"
 #include "leat/layer.h"
 #include "leat/source.h"
 
@@ -51,12 +52,12 @@ int cli_signal_code(void) {
 }
 
 int cli_interrupted(const cli_session *session, const char *consequence) {
-    fprintf(stderr, "leat %s: interrupted: %s\n", session->command, consequence);
+    cli_say("leat %s: interrupted: %s\n", session->command, consequence);
     return cli_signal_code();
 }
 
 int cli_fail(const cli_session *session, const leat_error *err) {
-    fprintf(stderr, "leat %s: %s\n", session->command, err->message);
+    cli_say("leat %s: %s\n", session->command, err->message);
     return CLI_FAILURE;
 }
 
@@ -103,8 +104,7 @@ int cli_load(cli_session *session, const char *path) {
     if (status == LEAT_OK && text[CLI_DTYPE_POLICY])
         status = leat_model_set_dtype_policy(session->model, text[CLI_DTYPE_POLICY], &err);
     if (status == LEAT_OK && leat_model_prefers_float32(session->model))
-        fprintf(
-            stderr,
+        cli_say(
             "leat %s: warning: this CPU does not multiply bfloat16 faster than float32: use float32, which "
             "is faster unless memory is the limit\n",
             session->command);
@@ -122,7 +122,7 @@ int cli_compile(cli_session *session) {
     bool recompile = text[CLI_OPTIMIZER] || text[CLI_LOSS] || text[CLI_METRICS];
     if (!recompile && leat_model_is_compiled(session->model)) return CLI_SUCCESS;
     if (!text[CLI_LOSS]) {
-        fprintf(stderr, "leat %s: %s: give --loss\ntry: leat %s --help\n", session->command,
+        cli_say("leat %s: %s: give --loss\ntry: leat %s --help\n", session->command,
                 recompile ? "the model is compiled again, which needs a loss"
                           : "the model has no compilation",
                 session->command);

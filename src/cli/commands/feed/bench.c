@@ -13,12 +13,12 @@
 #include "cli/options/parse.h"
 #include "cli/run/progress.h"
 #include "cli/run/session.h"
+#include "cli/text/say.h"
 
 enum { default_batches = 1000, default_passes = 2 };
 
 static int usage(const cli_bench *bench, const char *message) {
-    fprintf(stderr, "leat %s: %s\ntry: leat %s --help\n", bench->session.command, message,
-            bench->session.command);
+    cli_say("leat %s: %s\ntry: leat %s --help\n", bench->session.command, message, bench->session.command);
     return CLI_USAGE;
 }
 
@@ -146,7 +146,7 @@ static int close_trace(cli_bench *bench, int code) {
     bool written = leat_trace_close(&bench->trace, &err) == LEAT_OK;
     if (code != CLI_SUCCESS) return code;
     if (!written) return cli_fail(&bench->session, &err);
-    fprintf(stderr, "saved %s: open it in https://ui.perfetto.dev\n", path);
+    cli_say("saved %s: open it in https://ui.perfetto.dev\n", path);
     return CLI_SUCCESS;
 }
 
@@ -174,7 +174,7 @@ static int run(cli_bench *bench, const char *command, const cli_arguments *argum
 static int run_new(const char *command, const cli_arguments *arguments) {
     cli_bench *bench = calloc(1, sizeof *bench);
     if (!bench) {
-        fprintf(stderr, "leat %s: out of memory\n", command);
+        cli_say("leat %s: out of memory\n", command);
         return CLI_FAILURE;
     }
     int code = run(bench, command, arguments);

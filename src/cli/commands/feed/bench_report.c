@@ -6,6 +6,7 @@
 #include "cli/commands/feed/bench.h"
 #include "cli/run/figures.h"
 #include "cli/run/json.h"
+#include "cli/text/say.h"
 
 /* Returns the time between the arrival of the first batch and the release of the last one; the start is reported
  * separately. */
@@ -59,7 +60,7 @@ static void print_source(const cli_bench *bench) {
                  : options->workers == 1      ? "thread"
                                               : "threads");
     if (a->operand_count > 0)
-        printf("%s", a->operands[0]);
+        cli_say_to(stdout, "%s", a->operands[0]);
     else
         printf("%" PRId64 " bytes a batch", bench->synthetic.bytes);
     printf(", %s, a queue of %d\n", workers, bench->stats.max_queue_size);

@@ -12,6 +12,7 @@
 #include "cli/options/parse.h"
 #include "cli/run/progress.h"
 #include "cli/run/session.h"
+#include "cli/text/say.h"
 
 enum { default_ms = 2000, default_queue = 10, min_steps = 2, min_trials = 6 };
 
@@ -142,7 +143,7 @@ static int run_trial(tuner *t, cli_trial *trial) {
         code = cli_fail(&t->session, &err);
     } else if (code == 0 && t->steps == 0) {
         cli_progress_end(&t->progress);
-        fprintf(stderr, "leat feed tune: the data ended before %d steps could be measured\n", min_steps);
+        cli_say("leat feed tune: the data ended before %d steps could be measured\n", min_steps);
         code = CLI_FAILURE;
     }
     if (code == CLI_SUCCESS) {
