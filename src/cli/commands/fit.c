@@ -12,11 +12,12 @@
 #include "cli/commands/interrupt.h"
 #include "cli/options/feed_options.h"
 #include "cli/options/parse.h"
+#include "cli/options/tensorboard_options.h"
 #include "cli/report/page.h"
 #include "cli/run/session.h"
 #include "leat/file.h"
 
-enum { path_bytes = 4096, callback_max = 4 };
+enum { path_bytes = 4096, callback_max = 5 };
 
 /* The folder of --out, the callbacks of the fit, and the trace.  callbacks[0] records the position and stops the fit
  * on a signal, with or without a folder; the others write to the folder. */
@@ -69,6 +70,14 @@ static leat_status add_log(output *to, bool append, leat_error *err) {
     return leat_csv_logger_create(&to->callbacks[to->count++], sizeof(leat_callback), path, ",", append, err);
 }
 
+/* Adds the callback of --tensorboard, if that is given. */
+static leat_status add_tensorboard(output *to, const cli_arguments *a, leat_error *err) {
+    leat_tensorboard_options options;
+    if (cli_tensorboard_options(a, &options) != CLI_SUCCESS || !options.log_dir) return LEAT_OK;
+    to->list[to->count] = &to->callbacks[to->count];
+    return leat_tensorboard_create(&to->callbacks[to->count++], sizeof(leat_callback), &options, err);
+}
+
 /* Prints a note when training begins, so that an error before that is printed alone. */
 static leat_status note_nothing_is_saved(void *user, leat_training *training, int64_t index, leat_logs *logs,
                                          leat_error *err) {
@@ -87,6 +96,7 @@ static int open_output(cli_session *session, output *to) {
     to->count = 1;
     if (a->text[CLI_TRACE] && leat_trace_open(&to->trace, a->text[CLI_TRACE], &err) != LEAT_OK)
         return cli_fail(session, &err);
+    if (add_tensorboard(to, a, &err) != LEAT_OK) return cli_fail(session, &err);
     if (!to->folder) return CLI_SUCCESS;
     int code = make_folder(session, to->folder);
     if (code != CLI_SUCCESS) return code;
@@ -197,7 +207,8 @@ static int check_options(const cli_arguments *a) {
         return cli_needs("fit", "--validation-steps", "--validation");
     if (!a->text[CLI_VALIDATION] && a->text[CLI_VALIDATION_FREQ])
         return cli_needs("fit", "--validation-freq", "--validation");
-    if (epochs > first) return CLI_SUCCESS;
+    leat_tensorboard_options tensorboard;
+    if (epochs > first) return cli_tensorboard_options(a, &tensorboard);
     fprintf(stderr,
             "leat fit: --epochs %" PRId64 " is the number of the last epoch: expected more than "
             "--initial-epoch, which is %" PRId64 "\ntry: leat fit --help\n",
