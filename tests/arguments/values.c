@@ -61,6 +61,7 @@ static struct {
     leat_model_checkpoint_options checkpoint;
     leat_early_stopping_options stopping;
     leat_reduce_lr_options reducing;
+    leat_tensorboard_options boarding;
     leat_feed_stats stats;
     leat_verdict verdict;
     char *string, *new_string;
@@ -128,6 +129,8 @@ static void make_options(void) {
     all.checkpoint.filepath = "nonsense-checkpoint.h5";
     all.stopping = leat_early_stopping_options_default();
     all.reducing = leat_reduce_lr_options_default();
+    all.boarding = leat_tensorboard_options_default();
+    all.boarding.log_dir = "nonsense-logs";
 }
 
 static void make_models(void) {
@@ -235,6 +238,7 @@ static const rule objects[] = {
     {"const leat_registry *", NULL, NULL, HELD(registry)},
     {"const leat_sequence *", NULL, NULL, IN(sequence)},
     {"const leat_source_options *", NULL, NULL, IN(source)},
+    {"const leat_tensorboard_options *", NULL, NULL, IN(boarding)},
     {"const leat_tensor *", "shapes", NULL, IN(shape)},
     {"const leat_tensor *", NULL, "leat_model_optimizer_weight_get", IN(step)},
     {"const leat_tensor *", NULL, "leat_model_optimizer_weight_set", IN(step)},
@@ -307,6 +311,7 @@ static const rule objects[] = {
     {"leat_sequence *", "out", NULL, IN(opened_sequence)},
     {"leat_sequence *", NULL, NULL, IN(sequence)},
     {"leat_source_options *", NULL, NULL, IN(source)},
+    {"leat_tensorboard_options *", NULL, NULL, IN(boarding)},
     {"leat_tensor *", "outputs", NULL, IN(prediction)},
     {"leat_tensor *", NULL, NULL, IN(new_tensor)},
     {"leat_trace **", "out", NULL, IN(new_trace)},
@@ -466,6 +471,7 @@ static const struct size {
     SIZE_OF(leat_reduce_lr_options),
     SIZE_OF(leat_sequence),
     SIZE_OF(leat_source_options),
+    SIZE_OF(leat_tensorboard_options),
     SIZE_OF(leat_verdict),
 };
 

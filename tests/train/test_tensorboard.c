@@ -478,6 +478,27 @@ static void the_graph_has_a_node_for_each_call(void **state) {
     free_events(&file);
 }
 
+static const char two_outputs[] =
+    "{'class_name': 'Model', 'config': {'name': 'm', 'layers': ["
+    "{'class_name': 'InputLayer', 'name': 'in', 'inbound_nodes': [],"
+    " 'config': {'name': 'in', 'batch_input_shape': [null, 3, 2]}},"
+    "{'class_name': 'LSTM', 'name': 'lstm', 'inbound_nodes': [[['in', 0, 0, {}]]],"
+    " 'config': {'name': 'lstm', 'units': 4, 'return_state': true}},"
+    "{'class_name': 'Add', 'name': 'sum', 'inbound_nodes': [[['lstm', 0, 0, {}], ['lstm', 0, 2, {}]]],"
+    " 'config': {'name': 'sum'}}],"
+    " 'input_layers': [['in', 0, 0]], 'output_layers': [['sum', 0, 0]]}}";
+
+static void an_input_names_the_output_that_it_reads(void **state) {
+    (void)state;
+    static event_list file;
+    bytes list, shape, graph = graph_of(two_outputs, &file);
+    expect_node(graph, "sum", "Add", "lstm", "lstm:2");
+    assert_true(field_bytes(attribute(node_named(graph, "lstm"), "_output_shapes"), 1, 0, &list));
+    assert_true(field_bytes(list, 7, 2, &shape));
+    assert_false(field_bytes(list, 7, 3, &shape));
+    free_events(&file);
+}
+
 /* ---- Continuing from a checkpoint ---- */
 
 /* A fit that a test plays: it calls the hooks itself.  The values depend on the number of steps alone. */
@@ -747,6 +768,7 @@ int main(void) {
         IN_FOLDER(each_fit_has_files_of_its_own),
         IN_FOLDER(an_evaluation_is_written),
         IN_FOLDER(the_graph_has_a_node_for_each_call),
+        IN_FOLDER(an_input_names_the_output_that_it_reads),
         IN_FOLDER(a_resumed_fit_writes_the_same_bytes),
         IN_FOLDER(save_state_writes_the_buffer),
         IN_FOLDER(a_lost_file_is_an_error),
