@@ -100,7 +100,7 @@ typedef enum cli_value {
       "with --tensorboard, when to write scalars: epoch, also for each batch, or also after every N "        \
       "batches: N")                                                                                          \
     X(HISTOGRAM_FREQ, "--histogram-freq", CLI_NUMBER, "N", 1, INT32_MAX, "none",                             \
-      "with --tensorboard: write histograms of the weights every N epochs")                            \
+      "with --tensorboard: write histograms of the weights every N epochs")                                  \
     X(MODEL, "--model", CLI_FILE, "MODEL", 0, 0, NULL, "the model to train: a .h5 or .json file")            \
     X(PAYLOAD, "--payload", CLI_SIZE, "BYTES", 1, INT64_C(1) << 40, NULL,                                    \
       "use synthetic batches of this size instead of a SPEC")                                                \
