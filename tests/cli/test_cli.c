@@ -82,7 +82,7 @@ static void wrong_usage_is_told_and_exits_with_2(void **state) {
             "--update-freq '0': expected epoch, batch, or");
     refused("fit m.h5 --train x --tensorboard t --update-freq 5x", "--update-freq '5x': expected epoch");
     refused("fit m.h5 --train x --tensorboard t --update-freq 99999999999999999999", "expected epoch");
-    refused("fit m.h5 --train x --tensorboard=", "--tensorboard '': expected the name of a folder");
+    refused("fit m.h5 --train x --tensorboard=", "--tensorboard needs a value: --tensorboard DIR");
     refused("predict m.h5 --data x", "--output FILE is missing");
     refused("predict m.h5 --train x", "unknown option '--train'");
     refused("version x", "unexpected argument");

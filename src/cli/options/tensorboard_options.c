@@ -30,9 +30,5 @@ int cli_tensorboard_options(const cli_arguments *arguments, leat_tensorboard_opt
     if (!out->log_dir && update_freq) return cli_needs("fit", "--update-freq", "--tensorboard");
     if (!out->log_dir && arguments->text[CLI_HISTOGRAM_FREQ])
         return cli_needs("fit", "--histogram-freq", "--tensorboard");
-    if (out->log_dir && !*out->log_dir) {
-        fprintf(stderr, "leat fit: --tensorboard '': expected the name of a folder\ntry: leat fit --help\n");
-        return CLI_USAGE;
-    }
     return update_freq ? read_update_freq(update_freq, &out->update_freq) : CLI_SUCCESS;
 }
