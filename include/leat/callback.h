@@ -271,6 +271,42 @@ LEAT_API LEAT_CHECKED leat_status leat_learning_rate_scheduler_create(leat_callb
 LEAT_API LEAT_CHECKED leat_status leat_csv_logger_create(leat_callback *out, size_t size, const char *path,
                                                          const char *separator, bool append, leat_error *err);
 
+/** Options of keras.callbacks.TensorBoard, which writes event files for TensorBoard. */
+typedef struct leat_tensorboard_options {
+    size_t size; /* sizeof the struct, set by leat_tensorboard_options_init */
+    /* required: the folder for the runs `train` and `validation`, which is created if it does not exist */
+    const char *log_dir;
+    int64_t histogram_freq; /* number of epochs between histograms of the weights; default 0: no histograms */
+    bool write_graph;       /* write the graph of the layers; default true */
+    /* write steps per second as a scalar, by epoch and by update_freq; default false */
+    bool write_steps_per_second;
+    /* 0 (default): scalars by epoch, Keras's "epoch"; 1: also by batch, Keras's "batch"; N: also after every N
+     * batches */
+    int64_t update_freq;
+} leat_tensorboard_options;
+/** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
+ *  options->size.
+ *  @param size  sizeof *options.
+ *  Threads: any. */
+LEAT_API void leat_tensorboard_options_init(leat_tensorboard_options *options, size_t size);
+/** Returns the default options. */
+static inline leat_tensorboard_options leat_tensorboard_options_default(void) {
+    leat_tensorboard_options options;
+    leat_tensorboard_options_init(&options, sizeof options);
+    return options;
+}
+/** Creates keras.callbacks.TensorBoard.  Each fit writes a new event file for training and one for validation,
+ *  with the names of values that tf.keras uses (docs/formats/tensorboard.md); a fit that continues from a
+ *  checkpoint goes on in the files of the checkpoint.  Scalars by batch and of each validation are numbered by
+ *  the optimizer's iterations, so that they continue when a saved model is trained further.  The callback also
+ *  serves evaluations.  The files are written at the end of each epoch, and at least every two minutes.
+ *  @param options  Borrowed for the call; texts are copied.
+ *  Errors: LEAT_EINVAL an option, or log_dir is missing; LEAT_ENOMEM.  If writing fails, training ends with that
+ *  error. */
+LEAT_API LEAT_CHECKED leat_status leat_tensorboard_create(leat_callback *out, size_t size,
+                                                          const leat_tensorboard_options *options,
+                                                          leat_error *err);
+
 /** Creates keras.callbacks.ProgbarLogger, the progress bar of a fit, an evaluation or a prediction, on standard
  *  error.  On a terminal the bar is redrawn in place and fits in the terminal's width; elsewhere it is written once
  *  per epoch.  The option verbose of a fit, an evaluation or a prediction adds this callback before those of the

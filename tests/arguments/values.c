@@ -63,6 +63,7 @@ static struct {
     leat_reduce_lr_options reducing;
     leat_remote_monitor_options monitoring;
     leat_open_metrics_options metrics;
+    leat_tensorboard_options boarding;
     leat_feed_stats stats;
     leat_verdict verdict;
     char *string, *new_string;
@@ -135,6 +136,8 @@ static void make_options(void) {
     all.monitoring = leat_remote_monitor_options_default();
     all.metrics = leat_open_metrics_options_default();
     all.metrics.path = "nonsense.prom";
+    all.boarding = leat_tensorboard_options_default();
+    all.boarding.log_dir = "nonsense-logs";
 }
 
 static void make_models(void) {
@@ -244,6 +247,7 @@ static const rule objects[] = {
     {"const leat_registry *", NULL, NULL, HELD(registry)},
     {"const leat_sequence *", NULL, NULL, IN(sequence)},
     {"const leat_source_options *", NULL, NULL, IN(source)},
+    {"const leat_tensorboard_options *", NULL, NULL, IN(boarding)},
     {"const leat_tensor *", "shapes", NULL, IN(shape)},
     {"const leat_tensor *", NULL, "leat_model_optimizer_weight_get", IN(step)},
     {"const leat_tensor *", NULL, "leat_model_optimizer_weight_set", IN(step)},
@@ -321,6 +325,7 @@ static const rule objects[] = {
     {"leat_sequence *", "whole", NULL, IN(splittable)},
     {"leat_sequence *", NULL, NULL, IN(sequence)},
     {"leat_source_options *", NULL, NULL, IN(source)},
+    {"leat_tensorboard_options *", NULL, NULL, IN(boarding)},
     {"leat_tensor *", "outputs", NULL, IN(prediction)},
     {"leat_tensor *", NULL, NULL, IN(new_tensor)},
     {"leat_trace **", "out", NULL, IN(new_trace)},
@@ -484,6 +489,7 @@ static const struct size {
     SIZE_OF(leat_reduce_lr_options),
     SIZE_OF(leat_sequence),
     SIZE_OF(leat_source_options),
+    SIZE_OF(leat_tensorboard_options),
     SIZE_OF(leat_verdict),
 };
 

@@ -2,6 +2,7 @@
 /* The `leat` command: its output, the files that it writes, and its exit codes. */
 #include "cmocka_all.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -24,7 +25,7 @@ static bool exists(const char *path) {
 }
 
 static int leave(void **state) {
-    if (system("rm -rf run deep") != 0) return -1;
+    if (system("rm -rf run deep logs") != 0) return -1;
     return files_leave(state);
 }
 
@@ -76,6 +77,13 @@ static void wrong_usage_is_told_and_exits_with_2(void **state) {
     refused("fit m.h5 --epochs 1 --epochs 2", "--epochs is given twice");
     refused("fit m.h5 --no-shuffle=1", "takes no value");
     refused("fit m.h5 --train x --initial-epoch 3 --epochs 3", "expected more than --initial-epoch");
+    refused("fit m.h5 --train x --update-freq 5", "--update-freq needs --tensorboard");
+    refused("fit m.h5 --train x --histogram-freq 1", "--histogram-freq needs --tensorboard");
+    refused("fit m.h5 --train x --tensorboard t --update-freq 0",
+            "--update-freq '0': expected epoch, batch, or");
+    refused("fit m.h5 --train x --tensorboard t --update-freq 5x", "--update-freq '5x': expected epoch");
+    refused("fit m.h5 --train x --tensorboard t --update-freq 99999999999999999999", "expected epoch");
+    refused("fit m.h5 --train x --tensorboard=", "--tensorboard needs a value: --tensorboard DIR");
     refused("predict m.h5 --data x", "--output FILE is missing");
     refused("predict m.h5 --train x", "unknown option '--train'");
     refused("version x", "unexpected argument");
@@ -123,6 +131,41 @@ static void fit_trains_saves_and_reports(void **state) {
     json_t *saved = json_load_file("deep/er/run/history.json", 0, &why);
     assert_int_equal(json_array_size(json_object_get(json_object_get(saved, "history"), "loss")), 3);
     json_decref(saved);
+}
+
+/* Returns the number of files in a folder, and the size of all of them together; -1 if there is no folder. */
+static int files_in(const char *folder, int64_t *size) {
+    int count = 0;
+    DIR *directory = opendir(folder);
+    *size = 0;
+    for (struct dirent *entry; directory && (entry = readdir(directory));) {
+        struct stat info;
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) continue;
+        ++count;
+        *size += info.st_size;
+    }
+    if (!directory) return -1;
+    closedir(directory);
+    return count;
+}
+
+/* tests/train/test_tensorboard.c reads the content of the files. */
+static void fit_writes_event_files(void **state) {
+    (void)state;
+    int64_t epochs = 0, batches = 0, histograms = 0, size = 0;
+    runs(FIT "--epochs 2 --tensorboard logs/a --verbose 0");
+    assert_int_equal(files_in("logs/a/train", &epochs), 1);
+    assert_int_equal(files_in("logs/a/validation", &size), -1);
+    runs(FIT
+         "--epochs 2 --validation npz:d.npz --tensorboard logs/b --update-freq batch --verbose 0 --out run");
+    assert_int_equal(files_in("logs/b/train", &batches), 1);
+    assert_int_equal(files_in("logs/b/validation", &size), 1);
+    assert_true(batches > epochs);
+    runs(FIT "--epochs 2 --tensorboard logs/c --update-freq 1 --histogram-freq 1 --verbose 0");
+    assert_int_equal(files_in("logs/c/train", &histograms), 1);
+    assert_true(histograms > batches + 4 * 30 * 24); /* two epochs of at least two weights */
 }
 
 static double evaluate(const char *model) {
@@ -540,6 +583,7 @@ int main(void) {
         cmocka_unit_test(wrong_usage_is_told_and_exits_with_2),
         cmocka_unit_test(a_manual_page_and_a_completion_for_each_command),
         cmocka_unit_test(fit_trains_saves_and_reports),
+        cmocka_unit_test(fit_writes_event_files),
         cmocka_unit_test(results_are_on_standard_output),
         cmocka_unit_test(training_goes_on_where_it_ended),
         cmocka_unit_test(predictions_have_the_shape_and_sum_of_a_softmax),

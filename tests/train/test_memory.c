@@ -2,10 +2,14 @@
 /* Memory: the n-th allocation fails, for every n, from making a model to loading it again; and a steady step has
  * none. leat's own allocations: jansson 2.14 drops letters of a text when its buffer cannot grow, and libraries
  * like HDF5 have no door of ours. */
+#define _XOPEN_SOURCE 700 /* nftw */
 #include "cmocka_all.h"
 
+#include <ftw.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "leat/predictor.h"
@@ -52,6 +56,31 @@ static leat_status train(leat_model *model, int workers, leat_error *err) {
     return status;
 }
 
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *at) {
+    (void)info, (void)kind, (void)at;
+    return remove(path);
+}
+
+/* Trains with TensorBoard, whose files are in the folder PATH-logs. */
+static leat_status train_with_tensorboard(leat_model *model, const char *path, leat_error *err) {
+    char folder[128];
+    leat_callback callback = {0}, *callbacks[] = {&callback};
+    leat_tensorboard_options board = leat_tensorboard_options_default();
+    clusters data = clusters_of(20, 8);
+    leat_sequence sequence = clusters_sequence(&data);
+    snprintf(folder, sizeof folder, "%s-logs", path);
+    board.log_dir = folder;
+    board.update_freq = board.histogram_freq = 1;
+    leat_status status = leat_tensorboard_create(&callback, sizeof callback, &board, err);
+    leat_fit_options options = quiet_fit_with(1, callbacks, 1);
+    options.workers = 0;
+    options.validation = &sequence;
+    if (status == LEAT_OK) status = leat_model_fit_generator(model, &sequence, &options, NULL, err);
+    leat_callback_destroy(&callback);
+    (void)nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    return status;
+}
+
 static leat_status predict(leat_model *model, leat_error *err) {
     clusters data = clusters_of(20, 8);
     leat_sequence sequence = clusters_sequence(&data);
@@ -81,6 +110,14 @@ static leat_status fit_with_a_worker(const char *path, leat_error *err) {
     leat_model *model = NULL;
     leat_status status = make(&model, err);
     if (status == LEAT_OK) status = train(model, 1, err);
+    leat_model_destroy(&model);
+    return status;
+}
+
+static leat_status create_and_watch(const char *path, leat_error *err) {
+    leat_model *model = NULL;
+    leat_status status = make(&model, err);
+    if (status == LEAT_OK) status = train_with_tensorboard(model, path, err);
     leat_model_destroy(&model);
     return status;
 }
@@ -168,6 +205,11 @@ static void create_and_fit_survive(void **state) {
     sweep(create_and_fit);
 }
 
+static void event_files_survive(void **state) {
+    (void)state;
+    sweep(create_and_watch);
+}
+
 static void fit_with_a_worker_survives(void **state) {
     (void)state;
     sweep(fit_with_a_worker);
@@ -236,6 +278,7 @@ static void a_steady_step_allocates_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(create_and_fit_survive),
+        cmocka_unit_test(event_files_survive),
         cmocka_unit_test(fit_with_a_worker_survives),
         cmocka_unit_test(save_and_load_survive),
         cmocka_unit_test(words_survive),

@@ -61,6 +61,9 @@ static const cli_use fit_uses[] = {
     MAY(DATA_CHANGED),
     MAY(REMOTE_MONITOR),
     MAY(OPEN_METRICS),
+    MAY(TENSORBOARD),
+    MAY(UPDATE_FREQ),
+    MAY(HISTOGRAM_FREQ),
     MAY(TRACE),
     MAY(JSON),
     MAY(HELP),
@@ -125,6 +128,9 @@ const cli_command cli_commands[] = {
      "is val_loss and verbose is 1 if they are not given.  --lr-schedule takes CosineDecay, "
      "ExponentialDecay, InverseTimeDecay, PiecewiseConstantDecay or PolynomialDecay with the arguments that "
      "they have in keras.optimizers.schedules.\n"
+     "\n"
+     "With --tensorboard, `tensorboard --logdir DIR` shows loss and metrics while the model is trained, the "
+     "learning rate, the graph of the layers, and with --histogram-freq the distributions of the weights.\n"
      "\n"
      "`leat fit --resume DIR` continues a run that was interrupted or killed, from its newest checkpoint, "
      "and "

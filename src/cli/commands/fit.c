@@ -14,6 +14,7 @@
 #include "cli/options/checkpoint_options.h"
 #include "cli/options/feed_options.h"
 #include "cli/options/parse.h"
+#include "cli/options/tensorboard_options.h"
 #include "cli/report/page.h"
 #include "cli/run/files.h"
 #include "cli/run/folder.h"
@@ -217,6 +218,8 @@ static int check_options(const cli_arguments *a) {
 static int read_options(fit_run *run) {
     int code = check_options(&run->arguments);
     if (code == CLI_SUCCESS) code = cli_feed_options("fit", &run->arguments, &run->session.feed_options);
+    leat_tensorboard_options tensorboard;
+    if (code == CLI_SUCCESS) code = cli_tensorboard_options(&run->arguments, &tensorboard);
     return code == CLI_SUCCESS ? cli_checkpoint_options(&run->arguments, &run->checkpoints) : code;
 }
 

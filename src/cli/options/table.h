@@ -125,6 +125,13 @@ typedef enum cli_value {
       "send the logs of each epoch to URL/publish/epoch/end/, as Keras's RemoteMonitor does")                \
     X(OPEN_METRICS, "--open-metrics", CLI_FILE, "FILE", 0, 0, NULL,                                          \
       "write the state of the run to this file, for Prometheus (OpenMetrics text)")                          \
+    X(TENSORBOARD, "--tensorboard", CLI_FOLDER, "DIR", 0, 0, NULL,                                           \
+      "write event files for TensorBoard to DIR/train and DIR/validation")                                   \
+    X(UPDATE_FREQ, "--update-freq", CLI_TEXT, "FREQ", 0, 0, "epoch",                                         \
+      "with --tensorboard, when to write scalars: epoch, also for each batch, or also after every N "        \
+      "batches: N")                                                                                          \
+    X(HISTOGRAM_FREQ, "--histogram-freq", CLI_NUMBER, "N", 1, INT32_MAX, "none",                             \
+      "with --tensorboard: write histograms of the weights every N epochs")                                  \
     X(MODEL, "--model", CLI_FILE, "MODEL", 0, 0, NULL, "the model to train: a .h5 or .json file")            \
     X(PAYLOAD, "--payload", CLI_SIZE, "BYTES", 1, INT64_C(1) << 40, NULL,                                    \
       "use synthetic batches of this size instead of a SPEC")                                                \
