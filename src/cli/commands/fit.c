@@ -10,13 +10,14 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/interrupt.h"
+#include "cli/commands/live_history.h"
 #include "cli/options/feed_options.h"
 #include "cli/options/parse.h"
 #include "cli/report/page.h"
 #include "cli/run/session.h"
 #include "leat/file.h"
 
-enum { path_bytes = 4096, callback_max = 4 };
+enum { path_bytes = 4096, callback_max = 5 };
 
 /* The folder of --out, the callbacks of the fit, and the trace.  callbacks[0] records the position and stops the fit
  * on a signal, with or without a folder; the others write to the folder. */
@@ -93,6 +94,7 @@ static int open_output(cli_session *session, output *to) {
     leat_status status = add_log(to, cli_number(a, CLI_INITIAL_EPOCH, 0) > 0, &err);
     if (status == LEAT_OK) status = add_checkpoint(to, "checkpoint.h5", false, &err);
     if (status == LEAT_OK && a->text[CLI_VALIDATION]) status = add_checkpoint(to, "best.h5", true, &err);
+    if (status == LEAT_OK) status = cli_live_history_create(&to->callbacks[to->count++], to->folder, &err);
     for (int i = 0; i < to->count; ++i) to->list[i] = &to->callbacks[i];
     return status == LEAT_OK ? CLI_SUCCESS : cli_fail(session, &err);
 }
