@@ -13,8 +13,8 @@
 #include "leat/train.h"
 
 /* The shortest times between two writes: at the end of an epoch, and within one.  Writing takes at most one part of
- * cost_parts of the time. */
-enum { epoch_ms = 500, step_ms = 5000, cost_parts = 100 };
+ * cost_parts of the time, but one slow write does not prevent the next for longer than most_ms. */
+enum { epoch_ms = 500, step_ms = 5000, most_ms = 15000, cost_parts = 100 };
 
 typedef struct live_history {
     char path[4096];
@@ -48,9 +48,10 @@ static void write_now(live_history *self, leat_training *training) {
 }
 
 static void write_if_due(live_history *self, leat_training *training, int64_t least_ms, int64_t now) {
-    int64_t least_ns = least_ms * 1000000;
-    if (least_ns < self->cost_ns * cost_parts) least_ns = self->cost_ns * cost_parts;
-    if (now - self->written_ns >= least_ns) write_now(self, training);
+    int64_t wait_ns = self->cost_ns * cost_parts;
+    if (wait_ns > most_ms * INT64_C(1000000)) wait_ns = most_ms * INT64_C(1000000);
+    if (wait_ns < least_ms * 1000000) wait_ns = least_ms * 1000000;
+    if (now - self->written_ns >= wait_ns) write_now(self, training);
 }
 
 /* A resumed fit loads its history after this hook, and must not replace it by an empty one. */
