@@ -72,8 +72,12 @@ LEAT_API const char *leat_history_name(const leat_history *history, int index);
  *  without validation adds no value to val_*. */
 LEAT_API const double *leat_history_values(const leat_history *history, const char *name, int *count);
 
-/** Gives the history as JSON, {"epoch": [...], "history": {"loss": [...], ...}, "verdict": {...}, "feed": {...},
- *  "timeline": {...}, "lanes": {...}}, which docs/formats/history.md describes.
+/** Returns the epochs, from 0, to which the values of leat_history_values belong, *count numbers; NULL, and 0 in
+ *  *count, if there is no such series.  The memory belongs to the history and is valid until leat_history_destroy. */
+LEAT_API const int64_t *leat_history_epochs(const leat_history *history, const char *name, int *count);
+
+/** Gives the history as JSON, {"state": ..., "configuration": {...}, "epoch": [...], "history": {"loss": [...], ...},
+ *  "verdict": {...}, "feed": {...}, "timeline": {...}, "lanes": {...}}, which docs/formats/history.md describes.
  *  @param[out] out  A string for leat_string_free; NULL on failure.  Errors: LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_history_json(const leat_history *history, char **out, leat_error *err);
 
@@ -98,6 +102,12 @@ static inline leat_feed_stats leat_history_feed_stats(const leat_history *histor
     leat_history_feed_stats_into(history, &stats, sizeof stats);
     return stats;
 }
+
+/** Returns the history so far of the fit that calls a hook, with its verdict and measurements up to now; NULL if an
+ *  evaluation or a prediction calls the hook.  The epoch that has just ended is added after on_epoch_end of all
+ *  callbacks.  The history belongs to the fit and is valid during the call of the hook.
+ *  Threads: the thread that calls the hook. */
+LEAT_API const leat_history *leat_training_history(const leat_training *training);
 
 /** Destroys a history and sets *history to NULL; NULL is fine. */
 LEAT_API void leat_history_destroy(leat_history **history);

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { text_bytes = 1 << 16 };
+enum { text_bytes = 1 << 18 };
 
 /* Standard output and standard error of the last command. */
 extern char out[text_bytes], err[text_bytes];

@@ -2,11 +2,15 @@
 /* `leat report`: the page is complete, loads nothing, and contains the run's numbers whatever their text is. */
 #include "cmocka_all.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -180,6 +184,168 @@ static void fit_writes_a_report(void **state) {
     check_page("fitted/report.html", out, "fitted");
 }
 
+static void the_record_of_the_command_is_shown(void **state) {
+    (void)state;
+    static const char record[] = "{\"command\": [\"leat\", \"<b>&\"], \"train\": \"npz:d.npz\"}";
+    write_text("run/history.json", whole);
+    write_text("run/run.json", record);
+    runs("report run");
+    check_page("run/report.html", whole, "run");
+    json_t *root = embedded(), *expected = json_loads(record, 0, NULL);
+    assert_true(json_equal(json_object_get(root, "record"), expected));
+    json_decref(root);
+    write_text("run/run.json", "{\"command\": ");
+    runs("report run");
+    assert_non_null(strstr(err, "leat report: 'run/run.json' is damaged: expected a value in line 1"));
+    assert_non_null(strstr(err, "leat report: the report is written without 'run/run.json'"));
+    check_page("run/report.html", whole, "run");
+    root = embedded();
+    assert_null(json_object_get(root, "record"));
+    json_decref(root);
+    json_decref(expected);
+    (void)unlink("run/run.json");
+}
+
+/* ---- Following a run ---- */
+
+static const char running[] =
+    "{\"state\": \"running\", \"progress\": {\"epoch\": 1, \"epochs\": 9, \"step\": 3, "
+    "\"steps\": 10, \"logs\": {\"loss\": 0.25}}, \"epoch\": [0], "
+    "\"history\": {\"loss\": [0.5]}}";
+
+static void nap(void) {
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+}
+
+/* Waits until the file contains the text. */
+static void await(const char *path, const char *text) {
+    for (int i = 0; i < 3000; ++i, nap()) {
+        FILE *file = fopen(path, "r");
+        if (!file) continue;
+        page[fread(page, 1, text_bytes - 1, file)] = '\0';
+        fclose(file);
+        if (strstr(page, text)) return;
+    }
+    fail_msg("'%s' never contained '%s'", path, text);
+}
+
+static void expect_in_page(const char *path, const char *text) {
+    slurp(path, page);
+    if (!strstr(page, text)) fail_msg("'%s' does not contain '%s'", path, text);
+}
+
+/* Locks run/lock as the process of a run does; returns the descriptor. */
+static int hold_lock(void) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int fd = open("run/lock", O_RDWR | O_CREAT, 0666);
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_SETLK, &lock), 0);
+    return fd;
+}
+
+static void a_fit_is_followed_to_its_end(void **state) {
+    (void)state;
+    assert_int_equal(system("rm -rf live; mkdir live"), 0);
+    pid_t fit = fork();
+    assert_true(fit >= 0);
+    if (fit == 0) {
+        execl("/bin/sh", "sh", "-c",
+              "exec '" LEAT_COMMAND "' " FIT "--epochs 1000000 --out live --verbose 0 >.fit 2>&1",
+              (char *)NULL);
+        _exit(99);
+    }
+    await("live/history.json", "\"state\": \"running\"");
+    pid_t follower = start("report live --follow");
+    await("live/report.html", "\"reload_s\": 2");
+    assert_non_null(strstr(page, "</html>"));
+    await("live/history.json", "\"epoch\": [0, 1");
+    await("live/report.html", "\"epoch\": [0, 1");
+    assert_int_equal(kill(fit, SIGINT), 0);
+    int status = 0;
+    assert_int_equal(waitpid(fit, &status, 0), fit);
+    assert_int_equal(WEXITSTATUS(status), 130);
+    assert_int_equal(finish(follower), 0);
+    assert_non_null(strstr(err, "following 'live': open /"));
+    assert_non_null(
+        strstr(err, "live/report.html in a browser; Ctrl-C ends this command, but not the run\n"));
+    assert_non_null(strstr(err, " of 1000000: loss "));
+    assert_non_null(strstr(err, "the run has ended after "));
+    assert_non_null(strstr(err, ": it was interrupted: "));
+    expect_in_page("live/report.html", "\"reload_s\": 0, \"died\": false");
+    expect_in_page("live/report.html", "\"state\": \"interrupted\"");
+    (void)unlink(".fit");
+}
+
+static void the_page_changes_with_the_run(void **state) {
+    (void)state;
+    write_text("run/history.json", running);
+    (void)unlink("run/report.html");
+    int lock = hold_lock();
+    pid_t follower = start("report run --follow");
+    await("run/report.html", "\"reload_s\": 2, \"died\": false");
+    write_text("run/next",
+               "{\"state\": \"running\", \"epoch\": [0, 1], \"history\": {\"loss\": [0.5, 0.125]}}");
+    assert_int_equal(rename("run/next", "run/history.json"), 0);
+    await("run/report.html", "0.125");
+    assert_non_null(strstr(page, "\"reload_s\": 2"));
+    close(lock); /* as the system does when the process is killed */
+    assert_int_equal(finish(follower), 0);
+    assert_non_null(strstr(err, "epoch 1 of 9: loss 0.5\n"));
+    assert_non_null(strstr(
+        err,
+        "the run has ended after 2 epochs (loss 0.125): its process was killed; wrote run/report.html\n"));
+    expect_in_page("run/report.html", "\"reload_s\": 0, \"died\": true");
+    (void)unlink("run/lock");
+}
+
+static void a_signal_ends_the_following_only(void **state) {
+    (void)state;
+    static const struct { int number, code; } signals[] = {{SIGINT, 130}, {SIGTERM, 143}};
+    write_text("run/history.json", running);
+    for (size_t i = 0; i < 2; ++i) {
+        (void)unlink("run/report.html");
+        int lock = hold_lock();
+        pid_t follower = start("report run --follow");
+        await("run/report.html", "\"reload_s\": 2");
+        assert_int_equal(kill(follower, signals[i].number), 0);
+        assert_int_equal(finish(follower), signals[i].code);
+        assert_non_null(strstr(err, "stopped following; the run goes on\n"));
+        expect_in_page("run/report.html", "\"reload_s\": 0, \"died\": false");
+        close(lock);
+    }
+    (void)unlink("run/lock");
+}
+
+static void a_run_that_has_ended_is_not_followed(void **state) {
+    (void)state;
+    static const struct {
+        const char *history, *says;
+    } cases[] = {
+        {whole, "the run has ended after 2 epochs (val_loss 0.4): it is complete; wrote run/report.html\n"},
+        {"{\"state\": \"ended\", \"state_text\": \"patience\", \"epoch\": [0]}",
+         "the run has ended after 1 epoch: it is complete: patience; wrote run/report.html\n"},
+        {"{\"state\": \"failed\", \"state_text\": \"batch 'a\\\\b\\\"'\", \"epoch\": []}",
+         "the run has ended after 0 epochs: it failed: batch 'a\\b\"'; wrote run/report.html\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        write_text("run/history.json", cases[i].history);
+        runs("report run --follow");
+        assert_string_equal(err, cases[i].says);
+        check_page("run/report.html", cases[i].history, "run");
+    }
+    /* A run without a lock file is dead if its numbers are older than a minute. */
+    write_text("run/history.json", running);
+    struct timespec old[2] = {{.tv_sec = time(NULL) - 100}, {.tv_sec = time(NULL) - 100}};
+    assert_int_equal(utimensat(AT_FDCWD, "run/history.json", old, 0), 0);
+    runs("report run --follow");
+    assert_non_null(strstr(err, "its process was killed"));
+    runs("report run"); /* a report that is written once says so, too */
+    expect_in_page("run/report.html", "\"reload_s\": 0, \"died\": true");
+    refused("report run/history.json --follow", "--follow needs the folder");
+    assert_int_equal(system("mkdir -p empty"), 0);
+    fails("report empty --follow", "cannot read 'empty/history.json': No such file");
+}
+
 /* ---- Errors ---- */
 
 static void what_is_missing_is_told(void **state) {
@@ -247,6 +413,25 @@ static bool accepted(const char *text) {
     return !wrong;
 }
 
+static void members_are_found(void **state) {
+    (void)state;
+    static const char text[] =
+        "{\"ab\": {\"a\": [1]}, \"a\" :[ 1, [2, 3], \"]\", -4 ], \"e\": [ ], \"z\": null}";
+    const char *last = NULL;
+    assert_true(accepted(text));
+    assert_int_equal(cli_report_elements(cli_report_member(text, "a"), &last), 4);
+    assert_memory_equal(last, "-4", 2);
+    assert_int_equal(cli_report_elements(cli_report_member(cli_report_member(text, "ab"), "a"), &last), 1);
+    assert_memory_equal(last, "1]", 2);
+    assert_int_equal(cli_report_elements(cli_report_member(text, "e"), &last), 0);
+    assert_null(last);
+    assert_memory_equal(cli_report_member(text, "z"), "null", 4);
+    assert_null(cli_report_member(text, "b"));
+    assert_null(cli_report_member("{}", "a"));
+    assert_null(cli_report_member(cli_report_member(text, "z"), "a"));
+    assert_int_equal(cli_report_elements(cli_report_member(text, "z"), &last), 0);
+}
+
 /* Returns a document whose value is nested brackets. */
 static bool nested(size_t depth) {
     static char text[4000];
@@ -302,9 +487,15 @@ int main(void) {
         cmocka_unit_test(hostile_strings_stay_strings),
         cmocka_unit_test(runs_of_older_versions_are_reported),
         cmocka_unit_test(fit_writes_a_report),
+        cmocka_unit_test(the_record_of_the_command_is_shown),
+        cmocka_unit_test(a_fit_is_followed_to_its_end),
+        cmocka_unit_test(the_page_changes_with_the_run),
+        cmocka_unit_test(a_signal_ends_the_following_only),
+        cmocka_unit_test(a_run_that_has_ended_is_not_followed),
         cmocka_unit_test(what_is_missing_is_told),
         cmocka_unit_test(a_full_disk_leaves_the_old_report),
         cmocka_unit_test(damaged_numbers_are_told_with_their_place),
+        cmocka_unit_test(members_are_found),
         cmocka_unit_test(depth_is_limited),
         cmocka_unit_test(the_check_agrees_with_jansson),
     };

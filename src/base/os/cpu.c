@@ -40,6 +40,10 @@ leati_cpu_isa leati_cpu_best_isa(void) {
     return isa;
 }
 
+const char *leati_cpu_isa_name(leati_cpu_isa isa) {
+    return isa_names[isa];
+}
+
 leat_status leati_cpu_check_isa(leat_error *err) {
     bool valid;
     highest_allowed(&valid);

@@ -18,6 +18,8 @@ typedef enum leati_cpu_isa {
 
 /* Returns the highest instruction set that the CPU has and LEAT_MAX_ISA allows. */
 leati_cpu_isa leati_cpu_best_isa(void);
+/* Returns the name of an instruction set, as LEAT_MAX_ISA has it: "base", "avx2", "avx512". */
+const char *leati_cpu_isa_name(leati_cpu_isa isa);
 
 /* Checks LEAT_MAX_ISA.  Errors: LEAT_EINVAL its value is none of the words above. */
 leat_status leati_cpu_check_isa(leat_error *err);

@@ -86,7 +86,7 @@ static const cli_use feed_tune_uses[] = {MUST(MODEL),       MAY(LOSS),       MAY
                                          MAY(DTYPE_POLICY), MAY(BATCH_SIZE), MAY(SHUFFLE),   MAY(SEED),
                                          MAY(SECONDS),      MAY(JSON),       MAY(HELP)};
 
-static const cli_use report_uses[] = {MAY(REPORT_OUTPUT), MAY(HELP)};
+static const cli_use report_uses[] = {MAY(REPORT_OUTPUT), MAY(FOLLOW), MAY(HELP)};
 
 static const cli_use summary_uses[] = {
     MAY(LAYERS),
@@ -224,8 +224,14 @@ const cli_command cli_commands[] = {
      "RUN is a folder that `leat fit --out` wrote, or a history.json.  The report is one HTML file that "
      "loads nothing from elsewhere.  It shows loss and metrics by epoch, the time of a step divided into "
      "waiting for data and computing, the number of batches ahead, the times at which each worker made its "
-     "batches, and the feed's figures.  `leat fit --out` writes it, too.",
-     "leat report run\nleat report run --output /tmp/run.html", USES(report_uses), cli_report},
+     "batches, the feed's figures, and the run's configuration.  `leat fit --out` writes it, too.\n"
+     "\n"
+     "With --follow, the report shows a run that is still going: open the page in a browser, where it "
+     "reloads "
+     "itself.  The command ends when the run ends, even if the run is killed; Ctrl-C ends the command (exit "
+     "code 130), but not the run.",
+     "leat report run\nleat report run --output /tmp/run.html\nleat report run --follow", USES(report_uses),
+     cli_report},
     {"list", "[KIND]", "list the losses, layers and other names that leat supports",
      "KIND is layers, losses, metrics, optimizers, activations, initializers, regularizers or constraints.  "
      "Prints one name per line, sorted, including all of Keras's names for the same thing "

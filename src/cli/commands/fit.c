@@ -11,6 +11,7 @@
 #include "cli/commands/fit_callbacks.h"
 #include "cli/commands/fit_data.h"
 #include "cli/commands/interrupt.h"
+#include "cli/commands/live_history.h"
 #include "cli/options/checkpoint_options.h"
 #include "cli/options/feed_options.h"
 #include "cli/options/parse.h"
@@ -57,6 +58,15 @@ static leat_status note_nothing_is_saved(void *user, leat_training *training, in
     return LEAT_OK;
 }
 
+static int add_live_history(fit_run *run) {
+    leat_callback history = leat_callback_default();
+    leat_error err = {0};
+    if (cli_live_history_create(&history, run->folder.path, &err) != LEAT_OK)
+        return cli_fail(&run->session, &err);
+    cli_callbacks_add(&run->callbacks, &history);
+    return CLI_SUCCESS;
+}
+
 static int add_monitors(fit_run *run) {
     leat_callback monitors[CLI_MAX_MONITORS] = {0};
     leat_error err = {0};
@@ -75,6 +85,7 @@ static int make_callbacks(fit_run *run) {
     if (!has_folder(run)) position.on_train_begin = note_nothing_is_saved;
     cli_callbacks_add(&run->callbacks, &position);
     int code = cli_add_callbacks(session, has_folder(run) ? run->folder.path : NULL, &run->callbacks);
+    if (code == CLI_SUCCESS && has_folder(run)) code = add_live_history(run);
     if (code == CLI_SUCCESS) code = add_monitors(run);
     if (code == CLI_SUCCESS) code = cli_read_class_weights(session, &run->class_weights);
     if (code == CLI_SUCCESS && trace && leat_trace_open(&run->trace, trace, &err) != LEAT_OK)

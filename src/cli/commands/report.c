@@ -4,11 +4,13 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/commands/commands.h"
 #include "cli/options/table.h"
+#include "cli/report/follow.h"
 #include "cli/report/page.h"
 #include "cli/text/say.h"
 
@@ -24,29 +26,46 @@ static int cannot_read(const char *path, const char *hint) {
     return CLI_FAILURE;
 }
 
+/* Writes the page once. */
+static int write_once(const char *folder, cli_report_page *page) {
+    char *numbers = cli_report_read(page);
+    if (!numbers) return CLI_FAILURE;
+    page->died = folder && cli_report_is_dead(folder, page->history, numbers);
+    int code = cli_report_write_page(page, numbers);
+    free(numbers);
+    if (code == CLI_SUCCESS) cli_say("wrote %s\n", page->output);
+    return code;
+}
+
+static int report_folder(const char *folder, const char *output, bool follow) {
+    char history[PATH_MAX], report[PATH_MAX];
+    struct stat info;
+    if (!join(history, folder, "history.json") || !join(report, folder, "report.html")) {
+        cli_say("leat report: '%.100s...' is too long for a path\n", folder);
+        return CLI_FAILURE;
+    }
+    if (stat(history, &info) != 0)
+        return cannot_read(history,
+                           ": expected RUN to be a folder that leat fit --out wrote, or a history.json");
+    cli_report_page page = {.command = "report", .history = history, .output = output ? output : report};
+    return follow ? cli_report_follow(folder, &page) : write_once(folder, &page);
+}
+
+static int refuse_file(const char *run, const char *needs) {
+    cli_say("leat report: '%s' is a file, not a folder that leat fit --out wrote: %s\n"
+            "try: leat report --help\n",
+            run, needs);
+    return CLI_USAGE;
+}
+
 int cli_report(const cli_arguments *arguments) {
-    const char *run = arguments->operands[0], *history = run, *output = arguments->text[CLI_REPORT_OUTPUT];
-    char history_path[PATH_MAX], report_path[PATH_MAX];
+    const char *run = arguments->operands[0], *output = arguments->text[CLI_REPORT_OUTPUT];
+    bool follow = arguments->text[CLI_FOLLOW];
     struct stat info;
     if (stat(run, &info) != 0) return cannot_read(run, "");
-    if (S_ISDIR(info.st_mode)) {
-        if (!join(history_path, run, "history.json") || !join(report_path, run, "report.html")) {
-            cli_say("leat report: '%.100s...' is too long for a path\n", run);
-            return CLI_FAILURE;
-        }
-        history = history_path;
-        if (!output) output = report_path;
-        if (stat(history, &info) != 0)
-            return cannot_read(history,
-                               ": expected RUN to be a folder that leat fit --out wrote, or a history.json");
-    }
-    if (!output) {
-        cli_say("leat report: '%s' is a file, not a folder that leat fit --out wrote: give --output FILE\n"
-                "try: leat report --help\n",
-                run);
-        return CLI_USAGE;
-    }
-    int code = cli_report_write("report", history, output);
-    if (code == CLI_SUCCESS) cli_say("wrote %s\n", output);
-    return code;
+    if (S_ISDIR(info.st_mode)) return report_folder(run, output, follow);
+    if (follow) return refuse_file(run, "--follow needs the folder");
+    if (!output) return refuse_file(run, "give --output FILE");
+    cli_report_page page = {.command = "report", .history = run, .output = output};
+    return write_once(NULL, &page);
 }

@@ -31,6 +31,8 @@ typedef enum cli_value {
       "the file to write: .npy, or .npz with one array per output")                                          \
     X(TRACE_OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, NULL, "the trace file to write")                     \
     X(REPORT_OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, "RUN/report.html", "the HTML file to write")        \
+    X(FOLLOW, "--follow", CLI_FLAG, NULL, 0, 0, NULL,                                                        \
+      "rewrite the report while the run goes on, until it ends; the page reloads itself")                    \
     X(LAYERS, "--layers", CLI_FILE, "PLUGIN", 0, 0, NULL,                                                    \
       "a shared object that defines the custom layers of the model (see leat/layer.h)")                      \
     X(EPOCHS, "--epochs", CLI_NUMBER, "N", 1, INT32_MAX, "1", "train up to this epoch")                      \

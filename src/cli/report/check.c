@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A JSON parser that only checks.  Room: cli. */
+/* A JSON parser that checks a text and finds values in it, without making objects of them.  Room: cli. */
 #include "cli/report/check.h"
 
 #include <stdbool.h>
@@ -142,4 +142,39 @@ const char *cli_report_check(const char *text, const char **at) {
     }
     *at = r.at;
     return r.expected;
+}
+
+const char *cli_report_member(const char *json, const char *key) {
+    reader r = {.at = json};
+    size_t length = strlen(key);
+    if (!json || !take(&r, '{')) return NULL;
+    do {
+        blanks(&r);
+        const char *name = r.at;
+        if (!string(&r)) return NULL;
+        bool found = (size_t)(r.at - name) == length + 2 && strncmp(name + 1, key, length) == 0;
+        blanks(&r);
+        take(&r, ':');
+        blanks(&r);
+        if (found) return r.at;
+        if (!value(&r)) return NULL;
+        blanks(&r);
+    } while (take(&r, ','));
+    return NULL;
+}
+
+int cli_report_elements(const char *json, const char **last) {
+    reader r = {.at = json};
+    int count = 0;
+    *last = NULL;
+    if (!json || !take(&r, '[')) return 0;
+    do {
+        blanks(&r);
+        if (*r.at == ']') break;
+        *last = r.at;
+        ++count;
+        if (!value(&r)) break;
+        blanks(&r);
+    } while (take(&r, ','));
+    return count;
 }

@@ -14,6 +14,7 @@
 
 #include "cli/options/table.h"
 #include "cli/report/check.h"
+#include "cli/run/files.h"
 #include "cli/text/say.h"
 #include "leat/file.h"
 #include "leat/version.h"
@@ -26,28 +27,10 @@ static const char marker[] = "@LEAT_RUN@";
 /* Returns the file as a string for free(); NULL with errno on failure.  A NUL in the file is replaced by \1, which
  * JSON does not allow either, so that the check fails there. */
 static char *read_file(const char *path) {
-    FILE *file = fopen(path, "rb");
-    size_t used = 0, capacity = 1 << 16;
-    char *text = file ? malloc(capacity) : NULL;
-    while (text) {
-        used += fread(text + used, 1, capacity - used - 1, file);
-        if (used < capacity - 1) break;
-        char *larger = realloc(text, 2 * capacity);
-        if (!larger) free(text);
-        text = larger;
-        capacity *= 2;
-    }
-    bool failed = file && ferror(file);
-    int saved_errno = errno;
-    if (file) (void)fclose(file);
-    errno = saved_errno;
-    if (failed) {
-        free(text);
-        return NULL;
-    }
-    for (size_t i = 0; text && i < used; ++i)
+    size_t bytes = 0;
+    char *text = cli_read_file(path, &bytes);
+    for (size_t i = 0; text && i < bytes; ++i)
         if (!text[i]) text[i] = '\1';
-    if (text) text[used] = '\0';
     return text;
 }
 
@@ -97,61 +80,91 @@ static void run_name(char *out, size_t bytes, const char *path) {
     free(full_path);
 }
 
-static void put_run(FILE *out, const char *path, const char *history) {
+/* Returns run.json beside the history, the record of the command that started the run, as a string for free(); NULL if
+ * there is none, or if it is damaged, with a message. */
+static char *read_record(const cli_report_page *page) {
+    char path[PATH_MAX];
+    const char *slash = strrchr(page->history, '/');
+    int folder = slash ? (int)(slash - page->history) + 1 : 0;
+    if (snprintf(path, sizeof path, "%.*srun.json", folder, page->history) >= PATH_MAX) return NULL;
+    char *record = read_file(path);
+    if (!record || check(page->command, path, record) == CLI_SUCCESS) return record;
+    cli_say("leat %s: the report is written without '%s'\n", page->command, path);
+    free(record);
+    return NULL;
+}
+
+static void put_run(FILE *out, const cli_report_page *page, const char *numbers) {
     char name[NAME_MAX + 1], date[40] = "";
     struct stat info;
     struct tm parts;
-    run_name(name, sizeof name, path);
-    if (stat(path, &info) == 0 && gmtime_r(&info.st_mtime, &parts))
+    run_name(name, sizeof name, page->history);
+    if (stat(page->history, &info) == 0 && gmtime_r(&info.st_mtime, &parts))
         strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &parts);
     fputc('{', out);
     put_member(out, "name", name);
     put_member(out, "date", date);
     put_member(out, "version", leat_version());
+    fprintf(out, "\"reload_s\": %d, \"died\": %s, ", page->reload_s, page->died ? "true" : "false");
+    char *record = read_record(page);
+    if (record) {
+        fputs("\"record\": ", out);
+        put_json(out, record);
+        fputs(", ", out);
+    }
+    free(record);
     fputs("\"run\": ", out);
-    put_json(out, history);
+    put_json(out, numbers);
     fputc('}', out);
 }
 
-static void put_page(FILE *out, const char *path, const char *history) {
+static void put_page(FILE *out, const cli_report_page *page, const char *numbers) {
     const char *insertion = strstr(cli_report_template, marker);
     fwrite(cli_report_template, 1, (size_t)(insertion - cli_report_template), out);
-    put_run(out, path, history);
+    put_run(out, page, numbers);
     fputs(insertion + sizeof marker - 1, out);
 }
 
 /* Returns the page as a string for free(); NULL: no memory. */
-static char *make_page(const char *path, const char *history, size_t *bytes) {
-    char *page = NULL;
-    FILE *out = open_memstream(&page, bytes);
+static char *make_page(const cli_report_page *page, const char *numbers, size_t *bytes) {
+    char *text = NULL;
+    FILE *out = open_memstream(&text, bytes);
     if (!out) return NULL;
-    put_page(out, path, history);
+    put_page(out, page, numbers);
     bool failed = ferror(out);
-    if (fclose(out) == 0 && !failed) return page;
-    free(page);
+    if (fclose(out) == 0 && !failed) return text;
+    free(text);
     return NULL;
 }
 
-static int write_report(const char *command, const char *path, const char *history, const char *output) {
+int cli_report_write_page(const cli_report_page *page, const char *numbers) {
     leat_error err = {0};
     size_t bytes = 0;
-    char *page = make_page(path, history, &bytes);
-    leat_status status = page ? leat_file_replace(output, page, bytes, &err)
-                              : leat_error_set(&err, LEAT_ENOMEM, "no memory for the report '%s'", output);
-    free(page);
+    char *text = make_page(page, numbers, &bytes);
+    leat_status status =
+        text ? leat_file_replace(page->output, text, bytes, &err)
+             : leat_error_set(&err, LEAT_ENOMEM, "no memory for the report '%s'", page->output);
+    free(text);
     if (status == LEAT_OK) return CLI_SUCCESS;
-    cli_say("leat %s: %s\n", command, err.message);
+    cli_say("leat %s: %s\n", page->command, err.message);
     return CLI_FAILURE;
 }
 
-int cli_report_write(const char *command, const char *history, const char *output) {
-    char *text = read_file(history);
-    if (!text) {
-        cli_say("leat %s: cannot read '%s': %s\n", command, history, strerror(errno));
-        return CLI_FAILURE;
+char *cli_report_read(const cli_report_page *page) {
+    char *text = read_file(page->history);
+    if (!text)
+        cli_say("leat %s: cannot read '%s': %s\n", page->command, page->history, strerror(errno));
+    else if (check(page->command, page->history, text) != CLI_SUCCESS) {
+        free(text);
+        text = NULL;
     }
-    int code = check(command, history, text);
-    if (code == CLI_SUCCESS) code = write_report(command, history, text, output);
-    free(text);
+    return text;
+}
+
+int cli_report_write(const char *command, const char *history, const char *output) {
+    cli_report_page page = {.command = command, .history = history, .output = output};
+    char *numbers = cli_report_read(&page);
+    int code = numbers ? cli_report_write_page(&page, numbers) : CLI_FAILURE;
+    free(numbers);
     return code;
 }

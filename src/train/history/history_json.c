@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the history as JSON, in the format of docs/formats/history.md.  Room: train. */
 #include <math.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "json/json.h"
+#include "train/history/configuration.h"
 #include "train/history/history.h"
+#include "train/history/json_text.h"
 
 /* JSON has no NaN and no infinity: null replaces a number that is not finite. */
 static json_t *number(double value) {
@@ -42,21 +45,91 @@ static json_t *verdict_json(const leat_verdict *v) {
                      v->text);
 }
 
-static json_t *series_json(const leati_series *s, bool as_integers) {
+/* ---- epochs, series, validations ---- */
+
+static json_t *integers_json(const int64_t *values, int count) {
+    json_t *array = json_array();
+    bool complete = array != NULL;
+    for (int i = 0; complete && i < count; ++i) complete = append(array, json_integer((json_int_t)values[i]));
+    return if_complete(complete, array);
+}
+
+static json_t *series_json(const leati_series *s) {
     json_t *values = json_array();
     bool complete = values != NULL;
-    for (int i = 0; complete && i < s->count; ++i)
-        complete =
-            append(values, as_integers ? json_integer((json_int_t)s->values[i]) : number(s->values[i]));
+    for (int i = 0; complete && i < s->count; ++i) complete = append(values, number(s->values[i]));
     return if_complete(complete, values);
 }
 
-static json_t *all_series_json(const leat_history *history) {
+static json_t *all_series_json(const leati_series_list *list) {
     json_t *all = json_object();
     bool complete = all != NULL;
-    for (int i = 0; complete && i < history->count; ++i)
-        complete = add(all, history->items[i].name, series_json(&history->items[i], false));
+    for (int i = 0; complete && i < list->count; ++i)
+        complete = leati_json_add(all, list->items[i].name, series_json(&list->items[i]));
     return if_complete(complete, all);
+}
+
+/* The epochs of those series that do not have a value in each epoch. */
+static json_t *epochs_of_json(const leat_history *history) {
+    json_t *all = json_object();
+    bool complete = all != NULL;
+    for (int i = 0; complete && i < history->series.count; ++i) {
+        const leati_series *s = &history->series.items[i];
+        if (s->count != history->epochs.count)
+            complete = leati_json_add(all, s->name, integers_json(s->positions, s->count));
+    }
+    return if_complete(complete, all);
+}
+
+/* A series of validations as an array of `count` numbers: null for a validation without a value. */
+static json_t *sparse_series_json(const leati_series *s, int count) {
+    json_t *values = json_array();
+    bool complete = values != NULL;
+    for (int i = 0, next = 0; complete && i < count; ++i) {
+        bool has_value = next < s->count && s->positions[next] == i;
+        complete = append(values, has_value ? number(s->values[next]) : json_null());
+        next += has_value;
+    }
+    return if_complete(complete, values);
+}
+
+static json_t *validations_json(const leati_validations *validations) {
+    json_t *root = json_object(), *values = json_object();
+    bool complete = root && values;
+    for (int i = 0; complete && i < validations->series.count; ++i) {
+        const leati_series *s = &validations->series.items[i];
+        complete = leati_json_add(values, s->name, sparse_series_json(s, validations->count));
+    }
+    complete = complete && add(root, "epoch", integers_json(validations->epochs, validations->count)) &&
+               add(root, "step", integers_json(validations->steps, validations->count));
+    complete = add(root, "values", values) && complete;
+    return if_complete(complete, root);
+}
+
+/* ---- the state of the fit ---- */
+
+static json_t *progress_json(const leati_history_progress *progress) {
+    json_t *logs = json_object();
+    bool complete = logs != NULL;
+    for (int i = 0; complete && i < progress->logs.count; ++i) {
+        const leat_log *item = &progress->logs.items[i];
+        if (strcmp(item->name, "batch") != 0 && strcmp(item->name, "size") != 0)
+            complete = leati_json_add(logs, item->name, number(item->value));
+    }
+    json_t *root = json_pack("{s:I, s:I, s:I, s:I}", "epoch", (json_int_t)progress->epoch, "epochs",
+                             (json_int_t)progress->epochs, "step", (json_int_t)progress->step, "steps",
+                             (json_int_t)progress->steps);
+    complete = add(root, "logs", logs) && complete;
+    return if_complete(complete, root);
+}
+
+static bool add_state(json_t *root, const leat_history *history) {
+    static const char *const names[] = {"running", "ended", "interrupted", "failed"};
+    if (!add(root, "state", json_string(names[history->state]))) return false;
+    if (history->state_text[0] && !add(root, "state_text", leati_json_text(history->state_text)))
+        return false;
+    return history->state != LEATI_HISTORY_RUNNING ||
+           add(root, "progress", progress_json(&history->progress));
 }
 
 /* ---- the feed ---- */
@@ -137,12 +210,20 @@ leat_status leat_history_json(const leat_history *history, char **out, leat_erro
     *out = NULL;
     LEATI_GIVEN(history, err);
     json_t *root = json_object();
-    bool complete = root && add(root, "epoch", series_json(&history->epochs, true)) &&
-                    add(root, "history", all_series_json(history)) &&
-                    add(root, "verdict", verdict_json(&history->verdict)) &&
-                    add(root, "feed", feed_json(&history->record)) &&
-                    add(root, "timeline", timeline_json(&history->record)) &&
-                    add(root, "lanes", lanes_json(&history->record));
+    bool complete = root && add_state(root, history);
+    if (complete && history->configuration)
+        complete = add(root, "configuration", leati_configuration_json(history->configuration));
+    complete = complete &&
+               add(root, "epoch", integers_json(history->epochs.numbers, history->epochs.count)) &&
+               add(root, "steps", integers_json(history->epochs.steps, history->epochs.count)) &&
+               add(root, "history", all_series_json(&history->series)) &&
+               add(root, "epochs_of", epochs_of_json(history));
+    if (complete && history->validations.count > 0)
+        complete = add(root, "validations", validations_json(&history->validations));
+    complete = complete && add(root, "verdict", verdict_json(&history->verdict)) &&
+               add(root, "feed", feed_json(&history->record)) &&
+               add(root, "timeline", timeline_json(&history->record)) &&
+               add(root, "lanes", lanes_json(&history->record));
     leat_status status =
         complete ? leati_json_write(root, out, err) : leati_fail_memory(err, 0, "the history's JSON");
     json_decref(root);

@@ -4,6 +4,7 @@
 #ifndef LEATI_TRAIN_HISTORY_RECORD_H
 #define LEATI_TRAIN_HISTORY_RECORD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "leat/feed.h"
@@ -21,9 +22,21 @@ typedef struct leati_record_span {
     int32_t worker;
 } leati_record_span;
 
-/* All times but origin_ns are in ns since the feed was opened. */
+/* Sums of the fits that a resumed fit continues. */
+typedef struct leati_record_sums {
+    int64_t elapsed_ns; /* time from the opening of the feed to the checkpoint */
+    int64_t steps, wall_ns, data_wait_ns, compute_ns; /* of the verdict */
+    int64_t batches, bytes, starved, wait_ns, get_ns; /* of the feed, as the four below */
+    int64_t worker_deaths, timeouts, retries, skips;
+} leati_record_sums;
+
+/* All times but origin_ns are in ns since the feed was opened.  A resumed fit continues the clock of the earlier
+ * fit. */
 typedef struct leati_record {
-    int64_t origin_ns; /* the time when the feed was opened, on the clock of leati_now_ns */
+    /* The time when the feed was opened, less earlier.elapsed_ns, on the clock of leati_now_ns. */
+    int64_t origin_ns;
+    bool begun;                /* leati_record_begin was called, so that origin_ns is known */
+    leati_record_sums earlier; /* zero if the fit was not resumed */
     leat_feed_stats feed;
     int32_t point_count, depth_count;
     int64_t steps_per_point;
@@ -45,7 +58,12 @@ void leati_record_fini(leati_record *record);
 void leati_record_step(leati_record *record, int64_t start_ns, int64_t wait_ns, int64_t compute_ns);
 /* Records when, and by which worker, the batch that the feed delivered last was made. */
 void leati_record_batch(leati_record *record, const leat_feed *feed);
-/* Records the feed's statistics at the end of the fit. */
+/* Continues the record of an earlier fit, before or after leati_record_begin, but before the first step. */
+void leati_record_continue(leati_record *record, const leati_record_sums *earlier);
+/* Returns the time since the feed was opened, and 0 before that, both with the time of earlier fits added. */
+int64_t leati_record_elapsed(const leati_record *record);
+/* Records the feed's statistics, with the sums of earlier fits added: percentiles, depths and the workers' shares are
+ * those of this fit. */
 void leati_record_end(leati_record *record, const leat_feed *feed);
 
 #endif

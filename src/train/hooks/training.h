@@ -34,6 +34,7 @@ struct leat_training {
     leat_status (*validate)(leat_training *training, leat_logs *logs,
                             leat_error *err); /* NULL if there is no validation data */
     void *loop;                               /* the loop that validate works on */
+    leat_history *run_history; /* of a fit, which owns it; NULL in an evaluation or a prediction */
 };
 
 /* Mark the start and the end of a run.  Only the outermost run clears a request to stop when it begins, so that an

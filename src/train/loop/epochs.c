@@ -66,6 +66,7 @@ static leat_status train_steps(leati_fit_loop *loop, epoch_end *end, leat_error 
     int64_t start = leati_now_ns(), first = position->step;
     bool stopped = false;
     *end = (epoch_end){.more = true};
+    loop->steps_began_ns = start;
     leat_status status = leati_fit_validate_inside(loop, err);
     while (status == LEAT_OK && position->step < position->epoch_steps) {
         stopped = position->step > first && leati_training_should_stop(&loop->training);
@@ -76,6 +77,7 @@ static leat_status train_steps(leati_fit_loop *loop, epoch_end *end, leat_error 
         status = after_step(loop, err);
     }
     end->complete = status == LEAT_OK && !stopped;
+    loop->steps_began_ns = 0;
     loop->wall_ns += leati_now_ns() - start;
     return status;
 }

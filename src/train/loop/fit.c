@@ -2,7 +2,6 @@
 /* fit_generator and fit: check the options, open the feeds, run the epochs, and write the verdict.  Room: train. */
 #include <inttypes.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/os/clock.h"
 #include "base/error.h"
@@ -10,10 +9,8 @@
 #include "base/memory.h"
 #include "feed/interrupt.h"
 #include "feed/stats/trace.h"
-#include "nn/weights/weights.h"
 #include "tensor/sequence.h"
 #include "train/history/cores.h"
-#include "train/history/verdict.h"
 #include "train/loop/fit_loop.h"
 #include "train/loop/fit_state.h"
 #include "train/step/check.h"
@@ -202,6 +199,7 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
     LEATI_TRY(leati_training_set_callbacks(training, options->callbacks, options->callback_count, err));
     LEATI_TRY(leati_training_set_verbose(training, options->verbose, err));
     LEATI_TRY(leati_history_create(&loop->history, err));
+    LEATI_TRY(leati_history_configure(loop->history, model, task->sequence, options, err));
     loop->model = model;
     training->model = model;
     training->loop = loop;
@@ -209,43 +207,27 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
     training->params.size = sizeof training->params;
     training->params.samples = task->samples;
     training->history = leati_history_callback(loop->history);
+    training->run_history = loop->history;
     training->validate = options->validation ? leati_fit_validate : NULL;
     LEATI_TRY(leati_meter_init(&loop->meter, model, err));
     if (options->validation) LEATI_TRY(leati_meter_init(&loop->validation_meter, model, err));
     return leati_training_name(training, options->validation != NULL, err);
 }
 
-static void measure_memory(const leati_fit_loop *loop, leat_verdict *verdict) {
-    struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) == 0) verdict->peak_rss_bytes = (int64_t)usage.ru_maxrss * 1024;
-    verdict->model_bytes = (int64_t)leati_weights_slab_bytes(&loop->training.model->weights);
-    verdict->activation_bytes = (int64_t)leati_trainer_activation_bytes(loop->train.trainer);
-}
-
-/* Computes the verdict.  Logs it if the fit ended or was stopped, but not after a failure, when the caller needs
- * the error. */
-static void write_verdict(leati_fit_loop *loop, leat_status status) {
-    leat_verdict verdict = {.steps = loop->train.steps,
-                            .wall_ns = loop->wall_ns,
-                            .data_wait_ns = loop->train.wait_ns,
-                            .compute_ns = loop->train.compute_ns,
-                            .workers = loop->options->workers,
-                            .use_multiprocessing = loop->options->use_multiprocessing,
-                            .threads = loop->train.threads,
-                            .cores = loop->cores.count};
-    if (loop->train.feed) leati_record_end(&loop->history->record, loop->train.feed);
-    const leat_feed_stats *feed = &loop->history->record.feed;
-    int64_t used_ns = 0, elapsed_ns = leati_now_ns() - loop->start_ns;
-    if (loop->start_cores_ns > 0 && leati_cores_used_ns(&used_ns))
-        verdict.get_waits =
-            leati_verdict_get_waits(&verdict, feed, used_ns - loop->start_cores_ns, elapsed_ns);
-    verdict.generator = loop->train.pace == LEATI_PACE_GENERATOR;
-    if (feed->batches > 0) verdict.get_mean_ns = feed->get_ns / feed->batches;
-    if (loop->train.trainer) measure_memory(loop, &verdict);
-    leati_verdict_explain(&verdict, feed);
-    loop->history->verdict = verdict;
+/* Sets the state of the history of a fit that has ended, and logs the verdict.  After a failure the verdict is not
+ * logged, since the caller needs the error. */
+static void end_history(leati_fit_loop *loop, leat_status status, const leat_error *err) {
+    leat_history *history = loop->history;
     bool ended = status == LEAT_OK || status == LEAT_ESTOPPED;
-    if (ended && verdict.steps > 0) leati_training_log(&loop->training, LEAT_LOG_INFO, "%s", verdict.text);
+    bool requested = status == LEAT_ESTOPPED || loop->training.stopped_on_request;
+    leati_fit_measure(loop);
+    if (ended)
+        leati_history_end(history, requested ? LEATI_HISTORY_INTERRUPTED : LEATI_HISTORY_ENDED,
+                          leat_training_stop_reason(&loop->training));
+    else
+        leati_history_end(history, LEATI_HISTORY_FAILED, err ? err->message : "");
+    if (ended && history->verdict.steps > 0)
+        leati_training_log(&loop->training, LEAT_LOG_INFO, "%s", history->verdict.text);
 }
 
 static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_options *options,
@@ -255,11 +237,14 @@ static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_opt
     if (!loop) return leati_fail_memory(err, sizeof *loop, "training");
     leat_status status = prepare(loop, model, task, options, err);
     if (status == LEAT_OK) {
+        loop->history->measure = leati_fit_measure;
+        loop->history->loop = loop;
         leati_training_enter(&loop->training);
         status = fit(loop, task->sequence, err);
         leati_training_leave(&loop->training);
-        write_verdict(loop, status);
-    }
+        end_history(loop, status, err);
+    } else if (loop->history)
+        leati_history_end(loop->history, LEATI_HISTORY_FAILED, err ? err->message : "");
     task->stuck = leati_runner_close((leati_runner *const[]){&loop->train, &loop->validation}, 2);
     leati_fit_checkpoints_close(loop);
     leati_training_fini(&loop->training);

@@ -28,7 +28,8 @@ struct leati_fit_loop {
     leat_history *history;
     /* The logs of the current hooks: 9 KB each, too large for a small stack. */
     leat_logs run_logs, epoch_logs, step_logs;
-    int64_t wall_ns;
+    int64_t wall_ns;        /* wall time of the training steps of all finished epochs */
+    int64_t steps_began_ns; /* the time when the training steps of the current epoch began; 0 outside them */
     /* The time when the feeds were open, and the core time used until then; 0 if unknown. */
     int64_t start_ns, start_cores_ns;
     int epoch_lane;    /* in options->trace */
@@ -49,6 +50,9 @@ struct leati_fit_loop {
 
 /* Runs all epochs, from on_train_begin to on_train_end. */
 leat_status leati_fit_run(leati_fit_loop *loop, leat_error *err);
+
+/* Brings verdict and measurements of loop->history up to date.  `loop` is a leati_fit_loop. */
+void leati_fit_measure(void *loop);
 
 /* Implements leat_training's validate: runs one pass of the validation data, or validation_steps steps of a
  * generator. */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Computes the verdict of a fit, while it runs and at its end.  Room: train. */
+#include <sys/resource.h>
+
+#include "base/os/clock.h"
+#include "nn/network/network.h"
+#include "train/history/cores.h"
+#include "train/history/verdict.h"
+#include "train/loop/fit_loop.h"
+
+static void measure_memory(const leati_fit_loop *loop, leat_verdict *verdict) {
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) == 0) verdict->peak_rss_bytes = (int64_t)usage.ru_maxrss * 1024;
+    verdict->model_bytes = (int64_t)leati_weights_slab_bytes(&loop->training.model->weights);
+    verdict->activation_bytes = (int64_t)leati_trainer_activation_bytes(loop->train.trainer);
+}
+
+/* Adds the sums of the fits that this fit continues. */
+static void add_earlier(leat_verdict *verdict, const leati_record_sums *earlier) {
+    verdict->steps += earlier->steps;
+    verdict->wall_ns += earlier->wall_ns;
+    verdict->data_wait_ns += earlier->data_wait_ns;
+    verdict->compute_ns += earlier->compute_ns;
+}
+
+void leati_fit_measure(void *user) {
+    leati_fit_loop *loop = user;
+    leati_record *record = &loop->history->record;
+    leat_verdict verdict = {.steps = loop->train.steps,
+                            .wall_ns = loop->wall_ns,
+                            .data_wait_ns = loop->train.wait_ns,
+                            .compute_ns = loop->train.compute_ns,
+                            .workers = loop->options->workers,
+                            .use_multiprocessing = loop->options->use_multiprocessing,
+                            .threads = loop->train.threads,
+                            .cores = loop->cores.count};
+    if (loop->steps_began_ns > 0) verdict.wall_ns += leati_now_ns() - loop->steps_began_ns;
+    if (loop->train.feed) leati_record_end(record, loop->train.feed);
+    int64_t used_ns = 0, elapsed_ns = leati_now_ns() - loop->start_ns;
+    if (loop->train.feed && loop->start_cores_ns > 0 && leati_cores_used_ns(&used_ns)) {
+        leat_feed_stats feed = leat_feed_stats_get(loop->train.feed);
+        verdict.get_waits =
+            leati_verdict_get_waits(&verdict, &feed, used_ns - loop->start_cores_ns, elapsed_ns);
+    }
+    add_earlier(&verdict, &record->earlier);
+    verdict.generator = loop->train.pace == LEATI_PACE_GENERATOR;
+    if (record->feed.batches > 0) verdict.get_mean_ns = record->feed.get_ns / record->feed.batches;
+    if (loop->train.trainer) measure_memory(loop, &verdict);
+    leati_verdict_explain(&verdict, &record->feed);
+    loop->history->verdict = verdict;
+}
