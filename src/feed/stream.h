@@ -5,6 +5,7 @@
 
 #include "feed/stats/figures.h"
 #include "feed/group.h"
+#include "feed/stopped.h"
 #include "feed/workers/patience.h"
 
 struct leat_feed {
@@ -37,6 +38,7 @@ struct leat_feed {
     leati_spin spin;
     leati_patience patience; /* with worker threads: measures how long the next batch is late */
     leati_watched awaited;
+    leati_stopped stopped;
     leati_figures figures;
     leat_status pending; /* an error of issuing; it is returned after the tickets issued before it */
     leat_error pending_error;
