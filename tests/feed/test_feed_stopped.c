@@ -145,7 +145,7 @@ static void continue_process(void *user, leat_log_level level, const char *messa
     kill(o->pid, SIGCONT);
 }
 
-/* Without a deadline, training waits for a stopped worker, or helper and worker, and says so once. */
+/* Without a deadline, training waits for a stopped worker, and says so once. */
 static void waiting_for_a_stopped_process_is_told(void **state) {
     (void)state;
     source s;

@@ -32,5 +32,5 @@ bool leati_process_stat_read(leati_process_stat *out, pid_t pid) {
 
 bool leati_process_is_stopped(pid_t pid) {
     leati_process_stat process;
-    return leati_process_stat_read(&process, pid) && (process.state == 'T' || process.state == 't');
+    return leati_process_stat_read(&process, pid) && process.state == 'T';
 }
