@@ -61,8 +61,11 @@ typedef struct leat_faults {
     /** The longest time that a worker may take for one batch, including retries.  A process that takes longer is
      *  killed, and the batch is made once more; if that takes too long as well, the batch is bad.  A thread
      *  cannot be killed: the stream ends with LEAT_ETIMEOUT when the caller waits for the batch.
+     *  A process that is stopped (SIGSTOP) for as long is killed and replaced, too; if the helper process is, the
+     *  stream ends with LEAT_ETIMEOUT.
      *  Time during which the whole program was stopped is not counted.  Requires workers.  0 (default): no limit,
-     *  as long as the worker is alive. */
+     *  as long as the worker is alive; if the caller waits for 10 s while a process is stopped, a warning is
+     *  logged. */
     int64_t deadline_ms;
     /* a batch with NaN or Inf in its float16, float32 or float64 tensors is bad; default false */
     bool check_finite;
@@ -297,7 +300,8 @@ LEAT_API int leat_feed_depths(const leat_feed *feed, leat_feed_depth *out, int c
 LEAT_API void leat_feed_stop(leat_feed *feed);
 
 /** Closes a feed: stops the workers, waits for batches that they are making, and releases all threads, processes,
- *  descriptors and mappings.  Sets *feed to NULL; NULL is fine.
+ *  descriptors and mappings.  A worker process that has not ended after 10 s (1 s if it is stopped by SIGSTOP) is
+ *  killed.  Sets *feed to NULL; NULL is fine.
  *  @return 0, or, only after LEAT_ETIMEOUT with worker threads, the number of threads that are still in `get`.
  *  Such a thread cannot be killed; when `get` returns, the thread ends, and the last one frees the ring.  Until
  *  then the sequence must exist. */

@@ -23,6 +23,16 @@ extern "C" {
 LEAT_API LEAT_CHECKED leat_status leat_file_replace(const char *path, const void *data, size_t bytes,
                                                     leat_error *err);
 
+/** Removes the unfinished files that leat_file_replace, or another function that writes a file, left in a folder
+ *  because its process was killed: regular files named NAME.leat-PID-N.tmp, unless a process PID runs that may be
+ *  writing the file.  Files with the pid of this process count as left by a dead one, since pids are used again.
+ *  Therefore no thread of this process may write files in the folder during the call: call it after
+ *  leat_folder_lock, before the folder is used.  Folders inside the folder are not searched.
+ *  Errors: LEAT_ENOTFOUND there is no such folder; LEAT_EINVAL the path is not a folder; LEAT_EIO the folder cannot be
+ *  read, or a file cannot be removed (the others are removed).
+ *  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_folder_clean(const char *folder, leat_error *err);
+
 /** Opaque: a lock of a folder, which this process holds.  A child that is forked while the lock is held does not hold
  *  the lock; in a child, leat_folder_unlock frees the object and changes nothing else.
  *  Threads: any thread may lock and unlock. */

@@ -31,7 +31,8 @@ typedef void (*leat_log_function)(void *user, leat_log_level level, const char *
  *  @param function  NULL (the initial value): messages are dropped.
  *  @param user  Passed to `function`.  leat keeps the pointer until the next call of leat_set_log.
  *
- *  A fit, an evaluation or a prediction sends messages only if its option `verbose` is not 0.
+ *  A fit, an evaluation or a prediction sends messages only if its option `verbose` is not 0; a warning that it waits
+ *  for a stopped worker process is always sent.
  *  Threads: call leat_set_log before other threads use leat, or while no other thread is inside a function of
  *  leat.  leat calls the log function on the thread that called leat, during that call; never on a worker of a
  *  feed, on a compute thread or in a signal handler.  If several threads call leat at the same time, the log

@@ -69,6 +69,7 @@ static leat_status wait_for_slot(leat_feed *feed, leati_wait *seen, leat_error *
     leati_ring_announce(ring, feed->issued, true); /* No worker may sleep while this ticket is open. */
     int64_t spin_ns = leati_spin_length(&feed->spin), tick_ns = tick_length(feed);
     bool only_idle_cores = feed->options.spin_us < 0;
+    leati_stopped_begin(&feed->stopped);
     leat_status status = LEAT_OK;
     feed->patience.last_ns =
         0; /* Time before this call does not count: the caller may have been stopped, too. */
@@ -82,6 +83,8 @@ static leat_status wait_for_slot(leat_feed *feed, leati_wait *seen, leat_error *
         if (*seen != LEATI_WAIT_TICK) break;
         if (status == LEAT_OK) status = check_deadline(feed, err);
         if (status == LEAT_OK) status = check_interrupt(feed, err);
+        if (status == LEAT_OK && feed->service.ring.table->between_processes)
+            status = leati_stopped_check(feed, feed->patience.last_ns, err);
     }
     int64_t waited_ns = leati_now_ns() - start;
     leati_figures_wait(&feed->figures, start, waited_ns);

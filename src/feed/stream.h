@@ -7,6 +7,7 @@
 
 #include "feed/stats/figures.h"
 #include "feed/group.h"
+#include "feed/stopped.h"
 #include "feed/workers/patience.h"
 
 struct leat_feed {
@@ -40,6 +41,7 @@ struct leat_feed {
     leati_patience patience; /* with worker threads: measures how long the next batch is late */
     leati_watched awaited;
     const atomic_bool *interrupt; /* NULL, or a flag that ends waiting (leati_feed_interrupt_by) */
+    leati_stopped stopped;
     leati_figures figures;
     leat_status pending; /* an error of issuing; it is returned after the tickets issued before it */
     leat_error pending_error;

@@ -67,6 +67,8 @@ static struct {
     leat_feed_stats stats;
     leat_verdict verdict;
     char *string, *new_string;
+    char *recorded; /* the fingerprint of nonsense.npy */
+    leat_lock *lock, *new_lock;
     char file[1 << 17]; /* a .h5 file in memory, and zeros behind it, which HDF5 does not read */
     void *content, *new_content;
     size_t content_bytes;
@@ -185,6 +187,7 @@ static void make_results(void) {
     expect_ok(leat_npz_write("nonsense.npz", all.names, &all.tensor, 1, &all.err), &all.err);
     expect_ok(leat_npz_open(&all.npz, "nonsense.npz", &all.err), &all.err);
     expect_ok(leat_npy_write("nonsense.npy", &all.tensor, &all.err), &all.err);
+    expect_ok(leat_source_fingerprint("npy:nonsense.npy", &all.recorded, &all.err), &all.err);
 }
 
 void make_values(void) {
@@ -288,6 +291,8 @@ static const rule objects[] = {
     {"leat_layer_source *", NULL, NULL, IN(layer_source)},
     {"leat_layer_weight *", NULL, NULL, IN(layer_weight)},
     {"leat_layer_weights *", NULL, NULL, IN(elsewhere)},
+    {"leat_lock **", "out", NULL, IN(new_lock)},
+    {"leat_lock **", NULL, NULL, IN(lock)},
     {"leat_logs *", NULL, NULL, IN(logs)},
     {"leat_model *", NULL, NULL, HELD(model)},
     {"leat_model **", "out", NULL, IN(new_model)},
@@ -351,6 +356,8 @@ static const text texts[] = {
     {"class_name", NULL, "Dense"},
     {"config", "leat_layer", "{'momentum': 0.5}"},
     {"config", NULL, "{}"},
+    {"folder", "leat_folder_lock", "."},
+    {"folder", "leat_folder_clean", "."},
     {"format", "leat_layerf", "{'units': 2}"},
     {"format", NULL, "{}"},
     {"json", NULL,
@@ -445,6 +452,10 @@ static bool find_object(const function *f, const parameter *p, value *out) {
 }
 
 static bool find_text(const function *f, const parameter *p, value *out) {
+    if (strcmp(p->name, "recorded") == 0) {
+        out->pointer = all.recorded;
+        return true;
+    }
     for (size_t i = 0; i < COUNT(texts); ++i) {
         if (!fits(texts[i].name, p->name) || !fits(texts[i].function, f->name)) continue;
         out->pointer = (void *)(uintptr_t)texts[i].text;
@@ -528,8 +539,10 @@ static bool find_callback(const parameter *p, value *out) {
     return true;
 }
 
-/* Opens a feed, since a feed works only in the process that opened it. */
+/* Opens a feed or takes a lock, since both work only in the process that did this. */
 void prepare_call(const function *f) {
+    if (strcmp(f->name, "leat_folder_unlock") == 0)
+        expect_ok(leat_folder_lock(&all.lock, ".", &all.err), &all.err);
     if (strncmp(f->name, "leat_feed_", 10) != 0) return;
     expect_ok(leat_feed_open(&all.feed, &all.sequence, NULL, &all.err), &all.err);
 }

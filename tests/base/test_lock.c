@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One process at a time holds the lock of a folder, and a process that has died holds none. */
-#define _GNU_SOURCE /* mkdtemp */
+#define _GNU_SOURCE /* mkdtemp, SYS_fcntl */
 #include "cmocka_all.h"
 
 #include <errno.h>
@@ -12,10 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/os/process_stat.h"
+#include "feed/procs.h"
 #include "leat/file.h"
 #include "leat/fork.h"
 
@@ -313,6 +315,25 @@ static void what_cannot_be_locked_is_refused(void **state) {
     rmdir("lock");
 }
 
+/* A file system of a network may have no locks: fcntl then fails with ENOLCK. */
+static void a_file_system_without_locks_is_refused(void **state) {
+    (void)state;
+    pid_t caller = fork();
+    if (caller == 0) {
+        leat_lock *lock = NULL;
+        leat_error err = {0};
+        deny(SYS_fcntl, ENOLCK, 0);
+        leat_status status = leat_folder_lock(&lock, ".", &err);
+        _exit(status == LEAT_ENOTSUP && !lock && strstr(err.message, "its file system gives no locks") ? 0
+                                                                                                       : 1);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(caller, &status, 0), caller);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) skip_because("the kernel has no filters of system calls");
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void a_removed_file_is_made_again(void **state) {
     (void)state;
     leat_lock *old = lock_here();
@@ -358,6 +379,7 @@ int main(void) {
         cmocka_unit_test(the_line_names_the_holder),
         cmocka_unit_test(an_old_line_is_not_believed),
         cmocka_unit_test(the_mode_follows_the_umask),
+        cmocka_unit_test(a_file_system_without_locks_is_refused),
         cmocka_unit_test(a_removed_file_is_made_again),
         cmocka_unit_test(threads_exclude_each_other),
         cmocka_unit_test(what_cannot_be_locked_is_refused),

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/os/signals.h"
+#include "base/os/temporary.h"
 #include "leat/file.h"
 
 static const char *kind_of(mode_t mode) {
@@ -230,17 +231,15 @@ static size_t kept_bytes(const char *path, size_t added) {
     return folder + (name + added > NAME_MAX ? NAME_MAX - added : name);
 }
 
-/* Creates the temporary file in the target's folder; its name contains the process id and a number that makes the
- * name unique.  A file that will replace another one is private until it gets that file's permissions.  The file is
- * open for reading, too, since HDF5 reads back what it has written. */
+/* Creates the temporary file in the target's folder.  A file that will replace another one is private until it gets
+ * that file's permissions.  The file is open for reading, too, since HDF5 reads back what it has written. */
 static leat_status open_beside(leati_replacement *file, leat_error *err) {
-    enum { suffix_bytes = 40 };
-    size_t bytes = strlen(file->path) + suffix_bytes;
-    int kept = (int)kept_bytes(file->path, suffix_bytes);
+    size_t bytes = strlen(file->path) + LEATI_TEMPORARY_SUFFIX_BYTES;
+    size_t kept = kept_bytes(file->path, LEATI_TEMPORARY_SUFFIX_BYTES);
     file->temporary = leati_calloc(bytes, 1);
     if (!file->temporary) return leati_fail_memory(err, bytes, "a file name");
-    for (int attempt = 0; attempt < 100; ++attempt) {
-        snprintf(file->temporary, bytes, "%.*s.%ld-%d.tmp", kept, file->path, (long)getpid(), attempt);
+    for (int attempt = 0; attempt < LEATI_TEMPORARY_ATTEMPTS; ++attempt) {
+        leati_temporary_name(file->temporary, file->path, kept, attempt);
         file->fd = open(file->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, file->replaces ? 0600 : 0666);
         if (file->fd >= 0) return LEAT_OK;
         if (errno != EEXIST) break;

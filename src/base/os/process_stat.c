@@ -29,3 +29,8 @@ bool leati_process_stat_read(leati_process_stat *out, pid_t pid) {
     out->started = field ? strtoull(field, NULL, 10) : 0;
     return field != NULL;
 }
+
+bool leati_process_is_stopped(pid_t pid) {
+    leati_process_stat process;
+    return leati_process_stat_read(&process, pid) && process.state == 'T';
+}

@@ -17,4 +17,7 @@ typedef struct leati_process_stat {
 /* Reads the state of a process.  Returns false if there is no such process, or no /proc. */
 bool leati_process_stat_read(leati_process_stat *out, pid_t pid);
 
+/* Returns true if the process is stopped by a signal such as SIGSTOP. */
+bool leati_process_is_stopped(pid_t pid);
+
 #endif

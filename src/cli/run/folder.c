@@ -74,7 +74,7 @@ int cli_folder_open(cli_folder *out, const char *path) {
     leat_error err = {0};
     *out = (cli_folder){.name = path};
     int code = lock(out, path);
-    if (code == CLI_SUCCESS && false /* TODO clean */) {
+    if (code == CLI_SUCCESS && leat_folder_clean(out->path, &err) != LEAT_OK) {
         cli_say("leat fit: %s\n", err.message);
         cli_folder_close(out);
         code = CLI_FAILURE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The main loop of the helper: it forks workers, watches them through pidfds, replaces dead ones, and exits when it is
- * told to or when the caller is gone.  Room: feed.
+/* The main loop of the helper: it forks workers, watches them through pidfds, kills late ones, replaces dead ones,
+ * and exits when it is told to or when the caller is gone.  Room: feed.
  *
  * A worker may die at any point and with any exit status.  The death is expected only if the worker was told to exit,
  * which the worker table and the rings say.  The slot that a dead worker had claimed keeps its number, and the worker
@@ -62,7 +62,7 @@ static void spawn(leati_helper *helper, int number) {
     }
     child->pid = pid;
     child->pidfd = leati_pidfd_open(pid);
-    child->late = false;
+    child->late = child->stopped = false;
     atomic_store(&entry->pid, (int32_t)pid);
 }
 
@@ -122,17 +122,21 @@ static void count_death_on_batch(leati_service *service, leati_slot *slot, bool 
 
 /* Fails a generator whose worker process has died, because its position is lost.  The process may have been killed
  * because it was late with the generator's batch or with a batch of another feed. */
-static void count_death_of_generator(leati_service *service, bool late, bool in_hand, int status) {
+static void count_death_of_generator(leati_service *service, const leati_child *child, bool in_hand,
+                                     int status) {
     char how[160];
     leat_error err = {0};
+    double deadline_s = (double)service->faults.deadline_ms / 1e3;
+    bool in_time = !child->late || (!in_hand && !child->stopped);
     describe_death(how, sizeof how, status);
-    if (late && in_hand)
-        snprintf(how, sizeof how, "was late, more than %.3g s, and was killed",
-                 (double)service->faults.deadline_ms / 1e3);
-    else if (late)
+    if (child->late && in_hand)
+        snprintf(how, sizeof how, "was late, more than %.3g s, and was killed", deadline_s);
+    else if (child->late && child->stopped)
+        snprintf(how, sizeof how, "was stopped for more than %.3g s and was killed", deadline_s);
+    else if (child->late)
         snprintf(how, sizeof how, "was late with a batch of another feed, and was killed");
     leati_fail(
-        &err, late && in_hand ? LEAT_ETIMEOUT : LEAT_EWORKER,
+        &err, in_time ? LEAT_EWORKER : LEAT_ETIMEOUT,
         "the worker process of a generator %s, and the position of the generator is lost with it; use a "
         "sequence, which can make any batch again, to survive this",
         how);
@@ -172,7 +176,7 @@ static void count_death(const leati_helper *helper, int number, int status) {
     if (late) atomic_fetch_add(&blamed->ring.shared->timeouts, 1);
     for (int i = 0; i < work->count; ++i)
         if (work->services[i]->ring.owner == number)
-            count_death_of_generator(work->services[i], late, i == in_hand, status);
+            count_death_of_generator(work->services[i], &helper->children[number], i == in_hand, status);
     if (slot && blamed->ring.owner != number) count_death_on_batch(blamed, slot, late, status);
 }
 
@@ -206,13 +210,24 @@ static void on_death(leati_helper *helper, int number, int status) {
     if (!must_exit(helper)) spawn(helper, number);
 }
 
-static void handle_deaths(leati_helper *helper) {
+static void on_event(leati_helper *helper, int number, int status) {
+    leati_child *child = &helper->children[number];
+    if (!WIFSTOPPED(status) && !WIFCONTINUED(status)) {
+        on_death(helper, number, status);
+        return;
+    }
+    child->stopped = WIFSTOPPED(status);
+    child->stopped_ns = helper->patience.watched_ns;
+}
+
+/* Handles the deaths of workers, and notes which workers are stopped. */
+static void handle_events(leati_helper *helper) {
     int status = 0;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0)
         for (int i = 0; i < helper->work->table.count; ++i)
             if (helper->children[i].pid == pid) {
-                on_death(helper, i, status);
+                on_event(helper, i, status);
                 break;
             }
 }
@@ -229,21 +244,36 @@ static void kill_all(const leati_helper *helper) {
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) continue;
 }
 
-/* Returns how long until the worker's batch is late; INT64_MAX if it has no deadline.  If the batch is late, kills the
- * worker. */
+/* Returns how long until the worker misses its deadline with a batch of the feed; INT64_MAX if there is none.  A
+ * worker that is stopped with no batch, or before it has begun its batch, has the same time until it must continue. */
+static int64_t time_for_batch(const leati_helper *helper, int number, const leati_service *service,
+                              int64_t now_ns) {
+    leati_child *child = &helper->children[number];
+    int64_t deadline_ns = service->faults.deadline_ms * 1000000;
+    if (deadline_ns == 0) return INT64_MAX;
+    const leati_slot *slot = leati_ring_claimed_by(&service->ring, number);
+    int64_t started = slot ? atomic_load_explicit(&slot->started_ns, memory_order_relaxed) : 0;
+    if (started) return leati_patience_left(&helper->patience, &child->batch, started, deadline_ns, now_ns);
+    if (child->stopped) return child->stopped_ns + deadline_ns - helper->patience.watched_ns;
+    return deadline_ns; /* A batch that is begun later than now cannot be late before a whole deadline has passed. */
+}
+
+/* Returns how long until a worker that was told to exit is killed. */
+static int64_t time_for_exit(const leati_helper *helper, const leati_child *child) {
+    int64_t left = helper->exiting_ns + LEATI_EXIT_PATIENCE_NS - helper->patience.watched_ns;
+    int64_t since = child->stopped_ns > helper->exiting_ns ? child->stopped_ns : helper->exiting_ns;
+    int64_t left_if_stopped = since + LEATI_STOPPED_PATIENCE_NS - helper->patience.watched_ns;
+    return child->stopped && left_if_stopped < left ? left_if_stopped : left;
+}
+
+/* Returns how long until the worker must be killed; INT64_MAX if it has no deadline.  If the time has come, kills the
+ * worker; SIGKILL also ends a process that is stopped. */
 static int64_t enforce_deadline(leati_helper *helper, int number, int64_t now_ns) {
     leati_child *child = &helper->children[number];
-    int64_t nearest = INT64_MAX;
+    if (child->pid == 0 || child->late) return INT64_MAX;
+    int64_t nearest = helper->exiting ? time_for_exit(helper, child) : INT64_MAX;
     for (int i = 0; i < helper->work->count; ++i) {
-        const leati_service *service = helper->work->services[i];
-        int64_t deadline_ns = service->faults.deadline_ms * 1000000;
-        if (deadline_ns == 0 || child->pid == 0 || child->late) continue;
-        const leati_slot *slot = leati_ring_claimed_by(&service->ring, number);
-        int64_t started = slot ? atomic_load_explicit(&slot->started_ns, memory_order_relaxed) : 0;
-        /* A batch that is begun later than now cannot be late before a whole deadline has passed. */
-        int64_t left =
-            started ? leati_patience_left(&helper->patience, &child->batch, started, deadline_ns, now_ns)
-                    : deadline_ns;
+        int64_t left = time_for_batch(helper, number, helper->work->services[i], now_ns);
         if (left < nearest) nearest = left;
     }
     if (nearest > 0) return nearest;
@@ -269,9 +299,10 @@ static int sleep_length(leati_helper *helper) {
 }
 
 /* Sleeps until something happens.  Returns false if the caller is gone. */
-static bool sleep_and_watch(leati_helper *helper, bool exiting) {
+static bool sleep_and_watch(leati_helper *helper) {
     int count = helper->work->table.count, timeout = sleep_length(helper);
-    helper->watched[WATCH_CONTROL] = (struct pollfd){.fd = exiting ? -1 : helper->control, .events = POLLIN};
+    helper->watched[WATCH_CONTROL] =
+        (struct pollfd){.fd = helper->exiting ? -1 : helper->control, .events = POLLIN};
     helper->watched[WATCH_CALLER] = (struct pollfd){.fd = helper->caller_pidfd, .events = POLLIN};
     for (int i = 0; i < count; ++i)
         helper->watched[WATCH_CHILDREN + i] =
@@ -288,15 +319,19 @@ static bool sleep_and_watch(leati_helper *helper, bool exiting) {
 int leati_helper_run(leati_helper *helper) {
     prctl(PR_SET_NAME, "leat-helper");
     int count = helper->work->table.count;
+    helper->exiting = false;
     for (int i = 0; i < count; ++i) helper->children[i] = (leati_child){.pidfd = -1};
     for (int i = 0; i < count; ++i) spawn(helper, i);
-    for (bool exiting = false; !exiting || live_children(helper) > 0;) {
-        if (!sleep_and_watch(helper, exiting)) {
+    while (!helper->exiting || live_children(helper) > 0) {
+        if (!sleep_and_watch(helper)) {
             kill_all(helper);
             return 0;
         }
-        exiting = exiting || helper->watched[WATCH_CONTROL].revents || must_exit(helper);
-        handle_deaths(helper);
+        if (!helper->exiting && (helper->watched[WATCH_CONTROL].revents || must_exit(helper))) {
+            helper->exiting = true;
+            helper->exiting_ns = helper->patience.watched_ns;
+        }
+        handle_events(helper);
     }
     return 0;
 }

@@ -12,12 +12,19 @@
 #include "feed/workers/patience.h"
 #include "feed/workers/worker.h"
 
+/* When the workers must exit, the helper kills a worker that has not done so after this time, and one that is stopped
+ * after the shorter time. */
+#define LEATI_EXIT_PATIENCE_NS    INT64_C(10000000000)
+#define LEATI_STOPPED_PATIENCE_NS INT64_C(1000000000)
+
 /* The helper's data about a worker process. */
 typedef struct leati_child {
     pid_t pid;           /* 0: the worker does not run */
     int pidfd;           /* -1: there is none, or the kernel does not support pidfds */
     int early_deaths;    /* number of deaths in a row before worker_init had returned */
-    bool late;           /* the helper has killed it, because its batch was late */
+    bool late;           /* the helper has killed it, because its batch was late or it was stopped */
+    bool stopped;        /* it is stopped by a signal */
+    int64_t stopped_ns;  /* when the helper noticed that, by the clock of `patience` */
     leati_watched batch; /* the batch that it is making */
 } leati_child;
 
@@ -30,6 +37,8 @@ typedef struct leati_helper {
     leati_pool_work *work;
     uint32_t generation; /* of the workers */
     leati_patience patience;
+    bool exiting;          /* the workers were told to exit */
+    int64_t exiting_ns;    /* when the helper noticed that, by the clock of `patience` */
     leati_worker *workers; /* prepared before the fork, so that leat allocates nothing in a worker process */
     int worker_count;
     leati_child *children;

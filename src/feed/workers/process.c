@@ -4,6 +4,7 @@
 #include "feed/workers/process.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdio_ext.h>
@@ -16,6 +17,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/os/clock.h"
+#include "base/os/process_stat.h"
 #include "base/os/signals.h"
 
 int leati_pidfd_open(pid_t pid) {
@@ -163,14 +166,42 @@ static void await_orphans(const leati_worker_table *table) {
     }
 }
 
+/* Sleeps until the helper has ended, but not for longer than LEATI_PATIENCE_TICK_NS. */
+static void sleep_until_ended(int pidfd) {
+    struct pollfd watched = {.fd = pidfd, .events = POLLIN};
+    if (pidfd < 0 || (poll(&watched, 1, LEATI_PATIENCE_TICK_NS / 1000000) < 0 && errno != EINTR))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* Waits for the end of the helper, which kills workers that do not exit.  Kills the helper if it is stopped, or takes
+ * longer than it may; its workers are then killed by its death.  Time during which this process is stopped does not
+ * count.  Returns the result of waitpid. */
+static pid_t await_helper(const leati_helper *helper, int *status) {
+    leati_patience patience = {0};
+    int64_t stopped_ns = 0;
+    bool killed = false;
+    pid_t reaped;
+    int pidfd = leati_pidfd_open(helper->pid);
+    while ((reaped = waitpid(helper->pid, status, WNOHANG)) == 0 || (reaped < 0 && errno == EINTR)) {
+        leati_patience_sleep(&patience, leati_now_ns(), LEATI_PATIENCE_TICK_NS);
+        sleep_until_ended(pidfd);
+        leati_patience_wake(&patience, leati_now_ns());
+        stopped_ns = leati_process_is_stopped(helper->pid) ? stopped_ns + patience.last_ns : 0;
+        bool overdue =
+            stopped_ns > LEATI_STOPPED_PATIENCE_NS ||
+            patience.watched_ns > 2 * LEATI_EXIT_PATIENCE_NS; /* the helper's patience, and as much more */
+        if (overdue && !killed) killed = kill(helper->pid, SIGKILL) == 0;
+    }
+    if (pidfd >= 0) close(pidfd);
+    return reaped;
+}
+
 void leati_processes_dismiss(leati_helper *helper, const leati_worker_table *table) {
     if (helper->pid == 0) return;
     uint64_t leave = 1;
     while (write(helper->control, &leave, sizeof leave) < 0 && errno == EINTR) continue;
     int status = 0;
-    pid_t reaped;
-    do reaped = waitpid(helper->pid, &status, 0);
-    while (reaped < 0 && errno == EINTR);
+    pid_t reaped = await_helper(helper, &status);
     if (reaped != helper->pid || !WIFEXITED(status)) await_orphans(table);
     helper->pid = 0;
     close_descriptor(&helper->control);
