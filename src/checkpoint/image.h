@@ -37,8 +37,8 @@ typedef struct leati_image {
     uint32_t count;
 } leati_image;
 
-/* Maps a file and checks its size, its checksum and its records.  Errors: LEAT_EFORMAT the file is damaged, or of a later
- * version; those of leati_map_open. */
+/* Maps a file and checks its size, its checksum and its records.  Errors: LEAT_EFORMAT the file is damaged, or of a
+ * later version; those of leati_map_open. */
 leat_status leati_image_open(leati_image *out, const char *path, leat_error *err);
 void leati_image_close(leati_image *image);
 /* Returns the data of a record and its size in *bytes; NULL if there is no such record. */

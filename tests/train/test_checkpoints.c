@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints: a fit that was killed, or asked to stop, ends after a resume with the bytes of a fit that was left alone,
- * for any kind of workers, data and model. */
+/* Checkpoints: a fit that was killed, or asked to stop, ends after a resume with the bytes of a fit that was left
+ * alone, for any kind of workers, data and model. */
 #include "cmocka_all.h"
 
 #include <dirent.h>

@@ -20,7 +20,6 @@
 #include "cli/run/files.h"
 #include "cli/run/folder.h"
 #include "cli/run/json.h"
-#include "cli/run/monitors.h"
 #include "cli/run/record.h"
 #include "cli/run/session.h"
 #include "cli/text/say.h"
@@ -67,15 +66,6 @@ static int add_live_history(fit_run *run) {
     return CLI_SUCCESS;
 }
 
-static int add_monitors(fit_run *run) {
-    leat_callback monitors[CLI_MAX_MONITORS] = {0};
-    leat_error err = {0};
-    int count = 0;
-    leat_status status = cli_add_monitors(run->session.arguments, monitors, &count, &err);
-    for (int i = 0; i < count; ++i) cli_callbacks_add(&run->callbacks, &monitors[i]);
-    return status == LEAT_OK ? CLI_SUCCESS : cli_fail(&run->session, &err);
-}
-
 static int make_callbacks(fit_run *run) {
     cli_session *session = &run->session;
     const char *trace = session->arguments->text[CLI_TRACE];
@@ -86,7 +76,6 @@ static int make_callbacks(fit_run *run) {
     cli_callbacks_add(&run->callbacks, &position);
     int code = cli_add_callbacks(session, has_folder(run) ? run->folder.path : NULL, &run->callbacks);
     if (code == CLI_SUCCESS && has_folder(run)) code = add_live_history(run);
-    if (code == CLI_SUCCESS) code = add_monitors(run);
     if (code == CLI_SUCCESS) code = cli_read_class_weights(session, &run->class_weights);
     if (code == CLI_SUCCESS && trace && leat_trace_open(&run->trace, trace, &err) != LEAT_OK)
         code = cli_fail(session, &err);
@@ -136,8 +125,8 @@ static int save_model(fit_run *run) {
     return CLI_SUCCESS;
 }
 
-/* Writes the results of a fit: first the model, unless the fit failed, then history.json, report.html and the JSON object.
- * Each is written even if another cannot be. */
+/* Writes the results of a fit: first the model, unless the fit failed, then history.json, report.html and the JSON
+ * object.  Each is written even if another cannot be. */
 static int write_results(fit_run *run, const leat_history *history, bool failed) {
     leat_error err = {0};
     char *json = NULL;
@@ -259,8 +248,8 @@ static int refuse_other_run(const fit_run *run, const char *file) {
     return CLI_FAILURE;
 }
 
-/* Makes the folder of a new run, with run.json.  What another run has left there is removed only with --overwrite, and only
- * after the model was read, since it may be a part of it. */
+/* Makes the folder of a new run, with run.json.  What another run has left there is removed only with --overwrite, and
+ * only after the model was read, since it may be a part of that run. */
 static int start_run(fit_run *run) {
     const cli_arguments *a = &run->arguments;
     size_t bytes = 0;
@@ -290,8 +279,8 @@ static int load_all(fit_run *run, const char *model) {
     return code == CLI_SUCCESS ? cli_open_fit_data(session) : code;
 }
 
-/* The folder is made first, so that a run which is killed while it loads its data can be resumed.  With --overwrite it is
- * made last, so that a mistake in the new command does not cost the old run. */
+/* The folder is made first, so that a run which is killed while it loads its data can be resumed.  With --overwrite the
+ * folder is made last, so that a mistake in the new command does not cost the old run. */
 static int prepare_new(fit_run *run) {
     bool late = run->arguments.text[CLI_OVERWRITE] != NULL;
     int code = read_options(run);

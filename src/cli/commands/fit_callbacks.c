@@ -10,6 +10,7 @@
 #include "base/names/nearest.h"
 #include "cli/commands/fit_data.h"
 #include "cli/options/parse.h"
+#include "cli/run/monitors.h"
 #include "cli/text/say.h"
 
 enum { path_bytes = 4096, call_bytes = 2048, max_names = 64 };
@@ -237,11 +238,21 @@ static int add_files(const cli_session *session, const char *folder, cli_callbac
     return code == CLI_SUCCESS && best ? add_best(session, folder, best, callbacks) : code;
 }
 
+static int add_monitors(const cli_session *session, cli_callbacks *callbacks) {
+    leat_callback monitors[CLI_MAX_MONITORS] = {0};
+    leat_error err = {0};
+    int count = 0;
+    leat_status status = cli_add_monitors(session->arguments, monitors, &count, &err);
+    for (int i = 0; i < count; ++i) cli_callbacks_add(callbacks, &monitors[i]);
+    return status == LEAT_OK ? CLI_SUCCESS : cli_fail(session, &err);
+}
+
 int cli_add_callbacks(const cli_session *session, const char *folder, cli_callbacks *callbacks) {
     const cli_arguments *a = session->arguments;
     int code = check_monitors(session);
     if (code == CLI_SUCCESS) code = add_text(callbacks, a, CLI_LR_SCHEDULE);
     if (code == CLI_SUCCESS) code = add_text(callbacks, a, CLI_REDUCE_LR);
     if (code == CLI_SUCCESS && folder) code = add_files(session, folder, callbacks);
+    if (code == CLI_SUCCESS) code = add_monitors(session, callbacks);
     return code == CLI_SUCCESS ? add_text(callbacks, a, CLI_EARLY_STOPPING) : code;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages of `leat fit` at the end of a run that did not reach its last epoch: where it is, what was saved, and how to
- * continue. */
+/* The messages of `leat fit` at the end of a run that did not reach its last epoch: where the run is, what was saved,
+ * and how to continue. */
 #ifndef LEAT_CLI_COMMANDS_INTERRUPT_H
 #define LEAT_CLI_COMMANDS_INTERRUPT_H
 

@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-/* Reads a file into memory for free(), with a zero byte behind its *bytes bytes.  Returns NULL on failure, with errno. */
+/* Reads a file into memory for free(), with a zero byte behind its *bytes bytes.  Returns NULL on failure, with
+ * errno. */
 char *cli_read_file(const char *path, size_t *bytes);
 
 #endif

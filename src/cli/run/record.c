@@ -9,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/commands/commands.h"
 #include "cli/options/parse.h"
 #include "cli/text/say.h"
 #include "leat/file.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The record of a run, DIR/run.json: with which options a fit was started, so that `leat fit --resume DIR` needs no other
- * argument (docs/formats/run-folder.md). */
+/* The record of a run, DIR/run.json: the options with which a fit was started, so that `leat fit --resume DIR` needs no
+ * other argument (docs/formats/run-folder.md). */
 #ifndef LEAT_CLI_RUN_RECORD_H
 #define LEAT_CLI_RUN_RECORD_H
 

@@ -43,8 +43,8 @@ void leati_fit_checkpoints_close(leati_fit_loop *loop);
 /* Begins a checkpoint if one is due after a step, or at the end of an epoch. */
 leat_status leati_fit_checkpoint_step(leati_fit_loop *loop, leat_error *err);
 leat_status leati_fit_checkpoint_epoch(leati_fit_loop *loop, leat_error *err);
-/* Writes the last checkpoint of a fit that has ended or is being suspended, and waits until it is written.  Errors: if the
- * fit has ended, a failure of writing is a warning in the log only. */
+/* Writes the last checkpoint of a fit that has ended or is being suspended, and waits until it is written.  If the fit
+ * has ended, a failure of writing is only a warning in the log. */
 leat_status leati_fit_checkpoint_last(leati_fit_loop *loop, leat_error *err);
 
 #endif

@@ -44,7 +44,8 @@ struct leati_fit_loop {
     leati_fit_checkpoints checkpoints;
     bool failed_between_steps; /* the failure that ends the fit came while it waited for a batch */
     bool resumed;              /* the fit continues from a checkpoint */
-    /* Where the feeds of training and of validation data were opened; of the latter, where the last validation began. */
+    /* Where the feed of training data was opened, and where the feed of validation data was when the last validation
+     * began, or when it was opened. */
     leati_fit_feed train_start, validation_start;
 };
 
