@@ -62,7 +62,8 @@ static void advise_more(leat_verdict *v, const leat_feed_stats *feed, int needed
                 v,
                 " They may be more than the %d cores: get mostly waits for something else, such as a disk.",
                 v->cores);
-        if (needed > feed->max_queue_size) add_text(v, " They need a queue of as many batches.");
+        if (feed->max_queue_size > 0 && needed > feed->max_queue_size)
+            add_text(v, " They need a queue of as many batches.");
         return;
     }
     add_text(v,

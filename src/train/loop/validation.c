@@ -120,7 +120,9 @@ static void log_results(leati_fit_loop *loop, const leat_logs *logs) {
 leat_status leati_fit_validate_inside(leati_fit_loop *loop, leat_error *err) {
     leat_logs results = {0}, *logs = &loop->run_logs;
     if (!loop->position.validation_due || loop->validation_ended) return LEAT_OK;
+    int64_t start = leati_now_ns();
     leat_status status = leati_fit_validate(&loop->training, &results, err);
+    loop->wall_ns -= leati_now_ns() - start; /* the time of the steps is measured around this validation */
     if (loop->validation_interrupted) {
         if (err) *err = (leat_error){0};
         return LEAT_OK;
