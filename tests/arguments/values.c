@@ -5,7 +5,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "checkpoint/state.h"
 #include "cmocka_all.h"
 #include "nn/custom_layers.h"
 #include "train/support.h"
@@ -66,6 +68,11 @@ static struct {
     leat_tensorboard_options boarding;
     leat_feed_stats stats;
     leat_verdict verdict;
+    leat_checkpoint_options checkpoints;
+    leat_checkpoint_info found;
+    leati_snapshot snapshot;
+    leati_image stored;
+    leat_state saving, loading;
     char *string, *new_string;
     char *recorded; /* the fingerprint of nonsense.npy */
     leat_lock *lock, *new_lock;
@@ -138,6 +145,8 @@ static void make_options(void) {
     all.monitoring = leat_remote_monitor_options_default();
     all.metrics = leat_open_metrics_options_default();
     all.metrics.path = "nonsense.prom";
+    all.checkpoints = leat_checkpoint_options_default();
+    all.checkpoints.folder = "nonsense-checkpoints";
     all.boarding = leat_tensorboard_options_default();
     all.boarding.log_dir = "nonsense-logs";
 }
@@ -190,12 +199,32 @@ static void make_results(void) {
     expect_ok(leat_source_fingerprint("npy:nonsense.npy", &all.recorded, &all.err), &all.err);
 }
 
+/* A checkpoint in a folder, and the states that save_state and load_state of a callback receive. */
+static void make_checkpoint(void) {
+    static const char path[] = "nonsense-checkpoint-folder/step-000000000001.leat";
+    const double loss[2] = {1, 2};
+    const int64_t none = 0;
+    expect_ok(leati_snapshot_begin(&all.snapshot, &all.err), &all.err);
+    all.saving = (leat_state){.snapshot = &all.snapshot, .prefix = "fit/"};
+    const char *const numbers[] = {"epoch", "step", "steps", "ended", "a file"};
+    for (int i = 0; i < 5; ++i)
+        expect_ok(leat_state_put(&all.saving, numbers[i], &none, sizeof none, &all.err), &all.err);
+    expect_ok(leat_state_put(&all.saving, "loss", loss, sizeof loss, &all.err), &all.err);
+    leati_snapshot_finish(&all.snapshot);
+    (void)mkdir("nonsense-checkpoint-folder", 0777);
+    expect_ok(leat_file_replace(path, all.snapshot.data, all.snapshot.bytes, &all.err), &all.err);
+    expect_ok(leati_image_open(&all.stored, path, &all.err), &all.err);
+    all.loading = (leat_state){.image = &all.stored, .prefix = "fit/"};
+    expect_ok(leati_snapshot_begin(&all.snapshot, &all.err), &all.err);
+}
+
 void make_values(void) {
     make_arrays();
     expect_ok(leat_trace_open(&all.trace, "nonsense-trace.json", &all.err), &all.err);
     make_options();
     make_models();
     make_results();
+    make_checkpoint();
 }
 
 /* ---- Finding a value ---- */
@@ -238,6 +267,7 @@ static const rule objects[] = {
     {"const leat_model *", NULL, "leat_model_state_into", HELD(stateful)},
     {"const leat_model *", NULL, NULL, HELD(model)},
     {"const leat_model_checkpoint_options *", NULL, NULL, IN(checkpoint)},
+    {"const leat_state *", NULL, NULL, IN(loading)},
     {"const leat_remote_monitor_options *", NULL, NULL, IN(monitoring)},
     {"const leat_open_metrics_options *", NULL, NULL, IN(metrics)},
     {"const leat_npz *", NULL, NULL, HELD(npz)},
@@ -269,6 +299,9 @@ static const rule objects[] = {
     {"leat_builder *", NULL, NULL, HELD(builder)},
     {"leat_builder **", "out", NULL, IN(new_builder)},
     {"leat_builder **", NULL, NULL, IN(builder)},
+    {"leat_checkpoint_info *", NULL, NULL, IN(found)},
+    {"leat_checkpoint_options *", NULL, NULL, IN(checkpoints)},
+    {"leat_state *", NULL, NULL, IN(saving)},
     {"leat_callback *", "out", NULL, IN(new_callback)},
     {"leat_callback *", NULL, NULL, IN(callback)},
     {"leat_compile_options *", NULL, NULL, IN(compile)},
@@ -356,6 +389,7 @@ static const text texts[] = {
     {"class_name", NULL, "Dense"},
     {"config", "leat_layer", "{'momentum': 0.5}"},
     {"config", NULL, "{}"},
+    {"folder", "leat_checkpoint_find", "nonsense-checkpoint-folder"},
     {"folder", "leat_folder_lock", "."},
     {"folder", "leat_folder_clean", "."},
     {"format", "leat_layerf", "{'units': 2}"},
@@ -370,6 +404,7 @@ static const text texts[] = {
     {"name", "leat_model_find_layer", "hidden"},
     {"name", "leat_model_find_weight", "hidden/kernel"},
     {"name", "leat_npz_get", "a"},
+    {"name", "leat_state_restore_file", "a file"},
     {"name", NULL, "loss"},
     {"path", "leat_model_load", "nonsense.h5"},
     {"path", "leat_model_load_with", "nonsense.h5"},
@@ -484,6 +519,8 @@ static const struct size {
     size_t bytes;
 } sizes[] = {
     SIZE_OF(leat_callback),
+    SIZE_OF(leat_checkpoint_info),
+    SIZE_OF(leat_checkpoint_options),
     SIZE_OF(leat_compile_options),
     SIZE_OF(leat_early_stopping_options),
     SIZE_OF(leat_evaluate_options),

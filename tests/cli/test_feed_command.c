@@ -358,12 +358,13 @@ static void write_nan(void) {
 static void bad_batches_fail_or_are_skipped(void **state) {
     (void)state;
     write_nan();
-    runs(FIT_NAN);
+    fails(FIT_NAN, "the loss is not finite after step 2 of epoch 1");
+    runs(FIT_NAN "--no-stop-on-nan");
     fails(FIT_NAN "--check-finite", "batch 1");
     fails(FIT_NAN "--check-finite --bad-batch retry:2", "batch 1");
     runs(FIT_NAN "--check-finite --bad-batch skip");
     runs(FIT_NAN "--check-finite --bad-batch retry:1,skip --workers 2 --use-multiprocessing");
-    runs(FIT_NAN "--trace t.json --feed-memory 1M --batch-timeout 30.5 --max-deaths 2");
+    runs(FIT_NAN "--no-stop-on-nan --trace t.json --feed-memory 1M --batch-timeout 30.5 --max-deaths 2");
     json_t *root =
         object("feed bench npz:nan.npz --batch-size 4 --check-finite --bad-batch retry:2,skip --shuffle "
                "none --passes 3 --json");

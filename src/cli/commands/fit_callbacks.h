@@ -23,8 +23,8 @@ void cli_callbacks_destroy(cli_callbacks *callbacks);
 int cli_check_callbacks(const cli_arguments *arguments);
 
 /* Appends the callbacks in the order in which they must run: the learning rate (a schedule or ReduceLROnPlateau, which
- * add lr to the logs), log.csv, best.h5, those of cli/run/monitors.h, and EarlyStopping, which restores the best weights
- * only after the files of the epoch were written.  The model is compiled.
+ * add lr to the logs), log.csv, best.h5, those of cli/run/monitors.h, and EarlyStopping, which restores the best
+ * weights only after the files of the epoch were written.  The model is compiled.
  * folder: the folder of the run, NULL: none.  Prints a message on failure; returns an exit code. */
 int cli_add_callbacks(const cli_session *session, const char *folder, cli_callbacks *callbacks);
 

@@ -15,8 +15,8 @@ leati_fit_feed leati_fit_feed_of(const leati_runner *runner);
 /* The functions that follow do nothing if the fit does not continue from a checkpoint. */
 
 /* Loads the position, the model, the history and the sums of the epoch, and the states of the sequences and where
- * their feeds continue; called before the feeds are opened.  Errors: LEAT_EINVAL an option, the model or the data differ
- * from those of the checkpoint. */
+ * their feeds continue; called before the feeds are opened.  Errors: LEAT_EINVAL an option, the model or the data
+ * differ from those of the checkpoint. */
 leat_status leati_fit_state_load(leati_fit_loop *loop, leat_error *err);
 
 /* Takes and drops the batches of generators that were delivered before the checkpoint; called after the feeds were
