@@ -283,6 +283,9 @@ typedef struct leat_tensorboard_options {
     /* 0 (default): scalars by epoch, Keras's "epoch"; 1: also by batch, Keras's "batch"; N: also after every N
      * batches */
     int64_t update_freq;
+    /* NULL (default): each fit writes new files.  Otherwise a text without '/' that becomes a part of the files' names:
+     * a fit replaces the files with these names, unless it continues from a checkpoint */
+    const char *run_id;
 } leat_tensorboard_options;
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
  *  options->size.
@@ -295,7 +298,7 @@ static inline leat_tensorboard_options leat_tensorboard_options_default(void) {
     leat_tensorboard_options_init(&options, sizeof options);
     return options;
 }
-/** Creates keras.callbacks.TensorBoard.  Each fit writes a new event file for training and one for validation,
+/** Creates keras.callbacks.TensorBoard.  Each fit writes an event file for training and one for validation,
  *  with the names of values that tf.keras uses (docs/formats/tensorboard.md); a fit that continues from a
  *  checkpoint goes on in the files of the checkpoint.  Scalars by batch and of each validation are numbered by
  *  the optimizer's iterations, so that they continue when a saved model is trained further.  The callback also
@@ -323,7 +326,7 @@ LEAT_API LEAT_CHECKED leat_status leat_terminate_on_nan_create(leat_callback *ou
                                                                leat_error *err);
 
 /** Creates the callback that a text describes.  The classes and their arguments are Keras's: CSVLogger,
- *  EarlyStopping, ModelCheckpoint, ReduceLROnPlateau and TerminateOnNaN, and the schedules CosineDecay,
+ *  EarlyStopping, ModelCheckpoint, ReduceLROnPlateau, TensorBoard and TerminateOnNaN, and the schedules CosineDecay,
  *  ExponentialDecay, InverseTimeDecay, PiecewiseConstantDecay and PolynomialDecay of keras.optimizers.schedules.  A
  *  schedule sets the learning rate before each step, as a function of the number of steps that the optimizer has
  *  done.

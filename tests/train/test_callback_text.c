@@ -51,6 +51,12 @@ static void mistakes_are_named(void **state) {
     refused("ModelCheckpoint(filepath='a{')", LEAT_EINVAL, "for a brace");
     refused("CSVLogger(separator=';')", LEAT_EINVAL, "the key 'filename' is missing");
     refused("CSVLogger(filename='x', separator='')", LEAT_EINVAL, "separator");
+    refused("TensorBoard(log_dir='')", LEAT_EINVAL, "TensorBoard: log_dir: expected the path of a folder");
+    refused("TensorBoard(update_freq=0)", LEAT_EINVAL, "update_freq: expected epoch, batch, or a number");
+    refused("TensorBoard(update_freq=often)", LEAT_EINVAL, "update_freq: expected epoch, batch, or a number");
+    refused("TensorBoard(update_freq=2.5)", LEAT_EINVAL, "update_freq: expected epoch, batch, or a number");
+    refused("TensorBoard(histogram_freq=-1)", LEAT_EINVAL, "histogram_freq: expected at least 0");
+    refused("TensorBoard(profile_batch=2)", LEAT_ENOTSUP, "TensorBoard: unknown key 'profile_batch'");
     refused("TerminateOnNaN(x=1)", LEAT_ENOTSUP, "TerminateOnNaN: unknown key 'x'");
     refused("ExponentialDecay(initial_learning_rate=0.1, decay_steps=10)", LEAT_EINVAL,
             "ExponentialDecay: the key 'decay_rate' is missing");

@@ -14,11 +14,12 @@
 
 /* The arguments of all callbacks.  A callback uses those that its fields name. */
 typedef struct arguments {
-    json_t *monitor, *filepath, *filename, *separator; /* texts; NULL: the default */
-    int32_t mode;                                      /* a leat_monitor_mode */
+    json_t *monitor, *filepath, *filename, *separator, *log_dir; /* texts; NULL: the default */
+    json_t *update_freq;                                         /* "epoch", "batch" or a number */
+    int32_t mode;                                                /* a leat_monitor_mode */
     double min_delta, baseline, factor, min_lr;
-    int64_t patience, cooldown, period, verbose;
-    bool restore_best_weights, save_best_only, save_weights_only, append;
+    int64_t patience, cooldown, period, verbose, histogram_freq;
+    bool restore_best_weights, save_best_only, save_weights_only, append, write_graph, write_steps_per_second;
 } arguments;
 
 static const char *const modes[] = {"auto", "min", "max", NULL};
@@ -120,6 +121,31 @@ static leat_status make_csv_logger(leat_callback *out, size_t size, const argume
     return leat_csv_logger_create(out, size, filename, separator, a->append, err);
 }
 
+static const leati_field tensorboard_fields[] = {TEXT_ARGUMENT(log_dir),
+                                                 COUNT_ARGUMENT(histogram_freq, "0"),
+                                                 ARGUMENT(write_graph, LEATI_FIELD_BOOL, .preset = "true"),
+                                                 FLAG_ARGUMENT(write_steps_per_second),
+                                                 TEXT_ARGUMENT(update_freq),
+                                                 ARGUMENTS_END};
+
+static leat_status read_update_freq(const json_t *value, int64_t *out, leat_error *err) {
+    const char *word = value ? json_string_value(value) : "epoch";
+    *out = word && strcmp(word, "batch") == 0 ? 1 : json_integer_value(value);
+    if ((word && strcmp(word, "epoch") == 0) || *out > 0) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL,
+                      "update_freq: expected epoch, batch, or a number of batches of at least 1");
+}
+
+static leat_status make_tensorboard(leat_callback *out, size_t size, const arguments *a, leat_error *err) {
+    leat_tensorboard_options options = leat_tensorboard_options_default();
+    options.log_dir = text_of(a->log_dir, "log_dir", "logs", err);
+    options.histogram_freq = a->histogram_freq;
+    options.write_graph = a->write_graph;
+    options.write_steps_per_second = a->write_steps_per_second;
+    LEATI_TRY(read_update_freq(a->update_freq, &options.update_freq, err));
+    return options.log_dir ? leat_tensorboard_create(out, size, &options, err) : LEAT_EINVAL;
+}
+
 static const leati_field no_fields[] = {ARGUMENTS_END};
 
 static leat_status make_terminate_on_nan(leat_callback *out, size_t size, const arguments *a,
@@ -141,6 +167,7 @@ static const callback_type types[] = {
     {"EarlyStopping", early_stopping_fields, make_early_stopping},
     {"ModelCheckpoint", model_checkpoint_fields, make_model_checkpoint},
     {"ReduceLROnPlateau", reduce_lr_fields, make_reduce_lr},
+    {"TensorBoard", tensorboard_fields, make_tensorboard},
     {"TerminateOnNaN", no_fields, make_terminate_on_nan},
 };
 

@@ -36,11 +36,14 @@ static leat_status take_text(char **out, leati_text *text, leat_error *err) {
 }
 
 leat_status leati_event_file_init(leati_event_file *file, const char *log_dir, const char *run,
-                                  leat_error *err) {
-    leati_text text = {0};
+                                  const char *run_id, leat_error *err) {
+    leati_text text = {0}, id = {0};
     *file = (leati_event_file){.fd = -1};
     leati_text_add(&text, "%s/%s", log_dir, run);
-    return take_text(&file->folder, &text, err);
+    LEATI_TRY(take_text(&file->folder, &text, err));
+    if (!run_id) return LEAT_OK;
+    leati_text_add(&id, "%s", run_id);
+    return take_text(&file->run_id, &id, err);
 }
 
 void leati_event_file_fini(leati_event_file *file) {
@@ -48,6 +51,7 @@ void leati_event_file_fini(leati_event_file *file) {
     leati_message_fini(&file->buffer);
     leati_free(file->folder);
     leati_free(file->name);
+    leati_free(file->run_id);
     *file = (leati_event_file){.fd = -1};
 }
 
@@ -69,7 +73,22 @@ static bool is_taken(const leati_event_file *file) {
     return taken;
 }
 
+/* Names the file by its run_id.  An old file is emptied rather than removed: a TensorBoard that reads it has it
+ * open. */
+static leat_status name_by_run(leati_event_file *file, leat_error *err) {
+    leati_text name = {0}, path;
+    leati_text_add(&name, "events.out.tfevents.leat.%s.v2", file->run_id);
+    LEATI_TRY(take_text(&file->name, &name, err));
+    LEATI_TRY(find_path(file, &path, err));
+    leat_status status = LEAT_OK;
+    if (truncate(path.data, 0) != 0 && errno != ENOENT && errno != ENOTDIR)
+        status = leati_fail_errno(err, LEAT_EIO, errno, "cannot empty '%s'", path.data);
+    leati_text_fini(&path);
+    return status;
+}
+
 leat_status leati_event_file_name(leati_event_file *file, leat_error *err) {
+    if (file->run_id) return name_by_run(file, err);
     int64_t seconds = (int64_t)time(NULL);
     for (int number = 0;; ++number) {
         leati_text text = {0};

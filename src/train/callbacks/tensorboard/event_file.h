@@ -12,19 +12,22 @@
 typedef struct leati_event_file {
     char *folder;         /* "logs/train" */
     char *name;           /* name of the file in the folder; NULL until leati_event_file_name or _load */
+    char *run_id;         /* a part of the name; NULL: each name is new */
     int fd;               /* -1 if the file is not open */
     leati_message buffer; /* records that are not in the file yet */
     size_t record;        /* position in the buffer where the current record begins */
     int64_t flushed_ns;   /* time of the last flush */
 } leati_event_file;
 
-/* Sets the folder, "<log_dir>/<run>", which is created together with the file.  Errors: LEAT_ENOMEM. */
+/* Sets the folder, "<log_dir>/<run>", which is created together with the file, and run_id (NULL allowed).
+ * Errors: LEAT_ENOMEM. */
 leat_status leati_event_file_init(leati_event_file *file, const char *log_dir, const char *run,
-                                  leat_error *err);
+                                  const char *run_id, leat_error *err);
 /* Frees the file without writing what is in its buffer. */
 void leati_event_file_fini(leati_event_file *file);
 
-/* Chooses the name of a new file that no file in the folder has.  Errors: LEAT_ENOMEM. */
+/* Chooses the name of a new file: with run_id a name of its own, which empties a file of that name, otherwise a
+ * name that no file in the folder has.  Errors: LEAT_EIO, LEAT_ENOMEM. */
 leat_status leati_event_file_name(leati_event_file *file, leat_error *err);
 
 /* Begins an event, and returns the message to which the caller adds the fields of the event. */

@@ -16,7 +16,7 @@
 #include "train/hooks/callback.h"
 
 typedef struct tensorboard {
-    leat_tensorboard_options options; /* log_dir is not used */
+    leat_tensorboard_options options; /* log_dir and run_id are not used */
     leati_event_file train, validation;
     bool training;    /* true between on_train_begin and on_train_end */
     int64_t epoch_ns; /* start of the epoch, or of the fit if it continues in the middle of an epoch */
@@ -105,6 +105,18 @@ static leat_status epoch_begin(void *user, leat_training *training, int64_t inde
     return LEAT_OK;
 }
 
+/* Returns true for the names under which callbacks log the learning rate. */
+static bool is_rate(const char *name) {
+    return strcmp(name, "lr") == 0 || strcmp(name, "learning_rate") == 0;
+}
+
+/* Returns the learning rate of an epoch: that of the logs, since ReduceLROnPlateau may have changed the model's. */
+static double rate_of(const leat_model *model, const leat_logs *logs) {
+    double rate = leat_model_learning_rate(model);
+    if (!leat_logs_get(logs, "learning_rate", &rate)) (void)leat_logs_get(logs, "lr", &rate);
+    return rate;
+}
+
 /* Writes the logs of an epoch as Keras does: val_loss becomes epoch_loss of the validation. */
 static leat_status write_logs(tensorboard *self, int64_t epoch, const leat_logs *logs, leat_error *err) {
     for (int i = 0; i < logs->count; ++i) {
@@ -112,7 +124,7 @@ static leat_status write_logs(tensorboard *self, int64_t epoch, const leat_logs 
         bool is_validation = strncmp(log->name, "val_", 4) == 0;
         leati_event_file *file = is_validation ? &self->validation : &self->train;
         const char *name = is_validation ? log->name + 4 : log->name;
-        if (!is_validation && strcmp(name, "learning_rate") == 0) continue;
+        if (!is_validation && is_rate(name)) continue;
         LEATI_TRY(write_scalar(file, "epoch_", name, "", log->value, epoch, err));
     }
     return LEAT_OK;
@@ -122,8 +134,7 @@ static leat_status write_epoch(tensorboard *self, const leat_model *model, int64
                                const leat_logs *logs, leat_error *err) {
     int64_t frequency = self->options.histogram_freq;
     LEATI_TRY(write_logs(self, epoch, logs, err));
-    LEATI_TRY(
-        leati_event_scalar(&self->train, "epoch_learning_rate", leat_model_learning_rate(model), epoch, err));
+    LEATI_TRY(leati_event_scalar(&self->train, "epoch_learning_rate", rate_of(model, logs), epoch, err));
     if (self->options.write_steps_per_second)
         LEATI_TRY(write_speed(self, "epoch_steps_per_second", model->iterations - self->epoch_iterations,
                               self->epoch_ns, epoch, err));
@@ -231,6 +242,9 @@ static leat_status check_options(const leat_tensorboard_options *options, leat_e
         return leati_fail(err, LEAT_EINVAL,
                           "update_freq: expected 0 (each epoch) or a number of batches, received %" PRId64,
                           options->update_freq);
+    if (options->run_id && (!options->run_id[0] || strchr(options->run_id, '/')))
+        return leati_fail(err, LEAT_EINVAL, "run_id: expected a text without '/', received '%.100s'",
+                          options->run_id);
     return LEAT_OK;
 }
 
@@ -240,9 +254,10 @@ static leat_status make(tensorboard **out, const leat_tensorboard_options *optio
     if (!self) return leati_fail_memory(err, sizeof *self, "the callback");
     self->options = *options;
     self->train.fd = self->validation.fd = -1;
-    leat_status status = leati_event_file_init(&self->train, options->log_dir, "train", err);
+    leat_status status = leati_event_file_init(&self->train, options->log_dir, "train", options->run_id, err);
     if (status == LEAT_OK)
-        status = leati_event_file_init(&self->validation, options->log_dir, "validation", err);
+        status =
+            leati_event_file_init(&self->validation, options->log_dir, "validation", options->run_id, err);
     if (status == LEAT_OK)
         *out = self;
     else
