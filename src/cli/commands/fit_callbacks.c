@@ -238,11 +238,11 @@ static int add_files(const cli_session *session, const char *folder, cli_callbac
     return code == CLI_SUCCESS && best ? add_best(session, folder, best, callbacks) : code;
 }
 
-static int add_monitors(const cli_session *session, cli_callbacks *callbacks) {
+static int add_monitors(const cli_session *session, const char *folder, cli_callbacks *callbacks) {
     leat_callback monitors[CLI_MAX_MONITORS] = {0};
     leat_error err = {0};
     int count = 0;
-    leat_status status = cli_add_monitors(session->arguments, monitors, &count, &err);
+    leat_status status = cli_add_monitors(session->arguments, folder, monitors, &count, &err);
     for (int i = 0; i < count; ++i) cli_callbacks_add(callbacks, &monitors[i]);
     return status == LEAT_OK ? CLI_SUCCESS : cli_fail(session, &err);
 }
@@ -253,6 +253,6 @@ int cli_add_callbacks(const cli_session *session, const char *folder, cli_callba
     if (code == CLI_SUCCESS) code = add_text(callbacks, a, CLI_LR_SCHEDULE);
     if (code == CLI_SUCCESS) code = add_text(callbacks, a, CLI_REDUCE_LR);
     if (code == CLI_SUCCESS && folder) code = add_files(session, folder, callbacks);
-    if (code == CLI_SUCCESS) code = add_monitors(session, callbacks);
+    if (code == CLI_SUCCESS) code = add_monitors(session, folder, callbacks);
     return code == CLI_SUCCESS ? add_text(callbacks, a, CLI_EARLY_STOPPING) : code;
 }

@@ -3,11 +3,11 @@
 #include "cli/options/tensorboard_options.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/options/parse.h"
+#include "cli/text/say.h"
 
 static int read_update_freq(const char *text, int64_t *out) {
     char *end = NULL;
@@ -15,8 +15,7 @@ static int read_update_freq(const char *text, int64_t *out) {
     errno = 0;
     *out = strcmp(text, "batch") == 0 ? 1 : *text >= '1' && *text <= '9' ? strtoll(text, &end, 10) : 0;
     if (*out > 0 && errno == 0 && (!end || !*end)) return CLI_SUCCESS;
-    fprintf(stderr,
-            "leat fit: --update-freq '%s': expected epoch, batch, or a number of batches of at least 1\n"
+    cli_say("leat fit: --update-freq '%s': expected epoch, batch, or a number of batches of at least 1\n"
             "try: leat fit --help\n",
             text);
     return CLI_USAGE;

@@ -9,8 +9,9 @@
 enum { CLI_MAX_MONITORS = 3 };
 
 /* Adds the callbacks that the options ask for, at most CLI_MAX_MONITORS, at callbacks[*count].  After a failure the
- * callback at callbacks[*count - 1] may be zeroed, which leat_callback_destroy accepts. */
-leat_status cli_add_monitors(const cli_arguments *arguments, leat_callback *callbacks, int *count,
-                             leat_error *err);
+ * callback at callbacks[*count - 1] may be zeroed, which leat_callback_destroy accepts.
+ * folder: the folder of the run, NULL: none. */
+leat_status cli_add_monitors(const cli_arguments *arguments, const char *folder, leat_callback *callbacks,
+                             int *count, leat_error *err);
 
 #endif
