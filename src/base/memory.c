@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The allocator, on top of libc's.  Room: base. */
+#define _GNU_SOURCE /* madvise */
 #include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 void *leati_calloc(size_t count, size_t size) {
@@ -18,11 +20,28 @@ static bool is_more_than_all(size_t bytes) {
     return pages > 0 && size > 0 && bytes / (size_t)size > (size_t)pages;
 }
 
+/* Returns memory that is not zeroed, and its size in *rounded. */
+static void *alloc_aligned(size_t bytes, size_t *rounded) {
+    *rounded = leati_align(bytes ? bytes : 1);
+    if (*rounded == SIZE_MAX || is_more_than_all(*rounded)) return NULL;
+    return aligned_alloc(LEATI_ALIGNMENT, *rounded);
+}
+
 void *leati_calloc_aligned(size_t bytes) {
-    size_t rounded = leati_align(bytes ? bytes : 1);
-    void *memory =
-        rounded == SIZE_MAX || is_more_than_all(rounded) ? NULL : aligned_alloc(LEATI_ALIGNMENT, rounded);
+    size_t rounded = 0;
+    void *memory = alloc_aligned(bytes, &rounded);
     if (memory) memset(memory, 0, rounded);
+    return memory;
+}
+
+void *leati_calloc_huge(size_t bytes) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    size_t rounded = 0;
+    void *memory = alloc_aligned(bytes, &rounded);
+    if (!memory) return NULL;
+    const uintptr_t first = ((uintptr_t)memory + page - 1) / page * page, end = (uintptr_t)memory + rounded;
+    if (end > first) (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
+    memset(memory, 0, rounded);
     return memory;
 }
 

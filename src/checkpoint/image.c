@@ -11,7 +11,7 @@
 #include "base/memory.h"
 
 static const char magic[8] = {'L', 'E', 'A', 'T', 'C', 'K', 'P', 'T'};
-enum { format_version = 1, alignment = 8, first_capacity = 1 << 16 };
+enum { format_version = 1, alignment = 8 };
 
 /* All numbers are little-endian, as on every machine that leat supports. */
 typedef struct image_header {
@@ -35,18 +35,28 @@ static size_t padded(size_t bytes) {
 
 /* ---- Making ---- */
 
-static leat_status reserve(leati_snapshot *snapshot, size_t bytes, leat_error *err) {
-    if (bytes <= snapshot->capacity - snapshot->bytes) return LEAT_OK;
-    size_t capacity = snapshot->capacity ? snapshot->capacity : first_capacity;
-    while (capacity - snapshot->bytes < bytes) {
-        if (capacity > SIZE_MAX / 2) return leati_fail_memory(err, bytes, "a checkpoint");
-        capacity += capacity / 2;
-    }
-    unsigned char *data = leati_realloc(snapshot->data, capacity, 1);
-    if (!data) return leati_fail_memory(err, capacity, "a checkpoint");
+leat_status leati_snapshot_reserve(leati_snapshot *snapshot, size_t bytes, leat_error *err) {
+    const size_t block = LEATI_SNAPSHOT_ALIGNMENT;
+    if (bytes <= snapshot->capacity) return LEAT_OK;
+    if (bytes > SIZE_MAX / 2) return leati_fail_memory(err, bytes, "a checkpoint");
+    const size_t capacity = (bytes + block - 1) / block * block;
+    unsigned char *memory = leati_calloc_huge(capacity + block);
+    if (!memory) return leati_fail_memory(err, capacity + block, "a checkpoint");
+    unsigned char *data = memory + (block - (uintptr_t)memory % block) % block;
+    if (snapshot->bytes > 0) memcpy(data, snapshot->data, snapshot->bytes);
+    leati_free(snapshot->memory);
+    snapshot->memory = memory;
     snapshot->data = data;
     snapshot->capacity = capacity;
     return LEAT_OK;
+}
+
+/* Makes room for so many further bytes. */
+static leat_status grow(leati_snapshot *snapshot, size_t bytes, leat_error *err) {
+    if (bytes <= snapshot->capacity - snapshot->bytes) return LEAT_OK;
+    if (bytes > SIZE_MAX / 4) return leati_fail_memory(err, bytes, "a checkpoint");
+    const size_t needed = snapshot->bytes + bytes, larger = snapshot->capacity + snapshot->capacity / 2;
+    return leati_snapshot_reserve(snapshot, needed > larger ? needed : larger, err);
 }
 
 /* The caller has reserved the memory. */
@@ -69,7 +79,7 @@ leat_status leati_snapshot_begin(leati_snapshot *snapshot, leat_error *err) {
     snapshot->bytes = 0;
     snapshot->count = 0;
     forget_files(snapshot);
-    LEATI_TRY(reserve(snapshot, sizeof empty, err));
+    LEATI_TRY(grow(snapshot, sizeof empty, err));
     append(snapshot, &empty, sizeof empty);
     return LEAT_OK;
 }
@@ -110,7 +120,7 @@ leat_status leati_snapshot_add(leati_snapshot *snapshot, const char *name, const
         return leati_fail(err, LEAT_EINVAL, "the value '%s' was added already", name);
     if (bytes > SIZE_MAX / 4) return leati_fail_memory(err, bytes, "a checkpoint");
     const record_header record = {.data_bytes = bytes, .name_bytes = (uint32_t)name_bytes};
-    LEATI_TRY(reserve(snapshot, sizeof record + padded(name_bytes) + padded(bytes), err));
+    LEATI_TRY(grow(snapshot, sizeof record + padded(name_bytes) + padded(bytes), err));
     append(snapshot, &record, sizeof record);
     append(snapshot, name, name_bytes);
     append(snapshot, data, bytes);
@@ -141,7 +151,7 @@ void leati_snapshot_finish(leati_snapshot *snapshot) {
 
 void leati_snapshot_fini(leati_snapshot *snapshot) {
     forget_files(snapshot);
-    leati_free(snapshot->data);
+    leati_free(snapshot->memory);
     *snapshot = (leati_snapshot){0};
 }
 

@@ -10,9 +10,13 @@
 #include "base/os/file.h"
 #include "leat/error.h"
 
+/* The alignment in bytes of a snapshot's data, and of its capacity, for files that are written without the page cache. */
+#define LEATI_SNAPSHOT_ALIGNMENT ((size_t)4096)
+
 /* A snapshot.  Zeroed at first. */
 typedef struct leati_snapshot {
-    unsigned char *data;
+    void *memory;        /* contains the data */
+    unsigned char *data; /* aligned to LEATI_SNAPSHOT_ALIGNMENT */
     size_t bytes, capacity;
     uint32_t count; /* records */
     /* Paths of files that must be on the disk before the checkpoint is valid. */
@@ -22,6 +26,8 @@ typedef struct leati_snapshot {
 
 /* Empties the snapshot and keeps its memory. */
 leat_status leati_snapshot_begin(leati_snapshot *snapshot, leat_error *err);
+/* Makes room for `bytes` bytes in all, so that adding records does not move them.  Errors: LEAT_ENOMEM. */
+leat_status leati_snapshot_reserve(leati_snapshot *snapshot, size_t bytes, leat_error *err);
 /* Adds a record and copies its data.  Errors: LEAT_EINVAL a record has this name already; LEAT_ENOMEM. */
 leat_status leati_snapshot_add(leati_snapshot *snapshot, const char *name, const void *data, size_t bytes,
                                leat_error *err);

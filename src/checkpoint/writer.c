@@ -3,6 +3,7 @@
  *
  * The order of the steps makes every instant a valid state: the files that callbacks append to are flushed to the disk,
  * then the checkpoint is written under a temporary name, flushed and renamed; then the oldest checkpoint is removed. */
+#define _GNU_SOURCE /* O_DIRECT */
 #include "checkpoint/writer.h"
 
 #include <errno.h>
@@ -12,9 +13,9 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/os/file.h"
 #include "base/os/signals.h"
 #include "checkpoint/folder.h"
-#include "leat/file.h"
 
 struct leati_writer {
     char *folder;
@@ -43,13 +44,38 @@ static leat_status sync_file(const char *path, leat_error *err) {
     return status;
 }
 
+/* Writes the snapshot without the page cache, so that the core time is left to the fit.  Returns false if the file system
+ * cannot do this; nothing is lost then. */
+static bool write_directly(const leati_replacement *file, const leati_snapshot *snapshot) {
+    const size_t block = LEATI_SNAPSHOT_ALIGNMENT, bytes = (snapshot->bytes + block - 1) / block * block;
+    int flags = fcntl(file->fd, F_GETFL);
+    if (flags < 0 || fcntl(file->fd, F_SETFL, flags | O_DIRECT) != 0) return false;
+    bool written = leati_write_all(file->fd, snapshot->data, bytes, 0) == 0;
+    return fcntl(file->fd, F_SETFL, flags) == 0 && written &&
+           ftruncate(file->fd, (off_t)snapshot->bytes) == 0;
+}
+
+static leat_status replace_file(const char *path, const leati_snapshot *snapshot, leat_error *err) {
+    leati_replacement file;
+    leat_status status = LEAT_OK;
+    LEATI_TRY(leati_replace_begin(&file, path, err));
+    if (!write_directly(&file, snapshot)) {
+        int number = ftruncate(file.fd, 0) == 0 ? 0 : errno;
+        if (number == 0) number = leati_write_all(file.fd, snapshot->data, snapshot->bytes, 0);
+        if (number != 0) status = leati_fail_errno(err, LEAT_EIO, number, "cannot write '%s'", path);
+    }
+    if (status == LEAT_OK) return leati_replace_commit(&file, err);
+    leati_replace_abandon(&file);
+    return status;
+}
+
 static leat_status write_file(leati_writer *writer, leat_error *err) {
     leati_snapshot *snapshot = &writer->snapshot;
     char *path = NULL;
     for (size_t i = 0; i < snapshot->file_count; ++i) LEATI_TRY(sync_file(snapshot->files[i], err));
     leati_snapshot_finish(snapshot);
     LEATI_TRY(leati_checkpoint_path(&path, writer->folder, writer->steps, err));
-    leat_status status = leat_file_replace(path, snapshot->data, snapshot->bytes, err);
+    leat_status status = replace_file(path, snapshot, err);
     leati_free(path);
     return status == LEAT_OK ? leati_checkpoint_prune(writer->folder, writer->keep, err) : status;
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "checkpoint/state.h"
+#include "nn/weights/weights.h"
 #include "train/loop/fit_loop.h"
 #include "train/state/model_state.h"
 
@@ -215,11 +216,18 @@ static leat_status load_position(leati_fit_loop *loop, leat_error *err) {
     return LEAT_OK;
 }
 
+/* Returns about how many bytes a checkpoint has: the slabs but for the gradients, and room for the rest. */
+static size_t state_bytes(const leati_fit_loop *loop) {
+    const leati_weights *weights = &loop->model->weights;
+    return leati_weights_slab_bytes(weights) - weights->trainable_bytes + ((size_t)1 << 18);
+}
+
 leat_status leati_fit_state_save(leati_fit_loop *loop, leati_snapshot *snapshot, leat_error *err) {
     leat_state meter = {.snapshot = snapshot, .prefix = "meter/"};
     leat_state model = {.snapshot = snapshot, .prefix = "model/"};
     leat_state history = {.snapshot = snapshot, .prefix = "history/"};
     LEATI_TRY(leati_snapshot_begin(snapshot, err));
+    LEATI_TRY(leati_snapshot_reserve(snapshot, state_bytes(loop), err));
     LEATI_TRY(save_position(loop, snapshot, err));
     LEATI_TRY(save_choices(loop, snapshot, err));
     LEATI_TRY(save_feeds(loop, snapshot, err));
