@@ -51,6 +51,7 @@ static const cli_use fit_uses[] = {
     MAY(VALIDATION_STEPS),
     MAY(VALIDATION_FREQ),
     MAY(VALIDATION_EVERY),
+    MAY(STOP_ON_NAN),
     MAY(NO_STOP_ON_NAN),
     MAY(VERBOSE),
     MAY(OUT),

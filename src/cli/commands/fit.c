@@ -204,6 +204,8 @@ static int check_options(const cli_arguments *a) {
     for (size_t i = 0; i < sizeof of_folder / sizeof *of_folder; ++i)
         if (!a->text[CLI_OUT] && a->text[of_folder[i]])
             return cli_needs("fit", cli_options[of_folder[i]].name, "--out");
+    if (a->text[CLI_STOP_ON_NAN] && a->text[CLI_NO_STOP_ON_NAN])
+        return cli_exclusive("fit", "--stop-on-nan", "--no-stop-on-nan");
     if (a->text[CLI_DATA_CHANGED] && !a->text[CLI_RESUME])
         return cli_needs("fit", "--data-changed", "--resume");
     int code = cli_check_fit_data(a);

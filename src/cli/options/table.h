@@ -46,6 +46,8 @@ typedef enum cli_value {
       "validate after every N epochs")                                                                       \
     X(VALIDATION_EVERY, "--validation-every", CLI_NUMBER, "N", 1, INT32_MAX, NULL,                           \
       "also validate inside epochs, after every N training steps")                                           \
+    X(STOP_ON_NAN, "--stop-on-nan", CLI_FLAG, NULL, 0, 0, NULL,                                              \
+      "stop with an error if the loss becomes NaN or infinite: the default")                                 \
     X(NO_STOP_ON_NAN, "--no-stop-on-nan", CLI_FLAG, NULL, 0, 0, NULL,                                        \
       "go on training if the loss becomes NaN or infinite")                                                  \
     X(STEPS, "--steps", CLI_NUMBER, "N", 1, INT32_MAX, "all", "batches to use")                              \
