@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -82,6 +83,7 @@ static leat_status write_file(leati_writer *writer, leat_error *err) {
 
 static void *run_writer(void *argument) {
     leati_writer *writer = argument;
+    (void)prctl(PR_SET_NAME, "leat-checkpoint");
     pthread_mutex_lock(&writer->lock);
     for (;;) {
         while (!writer->busy && !writer->closing) pthread_cond_wait(&writer->changed, &writer->lock);
