@@ -50,7 +50,7 @@ typedef struct leat_checkpoint_info {
     int64_t steps;   /* number of steps of the fit that were done, in all epochs */
     bool ended;      /* the fit has ended: by its last epoch or by a callback */
     int damaged;     /* number of newer files that were skipped because they are damaged */
-    char path[1024]; /* path of the file */
+    char path[1024]; /* path of the file; "" if the path is longer */
 } leat_checkpoint_info;
 
 /** Finds the newest checkpoint in a folder that is not damaged.

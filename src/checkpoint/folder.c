@@ -39,20 +39,22 @@ leat_status leati_checkpoint_options_read(const leat_checkpoint_options *in, lea
 
 /* ---- Names ---- */
 
-/* Returns the number of steps in a checkpoint's file name; -1 if this is no such name. */
+#define NAME_FORMAT "step-%012" PRId64 ".leat"
+
+/* Returns the number of steps in a checkpoint's file name; -1 if a checkpoint does not have this name. */
 static int64_t steps_of(const char *name) {
-    int64_t steps = -1;
-    int length = 0;
-    if (sscanf(name, "step-%12" SCNd64 ".leat%n", &steps, &length) != 1 || length == 0 || name[length])
-        return -1;
-    return steps;
+    char expected[40];
+    if (strncmp(name, "step-", 5) != 0 || name[5] < '0' || name[5] > '9') return -1;
+    int64_t steps = strtoll(name + 5, NULL, 10);
+    snprintf(expected, sizeof expected, NAME_FORMAT, steps);
+    return strcmp(name, expected) == 0 ? steps : -1;
 }
 
 leat_status leati_checkpoint_path(char **out, const char *folder, int64_t steps, leat_error *err) {
-    size_t bytes = strlen(folder) + 32;
+    size_t bytes = strlen(folder) + 40;
     *out = leati_calloc(bytes, 1);
     if (!*out) return leati_fail_memory(err, bytes, "a file name");
-    snprintf(*out, bytes, "%s/step-%012" PRId64 ".leat", folder, steps);
+    snprintf(*out, bytes, "%s/" NAME_FORMAT, folder, steps);
     return LEAT_OK;
 }
 
@@ -153,7 +155,7 @@ leat_status leat_checkpoint_find(const char *folder, leat_checkpoint_info *out, 
     LEATI_TRY(leati_checkpoint_open_newest(&image, folder, &path, &info.damaged, err));
     leat_status status = read_info(&image, &info, err);
     leati_image_close(&image);
-    snprintf(info.path, sizeof info.path, "%s", path);
+    if (strlen(path) < sizeof info.path) memcpy(info.path, path, strlen(path) + 1);
     leati_free(path);
     if (status == LEAT_OK) leati_growing_report(&info, sizeof info, out, size);
     return status;

@@ -177,10 +177,14 @@ static leat_status check_header(const leati_map *map, leat_error *err) {
 
 static leat_status check_records(const leati_map *map, uint32_t *count, leat_error *err) {
     size_t body = 0, next = 0;
-    for (size_t at = sizeof(image_header); at < map->size; at = next, ++*count)
+    image_header header;
+    memcpy(&header, map->data, sizeof header);
+    for (size_t at = sizeof header; at < map->size; at = next, ++*count)
         if (!record_at(map->data, map->size, at, &body, &next))
             return leati_fail(err, LEAT_EFORMAT, "record %u is damaged", (unsigned)*count);
-    return LEAT_OK;
+    if (*count == header.count) return LEAT_OK;
+    return leati_fail(err, LEAT_EFORMAT, "expected %u records, received %u", (unsigned)header.count,
+                      (unsigned)*count);
 }
 
 leat_status leati_image_open(leati_image *out, const char *path, leat_error *err) {

@@ -78,7 +78,9 @@ static leat_status write_file(leati_writer *writer, leat_error *err) {
     LEATI_TRY(leati_checkpoint_path(&path, writer->folder, writer->steps, err));
     leat_status status = replace_file(path, snapshot, err);
     leati_free(path);
-    return status == LEAT_OK ? leati_checkpoint_prune(writer->folder, writer->keep, err) : status;
+    /* An old checkpoint that cannot be removed now is removed after the next one is written. */
+    if (status == LEAT_OK) (void)leati_checkpoint_prune(writer->folder, writer->keep, NULL);
+    return status;
 }
 
 static void *run_writer(void *argument) {
