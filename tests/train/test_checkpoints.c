@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "leat/file.h"
 #include "train/support.h"
 
 typedef enum model_kind { PLAIN, DROPOUT, BFLOAT16, STATEFUL } model_kind;
@@ -21,7 +22,8 @@ typedef enum model_kind { PLAIN, DROPOUT, BFLOAT16, STATEFUL } model_kind;
 typedef struct plan {
     model_kind kind;
     leat_shuffle shuffle;
-    bool generator, skips, validation;
+    bool generator, validation;
+    int64_t skip_at; /* the batch of each pass that is skipped; 0: none */
     int64_t grow, steps_per_epoch, validation_every;
     int64_t every; /* steps between checkpoints */
     int workers;
@@ -38,8 +40,11 @@ typedef struct result {
 /* Stops or kills the fit when this number of steps is done, and counts the steps in its state. */
 typedef struct bomb {
     int64_t steps, at;
-    bool kills, stops;
-    int begun; /* epochs begun */
+    int64_t tests,
+        test_at; /* steps of validation, and the one after which the fit is asked to stop; 0: none */
+    bool kills, stops, ends; /* ends: as a callback that has seen enough */
+    bool validates;          /* validate in each on_train_batch_end */
+    int begun;               /* epochs begun */
 } bomb;
 
 static char folder[] = "/tmp/leat-checkpoints-XXXXXX";
@@ -48,9 +53,21 @@ static leat_status count_step(void *user, leat_training *training, int64_t index
                               leat_error *err) {
     bomb *self = user;
     (void)index, (void)logs, (void)err;
-    if (++self->steps != self->at) return LEAT_OK;
+    leat_logs results = {0};
+    ++self->steps;
+    leat_status status = self->validates ? leat_training_validate(training, &results, err) : LEAT_OK;
+    if (status != LEAT_OK || self->steps != self->at) return status;
     if (self->kills) raise(SIGKILL);
+    if (self->ends) leat_training_stop(training, "enough");
     if (self->stops) leat_model_stop_training(leat_training_model(training));
+    return LEAT_OK;
+}
+
+static leat_status count_test(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                              leat_error *err) {
+    bomb *self = user;
+    (void)index, (void)logs, (void)err;
+    if (++self->tests == self->test_at) leat_model_stop_training(leat_training_model(training));
     return LEAT_OK;
 }
 
@@ -109,7 +126,7 @@ static clusters make_data(const plan *p) {
     data.noisy = true;
     data.sampled = !p->generator && p->grow == 0;
     data.grow = p->grow;
-    if (p->skips) data.skip_at = 2;
+    if (p->skip_at > 0) data.skip_at = p->skip_at;
     return data;
 }
 
@@ -122,13 +139,14 @@ static void keep_series(const leat_history *history, const char *name, double *o
 static leat_status run(const plan *p, bomb *b, const char *checkpoints, int64_t epochs, result *out,
                        leat_error *err) {
     leat_model *model = make_model(p->kind);
-    clusters data = make_data(p), held_back = clusters_of(20, 8);
+    clusters data = make_data(p), held_back = clusters_of(p->kind == STATEFUL ? 24 : 20, 8);
     held_back.noisy = true;
     leat_sequence sequence = p->generator ? clusters_generator(&data) : clusters_sequence(&data);
     leat_sequence validation = clusters_sequence(&held_back);
     leat_callback counter = {.size = sizeof counter,
                              .user = b,
                              .on_train_batch_end = count_step,
+                             .on_test_batch_end = count_test,
                              .on_epoch_begin = count_epoch,
                              .save_state = save_count,
                              .load_state = load_count};
@@ -146,7 +164,7 @@ static leat_status run(const plan *p, bomb *b, const char *checkpoints, int64_t 
     options.use_multiprocessing = p->processes;
     options.validation = p->validation ? &validation : NULL;
     options.validation_every = p->validation_every;
-    if (p->skips) options.faults.bad_batch = LEAT_BAD_BATCH_SKIP;
+    if (p->skip_at > 0) options.faults.bad_batch = LEAT_BAD_BATCH_SKIP;
     if (checkpoints) options.checkpoints = &to;
     leat_status status = leat_model_fit_generator(model, &sequence, &options, &history, err);
     if (status == LEAT_OK && out) {
@@ -251,7 +269,8 @@ static void other_epochs(void **state) {
                  .workers = 2},
           21);
     check((plan){.kind = DROPOUT, .shuffle = LEAT_SHUFFLE_BATCHES, .every = 2, .grow = 8}, 18);
-    check((plan){.kind = DROPOUT, .every = 2, .skips = true, .workers = 2}, 12);
+    check((plan){.kind = DROPOUT, .every = 2, .skip_at = 2, .workers = 2}, 12);
+    check((plan){.kind = DROPOUT, .every = 1, .skip_at = 4, .validation = true, .workers = 2}, 12);
 }
 
 static void generators(void **state) {
@@ -278,6 +297,107 @@ static void more_epochs(void **state) {
     expect_equal(&whole, &longer);
     leat_bytes_free(whole.model);
     leat_bytes_free(longer.model);
+}
+
+/* A fit that is asked to stop inside a validation, which the resumed fit begins anew. */
+static void stopped_validations(void **state) {
+    (void)state;
+    const plan plans[] = {{.kind = DROPOUT, .every = 3, .validation = true, .workers = 1},
+                          {.kind = STATEFUL, .every = 3, .validation = true, .workers = 1},
+                          {.kind = STATEFUL, .every = 3, .validation = true, .validation_every = 2}};
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; ++i) {
+        leat_error err = {0};
+        result whole = {0};
+        bomb none = {0};
+        expect_ok(run(&plans[i], &none, NULL, 3, &whole, &err), &err);
+        for (int64_t at = 1; at <= none.tests; ++at) {
+            bomb b = {.test_at = at}, then = {0};
+            result resumed = {0};
+            empty_folder();
+            expect_ok(run(&plans[i], &b, folder, 3, NULL, &err), &err);
+            expect_ok(run(&plans[i], &then, folder, 3, &resumed, &err), &err);
+            expect_equal(&whole, &resumed);
+            assert_int_equal(then.steps, none.steps);
+            leat_bytes_free(resumed.model);
+        }
+        leat_bytes_free(whole.model);
+    }
+}
+
+/* A validation that a hook starts is finished, so that a request to stop leads to a checkpoint all the same. */
+static void stopped_validations_of_hooks(void **state) {
+    (void)state;
+    const plan p = {.kind = STATEFUL, .every = 100, .validation = true, .workers = 1};
+    leat_error err = {0};
+    result whole = {0};
+    bomb none = {.validates = true};
+    leat_checkpoint_info info = {0};
+    expect_ok(run(&p, &none, NULL, 2, &whole, &err), &err);
+    for (int64_t at = 1; at < none.tests; at += 2) {
+        bomb b = {.test_at = at, .validates = true}, then = {.validates = true};
+        result resumed = {0};
+        empty_folder();
+        expect_ok(run(&p, &b, folder, 2, NULL, &err), &err);
+        expect_ok(leat_checkpoint_find(folder, &info, sizeof info, &err), &err);
+        assert_int_equal(info.steps, b.steps);
+        expect_ok(run(&p, &then, folder, 2, &resumed, &err), &err);
+        expect_equal(&whole, &resumed);
+        leat_bytes_free(resumed.model);
+    }
+    leat_bytes_free(whole.model);
+}
+
+/* A fit that a callback has ended does nothing more, however often it is resumed. */
+static void ended_fits(void **state) {
+    (void)state;
+    const plan p = {.kind = DROPOUT, .every = 2, .workers = 1};
+    leat_error err = {0};
+    bomb b = {.at = 7, .ends = true};
+    result ended = {0};
+    leat_checkpoint_info info = {0};
+    empty_folder();
+    expect_ok(run(&p, &b, folder, 3, &ended, &err), &err);
+    for (int i = 0; i < 3; ++i) {
+        bomb then = {0};
+        result resumed = {0};
+        expect_ok(run(&p, &then, folder, 3, &resumed, &err), &err);
+        expect_equal(&ended, &resumed);
+        assert_int_equal(then.steps, 7);
+        expect_ok(leat_checkpoint_find(folder, &info, sizeof info, &err), &err);
+        assert_true(info.ended);
+        leat_bytes_free(resumed.model);
+    }
+    leat_bytes_free(ended.model);
+}
+
+static void write_text(const char *name, const char *text) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* The folder of another fit is refused while that fit runs; unfinished files of a killed fit are removed. */
+static void folder_in_use(void **state) {
+    (void)state;
+    const plan p = {.kind = PLAIN, .every = 2};
+    const char left[] = "step-000000000004.leat.leat-999999999-0.tmp";
+    char path[512];
+    leat_error err = {0};
+    leat_lock *lock = NULL;
+    bomb b = {0};
+    empty_folder();
+    write_text(left, "unfinished");
+    write_text("step- 7.leat", "no checkpoint");
+    snprintf(path, sizeof path, "%s/%s", folder, left);
+    expect_ok(leat_folder_lock(&lock, folder, &err), &err);
+    assert_int_equal(run(&p, &b, folder, 1, NULL, &err), LEAT_EBUSY);
+    assert_int_equal(b.steps, 0);
+    leat_folder_unlock(&lock);
+    expect_ok(run(&p, &b, folder, 1, NULL, &err), &err);
+    assert_int_not_equal(access(path, F_OK), 0);
 }
 
 static void damage(const char *path, bool truncates) {
@@ -361,9 +481,17 @@ static int remove_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_passes),  cmocka_unit_test(other_models), cmocka_unit_test(other_epochs),
-        cmocka_unit_test(generators),    cmocka_unit_test(more_epochs),  cmocka_unit_test(damaged_files),
+        cmocka_unit_test(whole_passes),
+        cmocka_unit_test(other_models),
+        cmocka_unit_test(other_epochs),
+        cmocka_unit_test(generators),
+        cmocka_unit_test(more_epochs),
+        cmocka_unit_test(damaged_files),
         cmocka_unit_test(other_options),
+        cmocka_unit_test(stopped_validations),
+        cmocka_unit_test(stopped_validations_of_hooks),
+        cmocka_unit_test(ended_fits),
+        cmocka_unit_test(folder_in_use),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

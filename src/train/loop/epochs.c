@@ -208,7 +208,11 @@ leat_status leati_fit_run(leati_fit_loop *loop, leat_error *err) {
     leat_logs *logs = &loop->run_logs; /* empty */
     LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_train_begin, 0, logs, err));
     LEATI_TRY(leati_fit_state_load_callbacks(loop, err));
-    leat_status status = loop->training.stop ? LEAT_OK : run_epochs(loop, err);
+    leat_status status = LEAT_OK;
+    if (loop->training.stop)
+        loop->position.ended = true; /* a callback, of this fit or of the fit that this one continues */
+    else
+        status = run_epochs(loop, err);
     save_after_failure(loop, status);
     if (status == LEAT_OK) status = leati_fit_checkpoint_last(loop, err);
     LEATI_TRY(status);

@@ -208,7 +208,7 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
     training->params.samples = task->samples;
     training->history = leati_history_callback(loop->history);
     training->run_history = loop->history;
-    training->validate = options->validation ? leati_fit_validate : NULL;
+    training->validate = options->validation ? leati_fit_validate_in_hook : NULL;
     LEATI_TRY(leati_meter_init(&loop->meter, model, err));
     if (options->validation) LEATI_TRY(leati_meter_init(&loop->validation_meter, model, err));
     return leati_training_name(training, options->validation != NULL, err);
@@ -250,6 +250,7 @@ static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_opt
     leati_training_fini(&loop->training);
     leati_meter_fini(&loop->meter);
     leati_meter_fini(&loop->validation_meter);
+    leati_free(loop->states_before);
     if (history)
         *history = loop->history;
     else

@@ -45,11 +45,27 @@ static leat_status open_newest(leati_fit_loop *loop, leat_error *err) {
     return damaged > 0 ? leati_checkpoint_remove_after(folder, steps, err) : LEAT_OK;
 }
 
+/* Locks the folder, and removes what a killed fit has left unfinished there. */
+static leat_status prepare_folder(leati_fit_loop *loop, leat_error *err) {
+    leati_fit_checkpoints *checkpoints = &loop->checkpoints;
+    const char *folder = checkpoints->options.folder;
+    leat_error why = {0};
+    LEATI_TRY(leati_checkpoint_folder_make(folder, err));
+    leat_status status = leat_folder_lock(&checkpoints->lock, folder, &why);
+    if (status == LEAT_ENOTSUP) {
+        leati_training_log(&loop->training, LEAT_LOG_WARNING, "leat: checkpoints: %s", why.message);
+    } else if (status != LEAT_OK) {
+        if (err) *err = why;
+        return status;
+    }
+    return leat_folder_clean(folder, err);
+}
+
 leat_status leati_fit_checkpoints_open(leati_fit_loop *loop, leat_error *err) {
     leati_fit_checkpoints *checkpoints = &loop->checkpoints;
     if (!loop->options->checkpoints) return LEAT_OK;
     LEATI_TRY(leati_checkpoint_options_read(loop->options->checkpoints, &checkpoints->options, err));
-    LEATI_TRY(leati_checkpoint_folder_make(checkpoints->options.folder, err));
+    LEATI_TRY(prepare_folder(loop, err));
     checkpoints->started_steps = -1;
     checkpoints->started_ns = leati_now_ns();
     return checkpoints->options.resume ? open_newest(loop, err)
@@ -62,6 +78,7 @@ void leati_fit_checkpoints_close(leati_fit_loop *loop) {
     leati_image_close(&checkpoints->image);
     leati_free(checkpoints->path);
     checkpoints->path = NULL;
+    leat_folder_unlock(&checkpoints->lock);
 }
 
 /* ---- Writing ---- */
@@ -102,7 +119,7 @@ leat_status leati_fit_checkpoint_step(leati_fit_loop *loop, leat_error *err) {
     const leat_checkpoint_options *options = &checkpoints->options;
     if (!options->folder) return LEAT_OK;
     if (options->every_steps > 0 && loop->position.steps % options->every_steps == 0) checkpoints->due = true;
-    if (options->every_ms > 0 && leati_now_ns() - checkpoints->started_ns >= options->every_ms * 1000000)
+    if (options->every_ms > 0 && (leati_now_ns() - checkpoints->started_ns) / 1000000 >= options->every_ms)
         checkpoints->due = true;
     return checkpoints->due ? begin_if_idle(loop, err) : LEAT_OK;
 }

@@ -9,6 +9,7 @@
 #include "checkpoint/image.h"
 #include "checkpoint/writer.h"
 #include "leat/checkpoint.h"
+#include "leat/file.h"
 
 typedef struct leati_fit_loop leati_fit_loop;
 
@@ -26,6 +27,7 @@ typedef struct leati_fit_position {
 
 typedef struct leati_fit_checkpoints {
     leat_checkpoint_options options; /* folder NULL: the fit has no checkpoints */
+    leat_lock *lock;                 /* of the folder; NULL: none, or the file system has no locks */
     leati_writer *writer;
     int64_t started_steps; /* position.steps of the newest checkpoint; -1: none */
     int64_t started_ns;    /* time when it was begun, or when the fit began */
@@ -35,8 +37,9 @@ typedef struct leati_fit_checkpoints {
     char *path;
 } leati_fit_checkpoints;
 
-/* Reads the options, prepares the folder and opens the checkpoint to continue from.  Does nothing without the option
- * checkpoints.  Errors: LEAT_EINVAL the folder has checkpoints, and resume is not set; those of the folder. */
+/* Reads the options, locks and cleans the folder, and opens the checkpoint to continue from.  Does nothing without the option
+ * checkpoints.  Errors: LEAT_EINVAL the folder has checkpoints, and resume is not set; LEAT_EBUSY another fit writes to
+ * the folder; those of the folder. */
 leat_status leati_fit_checkpoints_open(leati_fit_loop *loop, leat_error *err);
 void leati_fit_checkpoints_close(leati_fit_loop *loop);
 

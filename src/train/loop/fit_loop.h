@@ -35,6 +35,9 @@ struct leati_fit_loop {
     int epoch_lane;    /* in options->trace */
     leati_cores cores; /* the cores at the start of the fit */
     bool validating;
+    /* A hook has started the validation of a fit with checkpoints: a request to stop does not end it early, since a fit
+     * cannot be suspended inside a hook. */
+    bool validating_whole;
     /* A request to stop ended a validation early, so that its feed is in the middle of a pass. */
     bool validation_interrupted;
     bool validation_ended;      /* the generator of validation data has ended */
@@ -47,6 +50,7 @@ struct leati_fit_loop {
     /* Where the feed of training data was opened, and where the feed of validation data was when the last validation
      * began, or when it was opened. */
     leati_fit_feed train_start, validation_start;
+    void *states_before; /* states of the layers when the last validation began; NULL: not needed */
 };
 
 /* Runs all epochs, from on_train_begin to on_train_end. */
@@ -57,7 +61,7 @@ void leati_fit_measure(void *loop);
 
 /* Implements leat_training's validate: runs one pass of the validation data, or validation_steps steps of a
  * generator. */
-leat_status leati_fit_validate(leat_training *training, leat_logs *logs, leat_error *err);
+leat_status leati_fit_validate_in_hook(leat_training *training, leat_logs *logs, leat_error *err);
 /* Validates after this epoch if validation is due, and adds val_* to the logs. */
 leat_status leati_fit_validate_epoch(leati_fit_loop *loop, int64_t epoch, leat_logs *logs, leat_error *err);
 /* Validates inside an epoch if position.validation_due says so.  The results go to the history's validations. */

@@ -202,8 +202,14 @@ static leat_status load_position(leati_fit_loop *loop, leat_error *err) {
     number numbers[number_count];
     int64_t begun = 0, validation_due = 0, validation_ended = 0, stop = 0;
     list_numbers(&loop->position, numbers);
-    for (int i = 0; i < number_count; ++i)
+    for (int i = 0; i < number_count; ++i) {
         LEATI_TRY(leati_state_get_i64(&state, numbers[i].name, numbers[i].value, err));
+        bool counts = numbers[i].value != &loop->position.epoch_steps; /* steps are added to it */
+        if (*numbers[i].value < 0 || (counts && *numbers[i].value > INT64_MAX / 2))
+            return leati_fail(err, LEAT_EFORMAT,
+                              "the checkpoint has %" PRId64 " as '%s', which is out of range",
+                              *numbers[i].value, numbers[i].name);
+    }
     LEATI_TRY(leati_state_get_i64(&state, "begun", &begun, err));
     LEATI_TRY(leati_state_get_i64(&state, "validation_due", &validation_due, err));
     LEATI_TRY(leati_state_get_i64(&state, "validation_ended", &validation_ended, err));

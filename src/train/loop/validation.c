@@ -2,12 +2,15 @@
 /* Runs the validation of a fit.  Room: train. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/os/clock.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "feed/interrupt.h"
 #include "feed/stats/trace.h"
+#include "nn/model/model.h"
 #include "train/loop/fit_loop.h"
 #include "train/loop/fit_state.h"
 
@@ -34,14 +37,13 @@ static int64_t steps_of(const leati_fit_loop *loop) {
                                                          : leat_feed_length(loop->validation.feed);
 }
 
-static leat_status validate_steps(leati_fit_loop *loop, leati_meter *meter, leat_error *err) {
+static leat_status validate_steps(leati_fit_loop *loop, leati_meter *meter, bool stoppable, leat_error *err) {
     const leat_training *training = &loop->training;
-    bool requested = leati_training_is_requested(training), more = true;
+    bool more = true;
     int64_t steps = steps_of(loop);
-    leati_feed_interrupt_by(loop->validation.feed, requested ? NULL : &loop->model->stop_requested);
     for (loop->validated = 0; loop->validated < steps; ++loop->validated) {
         loop->validation_interrupted =
-            loop->validated > 0 && !requested && leati_training_is_requested(training);
+            loop->validated > 0 && stoppable && leati_training_is_requested(training);
         if (loop->validation_interrupted)
             return leati_fail(err, LEAT_ESTOPPED, "stopped on request after batch %" PRId64 " of %" PRId64,
                               loop->validated - 1, steps);
@@ -58,7 +60,9 @@ static leat_status validate_steps(leati_fit_loop *loop, leati_meter *meter, leat
 static leat_status look_ahead(leati_fit_loop *loop, leat_error *err) {
     bool more = true;
     if (loop->validation.pace != LEATI_PACE_GENERATOR) return LEAT_OK;
-    LEATI_TRY(leati_runner_await(&loop->validation, &more, err));
+    leat_status status = leati_runner_await(&loop->validation, &more, err);
+    loop->validation_interrupted = status == LEAT_ESTOPPED && leati_training_is_requested(&loop->training);
+    LEATI_TRY(status);
     if (more) return LEAT_OK;
     loop->validation_ended = true;
     loop->validated = 0;
@@ -68,27 +72,57 @@ static leat_status look_ahead(leati_fit_loop *loop, leat_error *err) {
 /* Runs one pass of the validation data from index 0, or the next validation_steps steps of a generator. */
 static leat_status validate_pass(leati_fit_loop *loop, leat_logs *logs, leat_error *err) {
     leat_training *training = &loop->training;
+    const bool stoppable = !loop->validating_whole && !leati_training_is_requested(training);
+    leati_feed_interrupt_by(loop->validation.feed, stoppable ? &loop->model->stop_requested : NULL);
     LEATI_TRY(look_ahead(loop, err));
     leati_meter_reset(&loop->validation_meter);
     LEATI_TRY(leati_training_call(training, LEATI_HOOK_on_test_begin, 0, logs, err));
-    LEATI_TRY(validate_steps(loop, &loop->validation_meter, err));
+    LEATI_TRY(validate_steps(loop, &loop->validation_meter, stoppable, err));
     leati_meter_logs(&loop->validation_meter, loop->model, "", logs);
     LEATI_TRY(leati_training_call(training, LEATI_HOOK_on_test_end, 0, logs, err));
     return leat_feed_end_pass(loop->validation.feed, err);
 }
 
-leat_status leati_fit_validate(leat_training *training, leat_logs *logs, leat_error *err) {
-    leati_fit_loop *loop = training->loop;
+/* A validation that a request to stop interrupts will begin anew in the fit that continues.  So the states of stateful
+ * layers are kept, since batches of validation change them too. */
+static leat_status keep_states(leati_fit_loop *loop, leat_error *err) {
+    const leati_weights *weights = &loop->model->weights;
+    const void *states = weights->slab[LEATI_SLAB_STATES];
+    if (!loop->checkpoints.options.folder || !states || weights->state_bytes == 0) return LEAT_OK;
+    if (!loop->states_before) loop->states_before = leati_calloc(weights->state_bytes, 1);
+    if (!loop->states_before) return leati_fail_memory(err, weights->state_bytes, "states of layers");
+    memcpy(loop->states_before, states, weights->state_bytes);
+    return LEAT_OK;
+}
+
+static void restore_states(const leati_fit_loop *loop) {
+    const leati_weights *weights = &loop->model->weights;
+    if (loop->states_before)
+        memcpy(weights->slab[LEATI_SLAB_STATES], loop->states_before, weights->state_bytes);
+}
+
+static leat_status validate(leati_fit_loop *loop, leat_logs *logs, leat_error *err) {
     if (loop->validating)
         return leati_fail(err, LEAT_EINVAL, "validation cannot be started in a hook of validation");
     if (loop->validation_interrupted)
         return leati_fail(err, LEAT_ESTOPPED, "validation was stopped on request");
     int64_t start = leati_now_ns();
+    LEATI_TRY(keep_states(loop, err));
     loop->validation_start = leati_fit_feed_of(&loop->validation);
     loop->validating = true;
     leat_status status = validate_pass(loop, logs, err);
     loop->validating = false;
+    if (loop->validation_interrupted) restore_states(loop);
     leati_trace_span(loop->options->trace, loop->epoch_lane, "validation", start, leati_now_ns(), -1, -1);
+    return status;
+}
+
+leat_status leati_fit_validate_in_hook(leat_training *training, leat_logs *logs, leat_error *err) {
+    leati_fit_loop *loop = training->loop;
+    const bool whole = loop->validating_whole;
+    loop->validating_whole = loop->checkpoints.options.folder != NULL;
+    leat_status status = validate(loop, logs, err);
+    loop->validating_whole = whole;
     return status;
 }
 
@@ -121,7 +155,7 @@ leat_status leati_fit_validate_inside(leati_fit_loop *loop, leat_error *err) {
     leat_logs results = {0}, *logs = &loop->run_logs;
     if (!loop->position.validation_due || loop->validation_ended) return LEAT_OK;
     int64_t start = leati_now_ns();
-    leat_status status = leati_fit_validate(&loop->training, &results, err);
+    leat_status status = validate(loop, &results, err);
     loop->wall_ns -= leati_now_ns() - start; /* the time of the steps is measured around this validation */
     if (loop->validation_interrupted) {
         if (err) *err = (leat_error){0};
@@ -144,7 +178,7 @@ leat_status leati_fit_validate_epoch(leati_fit_loop *loop, int64_t epoch, leat_l
     if (!is_due(loop->options, epoch) || loop->validation_ended ||
         leati_training_is_requested(&loop->training))
         return LEAT_OK;
-    leat_status status = leati_fit_validate(&loop->training, &results, err);
+    leat_status status = validate(loop, &results, err);
     if (loop->validation_interrupted || (loop->validation_ended && loop->validated == 0)) {
         if (err) *err = (leat_error){0};
         return LEAT_OK;
