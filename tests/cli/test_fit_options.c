@@ -104,6 +104,18 @@ static void save_best_decides_about_best_h5(void **state) {
     assert_true(exists("run/best.h5"));
 }
 
+/* With --overwrite, a command that is refused leaves the old run as it is. */
+static void a_mistake_costs_no_old_run(void **state) {
+    (void)state;
+    assert_int_equal(system("rm -rf run"), 0);
+    runs(FIT QUIET "--epochs 1 --out run");
+    refused(FIT QUIET "--epochs 1 --out run --overwrite --early-stopping monitor=accurac",
+            "did you mean 'accuracy'?");
+    fails(FIT QUIET "--epochs 1 --out run --overwrite --validation npz:none.npz", "none.npz");
+    assert_true(exists("run/model.h5") && exists("run/run.json") && exists("run/checkpoints"));
+    runs("fit --resume run --epochs 2 --verbose 0");
+}
+
 /* ---- Data ---- */
 
 /* The last samples are the validation data: the same numbers come from two files. */
@@ -269,6 +281,7 @@ int main(void) {
         cmocka_unit_test(early_stopping_takes_keras_arguments),
         cmocka_unit_test(the_learning_rate_follows_the_options),
         cmocka_unit_test(save_best_decides_about_best_h5),
+        cmocka_unit_test(a_mistake_costs_no_old_run),
         cmocka_unit_test(a_validation_split_takes_the_last_samples),
         cmocka_unit_test(class_weights_are_listed_or_counted),
         cmocka_unit_test(a_resumed_run_has_the_options),

@@ -76,7 +76,6 @@ static int make_callbacks(fit_run *run) {
     cli_callbacks_add(&run->callbacks, &position);
     int code = cli_add_callbacks(session, has_folder(run) ? run->folder.path : NULL, &run->callbacks);
     if (code == CLI_SUCCESS && has_folder(run)) code = add_live_history(run);
-    if (code == CLI_SUCCESS) code = cli_read_class_weights(session, &run->class_weights);
     if (code == CLI_SUCCESS && trace && leat_trace_open(&run->trace, trace, &err) != LEAT_OK)
         code = cli_fail(session, &err);
     return code;
@@ -278,7 +277,9 @@ static int load_all(fit_run *run, const char *model) {
     cli_session *session = &run->session;
     int code = cli_load(session, model);
     if (code == CLI_SUCCESS) code = cli_compile(session);
-    return code == CLI_SUCCESS ? cli_open_fit_data(session) : code;
+    if (code == CLI_SUCCESS) code = cli_check_monitors(session);
+    if (code == CLI_SUCCESS) code = cli_open_fit_data(session);
+    return code == CLI_SUCCESS ? cli_read_class_weights(session, &run->class_weights) : code;
 }
 
 /* The folder is made first, so that a run which is killed while it loads its data can be resumed.  With --overwrite the

@@ -172,7 +172,7 @@ static int check_monitor(const cli_session *session, cli_option_id id, const cha
     return CLI_USAGE;
 }
 
-static int check_monitors(const cli_session *session) {
+int cli_check_monitors(const cli_session *session) {
     static const cli_option_id ids[] = {CLI_EARLY_STOPPING, CLI_REDUCE_LR};
     const char *const *text = session->arguments->text;
     int code = text[CLI_SAVE_BEST] ? check_monitor(session, CLI_SAVE_BEST, text[CLI_SAVE_BEST]) : CLI_SUCCESS;
@@ -249,8 +249,7 @@ static int add_monitors(const cli_session *session, const char *folder, cli_call
 
 int cli_add_callbacks(const cli_session *session, const char *folder, cli_callbacks *callbacks) {
     const cli_arguments *a = session->arguments;
-    int code = check_monitors(session);
-    if (code == CLI_SUCCESS) code = add_text(callbacks, a, CLI_LR_SCHEDULE);
+    int code = add_text(callbacks, a, CLI_LR_SCHEDULE);
     if (code == CLI_SUCCESS) code = add_text(callbacks, a, CLI_REDUCE_LR);
     if (code == CLI_SUCCESS && folder) code = add_files(session, folder, callbacks);
     if (code == CLI_SUCCESS) code = add_monitors(session, folder, callbacks);
