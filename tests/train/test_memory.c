@@ -81,6 +81,36 @@ static leat_status train_with_tensorboard(leat_model *model, const char *path, l
     return status;
 }
 
+/* Trains up to an epoch, from the newest checkpoint in the folder on. */
+static leat_status train_from_checkpoint(const char *folder, int64_t epochs, leat_error *err) {
+    clusters data = clusters_of(20, 8), held_back = clusters_of(10, 8);
+    leat_sequence sequence = clusters_sequence(&data), validation = clusters_sequence(&held_back);
+    leat_callback stopping = {0}, logger = {0}, *callbacks[] = {&stopping, &logger};
+    leat_early_stopping_options patience = leat_early_stopping_options_default();
+    leat_checkpoint_options to = leat_checkpoint_options_default();
+    leat_model *model = NULL;
+    char log[160];
+    patience.restore_best_weights = true;
+    patience.patience = 9;
+    to.folder = folder;
+    to.every_steps = 2;
+    to.resume = true;
+    snprintf(log, sizeof log, "%s/log.csv", folder);
+    leat_status status = make(&model, err);
+    if (status == LEAT_OK) status = leat_early_stopping_create(&stopping, sizeof stopping, &patience, err);
+    if (status == LEAT_OK) status = leat_csv_logger_create(&logger, sizeof logger, log, NULL, false, err);
+    leat_fit_options options = quiet_fit_with(epochs, callbacks, 2);
+    options.workers = 0;
+    options.validation = &validation;
+    options.validation_every = 2;
+    options.checkpoints = &to;
+    if (status == LEAT_OK) status = leat_model_fit_generator(model, &sequence, &options, NULL, err);
+    leat_callback_destroy(&stopping);
+    leat_callback_destroy(&logger);
+    leat_model_destroy(&model);
+    return status;
+}
+
 static leat_status predict(leat_model *model, leat_error *err) {
     clusters data = clusters_of(20, 8);
     leat_sequence sequence = clusters_sequence(&data);
@@ -111,6 +141,17 @@ static leat_status fit_with_a_worker(const char *path, leat_error *err) {
     leat_status status = make(&model, err);
     if (status == LEAT_OK) status = train(model, 1, err);
     leat_model_destroy(&model);
+    return status;
+}
+
+static leat_status fit_and_continue(const char *path, leat_error *err) {
+    char folder[128];
+    leat_checkpoint_info info;
+    snprintf(folder, sizeof folder, "%s-checkpoints", path);
+    leat_status status = train_from_checkpoint(folder, 1, err);
+    if (status == LEAT_OK) status = train_from_checkpoint(folder, 2, err);
+    if (status == LEAT_OK) status = leat_checkpoint_find(folder, &info, sizeof info, err);
+    (void)nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     return status;
 }
 
@@ -210,6 +251,11 @@ static void event_files_survive(void **state) {
     sweep(create_and_watch);
 }
 
+static void fit_and_continue_survive(void **state) {
+    (void)state;
+    sweep(fit_and_continue);
+}
+
 static void fit_with_a_worker_survives(void **state) {
     (void)state;
     sweep(fit_with_a_worker);
@@ -279,6 +325,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(create_and_fit_survive),
         cmocka_unit_test(event_files_survive),
+        cmocka_unit_test(fit_and_continue_survive),
         cmocka_unit_test(fit_with_a_worker_survives),
         cmocka_unit_test(save_and_load_survive),
         cmocka_unit_test(words_survive),
