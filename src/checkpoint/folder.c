@@ -187,7 +187,7 @@ leat_status leati_checkpoint_prune(const char *folder, int keep, leat_error *err
     leati_checkpoint_list list;
     leat_status status = LEAT_OK;
     LEATI_TRY(leati_checkpoint_list_read(&list, folder, err));
-    for (size_t i = 0; status == LEAT_OK && i + (size_t)keep < list.count; ++i)
+    for (size_t i = 0; list.steps && status == LEAT_OK && i + (size_t)keep < list.count; ++i)
         status = remove_one(folder, list.steps[i], err);
     leati_free(list.steps);
     return status;

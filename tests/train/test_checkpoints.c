@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #include "leat/file.h"
 #include "train/support.h"
 
-typedef enum model_kind { PLAIN, DROPOUT, BFLOAT16, STATEFUL } model_kind;
+typedef enum model_kind { PLAIN, DROPOUT, BFLOAT16, STATEFUL, OTHER_LOSS } model_kind;
 
 /* A fit, and what happens to it. */
 typedef struct plan {
@@ -44,6 +45,7 @@ typedef struct bomb {
         test_at; /* steps of validation, and the one after which the fit is asked to stop; 0: none */
     bool kills, stops, ends; /* ends: as a callback that has seen enough */
     bool validates;          /* validate in each on_train_batch_end */
+    bool poisons;            /* make a weight NaN */
     int begun;               /* epochs begun */
 } bomb;
 
@@ -58,6 +60,10 @@ static leat_status count_step(void *user, leat_training *training, int64_t index
     leat_status status = self->validates ? leat_training_validate(training, &results, err) : LEAT_OK;
     if (status != LEAT_OK || self->steps != self->at) return status;
     if (self->kills) raise(SIGKILL);
+    if (self->poisons) {
+        leat_tensor weight = leat_model_weight(leat_training_model(training), 0);
+        ((float *)weight.data)[1] = NAN;
+    }
     if (self->ends) leat_training_stop(training, "enough");
     if (self->stops) leat_model_stop_training(leat_training_model(training));
     return LEAT_OK;
@@ -117,6 +123,12 @@ static leat_model *make_model(model_kind kind) {
     leat_model *model = kind == STATEFUL ? make_stateful_net()
                         : kind == PLAIN  ? make_classifier(1)
                                          : make_dropout_classifier(1);
+    if (kind == OTHER_LOSS) {
+        leat_compile_options compile = leat_compile_options_default();
+        compile.optimizer = "{\"class_name\": \"Adam\", \"config\": {\"learning_rate\": 0.01}}";
+        compile.loss = "mean_squared_error";
+        expect_ok(leat_model_compile(model, &compile, &err), &err);
+    }
     if (kind == BFLOAT16) expect_ok(leat_model_set_dtype_policy(model, "mixed_bfloat16", &err), &err);
     return model;
 }
@@ -370,6 +382,21 @@ static void ended_fits(void **state) {
     leat_bytes_free(ended.model);
 }
 
+/* A checkpoint with weights that are not finite does not take the place of one from which a fit can continue. */
+static void weights_that_are_not_finite(void **state) {
+    (void)state;
+    const plan p = {.kind = DROPOUT, .every = 2, .workers = 1};
+    leat_error err = {0};
+    leat_checkpoint_info info = {0};
+    for (int stops = 0; stops < 2; ++stops) {
+        bomb b = {.at = 8, .poisons = true, .stops = stops > 0};
+        empty_folder();
+        (void)run(&p, &b, folder, 2, NULL, &err);
+        expect_ok(leat_checkpoint_find(folder, &info, sizeof info, &err), &err);
+        assert_true(info.steps > 0 && info.steps < 8);
+    }
+}
+
 static void write_text(const char *name, const char *text) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -466,6 +493,9 @@ static void other_options(void **state) {
     other.kind = STATEFUL;
     assert_int_equal(run(&other, &c, folder, 3, NULL, &err), LEAT_EINVAL);
     assert_non_null(strstr(err.message, "list of weights"));
+    other.kind = OTHER_LOSS;
+    assert_int_equal(run(&other, &c, folder, 3, NULL, &err), LEAT_EINVAL);
+    if (!strstr(err.message, "arguments of compile")) fail_msg("%s", err.message);
 }
 
 static int make_folder(void **state) {
@@ -492,6 +522,7 @@ int main(void) {
         cmocka_unit_test(stopped_validations_of_hooks),
         cmocka_unit_test(ended_fits),
         cmocka_unit_test(folder_in_use),
+        cmocka_unit_test(weights_that_are_not_finite),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

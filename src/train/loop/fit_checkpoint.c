@@ -12,6 +12,7 @@
 #include "checkpoint/state.h"
 #include "train/loop/fit_loop.h"
 #include "train/loop/fit_state.h"
+#include "train/state/model_state.h"
 
 /* ---- Opening and closing ---- */
 
@@ -107,11 +108,22 @@ static void log_failure(leati_fit_loop *loop) {
                            "leat: a checkpoint was not written, and training goes on: %s", why.message);
 }
 
+/* Returns false, and logs why, if a trained weight is infinite or NaN.  No fit can continue from such weights, even if
+ * the loss, which was computed before the last step, is still finite: the checkpoint before stays the newest. */
+static bool has_finite_weights(leati_fit_loop *loop) {
+    if (leati_model_state_is_finite(loop->model)) return true;
+    leati_training_log(&loop->training, LEAT_LOG_WARNING,
+                       "leat: no checkpoint is written after step %" PRId64 ": a weight is not finite",
+                       loop->position.steps);
+    loop->checkpoints.due = false;
+    return false;
+}
+
 static leat_status begin_if_idle(leati_fit_loop *loop, leat_error *err) {
     leati_writer *writer = loop->checkpoints.writer;
     if (!loop->checkpoints.due || (writer && !leati_writer_is_idle(writer))) return LEAT_OK;
     log_failure(loop);
-    return begin(loop, err);
+    return has_finite_weights(loop) ? begin(loop, err) : LEAT_OK;
 }
 
 leat_status leati_fit_checkpoint_step(leati_fit_loop *loop, leat_error *err) {
@@ -144,7 +156,7 @@ leat_status leati_fit_checkpoint_last(leati_fit_loop *loop, leat_error *err) {
     if (!checkpoints->options.folder) return LEAT_OK;
     if (checkpoints->writer) leati_writer_wait(checkpoints->writer);
     log_failure(loop);
-    if (!is_worth_saving(loop)) return LEAT_OK;
+    if (!is_worth_saving(loop) || !has_finite_weights(loop)) return LEAT_OK;
     leat_status status = begin(loop, &why);
     if (status == LEAT_OK) status = leati_writer_result(checkpoints->writer, &why);
     if (status == LEAT_OK) return LEAT_OK;

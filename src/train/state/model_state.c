@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "json/json.h"
+#include "leat/inspect.h"
 #include "leat/train.h"
 #include "nn/model/model.h"
 #include "nn/optimizers/optimizer.h"
@@ -38,20 +39,36 @@ static leat_status describe_layout(const leat_model *model, leati_text *text, le
     return text->failed ? leati_fail_memory(err, 0, "the layout of the weights") : LEAT_OK;
 }
 
-/* Gives the optimizer's configuration as JSON, without the learning rate, which callbacks change. */
-static leat_status describe_optimizer(const leat_model *model, char **out, leat_error *err) {
+/* Writes one line for each argument of compile, as JSON, without the learning rate, which callbacks change. */
+static leat_status write_arguments(json_t *arguments, leati_text *text, leat_error *err) {
+    const char *name = NULL;
     json_t *value = NULL;
-    LEATI_TRY(leati_optimizer_write(model->compiled.optimizer, &value, err));
-    json_object_del(json_object_get(value, "config"), "learning_rate");
-    leat_status status = leati_json_write(value, out, err);
-    json_decref(value);
+    json_object_del(json_object_get(json_object_get(arguments, "optimizer_config"), "config"),
+                    "learning_rate");
+    json_object_foreach(arguments, name, value) {
+        char *json = NULL;
+        LEATI_TRY(leati_json_write(value, &json, err));
+        leati_text_add(text, "%s %s\n", name, json);
+        leati_free(json);
+    }
+    return text->failed ? leati_fail_memory(err, 0, "the arguments of compile") : LEAT_OK;
+}
+
+static leat_status describe_training(const leat_model *model, leati_text *text, leat_error *err) {
+    json_t *arguments = NULL;
+    char *json = NULL;
+    LEATI_TRY(leat_model_training_config(model, &json, err));
+    leat_status status = leati_json_parse(&arguments, json, strlen(json), err);
+    leat_string_free(json);
+    if (status == LEAT_OK) status = write_arguments(arguments, text, err);
+    json_decref(arguments);
     return status;
 }
 
 /* What must be the same in the fit that continues. */
 typedef struct descriptions {
     leati_text layout, metrics; /* metrics: the names of loss and metrics, one in each line */
-    char *optimizer;
+    leati_text training;        /* the arguments of compile, one in each line */
 } descriptions;
 
 static leat_status describe(const leat_model *model, descriptions *out, leat_error *err) {
@@ -63,13 +80,13 @@ static leat_status describe(const leat_model *model, descriptions *out, leat_err
         leati_text_add(&out->metrics, "%s\n", name);
     }
     if (out->metrics.failed) return leati_fail_memory(err, 0, "the names of the metrics");
-    return describe_optimizer(model, &out->optimizer, err);
+    return describe_training(model, &out->training, err);
 }
 
 static void descriptions_fini(descriptions *all) {
     leati_text_fini(&all->layout);
     leati_text_fini(&all->metrics);
-    leati_free(all->optimizer);
+    leati_text_fini(&all->training);
 }
 
 /* ---- Saving ---- */
@@ -79,7 +96,7 @@ static leat_status save_descriptions(const leat_model *model, leat_state *state,
     leat_status status = describe(model, &all, err);
     if (status == LEAT_OK) status = leati_state_put_text(state, "layout", all.layout.data, err);
     if (status == LEAT_OK) status = leati_state_put_text(state, "metrics", all.metrics.data, err);
-    if (status == LEAT_OK) status = leati_state_put_text(state, "optimizer", all.optimizer, err);
+    if (status == LEAT_OK) status = leati_state_put_text(state, "training", all.training.data, err);
     descriptions_fini(&all);
     return status;
 }
@@ -101,6 +118,27 @@ static bool slab_of(const leat_model *model, int index, char name[24], void **da
     bool held = index == LEATI_SLAB_WEIGHTS || index == LEATI_SLAB_STATES ||
                 (index >= LEATI_SLAB_SLOT0 && index < LEATI_SLAB_SCALARS);
     return held && *data && *bytes > 0;
+}
+
+/* Looks at the bits of the exponents, in a loop that compilers vectorize. */
+static bool is_finite(const uint32_t *bits, int64_t count) {
+    const uint32_t exponent = UINT32_C(0x7F800000);
+    uint32_t found = 0;
+    for (int64_t i = 0; i < count; ++i) found |= (bits[i] & exponent) == exponent;
+    return found == 0;
+}
+
+bool leati_model_state_is_finite(const leat_model *model) {
+    const leati_weights *weights = &model->weights;
+    for (int32_t i = 0; i < weights->trainable_count; ++i) {
+        const leati_weight *weight = weights->entries[i];
+        const char *slab = weights->slab[LEATI_SLAB_WEIGHTS];
+        int64_t count = 1;
+        for (int d = 0; d < weight->desc.rank; ++d) count *= weight->desc.shape[d];
+        const void *bits = slab + weight->offset_bytes;
+        if (weight->desc.dtype == LEAT_F32 && !is_finite(bits, count)) return false;
+    }
+    return true;
 }
 
 leat_status leati_model_state_save(const leat_model *model, leat_state *state, leat_error *err) {
@@ -130,6 +168,8 @@ static leat_status fail_different(const char *what, const char *then, const char
         then += length;
         now += length;
     }
+    if (!*then) then = "nothing more";
+    if (!*now) now = "nothing more";
     return leati_fail(err, LEAT_EINVAL,
                       "the model's %s is not that of the checkpoint: expected %.*s, received %.*s", what,
                       (int)strcspn(then, "\n"), then, (int)strcspn(now, "\n"), now);
@@ -147,7 +187,8 @@ static leat_status check_descriptions(const leat_model *model, const leat_state 
     leat_status status = describe(model, &all, err);
     if (status == LEAT_OK) status = check_text(state, "layout", "list of weights", all.layout.data, err);
     if (status == LEAT_OK) status = check_text(state, "metrics", "list of metrics", all.metrics.data, err);
-    if (status == LEAT_OK) status = check_text(state, "optimizer", "optimizer", all.optimizer, err);
+    if (status == LEAT_OK)
+        status = check_text(state, "training", "list of arguments of compile", all.training.data, err);
     descriptions_fini(&all);
     return status;
 }

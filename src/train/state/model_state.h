@@ -4,8 +4,13 @@
 #ifndef LEATI_TRAIN_STATE_MODEL_STATE_H
 #define LEATI_TRAIN_STATE_MODEL_STATE_H
 
+#include <stdbool.h>
+
 #include "checkpoint/state.h"
 #include "leat/model.h"
+
+/* Returns false if a weight that is trained is infinite or NaN. */
+bool leati_model_state_is_finite(const leat_model *model);
 
 leat_status leati_model_state_save(const leat_model *model, leat_state *state, leat_error *err);
 
