@@ -107,6 +107,8 @@ static leat_status try_open(leati_image *out, const char *folder, int64_t steps,
     LEATI_TRY(leati_checkpoint_path(path, folder, steps, err));
     leat_status status = leati_image_open(out, *path, err);
     if (status == LEAT_OK) return LEAT_OK;
+    if (status == LEAT_ENOTFOUND)
+        status = leati_fail(err, LEAT_EFORMAT, "'%s' is a link to a file that does not exist", *path);
     leati_free(*path);
     *path = NULL;
     return status;

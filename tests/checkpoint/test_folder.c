@@ -71,6 +71,23 @@ static void the_newest_is_found(void **state) {
     assert_int_equal(info.steps, 0);
 }
 
+/* A link without a target is no reason to overlook the checkpoint before it, or to begin anew. */
+static void a_link_without_a_target(void **state) {
+    (void)state;
+    leat_checkpoint_info info;
+    leat_error err = {0};
+    char path[512];
+    empty_folder();
+    snprintf(path, sizeof path, "%s/step-000000000099.leat", folder);
+    assert_int_equal(symlink("/tmp/leat-there-is-no-such-file", path), 0);
+    assert_int_equal(leat_checkpoint_find(folder, &info, sizeof info, &err), LEAT_EFORMAT);
+    write_checkpoint(7);
+    expect_ok(leat_checkpoint_find(folder, &info, sizeof info, &err), &err);
+    assert_true(info.steps == 7 && info.damaged == 1);
+    expect_ok(leati_checkpoint_remove_after(folder, 7, &err), &err);
+    EXPECT_STEPS(7);
+}
+
 /* A path that the info has no room for is left out, not cut. */
 static void a_long_path(void **state) {
     (void)state;
@@ -146,13 +163,10 @@ static void options_are_checked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_exact_names_count),
-        cmocka_unit_test(the_newest_is_found),
-        cmocka_unit_test(a_long_path),
-        cmocka_unit_test(the_oldest_are_removed),
-        cmocka_unit_test(later_ones_are_removed),
-        cmocka_unit_test(folders_are_made),
-        cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(a_link_without_a_target), cmocka_unit_test(only_exact_names_count),
+        cmocka_unit_test(the_newest_is_found),     cmocka_unit_test(a_long_path),
+        cmocka_unit_test(the_oldest_are_removed),  cmocka_unit_test(later_ones_are_removed),
+        cmocka_unit_test(folders_are_made),        cmocka_unit_test(options_are_checked),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

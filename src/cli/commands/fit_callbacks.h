@@ -22,8 +22,8 @@ void cli_callbacks_destroy(cli_callbacks *callbacks);
  * code. */
 int cli_check_callbacks(const cli_arguments *arguments);
 
-/* Checks that the fit logs the values that the callbacks monitor: otherwise they would do nothing.  The model is compiled.
- * Prints a message on failure; returns an exit code. */
+/* Checks that the fit logs the values that the callbacks monitor: otherwise they would do nothing.  The model is
+ * compiled.  Prints a message on failure; returns an exit code. */
 int cli_check_monitors(const cli_session *session);
 
 /* Appends the callbacks in the order in which they must run: the learning rate (a schedule or ReduceLROnPlateau, which

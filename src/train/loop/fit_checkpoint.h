@@ -37,9 +37,9 @@ typedef struct leati_fit_checkpoints {
     char *path;
 } leati_fit_checkpoints;
 
-/* Reads the options, locks and cleans the folder, and opens the checkpoint to continue from.  Does nothing without the option
- * checkpoints.  Errors: LEAT_EINVAL the folder has checkpoints, and resume is not set; LEAT_EBUSY another fit writes to
- * the folder; those of the folder. */
+/* Reads the options, locks and cleans the folder, and opens the checkpoint to continue from.  Does nothing without the
+ * option checkpoints.  Errors: LEAT_EINVAL the folder has checkpoints, and resume is not set; LEAT_EBUSY another fit
+ * writes to the folder; those of the folder. */
 leat_status leati_fit_checkpoints_open(leati_fit_loop *loop, leat_error *err);
 void leati_fit_checkpoints_close(leati_fit_loop *loop);
 
