@@ -116,12 +116,14 @@ static void add_metrics(const open_metrics *self, leati_text *text) {
 static double unix_time(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + (double)(now.tv_nsec / 1000000) / 1e3;
+    const int64_t ms = now.tv_nsec / 1000000;
+    return (double)now.tv_sec + (double)ms / 1e3;
 }
 
 static void make_text(const open_metrics *self, leat_training *training, leati_text *text) {
     const leat_training_params *params = leat_training_params_get(training);
-    double seconds = (double)((self->earlier_ns + leati_now_ns() - self->start_ns) / 1000000) / 1e3;
+    const int64_t ms = (self->earlier_ns + leati_now_ns() - self->start_ns) / 1000000;
+    double seconds = (double)ms / 1e3;
     add_count(self, text, "running", "1 while training runs, 0 after its end.", false, self->is_running);
     add_count(self, text, "epoch", "The number of the current epoch, from 1.", false, self->epoch);
     add_count(self, text, "epochs", "The number of the last epoch.", false, params->epochs);
