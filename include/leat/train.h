@@ -198,6 +198,13 @@ LEAT_API LEAT_CHECKED leat_status leat_model_fit_generator(leat_model *model, co
                                                            const leat_fit_options *options,
                                                            leat_history **history, leat_error *err);
 
+/** Checks that the model can be trained on batches of this specification, without making a batch: what
+ *  leat_model_fit_generator checks first.
+ *  Errors: LEAT_EINVAL the model is not compiled, or the data has too few or too many tensors, or only some with the
+ *  model's names; LEAT_ESHAPE the shape of samples; LEAT_EDTYPE; LEAT_ENOTSUP.  Threads: a call on the model. */
+LEAT_API LEAT_CHECKED leat_status leat_model_check_data(const leat_model *model, const leat_batch_spec *spec,
+                                                        leat_error *err);
+
 /** Trains the model on arrays in memory, like model.fit(x, y, sample_weight, batch_size), and shuffles the samples.
  *  @param batch_size  0: the batch size of the model's input, or 32 if the input has none.  A stateful model
  *  (leat_model_reset_states) accepts only batches of its input's batch size.

@@ -273,12 +273,25 @@ static int start_run(fit_run *run) {
     return code;
 }
 
+/* Checks the data before --overwrite removes another run: the fit would find the mistake too late. */
+static int check_data(const cli_session *session) {
+    leat_error err = {0};
+    leat_status status = leat_model_check_data(session->model, &session->data.spec, &err);
+    if (status != LEAT_OK) return cli_fail(session, &err);
+    if (!cli_has_validation(session->arguments)) return CLI_SUCCESS;
+    status = leat_model_check_data(session->model, &session->validation.spec, &err);
+    if (status == LEAT_OK) return CLI_SUCCESS;
+    cli_say("leat fit: validation data: %s\n", err.message);
+    return CLI_FAILURE;
+}
+
 static int load_all(fit_run *run, const char *model) {
     cli_session *session = &run->session;
     int code = cli_load(session, model);
     if (code == CLI_SUCCESS) code = cli_compile(session);
     if (code == CLI_SUCCESS) code = cli_check_monitors(session);
     if (code == CLI_SUCCESS) code = cli_open_fit_data(session);
+    if (code == CLI_SUCCESS) code = check_data(session);
     return code == CLI_SUCCESS ? cli_read_class_weights(session, &run->class_weights) : code;
 }
 

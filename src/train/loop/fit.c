@@ -35,12 +35,16 @@ typedef struct fit_task {
     int stuck;       /* worker threads that are still in `get` */
 } fit_task;
 
+static leat_status check_compiled(const leat_model *model, leat_error *err) {
+    if (model->compiled.ready) return LEAT_OK;
+    return leati_fail(
+        err, LEAT_EINVAL,
+        "the model must be compiled before training: leat_model_compile, or --optimizer and --loss");
+}
+
 static leat_status check_options(const leat_model *model, const leat_sequence *sequence,
                                  const leat_fit_options *options, leat_error *err) {
-    if (!model->compiled.ready)
-        return leati_fail(err, LEAT_EINVAL,
-                          "the model must be compiled before training: leat_model_compile, or "
-                          "--optimizer and --loss");
+    LEATI_TRY(check_compiled(model, err));
     if (options->epochs < 0 || options->initial_epoch < 0 || options->steps_per_epoch < 0 ||
         options->validation_steps < 0 || options->threads < 0)
         return leati_fail(
@@ -73,6 +77,16 @@ static leat_status read_caller(leati_fit_loop *loop, fit_task *task, const leat_
     leat_status status = leati_sequence_read(loop->options->validation, &loop->validation_sequence, err);
     loop->read_options.validation = &loop->validation_sequence;
     return leati_prefix(status, err, "validation data");
+}
+
+leat_status leat_model_check_data(const leat_model *model, const leat_batch_spec *spec, leat_error *err) {
+    leati_binding binding = {0};
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(spec, err);
+    LEATI_TRY(check_compiled(model, err));
+    leat_status status = leati_binding_init(&binding, model, spec, LEATI_TRAIN, err);
+    leati_binding_fini(&binding);
+    return status;
 }
 
 static leat_feed_options feed_options(const leat_fit_options *options, const char *name) {
