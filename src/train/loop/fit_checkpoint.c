@@ -10,6 +10,7 @@
 #include "base/os/clock.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/state.h"
+#include "leat/file.h"
 #include "train/loop/fit_loop.h"
 #include "train/loop/fit_state.h"
 
@@ -50,6 +51,7 @@ leat_status leati_fit_checkpoints_open(leati_fit_loop *loop, leat_error *err) {
     if (!loop->options->checkpoints) return LEAT_OK;
     LEATI_TRY(leati_checkpoint_options_read(loop->options->checkpoints, &checkpoints->options, err));
     LEATI_TRY(leati_checkpoint_folder_make(checkpoints->options.folder, err));
+    if (checkpoints->options.resume) LEATI_TRY(leat_folder_clean(checkpoints->options.folder, err));
     checkpoints->started_steps = -1;
     checkpoints->started_ns = leati_now_ns();
     return checkpoints->options.resume ? open_newest(loop, err)
