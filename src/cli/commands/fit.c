@@ -186,8 +186,10 @@ static int train(fit_run *run) {
     int report_code = write_results(run, history, failed);
     leat_history_destroy(&history);
     if (code == CLI_SUCCESS) code = report_code;
-    if (status != LEAT_OK) cli_print_failure(&run->folder);
-    if (!failed && cli_signal_code()) cli_print_interrupt(session, &run->position, &run->folder, run->saved);
+    if (!failed && cli_signal_code())
+        cli_print_interrupt(session, &run->position, &run->folder, run->saved);
+    else if (status != LEAT_OK || report_code != CLI_SUCCESS)
+        cli_print_failure(&run->folder);
     return code == CLI_SUCCESS && cli_signal_code() ? cli_signal_code() : code;
 }
 
