@@ -4,6 +4,7 @@
  * tools/kill-runs has the kills at random instants. */
 #include "cmocka_all.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -128,6 +129,43 @@ static void a_resume_removes_unfinished_files(void **state) {
     assert_false(exists(model) || exists(checkpoint));
     assert_true(exists("run/mine.tmp"));
     expect_whole("run");
+}
+
+/* Returns the number of event files in run-board/train; *filled becomes true if one of them is not empty. */
+static int count_events(bool *filled) {
+    struct dirent **names = NULL;
+    int count = scandir("run-board/train", &names, NULL, NULL), files = 0;
+    *filled = false;
+    for (int i = 0; i < count; ++i) {
+        char path[512];
+        struct stat info;
+        snprintf(path, sizeof path, "run-board/train/%s", names[i]->d_name);
+        if (strstr(names[i]->d_name, ".leat.") && stat(path, &info) == 0) {
+            ++files;
+            *filled = *filled || info.st_size > 0;
+        }
+        free(names[i]);
+    }
+    free(names);
+    return files;
+}
+
+/* TensorBoard would show the steps of both attempts. */
+static void a_run_that_begins_anew_removes_its_event_files(void **state) {
+    (void)state;
+    bool filled = false;
+    pid_t child = start(QUIET "--epochs 100000 --checkpoint-every 1h --out run --tensorboard run-board");
+    for (int tries = 0; tries < 10000 && !filled; ++tries, sleep_us(1000)) (void)count_events(&filled);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(filled && !exists(STEP("03")));
+    copy("d.npz", "run-board/train/events.out.tfevents.1000000000.leat.1.0.v2"); /* of another run */
+    child = start("fit --resume run --verbose 1");
+    for (int tries = 0; tries < 10000 && !catches(child); ++tries) sleep_us(1000);
+    assert_int_equal(kill(child, SIGINT), 0);
+    assert_int_equal(finish(child), 130);
+    assert_int_equal(count_events(&filled), 2);
+    assert_true(exists("run-board/train/events.out.tfevents.1000000000.leat.1.0.v2"));
 }
 
 /* ---- Runs that have ended ---- */
@@ -391,6 +429,7 @@ int main(void) {
 #define test(name) cmocka_unit_test_teardown(name, remove_all)
     const struct CMUnitTest tests[] = {
         test(a_resume_removes_unfinished_files),
+        test(a_run_that_begins_anew_removes_its_event_files),
         test(a_finished_run_is_not_trained_again),
         test(a_run_that_a_callback_ended_stays_ended),
         test(a_folder_with_a_run_is_refused),
