@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults in the folder of a run: full disks, damaged checkpoints, changed data, other processes, leftovers.  After each,
- * `leat fit --resume` ends with the bytes of a run without faults, or says what is wrong and deletes nothing.
+/* Faults in the folder of a run: full disks, damaged checkpoints, changed data, other processes, leftovers.  After
+ * each, `leat fit --resume` ends with the bytes of a run without faults, or says what is wrong and deletes nothing.
  * tools/kill-runs has the kills at random instants. */
 #include "cmocka_all.h"
 
@@ -86,7 +86,7 @@ static int enter_with_whole(void **state) {
 
 /* Overwrites bytes in the middle of a file. */
 static void flip(const char *path) {
-    struct stat info;
+    struct stat info = {0};
     char byte = 0;
     int fd = open(path, O_RDWR);
     assert_true(fd >= 0 && fstat(fd, &info) == 0);

@@ -3,9 +3,10 @@
 #include "cli/run/attempt.h"
 
 #include <dirent.h>
-#include <inttypes.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,15 +17,23 @@ json_t *cli_attempt_json(void) {
     return json_pack("{s:I, s:I}", "process", (json_int_t)getpid(), "since_s", (json_int_t)time(NULL));
 }
 
+/* Moves *text behind the prefix and the digits that follow it, and gives their number. */
+static bool read_number(const char **text, const char *prefix, int64_t *out) {
+    size_t length = strlen(prefix);
+    char *end = NULL;
+    if (strncmp(*text, prefix, length) != 0 || (*text)[length] < '0' || (*text)[length] > '9') return false;
+    *out = strtoll(*text + length, &end, 10);
+    *text = end;
+    return true;
+}
+
 /* Returns true for the name of an event file that the process has begun at `since` or later, in s since 1970.  Another
  * run, whose process had the same pid earlier, may have files in the same folder. */
 static bool is_of_process(const char *name, int64_t process, int64_t since) {
-    int64_t seconds = 0, writer = 0;
-    int number = 0, length = 0;
-    if (sscanf(name, "events.out.tfevents.%12" SCNd64 ".leat.%12" SCNd64 ".%9d.v2%n", &seconds, &writer,
-               &number, &length) != 3)
-        return false;
-    return length > 0 && !name[length] && writer == process && seconds >= since;
+    int64_t seconds = 0, writer = 0, number = 0;
+    return read_number(&name, "events.out.tfevents.", &seconds) && read_number(&name, ".leat.", &writer) &&
+           read_number(&name, ".", &number) && strcmp(name, ".v2") == 0 && writer == process &&
+           seconds >= since;
 }
 
 static void remove_events(const char *folder, int64_t process, int64_t since) {

@@ -10,7 +10,7 @@ json_t *cli_attempt_json(void);
 
 /* Removes the event files of TensorBoard in `log_dir` that the process of a recorded attempt has written.  A run that
  * was killed before its first checkpoint begins anew, and TensorBoard would show the steps of both attempts.
- * attempt: NULL if run.json has none, as an earlier version of leat wrote it.  Files that cannot be removed are left. */
+ * attempt: NULL if run.json has none.  Files that cannot be removed are left. */
 void cli_attempt_remove_events(const json_t *attempt, const char *log_dir);
 
 #endif

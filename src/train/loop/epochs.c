@@ -60,8 +60,8 @@ static leat_status after_step(leati_fit_loop *loop, leat_error *err) {
     return loop->training.stop ? LEAT_OK : leati_fit_checkpoint_step(loop, err);
 }
 
-/* At least one step is run, unless the epoch has none left, its first batch does not come, or a request to stop has ended
- * a validation that belongs before the step. */
+/* At least one step is run, unless the epoch has none left, its first batch does not come, or a request to stop has
+ * ended a validation that belongs before the step. */
 static leat_status train_steps(leati_fit_loop *loop, epoch_end *end, leat_error *err) {
     leati_fit_position *position = &loop->position;
     int64_t start = leati_now_ns(), first = position->step;
