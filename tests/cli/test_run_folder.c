@@ -200,11 +200,15 @@ static void a_run_that_a_callback_ended_stays_ended(void **state) {
 
 static void a_folder_with_a_run_is_refused(void **state) {
     (void)state;
+    char unfinished[128];
     runs(QUIET "--epochs 1 --out run");
     copy("run/model.h5", "run/before.h5");
     fails(QUIET "--epochs 2 --out run", "leat fit --resume run; to replace it, add --overwrite");
     expect_same_file("run/before.h5", "run/model.h5");
+    snprintf(unfinished, sizeof unfinished, "run/best.h5.leat-%d-0.tmp", (int)dead_process());
+    write_text(unfinished, "half");
     runs(QUIET "--epochs 4 --out run --overwrite");
+    assert_false(exists(unfinished));
     expect_whole("run");
     remove_run();
     fails("fit --resume run", "run");
