@@ -168,6 +168,29 @@ static void a_run_that_begins_anew_removes_its_event_files(void **state) {
     assert_true(exists("run-board/train/events.out.tfevents.1000000000.leat.1.0.v2"));
 }
 
+/* Returns true if run/checkpoints has a file of a checkpoint, perhaps an unfinished one. */
+static bool has_checkpoint(void) {
+    struct dirent **names = NULL;
+    int count = scandir("run/checkpoints", &names, NULL, NULL), found = 0;
+    for (int i = 0; i < count; ++i) {
+        found += strncmp(names[i]->d_name, "step-", 5) == 0;
+        free(names[i]);
+    }
+    free(names);
+    return found > 0;
+}
+
+/* A run that continues from a checkpoint before best.h5 would replace it by the best model of earlier epochs. */
+static void a_new_best_model_is_followed_by_a_checkpoint(void **state) {
+    (void)state;
+    pid_t child = start(QUIET "--epochs 1000000 --validation npz:d.npz --checkpoint-every 1h --out run");
+    bool found = false;
+    for (int tries = 0; tries < 10000 && !found; ++tries, sleep_us(1000)) found = has_checkpoint();
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(found && exists("run/best.h5"));
+}
+
 /* ---- Runs that have ended ---- */
 
 static void a_finished_run_is_not_trained_again(void **state) {
@@ -434,6 +457,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test(a_resume_removes_unfinished_files),
         test(a_run_that_begins_anew_removes_its_event_files),
+        test(a_new_best_model_is_followed_by_a_checkpoint),
         test(a_finished_run_is_not_trained_again),
         test(a_run_that_a_callback_ended_stays_ended),
         test(a_folder_with_a_run_is_refused),

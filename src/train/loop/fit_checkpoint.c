@@ -114,6 +114,9 @@ leat_status leati_fit_checkpoint_epoch(leati_fit_loop *loop, leat_error *err) {
     if (!options->folder) return LEAT_OK;
     if (options->every_epochs > 0 && loop->position.epoch % options->every_epochs == 0)
         loop->checkpoints.due = true;
+    /* Otherwise a fit that continues from an older checkpoint would replace the best model by a worse one. */
+    if (loop->training.improved) loop->checkpoints.due = true;
+    loop->training.improved = false;
     return begin_if_idle(loop, err);
 }
 
