@@ -16,9 +16,10 @@ extern "C" {
 #endif
 
 /** The options of a fit's checkpoints (leat_fit_options.checkpoints).  A checkpoint is due when one of every_steps,
- *  every_ms and every_epochs says so, and always when the fit ends or is stopped.  A thread of its own writes it,
- *  from a copy that the fit makes between two steps; if the previous one is still being written, the next one
- *  waits, and the fit goes on. */
+ *  every_ms and every_epochs says so, after an epoch in which ModelCheckpoint has replaced the best model
+ *  (save_best_only), and always when the fit ends or is stopped.  A thread of its own writes it, from a copy that
+ *  the fit makes between two steps; if the previous one is still being written, the next one waits, and the fit
+ *  goes on. */
 typedef struct leat_checkpoint_options {
     size_t size;          /* sizeof the struct, set by leat_checkpoint_options_init */
     const char *folder;   /* required: the folder of the files, which is created if it does not exist */

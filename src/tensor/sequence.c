@@ -85,3 +85,33 @@ void leat_sequence_destroy(leat_sequence *sequence) {
     if (sequence->size >= type.least && sequence->destroy) sequence->destroy(sequence->user);
     leati_growing_clear(&type, sequence);
 }
+
+static leat_status check_tensor(const leat_tensor_spec *tensor, int i, leat_error *err) {
+    if ((int)tensor->part < LEAT_PART_INPUT || (int)tensor->part > LEAT_PART_SAMPLE_WEIGHT)
+        return leati_fail(err, LEAT_EINVAL, "tensor %d ('%s'): unknown part %d", i, tensor->name,
+                          (int)tensor->part);
+    if (leat_dtype_bytes(tensor->dtype) == 0)
+        return leati_fail(err, LEAT_EDTYPE, "tensor %d ('%s'): unknown data type %d", i, tensor->name,
+                          (int)tensor->dtype);
+    if (tensor->rank < 0 || tensor->rank > LEAT_MAX_RANK - 1)
+        return leati_fail(err, LEAT_ESHAPE,
+                          "tensor %d ('%s'): expected a sample of rank 0 to %d, received %d", i, tensor->name,
+                          LEAT_MAX_RANK - 1, (int)tensor->rank);
+    for (int d = 0; d < tensor->rank; ++d)
+        if (tensor->shape[d] < 1)
+            return leati_fail(err, LEAT_ESHAPE,
+                              "tensor %d ('%s'): dimension %d of a sample is %lld, expected at least 1", i,
+                              tensor->name, d, (long long)tensor->shape[d]);
+    return LEAT_OK;
+}
+
+leat_status leati_batch_spec_check(const leat_batch_spec *spec, leat_error *err) {
+    if (spec->batch_size < 1)
+        return leati_fail(err, LEAT_ESHAPE, "the specification's batch_size is %lld, expected at least 1",
+                          (long long)spec->batch_size);
+    if (spec->tensor_count < 1 || spec->tensor_count > LEAT_BATCH_MAX_TENSORS)
+        return leati_fail(err, LEAT_ESHAPE, "the specification has %d tensors, expected 1 to %d",
+                          (int)spec->tensor_count, LEAT_BATCH_MAX_TENSORS);
+    for (int i = 0; i < spec->tensor_count; ++i) LEATI_TRY(check_tensor(&spec->tensors[i], i, err));
+    return LEAT_OK;
+}

@@ -16,4 +16,8 @@ leat_status leati_sequence_begin(leat_sequence *out, size_t size, leat_error *er
 /* Copies *in, a struct of this version, into the caller's *out of `size` bytes. */
 void leati_sequence_write(const leat_sequence *in, leat_sequence *out, size_t size);
 
+/* Checks a specification.  Errors: LEAT_ESHAPE the batch size, the number of tensors, a rank or a dimension;
+ * LEAT_EINVAL an unknown part; LEAT_EDTYPE an unknown data type. */
+leat_status leati_batch_spec_check(const leat_batch_spec *spec, leat_error *err);
+
 #endif

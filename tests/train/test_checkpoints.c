@@ -69,18 +69,18 @@ static leat_status count_step(void *user, leat_training *training, int64_t index
     return LEAT_OK;
 }
 
+static leat_status count_epoch(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                               leat_error *err) {
+    (void)training, (void)index, (void)logs, (void)err;
+    ++((bomb *)user)->begun;
+    return LEAT_OK;
+}
+
 static leat_status count_test(void *user, leat_training *training, int64_t index, leat_logs *logs,
                               leat_error *err) {
     bomb *self = user;
     (void)index, (void)logs, (void)err;
     if (++self->tests == self->test_at) leat_model_stop_training(leat_training_model(training));
-    return LEAT_OK;
-}
-
-static leat_status count_epoch(void *user, leat_training *training, int64_t index, leat_logs *logs,
-                               leat_error *err) {
-    (void)training, (void)index, (void)logs, (void)err;
-    ++((bomb *)user)->begun;
     return LEAT_OK;
 }
 
@@ -268,6 +268,31 @@ static void other_models(void **state) {
     (void)state;
     check((plan){.kind = BFLOAT16, .shuffle = LEAT_SHUFFLE_SAMPLES, .every = 1, .workers = 2}, 15);
     check((plan){.kind = STATEFUL, .every = 2, .workers = 2, .processes = true}, 15);
+}
+
+/* A request to stop during a validation inside an epoch: no step is trained before the validation was made.  A request
+ * before such a validation does not wait for it. */
+static void stops_in_validations(void **state) {
+    (void)state;
+    const plan p = {.kind = DROPOUT, .every = 1, .validation = true, .validation_every = 2, .workers = 1};
+    leat_error err = {0};
+    result whole = {0}, resumed = {0};
+    bomb none = {0}, first = {.test_at = 2}, second = {.test_at = 1}, before = {.at = 4, .stops = true},
+         last = {0};
+    expect_ok(run(&p, &none, NULL, 3, &whole, &err), &err);
+    empty_folder();
+    expect_ok(run(&p, &first, folder, 3, NULL, &err), &err);
+    assert_int_equal(first.steps, 2);
+    expect_ok(run(&p, &second, folder, 3, NULL, &err), &err);
+    assert_int_equal(second.steps, 2);
+    expect_ok(run(&p, &before, folder, 3, NULL, &err), &err);
+    assert_int_equal(before.steps, 4);
+    assert_int_equal(before.tests, 3); /* of the validation after step 2 */
+    expect_ok(run(&p, &last, folder, 3, &resumed, &err), &err);
+    expect_equal(&whole, &resumed);
+    assert_int_equal(before.tests + last.tests, none.tests);
+    leat_bytes_free(whole.model);
+    leat_bytes_free(resumed.model);
 }
 
 /* Epochs that do not end together with passes; passes that grow; batches that are skipped. */
@@ -523,6 +548,7 @@ int main(void) {
         cmocka_unit_test(ended_fits),
         cmocka_unit_test(folder_in_use),
         cmocka_unit_test(weights_that_are_not_finite),
+        cmocka_unit_test(stops_in_validations),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -17,12 +17,14 @@
 #include "cli/options/parse.h"
 #include "cli/options/tensorboard_options.h"
 #include "cli/report/page.h"
+#include "cli/run/attempt.h"
 #include "cli/run/files.h"
 #include "cli/run/folder.h"
 #include "cli/run/json.h"
 #include "cli/run/record.h"
 #include "cli/run/session.h"
 #include "cli/text/say.h"
+#include "leat/checkpoint.h"
 #include "leat/file.h"
 
 /* A run: its session, its folder, the callbacks of the fit, and the trace.  The first callback keeps the position and
@@ -185,8 +187,10 @@ static int train(fit_run *run) {
     int report_code = write_results(run, history, failed);
     leat_history_destroy(&history);
     if (code == CLI_SUCCESS) code = report_code;
-    if (status != LEAT_OK) cli_print_failure(&run->folder);
-    if (!failed && cli_signal_code()) cli_print_interrupt(session, &run->position, &run->folder, run->saved);
+    if (!failed && cli_signal_code())
+        cli_print_interrupt(session, &run->position, &run->folder, run->saved);
+    else if (status != LEAT_OK || report_code != CLI_SUCCESS)
+        cli_print_failure(&run->folder);
     return code == CLI_SUCCESS && cli_signal_code() ? cli_signal_code() : code;
 }
 
@@ -321,6 +325,16 @@ static int read_run(fit_run *run, cli_record *record, const cli_arguments *given
     return code;
 }
 
+/* A run that has no checkpoint yet begins anew: removes what the attempt before has written for TensorBoard. */
+static void clean_attempt(const fit_run *run, const cli_record *record) {
+    const char *log_dir = run->arguments.text[CLI_TENSORBOARD];
+    char checkpoints[CLI_PATH_BYTES];
+    leat_checkpoint_info info;
+    cli_folder_path(checkpoints, &run->folder, "checkpoints");
+    if (log_dir && leat_checkpoint_find(checkpoints, &info, sizeof info, NULL) == LEAT_ENOTFOUND)
+        cli_attempt_remove_events(json_object_get(record->json, "attempt"), log_dir);
+}
+
 static int prepare_resumed(fit_run *run, cli_record *record, const cli_arguments *given) {
     char model[CLI_PATH_BYTES];
     run->resumed = true;
@@ -333,8 +347,9 @@ static int prepare_resumed(fit_run *run, cli_record *record, const cli_arguments
     run->arguments.text[CLI_OUT] = given->text[CLI_RESUME];
     code = read_options(run);
     if (code == CLI_SUCCESS) code = load_all(run, model);
-    return code == CLI_SUCCESS ? cli_record_write(run->folder.path, &run->arguments, run->start, record)
-                               : code;
+    if (code != CLI_SUCCESS) return code;
+    clean_attempt(run, record);
+    return cli_record_write(run->folder.path, &run->arguments, run->start, record);
 }
 
 /* ---- The command ---- */

@@ -52,6 +52,18 @@ static int lock(cli_folder *folder, const char *path) {
     return CLI_FAILURE;
 }
 
+/* Locks the folder, and removes what a killed process has not finished to write there. */
+static int lock_and_clean(cli_folder *folder, const char *path) {
+    leat_error err = {0};
+    int code = lock(folder, path);
+    if (code == CLI_SUCCESS && leat_folder_clean(folder->path, &err) != LEAT_OK) {
+        cli_say("leat fit: %s\n", err.message);
+        cli_folder_close(folder);
+        code = CLI_FAILURE;
+    }
+    return code;
+}
+
 int cli_folder_make(cli_folder *out, const char *path) {
     struct stat info;
     *out = (cli_folder){.name = path};
@@ -67,19 +79,12 @@ int cli_folder_make(cli_folder *out, const char *path) {
                 strerror(number == EEXIST ? ENOTDIR : number));
         return CLI_FAILURE;
     }
-    return lock(out, path);
+    return lock_and_clean(out, path);
 }
 
 int cli_folder_open(cli_folder *out, const char *path) {
-    leat_error err = {0};
     *out = (cli_folder){.name = path};
-    int code = lock(out, path);
-    if (code == CLI_SUCCESS && leat_folder_clean(out->path, &err) != LEAT_OK) {
-        cli_say("leat fit: %s\n", err.message);
-        cli_folder_close(out);
-        code = CLI_FAILURE;
-    }
-    return code;
+    return lock_and_clean(out, path);
 }
 
 void cli_folder_close(cli_folder *folder) {

@@ -20,10 +20,10 @@ typedef struct cli_folder {
 /* Writes the path of a file in the folder to `out`. */
 void cli_folder_path(char out[CLI_PATH_BYTES], const cli_folder *folder, const char *name);
 
-/* Creates the folder and its parents unless it exists, and locks it.  Returns an exit code after a message. */
+/* Creates the folder and its parents unless it exists, locks it, and removes the unfinished files of a run that was
+ * killed.  Returns an exit code after a message. */
 int cli_folder_make(cli_folder *out, const char *path);
-/* Locks a folder that exists, and removes the unfinished files of a run that was killed.  Returns an exit code after a
- * message. */
+/* Like cli_folder_make(), but for a folder that exists. */
 int cli_folder_open(cli_folder *out, const char *path);
 /* Unlocks the folder. */
 void cli_folder_close(cli_folder *folder);

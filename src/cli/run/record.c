@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/options/parse.h"
+#include "cli/run/attempt.h"
 #include "cli/text/say.h"
 #include "leat/file.h"
 #include "leat/model.h"
@@ -89,26 +90,33 @@ static json_t *time_json(void) {
     return json_string(text);
 }
 
-/* Adds what the record of a run that goes on keeps, and what a new run's record begins with. */
+/* Adds the fingerprints of the data. */
+static int add_data(json_t *record, const cli_arguments *arguments) {
+    json_t *files = json_object();
+    if (json_object_set_new(record, "files", files) != 0) return no_memory();
+    int code = add_files(files, "train", arguments->text[CLI_TRAIN]);
+    return code == CLI_SUCCESS ? add_files(files, "validation", arguments->text[CLI_VALIDATION]) : code;
+}
+
+/* Adds what the record of a run that goes on keeps, and what a new run's record begins with.  Changed data that was
+ * accepted once is not asked about again. */
 static int add_origin(json_t *record, const cli_arguments *arguments, const char *start,
                       const cli_record *before) {
     char directory[path_bytes];
     static const char *const kept[] = {"started", "directory", "model", "start", "files"};
     for (size_t i = 0; before && i < sizeof kept / sizeof *kept; ++i)
         json_object_set(record, kept[i], json_object_get(before->json, kept[i]));
-    if (before) return CLI_SUCCESS;
+    if (before) return arguments->text[CLI_DATA_CHANGED] ? add_data(record, arguments) : CLI_SUCCESS;
     if (!getcwd(directory, sizeof directory)) {
         cli_say("leat fit: cannot find the working directory: %s\n", strerror(errno));
         return CLI_FAILURE;
     }
-    json_t *model = json_string(arguments->operands[0]), *files = json_object();
+    json_t *model = json_string(arguments->operands[0]);
     json_object_set_new(record, "started", time_json());
     json_object_set_new(record, "directory", json_string(directory));
     json_object_set_new(record, "model", model ? model : json_string(start));
     json_object_set_new(record, "start", json_string(start));
-    json_object_set_new(record, "files", files);
-    int code = add_files(files, "train", arguments->text[CLI_TRAIN]);
-    return code == CLI_SUCCESS ? add_files(files, "validation", arguments->text[CLI_VALIDATION]) : code;
+    return add_data(record, arguments);
 }
 
 static int write_json(const char *folder, const json_t *record) {
@@ -130,6 +138,7 @@ int cli_record_write(const char *folder, const cli_arguments *arguments, const c
                      const cli_record *before) {
     json_t *record = json_pack("{s:i, s:s}", "format", format_version, "leat", leat_version());
     if (!record) return no_memory();
+    json_object_set_new(record, "attempt", cli_attempt_json());
     int code = add_origin(record, arguments, start, before);
     if (code == CLI_SUCCESS) code = add_options(record, arguments);
     if (code == CLI_SUCCESS) code = write_json(folder, record);

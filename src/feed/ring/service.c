@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/os/guard.h"
 #include "base/memory.h"
+#include "tensor/sequence.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
@@ -30,26 +31,10 @@ static size_t round_up(size_t bytes, size_t unit) {
 
 static leat_status lay_out_tensor(const leat_batch_spec *spec, int i, size_t *bytes, leat_error *err) {
     const leat_tensor_spec *tensor = &spec->tensors[i];
-    size_t element = leat_dtype_bytes(tensor->dtype);
-    if ((int)tensor->part < LEAT_PART_INPUT || (int)tensor->part > LEAT_PART_SAMPLE_WEIGHT)
-        return leati_fail(err, LEAT_EINVAL, "tensor %d ('%s'): unknown part %d", i, tensor->name,
-                          (int)tensor->part);
-    if (element == 0)
-        return leati_fail(err, LEAT_EDTYPE, "tensor %d ('%s'): unknown data type %d", i, tensor->name,
-                          (int)tensor->dtype);
-    if (tensor->rank < 0 || tensor->rank > LEAT_MAX_RANK - 1)
-        return leati_fail(err, LEAT_ESHAPE,
-                          "tensor %d ('%s'): expected a sample of rank 0 to %d, received %d", i, tensor->name,
-                          LEAT_MAX_RANK - 1, (int)tensor->rank);
     size_t size = 0;
-    bool fits = leati_mul_size((size_t)spec->batch_size, element, &size);
-    for (int d = 0; d < tensor->rank; ++d) {
-        if (tensor->shape[d] < 1)
-            return leati_fail(err, LEAT_ESHAPE,
-                              "tensor %d ('%s'): dimension %d of a sample is %lld, expected at least 1", i,
-                              tensor->name, d, (long long)tensor->shape[d]);
+    bool fits = leati_mul_size((size_t)spec->batch_size, leat_dtype_bytes(tensor->dtype), &size);
+    for (int d = 0; d < tensor->rank; ++d)
         fits = fits && leati_mul_size(size, (size_t)tensor->shape[d], &size);
-    }
     if (!fits || leati_align(size) > SIZE_MAX / 4 - *bytes)
         return leati_fail(err, LEAT_ESHAPE,
                           "tensor %d ('%s'): a batch of %lld samples is too large for the address space", i,
@@ -59,13 +44,8 @@ static leat_status lay_out_tensor(const leat_batch_spec *spec, int i, size_t *by
 }
 
 static leat_status lay_out_slot(leati_ring *ring, const leat_batch_spec *spec, leat_error *err) {
-    if (spec->batch_size < 1)
-        return leati_fail(err, LEAT_ESHAPE, "the specification's batch_size is %lld, expected at least 1",
-                          (long long)spec->batch_size);
-    if (spec->tensor_count < 1 || spec->tensor_count > LEAT_BATCH_MAX_TENSORS)
-        return leati_fail(err, LEAT_ESHAPE, "the specification has %d tensors, expected 1 to %d",
-                          (int)spec->tensor_count, LEAT_BATCH_MAX_TENSORS);
     size_t bytes = 0;
+    LEATI_TRY(leati_batch_spec_check(spec, err));
     for (int i = 0; i < spec->tensor_count; ++i) {
         ring->tensor_offset[i] = bytes;
         LEATI_TRY(lay_out_tensor(spec, i, &bytes, err));

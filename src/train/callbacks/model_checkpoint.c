@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "train/callbacks/monitor.h"
 #include "train/hooks/callback.h"
+#include "train/hooks/training.h"
 
 typedef struct checkpoint {
     leat_model_checkpoint_options options;
@@ -137,6 +138,7 @@ static leat_status save_if_better(checkpoint *self, leat_training *training, int
         leat_training_write(training, "Epoch %05" PRId64 ": %s improved from %0.5f to %0.5f", epoch + 1,
                             self->monitor.name, self->monitor.best, value);
     self->monitor.best = value;
+    training->improved = true;
     return save(self, training, epoch, logs, err);
 }
 

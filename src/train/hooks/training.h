@@ -28,6 +28,7 @@ struct leat_training {
     bool stop;
     bool stopped_on_request; /* leat_model_stop_training stopped the run, no callback */
     char stop_reason[128];
+    bool improved; /* ModelCheckpoint has replaced the best model, and no checkpoint has begun since */
     leat_callback progress, history; /* leat's own callbacks: progress is called first, history last */
     leat_callback *callbacks; /* copies of the caller's callbacks, called between progress and history */
     int callback_count;

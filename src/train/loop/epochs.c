@@ -60,7 +60,8 @@ static leat_status after_step(leati_fit_loop *loop, leat_error *err) {
     return loop->training.stop ? LEAT_OK : leati_fit_checkpoint_step(loop, err);
 }
 
-/* At least one step is run, unless the epoch has none left or its first batch does not come. */
+/* At least one step is run, unless the epoch has none left, its first batch does not come, or a request to stop has
+ * ended a validation that belongs before the step. */
 static leat_status train_steps(leati_fit_loop *loop, epoch_end *end, leat_error *err) {
     leati_fit_position *position = &loop->position;
     int64_t start = leati_now_ns(), first = position->step;
@@ -69,7 +70,8 @@ static leat_status train_steps(leati_fit_loop *loop, epoch_end *end, leat_error 
     loop->steps_began_ns = start;
     leat_status status = leati_fit_validate_inside(loop, err);
     while (status == LEAT_OK && position->step < position->epoch_steps) {
-        stopped = position->step > first && leati_training_should_stop(&loop->training);
+        bool may_stop = position->step > first || position->validation_due;
+        stopped = may_stop && leati_training_should_stop(&loop->training);
         if (stopped) break;
         status = train_step(loop, &end->more, err);
         stopped = was_interrupted(loop, &status, err);
@@ -174,7 +176,7 @@ static leat_status run_epoch(leati_fit_loop *loop, int64_t epoch, leat_error *er
     if (!end.more && loop->train.pace == LEATI_PACE_GENERATOR) stop_at_end(loop, loop->position.step);
     leati_meter_logs(&loop->meter, loop->model, "", logs);
     if (end.complete) LEATI_TRY(leati_fit_validate_epoch(loop, epoch, logs, err));
-    if (loop->validation_interrupted && is_suspended(loop)) return LEAT_OK;
+    if (loop->validation_missed && is_suspended(loop)) return LEAT_OK;
     LEATI_TRY(end_epoch(loop, epoch, end.more, err));
     leati_trace_span(loop->options->trace, loop->epoch_lane, "epoch", start, leati_now_ns(), -1, epoch);
     return LEAT_OK;

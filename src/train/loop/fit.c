@@ -84,6 +84,7 @@ leat_status leat_model_check_data(const leat_model *model, const leat_batch_spec
     LEATI_GIVEN(model, err);
     LEATI_GIVEN(spec, err);
     LEATI_TRY(check_compiled(model, err));
+    LEATI_TRY(leati_batch_spec_check(spec, err));
     leat_status status = leati_binding_init(&binding, model, spec, LEATI_TRAIN, err);
     leati_binding_fini(&binding);
     return status;

@@ -10,6 +10,7 @@
 #include "base/os/clock.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/state.h"
+#include "leat/file.h"
 #include "train/loop/fit_loop.h"
 #include "train/loop/fit_state.h"
 #include "train/state/model_state.h"
@@ -141,6 +142,9 @@ leat_status leati_fit_checkpoint_epoch(leati_fit_loop *loop, leat_error *err) {
     if (!options->folder) return LEAT_OK;
     if (options->every_epochs > 0 && loop->position.epoch % options->every_epochs == 0)
         loop->checkpoints.due = true;
+    /* Otherwise a fit that continues from an older checkpoint would replace the best model by a worse one. */
+    if (loop->training.improved) loop->checkpoints.due = true;
+    loop->training.improved = false;
     return begin_if_idle(loop, err);
 }
 

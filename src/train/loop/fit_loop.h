@@ -40,6 +40,7 @@ struct leati_fit_loop {
     bool validating_whole;
     /* A request to stop ended a validation early, so that its feed is in the middle of a pass. */
     bool validation_interrupted;
+    bool validation_missed;     /* a request to stop ended or prevented the validation of the epoch */
     bool validation_ended;      /* the generator of validation data has ended */
     bool validation_end_logged; /* the log already says that the generator has ended */
     int64_t validated;          /* steps done in the current or last validation */

@@ -218,6 +218,8 @@ static leat_status load_position(leati_fit_loop *loop, leat_error *err) {
     loop->position.validation_due = validation_due != 0;
     loop->validation_ended = loop->validation_end_logged = validation_ended != 0;
     const char *reason = leati_state_find_text(&state, "stop_reason");
+    loop->position.ended =
+        stop != 0; /* a fit that a callback has ended does not run epochs, which set `ended` */
     if (stop) leat_training_stop(&loop->training, reason);
     return LEAT_OK;
 }

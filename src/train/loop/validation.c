@@ -151,9 +151,11 @@ static void log_results(leati_fit_loop *loop, const leat_logs *logs) {
     leati_text_fini(&text);
 }
 
+/* After a request to stop, a fit with checkpoints leaves the validation to the fit that continues. */
 leat_status leati_fit_validate_inside(leati_fit_loop *loop, leat_error *err) {
     leat_logs results = {0}, *logs = &loop->run_logs;
     if (!loop->position.validation_due || loop->validation_ended) return LEAT_OK;
+    if (loop->checkpoints.options.folder && leati_training_is_requested(&loop->training)) return LEAT_OK;
     int64_t start = leati_now_ns();
     leat_status status = validate(loop, &results, err);
     loop->wall_ns -= leati_now_ns() - start; /* the time of the steps is measured around this validation */
@@ -175,10 +177,11 @@ leat_status leati_fit_validate_inside(leati_fit_loop *loop, leat_error *err) {
  * like results of all; nor if the generator has no batch left for this epoch. */
 leat_status leati_fit_validate_epoch(leati_fit_loop *loop, int64_t epoch, leat_logs *logs, leat_error *err) {
     leat_logs results = {0};
-    if (!is_due(loop->options, epoch) || loop->validation_ended ||
-        leati_training_is_requested(&loop->training))
-        return LEAT_OK;
+    if (!is_due(loop->options, epoch) || loop->validation_ended) return LEAT_OK;
+    loop->validation_missed = leati_training_is_requested(&loop->training);
+    if (loop->validation_missed) return LEAT_OK;
     leat_status status = validate(loop, &results, err);
+    loop->validation_missed = loop->validation_interrupted;
     if (loop->validation_interrupted || (loop->validation_ended && loop->validated == 0)) {
         if (err) *err = (leat_error){0};
         return LEAT_OK;
