@@ -16,7 +16,8 @@
 
 enum { most_steps = 1 << 20, most_checkpoints = 1024, window = 10, reference_s = 30 };
 
-/* The steps during which a checkpoint was made: from the step before the copy to the one after which the file existed. */
+/* The steps during which a checkpoint was made: from the one before the copy to the one after which the
+ * file existed. */
 typedef struct span {
     int64_t first, last;
     int64_t bytes, noted_ns, copied_ns; /* copied_ns: the time of the copy, between two steps */

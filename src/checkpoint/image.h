@@ -10,7 +10,8 @@
 #include "base/os/file.h"
 #include "leat/error.h"
 
-/* The alignment in bytes of a snapshot's data, and of its capacity, for files that are written without the page cache. */
+/* The alignment in bytes of a snapshot's data and of its capacity, for files that are written without the page
+ * cache. */
 #define LEATI_SNAPSHOT_ALIGNMENT ((size_t)4096)
 
 /* A snapshot.  Zeroed at first. */

@@ -45,8 +45,8 @@ static leat_status sync_file(const char *path, leat_error *err) {
     return status;
 }
 
-/* Writes the snapshot without the page cache, so that the core time is left to the fit.  Returns false if the file system
- * cannot do this; nothing is lost then. */
+/* Writes the snapshot without the page cache, so that the core time is left to the fit.  Returns false if the file
+ * system cannot do this; nothing is lost then. */
 static bool write_directly(const leati_replacement *file, const leati_snapshot *snapshot) {
     const size_t block = LEATI_SNAPSHOT_ALIGNMENT, bytes = (snapshot->bytes + block - 1) / block * block;
     int flags = fcntl(file->fd, F_GETFL);
