@@ -17,7 +17,6 @@
 #include "cli/options/parse.h"
 #include "cli/options/tensorboard_options.h"
 #include "cli/report/page.h"
-#include "cli/run/attempt.h"
 #include "cli/run/files.h"
 #include "cli/run/folder.h"
 #include "cli/run/json.h"
@@ -325,16 +324,6 @@ static int read_run(fit_run *run, cli_record *record, const cli_arguments *given
     return code;
 }
 
-/* A run that has no checkpoint yet begins anew: removes what the attempt before has written for TensorBoard. */
-static void clean_attempt(const fit_run *run, const cli_record *record) {
-    const char *log_dir = run->arguments.text[CLI_TENSORBOARD];
-    char checkpoints[CLI_PATH_BYTES];
-    leat_checkpoint_info info;
-    cli_folder_path(checkpoints, &run->folder, "checkpoints");
-    if (log_dir && leat_checkpoint_find(checkpoints, &info, sizeof info, NULL) == LEAT_ENOTFOUND)
-        cli_attempt_remove_events(json_object_get(record->json, "attempt"), log_dir);
-}
-
 static int prepare_resumed(fit_run *run, cli_record *record, const cli_arguments *given) {
     char model[CLI_PATH_BYTES];
     run->resumed = true;
@@ -348,7 +337,6 @@ static int prepare_resumed(fit_run *run, cli_record *record, const cli_arguments
     code = read_options(run);
     if (code == CLI_SUCCESS) code = load_all(run, model);
     if (code != CLI_SUCCESS) return code;
-    clean_attempt(run, record);
     return cli_record_write(run->folder.path, &run->arguments, run->start, record);
 }
 

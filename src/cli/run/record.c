@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "cli/options/parse.h"
-#include "cli/run/attempt.h"
 #include "cli/text/say.h"
 #include "leat/file.h"
 #include "leat/model.h"
@@ -138,7 +137,6 @@ int cli_record_write(const char *folder, const cli_arguments *arguments, const c
                      const cli_record *before) {
     json_t *record = json_pack("{s:i, s:s}", "format", format_version, "leat", leat_version());
     if (!record) return no_memory();
-    json_object_set_new(record, "attempt", cli_attempt_json());
     int code = add_origin(record, arguments, start, before);
     if (code == CLI_SUCCESS) code = add_options(record, arguments);
     if (code == CLI_SUCCESS) code = write_json(folder, record);
