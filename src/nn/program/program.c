@@ -287,10 +287,11 @@ static leat_status lower_training(context *c, leat_error *err) {
     leati_value *values = leati_calloc(2 * count, sizeof(*values));
     if (!values) return leati_fail_memory(err, 2 * count * sizeof(*values), "gradients");
     leat_status status = store_gradients(c, values, values + count, err);
+    leati_graph_label(c->graph, "optimizer");
+    if (status == LEAT_OK)
+        status = leati_optimizer_lower(c->model->compiled.optimizer, c->graph, weights, values + count, err);
     leati_free(values);
     LEATI_TRY(status);
-    leati_graph_label(c->graph, "optimizer");
-    leati_optimizer_lower(c->model->compiled.optimizer, c->graph, weights);
     apply_constraints(c);
     return leati_graph_check(c->graph, err);
 }

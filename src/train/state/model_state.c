@@ -43,6 +43,7 @@ static leat_status describe_optimizer(const leat_model *model, char **out, leat_
     json_t *value = NULL;
     LEATI_TRY(leati_optimizer_write(model->compiled.optimizer, &value, err));
     json_object_del(json_object_get(value, "config"), "learning_rate");
+    if (model->compiled.as_keras3) json_object_set_new(value, "arithmetic", json_string("keras3"));
     leat_status status = leati_json_write(value, out, err);
     json_decref(value);
     return status;
