@@ -200,6 +200,7 @@ static void files_of_current_keras_go_on_as_there(void **state) {
         {"keras3_sequential", "h5"},    {"keras3_sequential", "keras"}, {"keras3_functional", "h5"},
         {"keras3_functional", "keras"}, {"keras3_lstm", "h5"},          {"keras3_lstm", "keras"},
         {"keras3_adafactor", "keras"},  {"keras3_average", "keras"},    {"keras3_places", "keras"},
+        {"keras3_rmsprop", "keras"},    {"keras3_nadam", "keras"},      {"keras3_embedding", "keras"},
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
         char path[256];

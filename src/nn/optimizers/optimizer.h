@@ -101,9 +101,9 @@ struct leati_optimizer {
     int64_t schedule_at;
 };
 
-/* Creates an optimizer from a name ("adam") or {"class_name": ..., "config": ...}.  as_keras3: with the formulas and the
- * defaults of current Keras, otherwise with those of 2.3.1, which ignores keys of Keras 3 if they do not change the
- * result.
+/* Creates an optimizer from a name ("adam") or {"class_name": ..., "config": ...}, with the formulas and the defaults
+ * of current Keras if as_keras3 is true, otherwise with those of 2.3.1.  Keys of Keras 3 are ignored if they do not
+ * change the result.
  * Errors: LEAT_ENOTFOUND with the nearest known name; LEAT_EINVAL, LEAT_ENOTSUP an option. */
 leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, bool as_keras3,
                                    leat_error *err);

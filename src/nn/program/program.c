@@ -300,7 +300,10 @@ static leat_status lower_training(context *c, leat_error *err) {
 
 static leat_status build(context *c, leat_error *err) {
     leati_value inputs[LEATI_PROGRAM_MAX_OUTPUTS];
-    leati_lowering lowering = {.graph = c->graph, .mode = c->spec->mode, .carry = c->carry};
+    leati_lowering lowering = {.graph = c->graph,
+                               .mode = c->spec->mode,
+                               .as_keras3 = c->model->as_keras3,
+                               .carry = c->carry};
     LEATI_TRY(bind_inputs(c, inputs, err));
     for (int i = 0; c->carry && i < c->spec->input_count; ++i)
         if (c->sequence[i]) leati_carry_mark(&lowering, inputs[i]);
