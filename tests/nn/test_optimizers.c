@@ -218,6 +218,9 @@ static void test_errors(void **state) {
         {"{\"class_name\": \"SGD\", \"config\": {\"clipnorm\": 1, \"global_clipnorm\": 2}}", LEAT_EINVAL,
          "expected at most one of"},
         {"{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": \"x\"}}", LEAT_EINVAL, "learning_rate"},
+        {"{\"class_name\": \"Adam\", \"config\": {\"loss_scale_factor\": 0}}", LEAT_EINVAL,
+         "loss_scale_factor: expected null or a number above 0"},
+        {"\"LossScaleOptimizer\"", LEAT_ENOTSUP, "compile the model with the inner optimizer"},
         {"[1]", LEAT_EINVAL, "expected a name"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
