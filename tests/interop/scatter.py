@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares training in leat with training in current Keras, by the scatter of Keras itself: scatter.py LEAT WORKDIR [WORD].
+"""Compares training in leat with training in current Keras: scatter.py LEAT WORKDIR [WORD].  The yardstick is the
+scatter of Keras itself.
 
 Each model is trained on one batch by Keras, by Keras again with every weight changed by about one rounding, by Keras in
 float64, and by leat from the .keras file.  Two results are compared: the gradient of the first step, and the change of
@@ -207,7 +208,7 @@ def again(model, optimizer, policy="float32"):
 
 
 def trained(model, optimizer, x, t, steps, policy="float32", change=0.0):
-    """Returns the weights after some steps of Keras, from weights that are changed at random, and restores nothing."""
+    """Returns the change of the weights after some steps of Keras; `change`: the weights are changed at random first."""
     copy = again(model, optimizer, policy)
     random = np.random.RandomState(5)
     copy.set_weights([w * (1.0 + change * random.uniform(-1, 1, w.shape)) for w in model.get_weights()])
@@ -240,9 +241,10 @@ def leat_trained(leat, folder, model, optimizer, x, t, steps):
 
 
 def distances(a, exact):
-    """Returns the distance of each tensor."""
-    return np.array([np.max(np.abs(u - v)) / max(np.max(np.abs(v)), 1e-12) if u.size else 0.0
-                     for u, v in zip(a, exact)])
+    """Returns the distance of each tensor.  A tensor that hardly changes, like the bias of a key of attention, is
+    compared with the largest change of all tensors."""
+    least = 1e-6 * max(np.max(np.abs(v)) for v in exact)
+    return np.array([np.max(np.abs(u - v)) / max(np.max(np.abs(v)), least) for u, v in zip(a, exact)])
 
 
 def compare(leat, folder, model, optimizer, x, t, steps):
