@@ -275,7 +275,8 @@ static void test_arithmetic(void **state) {
     assert_true(clone->compiled.as_keras3);
     json_object_set_new(config, "arithmetic", json_string("keras4"));
     assert_int_equal(leati_model_compile_config(other, config, &err), LEAT_EINVAL);
-    assert_non_null(strstr(err.message, "arithmetic: expected \"keras2\" or \"keras3\", received \"keras4\""));
+    assert_non_null(
+        strstr(err.message, "arithmetic: expected \"keras2\" or \"keras3\", received \"keras4\""));
     json_object_set_new(config, "arithmetic", json_true());
     assert_int_equal(leati_model_compile_config(other, config, &err), LEAT_EFORMAT);
     assert_true(other->compiled.as_keras3);

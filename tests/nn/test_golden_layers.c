@@ -245,7 +245,8 @@ static int close_pages(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_later_layers), cmocka_unit_test(test_later_losses),
+        cmocka_unit_test(test_later_layers),
+        cmocka_unit_test(test_later_losses),
         cmocka_unit_test(test_gradient_checkpointing),
         cmocka_unit_test(test_every_layer_has_a_case),
         cmocka_unit_test(test_page),

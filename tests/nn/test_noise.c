@@ -182,7 +182,7 @@ static void test_masks_of_current_keras(void **state) {
     (void)state;
 #define GRU(version, more)                                                                                   \
     "{\"class_name\": \"Sequential\", \"keras_version\": \"" version                                         \
-    "\", \"config\": {\"name\": \"s\", \"layers\": [{\"class_name\": \"GRU\", \"config\": {\"units\": 3, "         \
+    "\", \"config\": {\"name\": \"s\", \"layers\": [{\"class_name\": \"GRU\", \"config\": {\"units\": 3, "   \
     "\"batch_input_shape\": [null, 5, 2]" more "}}]}}"
     static const struct {
         const char *json, *written;

@@ -105,7 +105,8 @@ static void remove_keys_without_effect(json_t *config, const leati_layer_type *t
  * otherwise one for all gates (2.3.1's default). */
 static leat_status set_implementation(json_t *config, const leati_layer_type *type, leat_error *err) {
     const json_t *rate = json_object_get(config, "recurrent_dropout");
-    bool separate = has_field(type, "implementation") && json_is_number(rate) && json_number_value(rate) != 0.0;
+    bool separate =
+        has_field(type, "implementation") && json_is_number(rate) && json_number_value(rate) != 0.0;
     if (!separate || json_object_get(config, "implementation")) return LEAT_OK;
     return json_object_set_new(config, "implementation", json_integer(1)) == 0 ? LEAT_OK : no_memory(err);
 }
