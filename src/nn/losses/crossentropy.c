@@ -119,8 +119,8 @@ static leati_value binary_from_logits(leati_graph *g, leati_value y_true, leati_
 }
 
 /* Returns -t log(p + e) - (1 - t) log(1 - p + e), with p clipped to [e, 1 - e] and `added` as e.  As in Keras's
- * training step, 1 - p is rounded before e is added.  Current Keras adds no e.  (Without a gradient, TensorFlow's optimizer computes (1 + e) - p, which is 2.4e-7 at
- * the end and not 2.2e-7.) */
+ * training step, 1 - p is rounded before e is added.  (Without a gradient, TensorFlow's optimizer computes (1 + e) - p,
+ * which is 2.4e-7 at the end and not 2.2e-7.)  Current Keras adds no e. */
 static leati_value binary_from_probabilities(leati_graph *g, leati_value y_true, leati_value y_pred,
                                              float added) {
     leati_value p = clipped(g, y_pred);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nadam: Adam with Nesterov's momentum (Dozat 2015), which grows by a schedule.  m_schedule is the product of the
- * momenta of all steps before schedule_at; scalars() brings both to the step that it is asked for.  Current Keras has no option schedule_decay: its
- * schedule is that of schedule_decay 1. */
+ * momenta of all steps before schedule_at; scalars() brings both to the step that it is asked for.
+ * Current Keras has no option schedule_decay: its schedule is that of schedule_decay 1. */
 #include "nn/optimizers/types.h"
 
 #include <math.h>
