@@ -14,6 +14,14 @@
  * whole step, and ten steps add up. */
 #define TRAJECTORY_TOLERANCE 1e-5
 
+/* Current Keras's cases are nearer: with 2.3.1's way to compute 1 - beta_2 they would be 6e-6 to 1e-5 away.  Ftrl divides a
+ * difference of nearly equal roots by the learning rate. */
+#define CURRENT_TOLERANCE 5e-6
+
+static double current_tolerance(const char *name) {
+    return strncmp(name, "ftrl", 4) == 0 ? TRAJECTORY_TOLERANCE : CURRENT_TOLERANCE;
+}
+
 static void compare_weights(const model_case *c, double tolerance) {
     const json_t *names = json_object_get(c->g.meta, "optimizer_weights");
     int count = leati_optimizer_weight_count(c->model);
@@ -87,7 +95,7 @@ static void compare_config(const model_case *c) {
     json_decref(expected);
 }
 
-static void run_steps(model_case *c) {
+static void run_steps(model_case *c, double tolerance) {
     model_stage s;
     const float *losses = test_npz_get(c->g.npz, "train_loss").data;
     model_stage_open(&s, c, LEATI_TRAIN);
@@ -96,9 +104,9 @@ static void run_steps(model_case *c) {
         char prefix[16];
         model_stage_run(&s);
         model_stage_outputs(&s, outputs);
-        golden_compare(&c->g, "train_loss", outputs, losses + step, 1, TRAJECTORY_TOLERANCE);
+        golden_compare(&c->g, "train_loss", outputs, losses + step, 1, tolerance);
         snprintf(prefix, sizeof prefix, "s%d_w", step + 1);
-        model_case_compare_weights(c, prefix, TRAJECTORY_TOLERANCE);
+        model_case_compare_weights(c, prefix, tolerance);
     }
     model_stage_close(&s);
 }
@@ -108,7 +116,7 @@ static void check(const char *name, void *user) {
         model_case c;
         model_case_open(&c, "optimizers", name, &run_backends[i]);
         compare_config(&c);
-        run_steps(&c);
+        run_steps(&c, TRAJECTORY_TOLERANCE);
         compare_weights(&c, TRAJECTORY_TOLERANCE);
         copy_state(&c, "optimizers");
         model_case_close(&c);
@@ -144,20 +152,20 @@ static void check_current(const char *name, void *user) {
         model_case c;
         model_case_open(&c, "keras-3/optimizers", name, &run_backends[i]);
         read_again(&c);
-        run_steps(&c);
-        compare_weights(&c, TRAJECTORY_TOLERANCE);
+        run_steps(&c, current_tolerance(name));
+        compare_weights(&c, current_tolerance(name));
         copy_state(&c, "keras-3/optimizers");
         model_case_close(&c);
     }
     ++*(int *)user;
 }
 
-/* Tests the optimizers and options that only current Keras has. */
+/* Tests every optimizer and option in current Keras's arithmetic. */
 static void test_current_keras(void **state) {
     (void)state;
     int cases = 0;
     golden_each("keras-3/optimizers", check_current, &cases);
-    assert_true(cases >= 46);
+    assert_true(cases >= 115);
 }
 
 static leat_status read_text(leati_optimizer **out, const char *text, leat_error *err) {
