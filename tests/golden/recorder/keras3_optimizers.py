@@ -142,11 +142,12 @@ def convolution():
     return model, json.dumps(config), weights, x, t
 
 
-def embedding(calls=1):
+def embedding(calls=1, penalty=None):
     """Returns a network with a table whose rows are looked up more than once in a batch, and the configuration of it.
-    TensorFlow's gradient of the table is then a list of rows (IndexedSlices) with repeated indices."""
+    TensorFlow's gradient of the table is then a list of rows (IndexedSlices) with repeated indices; with a penalty it is
+    a tensor."""
     numbers = keras.layers.Input((4,), dtype="int32", name="numbers")
-    table = keras.layers.Embedding(6, 3, name="table")
+    table = keras.layers.Embedding(6, 3, name="table", embeddings_regularizer=penalty)
     y = table(numbers)
     if calls > 1:
         other = keras.layers.Input((4,), dtype="int32", name="others")
@@ -201,6 +202,8 @@ def case(root, name, class_name, options, made=None):
     for step in range(1, STEPS + 1):
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.square(model(x, training=True) - t))
+            if model.losses:
+                loss += tf.add_n(model.losses)
         losses.append(float(loss))
         optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
         members.update(("s%d_w%d" % (step, i), w) for i, w in enumerate(model.get_weights()))
@@ -237,6 +240,7 @@ def run(root):
     for class_name in ("Adam", "Adamax", "RMSprop"):
         case(root, class_name.lower() + "_rows_twice", class_name, {"learning_rate": CLIPPED_RATE[class_name]},
              embedding(2))
+    case(root, "adam_rows_penalty", "Adam", {"learning_rate": CLIPPED_RATE["Adam"]}, embedding(penalty="l2"))
     for class_name in ("AdamW", "Lion", "Adafactor", "Ftrl"):
         options = {"learning_rate": CLIPPED_RATE[class_name]}
         case(root, class_name.lower() + "_constraint", class_name, options)
