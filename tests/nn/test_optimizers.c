@@ -14,8 +14,8 @@
  * whole step, and ten steps add up. */
 #define TRAJECTORY_TOLERANCE 1e-5
 
-/* Current Keras's cases are nearer: with 2.3.1's way to compute 1 - beta_2 they would be 6e-6 to 1e-5 away.  Ftrl divides a
- * difference of nearly equal roots by the learning rate. */
+/* Current Keras's cases are nearer: with 2.3.1's way to compute 1 - beta_2, Adam's would be 6e-6 to 1e-5 away.  Ftrl
+ * divides a difference of nearly equal roots by the learning rate. */
 #define CURRENT_TOLERANCE 5e-6
 
 static double current_tolerance(const char *name) {
